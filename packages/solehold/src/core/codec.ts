@@ -1,0 +1,103 @@
+/**
+ * The record as text, for stores that keep opaque values. One field a line, so that a person who looks
+ * into the store can read it; no name may contain a control character, so a line break always separates.
+ * The last line is a checksum: a damaged record is reported, never half-believed.
+ */
+import type { LeaseKey } from "./key.ts";
+import { isPurpose } from "./purpose.ts";
+import type { IdempotencyMark, LeaseRecord, LeaseState } from "./record.ts";
+
+const FORMAT = "S1";
+const FIELD_COUNT = 26;
+
+export function encodeRecord(record: LeaseRecord): string {
+  const { key, handoff, idempotency } = record;
+  const body = `${FORMAT}\n${record.nonce}\n${key.tenant}\n${key.name}\n${record.holder}\n${record.purpose}\n${
+    record.tokenHash
+  }\n${record.term}\n${record.generation}\n${record.ttlMs}\n${record.grantedAtMs}\n${record.renewedAtMs}\n${
+    record.expiresAtMs
+  }\n${record.endedAtMs ?? ""}\n${record.state}\n${record.renewals}\n${record.resumeRequired ? 1 : 0}\n${
+    record.breakAtMs ?? ""
+  }\n${handoff?.successor ?? ""}\n${handoff?.deadlineMs ?? ""}\n${idempotency?.op ?? ""}\n${
+    idempotency?.keyHash ?? ""
+  }\n${idempotency?.fingerprint ?? ""}\n${idempotency?.sealedToken ?? ""}\n${record.note}\n`;
+  return body + checksum(body);
+}
+
+export type DecodedRecord =
+  | { readonly ok: true; readonly record: LeaseRecord }
+  | { readonly ok: false; readonly detail: string };
+
+/** Never throws. `key` is where the value was found: a record that names another key is damage, too. */
+export function decodeRecord(text: string, key: LeaseKey): DecodedRecord {
+  const end = text.lastIndexOf("\n") + 1;
+  const fields = text.split("\n");
+  if (fields[0] !== FORMAT) return damaged("it does not begin with the record format S1");
+  if (fields.length !== FIELD_COUNT) return damaged(`it has ${fields.length} of ${FIELD_COUNT} fields`);
+  if (text.slice(end) !== checksum(text.slice(0, end)))
+    return damaged("its checksum does not fit its content");
+  if (fields[2] !== key.tenant || fields[3] !== key.name) return damaged("it belongs to another key");
+  try {
+    return { ok: true, record: recordFrom(fields, key) };
+  } catch (error) {
+    return damaged(error instanceof Error ? error.message : String(error));
+  }
+}
+
+function damaged(detail: string): DecodedRecord {
+  return { ok: false, detail };
+}
+
+function recordFrom(fields: readonly string[], key: LeaseKey): LeaseRecord {
+  const at = (index: number): string => fields[index] ?? "";
+  const purpose = at(5);
+  if (!isPurpose(purpose)) throw new Error(`its purpose '${purpose}' is unknown`);
+  return {
+    key,
+    holder: at(4),
+    purpose,
+    tokenHash: at(6),
+    term: BigInt(at(7)),
+    generation: BigInt(at(8)),
+    ttlMs: wholeNumber("ttlMs", at(9)),
+    grantedAtMs: wholeNumber("grantedAtMs", at(10)),
+    renewedAtMs: wholeNumber("renewedAtMs", at(11)),
+    expiresAtMs: wholeNumber("expiresAtMs", at(12)),
+    endedAtMs: at(13) === "" ? null : wholeNumber("endedAtMs", at(13)),
+    state: stateOf(at(14)),
+    renewals: wholeNumber("renewals", at(15)),
+    resumeRequired: at(16) === "1",
+    breakAtMs: at(17) === "" ? null : wholeNumber("breakAtMs", at(17)),
+    handoff:
+      at(18) === "" ? null : { successor: at(18), deadlineMs: wholeNumber("handoff.deadlineMs", at(19)) },
+    nonce: at(1),
+    idempotency: at(20) === "" ? null : markFrom(fields),
+    note: at(24),
+  };
+}
+
+function markFrom(fields: readonly string[]): IdempotencyMark {
+  const [op = "", keyHash = "", fingerprint = "", sealedToken = ""] = fields.slice(20, 24);
+  return { op, keyHash, fingerprint, sealedToken };
+}
+
+function stateOf(text: string): LeaseState {
+  if (text === "held" || text === "released" || text === "revoked") return text;
+  throw new Error(`its state '${text}' is unknown`);
+}
+
+function wholeNumber(name: string, text: string): number {
+  const value = Number(text);
+  if (text === "" || !Number.isSafeInteger(value))
+    throw new Error(`its ${name} '${text}' is not a whole number`);
+  return value;
+}
+
+/** FNV-1a, 32 bit, over UTF-16 units: against accidents (bit rot, a cut write), not against attackers. */
+function checksum(text: string): string {
+  let hash = 0x811c9dc5;
+  for (let index = 0; index < text.length; index += 1) {
+    hash = Math.imul(hash ^ text.charCodeAt(index), 0x01000193);
+  }
+  return (hash >>> 0).toString(16).padStart(8, "0");
+}

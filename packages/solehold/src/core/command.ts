@@ -1,0 +1,212 @@
+/**
+ * Commands: what can be asked of a lease. Everything a decision depends on is in the command, the
+ * snapshot, the instant and the policy; randomness (token, nonce) comes in as data.
+ */
+import { MAX_U64 } from "./fence.ts";
+import { keyNameProblem, type LeaseKey, tenantProblem } from "./key.ts";
+import { MAX_DURATION_MS } from "./policy.ts";
+import { isPurpose, PURPOSES, type Purpose } from "./purpose.ts";
+import type { IdempotencyMark } from "./record.ts";
+import { describeType, nameProblem, noteProblem, tokenProblem } from "./text.ts";
+
+interface CommandBase {
+  readonly key: LeaseKey;
+  /** Unique to this attempt. */
+  readonly nonce: string;
+  readonly idempotency?: Omit<IdempotencyMark, "op">;
+}
+
+/** Ownership is proven by the token's hash, or under `proof: "generation"` by holder and generation. */
+interface OwnerCommand extends CommandBase {
+  readonly holder: string;
+  readonly tokenHash: string;
+  /** The generation that the caller believes it holds. Required under `proof: "generation"`. */
+  readonly generation?: bigint;
+}
+
+export interface AcquireCommand extends CommandBase {
+  readonly op: "acquire";
+  readonly holder: string;
+  readonly purpose: Purpose;
+  readonly ttlMs: number;
+  /** The hash of the token that a grant will carry. */
+  readonly tokenHash: string;
+  /** The hash of the token of a lease that the caller says it already has. */
+  readonly provenTokenHash?: string;
+  readonly term?: bigint;
+  readonly note?: string;
+}
+
+export interface RenewCommand extends OwnerCommand {
+  readonly op: "renew";
+  readonly ttlMs: number;
+  readonly term?: bigint;
+}
+
+export interface ReleaseCommand extends OwnerCommand {
+  readonly op: "release";
+}
+
+export interface UseCommand extends OwnerCommand {
+  readonly op: "use";
+  readonly purpose: Purpose;
+}
+
+/** The holder has rebuilt its view from persisted state after a takeover. */
+export interface ResumeCommand extends OwnerCommand {
+  readonly op: "resume";
+}
+
+/** The holder has stopped; only `successor` may take the lease until the deadline. */
+export interface HandoffCommand extends OwnerCommand {
+  readonly op: "handoff";
+  readonly successor: string;
+  readonly withinMs: number;
+}
+
+/** An operator ends a lease now. With `generation`, only that grant. */
+export interface RevokeCommand extends CommandBase {
+  readonly op: "revoke";
+  readonly generation?: bigint;
+}
+
+/** An operator asks for the lease: no renewal reaches past now + periodMs. With `generation`, only that grant. */
+export interface BreakCommand extends CommandBase {
+  readonly op: "break";
+  readonly periodMs: number;
+  readonly generation?: bigint;
+}
+
+export type LeaseCommand =
+  | AcquireCommand
+  | RenewCommand
+  | ReleaseCommand
+  | UseCommand
+  | ResumeCommand
+  | HandoffCommand
+  | RevokeCommand
+  | BreakCommand;
+
+export type LeaseOp = LeaseCommand["op"];
+
+/** A field that makes a request impossible to decide, and how to mend it. */
+export interface FieldProblem {
+  readonly field: string;
+  readonly message: string;
+}
+
+export const MAX_HOLDER_LENGTH = 128;
+export const MAX_NOTE_LENGTH = 512;
+export const MAX_TOKEN_LENGTH = 192;
+const MAX_NONCE_LENGTH = 64;
+const HASH_LENGTH = 43;
+const OWNER_OPS = new Set<string>(["renew", "release", "use", "resume", "handoff"]);
+const OPS = "acquire, renew, release, use, resume, handoff, revoke, break";
+
+type Untrusted = { readonly [field: string]: unknown };
+
+/** The first problem of a request, or null. Total: any value may be passed, nothing is thrown. */
+export function commandProblem(command: unknown): FieldProblem | null {
+  if (typeof command !== "object" || command === null) {
+    return { field: "command", message: `must be an object, got ${describeType(command)}` };
+  }
+  const request = command as Untrusted;
+  const op = request["op"];
+  const known = op === "acquire" || op === "revoke" || op === "break" || OWNER_OPS.has(op as string);
+  if (!known) return { field: "op", message: `must be one of ${OPS}` };
+  return (
+    keyProblem(request["key"]) ??
+    found("nonce", tokenProblem(request["nonce"], MAX_NONCE_LENGTH)) ??
+    idempotencyProblem(request["idempotency"]) ??
+    (op === "acquire"
+      ? acquireProblem(request)
+      : op === "revoke" || op === "break"
+        ? null
+        : ownerProblem(request)) ??
+    durationProblems(op as LeaseOp, request) ??
+    optionalU64("generation", request["generation"]) ??
+    optionalU64("term", request["term"])
+  );
+}
+
+function found(field: string, message: string | null): FieldProblem | null {
+  return message === null ? null : { field, message };
+}
+
+function keyProblem(key: unknown): FieldProblem | null {
+  if (typeof key !== "object" || key === null) {
+    return { field: "key", message: `must be an object with tenant and name, got ${describeType(key)}` };
+  }
+  const { tenant, name } = key as Untrusted;
+  return found("key.tenant", tenantProblem(tenant)) ?? found("key.name", keyNameProblem(name));
+}
+
+function idempotencyProblem(mark: unknown): FieldProblem | null {
+  if (mark === undefined) return null;
+  if (typeof mark !== "object" || mark === null) {
+    return { field: "idempotency", message: `must be an object, got ${describeType(mark)}` };
+  }
+  const { keyHash, fingerprint, sealedToken } = mark as Untrusted;
+  return (
+    found("idempotency.keyHash", hashProblem(keyHash)) ??
+    found("idempotency.fingerprint", hashProblem(fingerprint)) ??
+    (sealedToken === ""
+      ? null
+      : found("idempotency.sealedToken", tokenProblem(sealedToken, MAX_TOKEN_LENGTH * 2)))
+  );
+}
+
+function acquireProblem(request: Untrusted): FieldProblem | null {
+  return (
+    found("holder", nameProblem(request["holder"], MAX_HOLDER_LENGTH)) ??
+    found("tokenHash", hashProblem(request["tokenHash"])) ??
+    found("purpose", purposeProblem(request["purpose"])) ??
+    (request["provenTokenHash"] === undefined
+      ? null
+      : found("provenTokenHash", hashProblem(request["provenTokenHash"]))) ??
+    (request["note"] === undefined ? null : found("note", noteProblem(request["note"], MAX_NOTE_LENGTH)))
+  );
+}
+
+function ownerProblem(request: Untrusted): FieldProblem | null {
+  return (
+    found("holder", nameProblem(request["holder"], MAX_HOLDER_LENGTH)) ??
+    found("tokenHash", hashProblem(request["tokenHash"])) ??
+    (request["op"] === "use" ? found("purpose", purposeProblem(request["purpose"])) : null) ??
+    (request["op"] === "handoff"
+      ? found("successor", nameProblem(request["successor"], MAX_HOLDER_LENGTH))
+      : null)
+  );
+}
+
+function durationProblems(op: LeaseOp, request: Untrusted): FieldProblem | null {
+  if (op === "acquire" || op === "renew") return durationProblem("ttlMs", request["ttlMs"], 1);
+  if (op === "handoff") return durationProblem("withinMs", request["withinMs"], 1);
+  if (op === "break") return durationProblem("periodMs", request["periodMs"], 0);
+  return null;
+}
+
+function durationProblem(field: string, value: unknown, min: number): FieldProblem | null {
+  if (Number.isSafeInteger(value) && (value as number) >= min && (value as number) <= MAX_DURATION_MS)
+    return null;
+  const shown = typeof value === "number" ? String(value) : describeType(value);
+  return {
+    field,
+    message: `must be a whole number of milliseconds from ${min} to ${MAX_DURATION_MS}, got ${shown}`,
+  };
+}
+
+function optionalU64(field: string, value: unknown): FieldProblem | null {
+  if (value === undefined || (typeof value === "bigint" && value >= 0n && value <= MAX_U64)) return null;
+  return { field, message: "must be a bigint from 0 to 2^64-1" };
+}
+
+function hashProblem(value: unknown): string | null {
+  const problem = tokenProblem(value, HASH_LENGTH);
+  if (problem !== null) return problem;
+  return (value as string).length === HASH_LENGTH ? null : "must be a SHA-256 in base64url (43 characters)";
+}
+
+function purposeProblem(value: unknown): string | null {
+  return isPurpose(value) ? null : `must be one of ${PURPOSES.join(", ")}`;
+}

@@ -1,0 +1,230 @@
+/**
+ * The second step: from the policy bundle to exactly one decision, and to the record to write.
+ *
+ * A grant never says who held the key before; a denial never carries a token or an expiry of its own.
+ */
+import type { AcquireCommand, LeaseCommand } from "./command.ts";
+import type { LeaseSnapshot, PolicyBundle } from "./evaluate.ts";
+import type { StoreInstant } from "./instant.ts";
+import type { LeasePolicy } from "./policy.ts";
+import type { Reason } from "./reasons.ts";
+import type { IdempotencyMark, LeaseRecord } from "./record.ts";
+
+export interface GrantedDecision {
+  readonly kind: "granted";
+  readonly reason: "OK_DECISION_COMPUTE";
+  /** The lease as it stands after the decision; `released` or `revoked` when it was ended. */
+  readonly lease: LeaseRecord;
+  /** The last holder did not finish: rebuild from persisted state before acting. */
+  readonly resumeFromLedgerRequired: boolean;
+  /** This answer was given before: nothing new was granted. */
+  readonly replayed: boolean;
+}
+
+export interface DeniedDecision {
+  readonly kind: "denied";
+  readonly reason: Reason;
+  /** Who stands in the way, when somebody does. */
+  readonly heldBy: string | null;
+  /** From when on the same request may succeed, as far as is known now. */
+  readonly heldUntilMs: number | null;
+}
+
+export interface RefusedDecision {
+  readonly kind: "refused";
+  readonly reason: Reason;
+  readonly field: string;
+  readonly message: string;
+}
+
+export type LeaseDecision = GrantedDecision | DeniedDecision | RefusedDecision;
+
+/** What the store has to do for the decision to become true. */
+export type LeaseEffect =
+  | { readonly kind: "none" }
+  | { readonly kind: "write"; readonly record: LeaseRecord }
+  | { readonly kind: "delete" };
+
+export interface ComputedDecision {
+  readonly decision: LeaseDecision;
+  readonly effect: LeaseEffect;
+}
+
+const NO_EFFECT: LeaseEffect = Object.freeze({ kind: "none" });
+
+export function computeDecision(
+  command: LeaseCommand,
+  snapshot: LeaseSnapshot,
+  now: StoreInstant,
+  policy: LeasePolicy,
+  bundle: PolicyBundle,
+): ComputedDecision {
+  if (bundle.path === null)
+    return { decision: rejection(command, snapshot.record, bundle), effect: NO_EFFECT };
+  const { record } = snapshot;
+  if (bundle.path === "grant") return write(newGrant(command as AcquireCommand, snapshot, now, policy));
+  if (record === null) return internalError();
+  switch (bundle.path) {
+    case "replay":
+      return { decision: granted(record, true), effect: NO_EFFECT };
+    case "unchanged":
+      return { decision: granted(record, false), effect: NO_EFFECT };
+    case "prolong":
+      return write(prolonged(command as LeaseCommand & { readonly ttlMs: number }, record, now));
+    case "mark":
+      return write(marked(command, record, now));
+    case "end": {
+      const ended = endedRecord(command, record, now);
+      if (command.op === "release" && policy.release === "delete") {
+        return { decision: granted(ended, false), effect: { kind: "delete" } };
+      }
+      return write(ended);
+    }
+  }
+}
+
+function newGrant(
+  command: AcquireCommand,
+  snapshot: LeaseSnapshot,
+  now: StoreInstant,
+  policy: LeasePolicy,
+): LeaseRecord {
+  const { record: old, floor } = snapshot;
+  const lastGeneration = old === null ? floor : old.generation;
+  return {
+    key: command.key,
+    holder: command.holder,
+    purpose: command.purpose,
+    tokenHash: command.tokenHash,
+    term: command.term ?? policy.baseTerm,
+    generation: lastGeneration + 1n,
+    ttlMs: command.ttlMs,
+    grantedAtMs: now.stampMs,
+    renewedAtMs: now.stampMs,
+    expiresAtMs: now.stampMs + command.ttlMs,
+    endedAtMs: null,
+    state: "held",
+    renewals: 0,
+    resumeRequired: old !== null && leftUnfinished(old),
+    breakAtMs: null,
+    handoff: null,
+    nonce: command.nonce,
+    idempotency: markOf(command),
+    note: command.note ?? "",
+  };
+}
+
+/** A released lease was finished by its holder, unless it was handed on or its own takeover never resumed. */
+function leftUnfinished(old: LeaseRecord): boolean {
+  return old.state !== "released" || old.handoff !== null || old.resumeRequired;
+}
+
+/**
+ * A renewal sets the expiry to now + ttl; it never adds. If it asks for less than the holder was promised
+ * before and its reply is lost, the holder still believes the older promise: the record keeps the longer.
+ */
+function prolonged(
+  command: LeaseCommand & { readonly ttlMs: number },
+  old: LeaseRecord,
+  now: StoreInstant,
+): LeaseRecord {
+  const wanted = now.stampMs + command.ttlMs;
+  const promised = Math.min(old.expiresAtMs, now.stampMs + old.ttlMs);
+  const bounded = old.breakAtMs === null ? wanted : Math.min(wanted, old.breakAtMs);
+  return {
+    ...old,
+    ttlMs: command.ttlMs,
+    renewedAtMs: now.stampMs,
+    expiresAtMs: Math.max(bounded, promised),
+    renewals: old.renewals + 1,
+    nonce: command.nonce,
+    idempotency: markOf(command) ?? old.idempotency,
+  };
+}
+
+function marked(command: LeaseCommand, old: LeaseRecord, now: StoreInstant): LeaseRecord {
+  const base = { ...old, nonce: command.nonce, idempotency: markOf(command) ?? old.idempotency };
+  if (command.op !== "break") return { ...base, resumeRequired: false };
+  const wanted = now.stampMs + command.periodMs;
+  return { ...base, breakAtMs: old.breakAtMs === null ? wanted : Math.min(old.breakAtMs, wanted) };
+}
+
+function endedRecord(command: LeaseCommand, old: LeaseRecord, now: StoreInstant): LeaseRecord {
+  return {
+    ...old,
+    state: command.op === "revoke" ? "revoked" : "released",
+    endedAtMs: now.stampMs,
+    handoff:
+      command.op === "handoff"
+        ? { successor: command.successor, deadlineMs: now.stampMs + command.withinMs }
+        : null,
+    nonce: command.nonce,
+    idempotency: markOf(command) ?? old.idempotency,
+  };
+}
+
+function markOf(command: LeaseCommand): IdempotencyMark | null {
+  const { idempotency } = command;
+  if (idempotency === undefined) return null;
+  const { keyHash, fingerprint, sealedToken } = idempotency;
+  return { op: command.op, keyHash, fingerprint, sealedToken };
+}
+
+function granted(lease: LeaseRecord, replayed: boolean): GrantedDecision {
+  return {
+    kind: "granted",
+    reason: "OK_DECISION_COMPUTE",
+    lease,
+    resumeFromLedgerRequired: lease.state === "held" && lease.resumeRequired,
+    replayed,
+  };
+}
+
+function write(record: LeaseRecord): ComputedDecision {
+  return { decision: granted(record, false), effect: { kind: "write", record } };
+}
+
+function rejection(command: LeaseCommand, record: LeaseRecord | null, bundle: PolicyBundle): LeaseDecision {
+  const { reason, problem } = bundle;
+  if (problem !== null) return { kind: "refused", reason, field: problem.field, message: problem.message };
+  if (reason === "IDEMPOTENCY_KEY_REUSED") {
+    return {
+      kind: "refused",
+      reason,
+      field: "idempotencyKey",
+      message: "was used before with other arguments: use a new key for a new request",
+    };
+  }
+  return {
+    kind: "denied",
+    reason,
+    heldBy: heldBy(record, reason),
+    heldUntilMs: command.op === "acquire" ? heldUntil(record, reason) : null,
+  };
+}
+
+function heldBy(record: LeaseRecord | null, reason: Reason): string | null {
+  if (record === null) return null;
+  if (reason === "LEASE_HELD_BY_OTHER" || reason === "LEASE_HELD_BY_SELF") return record.holder;
+  return reason === "LEASE_HANDOFF_PENDING" ? (record.handoff?.successor ?? null) : null;
+}
+
+function heldUntil(record: LeaseRecord | null, reason: Reason): number | null {
+  if (record === null) return null;
+  if (reason === "LEASE_HANDOFF_PENDING") return record.handoff?.deadlineMs ?? null;
+  const blocks =
+    reason === "LEASE_HELD_BY_OTHER" || reason === "LEASE_HELD_BY_SELF" || reason === "LEASE_REVOKED";
+  return blocks ? record.expiresAtMs : null;
+}
+
+function internalError(): ComputedDecision {
+  return {
+    decision: {
+      kind: "refused",
+      reason: "INTERNAL_PIPELINE_ERROR",
+      field: "bundle",
+      message: "does not belong to this snapshot: evaluatePolicy and computeDecision need the same inputs",
+    },
+    effect: NO_EFFECT,
+  };
+}

@@ -1,0 +1,280 @@
+/**
+ * The first of the two steps of a decision: what is true of this request against this snapshot.
+ *
+ * Two times are asked of the interval: a lease of ANOTHER is over only when even the earliest possible
+ * store time says so; the caller's OWN lease counts as alive only when even the latest says so. Every
+ * comparison is half-open: dead at exactly expiresAtMs.
+ */
+import { type AcquireCommand, commandProblem, type LeaseCommand } from "./command.ts";
+import { MAX_U64 } from "./fence.ts";
+import { MAX_INSTANT_MS, type StoreInstant } from "./instant.ts";
+import type { LeasePolicy } from "./policy.ts";
+import type { Reason } from "./reasons.ts";
+import type { LeaseRecord } from "./record.ts";
+import { equalInConstantTime } from "./text.ts";
+
+/** Everything that was read from the store for this decision. */
+export interface LeaseSnapshot {
+  readonly record: LeaseRecord | null;
+  /** A key without a record starts above this generation. */
+  readonly floor: bigint;
+}
+
+/** What an eligible request leads to. */
+export type DecisionPath = "grant" | "prolong" | "end" | "mark" | "replay" | "unchanged";
+
+export interface PolicyBundle {
+  /** A lease is there, live or expired: not a tombstone, not nothing. */
+  readonly leaseExists: boolean;
+  readonly leaseExpired: boolean;
+  readonly ownerMatch: boolean;
+  readonly tokenMatch: boolean;
+  readonly ttlInBounds: boolean;
+  readonly grantEligible: boolean;
+  /** OK_POLICY_EVALUATE when eligible, otherwise the first rule that stands against it. */
+  readonly reason: Reason;
+  readonly path: DecisionPath | null;
+  /** The field and the fix, when the request could not be decided. */
+  readonly problem: { readonly field: string; readonly message: string } | null;
+}
+
+export function evaluatePolicy(
+  command: LeaseCommand,
+  snapshot: LeaseSnapshot,
+  now: StoreInstant,
+  policy: LeasePolicy,
+): PolicyBundle {
+  const problem = commandProblem(command) ?? instantProblem(now) ?? proofProblem(command, policy);
+  if (problem !== null) return refusal("INPUT_SCHEMA_INVALID", problem);
+  const { record } = snapshot;
+  const leaseExists = record !== null && record.state !== "released";
+  const leaseExpired =
+    leaseExists && (command.op === "acquire" ? now.earliestMs : now.latestMs) >= record.expiresAtMs;
+  const ownerMatch = record !== null && "holder" in command && command.holder === record.holder;
+  const tokenMatch = record !== null && ownsGrant(command, record, policy);
+  const ttlInBounds = !("ttlMs" in command) || ttlIsInBounds(command.ttlMs, policy);
+  const verdict: Verdict = ttlInBounds
+    ? judge(command, snapshot, now, policy, { leaseExists, leaseExpired, ownerMatch, tokenMatch })
+    : { reason: "LEASE_TTL_OUT_OF_BOUNDS", path: null };
+  return {
+    leaseExists,
+    leaseExpired,
+    ownerMatch,
+    tokenMatch,
+    ttlInBounds,
+    grantEligible: verdict.path !== null,
+    reason: verdict.reason,
+    path: verdict.path,
+    problem: ttlInBounds ? null : ttlProblem(policy),
+  };
+}
+
+interface Verdict {
+  readonly reason: Reason;
+  readonly path: DecisionPath | null;
+}
+
+interface Facts {
+  readonly leaseExists: boolean;
+  readonly leaseExpired: boolean;
+  readonly ownerMatch: boolean;
+  readonly tokenMatch: boolean;
+}
+
+const ELIGIBLE = {
+  grant: { reason: "OK_POLICY_EVALUATE", path: "grant" },
+  prolong: { reason: "OK_POLICY_EVALUATE", path: "prolong" },
+  end: { reason: "OK_POLICY_EVALUATE", path: "end" },
+  mark: { reason: "OK_POLICY_EVALUATE", path: "mark" },
+  replay: { reason: "OK_POLICY_EVALUATE", path: "replay" },
+  unchanged: { reason: "OK_POLICY_EVALUATE", path: "unchanged" },
+} as const satisfies Record<DecisionPath, Verdict>;
+
+function against(reason: Reason): Verdict {
+  return { reason, path: null };
+}
+
+function judge(
+  command: LeaseCommand,
+  snapshot: LeaseSnapshot,
+  now: StoreInstant,
+  policy: LeasePolicy,
+  facts: Facts,
+): Verdict {
+  const { record } = snapshot;
+  const term = "term" in command && command.term !== undefined ? command.term : policy.baseTerm;
+  if ((command.op === "acquire" || command.op === "renew") && record !== null && term < record.term) {
+    // A renewal that names no term speaks for its own grant, whatever term that was given under.
+    if (command.op === "acquire" || command.term !== undefined) return against("LEASE_FENCED");
+  }
+  const replay = record === null ? null : judgeReplay(command, record, now);
+  if (replay !== null) return replay;
+  switch (command.op) {
+    case "acquire":
+      return judgeAcquire(command, snapshot, now, policy, facts);
+    case "revoke":
+    case "break":
+      return judgeOperator(command, record, facts);
+    default:
+      return judgeOwner(command, record, now, policy, facts);
+  }
+}
+
+/** The same idempotency key again: the same answer for the same arguments, a refusal for others. */
+function judgeReplay(command: LeaseCommand, record: LeaseRecord, now: StoreInstant): Verdict | null {
+  const mark = record.idempotency;
+  if (mark === null || command.idempotency === undefined) return null;
+  if (!equalInConstantTime(mark.keyHash, command.idempotency.keyHash)) return null;
+  const same = mark.op === command.op && mark.fingerprint === command.idempotency.fingerprint;
+  if (!same) return against("IDEMPOTENCY_KEY_REUSED");
+  if (command.op !== "acquire") return ELIGIBLE.replay;
+  // The first answer was this grant. If it has ended since, repeating it must not grant a second one.
+  if (record.state === "revoked") return against("LEASE_REVOKED");
+  if (record.state === "released") return against("LEASE_NOT_FOUND");
+  return now.latestMs < record.expiresAtMs ? ELIGIBLE.replay : against("LEASE_EXPIRED");
+}
+
+function judgeAcquire(
+  command: AcquireCommand,
+  snapshot: LeaseSnapshot,
+  now: StoreInstant,
+  policy: LeasePolicy,
+  facts: Facts,
+): Verdict {
+  const { record, floor } = snapshot;
+  if (record === null) return floor >= MAX_U64 ? against("FENCE_EXHAUSTED") : ELIGIBLE.grant;
+  const grant = record.generation >= MAX_U64 ? against("FENCE_EXHAUSTED") : ELIGIBLE.grant;
+  if (record.state === "revoked") {
+    return facts.leaseExpired || policy.revoked === "claim-at-once" ? grant : against("LEASE_REVOKED");
+  }
+  if (record.state === "released") {
+    const { handoff } = record;
+    const reserved =
+      handoff !== null && now.earliestMs < handoff.deadlineMs && handoff.successor !== command.holder;
+    return reserved ? against("LEASE_HANDOFF_PENDING") : grant;
+  }
+  if (facts.leaseExpired) return grant;
+  if (!facts.ownerMatch) return against("LEASE_HELD_BY_OTHER");
+  if (policy.reacquire === "supersede") return grant;
+  // The token proves that this is the very holder: it keeps its grant, prolonged, with the same fence.
+  return facts.tokenMatch && now.latestMs < record.expiresAtMs
+    ? ELIGIBLE.prolong
+    : against("LEASE_HELD_BY_SELF");
+}
+
+function judgeOperator(
+  command: LeaseCommand & { readonly op: "revoke" | "break" },
+  record: LeaseRecord | null,
+  facts: Facts,
+): Verdict {
+  if (record === null || !facts.leaseExists) return against("LEASE_NOT_FOUND");
+  if (command.generation !== undefined && command.generation !== record.generation) {
+    return against("LEASE_GENERATION_STALE");
+  }
+  if (record.state === "revoked") return against("LEASE_ALREADY_REVOKED");
+  return command.op === "revoke" ? ELIGIBLE.end : ELIGIBLE.mark;
+}
+
+type OwnerOp = Exclude<LeaseCommand, AcquireCommand | { readonly op: "revoke" | "break" }>;
+
+function judgeOwner(
+  command: OwnerOp,
+  record: LeaseRecord | null,
+  now: StoreInstant,
+  policy: LeasePolicy,
+  facts: Facts,
+): Verdict {
+  if (record === null) return against("LEASE_NOT_FOUND");
+  if (record.state === "released") {
+    // Releasing twice is not an error: the second finds what the first did.
+    return command.op === "release" && facts.ownerMatch && facts.tokenMatch
+      ? ELIGIBLE.unchanged
+      : against("LEASE_NOT_FOUND");
+  }
+  if (!facts.ownerMatch) return against("LEASE_HELD_BY_OTHER");
+  if (!facts.tokenMatch)
+    return against(policy.proof === "token" ? "LEASE_TOKEN_INVALID" : "LEASE_GENERATION_STALE");
+  // The holder of a revoked or expired lease may still say that it stopped: nobody else has it yet.
+  if (command.op === "release") return ELIGIBLE.end;
+  if (record.state === "revoked") return against("LEASE_REVOKED");
+  if (facts.leaseExpired) {
+    const tolerated = command.op === "renew" && policy.renewExpired === "if-unclaimed";
+    if (!tolerated) return against("LEASE_EXPIRED");
+  }
+  switch (command.op) {
+    case "renew": {
+      // Once no renewal could prolong it any more, saying so beats pretending.
+      const broken =
+        record.breakAtMs !== null && record.breakAtMs <= Math.max(record.expiresAtMs, now.latestMs);
+      return broken ? against("LEASE_BREAKING") : ELIGIBLE.prolong;
+    }
+    case "use":
+      if (command.purpose !== record.purpose) return against("LEASE_PURPOSE_MISMATCH");
+      return record.resumeRequired ? against("LEASE_RESUME_REQUIRED") : ELIGIBLE.unchanged;
+    case "resume":
+      return record.resumeRequired ? ELIGIBLE.mark : ELIGIBLE.unchanged;
+    case "handoff":
+      return ELIGIBLE.end;
+  }
+}
+
+function ownsGrant(command: LeaseCommand, record: LeaseRecord, policy: LeasePolicy): boolean {
+  if (command.op === "revoke" || command.op === "break") return false;
+  if (command.op === "acquire") {
+    return (
+      command.provenTokenHash !== undefined && equalInConstantTime(record.tokenHash, command.provenTokenHash)
+    );
+  }
+  if (command.generation !== undefined && command.generation !== record.generation) return false;
+  return policy.proof === "generation" || equalInConstantTime(record.tokenHash, command.tokenHash);
+}
+
+function ttlIsInBounds(ttlMs: number, policy: LeasePolicy): boolean {
+  return ttlMs >= policy.minTtlMs && ttlMs <= policy.maxTtlMs;
+}
+
+function ttlProblem(policy: LeasePolicy): { readonly field: string; readonly message: string } {
+  return {
+    field: "ttlMs",
+    message: `must be from ${policy.minTtlMs} to ${policy.maxTtlMs} ms under this policy`,
+  };
+}
+
+function proofProblem(command: LeaseCommand, policy: LeasePolicy): PolicyBundle["problem"] {
+  if (policy.proof !== "generation") return null;
+  const owner = command.op !== "acquire" && command.op !== "revoke" && command.op !== "break";
+  return owner && command.generation === undefined
+    ? { field: "generation", message: "is required under a policy that proves ownership by generation" }
+    : null;
+}
+
+function instantProblem(now: unknown): PolicyBundle["problem"] {
+  const fields = ["earliestMs", "latestMs", "stampMs"] as const;
+  if (typeof now !== "object" || now === null) return { field: "now", message: "must be a store instant" };
+  const instant = now as StoreInstant;
+  for (const field of fields) {
+    if (!Number.isSafeInteger(instant[field]) || instant[field] < 0 || instant[field] > MAX_INSTANT_MS) {
+      return {
+        field: `now.${field}`,
+        message: `must be a whole number of milliseconds up to ${MAX_INSTANT_MS}`,
+      };
+    }
+  }
+  return instant.earliestMs <= instant.latestMs
+    ? null
+    : { field: "now", message: "must have earliestMs <= latestMs" };
+}
+
+function refusal(reason: Reason, problem: PolicyBundle["problem"]): PolicyBundle {
+  return {
+    leaseExists: false,
+    leaseExpired: false,
+    ownerMatch: false,
+    tokenMatch: false,
+    ttlInBounds: false,
+    grantEligible: false,
+    reason,
+    path: null,
+    problem,
+  };
+}

@@ -1,0 +1,89 @@
+/**
+ * Policy: the points on which lease systems disagree, as data. One decision function reads it; there is
+ * no second code path for another taste.
+ */
+import { MAX_U64 } from "./fence.ts";
+
+export interface LeasePolicy {
+  readonly minTtlMs: number;
+  readonly maxTtlMs: number;
+  readonly defaultTtlMs: number;
+  /** The last part of a lease, in which it is reported as "grace". */
+  readonly graceMs: number;
+  /** A live lease asked for again under the same holder name: refused, or replaced by a new grant. */
+  readonly reacquire: "deny" | "supersede";
+  /** Renewing an expired lease that nobody took: refused, or allowed with the fence unchanged. */
+  readonly renewExpired: "deny" | "if-unclaimed";
+  /** What release leaves: a tombstone keeps fences growing; "delete" lets them restart at 1. */
+  readonly release: "tombstone" | "delete";
+  /** After a revoke another may claim the key once its old holder can no longer believe, or at once. */
+  readonly revoked: "claim-at-expiry" | "claim-at-once";
+  /** How renew, release, use and handoff prove ownership: by token, or by holder name and generation. */
+  readonly proof: "token" | "generation";
+  /** The term of a command that names none. */
+  readonly baseTerm: bigint;
+}
+
+/** An hour covers every lease that is renewed; longer ones only delay recovery. */
+export const DEFAULT_POLICY: LeasePolicy = Object.freeze({
+  minTtlMs: 1,
+  maxTtlMs: 3_600_000,
+  defaultTtlMs: 30_000,
+  graceMs: 0,
+  reacquire: "deny",
+  renewExpired: "deny",
+  release: "tombstone",
+  revoked: "claim-at-expiry",
+  proof: "token",
+  baseTerm: 0n,
+});
+
+/** The writer lease of databases on object storage: terms, holder and generation instead of tokens. */
+export const WRITER_POLICY: LeasePolicy = Object.freeze({
+  ...DEFAULT_POLICY,
+  reacquire: "supersede",
+  renewExpired: "if-unclaimed",
+  release: "delete",
+  proof: "generation",
+  baseTerm: 1n,
+});
+
+/** No duration or instant may leave the integers that a double holds exactly. */
+export const MAX_DURATION_MS = 365 * 24 * 3_600_000;
+
+function wholeMs(name: string, value: number, min: number): void {
+  if (!Number.isSafeInteger(value) || value < min || value > MAX_DURATION_MS) {
+    throw new RangeError(
+      `policy.${name} must be a whole number of ms from ${min} to ${MAX_DURATION_MS}, got ${value}`,
+    );
+  }
+}
+
+function oneOf(name: string, value: unknown, allowed: readonly string[]): void {
+  if (!allowed.includes(value as string)) {
+    throw new RangeError(`policy.${name} must be one of ${allowed.join(", ")}, got ${String(value)}`);
+  }
+}
+
+/** A complete, checked, frozen policy. Throws on a value or a relation that could never work. */
+export function createPolicy(overrides: Partial<LeasePolicy> = {}): LeasePolicy {
+  const policy: LeasePolicy = { ...DEFAULT_POLICY, ...overrides };
+  wholeMs("minTtlMs", policy.minTtlMs, 1);
+  wholeMs("maxTtlMs", policy.maxTtlMs, policy.minTtlMs);
+  wholeMs("defaultTtlMs", policy.defaultTtlMs, policy.minTtlMs);
+  wholeMs("graceMs", policy.graceMs, 0);
+  if (policy.defaultTtlMs > policy.maxTtlMs) {
+    throw new RangeError(
+      `policy.defaultTtlMs must not exceed policy.maxTtlMs, got ${policy.defaultTtlMs} > ${policy.maxTtlMs}`,
+    );
+  }
+  oneOf("reacquire", policy.reacquire, ["deny", "supersede"]);
+  oneOf("renewExpired", policy.renewExpired, ["deny", "if-unclaimed"]);
+  oneOf("release", policy.release, ["tombstone", "delete"]);
+  oneOf("revoked", policy.revoked, ["claim-at-expiry", "claim-at-once"]);
+  oneOf("proof", policy.proof, ["token", "generation"]);
+  if (typeof policy.baseTerm !== "bigint" || policy.baseTerm < 0n || policy.baseTerm > MAX_U64) {
+    throw new RangeError(`policy.baseTerm must be a bigint from 0 to 2^64-1, got ${String(policy.baseTerm)}`);
+  }
+  return Object.freeze(policy);
+}

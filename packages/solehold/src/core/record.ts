@@ -1,0 +1,86 @@
+/**
+ * The record: all that the store knows about one key. It outlives the lease (released and expired leases
+ * leave it behind as a tombstone), because its generation is what makes the next fence larger.
+ *
+ * All instants are milliseconds of the STORE's clock. They are never compared with a client's clock.
+ */
+import { fenceOf } from "./fence.ts";
+import type { LeaseKey } from "./key.ts";
+import type { Purpose } from "./purpose.ts";
+
+export type LeaseState = "held" | "released" | "revoked";
+
+/** A lease offered to one successor: until the deadline nobody else may take it. */
+export interface Handoff {
+  readonly successor: string;
+  readonly deadlineMs: number;
+}
+
+/** What the last command with an idempotency key was, so that a repeat gets the same answer. */
+export interface IdempotencyMark {
+  readonly op: string;
+  /** SHA-256 of the caller's key, base64url: a reader of the store learns nothing to replay. */
+  readonly keyHash: string;
+  /** SHA-256 of the caller and the arguments: the same key with other arguments is refused. */
+  readonly fingerprint: string;
+  /** The grant's token, sealed with the idempotency key, so that a repeat after a restart gets it back. */
+  readonly sealedToken: string;
+}
+
+export interface LeaseRecord {
+  readonly key: LeaseKey;
+  readonly holder: string;
+  readonly purpose: Purpose;
+  /** SHA-256 of the grant's token, base64url. The token itself is never stored. */
+  readonly tokenHash: string;
+  readonly term: bigint;
+  readonly generation: bigint;
+  readonly ttlMs: number;
+  readonly grantedAtMs: number;
+  readonly renewedAtMs: number;
+  /** The lease is alive while now < expiresAtMs. In a revoked record: until when its holder may believe. */
+  readonly expiresAtMs: number;
+  /** When it was released or revoked. */
+  readonly endedAtMs: number | null;
+  readonly state: LeaseState;
+  readonly renewals: number;
+  /** The holder took over unfinished work and has not yet said that it resumed from persisted state. */
+  readonly resumeRequired: boolean;
+  /** No renewal reaches past this instant: somebody asked for the lease to be broken. */
+  readonly breakAtMs: number | null;
+  readonly handoff: Handoff | null;
+  /** Unique per write attempt: recognises one's own write after a lost reply. */
+  readonly nonce: string;
+  readonly idempotency: IdempotencyMark | null;
+  /** Free text for people; the empty string when there is none. */
+  readonly note: string;
+}
+
+export function recordFence(record: LeaseRecord): bigint {
+  return fenceOf(record.term, record.generation);
+}
+
+/** Half-open: dead at exactly expiresAtMs. */
+export function isExpiredAt(record: LeaseRecord, nowMs: number): boolean {
+  return nowMs >= record.expiresAtMs;
+}
+
+/** Held and not expired. */
+export function isLiveAt(record: LeaseRecord, nowMs: number): boolean {
+  return record.state === "held" && nowMs < record.expiresAtMs;
+}
+
+export type LeasePhase = "active" | "grace" | "expired";
+
+/** In grace only the holder may act: it is the last part of the lease, before anybody may take it. */
+export function phaseAt(record: LeaseRecord, nowMs: number, graceMs: number): LeasePhase {
+  if (!isLiveAt(record, nowMs)) return "expired";
+  return nowMs < record.expiresAtMs - graceMs ? "active" : "grace";
+}
+
+/** When the record stopped mattering, for collection: its end, or the latest instant it could be believed. */
+export function endOfRecord(record: LeaseRecord): number {
+  const deadline = record.handoff === null ? 0 : record.handoff.deadlineMs;
+  if (record.state === "released") return Math.max(record.endedAtMs ?? record.renewedAtMs, deadline);
+  return Math.max(record.expiresAtMs, deadline);
+}

@@ -1,0 +1,52 @@
+/**
+ * What a name may look like. One rule for every string that a person chooses, so that no store, log or
+ * terminal has to wonder: printable Unicode in normal form, no control, format or surrogate characters,
+ * no white space at the ends, bounded length.
+ */
+
+const PLAIN_ASCII = /^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/;
+const FORBIDDEN = /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}]/u;
+const WHITE_ENDS = /^\s|\s$/u;
+const TOKEN_ALPHABET = /^[A-Za-z0-9_\-:./]+$/;
+
+/** Null when `value` is a good name of 1 to `maxLength` UTF-16 units; otherwise what is wrong with it. */
+export function nameProblem(value: unknown, maxLength: number): string | null {
+  if (typeof value !== "string") return `must be a string, got ${describeType(value)}`;
+  if (value.length === 0) return "must not be empty";
+  if (value.length > maxLength) return `must have at most ${maxLength} characters, got ${value.length}`;
+  if (PLAIN_ASCII.test(value)) return null;
+  if (FORBIDDEN.test(value)) return "must not contain control, invisible or unpaired surrogate characters";
+  if (WHITE_ENDS.test(value)) return "must not begin or end with white space";
+  if (value.normalize("NFC") !== value)
+    return 'must be in Unicode normal form C: call .normalize("NFC") on it';
+  return null;
+}
+
+/** Null when `value` uses the token alphabet A-Z a-z 0-9 _ - : . / and has 1 to `maxLength` characters. */
+export function tokenProblem(value: unknown, maxLength: number): string | null {
+  if (typeof value !== "string") return `must be a string, got ${describeType(value)}`;
+  if (value.length === 0) return "must not be empty";
+  if (value.length > maxLength) return `must have at most ${maxLength} characters, got ${value.length}`;
+  if (!TOKEN_ALPHABET.test(value)) return "may only contain letters, digits and _ - : . /";
+  return null;
+}
+
+/** Free text for people: like a name, but it may be empty. */
+export function noteProblem(value: unknown, maxLength: number): string | null {
+  return value === "" ? null : nameProblem(value, maxLength);
+}
+
+export function describeType(value: unknown): string {
+  if (value === null) return "null";
+  if (Array.isArray(value)) return "an array";
+  return typeof value === "object" ? "an object" : typeof value;
+}
+
+/** Equal, in time that depends on the lengths only: a stored hash must not be guessed byte by byte. */
+export function equalInConstantTime(a: string, b: string): boolean {
+  let difference = a.length ^ b.length;
+  for (let index = 0; index < a.length; index += 1) {
+    difference |= a.charCodeAt(index) ^ b.charCodeAt(index % (b.length || 1));
+  }
+  return difference === 0;
+}

@@ -1,0 +1,3 @@
+export * from "./env.ts";
+export * from "./manual-env.ts";
+export * from "./real-env.ts";

@@ -1,0 +1,65 @@
+/** The real world: the machine's clocks, Node's timers, the operating system's randomness. */
+import { randomBytes } from "node:crypto";
+import type { Env, Timer, TimerOptions } from "./env.ts";
+
+/** Node fires longer timers at once. */
+const LONGEST_NATIVE_MS = 2 ** 31 - 1;
+const NANOSECONDS_PER_MS = 1e6;
+const NONCE_POOL_BYTES = 4096;
+
+class RealTimer implements Timer {
+  #handle: NodeJS.Timeout | undefined;
+
+  constructor(delayMs: number, callback: () => void, options: TimerOptions | undefined) {
+    this.#arm(delayMs, callback, options);
+  }
+
+  #arm(delayMs: number, callback: () => void, options: TimerOptions | undefined): void {
+    const step = Math.min(delayMs, LONGEST_NATIVE_MS);
+    const next = (): void => (delayMs > step ? this.#arm(delayMs - step, callback, options) : callback());
+    this.#handle = setTimeout(next, Math.ceil(step));
+    if (options?.keepAlive !== "yes") this.#handle.unref();
+  }
+
+  cancel(): void {
+    clearTimeout(this.#handle);
+  }
+}
+
+class RealEnv implements Env {
+  #pool = new Uint8Array(0);
+  #poolOffset = 0;
+
+  monotonicMs(): number {
+    return Number(process.hrtime.bigint()) / NANOSECONDS_PER_MS;
+  }
+
+  wallMs(): number {
+    return Date.now();
+  }
+
+  timer(delayMs: number, callback: () => void, options?: TimerOptions): Timer {
+    return new RealTimer(Math.max(0, delayMs), callback, options);
+  }
+
+  defer(callback: () => void): void {
+    process.nextTick(callback);
+  }
+
+  /** Drawn from a pool: one system call serves hundreds of nonces. */
+  randomBytes(length: number): Uint8Array {
+    if (this.#poolOffset + length > this.#pool.length) {
+      this.#pool = randomBytes(Math.max(NONCE_POOL_BYTES, length));
+      this.#poolOffset = 0;
+    }
+    const bytes = this.#pool.subarray(this.#poolOffset, this.#poolOffset + length);
+    this.#poolOffset += length;
+    return bytes;
+  }
+
+  random(): number {
+    return Math.random();
+  }
+}
+
+export const realEnv: Env = new RealEnv();

@@ -1,0 +1,143 @@
+/**
+ * The contract between Solehold and a store: versioned reads and conditional writes. Everything else
+ * (who may hold what, for how long) is decided above, in `core`; a store never judges a lease.
+ *
+ * A store must be linearizable per key: a conditional write takes effect only if the version it names is
+ * the current one, atomically, and a read that starts after a write was acknowledged sees it. A backend
+ * that cannot compare and swap cannot implement `apply`, and so cannot be a LeaseStore.
+ */
+import type { LeaseKey, LeaseRecord, LeaseState } from "../core/index.ts";
+
+export interface StoreCapabilities {
+  /** Acknowledged writes survive a crash of the store's process and of its machine. */
+  readonly durable: boolean;
+  /**
+   * Where the store's time comes from. "exact": `now()` reads it without I/O. "reply": every reply carries
+   * it. "none": the store has no clock, and leases end for others only by observation.
+   */
+  readonly clock: "exact" | "reply" | "none";
+  /** The resolution of the time in replies: 1000 for an HTTP Date header. */
+  readonly clockGranularityMs: number;
+  /** Whether `watch` brings news of other processes' writes. */
+  readonly watch: boolean;
+  /** Whether a record can be deleted on condition of its version. Without it nothing is collected. */
+  readonly conditionalDelete: boolean;
+  /** The largest number of keys in one `read` or `apply`. */
+  readonly maxBatch: number;
+  /** How many calls are worth having in flight at once: 1 where batches beat concurrency. */
+  readonly maxConcurrentCalls: number;
+}
+
+/** What a store knows about one key. A corrupt value is reported with its version, so that it can be repaired. */
+export type StoredRecord =
+  | { readonly kind: "found"; readonly record: LeaseRecord; readonly version: string }
+  | { readonly kind: "absent" }
+  | { readonly kind: "corrupt"; readonly version: string; readonly detail: string };
+
+export const ABSENT: StoredRecord = Object.freeze({ kind: "absent" });
+
+export interface ReadReply {
+  /** The store's clock while it answered; null when it has none. */
+  readonly storeTimeMs: number | null;
+  /** One per key, in the order asked. A later key is read no earlier than one before it. */
+  readonly records: readonly StoredRecord[];
+}
+
+export interface ConditionalWrite {
+  readonly key: LeaseKey;
+  /** The version that must still be current; null when the key must be absent. */
+  readonly expected: string | null;
+  /** The record to write; null to delete. */
+  readonly next: LeaseRecord | null;
+}
+
+export type WriteResult =
+  /** It is done, durably if the store is durable. `version` names the new record; null after a delete. */
+  | { readonly kind: "applied"; readonly version: string | null }
+  /** It was not done and never will be: another version is current. */
+  | { readonly kind: "conflict"; readonly current: StoredRecord }
+  /** Nobody knows: it may have been done, or may still be done later. */
+  | { readonly kind: "unknown"; readonly cause: Error };
+
+export interface ApplyReply {
+  readonly storeTimeMs: number | null;
+  /** One per write, in the order given. */
+  readonly results: readonly WriteResult[];
+}
+
+export interface ListQuery {
+  readonly tenant: string;
+  /** Only names that begin with this; empty for all. */
+  readonly prefix: string;
+  readonly holder?: string;
+  readonly state?: LeaseState;
+  /** Continue after this cursor of an earlier page. */
+  readonly after?: string;
+  readonly limit: number;
+}
+
+export interface ListPage {
+  readonly storeTimeMs: number | null;
+  /** Ordered by name. Reserved names are left out unless the prefix begins with "$". */
+  readonly records: readonly LeaseRecord[];
+  /** Keys whose value cannot be read. */
+  readonly corrupt: readonly { readonly key: LeaseKey; readonly version: string; readonly detail: string }[];
+  /** Pass as `after` for the next page; null at the end. */
+  readonly next: string | null;
+}
+
+/** News is a hint to look: it may be late, doubled or out of order. "reset" says that some may be missing. */
+export type StoreEvent =
+  | { readonly kind: "changed"; readonly key: LeaseKey; readonly record: LeaseRecord | null }
+  | { readonly kind: "reset" };
+
+export interface StoreWatch {
+  close(): Promise<void>;
+}
+
+export interface LeaseStore {
+  /** For messages and metrics: "memory", "embedded", "redis". */
+  readonly name: string;
+  readonly capabilities: StoreCapabilities;
+  /** The store's clock, read now. Present exactly when capabilities.clock is "exact". */
+  now?(): number;
+  /** Rejects with a StoreError when it could not be read. `keys` are distinct. */
+  read(keys: readonly LeaseKey[]): Promise<ReadReply>;
+  /**
+   * Independent conditional writes: each succeeds or fails on its own. `writes` have distinct keys.
+   * Rejects with a StoreError that says whether the writes may have happened.
+   */
+  apply(writes: readonly ConditionalWrite[]): Promise<ApplyReply>;
+  list(query: ListQuery): Promise<ListPage>;
+  /** Resolves once every later change will be announced. Present exactly when capabilities.watch is true. */
+  watch?(scope: WatchScope, listener: (event: StoreEvent) => void): Promise<StoreWatch>;
+  close(): Promise<void>;
+}
+
+/** All names of a tenant that begin with `prefix`, or with `tenant: null` those of all tenants. */
+export interface WatchScope {
+  readonly tenant: string | null;
+  readonly prefix: string;
+}
+
+export function isInScope(scope: WatchScope, key: LeaseKey): boolean {
+  return (scope.tenant === null || scope.tenant === key.tenant) && key.name.startsWith(scope.prefix);
+}
+
+/** Whether the writes of a failed call can have happened. */
+export type FailedOutcome = "not-applied" | "unknown";
+
+export type StoreErrorKind = "unreachable" | "timeout" | "auth" | "config" | "full" | "closed" | "internal";
+
+/** The store could not do its work. The message is one line and says what to do about it. */
+export class StoreError extends Error {
+  override readonly name = "StoreError";
+  readonly kind: StoreErrorKind;
+  readonly outcome: FailedOutcome;
+
+  constructor(kind: StoreErrorKind, message: string, options: { outcome: FailedOutcome; cause?: unknown }) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    this.kind = kind;
+    this.outcome = options.outcome;
+  }
+}

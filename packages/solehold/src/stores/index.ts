@@ -1,0 +1,3 @@
+export * from "./contract.ts";
+export * from "./memory.ts";
+export * from "./selection.ts";

@@ -1,0 +1,133 @@
+/**
+ * A store in this process's memory: exact, ordered, gone when the process ends. For tests, for one
+ * process, and as the reference that other stores are compared with.
+ */
+import { keyId, type LeaseKey, type LeaseRecord } from "../core/index.ts";
+import { type Env, realEnv } from "../env/index.ts";
+import {
+  ABSENT,
+  type ApplyReply,
+  type ConditionalWrite,
+  isInScope,
+  type LeaseStore,
+  type ListPage,
+  type ListQuery,
+  type ReadReply,
+  type StoreCapabilities,
+  type StoredRecord,
+  StoreError,
+  type StoreEvent,
+  type StoreWatch,
+  type WatchScope,
+  type WriteResult,
+} from "./contract.ts";
+import { nameIsListed, recordIsListed } from "./selection.ts";
+
+const CAPABILITIES: StoreCapabilities = Object.freeze({
+  durable: false,
+  clock: "exact",
+  clockGranularityMs: 1,
+  watch: true,
+  conditionalDelete: true,
+  maxBatch: 10_000,
+  maxConcurrentCalls: 1,
+});
+
+interface Watcher {
+  readonly scope: WatchScope;
+  readonly listener: (event: StoreEvent) => void;
+}
+
+type Found = Extract<StoredRecord, { kind: "found" }>;
+
+export class MemoryStore implements LeaseStore {
+  readonly name = "memory";
+  readonly capabilities = CAPABILITIES;
+  readonly #env: Env;
+  /** Wall time at the start, then the monotonic clock: never goes back, never jumps. */
+  readonly #startMs: number;
+  readonly #records = new Map<string, Found>();
+  readonly #watchers = new Set<Watcher>();
+  #lastVersion = 0;
+  #closed = false;
+
+  constructor(options: { readonly env?: Env } = {}) {
+    this.#env = options.env ?? realEnv;
+    this.#startMs = Math.floor(this.#env.wallMs() - this.#env.monotonicMs());
+  }
+
+  now(): number {
+    return Math.floor(this.#startMs + this.#env.monotonicMs());
+  }
+
+  async read(keys: readonly LeaseKey[]): Promise<ReadReply> {
+    this.#assertOpen();
+    const records = keys.map((key) => this.#records.get(keyId(key)) ?? ABSENT);
+    return { storeTimeMs: this.now(), records };
+  }
+
+  async apply(writes: readonly ConditionalWrite[]): Promise<ApplyReply> {
+    this.#assertOpen();
+    const results = writes.map((write) => this.#applyOne(write));
+    return { storeTimeMs: this.now(), results };
+  }
+
+  async list(query: ListQuery): Promise<ListPage> {
+    this.#assertOpen();
+    const names = [...this.#records.values()]
+      .filter(({ record }) => record.key.tenant === query.tenant)
+      .filter(({ record }) => query.after === undefined || record.key.name > query.after)
+      .filter(({ record }) => nameIsListed(query, record.key.name) && recordIsListed(query, record))
+      .map(({ record }) => record)
+      .sort((a, b) => (a.key.name < b.key.name ? -1 : 1));
+    const records = names.slice(0, query.limit);
+    const last = records.at(-1);
+    const next = names.length > records.length && last !== undefined ? last.key.name : null;
+    return { storeTimeMs: this.now(), records, corrupt: [], next };
+  }
+
+  async watch(scope: WatchScope, listener: (event: StoreEvent) => void): Promise<StoreWatch> {
+    this.#assertOpen();
+    const watcher: Watcher = { scope, listener };
+    this.#watchers.add(watcher);
+    return { close: async () => void this.#watchers.delete(watcher) };
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    this.#watchers.clear();
+  }
+
+  #applyOne(write: ConditionalWrite): WriteResult {
+    const id = keyId(write.key);
+    const current = this.#records.get(id);
+    if ((current?.version ?? null) !== write.expected)
+      return { kind: "conflict", current: current ?? ABSENT };
+    const version = write.next === null ? null : this.#store(id, write.next);
+    if (write.next === null) this.#records.delete(id);
+    this.#announce({ kind: "changed", key: write.key, record: write.next });
+    return { kind: "applied", version };
+  }
+
+  #store(id: string, record: LeaseRecord): string {
+    this.#lastVersion += 1;
+    const version = String(this.#lastVersion);
+    this.#records.set(id, Object.freeze({ kind: "found", record: Object.freeze(record), version }));
+    return version;
+  }
+
+  /** News arrives after the write was answered, as it does from a store on the network. */
+  #announce(event: Extract<StoreEvent, { kind: "changed" }>): void {
+    for (const watcher of this.#watchers) {
+      if (!isInScope(watcher.scope, event.key)) continue;
+      this.#env.defer(() => {
+        if (this.#watchers.has(watcher)) watcher.listener(event);
+      });
+    }
+  }
+
+  #assertOpen(): void {
+    if (this.#closed)
+      throw new StoreError("closed", "the memory store was closed", { outcome: "not-applied" });
+  }
+}
