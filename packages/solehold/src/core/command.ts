@@ -111,21 +111,21 @@ export function commandProblem(command: unknown): FieldProblem | null {
     return { field: "command", message: `must be an object, got ${describeType(command)}` };
   }
   const request = command as Untrusted;
-  const op = request["op"];
+  const op = request.op;
   const known = op === "acquire" || op === "revoke" || op === "break" || OWNER_OPS.has(op as string);
   if (!known) return { field: "op", message: `must be one of ${OPS}` };
   return (
-    keyProblem(request["key"]) ??
-    found("nonce", tokenProblem(request["nonce"], MAX_NONCE_LENGTH)) ??
-    idempotencyProblem(request["idempotency"]) ??
+    keyProblem(request.key) ??
+    found("nonce", tokenProblem(request.nonce, MAX_NONCE_LENGTH)) ??
+    idempotencyProblem(request.idempotency) ??
     (op === "acquire"
       ? acquireProblem(request)
       : op === "revoke" || op === "break"
         ? null
         : ownerProblem(request)) ??
     durationProblems(op as LeaseOp, request) ??
-    optionalU64("generation", request["generation"]) ??
-    optionalU64("term", request["term"])
+    optionalU64("generation", request.generation) ??
+    optionalU64("term", request.term)
   );
 }
 
@@ -158,31 +158,29 @@ function idempotencyProblem(mark: unknown): FieldProblem | null {
 
 function acquireProblem(request: Untrusted): FieldProblem | null {
   return (
-    found("holder", nameProblem(request["holder"], MAX_HOLDER_LENGTH)) ??
-    found("tokenHash", hashProblem(request["tokenHash"])) ??
-    found("purpose", purposeProblem(request["purpose"])) ??
-    (request["provenTokenHash"] === undefined
+    found("holder", nameProblem(request.holder, MAX_HOLDER_LENGTH)) ??
+    found("tokenHash", hashProblem(request.tokenHash)) ??
+    found("purpose", purposeProblem(request.purpose)) ??
+    (request.provenTokenHash === undefined
       ? null
-      : found("provenTokenHash", hashProblem(request["provenTokenHash"]))) ??
-    (request["note"] === undefined ? null : found("note", noteProblem(request["note"], MAX_NOTE_LENGTH)))
+      : found("provenTokenHash", hashProblem(request.provenTokenHash))) ??
+    (request.note === undefined ? null : found("note", noteProblem(request.note, MAX_NOTE_LENGTH)))
   );
 }
 
 function ownerProblem(request: Untrusted): FieldProblem | null {
   return (
-    found("holder", nameProblem(request["holder"], MAX_HOLDER_LENGTH)) ??
-    found("tokenHash", hashProblem(request["tokenHash"])) ??
-    (request["op"] === "use" ? found("purpose", purposeProblem(request["purpose"])) : null) ??
-    (request["op"] === "handoff"
-      ? found("successor", nameProblem(request["successor"], MAX_HOLDER_LENGTH))
-      : null)
+    found("holder", nameProblem(request.holder, MAX_HOLDER_LENGTH)) ??
+    found("tokenHash", hashProblem(request.tokenHash)) ??
+    (request.op === "use" ? found("purpose", purposeProblem(request.purpose)) : null) ??
+    (request.op === "handoff" ? found("successor", nameProblem(request.successor, MAX_HOLDER_LENGTH)) : null)
   );
 }
 
 function durationProblems(op: LeaseOp, request: Untrusted): FieldProblem | null {
-  if (op === "acquire" || op === "renew") return durationProblem("ttlMs", request["ttlMs"], 1);
-  if (op === "handoff") return durationProblem("withinMs", request["withinMs"], 1);
-  if (op === "break") return durationProblem("periodMs", request["periodMs"], 0);
+  if (op === "acquire" || op === "renew") return durationProblem("ttlMs", request.ttlMs, 1);
+  if (op === "handoff") return durationProblem("withinMs", request.withinMs, 1);
+  if (op === "break") return durationProblem("periodMs", request.periodMs, 0);
   return null;
 }
 

@@ -44,7 +44,7 @@ export function validityFrom(before: ClockReading, ttlMs: number, drift: DriftBo
 /** Zero when it is over; never negative. */
 export function remainingValidityMs(validity: Validity, now: ClockReading): number {
   const left = Math.min(validity.monotonicEndMs - now.monotonicMs, validity.wallEndMs - now.wallMs);
-  return left > 0 ? left : 0;
+  return Math.max(left, 0);
 }
 
 export function isStillValid(validity: Validity, now: ClockReading): boolean {
