@@ -1,0 +1,54 @@
+/**
+ * The kit's entry. `storeConformanceCases` gives plain async cases for any runner; `describeStore` hands
+ * them to one that has `describe` and `it` (vitest, jest, mocha, node:test).
+ */
+import { type BenchCase, StoreBench } from "./bench.ts";
+import { contentCases } from "./content-cases.ts";
+import { differentialCases } from "./differential-cases.ts";
+import { failureCases } from "./failure-cases.ts";
+import { keyCases } from "./key-cases.ts";
+import { listCases } from "./list-cases.ts";
+import { raceCases } from "./race-cases.ts";
+import type { StoreCase, StoreSubject } from "./subject.ts";
+import { timeCases } from "./time-cases.ts";
+import { watchCases } from "./watch-cases.ts";
+import { writeCases } from "./write-cases.ts";
+
+const ALL_CASES: readonly BenchCase[] = [
+  ...writeCases,
+  ...contentCases,
+  ...keyCases,
+  ...timeCases,
+  ...listCases,
+  ...watchCases,
+  ...raceCases,
+  ...failureCases,
+  ...differentialCases,
+];
+
+/** Every case of the contract. A case about something the store says it cannot do checks that it does not. */
+export function storeConformanceCases(subject: StoreSubject): readonly StoreCase[] {
+  return ALL_CASES.map(({ title, run }) => ({
+    title,
+    run: async () => {
+      const bench = new StoreBench(subject);
+      try {
+        await run(bench);
+      } finally {
+        await bench.dispose();
+      }
+    },
+  }));
+}
+
+export interface TestApi {
+  describe(title: string, body: () => void): unknown;
+  it(title: string, run: () => Promise<void>): unknown;
+}
+
+/** `describeStore("redis", { open }, { describe, it })`. */
+export function describeStore(name: string, subject: StoreSubject, api: TestApi): void {
+  api.describe(`the store contract on ${name}`, () => {
+    for (const { title, run } of storeConformanceCases(subject)) api.it(title, run);
+  });
+}

@@ -1,0 +1,30 @@
+/** The memory store passes the kit, and the kit is not fooled by memory stores with a planted fault. */
+import { describe, expect, it } from "vitest";
+import { MemoryStore } from "../../../src/stores/index.ts";
+import { describeStore, storeConformanceCases } from "../../../src/testing/index.ts";
+import { FAULTS } from "./faults.ts";
+
+describeStore("memory", { open: async () => new MemoryStore() }, { describe, it });
+
+describe("the kit", () => {
+  for (const { fault, breaks, open } of FAULTS) {
+    it(`catches a store that ${fault}`, async () => {
+      const failed: string[] = [];
+      for (const { title, run } of storeConformanceCases({ open, patienceMs: 200 })) {
+        await run().catch(() => failed.push(title));
+      }
+      expect(failed).toContain(breaks);
+    });
+  }
+
+  it("names the seed of a history that went wrong, and repeats it", async () => {
+    const { open } = FAULTS.find(({ fault }) => fault === "writes without comparing")!;
+    const differential = (seed?: number) =>
+      storeConformanceCases({ open, ...(seed === undefined ? {} : { seed }) })
+        .find(({ title }) => title.startsWith("random histories"))!
+        .run();
+    const message = await differential().catch((error: Error) => error.message);
+    const seed = Number(/^seed (\d+): /.exec(String(message))?.[1]);
+    await expect(differential(seed)).rejects.toThrow(`seed ${seed}: `);
+  });
+});
