@@ -1,0 +1,140 @@
+// `npm run engines -- up | down | status`, run as a command in a folder of its own, and what a test sees of it.
+import { execFile } from "node:child_process";
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { engine, engineRecord } from "./index.ts";
+import { portOf, processState, RawSocket } from "./raw-socket.ts";
+
+const cli = fileURLToPath(new URL("../../../../scripts/engines/cli.mjs", import.meta.url));
+let parent: string;
+let folder: string;
+
+beforeEach(() => {
+  parent = mkdtempSync(join(tmpdir(), "solehold-shared-"));
+  folder = join(parent, "engines");
+  vi.stubEnv("SOLEHOLD_ENGINES_DIR", folder);
+  vi.stubEnv("SOLEHOLD_ENGINES", undefined);
+});
+afterEach(async () => {
+  await engines("down");
+  vi.unstubAllEnvs();
+  rmSync(parent, { recursive: true });
+});
+
+interface Outcome {
+  readonly code: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+function engines(...args: string[]): Promise<Outcome> {
+  return new Promise((resolve) => {
+    execFile(process.execPath, [cli, ...args], { env: process.env }, (error, stdout, stderr) => {
+      resolve({
+        code: typeof error?.code === "number" ? error.code : error === null ? 0 : -1,
+        stdout,
+        stderr,
+      });
+    });
+  });
+}
+
+test("up starts the engine for every later process, and again does nothing", async () => {
+  const first = await engines("up", "redis");
+  expect(first).toMatchObject({ code: 0, stderr: "" });
+  const record = engineRecord("redis");
+  expect(first.stdout).toContain(record.url);
+  expect(first.stdout).toContain(record.version);
+  const socket = await RawSocket.open(portOf(engine("redis")));
+  expect(await socket.command("PING", "+PONG\r\n")).toBe("+PONG\r\n");
+  socket.close();
+
+  const second = await engines("up", "redis");
+  expect(second.stdout).toContain("was up");
+  expect(engineRecord("redis")).toEqual(record);
+});
+
+test("two commands at once start one engine", async () => {
+  await Promise.all([engines("up", "redis"), engines("up", "redis")]);
+  const status: { engines: { name: string; state: string }[] } = JSON.parse(
+    (await engines("status", "--json")).stdout,
+  );
+  expect(status.engines.map(({ name, state }) => `${name} ${state}`)).toEqual(["redis up"]);
+});
+
+test("an engine that was killed is reported as dead, not handed to tests, and started anew by up", async () => {
+  await engines("up", "redis", "nats");
+  const before = engineRecord("redis");
+  const nats = engineRecord("nats");
+  const [redisProcess] = before.processes;
+  process.kill(redisProcess!.pid, "SIGKILL");
+  await vi.waitFor(() => expect(processState(redisProcess!.pid)).toBeUndefined());
+
+  expect((await engines("status")).stdout).toMatch(/redis\s+dead/);
+  expect(() => engine("redis")).toThrow("npm run engines -- up redis");
+  await engines("up", "redis", "nats");
+  expect(engineRecord("redis").processes).not.toEqual(before.processes);
+  expect(engineRecord("nats")).toEqual(nats);
+});
+
+test("engines end with the process that owns them", async () => {
+  await engines("up", "redis");
+  const { supervisor, processes } = engineRecord("redis");
+  process.kill(supervisor.pid, "SIGKILL");
+  for (const { pid } of processes) await vi.waitFor(() => expect(processState(pid)).toBeUndefined());
+  expect(() => engine("redis")).toThrow("is not up");
+});
+
+test("down ends every process and deletes the folder, and is content when there is none", async () => {
+  await engines("up", "redis", "nats");
+  const pids = ["redis", "nats"].flatMap((name) => {
+    const { supervisor, processes } = engineRecord(name as "redis" | "nats");
+    return [supervisor.pid, ...processes.map(({ pid }) => pid)];
+  });
+  expect((await engines("down")).stdout).toMatch(/stopped .*redis/);
+  expect(pids.map(processState)).toEqual(pids.map(() => undefined));
+  expect(existsSync(folder)).toBe(false);
+  expect(await engines("down")).toMatchObject({ code: 0, stdout: "no engines were up\n" });
+});
+
+test("without engines a test is told the command that starts them", () => {
+  expect(() => engine("postgres")).toThrow(
+    /"postgres" is not up \(looked in .*state\.json\): run `npm run engines -- up postgres`/,
+  );
+});
+
+test("an engine that this machine cannot run is named with the reason", () => {
+  const record = { state: "unavailable", name: "ceph", reason: "installing radosgw needs root" };
+  mkdirSync(folder);
+  writeFileSync(join(folder, "state.json"), JSON.stringify({ schema: 1, engines: { ceph: record } }));
+  expect(() => engine("ceph")).toThrow(
+    'the engine "ceph" is unavailable here: installing radosgw needs root',
+  );
+});
+
+test("SOLEHOLD_ENGINES names another state file, and one that is not ours is refused with its path", () => {
+  const elsewhere = join(parent, "other.json");
+  vi.stubEnv("SOLEHOLD_ENGINES", elsewhere);
+  expect(() => engine("redis")).toThrow(elsewhere);
+  writeFileSync(elsewhere, "{");
+  expect(() => engine("redis")).toThrow(`not JSON: delete ${elsewhere}`);
+  vi.stubEnv("SOLEHOLD_ENGINES", undefined);
+});
+
+test("a wrong word on the command line is answered with what there is", async () => {
+  expect(await engines("up", "mysql")).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining("unknown engine mysql: there are redis"),
+  });
+  expect(await engines("restart")).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining("unknown command restart"),
+  });
+  expect(await engines("down", "redis")).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining("takes no names"),
+  });
+});
