@@ -50,3 +50,6 @@ export function equalInConstantTime(a: string, b: string): boolean {
   }
   return difference === 0;
 }
+
+/** Stands where a token's hash would, in records that nobody can own: no token hashes to it. */
+export const NO_TOKEN_HASH = "-".repeat(43);

@@ -1,0 +1,233 @@
+/**
+ * One command on its way: read -> decide -> conditional write on exactly that snapshot -> outcome.
+ * The steps are those of docs/protocol.md.
+ *
+ * A write whose fate is unknown is settled by reading again. The record carries the nonce of the attempt
+ * that wrote it, so an own write is recognised. If the old version still stands, the lost request may yet
+ * arrive; writing again on that same version makes the late one fail. Only when the version has moved is
+ * "not applied" true.
+ */
+import {
+  type ClockReading,
+  type Decided,
+  decide,
+  type GrantedDecision,
+  type LeaseCommand,
+  type LeasePolicy,
+  type LeaseRecord,
+  type LeaseSnapshot,
+  type StoreInstant,
+} from "../core/index.ts";
+import { delay, type Env, jittered, randomId, readClocks } from "../env/index.ts";
+import { type ConditionalWrite, type StoredRecord, StoreError, type WriteResult } from "../stores/index.ts";
+import type { KnownState, SnapshotSource } from "./known-state.ts";
+import type { CommandOutcome } from "./outcome.ts";
+import type { CommandTemplate } from "./requests.ts";
+import type { Answered, StoreCalls } from "./store-calls.ts";
+
+export interface ExecutionContext {
+  readonly env: Env;
+  readonly policy: LeasePolicy;
+  readonly calls: StoreCalls;
+  readonly known: KnownState;
+}
+
+interface Attempt {
+  readonly nonce: string;
+  readonly reading: ClockReading;
+  readonly now: StoreInstant;
+  readonly decision: GrantedDecision;
+}
+
+const MAX_ATTEMPTS = 64;
+const PATIENT_CONFLICTS = 3;
+const BACKOFF_MS = 2;
+const MAX_BACKOFF_MS = 50;
+const REREAD_EVERY_MS = 50;
+const MIN_PATIENCE_MS = 5;
+
+export class Execution {
+  readonly #context: ExecutionContext;
+  readonly #template: CommandTemplate;
+  readonly #command: LeaseCommand;
+  readonly #token: string;
+  readonly #deadlineMs: number;
+  /** Attempts whose fate is unknown. */
+  readonly #unknown: Attempt[] = [];
+  #conflicts = 0;
+
+  /** The command is given up, with its outcome as it then stands, after `timeoutMs`. */
+  constructor(context: ExecutionContext, template: CommandTemplate, token: string, timeoutMs: number) {
+    this.#context = context;
+    this.#template = template;
+    this.#token = token;
+    this.#command = template(randomId(context.env));
+    this.#deadlineMs = context.env.monotonicMs() + timeoutMs;
+  }
+
+  async run(): Promise<CommandOutcome> {
+    try {
+      return await this.#run();
+    } catch (error) {
+      return this.#unsettled(error);
+    }
+  }
+
+  async #run(): Promise<CommandOutcome> {
+    const { known } = this.#context;
+    let source = known.guess(this.#command) ?? (await this.#read());
+    for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt += 1) {
+      const own = this.#ownWrite(source.stored);
+      if (own !== null) return own;
+      const reading = readClocks(this.#context.env);
+      const now = known.instant(source.stored, reading.monotonicMs);
+      const broken = known.brokenPromise(this.#command, source);
+      if (broken !== null) return { kind: "refused", decision: broken, storeTimeMs: now.stampMs };
+      const command = attempt === 0 ? this.#command : this.#template(randomId(this.#context.env));
+      const decided = decide(command, snapshotOf(source), now, this.#context.policy);
+      if (decided.effect.kind === "none" || decided.decision.kind !== "granted") {
+        // A guess may lead to a write, which checks it; it must never lead to an answer by itself.
+        if (source.callNumber !== null || decided.decision.kind === "refused")
+          return this.#answer(decided, now, reading);
+        source = await this.#read();
+        continue;
+      }
+      const next = decided.effect.kind === "write" ? decided.effect.record : null;
+      const attempted: Attempt = { nonce: command.nonce, reading, now, decision: decided.decision };
+      const settled = await this.#write(source, next, attempted);
+      if (settled === "applied") return this.#applied(attempted);
+      source = settled;
+    }
+    throw new StoreError("timeout", `gave up after ${MAX_ATTEMPTS} attempts against other writers`, {
+      outcome: "not-applied",
+    });
+  }
+
+  /** "applied", or what stands in the store now, to decide again. */
+  async #write(
+    source: SnapshotSource,
+    next: LeaseRecord | null,
+    attempt: Attempt,
+  ): Promise<"applied" | SnapshotSource> {
+    const { known } = this.#context;
+    const { key } = this.#command;
+    const expected = source.stored.kind === "found" ? source.stored.version : null;
+    const answer = await this.#send({ key, expected, next });
+    if (answer instanceof StoreError || answer.value.kind === "unknown") {
+      const cause = answer instanceof StoreError ? answer : causeOf(answer.value);
+      if (cause.outcome === "not-applied") throw cause;
+      this.#unknown.push(attempt);
+      return await this.#readUntilDeadline(cause);
+    }
+    const { value } = answer;
+    if (value.kind === "applied") {
+      known.wrote(key, next, value.version, answer.receivedMs);
+      return "applied";
+    }
+    await this.#backOff();
+    // An absence is only usable with a floor that was read after it.
+    if (value.current.kind === "absent") return await this.#read();
+    return known.learn(key, value.current, source.floor, answer);
+  }
+
+  async #send(write: ConditionalWrite): Promise<Answered<WriteResult> | StoreError> {
+    try {
+      return await this.#context.calls.write(write, this.#patienceMs());
+    } catch (error) {
+      return asStoreError(error);
+    }
+  }
+
+  /** A single call may take what is left of the command's time. */
+  #patienceMs(): number {
+    return Math.max(MIN_PATIENCE_MS, this.#deadlineMs - this.#context.env.monotonicMs());
+  }
+
+  async #read(): Promise<SnapshotSource> {
+    return await this.#context.known.read(this.#command.key, this.#patienceMs());
+  }
+
+  async #readUntilDeadline(cause: unknown): Promise<SnapshotSource> {
+    const { env } = this.#context;
+    let last = cause;
+    while (env.monotonicMs() < this.#deadlineMs) {
+      try {
+        return await this.#read();
+      } catch (error) {
+        last = error;
+        await delay(env, jittered(env, REREAD_EVERY_MS, 0.5));
+      }
+    }
+    throw last;
+  }
+
+  /** One conflict is normal; many mean a crowd, and a crowd needs spreading. */
+  async #backOff(): Promise<void> {
+    const { env } = this.#context;
+    this.#conflicts += 1;
+    if (env.monotonicMs() >= this.#deadlineMs) {
+      throw new StoreError("timeout", "too many other writers on this key", { outcome: "not-applied" });
+    }
+    if (this.#conflicts <= PATIENT_CONFLICTS) return;
+    const backoffMs = Math.min(MAX_BACKOFF_MS, BACKOFF_MS * 2 ** (this.#conflicts - PATIENT_CONFLICTS));
+    await delay(env, jittered(env, backoffMs, 0.9));
+  }
+
+  /** An attempt of this command whose reply was lost, found in the store. */
+  #ownWrite(stored: StoredRecord): CommandOutcome | null {
+    if (this.#unknown.length === 0 || stored.kind !== "found") return null;
+    const { record } = stored;
+    const byNonce = this.#unknown.find((attempt) => attempt.nonce === record.nonce);
+    if (byNonce !== undefined) return this.#applied(byNonce, record);
+    // Touched by somebody since (a break, say), but the token is of this command alone: the grant is ours.
+    const [first] = this.#unknown;
+    const ours =
+      this.#command.op === "acquire" &&
+      record.state === "held" &&
+      record.tokenHash === this.#command.tokenHash;
+    return ours && first !== undefined ? this.#applied(first, record) : null;
+  }
+
+  #answer(decided: Decided, now: StoreInstant, reading: ClockReading): CommandOutcome {
+    const { decision } = decided;
+    if (decision.kind !== "granted") return { kind: "refused", decision, storeTimeMs: now.stampMs };
+    // Nothing was written, so nothing was prolonged: what is left is counted by the latest possible time.
+    return this.#applied({ nonce: "", reading, now: { ...now, stampMs: now.latestMs }, decision });
+  }
+
+  #applied(attempt: Attempt, found?: LeaseRecord): CommandOutcome {
+    const { decision, reading, now } = attempt;
+    const lease = found ?? decision.lease;
+    return {
+      kind: "applied",
+      decision: { ...decision, lease },
+      token: this.#token,
+      believedFrom: reading,
+      validForMs: Math.max(0, Math.min(lease.expiresAtMs, decision.lease.expiresAtMs) - now.stampMs),
+      storeTimeMs: now.stampMs,
+    };
+  }
+
+  #unsettled(error: unknown): CommandOutcome {
+    const cause = asStoreError(error);
+    // A later failure that certainly did nothing does not settle an earlier attempt that may have.
+    const outcome = this.#unknown.length > 0 ? "unknown" : cause.outcome;
+    return { kind: "unsettled", outcome, cause };
+  }
+}
+
+function asStoreError(error: unknown): StoreError {
+  if (error instanceof StoreError) return error;
+  return new StoreError("internal", `the store failed: ${String(error)}`, {
+    outcome: "unknown",
+    cause: error,
+  });
+}
+
+function causeOf(result: WriteResult): StoreError {
+  return asStoreError(result.kind === "unknown" ? result.cause : "no cause given");
+}
+
+function snapshotOf(source: SnapshotSource): LeaseSnapshot {
+  return { record: source.stored.kind === "found" ? source.stored.record : null, floor: source.floor };
+}

@@ -1,0 +1,182 @@
+/**
+ * What this process knows of the store without asking: versions it has seen (so that a write needs no
+ * read before it), how long each stood unchanged, the highest fence of each key, the store's time.
+ *
+ * All of it is bounded, and none of it is trusted for an answer: a guess only ever leads to a conditional
+ * write, which the store checks.
+ */
+import {
+  type DeniedDecision,
+  type DriftBound,
+  fenceGeneration,
+  fenceTerm,
+  keyId,
+  type LeaseCommand,
+  type LeaseKey,
+  type LeasePolicy,
+  type LeaseRecord,
+  type RefusedDecision,
+  recordFence,
+  type StoreInstant,
+} from "../core/index.ts";
+import type { Env } from "../env/index.ts";
+import { ABSENT, type LeaseStore, type StoredRecord } from "../stores/index.ts";
+import { BoundedMap } from "./bounded-map.ts";
+import { Floors } from "./floors.ts";
+import { Observations } from "./observations.ts";
+import type { Answered, StoreCalls } from "./store-calls.ts";
+import type { StoreClock } from "./store-clock.ts";
+
+/** What a decision will be based on. */
+export interface SnapshotSource {
+  readonly stored: StoredRecord;
+  readonly floor: bigint;
+  /** The call that brought it; null for a guess, which must not lead to an answer. */
+  readonly callNumber: number | null;
+}
+
+interface Remembered {
+  readonly stored: StoredRecord;
+  /** The highest fence seen. */
+  readonly highestFence: bigint;
+  /** Calls up to this number were sent before that fence was seen: their replies may be older. */
+  readonly seenAtCall: number;
+}
+
+export interface KnownStateOptions {
+  readonly env: Env;
+  readonly store: LeaseStore;
+  readonly calls: StoreCalls;
+  readonly clock: StoreClock;
+  readonly policy: LeasePolicy;
+  readonly drift: DriftBound;
+  readonly cacheSize: number;
+  readonly floorMaxAgeMs: number;
+}
+
+/** A guess is not worth it when the store's time is known so badly that expiries would be stretched. */
+const WIDEST_GUESS_RATIO = 0.05;
+
+export class KnownState {
+  readonly #options: KnownStateOptions;
+  readonly #remembered: BoundedMap<Remembered>;
+  readonly #observations: Observations;
+  readonly #floors: Floors;
+
+  constructor(options: KnownStateOptions) {
+    this.#options = options;
+    this.#remembered = new BoundedMap(options.cacheSize);
+    this.#observations = new Observations({ drift: options.drift, capacity: options.cacheSize });
+    this.#floors = new Floors({ maxAgeMs: options.floorMaxAgeMs });
+  }
+
+  /** What probably is in the store, if that is enough to try a write; otherwise null: read first. */
+  guess(command: LeaseCommand): SnapshotSource | null {
+    if (command.op === "use") return null;
+    const nowMs = this.#options.env.monotonicMs();
+    if (!this.#timeIsNarrow(command, nowMs)) return null;
+    const remembered = this.#remembered.get(keyId(command.key));
+    if (remembered !== undefined) return { stored: remembered.stored, floor: 0n, callNumber: null };
+    const floor = command.op === "acquire" ? this.#floors.recent(command.key.tenant, nowMs) : null;
+    return floor === null ? null : { stored: ABSENT, floor, callNumber: null };
+  }
+
+  async read(key: LeaseKey, patienceMs?: number): Promise<SnapshotSource> {
+    const answer = await this.#options.calls.read(Floors.keysFor(key), patienceMs);
+    const [stored = ABSENT, floorRecord = ABSENT] = answer.value;
+    const floor = this.#floors.learn(key.tenant, floorRecord, answer.sentMs);
+    return this.learn(key, stored, floor, answer);
+  }
+
+  /** The store showed this in its answer. */
+  learn(key: LeaseKey, stored: StoredRecord, floor: bigint, answer: Answered<unknown>): SnapshotSource {
+    if (stored.kind === "found") {
+      this.#observations.saw(stored.record, stored.version, answer.receivedMs);
+      this.#remember(key, stored);
+    }
+    return { stored, floor, callNumber: answer.callNumber };
+  }
+
+  /** An own write was acknowledged. */
+  wrote(key: LeaseKey, record: LeaseRecord | null, version: string | null, receivedMs: number): void {
+    if (record === null || version === null) {
+      this.forget(key);
+      return;
+    }
+    this.#observations.saw(record, version, receivedMs);
+    this.#remember(key, { kind: "found", record, version });
+  }
+
+  forget(key: LeaseKey): void {
+    this.#remembered.delete(keyId(key));
+  }
+
+  /** The store's time for a decision about this record. */
+  instant(stored: StoredRecord, monotonicMs: number): StoreInstant {
+    const { store, clock, env } = this.#options;
+    if (store.now !== undefined) {
+      const nowMs = store.now();
+      return { earliestMs: nowMs, latestMs: nowMs, stampMs: nowMs };
+    }
+    const interval = clock.interval(monotonicMs);
+    const stampMs = interval === null ? Math.ceil(env.wallMs()) : interval.latestMs;
+    const record = stored.kind === "found" ? stored.record : null;
+    if (record === null) return { earliestMs: interval?.earliestMs ?? stampMs, latestMs: stampMs, stampMs };
+    const over = stored.kind === "found" && this.#observations.isOver(record, stored.version, monotonicMs);
+    const endMs = Math.max(record.expiresAtMs, record.handoff?.deadlineMs ?? 0);
+    if (over) return { earliestMs: endMs, latestMs: Math.max(endMs, stampMs), stampMs };
+    if (interval !== null && !clock.mustObserve(monotonicMs)) return { ...interval, stampMs };
+    // Without a clock to trust the record stands until it was observed for long enough.
+    const beforeEndMs = Math.max(0, Math.min(record.expiresAtMs, record.handoff?.deadlineMs ?? endMs) - 1);
+    return { earliestMs: beforeEndMs, latestMs: beforeEndMs, stampMs };
+  }
+
+  /** A store that lost writes must not hand out an old fence again; a damaged record must not be overwritten. */
+  brokenPromise(command: LeaseCommand, source: SnapshotSource): DeniedDecision | RefusedDecision | null {
+    const { stored } = source;
+    if (stored.kind === "corrupt") {
+      return {
+        kind: "refused",
+        reason: "RECORD_CORRUPT",
+        field: "key",
+        message: corruptMessage(stored.detail),
+      };
+    }
+    if (this.#options.policy.release === "delete" || command.op !== "acquire") return null;
+    const remembered = this.#remembered.get(keyId(command.key));
+    const older = source.callNumber === null || source.callNumber <= (remembered?.seenAtCall ?? 0);
+    if (remembered === undefined || older) return null;
+    const { highestFence } = remembered;
+    const intact =
+      stored.kind === "found"
+        ? recordFence(stored.record) >= highestFence
+        : source.floor >= fenceGeneration(highestFence) &&
+          fenceTerm(highestFence) <= this.#options.policy.baseTerm;
+    return intact ? null : { kind: "denied", reason: "FENCE_WENT_BACK", heldBy: null, heldUntilMs: null };
+  }
+
+  #timeIsNarrow(command: LeaseCommand, nowMs: number): boolean {
+    const { store, clock } = this.#options;
+    if (store.now !== undefined) return true;
+    const interval = clock.interval(nowMs);
+    if (interval === null) return store.capabilities.clock === "none";
+    const ttlMs = "ttlMs" in command ? command.ttlMs : this.#options.policy.defaultTtlMs;
+    return interval.latestMs - interval.earliestMs <= Math.max(50, ttlMs * WIDEST_GUESS_RATIO);
+  }
+
+  #remember(key: LeaseKey, stored: Extract<StoredRecord, { kind: "found" }>): void {
+    const id = keyId(key);
+    const fence = recordFence(stored.record);
+    const before = this.#remembered.get(id);
+    const grew = before === undefined || fence > before.highestFence;
+    this.#remembered.set(id, {
+      stored,
+      highestFence: grew ? fence : before.highestFence,
+      seenAtCall: grew ? this.#options.calls.lastCallNumber : before.seenAtCall,
+    });
+  }
+}
+
+function corruptMessage(detail: string): string {
+  return `has a damaged record (${detail}): nothing was changed; an operator can inspect and repair it`;
+}

@@ -1,0 +1,275 @@
+/**
+ * LeaseManager: leases over any store. It reads, asks `decide`, and writes on condition that what it read
+ * still stands; it settles lost replies; it never decides anything itself.
+ */
+import {
+  createPolicy,
+  DEFAULT_DRIFT,
+  type DriftBound,
+  type GrantedDecision,
+  type LeaseKey,
+  type LeasePolicy,
+  type LeaseRecord,
+  type RefusedDecision,
+} from "../core/index.ts";
+import { type Env, randomId, readClocks, realEnv } from "../env/index.ts";
+import {
+  ABSENT,
+  type LeaseStore,
+  type ListQuery,
+  MemoryStore,
+  type StoreEvent,
+  type StoreWatch,
+  type WatchScope,
+} from "../stores/index.ts";
+import { BoundedMap } from "./bounded-map.ts";
+import { type CollectionReport, collectTenant, floorRecord } from "./collector.ts";
+import { Execution, type ExecutionContext } from "./execution.ts";
+import { KnownState } from "./known-state.ts";
+import type { CommandOutcome } from "./outcome.ts";
+import {
+  type AcquireRequest,
+  type BreakRequest,
+  commandTemplate,
+  type HandoffRequest,
+  type LeaseRequest,
+  type ReleaseRequest,
+  type RenewRequest,
+  type ResumeRequest,
+  type RevokeRequest,
+  requestProblem,
+  type UseRequest,
+} from "./requests.ts";
+import { unsealToken } from "./secrets.ts";
+import { StoreCalls } from "./store-calls.ts";
+import { StoreClock } from "./store-clock.ts";
+import { type LeaseView, viewOf } from "./view.ts";
+
+type Without<Request extends LeaseRequest> = Omit<Request, "op">;
+
+export interface LeaseListing {
+  readonly leases: readonly LeaseView[];
+  readonly corrupt: readonly { readonly key: LeaseKey; readonly detail: string }[];
+  readonly next: string | null;
+}
+
+/** Seed 001's interface, widened. Every method is safe to call from many places at once. */
+export interface LeaseManager {
+  readonly policy: LeasePolicy;
+  readonly drift: DriftBound;
+  acquire(request: Without<AcquireRequest>): Promise<CommandOutcome>;
+  renew(request: Without<RenewRequest>): Promise<CommandOutcome>;
+  release(request: Without<ReleaseRequest>): Promise<CommandOutcome>;
+  use(request: Without<UseRequest>): Promise<CommandOutcome>;
+  resume(request: Without<ResumeRequest>): Promise<CommandOutcome>;
+  handOff(request: Without<HandoffRequest>): Promise<CommandOutcome>;
+  revoke(request: Without<RevokeRequest>): Promise<CommandOutcome>;
+  break(request: Without<BreakRequest>): Promise<CommandOutcome>;
+  /** Null when nothing was ever granted under the key, or its record was collected. Rejects with StoreError. */
+  get(key: LeaseKey): Promise<LeaseView | null>;
+  /** Whether this holder's lease is alive now, by the store's clock. */
+  isValid(key: LeaseKey, holder: string): Promise<boolean>;
+  list(query: ListQuery): Promise<LeaseListing>;
+  /** Null when the store cannot announce changes. */
+  watch(scope: WatchScope, listener: (event: StoreEvent) => void): Promise<StoreWatch | null>;
+  close(): Promise<void>;
+}
+
+export interface StoreLeaseManagerOptions {
+  readonly store: LeaseStore;
+  readonly env?: Env;
+  readonly policy?: Partial<LeasePolicy>;
+  readonly drift?: DriftBound;
+  /** A store call without an answer counts as unknown after this. */
+  readonly callTimeoutMs?: number;
+  /** A command is given up after this; what it did may then be unknown. */
+  readonly commandTimeoutMs?: number;
+  /** How many keys' versions are remembered. */
+  readonly cacheSize?: number;
+  /** Ended records are kept at least this long; see collector.ts. */
+  readonly retentionMs?: number;
+}
+
+const DEFAULT_RETENTION_MS = 24 * 3_600_000;
+/** A floor may be used unread for this part of the retention, and never longer than a minute. */
+const FLOOR_AGE_RATIO = 0.01;
+
+export class StoreLeaseManager implements LeaseManager {
+  readonly policy: LeasePolicy;
+  readonly drift: DriftBound;
+  readonly store: LeaseStore;
+  readonly #env: Env;
+  readonly #context: ExecutionContext;
+  readonly #clock: StoreClock;
+  readonly #retentionMs: number;
+  readonly #commandTimeoutMs: number;
+  /** Tokens of acquires whose fate is unknown: the same call again finds the same grant. */
+  readonly #unsettledTokens = new BoundedMap<string>(10_000);
+
+  constructor(options: StoreLeaseManagerOptions) {
+    const { store, env = realEnv, drift = DEFAULT_DRIFT, cacheSize = 100_000 } = options;
+    const { callTimeoutMs = 5_000, commandTimeoutMs = 10_000, retentionMs = DEFAULT_RETENTION_MS } = options;
+    this.policy = createPolicy(options.policy);
+    this.drift = drift;
+    this.store = store;
+    this.#env = env;
+    this.#retentionMs = retentionMs;
+    const { policy } = this;
+    this.#clock = new StoreClock({
+      drift,
+      granularityMs: store.capabilities.clockGranularityMs,
+      observeForMs: policy.maxTtlMs,
+    });
+    const calls = new StoreCalls({ store, env, clock: this.#clock, callTimeoutMs });
+    const floorMaxAgeMs = Math.min(60_000, retentionMs * FLOOR_AGE_RATIO);
+    const clock = this.#clock;
+    const known = new KnownState({ env, store, calls, clock, policy, drift, cacheSize, floorMaxAgeMs });
+    this.#context = { env, policy, calls, known };
+    this.#commandTimeoutMs = commandTimeoutMs;
+  }
+
+  /** How often the store's clock was seen to jump. */
+  get clockJumps(): number {
+    return this.#clock.jumps;
+  }
+
+  async acquire(request: Without<AcquireRequest>): Promise<CommandOutcome> {
+    const claim = `${request.key.tenant}/${request.key.name}\n${request.holder}`;
+    const token = request.token ?? this.#unsettledTokens.get(claim) ?? randomId(this.#env);
+    const outcome = await this.#execute({ ...request, op: "acquire" }, token);
+    if (outcome.kind === "unsettled" && outcome.outcome === "unknown")
+      this.#unsettledTokens.set(claim, token);
+    else this.#unsettledTokens.delete(claim);
+    return outcome.kind === "applied" ? withReplayedToken(outcome, request.idempotencyKey) : outcome;
+  }
+
+  renew(request: Without<RenewRequest>): Promise<CommandOutcome> {
+    return this.#execute({ ...request, op: "renew" }, request.token);
+  }
+
+  release(request: Without<ReleaseRequest>): Promise<CommandOutcome> {
+    return this.#execute({ ...request, op: "release" }, request.token);
+  }
+
+  use(request: Without<UseRequest>): Promise<CommandOutcome> {
+    return this.#execute({ ...request, op: "use" }, request.token);
+  }
+
+  resume(request: Without<ResumeRequest>): Promise<CommandOutcome> {
+    return this.#execute({ ...request, op: "resume" }, request.token);
+  }
+
+  handOff(request: Without<HandoffRequest>): Promise<CommandOutcome> {
+    return this.#execute({ ...request, op: "handoff" }, request.token);
+  }
+
+  revoke(request: Without<RevokeRequest>): Promise<CommandOutcome> {
+    return this.#execute({ ...request, op: "revoke" }, "");
+  }
+
+  break(request: Without<BreakRequest>): Promise<CommandOutcome> {
+    return this.#execute({ ...request, op: "break" }, "");
+  }
+
+  async get(key: LeaseKey): Promise<LeaseView | null> {
+    const { stored } = await this.#context.known.read(key);
+    if (stored.kind === "corrupt")
+      throw new Error(`the record of ${key.tenant}/${key.name} is damaged: ${stored.detail}`);
+    return stored.kind === "absent" ? null : viewOf(stored.record, this.#nowMs(stored.record), this.policy);
+  }
+
+  async isValid(key: LeaseKey, holder: string): Promise<boolean> {
+    const lease = await this.get(key);
+    return lease?.live === true && lease.holder === holder;
+  }
+
+  async list(query: ListQuery): Promise<LeaseListing> {
+    const page = await this.store.list(query);
+    const nowMs = page.storeTimeMs ?? Math.floor(this.#env.wallMs());
+    return {
+      leases: page.records.map((record) => viewOf(record, nowMs, this.policy)),
+      corrupt: page.corrupt.map(({ key, detail }) => ({ key, detail })),
+      next: page.next,
+    };
+  }
+
+  async watch(scope: WatchScope, listener: (event: StoreEvent) => void): Promise<StoreWatch | null> {
+    return this.store.watch === undefined ? null : await this.store.watch(scope, listener);
+  }
+
+  /** One pass of collection over a tenant's ended records. */
+  collect(tenant: string): Promise<CollectionReport> {
+    const { env, calls, known } = this.#context;
+    const { store, policy } = this;
+    return collectTenant(tenant, { env, store, calls, known, policy, retentionMs: this.#retentionMs });
+  }
+
+  /**
+   * An operator's answer to a damaged record: replaces it by a tombstone, so that the key can be acquired
+   * again above `generation`, which must be at least the highest that was ever granted under it.
+   * False when the record is not damaged (any more).
+   */
+  async repair(key: LeaseKey, generation: bigint): Promise<boolean> {
+    const { calls, known } = this.#context;
+    const { value } = await calls.read([key]);
+    const stored = value[0] ?? ABSENT;
+    if (stored.kind !== "corrupt") return false;
+    const nowMs = known.instant(ABSENT, this.#env.monotonicMs()).latestMs;
+    const next = {
+      ...floorRecord(key.tenant, generation, nowMs, randomId(this.#env)),
+      key,
+      note: "repaired",
+    };
+    const written = await calls.write({ key, expected: stored.version, next });
+    return written.value.kind === "applied";
+  }
+
+  async close(): Promise<void> {
+    await this.store.close();
+  }
+
+  async #execute(request: LeaseRequest, token: string): Promise<CommandOutcome> {
+    const problem = requestProblem(request);
+    if (problem !== null) return refusedBeforehand(problem);
+    const template = commandTemplate(request, token, this.policy);
+    return await new Execution(
+      this.#context,
+      template,
+      token,
+      request.timeoutMs ?? this.#commandTimeoutMs,
+    ).run();
+  }
+
+  #nowMs(record: LeaseRecord): number {
+    const { monotonicMs } = readClocks(this.#env);
+    return this.#context.known.instant({ kind: "found", record, version: "" }, monotonicMs).latestMs;
+  }
+}
+
+/** Leases in this process's memory. */
+export class MemoryLeaseManager extends StoreLeaseManager {
+  constructor(options: Omit<StoreLeaseManagerOptions, "store"> = {}) {
+    super({ ...options, store: new MemoryStore(options.env === undefined ? {} : { env: options.env }) });
+  }
+}
+
+function refusedBeforehand(problem: { readonly field: string; readonly message: string }): CommandOutcome {
+  const decision: RefusedDecision = { kind: "refused", reason: "INPUT_SCHEMA_INVALID", ...problem };
+  return { kind: "refused", decision, storeTimeMs: 0 };
+}
+
+/** A replayed grant carries the token of the first answer, not the one drawn for the repeat. */
+function withReplayedToken(
+  outcome: Extract<CommandOutcome, { kind: "applied" }>,
+  idempotencyKey: string | undefined,
+): CommandOutcome {
+  const { decision } = outcome;
+  if (!decision.replayed || idempotencyKey === undefined) return outcome;
+  const token = tokenOfReplay(decision, idempotencyKey);
+  return token === null ? outcome : { ...outcome, token };
+}
+
+function tokenOfReplay({ lease }: GrantedDecision, idempotencyKey: string): string | null {
+  if (lease.idempotency === null) return null;
+  return unsealToken(lease.idempotency.sealedToken, idempotencyKey, lease.tokenHash);
+}

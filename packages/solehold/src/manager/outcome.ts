@@ -1,0 +1,35 @@
+/**
+ * How a command ended. Every mutation ends in one of three ways, and the type makes a caller look:
+ * applied (it is so), refused (it is not so, with the decision that says why), or unknown.
+ */
+import type { ClockReading, DeniedDecision, GrantedDecision, RefusedDecision } from "../core/index.ts";
+import type { StoreError } from "../stores/index.ts";
+
+export interface AppliedOutcome {
+  readonly kind: "applied";
+  readonly decision: GrantedDecision;
+  /** The grant's token; empty for an operator's command. */
+  readonly token: string;
+  /** Own clocks, read before the request that was applied left: a belief counts from here. */
+  readonly believedFrom: ClockReading;
+  /** How long from then the record lasts on the store's clock: less than the ttl after a replay or a break. */
+  readonly validForMs: number;
+  /** The store's time at the decision, for people. */
+  readonly storeTimeMs: number;
+}
+
+export interface RefusedOutcome {
+  readonly kind: "refused";
+  readonly decision: DeniedDecision | RefusedDecision;
+  readonly storeTimeMs: number;
+}
+
+/** The store could not be asked, or did not answer. */
+export interface UnsettledOutcome {
+  readonly kind: "unsettled";
+  /** "unknown" when a write may have happened or may still happen; "not-applied" when it certainly did not. */
+  readonly outcome: "unknown" | "not-applied";
+  readonly cause: StoreError;
+}
+
+export type CommandOutcome = AppliedOutcome | RefusedOutcome | UnsettledOutcome;

@@ -1,0 +1,172 @@
+/** What callers ask of a manager, and how it becomes a command: defaults, hashes, idempotency marks. */
+import {
+  DEFAULT_PURPOSE,
+  type IdempotencyMark,
+  type LeaseCommand,
+  type LeaseKey,
+  type LeasePolicy,
+  MAX_TOKEN_LENGTH,
+  nameProblem,
+  type Purpose,
+  tokenProblem,
+} from "../core/index.ts";
+import { hashIdempotencyKey, hashToken, sealToken, sha256 } from "./secrets.ts";
+
+export const MAX_IDEMPOTENCY_KEY_LENGTH = 128;
+
+interface RequestBase {
+  readonly key: LeaseKey;
+  /** Repeating a request with the same key gets the first answer again, over restarts too. */
+  readonly idempotencyKey?: string;
+  /** Who is calling, when the caller was authenticated: the idempotency key is bound to it. */
+  readonly caller?: string;
+  /** Give up after this: what was done may then be unknown. The manager's default when not given. */
+  readonly timeoutMs?: number;
+}
+
+interface OwnerRequest extends RequestBase {
+  readonly holder: string;
+  readonly token: string;
+  readonly generation?: bigint;
+}
+
+export interface AcquireRequest extends RequestBase {
+  readonly op: "acquire";
+  readonly holder: string;
+  readonly ttlMs?: number;
+  readonly purpose?: Purpose;
+  /** The token that the grant shall carry; random when not given. Repeating it finds the same grant. */
+  readonly token?: string;
+  readonly term?: bigint;
+  readonly note?: string;
+}
+
+export interface RenewRequest extends OwnerRequest {
+  readonly op: "renew";
+  readonly ttlMs?: number;
+  readonly term?: bigint;
+}
+
+export interface ReleaseRequest extends OwnerRequest {
+  readonly op: "release";
+}
+
+export interface UseRequest extends OwnerRequest {
+  readonly op: "use";
+  readonly purpose: Purpose;
+}
+
+export interface ResumeRequest extends OwnerRequest {
+  readonly op: "resume";
+}
+
+export interface HandoffRequest extends OwnerRequest {
+  readonly op: "handoff";
+  readonly successor: string;
+  readonly withinMs: number;
+}
+
+export interface RevokeRequest extends RequestBase {
+  readonly op: "revoke";
+  readonly generation?: bigint;
+}
+
+export interface BreakRequest extends RequestBase {
+  readonly op: "break";
+  readonly periodMs: number;
+  readonly generation?: bigint;
+}
+
+export type LeaseRequest =
+  | AcquireRequest
+  | RenewRequest
+  | ReleaseRequest
+  | UseRequest
+  | ResumeRequest
+  | HandoffRequest
+  | RevokeRequest
+  | BreakRequest;
+
+/** A command that only lacks the nonce of an attempt. */
+export type CommandTemplate = (nonce: string) => LeaseCommand;
+
+/** A problem with what only the manager sees: the token and the idempotency key in the clear. */
+export function requestProblem(
+  request: LeaseRequest,
+): { readonly field: string; readonly message: string } | null {
+  if ("token" in request && request.token !== undefined) {
+    const problem = tokenProblem(request.token, MAX_TOKEN_LENGTH);
+    if (problem !== null) return { field: "token", message: problem };
+  }
+  if (request.idempotencyKey !== undefined) {
+    const problem = nameProblem(request.idempotencyKey, MAX_IDEMPOTENCY_KEY_LENGTH);
+    if (problem !== null) return { field: "idempotencyKey", message: problem };
+  }
+  return null;
+}
+
+/** `token` is the one that a grant will carry, or that proves ownership; empty for an operator's command. */
+export function commandTemplate(request: LeaseRequest, token: string, policy: LeasePolicy): CommandTemplate {
+  const { idempotencyKey: _key, caller: _caller, timeoutMs: _timeoutMs, ...fields } = request;
+  const idempotency = markFor(request, token, policy);
+  const marked = idempotency === undefined ? {} : { idempotency };
+  switch (fields.op) {
+    case "acquire": {
+      const { token: _token, ttlMs = policy.defaultTtlMs, purpose = DEFAULT_PURPOSE, ...rest } = fields;
+      const tokenHash = hashToken(token);
+      // A token is unique to its grant: finding it in the record means that this grant is already ours.
+      return (nonce) => ({
+        ...rest,
+        ttlMs,
+        purpose,
+        tokenHash,
+        provenTokenHash: tokenHash,
+        ...marked,
+        nonce,
+      });
+    }
+    case "renew": {
+      const { token: _token, ttlMs = policy.defaultTtlMs, ...rest } = fields;
+      const tokenHash = hashToken(token);
+      return (nonce) => ({ ...rest, ttlMs, tokenHash, ...marked, nonce });
+    }
+    case "revoke":
+    case "break":
+      return (nonce) => ({ ...fields, ...marked, nonce });
+    default: {
+      const { token: _token, ...rest } = fields;
+      const tokenHash = hashToken(token);
+      return (nonce) => ({ ...rest, tokenHash, ...marked, nonce });
+    }
+  }
+}
+
+function markFor(
+  request: LeaseRequest,
+  token: string,
+  policy: LeasePolicy,
+): Omit<IdempotencyMark, "op"> | undefined {
+  const { idempotencyKey, caller = "" } = request;
+  if (idempotencyKey === undefined) return undefined;
+  return {
+    keyHash: hashIdempotencyKey(request.key.tenant, idempotencyKey),
+    fingerprint: fingerprintOf(request, caller, policy),
+    sealedToken: request.op === "acquire" ? sealToken(token, idempotencyKey) : "",
+  };
+}
+
+/** Every argument that changes what is asked for. The token does not: a repeat after a restart has another. */
+function fingerprintOf(request: LeaseRequest, caller: string, policy: LeasePolicy): string {
+  const argument = (name: string, value: unknown): string =>
+    `${name}=${value === undefined ? "" : String(value)}`;
+  const fields: { readonly [field: string]: unknown } = { ...request };
+  const ttlMs = "ttlMs" in request ? (request.ttlMs ?? policy.defaultTtlMs) : undefined;
+  const names = ["holder", "purpose", "term", "note", "generation", "successor", "withinMs", "periodMs"];
+  return sha256(
+    caller,
+    request.op,
+    request.key.name,
+    argument("ttlMs", ttlMs),
+    ...names.map((name) => argument(name, fields[name])),
+  );
+}
