@@ -91,6 +91,9 @@ function newGrant(
 ): LeaseRecord {
   const { record: old, floor } = snapshot;
   const lastGeneration = old === null ? floor : old.generation;
+  // Whoever replaces its own live lease may still believe the older grant, if this reply is lost.
+  const superseded = old !== null && old.state === "held" && now.earliestMs < old.expiresAtMs ? old : null;
+  const wanted = now.stampMs + command.ttlMs;
   return {
     key: command.key,
     holder: command.holder,
@@ -98,10 +101,10 @@ function newGrant(
     tokenHash: command.tokenHash,
     term: command.term ?? policy.baseTerm,
     generation: lastGeneration + 1n,
-    ttlMs: command.ttlMs,
+    ttlMs: superseded === null ? command.ttlMs : Math.max(command.ttlMs, superseded.ttlMs),
     grantedAtMs: now.stampMs,
     renewedAtMs: now.stampMs,
-    expiresAtMs: now.stampMs + command.ttlMs,
+    expiresAtMs: superseded === null ? wanted : Math.max(wanted, promisedUntil(superseded, now)),
     endedAtMs: null,
     state: "held",
     renewals: 0,
@@ -119,9 +122,16 @@ function leftUnfinished(old: LeaseRecord): boolean {
   return old.state !== "released" || old.handoff !== null || old.resumeRequired;
 }
 
+/** No belief in this lease lasts longer, even if the store's clock was set back since it was written. */
+function promisedUntil(old: LeaseRecord, now: StoreInstant): number {
+  return Math.min(old.expiresAtMs, now.stampMs + old.ttlMs);
+}
+
 /**
  * A renewal sets the expiry to now + ttl; it never adds. If it asks for less than the holder was promised
  * before and its reply is lost, the holder still believes the older promise: the record keeps the longer.
+ * The ttl keeps the longest of the grant for the same reason: it says for how long after a write, at most,
+ * anybody may believe, and a shorter one would let the next renewal or an observer cut the promise.
  */
 function prolonged(
   command: LeaseCommand & { readonly ttlMs: number },
@@ -129,13 +139,12 @@ function prolonged(
   now: StoreInstant,
 ): LeaseRecord {
   const wanted = now.stampMs + command.ttlMs;
-  const promised = Math.min(old.expiresAtMs, now.stampMs + old.ttlMs);
   const bounded = old.breakAtMs === null ? wanted : Math.min(wanted, old.breakAtMs);
   return {
     ...old,
-    ttlMs: command.ttlMs,
+    ttlMs: Math.max(command.ttlMs, old.ttlMs),
     renewedAtMs: now.stampMs,
-    expiresAtMs: Math.max(bounded, promised),
+    expiresAtMs: Math.max(bounded, promisedUntil(old, now)),
     renewals: old.renewals + 1,
     nonce: command.nonce,
     idempotency: markOf(command) ?? old.idempotency,
