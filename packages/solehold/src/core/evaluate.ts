@@ -107,7 +107,7 @@ function judge(
     // A renewal that names no term speaks for its own grant, whatever term that was given under.
     if (command.op === "acquire" || command.term !== undefined) return against("LEASE_FENCED");
   }
-  const replay = record === null ? null : judgeReplay(command, record, now);
+  const replay = record === null ? null : judgeReplay(command, record, now, facts);
   if (replay !== null) return replay;
   switch (command.op) {
     case "acquire":
@@ -120,18 +120,39 @@ function judge(
   }
 }
 
-/** The same idempotency key again: the same answer for the same arguments, a refusal for others. */
-function judgeReplay(command: LeaseCommand, record: LeaseRecord, now: StoreInstant): Verdict | null {
+/**
+ * The same idempotency key again: the same answer for the same arguments, a refusal for others. An answer
+ * that says "you hold it" is only repeated while that is so; null leaves the command to the usual rules.
+ */
+function judgeReplay(
+  command: LeaseCommand,
+  record: LeaseRecord,
+  now: StoreInstant,
+  facts: Facts,
+): Verdict | null {
   const mark = record.idempotency;
   if (mark === null || command.idempotency === undefined) return null;
   if (!equalInConstantTime(mark.keyHash, command.idempotency.keyHash)) return null;
   const same = mark.op === command.op && mark.fingerprint === command.idempotency.fingerprint;
   if (!same) return against("IDEMPOTENCY_KEY_REUSED");
-  if (command.op !== "acquire") return ELIGIBLE.replay;
-  // The first answer was this grant. If it has ended since, repeating it must not grant a second one.
-  if (record.state === "revoked") return against("LEASE_REVOKED");
-  if (record.state === "released") return against("LEASE_NOT_FOUND");
-  return now.latestMs < record.expiresAtMs ? ELIGIBLE.replay : against("LEASE_EXPIRED");
+  const live = record.state === "held" && now.latestMs < record.expiresAtMs;
+  const owned = facts.ownerMatch && facts.tokenMatch;
+  switch (command.op) {
+    case "acquire":
+      if (!facts.ownerMatch) return against("IDEMPOTENCY_KEY_REUSED");
+      // The first answer was this grant. If it has ended since, repeating it must not grant a second one.
+      if (record.state === "revoked") return against("LEASE_REVOKED");
+      if (record.state === "released") return against("LEASE_NOT_FOUND");
+      return live ? ELIGIBLE.replay : against("LEASE_EXPIRED");
+    case "revoke":
+    case "break":
+      return ELIGIBLE.replay;
+    case "release":
+    case "handoff":
+      return owned && record.state === "released" ? ELIGIBLE.replay : null;
+    default:
+      return owned && live ? ELIGIBLE.replay : null;
+  }
 }
 
 function judgeAcquire(
