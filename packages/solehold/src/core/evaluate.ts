@@ -102,11 +102,7 @@ function judge(
   facts: Facts,
 ): Verdict {
   const { record } = snapshot;
-  const term = "term" in command && command.term !== undefined ? command.term : policy.baseTerm;
-  if ((command.op === "acquire" || command.op === "renew") && record !== null && term < record.term) {
-    // A renewal that names no term speaks for its own grant, whatever term that was given under.
-    if (command.op === "acquire" || command.term !== undefined) return against("LEASE_FENCED");
-  }
+  if (record !== null && isFenced(command, record, policy)) return against("LEASE_FENCED");
   const replay = record === null ? null : judgeReplay(command, record, now, facts);
   if (replay !== null) return replay;
   switch (command.op) {
@@ -118,6 +114,15 @@ function judge(
     default:
       return judgeOwner(command, record, now, policy, facts);
   }
+}
+
+/**
+ * An acquire behind the record's term comes from a deposed holder. A renewal that names a term speaks of a
+ * grant under exactly that term; one that names none speaks of its own grant, whatever its term was.
+ */
+function isFenced(command: LeaseCommand, record: LeaseRecord, policy: LeasePolicy): boolean {
+  if (command.op === "acquire") return (command.term ?? policy.baseTerm) < record.term;
+  return command.op === "renew" && command.term !== undefined && command.term !== record.term;
 }
 
 /**
