@@ -182,10 +182,12 @@ function judgeAcquire(
   if (facts.leaseExpired) return grant;
   if (!facts.ownerMatch) return against("LEASE_HELD_BY_OTHER");
   if (policy.reacquire === "supersede") return grant;
-  // The token proves that this is the very holder: it keeps its grant, prolonged, with the same fence.
-  return facts.tokenMatch && now.latestMs < record.expiresAtMs
-    ? ELIGIBLE.prolong
-    : against("LEASE_HELD_BY_SELF");
+  const proven = facts.tokenMatch && now.latestMs < record.expiresAtMs;
+  if (!proven) return against("LEASE_HELD_BY_SELF");
+  // The token proves that this is the very holder: it keeps its grant, prolonged, with the same fence,
+  // unless it asks for what that grant is not. A newer term needs a newer fence.
+  if (command.purpose !== record.purpose) return against("LEASE_PURPOSE_MISMATCH");
+  return (command.term ?? policy.baseTerm) > record.term ? grant : ELIGIBLE.prolong;
 }
 
 function judgeOperator(
