@@ -135,7 +135,10 @@ export class StoreLeaseManager implements LeaseManager {
 
   async acquire(request: Without<AcquireRequest>): Promise<CommandOutcome> {
     const claim = `${request.key.tenant}/${request.key.name}\n${request.holder}`;
-    const token = request.token ?? this.#unsettledTokens.get(claim) ?? randomId(this.#env);
+    // Taken out while it is tried: two calls at once must not both find, and both believe, the same grant.
+    const unsettled = this.#unsettledTokens.get(claim);
+    this.#unsettledTokens.delete(claim);
+    const token = request.token ?? unsettled ?? randomId(this.#env);
     const outcome = await this.#execute({ ...request, op: "acquire" }, token);
     if (outcome.kind === "unsettled" && outcome.outcome === "unknown")
       this.#unsettledTokens.set(claim, token);

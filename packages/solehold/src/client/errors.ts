@@ -1,0 +1,177 @@
+/**
+ * The errors that users meet. One base with a stable `code`; "held by somebody" and "the store is broken"
+ * are never the same error, and every failed write says whether it may have happened.
+ */
+import { keyId, type LeaseKey, type Reason } from "../core/index.ts";
+
+export type LeaseErrorCode =
+  | "LEASE_HELD"
+  | "LEASE_TIMEOUT"
+  | "LEASE_LOST"
+  | "LEASE_UNAVAILABLE"
+  | "LEASE_REFUSED"
+  | "LEASE_DENIED"
+  | "STALE_FENCE";
+
+/** What became of the write: it happened, it certainly did not, or nobody knows. */
+export type WriteOutcome = "applied" | "not-applied" | "unknown";
+
+export interface LeaseErrorDetails {
+  readonly code: LeaseErrorCode;
+  readonly key: LeaseKey;
+  readonly retryable: "yes" | "no";
+  readonly outcome: WriteOutcome;
+  readonly cause?: unknown;
+}
+
+export class LeaseError extends Error {
+  override readonly name: string = "LeaseError";
+  readonly code: LeaseErrorCode;
+  readonly key: LeaseKey;
+  /** Whether the same call may succeed later without any change. */
+  readonly retryable: boolean;
+  readonly outcome: WriteOutcome;
+
+  constructor(message: string, details: LeaseErrorDetails) {
+    super(message, details.cause === undefined ? undefined : { cause: details.cause });
+    this.code = details.code;
+    this.key = details.key;
+    this.retryable = details.retryable === "yes";
+    this.outcome = details.outcome;
+  }
+}
+
+export interface HeldDetails {
+  readonly key: LeaseKey;
+  readonly reason: Reason;
+  readonly holder: string | null;
+  /** When it is worth trying again, in milliseconds from now; null when nobody can say. */
+  readonly retryAfterMs: number | null;
+}
+
+/** Somebody else has it. Nothing is broken. */
+export class LeaseHeldError extends LeaseError {
+  override readonly name: string = "LeaseHeldError";
+  readonly reason: Reason;
+  readonly holder: string | null;
+  readonly retryAfterMs: number | null;
+
+  constructor(details: HeldDetails, message?: string, code: "LEASE_HELD" | "LEASE_TIMEOUT" = "LEASE_HELD") {
+    super(message ?? heldMessage(details), {
+      code,
+      key: details.key,
+      retryable: "yes",
+      outcome: "not-applied",
+    });
+    this.reason = details.reason;
+    this.holder = details.holder;
+    this.retryAfterMs = details.retryAfterMs;
+  }
+}
+
+/** Still held by somebody else after the whole wait. */
+export class LeaseTimeoutError extends LeaseHeldError {
+  override readonly name = "LeaseTimeoutError";
+  readonly waitedMs: number;
+
+  constructor(details: HeldDetails, waitedMs: number) {
+    super(details, `${heldMessage(details)}; waited ${Math.round(waitedMs)} ms`, "LEASE_TIMEOUT");
+    this.waitedMs = waitedMs;
+  }
+}
+
+/** The store could not be asked or did not answer. `outcome` says whether the request may have taken effect. */
+export class LeaseUnavailableError extends LeaseError {
+  override readonly name = "LeaseUnavailableError";
+
+  constructor(key: LeaseKey, outcome: "not-applied" | "unknown", cause: Error) {
+    const hint = outcome === "unknown" ? " (it may have taken effect: repeating the call is safe)" : "";
+    super(`the lease store did not serve ${keyId(key)}: ${cause.message}${hint}`, {
+      code: "LEASE_UNAVAILABLE",
+      key,
+      retryable: "yes",
+      outcome,
+      cause,
+    });
+  }
+}
+
+/** The request itself is wrong: the message names the field and the fix. */
+export class LeaseRefusedError extends LeaseError {
+  override readonly name = "LeaseRefusedError";
+  readonly reason: Reason;
+  readonly field: string;
+
+  constructor(key: LeaseKey, reason: Reason, field: string, message: string) {
+    super(`${field} ${message}`, { code: "LEASE_REFUSED", key, retryable: "no", outcome: "not-applied" });
+    this.reason = reason;
+    this.field = field;
+  }
+}
+
+/** A well-formed request that the rules do not allow (revoking what is not there, say). */
+export class LeaseDeniedError extends LeaseError {
+  override readonly name = "LeaseDeniedError";
+  readonly reason: Reason;
+
+  constructor(key: LeaseKey, reason: Reason) {
+    super(`not allowed for ${keyId(key)}: ${reason}`, {
+      code: "LEASE_DENIED",
+      key,
+      retryable: "no",
+      outcome: "not-applied",
+    });
+    this.reason = reason;
+  }
+}
+
+/**
+ * Why a lease ended for its holder. "expired": its time ran out here (a pause, a suspend). "unreachable":
+ * its time ran out because the store did not answer. The others are the store's word.
+ */
+export type LossReason = "expired" | "superseded" | "revoked" | "released" | "unreachable";
+
+export class LeaseLostError extends LeaseError {
+  override readonly name = "LeaseLostError";
+  readonly reason: LossReason;
+  readonly fence: bigint;
+
+  constructor(key: LeaseKey, reason: LossReason, fence: bigint) {
+    super(`the lease ${keyId(key)} (fence ${fence}) is over: ${reason}`, {
+      code: "LEASE_LOST",
+      key,
+      retryable: "no",
+      outcome: "not-applied",
+    });
+    this.reason = reason;
+    this.fence = fence;
+  }
+}
+
+/** A protected resource has seen a newer fence: this writer's lease is gone, whatever it believes. */
+export class StaleFenceError extends LeaseError {
+  override readonly name = "StaleFenceError";
+  readonly fence: bigint;
+  readonly newestFence: bigint;
+
+  constructor(key: LeaseKey, fence: bigint, newestFence: bigint) {
+    super(
+      `fence ${fence} of ${keyId(key)} is older than ${newestFence}, which was already used: nothing was written`,
+      {
+        code: "STALE_FENCE",
+        key,
+        retryable: "no",
+        outcome: "not-applied",
+      },
+    );
+    this.fence = fence;
+    this.newestFence = newestFence;
+  }
+}
+
+function heldMessage(details: HeldDetails): string {
+  const by = details.holder === null ? `not available (${details.reason})` : `held by ${details.holder}`;
+  const until =
+    details.retryAfterMs === null ? "" : `, at most for another ${Math.ceil(details.retryAfterMs)} ms`;
+  return `${keyId(details.key)} is ${by}${until}`;
+}

@@ -1,0 +1,404 @@
+/**
+ * A lease in the hand of its holder.
+ *
+ * Promised: `assertHeld()` reads the clocks, so it is right even after a pause in which no timer could
+ * fire; `signal` aborts exactly once, no later than the lease ends, even if the store never answers again;
+ * after `release()` nothing renews it, and `release()` never throws.
+ * Not promised: that work which ignores the signal stops. Give the fence to what it writes to.
+ */
+import {
+  type ClockReading,
+  type DriftBound,
+  formatFence,
+  isStillValid,
+  JITTER_RATIO,
+  type LeaseKey,
+  laterValidity,
+  type Purpose,
+  type Reason,
+  recordFence,
+  remainingValidityMs,
+  type Validity,
+  validityFrom,
+} from "../core/index.ts";
+import { type Env, jittered, readClocks, type Timer } from "../env/index.ts";
+import type { AppliedOutcome, CommandOutcome, LeaseManager } from "../manager/index.ts";
+import { LeaseLostError, type LossReason } from "./errors.ts";
+import type { Renewable, RenewalSchedule } from "./renewal-schedule.ts";
+import type { SuspendWatch } from "./suspend-watch.ts";
+
+export type LeaseHandleState = "held" | "jeopardy" | "lost" | "released";
+
+/** Asked before each renewal; false, a throw or silence stops renewing: a holder that cannot work must let go. */
+export type LivenessProbe = () => boolean | Promise<boolean>;
+
+export interface ReleaseResult {
+  /** True when the store confirmed that this call (or an earlier one) ended the lease. */
+  readonly released: boolean;
+  readonly reason: "released" | "already-gone" | "unreachable";
+}
+
+export interface LeaseContext {
+  readonly manager: LeaseManager;
+  readonly env: Env;
+  readonly drift: DriftBound;
+  readonly schedule: RenewalSchedule;
+  readonly suspendWatch: SuspendWatch;
+}
+
+export interface LeaseOptions {
+  readonly ttlMs: number;
+  readonly autoRenew: "yes" | "no";
+  readonly probe?: LivenessProbe;
+  /** "yes" keeps the process alive while the lease is held. */
+  readonly keepAlive: "yes" | "no";
+}
+
+/** Renewals are sent after a third of the ttl, retries after a tenth, and given up on after a sixth. */
+const RENEW_PART = 1 / 3;
+const RETRY_PART = 1 / 10;
+const PATIENCE_PART = 1 / 6;
+const MIN_PATIENCE_MS = 10;
+const MAX_RELEASE_MS = 5_000;
+/** Timers may fire a little late; the signal must not. */
+const EARLY_MS = 1;
+
+export class Lease implements Renewable {
+  readonly key: LeaseKey;
+  readonly holder: string;
+  readonly purpose: Purpose;
+  readonly fence: bigint;
+  readonly ttlMs: number;
+  /** The last holder did not finish: rebuild from persisted state, then call `resumed()`. */
+  readonly resumeFromLedgerRequired: boolean;
+  readonly #context: LeaseContext;
+  readonly #options: LeaseOptions;
+  readonly #token: string;
+  readonly #abort = new AbortController();
+  readonly #listeners = new Set<(state: LeaseHandleState) => void>();
+  #state: LeaseHandleState = "held";
+  #lossReason: LossReason | null = null;
+  #validity: Validity;
+  #expiresAtMs: number;
+  #expiryTimer: Timer | null = null;
+  #storeFailing = false;
+  #breaking = false;
+  #releasing: Promise<ReleaseResult> | null = null;
+
+  constructor(context: LeaseContext, grant: AppliedOutcome, options: LeaseOptions) {
+    const { lease } = grant.decision;
+    this.#context = context;
+    this.#options = options;
+    this.#token = grant.token;
+    this.key = lease.key;
+    this.holder = lease.holder;
+    this.purpose = lease.purpose;
+    this.fence = recordFence(lease);
+    this.ttlMs = options.ttlMs;
+    this.resumeFromLedgerRequired = grant.decision.resumeFromLedgerRequired;
+    this.#validity = this.#validityOf(grant);
+    this.#expiresAtMs = lease.expiresAtMs;
+    context.suspendWatch.add(this.#onSuspend);
+    this.#armExpiry();
+    this.#planRenewal(RENEW_PART);
+  }
+
+  get name(): string {
+    return this.key.name;
+  }
+
+  /** Aborts, once, when the lease is over for this holder; the reason is a LeaseLostError. */
+  get signal(): AbortSignal {
+    return this.#abort.signal;
+  }
+
+  /** Reads the clocks: never a stale "held". */
+  get state(): LeaseHandleState {
+    this.#check();
+    return this.#state;
+  }
+
+  /** Why it is over; null while it is not. */
+  get lossReason(): LossReason | null {
+    this.#check();
+    return this.#lossReason;
+  }
+
+  /** The expiry on the store's clock, for people and logs. Decide by `remaining()`, not by this. */
+  get expiresAtMs(): number {
+    return this.#expiresAtMs;
+  }
+
+  /** Milliseconds for which the lease may still be believed without another renewal; 0 when it is over. */
+  remaining(): number {
+    this.#check();
+    return this.#isOver() ? 0 : remainingValidityMs(this.#validity, this.#now());
+  }
+
+  isHeld(): boolean {
+    return this.remaining() > 0;
+  }
+
+  /** Throws LeaseLostError unless the lease is held at this very moment. */
+  assertHeld(): void {
+    if (!this.isHeld()) throw this.#lostError();
+  }
+
+  /** Calls back on every change of state. */
+  onStateChange(listener: (state: LeaseHandleState) => void): () => void {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
+  }
+
+  /** Renews now. Throws LeaseLostError when the lease is over, or returns false when the store did not answer. */
+  async renew(): Promise<boolean> {
+    this.assertHeld();
+    const outcome = await this.#sendRenewal();
+    this.#settleRenewal(outcome);
+    this.assertHeld();
+    return outcome.kind === "applied";
+  }
+
+  /** Says that work was rebuilt from persisted state after a takeover: steps may run again. */
+  async resumed(): Promise<void> {
+    this.assertHeld();
+    const { key, holder } = this;
+    const outcome = await this.#context.manager.resume({ key, holder, token: this.#token });
+    if (outcome.kind === "unsettled") throw outcome.cause;
+    if (outcome.kind === "refused") this.#loseBy(outcome.decision.reason);
+    this.assertHeld();
+  }
+
+  /** Gives the lease back. Never throws; bounded in time; calling it again gives the same answer. */
+  release(): Promise<ReleaseResult> {
+    this.#releasing ??= this.#release();
+    return this.#releasing;
+  }
+
+  /** Stops here, and lets only `successor` take over until the deadline; after it anybody may. */
+  async handOff(successor: string, deadline: { readonly withinMs: number }): Promise<ReleaseResult> {
+    this.assertHeld();
+    const { key, holder } = this;
+    const { withinMs } = deadline;
+    this.#end("released", "released");
+    this.#releasing ??= this.#context.manager
+      .handOff({ key, holder, token: this.#token, successor, withinMs, timeoutMs: this.#releaseTimeoutMs() })
+      .then(releaseResult, unreachable);
+    return await this.#releasing;
+  }
+
+  /**
+   * The secret with which another process can `adopt` this lease. This handle stops believing at once: at
+   * any instant one of the two may act.
+   */
+  transfer(): string {
+    this.assertHeld();
+    this.#end("released", "released");
+    this.#releasing ??= Promise.resolve({ released: false, reason: "already-gone" });
+    const { key, holder, purpose, ttlMs } = this;
+    const secret = {
+      v: 1,
+      ...key,
+      holder,
+      purpose,
+      ttlMs,
+      fence: formatFence(this.fence),
+      token: this.#token,
+    };
+    return Buffer.from(JSON.stringify(secret)).toString("base64url");
+  }
+
+  /** What may be logged: everything but the token. */
+  toJSON(): Record<string, string | number | null> {
+    const { key, holder, purpose, ttlMs, state } = this;
+    const { expiresAtMs, lossReason } = this;
+    return { ...key, holder, purpose, fence: formatFence(this.fence), ttlMs, state, lossReason, expiresAtMs };
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.release();
+  }
+
+  /** For the schedule: starts a renewal and never throws. */
+  renewNow(): void {
+    this.#renewInBackground().catch(() => {
+      // Not the store's failure (those are outcomes), but no mistake may escape from a timer.
+      this.#setState("jeopardy");
+      this.#planRenewal(RETRY_PART);
+    });
+  }
+
+  async #renewInBackground(): Promise<void> {
+    if (this.#isOver() || this.#breaking) return;
+    if (!(await this.#probeSaysAlive())) {
+      this.#setState("jeopardy");
+      this.#planRenewal(RETRY_PART);
+      return;
+    }
+    if (this.#isOver()) return;
+    this.#settleRenewal(await this.#sendRenewal());
+  }
+
+  async #probeSaysAlive(): Promise<boolean> {
+    const { probe } = this.#options;
+    if (probe === undefined) return true;
+    const { env } = this.#context;
+    return await new Promise<boolean>((resolve) => {
+      const silence = env.timer(this.#patienceMs(), () => resolve(false));
+      const answer = (alive: boolean): void => {
+        silence.cancel();
+        resolve(alive);
+      };
+      Promise.resolve()
+        .then(probe)
+        .then(
+          (alive) => answer(alive === true),
+          () => answer(false),
+        );
+    });
+  }
+
+  async #sendRenewal(): Promise<CommandOutcome> {
+    const { key, holder, ttlMs } = this;
+    return await this.#context.manager.renew({
+      key,
+      holder,
+      token: this.#token,
+      ttlMs,
+      timeoutMs: this.#patienceMs(),
+    });
+  }
+
+  #settleRenewal(outcome: CommandOutcome): void {
+    if (this.#isOver()) return;
+    if (outcome.kind === "refused") {
+      this.#loseBy(outcome.decision.reason);
+      return;
+    }
+    this.#storeFailing = outcome.kind === "unsettled";
+    if (outcome.kind === "unsettled") {
+      this.#setState("jeopardy");
+      this.#planRenewal(RETRY_PART);
+      return;
+    }
+    this.#validity = laterValidity(this.#validity, this.#validityOf(outcome));
+    this.#expiresAtMs = outcome.decision.lease.expiresAtMs;
+    this.#setState("held");
+    this.#armExpiry();
+    this.#planRenewal(RENEW_PART);
+  }
+
+  /** The store's word: an authoritative loss stops at once, with one exception. */
+  #loseBy(reason: Reason): void {
+    if (reason === "LEASE_BREAKING") {
+      // Somebody asked for the lease. It stays valid until its end, but cannot be prolonged.
+      this.#breaking = true;
+      this.#setState("jeopardy");
+      return;
+    }
+    this.#end("lost", LOSS_BY_REASON[reason] ?? "superseded");
+  }
+
+  #planRenewal(partOfTtl: number): void {
+    if (this.#options.autoRenew === "no" || this.#isOver()) return;
+    const { env, schedule } = this.#context;
+    schedule.plan(this, jittered(env, this.ttlMs * partOfTtl, JITTER_RATIO));
+  }
+
+  #armExpiry(): void {
+    this.#expiryTimer?.cancel();
+    const { env } = this.#context;
+    const inMs = remainingValidityMs(this.#validity, this.#now()) - EARLY_MS;
+    this.#expiryTimer = env.timer(Math.max(0, inMs), () => this.#expire(), {
+      keepAlive: this.#options.keepAlive,
+    });
+  }
+
+  #expire(): void {
+    if (this.#isOver()) return;
+    if (remainingValidityMs(this.#validity, this.#now()) > EARLY_MS * 2) this.#armExpiry();
+    else this.#runOut();
+  }
+
+  #check(): void {
+    if (!this.#isOver() && !isStillValid(this.#validity, this.#now())) this.#runOut();
+  }
+
+  readonly #onSuspend = (): void => this.#check();
+
+  #runOut(): void {
+    this.#end("lost", this.#breaking ? "revoked" : this.#storeFailing ? "unreachable" : "expired");
+  }
+
+  #end(state: "lost" | "released", reason: LossReason): void {
+    if (this.#isOver()) return;
+    this.#lossReason = reason;
+    this.#context.schedule.cancel(this);
+    this.#context.suspendWatch.remove(this.#onSuspend);
+    this.#expiryTimer?.cancel();
+    this.#setState(state);
+    this.#abort.abort(this.#lostError());
+  }
+
+  #setState(state: LeaseHandleState): void {
+    if (this.#state === state) return;
+    this.#state = state;
+    for (const listener of this.#listeners) {
+      try {
+        listener(state);
+      } catch {
+        // A listener's mistake must not keep the lease from being ended.
+      }
+    }
+  }
+
+  async #release(): Promise<ReleaseResult> {
+    const gone = this.#lossReason === "superseded" || this.#lossReason === "released";
+    this.#end("released", "released");
+    if (gone) return { released: false, reason: "already-gone" };
+    const { key, holder } = this;
+    const timeoutMs = this.#releaseTimeoutMs();
+    return await this.#context.manager
+      .release({ key, holder, token: this.#token, timeoutMs })
+      .then(releaseResult, unreachable);
+  }
+
+  #releaseTimeoutMs(): number {
+    return Math.min(MAX_RELEASE_MS, Math.max(this.ttlMs, MIN_PATIENCE_MS));
+  }
+
+  #patienceMs(): number {
+    return Math.max(MIN_PATIENCE_MS, this.ttlMs * PATIENCE_PART);
+  }
+
+  #validityOf(outcome: AppliedOutcome): Validity {
+    return validityFrom(outcome.believedFrom, outcome.validForMs, this.#context.drift);
+  }
+
+  #isOver(): boolean {
+    return this.#state === "lost" || this.#state === "released";
+  }
+
+  #lostError(): LeaseLostError {
+    return new LeaseLostError(this.key, this.#lossReason ?? "expired", this.fence);
+  }
+
+  #now(): ClockReading {
+    return readClocks(this.#context.env);
+  }
+}
+
+const LOSS_BY_REASON: { readonly [reason in Reason]?: LossReason } = {
+  LEASE_EXPIRED: "expired",
+  LEASE_REVOKED: "revoked",
+  LEASE_NOT_FOUND: "released",
+};
+
+function releaseResult(outcome: CommandOutcome): ReleaseResult {
+  if (outcome.kind === "applied") return { released: true, reason: "released" };
+  return { released: false, reason: outcome.kind === "refused" ? "already-gone" : "unreachable" };
+}
+
+function unreachable(): ReleaseResult {
+  return { released: false, reason: "unreachable" };
+}

@@ -1,0 +1,70 @@
+/**
+ * When which lease is renewed. Leases that fall due at about the same time are renewed in the same turn
+ * and so travel in one store call, while jitter keeps processes (and mass acquisitions) apart.
+ */
+import type { Env, Timer } from "../env/index.ts";
+
+/** Due times are rounded DOWN to this grid: never late, and neighbours share a turn. */
+const SLOT_MS = 25;
+
+export interface Renewable {
+  renewNow(): void;
+}
+
+export class RenewalSchedule {
+  readonly #env: Env;
+  readonly #slots = new Map<number, Set<Renewable>>();
+  readonly #slotOf = new Map<Renewable, number>();
+  #timer: Timer | null = null;
+  #timerSlot = Number.POSITIVE_INFINITY;
+
+  constructor(env: Env) {
+    this.#env = env;
+  }
+
+  /** Replaces what was planned for this lease before. */
+  plan(lease: Renewable, inMs: number): void {
+    this.cancel(lease);
+    const slot = Math.floor((this.#env.monotonicMs() + inMs) / SLOT_MS);
+    const members = this.#slots.get(slot) ?? new Set<Renewable>();
+    members.add(lease);
+    this.#slots.set(slot, members);
+    this.#slotOf.set(lease, slot);
+    if (slot < this.#timerSlot) this.#arm(slot);
+  }
+
+  cancel(lease: Renewable): void {
+    const slot = this.#slotOf.get(lease);
+    if (slot === undefined) return;
+    this.#slotOf.delete(lease);
+    const members = this.#slots.get(slot);
+    members?.delete(lease);
+    if (members?.size === 0) this.#slots.delete(slot);
+    if (this.#slots.size === 0) this.#disarm();
+  }
+
+  #arm(slot: number): void {
+    this.#timer?.cancel();
+    this.#timerSlot = slot;
+    const inMs = Math.max(0, slot * SLOT_MS - this.#env.monotonicMs());
+    this.#timer = this.#env.timer(inMs, () => this.#fire());
+  }
+
+  #disarm(): void {
+    this.#timer?.cancel();
+    this.#timer = null;
+    this.#timerSlot = Number.POSITIVE_INFINITY;
+  }
+
+  #fire(): void {
+    this.#disarm();
+    const nowSlot = Math.floor(this.#env.monotonicMs() / SLOT_MS);
+    const due = [...this.#slots].filter(([slot]) => slot <= nowSlot).flatMap(([, members]) => [...members]);
+    for (const lease of due) {
+      this.cancel(lease);
+      lease.renewNow();
+    }
+    const next = Math.min(...this.#slots.keys());
+    if (Number.isFinite(next) && next < this.#timerSlot) this.#arm(next);
+  }
+}

@@ -1,0 +1,40 @@
+/**
+ * Notices that the machine slept: the wall clock moved on while the monotonic clock, and with it every
+ * timer, stood still. Leases are then checked at once instead of when their late timers fire.
+ */
+import { type Env, readClocks, type Timer } from "../env/index.ts";
+
+const CHECK_EVERY_MS = 1_000;
+const TOLERATED_GAP_MS = 100;
+
+export class SuspendWatch {
+  readonly #env: Env;
+  readonly #listeners = new Set<() => void>();
+  #timer: Timer | null = null;
+
+  constructor(env: Env) {
+    this.#env = env;
+  }
+
+  add(listener: () => void): void {
+    this.#listeners.add(listener);
+    if (this.#timer === null) this.#arm();
+  }
+
+  remove(listener: () => void): void {
+    this.#listeners.delete(listener);
+    if (this.#listeners.size > 0) return;
+    this.#timer?.cancel();
+    this.#timer = null;
+  }
+
+  #arm(): void {
+    const before = readClocks(this.#env);
+    this.#timer = this.#env.timer(CHECK_EVERY_MS, () => {
+      const now = readClocks(this.#env);
+      const gapMs = now.wallMs - before.wallMs - (now.monotonicMs - before.monotonicMs);
+      this.#arm();
+      if (Math.abs(gapMs) > TOLERATED_GAP_MS) for (const listener of [...this.#listeners]) listener();
+    });
+  }
+}

@@ -1,0 +1,129 @@
+/**
+ * Waiting for a key: first come, first served within this process; woken by the store's news where it
+ * has any. News is only a hint to look; a jittered look now and then makes up for news that got lost, and
+ * the end of the current lease is looked for when it is due.
+ */
+import type { LeaseKey } from "../core/index.ts";
+import { keyId } from "../core/index.ts";
+import { type Env, jittered } from "../env/index.ts";
+import type { LeaseManager } from "../manager/index.ts";
+import type { StoreEvent, StoreWatch } from "../stores/index.ts";
+
+export interface WaitingRoomOptions {
+  readonly env: Env;
+  readonly manager: LeaseManager;
+}
+
+/** With news the look is insurance; without news it is the only way. */
+const LOOK_WITH_NEWS_MS = 2_000;
+const FIRST_LOOK_WITHOUT_NEWS_MS = 50;
+const SLOWEST_LOOK_WITHOUT_NEWS_MS = 1_000;
+/** Everybody sees a lease end at the same instant; only one can have it. */
+const SPREAD_AT_EXPIRY_MS = 10;
+
+/** One waiter's place. It is the head when it may try. */
+export class Place {
+  #wake: (() => void) | null = null;
+  #woken = false;
+
+  /** Resolves when it is worth looking again: news, a turn of the queue, the time, or the signal. */
+  wait(env: Env, forMs: number, signal: AbortSignal | undefined): Promise<void> {
+    if (this.#woken || signal?.aborted === true) {
+      this.#woken = false;
+      return Promise.resolve();
+    }
+    return new Promise((resolve) => {
+      const done = (): void => {
+        timer.cancel();
+        signal?.removeEventListener("abort", done);
+        this.#wake = null;
+        this.#woken = false;
+        resolve();
+      };
+      const timer = env.timer(forMs, done, { keepAlive: "yes" });
+      signal?.addEventListener("abort", done, { once: true });
+      this.#wake = done;
+    });
+  }
+
+  /** Wakes the waiter, or remembers to when it is not waiting at the moment. */
+  wake(): void {
+    this.#woken = true;
+    this.#wake?.();
+  }
+}
+
+interface Room {
+  readonly places: Place[];
+  watch: Promise<StoreWatch | null>;
+}
+
+export class WaitingRooms {
+  readonly #options: WaitingRoomOptions;
+  readonly #rooms = new Map<string, Room>();
+
+  constructor(options: WaitingRoomOptions) {
+    this.#options = options;
+  }
+
+  enter(key: LeaseKey): Place {
+    const id = keyId(key);
+    const room = this.#rooms.get(id) ?? this.#open(id, key);
+    const place = new Place();
+    room.places.push(place);
+    return place;
+  }
+
+  isHead(key: LeaseKey, place: Place): boolean {
+    return this.#rooms.get(keyId(key))?.places[0] === place;
+  }
+
+  /** Leaving wakes the next in line; a waiter that gave up never blocks those behind it. */
+  leave(key: LeaseKey, place: Place): void {
+    const id = keyId(key);
+    const room = this.#rooms.get(id);
+    if (room === undefined) return;
+    const index = room.places.indexOf(place);
+    if (index >= 0) room.places.splice(index, 1);
+    room.places[0]?.wake();
+    if (room.places.length > 0) return;
+    this.#rooms.delete(id);
+    room.watch.then((watch) => watch?.close()).catch(() => undefined);
+  }
+
+  /** Whether news will come; resolves once it would. */
+  async hasNews(key: LeaseKey): Promise<boolean> {
+    const room = this.#rooms.get(keyId(key));
+    return room !== undefined && (await room.watch) !== null;
+  }
+
+  /** How long to wait before looking without being woken. */
+  lookAgainMs(heldForMs: number | null, looks: number, news: "yes" | "no"): number {
+    const { env } = this.#options;
+    const slowest =
+      news === "yes"
+        ? LOOK_WITH_NEWS_MS
+        : Math.min(SLOWEST_LOOK_WITHOUT_NEWS_MS, FIRST_LOOK_WITHOUT_NEWS_MS * 2 ** Math.min(looks, 10));
+    const untilEnd =
+      heldForMs === null
+        ? Number.POSITIVE_INFINITY
+        : Math.max(0, heldForMs) + env.random() * SPREAD_AT_EXPIRY_MS;
+    return Math.min(jittered(env, slowest, 0.3), untilEnd + 1);
+  }
+
+  #open(id: string, key: LeaseKey): Room {
+    const room: Room = { places: [], watch: Promise.resolve(null) };
+    this.#rooms.set(id, room);
+    const scope = { tenant: key.tenant, prefix: key.name };
+    // A watch that cannot be had makes waiting slower, never wrong.
+    room.watch = this.#options.manager.watch(scope, (event) => this.#onNews(id, event)).catch(() => null);
+    return room;
+  }
+
+  #onNews(id: string, event: StoreEvent): void {
+    const concernsUs = event.kind === "reset" || keyId(event.key) === id;
+    if (!concernsUs) return;
+    const stillHeld = event.kind === "changed" && event.record !== null && event.record.state === "held";
+    if (!stillHeld) this.#rooms.get(id)?.places[0]?.wake();
+  }
+}
