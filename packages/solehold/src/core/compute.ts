@@ -162,6 +162,7 @@ function endedRecord(command: LeaseCommand, old: LeaseRecord, now: StoreInstant)
   return {
     ...old,
     state: command.op === "revoke" ? "revoked" : "released",
+    expiresAtMs: command.op === "revoke" ? believedUntil(old, now) : old.expiresAtMs,
     endedAtMs: now.stampMs,
     handoff:
       command.op === "handoff"
@@ -170,6 +171,11 @@ function endedRecord(command: LeaseCommand, old: LeaseRecord, now: StoreInstant)
     nonce: command.nonce,
     idempotency: markOf(command) ?? old.idempotency,
   };
+}
+
+/** A holder that handed on has stopped; any other may believe what it was promised. */
+function believedUntil(old: LeaseRecord, now: StoreInstant): number {
+  return old.state === "released" ? Math.min(old.expiresAtMs, now.stampMs) : promisedUntil(old, now);
 }
 
 function markOf(command: LeaseCommand): IdempotencyMark | null {

@@ -110,7 +110,7 @@ function judge(
       return judgeAcquire(command, snapshot, now, policy, facts);
     case "revoke":
     case "break":
-      return judgeOperator(command, record, facts);
+      return judgeOperator(command, record, now, facts);
     default:
       return judgeOwner(command, record, now, policy, facts);
   }
@@ -193,9 +193,13 @@ function judgeAcquire(
 function judgeOperator(
   command: LeaseCommand & { readonly op: "revoke" | "break" },
   record: LeaseRecord | null,
+  now: StoreInstant,
   facts: Facts,
 ): Verdict {
-  if (record === null || !facts.leaseExists) return against("LEASE_NOT_FOUND");
+  if (record === null) return against("LEASE_NOT_FOUND");
+  // A reservation whose successor never comes must be possible to end before its deadline.
+  const reserved = record.handoff !== null && now.earliestMs < record.handoff.deadlineMs;
+  if (!facts.leaseExists && !(command.op === "revoke" && reserved)) return against("LEASE_NOT_FOUND");
   if (command.generation !== undefined && command.generation !== record.generation) {
     return against("LEASE_GENERATION_STALE");
   }
