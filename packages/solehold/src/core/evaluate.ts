@@ -50,9 +50,11 @@ export function evaluatePolicy(
   const leaseExists = record !== null && record.state !== "released";
   const leaseExpired =
     leaseExists && (command.op === "acquire" ? now.earliestMs : now.latestMs) >= record.expiresAtMs;
-  const ownerMatch = record !== null && "holder" in command && command.holder === record.holder;
+  const ownerMatch =
+    record !== null && command.op !== "revoke" && command.op !== "break" && command.holder === record.holder;
   const tokenMatch = record !== null && ownsGrant(command, record, policy);
-  const ttlInBounds = !("ttlMs" in command) || ttlIsInBounds(command.ttlMs, policy);
+  const ttlInBounds =
+    (command.op !== "acquire" && command.op !== "renew") || ttlIsInBounds(command.ttlMs, policy);
   const verdict: Verdict = ttlInBounds
     ? judge(command, snapshot, now, policy, { leaseExists, leaseExpired, ownerMatch, tokenMatch })
     : { reason: "LEASE_TTL_OUT_OF_BOUNDS", path: null };
