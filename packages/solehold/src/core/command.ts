@@ -107,6 +107,14 @@ type Untrusted = { readonly [field: string]: unknown };
 
 /** The first problem of a request, or null. Total: any value may be passed, nothing is thrown. */
 export function commandProblem(command: unknown): FieldProblem | null {
+  try {
+    return firstProblem(command);
+  } catch {
+    return { field: "command", message: "could not be read: it must be plain data" };
+  }
+}
+
+function firstProblem(command: unknown): FieldProblem | null {
   if (typeof command !== "object" || command === null) {
     return { field: "command", message: `must be an object, got ${describeType(command)}` };
   }

@@ -24,7 +24,33 @@ export function decide(
   now: StoreInstant,
   policy: LeasePolicy,
 ): Decided {
-  const bundle = evaluatePolicy(command, snapshot, now, policy);
-  const { decision, effect } = computeDecision(command, snapshot, now, policy, bundle);
-  return { bundle, decision, effect };
+  try {
+    const bundle = evaluatePolicy(command, snapshot, now, policy);
+    const { decision, effect } = computeDecision(command, snapshot, now, policy, bundle);
+    return { bundle, decision, effect };
+  } catch {
+    return UNREADABLE;
+  }
 }
+
+const PROBLEM = {
+  field: "input",
+  message: "could not be read: command, snapshot, instant and policy must be plain data",
+};
+
+/** For objects whose fields throw or change while they are read. Nothing is granted on such a base. */
+const UNREADABLE: Decided = Object.freeze({
+  bundle: Object.freeze({
+    leaseExists: false,
+    leaseExpired: false,
+    ownerMatch: false,
+    tokenMatch: false,
+    ttlInBounds: false,
+    grantEligible: false,
+    reason: "INTERNAL_PIPELINE_ERROR",
+    path: null,
+    problem: Object.freeze(PROBLEM),
+  }),
+  decision: Object.freeze({ kind: "refused", reason: "INTERNAL_PIPELINE_ERROR", ...PROBLEM }),
+  effect: Object.freeze({ kind: "none" }),
+});
