@@ -128,6 +128,11 @@ export class StoreLeaseManager implements LeaseManager {
     this.#commandTimeoutMs = commandTimeoutMs;
   }
 
+  /** The store's time as far as it is known here, for people, counts and timers: never for a decision. */
+  storeNowMs(): number {
+    return this.#context.known.instant(ABSENT, this.#env.monotonicMs()).latestMs;
+  }
+
   /** How often the store's clock was seen to jump. */
   get clockJumps(): number {
     return this.#clock.jumps;

@@ -1,0 +1,168 @@
+/**
+ * Which leases are alive, in order of their expiry: counts without scanning, and tells when one runs out.
+ *
+ * It follows the service's own decisions and the store's news. It is an index, not a truth: a decision is
+ * never based on it, except for the limit on live leases, which may be off by what other processes did in
+ * the last moment.
+ */
+import { fenceOf, keyId, type LeaseKey, type LeaseRecord } from "../core/index.ts";
+import type { Env, Timer } from "../env/index.ts";
+
+interface Entry {
+  readonly key: LeaseKey;
+  readonly record: LeaseRecord;
+  readonly expiresAtMs: number;
+}
+
+export interface LiveIndexOptions {
+  readonly env: Env;
+  /** The store's clock. */
+  readonly nowMs: () => number;
+  /** A lease ran out and nobody ended or prolonged it, as far as is known. */
+  readonly onExpired: (record: LeaseRecord) => void;
+}
+
+/** A million leases that end in one second are told in portions, so that other work gets its turn. */
+const EXPIRIES_PER_TURN = 2_000;
+const PAUSE_BETWEEN_PORTIONS_MS = 5;
+
+export class LiveIndex {
+  readonly #options: LiveIndexOptions;
+  readonly #entries = new Map<string, Entry>();
+  readonly #liveByTenant = new Map<string, number>();
+  /** A binary heap by expiry; entries that were replaced stay in it until they come up. */
+  readonly #heap: Entry[] = [];
+  #timer: Timer | null = null;
+  #timerAtMs = Number.POSITIVE_INFINITY;
+
+  constructor(options: LiveIndexOptions) {
+    this.#options = options;
+  }
+
+  count(tenant: string): number {
+    this.#sweep(Number.MAX_SAFE_INTEGER);
+    return this.#liveByTenant.get(tenant) ?? 0;
+  }
+
+  total(): number {
+    this.#sweep(Number.MAX_SAFE_INTEGER);
+    return this.#entries.size;
+  }
+
+  has(key: LeaseKey): boolean {
+    return this.#entries.has(keyId(key));
+  }
+
+  /** The record that now stands under its key. Older news than what is known is ignored. */
+  learn(record: LeaseRecord): void {
+    const id = keyId(record.key);
+    const known = this.#entries.get(id)?.record;
+    if (known !== undefined && isOlder(record, known)) return;
+    const live = record.state === "held" && record.expiresAtMs > this.#options.nowMs();
+    if (!live) {
+      this.remove(record.key);
+      return;
+    }
+    const entry: Entry = { key: record.key, record, expiresAtMs: record.expiresAtMs };
+    if (known === undefined) this.#adjust(record.key.tenant, 1);
+    this.#entries.set(id, entry);
+    this.#push(entry);
+    this.#arm();
+  }
+
+  remove(key: LeaseKey): void {
+    if (this.#entries.delete(keyId(key))) this.#adjust(key.tenant, -1);
+  }
+
+  close(): void {
+    this.#timer?.cancel();
+    this.#timer = null;
+    this.#entries.clear();
+    this.#heap.length = 0;
+  }
+
+  #adjust(tenant: string, by: number): void {
+    const count = (this.#liveByTenant.get(tenant) ?? 0) + by;
+    if (count === 0) this.#liveByTenant.delete(tenant);
+    else this.#liveByTenant.set(tenant, count);
+  }
+
+  /** Announces what has expired, at most `limit` of them. */
+  #sweep(limit: number): void {
+    const nowMs = this.#options.nowMs();
+    for (let count = 0; count < limit; count += 1) {
+      const first = this.#heap[0];
+      if (first === undefined || first.expiresAtMs > nowMs) return;
+      this.#pop();
+      const id = keyId(first.key);
+      if (this.#entries.get(id) !== first) continue;
+      this.remove(first.key);
+      this.#options.onExpired(first.record);
+    }
+  }
+
+  #arm(): void {
+    const first = this.#heap[0];
+    if (first === undefined || first.expiresAtMs >= this.#timerAtMs) return;
+    this.#timer?.cancel();
+    this.#timerAtMs = first.expiresAtMs;
+    this.#plan(Math.max(0, first.expiresAtMs - this.#options.nowMs()));
+  }
+
+  #plan(inMs: number): void {
+    this.#timer = this.#options.env.timer(inMs, () => {
+      this.#timerAtMs = Number.POSITIVE_INFINITY;
+      this.#sweep(EXPIRIES_PER_TURN);
+      const first = this.#heap[0];
+      if (first !== undefined && first.expiresAtMs <= this.#options.nowMs())
+        this.#plan(PAUSE_BETWEEN_PORTIONS_MS);
+      else this.#arm();
+    });
+  }
+
+  #push(entry: Entry): void {
+    const heap = this.#heap;
+    let index = heap.push(entry) - 1;
+    while (index > 0) {
+      const parent = (index - 1) >> 1;
+      const above = heap[parent];
+      if (above === undefined || above.expiresAtMs <= entry.expiresAtMs) break;
+      heap[index] = above;
+      index = parent;
+    }
+    heap[index] = entry;
+    if (heap.length > 64 && heap.length > this.#entries.size * 4) this.#rebuild();
+  }
+
+  #pop(): void {
+    const heap = this.#heap;
+    const last = heap.pop();
+    if (last === undefined || heap.length === 0) return;
+    let index = 0;
+    for (;;) {
+      const left = heap[index * 2 + 1];
+      const right = heap[index * 2 + 2];
+      const smaller =
+        right !== undefined && left !== undefined && right.expiresAtMs < left.expiresAtMs ? right : left;
+      if (smaller === undefined || smaller.expiresAtMs >= last.expiresAtMs) break;
+      heap[index] = smaller;
+      index = smaller === right ? index * 2 + 2 : index * 2 + 1;
+    }
+    heap[index] = last;
+  }
+
+  /** Renewals leave old entries behind; when they outnumber the live ones the heap is made anew. */
+  #rebuild(): void {
+    const live = [...this.#entries.values()].sort((a, b) => a.expiresAtMs - b.expiresAtMs);
+    this.#heap.length = 0;
+    for (const entry of live) this.#heap.push(entry);
+  }
+}
+
+/** Records of one key are ordered by fence, then by how often and how far they were renewed or ended. */
+function isOlder(a: LeaseRecord, b: LeaseRecord): boolean {
+  const [fenceA, fenceB] = [fenceOf(a.term, a.generation), fenceOf(b.term, b.generation)];
+  if (fenceA !== fenceB) return fenceA < fenceB;
+  if (a.state !== "held") return false;
+  return a.renewals < b.renewals;
+}

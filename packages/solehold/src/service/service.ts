@@ -1,0 +1,343 @@
+/**
+ * LeaseService: leases for many callers, with purposes, limits and a trail of every attempt.
+ *
+ * The way of a request: limits -> manager (read, decide, conditional write) -> audit -> reply. Allowed or
+ * not, known key or not, every attempt is one decision in the audit, with its reason and trace id.
+ */
+import {
+  formatFence,
+  type LeaseKey,
+  type LeaseRecord,
+  type Reason,
+  reasonCode,
+  recordFence,
+} from "../core/index.ts";
+import { type Env, randomId } from "../env/index.ts";
+import type {
+  AcquireRequest,
+  AppliedOutcome,
+  BreakRequest,
+  CommandOutcome,
+  HandoffRequest,
+  LeaseListing,
+  LeaseRequest,
+  LeaseView,
+  ReleaseRequest,
+  RenewRequest,
+  ResumeRequest,
+  RevokeRequest,
+  StoreLeaseManager,
+  UseRequest,
+} from "../manager/index.ts";
+import { type ListQuery, StoreError, type StoreEvent, type StoreWatch } from "../stores/index.ts";
+import type { AuditEvent, AuditTrail } from "./audit/index.ts";
+import { type LeaseServiceCode, serviceCode } from "./codes.ts";
+import { LiveIndex } from "./live-index.ts";
+
+/** Who asks, and under which trace. */
+export interface CallContext {
+  readonly traceId?: string;
+  /** The authenticated caller: idempotency keys are bound to it. */
+  readonly caller?: string;
+}
+
+/** One attempt and how it was decided, as it stands in the audit. */
+export interface LeaseDecisionEntry {
+  readonly leaseId: string;
+  readonly action: string;
+  readonly allowed: boolean;
+  readonly reason: Reason;
+  readonly code: LeaseServiceCode;
+  readonly traceId: string;
+  readonly timestampMs: number;
+  readonly holder: string | null;
+  readonly fence: bigint | null;
+}
+
+export interface ServiceReply {
+  readonly outcome: CommandOutcome;
+  readonly entry: LeaseDecisionEntry;
+}
+
+export interface LeaseServiceOptions {
+  readonly manager: StoreLeaseManager;
+  readonly audit: AuditTrail;
+  readonly env: Env;
+  /** Per tenant; more are denied with CAPACITY_EXCEEDED. */
+  readonly maxLiveLeases?: number;
+}
+
+const DEFAULT_MAX_LIVE_LEASES = 1_000_000;
+const LIST_PAGE = 1_000;
+
+type Without<Request extends LeaseRequest> = Omit<Request, "op" | "caller">;
+
+/** Every grant has its own id: the key and the fence. */
+export function leaseIdOf(record: LeaseRecord): string {
+  return `${record.key.tenant}/${record.key.name}@${recordFence(record)}`;
+}
+
+export class LeaseService {
+  readonly manager: StoreLeaseManager;
+  readonly audit: AuditTrail;
+  readonly #env: Env;
+  readonly #maxLiveLeases: number;
+  readonly #index: LiveIndex;
+  readonly #expiryListeners = new Set<(record: LeaseRecord) => void>();
+  readonly #loadedTenants = new Map<string, Promise<void>>();
+  /** Grants under way, so that a burst cannot slip past the limit together. */
+  readonly #grantsUnderWay = new Map<string, number>();
+  #watch: Promise<StoreWatch | null> | null = null;
+
+  constructor(options: LeaseServiceOptions) {
+    this.manager = options.manager;
+    this.audit = options.audit;
+    this.#env = options.env;
+    this.#maxLiveLeases = options.maxLiveLeases ?? DEFAULT_MAX_LIVE_LEASES;
+    this.#index = new LiveIndex({
+      env: options.env,
+      nowMs: () => this.manager.storeNowMs(),
+      onExpired: (record) => this.#announceExpiry(record),
+    });
+  }
+
+  async grant(request: Without<AcquireRequest>, context: CallContext = {}): Promise<ServiceReply> {
+    const { tenant } = request.key;
+    await this.#load(tenant);
+    if (this.#isFull(request.key))
+      return await this.#record({ ...request, op: "acquire" }, full(this.#nowMs()), context);
+    this.#grantsUnderWay.set(tenant, (this.#grantsUnderWay.get(tenant) ?? 0) + 1);
+    try {
+      return await this.#perform({ ...request, op: "acquire" }, context, (bound) =>
+        this.manager.acquire(bound),
+      );
+    } finally {
+      this.#grantsUnderWay.set(tenant, (this.#grantsUnderWay.get(tenant) ?? 1) - 1);
+    }
+  }
+
+  renew(request: Without<RenewRequest>, context: CallContext = {}): Promise<ServiceReply> {
+    return this.#perform({ ...request, op: "renew" }, context, (bound) => this.manager.renew(bound));
+  }
+
+  release(request: Without<ReleaseRequest>, context: CallContext = {}): Promise<ServiceReply> {
+    return this.#perform({ ...request, op: "release" }, context, (bound) => this.manager.release(bound));
+  }
+
+  use(request: Without<UseRequest>, context: CallContext = {}): Promise<ServiceReply> {
+    return this.#perform({ ...request, op: "use" }, context, (bound) => this.manager.use(bound));
+  }
+
+  resume(request: Without<ResumeRequest>, context: CallContext = {}): Promise<ServiceReply> {
+    return this.#perform({ ...request, op: "resume" }, context, (bound) => this.manager.resume(bound));
+  }
+
+  handOff(request: Without<HandoffRequest>, context: CallContext = {}): Promise<ServiceReply> {
+    return this.#perform({ ...request, op: "handoff" }, context, (bound) => this.manager.handOff(bound));
+  }
+
+  revoke(request: Without<RevokeRequest>, context: CallContext = {}): Promise<ServiceReply> {
+    return this.#perform({ ...request, op: "revoke" }, context, (bound) => this.manager.revoke(bound));
+  }
+
+  break(request: Without<BreakRequest>, context: CallContext = {}): Promise<ServiceReply> {
+    return this.#perform({ ...request, op: "break" }, context, (bound) => this.manager.break(bound));
+  }
+
+  get(key: LeaseKey): Promise<LeaseView | null> {
+    return this.manager.get(key);
+  }
+
+  list(query: ListQuery): Promise<LeaseListing> {
+    return this.manager.list(query);
+  }
+
+  /** How many leases of the tenant are alive now. Costs no scan after the tenant's first use. */
+  async activeCount(tenant: string): Promise<number> {
+    await this.#load(tenant);
+    return this.#index.count(tenant);
+  }
+
+  /** Alive leases of all tenants that were used through this service. */
+  liveLeases(): number {
+    return this.#index.total();
+  }
+
+  /** Calls back when a lease runs out without having been ended. */
+  onExpired(listener: (record: LeaseRecord) => void): () => void {
+    this.#expiryListeners.add(listener);
+    return () => void this.#expiryListeners.delete(listener);
+  }
+
+  /** Stops following the store, and makes the audit safe. The manager is its owner's to close. */
+  async close(): Promise<void> {
+    this.#index.close();
+    const watch = this.#watch === null ? null : await this.#watch.catch(() => null);
+    await watch?.close();
+    await this.audit.flush();
+  }
+
+  async #perform<Request extends LeaseRequest>(
+    request: Request,
+    context: CallContext,
+    command: (bound: Request) => Promise<CommandOutcome>,
+  ): Promise<ServiceReply> {
+    const bound = context.caller === undefined ? request : { ...request, caller: context.caller };
+    const outcome = await command(bound);
+    if (outcome.kind === "applied") this.#index.learn(outcome.decision.lease);
+    return await this.#record(request, outcome, context);
+  }
+
+  /** The attempt enters the audit before its answer leaves. */
+  async #record(request: LeaseRequest, outcome: CommandOutcome, context: CallContext): Promise<ServiceReply> {
+    const traceId = context.traceId ?? randomId(this.#env);
+    const entry = this.#entryOf(request, outcome, traceId);
+    try {
+      await this.audit.append(auditEventOf(request, outcome, entry));
+    } catch (cause) {
+      return { outcome: unaudited(cause), entry: { ...entry, allowed: false, code: "LS_UNAVAILABLE" } };
+    }
+    return { outcome, entry };
+  }
+
+  #entryOf(request: LeaseRequest, outcome: CommandOutcome, traceId: string): LeaseDecisionEntry {
+    const action = request.op === "acquire" ? "grant" : request.op;
+    const holder = "holder" in request ? request.holder : null;
+    const unnamed = `${request.key.tenant}/${request.key.name}`;
+    if (outcome.kind === "applied") {
+      const { lease } = outcome.decision;
+      const reason = outcome.decision.reason;
+      const [leaseId, fence] = [leaseIdOf(lease), recordFence(lease)];
+      const timestampMs = outcome.storeTimeMs;
+      return { leaseId, action, allowed: true, reason, code: "LS_OK", traceId, timestampMs, holder, fence };
+    }
+    const reason = outcome.kind === "refused" ? outcome.decision.reason : "INTERNAL_PIPELINE_ERROR";
+    const code = outcome.kind === "refused" ? serviceCode(request.op, reason) : "LS_UNAVAILABLE";
+    const timestampMs =
+      outcome.kind === "refused" && outcome.storeTimeMs > 0 ? outcome.storeTimeMs : this.#nowMs();
+    return {
+      leaseId: unnamed,
+      action,
+      allowed: false,
+      reason,
+      code,
+      traceId,
+      timestampMs,
+      holder,
+      fence: null,
+    };
+  }
+
+  #announceExpiry(record: LeaseRecord): void {
+    const event: AuditEvent = {
+      at: record.expiresAtMs,
+      tenant: record.key.tenant,
+      key: record.key.name,
+      leaseId: leaseIdOf(record),
+      action: "expire",
+      allowed: true,
+      reason: "LEASE_EXPIRED",
+      reasonCode: reasonCode("LEASE_EXPIRED"),
+      holder: record.holder,
+      fence: formatFence(recordFence(record)),
+      purpose: record.purpose,
+      traceId: record.nonce,
+      outcome: "none",
+    };
+    Promise.resolve(this.audit.append(event)).catch(() => undefined);
+    for (const listener of this.#expiryListeners) listener(record);
+  }
+
+  #isFull(key: LeaseKey): boolean {
+    const underWay = this.#grantsUnderWay.get(key.tenant) ?? 0;
+    return this.#index.count(key.tenant) + underWay >= this.#maxLiveLeases && !this.#index.has(key);
+  }
+
+  /** The first use of a tenant reads what is alive; from then on decisions and news keep it current. */
+  #load(tenant: string): Promise<void> {
+    const loaded = this.#loadedTenants.get(tenant) ?? this.#loadNow(tenant);
+    this.#loadedTenants.set(tenant, loaded);
+    return loaded;
+  }
+
+  async #loadNow(tenant: string): Promise<void> {
+    try {
+      await this.#follow();
+      let after: string | null = null;
+      do {
+        const cursor: { after?: string } = after === null ? {} : { after };
+        const query: ListQuery = { tenant, prefix: "", state: "held", limit: LIST_PAGE, ...cursor };
+        const page = await this.manager.store.list(query);
+        for (const record of page.records) this.#index.learn(record);
+        after = page.next;
+      } while (after !== null);
+    } catch {
+      // The index only serves counts and limits: a store that is down now is asked again at the next use.
+      this.#loadedTenants.delete(tenant);
+    }
+  }
+
+  async #follow(): Promise<void> {
+    this.#watch ??= this.manager.watch({ tenant: null, prefix: "" }, (event) => this.#onNews(event));
+    await this.#watch.catch(() => {
+      this.#watch = null;
+    });
+  }
+
+  #onNews(event: StoreEvent): void {
+    if (event.kind === "reset") {
+      this.#loadedTenants.clear();
+      return;
+    }
+    if (event.record !== null) this.#index.learn(event.record);
+    else this.#index.remove(event.key);
+  }
+
+  #nowMs(): number {
+    return this.manager.storeNowMs();
+  }
+}
+
+function full(nowMs: number): CommandOutcome {
+  const decision = { kind: "denied", reason: "CAPACITY_EXCEEDED", heldBy: null, heldUntilMs: null } as const;
+  return { kind: "refused", decision, storeTimeMs: nowMs };
+}
+
+function unaudited(cause: unknown): CommandOutcome {
+  const detail = cause instanceof Error ? cause.message : String(cause);
+  const message = `the audit trail could not be written, so the request is not confirmed: ${detail}`;
+  return {
+    kind: "unsettled",
+    outcome: "unknown",
+    cause: new StoreError("full", message, { outcome: "unknown", cause }),
+  };
+}
+
+function auditEventOf(request: LeaseRequest, outcome: CommandOutcome, entry: LeaseDecisionEntry): AuditEvent {
+  const { leaseId, action, allowed, reason, traceId, timestampMs, holder, fence } = entry;
+  const purpose = purposeOf(request, outcome);
+  return {
+    at: timestampMs,
+    tenant: request.key.tenant,
+    key: request.key.name,
+    leaseId,
+    action,
+    allowed,
+    reason,
+    reasonCode: reasonCode(reason),
+    traceId,
+    outcome: outcome.kind === "unsettled" ? outcomeOfUnsettled(outcome.outcome) : outcome.kind,
+    ...(holder === null ? {} : { holder }),
+    ...(fence === null ? {} : { fence: formatFence(fence) }),
+    ...(purpose === null ? {} : { purpose }),
+  };
+}
+
+function outcomeOfUnsettled(outcome: "unknown" | "not-applied"): "unknown" | "none" {
+  return outcome === "unknown" ? "unknown" : "none";
+}
+
+function purposeOf(request: LeaseRequest, outcome: CommandOutcome): string | null {
+  if (outcome.kind === "applied") return (outcome as AppliedOutcome).decision.lease.purpose;
+  return "purpose" in request ? (request.purpose ?? null) : null;
+}
