@@ -1,0 +1,119 @@
+// Two rules that neither the compiler nor the linter knows:
+// 1. Layers: a folder of the library imports only from folders before it, and packages only from packages before them.
+// 2. Time, timers and randomness come in through the env port, so that a simulation can stand in for them.
+import { readdirSync, readFileSync } from "node:fs";
+import { dirname, join, relative, resolve, sep } from "node:path";
+
+const ROOT = resolve(import.meta.dirname ?? dirname(new URL(import.meta.url).pathname), "..");
+const LIBRARY = join(ROOT, "packages/solehold/src");
+
+/** In order: each may import itself and those before it. */
+const LAYERS = ["core", "coordinator", "env", "stores", "manager", "service", "client", "testing", "sim"];
+const PACKAGES = ["solehold", "server", "cli"];
+const PACKAGE_NAMES = { solehold: "solehold", "@solehold/server": "server", "@solehold/cli": "cli" };
+
+const FORBIDDEN = [
+  [/\bDate\.now\(/, "Date.now"],
+  [/\bnew Date\(\)/, "new Date()"],
+  [/\bperformance\.now\(/, "performance.now"],
+  [/\bprocess\.hrtime\b/, "process.hrtime"],
+  [/\bMath\.random\(/, "Math.random"],
+  [/\brandomUUID\(/, "randomUUID"],
+  [/(?<![.\w])setTimeout\(/, "setTimeout"],
+  [/(?<![.\w])setInterval\(/, "setInterval"],
+  [/(?<![.\w])setImmediate\(/, "setImmediate"],
+];
+
+/** @param {string} folder @returns {string[]} */
+function sourcesIn(folder) {
+  return readdirSync(folder, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile() && entry.name.endsWith(".ts"))
+    .map((entry) => join(entry.parentPath ?? entry.path, entry.name));
+}
+
+/** Comments may speak of what code may not do. @param {string} text */
+function withoutComments(text) {
+  return text
+    .replace(/\/\*[\s\S]*?\*\//g, (comment) => comment.replace(/[^\n]/g, " "))
+    .replace(/(^|[^:])\/\/.*$/gm, "$1");
+}
+
+/** @param {string} text @returns {{ specifier: string, line: number }[]} */
+function importsOf(text) {
+  const pattern = /(?:\bfrom\s+|\bimport\s+|\bimport\(\s*)["']([^"']+)["']/g;
+  return [...text.matchAll(pattern)].map((match) => ({
+    specifier: match[1] ?? "",
+    line: text.slice(0, match.index).split("\n").length,
+  }));
+}
+
+/** @param {string} file */
+function layerOf(file) {
+  const [first = ""] = relative(LIBRARY, file).split(sep);
+  return LAYERS.includes(first) ? first : null;
+}
+
+/** @param {string} file @param {string} text @returns {string[]} */
+function layerProblems(file, text) {
+  const own = layerOf(file);
+  if (own === null) return [];
+  return importsOf(text).flatMap(({ specifier, line }) => {
+    if (!specifier.startsWith(".")) {
+      const foreign = own === "core" || (own === "coordinator" && specifier !== "node:crypto");
+      return foreign ? [`${at(file, line)}: ${own} must not import '${specifier}'`] : [];
+    }
+    const target = layerOf(resolve(dirname(file), specifier));
+    const allowed = target !== null && LAYERS.indexOf(target) <= LAYERS.indexOf(own);
+    return allowed
+      ? []
+      : [`${at(file, line)}: ${own} must not import ${target ?? "the package's entry"} ('${specifier}')`];
+  });
+}
+
+/** @param {string} file @param {string} text @param {string} own @returns {string[]} */
+function packageProblems(file, text, own) {
+  return importsOf(text).flatMap(({ specifier, line }) => {
+    const name = Object.keys(PACKAGE_NAMES).find(
+      (each) => specifier === each || specifier.startsWith(`${each}/`),
+    );
+    if (name === undefined) return [];
+    const target = PACKAGE_NAMES[/** @type {keyof typeof PACKAGE_NAMES} */ (name)];
+    return PACKAGES.indexOf(target) < PACKAGES.indexOf(own)
+      ? []
+      : [`${at(file, line)}: the package ${own} must not import ${target} ('${specifier}')`];
+  });
+}
+
+/** @param {string} file @param {string} text @returns {string[]} */
+function timeProblems(file, text) {
+  if (file.startsWith(join(LIBRARY, "env") + sep)) return [];
+  return text
+    .split("\n")
+    .flatMap((row, index) =>
+      FORBIDDEN.filter(([pattern]) => /** @type {RegExp} */ (pattern).test(row)).map(
+        ([, name]) => `${at(file, index + 1)}: ${name} belongs into the env port (packages/solehold/src/env)`,
+      ),
+    );
+}
+
+/** @param {string} file @param {number} line */
+function at(file, line) {
+  return `${relative(ROOT, file)}:${line}`;
+}
+
+const problems = [];
+let files = 0;
+for (const own of PACKAGES) {
+  for (const file of sourcesIn(join(ROOT, "packages", own, "src"))) {
+    files += 1;
+    const text = withoutComments(readFileSync(file, "utf8"));
+    problems.push(
+      ...layerProblems(file, text),
+      ...packageProblems(file, text, own),
+      ...timeProblems(file, text),
+    );
+  }
+}
+for (const problem of problems) console.error(problem);
+console.log(`layers and time: ${files} files, ${problems.length} problems`);
+process.exitCode = problems.length === 0 ? 0 : 1;
