@@ -7,6 +7,7 @@ import { fileURLToPath } from "node:url";
 import { ensureInstalled } from "./install.mjs";
 import { withLock } from "./lock.mjs";
 import { descendants, isAlive, memoryBytes } from "./proc.mjs";
+import { engineNames } from "./programs.mjs";
 import { enginesDir, isUp, readState, stateFilePath, writeState } from "./state.mjs";
 import { waitFor } from "./waiting.mjs";
 
@@ -146,7 +147,9 @@ export function down(say = () => {}) {
 
 /** @returns {{ name: EngineName, state: "up" | "dead" | "unavailable", record: EngineRecord, memoryBytes: number }[]} */
 export function status() {
-  return Object.values(readState().engines).map((record) => {
+  const { engines } = readState();
+  const records = engineNames.flatMap((name) => engines[name] ?? []);
+  return records.map((record) => {
     const { name } = record;
     if (record.state === "unavailable") return { name, state: record.state, record, memoryBytes: 0 };
     const alive = record.processes.filter(isAlive);

@@ -40,7 +40,8 @@ function send(report) {
  */
 async function start(name, folder) {
   try {
-    const engine = await starters[name]({ dataDir: join(folder, name) });
+    // The pid keeps apart what an interrupted `up`, still on its way out, deletes, and what the next one creates.
+    const engine = await starters[name]({ dataDir: join(folder, `${name}-${process.pid}`) });
     started.push(engine);
     send({ type: "result", name, record: describe(engine) });
   } catch (error) {

@@ -4,7 +4,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, readdirSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
-import { type Engine, startEtcd, startPostgres, startRedis } from "./index.ts";
+import { type Engine, startCeph, startEtcd, startPostgres, startRedis } from "./index.ts";
 import { childrenOf, portOf, processState, RawSocket } from "./raw-socket.ts";
 
 const onlyProcess = (engine: Engine) => engine.processes[0]!;
@@ -138,6 +138,18 @@ test("an etcd cluster elects another leader when its leader is killed, and takes
   expect((await etcd.leader()).running).toBe(true);
   expect(etcd.processes.every((member) => member.running)).toBe(true);
   await etcd.stop();
+});
+
+test("a Ceph in memory survives the loss of its gateway, and says what to do when its storage was killed", async () => {
+  const ceph = await startCeph();
+  const gateway = ceph.processes.find(({ name }) => name === "rgw")!;
+  await gateway.kill();
+  await expect(RawSocket.open(portOf(ceph.url))).rejects.toThrow("ECONNREFUSED");
+  // Resolves only after a conditional write was kept and a stale one refused.
+  await ceph.restart();
+  await ceph.kill();
+  await expect(ceph.restart()).rejects.toThrow('start it with { storage: "disk" }');
+  await ceph.stop();
 });
 
 async function startInChild(afterwards: string) {

@@ -7,8 +7,8 @@ export class RawSocket {
   readonly #socket: Socket;
   #received = "";
   readonly #listeners = new Set<() => void>();
-  /** Resolves when the connection is over, in whatever way. */
-  readonly closed: Promise<void>;
+  /** Resolves when the connection is over: with the error's code, or "end" when it was closed in good order. */
+  readonly closed: Promise<string>;
   #isClosed = false;
 
   static async open(port: number): Promise<RawSocket> {
@@ -28,12 +28,15 @@ export class RawSocket {
       this.#received += chunk;
       for (const listener of this.#listeners) listener();
     });
-    socket.on("error", () => {});
+    let ending = "end";
+    socket.on("error", (error: NodeJS.ErrnoException) => {
+      ending = error.code ?? error.message;
+    });
     this.closed = new Promise((resolve) => {
       socket.once("close", () => {
         this.#isClosed = true;
         for (const listener of this.#listeners) listener();
-        resolve();
+        resolve(ending);
       });
     });
   }
@@ -70,6 +73,11 @@ export class RawSocket {
   async command(text: string, expected: string): Promise<string> {
     this.send(`${text}\r\n`);
     return this.take(expected.length);
+  }
+
+  /** Tells the server that no more requests come, and goes on receiving. */
+  finish(): void {
+    this.#socket.end();
   }
 
   close(): void {
