@@ -1,0 +1,82 @@
+/**
+ * The few file operations a writer needs, behind an interface so that a full or broken disk can be played
+ * in a test. `write` is all or an error: what a failed one left behind is unknown until truncated.
+ */
+import type { FileHandle } from "node:fs/promises";
+import { constants, open } from "node:fs/promises";
+import { systemCode } from "./error.ts";
+
+export interface AuditFile {
+  size(): Promise<number>;
+  write(data: Buffer, position: number): Promise<void>;
+  /** Resolves once the content is on the device. After a failure nothing since the last success is sure. */
+  sync(): Promise<void>;
+  truncate(length: number): Promise<void>;
+  close(): Promise<void>;
+}
+
+export interface AuditDisk {
+  /** For writing anywhere in the file; created if it is absent. */
+  open(path: string): Promise<AuditFile>;
+  /** Makes the names in a folder durable: without it a new file may vanish with the power. */
+  syncFolder(path: string): Promise<void>;
+}
+
+/** Systems that cannot sync a folder say one of these; there is nothing to do about it. */
+const FOLDER_SYNC_UNSUPPORTED: ReadonlySet<string | undefined> = new Set([
+  "EISDIR",
+  "EPERM",
+  "EINVAL",
+  "ENOTSUP",
+]);
+
+class RealFile implements AuditFile {
+  readonly #handle: FileHandle;
+
+  constructor(handle: FileHandle) {
+    this.#handle = handle;
+  }
+
+  async size(): Promise<number> {
+    return (await this.#handle.stat()).size;
+  }
+
+  /** A disk that fills up takes part of a write and says so in the count; the next try gives the error. */
+  async write(data: Buffer, position: number): Promise<void> {
+    for (let done = 0; done < data.length; ) {
+      const { bytesWritten } = await this.#handle.write(data, done, data.length - done, position + done);
+      done += bytesWritten;
+    }
+  }
+
+  sync(): Promise<void> {
+    return this.#handle.datasync();
+  }
+
+  truncate(length: number): Promise<void> {
+    return this.#handle.truncate(length);
+  }
+
+  close(): Promise<void> {
+    return this.#handle.close();
+  }
+}
+
+export async function syncFolder(path: string): Promise<void> {
+  let handle: FileHandle | undefined;
+  try {
+    handle = await open(path, "r");
+    await handle.sync();
+  } catch (cause) {
+    if (!FOLDER_SYNC_UNSUPPORTED.has(systemCode(cause))) throw cause;
+  } finally {
+    await handle?.close();
+  }
+}
+
+export const realDisk: AuditDisk = {
+  async open(path) {
+    return new RealFile(await open(path, constants.O_RDWR | constants.O_CREAT, 0o640));
+  },
+  syncFolder,
+};

@@ -1,0 +1,18 @@
+export { encodeEntry, genesis } from "./chain.ts";
+export type { AuditProblem } from "./check.ts";
+export type { AuditDisk, AuditFile } from "./disk.ts";
+export type { AuditErrorCode } from "./error.ts";
+export { AuditError } from "./error.ts";
+export type { AuditDetail, AuditEntry, AuditEvent, AuditHead, AuditOutcome } from "./event.ts";
+export { FileAuditTrail } from "./file.ts";
+export type { MemoryAuditOptions } from "./memory.ts";
+export { MemoryAuditTrail } from "./memory.ts";
+export type { FileAuditOptions } from "./options.ts";
+export type { AuditDurability } from "./queue.ts";
+export type { RecoveredTail } from "./recover.ts";
+export { exportAudit } from "./scan.ts";
+export type { AuditLines } from "./source.ts";
+export type { AuditFilter, AuditQuery, AuditTrail, InvalidEvents } from "./trail.ts";
+export { checkAuditEvent, sanitiseAuditEvent } from "./validate.ts";
+export type { AuditVerification, VerifyOptions } from "./verify.ts";
+export { verifyAudit } from "./verify.ts";

@@ -1,0 +1,203 @@
+/**
+ * Group commit. Events wait here in order; whatever has gathered while the disk was busy goes out in one
+ * write and one sync. What a failure means depends on the durability:
+ *  - "before-reply": the events of the failed round are refused to their callers and forgotten;
+ *  - "background": nobody waits, so they are kept and tried again with the next event or flush.
+ * No timer is used: a round begins at the end of the turn in which something came in, or right after the
+ * round before it.
+ */
+import type { Env } from "../../env/index.ts";
+import type { AnchorFile } from "./anchors.ts";
+import { AuditError, describeCause } from "./error.ts";
+import type { AuditEvent } from "./event.ts";
+import type { Journal } from "./journal.ts";
+
+export type AuditDurability = "before-reply" | "background";
+
+interface Pending {
+  readonly event: AuditEvent;
+  readonly resolve?: () => void;
+  readonly reject?: (error: AuditError) => void;
+}
+
+interface FlushWaiter {
+  /** Everything up to this many settled events. */
+  readonly target: number;
+  readonly resolve: () => void;
+  readonly reject: (error: AuditError) => void;
+}
+
+export interface QueueOptions {
+  readonly env: Pick<Env, "defer">;
+  readonly journal: Journal;
+  readonly anchors: AnchorFile;
+  readonly durability: AuditDurability;
+  readonly anchorEvery: number;
+}
+
+/** Bounds how long sealing one round keeps the event loop: about two milliseconds. */
+const ROUND_EVENTS = 512;
+/** In the background the disk is asked to sync after this many, which also bounds what is kept for a retry. */
+const BACKGROUND_SYNC_EVENTS = 1024;
+
+export class CommitQueue {
+  readonly #options: QueueOptions;
+  /** The first `#written` of them are in the file but not synced. */
+  #pending: Pending[] = [];
+  #written = 0;
+  /** The first so many of them are part of the round that is under way. */
+  #attempted = 0;
+  #accepted = 0;
+  #settled = 0;
+  #flushWaiters: FlushWaiter[] = [];
+  #round: Promise<void> | null = null;
+  #lastError: AuditError | null = null;
+
+  constructor(options: QueueOptions) {
+    this.#options = options;
+  }
+
+  /** Events accepted and not yet safe. */
+  get lag(): number {
+    return this.#pending.length;
+  }
+
+  /** Why the last round failed; null again after a good one. */
+  get lastError(): AuditError | null {
+    return this.#lastError;
+  }
+
+  /** Nobody is told; look at `lag` and `lastError`. */
+  push(event: AuditEvent): void {
+    this.#add({ event });
+  }
+
+  /** Resolves once the event is on the device. */
+  pushAndWait(event: AuditEvent): Promise<void> {
+    const done = new Promise<void>((resolve, reject) => {
+      this.#add({ event, resolve, reject });
+    });
+    // A caller that does not look at the result must not take the process down with it.
+    done.catch(() => undefined);
+    return done;
+  }
+
+  flush(): Promise<void> {
+    if (this.#settled === this.#accepted) return Promise.resolve();
+    return new Promise((resolve, reject) => {
+      this.#flushWaiters.push({ target: this.#accepted, resolve, reject });
+      this.#wake();
+    });
+  }
+
+  /** Tries again to write what is still waiting. */
+  retry(): void {
+    if (this.#workDue()) this.#wake();
+  }
+
+  /** Resolves when no round is running. */
+  async idle(): Promise<void> {
+    while (this.#round !== null) await this.#round;
+  }
+
+  #add(pending: Pending): void {
+    this.#pending.push(pending);
+    this.#accepted += 1;
+    this.#wake();
+  }
+
+  #wake(): void {
+    if (this.#round !== null) return;
+    this.#round = new Promise((resolve) => {
+      this.#options.env.defer(() => void this.#run().then(resolve));
+    });
+  }
+
+  /** Never rejects. */
+  async #run(): Promise<void> {
+    while (this.#workDue()) {
+      try {
+        await this.#oneRound();
+      } catch (cause) {
+        await this.#fail(cause);
+        // Kept events wait for the next occasion, unless somebody asked for a flush in the meantime.
+        if (this.#options.durability === "background" && this.#flushWaiters.length === 0) break;
+      }
+    }
+    this.#round = null;
+  }
+
+  #workDue(): boolean {
+    return this.#written < this.#pending.length || this.#commitDue();
+  }
+
+  #commitDue(): boolean {
+    if (this.#written === 0) return false;
+    const { durability, journal } = this.#options;
+    if (durability === "before-reply" || this.#flushWaiters.length > 0) return true;
+    return this.#written >= BACKGROUND_SYNC_EVENTS || journal.segmentFull;
+  }
+
+  async #oneRound(): Promise<void> {
+    const { journal } = this.#options;
+    const round = this.#pending.slice(this.#written, this.#written + ROUND_EVENTS);
+    this.#attempted = this.#written + round.length;
+    if (round.length > 0) this.#written += await journal.write(round.map(({ event }) => event));
+    this.#attempted = this.#written;
+    if (!this.#commitDue()) return;
+    const segment = await journal.commit();
+    this.#lastError = null;
+    for (const pending of this.#take(this.#written)) pending.resolve?.();
+    this.#written = 0;
+    this.#settleFlushes();
+    if (segment === "segment ended" || this.#anchorDue()) await this.#anchor();
+  }
+
+  #anchorDue(): boolean {
+    const { anchors, journal, anchorEvery } = this.#options;
+    return anchors.uncovered(journal.durableHead) >= anchorEvery;
+  }
+
+  /** The entries are safe whether or not this works; it is tried again with the next commit. */
+  async #anchor(): Promise<void> {
+    const { anchors, journal } = this.#options;
+    await anchors.write(journal.durableHead).catch((cause: unknown) => {
+      this.#lastError = writeFailed(cause);
+    });
+  }
+
+  async #fail(cause: unknown): Promise<void> {
+    const error = writeFailed(cause);
+    this.#lastError = error;
+    const failed = this.#options.durability === "before-reply" ? this.#take(this.#attempted) : [];
+    this.#written = 0;
+    const waiters = this.#flushWaiters;
+    this.#flushWaiters = [];
+    await this.#options.journal.rollBack();
+    for (const pending of failed) pending.reject?.(error);
+    for (const waiter of waiters) waiter.reject(error);
+  }
+
+  #take(count: number): readonly Pending[] {
+    const taken = this.#pending.splice(0, count);
+    this.#settled += taken.length;
+    return taken;
+  }
+
+  #settleFlushes(): void {
+    const due = this.#flushWaiters.filter((waiter) => waiter.target <= this.#settled);
+    if (due.length === 0) return;
+    this.#flushWaiters = this.#flushWaiters.filter((waiter) => waiter.target > this.#settled);
+    for (const waiter of due) waiter.resolve();
+  }
+}
+
+function writeFailed(cause: unknown): AuditError {
+  if (cause instanceof AuditError) return cause;
+  const advice = "the entry is not confirmed; free space or repair the disk, then repeat";
+  return new AuditError(
+    "AUDIT_WRITE_FAILED",
+    `the audit trail cannot be written: ${describeCause(cause)}; ${advice}`,
+    cause,
+  );
+}
