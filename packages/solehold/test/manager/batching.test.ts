@@ -1,0 +1,91 @@
+import { describe, expect, it } from "vitest";
+import { settle } from "../../src/env/index.ts";
+import { applied, KEY, runUntilSettled, world } from "./helpers.ts";
+
+const names = (count: number): { tenant: string; name: string }[] =>
+  Array.from({ length: count }, (_, index) => ({ tenant: "default", name: `job-${index}` }));
+
+describe("operations of one turn", () => {
+  it("travel as one store call each way, and a warm key needs no read", async () => {
+    const { manager, store } = world();
+    const keys = names(100);
+    const grants = await Promise.all(keys.map((key) => manager.acquire({ key, holder: "a", ttlMs: 5_000 })));
+    expect(store.calls).toEqual({ read: 1, apply: 1, writes: 100 });
+    await Promise.all(
+      grants.map((grant, index) =>
+        manager.renew({ key: keys[index] ?? KEY, holder: "a", token: applied(grant).token, ttlMs: 5_000 }),
+      ),
+    );
+    expect(store.calls).toEqual({ read: 1, apply: 2, writes: 200 });
+  });
+
+  it("on one key are sent one after the other, and each gets its own answer", async () => {
+    const { manager, store } = world();
+    const outcomes = await Promise.all(
+      ["a", "b", "c"].map((holder) => manager.acquire({ key: KEY, holder, ttlMs: 5_000 })),
+    );
+    expect(outcomes.map((outcome) => outcome.kind).sort()).toEqual(["applied", "refused", "refused"]);
+    expect(store.calls.apply).toBeGreaterThan(1);
+  });
+
+  it("alone leave in the same turn", async () => {
+    const { manager, store } = world();
+    await manager.get(KEY);
+    const before = store.calls.apply;
+    const alone = manager.acquire({ key: KEY, holder: "a", ttlMs: 5_000 });
+    await settle();
+    expect(store.calls.apply).toBe(before + 1);
+    await alone;
+  });
+
+  it("cost one call for a cold key that has no record, once the floor is known", async () => {
+    const { manager, store } = world();
+    await manager.get(KEY);
+    const before = { ...store.calls };
+    applied(await manager.acquire({ key: { tenant: "default", name: "cold" }, holder: "a", ttlMs: 5_000 }));
+    expect(store.calls.read - before.read).toBe(0);
+    expect(store.calls.apply - before.apply).toBe(1);
+  });
+});
+
+describe("a remembered version", () => {
+  it("that is out of date leads to a fresh decision, never to a wrong one", async () => {
+    const { manager, another } = world();
+    const other = another();
+    const { token } = applied(await manager.acquire({ key: KEY, holder: "a", ttlMs: 5_000 }));
+    applied(await other.revoke({ key: KEY }));
+    expect(await manager.renew({ key: KEY, holder: "a", token, ttlMs: 5_000 })).toMatchObject({
+      kind: "refused",
+      decision: { reason: "LEASE_REVOKED" },
+    });
+  });
+
+  it("never answers a denial by itself", async () => {
+    const { manager, another } = world();
+    const other = another();
+    const { token } = applied(await other.acquire({ key: KEY, holder: "b", ttlMs: 5_000 }));
+    expect((await manager.acquire({ key: KEY, holder: "a", ttlMs: 5_000 })).kind).toBe("refused");
+    applied(await other.release({ key: KEY, holder: "b", token }));
+    // What is remembered says "held"; what is there says "free".
+    applied(await manager.acquire({ key: KEY, holder: "a", ttlMs: 5_000 }));
+  });
+
+  it("is forgotten when there are too many, and nothing but a round trip is lost", async () => {
+    const { manager } = world({ cacheSize: 10 });
+    for (const key of names(50)) applied(await manager.acquire({ key, holder: "a", ttlMs: 5_000 }));
+    for (const key of names(50)) expect(await manager.isValid(key, "a")).toBe(true);
+  });
+});
+
+describe("many writers on one key", () => {
+  it("all get an answer within a bound, and exactly one holds it", async () => {
+    const { manager, another, env } = world();
+    const managers = [manager, ...Array.from({ length: 15 }, () => another())];
+    const attempts = managers.flatMap((each, index) =>
+      [0, 1, 2, 3].map((turn) => each.acquire({ key: KEY, holder: `h${index}-${turn}`, ttlMs: 60_000 })),
+    );
+    const outcomes = await runUntilSettled(env, Promise.all(attempts));
+    expect(outcomes.filter((outcome) => outcome.kind === "applied")).toHaveLength(1);
+    expect(outcomes.filter((outcome) => outcome.kind === "refused")).toHaveLength(63);
+  });
+});

@@ -1,0 +1,210 @@
+import { describe, expect, it } from "vitest";
+import { recordFence } from "../../src/core/index.ts";
+import { applied, KEY, refused, runUntilSettled, unsettled, world } from "./helpers.ts";
+
+describe("a reply that is lost", () => {
+  it("after the write landed is recognised by its nonce: applied, one grant, no lockout", async () => {
+    const { manager, store, memory } = world();
+    await manager.get(KEY);
+    store.writeFaults = ["reply-lost"];
+    const outcome = applied(await manager.acquire({ key: KEY, holder: "a", ttlMs: 5_000 }));
+    expect(recordFence(outcome.decision.lease)).toBe(1n);
+    const { records } = await memory.read([KEY]);
+    expect(records[0]).toMatchObject({ kind: "found", record: { holder: "a", generation: 1n } });
+    // The holder can act on the grant at once.
+    applied(await manager.renew({ key: KEY, holder: "a", token: outcome.token, ttlMs: 5_000 }));
+  });
+
+  it("reported per write as unknown is settled the same way", async () => {
+    const { manager, store } = world();
+    await manager.get(KEY);
+    store.writeFaults = ["unknown-applied"];
+    applied(await manager.acquire({ key: KEY, holder: "a", ttlMs: 5_000 }));
+  });
+
+  it("counts the belief from before the attempt that was applied, not from when it was settled", async () => {
+    const { manager, store, env } = world();
+    await manager.get(KEY);
+    store.writeFaults = ["reply-lost"];
+    store.readFaults = ["failed", "failed", "failed"];
+    const before = env.monotonicMs();
+    const outcome = applied(
+      await runUntilSettled(env, manager.acquire({ key: KEY, holder: "a", ttlMs: 5_000 })),
+    );
+    expect(env.monotonicMs()).toBeGreaterThan(before);
+    expect(outcome.believedFrom.monotonicMs).toBe(before);
+    expect(outcome.validForMs).toBe(5_000);
+  });
+
+  it("of a request that arrives late cannot act: writing again on the same version has made it fail", async () => {
+    const { manager, store, memory } = world();
+    await manager.get(KEY);
+    store.writeFaults = ["delayed"];
+    const outcome = applied(await manager.acquire({ key: KEY, holder: "a", ttlMs: 5_000 }));
+    const [late] = await store.deliverLate();
+    expect(late?.results).toMatchObject([{ kind: "conflict" }]);
+    const { records } = await memory.read([KEY]);
+    expect(records[0]).toMatchObject({ record: { nonce: outcome.decision.lease.nonce, generation: 1n } });
+  });
+
+  it("of a release that landed is a release", async () => {
+    const { manager, store } = world();
+    const { token } = applied(await manager.acquire({ key: KEY, holder: "a", ttlMs: 5_000 }));
+    store.writeFaults = ["reply-lost"];
+    const outcome = applied(await manager.release({ key: KEY, holder: "a", token }));
+    expect(outcome.decision.lease.state).toBe("released");
+  });
+
+  it("of a renewal after which another took over is not read as success", async () => {
+    const { manager, store, env, another } = world();
+    const { token } = applied(await manager.acquire({ key: KEY, holder: "a", ttlMs: 1_000 }));
+    await env.advance(999);
+    store.writeFaults = ["delayed"];
+    store.readFaults = Array.from({ length: 40 }, () => "failed" as const);
+    const renewing = manager.renew({ key: KEY, holder: "a", token, ttlMs: 1_000 });
+    await env.advance(10);
+    applied(await another().acquire({ key: KEY, holder: "b", ttlMs: 1_000 }));
+    const outcome = refused(await runUntilSettled(env, renewing));
+    expect(outcome.decision.reason).toBe("LEASE_HELD_BY_OTHER");
+    expect((await store.deliverLate())[0]?.results).toMatchObject([{ kind: "conflict" }]);
+  });
+});
+
+describe("a store that does not answer", () => {
+  it("ends a command as unknown within its time, and says so", async () => {
+    const { manager, store, env } = world();
+    await manager.get(KEY);
+    store.writeFaults = ["frozen"];
+    store.readFaults = Array.from({ length: 1_000 }, () => "failed" as const);
+    const outcome = unsettled(
+      await runUntilSettled(env, manager.acquire({ key: KEY, holder: "a", ttlMs: 5_000, timeoutMs: 2_000 })),
+    );
+    expect(outcome.outcome).toBe("unknown");
+  });
+
+  it("and refused the connection has certainly done nothing", async () => {
+    const { manager, store } = world();
+    await manager.get(KEY);
+    store.writeFaults = ["failed-before"];
+    const outcome = unsettled(await manager.acquire({ key: KEY, holder: "a", ttlMs: 5_000 }));
+    expect(outcome.outcome).toBe("not-applied");
+  });
+
+  it("for an attempt that may have landed stays unknown although a later try certainly did nothing", async () => {
+    const { manager, store } = world();
+    await manager.get(KEY);
+    store.writeFaults = ["delayed", "failed-before"];
+    const outcome = unsettled(await manager.acquire({ key: KEY, holder: "a", ttlMs: 5_000 }));
+    expect(outcome.outcome).toBe("unknown");
+  });
+
+  it("does not hold up others once its call has timed out", async () => {
+    const { manager, store, env } = world({ callTimeoutMs: 500 });
+    await manager.get(KEY);
+    store.writeFaults = ["frozen"];
+    const stuck = manager.acquire({ key: KEY, holder: "a", ttlMs: 5_000 });
+    await env.advance(1);
+    const other = manager.acquire({ key: { tenant: "default", name: "other" }, holder: "a", ttlMs: 5_000 });
+    applied(await runUntilSettled(env, other));
+    applied(await runUntilSettled(env, stuck));
+  });
+});
+
+describe("the same call repeated after it ended as unknown", () => {
+  it("returns the same grant and fence at once, without an idempotency key", async () => {
+    const { manager, store, env } = world();
+    await manager.get(KEY);
+    store.writeFaults = ["reply-lost"];
+    store.readFaults = Array.from({ length: 1_000 }, () => "failed" as const);
+    const request = { key: KEY, holder: "a", ttlMs: 60_000, timeoutMs: 1_000 };
+    unsettled(await runUntilSettled(env, manager.acquire(request)));
+    store.readFaults = [];
+    const again = applied(await manager.acquire(request));
+    expect(again.decision.lease.generation).toBe(1n);
+  });
+
+  it("does not give one grant to two callers at once", async () => {
+    const { manager, store, env } = world();
+    await manager.get(KEY);
+    store.writeFaults = ["reply-lost"];
+    store.readFaults = Array.from({ length: 1_000 }, () => "failed" as const);
+    const request = { key: KEY, holder: "a", ttlMs: 60_000, timeoutMs: 1_000 };
+    unsettled(await runUntilSettled(env, manager.acquire(request)));
+    store.readFaults = [];
+    const both = await Promise.all([manager.acquire(request), manager.acquire(request)]);
+    expect(both.map((outcome) => outcome.kind).sort()).toEqual(["applied", "refused"]);
+  });
+});
+
+describe("an idempotency key", () => {
+  const request = { key: KEY, holder: "a", ttlMs: 60_000, idempotencyKey: "order-7-attempt-1" };
+
+  it("replays the first answer, token included, in a process that knows nothing of it", async () => {
+    const { manager, another } = world();
+    const first = applied(await manager.acquire(request));
+    const second = applied(await another().acquire(request));
+    expect(second.decision.replayed).toBe(true);
+    expect(second.token).toBe(first.token);
+    expect(recordFence(second.decision.lease)).toBe(recordFence(first.decision.lease));
+  });
+
+  it("does not prolong what it replays, nor let it be believed longer than the record", async () => {
+    const { manager, another, env } = world();
+    applied(await manager.acquire(request));
+    await env.advance(45_000);
+    expect(applied(await another().acquire(request)).validForMs).toBe(15_000);
+  });
+
+  it.each([
+    ["holder", { holder: "b" }],
+    ["ttlMs", { ttlMs: 59_999 }],
+    ["purpose", { purpose: "StateWrite" as const }],
+    ["note", { note: "other" }],
+    ["caller", { caller: "somebody else" }],
+  ])("with another %s is refused", async (_field, altered) => {
+    const { manager, another } = world();
+    applied(await manager.acquire(request));
+    const { decision } = refused(await another().acquire({ ...request, ...altered }));
+    expect(decision).toMatchObject({
+      kind: "refused",
+      reason: "IDEMPOTENCY_KEY_REUSED",
+      field: "idempotencyKey",
+    });
+  });
+
+  it("never grants a second time after its grant has ended", async () => {
+    const { manager, another, env } = world();
+    const { token } = applied(await manager.acquire(request));
+    applied(await manager.release({ key: KEY, holder: "a", token }));
+    expect(refused(await another().acquire(request)).decision.reason).toBe("LEASE_NOT_FOUND");
+    const later = { ...request, key: { tenant: "default", name: "later" } };
+    applied(await manager.acquire(later));
+    await env.advance(60_000);
+    expect(refused(await another().acquire(later)).decision.reason).toBe("LEASE_EXPIRED");
+  });
+
+  it("is not in the store in the clear, and neither is the token", async () => {
+    const { manager, memory } = world();
+    const { token } = applied(await manager.acquire(request));
+    const { records } = await memory.read([KEY]);
+    const stored = JSON.stringify(records, (_name, value) =>
+      typeof value === "bigint" ? String(value) : value,
+    );
+    expect(stored).not.toContain(request.idempotencyKey);
+    expect(stored).not.toContain(token);
+  });
+});
+
+describe("a token", () => {
+  it("has 128 random bits and is new for every grant", async () => {
+    const { manager } = world();
+    const first = applied(await manager.acquire({ key: KEY, holder: "a", ttlMs: 5_000 }));
+    applied(await manager.release({ key: KEY, holder: "a", token: first.token }));
+    const second = applied(await manager.acquire({ key: KEY, holder: "a", ttlMs: 5_000 }));
+    expect(second.token).not.toBe(first.token);
+    expect(Buffer.from(second.token, "base64url")).toHaveLength(16);
+    expect(refused(await manager.renew({ key: KEY, holder: "a", token: first.token })).decision.reason).toBe(
+      "LEASE_TOKEN_INVALID",
+    );
+  });
+});
