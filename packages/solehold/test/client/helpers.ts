@@ -1,0 +1,46 @@
+import type { LeasesOptions } from "../../src/client/leases.ts";
+import { Leases } from "../../src/client/leases.ts";
+import { ManualEnv } from "../../src/env/index.ts";
+import { StoreLeaseManager, type StoreLeaseManagerOptions } from "../../src/manager/index.ts";
+import { MemoryStore } from "../../src/stores/index.ts";
+import { FaultyStore } from "../manager/faulty-store.ts";
+
+export interface ClientWorld {
+  readonly env: ManualEnv;
+  readonly store: FaultyStore;
+  readonly leases: Leases;
+  /** Another process on the same store, without faults between. */
+  other(holder: string): Leases;
+}
+
+export function clientWorld(
+  options: Partial<StoreLeaseManagerOptions> & Partial<Pick<LeasesOptions, "holder">> = {},
+): ClientWorld {
+  const { holder = "me", ...managerOptions } = options;
+  const env = new ManualEnv();
+  const memory = new MemoryStore({ env });
+  const store = new FaultyStore(memory);
+  const manager = new StoreLeaseManager({ store, env, ...managerOptions });
+  return {
+    env,
+    store,
+    leases: new Leases({ manager, env, holder }),
+    other: (name) =>
+      new Leases({
+        manager: new StoreLeaseManager({ store: memory, env, ...managerOptions }),
+        env,
+        holder: name,
+      }),
+  };
+}
+
+/** From now on the store does not answer anything any more. */
+export function freeze(store: FaultyStore): void {
+  store.writeFaults = Array.from({ length: 10_000 }, () => "frozen" as const);
+  store.readFaults = Array.from({ length: 10_000 }, () => "frozen" as const);
+}
+
+export function thaw(store: FaultyStore): void {
+  store.writeFaults = [];
+  store.readFaults = [];
+}
