@@ -18,8 +18,10 @@ function parseWritten(text: string): number {
   const match = WRITTEN.exec(text);
   if (match === null) return Number.NaN;
   const [, amount = "", unit = ""] = match;
-  // 1.1 s is 1100 ms although 1.1 * 1000 is not exactly that in doubles.
-  return Number((Number(amount) * (UNIT_MS[unit] ?? Number.NaN)).toFixed(6));
+  const exact = Number(amount) * (UNIT_MS[unit] ?? Number.NaN);
+  const whole = Math.round(exact);
+  // 1.1 s is 1100 ms although 1.1 * 1000 is not exactly that in doubles. More than that is a fraction.
+  return Math.abs(exact - whole) <= whole * 4 * Number.EPSILON ? whole : exact;
 }
 
 /** As `parseDuration`, but throws an error that names the field, the value and the fix. */
@@ -27,9 +29,12 @@ export function durationMs(field: string, value: unknown, minMs: number): number
   const ms = parseDuration(value);
   if (ms !== null && ms >= minMs) return ms;
   const shown =
-    typeof value === "number" || typeof value === "string" ? JSON.stringify(value) : describeType(value);
-  const hint = Number.isNaN(value) ? "NaN" : shown;
+    typeof value === "number"
+      ? String(value)
+      : typeof value === "string"
+        ? JSON.stringify(value)
+        : describeType(value);
   throw new RangeError(
-    `${field} must be at least ${minMs} ms and at most 365 days, as milliseconds (30000) or with a unit ("30s", "5m", "250ms"); got ${hint}`,
+    `${field} must be at least ${minMs} ms and at most 365 days, as milliseconds (30000) or with a unit ("30s", "5m", "250ms"); got ${shown}`,
   );
 }
