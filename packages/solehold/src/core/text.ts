@@ -5,7 +5,8 @@
  */
 
 const PLAIN_ASCII = /^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/;
-const FORBIDDEN = /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}]/u;
+/** \p{DI} and the blank Braille pattern draw nothing: a holder of that name would look like no holder. */
+const FORBIDDEN = /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}\p{DI}\u2800]/u;
 const WHITE_ENDS = /^\s|\s$/u;
 const TOKEN_ALPHABET = /^[A-Za-z0-9_\-:./]+$/;
 
