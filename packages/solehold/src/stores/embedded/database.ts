@@ -1,0 +1,105 @@
+/**
+ * The LMDB environment of one folder and its three databases. Nothing here knows what a lease is.
+ *
+ * Writes are queued as instructions that a thread of the pool carries out: it takes the lock between the
+ * processes, compares versions, writes and syncs without ever waiting for this process's event loop. So
+ * a process that is busy cannot keep others from writing, and a frozen other process cannot block this
+ * one's event loop. All that is queued in one turn of the event loop is one transaction and one sync.
+ */
+import { join } from "node:path";
+import type { Database, RootDatabase, RootDatabaseOptions } from "lmdb";
+import { StoreError } from "../contract.ts";
+
+export type Lmdb = typeof import("lmdb");
+
+/** What the records need of LMDB. Its own types leave out that null means "must be absent". */
+export interface RecordsDatabase extends Pick<Database<string, Buffer>, "getEntry" | "getRange"> {
+  /** Resolves after the sync; false when the condition did not hold. NaN never holds. */
+  put(key: Buffer, value: string, version: number, ifVersion: number | null): Promise<boolean>;
+  remove(key: Buffer, ifVersion: number): Promise<boolean>;
+}
+
+export interface Databases {
+  readonly root: RootDatabase<string, string>;
+  /** "tenant/name" in UTF-8 -> epoch and record. The version is a revision, see revisions.ts. */
+  readonly records: RecordsDatabase;
+  /** The store's own small state, see state.ts. */
+  readonly meta: Database<string, string>;
+  /** What changed lately, see journal.ts. */
+  readonly changes: Database<string, string>;
+}
+
+export const DATA_FILE = "data.mdb";
+export const LOCK_FILE = "lock.mdb";
+
+/** LMDB's limit for 4 KiB pages. The longest key of Solehold has 833 bytes. */
+export const MAX_KEY_BYTES = 1978;
+
+/** Address space, not disk: room for some millions of records before the map has to grow. */
+const MAP_BYTES = 2 ** 30;
+const MAX_READERS = 500;
+
+interface OpenOptions extends RootDatabaseOptions {
+  readonly permissionsMode: number;
+  readonly batchStartThreshold: number;
+}
+
+export async function loadLmdb(): Promise<Lmdb> {
+  try {
+    return await import("lmdb");
+  } catch (cause) {
+    const message = "the embedded store needs the package lmdb: run 'npm install lmdb'";
+    throw new StoreError("config", message, { outcome: "not-applied", cause });
+  }
+}
+
+export function openDatabases(lmdb: Lmdb, folder: string): Databases {
+  const options: OpenOptions = {
+    noSubdir: false,
+    encoding: "string",
+    maxDbs: 4,
+    maxReaders: MAX_READERS,
+    mapSize: MAP_BYTES,
+    permissionsMode: 0o600,
+    // The plain mode of LMDB: pages, sync, then the page that makes them valid, synced too.
+    overlappingSync: false,
+    // A transaction must not begin while its instructions are still being queued: it would hold the
+    // lock between the processes for as long as our event loop is busy.
+    batchStartThreshold: Number.MAX_SAFE_INTEGER,
+  };
+  const root = lmdb.open<string, string>(folder, options);
+  const records = root.openDB<string, Buffer>("records", {
+    encoding: "string",
+    keyEncoding: "binary",
+    useVersions: true,
+  });
+  return {
+    root,
+    records: records as unknown as RecordsDatabase,
+    meta: root.openDB<string, string>("meta", { encoding: "string", useVersions: true }),
+    changes: root.openDB<string, string>("changes", { encoding: "string" }),
+  };
+}
+
+export function dataFileOf(folder: string): string {
+  return join(folder, DATA_FILE);
+}
+
+/**
+ * Replaces one value of `meta` on condition that nobody else did, as often as it takes. `update` gets the
+ * current text and returns the next, or null to leave it.
+ */
+export async function updateMeta(
+  { root, meta }: Databases,
+  key: string,
+  update: (text: string) => string | null,
+): Promise<void> {
+  for (let done = false; !done; ) {
+    root.resetReadTxn();
+    const entry = meta.getEntry(key);
+    if (entry === undefined) throw new Error(`the store's own value '${key}' is missing`);
+    const text = update(entry.value);
+    const version = entry.version ?? 0;
+    done = text === null || (await meta.put(key, text, version + 1, version));
+  }
+}

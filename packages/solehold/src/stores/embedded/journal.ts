@@ -1,0 +1,108 @@
+/**
+ * What this process writes beside its records, in the same transaction: its line in `meta` with the time
+ * and a sequence number, and while somebody watches, the keys that changed.
+ *
+ * The journal is a ring: entry N of a member lies at N modulo its size, and says that it is N. Without
+ * watchers a transaction only raises the sequence number, so a watcher that came while it was under way,
+ * or that fell behind by a whole ring, finds a number without its entry, and knows that it missed something.
+ */
+import { type Env, randomId } from "../../env/index.ts";
+import type { StoreClock } from "./clock.ts";
+import type { Databases } from "./database.ts";
+import { memberKey, memberLine } from "./state.ts";
+
+const RING_ENTRIES = 1_024;
+const ENTRY_CHARACTERS = 16_384;
+const WATCHED_KEY = "watched";
+
+/** How long a sign of life of a watcher counts, and how often it gives one. */
+const WATCHED_MS = 30_000;
+export const WATCH_RENEWAL_MS = 10_000;
+
+export class Journal {
+  readonly memberId: string;
+  readonly #databases: Databases;
+  readonly #clock: StoreClock;
+  #sequence = 0;
+  #pending: string[] = [];
+
+  constructor(databases: Databases, clock: StoreClock, env: Env) {
+    this.memberId = randomId(env);
+    this.#databases = databases;
+    this.#clock = clock;
+    databases.root.on("beforecommit", () => this.#enter());
+  }
+
+  /** To be written with the transaction that is being queued. */
+  note(id: string): void {
+    this.#pending.push(id);
+  }
+
+  isWatched(): boolean {
+    return Number(this.#databases.meta.get(WATCHED_KEY) ?? 0) > this.#clock.now();
+  }
+
+  /** Queued last, so that the time is not before that at which any of the writes was handed over. */
+  #enter(): void {
+    if (this.#pending.length === 0) return;
+    const ids = this.#pending;
+    this.#pending = [];
+    const entries = this.isWatched() ? packed(ids) : [null];
+    for (const entry of entries) this.#append(entry);
+    const line = memberLine({
+      epoch: this.#clock.epoch,
+      markMs: this.#clock.now(),
+      sequence: this.#sequence,
+    });
+    ignoreFailure(this.#databases.meta.put(memberKey(this.memberId), line, 0));
+  }
+
+  #append(entry: string | null): void {
+    this.#sequence += 1;
+    if (entry === null) return;
+    const key = entryKey(this.memberId, this.#sequence);
+    ignoreFailure(this.#databases.changes.put(key, `${this.#sequence}\n${entry}`));
+  }
+}
+
+/** The transaction's failure reaches its caller through the records' own writes. */
+function ignoreFailure(write: Promise<boolean>): void {
+  write.catch(() => undefined);
+}
+
+function entryKey(memberId: string, sequence: number): string {
+  return `${memberId}/${sequence % RING_ENTRIES}`;
+}
+
+/** No name contains a line break. */
+function packed(ids: readonly string[]): string[] {
+  const entries: string[] = [];
+  let entry = "";
+  for (const id of ids) {
+    if (entry.length > ENTRY_CHARACTERS) {
+      entries.push(entry);
+      entry = "";
+    }
+    entry += entry === "" ? id : `\n${id}`;
+  }
+  return [...entries, entry];
+}
+
+/** The keys of one entry; null when it was not written or is overwritten by now. */
+export function readEntry({ changes }: Databases, memberId: string, sequence: number): string[] | null {
+  const [number, ...ids] = changes.get(entryKey(memberId, sequence))?.split("\n") ?? [];
+  return number === String(sequence) ? ids : null;
+}
+
+/** Whether a number of entries can still be in the ring at all. */
+export function isBeyondRing(entries: number): boolean {
+  return entries > RING_ENTRIES;
+}
+
+/**
+ * A watcher's sign of life. All share one line: whoever watches last moves it furthest, and when all have
+ * ended, killed or not, it runs out by itself.
+ */
+export async function announceWatcher({ meta }: Databases, clock: StoreClock): Promise<void> {
+  await meta.put(WATCHED_KEY, String(clock.now() + WATCHED_MS), 0);
+}

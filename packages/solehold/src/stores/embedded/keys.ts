@@ -1,0 +1,29 @@
+/** Keys as the database sees them: "tenant/name" in UTF-8, so a tenant's names lie together, by bytes. */
+import { keyId, type LeaseKey } from "../../core/index.ts";
+import { StoreError } from "../contract.ts";
+import { MAX_KEY_BYTES } from "./database.ts";
+
+/** Sorts after every character of UTF-8. */
+const AFTER_ALL = Buffer.from([0xff]);
+
+export function keyBytes(key: LeaseKey): Buffer {
+  const bytes = Buffer.from(keyId(key));
+  if (bytes.length <= MAX_KEY_BYTES) return bytes;
+  const message = `the key of ${bytes.length} bytes is too long: at most ${MAX_KEY_BYTES} can be stored`;
+  throw new StoreError("internal", message, { outcome: "not-applied" });
+}
+
+/** A tenant has no slash, so the first one ends it. */
+export function keyFromId(id: string): LeaseKey {
+  const slash = id.indexOf("/");
+  return { tenant: id.slice(0, slash), name: id.slice(slash + 1) };
+}
+
+export function keyFromBytes(bytes: Uint8Array): LeaseKey {
+  return keyFromId(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString());
+}
+
+/** The end of the range of keys that begin with `bytes`. */
+export function afterPrefix(bytes: Buffer): Buffer {
+  return Buffer.concat([bytes, AFTER_ALL]);
+}

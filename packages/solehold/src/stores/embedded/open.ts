@@ -1,0 +1,102 @@
+/** From a folder to a store: look before touching anything, open, join the clock, mark the folder. */
+import { existsSync, statSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { delay, type Env, realEnv } from "../../env/index.ts";
+import { type Boot, readBoot } from "./boot.ts";
+import { type ClockState, StoreClock } from "./clock.ts";
+import { DamagedFile } from "./data-file.ts";
+import { DATA_FILE, type Databases, type Lmdb, loadLmdb, openDatabases } from "./database.ts";
+import { configProblem, oneLine } from "./failure.ts";
+import { completeFolder, type FolderState, prepareFolder } from "./folder.ts";
+import { checkDataFile } from "./integrity.ts";
+import { REVISION_BLOCK } from "./revisions.ts";
+import { openState } from "./state.ts";
+import { EmbeddedStore } from "./store.ts";
+
+export interface EmbeddedStoreOptions {
+  /** Where the store lives: a folder of its own on a local disk. It is made if it is missing. */
+  readonly folder: string;
+  /** Clocks, timers and randomness. */
+  readonly env?: Env;
+}
+
+/** What a test may put in the place of the real world. */
+export interface Seams {
+  readonly readBoot: (env: Env) => Boot;
+  readonly revisionBlock: number;
+  /** "deaf" as where files cannot be watched: news then comes by polling. */
+  readonly bell: "hearing" | "deaf";
+}
+
+const REAL_SEAMS: Seams = { readBoot, revisionBlock: REVISION_BLOCK, bell: "hearing" };
+
+const CREATION_PATIENCE_MS = 2_000;
+const CREATION_POLL_MS = 20;
+
+/** Rejects with a StoreError "config" when the folder cannot be used; then nothing in it was changed. */
+export async function openEmbeddedStore(options: EmbeddedStoreOptions): Promise<EmbeddedStore> {
+  return await openWithSeams(options, {});
+}
+
+export async function openWithSeams(
+  options: EmbeddedStoreOptions,
+  changes: Partial<Seams>,
+): Promise<EmbeddedStore> {
+  const seams: Seams = { ...REAL_SEAMS, ...changes };
+  const env = options.env ?? realEnv;
+  const folder = folderOf(options);
+  const lmdb = await loadLmdb();
+  const state = prepareFolder(folder);
+  await assertSound(folder, state, env);
+  const databases = openFolder(lmdb, folder);
+  try {
+    const boot = seams.readBoot(env);
+    const clockState: ClockState = openState({ databases, env, boot, folder, expect: state });
+    if (state === "new") completeFolder(folder);
+    return new EmbeddedStore({ databases, folder, env, seams, clock: new StoreClock(clockState, env, boot) });
+  } catch (error) {
+    await databases.root.close();
+    throw error;
+  }
+}
+
+function folderOf({ folder }: EmbeddedStoreOptions): string {
+  if (typeof folder === "string" && folder !== "" && !folder.includes("\0")) return resolve(folder);
+  throw configProblem(`folder must be the path of a folder, got ${JSON.stringify(folder)}`);
+}
+
+/** A store that another process is making right now may be seen half made, for a moment. */
+async function assertSound(folder: string, state: FolderState, env: Env): Promise<void> {
+  const path = join(folder, DATA_FILE);
+  const patientUntilMs = env.monotonicMs() + CREATION_PATIENCE_MS;
+  for (;;) {
+    if (state === "new" && (!existsSync(path) || statSync(path).size === 0)) return;
+    try {
+      checkDataFile(path, "auto");
+      return;
+    } catch (error) {
+      if (state === "existing" || env.monotonicMs() >= patientUntilMs) throw damageProblem(path, error);
+    }
+    await delay(env, CREATION_POLL_MS);
+  }
+}
+
+function damageProblem(path: string, error: unknown): Error {
+  if (error instanceof DamagedFile)
+    return configProblem(`'${path}' is damaged (${error.message}): restore it from a backup`, error);
+  return configProblem(
+    `'${path}' cannot be read (${oneLine(error)}): check the disk and the permissions`,
+    error,
+  );
+}
+
+function openFolder(lmdb: Lmdb, folder: string): Databases {
+  try {
+    return openDatabases(lmdb, folder);
+  } catch (error) {
+    throw configProblem(
+      `lmdb cannot open '${folder}' (${oneLine(error)}): check the disk and its limits`,
+      error,
+    );
+  }
+}

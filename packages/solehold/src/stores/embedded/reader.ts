@@ -1,0 +1,61 @@
+/** Reads of the latest snapshot, from the memory map and without I/O unless a page has to be fetched. */
+import type { LeaseKey } from "../../core/index.ts";
+import { delay, type Env } from "../../env/index.ts";
+import { ABSENT, type StoredRecord } from "../contract.ts";
+import type { Databases } from "./database.ts";
+import { keyBytes } from "./keys.ts";
+import type { ValueCodec } from "./value.ts";
+
+/** How many records are decoded or encoded before the event loop gets its turn: some milliseconds. */
+export const RECORDS_PER_TURN = 1_000;
+
+/** Lets timers, sockets and everybody else's work run. */
+export function nextTurn(env: Env): Promise<void> {
+  return delay(env, 0);
+}
+
+export class Reader {
+  readonly #databases: Databases;
+  readonly #codec: ValueCodec;
+  readonly #env: Env;
+
+  constructor(databases: Databases, codec: ValueCodec, env: Env) {
+    this.#databases = databases;
+    this.#codec = codec;
+    this.#env = env;
+  }
+
+  /**
+   * LMDB keeps a snapshot for as long as a turn of the event loop may last. Another process's write that
+   * was acknowledged meanwhile must be seen, so every call begins with the latest one.
+   */
+  refresh(): void {
+    this.#databases.root.resetReadTxn();
+  }
+
+  async read(keys: readonly LeaseKey[]): Promise<StoredRecord[]> {
+    const records: StoredRecord[] = [];
+    for (const [index, key] of keys.entries()) {
+      if (index % RECORDS_PER_TURN === 0) {
+        if (index > 0) await nextTurn(this.#env);
+        this.refresh();
+      }
+      records.push(this.current(key));
+    }
+    return records;
+  }
+
+  /** In the snapshot that is open. */
+  current(key: LeaseKey): StoredRecord {
+    const entry = this.#databases.records.getEntry(keyBytes(key));
+    if (entry === undefined) return ABSENT;
+    return this.decode(key, entry.value, entry.version ?? 0);
+  }
+
+  decode(key: LeaseKey, text: string, revision: number): Exclude<StoredRecord, { kind: "absent" }> {
+    const version = String(revision);
+    const decoded = this.#codec.decode(text, key);
+    if (!decoded.ok) return { kind: "corrupt", version, detail: decoded.detail };
+    return { kind: "found", record: decoded.record, version };
+  }
+}

@@ -1,0 +1,133 @@
+/**
+ * The store's own state in the database `meta`, and what happens to it when a process opens the store:
+ * the first one ever writes it, the first of a boot starts a new epoch of the clock, and everyone sweeps
+ * up after processes that have not written for a while.
+ *
+ * Every process that writes is a MEMBER with a line of its own, rewritten in each of its transactions:
+ * the time, which is its part of the high-water mark, and how many entries its journal has. Members never
+ * write each other's lines, so no transaction has to look at anything but the records it is about.
+ */
+import type { Env } from "../../env/index.ts";
+import type { Boot } from "./boot.ts";
+import { belongsToBoot, type ClockState, firstEpoch, nextEpoch, parseClock, printClock } from "./clock.ts";
+import { type Databases, updateMeta } from "./database.ts";
+import { configProblem } from "./failure.ts";
+
+const FORMAT = "1";
+const FORMAT_KEY = "format";
+const CLOCK_KEY = "clock";
+/** The mark as far as no member's line has it: of the epoch's start, of swept members, of closed stores. */
+const MARK_KEY = "mark";
+export const REVISION_KEY = "revision";
+const MEMBER_PREFIX = "m/";
+
+/** A member that wrote nothing for so long is swept up. If it lives, its next write brings it back. */
+const SILENT_MS = 600_000;
+
+export interface Member {
+  readonly id: string;
+  readonly epoch: number;
+  readonly markMs: number;
+  readonly sequence: number;
+}
+
+export function memberKey(id: string): string {
+  return `${MEMBER_PREFIX}${id}`;
+}
+
+export function memberLine({ epoch, markMs, sequence }: Omit<Member, "id">): string {
+  return `${epoch} ${markMs} ${sequence}`;
+}
+
+export function readMembers({ meta }: Databases): readonly Member[] {
+  const members: Member[] = [];
+  for (const { key, value } of meta.getRange({ start: MEMBER_PREFIX, end: `${MEMBER_PREFIX}~` })) {
+    const [epoch = 0, markMs = 0, sequence = 0] = value.split(" ").map(Number);
+    members.push({ id: key.slice(MEMBER_PREFIX.length), epoch, markMs, sequence });
+  }
+  return members;
+}
+
+export interface StateRequest {
+  readonly databases: Databases;
+  readonly env: Env;
+  readonly boot: Boot;
+  readonly folder: string;
+  /** "existing": the folder says that it was in use, so a database without state is a damaged one. */
+  readonly expect: "new" | "existing";
+}
+
+/** In one transaction, so that of several processes that open at once exactly one starts the epoch. */
+export function openState(request: StateRequest): ClockState {
+  return request.databases.root.transactionSync(() => stateInTransaction(request));
+}
+
+function stateInTransaction(request: StateRequest): ClockState {
+  const { databases, env, boot, folder, expect } = request;
+  const format = databases.meta.get(FORMAT_KEY);
+  if (format === undefined && expect === "new") return firstState(databases, env, boot);
+  const state = parseClock(databases.meta.get(CLOCK_KEY) ?? "");
+  if (format !== FORMAT || state === null) {
+    const advice = "restore it from a backup, or use another folder";
+    throw configProblem(`the data in '${folder}' is damaged (its clock is missing): ${advice}`);
+  }
+  if (!belongsToBoot(state, boot)) return newEpoch(databases, state, env, boot);
+  sweep(databases, state, env, boot, folder);
+  return state;
+}
+
+function firstState({ meta }: Databases, env: Env, boot: Boot): ClockState {
+  const state = firstEpoch(env, boot);
+  meta.put(FORMAT_KEY, FORMAT, 1);
+  meta.put(REVISION_KEY, "1", 1);
+  putClock(meta, state);
+  return state;
+}
+
+/** After a boot nobody who wrote before is left, so all members go, and their journals with them. */
+function newEpoch(databases: Databases, last: ClockState, env: Env, boot: Boot): ClockState {
+  const members = readMembers(databases);
+  const markMs = highWater(databases, last, members);
+  for (const { id } of members) databases.meta.remove(memberKey(id));
+  databases.changes.clearSync();
+  const state = nextEpoch(last, markMs, env, boot);
+  putClock(databases.meta, state);
+  return state;
+}
+
+function putClock(meta: Databases["meta"], state: ClockState): void {
+  meta.put(CLOCK_KEY, printClock(state), 1);
+  meta.put(MARK_KEY, String(state.startMs), 1);
+}
+
+function highWater({ meta }: Databases, state: ClockState, members: readonly Member[]): number {
+  const marks = members.filter(({ epoch }) => epoch === state.epoch).map(({ markMs }) => markMs);
+  return Math.max(state.startMs, Number(meta.get(MARK_KEY) ?? 0), ...marks);
+}
+
+function sweep(databases: Databases, state: ClockState, env: Env, boot: Boot, folder: string): void {
+  const nowMs = Math.floor(state.offsetMs - boot.aheadMs + env.monotonicMs());
+  const members = readMembers(databases);
+  const markMs = highWater(databases, state, members);
+  if (nowMs < markMs) {
+    const gap = `${markMs - nowMs} ms behind the store in '${folder}'`;
+    throw configProblem(`this machine's clock is ${gap}, as after restoring a snapshot: reboot it`);
+  }
+  const silent = members.filter((member) => member.markMs < nowMs - SILENT_MS);
+  if (silent.length === 0) return;
+  databases.meta.put(MARK_KEY, String(markMs), nextVersion(databases, MARK_KEY));
+  for (const { id } of silent) {
+    databases.meta.remove(memberKey(id));
+    const journal = [...databases.changes.getKeys({ start: `${id}/`, end: `${id}/~` })];
+    for (const key of journal) databases.changes.remove(key);
+  }
+}
+
+function nextVersion({ meta }: Databases, key: string): number {
+  return (meta.getEntry(key)?.version ?? 0) + 1;
+}
+
+/** So that time that was told before a clean end is never told again, whatever the next boot's clock says. */
+export async function raiseMark(databases: Databases, nowMs: number): Promise<void> {
+  await updateMeta(databases, MARK_KEY, (text) => (Number(text) < nowMs ? String(nowMs) : null));
+}

@@ -1,0 +1,58 @@
+/** Who watches what in this process, and telling them. */
+import type { LeaseKey, LeaseRecord } from "../../core/index.ts";
+import type { Env } from "../../env/index.ts";
+import { isInScope, type StoreEvent, type WatchScope } from "../contract.ts";
+
+interface Watcher {
+  readonly scope: WatchScope;
+  readonly listener: (event: StoreEvent) => void;
+}
+
+export class Watchers {
+  readonly #env: Env;
+  readonly #watchers = new Set<Watcher>();
+
+  constructor(env: Env) {
+    this.#env = env;
+  }
+
+  get isEmpty(): boolean {
+    return this.#watchers.size === 0;
+  }
+
+  /** The returned function removes it; twice is fine. */
+  add(scope: WatchScope, listener: (event: StoreEvent) => void): () => void {
+    const watcher: Watcher = { scope, listener };
+    this.#watchers.add(watcher);
+    return () => void this.#watchers.delete(watcher);
+  }
+
+  clear(): void {
+    this.#watchers.clear();
+  }
+
+  /** `recordOf` is asked once, and only if somebody wants to know. "unreadable" makes them look. */
+  changed(key: LeaseKey, recordOf: () => LeaseRecord | null | "unreadable"): void {
+    let event: StoreEvent | null = null;
+    for (const watcher of this.#watchers) {
+      if (!isInScope(watcher.scope, key)) continue;
+      event ??= eventOf(key, recordOf());
+      this.#tell(watcher, event);
+    }
+  }
+
+  reset(): void {
+    for (const watcher of this.#watchers) this.#tell(watcher, { kind: "reset" });
+  }
+
+  /** After the work at hand: a listener that throws must not stop a transaction's answer. */
+  #tell(watcher: Watcher, event: StoreEvent): void {
+    this.#env.defer(() => {
+      if (this.#watchers.has(watcher)) watcher.listener(event);
+    });
+  }
+}
+
+function eventOf(key: LeaseKey, record: LeaseRecord | null | "unreadable"): StoreEvent {
+  return record === "unreadable" ? { kind: "reset" } : { kind: "changed", key, record };
+}

@@ -1,0 +1,19 @@
+/** The embedded store passes the kit of all stores, with two clients of one folder. */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, describe, it } from "vitest";
+import { openEmbeddedStore } from "../../../src/stores/embedded/index.ts";
+import { describeStore } from "../../../src/testing/index.ts";
+import { corruptValue } from "./damage.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "solehold-embedded-"));
+const open = () => openEmbeddedStore({ folder });
+
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+describeStore(
+  "embedded",
+  { open, openSecond: open, corrupt: (key) => corruptValue(folder, key) },
+  { describe, it },
+);
