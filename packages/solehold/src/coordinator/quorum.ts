@@ -37,7 +37,7 @@ export interface QuorumRequest {
   readonly approvals: readonly Approval[];
   readonly nowMs: number;
   readonly traceId: string;
-  /** Ids of approvals that were used before; none when absent. */
+  /** Ids of approvals that another attempt used before; none when absent. */
   readonly consumedIds?: ReadonlySet<string>;
 }
 
