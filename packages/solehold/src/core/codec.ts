@@ -3,12 +3,15 @@
  * into the store can read it; no name may contain a control character, so a line break always separates.
  * The last line is a checksum: a damaged record is reported, never half-believed.
  */
+import { MAX_U64 } from "./fence.ts";
 import type { LeaseKey } from "./key.ts";
 import { isPurpose } from "./purpose.ts";
 import type { IdempotencyMark, LeaseRecord, LeaseState } from "./record.ts";
 
 const FORMAT = "S1";
 const FIELD_COUNT = 26;
+/** As they are written here, and in no other way: what a person mistyped is damage, not another number. */
+const DECIMAL = /^(?:0|[1-9]\d{0,19})$/;
 
 export function encodeRecord(record: LeaseRecord): string {
   const { key, handoff, idempotency } = record;
@@ -57,8 +60,8 @@ function recordFrom(fields: readonly string[], key: LeaseKey): LeaseRecord {
     holder: at(4),
     purpose,
     tokenHash: at(6),
-    term: BigInt(at(7)),
-    generation: BigInt(at(8)),
+    term: unsigned("term", at(7)),
+    generation: unsigned("generation", at(8)),
     ttlMs: wholeNumber("ttlMs", at(9)),
     grantedAtMs: wholeNumber("grantedAtMs", at(10)),
     renewedAtMs: wholeNumber("renewedAtMs", at(11)),
@@ -66,7 +69,7 @@ function recordFrom(fields: readonly string[], key: LeaseKey): LeaseRecord {
     endedAtMs: at(13) === "" ? null : wholeNumber("endedAtMs", at(13)),
     state: stateOf(at(14)),
     renewals: wholeNumber("renewals", at(15)),
-    resumeRequired: at(16) === "1",
+    resumeRequired: yesOrNo("resumeRequired", at(16)),
     breakAtMs: at(17) === "" ? null : wholeNumber("breakAtMs", at(17)),
     handoff:
       at(18) === "" ? null : { successor: at(18), deadlineMs: wholeNumber("handoff.deadlineMs", at(19)) },
@@ -88,9 +91,19 @@ function stateOf(text: string): LeaseState {
 
 function wholeNumber(name: string, text: string): number {
   const value = Number(text);
-  if (text === "" || !Number.isSafeInteger(value))
-    throw new Error(`its ${name} '${text}' is not a whole number`);
-  return value;
+  if (DECIMAL.test(text) && Number.isSafeInteger(value)) return value;
+  throw new Error(`its ${name} '${text}' is not a whole number`);
+}
+
+function unsigned(name: string, text: string): bigint {
+  const value = DECIMAL.test(text) ? BigInt(text) : null;
+  if (value !== null && value <= MAX_U64) return value;
+  throw new Error(`its ${name} '${text}' is not an unsigned 64-bit number`);
+}
+
+function yesOrNo(name: string, text: string): boolean {
+  if (text === "1" || text === "0") return text === "1";
+  throw new Error(`its ${name} '${text}' is neither 0 nor 1`);
 }
 
 /** FNV-1a, 32 bit, over UTF-16 units: against accidents (bit rot, a cut write), not against attackers. */
