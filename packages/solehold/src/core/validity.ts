@@ -78,11 +78,12 @@ export function renewalTimingProblem(timing: RenewalTiming, drift: DriftBound): 
   }
   if (!(drift.tickMs >= 1)) return `tickMs must be at least 1, got ${drift.tickMs}`;
   const believedMs = ttlMs - marginMs(ttlMs, drift);
-  if (believedMs <= 0) {
+  // Written so that NaN fails every relation.
+  if (!(believedMs > 0)) {
     return `ttl of ${ttlMs} ms is not longer than its safety margin of ${marginMs(ttlMs, drift)} ms: use a longer ttl`;
   }
   const worstMs = renewEveryMs * (1 + JITTER_RATIO) + 2 * retryEveryMs * (1 + JITTER_RATIO);
-  if (!(renewEveryMs > 0 && retryEveryMs > 0) || worstMs >= believedMs) {
+  if (!(renewEveryMs > 0 && retryEveryMs > 0 && worstMs < believedMs)) {
     return (
       `renewing every ${renewEveryMs} ms with retries every ${retryEveryMs} ms leaves no room for two retries ` +
       `within the ${believedMs} ms that a ${ttlMs} ms lease can be believed: renew earlier or use a longer ttl`
