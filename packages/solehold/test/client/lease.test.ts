@@ -193,6 +193,28 @@ describe("renewal", () => {
     expect(env.pendingTimers).toBe(0);
   });
 
+  it("that was applied but is answered only after release does not bring the lease back to life", async () => {
+    const env = new ManualEnv();
+    const store = new ClockedStore(env);
+    const leases = new Leases({ manager: new StoreLeaseManager({ store, env }), env, holder: "me" });
+    const lease = await leases.acquire("job", { ttl: TTL_MS, autoRenew: "no" });
+    let answer: () => void = () => undefined;
+    store.afterReading = () =>
+      new Promise((resolve) => {
+        answer = resolve;
+      });
+    const renewing = lease.renew().catch((error: unknown) => error);
+    await env.advance(1);
+    store.afterReading = async () => undefined;
+    const releasing = lease.release();
+    answer();
+    expect(await renewing).toBeInstanceOf(LeaseLostError);
+    expect(lease.isHeld()).toBe(false);
+    expect(lease.state).toBe("released");
+    expect(await releasing).toEqual({ released: true, reason: "released" });
+    expect(await leases.inspect("job")).toMatchObject({ state: "released" });
+  });
+
   it("stops when the probe of the work fails, and goes on when it recovers in time", async () => {
     const { env, leases } = clientWorld();
     let alive = true;

@@ -10,6 +10,10 @@ import {
 } from "../../src/client/errors.ts";
 import { FencedResource } from "../../src/client/fenced-resource.ts";
 import type { Lease } from "../../src/client/lease.ts";
+import { Leases } from "../../src/client/leases.ts";
+import { ManualEnv } from "../../src/env/index.ts";
+import { StoreLeaseManager } from "../../src/manager/index.ts";
+import { ClockedStore } from "../manager/clocked-store.ts";
 import { runUntilSettled } from "../manager/helpers.ts";
 import { clientWorld, freeze, thaw } from "./helpers.ts";
 
@@ -141,6 +145,49 @@ describe("acquire", () => {
     await first.release();
     await runUntilSettled(env, Promise.all(waiting));
     expect(order).toEqual([0, 1, 2, 3, 4]);
+  });
+
+  it("does not let a newcomer pass those who already wait", async () => {
+    const { env, leases, other } = clientWorld();
+    const holder = await other("holder").acquire("job", { ttl: "60s" });
+    const order: string[] = [];
+    const waiter = async (name: string): Promise<void> => {
+      const lease = await leases.acquire("job", { wait: "60s" });
+      order.push(name);
+      await lease.release();
+    };
+    const first = waiter("first");
+    await env.advance(100);
+    const releasing = holder.release();
+    const newcomer = waiter("newcomer");
+    await runUntilSettled(env, Promise.all([first, newcomer, releasing]));
+    expect(order).toEqual(["first", "newcomer"]);
+  });
+
+  it("serves all waiters, in order, over a store that brings no news", async () => {
+    const env = new ManualEnv();
+    const leases = new Leases({
+      manager: new StoreLeaseManager({ store: new ClockedStore(env), env }),
+      env,
+      holder: "me",
+    });
+    const holder = await leases.acquire("job", { ttl: "60s" });
+    const order: number[] = [];
+    const controller = new AbortController();
+    const waiting = [0, 1, 2].map(async (index) => {
+      const options = index === 0 ? { signal: controller.signal } : {};
+      const lease = await leases.acquire("job", { wait: "30s", ...options });
+      order.push(index);
+      await lease.release();
+    });
+    await env.advance(100);
+    controller.abort(new Error("left"));
+    const settled = Promise.allSettled(waiting);
+    await env.advance(100);
+    await holder.release();
+    await env.advance(3_000);
+    expect(order).toEqual([1, 2]);
+    await runUntilSettled(env, settled);
   });
 
   it.each(["head", "middle", "tail"])("is not held up by a %s waiter that gave up", async (which) => {

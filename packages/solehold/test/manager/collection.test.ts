@@ -61,6 +61,19 @@ describe("collection", () => {
     expect(await manager.collect("default")).toMatchObject({ deleted: 1, waiting: 0, floor: 3n });
   });
 
+  it("does not raise a floor that is still settling: a busy tenant would never be collected", async () => {
+    const { manager, env } = world(RETENTION);
+    await grantAndRelease(manager, "early", 3);
+    await env.advance(HOUR_MS / 2);
+    await grantAndRelease(manager, "late", 9);
+    await env.advance(HOUR_MS / 2);
+    expect(await manager.collect("default")).toMatchObject({ deleted: 0, floor: 3n });
+    await env.advance(HOUR_MS / 2);
+    expect(await manager.collect("default")).toMatchObject({ deleted: 0, waiting: 2, floor: 3n });
+    await env.advance(HOUR_MS / 2);
+    expect(await manager.collect("default")).toMatchObject({ deleted: 1, waiting: 1, floor: 9n });
+  });
+
   it("leaves alone what is live, what ended lately, and what carries a term", async () => {
     const { manager, env } = world({ retentionMs: HOUR_MS, policy: { maxTtlMs: 100 * HOUR_MS } });
     const live = { tenant: "default", name: "live" };

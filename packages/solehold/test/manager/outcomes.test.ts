@@ -55,6 +55,16 @@ describe("a reply that is lost", () => {
     expect(outcome.decision.lease.state).toBe("released");
   });
 
+  it("of a handoff that landed is a handoff, and of a revoke that landed a revoke", async () => {
+    const { manager, store } = world();
+    const { token } = applied(await manager.acquire({ key: KEY, holder: "a", ttlMs: 5_000 }));
+    store.writeFaults = ["reply-lost"];
+    applied(await manager.handOff({ key: KEY, holder: "a", token, successor: "b", withinMs: 1_000 }));
+    applied(await manager.acquire({ key: KEY, holder: "b", ttlMs: 5_000 }));
+    store.writeFaults = ["reply-lost"];
+    applied(await manager.revoke({ key: KEY }));
+  });
+
   it("of a renewal after which another took over is not read as success", async () => {
     const { manager, store, env, another } = world();
     const { token } = applied(await manager.acquire({ key: KEY, holder: "a", ttlMs: 1_000 }));
