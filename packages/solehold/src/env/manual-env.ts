@@ -66,7 +66,7 @@ export class ManualEnv implements Env {
     const targetMs = this.#monotonicMs + durationMs;
     await settle();
     for (let next = this.#nextDue(targetMs); next !== null; next = this.#nextDue(targetMs)) {
-      this.#moveTo(Math.max(next.dueMs, this.#monotonicMs));
+      this.#moveTo(next.dueMs);
       this.#timers.delete(next);
       next.callback();
       await settle();
@@ -90,7 +90,9 @@ export class ManualEnv implements Env {
     this.#moveTo(this.#monotonicMs + durationMs);
   }
 
+  /** Never back: a callback may have paused the world beyond where an advance wanted to go. */
   #moveTo(monotonicMs: number): void {
+    if (monotonicMs <= this.#monotonicMs) return;
     this.#wallMs += monotonicMs - this.#monotonicMs;
     this.#monotonicMs = monotonicMs;
   }
