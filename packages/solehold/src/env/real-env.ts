@@ -11,13 +11,14 @@ class RealTimer implements Timer {
   #handle: NodeJS.Timeout | undefined;
 
   constructor(delayMs: number, callback: () => void, options: TimerOptions | undefined) {
-    this.#arm(delayMs, callback, options);
+    this.#arm(monotonicNow() + delayMs, callback, options);
   }
 
-  #arm(delayMs: number, callback: () => void, options: TimerOptions | undefined): void {
-    const step = Math.min(delayMs, LONGEST_NATIVE_MS);
-    const next = (): void => (delayMs > step ? this.#arm(delayMs - step, callback, options) : callback());
-    this.#handle = setTimeout(next, Math.ceil(step));
+  /** Node's timers may fire most of a millisecond early: the clock says when it is time, not the timer. */
+  #arm(dueMs: number, callback: () => void, options: TimerOptions | undefined): void {
+    const stepMs = Math.ceil(Math.min(dueMs - monotonicNow(), LONGEST_NATIVE_MS));
+    const next = (): void => (monotonicNow() < dueMs ? this.#arm(dueMs, callback, options) : callback());
+    this.#handle = setTimeout(next, stepMs);
     if (options?.keepAlive !== "yes") this.#handle.unref();
   }
 
@@ -26,12 +27,16 @@ class RealTimer implements Timer {
   }
 }
 
+function monotonicNow(): number {
+  return Number(process.hrtime.bigint()) / NANOSECONDS_PER_MS;
+}
+
 class RealEnv implements Env {
   #pool = new Uint8Array(0);
   #poolOffset = 0;
 
   monotonicMs(): number {
-    return Number(process.hrtime.bigint()) / NANOSECONDS_PER_MS;
+    return monotonicNow();
   }
 
   wallMs(): number {
