@@ -41,7 +41,8 @@ export class ManualEnv implements Env {
   }
 
   defer(callback: () => void): void {
-    process.nextTick(callback);
+    // From a timer or a socket a tick would come before promises that are already resolved.
+    queueMicrotask(() => process.nextTick(callback));
   }
 
   randomBytes(length: number): Uint8Array {

@@ -48,7 +48,8 @@ class RealEnv implements Env {
   }
 
   defer(callback: () => void): void {
-    process.nextTick(callback);
+    // From a timer or a socket a tick would come before promises that are already resolved.
+    queueMicrotask(() => process.nextTick(callback));
   }
 
   /** Drawn from a pool: one system call serves hundreds of nonces. */
