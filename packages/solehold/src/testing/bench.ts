@@ -17,6 +17,8 @@ export type FoundRecord = Extract<StoredRecord, { kind: "found" }>;
 /** A case that is given its bench. */
 export interface BenchCase {
   readonly title: string;
+  /** What the subject must offer for this case to exist. */
+  readonly needs?: "corrupt" | "openFaulty";
   run(bench: StoreBench): Promise<void>;
 }
 
@@ -49,10 +51,16 @@ export class StoreBench {
     return this.subject.openSecond === undefined ? first : this.#keep(await this.subject.openSecond());
   }
 
-  async openFaulty(open: () => Promise<FaultyClient>): Promise<FaultyClient> {
-    const client = await open();
+  async openFaulty(): Promise<FaultyClient> {
+    if (this.subject.openFaulty === undefined) throw new Error("the subject has no openFaulty");
+    const client = await this.subject.openFaulty();
     this.#keep(client.store);
     return client;
+  }
+
+  async corrupt(key: LeaseKey): Promise<void> {
+    if (this.subject.corrupt === undefined) throw new Error("the subject has no corrupt");
+    await this.subject.corrupt(key);
   }
 
   /** `full` as it is, or a smaller number for stores where a write takes milliseconds. */

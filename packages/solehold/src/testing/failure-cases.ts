@@ -34,13 +34,13 @@ export const failureCases: readonly BenchCase[] = [
   {
     title:
       "a damaged value is reported, listed as corrupt, never overwritten by a create, and can be repaired",
+    needs: "corrupt",
     run: async (bench) => {
-      if (bench.subject.corrupt === undefined) return;
       const store = await bench.open();
       const [good, bad] = [bench.record(bench.key("good")), bench.record(bench.key("bad"))];
       await claimCreated(store, good);
       await claimCreated(store, bad);
-      await bench.subject.corrupt(bad.key);
+      await bench.corrupt(bad.key);
       const { records } = await store.read([bad.key, good.key]);
       const [damaged, healthy] = records;
       ok(damaged?.kind === "corrupt", `a damaged value reads as ${damaged?.kind}`);
@@ -89,11 +89,10 @@ export const failureCases: readonly BenchCase[] = [
   },
   {
     title: "a write whose reply was lost is unknown, is found by its nonce, and is not done twice",
+    needs: "openFaulty",
     run: async (bench) => {
-      const { openFaulty } = bench.subject;
       const store = await bench.open();
-      if (openFaulty === undefined) return;
-      const faulty = await bench.openFaulty(() => openFaulty.call(bench.subject));
+      const faulty = await bench.openFaulty();
       const first = bench.record(bench.key("lost"));
       const version = await claimCreated(faulty.store, first);
       const next = bench.record(first.key, { generation: 2n });
@@ -109,11 +108,10 @@ export const failureCases: readonly BenchCase[] = [
   },
   {
     title: "a request that arrives after its caller gave up cannot act on a version that has moved",
+    needs: "openFaulty",
     run: async (bench) => {
-      const { openFaulty } = bench.subject;
       const store = await bench.open();
-      if (openFaulty === undefined) return;
-      const faulty = await bench.openFaulty(() => openFaulty.call(bench.subject));
+      const faulty = await bench.openFaulty();
       const first = bench.record(bench.key("held"));
       const version = await claimCreated(faulty.store, first);
       await faulty.holdRequests();

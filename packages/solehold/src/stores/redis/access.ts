@@ -1,0 +1,126 @@
+/** Reading and writing records: one script call each, unless something is damaged. */
+import { isReservedName, type LeaseKey } from "../../core/index.ts";
+import {
+  ABSENT,
+  type ApplyReply,
+  type ConditionalWrite,
+  type ReadReply,
+  type StoredRecord,
+  type WriteResult,
+} from "../contract.ts";
+import type { RedisDataSet } from "./data-set.ts";
+import { encodeValue, generationOfVersion, headerOfVersion, versionOf } from "./layout.ts";
+import { inspectedFrom, mustFollow, storedFrom } from "./records.ts";
+import { APPLY, INSPECT, READ } from "./scripts.ts";
+
+/** Damage whose version could not be asked for: enough to say that the write lost. */
+const UNREADABLE: StoredRecord = { kind: "corrupt", version: "!", detail: "it could not be read" };
+
+export async function readRecords(data: RedisDataSet, keys: readonly LeaseKey[]): Promise<ReadReply> {
+  const redisKeys = keys.map((key) => data.layout.recordKey(key));
+  const { storeTimeMs, items } = await data.run(READ, redisKeys, [], "not-applied");
+  const records = keys.map((key, index) => storedFrom(key, items[index], data.lineage, storeTimeMs));
+  return { storeTimeMs, records: await withDamageInspected(data, keys, records) };
+}
+
+export async function applyWrites(
+  data: RedisDataSet,
+  writes: readonly ConditionalWrite[],
+): Promise<ApplyReply> {
+  await data.join();
+  const { raised } = data.lineage;
+  if (raised === 0n) return sendWrites(data, writes);
+  const tooLow = writes.map((write) => beginsTooLow(write, raised));
+  if (!tooLow.includes(true)) return sendWrites(data, writes);
+  // Read first: once something was written, nothing may fail any more.
+  const kept = writes.filter((_, index) => tooLow[index] === true);
+  const { records } = await readRecords(
+    data,
+    kept.map(({ key }) => key),
+  );
+  const sent = await sendWrites(
+    data,
+    writes.filter((_, index) => tooLow[index] === false),
+  );
+  const refused = kept.map((write, index) => refusal(write, records[index] ?? ABSENT, raised));
+  const [applied, denied] = [sent.results.values(), refused.values()];
+  const results = tooLow.flatMap((low) => (low ? denied : applied).next().value ?? []);
+  return { storeTimeMs: sent.storeTimeMs, results };
+}
+
+/** Whether this is a new grant whose generation may have been handed out by data that is lost. */
+function beginsTooLow({ key, expected, next }: ConditionalWrite, raised: bigint): boolean {
+  if (next === null || next.generation > raised || isReservedName(key.name)) return false;
+  if (expected === null) return true;
+  const before = generationOfVersion(expected);
+  return before !== null && before !== next.generation;
+}
+
+function refusal({ key, expected }: ConditionalWrite, stored: StoredRecord, raised: bigint): WriteResult {
+  const version = stored.kind === "absent" ? null : stored.version;
+  const asExpected = headerOfVersion(version) === headerOfVersion(expected);
+  return { kind: "conflict", current: asExpected ? mustFollow(key, stored, raised) : stored };
+}
+
+async function sendWrites(data: RedisDataSet, writes: readonly ConditionalWrite[]): Promise<ApplyReply> {
+  const keys = [data.layout.indexKey];
+  let expected = "";
+  const values: string[] = [];
+  for (const write of writes) {
+    keys.push(data.layout.recordKey(write.key));
+    expected += headerOfVersion(write.expected);
+    values.push(write.next === null ? "" : encodeValue(write.next));
+  }
+  const { storeTimeMs, items } = await data.run(
+    APPLY,
+    keys,
+    [data.layout.channel, expected, ...values],
+    "unknown",
+  );
+  const results: WriteResult[] = writes.map(({ next }) => ({
+    kind: "applied",
+    version: next === null ? null : versionOf(next),
+  }));
+  if (items.length > 0) await noteConflicts(data, writes, items, storeTimeMs, results);
+  return { storeTimeMs, results };
+}
+
+/** `items` alternate between the number of a write, from one, and what stands in its way. */
+async function noteConflicts(
+  data: RedisDataSet,
+  writes: readonly ConditionalWrite[],
+  items: readonly unknown[],
+  storeTimeMs: number,
+  results: WriteResult[],
+): Promise<void> {
+  const numbers = items.filter((_, index) => index % 2 === 0).map((number) => Number(number) - 1);
+  const lost = numbers.flatMap((number) => writes[number] ?? []);
+  const keys = lost.map(({ key }) => key);
+  const seen = lost.map(({ key }, index) => storedFrom(key, items[index * 2 + 1], data.lineage, storeTimeMs));
+  const current = await withDamageInspected(data, keys, seen).catch(() => seen);
+  for (const [index, number] of numbers.entries()) {
+    const stored = current[index] ?? UNREADABLE;
+    const next = lost[index]?.next ?? null;
+    // A client library may have sent the request twice: what stands in the way is then the write itself.
+    const isOwn = next !== null && stored.kind === "found" && stored.record.nonce === next.nonce;
+    if (!isOwn) results[number] = { kind: "conflict", current: stored };
+  }
+}
+
+/** Fills the gaps that damaged values left, with the version that the server computes of them. */
+async function withDamageInspected(
+  data: RedisDataSet,
+  keys: readonly LeaseKey[],
+  records: readonly (StoredRecord | null)[],
+): Promise<readonly StoredRecord[]> {
+  if (!records.includes(null)) return records as readonly StoredRecord[];
+  const damaged = keys.filter((_, index) => records[index] === null);
+  const redisKeys = damaged.map((key) => data.layout.recordKey(key));
+  const { storeTimeMs, items } = await data.run(INSPECT, redisKeys, [], "not-applied");
+  const inspected = damaged
+    .map((key, index) =>
+      inspectedFrom(key, items[index * 2], String(items[index * 2 + 1]), data.lineage, storeTimeMs),
+    )
+    .values();
+  return records.map((record) => record ?? inspected.next().value ?? ABSENT);
+}

@@ -1,0 +1,193 @@
+/**
+ * The data behind a connection: scripts run on it only after its identity was checked. It is joined once
+ * per connection, before anything else is sent there; when it is not the data of before, all is refused.
+ */
+import { type Env, randomId } from "../../env/index.ts";
+import { type FailedOutcome, StoreError } from "../contract.ts";
+import type { RedisConnection } from "./connection.ts";
+import type { RedisArgument, RedisWire } from "./driver.ts";
+import type { RedisLayout } from "./layout.ts";
+import { assertUsable, LEAST_RAISE, type Lineage, lossError, parseInfo, type ServerInfo } from "./lineage.ts";
+import { JOIN, LOOK, type RedisScript } from "./scripts.ts";
+
+export interface ScriptReply {
+  readonly storeTimeMs: number;
+  readonly items: readonly unknown[];
+}
+
+interface Loss {
+  readonly error: StoreError;
+  readonly sinceMs: number;
+}
+
+/** How often another client may begin or replace the data while this one joins. */
+const MAX_JOIN_ATTEMPTS = 5;
+
+export class RedisDataSet {
+  readonly layout: RedisLayout;
+  readonly #env: Env;
+  readonly #connection: RedisConnection;
+  /** After how long a loss is accepted without being asked; null for never. */
+  readonly #acceptAfterMs: number | null;
+  #lineage: Lineage | null = null;
+  #sequenceKey = "";
+  #lastSequence = 0;
+  #joinedWire: RedisWire | null = null;
+  #joinedEpoch = 0;
+  #joining: Promise<void> | null = null;
+  #loss: Loss | null = null;
+  #server: ServerInfo | null = null;
+
+  constructor(env: Env, connection: RedisConnection, layout: RedisLayout, acceptAfterMs: number | null) {
+    this.#env = env;
+    this.#connection = connection;
+    this.#acceptAfterMs = acceptAfterMs;
+    this.layout = layout;
+  }
+
+  /** Known once a call was answered. */
+  get lineage(): Lineage {
+    if (this.#lineage === null) throw new Error("the data was not joined yet");
+    return this.#lineage;
+  }
+
+  get server(): ServerInfo | null {
+    return this.#server;
+  }
+
+  /** Connected, and on the data of before. */
+  async join(): Promise<RedisWire> {
+    const wire = this.#connection.current ?? (await this.#connection.ready());
+    if (wire === this.#joinedWire && wire.epoch === this.#joinedEpoch && this.#loss === null) return wire;
+    this.#joining ??= this.#joinOnce(wire).finally(() => {
+      this.#joining = null;
+    });
+    await this.#joining;
+    return wire;
+  }
+
+  /** The sequence goes first in KEYS, the last one seen first in ARGV. */
+  async run(
+    script: RedisScript,
+    keys: readonly string[],
+    args: readonly RedisArgument[],
+    outcome: FailedOutcome,
+  ): Promise<ScriptReply> {
+    const wire = await this.join();
+    const reply = await this.#connection.run(
+      wire,
+      script,
+      [this.#sequenceKey, ...keys],
+      [String(this.#lastSequence), ...args],
+      outcome,
+    );
+    if (reply === "lost") throw this.#lose("what this client saw is not there any more");
+    const [header, ...items] = Array.isArray(reply) ? (reply as unknown[]) : [reply];
+    const [seconds, micros, sequence] = String(header).split(" ").map(Number);
+    this.#lastSequence = Math.max(this.#lastSequence, sequence ?? 0);
+    return { storeTimeMs: (seconds ?? 0) * 1_000 + Math.floor((micros ?? 0) / 1_000), items };
+  }
+
+  /** Goes on with whatever data there is now, with a floor above everything that was handed out before. */
+  async acceptLoss(): Promise<void> {
+    const wire = await this.#connection.ready();
+    await this.#joining?.catch(() => undefined);
+    if (this.#loss !== null) await this.#beginAnew(wire);
+  }
+
+  async #beginAnew(wire: RedisWire): Promise<void> {
+    const known = this.#lineage;
+    for (let attempt = 0; attempt < MAX_JOIN_ATTEMPTS; attempt += 1) {
+      const [info, standing] = await this.#look(wire);
+      // Another client has begun anew already: its floor is above ours.
+      const id = standing !== null && standing !== known?.id ? standing : randomId(this.#env);
+      const joined = await this.#claim(wire, info, standing, id, "lossy");
+      if (joined === null) continue;
+      // Own caches may hold floors of the old data, so here even keys without a record are checked.
+      const { lineage, sequence } = joined;
+      this.#adopt(
+        { ...lineage, raised: lineage.raised > 0n ? lineage.raised : lineage.floor },
+        sequence,
+        wire,
+      );
+      this.#loss = null;
+      return;
+    }
+    throw this.#contended();
+  }
+
+  async #joinOnce(wire: RedisWire): Promise<void> {
+    if (this.#loss !== null) {
+      const { error, sinceMs } = this.#loss;
+      const patient = this.#acceptAfterMs === null || this.#env.monotonicMs() - sinceMs < this.#acceptAfterMs;
+      if (patient) throw error;
+      return this.#beginAnew(wire);
+    }
+    for (let attempt = 0; attempt < MAX_JOIN_ATTEMPTS; attempt += 1) {
+      const [info, standing] = await this.#look(wire);
+      const known = this.#lineage;
+      if (known !== null && standing === null) throw this.#lose("it is empty now");
+      if (known !== null && standing !== known.id) throw this.#lose("its data was replaced");
+      const id = known?.id ?? standing ?? randomId(this.#env);
+      const joined = await this.#claim(wire, info, standing, id, "new");
+      if (joined === null) continue;
+      if (joined.sequence < this.#lastSequence || joined.sequence === 0)
+        throw this.#lose("its last writes are gone");
+      const raised =
+        known !== null && known.raised > joined.lineage.raised ? known.raised : joined.lineage.raised;
+      this.#adopt({ ...joined.lineage, raised }, joined.sequence, wire);
+      return;
+    }
+    throw this.#contended();
+  }
+
+  /** The server, and the id of the data; null when there is none. */
+  async #look(wire: RedisWire): Promise<readonly [ServerInfo, string | null]> {
+    const reply = await this.#connection.run(wire, LOOK, [this.layout.stateKey], [], "not-applied");
+    const [text, id] = reply as unknown[];
+    const info = parseInfo(String(text));
+    assertUsable(info, this.#connection.address);
+    this.#server = info;
+    return [info, typeof id === "string" ? id : null];
+  }
+
+  /** Joins the data, or begins it anew under another id. Null when another client was faster. */
+  async #claim(
+    wire: RedisWire,
+    info: ServerInfo,
+    standing: string | null,
+    id: string,
+    beginning: "new" | "lossy",
+  ): Promise<{ readonly lineage: Lineage; readonly sequence: number } | null> {
+    const keys = [this.layout.stateKey, this.layout.sequenceKey(id)];
+    if (standing !== null && standing !== id) keys.push(this.layout.sequenceKey(standing));
+    const args = [standing ?? "", id, info.runId, beginning, String(LEAST_RAISE)];
+    const reply = await this.#connection.run(wire, JOIN, keys, args, "not-applied");
+    if (reply === "moved") return null;
+    const [floor, raised, sequence] = (reply as unknown[]).map(String);
+    const lineage = { id, floor: BigInt(floor ?? 0), raised: BigInt(raised ?? 0) };
+    return { lineage, sequence: Number(sequence) };
+  }
+
+  #adopt(lineage: Lineage, sequence: number, wire: RedisWire): void {
+    this.#lineage = Object.freeze(lineage);
+    this.#sequenceKey = this.layout.sequenceKey(lineage.id);
+    this.#lastSequence = sequence;
+    this.#joinedWire = wire;
+    this.#joinedEpoch = wire.epoch;
+  }
+
+  #lose(what: string): StoreError {
+    const error = lossError(this.#connection.address, what);
+    this.#loss ??= { error, sinceMs: this.#env.monotonicMs() };
+    return error;
+  }
+
+  #contended(): StoreError {
+    return new StoreError(
+      "unreachable",
+      `Redis at ${this.#connection.address}: other clients keep replacing its data`,
+      { outcome: "not-applied" },
+    );
+  }
+}

@@ -1,0 +1,121 @@
+/** What went wrong, as a StoreError of one line that says what to do. Messages never carry a password. */
+import { type FailedOutcome, StoreError, type StoreErrorKind } from "../contract.ts";
+
+interface Diagnosis {
+  readonly kind: StoreErrorKind;
+  readonly advice: string;
+}
+
+/** The request was refused or never sent. A script stops at its first write then, so nothing was done. */
+const REFUSALS: readonly (readonly [RegExp, Diagnosis])[] = [
+  [
+    /^WRONGPASS|invalid password/,
+    { kind: "auth", advice: "the user name or password is wrong: correct it in the URL" },
+  ],
+  [
+    /^NOAUTH/,
+    { kind: "auth", advice: "it wants a password: put it into the URL, redis://user:password@host" },
+  ],
+  [/^NOPERM/, { kind: "auth", advice: "its user may not do this: see docs/stores/redis.md for the ACL" }],
+  [/^OOM/, { kind: "full", advice: "its memory is full: raise maxmemory or remove other data" }],
+  [/^MISCONF/, { kind: "full", advice: "it cannot save to its disk and refuses writes: repair the disk" }],
+  [/^READONLY/, { kind: "unreachable", advice: "it is a replica now: use the address of the primary" }],
+  [/^NOREPLICAS/, { kind: "unreachable", advice: "too few replicas are connected for it to accept writes" }],
+  [/^(LOADING|BUSY|MASTERDOWN|TRYAGAIN|CLUSTERDOWN)/, { kind: "unreachable", advice: "it is not ready yet" }],
+  [
+    /Stream isn't writeable|client is (closed|offline)/,
+    { kind: "unreachable", advice: "there is no connection at the moment" },
+  ],
+  [/max number of clients/, { kind: "unreachable", advice: "it has no connection left: raise maxclients" }],
+  [
+    /^(MOVED|ASK|CROSSSLOT)/,
+    { kind: "config", advice: "it is part of a Redis Cluster: pass an ioredis Cluster as client" },
+  ],
+  [
+    /DB index is out of range|invalid DB index/,
+    { kind: "config", advice: "it has no database of that number: correct the end of the URL" },
+  ],
+  [
+    /unknown command|NOPROTO/i,
+    {
+      kind: "config",
+      advice: "it lacks a command that is needed: Redis 5 or later, or Valkey, with scripts",
+    },
+  ],
+];
+
+/** Failures of the connection, before or while a request was on its way. */
+const FAILURES: readonly (readonly [RegExp, Diagnosis])[] = [
+  [/ECONNREFUSED/, { kind: "unreachable", advice: "nothing listens there: start Redis or correct the URL" }],
+  [/ENOTFOUND|EAI_AGAIN/, { kind: "unreachable", advice: "that host is unknown: correct the URL" }],
+  [
+    /ETIMEDOUT|timeout/i,
+    { kind: "unreachable", advice: "it does not answer: check host, port and firewall" },
+  ],
+  [
+    /CERT|SELF_SIGNED|UNABLE_TO_VERIFY/,
+    { kind: "config", advice: "its TLS certificate is not trusted: set NODE_EXTRA_CA_CERTS to its CA" },
+  ],
+  [
+    /WRONG_VERSION_NUMBER|EPROTO|ERR_SSL|packet length too long/,
+    { kind: "config", advice: "it does not speak TLS on that port: use redis:, or the port for rediss:" },
+  ],
+  [
+    /Protocol error|Unknown RESP type|reply type byte|ParserError/i,
+    { kind: "config", advice: "what answers there is not Redis: correct host and port" },
+  ],
+];
+
+/** `outcome` is what is true of the request if the server did not say that it refused. */
+export function storeErrorFrom(error: unknown, address: string, outcome: FailedOutcome): StoreError {
+  if (error instanceof StoreError) return error;
+  const text = describe(error);
+  const refusal = REFUSALS.find(([pattern]) => pattern.test(text))?.[1];
+  if (refusal !== undefined) return failure(refusal, address, text, "not-applied", error);
+  const diagnosis = FAILURES.find(([pattern]) => pattern.test(text))?.[1] ?? {
+    kind: isReply(error) ? "internal" : "unreachable",
+    advice: isReply(error) ? "it refused a script" : "the connection was lost",
+  };
+  return failure(diagnosis, address, text, outcome, error);
+}
+
+export function closedError(): StoreError {
+  return new StoreError("closed", "the Redis store was closed", { outcome: "not-applied" });
+}
+
+/** Errors that waiting does not cure. */
+export function isLasting(error: StoreError): boolean {
+  return error.kind === "auth" || error.kind === "config";
+}
+
+export function isMissingScript(error: unknown): boolean {
+  return error instanceof Error && error.message.startsWith("NOSCRIPT");
+}
+
+function failure(
+  { kind, advice }: Diagnosis,
+  address: string,
+  text: string,
+  outcome: FailedOutcome,
+  cause: unknown,
+): StoreError {
+  return new StoreError(kind, `Redis at ${address}: ${advice} (${text})`, { outcome, cause });
+}
+
+/** The code as well as the message: Node puts what matters into either. */
+function describe(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  const { code } = error as { readonly code?: unknown };
+  const inner = error instanceof AggregateError ? error.errors.map(describe).join(", ") : "";
+  const message = error.message.split("\n", 1)[0] ?? "";
+  const parts =
+    typeof code === "string" && !message.includes(code) ? [code, message, inner] : [message, inner];
+  return parts.filter((part) => part !== "").join(" ");
+}
+
+/** Both clients name the errors that the server replied. */
+function isReply(error: unknown): boolean {
+  return (
+    error instanceof Error && /^(ReplyError|SimpleError|ErrorReply|BlobError)$/.test(error.constructor.name)
+  );
+}

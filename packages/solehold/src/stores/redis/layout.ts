@@ -1,0 +1,108 @@
+/**
+ * Where things are in Redis, and how a record looks there. With the prefix "solehold:"
+ *
+ *   {solehold:}$state           a hash: the identity of the data, see lineage.ts
+ *   {solehold:}$sequence:{id}   counts the calls that wrote, see lineage.ts
+ *   {solehold:}$index           a sorted set of tenant/name, for listings in order of name
+ *   {solehold:}{tenant}/{name}  one record
+ *   {solehold:}news             the channel on which changed keys are announced
+ *
+ * The braces are Redis Cluster's: all keys of a prefix lie in one slot, so one call can serve a whole
+ * batch, on one clock. Tenants begin with a letter or digit, so no record can pose as a key with a "$".
+ *
+ * A record's value begins with a header of fixed width, the nonce of the write: the script compares it
+ * without looking for its end. After it comes the text of `encodeRecord`, which a person can read.
+ */
+import { createHash } from "node:crypto";
+import { decodeRecord, encodeRecord, keyId, type LeaseKey, type LeaseRecord } from "../../core/index.ts";
+
+/** As long as the nonces that Solehold draws. */
+export const HEADER_LENGTH = 22;
+/** What a write that must find no record expects. No nonce contains a space. */
+export const ABSENT_HEADER = " ".repeat(HEADER_LENGTH);
+/** The header of a key that holds something other than a string. No nonce contains a "!". */
+export const WRONG_TYPE_HEADER = "!wrong-type".padEnd(HEADER_LENGTH);
+
+export class RedisLayout {
+  /** What every key begins with. */
+  readonly base: string;
+  readonly stateKey: string;
+  readonly indexKey: string;
+  readonly channel: string;
+
+  constructor(prefix: string) {
+    this.base = `{${prefix}}`;
+    this.stateKey = `${this.base}$state`;
+    this.indexKey = `${this.base}$index`;
+    this.channel = `${this.base}news`;
+  }
+
+  sequenceKey(id: string): string {
+    return `${this.base}$sequence:${id}`;
+  }
+
+  recordKey(key: LeaseKey): string {
+    return this.base + keyId(key);
+  }
+
+  /** The lease key of a record's Redis key; null for any other key. */
+  keyOf(redisKey: string): LeaseKey | null {
+    return redisKey.startsWith(this.base) ? keyOfMember(redisKey.slice(this.base.length)) : null;
+  }
+}
+
+/** A member of the index: tenant/name. */
+export function keyOfMember(member: string): LeaseKey | null {
+  const slash = member.indexOf("/");
+  return slash < 1 ? null : { tenant: member.slice(0, slash), name: member.slice(slash + 1) };
+}
+
+/** 22 characters that are as unique as the nonce: longer nonces are hashed to 132 bits. */
+function headerOf(nonce: string): string {
+  if (nonce.length === HEADER_LENGTH) return nonce;
+  if (nonce.length < HEADER_LENGTH) return nonce.padEnd(HEADER_LENGTH);
+  return createHash("sha256").update(nonce).digest("base64url").slice(0, HEADER_LENGTH);
+}
+
+export function encodeValue(record: LeaseRecord): string {
+  return `${headerOf(record.nonce)}\n${encodeRecord(record)}`;
+}
+
+/**
+ * Versions are the header, then the record's generation: with it a write that begins a new generation
+ * can be told from one that continues the old.
+ */
+export function versionOf(record: LeaseRecord): string {
+  return headerOf(record.nonce) + record.generation;
+}
+
+export function versionOfAbsence(generation: bigint): string {
+  return ABSENT_HEADER + generation;
+}
+
+export function headerOfVersion(version: string | null): string {
+  return version === null ? ABSENT_HEADER : version.slice(0, HEADER_LENGTH).padEnd(HEADER_LENGTH);
+}
+
+/** Null for versions of damaged values, which have none. */
+export function generationOfVersion(version: string): bigint | null {
+  const digits = version.slice(HEADER_LENGTH);
+  return /^\d+$/.test(digits) ? BigInt(digits) : null;
+}
+
+/** The version of a damaged value, from the SHA-1 that the server computed of it. */
+export function versionOfDamage(sha1: string): string {
+  return `!${sha1.slice(0, HEADER_LENGTH - 1)}`;
+}
+
+export type DecodedValue =
+  | { readonly ok: true; readonly record: LeaseRecord }
+  | { readonly ok: false; readonly detail: string };
+
+export function decodeValue(value: string, key: LeaseKey): DecodedValue {
+  if (value[HEADER_LENGTH] !== "\n") return { ok: false, detail: "it has no header" };
+  const decoded = decodeRecord(value.slice(HEADER_LENGTH + 1), key);
+  if (decoded.ok && !value.startsWith(headerOf(decoded.record.nonce)))
+    return { ok: false, detail: "its header belongs to another write" };
+  return decoded;
+}

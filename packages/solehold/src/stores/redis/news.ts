@@ -1,0 +1,203 @@
+/**
+ * Wake-ups. The script that writes also publishes the names of its keys; here a connection of its own
+ * listens, reads the records that somebody watches, and tells the watchers. After a gap they are told to
+ * look for themselves.
+ *
+ * Names travel without their records: most processes watch few keys, and every process hears of all.
+ */
+
+import { keyId, type LeaseKey } from "../../core/index.ts";
+import { type Env, jittered, type Timer } from "../../env/index.ts";
+import {
+  isInScope,
+  type ReadReply,
+  StoreError,
+  type StoreEvent,
+  type StoreWatch,
+  type WatchScope,
+} from "../contract.ts";
+import { Deadlines } from "./deadlines.ts";
+import type { RedisDriver, Subscription } from "./driver.ts";
+import { closedError, storeErrorFrom } from "./errors.ts";
+import type { RedisLayout } from "./layout.ts";
+
+interface Watcher {
+  readonly scope: WatchScope;
+  readonly listener: (event: StoreEvent) => void;
+}
+
+export interface NewsOptions {
+  readonly env: Env;
+  readonly driver: RedisDriver;
+  readonly layout: RedisLayout;
+  readonly timeoutMs: number;
+  readonly maxBatch: number;
+  readonly read: (keys: readonly LeaseKey[]) => Promise<ReadReply>;
+}
+
+const FIRST_RETRY_MS = 20;
+const LAST_RETRY_MS = 2_000;
+/** A connection on which nobody speaks may be dead; so long goes by before that is noticed. */
+const HEARTBEAT_MS = 10_000;
+const RESET: StoreEvent = Object.freeze({ kind: "reset" });
+
+export class RedisNews {
+  readonly #options: NewsOptions;
+  readonly #deadlines: Deadlines;
+  readonly #watchers = new Set<Watcher>();
+  readonly #changed = new Map<string, LeaseKey>();
+  #subscribing: Promise<void> | null = null;
+  #subscription: Subscription | null = null;
+  #timer: Timer | null = null;
+  #attempts = 0;
+  #reading = false;
+  #closed = false;
+
+  constructor(options: NewsOptions) {
+    this.#options = options;
+    this.#deadlines = new Deadlines(options.env, options.timeoutMs);
+  }
+
+  async watch(scope: WatchScope, listener: (event: StoreEvent) => void): Promise<StoreWatch> {
+    if (this.#closed) throw closedError();
+    if (this.#subscription === null) {
+      this.#subscribing ??= this.#subscribe().finally(() => {
+        this.#subscribing = null;
+      });
+      await this.#subscribing;
+    }
+    const watcher: Watcher = { scope, listener };
+    this.#watchers.add(watcher);
+    return { close: async () => void this.#watchers.delete(watcher) };
+  }
+
+  /** Everything may have changed. */
+  reset(): void {
+    for (const watcher of this.#watchers) this.#tell(watcher, RESET);
+  }
+
+  close(): void {
+    this.#closed = true;
+    this.#watchers.clear();
+    this.#timer?.cancel();
+    this.#deadlines.close();
+    this.#subscription?.close();
+    this.#subscription = null;
+  }
+
+  async #subscribe(): Promise<void> {
+    const { driver, layout } = this.#options;
+    const attempt = new AbortController();
+    let own: Subscription | null = null;
+    let ended = false;
+    const onEnd = (): void => {
+      ended = true;
+      if (own !== null && own === this.#subscription) this.#lose();
+    };
+    try {
+      own = await this.#inTime(
+        driver.subscribe(layout.channel, (message) => this.#hear(message), { signal: attempt.signal, onEnd }),
+        () => attempt.abort(),
+      );
+    } catch (error) {
+      throw storeErrorFrom(error, driver.address, "not-applied");
+    }
+    if (ended || this.#closed) {
+      own.close();
+      if (this.#closed) throw closedError();
+      throw storeErrorFrom(new Error("the connection was lost"), driver.address, "not-applied");
+    }
+    this.#subscription = own;
+    this.#attempts = 0;
+    this.#later(HEARTBEAT_MS, () => this.#beat());
+  }
+
+  #lose(): void {
+    this.#subscription = null;
+    this.#timer?.cancel();
+    if (this.#closed) return;
+    const backoffMs = Math.min(FIRST_RETRY_MS * 2 ** this.#attempts, LAST_RETRY_MS);
+    this.#attempts += 1;
+    this.#later(backoffMs, () => {
+      this.#subscribing ??= this.#subscribe().finally(() => {
+        this.#subscribing = null;
+      });
+      this.#subscribing.then(
+        () => this.reset(),
+        () => this.#lose(),
+      );
+    });
+  }
+
+  #beat(): void {
+    const subscription = this.#subscription;
+    if (subscription === null) return;
+    this.#inTime(subscription.ping(), () => undefined).then(
+      () => {
+        if (subscription === this.#subscription) this.#later(HEARTBEAT_MS, () => this.#beat());
+      },
+      () => subscription.close(),
+    );
+  }
+
+  #hear(message: string): void {
+    for (const redisKey of message.split("\n")) {
+      const key = this.#options.layout.keyOf(redisKey);
+      if (key === null) continue;
+      for (const { scope } of this.#watchers) {
+        if (!isInScope(scope, key)) continue;
+        this.#changed.set(keyId(key), key);
+        break;
+      }
+    }
+    if (!this.#reading && this.#changed.size > 0) {
+      this.#reading = true;
+      this.#announce().finally(() => {
+        this.#reading = false;
+      });
+    }
+  }
+
+  /** One read at a time: what is heard meanwhile is read together, once. */
+  async #announce(): Promise<void> {
+    while (this.#changed.size > 0 && !this.#closed) {
+      const keys = [...this.#changed.values()].slice(0, this.#options.maxBatch);
+      for (const key of keys) this.#changed.delete(keyId(key));
+      let reply: ReadReply;
+      try {
+        reply = await this.#options.read(keys);
+      } catch {
+        this.reset();
+        continue;
+      }
+      for (const [index, key] of keys.entries()) {
+        const stored = reply.records[index];
+        const record = stored?.kind === "found" ? stored.record : null;
+        for (const watcher of this.#watchers) {
+          if (isInScope(watcher.scope, key)) this.#tell(watcher, { kind: "changed", key, record });
+        }
+      }
+    }
+  }
+
+  /** In a turn of its own, so that a listener that throws is its owner's problem alone. */
+  #tell(watcher: Watcher, event: StoreEvent): void {
+    this.#options.env.defer(() => {
+      if (this.#watchers.has(watcher)) watcher.listener(event);
+    });
+  }
+
+  #inTime<T>(promise: Promise<T>, onExpiry: () => void): Promise<T> {
+    return this.#deadlines.bound(promise, () => {
+      onExpiry();
+      const { driver, timeoutMs } = this.#options;
+      const message = `Redis at ${driver.address} gave no answer within ${timeoutMs} ms: check that it runs`;
+      return new StoreError("timeout", message, { outcome: "not-applied" });
+    });
+  }
+
+  #later(delayMs: number, callback: () => void): void {
+    const { env } = this.#options;
+    this.#timer = env.timer(jittered(env, delayMs, 0.3), callback);
+  }
+}

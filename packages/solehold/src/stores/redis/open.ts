@@ -1,0 +1,91 @@
+/** Opening: from options to a store that has reached its server once. */
+import { realEnv } from "../../env/index.ts";
+import { StoreError } from "../contract.ts";
+import { RedisConnection } from "./connection.ts";
+import type { RedisDriver } from "./driver.ts";
+import {
+  type IoRedisClient,
+  type IoRedisCluster,
+  ioRedisClusterDriver,
+  ioRedisDriver,
+} from "./ioredis-driver.ts";
+import { type NodeRedisClient, nodeRedisDriver } from "./node-redis-driver.ts";
+import {
+  parseRedisUrl,
+  problem,
+  type RedisAddress,
+  type RedisClient,
+  type RedisStoreOptions,
+  settingsFrom,
+} from "./options.ts";
+import { RedisStore } from "./store.ts";
+
+/** Resolves when the server has answered; rejects with a StoreError that says what to do. */
+export async function openRedisStore(options: RedisStoreOptions): Promise<RedisStore> {
+  const settings = settingsFrom(options);
+  const env = options.env ?? realEnv;
+  const driver =
+    "url" in options
+      ? await driverForUrl(parseRedisUrl(options.url), settings.timeoutMs)
+      : driverForClient(options.client, settings.timeoutMs);
+  const connection = await RedisConnection.open(env, driver, settings.timeoutMs);
+  try {
+    return await RedisStore.open({ env, driver, connection, settings });
+  } catch (error) {
+    connection.close();
+    throw error;
+  }
+}
+
+/** As much of the package as is used, so that its types are not needed by those who use another client. */
+interface IoRedisPackage {
+  readonly Redis: new (options: never) => unknown;
+}
+
+async function loadIoRedis(): Promise<IoRedisPackage> {
+  try {
+    return await import("ioredis");
+  } catch (cause) {
+    throw new StoreError("config", "redis: the package ioredis is missing: run `npm install ioredis`", {
+      outcome: "not-applied",
+      cause,
+    });
+  }
+}
+
+async function driverForUrl(address: RedisAddress, timeoutMs: number): Promise<RedisDriver> {
+  const { Redis } = await loadIoRedis();
+  return ioRedisDriver(
+    `${address.host}:${address.port}`,
+    timeoutMs,
+    (options) => new Redis({ ...address, ...options } as never) as IoRedisClient,
+  );
+}
+
+function driverForClient(client: RedisClient, timeoutMs: number): RedisDriver {
+  if (typeof client !== "object" || client === null || typeof client.duplicate !== "function") {
+    throw problem("client", "must be a client of ioredis or node-redis", typeof client);
+  }
+  if ("isCluster" in client && client.isCluster) {
+    const create = (): IoRedisCluster =>
+      client.duplicate([] as never, { lazyConnect: true } as never) as IoRedisCluster;
+    return ioRedisClusterDriver("the cluster", timeoutMs, create);
+  }
+  if ("call" in client && typeof client.call === "function") {
+    return ioRedisDriver(
+      addressOf((client as { readonly options?: unknown }).options),
+      timeoutMs,
+      (options) => (client as IoRedisClient).duplicate(options as never) as IoRedisClient,
+    );
+  }
+  if ("sendCommand" in client && typeof client.sendCommand === "function" && "destroy" in client) {
+    const { socket } = (client.options ?? {}) as { readonly socket?: unknown };
+    return nodeRedisDriver(addressOf(socket), timeoutMs, client as NodeRedisClient);
+  }
+  throw problem("client", "must be a client of ioredis or node-redis", client.constructor.name);
+}
+
+function addressOf(options: unknown): string {
+  const { host = "localhost", port = 6_379, path } = (options ?? {}) as Readonly<Record<string, unknown>>;
+  return typeof path === "string" ? path : `${String(host)}:${String(port)}`;
+}

@@ -1,0 +1,167 @@
+/**
+ * The scripts. They compare and swap, read, and keep the identity of the data; they know nothing of
+ * leases, so no rule exists twice. Every key they touch is in KEYS. Every reply begins with the server's
+ * time and the sequence, except "lost": then the data is not what this client saw before, and nothing
+ * was done.
+ *
+ * What counts here is the server's own time: one MGET and one MSET for a whole batch, no pattern match,
+ * and no table or number conversion for an item that is simply replaced.
+ */
+import { createHash } from "node:crypto";
+import { ABSENT_HEADER, HEADER_LENGTH, WRONG_TYPE_HEADER } from "./layout.ts";
+
+export interface RedisScript {
+  readonly source: string;
+  readonly sha: string;
+}
+
+function script(source: string): RedisScript {
+  return { source, sha: createHash("sha1").update(source).digest("hex") };
+}
+
+/**
+ * KEYS: sequence, index, then a key per write.
+ * ARGV: last sequence seen, channel, the expected headers joined, then a value per write (empty: delete).
+ * Reply: "time" when all were applied; otherwise { "time", number of a write that was not, what is there
+ * instead (false: nothing, 1: not a string), ... }.
+ */
+export const APPLY = script(`
+local sequence = redis.call('INCR', KEYS[1])
+if sequence <= tonumber(ARGV[1]) then
+  if sequence == 1 then redis.call('DEL', KEYS[1]) end
+  return 'lost'
+end
+local time = redis.call('TIME')
+local header = time[1] .. ' ' .. time[2] .. ' ' .. sequence
+local count = #KEYS - 2
+if count == 0 then return header end
+local sub = string.sub
+local stored = redis.call('MGET', unpack(KEYS, 3))
+local expected = ARGV[3]
+local puts, put = {}, 0
+local rest
+for i = 1, count do
+  local value = stored[i]
+  local next = ARGV[i + 3]
+  if value and next ~= '' and sub(value, 1, ${HEADER_LENGTH}) == sub(expected, i * ${HEADER_LENGTH} - ${HEADER_LENGTH - 1}, i * ${HEADER_LENGTH}) then
+    puts[put + 1] = KEYS[i + 2]
+    puts[put + 2] = next
+    put = put + 2
+  elseif rest then
+    rest[#rest + 1] = i
+  else
+    rest = { i }
+  end
+end
+if put > 0 then redis.call('MSET', unpack(puts)) end
+local applied = put / 2
+local reply
+if rest then
+  for _, i in ipairs(rest) do
+    local key, value, next = KEYS[i + 2], stored[i], ARGV[i + 3]
+    local want = sub(expected, i * ${HEADER_LENGTH} - ${HEADER_LENGTH - 1}, i * ${HEADER_LENGTH})
+    local other = not value and redis.call('EXISTS', key) == 1
+    local fits
+    if value then
+      fits = sub(value, 1, ${HEADER_LENGTH}) == want or '!' .. sub(redis.sha1hex(value), 1, ${HEADER_LENGTH - 1}) == want
+    elseif other then
+      fits = want == '${WRONG_TYPE_HEADER}'
+    else
+      fits = want == '${ABSENT_HEADER}'
+    end
+    if fits then
+      applied = applied + 1
+      local member = sub(key, string.find(key, '}', 1, true) + 1)
+      if next == '' then
+        redis.call('DEL', key)
+        redis.call('ZREM', KEYS[2], member)
+      else
+        redis.call('SET', key, next)
+        redis.call('ZADD', KEYS[2], 0, member)
+      end
+    else
+      reply = reply or { header }
+      reply[#reply + 1] = i
+      if other then reply[#reply + 1] = 1 else reply[#reply + 1] = value end
+    end
+  end
+end
+if applied > 0 then redis.call('PUBLISH', ARGV[2], table.concat(KEYS, '\\n', 3)) end
+return reply or header
+`);
+
+/**
+ * KEYS: sequence, then the keys to read. ARGV: last sequence seen.
+ * Reply: { "time", per key its value, false for nothing, or 1 for something that is not a string }.
+ */
+export const READ = script(`
+local sequence = tonumber(redis.call('GET', KEYS[1]) or '0')
+if sequence < tonumber(ARGV[1]) then return 'lost' end
+local time = redis.call('TIME')
+local reply = { time[1] .. ' ' .. time[2] .. ' ' .. sequence }
+if #KEYS == 1 then return reply end
+local stored = redis.call('MGET', unpack(KEYS, 2))
+for i = 1, #KEYS - 1 do
+  local value = stored[i]
+  if not value and redis.call('EXISTS', KEYS[i + 1]) == 1 then value = 1 end
+  reply[i + 1] = value
+end
+return reply
+`);
+
+/** As READ, for values that could not be read: each is followed by its SHA-1, which serves as its version. */
+export const INSPECT = script(`
+local sequence = tonumber(redis.call('GET', KEYS[1]) or '0')
+if sequence < tonumber(ARGV[1]) then return 'lost' end
+local time = redis.call('TIME')
+local reply = { time[1] .. ' ' .. time[2] .. ' ' .. sequence }
+local stored = redis.call('MGET', unpack(KEYS, 2))
+for i = 1, #KEYS - 1 do
+  local value = stored[i]
+  local sha = value and redis.sha1hex(value) or ''
+  if not value and redis.call('EXISTS', KEYS[i + 1]) == 1 then value = 1 end
+  reply[#reply + 1] = value
+  reply[#reply + 1] = sha
+end
+return reply
+`);
+
+/** KEYS: sequence, index. ARGV: last sequence seen, first and last member, limit. Reply: { "time", members }. */
+export const RANGE = script(`
+local sequence = tonumber(redis.call('GET', KEYS[1]) or '0')
+if sequence < tonumber(ARGV[1]) then return 'lost' end
+local time = redis.call('TIME')
+local reply = redis.call('ZRANGEBYLEX', KEYS[2], ARGV[2], ARGV[3], 'LIMIT', 0, ARGV[4])
+table.insert(reply, 1, time[1] .. ' ' .. time[2] .. ' ' .. sequence)
+return reply
+`);
+
+/** KEYS: state. Reply: { INFO of the server that answers, the id of the data or false }. */
+export const LOOK = script(`
+return { redis.call('INFO'), redis.call('HGET', KEYS[1], 'id') }
+`);
+
+/**
+ * KEYS: state, the sequence of the id to have, the sequence of the id that stands (if it is another).
+ * ARGV: the id that must stand now (empty: none), the id to have, the server's run id, "new" or "lossy"
+ * for data that begins now, and how far a raise reaches at least.
+ * Reply: "moved", or { floor, raised, sequence }.
+ */
+export const JOIN = script(`
+local id = redis.call('HGET', KEYS[1], 'id') or ''
+if id ~= ARGV[1] then return 'moved' end
+local time = redis.call('TIME')
+local micros = time[1] * 1000000 + time[2]
+local raised = tonumber(redis.call('HGET', KEYS[1], 'raised') or '0')
+local higher = string.format('%.0f', math.max(micros, raised + tonumber(ARGV[5])))
+if id ~= ARGV[2] then
+  local from = ARGV[4] == 'lossy' and higher or '0'
+  redis.call('HSET', KEYS[1], 'id', ARGV[2], 'run', ARGV[3], 'floor', higher, 'raised', from)
+  redis.call('SET', KEYS[2], 1)
+  if KEYS[3] then redis.call('DEL', KEYS[3]) end
+elseif redis.call('HGET', KEYS[1], 'run') ~= ARGV[3] then
+  redis.call('HSET', KEYS[1], 'run', ARGV[3], 'raised', higher)
+end
+local state = redis.call('HMGET', KEYS[1], 'floor', 'raised')
+return { state[1], state[2], redis.call('GET', KEYS[2]) or '0' }
+`);

@@ -1,0 +1,79 @@
+/** The kit on a real Redis, through each client that is accepted. */
+import { Redis } from "ioredis";
+import { createClient } from "redis";
+import { afterAll, beforeAll, describe, it } from "vitest";
+import { startProxy, startRedis } from "../../../../../scripts/engines/index.mjs";
+import { keyId } from "../../../src/core/index.ts";
+import { openRedisStore } from "../../../src/stores/redis/index.ts";
+import { describeStore, type FaultyClient } from "../../../src/testing/index.ts";
+
+let server: Awaited<ReturnType<typeof startRedis>>;
+let admin: Redis;
+
+beforeAll(async () => {
+  server = await startRedis();
+  admin = new Redis(server.url);
+});
+
+afterAll(async () => {
+  admin?.disconnect();
+  await server?.stop();
+});
+
+async function openFaulty(): Promise<FaultyClient> {
+  const proxy = await startProxy({ targetPort: Number(new URL(server.url).port) });
+  const store = await openRedisStore({ url: proxy.through(server.url), timeoutMs: 300 });
+  const close = store.close.bind(store);
+  return {
+    store: Object.assign(store, {
+      close: async () => {
+        await close();
+        await proxy.close();
+      },
+    }),
+    loseReplies: () => proxy.dropReplies(),
+    holdRequests: () => proxy.freeze(),
+    heal: () => proxy.heal(),
+  };
+}
+
+const open = () => openRedisStore({ url: server.url });
+
+describeStore(
+  "Redis by URL",
+  {
+    open,
+    openSecond: open,
+    openFaulty,
+    corrupt: async (key) => void (await admin.append(`{solehold:}${keyId(key)}`, "damage")),
+  },
+  { describe, it },
+);
+
+describeStore(
+  "Redis through an ioredis client with a key prefix",
+  {
+    open: () =>
+      openRedisStore({
+        client: new Redis(server.url, { lazyConnect: true, keyPrefix: "not-ours:" }),
+        prefix: "through-ioredis:",
+      }),
+    openSecond: () => openRedisStore({ url: server.url, prefix: "through-ioredis:" }),
+    corrupt: async (key) => {
+      await admin.del(`{through-ioredis:}${keyId(key)}`);
+      await admin.lpush(`{through-ioredis:}${keyId(key)}`, "not a string");
+    },
+  },
+  { describe, it },
+);
+
+describeStore(
+  "Redis through a node-redis client",
+  {
+    open: () => openRedisStore({ client: createClient({ url: server.url }), prefix: "through-node-redis:" }),
+    openSecond: () => openRedisStore({ url: server.url, prefix: "through-node-redis:" }),
+    corrupt: async (key) =>
+      void (await admin.set(`{through-node-redis:}${keyId(key)}`, Buffer.from([0xff, 0]))),
+  },
+  { describe, it },
+);
