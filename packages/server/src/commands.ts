@@ -1,0 +1,140 @@
+/**
+ * The eight commands on a lease, as HTTP and the stream carry them: check the shape, check the access, hand
+ * over to the service, answer. No rule about leases is here.
+ */
+import type { LeaseKey, LeaseOp } from "solehold";
+import type { CallContext, LeaseService, ServiceReply } from "solehold/service";
+import type { TSchema } from "typebox";
+import { assertAllowed, tenantOf } from "./access/principal.ts";
+import type { Call } from "./call.ts";
+import { ProblemError } from "./problem.ts";
+import {
+  AcquireBody,
+  type AcquireInput,
+  BreakBody,
+  type BreakInput,
+  HandoffBody,
+  type HandoffInput,
+  type OwnerInput,
+  ReleaseBody,
+  RenewBody,
+  type RenewInput,
+  ResumeBody,
+  RevokeBody,
+  type RevokeInput,
+  UseBody,
+  type UseInput,
+} from "./schemas/leases.ts";
+import { type Check, checkOf } from "./validation.ts";
+import { type Answer, commandAnswer, problemAnswer } from "./wire.ts";
+
+interface Target {
+  readonly tenant?: string;
+  readonly name: string;
+}
+
+export const COMMAND_SCHEMAS = {
+  acquire: AcquireBody,
+  renew: RenewBody,
+  release: ReleaseBody,
+  use: UseBody,
+  resume: ResumeBody,
+  handoff: HandoffBody,
+  revoke: RevokeBody,
+  break: BreakBody,
+} as const satisfies { readonly [op in LeaseOp]: TSchema };
+
+const CHECKS = Object.fromEntries(
+  Object.entries(COMMAND_SCHEMAS).map(([op, schema]) => [op, checkOf(schema, "body")]),
+) as { readonly [op in LeaseOp]: Check<TSchema> };
+
+/** What a command does once it is allowed. An acquire may wait in line. */
+export interface CommandRunner {
+  acquire(key: LeaseKey, input: AcquireInput, call: Call): Promise<ServiceReply>;
+  /** Everything that was decided passes here. */
+  decided(op: LeaseOp, key: LeaseKey, reply: ServiceReply, call: Call): void;
+}
+
+export class Commands {
+  readonly #service: LeaseService;
+  readonly #runner: CommandRunner;
+
+  constructor(service: LeaseService, runner: CommandRunner) {
+    this.#service = service;
+    this.#runner = runner;
+  }
+
+  /** Never rejects for what a caller sent: a problem is an answer. */
+  async execute(op: LeaseOp, body: unknown, call: Call): Promise<Answer> {
+    try {
+      return await this.#execute(op, body, call);
+    } catch (error) {
+      if (error instanceof ProblemError) return problemAnswer(error.input, call.traceId);
+      throw error;
+    }
+  }
+
+  async #execute(op: LeaseOp, body: unknown, call: Call): Promise<Answer> {
+    const input = CHECKS[op](body) as Target;
+    const tenant = tenantOf(call.principal, input.tenant);
+    assertAllowed(call.principal, op, tenant, input.name);
+    const key: LeaseKey = { tenant, name: input.name };
+    const reply = await this.#perform(op, key, input, call);
+    this.#runner.decided(op, key, reply, call);
+    return commandAnswer(op, reply, this.#service.manager.policy, { waitedMs: waitedMs(reply, call) });
+  }
+
+  #perform(op: LeaseOp, key: LeaseKey, input: Target, call: Call): Promise<ServiceReply> {
+    const service = this.#service;
+    const context = contextOf(call);
+    switch (op) {
+      case "acquire":
+        return this.#runner.acquire(key, input as AcquireInput, call);
+      case "renew":
+        return service.renew({ key, ...ownerFields(input as RenewInput) }, context);
+      case "release":
+        return service.release({ key, ...ownerFields(input as OwnerInput) }, context);
+      case "use":
+        return service.use({ key, ...ownerFields(input as UseInput) }, context);
+      case "resume":
+        return service.resume({ key, ...ownerFields(input as OwnerInput) }, context);
+      case "handoff":
+        return service.handOff({ key, ...ownerFields(input as HandoffInput) }, context);
+      case "revoke":
+        return service.revoke({ key, ...withBigints(input as RevokeInput) }, context);
+      case "break":
+        return service.break({ key, ...withBigints(input as BreakInput) }, context);
+    }
+  }
+}
+
+export function contextOf({ principal, traceId }: Call): CallContext {
+  return { traceId, caller: principal.id };
+}
+
+/** Without a wait the whole time belongs to the request, and the caller counts from when it sent it. */
+function waitedMs({ outcome }: ServiceReply, { receivedMs }: Call): number {
+  if (outcome.kind !== "applied") return 0;
+  return Math.max(0, Math.floor(outcome.believedFrom.monotonicMs - receivedMs));
+}
+
+type Bigints<Input> = Omit<Input, "tenant" | "name" | "generation" | "term"> & {
+  generation?: bigint;
+  term?: bigint;
+};
+
+function ownerFields<Input extends OwnerInput>(input: Input): Bigints<Input> {
+  return withBigints(input);
+}
+
+/** Decimal strings become bigints; whether they fit into 64 bits is for core to say. */
+export function withBigints<Input extends Target & { generation?: string; term?: string }>(
+  input: Input,
+): Bigints<Input> {
+  const { tenant: _tenant, name: _name, generation, term, ...rest } = input;
+  return {
+    ...rest,
+    ...(generation === undefined ? {} : { generation: BigInt(generation) }),
+    ...(term === undefined ? {} : { term: BigInt(term) }),
+  };
+}

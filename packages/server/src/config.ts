@@ -1,0 +1,184 @@
+/**
+ * The server's settings. One precedence for all: flag > environment > file > default.
+ *
+ * A setting is one row of the table below: `--wait-limit-ms` is the flag, SOLEHOLD_WAIT_LIMIT_MS the
+ * variable and waitLimitMs the key in the JSON file. Whatever is wrong is refused at start, naming the
+ * setting, where it came from, and the fix. Nothing unknown in the file is ignored.
+ */
+import { readFile } from "node:fs/promises";
+
+interface Setting<Value> {
+  readonly kind: "text" | "count" | "choice" | "flag";
+  readonly fallback: Value;
+  readonly choices?: readonly string[];
+  readonly help: string;
+  /** Reads what the flag, variable or file gave; throws a sentence that continues "NAME must be ...". */
+  read(given: unknown): Value;
+}
+
+const text = (fallback: string, help: string): Setting<string> => ({
+  kind: "text",
+  fallback,
+  help,
+  read: (given) => {
+    if (typeof given === "string" && given !== "") return given;
+    throw new RangeError("a text that is not empty");
+  },
+});
+
+const count = (fallback: number, least: number, most: number, help: string): Setting<number> => ({
+  kind: "count",
+  fallback,
+  help,
+  read: (given) => {
+    const value = typeof given === "string" && /^\d{1,15}$/.test(given) ? Number(given) : given;
+    if (Number.isSafeInteger(value) && (value as number) >= least && (value as number) <= most) {
+      return value as number;
+    }
+    throw new RangeError(`a whole number from ${least} to ${most}`);
+  },
+});
+
+const choice = <Value extends string>(
+  fallback: Value,
+  choices: readonly Value[],
+  help: string,
+): Setting<Value> => ({
+  kind: "choice",
+  fallback,
+  choices,
+  help,
+  read: (given) => {
+    const found = choices.find((each) => each === given);
+    if (found !== undefined) return found;
+    throw new RangeError(`one of ${choices.join(", ")}`);
+  },
+});
+
+const flag = (help: string): Setting<"yes" | "no"> => ({
+  kind: "flag",
+  fallback: "no",
+  help,
+  read: (given) => {
+    if (given === true || given === "yes" || given === "true" || given === "1" || given === "") return "yes";
+    if (given === false || given === "no" || given === "false" || given === "0") return "no";
+    throw new RangeError("yes or no");
+  },
+});
+
+const YEAR_MS = 365 * 24 * 3_600_000;
+
+export const SETTINGS = {
+  host: text("127.0.0.1", "the address to listen on; anything but loopback needs API keys and TLS"),
+  port: count(7077, 0, 65_535, "the port to listen on; 0 takes a free one"),
+  dataDir: text("./.solehold", "the folder for the embedded store, the audit trail and the API keys"),
+  store: text("", "the store's URL (default embedded:DATA-DIR/data)"),
+  audit: choice(
+    "before-reply",
+    ["before-reply", "background", "memory"],
+    "when an entry of the audit trail is on the disk",
+  ),
+  tlsCert: text("", "a PEM file with the server's certificate; needs --tls-key"),
+  tlsKey: text("", "a PEM file with its private key"),
+  behindProxy: flag("TLS ends in a proxy in front of this server"),
+  quorumFile: text("", "a JSON file with the signers and thresholds for /v1/quorum/verify"),
+  defaultTtlMs: count(30_000, 1, YEAR_MS, "the ttl of requests that name none"),
+  minTtlMs: count(1, 1, YEAR_MS, "shorter ones are refused"),
+  maxTtlMs: count(3_600_000, 1, YEAR_MS, "longer ones are refused"),
+  bodyLimitBytes: count(4_194_304, 1_024, 2 ** 30, "the largest request or stream message"),
+  batchLimit: count(10_000, 1, 1_000_000, "the most commands in one request or stream message"),
+  leasesPerTenant: count(1_000_000, 1, 1e9, "live leases; more are denied"),
+  requestsPerSecond: count(50_000, 1, 1e9, "commands per API key; more are answered 429"),
+  connectionLimit: count(10_000, 1, 1e6, "open connections; more are closed at once"),
+  waiterLimit: count(10_000, 0, 1e7, "requests that may wait in line"),
+  waitLimitMs: count(300_000, 0, 24 * 3_600_000, "the longest a request may wait in line"),
+  watchBacklog: count(10_000, 1, 1e7, "changes kept for watchers that reconnect"),
+  drainMs: count(10_000, 0, 3_600_000, "how long requests may take to finish at shutdown"),
+  logLevel: choice(
+    "info",
+    ["silent", "error", "warn", "info", "debug"],
+    "what is logged; every request from debug on",
+  ),
+} as const;
+
+export type SettingName = keyof typeof SETTINGS;
+
+type Values = {
+  readonly [name in SettingName]: (typeof SETTINGS)[name] extends Setting<infer Value> ? Value : never;
+};
+
+export interface ServerConfig extends Values {}
+
+export const SETTING_NAMES = Object.keys(SETTINGS) as readonly SettingName[];
+
+export class ConfigError extends Error {
+  override readonly name = "ConfigError";
+}
+
+export interface ConfigSources {
+  /** By setting name. */
+  readonly flags?: Readonly<Record<string, string | boolean | undefined>>;
+  readonly env?: Readonly<Record<string, string | undefined>>;
+  /** The parsed JSON file. */
+  readonly file?: { readonly path: string; readonly content: unknown };
+}
+
+export function flagName(name: SettingName): string {
+  return name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+}
+
+export function variableName(name: SettingName): string {
+  return `SOLEHOLD_${name.replace(/[A-Z]/g, (letter) => `_${letter}`).toUpperCase()}`;
+}
+
+export function resolveConfig({ flags = {}, env = {}, file }: ConfigSources = {}): ServerConfig {
+  const fromFile = file === undefined ? {} : checkedFile(file);
+  const values: Record<string, unknown> = {};
+  for (const name of SETTING_NAMES) {
+    const sources: readonly (readonly [string, unknown])[] = [
+      [`--${flagName(name)}`, flags[name]],
+      [variableName(name), env[variableName(name)]],
+      [`${name} in ${file?.path ?? ""}`, fromFile[name]],
+    ];
+    const given = sources.find(([, value]) => value !== undefined);
+    values[name] = given === undefined ? SETTINGS[name].fallback : readSetting(name, given);
+  }
+  const config = values as unknown as ServerConfig;
+  return config.store === "" ? { ...config, store: `embedded:${config.dataDir}/data` } : config;
+}
+
+/** The file that `--config` or SOLEHOLD_CONFIG names. */
+export async function readConfigFile(path: string): Promise<{ path: string; content: unknown }> {
+  try {
+    return { path, content: JSON.parse(await readFile(path, "utf8")) };
+  } catch (cause) {
+    const reason = cause instanceof SyntaxError ? "is not JSON" : "cannot be read";
+    throw new ConfigError(`the config file ${path} ${reason}: ${(cause as Error).message}`, { cause });
+  }
+}
+
+function checkedFile({
+  path,
+  content,
+}: {
+  path: string;
+  content: unknown;
+}): Readonly<Record<string, unknown>> {
+  if (typeof content !== "object" || content === null || Array.isArray(content)) {
+    throw new ConfigError(`the config file ${path} must hold a JSON object`);
+  }
+  const unknown = Object.keys(content).find((name) => !Object.hasOwn(SETTINGS, name));
+  if (unknown === undefined) return content as Readonly<Record<string, unknown>>;
+  throw new ConfigError(
+    `the config file ${path} has the unknown setting '${unknown}': the settings are ${SETTING_NAMES.join(", ")}`,
+  );
+}
+
+function readSetting(name: SettingName, [where, given]: readonly [string, unknown]): unknown {
+  try {
+    return SETTINGS[name].read(given);
+  } catch (cause) {
+    const wanted = cause instanceof RangeError ? cause.message : "something else";
+    throw new ConfigError(`${where} must be ${wanted}, got ${JSON.stringify(given)}`);
+  }
+}

@@ -1,0 +1,95 @@
+/** GET /v1/lease and GET /v1/leases: what is held, by whom, until when. Tokens are never in it. */
+import { isReservedName, keyNameProblem, MAX_LIST_LIMIT, MAX_NAME_LENGTH } from "solehold";
+import type { LeaseService } from "solehold/service";
+import { Type } from "typebox";
+import { assertAllowed, tenantOf } from "../access/principal.ts";
+import { ProblemError, refusal } from "../problem.ts";
+import { defineRoute, type Route } from "../route.ts";
+import { Name, Tenant } from "../schemas/fields.ts";
+import { LeaseSchema } from "../schemas/leases.ts";
+import { wireLease } from "../wire.ts";
+
+const strict = { additionalProperties: false } as const;
+const DEFAULT_LIMIT = 100;
+
+const GetQuery = Type.Object({ tenant: Type.Optional(Tenant), name: Name }, strict);
+
+const ListQuery = Type.Object(
+  {
+    tenant: Type.Optional(Tenant),
+    prefix: Type.Optional(Type.String({ description: "Only names that begin with this." })),
+    holder: Type.Optional(Type.String()),
+    state: Type.Optional(Type.Enum(["held", "released", "revoked"])),
+    cursor: Type.Optional(Type.String({ description: "`next` of the page before." })),
+    limit: Type.Optional(Type.Integer({ minimum: 1, maximum: MAX_LIST_LIMIT })),
+  },
+  strict,
+);
+
+const ListReply = Type.Object(
+  {
+    leases: Type.Array(LeaseSchema),
+    corrupt: Type.Array(Type.Object({ name: Type.String(), detail: Type.String() }, strict)),
+    next: Type.Union([Type.String(), Type.Null()]),
+  },
+  strict,
+);
+
+export function leaseRoutes(service: LeaseService): readonly Route[] {
+  const get = defineRoute({
+    method: "GET",
+    path: "/v1/lease",
+    operationId: "getLease",
+    tag: "leases",
+    summary: "One lease by its name",
+    description: "The name is a query parameter: in a path, `..` and slashes would not arrive as written.",
+    query: GetQuery,
+    replies: { 200: { description: "The lease, live or ended.", schema: LeaseSchema } },
+    examples: [{ summary: "Look at it", query: { name: "reports/nightly" }, status: 200 }],
+    async handle({ query }, { principal }) {
+      const tenant = tenantOf(principal, query.tenant);
+      assertAllowed(principal, "read", tenant, query.name);
+      const problem = keyNameProblem(query.name);
+      if (problem !== null) throw new ProblemError(refusal("name", problem));
+      const view = await service.get({ tenant, name: query.name });
+      if (view !== null) return { status: 200, body: wireLease(view) };
+      throw new ProblemError({
+        status: 404,
+        reason: "LEASE_NOT_FOUND",
+        code: "LS_NOT_FOUND",
+        detail: "nothing was granted under this name",
+      });
+    },
+  });
+  const list = defineRoute({
+    method: "GET",
+    path: "/v1/leases",
+    operationId: "listLeases",
+    tag: "leases",
+    summary: "Leases by prefix, holder and state",
+    query: ListQuery,
+    replies: { 200: { description: "A page, ordered by name.", schema: ListReply } },
+    examples: [{ summary: "All of a prefix", query: { prefix: "reports/", limit: "10" }, status: 200 }],
+    async handle({ query }, { principal }) {
+      const { tenant: named, prefix = "", limit = DEFAULT_LIMIT, cursor, ...filter } = query;
+      const tenant = tenantOf(principal, named);
+      assertAllowed(principal, "read", tenant, prefix);
+      assertPrefix(prefix);
+      const after = cursor === undefined ? {} : { after: cursor };
+      const page = await service.list({ tenant, prefix, limit, ...filter, ...after });
+      const corrupt = page.corrupt.map(({ key, detail }) => ({ name: key.name, detail }));
+      return { status: 200, body: { leases: page.leases.map(wireLease), corrupt, next: page.next } };
+    },
+  });
+  return [get, list];
+}
+
+/** An empty prefix is fine; any other must be the beginning of a name. */
+export function assertPrefix(prefix: string): void {
+  if (prefix.length > MAX_NAME_LENGTH) {
+    throw new ProblemError(refusal("prefix", `must have at most ${MAX_NAME_LENGTH} characters`));
+  }
+  if (isReservedName(prefix)) {
+    throw new ProblemError(refusal("prefix", "must not begin with '$': those names are reserved"));
+  }
+}

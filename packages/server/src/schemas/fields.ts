@@ -1,0 +1,36 @@
+/**
+ * The fields that requests and replies share. A schema fixes types and shapes, and what a reader should
+ * know; what a name or a ttl may be is core's to say, so that it is said once and audited.
+ */
+import { MAX_HOLDER_LENGTH, MAX_NAME_LENGTH, MAX_NOTE_LENGTH, MAX_TOKEN_LENGTH, PURPOSES } from "solehold";
+import { Type } from "typebox";
+
+export const Tenant = Type.String({
+  description: "The tenant; without it the caller's only tenant, or `default`.",
+});
+export const Name = Type.String({
+  description: `What is leased: 1 to ${MAX_NAME_LENGTH} printable characters, slashes welcome. Names beginning with $ are reserved.`,
+});
+export const Holder = Type.String({ description: `Who holds it: 1 to ${MAX_HOLDER_LENGTH} characters.` });
+export const Token = Type.String({
+  description: `Proof of a grant: up to ${MAX_TOKEN_LENGTH} characters of A-Z a-z 0-9 _ - : . /. Never logged.`,
+});
+export const TtlMs = Type.Integer({ description: "How long the lease lasts without a renewal." });
+export const Purpose = Type.Enum([...PURPOSES], { description: "Why it is held; fixed when granted." });
+export const IdempotencyKey = Type.String({
+  description: "The same key with the same arguments gets the same answer, over restarts too.",
+});
+export const Note = Type.String({
+  description: `Free text for people, up to ${MAX_NOTE_LENGTH} characters.`,
+});
+export const Decimal = (description: string) =>
+  Type.String({
+    pattern: "^[0-9]{1,20}$",
+    description: `${description} A decimal string: it may exceed 2^53.`,
+  });
+export const Fence = Type.String({
+  pattern: "^[0-9]{39}$",
+  description: "The number to fence with: decimal, zero-padded, so that strings sort as fences do.",
+});
+export const Instant = Type.Integer({ description: "Milliseconds since 1970 on the store's clock." });
+export const NullableInstant = Type.Union([Type.Integer(), Type.Null()]);
