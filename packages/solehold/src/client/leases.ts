@@ -359,14 +359,16 @@ function waitOf(wait: Duration | "forever" | undefined): number {
   return wait === undefined ? DEFAULT_WAIT_MS : durationMs("wait", wait, 0);
 }
 
-interface Transfer {
+/** A lease on its way from one process to another. */
+export interface Transfer {
   readonly key: LeaseKey;
   readonly holder: string;
   readonly token: string;
   readonly ttlMs: number;
 }
 
-function readTransfer(secret: string): Transfer {
+/** What a transfer secret says. Throws RangeError when `lease.transfer()` did not make it. */
+export function readTransfer(secret: string): Transfer {
   try {
     const parsed: unknown = JSON.parse(Buffer.from(secret, "base64url").toString("utf8"));
     const { v, tenant, name, holder, token, ttlMs, fence } = parsed as Record<string, unknown>;
