@@ -1,0 +1,31 @@
+/** `solehold revoke`: an operator ends somebody's lease. */
+import type { Command, Invocation } from "../command.ts";
+import { CONNECTION_OPTIONS, FENCE_OPTION } from "../options.ts";
+
+export const command: Command = {
+  name: "revoke",
+  summary: "End somebody's lease now (for operators)",
+  usage: "KEY [options]",
+  positionals: [{ name: "KEY", presence: "required" }],
+  trailing: "none",
+  options: { fence: FENCE_OPTION, ...CONNECTION_OPTIONS },
+  notes: [
+    `Its holder can neither use nor renew it from now on. Another gets it once the old holder can no longer
+believe that it holds it: at the end of what it was last promised.`,
+  ],
+  examples: [
+    { line: "solehold revoke job/7", what: "whoever holds it" },
+    { line: "solehold revoke job/7 --fence 42", what: "only if it is still that grant" },
+  ],
+  run,
+};
+
+async function run(invocation: Invocation): Promise<number> {
+  const { actAsOperator } = await import("../operator-actions.ts");
+  const { shortDuration } = await import("../text/duration.ts");
+  return await actAsOperator(invocation, {
+    send: (manager, target) => manager.revoke(target),
+    say: (name, { validForMs, decision }) =>
+      `${name} is revoked; ${decision.lease.holder} may still believe in it for ${shortDuration(validForMs)}`,
+  });
+}

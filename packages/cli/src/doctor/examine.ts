@@ -1,0 +1,120 @@
+/** The examination: from "can it be reached" to "may it be trusted". Nothing that others use is touched. */
+import { stat } from "node:fs/promises";
+import { type Env, type LeaseKey, type LeaseManager, type LeaseStore, StoreLeaseManager } from "solehold";
+import { versions } from "../versions.ts";
+import { checkClock } from "./clock.ts";
+import {
+  checkCompareAndSwap,
+  checkExclusion,
+  checkFences,
+  checkListing,
+  cleanUp,
+  DOCTOR_PREFIX,
+} from "./lease-checks.ts";
+import { type DoctorReport, Findings } from "./report.ts";
+import { checkNews } from "./watch-check.ts";
+
+const GROUP_OR_OTHERS_MAY_WRITE = 0o022;
+
+export async function examine(options: {
+  readonly url: string;
+  readonly tenant: string;
+  readonly env: Env;
+  readonly open: () => Promise<LeaseManager>;
+}): Promise<DoctorReport> {
+  const { url, tenant, env } = options;
+  const findings = new Findings();
+  const { solehold, node, platform } = versions();
+  findings.add("version", "ok", `solehold ${solehold}, node ${node}, ${platform}`);
+  let opened: LeaseManager | null = null;
+  const key = (): LeaseKey => ({
+    tenant,
+    name: `${DOCTOR_PREFIX}${Buffer.from(env.randomBytes(9)).toString("hex")}`,
+  });
+  await findings.ask("reachable", async () => {
+    const startedMs = env.monotonicMs();
+    opened = await options.open();
+    await opened.get(key());
+    return {
+      status: "ok",
+      detail: `${withoutSecrets(url)} answered in ${Math.round(env.monotonicMs() - startedMs)} ms`,
+    };
+  });
+  const manager = opened as LeaseManager | null;
+  if (manager === null) return findings.report();
+  try {
+    await examineManager({ findings, manager, env, url, key });
+  } finally {
+    await manager.close();
+  }
+  return findings.report();
+}
+
+interface Examination {
+  readonly findings: Findings;
+  readonly manager: LeaseManager;
+  readonly env: Env;
+  readonly url: string;
+  readonly key: () => LeaseKey;
+}
+
+async function examineManager(examination: Examination): Promise<void> {
+  const { findings, manager, env, url } = examination;
+  const used: LeaseKey[] = [];
+  const key = (): LeaseKey => {
+    const fresh = examination.key();
+    used.push(fresh);
+    return fresh;
+  };
+  const store = manager instanceof StoreLeaseManager ? manager.store : null;
+  if (store !== null) describeCapabilities(findings, store);
+  const fenceKey = key();
+  const writable = await findings.ask("fences", () => checkFences(manager, fenceKey));
+  if (writable === "fail") return;
+  if (store !== null)
+    await findings.ask("compare-and-swap", () => checkCompareAndSwap(store, manager, key()));
+  await findings.ask("exclusion", () => checkExclusion(manager, key()));
+  await findings.ask("listing", () => checkListing(manager, fenceKey));
+  await findings.ask("news", () => checkNews(manager, key(), env));
+  if (store !== null) {
+    const granularityMs = store.capabilities.clockGranularityMs;
+    const askTime = async (): Promise<number | null> => (await store.read([fenceKey])).storeTimeMs;
+    await findings.ask("clock", () => checkClock({ env, askTime, granularityMs, drift: manager.drift }));
+    await findings.ask("clean-up", () => cleanUp(store, used));
+  }
+  await examineFolder(findings, url);
+}
+
+function describeCapabilities(findings: Findings, { name, capabilities }: LeaseStore): void {
+  const { durable, clock, clockGranularityMs, maxBatch, maxConcurrentCalls } = capabilities;
+  findings.add(
+    "store",
+    "ok",
+    `${name}: clock ${clock} (${clockGranularityMs} ms), at most ${maxBatch} keys a call, ${maxConcurrentCalls} calls at once`,
+  );
+  findings.add(
+    "durability",
+    durable ? "ok" : "warn",
+    durable
+      ? "acknowledged writes survive a crash"
+      : "acknowledged writes may be lost in a crash: use this store only where that is acceptable",
+  );
+}
+
+/** A folder that others may write to is a store that others may forge leases in. */
+async function examineFolder(findings: Findings, url: string): Promise<void> {
+  const folder = /^(?:embedded|file):(?:\/\/(?=\/))?(.+)$/i.exec(url)?.[1];
+  if (folder === undefined) return;
+  await findings.ask("permissions", async () => {
+    const { mode } = await stat(folder);
+    const octal = (mode & 0o777).toString(8).padStart(3, "0");
+    return (mode & GROUP_OR_OTHERS_MAY_WRITE) === 0
+      ? { status: "ok", detail: `${folder} has mode ${octal}` }
+      : { status: "warn", detail: `${folder} has mode ${octal}: others may write to it; chmod 700 it` };
+  });
+}
+
+/** A URL may carry a password. */
+export function withoutSecrets(url: string): string {
+  return url.replace(/\/\/[^/@]*@/, "//***@").replace(/\?.*$/, "?***");
+}

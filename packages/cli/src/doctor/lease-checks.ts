@@ -1,0 +1,111 @@
+/**
+ * Does the store keep what Solehold builds on? Asked with real leases on keys of their own, which nobody
+ * else uses and which are cleaned up: `solehold-doctor/<random>`.
+ */
+import {
+  type CommandOutcome,
+  type LeaseKey,
+  type LeaseManager,
+  type LeaseStore,
+  recordFence,
+} from "solehold";
+import type { Check } from "./report.ts";
+
+type Answer = Omit<Check, "id">;
+type Applied = Extract<CommandOutcome, { kind: "applied" }>;
+
+export const DOCTOR_PREFIX = "solehold-doctor/";
+const TTL_MS = 30_000;
+const CONTENDERS = 8;
+
+export function granted(outcome: CommandOutcome): Applied {
+  if (outcome.kind === "applied") return outcome;
+  if (outcome.kind === "unsettled") throw outcome.cause;
+  const { decision } = outcome;
+  const why = decision.kind === "refused" ? `${decision.field} ${decision.message}` : decision.reason;
+  throw new Error(`a lease on a fresh key was not granted: ${why}`);
+}
+
+/** Many at once on one fresh key: exactly one may win. */
+export async function checkExclusion(manager: LeaseManager, key: LeaseKey): Promise<Answer> {
+  const holders = Array.from({ length: CONTENDERS }, (_, index) => `doctor-${index}`);
+  const outcomes = await Promise.all(
+    holders.map(async (holder) => ({
+      holder,
+      outcome: await manager.acquire({ key, holder, ttlMs: TTL_MS }),
+    })),
+  );
+  const won = outcomes.flatMap(({ holder, outcome }) =>
+    outcome.kind === "applied" ? [{ holder, token: outcome.token }] : [],
+  );
+  for (const { holder, token } of won) await manager.release({ key, holder, token });
+  return won.length === 1
+    ? { status: "ok", detail: `${CONTENDERS} asked at once for one key, one got it` }
+    : {
+        status: "fail",
+        detail: `${CONTENDERS} asked at once for one key, and ${won.length} got it: do not use this store`,
+      };
+}
+
+/** A release must not let the numbers start again. */
+export async function checkFences(manager: LeaseManager, key: LeaseKey): Promise<Answer> {
+  const first = granted(await manager.acquire({ key, holder: "doctor-a", ttlMs: TTL_MS }));
+  await manager.release({ key, holder: "doctor-a", token: first.token });
+  const second = granted(await manager.acquire({ key, holder: "doctor-b", ttlMs: TTL_MS }));
+  await manager.release({ key, holder: "doctor-b", token: second.token });
+  const before = recordFence(first.decision.lease);
+  const after = recordFence(second.decision.lease);
+  return after > before
+    ? { status: "ok", detail: `fence ${after} follows ${before} after a release` }
+    : { status: "fail", detail: `fence ${after} came after ${before}: writes are lost or undone` };
+}
+
+/** Writes on an old version and on a false absence, straight to the store: both must be refused. */
+export async function checkCompareAndSwap(
+  store: LeaseStore,
+  manager: LeaseManager,
+  key: LeaseKey,
+): Promise<Answer> {
+  const grant = granted(await manager.acquire({ key, holder: "doctor-cas", ttlMs: TTL_MS }));
+  const [old] = (await store.read([key])).records;
+  const renewed = await manager.renew({ key, holder: "doctor-cas", token: grant.token, ttlMs: TTL_MS });
+  if (old?.kind !== "found" || renewed.kind !== "applied") {
+    return { status: "fail", detail: "a record that was just written could not be read and renewed" };
+  }
+  const next = { ...old.record, note: "written by a check that must fail" };
+  const conflicts: string[] = [];
+  for (const expected of [old.version, null]) {
+    const [result] = (await store.apply([{ key, expected, next }])).results;
+    conflicts.push(result?.kind ?? "missing");
+  }
+  await manager.release({ key, holder: "doctor-cas", token: grant.token });
+  return conflicts.every((kind) => kind === "conflict")
+    ? { status: "ok", detail: "a write on an old version and one on a false absence were refused" }
+    : {
+        status: "fail",
+        detail: `conflicting writes ended as ${conflicts.join(", ")}: do not use this store`,
+      };
+}
+
+export async function checkListing(manager: LeaseManager, key: LeaseKey): Promise<Answer> {
+  const page = await manager.list({ tenant: key.tenant, prefix: key.name, limit: 10 });
+  return page.leases.some((lease) => lease.key.name === key.name)
+    ? { status: "ok", detail: "a key that was just used is listed" }
+    : { status: "fail", detail: "a key that was just used is not listed" };
+}
+
+/** The keys are random and never used again, so no fence can come back. */
+export async function cleanUp(store: LeaseStore, keys: readonly LeaseKey[]): Promise<Answer> {
+  if (!store.capabilities.conditionalDelete) {
+    return { status: "skip", detail: "this store cannot delete: the doctor's released keys stay" };
+  }
+  const { records } = await store.read(keys);
+  const writes = keys.flatMap((key, index) => {
+    const record = records[index];
+    return record?.kind === "found" ? [{ key, expected: record.version, next: null }] : [];
+  });
+  const { results } = await store.apply(writes);
+  return results.every(({ kind }) => kind === "applied")
+    ? { status: "ok", detail: `${writes.length} keys of the doctor deleted` }
+    : { status: "warn", detail: "the doctor's keys could not all be deleted" };
+}

@@ -1,0 +1,32 @@
+/** What revoke and break have in common: no proof of ownership, optionally one grant only. */
+import { type CommandOutcome, type LeaseKey, type LeaseManager, viewOf } from "solehold";
+import type { Invocation } from "./command.ts";
+import { keyOf, withLeases } from "./connection.ts";
+import { EXIT } from "./exit-codes.ts";
+import { appliedOrThrow } from "./outcomes.ts";
+import { leaseDocument } from "./text/lease.ts";
+import { printAnswer } from "./text/print.ts";
+import { fenceOption } from "./values.ts";
+
+export interface OperatorAction {
+  readonly send: (
+    manager: LeaseManager,
+    target: { readonly key: LeaseKey; readonly generation?: bigint },
+  ) => Promise<CommandOutcome>;
+  readonly say: (name: string, outcome: Extract<CommandOutcome, { kind: "applied" }>) => string;
+}
+
+export async function actAsOperator(invocation: Invocation, action: OperatorAction): Promise<number> {
+  const name = keyOf(invocation);
+  const generation = fenceOption(invocation);
+  return await withLeases(invocation, "user", async ({ manager, tenant }) => {
+    const key = { tenant, name };
+    const outcome = await action.send(manager, { key, ...(generation === null ? {} : { generation }) });
+    const applied = appliedOrThrow(outcome, name, "operator");
+    printAnswer(invocation, {
+      document: () => leaseDocument(viewOf(applied.decision.lease, applied.storeTimeMs, manager.policy)),
+      lines: () => [action.say(name, applied)],
+    });
+    return EXIT.ok;
+  });
+}

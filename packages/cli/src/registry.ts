@@ -1,0 +1,41 @@
+/** The commands. A new one is a file in `commands/` that exports `command`, and one line here. */
+import type { Command } from "./command.ts";
+
+type Load = () => Promise<{ readonly command: Command }>;
+
+/** In the order of the help text. Nothing is loaded before it is asked for. */
+const COMMANDS: Readonly<Record<string, Load>> = {
+  serve: () => import("./commands/serve.ts"),
+  run: () => import("./commands/run.ts"),
+  elect: () => import("./commands/elect.ts"),
+  acquire: () => import("./commands/acquire.ts"),
+  renew: () => import("./commands/renew.ts"),
+  release: () => import("./commands/release.ts"),
+  use: () => import("./commands/use.ts"),
+  handoff: () => import("./commands/handoff.ts"),
+  get: () => import("./commands/get.ts"),
+  ls: () => import("./commands/ls.ts"),
+  watch: () => import("./commands/watch.ts"),
+  revoke: () => import("./commands/revoke.ts"),
+  break: () => import("./commands/break.ts"),
+  doctor: () => import("./commands/doctor.ts"),
+  schema: () => import("./commands/schema.ts"),
+  completion: () => import("./commands/completion.ts"),
+  version: () => import("./commands/version.ts"),
+  help: () => import("./commands/help.ts"),
+};
+
+export function commandNames(): readonly string[] {
+  return Object.keys(COMMANDS);
+}
+
+/** Null when there is no such command. */
+export async function loadCommand(name: string): Promise<Command | null> {
+  const load = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
+  return load === undefined ? null : (await load()).command;
+}
+
+export async function loadAllCommands(): Promise<readonly Command[]> {
+  const modules = await Promise.all(Object.values(COMMANDS).map((load) => load()));
+  return modules.map(({ command }) => command);
+}

@@ -1,0 +1,98 @@
+/**
+ * The keeper's clockwork: from deadlines to signals. It knows nothing of processes, stores or leases; it
+ * is given deadlines and sends signals in time.
+ *
+ * Promised: SIGKILL is sent no later than the margin before the newest deadline, SIGTERM a grace before
+ * that; once told to stop, it never goes back to working, whatever deadlines arrive later.
+ * Not promised: anything while the keeper itself is stopped.
+ */
+import type { Env, Timer } from "solehold";
+import { type Deadline, leftUntil } from "./deadline.ts";
+import type { StopPlan } from "./plan.ts";
+
+/**
+ * Why a group was stopped: no fresh deadline came in time, the lease was lost, the holder died; or the
+ * command itself has ended and left processes behind.
+ */
+export type StopCause = "deadline" | "lost" | "orphaned" | "leftovers";
+
+export interface GuardOptions {
+  readonly env: Env;
+  readonly plan: StopPlan;
+  readonly deadline: Deadline;
+  readonly kill: (signal: "SIGTERM" | "SIGKILL") => void;
+  readonly onStopping: (cause: StopCause) => void;
+}
+
+/** How often the wall clock is looked at: a machine that slept wakes with its monotonic timers far behind. */
+const LOOK_EVERY_MS = 100;
+
+export class Guard {
+  readonly #options: GuardOptions;
+  #deadline: Deadline;
+  #stoppedBecause: StopCause | null = null;
+  /** On the monotonic clock, once SIGTERM was sent. */
+  #killAtMs = Number.POSITIVE_INFINITY;
+  #timer: Timer | null = null;
+
+  constructor(options: GuardOptions) {
+    this.#options = options;
+    this.#deadline = options.deadline;
+    this.#look();
+  }
+
+  /** Null while the command may work. */
+  get stoppedBecause(): StopCause | null {
+    return this.#stoppedBecause;
+  }
+
+  /** The lease was renewed. */
+  extend(deadline: Deadline): void {
+    if (this.#stoppedBecause === null) this.#deadline = deadline;
+  }
+
+  /** "grace": SIGTERM now, SIGKILL after the grace or at the deadline. "now": another may have it already. */
+  stop(cause: StopCause, urgency: "grace" | "now"): void {
+    if (this.#options.plan.onLoss === "ignore") return;
+    if (urgency === "now") this.#killAtMs = Number.NEGATIVE_INFINITY;
+    this.#beginStopping(cause);
+    this.#look();
+  }
+
+  /** The command has ended. */
+  finish(): void {
+    this.#timer?.cancel();
+    this.#timer = null;
+  }
+
+  #look(): void {
+    const { env, plan, kill } = this.#options;
+    this.#timer?.cancel();
+    if (plan.onLoss === "ignore") return;
+    let leftMs = this.#leftMs();
+    if (this.#stoppedBecause === null && leftMs <= plan.graceMs) {
+      this.#beginStopping("deadline");
+      leftMs = this.#leftMs();
+    }
+    if (leftMs <= 0) kill("SIGKILL");
+    const untilNextMs = this.#stoppedBecause === null ? leftMs - plan.graceMs : leftMs;
+    const inMs = leftMs <= 0 ? LOOK_EVERY_MS : Math.min(LOOK_EVERY_MS, untilNextMs);
+    this.#timer = env.timer(inMs, () => this.#look(), { keepAlive: "yes" });
+  }
+
+  #beginStopping(cause: StopCause): void {
+    if (this.#stoppedBecause !== null) return;
+    const { env, plan, kill, onStopping } = this.#options;
+    this.#stoppedBecause = cause;
+    this.#killAtMs = Math.min(this.#killAtMs, env.monotonicMs() + plan.graceMs);
+    if (this.#leftMs() > 0) kill("SIGTERM");
+    onStopping(cause);
+  }
+
+  /** Until SIGKILL is due. */
+  #leftMs(): number {
+    const { env, plan } = this.#options;
+    const byDeadline = leftUntil(this.#deadline, env) - plan.marginMs;
+    return Math.min(byDeadline, this.#killAtMs - env.monotonicMs());
+  }
+}

@@ -1,0 +1,181 @@
+/**
+ * A command under a lease: feeds the keeper with deadlines while the lease is renewed, tells it when the
+ * lease is lost, passes the user's signals on, and gives the lease back once the command is really gone.
+ */
+import {
+  type Env,
+  type Lease,
+  type LeaseManager,
+  type LossReason,
+  realEnv,
+  recordFence,
+  type StoreEvent,
+  type StoreWatch,
+} from "solehold";
+import type { Io } from "../io.ts";
+import { type Deadline, deadlineOf } from "./deadline.ts";
+import type { StopCause } from "./guard.ts";
+import { KeeperHandle, type KeeperResult } from "./keeper-handle.ts";
+import type { StopPlan } from "./plan.ts";
+
+export interface HeldCommandOptions {
+  readonly io: Io;
+  readonly plan: StopPlan;
+  readonly command: readonly string[];
+  /** News for the user, such as that the lease was lost. */
+  readonly announce: (news: HeldCommandNews) => void;
+}
+
+export type HeldCommandNews =
+  | { readonly kind: "stopping"; readonly cause: StopCause; readonly reason: LossReason | null }
+  | { readonly kind: "lost-but-ignored"; readonly reason: LossReason }
+  | { readonly kind: "powerless"; readonly signal: NodeJS.Signals }
+  | { readonly kind: "not-released"; readonly why: "unreachable" | "leftovers"; readonly endsInMs: number };
+
+const PASSED_ON: readonly NodeJS.Signals[] = [
+  "SIGHUP",
+  "SIGINT",
+  "SIGQUIT",
+  "SIGTERM",
+  "SIGUSR1",
+  "SIGUSR2",
+  "SIGWINCH",
+  "SIGCONT",
+];
+
+/** A deadline is passed on when it has moved; it is looked for this often. */
+const FEED_PART = 1 / 20;
+const MIN_FEED_MS = 25;
+const MAX_FEED_MS = 500;
+
+export class HeldCommand {
+  readonly #options: HeldCommandOptions;
+  readonly #keeper: KeeperHandle;
+  readonly #env: Env = realEnv;
+  #lease: Lease | null = null;
+
+  /** Starts the keeper at once, so that it is ready when the lease is. */
+  constructor(options: HeldCommandOptions) {
+    this.#options = options;
+    this.#keeper = new KeeperHandle({
+      stopping: (cause) => this.#onStopping(cause),
+      powerless: (signal) => options.announce({ kind: "powerless", signal }),
+    });
+  }
+
+  /** There will be no lease, and no command. */
+  dismiss(): void {
+    this.#keeper.dismiss();
+  }
+
+  /** Runs the command under the lease, and releases the lease when nothing of the command is left. */
+  async run(lease: Lease, manager: LeaseManager): Promise<KeeperResult> {
+    this.#lease = lease;
+    const undo = [this.#passSignalsOn(), this.#tellLoss(lease, manager), this.#feed(lease)];
+    const news = this.#hearOfRevocation(lease, manager);
+    try {
+      const { command, plan, io } = this.#options;
+      const [program = "", ...args] = command;
+      const env = { ...io.env, ...environmentOf(lease) };
+      const deadline = deadlineOf(lease, this.#env);
+      const result = await this.#keeper.run({ command: program, args, env, plan, deadline });
+      await this.#giveBack(lease, result);
+      return result;
+    } finally {
+      for (const stop of undo) stop();
+      news.then((watch) => watch?.close()).catch(() => undefined);
+      this.#keeper.dismiss();
+    }
+  }
+
+  #onStopping(cause: StopCause): void {
+    if (cause === "leftovers") return;
+    this.#options.announce({ kind: "stopping", cause, reason: this.#lease?.lossReason ?? null });
+  }
+
+  #passSignalsOn(): () => void {
+    const { io } = this.#options;
+    const tell = (signal: NodeJS.Signals): void => this.#keeper.tell({ kind: "signal", signal });
+    const undoSignals = io.onSignals(PASSED_ON, tell);
+    // Ctrl-Z: the command has a session of its own, where only SIGSTOP stops it; then this process follows.
+    const undoStop = io.onSignals(["SIGTSTP"], () => {
+      this.#keeper.tell({ kind: "signal", signal: "SIGSTOP" }, () => process.kill(process.pid, "SIGSTOP"));
+    });
+    return () => {
+      undoSignals();
+      undoStop();
+    };
+  }
+
+  /** The store's word that the lease is over comes before its time is up. */
+  #tellLoss(lease: Lease, manager: LeaseManager): () => void {
+    const onLost = (): void => {
+      const reason = lease.lossReason ?? "expired";
+      if (reason === "released" && lease.state === "released") return;
+      if (this.#options.plan.onLoss === "ignore") {
+        this.#options.announce({ kind: "lost-but-ignored", reason });
+        return;
+      }
+      // After a revoke nobody else gets the key before this holder's time is up, unless the policy says so.
+      const hasTime = reason === "revoked" && manager.policy.revoked === "claim-at-expiry";
+      this.#keeper.tell({ kind: "stop", urgency: hasTime ? "grace" : "now" });
+    };
+    lease.signal.addEventListener("abort", onLost, { once: true });
+    return () => lease.signal.removeEventListener("abort", onLost);
+  }
+
+  #feed(lease: Lease): () => void {
+    const everyMs = Math.min(MAX_FEED_MS, Math.max(MIN_FEED_MS, lease.ttlMs * FEED_PART));
+    let last: Deadline = deadlineOf(lease, this.#env);
+    const look = (): void => {
+      const deadline = deadlineOf(lease, this.#env);
+      // Reading twice gives deadlines that differ by the time between two readings of the clocks.
+      if (deadline.monotonicMs > last.monotonicMs + 1) {
+        last = deadline;
+        this.#keeper.tell({ kind: "extend", deadline });
+      }
+      timer = this.#env.timer(everyMs, look, { keepAlive: "yes" });
+    };
+    let timer = this.#env.timer(everyMs, look, { keepAlive: "yes" });
+    return () => timer.cancel();
+  }
+
+  /** Renewing at once when somebody ended the lease shows it now, not a third of the ttl later. */
+  async #hearOfRevocation(lease: Lease, manager: LeaseManager): Promise<StoreWatch | null> {
+    const { tenant, name } = lease.key;
+    const onEvent = (event: StoreEvent): void => {
+      if (event.kind !== "changed" || event.key.name !== name || event.key.tenant !== tenant) return;
+      const { record } = event;
+      const isOurs = record?.state === "held" && recordFence(record) === lease.fence;
+      if (!isOurs && lease.isHeld()) lease.renew().catch(() => undefined);
+    };
+    // Without news the loss is heard of with the next renewal.
+    return await manager.watch({ tenant, prefix: name }, onEvent).catch(() => null);
+  }
+
+  async #giveBack(lease: Lease, result: KeeperResult): Promise<void> {
+    const { announce } = this.#options;
+    const endsInMs = lease.remaining();
+    if (result.kind !== "not-started" && result.leftovers === "alive") {
+      announce({ kind: "not-released", why: "leftovers", endsInMs });
+      // Stops renewing without releasing: the lease ends by itself.
+      if (lease.isHeld()) lease.transfer();
+      return;
+    }
+    const { reason } = await lease.release();
+    if (reason === "unreachable" && endsInMs > 0) {
+      announce({ kind: "not-released", why: "unreachable", endsInMs });
+    }
+  }
+}
+
+/** What the command is told. The fence is for what it writes to; the token is not its business. */
+function environmentOf(lease: Lease): Record<string, string> {
+  return {
+    SOLEHOLD_KEY: lease.key.name,
+    SOLEHOLD_TENANT: lease.key.tenant,
+    SOLEHOLD_HOLDER: lease.holder,
+    SOLEHOLD_FENCE: lease.fence.toString(),
+    SOLEHOLD_EXPIRES_AT: new Date(lease.expiresAtMs).toISOString(),
+  };
+}

@@ -1,0 +1,54 @@
+/** Leases as scripts read them (JSON documents, fences as decimal strings) and as people do. */
+import { formatFence, type LeaseView } from "solehold";
+
+export type JsonValue =
+  | string
+  | number
+  | boolean
+  | null
+  | readonly JsonValue[]
+  | { readonly [field: string]: JsonValue };
+
+/** Everything that anybody may see of a lease. There is no token in it, nor its hash. */
+export function leaseDocument(view: LeaseView): { readonly [field: string]: JsonValue } {
+  const { key, handoff } = view;
+  return {
+    tenant: key.tenant,
+    key: key.name,
+    holder: view.holder,
+    purpose: view.purpose,
+    fence: formatFence(view.fence),
+    term: view.term.toString(),
+    generation: view.generation.toString(),
+    state: view.state,
+    status: leaseStatus(view),
+    live: view.live,
+    ttlMs: view.ttlMs,
+    grantedAtMs: view.grantedAtMs,
+    renewedAtMs: view.renewedAtMs,
+    expiresAtMs: view.expiresAtMs,
+    endedAtMs: view.endedAtMs,
+    remainingMs: view.remainingMs,
+    renewals: view.renewals,
+    resumeRequired: view.resumeRequired,
+    breakAtMs: view.breakAtMs,
+    handoff: handoff === null ? null : { successor: handoff.successor, deadlineMs: handoff.deadlineMs },
+    note: view.note,
+  };
+}
+
+export type LeaseStatus = "held" | "grace" | "breaking" | "expired" | "released" | "revoked" | "handed over";
+
+/** The state in one word, with what the record's state alone does not say. */
+export function leaseStatus(view: LeaseView): LeaseStatus {
+  if (view.state === "revoked") return "revoked";
+  if (view.state === "released") return view.handoff === null ? "released" : "handed over";
+  if (!view.live) return "expired";
+  if (view.breakAtMs !== null) return "breaking";
+  return view.phase === "grace" ? "grace" : "held";
+}
+
+/** As people and ISO 8601 write an instant of the store's clock. */
+export function isoTime(ms: number): string {
+  return new Date(ms).toISOString();
+}
