@@ -1,0 +1,94 @@
+/**
+ * Tells listeners which keys changed, by NOTIFY, right behind the write and on the same connection.
+ *
+ * Not inside the write: PostgreSQL lets transactions that notify commit only one at a time, each with its
+ * wait for the disk. Measured with 32 connections, that is a tenth of the writes and less. Behind the write
+ * the announcement is a transaction of its own that waits for no disk.
+ *
+ * Keys whose announcement failed, or whose write ended unknown, are kept and announced with the next one.
+ */
+import { type Env, jittered, type Timer } from "../../env/index.ts";
+import type { FollowUp, SqlDriver } from "./driver.ts";
+import { arrayLiteral } from "./sql-text.ts";
+import type { Statement } from "./statements.ts";
+
+/** The server takes payloads of less than 8000 bytes. */
+const MAX_PAYLOAD_BYTES = 7_900;
+const MAX_KEPT = 10_000;
+const RETRY_MS = 1_000;
+
+export const KEY_SEPARATOR = "\n";
+/** Instead of keys: too many to name, look at everything. */
+export const EVERYTHING = "*";
+
+export class Announcer {
+  readonly #env: Env;
+  readonly #driver: SqlDriver;
+  readonly #notify: Statement;
+  readonly #kept = new Set<string>();
+  #retry: Timer | null = null;
+  #closed = false;
+
+  constructor(options: { readonly env: Env; readonly driver: SqlDriver; readonly notify: Statement }) {
+    this.#env = options.env;
+    this.#driver = options.driver;
+    this.#notify = options.notify;
+  }
+
+  /** What to send behind a write that was done, if anybody listens. */
+  afterWrite(ids: readonly string[]): FollowUp {
+    const all = [...this.#kept, ...ids];
+    this.#kept.clear();
+    return {
+      statement: this.#notify,
+      values: [arrayLiteral(payloadsOf(all))],
+      settled: (failure) => failure !== null && this.keep(all),
+    };
+  }
+
+  /** These may have changed; say so as soon as the store answers again. */
+  keep(ids: readonly string[]): void {
+    for (const id of ids) this.#kept.add(id);
+    if (this.#kept.size > MAX_KEPT) {
+      this.#kept.clear();
+      this.#kept.add(EVERYTHING);
+    }
+    if (this.#retry !== null || this.#closed) return;
+    this.#retry = this.#env.timer(jittered(this.#env, RETRY_MS, 0.5), () => this.#sendKept());
+  }
+
+  close(): void {
+    this.#closed = true;
+    this.#retry?.cancel();
+  }
+
+  #sendKept(): void {
+    this.#retry = null;
+    if (this.#kept.size === 0) return;
+    const { statement, values, settled } = this.afterWrite([]);
+    this.#driver.query(statement, values).then(
+      () => settled(null),
+      (failure: Error) => settled(failure),
+    );
+  }
+}
+
+/** As few payloads as the limit allows. */
+export function payloadsOf(ids: readonly string[]): string[] {
+  if (ids.includes(EVERYTHING)) return [EVERYTHING];
+  const payloads: string[] = [];
+  let payload = "";
+  let bytes = 0;
+  for (const id of ids) {
+    const size = Buffer.byteLength(id) + KEY_SEPARATOR.length;
+    if (bytes > 0 && bytes + size > MAX_PAYLOAD_BYTES) {
+      payloads.push(payload);
+      payload = "";
+      bytes = 0;
+    }
+    payload += payload === "" ? id : KEY_SEPARATOR + id;
+    bytes += size;
+  }
+  if (payload !== "") payloads.push(payload);
+  return payloads;
+}

@@ -1,0 +1,55 @@
+/**
+ * What the store needs of a client library, and nothing more: statements, each a transaction of its own,
+ * and a session that stays open for notifications. One implementation for `pg`, one for `postgres` (postgres.js).
+ */
+import type { Statement } from "./statements.ts";
+
+export type Row = Readonly<Record<string, unknown>>;
+export type Values = readonly (string | null)[];
+
+/** A statement to send right behind another one. */
+export interface FollowUp {
+  readonly statement: Statement;
+  readonly values: Values;
+  /** Its end. Nobody waits for it, so nobody else would see its failure. */
+  settled(failure: Error | null): void;
+}
+
+export interface SessionHandlers {
+  onPayload(payload: string): void;
+  /** Once at most: the session is gone, and what was announced since may be missing. */
+  onLost(): void;
+}
+
+/** A connection of its own that listens to one channel. */
+export interface SqlSession {
+  /** One statement without parameters; rejects with a StoreError, also when it takes too long. */
+  run(text: string): Promise<readonly Row[]>;
+  close(): Promise<void>;
+}
+
+export interface SqlDriver {
+  /**
+   * Runs one statement. Rejects with a StoreError that says whether it can have happened; an answer that
+   * does not come in time ends the connection where the library allows it.
+   *
+   * `followUp` is asked once the reply is there. What it returns is on the way before this resolves, so
+   * that it is sent even if the process ends next.
+   */
+  query(
+    statement: Statement,
+    values: Values,
+    followUp?: (rows: readonly Row[]) => FollowUp | null,
+  ): Promise<readonly Row[]>;
+  /** Several statements without parameters, in one transaction. */
+  script(text: string): Promise<void>;
+  /** Null where the library gives no session. */
+  openSession(channel: string, handlers: SessionHandlers): Promise<SqlSession> | null;
+  close(): Promise<void>;
+}
+
+/** A column that was selected as text. */
+export function textOf(row: Row | undefined, column: string): string | null {
+  const value = row?.[column];
+  return typeof value === "string" ? value : null;
+}

@@ -1,0 +1,12 @@
+/** `solehold/postgres`: leases in a table of PostgreSQL, through `pg` or postgres.js. */
+export type {
+  PgConnection,
+  PgPool,
+  PgPoolConnection,
+  PostgresJsClient,
+  PostgresJsReserved,
+} from "./clients.ts";
+export type { TableOptions } from "./names.ts";
+export type { PostgresStoreOptions } from "./options.ts";
+export { postgresSchema } from "./schema.ts";
+export { openPostgresStore, PostgresStore } from "./store.ts";

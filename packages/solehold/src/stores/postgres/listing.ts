@@ -1,0 +1,55 @@
+/** Pages of records in order of name, filtered and cut by the database. */
+import type { LeaseKey, LeaseRecord } from "../../core/index.ts";
+import type { ListPage, ListQuery } from "../contract.ts";
+import { MAX_LIST_LIMIT } from "../selection.ts";
+import { databaseState, storedRecordFrom } from "./columns.ts";
+import { type SqlDriver, textOf } from "./driver.ts";
+import { timeOf } from "./reader.ts";
+import { upperBound } from "./sql-text.ts";
+import { NOW_MS, rowText, statement } from "./statements.ts";
+
+export async function listPage(driver: SqlDriver, table: string, query: ListQuery): Promise<ListPage> {
+  const limit = Math.min(query.limit, MAX_LIST_LIMIT);
+  const { conditions, values } = selectionOf(query);
+  // One more than asked for tells whether there is a next page. The join keeps the time when nothing is found.
+  const page = `select t.work_order_id, ${rowText("t")} as row from ${table} t where ${conditions.join(" and ")} order by t.work_order_id limit ${limit + 1}`;
+  const rows = await driver.query(
+    statement(
+      `select (select ${NOW_MS}) as now, p.work_order_id as name, p.row from (select) one left join lateral (${page}) p on true order by p.work_order_id`,
+    ),
+    values,
+  );
+
+  const records: LeaseRecord[] = [];
+  const corrupt: { key: LeaseKey; version: string; detail: string }[] = [];
+  let last: string | null = null;
+  for (const row of rows.slice(0, limit)) {
+    const [name, text] = [textOf(row, "name"), textOf(row, "row")];
+    if (name === null || text === null) continue;
+    last = name;
+    const key = { tenant: query.tenant, name };
+    const stored = storedRecordFrom(text, key);
+    if (stored.kind === "found") records.push(stored.record);
+    if (stored.kind === "corrupt") corrupt.push({ key, version: stored.version, detail: stored.detail });
+  }
+  return { storeTimeMs: timeOf(rows[0]), records, corrupt, next: rows.length > limit ? last : null };
+}
+
+/** Only the conditions that are asked for, so that the planner sees which index fits. */
+function selectionOf(query: ListQuery): { readonly conditions: string[]; readonly values: string[] } {
+  const conditions: string[] = [];
+  const values: string[] = [];
+  const where = (condition: string, value: string): void => {
+    values.push(value);
+    conditions.push(`${condition} $${values.length}`);
+  };
+  where("t.tenant_id =", query.tenant);
+  const upper = upperBound(query.prefix);
+  if (query.prefix !== "") where("t.work_order_id >=", query.prefix);
+  if (upper !== null) where("t.work_order_id <", upper);
+  if (query.after !== undefined) where("t.work_order_id >", query.after);
+  if (query.holder !== undefined) where("t.lease_owner_id =", query.holder);
+  if (query.state !== undefined) where("t.lease_state =", databaseState(query.state));
+  if (!query.prefix.startsWith("$")) conditions.push("not starts_with(t.work_order_id, '$')");
+  return { conditions, values };
+}

@@ -1,0 +1,81 @@
+/** A connection of `pg` that listens to one channel until it breaks or is closed. */
+import type { Env } from "../../env/index.ts";
+import { withDeadline } from "./calls.ts";
+import type { Row, SessionHandlers, SqlSession } from "./driver.ts";
+import { storeErrorFrom, timeoutError } from "./failures.ts";
+import type { SessionConnection } from "./pg-driver.ts";
+
+export interface PgSessionOptions {
+  readonly channel: string;
+  readonly handlers: SessionHandlers;
+  readonly env: Env;
+  readonly timeoutMs: number;
+  readonly place: string;
+  connectSession(): Promise<SessionConnection>;
+}
+
+interface Notification {
+  readonly channel: string;
+  readonly payload?: string;
+}
+
+export class PgSession implements SqlSession {
+  readonly #options: PgSessionOptions;
+  readonly #session: SessionConnection;
+  #state: "open" | "ended" = "open";
+
+  private constructor(options: PgSessionOptions, session: SessionConnection) {
+    this.#options = options;
+    this.#session = session;
+    const { connection } = session;
+    connection.on("notification", ({ channel, payload }: Notification) => {
+      if (this.#state === "open" && channel === options.channel) options.handlers.onPayload(payload ?? "");
+    });
+    connection.on("error", () => this.#lost());
+    connection.on("end", () => this.#lost());
+  }
+
+  static async open(options: PgSessionOptions): Promise<PgSession> {
+    const { env, place, timeoutMs } = options;
+    const connected = await withDeadline(options.connectSession(), {
+      env,
+      timeoutMs,
+      expired: () => timeoutError(place, timeoutMs, "not-applied"),
+      late: (session) => void session.end(),
+    }).catch((cause: unknown) => {
+      throw storeErrorFrom(cause, "connecting", place);
+    });
+    const session = new PgSession(options, connected);
+    try {
+      await session.run(`listen "${options.channel}"`);
+      return session;
+    } catch (error) {
+      await session.close();
+      throw error;
+    }
+  }
+
+  async run(text: string): Promise<readonly Row[]> {
+    const { env, place, timeoutMs } = this.#options;
+    const call = this.#session.connection.query({ text });
+    const expired = (): Error => timeoutError(place, timeoutMs, "unknown");
+    try {
+      return (await withDeadline(call, { env, timeoutMs, expired })).rows;
+    } catch (cause) {
+      throw storeErrorFrom(cause, "sent", place);
+    }
+  }
+
+  async close(): Promise<void> {
+    if (this.#state === "ended") return;
+    this.#state = "ended";
+    await this.#session.end();
+  }
+
+  #lost(): void {
+    if (this.#state === "ended") return;
+    this.#state = "ended";
+    void this.#session.end();
+    this.#options.handlers.onLost();
+  }
+}

@@ -1,0 +1,88 @@
+/**
+ * Statements through postgres.js. It keeps its connections to itself: one that does not answer in time
+ * cannot be ended from here, so a call that gave up may still hold its place in the library's queue.
+ */
+import type { Env } from "../../env/index.ts";
+import { withDeadline, withRetries } from "./calls.ts";
+import type { PostgresJsClient } from "./clients.ts";
+import type { FollowUp, Row, SessionHandlers, SqlDriver, SqlSession, Values } from "./driver.ts";
+import { storeErrorFrom, timeoutError } from "./failures.ts";
+import { PostgresJsSession } from "./postgresjs-session.ts";
+import type { Statement } from "./statements.ts";
+
+const PLACE = "the given client";
+
+export interface PostgresJsDriverOptions {
+  readonly client: PostgresJsClient;
+  readonly env: Env;
+  readonly timeoutMs: number;
+  readonly prepare: "named" | "unnamed";
+}
+
+export class PostgresJsDriver implements SqlDriver {
+  readonly #options: PostgresJsDriverOptions;
+  readonly #followUps = new Set<Promise<void>>();
+
+  constructor(options: PostgresJsDriverOptions) {
+    this.#options = options;
+  }
+
+  query(
+    statement: Statement,
+    values: Values,
+    followUp?: (rows: readonly Row[]) => FollowUp | null,
+  ): Promise<readonly Row[]> {
+    return withRetries(this.#options.env, async () => {
+      const rows = await this.#send(statement, values);
+      const next = followUp?.(rows) ?? null;
+      if (next !== null) this.#follow(next);
+      return rows;
+    });
+  }
+
+  async script(text: string): Promise<void> {
+    const { env, client } = this.#options;
+    await withRetries(env, () => this.#inTime(client.unsafe(text)));
+  }
+
+  openSession(channel: string, handlers: SessionHandlers): Promise<SqlSession> | null {
+    const { listen, reserve } = this.#options.client;
+    if (listen === undefined || reserve === undefined) return null;
+    return PostgresJsSession.open({
+      channel,
+      handlers,
+      listen: (name, onPayload, onListen) => listen.call(this.#options.client, name, onPayload, onListen),
+      reserve: () => reserve.call(this.#options.client),
+      inTime: (call) => this.#inTime(call),
+    });
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.#followUps);
+  }
+
+  #send(statement: Statement, values: Values): Promise<readonly Row[]> {
+    const { client, prepare } = this.#options;
+    return this.#inTime(client.unsafe(statement.text, [...values], { prepare: prepare === "named" }));
+  }
+
+  #follow(next: FollowUp): void {
+    const done = this.#send(next.statement, next.values)
+      .then(
+        () => next.settled(null),
+        (failure: Error) => next.settled(failure),
+      )
+      .finally(() => this.#followUps.delete(done));
+    this.#followUps.add(done);
+  }
+
+  async #inTime<Result>(call: PromiseLike<Result>): Promise<Result> {
+    const { env, timeoutMs } = this.#options;
+    const expired = (): Error => timeoutError(PLACE, timeoutMs, "unknown");
+    try {
+      return await withDeadline(call, { env, timeoutMs, expired });
+    } catch (cause) {
+      throw storeErrorFrom(cause, "unclear", PLACE);
+    }
+  }
+}

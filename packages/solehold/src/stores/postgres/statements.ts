@@ -1,0 +1,122 @@
+/**
+ * The SQL of reads and conditional writes. Every statement stands alone: it is its own transaction, so it
+ * works behind a pooler, and all its rows commit together.
+ *
+ * Two writers of the same rows never wait for each other in a circle:
+ * - all writes of one statement take their rows in order of key (inserts by `order by`, updates and deletes
+ *   by locking first, in order: the join of an update may visit rows in any order);
+ * - creations travel apart from updates and deletes. A creation can wait for a row that another statement
+ *   has changed; mixed into one statement, two batches could each hold what the other one waits for.
+ *
+ * A write that finds another version changes nothing and returns no row. What is current then is read by a
+ * second statement: the snapshot of the first may be older than the version that it lost to.
+ */
+import { COLUMNS, ROW_SEPARATOR_SQL } from "./columns.ts";
+import { digest, type TableNames } from "./names.ts";
+import { CHANGED_COLUMN, VERSION_COLUMN } from "./schema.ts";
+
+export interface Statement {
+  /** Unique for the text, so that stores of several tables can share a pool. */
+  readonly name: string;
+  readonly text: string;
+}
+
+export function statement(text: string): Statement {
+  return { name: `solehold_${digest(text).slice(0, 24)}`, text };
+}
+
+/** Every value is sent as text and every column comes back as text: no client's type parser is involved. */
+export const NOW_MS = "floor(extract(epoch from clock_timestamp()) * 1000)::bigint::text";
+
+const NAMES = COLUMNS.map(({ name }) => name);
+const CHANGEABLE = NAMES.slice(2);
+const EXPECTED_PARAMETER = NAMES.length + 1;
+const ORDER = "tenant_id, work_order_id";
+
+export interface Statements {
+  readonly clock: Statement;
+  readonly readOne: Statement;
+  readonly readMany: Statement;
+  readonly insertOne: Statement;
+  readonly updateOne: Statement;
+  readonly deleteOne: Statement;
+  readonly insertMany: Statement;
+  readonly updateMany: Statement;
+  readonly deleteMany: Statement;
+  readonly notify: Statement;
+}
+
+/** The row as one text: cheaper to send and to parse than two dozen described columns. */
+export function rowText(alias: string): string {
+  const columns = [VERSION_COLUMN, ...NAMES].map((name) => `${alias}.${name}`);
+  return `concat(${columns.join(`, ${ROW_SEPARATOR_SQL}, `)})`;
+}
+
+export function statementsFor(names: TableNames): Statements {
+  const { sqlTable: table } = names;
+  const parameters = COLUMNS.map((_, index) => parameter(index)).join(", ");
+  const wanted = `unnest(${COLUMNS.map(({ type }, index) => `$${index + 1}::${type}[]`).join(", ")}`;
+  const wantedNames = `w(${NAMES.join(", ")}`;
+  const answer = answerOf(names);
+  const changed = `${VERSION_COLUMN} = gen_random_uuid(), ${CHANGED_COLUMN} = pg_current_xact_id()`;
+  const assign = (source: (name: string, index: number) => string): string =>
+    CHANGEABLE.map((name, index) => `${name} = ${source(name, index)}`).join(", ");
+  const keys = "unnest($1::text[], $2::text[]";
+
+  return {
+    clock: statement(`select ${NOW_MS} as now`),
+    readOne: statement(
+      `select ${NOW_MS} as now, (select ${rowText("t")} from ${table} t where t.tenant_id = $1 and t.work_order_id = $2) as row`,
+    ),
+    readMany: statement(
+      `select (select ${NOW_MS}) as now, k.place::text as place, (select ${rowText("t")} from ${table} t where t.tenant_id = k.tenant_id and t.work_order_id = k.work_order_id) as row from ${keys}) with ordinality as k(${ORDER}, place)`,
+    ),
+    insertOne: statement(
+      `insert into ${table} as t (${NAMES.join(", ")}) values (${parameters}) on conflict do nothing ${answer}`,
+    ),
+    updateOne: statement(
+      `update ${table} as t set ${assign((_, index) => parameter(index + 2))}, ${changed} where t.tenant_id = $1 and t.work_order_id = $2 and t.${VERSION_COLUMN} = $${EXPECTED_PARAMETER}::text::uuid ${answer}`,
+    ),
+    deleteOne: statement(
+      `delete from ${table} as t where t.tenant_id = $1 and t.work_order_id = $2 and t.${VERSION_COLUMN} = $3::text::uuid ${answer}`,
+    ),
+    insertMany: statement(
+      `insert into ${table} as t (${NAMES.join(", ")}) select * from ${wanted}) as ${wantedNames}) order by ${ORDER} on conflict do nothing ${answer}`,
+    ),
+    updateMany: statement(
+      `with locked as materialized (select w.* from ${wanted}, $${EXPECTED_PARAMETER}::uuid[]) as ${wantedNames}, expected) ${lockInOrder(table)}) update ${table} as t set ${assign((name) => `l.${name}`)}, ${changed} ${matching("from")} ${answer}`,
+    ),
+    deleteMany: statement(
+      `with locked as materialized (select w.* from ${keys}, $3::uuid[]) as w(${ORDER}, expected) ${lockInOrder(table)}) delete from ${table} as t ${matching("using")} ${answer}`,
+    ),
+    notify: statement(
+      `select pg_notify('${names.channel}', p.payload) from unnest($1::text[]) as p(payload)`,
+    ),
+  };
+}
+
+/** Sent as text and cast by the server: a client library may have ideas of its own about other types. */
+function parameter(index: number): string {
+  const type = COLUMNS[index]?.type ?? "text";
+  return type === "text" ? `$${index + 1}` : `$${index + 1}::text::${type}`;
+}
+
+function lockInOrder(table: string): string {
+  return `join ${table} t on t.tenant_id = w.tenant_id and t.work_order_id = w.work_order_id and t.${VERSION_COLUMN} = w.expected order by t.tenant_id, t.work_order_id for update of t`;
+}
+
+function matching(clause: "from" | "using"): string {
+  return `${clause} locked l where t.tenant_id = l.tenant_id and t.work_order_id = l.work_order_id and t.${VERSION_COLUMN} = l.expected`;
+}
+
+/**
+ * One row for each write that was done. The sub-selects run once a statement, after its first row was
+ * written and so after its transaction has a number, which whoever begins to listen relies on.
+ *
+ * `watched` says whether anyone listens: a listener holds the lock in shared mode, so that nobody else
+ * gets it. Two writers that try at the same instant may see each other instead; then one announces in vain.
+ */
+function answerOf({ watchedLock: lock }: TableNames): string {
+  const watched = `case when pg_try_advisory_lock(${lock}) then not pg_advisory_unlock(${lock}) else true end`;
+  return `returning t.tenant_id || '/' || t.work_order_id as id, t.${VERSION_COLUMN}::text as version, (select ${NOW_MS}) as now, (select ${watched})::text as watched`;
+}

@@ -1,0 +1,150 @@
+/**
+ * PostgreSQL as the store: one row a key, one statement a batch, the server's clock in every reply.
+ *
+ * It promises what the server does: a write that was acknowledged is durable unless the server is configured
+ * otherwise (then `capabilities.durable` says so), and a conditional write is decided by the row's version
+ * under the row's lock. It does not survive a failover that loses acknowledged writes; a version is random
+ * and never comes back, so a client that saw a lost one gets a conflict, never somebody else's row.
+ */
+import type { LeaseKey } from "../../core/index.ts";
+import type {
+  ApplyReply,
+  ConditionalWrite,
+  LeaseStore,
+  ListPage,
+  ListQuery,
+  ReadReply,
+  StoreCapabilities,
+  StoreEvent,
+  StoreWatch,
+  WatchScope,
+} from "../contract.ts";
+import { StoreError } from "../contract.ts";
+import { Announcer } from "./announcer.ts";
+import { isPgPool } from "./clients.ts";
+import type { SqlDriver } from "./driver.ts";
+import { closedError } from "./failures.ts";
+import { Listener } from "./listener.ts";
+import { listPage } from "./listing.ts";
+import { FallingBackSource, type NewsSource } from "./news.ts";
+import { type PostgresStoreOptions, type ResolvedOptions, resolveOptions } from "./options.ts";
+import { driverOnPool, driverOnUrl } from "./pg-connect.ts";
+import { Poller } from "./poller.ts";
+import { PostgresJsDriver } from "./postgresjs-driver.ts";
+import { Reader } from "./reader.ts";
+import { setUp } from "./setup.ts";
+import { type Statements, statementsFor } from "./statements.ts";
+import { WatchHub } from "./watch-hub.ts";
+import { Writer } from "./writer.ts";
+
+const MAX_BATCH = 1_000;
+/** Two: while one batch waits for the disk, the next is being executed. More only make batches smaller. */
+const MAX_CONCURRENT_CALLS = 2;
+
+/** Connects, creates the table on first use, and checks that the store can do its work. */
+export async function openPostgresStore(options: PostgresStoreOptions): Promise<PostgresStore> {
+  const resolved = resolveOptions(options);
+  const driver = await driverFor(resolved);
+  try {
+    const { durable } = await setUp(driver, resolved.names, resolved.create);
+    return new PostgresStore(driver, resolved, durable ? "durable" : "volatile");
+  } catch (error) {
+    await driver.close();
+    throw error;
+  }
+}
+
+async function driverFor(options: ResolvedOptions): Promise<SqlDriver> {
+  const { source } = options;
+  if ("url" in source) return driverOnUrl({ ...options, url: source.url });
+  if (isPgPool(source.client)) return driverOnPool(source.client, options);
+  return new PostgresJsDriver({ ...options, client: source.client });
+}
+
+export class PostgresStore implements LeaseStore {
+  readonly name = "postgres";
+  readonly capabilities: StoreCapabilities;
+  readonly #driver: SqlDriver;
+  readonly #table: string;
+  readonly #reader: Reader;
+  readonly #writer: Writer;
+  readonly #announcer: Announcer;
+  readonly #watches: WatchHub;
+  #closing: Promise<void> | null = null;
+
+  /** @internal Use `openPostgresStore`. */
+  constructor(driver: SqlDriver, options: ResolvedOptions, durability: "durable" | "volatile") {
+    this.capabilities = Object.freeze({
+      durable: durability === "durable",
+      clock: "reply",
+      clockGranularityMs: 1,
+      watch: true,
+      conditionalDelete: true,
+      maxBatch: MAX_BATCH,
+      maxConcurrentCalls: MAX_CONCURRENT_CALLS,
+    });
+    const { env, names } = options;
+    const statements = statementsFor(names);
+    this.#driver = driver;
+    this.#table = names.sqlTable;
+    this.#reader = new Reader(driver, statements);
+    this.#announcer = new Announcer({ env, driver, notify: statements.notify });
+    this.#writer = new Writer({ driver, statements, reader: this.#reader, announcer: this.#announcer });
+    this.#watches = new WatchHub({
+      env,
+      source: newsSource(driver, options, statements),
+      maxBatch: MAX_BATCH,
+      read: (keys) => this.#reader.read(keys),
+    });
+  }
+
+  async read(keys: readonly LeaseKey[]): Promise<ReadReply> {
+    this.#assertUsable(keys.length);
+    return this.#reader.read(keys);
+  }
+
+  async apply(writes: readonly ConditionalWrite[]): Promise<ApplyReply> {
+    this.#assertUsable(writes.length);
+    return this.#writer.apply(writes);
+  }
+
+  async list(query: ListQuery): Promise<ListPage> {
+    this.#assertUsable(0);
+    return listPage(this.#driver, this.#table, query);
+  }
+
+  async watch(scope: WatchScope, listener: (event: StoreEvent) => void): Promise<StoreWatch> {
+    this.#assertUsable(0);
+    return this.#watches.open(scope, listener);
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#end();
+    return this.#closing;
+  }
+
+  async #end(): Promise<void> {
+    this.#announcer.close();
+    await this.#watches.close();
+    await this.#driver.close();
+  }
+
+  #assertUsable(batch: number): void {
+    if (this.#closing !== null) throw closedError();
+    if (batch > MAX_BATCH)
+      throw new StoreError("config", `a call takes at most ${MAX_BATCH} keys, got ${batch}: split it`, {
+        outcome: "not-applied",
+      });
+  }
+}
+
+function newsSource(driver: SqlDriver, options: ResolvedOptions, { notify }: Statements): NewsSource {
+  const { env, names, pollIntervalMs, timeoutMs } = options;
+  const poller = new Poller({ env, driver, names, intervalMs: pollIntervalMs });
+  if (options.watch === "poll") return poller;
+  const { channel, watchedLock } = names;
+  return new FallingBackSource(
+    new Listener({ env, driver, channel, watchedLock, notify, timeoutMs }),
+    poller,
+  );
+}

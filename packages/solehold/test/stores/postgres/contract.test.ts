@@ -1,0 +1,89 @@
+/** The kit on a real PostgreSQL, through each client that is accepted and each way to hear of changes. */
+import pg from "pg";
+import postgres from "postgres";
+import { afterAll, beforeAll, describe, it } from "vitest";
+import type { LeaseKey } from "../../../src/core/index.ts";
+import { openPostgresStore, type PostgresStoreOptions } from "../../../src/stores/postgres/index.ts";
+import { describeStore, type FaultyClient } from "../../../src/testing/index.ts";
+import { type Engine, startPostgres, startProxy } from "../../engines/index.ts";
+
+let server: Engine;
+let admin: pg.Pool;
+let sql: postgres.Sql;
+
+beforeAll(async () => {
+  server = await startPostgres();
+  admin = new pg.Pool({ connectionString: server.url });
+  sql = postgres(server.url);
+});
+
+afterAll(async () => {
+  await admin?.end();
+  await sql?.end();
+  await server?.stop();
+});
+
+const open = (options: PostgresStoreOptions = {}) => openPostgresStore({ url: server.url, ...options });
+
+async function openFaulty(): Promise<FaultyClient> {
+  const proxy = await startProxy({ targetPort: Number(new URL(server.url).port) });
+  const store = await open({ url: proxy.through(server.url), timeoutMs: 300 });
+  const close = store.close.bind(store);
+  return {
+    store: Object.assign(store, {
+      close: async () => {
+        await close();
+        await proxy.close();
+      },
+    }),
+    loseReplies: () => proxy.dropReplies(),
+    holdRequests: () => proxy.freeze(),
+    heal: () => proxy.heal(),
+  };
+}
+
+function damage(table: string): (key: LeaseKey) => Promise<void> {
+  return async ({ tenant, name }) => {
+    const text = `update solehold.${table} set lease_purpose = 'Nonsense' where tenant_id = $1 and work_order_id = $2`;
+    await admin.query(text, [tenant, name]);
+  };
+}
+
+describeStore(
+  "PostgreSQL by URL",
+  { open, openSecond: open, openFaulty, corrupt: damage("work_order_leases") },
+  { describe, it },
+);
+
+describeStore(
+  "PostgreSQL through a pool of the caller",
+  {
+    open: () => openPostgresStore({ pool: admin, table: "through_pool" }),
+    openSecond: () => open({ table: "through_pool" }),
+    corrupt: damage("through_pool"),
+    effort: "reduced",
+  },
+  { describe, it },
+);
+
+describeStore(
+  "PostgreSQL through postgres.js",
+  {
+    open: () => openPostgresStore({ pool: sql, table: "through_postgres_js" }),
+    openSecond: () => openPostgresStore({ pool: sql, table: "through_postgres_js" }),
+    corrupt: damage("through_postgres_js"),
+    effort: "reduced",
+  },
+  { describe, it },
+);
+
+describeStore(
+  "PostgreSQL as behind a transaction pooler",
+  {
+    open: () => open({ table: "through_pooler", pooler: "transaction", pollIntervalMs: 20 }),
+    openSecond: () => open({ table: "through_pooler", pooler: "transaction", pollIntervalMs: 20 }),
+    corrupt: damage("through_pooler"),
+    effort: "reduced",
+  },
+  { describe, it },
+);
