@@ -1,0 +1,25 @@
+// Medians of repeated, warmed-up runs.
+export function median(values) {
+  const sorted = [...values].sort((a, b) => a - b);
+  return sorted[Math.floor(sorted.length / 2)] ?? Number.NaN;
+}
+
+/** Calls of a synchronous function per second: the median of several rounds of about `roundMs`. */
+export function callsPerSecond(call, { rounds = 5, roundMs = 300 } = {}) {
+  const once = (forMs) => {
+    const start = performance.now();
+    let calls = 0;
+    while (performance.now() - start < forMs) {
+      for (let index = 0; index < 1_000; index += 1) call(calls + index);
+      calls += 1_000;
+    }
+    return (calls * 1_000) / (performance.now() - start);
+  };
+  once(roundMs);
+  return median(Array.from({ length: rounds }, () => once(roundMs)));
+}
+
+/** A figure without a floor or peers of its own. */
+export function figure(name, ours, unit, bar, met) {
+  return { case: name, ours, unit, floor: null, ratio: null, peers: {}, bar, met };
+}
