@@ -169,7 +169,7 @@ function acquireProblem(request: Untrusted): FieldProblem | null {
     found("holder", nameProblem(request.holder, MAX_HOLDER_LENGTH)) ??
     found("tokenHash", hashProblem(request.tokenHash)) ??
     found("purpose", purposeProblem(request.purpose)) ??
-    (request.provenTokenHash === undefined
+    (request.provenTokenHash === undefined || request.provenTokenHash === request.tokenHash
       ? null
       : found("provenTokenHash", hashProblem(request.provenTokenHash))) ??
     (request.note === undefined ? null : found("note", noteProblem(request.note, MAX_NOTE_LENGTH)))

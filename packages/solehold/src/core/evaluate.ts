@@ -283,20 +283,20 @@ function proofProblem(command: LeaseCommand, policy: LeasePolicy): PolicyBundle[
 }
 
 function instantProblem(now: unknown): PolicyBundle["problem"] {
-  const fields = ["earliestMs", "latestMs", "stampMs"] as const;
   if (typeof now !== "object" || now === null) return { field: "now", message: "must be a store instant" };
-  const instant = now as StoreInstant;
-  for (const field of fields) {
-    if (!Number.isSafeInteger(instant[field]) || instant[field] < 0 || instant[field] > MAX_INSTANT_MS) {
-      return {
-        field: `now.${field}`,
-        message: `must be a whole number of milliseconds up to ${MAX_INSTANT_MS}`,
-      };
-    }
-  }
-  return instant.earliestMs <= instant.latestMs
-    ? null
-    : { field: "now", message: "must have earliestMs <= latestMs" };
+  const { earliestMs, latestMs, stampMs } = now as StoreInstant;
+  if (!isInstant(earliestMs)) return badInstant("earliestMs");
+  if (!isInstant(latestMs)) return badInstant("latestMs");
+  if (!isInstant(stampMs)) return badInstant("stampMs");
+  return earliestMs <= latestMs ? null : { field: "now", message: "must have earliestMs <= latestMs" };
+}
+
+function isInstant(value: unknown): boolean {
+  return typeof value === "number" && Number.isSafeInteger(value) && value >= 0 && value <= MAX_INSTANT_MS;
+}
+
+function badInstant(field: keyof StoreInstant): PolicyBundle["problem"] {
+  return { field: `now.${field}`, message: `must be a whole number of milliseconds up to ${MAX_INSTANT_MS}` };
 }
 
 function refusal(reason: Reason, problem: PolicyBundle["problem"]): PolicyBundle {

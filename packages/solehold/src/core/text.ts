@@ -45,9 +45,10 @@ export function describeType(value: unknown): string {
 
 /** Equal, in time that depends on the lengths only: a stored hash must not be guessed byte by byte. */
 export function equalInConstantTime(a: string, b: string): boolean {
-  let difference = a.length ^ b.length;
+  if (a.length !== b.length) return false;
+  let difference = 0;
   for (let index = 0; index < a.length; index += 1) {
-    difference |= a.charCodeAt(index) ^ b.charCodeAt(index % (b.length || 1));
+    difference |= a.charCodeAt(index) ^ b.charCodeAt(index);
   }
   return difference === 0;
 }
