@@ -18,13 +18,31 @@ export interface ConnectOptions {
 type OpenStore = (url: string, options: ConnectOptions) => Promise<LeaseStore>;
 
 const SCHEMES: Readonly<Record<string, OpenStore>> = {
-  memory: async (_url, { env }) => new MemoryStore(env === undefined ? {} : { env }),
+  memory: async (_url, { env }) => new MemoryStore(envOf(env)),
   embedded: async (url, { env }) => {
     const folder = pathOf(url, "embedded");
     const { openEmbeddedStore } = await import("../stores/embedded/index.ts");
-    return await openEmbeddedStore({ folder, ...(env === undefined ? {} : { env }) });
+    return await openEmbeddedStore({ folder, ...envOf(env) });
   },
+  redis: openRedis,
+  rediss: openRedis,
+  postgres: openPostgres,
+  postgresql: openPostgres,
 };
+
+async function openRedis(url: string, { env }: ConnectOptions): Promise<LeaseStore> {
+  const { openRedisStore } = await import("../stores/redis/index.ts");
+  return await openRedisStore({ url, ...envOf(env) });
+}
+
+async function openPostgres(url: string, { env }: ConnectOptions): Promise<LeaseStore> {
+  const { openPostgresStore } = await import("../stores/postgres/index.ts");
+  return await openPostgresStore({ url, ...envOf(env) });
+}
+
+function envOf(env: Env | undefined): { readonly env?: Env } {
+  return env === undefined ? {} : { env };
+}
 
 export function knownSchemes(): readonly string[] {
   return Object.keys(SCHEMES);
