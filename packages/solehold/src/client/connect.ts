@@ -13,6 +13,8 @@ export interface ConnectOptions {
   readonly policy?: Partial<LeasePolicy>;
   readonly drift?: DriftBound;
   readonly env?: Env;
+  /** For a Solehold server that asks for one. Default: the environment variable SOLEHOLD_API_KEY. */
+  readonly apiKey?: string;
 }
 
 type OpenStore = (url: string, options: ConnectOptions) => Promise<LeaseStore>;
@@ -45,7 +47,7 @@ function envOf(env: Env | undefined): { readonly env?: Env } {
 }
 
 export function knownSchemes(): readonly string[] {
-  return Object.keys(SCHEMES);
+  return [...Object.keys(SCHEMES), "http", "https"];
 }
 
 /** Opens the store of a URL such as `memory:` or `embedded:./data`. */
@@ -62,9 +64,13 @@ export async function openStore(url: string, options: ConnectOptions = {}): Prom
   return await open(url, options);
 }
 
-/** The manager behind a URL. */
+/** The manager behind a URL: over a store, or over a Solehold server for http: and https:. */
 export async function openManager(url: string, options: ConnectOptions = {}): Promise<LeaseManager> {
   const { env, policy, drift } = options;
+  if (/^https?:/i.test(url)) {
+    const { openRemoteManager } = await import("./remote/open.ts");
+    return openRemoteManager(url, options);
+  }
   return new StoreLeaseManager({
     store: await openStore(url, options),
     ...(env === undefined ? {} : { env }),

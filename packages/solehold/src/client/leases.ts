@@ -14,8 +14,14 @@ import {
   renewalTimingProblem,
   tenantProblem,
 } from "../core/index.ts";
-import { type Env, randomId, realEnv } from "../env/index.ts";
-import type { AppliedOutcome, CommandOutcome, LeaseManager, LeaseView } from "../manager/index.ts";
+import { delay, type Env, randomId, realEnv } from "../env/index.ts";
+import type {
+  AppliedOutcome,
+  CommandOutcome,
+  LeaseManager,
+  LeaseView,
+  WaitInLine,
+} from "../manager/index.ts";
 import {
   type HeldDetails,
   LeaseDeniedError,
@@ -118,6 +124,7 @@ export class Leases {
     const waitMs = waitOf(options.wait);
     options.signal?.throwIfAborted();
     if (waitMs === 0) return await this.#acquireAtOnce(key, options);
+    if (this.manager.line === "server") return await this.#acquireInServersLine(key, waitMs, options);
     const place = this.#rooms.enter(key);
     try {
       return await this.#acquireInTurn(key, place, waitMs, options);
@@ -209,6 +216,22 @@ export class Leases {
     throw this.#failure(key, outcome);
   }
 
+  /** The server keeps the line for all its clients; a connection that breaks has to queue again. */
+  async #acquireInServersLine(key: LeaseKey, waitMs: number, options: AcquireOptions): Promise<Lease> {
+    const { signal } = options;
+    const startedMs = this.#env.monotonicMs();
+    for (;;) {
+      const leftMs = Math.max(0, waitMs - (this.#env.monotonicMs() - startedMs));
+      const wait: WaitInLine = { waitMs: leftMs, ...(signal === undefined ? {} : { signal }) };
+      const outcome = await this.#attempt(key, options, wait);
+      if (outcome.kind === "applied") return await this.#unlessAborted(outcome, options);
+      signal?.throwIfAborted();
+      this.#throwUnlessWorthWaiting(key, outcome);
+      if (this.#env.monotonicMs() - startedMs >= waitMs) throw this.#gaveUp(key, outcome, waitMs);
+      if (outcome.kind === "unsettled") await delay(this.#env, RETRY_UNAVAILABLE_MS, signal);
+    }
+  }
+
   async #acquireInTurn(key: LeaseKey, place: Place, waitMs: number, options: AcquireOptions): Promise<Lease> {
     const { signal } = options;
     const startedMs = this.#env.monotonicMs();
@@ -270,14 +293,17 @@ export class Leases {
     }
   }
 
-  async #attempt(key: LeaseKey, options: TryAcquireOptions): Promise<CommandOutcome> {
+  async #attempt(key: LeaseKey, options: TryAcquireOptions, wait?: WaitInLine): Promise<CommandOutcome> {
     const { purpose = DEFAULT_PURPOSE, holder = this.holder, term, note, idempotencyKey } = options;
     const optional = {
       ...(term === undefined ? {} : { term }),
       ...(note === undefined ? {} : { note }),
       ...(idempotencyKey === undefined ? {} : { idempotencyKey }),
     };
-    return await this.manager.acquire({ key, holder, ttlMs: this.#ttlMs(options.ttl), purpose, ...optional });
+    return await this.manager.acquire(
+      { key, holder, ttlMs: this.#ttlMs(options.ttl), purpose, ...optional },
+      wait,
+    );
   }
 
   #leaseFrom(outcome: AppliedOutcome, options: TryAcquireOptions): Lease {

@@ -45,7 +45,8 @@ import { StoreCalls } from "./store-calls.ts";
 import { StoreClock } from "./store-clock.ts";
 import { type LeaseView, viewOf } from "./view.ts";
 
-type Without<Request extends LeaseRequest> = Omit<Request, "op">;
+/** A request whose operation is the method that takes it. */
+export type RequestOf<Request extends LeaseRequest> = Omit<Request, "op">;
 
 export interface LeaseListing {
   readonly leases: readonly LeaseView[];
@@ -53,18 +54,26 @@ export interface LeaseListing {
   readonly next: string | null;
 }
 
-/** Seed 001's interface, widened. Every method is safe to call from many places at once. */
+/** How long an acquire may wait in a line that the manager itself keeps. */
+export interface WaitInLine {
+  readonly waitMs: number;
+  readonly signal?: AbortSignal;
+}
+
+/** Seed 001's interface, widened. Every method is safe to call from many places at once; commands never reject. */
 export interface LeaseManager {
   readonly policy: LeasePolicy;
   readonly drift: DriftBound;
-  acquire(request: Without<AcquireRequest>): Promise<CommandOutcome>;
-  renew(request: Without<RenewRequest>): Promise<CommandOutcome>;
-  release(request: Without<ReleaseRequest>): Promise<CommandOutcome>;
-  use(request: Without<UseRequest>): Promise<CommandOutcome>;
-  resume(request: Without<ResumeRequest>): Promise<CommandOutcome>;
-  handOff(request: Without<HandoffRequest>): Promise<CommandOutcome>;
-  revoke(request: Without<RevokeRequest>): Promise<CommandOutcome>;
-  break(request: Without<BreakRequest>): Promise<CommandOutcome>;
+  /** "server": acquires wait in a line that a server keeps for all its clients, first come, first served. */
+  readonly line: "none" | "server";
+  acquire(request: RequestOf<AcquireRequest>, wait?: WaitInLine): Promise<CommandOutcome>;
+  renew(request: RequestOf<RenewRequest>): Promise<CommandOutcome>;
+  release(request: RequestOf<ReleaseRequest>): Promise<CommandOutcome>;
+  use(request: RequestOf<UseRequest>): Promise<CommandOutcome>;
+  resume(request: RequestOf<ResumeRequest>): Promise<CommandOutcome>;
+  handOff(request: RequestOf<HandoffRequest>): Promise<CommandOutcome>;
+  revoke(request: RequestOf<RevokeRequest>): Promise<CommandOutcome>;
+  break(request: RequestOf<BreakRequest>): Promise<CommandOutcome>;
   /** Null when nothing was ever granted under the key, or its record was collected. Rejects with StoreError. */
   get(key: LeaseKey): Promise<LeaseView | null>;
   /** Whether this holder's lease is alive now, by the store's clock. */
@@ -95,6 +104,7 @@ const DEFAULT_RETENTION_MS = 24 * 3_600_000;
 const FLOOR_AGE_RATIO = 0.01;
 
 export class StoreLeaseManager implements LeaseManager {
+  readonly line = "none";
   readonly policy: LeasePolicy;
   readonly drift: DriftBound;
   readonly store: LeaseStore;
@@ -138,7 +148,7 @@ export class StoreLeaseManager implements LeaseManager {
     return this.#clock.jumps;
   }
 
-  async acquire(request: Without<AcquireRequest>): Promise<CommandOutcome> {
+  async acquire(request: RequestOf<AcquireRequest>): Promise<CommandOutcome> {
     const claim = `${request.key.tenant}/${request.key.name}\n${request.holder}`;
     // Taken out while it is tried: two calls at once must not both find, and both believe, the same grant.
     const unsettled = this.#unsettledTokens.get(claim);
@@ -151,31 +161,31 @@ export class StoreLeaseManager implements LeaseManager {
     return outcome.kind === "applied" ? withReplayedToken(outcome, request.idempotencyKey) : outcome;
   }
 
-  renew(request: Without<RenewRequest>): Promise<CommandOutcome> {
+  renew(request: RequestOf<RenewRequest>): Promise<CommandOutcome> {
     return this.#execute({ ...request, op: "renew" }, request.token);
   }
 
-  release(request: Without<ReleaseRequest>): Promise<CommandOutcome> {
+  release(request: RequestOf<ReleaseRequest>): Promise<CommandOutcome> {
     return this.#execute({ ...request, op: "release" }, request.token);
   }
 
-  use(request: Without<UseRequest>): Promise<CommandOutcome> {
+  use(request: RequestOf<UseRequest>): Promise<CommandOutcome> {
     return this.#execute({ ...request, op: "use" }, request.token);
   }
 
-  resume(request: Without<ResumeRequest>): Promise<CommandOutcome> {
+  resume(request: RequestOf<ResumeRequest>): Promise<CommandOutcome> {
     return this.#execute({ ...request, op: "resume" }, request.token);
   }
 
-  handOff(request: Without<HandoffRequest>): Promise<CommandOutcome> {
+  handOff(request: RequestOf<HandoffRequest>): Promise<CommandOutcome> {
     return this.#execute({ ...request, op: "handoff" }, request.token);
   }
 
-  revoke(request: Without<RevokeRequest>): Promise<CommandOutcome> {
+  revoke(request: RequestOf<RevokeRequest>): Promise<CommandOutcome> {
     return this.#execute({ ...request, op: "revoke" }, "");
   }
 
-  break(request: Without<BreakRequest>): Promise<CommandOutcome> {
+  break(request: RequestOf<BreakRequest>): Promise<CommandOutcome> {
     return this.#execute({ ...request, op: "break" }, "");
   }
 

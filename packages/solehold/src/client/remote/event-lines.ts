@@ -1,0 +1,42 @@
+/** Reads server-sent events (`text/event-stream`) from chunks of text cut anywhere. */
+import type { ServerEvent } from "./transport.ts";
+
+export class EventLines {
+  readonly #onEvent: (event: ServerEvent) => void;
+  #rest = "";
+  #event = "message";
+  #id = "";
+  #data: string[] = [];
+
+  constructor(onEvent: (event: ServerEvent) => void) {
+    this.#onEvent = onEvent;
+  }
+
+  push(chunk: string): void {
+    const lines = (this.#rest + chunk).split("\n");
+    this.#rest = lines.pop() ?? "";
+    for (const line of lines) this.#line(line.endsWith("\r") ? line.slice(0, -1) : line);
+  }
+
+  #line(line: string): void {
+    if (line === "") {
+      this.#dispatch();
+      return;
+    }
+    const colon = line.indexOf(":");
+    if (colon === 0) return;
+    const field = colon < 0 ? line : line.slice(0, colon);
+    const value = colon < 0 ? "" : line.slice(colon + 1).replace(/^ /, "");
+    if (field === "data") this.#data.push(value);
+    else if (field === "event") this.#event = value;
+    else if (field === "id") this.#id = value;
+  }
+
+  #dispatch(): void {
+    if (this.#data.length > 0) {
+      this.#onEvent({ event: this.#event, id: this.#id, data: this.#data.join("\n") });
+    }
+    this.#event = "message";
+    this.#data = [];
+  }
+}

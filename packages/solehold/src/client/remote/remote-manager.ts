@@ -1,0 +1,229 @@
+/**
+ * The manager behind `connect("https://...")`: the same commands, decided by a Solehold server.
+ *
+ * Every command can be repeated safely: an acquire brings its own token, the others an idempotency key,
+ * so an answer that got lost is asked for again within the command's time. A server restart or a network
+ * cut shorter than that goes unnoticed.
+ */
+import {
+  createPolicy,
+  DEFAULT_DRIFT,
+  type DriftBound,
+  type LeaseKey,
+  type LeasePolicy,
+} from "../../core/index.ts";
+import { delay, type Env, jittered, randomId, readClocks } from "../../env/index.ts";
+import type {
+  AcquireRequest,
+  BreakRequest,
+  CommandOutcome,
+  HandoffRequest,
+  LeaseListing,
+  LeaseManager,
+  LeaseRequest,
+  LeaseView,
+  ReleaseRequest,
+  RenewRequest,
+  RequestOf,
+  ResumeRequest,
+  RevokeRequest,
+  UnsettledOutcome,
+  UseRequest,
+  WaitInLine,
+} from "../../manager/index.ts";
+import {
+  type ListQuery,
+  StoreError,
+  type StoreEvent,
+  type StoreWatch,
+  type WatchScope,
+} from "../../stores/index.ts";
+import { followServer } from "./follow.ts";
+import type { RemoteAnswer, RemoteTransport } from "./transport.ts";
+import { fieldsOf, outcomeOf, unsettled, viewFrom } from "./wire.ts";
+
+export interface RemoteManagerOptions {
+  readonly transport: RemoteTransport;
+  readonly env: Env;
+  readonly drift?: DriftBound;
+  readonly policy?: Partial<LeasePolicy>;
+  readonly commandTimeoutMs?: number;
+}
+
+/** A server that is restarting is back within moments; asking it more often than this does not help. */
+const FIRST_RETRY_MS = 30;
+const SLOWEST_RETRY_MS = 500;
+/** A request that waits in line is answered a little later than its wait. */
+const LINE_SLACK_MS = 5_000;
+const LONGEST_LINE_MS = 60_000;
+
+export class RemoteLeaseManager implements LeaseManager {
+  readonly line = "server";
+  readonly policy: LeasePolicy;
+  readonly drift: DriftBound;
+  readonly #transport: RemoteTransport;
+  readonly #env: Env;
+  readonly #commandTimeoutMs: number;
+
+  constructor(options: RemoteManagerOptions) {
+    this.#transport = options.transport;
+    this.#env = options.env;
+    this.drift = options.drift ?? DEFAULT_DRIFT;
+    this.policy = createPolicy(options.policy);
+    this.#commandTimeoutMs = options.commandTimeoutMs ?? 10_000;
+  }
+
+  acquire(request: RequestOf<AcquireRequest>, wait?: WaitInLine): Promise<CommandOutcome> {
+    return this.#command({ ...request, op: "acquire" }, request.token ?? randomId(this.#env), wait);
+  }
+
+  renew(request: RequestOf<RenewRequest>): Promise<CommandOutcome> {
+    return this.#command({ ...request, op: "renew" }, request.token);
+  }
+
+  release(request: RequestOf<ReleaseRequest>): Promise<CommandOutcome> {
+    return this.#command({ ...request, op: "release" }, request.token);
+  }
+
+  use(request: RequestOf<UseRequest>): Promise<CommandOutcome> {
+    return this.#command({ ...request, op: "use" }, request.token);
+  }
+
+  resume(request: RequestOf<ResumeRequest>): Promise<CommandOutcome> {
+    return this.#command({ ...request, op: "resume" }, request.token);
+  }
+
+  handOff(request: RequestOf<HandoffRequest>): Promise<CommandOutcome> {
+    return this.#command({ ...this.#repeatable(request), op: "handoff" }, request.token);
+  }
+
+  revoke(request: RequestOf<RevokeRequest>): Promise<CommandOutcome> {
+    return this.#command({ ...this.#repeatable(request), op: "revoke" }, "");
+  }
+
+  break(request: RequestOf<BreakRequest>): Promise<CommandOutcome> {
+    return this.#command({ ...this.#repeatable(request), op: "break" }, "");
+  }
+
+  async get(key: LeaseKey): Promise<LeaseView | null> {
+    const answer = await this.#read(`/v1/lease?${query({ tenant: key.tenant, name: key.name })}`);
+    if (answer.status === 404) return null;
+    return viewFrom(this.#bodyOf(answer));
+  }
+
+  async isValid(key: LeaseKey, holder: string): Promise<boolean> {
+    const lease = await this.get(key);
+    return lease?.live === true && lease.holder === holder;
+  }
+
+  async list({ tenant, prefix, holder, state, after, limit }: ListQuery): Promise<LeaseListing> {
+    const parameters = { tenant, prefix, holder, state, cursor: after, limit: String(limit) };
+    const body = fieldsOf(this.#bodyOf(await this.#read(`/v1/leases?${query(parameters)}`)));
+    const { leases, corrupt, next } = body;
+    return {
+      leases: (leases as readonly unknown[]).map(viewFrom),
+      corrupt: (corrupt as readonly { name: string; detail: string }[]).map(({ name, detail }) => ({
+        key: { tenant, name },
+        detail,
+      })),
+      next: typeof next === "string" ? next : null,
+    };
+  }
+
+  watch(scope: WatchScope, listener: (event: StoreEvent) => void): Promise<StoreWatch | null> {
+    return followServer(this.#transport, this.#env, scope, listener);
+  }
+
+  async close(): Promise<void> {
+    this.#transport.close();
+  }
+
+  /** Commands that are not repeatable by their nature get a key of their own. */
+  #repeatable<Request extends { readonly idempotencyKey?: string }>(request: Request): Request {
+    return request.idempotencyKey === undefined
+      ? { ...request, idempotencyKey: randomId(this.#env) }
+      : request;
+  }
+
+  async #command(request: LeaseRequest, token: string, wait?: WaitInLine): Promise<CommandOutcome> {
+    const deadlineMs = this.#env.monotonicMs() + (request.timeoutMs ?? this.#commandTimeoutMs);
+    const body = bodyOf(request, token, wait);
+    let maybeDone: UnsettledOutcome | null = null;
+    for (let attempt = 0; ; attempt += 1) {
+      const outcome = await this.#attempt(request.op, body, token, deadlineMs, wait);
+      if (outcome.kind !== "unsettled") return outcome;
+      if (outcome.outcome === "unknown") maybeDone = outcome;
+      const pauseMs = jittered(this.#env, Math.min(SLOWEST_RETRY_MS, FIRST_RETRY_MS * 2 ** attempt), 0.5);
+      const hopeless =
+        outcome.cause.kind === "auth" || outcome.cause.kind === "config" || wait?.signal?.aborted;
+      if (hopeless || this.#env.monotonicMs() + pauseMs >= deadlineMs) return maybeDone ?? outcome;
+      await delay(this.#env, pauseMs, wait?.signal);
+    }
+  }
+
+  async #attempt(
+    op: string,
+    body: object,
+    token: string,
+    deadlineMs: number,
+    wait: WaitInLine | undefined,
+  ): Promise<CommandOutcome> {
+    // Read before anything is sent: the belief of a grant counts from here.
+    const reading = readClocks(this.#env);
+    const inLineMs = wait === undefined ? 0 : Math.min(wait.waitMs, LONGEST_LINE_MS) + LINE_SLACK_MS;
+    const timeoutMs = Math.max(1, deadlineMs - reading.monotonicMs) + inLineMs;
+    try {
+      const signal = wait?.signal === undefined ? {} : { signal: wait.signal };
+      const answer = await this.#transport.send({
+        method: "POST",
+        path: `/v1/leases/${op}`,
+        body,
+        timeoutMs,
+        ...signal,
+      });
+      return outcomeOf(answer, token, { reading, driftRatio: this.drift.driftRatio });
+    } catch (error) {
+      return unsettled(asStoreError(error));
+    }
+  }
+
+  async #read(path: string): Promise<RemoteAnswer> {
+    return await this.#transport.send({ method: "GET", path, timeoutMs: this.#commandTimeoutMs });
+  }
+
+  #bodyOf({ status, body }: RemoteAnswer): unknown {
+    if (status === 200) return body;
+    const { detail } = fieldsOf(body ?? {});
+    const kind = status === 401 || status === 403 ? "auth" : status === 400 ? "config" : "unreachable";
+    throw new StoreError(kind, typeof detail === "string" ? detail : `the server answered ${status}`, {
+      outcome: "not-applied",
+    });
+  }
+}
+
+function bodyOf(request: LeaseRequest, token: string, wait: WaitInLine | undefined): object {
+  const { op: _op, key, caller: _caller, timeoutMs: _timeoutMs, ...fields } = request;
+  const proof = token === "" ? {} : { token };
+  const waiting = wait === undefined ? {} : { waitMs: Math.floor(Math.min(wait.waitMs, LONGEST_LINE_MS)) };
+  const bigints = Object.fromEntries(
+    Object.entries(fields)
+      .filter(([, value]) => value !== undefined)
+      .map(([name, value]) => [name, typeof value === "bigint" ? String(value) : value]),
+  );
+  return { tenant: key.tenant, name: key.name, ...bigints, ...proof, ...waiting };
+}
+
+function query(parameters: Readonly<Record<string, string | undefined>>): string {
+  const given = Object.entries(parameters).filter(
+    (entry): entry is [string, string] => entry[1] !== undefined,
+  );
+  return new URLSearchParams(given).toString();
+}
+
+function asStoreError(error: unknown): StoreError {
+  if (error instanceof StoreError) return error;
+  return new StoreError("internal", `the request failed: ${String(error)}`, {
+    outcome: "unknown",
+    cause: error,
+  });
+}

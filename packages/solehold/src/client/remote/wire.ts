@@ -1,0 +1,165 @@
+/**
+ * From a server's answers back to what a local manager would have said. Nothing in an answer is trusted
+ * to have the right shape: what does not is an internal error of the server, with an unknown outcome.
+ */
+import {
+  type ClockReading,
+  type GrantedDecision,
+  isPurpose,
+  type LeaseRecord,
+  type LeaseState,
+  NO_TOKEN_HASH,
+  REASON_CODES,
+  type Reason,
+} from "../../core/index.ts";
+import {
+  type CommandOutcome,
+  hashToken,
+  type LeaseView,
+  type UnsettledOutcome,
+} from "../../manager/index.ts";
+import { StoreError } from "../../stores/index.ts";
+import type { RemoteAnswer } from "./transport.ts";
+
+type Fields = { readonly [field: string]: unknown };
+
+/** The belief of a grant counts from before sending, plus the time spent in line, slowed by drift. */
+export interface Sent {
+  readonly reading: ClockReading;
+  readonly driftRatio: number;
+}
+
+export function outcomeOf(answer: RemoteAnswer, token: string, sent: Sent): CommandOutcome {
+  try {
+    return answer.status === 200 ? applied(fieldsOf(answer.body), token, sent) : problem(answer);
+  } catch (cause) {
+    const message = `the server's answer (status ${answer.status}) cannot be read: ${String(cause)}`;
+    return unsettled(new StoreError("internal", message, { outcome: "unknown", cause }));
+  }
+}
+
+export function unsettled(cause: StoreError): UnsettledOutcome {
+  return { kind: "unsettled", outcome: cause.outcome, cause };
+}
+
+function applied(body: Fields, ownToken: string, { reading, driftRatio }: Sent): CommandOutcome {
+  const token = typeof body.token === "string" ? body.token : ownToken;
+  const decision: GrantedDecision = {
+    kind: "granted",
+    reason: "OK_DECISION_COMPUTE",
+    lease: recordFrom(fieldsOf(body.lease), token),
+    resumeFromLedgerRequired: body.resumeFromLedgerRequired === true,
+    replayed: body.replayed === true,
+  };
+  const waitedMs = whole(body, "waitedMs") / (1 + driftRatio);
+  return {
+    kind: "applied",
+    decision,
+    token,
+    believedFrom: { monotonicMs: reading.monotonicMs + waitedMs, wallMs: reading.wallMs + waitedMs },
+    validForMs: whole(body, "validForMs"),
+    storeTimeMs: whole(body, "storeTimeMs"),
+  };
+}
+
+function problem({ status, body }: RemoteAnswer): CommandOutcome {
+  const fields = fieldsOf(body ?? {});
+  const detail = typeof fields.detail === "string" ? fields.detail : `status ${status}`;
+  const reason = fields.reason;
+  if (status === 401 || (status === 403 && !isReason(reason))) {
+    return unsettled(
+      new StoreError("auth", `the server refused access: ${detail}`, { outcome: "not-applied" }),
+    );
+  }
+  if (status >= 500 || status === 429 || !isReason(reason)) {
+    if (status === 429 && reason === "CAPACITY_EXCEEDED") return denied(reason, fields);
+    const outcome = fields.outcome === "not-applied" || status === 429 ? "not-applied" : "unknown";
+    return unsettled(new StoreError("unreachable", `the server could not serve it: ${detail}`, { outcome }));
+  }
+  if (status !== 400) return denied(reason, fields);
+  const field = typeof fields.field === "string" ? fields.field : "request";
+  const message = detail.startsWith(`${field} `) ? detail.slice(field.length + 1) : detail;
+  return { kind: "refused", decision: { kind: "refused", reason, field, message }, storeTimeMs: 0 };
+}
+
+function denied(reason: Reason, fields: Fields): CommandOutcome {
+  const heldBy = typeof fields.heldBy === "string" ? fields.heldBy : null;
+  const heldUntilMs = typeof fields.heldUntilMs === "number" ? fields.heldUntilMs : null;
+  const storeTimeMs = typeof fields.storeTimeMs === "number" ? fields.storeTimeMs : 0;
+  return { kind: "refused", decision: { kind: "denied", reason, heldBy, heldUntilMs }, storeTimeMs };
+}
+
+/** What the server keeps to itself (hashes, nonces) is filled with what nobody can use. */
+function recordFrom(lease: Fields, token: string): LeaseRecord {
+  const view = viewFrom(lease);
+  const { live: _live, phase: _phase, fence: _fence, remainingMs: _remaining, ...shared } = view;
+  return {
+    ...shared,
+    tokenHash: token === "" ? NO_TOKEN_HASH : hashToken(token),
+    nonce: "remote",
+    idempotency: null,
+  };
+}
+
+/** A record as far as news tells it. */
+export function recordOfNews(lease: unknown): LeaseRecord {
+  return recordFrom(fieldsOf(lease), "");
+}
+
+export function viewFrom(lease: unknown): LeaseView {
+  const fields = fieldsOf(lease);
+  const purpose = fields.purpose;
+  if (!isPurpose(purpose)) throw new Error(`purpose ${String(purpose)}`);
+  const handoff = fields.handoff === null ? null : fieldsOf(fields.handoff);
+  return {
+    key: { tenant: text(fields, "tenant"), name: text(fields, "name") },
+    holder: text(fields, "holder"),
+    purpose,
+    fence: BigInt(text(fields, "fence")),
+    term: BigInt(text(fields, "term")),
+    generation: BigInt(text(fields, "generation")),
+    state: stateFrom(fields.state),
+    live: fields.live === true,
+    phase: fields.phase === "active" ? "active" : fields.phase === "grace" ? "grace" : "expired",
+    ttlMs: whole(fields, "ttlMs"),
+    grantedAtMs: whole(fields, "grantedAtMs"),
+    renewedAtMs: whole(fields, "renewedAtMs"),
+    expiresAtMs: whole(fields, "expiresAtMs"),
+    endedAtMs: fields.endedAtMs === null ? null : whole(fields, "endedAtMs"),
+    remainingMs: whole(fields, "remainingMs"),
+    renewals: whole(fields, "renewals"),
+    resumeRequired: fields.resumeRequired === true,
+    breakAtMs: fields.breakAtMs === null ? null : whole(fields, "breakAtMs"),
+    handoff:
+      handoff === null
+        ? null
+        : { successor: text(handoff, "successor"), deadlineMs: whole(handoff, "deadlineMs") },
+    note: text(fields, "note"),
+  };
+}
+
+function stateFrom(value: unknown): LeaseState {
+  if (value === "held" || value === "released" || value === "revoked") return value;
+  throw new Error(`state ${String(value)}`);
+}
+
+export function fieldsOf(value: unknown): Fields {
+  if (typeof value !== "object" || value === null) throw new Error("an object was expected");
+  return value as Fields;
+}
+
+function text(fields: Fields, name: string): string {
+  const value = fields[name];
+  if (typeof value !== "string") throw new Error(`${name} is not a string`);
+  return value;
+}
+
+function whole(fields: Fields, name: string): number {
+  const value = fields[name];
+  if (!Number.isSafeInteger(value)) throw new Error(`${name} is not a whole number`);
+  return value as number;
+}
+
+function isReason(value: unknown): value is Reason {
+  return typeof value === "string" && value in REASON_CODES;
+}
