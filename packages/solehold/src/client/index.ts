@@ -3,3 +3,5 @@ export * from "./errors.ts";
 export * from "./fenced-resource.ts";
 export * from "./lease.ts";
 export * from "./leases.ts";
+export type { LivenessProbe } from "./probe.ts";
+export { readTransfer, type Transfer } from "./transfer.ts";

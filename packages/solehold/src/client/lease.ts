@@ -24,13 +24,12 @@ import {
 import { type Env, jittered, readClocks, type Timer } from "../env/index.ts";
 import type { AppliedOutcome, CommandOutcome, LeaseManager } from "../manager/index.ts";
 import { LeaseLostError, type LossReason } from "./errors.ts";
+import { type LivenessProbe, probeSaysAlive } from "./probe.ts";
 import type { Renewable, RenewalSchedule } from "./renewal-schedule.ts";
 import type { SuspendWatch } from "./suspend-watch.ts";
+import { writeTransfer } from "./transfer.ts";
 
 export type LeaseHandleState = "held" | "jeopardy" | "lost" | "released";
-
-/** Asked before each renewal; false, a throw or silence stops renewing: a holder that cannot work must let go. */
-export type LivenessProbe = () => boolean | Promise<boolean>;
 
 export interface ReleaseResult {
   /** True when the store confirmed that this call (or an earlier one) ended the lease. */
@@ -195,17 +194,8 @@ export class Lease implements Renewable {
     this.assertHeld();
     this.#end("released", "released");
     this.#releasing ??= Promise.resolve({ released: false, reason: "already-gone" });
-    const { key, holder, purpose, ttlMs } = this;
-    const secret = {
-      v: 1,
-      ...key,
-      holder,
-      purpose,
-      ttlMs,
-      fence: formatFence(this.fence),
-      token: this.#token,
-    };
-    return Buffer.from(JSON.stringify(secret)).toString("base64url");
+    const { key, holder, ttlMs, fence } = this;
+    return writeTransfer({ key, holder, ttlMs, fence, token: this.#token });
   }
 
   /** What may be logged: everything but the token. */
@@ -230,32 +220,14 @@ export class Lease implements Renewable {
 
   async #renewInBackground(): Promise<void> {
     if (this.#isOver() || this.#breaking) return;
-    if (!(await this.#probeSaysAlive())) {
+    const { probe } = this.#options;
+    if (probe !== undefined && !(await probeSaysAlive(probe, this.#context.env, this.#patienceMs()))) {
       this.#setState("jeopardy");
       this.#planRenewal(RETRY_PART);
       return;
     }
     if (this.#isOver()) return;
     this.#settleRenewal(await this.#sendRenewal());
-  }
-
-  async #probeSaysAlive(): Promise<boolean> {
-    const { probe } = this.#options;
-    if (probe === undefined) return true;
-    const { env } = this.#context;
-    return await new Promise<boolean>((resolve) => {
-      const silence = env.timer(this.#patienceMs(), () => resolve(false));
-      const answer = (alive: boolean): void => {
-        silence.cancel();
-        resolve(alive);
-      };
-      Promise.resolve()
-        .then(probe)
-        .then(
-          (alive) => answer(alive === true),
-          () => answer(false),
-        );
-    });
   }
 
   async #sendRenewal(): Promise<CommandOutcome> {

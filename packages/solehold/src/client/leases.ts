@@ -10,11 +10,10 @@ import {
   keyNameProblem,
   type LeaseKey,
   type Purpose,
-  parseFence,
   renewalTimingProblem,
   tenantProblem,
 } from "../core/index.ts";
-import { delay, type Env, randomId, realEnv } from "../env/index.ts";
+import { type Env, randomId, realEnv } from "../env/index.ts";
 import type {
   AppliedOutcome,
   CommandOutcome,
@@ -22,18 +21,15 @@ import type {
   LeaseView,
   WaitInLine,
 } from "../manager/index.ts";
-import {
-  type HeldDetails,
-  LeaseDeniedError,
-  LeaseHeldError,
-  LeaseRefusedError,
-  LeaseTimeoutError,
-  LeaseUnavailableError,
-} from "./errors.ts";
-import { Lease, type LeaseContext, type LivenessProbe } from "./lease.ts";
+import { type HeldDetails, LeaseHeldError } from "./errors.ts";
+import { type FailedOutcome, failureOf } from "./failures.ts";
+import { Lease, type LeaseContext } from "./lease.ts";
+import type { LivenessProbe } from "./probe.ts";
 import { RenewalSchedule } from "./renewal-schedule.ts";
 import { SuspendWatch } from "./suspend-watch.ts";
-import { type Place, WaitingRooms } from "./waiting-room.ts";
+import { readTransfer } from "./transfer.ts";
+import { type Patience, waitInServersLine, waitInTurn } from "./waiting.ts";
+import { WaitingRooms } from "./waiting-room.ts";
 
 export interface TryAcquireOptions {
   /** How long the lease lasts without a renewal. Default: the policy's, 30 s. */
@@ -73,7 +69,6 @@ export interface LeasesOptions {
 }
 
 const DEFAULT_WAIT_MS = 10_000;
-const RETRY_UNAVAILABLE_MS = 200;
 const RENEW_PART = 1 / 3;
 const RETRY_PART = 1 / 10;
 
@@ -124,13 +119,13 @@ export class Leases {
     const waitMs = waitOf(options.wait);
     options.signal?.throwIfAborted();
     if (waitMs === 0) return await this.#acquireAtOnce(key, options);
-    if (this.manager.line === "server") return await this.#acquireInServersLine(key, waitMs, options);
-    const place = this.#rooms.enter(key);
-    try {
-      return await this.#acquireInTurn(key, place, waitMs, options);
-    } finally {
-      this.#rooms.leave(key, place);
-    }
+    const { signal } = options;
+    const patience: Patience = { key, waitMs, signal, attempt: (wait) => this.#attempt(key, options, wait) };
+    const outcome =
+      this.manager.line === "server"
+        ? await waitInServersLine(this.#env, patience)
+        : await waitInTurn(this.#env, this.#rooms, patience);
+    return await this.#unlessAborted(outcome, options);
   }
 
   /**
@@ -171,7 +166,7 @@ export class Leases {
     const { key, holder, token, ttlMs } = readTransfer(secret);
     const outcome = await this.manager.renew({ key, holder, token, ttlMs });
     if (outcome.kind === "applied") return this.#leaseFrom(outcome, { ...options, ttl: ttlMs });
-    throw this.#failure(key, outcome);
+    throw failureOf(key, outcome);
   }
 
   /** What the store knows; null when nothing was ever granted. */
@@ -213,42 +208,7 @@ export class Leases {
   async #acquireAtOnce(key: LeaseKey, options: AcquireOptions): Promise<Lease> {
     const outcome = await this.#attempt(key, options);
     if (outcome.kind === "applied") return this.#leaseFrom(outcome, options);
-    throw this.#failure(key, outcome);
-  }
-
-  /** The server keeps the line for all its clients; a connection that breaks has to queue again. */
-  async #acquireInServersLine(key: LeaseKey, waitMs: number, options: AcquireOptions): Promise<Lease> {
-    const { signal } = options;
-    const startedMs = this.#env.monotonicMs();
-    for (;;) {
-      const leftMs = Math.max(0, waitMs - (this.#env.monotonicMs() - startedMs));
-      const wait: WaitInLine = { waitMs: leftMs, ...(signal === undefined ? {} : { signal }) };
-      const outcome = await this.#attempt(key, options, wait);
-      if (outcome.kind === "applied") return await this.#unlessAborted(outcome, options);
-      signal?.throwIfAborted();
-      this.#throwUnlessWorthWaiting(key, outcome);
-      if (this.#env.monotonicMs() - startedMs >= waitMs) throw this.#gaveUp(key, outcome, waitMs);
-      if (outcome.kind === "unsettled") await delay(this.#env, RETRY_UNAVAILABLE_MS, signal);
-    }
-  }
-
-  async #acquireInTurn(key: LeaseKey, place: Place, waitMs: number, options: AcquireOptions): Promise<Lease> {
-    const { signal } = options;
-    const startedMs = this.#env.monotonicMs();
-    const leftMs = (): number => waitMs - (this.#env.monotonicMs() - startedMs);
-    let last: CommandOutcome | null = null;
-    for (let looks = 0; ; looks += 1) {
-      if (this.#rooms.isHead(key, place)) {
-        last = await this.#attempt(key, options);
-        if (last.kind === "applied") return await this.#unlessAborted(last, options);
-        this.#throwUnlessWorthWaiting(key, last);
-      }
-      signal?.throwIfAborted();
-      if (leftMs() <= 0) throw this.#gaveUp(key, last, waitMs);
-      const pauseMs = await this.#pauseMs(key, place, last, looks);
-      await place.wait(this.#env, Math.min(pauseMs, Math.max(0, leftMs())), signal);
-      signal?.throwIfAborted();
-    }
+    throw failureOf(key, outcome);
   }
 
   /** Granted just when the caller gave up: the grant goes back, so that nobody waits for a ghost. */
@@ -257,31 +217,6 @@ export class Leases {
     if (options.signal?.aborted !== true) return lease;
     await lease.release();
     throw options.signal.reason;
-  }
-
-  async #pauseMs(key: LeaseKey, place: Place, last: CommandOutcome | null, looks: number): Promise<number> {
-    // Only the head looks; the others are woken when it leaves.
-    if (!this.#rooms.isHead(key, place)) return Number.MAX_SAFE_INTEGER;
-    if (last?.kind === "unsettled") return RETRY_UNAVAILABLE_MS;
-    const news = (await this.#rooms.hasNews(key)) ? "yes" : "no";
-    return this.#rooms.lookAgainMs(last === null ? null : heldForMs(last), looks, news);
-  }
-
-  /** A store that cannot be reached is worth another try within the wait; a wrong request is not. */
-  #throwUnlessWorthWaiting(key: LeaseKey, outcome: Exclude<CommandOutcome, AppliedOutcome>): void {
-    if (outcome.kind === "unsettled") return;
-    if (outcome.decision.kind === "refused" || !WORTH_WAITING.has(outcome.decision.reason)) {
-      throw this.#failure(key, outcome);
-    }
-  }
-
-  #gaveUp(key: LeaseKey, last: CommandOutcome | null, waitedMs: number): Error {
-    if (last === null) {
-      const details: HeldDetails = { key, reason: "LEASE_HELD_BY_OTHER", holder: null, retryAfterMs: null };
-      return new LeaseTimeoutError(details, waitedMs);
-    }
-    if (last.kind !== "refused" || last.decision.kind !== "denied") return this.#failure(key, last);
-    return new LeaseTimeoutError(heldDetails(key, last), waitedMs);
   }
 
   async #campaign(name: string, options: Omit<AcquireOptions, "wait">): Promise<Lease | null> {
@@ -317,22 +252,11 @@ export class Leases {
     });
   }
 
-  #heldOrThrow(key: LeaseKey, outcome: Exclude<CommandOutcome, AppliedOutcome>): HeldDetails {
-    const failure = this.#failure(key, outcome);
+  #heldOrThrow(key: LeaseKey, outcome: FailedOutcome): HeldDetails {
+    const failure = failureOf(key, outcome);
     if (!(failure instanceof LeaseHeldError)) throw failure;
     const { reason, holder, retryAfterMs } = failure;
     return { key, reason, holder, retryAfterMs };
-  }
-
-  #failure(key: LeaseKey, outcome: CommandOutcome): Error {
-    if (outcome.kind === "unsettled") return new LeaseUnavailableError(key, outcome.outcome, outcome.cause);
-    if (outcome.kind === "applied") return new Error("an applied command is not a failure");
-    const { decision } = outcome;
-    if (decision.kind === "refused") {
-      return new LeaseRefusedError(key, decision.reason, decision.field, decision.message);
-    }
-    if (WORTH_WAITING.has(decision.reason)) return new LeaseHeldError(heldDetails(key, outcome));
-    return new LeaseDeniedError(key, decision.reason);
   }
 
   async #operate(
@@ -342,7 +266,7 @@ export class Leases {
   ): Promise<void> {
     const generation = fence === undefined ? {} : { generation: fence & (2n ** 64n - 1n) };
     const outcome = await command({ key, ...generation });
-    if (outcome.kind !== "applied") throw this.#failure(key, outcome);
+    if (outcome.kind !== "applied") throw failureOf(key, outcome);
   }
 
   #ttlMs(ttl: Duration | undefined): number {
@@ -360,55 +284,7 @@ export class Leases {
   }
 }
 
-/** Denials that time can change. */
-const WORTH_WAITING: ReadonlySet<string> = new Set([
-  "LEASE_HELD_BY_OTHER",
-  "LEASE_HELD_BY_SELF",
-  "LEASE_HANDOFF_PENDING",
-  "LEASE_REVOKED",
-]);
-
-function heldForMs(outcome: CommandOutcome): number | null {
-  if (outcome.kind !== "refused" || outcome.decision.kind !== "denied") return null;
-  const { heldUntilMs } = outcome.decision;
-  return heldUntilMs === null ? null : Math.max(0, heldUntilMs - outcome.storeTimeMs);
-}
-
-function heldDetails(key: LeaseKey, outcome: Extract<CommandOutcome, { kind: "refused" }>): HeldDetails {
-  const { decision } = outcome;
-  const holder = decision.kind === "denied" ? decision.heldBy : null;
-  return { key, reason: decision.reason, holder, retryAfterMs: heldForMs(outcome) };
-}
-
 function waitOf(wait: Duration | "forever" | undefined): number {
   if (wait === "forever") return Number.POSITIVE_INFINITY;
   return wait === undefined ? DEFAULT_WAIT_MS : durationMs("wait", wait, 0);
-}
-
-/** A lease on its way from one process to another. */
-export interface Transfer {
-  readonly key: LeaseKey;
-  readonly holder: string;
-  readonly token: string;
-  readonly ttlMs: number;
-}
-
-/** What a transfer secret says. Throws RangeError when `lease.transfer()` did not make it. */
-export function readTransfer(secret: string): Transfer {
-  try {
-    const parsed: unknown = JSON.parse(Buffer.from(secret, "base64url").toString("utf8"));
-    const { v, tenant, name, holder, token, ttlMs, fence } = parsed as Record<string, unknown>;
-    const complete =
-      v === 1 &&
-      [tenant, name, holder, token].every((field) => typeof field === "string" && field.length > 0);
-    if (complete && typeof ttlMs === "number" && typeof fence === "string" && parseFence(fence) !== null) {
-      const key = { tenant: tenant as string, name: name as string };
-      return { key, holder: holder as string, token: token as string, ttlMs };
-    }
-  } catch {
-    // Falls through to the one message that helps.
-  }
-  throw new RangeError(
-    "the secret to adopt is not one that lease.transfer() made: pass that string unchanged",
-  );
 }

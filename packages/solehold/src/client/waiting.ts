@@ -1,0 +1,72 @@
+/**
+ * Acquiring with patience: attempt after attempt until it is granted, hopeless, aborted or out of time.
+ * Over a store this process keeps its own line; over a server the server keeps one for all its clients.
+ */
+import type { LeaseKey } from "../core/index.ts";
+import { delay, type Env } from "../env/index.ts";
+import type { AppliedOutcome, CommandOutcome, WaitInLine } from "../manager/index.ts";
+import { type FailedOutcome, failureOf, heldForMs, isWorthWaiting, timeoutOf } from "./failures.ts";
+import type { Place, WaitingRooms } from "./waiting-room.ts";
+
+export interface Patience {
+  readonly key: LeaseKey;
+  readonly waitMs: number;
+  readonly signal: AbortSignal | undefined;
+  attempt(wait?: WaitInLine): Promise<CommandOutcome>;
+}
+
+const RETRY_UNAVAILABLE_MS = 200;
+
+/** A connection that breaks has to queue again. */
+export async function waitInServersLine(env: Env, patience: Patience): Promise<AppliedOutcome> {
+  const { key, waitMs, signal } = patience;
+  const startedMs = env.monotonicMs();
+  for (;;) {
+    const leftMs = Math.max(0, waitMs - (env.monotonicMs() - startedMs));
+    const outcome = await patience.attempt({ waitMs: leftMs, ...(signal === undefined ? {} : { signal }) });
+    if (outcome.kind === "applied") return outcome;
+    signal?.throwIfAborted();
+    if (!isWorthWaiting(outcome)) throw failureOf(key, outcome);
+    if (env.monotonicMs() - startedMs >= waitMs) throw timeoutOf(key, outcome, waitMs);
+    if (outcome.kind === "unsettled") await delay(env, RETRY_UNAVAILABLE_MS, signal);
+  }
+}
+
+export async function waitInTurn(env: Env, rooms: WaitingRooms, patience: Patience): Promise<AppliedOutcome> {
+  const { key, waitMs, signal } = patience;
+  const place = rooms.enter(key);
+  const startedMs = env.monotonicMs();
+  const leftMs = (): number => waitMs - (env.monotonicMs() - startedMs);
+  try {
+    let last: FailedOutcome | null = null;
+    for (let looks = 0; ; looks += 1) {
+      if (rooms.isHead(key, place)) {
+        const outcome = await patience.attempt();
+        if (outcome.kind === "applied") return outcome;
+        if (!isWorthWaiting(outcome)) throw failureOf(key, outcome);
+        last = outcome;
+      }
+      signal?.throwIfAborted();
+      if (leftMs() <= 0) throw timeoutOf(key, last, waitMs);
+      const pauseMs = await pauseBefore(rooms, key, place, last, looks);
+      await place.wait(env, Math.min(pauseMs, Math.max(0, leftMs())), signal);
+      signal?.throwIfAborted();
+    }
+  } finally {
+    rooms.leave(key, place);
+  }
+}
+
+async function pauseBefore(
+  rooms: WaitingRooms,
+  key: LeaseKey,
+  place: Place,
+  last: FailedOutcome | null,
+  looks: number,
+): Promise<number> {
+  // Only the head looks; the others are woken when it leaves.
+  if (!rooms.isHead(key, place)) return Number.MAX_SAFE_INTEGER;
+  if (last?.kind === "unsettled") return RETRY_UNAVAILABLE_MS;
+  const news = (await rooms.hasNews(key)) ? "yes" : "no";
+  return rooms.lookAgainMs(last === null ? null : heldForMs(last), looks, news);
+}
