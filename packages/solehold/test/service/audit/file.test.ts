@@ -101,6 +101,7 @@ describe("FileAuditTrail", () => {
     const early = Array.from({ length: 64 }, (_, index) => append(index));
     await syncing.opened;
     expect(disk.counts).toMatchObject({ write: 1, sync: 0 });
+    expect(await readLinesOf(folder)).toHaveLength(64);
     const late = Array.from({ length: 64 }, (_, index) => append(64 + index));
     await null;
     expect(order).toEqual([]);
@@ -182,6 +183,20 @@ describe("FileAuditTrail", () => {
       });
     }
     await trail.close();
+    expect(await readFile(path, "utf8")).toBe(before);
+  });
+
+  test("the same holds for what appeared between opening and the first append", async () => {
+    const folder = await temporaryFolder();
+    const first = await openTrail({ folder });
+    await first.append(eventOf());
+    await first.close();
+    const path = join(folder, (await segmentFiles(folder))[0]!);
+    const second = await openTrail({ folder });
+    await appendFile(path, "someone else\n");
+    const before = await readFile(path, "utf8");
+    await expect(second.append(eventOf())).rejects.toMatchObject({ code: "AUDIT_DAMAGED" });
+    await second.close();
     expect(await readFile(path, "utf8")).toBe(before);
   });
 

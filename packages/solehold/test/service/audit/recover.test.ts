@@ -1,12 +1,15 @@
 import { appendFile, cp, mkdir, readFile, rm, truncate, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
+import { realDisk } from "../../../src/service/audit/disk.ts";
+import { readTrailId } from "../../../src/service/audit/folder.ts";
 import { FileAuditTrail, verifyAudit } from "../../../src/service/audit/index.ts";
+import { recoverTrail } from "../../../src/service/audit/recover.ts";
 import { allEntries, crashCopy, eventOf, segmentFiles, temporaryFolder } from "./support.ts";
 
 const LINE_FEED = 0x0a;
 
-/** A folder as a crash leaves it: 5 entries in 2 segments, the last entries not anchored. */
+/** A folder as a crash leaves it: three entries a segment, the last segment not anchored. */
 async function crashedTrail(entries: number): Promise<string> {
   const folder = await temporaryFolder();
   const trail = await FileAuditTrail.open({ folder, durability: "before-reply", segmentBytes: 1024 });
@@ -20,30 +23,56 @@ const reopen = (folder: string) =>
   FileAuditTrail.open({ folder, durability: "before-reply", segmentBytes: 1024 });
 
 describe("reopening after a crash", () => {
-  test.each([
-    { where: "every length, in the middle of a segment", entries: 5, step: 1 },
-    { where: "many lengths, in the first line of a segment", entries: 4, step: 11 },
-    { where: "many lengths, in the very first line of the trail", entries: 1, step: 11 },
-  ])("a torn last line is cut off and reported: $where", async ({ entries, step }) => {
-    const complete = entries - 1;
+  const places = [
+    { where: "in the middle of a segment", entries: 5 },
+    { where: "in the first line of a segment", entries: 4 },
+    { where: "in the very first line of the trail", entries: 1 },
+  ];
+
+  /** The last segment of a crashed trail, and where its last line begins. */
+  async function lastSegment(folder: string) {
+    const file = (await segmentFiles(folder)).at(-1)!;
+    const content = await readFile(join(folder, file));
+    return {
+      file,
+      path: join(folder, file),
+      content,
+      start: content.lastIndexOf(LINE_FEED, content.length - 2) + 1,
+    };
+  }
+
+  test.each(places)(
+    "a last line torn at every length is cut off and reported: $where",
+    async ({ entries }) => {
+      const folder = await crashedTrail(entries);
+      const trailId = (await readTrailId(folder))!;
+      const { file, path, content, start } = await lastSegment(folder);
+      const afterSequence = entries - 1;
+      for (let length = start; length < content.length; length++) {
+        await writeFile(path, content.subarray(0, length));
+        const end = await recoverTrail(realDisk, folder, trailId);
+        const cutBytes = length - start;
+        expect(end.recovered).toEqual(cutBytes === 0 ? null : { file, cutBytes, afterSequence });
+        expect(end).toMatchObject({ head: { sequence: afterSequence }, segment: { bytes: start } });
+        expect(await readFile(path)).toEqual(content.subarray(0, start));
+      }
+    },
+  );
+
+  test.each(places)("the chain goes on after a torn last line: $where", async ({ entries }) => {
     const crashed = await crashedTrail(entries);
-    const file = (await segmentFiles(crashed)).at(-1)!;
-    const content = await readFile(join(crashed, file));
-    const start = content.lastIndexOf(LINE_FEED, content.length - 2) + 1;
-    const copy = join(await temporaryFolder(), "copy");
-    for (let length = start; length < content.length; length += step) {
-      await rm(copy, { recursive: true, force: true });
+    const { file, content, start } = await lastSegment(crashed);
+    for (const length of [start, start + 1, content.length - 2, content.length - 1]) {
+      const copy = join(await temporaryFolder(), "copy");
       await cp(crashed, copy, { recursive: true });
       await truncate(join(copy, file), length);
       const trail = await reopen(copy);
-      const cutBytes = length - start;
-      expect(trail.recovered).toEqual(cutBytes === 0 ? null : { file, cutBytes, afterSequence: complete });
-      expect(trail.head().sequence).toBe(complete);
+      expect(trail.recovered?.cutBytes ?? 0).toBe(length - start);
       await trail.append(eventOf({ traceId: "after" }));
       await trail.close();
-      expect(await verifyAudit(copy)).toMatchObject({ ok: true, entries: complete + 1 });
+      expect(await verifyAudit(copy)).toMatchObject({ ok: true, entries });
+      expect((await allEntries(copy)).at(-1)).toMatchObject({ sequence: entries, traceId: "after" });
     }
-    expect((await allEntries(copy)).at(-1)).toMatchObject({ sequence: complete + 1, traceId: "after" });
   });
 
   test("a tail that the file system filled with zeros is cut off like any torn line", async () => {
@@ -57,14 +86,19 @@ describe("reopening after a crash", () => {
     expect(await verifyAudit(crashed)).toMatchObject({ ok: true, entries: 6 });
   });
 
-  test("a torn anchor is written over", async () => {
-    const crashed = await crashedTrail(5);
-    await appendFile(join(crashed, "anchors.jsonl"), '{"sequence":5,"hash":"');
-    const trail = await reopen(crashed);
-    await trail.append(eventOf());
-    await trail.close();
-    expect(await verifyAudit(crashed)).toMatchObject({ ok: true, entries: 6 });
-  });
+  test.each(['{"sequence":5,"hash":"', "\0".repeat(500)])(
+    "an incomplete anchor is cut off (%#)",
+    async (torn) => {
+      const crashed = await crashedTrail(5);
+      await appendFile(join(crashed, "anchors.jsonl"), torn);
+      const trail = await reopen(crashed);
+      await trail.append(eventOf());
+      await trail.close();
+      expect(await verifyAudit(crashed)).toMatchObject({ ok: true, entries: 6 });
+      const anchors = (await readFile(join(crashed, "anchors.jsonl"), "utf8")).trimEnd().split("\n");
+      expect(anchors.map((line) => JSON.parse(line).sequence)).toEqual([3, 6]);
+    },
+  );
 
   test("a crash right after the first opening leaves a folder that opens", async () => {
     const folder = await temporaryFolder();

@@ -123,8 +123,9 @@ export class FaultyDisk implements AuditDisk {
   readonly failing = new Map<Operation, string>();
   /** How much of a failing write reaches the file: 0 to 1. */
   partOfWrite = 0.5;
-  /** Awaited before each sync. */
+  /** Awaited before each sync, and before each truncation. */
   beforeSync: () => Promise<void> = async () => {};
+  beforeTruncate: () => Promise<void> = async () => {};
   /** Bytes of each file that are known to survive a loss of power. */
   readonly safeBytes = new Map<string, number>();
   /** Files whose name would survive it. */
@@ -159,6 +160,7 @@ export class FaultyDisk implements AuditDisk {
         this.safeBytes.set(basename(path), size);
       },
       truncate: async (length) => {
+        await this.beforeTruncate();
         this.#begin("truncate");
         await file.truncate(length);
         this.safeBytes.set(basename(path), Math.min(length, this.safeBytes.get(basename(path)) ?? 0));
