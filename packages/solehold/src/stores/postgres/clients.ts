@@ -10,11 +10,20 @@ export interface PgQueryConfig {
   readonly name?: string;
 }
 
+export interface PgNotification {
+  readonly channel: string;
+  readonly payload?: string | undefined;
+}
+
 /** A connection of `pg`. */
 export interface PgConnection {
   query(config: PgQueryConfig): Promise<{ readonly rows: readonly Row[] }>;
-  on(event: string, listener: (value: never) => void): unknown;
-  removeListener(event: string, listener: (value: never) => void): unknown;
+  on(event: "notification", listener: (notification: PgNotification) => void): unknown;
+  on(event: "error" | "end", listener: () => void): unknown;
+  removeListener(event: string, listener: () => void): unknown;
+  /** Whether the connection keeps the process alive. */
+  ref?(): void;
+  unref?(): void;
 }
 
 export interface PgPoolConnection extends PgConnection {
@@ -25,8 +34,8 @@ export interface PgPoolConnection extends PgConnection {
 /** `new Pool()` of `pg`. */
 export interface PgPool {
   connect(): Promise<PgPoolConnection>;
-  on(event: "error", listener: (error: Error) => void): unknown;
-  removeListener(event: "error", listener: (error: Error) => void): unknown;
+  on(event: "error", listener: () => void): unknown;
+  removeListener(event: string, listener: () => void): unknown;
 }
 
 /** `postgres(url)` of postgres.js. */

@@ -1,17 +1,21 @@
 /**
  * The columns of the table and the record: what goes where, and back.
  *
- * The columns are the truth, and each is readable on its own: no encoded record lies beside them. Instants
- * are whole milliseconds (bigint), because that is what the rest of Solehold computes with and a
+ * Whatever a person or a report would ask for, and whatever the database compares, has a column. The rest
+ * is one JSON object in which usual values are left out: it makes rows small and writes fast, and a later
+ * field of the record needs no new column.
+ *
+ * Instants are whole milliseconds (bigint), because that is what the rest of Solehold computes with and a
  * timestamptz would have to be rounded on every way; the view beside the table shows them as timestamps.
  * Terms and generations are unsigned 64-bit numbers, which only numeric(20,0) holds.
  */
-import { isPurpose, type LeaseKey, type LeaseRecord, type LeaseState, MAX_U64 } from "../../core/index.ts";
+import { type LeaseKey, type LeaseRecord, type LeaseState, MAX_U64 } from "../../core/index.ts";
 import type { StoredRecord } from "../contract.ts";
+import { detailsFrom, detailsOf } from "./details.ts";
 
 export interface Column {
   readonly name: string;
-  readonly type: "text" | "bigint" | "numeric(20,0)" | "boolean";
+  readonly type: "text" | "bigint" | "numeric(20,0)" | "json";
   readonly nulls: "allowed" | "refused";
 }
 
@@ -24,32 +28,23 @@ export const COLUMNS: readonly Column[] = [
   column("tenant_id", "text"),
   column("work_order_id", "text"),
   column("lease_owner_id", "text"),
-  column("lease_purpose", "text"),
   column("lease_token_hash", "text"),
   column("lease_state", "text"),
   column("term", "numeric(20,0)"),
   column("generation", "numeric(20,0)"),
-  column("ttl_ms", "bigint"),
   column("acquired_at_ms", "bigint"),
   column("renewed_at_ms", "bigint"),
   column("lease_expires_at_ms", "bigint"),
   column("released_at_ms", "bigint", "allowed"),
-  column("renewals", "bigint"),
-  column("resume_required", "boolean"),
-  column("break_at_ms", "bigint", "allowed"),
-  column("handoff_successor", "text", "allowed"),
-  column("handoff_deadline_ms", "bigint", "allowed"),
-  column("nonce", "text"),
-  column("idempotency_operation", "text", "allowed"),
   column("idempotency_key_hash", "text", "allowed"),
-  column("idempotency_fingerprint", "text", "allowed"),
-  column("idempotency_sealed_token", "text", "allowed"),
-  column("note", "text"),
+  column("nonce", "text"),
+  column("details", "json"),
 ];
 
-/** No text of a record may contain a control character, so a line break always separates. */
+/** No text of a record may contain a control character, so a line break always separates. JSON comes last. */
 const ROW_SEPARATOR = "\n";
 export const ROW_SEPARATOR_SQL = "E'\\n'";
+const DETAILS_FIELD = COLUMNS.length - 1;
 
 const DATABASE_STATES: Readonly<Record<LeaseState, string>> = {
   held: "ACTIVE",
@@ -68,37 +63,22 @@ export function databaseState(state: LeaseState): string {
 
 /** One text (or null) a column. Numbers travel as text: the database reads them exactly. */
 export function columnValues(record: LeaseRecord): (string | null)[] {
-  const { key, handoff, idempotency } = record;
   return [
-    key.tenant,
-    key.name,
+    record.key.tenant,
+    record.key.name,
     record.holder,
-    record.purpose,
     record.tokenHash,
     DATABASE_STATES[record.state],
     String(record.term),
     String(record.generation),
-    String(record.ttlMs),
     String(record.grantedAtMs),
     String(record.renewedAtMs),
     String(record.expiresAtMs),
-    textOrNull(record.endedAtMs),
-    String(record.renewals),
-    record.resumeRequired ? "t" : "f",
-    textOrNull(record.breakAtMs),
-    handoff?.successor ?? null,
-    textOrNull(handoff?.deadlineMs ?? null),
+    record.endedAtMs === null ? null : String(record.endedAtMs),
+    record.idempotency === null ? null : record.idempotency.keyHash,
     record.nonce,
-    idempotency?.op ?? null,
-    idempotency?.keyHash ?? null,
-    idempotency?.fingerprint ?? null,
-    idempotency?.sealedToken ?? null,
-    record.note,
+    detailsOf(record),
   ];
-}
-
-function textOrNull(value: number | null): string | null {
-  return value === null ? null : String(value);
 }
 
 /** Reads the version and the columns as one text. Never throws: what makes no sense is reported as corrupt. */
@@ -112,35 +92,34 @@ export function storedRecordFrom(row: string, key: LeaseKey): StoredRecord {
 }
 
 function recordFrom(fields: readonly string[], key: LeaseKey): LeaseRecord {
-  if (fields.length !== COLUMNS.length)
-    throw new Error(`a text of its row contains a line break (${fields.length} of ${COLUMNS.length} fields)`);
   const at = (index: number): string => fields[index] ?? "";
   if (at(0) !== key.tenant || at(1) !== key.name) throw new Error("its row belongs to another key");
-  const purpose = at(3);
-  if (!isPurpose(purpose)) throw new Error(`its lease_purpose '${purpose}' is unknown`);
-  const state = RECORD_STATES.get(at(5));
-  if (state === undefined) throw new Error(`its lease_state '${at(5)}' is unknown`);
+  const state = RECORD_STATES.get(at(4));
+  if (state === undefined) throw new Error(`its lease_state '${at(4)}' is unknown`);
+  const details = detailsFrom(fields.slice(DETAILS_FIELD).join(ROW_SEPARATOR));
+  const { idempotency } = details;
+  if ((idempotency === null) !== (at(11) === ""))
+    throw new Error("its idempotency_key_hash does not fit its details");
   return {
     key,
     holder: at(2),
-    purpose,
-    tokenHash: at(4),
-    term: unsigned("term", at(6)),
-    generation: unsigned("generation", at(7)),
-    ttlMs: whole("ttl_ms", at(8)),
-    grantedAtMs: whole("acquired_at_ms", at(9)),
-    renewedAtMs: whole("renewed_at_ms", at(10)),
-    expiresAtMs: whole("lease_expires_at_ms", at(11)),
-    endedAtMs: at(12) === "" ? null : whole("released_at_ms", at(12)),
+    purpose: details.purpose,
+    tokenHash: at(3),
+    term: unsigned("term", at(5)),
+    generation: unsigned("generation", at(6)),
+    ttlMs: details.ttlMs,
+    grantedAtMs: whole("acquired_at_ms", at(7)),
+    renewedAtMs: whole("renewed_at_ms", at(8)),
+    expiresAtMs: whole("lease_expires_at_ms", at(9)),
+    endedAtMs: at(10) === "" ? null : whole("released_at_ms", at(10)),
     state,
-    renewals: whole("renewals", at(13)),
-    resumeRequired: at(14) === "t",
-    breakAtMs: at(15) === "" ? null : whole("break_at_ms", at(15)),
-    handoff: at(16) === "" ? null : { successor: at(16), deadlineMs: whole("handoff_deadline_ms", at(17)) },
-    nonce: at(18),
-    idempotency:
-      at(19) === "" ? null : { op: at(19), keyHash: at(20), fingerprint: at(21), sealedToken: at(22) },
-    note: at(23),
+    renewals: details.renewals,
+    resumeRequired: details.resumeRequired,
+    breakAtMs: details.breakAtMs,
+    handoff: details.handoff,
+    nonce: at(12),
+    idempotency: idempotency === null ? null : { ...idempotency, keyHash: at(11) },
+    note: details.note,
   };
 }
 

@@ -15,6 +15,8 @@ export interface FollowUp {
   settled(failure: Error | null): void;
 }
 
+export type FollowUpOf = (rows: readonly Row[]) => FollowUp | null;
+
 export interface SessionHandlers {
   onPayload(payload: string): void;
   /** Once at most: the session is gone, and what was announced since may be missing. */
@@ -36,11 +38,7 @@ export interface SqlDriver {
    * `followUp` is asked once the reply is there. What it returns is on the way before this resolves, so
    * that it is sent even if the process ends next.
    */
-  query(
-    statement: Statement,
-    values: Values,
-    followUp?: (rows: readonly Row[]) => FollowUp | null,
-  ): Promise<readonly Row[]>;
+  query(statement: Statement, values: Values, followUp?: FollowUpOf): Promise<readonly Row[]>;
   /** Several statements without parameters, in one transaction. */
   script(text: string): Promise<void>;
   /** Null where the library gives no session. */

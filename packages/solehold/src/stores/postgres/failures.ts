@@ -33,6 +33,7 @@ const BY_STATE: ReadonlyMap<string, Advice> = new Map([
   ["25006", { kind: "config", text: "the server is read-only; connect to the primary" }],
   ["53100", { kind: "full", text: "free space on the server's disk" }],
   ["53300", { kind: "unreachable", text: "raise max_connections, or use fewer" }],
+  ["55P03", { kind: "timeout", text: "somebody holds the rows; find out who, in pg_locks" }],
   ["57014", { kind: "timeout", text: "somebody holds the rows, or the server is overloaded" }],
   ["57P01", { kind: "unreachable", text: "the server is shutting down" }],
   ["57P02", { kind: "unreachable", text: "the server is restarting after a crash" }],

@@ -1,6 +1,7 @@
 /** `solehold/postgres`: leases in a table of PostgreSQL, through `pg` or postgres.js. */
 export type {
   PgConnection,
+  PgNotification,
   PgPool,
   PgPoolConnection,
   PostgresJsClient,

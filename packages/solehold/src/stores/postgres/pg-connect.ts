@@ -2,7 +2,8 @@
 import type { Env } from "../../env/index.ts";
 import { StoreError } from "../contract.ts";
 import type { PgConnection, PgPool } from "./clients.ts";
-import { PgDriver, type SessionConnection } from "./pg-driver.ts";
+import { PgDriver } from "./pg-driver.ts";
+import type { SessionConnection } from "./pg-session.ts";
 
 const IDLE_MS = 60_000;
 /** The server gives up before the caller does, so that a wait for a lock ends with a clear "not applied". */
@@ -23,7 +24,6 @@ export interface OwnPoolSettings extends PgDriverSettings {
 interface PgClient extends PgConnection {
   connect(): Promise<unknown>;
   end(): Promise<void>;
-  unref?(): void;
 }
 
 interface OwnPgPool extends PgPool {
@@ -46,7 +46,15 @@ export function driverOnPool(pool: PgPool, settings: PgDriverSettings): PgDriver
     const end = async (): Promise<void> => connection.release(new Error("the watch ended"));
     return { connection, end };
   };
-  return new PgDriver({ ...settings, pool, place: "the given pool", connectSession, end: async () => {} });
+  const end = async (): Promise<void> => {};
+  return new PgDriver({
+    ...settings,
+    pool,
+    ownership: "borrowed",
+    place: "the given pool",
+    connectSession,
+    end,
+  });
 }
 
 export async function driverOnUrl(settings: OwnPoolSettings): Promise<PgDriver> {
@@ -61,7 +69,7 @@ export async function driverOnUrl(settings: OwnPoolSettings): Promise<PgDriver> 
   };
   // A transaction pooler refuses settings at the start of a connection, because it shares its own.
   const limits =
-    settings.pooler === "none" ? { statement_timeout: Math.ceil(timeoutMs * SERVER_SHARE_OF_TIMEOUT) } : {};
+    settings.pooler === "none" ? { lock_timeout: Math.ceil(timeoutMs * SERVER_SHARE_OF_TIMEOUT) } : {};
   const pool = new Pool({
     ...base,
     ...limits,
@@ -80,7 +88,7 @@ export async function driverOnUrl(settings: OwnPoolSettings): Promise<PgDriver> 
     return { connection, end: () => endWithin(env, timeoutMs, [connection], () => connection.end()) };
   };
   const end = (): Promise<void> => endWithin(env, timeoutMs, clients, () => pool.end());
-  return new PgDriver({ ...settings, pool, place, connectSession, end });
+  return new PgDriver({ ...settings, pool, ownership: "own", place, connectSession, end });
 }
 
 /** A frozen server never confirms the end of a connection; then nobody waits, and nothing keeps the process. */

@@ -6,13 +6,15 @@ import type { Env } from "../../env/index.ts";
 import type { StoreError } from "../contract.ts";
 import { withDeadline, withRetries } from "./calls.ts";
 import type { PgPool, PgPoolConnection, PgQueryConfig } from "./clients.ts";
-import type { FollowUp, Row, SessionHandlers, SqlDriver, SqlSession, Values } from "./driver.ts";
-import { isStalePrepared, storeErrorFrom, timeoutError } from "./failures.ts";
-import { PgSession } from "./pg-session.ts";
+import { Connections } from "./connections.ts";
+import type { FollowUp, FollowUpOf, Row, SessionHandlers, SqlDriver, SqlSession, Values } from "./driver.ts";
+import { isRetryable, isStalePrepared, storeErrorFrom, timeoutError } from "./failures.ts";
+import { PgSession, type SessionConnection } from "./pg-session.ts";
 import type { Statement } from "./statements.ts";
 
 export interface PgDriverOptions {
   readonly pool: PgPool;
+  readonly ownership: "own" | "borrowed";
   readonly env: Env;
   readonly timeoutMs: number;
   /** Host, port and database, for messages. Never a password. */
@@ -24,42 +26,29 @@ export interface PgDriverOptions {
   end(): Promise<void>;
 }
 
-/** A connection, and how to be rid of it. */
-export interface SessionConnection {
-  readonly connection: Omit<PgPoolConnection, "release">;
-  end(): Promise<void>;
-}
-
 export class PgDriver implements SqlDriver {
   readonly #options: PgDriverOptions;
+  readonly #connections: Connections;
   readonly #followUps = new Set<Promise<void>>();
   #prepare: "named" | "unnamed";
 
   constructor(options: PgDriverOptions) {
     this.#options = options;
     this.#prepare = options.prepare;
-    // A pool without a listener ends the process when an idle connection breaks.
-    options.pool.on("error", ignore);
+    this.#connections = new Connections(options);
   }
 
-  query(
-    statement: Statement,
-    values: Values,
-    followUp?: (rows: readonly Row[]) => FollowUp | null,
-  ): Promise<readonly Row[]> {
-    return withRetries(this.#options.env, async () => {
-      try {
-        return await this.#run(this.#config(statement, values), followUp);
-      } catch (error) {
-        if (!isStalePrepared(error) || this.#prepare === "unnamed") throw error;
-        this.#prepare = "unnamed";
-        return this.#run(this.#config(statement, values), followUp);
-      }
+  query(statement: Statement, values: Values, followUp?: FollowUpOf): Promise<readonly Row[]> {
+    return this.#call(this.#config(statement, values), followUp).catch((error: unknown) => {
+      const stale = isStalePrepared(error) && this.#prepare === "named";
+      if (!stale && !isRetryable(error)) throw error;
+      if (stale) this.#prepare = "unnamed";
+      return withRetries(this.#options.env, () => this.#call(this.#config(statement, values), followUp));
     });
   }
 
   async script(text: string): Promise<void> {
-    await withRetries(this.#options.env, () => this.#run({ text }));
+    await withRetries(this.#options.env, () => this.#call({ text }));
   }
 
   openSession(channel: string, handlers: SessionHandlers): Promise<SqlSession> {
@@ -68,55 +57,76 @@ export class PgDriver implements SqlDriver {
 
   async close(): Promise<void> {
     await Promise.all(this.#followUps);
-    this.#options.pool.removeListener("error", ignore);
+    this.#connections.close();
     await this.#options.end();
   }
 
   #config(statement: Statement, values: Values): PgQueryConfig {
-    const plain = { text: statement.text, values: [...values] };
-    return this.#prepare === "named" ? { ...plain, name: statement.name } : plain;
+    const { text, name } = statement;
+    return this.#prepare === "named" ? { text, values: [...values], name } : { text, values: [...values] };
   }
 
-  async #run(
-    config: PgQueryConfig,
-    followUp?: (rows: readonly Row[]) => FollowUp | null,
-  ): Promise<readonly Row[]> {
+  /** One attempt, with one deadline over connecting and answering. */
+  #call(config: PgQueryConfig, followUp?: FollowUpOf): Promise<readonly Row[]> {
     const { env, place, timeoutMs } = this.#options;
-    const startedMs = env.monotonicMs();
-    const connection = await this.#connect();
-    const leftMs = Math.max(0, timeoutMs - (env.monotonicMs() - startedMs));
-    const expired = (): Error => timeoutError(place, timeoutMs, "unknown");
-    try {
-      const { rows } = await withDeadline(connection.query(config), { env, timeoutMs: leftMs, expired });
-      this.#finish(connection, followUp?.(rows) ?? null);
-      return rows;
-    } catch (cause) {
-      const error = storeErrorFrom(cause, "sent", place);
-      giveBack(connection, error.outcome === "unknown" ? error : undefined);
-      throw error;
-    }
-  }
-
-  async #connect(): Promise<PgPoolConnection> {
-    const { env, place, pool, timeoutMs } = this.#options;
-    try {
-      const connection = await withDeadline(pool.connect(), {
-        env,
-        timeoutMs,
-        expired: () => timeoutError(place, timeoutMs, "not-applied"),
-        late: (unused) => unused.release(),
+    return new Promise((resolve, reject) => {
+      let connection = this.#connections.take();
+      let ended = false;
+      const end = (): void => {
+        ended = true;
+        timer.cancel();
+      };
+      const timer = env.timer(timeoutMs, () => {
+        ended = true;
+        const error = timeoutError(place, timeoutMs, connection === null ? "not-applied" : "unknown");
+        if (connection !== null) this.#connections.discard(connection, error);
+        reject(error);
       });
-      connection.on("error", ignore);
-      return connection;
-    } catch (cause) {
-      throw storeErrorFrom(cause, "connecting", place);
-    }
+      const send = (on: PgPoolConnection): void => {
+        on.query(config).then(
+          ({ rows }) => {
+            if (ended) return;
+            end();
+            this.#finish(on, followUp?.(rows) ?? null);
+            resolve(rows);
+          },
+          (cause: unknown) => {
+            if (ended) return;
+            end();
+            reject(this.#failed(on, cause));
+          },
+        );
+      };
+      if (connection !== null) {
+        send(connection);
+        return;
+      }
+      this.#connections.connect().then(
+        (connected) => {
+          if (ended) return this.#connections.give(connected);
+          connection = connected;
+          send(connected);
+        },
+        (cause: unknown) => {
+          if (ended) return;
+          end();
+          reject(storeErrorFrom(cause, "connecting", place));
+        },
+      );
+    });
   }
 
-  /** Sends what follows before anybody hears of the reply, then gives the connection back. */
+  #failed(connection: PgPoolConnection, cause: unknown): StoreError {
+    const error = storeErrorFrom(cause, "sent", this.#options.place);
+    if (error.outcome === "unknown") this.#connections.discard(connection, error);
+    else this.#connections.give(connection);
+    return error;
+  }
+
+  /** Sends what follows before anybody hears of the reply; the connection is free when that was answered. */
   #finish(connection: PgPoolConnection, followUp: FollowUp | null): void {
     if (followUp === null) {
-      giveBack(connection);
+      this.#connections.give(connection);
       return;
     }
     const { env, place, timeoutMs } = this.#options;
@@ -124,23 +134,13 @@ export class PgDriver implements SqlDriver {
     const expired = (): Error => timeoutError(place, timeoutMs, "unknown");
     const done = withDeadline(sent, { env, timeoutMs, expired })
       .then(
-        () => null,
-        (cause: unknown) => storeErrorFrom(cause, "sent", place),
+        () => {
+          this.#connections.give(connection);
+          followUp.settled(null);
+        },
+        (cause: unknown) => followUp.settled(this.#failed(connection, cause)),
       )
-      .then((failure) => {
-        giveBack(connection, failure ?? undefined);
-        followUp.settled(failure);
-        this.#followUps.delete(done);
-      });
+      .finally(() => this.#followUps.delete(done));
     this.#followUps.add(done);
   }
 }
-
-function giveBack(connection: PgPoolConnection, failure?: StoreError): void {
-  // Ended connections may still report errors; those in the pool are the pool's to listen to.
-  if (failure === undefined) connection.removeListener("error", ignore);
-  connection.release(failure);
-}
-
-/** Whatever an event reports also fails the call it concerns. */
-function ignore(): void {}

@@ -1,9 +1,15 @@
 /** A connection of `pg` that listens to one channel until it breaks or is closed. */
 import type { Env } from "../../env/index.ts";
 import { withDeadline } from "./calls.ts";
+import type { PgConnection } from "./clients.ts";
 import type { Row, SessionHandlers, SqlSession } from "./driver.ts";
 import { storeErrorFrom, timeoutError } from "./failures.ts";
-import type { SessionConnection } from "./pg-driver.ts";
+
+/** A connection, and how to be rid of it. */
+export interface SessionConnection {
+  readonly connection: PgConnection;
+  end(): Promise<void>;
+}
 
 export interface PgSessionOptions {
   readonly channel: string;
@@ -12,11 +18,6 @@ export interface PgSessionOptions {
   readonly timeoutMs: number;
   readonly place: string;
   connectSession(): Promise<SessionConnection>;
-}
-
-interface Notification {
-  readonly channel: string;
-  readonly payload?: string;
 }
 
 export class PgSession implements SqlSession {
@@ -28,7 +29,7 @@ export class PgSession implements SqlSession {
     this.#options = options;
     this.#session = session;
     const { connection } = session;
-    connection.on("notification", ({ channel, payload }: Notification) => {
+    connection.on("notification", ({ channel, payload }) => {
       if (this.#state === "open" && channel === options.channel) options.handlers.onPayload(payload ?? "");
     });
     connection.on("error", () => this.#lost());

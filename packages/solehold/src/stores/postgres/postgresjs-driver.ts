@@ -5,7 +5,7 @@
 import type { Env } from "../../env/index.ts";
 import { withDeadline, withRetries } from "./calls.ts";
 import type { PostgresJsClient } from "./clients.ts";
-import type { FollowUp, Row, SessionHandlers, SqlDriver, SqlSession, Values } from "./driver.ts";
+import type { FollowUp, FollowUpOf, Row, SessionHandlers, SqlDriver, SqlSession, Values } from "./driver.ts";
 import { storeErrorFrom, timeoutError } from "./failures.ts";
 import { PostgresJsSession } from "./postgresjs-session.ts";
 import type { Statement } from "./statements.ts";
@@ -27,11 +27,7 @@ export class PostgresJsDriver implements SqlDriver {
     this.#options = options;
   }
 
-  query(
-    statement: Statement,
-    values: Values,
-    followUp?: (rows: readonly Row[]) => FollowUp | null,
-  ): Promise<readonly Row[]> {
+  query(statement: Statement, values: Values, followUp?: FollowUpOf): Promise<readonly Row[]> {
     return withRetries(this.#options.env, async () => {
       const rows = await this.#send(statement, values);
       const next = followUp?.(rows) ?? null;

@@ -71,7 +71,7 @@ function viewStatement(names: TableNames): string {
     `${instant("renewed_at_ms", "renewed_at")},`,
     `${instant("released_at_ms", "released_at")},`,
     "  idempotency_key_hash as idempotency_key,",
-    "  lease_purpose,\n  term,\n  generation,\n  renewals,\n  note",
+    "  term,\n  generation,\n  details",
     `from ${names.sqlTable}\nwhere work_order_id not like '$%'`,
   ].join("\n");
 }

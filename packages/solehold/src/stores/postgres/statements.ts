@@ -72,22 +72,22 @@ export function statementsFor(names: TableNames): Statements {
       `select (select ${NOW_MS}) as now, k.place::text as place, (select ${rowText("t")} from ${table} t where t.tenant_id = k.tenant_id and t.work_order_id = k.work_order_id) as row from ${keys}) with ordinality as k(${ORDER}, place)`,
     ),
     insertOne: statement(
-      `insert into ${table} as t (${NAMES.join(", ")}) values (${parameters}) on conflict do nothing ${answer}`,
+      `insert into ${table} as t (${NAMES.join(", ")}) values (${parameters}) on conflict do nothing ${answer.one}`,
     ),
     updateOne: statement(
-      `update ${table} as t set ${assign((_, index) => parameter(index + 2))}, ${changed} where t.tenant_id = $1 and t.work_order_id = $2 and t.${VERSION_COLUMN} = $${EXPECTED_PARAMETER}::text::uuid ${answer}`,
+      `update ${table} as t set ${assign((_, index) => parameter(index + 2))}, ${changed} where t.tenant_id = $1 and t.work_order_id = $2 and t.${VERSION_COLUMN} = $${EXPECTED_PARAMETER} ${answer.one}`,
     ),
     deleteOne: statement(
-      `delete from ${table} as t where t.tenant_id = $1 and t.work_order_id = $2 and t.${VERSION_COLUMN} = $3::text::uuid ${answer}`,
+      `delete from ${table} as t where t.tenant_id = $1 and t.work_order_id = $2 and t.${VERSION_COLUMN} = $3 ${answer.one}`,
     ),
     insertMany: statement(
-      `insert into ${table} as t (${NAMES.join(", ")}) select * from ${wanted}) as ${wantedNames}) order by ${ORDER} on conflict do nothing ${answer}`,
+      `insert into ${table} as t (${NAMES.join(", ")}) select * from ${wanted}) as ${wantedNames}) order by ${ORDER} on conflict do nothing ${answer.many}`,
     ),
     updateMany: statement(
-      `with locked as materialized (select w.* from ${wanted}, $${EXPECTED_PARAMETER}::uuid[]) as ${wantedNames}, expected) ${lockInOrder(table)}) update ${table} as t set ${assign((name) => `l.${name}`)}, ${changed} ${matching("from")} ${answer}`,
+      `with locked as materialized (select w.* from ${wanted}, $${EXPECTED_PARAMETER}::uuid[]) as ${wantedNames}, expected) ${lockInOrder(table)}) update ${table} as t set ${assign((name) => `l.${name}`)}, ${changed} ${matching("from")} ${answer.many}`,
     ),
     deleteMany: statement(
-      `with locked as materialized (select w.* from ${keys}, $3::uuid[]) as w(${ORDER}, expected) ${lockInOrder(table)}) delete from ${table} as t ${matching("using")} ${answer}`,
+      `with locked as materialized (select w.* from ${keys}, $3::uuid[]) as w(${ORDER}, expected) ${lockInOrder(table)}) delete from ${table} as t ${matching("using")} ${answer.many}`,
     ),
     notify: statement(
       `select pg_notify('${names.channel}', p.payload) from unnest($1::text[]) as p(payload)`,
@@ -95,10 +95,10 @@ export function statementsFor(names: TableNames): Statements {
   };
 }
 
-/** Sent as text and cast by the server: a client library may have ideas of its own about other types. */
+/** JSON is sent as text and cast by the server: some client libraries would encode it a second time. */
 function parameter(index: number): string {
   const type = COLUMNS[index]?.type ?? "text";
-  return type === "text" ? `$${index + 1}` : `$${index + 1}::text::${type}`;
+  return type === "json" ? `$${index + 1}::text::json` : `$${index + 1}`;
 }
 
 function lockInOrder(table: string): string {
@@ -110,13 +110,18 @@ function matching(clause: "from" | "using"): string {
 }
 
 /**
- * One row for each write that was done. The sub-selects run once a statement, after its first row was
- * written and so after its transaction has a number, which whoever begins to listen relies on.
+ * One row for each write that was done. In a batch, what is the same for all rows runs once, in sub-selects,
+ * which a lone statement is quicker without. Both run after the first row was written, when the transaction
+ * has a number: whoever begins to listen relies on it.
  *
  * `watched` says whether anyone listens: a listener holds the lock in shared mode, so that nobody else
  * gets it. Two writers that try at the same instant may see each other instead; then one announces in vain.
  */
-function answerOf({ watchedLock: lock }: TableNames): string {
+function answerOf({ watchedLock: lock }: TableNames): { readonly one: string; readonly many: string } {
   const watched = `case when pg_try_advisory_lock(${lock}) then not pg_advisory_unlock(${lock}) else true end`;
-  return `returning t.tenant_id || '/' || t.work_order_id as id, t.${VERSION_COLUMN}::text as version, (select ${NOW_MS}) as now, (select ${watched})::text as watched`;
+  const version = `returning t.${VERSION_COLUMN}::text as version`;
+  return {
+    one: `${version}, ${NOW_MS} as now, (${watched})::text as watched`,
+    many: `${version}, t.tenant_id || '/' || t.work_order_id as id, (select ${NOW_MS}) as now, (select ${watched})::text as watched`,
+  };
 }

@@ -9,7 +9,7 @@ import { keyId } from "../../core/index.ts";
 import { type ApplyReply, type ConditionalWrite, StoreError, type WriteResult } from "../contract.ts";
 import type { Announcer } from "./announcer.ts";
 import { columnValues } from "./columns.ts";
-import { type FollowUp, type Row, type SqlDriver, textOf, type Values } from "./driver.ts";
+import { type Row, type SqlDriver, textOf, type Values } from "./driver.ts";
 import { type Reader, timeOf } from "./reader.ts";
 import { columnLiterals } from "./sql-text.ts";
 import type { Statement, Statements } from "./statements.ts";
@@ -18,7 +18,9 @@ const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 /** A version that no row has, for those that this store never gave out. */
 const NO_VERSION = "00000000-0000-0000-0000-000000000000";
 
-type Operation = "insert" | "update" | "delete" | "check";
+type WriteOperation = "insert" | "update" | "delete";
+/** A "check" writes nothing: that an absent key be absent. */
+type Operation = WriteOperation | "check";
 
 interface Place {
   readonly index: number;
@@ -48,19 +50,21 @@ export class Writer {
   }
 
   async apply(writes: readonly ConditionalWrite[]): Promise<ApplyReply> {
-    if (writes.length === 0) return { storeTimeMs: await this.#options.reader.now(), results: [] };
+    const [first] = writes;
+    if (first === undefined) return { storeTimeMs: await this.#options.reader.now(), results: [] };
+    if (writes.length === 1) return this.#applyOne(first);
     const parts = await Promise.all(partsOf(writes).map((part) => this.#run(...part)));
     const results = new Map<number, WriteResult>();
     const times: number[] = [];
     const open: { readonly place: Place; readonly operation: Operation }[] = [];
     for (const { operation, places, rows, failure } of parts) {
       if (rows[0] !== undefined) times.push(timeOf(rows[0]));
-      const versions = new Map(rows.map((row) => [textOf(row, "id"), textOf(row, "version")]));
+      const versions = versionsOf(places, rows);
       for (const place of places) {
         const version = versions.get(keyId(place.write.key));
         if (failure !== null) results.set(place.index, { kind: "unknown", cause: failure });
         else if (version === undefined) open.push({ place, operation });
-        else results.set(place.index, { kind: "applied", version: operation === "delete" ? null : version });
+        else results.set(place.index, appliedAs(operation, version));
       }
     }
     assertSomethingDone(parts);
@@ -71,23 +75,45 @@ export class Writer {
     };
   }
 
+  /** The same for a lone write, which is the usual case and waits for nobody. */
+  async #applyOne(write: ConditionalWrite): Promise<ApplyReply> {
+    const operation = operationOf(write);
+    if (operation !== "check") {
+      const rows = await this.#send(operation, [write]);
+      const version = textOf(rows[0], "version");
+      if (version !== null) return { storeTimeMs: timeOf(rows[0]), results: [appliedAs(operation, version)] };
+    }
+    const results = new Map<number, WriteResult>();
+    const storeTimeMs = await this.#settle([{ place: { index: 0, write }, operation }], results);
+    return { storeTimeMs, results: [results.get(0) ?? unanswered()] };
+  }
+
   async #run(operation: Operation, places: readonly Place[]): Promise<PartOutcome> {
-    const { announcer, driver, statements } = this.#options;
     if (operation === "check") return { operation, places, rows: [], failure: null };
-    const [statement, values] = callOf(operation, places, statements);
     try {
-      const rows = await driver.query(statement, values, (reply) => this.#announcementOf(reply));
-      return { operation, places, rows, failure: null };
+      const writes = places.map(({ write }) => write);
+      return { operation, places, rows: await this.#send(operation, writes), failure: null };
     } catch (error) {
       if (!(error instanceof StoreError)) throw error;
-      if (error.outcome === "unknown") announcer.keep(places.map(({ write }) => keyId(write.key)));
       return { operation, places, rows: [], failure: error };
     }
   }
 
-  #announcementOf(rows: readonly Row[]): FollowUp | null {
-    if (textOf(rows[0], "watched") !== "true") return null;
-    return this.#options.announcer.afterWrite(rows.map((row) => textOf(row, "id") ?? ""));
+  /** Writes of one kind, and behind them the news, if anybody listens. One row for each that was done. */
+  async #send(operation: WriteOperation, writes: readonly ConditionalWrite[]): Promise<readonly Row[]> {
+    const { announcer, driver, statements } = this.#options;
+    const [statement, values] = callOf(operation, writes, statements);
+    const [first] = writes;
+    const idOf = (row: Row): string => textOf(row, "id") ?? (first === undefined ? "" : keyId(first.key));
+    try {
+      return await driver.query(statement, values, (rows) =>
+        textOf(rows[0], "watched") === "true" ? announcer.afterWrite(rows.map(idOf)) : null,
+      );
+    } catch (error) {
+      if (error instanceof StoreError && error.outcome === "unknown")
+        announcer.keep(writes.map(({ key }) => keyId(key)));
+      throw error;
+    }
   }
 
   /** What is current where a write was not done; the store's time of that look. */
@@ -115,6 +141,17 @@ export class Writer {
   }
 }
 
+function appliedAs(operation: Operation, version: string): WriteResult {
+  return { kind: "applied", version: operation === "delete" ? null : version };
+}
+
+/** By key; the answer to a lone write does not repeat its key. */
+function versionsOf(places: readonly Place[], rows: readonly Row[]): Map<string, string> {
+  const [only] = places;
+  const lone = only === undefined || places.length > 1 ? "" : keyId(only.write.key);
+  return new Map(rows.map((row) => [textOf(row, "id") ?? lone, textOf(row, "version") ?? ""]));
+}
+
 function operationOf({ expected, next }: ConditionalWrite): Operation {
   if (expected === null) return next === null ? "check" : "insert";
   return next === null ? "delete" : "update";
@@ -133,14 +170,13 @@ function partsOf(writes: readonly ConditionalWrite[]): [Operation, Place[]][] {
 
 /** A lone write goes as a plain statement: the form for many costs it a fifth of its speed. */
 function callOf(
-  operation: Exclude<Operation, "check">,
-  places: readonly Place[],
+  operation: WriteOperation,
+  writes: readonly ConditionalWrite[],
   statements: Statements,
 ): readonly [Statement, Values] {
-  const rows = places.map(({ write }) => valuesOf(write));
-  const [only, second] = rows;
-  if (only !== undefined && second === undefined) return [statements[`${operation}One`], only];
-  return [statements[`${operation}Many`], columnLiterals(rows)];
+  const [only] = writes;
+  if (only !== undefined && writes.length === 1) return [statements[`${operation}One`], valuesOf(only)];
+  return [statements[`${operation}Many`], columnLiterals(writes.map(valuesOf))];
 }
 
 function valuesOf({ key, expected, next }: ConditionalWrite): (string | null)[] {

@@ -44,7 +44,7 @@ async function openFaulty(): Promise<FaultyClient> {
 
 function damage(table: string): (key: LeaseKey) => Promise<void> {
   return async ({ tenant, name }) => {
-    const text = `update solehold.${table} set lease_purpose = 'Nonsense' where tenant_id = $1 and work_order_id = $2`;
+    const text = `update solehold.${table} set details = '{"ttlMs":1,"purpose":"Nonsense"}' where tenant_id = $1 and work_order_id = $2`;
     await admin.query(text, [tenant, name]);
   };
 }
