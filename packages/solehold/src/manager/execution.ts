@@ -7,16 +7,16 @@
  * arrive; writing again on that same version makes the late one fail. Only when the version has moved is
  * "not applied" true.
  */
-import {
-  type ClockReading,
-  type Decided,
+import type {
+  ClockReading,
+  Decided,
   decide,
-  type GrantedDecision,
-  type LeaseCommand,
-  type LeasePolicy,
-  type LeaseRecord,
-  type LeaseSnapshot,
-  type StoreInstant,
+  GrantedDecision,
+  LeaseCommand,
+  LeasePolicy,
+  LeaseRecord,
+  LeaseSnapshot,
+  StoreInstant,
 } from "../core/index.ts";
 import { delay, type Env, jittered, randomId, readClocks } from "../env/index.ts";
 import { type ConditionalWrite, type StoredRecord, StoreError, type WriteResult } from "../stores/index.ts";
@@ -30,6 +30,7 @@ export interface ExecutionContext {
   readonly policy: LeasePolicy;
   readonly calls: StoreCalls;
   readonly known: KnownState;
+  readonly decide: typeof decide;
 }
 
 interface Attempt {
@@ -84,7 +85,8 @@ export class Execution {
       const broken = known.brokenPromise(this.#command, source);
       if (broken !== null) return { kind: "refused", decision: broken, storeTimeMs: now.stampMs };
       const command = attempt === 0 ? this.#command : this.#template(randomId(this.#context.env));
-      const decided = decide(command, snapshotOf(source), now, this.#context.policy);
+      const { decide, policy } = this.#context;
+      const decided = decide(command, snapshotOf(source), now, policy);
       if (decided.effect.kind === "none" || decided.decision.kind !== "granted") {
         // A guess may lead to a write, which checks it; it must never lead to an answer by itself.
         if (source.callNumber !== null || decided.decision.kind === "refused")

@@ -6,6 +6,7 @@ import {
   createPolicy,
   DEFAULT_DRIFT,
   type DriftBound,
+  decide,
   type GrantedDecision,
   type LeaseKey,
   type LeasePolicy,
@@ -97,6 +98,8 @@ export interface StoreLeaseManagerOptions {
   readonly cacheSize?: number;
   /** Ended records are kept at least this long; see collector.ts. */
   readonly retentionMs?: number;
+  /** What decides. Core's `decide` outside of tests and simulations that plant mistakes to see them found. */
+  readonly decide?: typeof decide;
 }
 
 const DEFAULT_RETENTION_MS = 24 * 3_600_000;
@@ -134,7 +137,7 @@ export class StoreLeaseManager implements LeaseManager {
     const floorMaxAgeMs = Math.min(60_000, retentionMs * FLOOR_AGE_RATIO);
     const clock = this.#clock;
     const known = new KnownState({ env, store, calls, clock, policy, drift, cacheSize, floorMaxAgeMs });
-    this.#context = { env, policy, calls, known };
+    this.#context = { env, policy, calls, known, decide: options.decide ?? decide };
     this.#commandTimeoutMs = commandTimeoutMs;
   }
 
