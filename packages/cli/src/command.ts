@@ -17,6 +17,8 @@ export type OptionSpecs = Readonly<Record<string, OptionSpec>>;
 export interface PositionalSpec {
   readonly name: string;
   readonly presence: "required" | "optional";
+  /** The only words that make sense here, for shell completion. */
+  readonly choices?: readonly string[];
 }
 
 export interface Example {

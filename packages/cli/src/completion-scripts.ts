@@ -106,9 +106,8 @@ function fishScript(commands: readonly Command[]): string {
 }
 
 /** Arguments that come from a known set. */
-function argumentWords({ name }: Command): readonly string[] {
-  if (name === "completion") return ["bash", "zsh", "fish"];
-  return name === "schema" ? ["postgres"] : [];
+function argumentWords({ positionals: [first] }: Command): readonly string[] {
+  return first?.choices ?? [];
 }
 
 function choiceOptions(

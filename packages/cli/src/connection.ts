@@ -38,10 +38,13 @@ export async function withLeases<Result>(
   const given = values.holder ?? io.env.SOLEHOLD_HOLDER;
   const holder = given ?? (holderDefault === "process" ? defaultHolder(realEnv) : userAtHost());
   const leases = await connect(urlOf(invocation), { holder, ...(tenant === undefined ? {} : { tenant }) });
+  // Stores do not keep a process alive; a command that waits for their news must.
+  const alive = realEnv.timer(Number.MAX_SAFE_INTEGER, () => undefined, { keepAlive: "yes" });
   try {
     return await work(leases);
   } finally {
     await closeInTime(leases);
+    alive.cancel();
   }
 }
 

@@ -131,12 +131,12 @@ export function failureOf(error: unknown): Failure {
     });
   }
   const message = oneLine(error instanceof Error ? error.message : String(error));
-  if (error instanceof StoreError)
-    return new Failure(message, {
-      exitCode: EXIT.error,
-      code: "STORE_ERROR",
-      facts: { kind: error.kind, outcome: error.outcome },
-    });
+  if (error instanceof StoreError) {
+    // A store that was described wrongly is a mistake of the command line, not of the store.
+    const exitCode = error.kind === "config" ? EXIT.usage : EXIT.error;
+    const { kind, outcome } = error;
+    return new Failure(message, { exitCode, code: "STORE_ERROR", facts: { kind, outcome } });
+  }
   // The library throws RangeError for what a caller wrote wrong: a URL, a tenant, a timing.
   if (error instanceof RangeError) return new Failure(message, { exitCode: EXIT.usage, code: "USAGE" });
   return new Failure(message, { exitCode: EXIT.error, code: "ERROR" });

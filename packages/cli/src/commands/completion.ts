@@ -10,7 +10,7 @@ export const command: Command = {
   name: "completion",
   summary: "Print a completion script for bash, zsh or fish",
   usage: "bash|zsh|fish",
-  positionals: [{ name: "SHELL", presence: "required" }],
+  positionals: [{ name: "SHELL", presence: "required", choices: SHELLS }],
   trailing: "none",
   options: COMMON_OPTIONS,
   examples: [

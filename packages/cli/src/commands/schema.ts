@@ -5,10 +5,14 @@ import { COMMON_OPTIONS } from "../options.ts";
 export const command: Command = {
   name: "schema",
   summary: "Print a store's schema, to create it by hand",
-  usage: "[STORE] [--json]",
-  positionals: [{ name: "STORE", presence: "optional" }],
+  usage: "[STORE] [options]",
+  positionals: [{ name: "STORE", presence: "optional", choices: ["postgres"] }],
   trailing: "none",
-  options: COMMON_OPTIONS,
+  options: {
+    schema: { type: "value", placeholder: "NAME", help: "the schema in the database (default solehold)" },
+    table: { type: "value", placeholder: "NAME", help: "the table (default work_order_leases)" },
+    ...COMMON_OPTIONS,
+  },
   notes: ["STORE is postgres, which is the default. Other stores create what they need by themselves."],
   examples: [{ line: "solehold schema postgres | psql app", what: "with the rights of an administrator" }],
   run,
@@ -17,8 +21,11 @@ export const command: Command = {
 async function run(invocation: Invocation): Promise<number> {
   const { schemaOf } = await import("../schemas.ts");
   const { printAnswer } = await import("../text/print.ts");
-  const [store = "postgres"] = invocation.positionals;
-  const sql = await schemaOf(store);
+  const { positionals, values } = invocation;
+  const [store = "postgres"] = positionals;
+  const { schema, table } = values;
+  const names = { ...(schema === undefined ? {} : { schema }), ...(table === undefined ? {} : { table }) };
+  const sql = await schemaOf(store, names);
   printAnswer(invocation, { document: () => ({ store, sql }), lines: () => [sql.trimEnd()] });
   return 0;
 }

@@ -31,7 +31,7 @@ export async function examine(options: {
     tenant,
     name: `${DOCTOR_PREFIX}${Buffer.from(env.randomBytes(9)).toString("hex")}`,
   });
-  await findings.ask("reachable", async () => {
+  const reachable = await findings.ask("reachable", async () => {
     const startedMs = env.monotonicMs();
     opened = await options.open();
     await opened.get(key());
@@ -43,7 +43,7 @@ export async function examine(options: {
   const manager = opened as LeaseManager | null;
   if (manager === null) return findings.report();
   try {
-    await examineManager({ findings, manager, env, url, key });
+    if (reachable !== "fail") await examineManager({ findings, manager, env, url, key });
   } finally {
     await manager.close();
   }

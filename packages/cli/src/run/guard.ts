@@ -34,6 +34,7 @@ export class Guard {
   /** On the monotonic clock, once SIGTERM was sent. */
   #killAtMs = Number.POSITIVE_INFINITY;
   #timer: Timer | null = null;
+  #finished = false;
 
   constructor(options: GuardOptions) {
     this.#options = options;
@@ -53,14 +54,15 @@ export class Guard {
 
   /** "grace": SIGTERM now, SIGKILL after the grace or at the deadline. "now": another may have it already. */
   stop(cause: StopCause, urgency: "grace" | "now"): void {
-    if (this.#options.plan.onLoss === "ignore") return;
+    if (this.#finished || this.#options.plan.onLoss === "ignore") return;
     if (urgency === "now") this.#killAtMs = Number.NEGATIVE_INFINITY;
     this.#beginStopping(cause);
     this.#look();
   }
 
-  /** The command has ended. */
+  /** Nothing is left of the command. From here on no signal is sent: the group's number may be another's. */
   finish(): void {
+    this.#finished = true;
     this.#timer?.cancel();
     this.#timer = null;
   }

@@ -6,6 +6,8 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { type Env, realEnv } from "solehold";
+import { EXIT } from "../exit-codes.ts";
+import { Failure } from "../failure.ts";
 import type { StopCause } from "./guard.ts";
 import { groupLeft, signalGroup } from "./process-group.ts";
 import type { CommandEnd, HolderMessage, KeeperMessage, StartMessage } from "./protocol.ts";
@@ -18,6 +20,14 @@ export type KeeperResult =
 export interface KeeperListener {
   stopping(cause: StopCause): void;
   powerless(signal: NodeJS.Signals): void;
+}
+
+/** Without process groups nothing could be promised about what a command started. */
+function noProcessGroups(): Failure {
+  return new Failure("running a command under a lease needs process groups: use Linux, macOS or WSL", {
+    exitCode: EXIT.error,
+    code: "PLATFORM_UNSUPPORTED",
+  });
 }
 
 const GONE_WITHIN_MS = 1_000;
@@ -34,6 +44,7 @@ export class KeeperHandle {
 
   /** Starts the keeper, not the command. It takes as long as Node does to start: begin before it is needed. */
   constructor(listener: KeeperListener) {
+    if (process.platform === "win32") throw noProcessGroups();
     this.#listener = listener;
     this.#result = new Promise((resolve) => {
       this.#resolve = resolve;

@@ -23,6 +23,7 @@ const SHIELDED = ["SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR2", "SIGTSTP"
 class Keeper {
   #guard: Guard | null = null;
   #groupId: number | null = null;
+  #ended = false;
 
   listen(): void {
     for (const signal of SHIELDED) process.on(signal, () => undefined);
@@ -42,14 +43,14 @@ class Keeper {
         this.#guard?.stop("lost", message.urgency);
         break;
       case "signal":
-        if (this.#groupId !== null) send(this.#groupId, message.signal);
+        if (this.#groupId !== null && !this.#ended) send(this.#groupId, message.signal);
         break;
     }
   }
 
   /** Nobody will renew any more: the work has to stop, and has its grace while the lease lasts. */
   #onHolderGone(): void {
-    if (this.#guard === null) process.exit(0);
+    if (this.#guard === null || this.#ended) process.exit(0);
     this.#guard.stop("orphaned", "grace");
   }
 
@@ -79,8 +80,9 @@ class Keeper {
       const { stoppedBecause } = guard;
       clearGroup(groupId, guard, plan).then((leftovers) => {
         guard.finish();
+        this.#ended = true;
         tell({ kind: "ended", code, signal, stoppedBecause, leftovers });
-        if (process.connected) process.disconnect();
+        leave();
       });
     });
   }
@@ -101,7 +103,13 @@ function send(groupId: number, signal: NodeJS.Signals): void {
 
 function failed(code: string, message: string): void {
   tell({ kind: "not-started", code, message });
+  leave();
+}
+
+/** What was told is still delivered; the process ends with the pipe. */
+function leave(): void {
   if (process.connected) process.disconnect();
+  else process.exit(0);
 }
 
 /** The holder may be gone: then nobody needs to know. */

@@ -1,4 +1,5 @@
 /** A process group: the command and all that it started, unless they left it on purpose. */
+import { readdirSync, readFileSync } from "node:fs";
 import type { Env } from "solehold";
 import { delay } from "../delay.ts";
 
@@ -14,14 +15,37 @@ export function signalGroup(groupId: number, signal: NodeJS.Signals): "sent" | "
   }
 }
 
-/** Members that have died but were not yet collected by their parent still count. */
+/** Whether any member can still run. */
 export function groupExists(groupId: number): boolean {
   try {
     process.kill(-groupId, 0);
-    return true;
   } catch (error) {
     // EPERM: somebody is there, but under another user.
-    return !isGone(error);
+    if (isGone(error)) return false;
+  }
+  return process.platform !== "linux" || hasLivingMember(groupId);
+}
+
+/**
+ * The dead still count as members until their parent collects them, and in a container the process that
+ * inherits them may never do so. Here they are told apart by their state.
+ */
+function hasLivingMember(groupId: number): boolean {
+  const processes = readdirSync("/proc").filter((name) => /^\d+$/.test(name));
+  return processes.some((id) => {
+    // pid (name) state parent group ...; the name may contain anything, so what follows its last bracket counts.
+    const status = readStatus(id);
+    const [state = "X", , group] = status.slice(status.lastIndexOf(")") + 2).split(" ");
+    return group === String(groupId) && !"ZX".includes(state);
+  });
+}
+
+/** Empty when the process has gone since. */
+function readStatus(processId: string): string {
+  try {
+    return readFileSync(`/proc/${processId}/stat`, "utf8");
+  } catch {
+    return "";
   }
 }
 

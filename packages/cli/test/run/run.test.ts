@@ -1,0 +1,173 @@
+// What a command under a lease is given, and what becomes of it: real processes on an embedded store.
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { CliProcess } from "../support/cli-process.ts";
+import { run } from "../support/fake-io.ts";
+import { temporaryFolder, until } from "../support/temporary.ts";
+import { endlessWork, fenceAtBegin, linesOf, overlap, shortWork } from "../support/work.ts";
+
+function shell() {
+  const folder = temporaryFolder();
+  const env = { SOLEHOLD_URL: `embedded:${join(folder, "data")}` };
+  return {
+    folder,
+    log: join(folder, "log"),
+    start: (argv: readonly string[], more: Record<string, string> = {}) =>
+      new CliProcess(argv, { env: { ...env, ...more } }),
+    call: (argv: readonly string[]) => run(argv, { env }),
+  };
+}
+
+/** Alive, and not merely waiting to be collected by a parent. */
+function isAlive(processId: number): boolean {
+  try {
+    const status = readFileSync(`/proc/${processId}/stat`, "utf8");
+    return !status.slice(status.lastIndexOf(")") + 2).startsWith("Z");
+  } catch {
+    return false;
+  }
+}
+
+describe("a command under a lease", () => {
+  it("is told its key, its fence and its end, but not the token", async () => {
+    const { start } = shell();
+    const first = start(["run", "a/b", "--ttl", "30s", "--holder", "me", "--", "env"]);
+    expect(await first.exit).toEqual({ code: 0, signal: null });
+    const told = Object.fromEntries(first.stdout.split("\n").map((line) => line.split(/=(.*)/s)));
+    expect(told).toMatchObject({ SOLEHOLD_KEY: "a/b", SOLEHOLD_FENCE: "1", SOLEHOLD_HOLDER: "me" });
+    expect(new Date(String(told.SOLEHOLD_EXPIRES_AT)).toISOString()).toBe(told.SOLEHOLD_EXPIRES_AT);
+    expect(first.stdout).not.toContain("TOKEN");
+    expect(first.stderr).toBe("");
+    const second = start(["run", "a/b", "--", "sh", "-c", "echo $SOLEHOLD_FENCE"]);
+    await second.exit;
+    expect(second.stdout).toBe("2\n");
+  });
+
+  it("has this process's stdin, stdout, stderr and NODE_OPTIONS", async () => {
+    const { start } = shell();
+    const script = "cat; echo to-stderr >&2; echo $NODE_OPTIONS";
+    const process = start(["run", "job", "--", "sh", "-c", script], { NODE_OPTIONS: "--no-warnings" });
+    process.type("typed\n");
+    process.type(null);
+    expect(await process.exit).toEqual({ code: 0, signal: null });
+    expect(process.stdout).toBe("typed\n--no-warnings\n");
+    expect(process.stderr).toBe("to-stderr\n");
+  });
+
+  it("passes its exit code back, and 128 + the signal that ended it, and leaves the lease free", async () => {
+    const { start, call } = shell();
+    expect((await start(["run", "job", "--", "sh", "-c", "exit 42"]).exit).code).toBe(42);
+    expect((await start(["run", "job", "--", "sh", "-c", "kill -9 $$"]).exit).code).toBe(137);
+    expect(JSON.parse((await call(["get", "job", "--json"])).stdout)).toMatchObject({ status: "released" });
+  });
+
+  it("that cannot be found or run gives 127 or 126, and leaves the lease free", async () => {
+    const { start, call } = shell();
+    const missing = start(["run", "job", "--", "no-such-program"]);
+    expect((await missing.exit).code).toBe(127);
+    expect(missing.stderr).toContain('cannot find the command "no-such-program"');
+    expect((await start(["run", "job", "--", "/etc/passwd"]).exit).code).toBe(126);
+    expect(JSON.parse((await call(["get", "job", "--json"])).stdout)).toMatchObject({ status: "released" });
+  });
+
+  it.each(["SIGINT", "SIGHUP", "SIGUSR2"] as const)("gets %s that was sent to run", async (signal) => {
+    const { start } = shell();
+    const name = signal.slice(3);
+    const script = `trap 'echo got ${name}; exit 9' ${name}; echo ready; while :; do sleep 0.02; done`;
+    const process = start(["run", "job", "--", "sh", "-c", script]);
+    await until("the command is ready", () => process.stdout.includes("ready"));
+    process.kill(signal);
+    expect(await process.exit).toEqual({ code: 9, signal: null });
+    expect(process.stdout).toBe(`ready\ngot ${name}\n`);
+  });
+
+  it("stops with Ctrl-Z and goes on after it", async () => {
+    const { start, log } = shell();
+    const process = start(["run", "job", "--ttl", "60s", "--", ...endlessWork("it", log)]);
+    await until("it is at work", () => fenceAtBegin("it", log));
+    process.kill("SIGTSTP");
+    const state = (): string | undefined => readFileSync(`/proc/${process.pid}/stat`, "utf8").split(") ")[1];
+    await until("run has stopped", () => state()?.startsWith("T"));
+    const written = linesOf(log).length;
+    process.kill("SIGCONT");
+    await until("it goes on", () => linesOf(log).length > written);
+    process.kill("SIGTERM");
+    expect((await process.exit).code).toBe(143);
+  });
+
+  it("waiting for its lease ends on SIGINT with 130, and never starts", async () => {
+    const { start, call, folder } = shell();
+    await call(["acquire", "job", "--ttl", "10m"]);
+    const mark = join(folder, "mark");
+    const process = start(["run", "job", "--wait", "forever", "--json", "--", "touch", mark]);
+    await until("it has begun to wait", () => process.handlesSignals);
+    process.kill("SIGINT");
+    expect((await process.exit).code).toBe(130);
+    expect(existsSync(mark)).toBe(false);
+  });
+});
+
+describe("the end of a command", () => {
+  it("is the end of everything that it started, before the next one begins", async () => {
+    const { start, log } = shell();
+    const leaving = `(${"trap '' TERM; while :; do echo first >> \"$0\"; sleep 0.02; done"}) & sleep 0.2; exit 5`;
+    const first = start(["run", "job", "--ttl", "3s", "--", "sh", "-c", leaving, log]);
+    await until("the background process is at work", () => linesOf(log).length > 0);
+    const second = start(["run", "job", "--wait", "60s", "--", ...shortWork("second", log)]);
+    expect((await first.exit).code).toBe(5);
+    expect((await second.exit).code).toBe(0);
+    expect(overlap("first", "second", log)).toBeNull();
+  });
+
+  it("comes at once when the lease is revoked, with a grace to finish", async () => {
+    const { start, call, log } = shell();
+    const script = `trap 'echo finishing >> "$0"; exit 0' TERM; echo begins >> "$0"; while :; do sleep 0.02; done`;
+    const process = start(["run", "job", "--ttl", "10m", "--", "sh", "-c", script, log]);
+    await until("it is at work", () => linesOf(log).includes("begins"));
+    await call(["revoke", "job"]);
+    expect((await process.exit).code).toBe(4);
+    expect(linesOf(log)).toEqual(["begins", "finishing"]);
+    expect(process.stderr).toContain("lost the lease job: it was lost (revoked)");
+  });
+
+  it("is left to the command itself with --on-loss ignore", async () => {
+    const { start, call, log, folder } = shell();
+    const go = join(folder, "go");
+    const script = `echo begins >> "$0"; until [ -e "$1" ]; do sleep 0.02; done; exit 6`;
+    const process = start(["run", "job", "--on-loss", "ignore", "--", "sh", "-c", script, log, go]);
+    await until("it is at work", () => linesOf(log).includes("begins"));
+    await call(["revoke", "job"]);
+    await until("the loss was noticed", () => process.stderr.includes("the command goes on"));
+    await start(["run", "other", "--", "touch", go]).exit;
+    expect((await process.exit).code).toBe(6);
+  });
+
+  it("follows when the process that watches over it dies", async () => {
+    const { start, log } = shell();
+    const process = start(["run", "job", "--", ...endlessWork("it", log)]);
+    await until("it is at work", () => fenceAtBegin("it", log));
+    const keeper = childrenOf(process.pid)[0] ?? Number.NaN;
+    const command = childrenOf(keeper)[0] ?? Number.NaN;
+    globalThis.process.kill(keeper, "SIGKILL");
+    expect((await process.exit).code).toBe(1);
+    expect(process.stderr).toContain("ended unexpectedly, so the command was killed");
+    expect(isAlive(command)).toBe(false);
+  });
+
+  it("leaves no process behind", async () => {
+    const { start, log } = shell();
+    const process = start(["run", "job", "--", ...endlessWork("it", log)]);
+    await until("it is at work", () => fenceAtBegin("it", log));
+    const keeper = childrenOf(process.pid)[0] ?? Number.NaN;
+    expect(isAlive(keeper)).toBe(true);
+    process.kill("SIGTERM");
+    await process.exit;
+    await until("the keeper has gone", () => !isAlive(keeper));
+  });
+});
+
+function childrenOf(processId: number): readonly number[] {
+  const text = readFileSync(`/proc/${processId}/task/${processId}/children`, "utf8");
+  return text.split(" ").filter(Boolean).map(Number);
+}
