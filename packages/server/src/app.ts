@@ -1,93 +1,164 @@
 /**
- * The HTTP side: routes to answers. It promises that every answer that is not a success is a problem
+ * The HTTP side: from requests to answers. It promises that every answer that is not a success is a problem
  * document, that a connection that went away is noticed, and that nothing a client sends ends in a 5xx
- * unless the store is down.
+ * unless the store is down. It knows nothing about leases.
  */
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
-import { type Env, StoreError } from "solehold";
-import { LOCAL_PRINCIPAL } from "./access/principal.ts";
+import type { Env } from "solehold";
+import type { Gatekeeper } from "./access/gatekeeper.ts";
+import { LOCAL_PRINCIPAL, type Principal } from "./access/principal.ts";
+import type { RateLimiter } from "./access/rate-limit.ts";
 import type { Call, Connection } from "./call.ts";
-import { ProblemError, type ProblemInput, refusal, retryAfterSeconds } from "./problem.ts";
-import type { Route } from "./route.ts";
-import { newSpanId, type Trace, traceOf, traceparent } from "./trace.ts";
+import { answerBadHttp, methodNotAllowed, problemOfError, routeNotFound } from "./http-problems.ts";
+import { LANDING_POLICY } from "./landing-page.ts";
+import { draining, ProblemError, retryAfterSeconds } from "./problem.ts";
+import type { Route, RouteSpec } from "./route.ts";
+import type { Logger } from "./telemetry/log.ts";
+import type { Metrics } from "./telemetry/metrics.ts";
+import { type RequestSpan, startSpan } from "./telemetry/spans.ts";
+import { traceOf } from "./trace.ts";
+import { type EventStreams, WATCH_SPEC, watchRequest } from "./watching/sse.ts";
 import { type Answer, problemAnswer } from "./wire.ts";
 
 export interface AppOptions {
   readonly env: Env;
   readonly routes: readonly Route[];
+  readonly events: EventStreams;
+  readonly gatekeeper: Gatekeeper;
+  readonly limiter: RateLimiter;
+  readonly metrics: Metrics;
+  readonly log: Logger;
   readonly bodyLimitBytes: number;
+  readonly tls: { readonly cert: string; readonly key: string } | null;
+  readonly isDraining: () => boolean;
 }
 
 export type App = FastifyInstance;
 
 interface Arrival {
-  readonly trace: Trace;
+  readonly traceId: string;
+  readonly span: RequestSpan;
   readonly receivedMs: number;
+  principal: Principal;
+  reason: string;
 }
 
 const PROBLEM_TYPE = "application/problem+json; charset=utf-8";
 const JSON_TYPE = "application/json; charset=utf-8";
+/** A request must have arrived whole within this; waiting for its answer does not count. */
+const REQUEST_TIMEOUT_MS = 30_000;
 
-export function buildApp({ env, routes, bodyLimitBytes }: AppOptions): App {
-  const app: App = Fastify({
+export function buildApp(options: AppOptions): App {
+  const { env, routes, events, bodyLimitBytes, tls } = options;
+  const app = Fastify({
+    ...(tls === null ? {} : { https: { cert: tls.cert, key: tls.key } }),
     bodyLimit: bodyLimitBytes,
-    disableRequestLogging: true,
     exposeHeadRoutes: false,
-  });
+    requestTimeout: REQUEST_TIMEOUT_MS,
+    return503OnClosing: false,
+    forceCloseConnections: "idle",
+    clientErrorHandler: (error, socket) => answerBadHttp(error, socket),
+    frameworkErrors: (error, request, reply) => {
+      send(reply as FastifyReply, failed(error, arrivalOf(request as FastifyRequest)), undefined);
+    },
+  }) as unknown as App;
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser(
+    "application/json",
+    { parseAs: "string" },
+    app.getDefaultJsonParser("error", "error"),
+  );
+
   const arrivals = new WeakMap<FastifyRequest, Arrival>();
   const arrivalOf = (request: FastifyRequest): Arrival => {
     const known = arrivals.get(request);
     if (known !== undefined) return known;
-    const arrival = { trace: traceOf(request.headers.traceparent, env), receivedMs: env.monotonicMs() };
+    const trace = traceOf(request.headers.traceparent, env);
+    const span = startSpan(routeName(request), trace, env);
+    const { traceId } = trace;
+    const arrival = { traceId, span, receivedMs: env.monotonicMs(), principal: LOCAL_PRINCIPAL, reason: "" };
     arrivals.set(request, arrival);
     return arrival;
   };
+  const specs = [...routes.map(({ spec }) => spec), WATCH_SPEC];
+  const open = new Set(specs.filter(({ access }) => access === "open").map(({ path }) => path));
 
-  app.addHook("onRequest", async (request, reply) => {
-    const { trace } = arrivalOf(request);
-    reply.header("traceparent", traceparent(trace, newSpanId(env)));
+  app.addHook("onRequest", (request, reply, done) => {
+    const arrival = arrivalOf(request);
+    reply.header("traceparent", arrival.span.traceparent);
+    reply.header("x-content-type-options", "nosniff");
+    reply.header("cache-control", "no-store");
+    try {
+      if (!open.has(request.routeOptions.url ?? "")) admit(options, request, arrival);
+      done();
+    } catch (error) {
+      done(error as Error);
+    }
+  });
+  app.addHook("onResponse", (request, reply, done) => {
+    finish(options, request, reply.statusCode, arrivalOf(request));
+    done();
   });
 
   for (const route of routes) {
-    const { method, path } = route.spec;
     app.route({
-      method,
-      url: path,
+      method: route.spec.method,
+      url: route.spec.path,
       handler: async (request, reply) => {
-        const { trace, receivedMs } = arrivalOf(request);
-        const connection = connectionOf(reply);
-        const call: Call = { principal: LOCAL_PRINCIPAL, traceId: trace.traceId, receivedMs, connection };
-        return send(reply, await route.run(request.body, request.query, call));
+        const arrival = arrivalOf(request);
+        const answer = await route.run(request.body, request.query, callOf(arrival, reply));
+        return send(reply, answer, arrival);
       },
     });
   }
-
-  app.setNotFoundHandler((request, reply) =>
-    send(reply, problemAnswer(notFound(request.method), arrivalOf(request).trace.traceId)),
-  );
-  app.setErrorHandler((error, request, reply) =>
-    send(reply, problemAnswer(problemOf(error), arrivalOf(request).trace.traceId)),
-  );
+  app.get(WATCH_SPEC.path, (request, reply) => {
+    const arrival = arrivalOf(request);
+    const watch = watchRequest(request.query, arrival.principal);
+    const resumed = request.headers["last-event-id"];
+    const after = watch.after ?? (typeof resumed === "string" ? resumed : undefined);
+    reply.hijack();
+    const headers = { traceparent: arrival.span.traceparent };
+    events.serve(reply.raw, after === undefined ? watch : { ...watch, after }, headers);
+  });
+  app.setNotFoundHandler((request, reply) => {
+    const arrival = arrivalOf(request);
+    const allowed = methodsOf(specs, request.url);
+    if (allowed.length > 0) reply.header("allow", allowed.join(", "));
+    const input =
+      allowed.length > 0 ? methodNotAllowed(request.method, allowed) : routeNotFound(request.method);
+    return send(reply, problemAnswer(input, arrival.traceId), arrival);
+  });
+  app.setErrorHandler((error, request, reply) => {
+    const arrival = arrivalOf(request);
+    const answer = failed(error, arrival);
+    if (answer.status === 500)
+      options.log.error({ traceId: arrival.traceId, err: error }, "a request failed");
+    return send(reply, answer, arrival);
+  });
   return app;
 }
 
-function send(reply: FastifyReply, { status, body }: Answer): FastifyReply {
-  const { retryAfterMs } = body as { retryAfterMs?: number };
-  if (status >= 400 && retryAfterMs !== undefined)
-    reply.header("retry-after", retryAfterSeconds(retryAfterMs));
-  return reply
-    .code(status)
-    .type(status >= 400 ? PROBLEM_TYPE : JSON_TYPE)
-    .send(JSON.stringify(body));
+function admit(
+  { isDraining, gatekeeper, limiter }: AppOptions,
+  request: FastifyRequest,
+  arrival: Arrival,
+): void {
+  if (isDraining()) throw new ProblemError(draining());
+  arrival.principal = gatekeeper.admit(request.headers);
+  limiter.take(arrival.principal.id, 1);
 }
 
-function connectionOf(reply: FastifyReply): Connection {
-  const { raw } = reply;
+function callOf({ principal, traceId, receivedMs }: Arrival, reply: FastifyReply): Call {
+  return { principal, traceId, receivedMs, connection: connectionOf(reply) };
+}
+
+function connectionOf({ raw }: FastifyReply): Connection {
+  const isGone = (): boolean => raw.destroyed && !raw.writableFinished;
   return {
-    isGone: () => raw.destroyed && !raw.writableFinished,
+    isGone,
     onGone: (listener) => {
       const onClose = (): void => {
-        if (!raw.writableFinished) listener();
+        if (isGone()) listener();
       };
       raw.on("close", onClose);
       return () => void raw.off("close", onClose);
@@ -95,38 +166,52 @@ function connectionOf(reply: FastifyReply): Connection {
   };
 }
 
-function notFound(method: string): ProblemInput {
-  return {
-    status: 404,
-    reason: "ROUTE_NOT_FOUND",
-    code: "LS_INVALID",
-    detail: `there is no such route for ${method}: see /openapi.json`,
-    facts: { field: "path" },
-  };
+function failed(error: unknown, { traceId }: Arrival): Answer {
+  return problemAnswer(problemOfError(error), traceId);
 }
 
-function problemOf(error: unknown): ProblemInput {
-  if (error instanceof ProblemError) return error.input;
-  if (error instanceof StoreError) {
-    const facts = { outcome: "not-applied", storeError: error.kind, retryAfterMs: 1_000 } as const;
-    const detail = "the store cannot be reached: try again";
-    return { status: 503, reason: "STORE_UNAVAILABLE", code: "LS_UNAVAILABLE", detail, facts };
+function send(
+  reply: FastifyReply,
+  { status, body, contentType }: Answer,
+  arrival: Arrival | undefined,
+): FastifyReply {
+  const { retryAfterMs, reason } = (body ?? {}) as { retryAfterMs?: number; reason?: string };
+  if (status >= 400 && retryAfterMs !== undefined)
+    reply.header("retry-after", retryAfterSeconds(retryAfterMs));
+  if (status === 401) reply.header("www-authenticate", 'Bearer realm="solehold"');
+  if (status === 503) reply.header("connection", "close");
+  if (arrival !== undefined && reason !== undefined) arrival.reason = reason;
+  reply.code(status);
+  if (contentType === undefined) {
+    return reply.type(status >= 400 ? PROBLEM_TYPE : JSON_TYPE).send(JSON.stringify(body));
   }
-  const { statusCode = 500, code = "" } = error as { statusCode?: number; code?: string };
-  if (code === "FST_ERR_CTP_BODY_TOO_LARGE") {
-    const detail = "body is larger than this server accepts: send several requests";
-    return { status: 413, reason: "BODY_TOO_LARGE", code: "LS_INVALID", detail, facts: { field: "body" } };
-  }
-  if (code === "FST_ERR_CTP_INVALID_MEDIA_TYPE") {
-    const detail = "content-type must be application/json";
-    const facts = { field: "content-type" };
-    return { status: 415, reason: "MEDIA_TYPE_UNSUPPORTED", code: "LS_INVALID", detail, facts };
-  }
-  if (statusCode < 500) return refusal("body", "must be a JSON object");
-  return {
-    status: 500,
-    reason: "INTERNAL_PIPELINE_ERROR",
-    code: "LS_UNAVAILABLE",
-    detail: "the server failed",
-  };
+  if (contentType.startsWith("text/html")) reply.header("content-security-policy", LANDING_POLICY);
+  return reply.type(contentType).send(body);
+}
+
+function finish(
+  { env, metrics, log }: AppOptions,
+  request: FastifyRequest,
+  status: number,
+  arrival: Arrival,
+): void {
+  const seconds = (env.monotonicMs() - arrival.receivedMs) / 1_000;
+  const route = routeName(request);
+  const { traceId, reason, principal } = arrival;
+  arrival.span.end(status);
+  metrics.answered(route, status, seconds);
+  const level = status >= 500 ? "warn" : "debug";
+  log[level](
+    { route, status, reason, traceId, by: principal.id, ms: Math.round(seconds * 1_000) },
+    "answered",
+  );
+}
+
+function routeName({ method, routeOptions }: FastifyRequest): string {
+  return routeOptions?.url === undefined ? "unknown" : `${method} ${routeOptions.url}`;
+}
+
+function methodsOf(specs: readonly Omit<RouteSpec, "handle">[], url: string): readonly string[] {
+  const [path] = url.split("?", 1);
+  return specs.filter((spec) => spec.path === path).map(({ method }) => method);
 }

@@ -64,6 +64,11 @@ export class Commands {
     this.#runner = runner;
   }
 
+  /** Many at once: each is answered on its own, in the order given. */
+  async executeAll(op: LeaseOp, bodies: readonly unknown[], call: Call): Promise<readonly Answer[]> {
+    return await Promise.all(bodies.map((body) => this.execute(op, body, call)));
+  }
+
   /** Never rejects for what a caller sent: a problem is an answer. */
   async execute(op: LeaseOp, body: unknown, call: Call): Promise<Answer> {
     try {

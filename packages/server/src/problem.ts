@@ -19,6 +19,7 @@ export const SERVER_REASON_CODES = {
   DRAINING: 0x4c530108,
   STORE_UNAVAILABLE: 0x4c530109,
   SELECTION_REFUSED: 0x4c53010a,
+  CLIENT_GONE: 0x4c53010b,
 } as const;
 
 export type ServerReason = keyof typeof SERVER_REASON_CODES;
@@ -82,6 +83,7 @@ const TITLES: Readonly<Record<number, string>> = {
   413: "The request is too large",
   415: "The body must be JSON",
   429: "Too many",
+  499: "The client has gone",
   500: "The server failed",
   503: "Not available now",
 };
@@ -138,6 +140,11 @@ export function draining(): ProblemInput {
     detail: "this server is shutting down: ask another replica, or this one again in a moment",
     facts: { retryAfterMs: 1_000, outcome: "not-applied" },
   };
+}
+
+/** For the logs: nobody is left to read it. */
+export function clientGone(): ProblemInput {
+  return { status: 499, reason: "CLIENT_GONE", code: "LS_UNAVAILABLE", detail: "the connection was closed" };
 }
 
 /** Retry-After counts whole seconds; rounded up, so that nobody comes too early. */

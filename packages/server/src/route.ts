@@ -10,6 +10,8 @@ import type { Answer } from "./wire.ts";
 export interface RouteReply {
   readonly description: string;
   readonly schema?: TSchema;
+  /** Default: application/json. */
+  readonly contentType?: string;
 }
 
 /** An example that the tests carry out. */
@@ -27,6 +29,8 @@ export interface RouteSpec<Body extends TSchema = TSchema, Query extends TSchema
   readonly tag: string;
   readonly summary: string;
   readonly description?: string;
+  /** "open" needs no API key. */
+  readonly access?: "open";
   readonly body?: Body;
   readonly query?: Query;
   readonly replies: Readonly<Record<number, RouteReply>>;

@@ -21,6 +21,8 @@ import type { GrantedReply, WireLease } from "./schemas/leases.ts";
 export interface Answer<Body = unknown> {
   readonly status: number;
   readonly body: Body | ProblemBody;
+  /** Where it is not JSON; the body then is text. */
+  readonly contentType?: string;
 }
 
 /** How long a request waited in the queue before the attempt that decided it; counted on the server's clock. */

@@ -69,6 +69,12 @@ export function assertAllowed(principal: Principal, action: Action, tenant: stri
   throw new ProblemError(forbidden(`this API key does not allow '${action}' there`));
 }
 
+/** For what concerns no tenant at all. */
+export function assertAction({ scope }: Principal, action: Action): void {
+  if (scope.actions.has(action)) return;
+  throw new ProblemError(forbidden(`this API key does not allow '${action}'`));
+}
+
 /** For what concerns all tenants at once: metrics, the proof of the whole audit trail. */
 export function assertAllowedEverywhere({ scope }: Principal, action: Action): void {
   const everywhere = scope.tenants === null && scope.prefixes.includes("");

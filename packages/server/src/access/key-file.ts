@@ -1,0 +1,174 @@
+/**
+ * The API keys on disk: what each may do, and the hash of its secret, never the secret. A key is shown once,
+ * when it is made. Revoked keys stay in the file, so that a server that had keys never falls back to
+ * letting everybody in.
+ *
+ * Writers take turns by a lock file; readers see the old or the new file, never half of one.
+ */
+import { createHash } from "node:crypto";
+import { chmod, mkdir, open, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
+import { dirname } from "node:path";
+import type { Env } from "solehold";
+import { delay } from "./delay.ts";
+import { ACTIONS, type Action } from "./principal.ts";
+
+export interface StoredKey {
+  readonly id: string;
+  /** For people. */
+  readonly name: string;
+  /** SHA-256 of the secret, base64url. The secret has 256 random bits, so nothing slower is needed. */
+  readonly hash: string;
+  /** ["*"] for all. */
+  readonly tenants: readonly string[];
+  readonly prefixes: readonly string[];
+  readonly actions: readonly Action[];
+  readonly createdAt: string;
+  readonly revokedAt?: string;
+}
+
+export interface NewKey {
+  readonly name: string;
+  readonly tenants: readonly string[];
+  readonly prefixes: readonly string[];
+  readonly actions: readonly Action[];
+}
+
+export const KEY_FILE_NAME = "api-keys.json";
+const KEY_PATTERN = /^shk_([0-9a-f]{12})_([A-Za-z0-9_-]{43})$/;
+const LOCK_TRIES = 100;
+const LOCK_PAUSE_MS = 50;
+/** A lock this old belongs to a process that died: taking it over takes a moment, not seconds. */
+const STALE_LOCK_MS = 10_000;
+
+export class KeyFileError extends Error {
+  override readonly name = "KeyFileError";
+}
+
+export function parseKey(text: string): { readonly id: string; readonly secret: string } | null {
+  const [, id, secret] = KEY_PATTERN.exec(text) ?? [];
+  return id === undefined || secret === undefined ? null : { id, secret };
+}
+
+export function hashSecret(secret: string): string {
+  return createHash("sha256").update("solehold-api-key:").update(secret).digest("base64url");
+}
+
+export class KeyFile {
+  readonly path: string;
+  readonly #env: Env;
+
+  constructor(dataDir: string, env: Env) {
+    this.path = `${dataDir}/${KEY_FILE_NAME}`;
+    this.#env = env;
+  }
+
+  /** Empty when there is no file. */
+  async read(): Promise<readonly StoredKey[]> {
+    let text: string;
+    try {
+      text = await readFile(this.path, "utf8");
+    } catch (cause) {
+      if ((cause as NodeJS.ErrnoException).code === "ENOENT") return [];
+      throw new KeyFileError(`the API keys in ${this.path} cannot be read: ${(cause as Error).message}`);
+    }
+    return parseFile(text, this.path);
+  }
+
+  /** Changes when the file does. */
+  async fingerprint(): Promise<string> {
+    try {
+      const { mtimeMs, size, ino } = await stat(this.path);
+      return `${mtimeMs} ${size} ${ino}`;
+    } catch {
+      return "";
+    }
+  }
+
+  /** Makes a key. The returned text is the only place where its secret ever is. */
+  async add(key: NewKey): Promise<{ readonly key: string; readonly stored: StoredKey }> {
+    const id = Buffer.from(this.#env.randomBytes(6)).toString("hex");
+    const secret = Buffer.from(this.#env.randomBytes(32)).toString("base64url");
+    const createdAt = new Date(this.#env.wallMs()).toISOString();
+    const stored: StoredKey = { id, ...key, hash: hashSecret(secret), createdAt };
+    await this.#change((keys) => [...keys, stored]);
+    return { key: `shk_${id}_${secret}`, stored };
+  }
+
+  /** False when there is no such key, or it was revoked before. */
+  async revoke(id: string): Promise<boolean> {
+    const revokedAt = new Date(this.#env.wallMs()).toISOString();
+    let found = false;
+    await this.#change((keys) =>
+      keys.map((key) => {
+        if (key.id !== id || key.revokedAt !== undefined) return key;
+        found = true;
+        return { ...key, revokedAt };
+      }),
+    );
+    return found;
+  }
+
+  async #change(edit: (keys: readonly StoredKey[]) => readonly StoredKey[]): Promise<void> {
+    await mkdir(dirname(this.path), { recursive: true, mode: 0o700 });
+    const lock = `${this.path}.lock`;
+    await this.#takeLock(lock);
+    const draft = `${this.path}.${Buffer.from(this.#env.randomBytes(6)).toString("hex")}.tmp`;
+    try {
+      const keys = edit(await this.read());
+      await writeFile(draft, `${JSON.stringify({ version: 1, keys }, null, 2)}\n`, {
+        mode: 0o600,
+        flush: true,
+      });
+      await chmod(draft, 0o600);
+      await rename(draft, this.path);
+    } finally {
+      await rm(draft, { force: true });
+      await rm(lock, { force: true });
+    }
+  }
+
+  async #takeLock(path: string): Promise<void> {
+    for (let tries = 0; tries < LOCK_TRIES; tries += 1) {
+      try {
+        await (await open(path, "wx", 0o600)).close();
+        return;
+      } catch (cause) {
+        if ((cause as NodeJS.ErrnoException).code !== "EEXIST") throw cause;
+      }
+      const { mtimeMs } = await stat(path).catch(() => ({ mtimeMs: this.#env.wallMs() }));
+      if (this.#env.wallMs() - mtimeMs > STALE_LOCK_MS) await rm(path, { force: true });
+      else await delay(this.#env, LOCK_PAUSE_MS);
+    }
+    throw new KeyFileError(`${path} is held by another process: remove it if no 'solehold keys' is running`);
+  }
+}
+
+function parseFile(text: string, path: string): readonly StoredKey[] {
+  let parsed: unknown;
+  try {
+    parsed = JSON.parse(text);
+  } catch {
+    throw new KeyFileError(`${path} is not JSON: restore it, or remove it and make new keys`);
+  }
+  const { version, keys } = (parsed ?? {}) as { version?: unknown; keys?: unknown };
+  if (version !== 1 || !Array.isArray(keys) || !keys.every(isStoredKey)) {
+    throw new KeyFileError(
+      `${path} does not hold API keys of version 1: restore it, or remove it and make new keys`,
+    );
+  }
+  return keys;
+}
+
+function isStoredKey(value: unknown): value is StoredKey {
+  if (typeof value !== "object" || value === null) return false;
+  const { id, name, hash, tenants, prefixes, actions } = value as Readonly<Record<string, unknown>>;
+  const texts = [id, name, hash].every((each) => typeof each === "string");
+  const lists = [tenants, prefixes, actions].every(
+    (each) => Array.isArray(each) && each.every((item) => typeof item === "string"),
+  );
+  return (
+    texts &&
+    lists &&
+    (actions as readonly string[]).every((action) => (ACTIONS as readonly string[]).includes(action))
+  );
+}

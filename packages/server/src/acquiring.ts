@@ -1,0 +1,87 @@
+/**
+ * What every decision sets in motion: an acquire takes its place in line, an ended lease wakes those who
+ * wait, watchers and meters hear of it.
+ */
+import type { Env, LeaseKey, LeaseOp, LeaseRecord } from "solehold";
+import type { LeaseService, ServiceReply } from "solehold/service";
+import type { Call } from "./call.ts";
+import { type CommandRunner, contextOf, withBigints } from "./commands.ts";
+import { clientGone, ProblemError } from "./problem.ts";
+import type { AcquireInput } from "./schemas/leases.ts";
+import type { Metrics } from "./telemetry/metrics.ts";
+import type { WaitQueue } from "./waiting/wait-queue.ts";
+import type { WatchHub } from "./watching/watch-hub.ts";
+
+export interface AcquiringOptions {
+  readonly env: Env;
+  readonly service: LeaseService;
+  readonly queue: WaitQueue;
+  readonly hub: WatchHub;
+  readonly metrics: Metrics;
+}
+
+/** Renewals remembered to tell how late the next one comes: a sample, bounded. */
+const REMEMBERED_RENEWALS = 65_536;
+
+export class Acquiring implements CommandRunner {
+  readonly #options: AcquiringOptions;
+  readonly #renewedAtMs = new Map<string, number>();
+
+  constructor(options: AcquiringOptions) {
+    this.#options = options;
+  }
+
+  async acquire(key: LeaseKey, input: AcquireInput, call: Call): Promise<ServiceReply> {
+    const { env, queue, metrics } = this.#options;
+    const { waitMs = 0, token = newToken(env), ...rest } = withBigints(input);
+    const request = { key, ...rest, token };
+    const { connection } = call;
+    const startMs = env.monotonicMs();
+    const reply = await queue.acquire(request, contextOf(call), { waitMs, connection });
+    if (waitMs === 0) return reply;
+    metrics.waited((env.monotonicMs() - startMs) / 1_000, reply.outcome.kind);
+    if (connection.isGone() && reply.outcome.kind === "applied" && input.idempotencyKey === undefined) {
+      await this.#giveBack(request, call);
+      throw new ProblemError(clientGone());
+    }
+    return reply;
+  }
+
+  decided(op: LeaseOp, key: LeaseKey, { outcome }: ServiceReply): void {
+    if (outcome.kind !== "applied") return;
+    const { queue, hub, metrics } = this.#options;
+    const { lease, resumeFromLedgerRequired, replayed } = outcome.decision;
+    queue.notice(key, lease);
+    if (op !== "use") hub.decided(lease);
+    if (op === "acquire" && resumeFromLedgerRequired && !replayed) metrics.takeover();
+    this.#measureRenewal(op, lease);
+  }
+
+  /** The connection went between the grant and its answer: nobody would ever release it. */
+  async #giveBack(
+    request: { readonly key: LeaseKey; readonly holder: string; readonly token: string },
+    call: Call,
+  ): Promise<void> {
+    const { key, holder, token } = request;
+    const released = await this.#options.service.release({ key, holder, token }, contextOf(call));
+    this.decided("release", key, released);
+  }
+
+  #measureRenewal(op: LeaseOp, lease: LeaseRecord): void {
+    const id = `${lease.key.tenant}/${lease.key.name}@${lease.generation}`;
+    const before = this.#renewedAtMs.get(id);
+    if (op === "renew" && before !== undefined) {
+      this.#options.metrics.renewed((lease.renewedAtMs - before) / lease.ttlMs);
+    }
+    if (op !== "acquire" && op !== "renew") return;
+    this.#renewedAtMs.delete(id);
+    this.#renewedAtMs.set(id, lease.renewedAtMs);
+    if (this.#renewedAtMs.size <= REMEMBERED_RENEWALS) return;
+    const [oldest] = this.#renewedAtMs.keys();
+    if (oldest !== undefined) this.#renewedAtMs.delete(oldest);
+  }
+}
+
+function newToken(env: Env): string {
+  return Buffer.from(env.randomBytes(16)).toString("base64url");
+}

@@ -1,0 +1,294 @@
+/**
+ * One stream: commands in, answers out, many at a time. Answers come as they are ready, not in the order of
+ * the messages; those that are ready together leave together.
+ *
+ * Bounded in both directions: a client with too many commands under way, or that does not read its answers,
+ * is not read from until it catches up. Answers are never dropped; watch events may be, and then a "reset"
+ * says so.
+ */
+import type { Env, LeaseOp } from "solehold";
+import type { WebSocket } from "ws";
+import { assertAllowed, type Principal, tenantOf } from "../access/principal.ts";
+import type { RateLimiter } from "../access/rate-limit.ts";
+import type { Call, Connection } from "../call.ts";
+import { COMMAND_SCHEMAS, type Commands } from "../commands.ts";
+import { problemOfError } from "../http-problems.ts";
+import { draining, ProblemError, refusal } from "../problem.ts";
+import { assertPrefix } from "../routes/leases.ts";
+import type { Logger } from "../telemetry/log.ts";
+import type { Metrics } from "../telemetry/metrics.ts";
+import { startSpan } from "../telemetry/spans.ts";
+import { traceOf } from "../trace.ts";
+import { checkOf } from "../validation.ts";
+import { Outlet } from "../watching/outlet.ts";
+import type { WatchHub } from "../watching/watch-hub.ts";
+import { type Answer, problemAnswer } from "../wire.ts";
+import {
+  EmptyBody,
+  type Envelope,
+  type MessageId,
+  readEnvelope,
+  type ServerMessage,
+  TargetBody,
+  WatchBody,
+} from "./messages.ts";
+
+export interface StreamServices {
+  readonly env: Env;
+  readonly commands: Commands;
+  readonly hub: WatchHub;
+  readonly limiter: RateLimiter;
+  readonly metrics: Metrics;
+  readonly log: Logger;
+  readonly batchLimit: number;
+  readonly maxBufferedBytes: number;
+  /** Reading operations that HTTP offers too: get, list, queue. */
+  readonly reads: ReadonlyMap<string, (body: unknown, call: Call) => Promise<Answer>>;
+}
+
+interface Pending {
+  readonly connection: Connection;
+  leave(): void;
+}
+
+interface OpenWatch {
+  begin(): void;
+  stop(): void;
+}
+
+const checkWatch = checkOf(WatchBody, "body");
+const checkTarget = checkOf(TargetBody, "body");
+const checkEmpty = checkOf(EmptyBody, "body");
+const MAX_WATCHES = 1_000;
+/** The code of RFC 6455's registry for "come back in a moment". */
+const SERVICE_RESTART = 1012;
+
+export class StreamConnection {
+  readonly #services: StreamServices;
+  readonly #socket: WebSocket;
+  readonly #principal: Principal;
+  readonly #pending = new Map<MessageId, Pending>();
+  readonly #watches = new Map<MessageId, OpenWatch>();
+  #outgoing: ServerMessage[] = [];
+  #isFlushing = false;
+  #isPaused = false;
+  #isClosed = false;
+  /** Set while the connection drains. */
+  #onIdle: (() => void) | null = null;
+
+  constructor(services: StreamServices, socket: WebSocket, principal: Principal) {
+    this.#services = services;
+    this.#socket = socket;
+    this.#principal = principal;
+    socket.on("message", (data, isBinary) => this.#onMessage(data as Buffer, isBinary ? "binary" : "text"));
+    socket.on("close", () => this.#onClose());
+    socket.on("error", () => socket.terminate());
+  }
+
+  /** No more commands are taken; those under way are answered, then the client is sent elsewhere. */
+  async drain(): Promise<void> {
+    this.#send({ notice: "draining" });
+    await new Promise<void>((resolve) => {
+      this.#onIdle = resolve;
+      if (this.#pending.size === 0 || this.#isClosed) resolve();
+    });
+    this.#flush();
+    this.#socket.close(SERVICE_RESTART, "the server is shutting down");
+  }
+
+  #onMessage(data: Buffer, kind: "binary" | "text"): void {
+    const receivedMs = this.#services.env.monotonicMs();
+    const messages = kind === "text" ? parseMessages(data) : null;
+    const { batchLimit } = this.#services;
+    if (messages === null) {
+      this.#refuse(null, "message", "must be JSON text: an object or an array");
+    } else if (messages.length > batchLimit) {
+      this.#refuse(null, "message", `must hold at most ${batchLimit} operations: send several`);
+    } else {
+      for (const message of messages) this.#receive(message, receivedMs);
+      this.#regulate();
+    }
+  }
+
+  #receive(message: unknown, receivedMs: number): void {
+    const reading = readEnvelope(message);
+    if (!reading.ok) {
+      this.#refuse(reading.id, reading.field, reading.message);
+    } else if (this.#isInUse(reading.envelope.id)) {
+      // Answered without the id: with it, the answer would be taken for that of the message in progress.
+      const message = `${JSON.stringify(reading.envelope.id)} is in use by another message or watch`;
+      this.#refuse(null, "id", message);
+    } else {
+      void this.#answer(reading.envelope, receivedMs);
+    }
+  }
+
+  #isInUse(id: MessageId): boolean {
+    return this.#pending.has(id) || this.#watches.has(id);
+  }
+
+  async #answer(envelope: Envelope, receivedMs: number): Promise<void> {
+    const { env, metrics } = this.#services;
+    const trace = traceOf(envelope.traceparent, env);
+    const route = `stream ${this.#isKnown(envelope.op) ? envelope.op : "unknown"}`;
+    const span = startSpan(route, trace, env);
+    const pending = pendingAnswer(() => this.#isClosed);
+    this.#pending.set(envelope.id, pending);
+    const { connection } = pending;
+    const call: Call = { principal: this.#principal, traceId: trace.traceId, receivedMs, connection };
+    const answer = await this.#run(envelope, call).catch((error: unknown) => this.#failed(error, call));
+    this.#pending.delete(envelope.id);
+    span.end(answer.status);
+    metrics.answered(route, answer.status, (env.monotonicMs() - receivedMs) / 1_000);
+    this.#send({ id: envelope.id, status: answer.status, body: answer.body });
+    // Events follow the answer that announces them.
+    this.#watches.get(envelope.id)?.begin();
+    if (this.#pending.size === 0) this.#onIdle?.();
+    this.#regulate();
+  }
+
+  #failed(error: unknown, { traceId }: Call): Answer {
+    const answer = problemAnswer(problemOfError(error), traceId);
+    if (answer.status === 500) this.#services.log.error({ traceId, err: error }, "a stream command failed");
+    return answer;
+  }
+
+  #isKnown(op: string): boolean {
+    return Object.hasOwn(COMMAND_SCHEMAS, op) || this.#services.reads.has(op) || CONTROL.has(op);
+  }
+
+  async #run({ id, op, body }: Envelope, call: Call): Promise<Answer> {
+    const { commands, limiter, reads } = this.#services;
+    if (this.#onIdle !== null) throw new ProblemError(draining());
+    limiter.take(this.#principal.id, 1);
+    if (Object.hasOwn(COMMAND_SCHEMAS, op)) return await commands.execute(op as LeaseOp, body, call);
+    const read = reads.get(op);
+    if (read !== undefined) return await read(body, call);
+    switch (op) {
+      case "watch":
+        return this.#watch(id, body);
+      case "unwatch":
+        return this.#unwatch(checkTarget(body).target);
+      case "cancel":
+        return this.#cancel(checkTarget(body).target);
+      case "ping":
+        checkEmpty(body);
+        return { status: 200, body: {} };
+      default:
+        throw new ProblemError(refusal("op", `is not an operation: use ${this.#operations().join(", ")}`));
+    }
+  }
+
+  #operations(): readonly string[] {
+    return [...Object.keys(COMMAND_SCHEMAS), ...this.#services.reads.keys(), ...CONTROL];
+  }
+
+  #watch(id: MessageId, input: unknown): Answer {
+    const { hub, env, maxBufferedBytes } = this.#services;
+    const { tenant: named, prefix = "", after = null } = checkWatch(input);
+    const tenant = tenantOf(this.#principal, named);
+    assertAllowed(this.#principal, "read", tenant, prefix);
+    assertPrefix(prefix);
+    if (this.#watches.size >= MAX_WATCHES) {
+      throw new ProblemError(refusal("op", `may open at most ${MAX_WATCHES} watches: unwatch some`));
+    }
+    const outlet = new Outlet({
+      env,
+      maxBufferedBytes,
+      buffered: () => this.#socket.bufferedAmount,
+      write: (event) => this.#send({ watch: id, event }),
+      token: () => hub.token,
+    });
+    const { token } = hub;
+    let unsubscribe = (): void => undefined;
+    this.#watches.set(id, {
+      begin: () => {
+        unsubscribe = hub.subscribe({ tenant, prefix }, after ?? token, (event) => outlet.push(event));
+      },
+      stop: () => {
+        unsubscribe();
+        outlet.close();
+      },
+    });
+    return { status: 200, body: { token } };
+  }
+
+  #unwatch(target: MessageId): Answer {
+    this.#watches.get(target)?.stop();
+    return { status: 200, body: { ended: this.#watches.delete(target) } };
+  }
+
+  #cancel(target: MessageId): Answer {
+    const pending = this.#pending.get(target);
+    pending?.leave();
+    return { status: 200, body: { ended: pending !== undefined } };
+  }
+
+  #refuse(id: MessageId | null, field: string, message: string): void {
+    const { traceId } = traceOf(undefined, this.#services.env);
+    this.#send({ id, ...problemAnswer(refusal(field, message), traceId) });
+  }
+
+  #send(message: ServerMessage): void {
+    this.#outgoing.push(message);
+    if (this.#isFlushing) return;
+    this.#isFlushing = true;
+    this.#services.env.defer(() => this.#flush());
+  }
+
+  #flush(): void {
+    this.#isFlushing = false;
+    const messages = this.#outgoing;
+    if (messages.length === 0 || this.#isClosed) return;
+    this.#outgoing = [];
+    this.#socket.send(JSON.stringify(messages), () => this.#regulate());
+  }
+
+  /** Stops and resumes reading: what has been taken on is bounded, and so is what waits to be sent. */
+  #regulate(): void {
+    const { batchLimit, maxBufferedBytes } = this.#services;
+    const isFull = this.#pending.size > batchLimit || this.#socket.bufferedAmount > maxBufferedBytes;
+    if (isFull === this.#isPaused || this.#isClosed) return;
+    this.#isPaused = isFull;
+    if (isFull) this.#socket.pause();
+    else this.#socket.resume();
+  }
+
+  #onClose(): void {
+    this.#isClosed = true;
+    this.#onIdle?.();
+    for (const pending of [...this.#pending.values()]) pending.leave();
+    for (const watch of this.#watches.values()) watch.stop();
+    this.#watches.clear();
+    this.#outgoing = [];
+  }
+}
+
+const CONTROL: ReadonlySet<string> = new Set(["watch", "unwatch", "cancel", "ping"]);
+
+function parseMessages(data: Buffer): readonly unknown[] | null {
+  try {
+    const parsed: unknown = JSON.parse(data.toString("utf8"));
+    return Array.isArray(parsed) ? parsed : [parsed];
+  } catch {
+    return null;
+  }
+}
+
+function pendingAnswer(isClosed: () => boolean): Pending {
+  const listeners = new Set<() => void>();
+  let left = false;
+  return {
+    connection: {
+      isGone: () => left || isClosed(),
+      onGone: (listener) => {
+        listeners.add(listener);
+        return () => void listeners.delete(listener);
+      },
+    },
+    leave: () => {
+      left = true;
+      for (const listener of [...listeners]) listener();
+    },
+  };
+}

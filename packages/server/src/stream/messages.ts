@@ -1,0 +1,67 @@
+/**
+ * What travels over the stream: documented in docs/stream.md. A client sends one message or an array of
+ * them; the server sends arrays, and each answer names the message it belongs to.
+ */
+import { Type } from "typebox";
+import { Tenant } from "../schemas/fields.ts";
+import type { WatchEvent } from "../watching/watch-hub.ts";
+
+export type MessageId = string | number;
+
+/** Everything but these four fields is the body of the operation. */
+export interface Envelope {
+  readonly id: MessageId;
+  readonly op: string;
+  readonly traceparent: string | undefined;
+  readonly body: Readonly<Record<string, unknown>>;
+}
+
+export type ServerMessage =
+  | { readonly id: MessageId | null; readonly status: number; readonly body: unknown }
+  | { readonly watch: MessageId; readonly event: WatchEvent }
+  | { readonly notice: "draining" };
+
+export const WatchBody = Type.Object(
+  {
+    tenant: Type.Optional(Tenant),
+    prefix: Type.Optional(Type.String()),
+    after: Type.Optional(Type.String({ description: "The token of the last event seen." })),
+  },
+  { additionalProperties: false },
+);
+
+/** `unwatch` ends a watch, `cancel` a wait: both name the message that began it. */
+export const TargetBody = Type.Object(
+  { target: Type.Union([Type.String(), Type.Integer()]) },
+  { additionalProperties: false },
+);
+
+export const EmptyBody = Type.Object({}, { additionalProperties: false });
+
+const LONGEST_ID = 64;
+
+export type EnvelopeReading =
+  | { readonly ok: true; readonly envelope: Envelope }
+  | { readonly ok: false; readonly id: MessageId | null; readonly field: string; readonly message: string };
+
+export function readEnvelope(value: unknown): EnvelopeReading {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) {
+    return { ok: false, id: null, field: "message", message: "must be an object with id and op" };
+  }
+  const { id, op, traceparent, ...body } = value as Readonly<Record<string, unknown>>;
+  if (!isMessageId(id)) {
+    const message = `must be a whole number, or 1 to ${LONGEST_ID} characters, that names this message`;
+    return { ok: false, id: null, field: "id", message };
+  }
+  if (typeof op !== "string")
+    return { ok: false, id, field: "op", message: "must be the name of an operation" };
+  if (traceparent !== undefined && typeof traceparent !== "string") {
+    return { ok: false, id, field: "traceparent", message: "must be a string" };
+  }
+  return { ok: true, envelope: { id, op, traceparent, body } };
+}
+
+function isMessageId(value: unknown): value is MessageId {
+  if (typeof value === "number") return Number.isSafeInteger(value);
+  return typeof value === "string" && value.length > 0 && value.length <= LONGEST_ID;
+}

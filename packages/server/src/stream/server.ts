@@ -1,0 +1,130 @@
+/** WebSockets at /v1/stream: who may open one, whether it is still alive, and how all of them end. */
+import type { IncomingMessage, Server } from "node:http";
+import type { Duplex } from "node:stream";
+import type { Env, Timer } from "solehold";
+import { type WebSocket, WebSocketServer } from "ws";
+import type { Principal } from "../access/principal.ts";
+import { draining, ProblemError, type ProblemInput, problemBody } from "../problem.ts";
+import { traceOf } from "../trace.ts";
+import { StreamConnection, type StreamServices } from "./connection.ts";
+
+export const STREAM_PATH = "/v1/stream";
+
+export interface StreamServerOptions extends StreamServices {
+  readonly maxMessageBytes: number;
+  /** Throws a ProblemError. */
+  admit(request: IncomingMessage): Principal;
+}
+
+/** A connection that answers neither of two pings in a row is dead: its waiters must leave the lines. */
+const PING_EVERY_MS = 15_000;
+
+export class StreamServer {
+  readonly #options: StreamServerOptions;
+  readonly #sockets: WebSocketServer;
+  readonly #connections = new Map<WebSocket, StreamConnection>();
+  readonly #silent = new Set<WebSocket>();
+  #timer: Timer | null = null;
+  #isDraining = false;
+
+  constructor(options: StreamServerOptions) {
+    this.#options = options;
+    this.#sockets = new WebSocketServer({
+      noServer: true,
+      maxPayload: options.maxMessageBytes,
+      perMessageDeflate: false,
+      clientTracking: false,
+    });
+  }
+
+  get connections(): number {
+    return this.#connections.size;
+  }
+
+  attach(server: Server): void {
+    server.on("upgrade", (request: IncomingMessage, socket: Duplex, head: Buffer) =>
+      this.#onUpgrade(request, socket, head),
+    );
+    this.#pingLater(this.#options.env);
+  }
+
+  /** Lets commands under way finish, at most until `forceClose`. */
+  async drain(): Promise<void> {
+    this.#isDraining = true;
+    await Promise.all([...this.#connections.values()].map((connection) => connection.drain()));
+  }
+
+  forceClose(): void {
+    this.#timer?.cancel();
+    for (const socket of this.#connections.keys()) socket.terminate();
+  }
+
+  #onUpgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
+    socket.on("error", () => socket.destroy());
+    try {
+      if (this.#isDraining) throw new ProblemError(draining());
+      if (pathOf(request) !== STREAM_PATH) throw new ProblemError(noStreamHere());
+      const principal = this.#options.admit(request);
+      this.#sockets.handleUpgrade(request, socket, head, (webSocket) => this.#open(webSocket, principal));
+    } catch (error) {
+      const input = error instanceof ProblemError ? error.input : noStreamHere();
+      refuseUpgrade(socket, input, traceOf(request.headers.traceparent, this.#options.env).traceId);
+    }
+  }
+
+  #open(socket: WebSocket, principal: Principal): void {
+    this.#connections.set(socket, new StreamConnection(this.#options, socket, principal));
+    socket.on("pong", () => this.#silent.delete(socket));
+    socket.on("message", () => this.#silent.delete(socket));
+    socket.on("close", () => {
+      this.#connections.delete(socket);
+      this.#silent.delete(socket);
+    });
+  }
+
+  #pingLater(env: Env): void {
+    this.#timer = env.timer(PING_EVERY_MS, () => {
+      for (const socket of this.#connections.keys()) {
+        if (this.#silent.has(socket)) {
+          socket.terminate();
+          continue;
+        }
+        this.#silent.add(socket);
+        socket.ping();
+      }
+      this.#pingLater(env);
+    });
+  }
+}
+
+function pathOf({ url = "" }: IncomingMessage): string {
+  return url.split("?", 1)[0] ?? "";
+}
+
+function noStreamHere(): ProblemInput {
+  return {
+    status: 404,
+    reason: "ROUTE_NOT_FOUND",
+    code: "LS_INVALID",
+    detail: `the stream is at ${STREAM_PATH}`,
+    facts: { field: "path" },
+  };
+}
+
+const STATUS_TEXTS: Readonly<Record<number, string>> = {
+  401: "Unauthorized",
+  403: "Forbidden",
+  404: "Not Found",
+  503: "Service Unavailable",
+};
+
+function refuseUpgrade(socket: Duplex, input: ProblemInput, traceId: string): void {
+  const body = JSON.stringify(problemBody(input, traceId));
+  const lines = [
+    `HTTP/1.1 ${input.status} ${STATUS_TEXTS[input.status] ?? "Refused"}`,
+    "connection: close",
+    "content-type: application/problem+json; charset=utf-8",
+    `content-length: ${Buffer.byteLength(body)}`,
+  ];
+  socket.end(`${lines.join("\r\n")}\r\n\r\n${body}`);
+}

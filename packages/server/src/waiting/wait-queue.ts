@@ -1,0 +1,325 @@
+/**
+ * Waiting for a lease: first come, first served per key, within this process. Only the first in line asks;
+ * it asks when the lease may be free (a decision of this process, news from the store, the end of the
+ * current lease) and, in case news got lost, now and then.
+ *
+ * A waiter that disconnects or runs out of time leaves at once and never holds up those behind it; what was
+ * granted to it in that very moment is given back. A grant that was asked for with an idempotency key is
+ * kept instead: its caller is going to repeat the request and must find it.
+ *
+ * Not promised: an order between waiters of different server processes.
+ */
+import {
+  type CommandOutcome,
+  commandTemplate,
+  decide,
+  type Env,
+  exactly,
+  keyId,
+  type LeaseKey,
+  type LeaseRecord,
+  requestProblem,
+  type StoreEvent,
+} from "solehold";
+import type { CallContext, LeaseService, ServiceReply } from "solehold/service";
+import type { Connection } from "../call.ts";
+import { clientGone, draining, ProblemError, refusal, tooMany } from "../problem.ts";
+import { Line, type Waiter, type WaitRequest } from "./line.ts";
+
+export interface WaitQueueOptions {
+  readonly env: Env;
+  readonly service: LeaseService;
+  readonly waiterLimit: number;
+  readonly waitLimitMs: number;
+}
+
+export interface WaitOptions {
+  readonly waitMs: number;
+  readonly connection: Connection;
+}
+
+export interface QueuedWaiter {
+  /** 0 is next. */
+  readonly position: number;
+  readonly holder: string;
+  readonly waitedMs: number;
+  /** If nobody renews, and everybody ahead keeps the lease for its whole ttl. */
+  readonly expectedWaitMs: number;
+}
+
+export interface QueueView {
+  readonly waiting: number;
+  readonly heldBy: string | null;
+  readonly heldUntilMs: number | null;
+  readonly waiters: readonly QueuedWaiter[];
+}
+
+const MAX_WAITERS_SHOWN = 100;
+/** A store that cannot be reached is worth another try within the wait. */
+const RETRY_UNAVAILABLE_MS = 200;
+const LOOK_WITH_NEWS_MS = 5_000;
+const FIRST_LOOK_WITHOUT_NEWS_MS = 50;
+const SLOWEST_LOOK_MS = 1_000;
+/** Several servers may see a lease end at the same instant; only one can have it. */
+const SPREAD_AT_EXPIRY_MS = 5;
+/** However little of the wait is left, an attempt gets this much time. */
+const SHORTEST_ATTEMPT_MS = 1_000;
+
+export class WaitQueue {
+  readonly #options: WaitQueueOptions;
+  readonly #lines = new Map<string, Line>();
+  #size = 0;
+  #draining = false;
+
+  constructor(options: WaitQueueOptions) {
+    this.#options = options;
+  }
+
+  /** How many requests wait. */
+  get size(): number {
+    return this.#size;
+  }
+
+  /** Grants, or denies when the wait is over. Rejects with ProblemError when it may not wait. */
+  async acquire(request: WaitRequest, context: CallContext, options: WaitOptions): Promise<ServiceReply> {
+    const { waitMs } = options;
+    if (waitMs === 0 || this.#wouldBeRefused(request)) return await this.#withoutWaiting(request, context);
+    this.#assertMayWait(waitMs);
+    const line = this.#lineOf(request.key);
+    return await new Promise((resolve, reject) => {
+      this.#join(line, { request, context, resolve, reject }, options);
+    });
+  }
+
+  /** A decision of this process, or news from the store, about a key that somebody may be waiting for. */
+  notice(key: LeaseKey, record: LeaseRecord | null): void {
+    const line = this.#lines.get(keyId(key));
+    if (line?.learn(record) === "worth a look") this.#advance(line);
+  }
+
+  /** News from the store. */
+  onNews(event: StoreEvent): void {
+    if (event.kind === "changed") this.notice(event.key, event.record);
+    else for (const line of this.#lines.values()) this.#advance(line);
+  }
+
+  view(key: LeaseKey): QueueView {
+    const { env, service } = this.#options;
+    const line = this.#lines.get(keyId(key));
+    const nowMs = service.manager.storeNowMs();
+    const heldUntilMs = line?.obstacle?.heldUntilMs ?? null;
+    let expectedWaitMs = heldUntilMs === null ? 0 : Math.max(0, heldUntilMs - nowMs);
+    const waiters: QueuedWaiter[] = [];
+    for (const [position, waiter] of (line?.waiters ?? []).slice(0, MAX_WAITERS_SHOWN).entries()) {
+      const waitedMs = Math.floor(env.monotonicMs() - waiter.sinceMs);
+      waiters.push({ position, holder: waiter.request.holder, waitedMs, expectedWaitMs });
+      expectedWaitMs += waiter.request.ttlMs ?? service.manager.policy.defaultTtlMs;
+    }
+    return {
+      waiting: line?.waiters.length ?? 0,
+      heldBy: line?.obstacle?.heldBy ?? null,
+      heldUntilMs,
+      waiters,
+    };
+  }
+
+  /** Nobody waits here any more: all are told to ask elsewhere. Attempts under way still finish. */
+  drain(): void {
+    this.#draining = true;
+    for (const line of this.#lines.values()) {
+      for (const waiter of [...line.waiters]) {
+        if (waiter !== line.trying)
+          this.#leave(line, waiter, () => waiter.reject(new ProblemError(draining())));
+      }
+    }
+  }
+
+  #assertMayWait(waitMs: number): void {
+    const { waiterLimit, waitLimitMs } = this.#options;
+    if (this.#draining) throw new ProblemError(draining());
+    if (waitMs > waitLimitMs) {
+      throw new ProblemError(
+        refusal("waitMs", `must be at most ${waitLimitMs}, got ${waitMs}: wait again instead`),
+      );
+    }
+    if (this.#size >= waiterLimit) {
+      throw new ProblemError(tooMany(`${waiterLimit} requests already wait on this server`, 1_000));
+    }
+  }
+
+  /** A request that can never be granted must not wait for its turn to hear it. Core is asked, not copied. */
+  #wouldBeRefused(request: WaitRequest): boolean {
+    const { manager } = this.#options.service;
+    const asked = { ...request, op: "acquire" } as const;
+    if (requestProblem(asked) !== null) return true;
+    const command = commandTemplate(asked, request.token, manager.policy)("nonce");
+    const free = { record: null, floor: 0n };
+    return decide(command, free, exactly(manager.storeNowMs()), manager.policy).decision.kind === "refused";
+  }
+
+  /** Somebody who does not wait still lets the first in line ask first, if the lease may be free. */
+  async #withoutWaiting(request: WaitRequest, context: CallContext): Promise<ServiceReply> {
+    const line = this.#lines.get(keyId(request.key));
+    if (line !== undefined && line.waiters.length > 0) {
+      if (line.isDue(this.#options.service.manager.storeNowMs())) this.#advance(line);
+      await line.attempt;
+    }
+    return await this.#options.service.grant(request, context);
+  }
+
+  #lineOf(key: LeaseKey): Line {
+    const id = keyId(key);
+    const line = this.#lines.get(id) ?? new Line(key);
+    this.#lines.set(id, line);
+    return line;
+  }
+
+  #join(
+    line: Line,
+    caller: Pick<Waiter, "request" | "context" | "resolve" | "reject">,
+    options: WaitOptions,
+  ): void {
+    const { env } = this.#options;
+    const waiter: Waiter = {
+      ...caller,
+      sinceMs: env.monotonicMs(),
+      untilMs: env.monotonicMs() + options.waitMs,
+      present: true,
+      timedOut: false,
+      last: null,
+      stop: () => {
+        timer.cancel();
+        stopListening();
+      },
+    };
+    const timer = env.timer(options.waitMs, () => this.#onTimeout(line, waiter), { keepAlive: "yes" });
+    const onGone = (): void => this.#leave(line, waiter, () => waiter.reject(new ProblemError(clientGone())));
+    const stopListening = options.connection.onGone(onGone);
+    line.waiters.push(waiter);
+    this.#size += 1;
+    if (options.connection.isGone()) onGone();
+    else if (line.next() === waiter) this.#advance(line);
+  }
+
+  /** Takes a waiter out of the line, then answers it. */
+  #leave(line: Line, waiter: Waiter, answer: () => void): void {
+    if (!waiter.present) return;
+    waiter.present = false;
+    waiter.stop();
+    line.waiters.splice(line.waiters.indexOf(waiter), 1);
+    this.#size -= 1;
+    answer();
+    this.#closeIfEmpty(line);
+  }
+
+  #onTimeout(line: Line, waiter: Waiter): void {
+    // The attempt that is under way may succeed: its answer is the better one, and it is near.
+    if (line.trying === waiter) waiter.timedOut = true;
+    else this.#leave(line, waiter, () => waiter.resolve(waiter.last ?? this.#stillHeld(line, waiter)));
+  }
+
+  #stillHeld(line: Line, { request, context }: Waiter): ServiceReply {
+    return line.denialFor(request, context.traceId ?? "", this.#options.service.manager.storeNowMs());
+  }
+
+  /** Lets the first in line ask, or looks for it; once more afterwards if something happened meanwhile. */
+  #advance(line: Line, how: "ask" | "look" = "ask"): void {
+    if (line.attempt !== null) {
+      line.again = true;
+      return;
+    }
+    line.timer?.cancel();
+    line.timer = null;
+    line.again = false;
+    const step = how === "ask" ? this.#ask(line) : this.#look(line);
+    line.attempt = step.then(() => {
+      line.attempt = null;
+      if (line.waiters.length === 0) this.#closeIfEmpty(line);
+      else if (line.again || line.timer === null) this.#advance(line);
+    });
+  }
+
+  /** Reading costs no entry in the audit; only a lease that may be free is asked for. */
+  async #look(line: Line): Promise<void> {
+    const view = await this.#options.service.get(line.key).catch(() => null);
+    if (view === null || !view.live) return await this.#ask(line);
+    line.see(view);
+    this.#lookLater(line);
+  }
+
+  async #ask(line: Line): Promise<void> {
+    const waiter = line.next();
+    if (waiter === undefined) return;
+    line.trying = waiter;
+    try {
+      const reply = await this.#options.service.grant(this.#timed(waiter), waiter.context);
+      line.trying = null;
+      this.#conclude(line, waiter, reply);
+    } catch (error) {
+      line.trying = null;
+      this.#leave(line, waiter, () => waiter.reject(error));
+    }
+  }
+
+  #timed({ request, untilMs }: Waiter): WaitRequest & { readonly timeoutMs: number } {
+    const leftMs = untilMs - this.#options.env.monotonicMs();
+    return { ...request, timeoutMs: Math.ceil(Math.max(SHORTEST_ATTEMPT_MS, Math.min(leftMs, 10_000))) };
+  }
+
+  #conclude(line: Line, waiter: Waiter, reply: ServiceReply): void {
+    const { outcome } = reply;
+    line.remember(outcome);
+    const held =
+      outcome.kind === "refused" &&
+      outcome.decision.kind === "denied" &&
+      outcome.decision.heldUntilMs !== null;
+    const worthWaiting = outcome.kind === "unsettled" || held;
+    // A request that was refused for its own sake says nothing about those behind it: they ask at once.
+    if (worthWaiting || outcome.kind === "applied") this.#lookLater(line, outcome.kind);
+    // The successor of a handoff may be further back in the line.
+    if (held && line.next() !== waiter) line.again = true;
+    waiter.last = reply;
+    if (!waiter.present) this.#giveBack(waiter, reply);
+    else if (!worthWaiting || waiter.timedOut) this.#leave(line, waiter, () => waiter.resolve(reply));
+    else if (this.#draining) this.#leave(line, waiter, () => waiter.reject(new ProblemError(draining())));
+  }
+
+  /** Granted, or perhaps granted, to somebody who has gone. */
+  #giveBack({ request, context }: Waiter, { outcome }: ServiceReply): void {
+    if (request.idempotencyKey !== undefined) return;
+    const maybe = outcome.kind === "unsettled" && outcome.outcome === "unknown";
+    if (outcome.kind !== "applied" && !maybe) return;
+    const { key, holder, token } = request;
+    this.#options.service.release({ key, holder, token }, context).then(
+      (released) => {
+        if (released.outcome.kind === "applied") this.notice(key, released.outcome.decision.lease);
+      },
+      () => undefined,
+    );
+  }
+
+  #lookLater(line: Line, after: CommandOutcome["kind"] = "refused"): void {
+    const { env } = this.#options;
+    line.looks += 1;
+    const inMs = after === "unsettled" ? RETRY_UNAVAILABLE_MS : this.#lookAgainMs(line);
+    line.timer?.cancel();
+    line.timer = env.timer(inMs, () => this.#advance(line, "look"));
+  }
+
+  /** When the obstacle ends; if its end has passed, or news may be missing, after a while that grows. */
+  #lookAgainMs(line: Line): number {
+    const { env, service } = this.#options;
+    const { store } = service.manager;
+    const patience = FIRST_LOOK_WITHOUT_NEWS_MS * 2 ** Math.min(line.looks, 10);
+    const slowest = store.capabilities.watch ? LOOK_WITH_NEWS_MS : Math.min(SLOWEST_LOOK_MS, patience);
+    const leftMs = (line.obstacle?.heldUntilMs ?? Number.POSITIVE_INFINITY) - service.manager.storeNowMs();
+    if (leftMs <= 0) return Math.min(SLOWEST_LOOK_MS, patience) * (0.5 + env.random() / 2);
+    return Math.min(slowest * (0.7 + env.random() * 0.6), leftMs + env.random() * SPREAD_AT_EXPIRY_MS);
+  }
+
+  #closeIfEmpty(line: Line): void {
+    if (line.waiters.length > 0 || line.attempt !== null) return;
+    line.timer?.cancel();
+    if (this.#lines.get(keyId(line.key)) === line) this.#lines.delete(keyId(line.key));
+  }
+}

@@ -1,0 +1,124 @@
+/** How the parts of a server know each other. Nothing here listens, and nothing here decides. */
+import { readFileSync } from "node:fs";
+import type { Env } from "solehold";
+import type { Quorum } from "solehold/coordinator";
+import type { Gatekeeper } from "./access/gatekeeper.ts";
+import { RateLimiter } from "./access/rate-limit.ts";
+import { Acquiring } from "./acquiring.ts";
+import { type App, buildApp } from "./app.ts";
+import { Commands } from "./commands.ts";
+import type { ServerConfig } from "./config.ts";
+import type { Engine } from "./engine.ts";
+import { openApiDocument } from "./openapi.ts";
+import type { Route } from "./route.ts";
+import { auditRoutes } from "./routes/audit.ts";
+import { commandRoutes } from "./routes/commands.ts";
+import { coordinatorRoutes } from "./routes/coordinator.ts";
+import { leaseRoutes } from "./routes/leases.ts";
+import { operationsRoutes } from "./routes/operations.ts";
+import { queueRoute } from "./routes/queue.ts";
+import type { StreamServices } from "./stream/connection.ts";
+import { StreamServer } from "./stream/server.ts";
+import type { Logger } from "./telemetry/log.ts";
+import type { Metrics } from "./telemetry/metrics.ts";
+import { WaitQueue } from "./waiting/wait-queue.ts";
+import { EventStreams, WATCH_SPEC } from "./watching/sse.ts";
+import { WatchHub } from "./watching/watch-hub.ts";
+
+export interface Surroundings {
+  readonly env: Env;
+  readonly log: Logger;
+  readonly metrics: Metrics;
+  readonly gatekeeper: Gatekeeper;
+  readonly quorum: Quorum | null;
+  readonly tls: { readonly cert: string; readonly key: string } | null;
+  readonly isDraining: () => boolean;
+  /** Known once the server listens. */
+  readonly url: () => string;
+}
+
+export interface Wired {
+  readonly app: App;
+  readonly streams: StreamServer;
+  readonly events: EventStreams;
+  readonly queue: WaitQueue;
+  readonly hub: WatchHub;
+}
+
+/** What waits to be sent to one watcher before its events are dropped for a reset. */
+const MAX_BUFFERED_BYTES = 1_048_576;
+
+export const VERSION = versionOf(new URL("../package.json", import.meta.url));
+
+export function wire(config: ServerConfig, engine: Engine, around: Surroundings): Wired {
+  const { env, log, metrics, gatekeeper, quorum, tls, isDraining, url } = around;
+  const { service, audit } = engine;
+  const { waiterLimit, waitLimitMs, batchLimit, bodyLimitBytes } = config;
+  const queue = new WaitQueue({ env, service, waiterLimit, waitLimitMs });
+  const onNews = queue.onNews.bind(queue);
+  const hub = new WatchHub({ env, service, backlog: config.watchBacklog, onNews });
+  const limiter = new RateLimiter(env, config.requestsPerSecond);
+  const commands = new Commands(service, new Acquiring({ env, service, queue, hub, metrics }));
+  const events = new EventStreams({ env, hub, maxBufferedBytes: MAX_BUFFERED_BYTES });
+  const reads = [...leaseRoutes(service), queueRoute(queue)];
+  const keysRequired = (): boolean => gatekeeper.keysRequired;
+  const openApi = (): unknown => document;
+  const routes: readonly Route[] = [
+    ...operationsRoutes({ env, service, metrics, version: VERSION, isDraining, keysRequired, url, openApi }),
+    ...commandRoutes({ commands, limiter, batchLimit }),
+    ...reads,
+    ...auditRoutes(service.audit, audit),
+    ...coordinatorRoutes(env, quorum),
+  ];
+  const document = openApiDocument([...routes.map(({ spec }) => spec), WATCH_SPEC], VERSION);
+  const app = buildApp({
+    env,
+    routes,
+    events,
+    gatekeeper,
+    limiter,
+    metrics,
+    log,
+    bodyLimitBytes,
+    tls,
+    isDraining,
+  });
+  const streams = new StreamServer({
+    ...{ env, log, commands, hub, limiter, metrics, batchLimit },
+    maxBufferedBytes: MAX_BUFFERED_BYTES,
+    maxMessageBytes: bodyLimitBytes,
+    reads: streamReads(reads),
+    admit: (request) => gatekeeper.admit(request.headers),
+  });
+  metrics.observe({
+    waiters: () => queue.size,
+    watchers: () => hub.watchers,
+    streams: () => streams.connections,
+    liveLeases: () => service.liveLeases(),
+    auditLag: () => audit.lag(),
+    auditDropped: () => audit.dropped(),
+    clockJumps: () => service.manager.clockJumps,
+  });
+  return { app, streams, events, queue, hub };
+}
+
+const READ_NAMES: Readonly<Record<string, string>> = {
+  getLease: "get",
+  listLeases: "list",
+  getQueue: "queue",
+};
+
+/** What HTTP reads by GET, the stream reads by name: the query's fields are the message's. */
+function streamReads(routes: readonly Route[]): StreamServices["reads"] {
+  return new Map(
+    routes.map(({ spec, run }) => [
+      READ_NAMES[spec.operationId] ?? spec.operationId,
+      (body, call) => run(undefined, body, call),
+    ]),
+  );
+}
+
+function versionOf(packageFile: URL): string {
+  const { version } = JSON.parse(readFileSync(packageFile, "utf8")) as { version: string };
+  return version;
+}
