@@ -1,4 +1,6 @@
+export * from "./approvals/index.ts";
 export * from "./audit/index.ts";
 export * from "./codes.ts";
+export { type LeaseDecisionEntry, leaseIdOf } from "./decision-entry.ts";
 export * from "./gate.ts";
 export * from "./service.ts";

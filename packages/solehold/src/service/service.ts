@@ -4,18 +4,12 @@
  * The way of a request: limits -> manager (read, decide, conditional write) -> audit -> reply. Allowed or
  * not, known key or not, every attempt is one decision in the audit, with its reason and trace id.
  */
-import {
-  formatFence,
-  type LeaseKey,
-  type LeaseRecord,
-  type Reason,
-  reasonCode,
-  recordFence,
-} from "../core/index.ts";
+
+import type { QuorumVerification } from "../coordinator/index.ts";
+import type { LeaseKey, LeaseRecord } from "../core/index.ts";
 import { type Env, randomId } from "../env/index.ts";
 import type {
   AcquireRequest,
-  AppliedOutcome,
   BreakRequest,
   CommandOutcome,
   HandoffRequest,
@@ -30,8 +24,15 @@ import type {
   UseRequest,
 } from "../manager/index.ts";
 import { type ListQuery, StoreError, type StoreEvent, type StoreWatch } from "../stores/index.ts";
-import type { AuditEvent, AuditTrail } from "./audit/index.ts";
-import { type LeaseServiceCode, serviceCode } from "./codes.ts";
+import { barredBy, guardedCommandOf } from "./approvals/barrier.ts";
+import {
+  ApprovalGuard,
+  type ApprovalPolicy,
+  type GuardVerdict,
+  type PresentedApprovals,
+} from "./approvals/index.ts";
+import type { AuditTrail } from "./audit/index.ts";
+import { auditEventOf, entryOf, expiryEvent, type LeaseDecisionEntry } from "./decision-entry.ts";
 import { LiveIndex } from "./live-index.ts";
 
 /** Who asks, and under which trace. */
@@ -39,24 +40,15 @@ export interface CallContext {
   readonly traceId?: string;
   /** The authenticated caller: idempotency keys are bound to it. */
   readonly caller?: string;
-}
-
-/** One attempt and how it was decided, as it stands in the audit. */
-export interface LeaseDecisionEntry {
-  readonly leaseId: string;
-  readonly action: string;
-  readonly allowed: boolean;
-  readonly reason: Reason;
-  readonly code: LeaseServiceCode;
-  readonly traceId: string;
-  readonly timestampMs: number;
-  readonly holder: string | null;
-  readonly fence: bigint | null;
+  /** Signatures over this very request, for keys under an approval rule. */
+  readonly approval?: PresentedApprovals;
 }
 
 export interface ServiceReply {
   readonly outcome: CommandOutcome;
   readonly entry: LeaseDecisionEntry;
+  /** How the approvals were judged, where a rule asked for some. */
+  readonly quorum: QuorumVerification | null;
 }
 
 export interface LeaseServiceOptions {
@@ -65,6 +57,8 @@ export interface LeaseServiceOptions {
   readonly env: Env;
   /** Per tenant; more are denied with CAPACITY_EXCEEDED. */
   readonly maxLiveLeases?: number;
+  /** Keys that need approvals; none without it. */
+  readonly approvalPolicy?: ApprovalPolicy;
 }
 
 const DEFAULT_MAX_LIVE_LEASES = 1_000_000;
@@ -72,16 +66,12 @@ const LIST_PAGE = 1_000;
 
 type Without<Request extends LeaseRequest> = Omit<Request, "op" | "caller">;
 
-/** Every grant has its own id: the key and the fence. */
-export function leaseIdOf(record: LeaseRecord): string {
-  return `${record.key.tenant}/${record.key.name}@${recordFence(record)}`;
-}
-
 export class LeaseService {
   readonly manager: StoreLeaseManager;
   readonly audit: AuditTrail;
   readonly #env: Env;
   readonly #maxLiveLeases: number;
+  readonly #guard: ApprovalGuard | null;
   readonly #index: LiveIndex;
   readonly #expiryListeners = new Set<(record: LeaseRecord) => void>();
   readonly #loadedTenants = new Map<string, Promise<void>>();
@@ -94,9 +84,13 @@ export class LeaseService {
     this.audit = options.audit;
     this.#env = options.env;
     this.#maxLiveLeases = options.maxLiveLeases ?? DEFAULT_MAX_LIVE_LEASES;
+    const { approvalPolicy: policy, manager, env } = options;
+    const nowMs = (): number => manager.storeNowMs();
+    this.#guard =
+      policy === undefined ? null : new ApprovalGuard({ policy, store: manager.store, env, nowMs });
     this.#index = new LiveIndex({
-      env: options.env,
-      nowMs: () => this.manager.storeNowMs(),
+      env,
+      nowMs,
       onExpired: (record) => this.#announceExpiry(record),
     });
   }
@@ -182,69 +176,53 @@ export class LeaseService {
     context: CallContext,
     command: (bound: Request) => Promise<CommandOutcome>,
   ): Promise<ServiceReply> {
+    const traced = { ...context, traceId: context.traceId ?? randomId(this.#env) };
     const bound = context.caller === undefined ? request : { ...request, caller: context.caller };
-    const outcome = await command(bound);
+    const verdict = await this.#guardVerdict(request, traced);
+    const barred = barredBy(verdict, this.#nowMs());
+    const outcome = barred ?? (await command(bound));
     if (outcome.kind === "applied") this.#index.learn(outcome.decision.lease);
-    return await this.#record(request, outcome, context);
+    else if (outcome.kind === "refused") await this.#guard?.withdraw(verdict);
+    return await this.#record(request, outcome, traced, verdict);
+  }
+
+  async #guardVerdict(
+    request: LeaseRequest,
+    context: CallContext & { readonly traceId: string },
+  ): Promise<GuardVerdict> {
+    const command = this.#guard === null ? null : guardedCommandOf(request, this.manager.policy.defaultTtlMs);
+    if (this.#guard === null || command === null) return { kind: "open" };
+    try {
+      return await this.#guard.check(command, context.approval, context.traceId);
+    } catch (cause) {
+      return { kind: "unavailable", cause: asStoreError(cause) };
+    }
   }
 
   /** The attempt enters the audit before its answer leaves. */
-  async #record(request: LeaseRequest, outcome: CommandOutcome, context: CallContext): Promise<ServiceReply> {
+  async #record(
+    request: LeaseRequest,
+    outcome: CommandOutcome,
+    context: CallContext,
+    verdict: GuardVerdict = { kind: "open" },
+  ): Promise<ServiceReply> {
+    const quorum = "verification" in verdict ? verdict.verification : null;
     const traceId = context.traceId ?? randomId(this.#env);
-    const entry = this.#entryOf(request, outcome, traceId);
+    const entry = entryOf(request, outcome, traceId, this.#nowMs());
     try {
-      await this.audit.append(auditEventOf(request, outcome, entry));
+      await this.audit.append(auditEventOf(request, outcome, entry, quorum));
     } catch (cause) {
-      return { outcome: unaudited(cause), entry: { ...entry, allowed: false, code: "LS_UNAVAILABLE" } };
+      return {
+        outcome: unaudited(cause),
+        entry: { ...entry, allowed: false, code: "LS_UNAVAILABLE" },
+        quorum,
+      };
     }
-    return { outcome, entry };
-  }
-
-  #entryOf(request: LeaseRequest, outcome: CommandOutcome, traceId: string): LeaseDecisionEntry {
-    const action = request.op === "acquire" ? "grant" : request.op;
-    const holder = "holder" in request ? request.holder : null;
-    const unnamed = `${request.key.tenant}/${request.key.name}`;
-    if (outcome.kind === "applied") {
-      const { lease } = outcome.decision;
-      const reason = outcome.decision.reason;
-      const [leaseId, fence] = [leaseIdOf(lease), recordFence(lease)];
-      const timestampMs = outcome.storeTimeMs;
-      return { leaseId, action, allowed: true, reason, code: "LS_OK", traceId, timestampMs, holder, fence };
-    }
-    const reason = outcome.kind === "refused" ? outcome.decision.reason : "INTERNAL_PIPELINE_ERROR";
-    const code = outcome.kind === "refused" ? serviceCode(request.op, reason) : "LS_UNAVAILABLE";
-    const timestampMs =
-      outcome.kind === "refused" && outcome.storeTimeMs > 0 ? outcome.storeTimeMs : this.#nowMs();
-    return {
-      leaseId: unnamed,
-      action,
-      allowed: false,
-      reason,
-      code,
-      traceId,
-      timestampMs,
-      holder,
-      fence: null,
-    };
+    return { outcome, entry, quorum };
   }
 
   #announceExpiry(record: LeaseRecord): void {
-    const event: AuditEvent = {
-      at: record.expiresAtMs,
-      tenant: record.key.tenant,
-      key: record.key.name,
-      leaseId: leaseIdOf(record),
-      action: "expire",
-      allowed: true,
-      reason: "LEASE_EXPIRED",
-      reasonCode: reasonCode("LEASE_EXPIRED"),
-      holder: record.holder,
-      fence: formatFence(recordFence(record)),
-      purpose: record.purpose,
-      traceId: record.nonce,
-      outcome: "none",
-    };
-    Promise.resolve(this.audit.append(event)).catch(() => undefined);
+    Promise.resolve(this.audit.append(expiryEvent(record))).catch(() => undefined);
     for (const listener of this.#expiryListeners) listener(record);
   }
 
@@ -313,31 +291,10 @@ function unaudited(cause: unknown): CommandOutcome {
   };
 }
 
-function auditEventOf(request: LeaseRequest, outcome: CommandOutcome, entry: LeaseDecisionEntry): AuditEvent {
-  const { leaseId, action, allowed, reason, traceId, timestampMs, holder, fence } = entry;
-  const purpose = purposeOf(request, outcome);
-  return {
-    at: timestampMs,
-    tenant: request.key.tenant,
-    key: request.key.name,
-    leaseId,
-    action,
-    allowed,
-    reason,
-    reasonCode: reasonCode(reason),
-    traceId,
-    outcome: outcome.kind === "unsettled" ? outcomeOfUnsettled(outcome.outcome) : outcome.kind,
-    ...(holder === null ? {} : { holder }),
-    ...(fence === null ? {} : { fence: formatFence(fence) }),
-    ...(purpose === null ? {} : { purpose }),
-  };
-}
-
-function outcomeOfUnsettled(outcome: "unknown" | "not-applied"): "unknown" | "none" {
-  return outcome === "unknown" ? "unknown" : "none";
-}
-
-function purposeOf(request: LeaseRequest, outcome: CommandOutcome): string | null {
-  if (outcome.kind === "applied") return (outcome as AppliedOutcome).decision.lease.purpose;
-  return "purpose" in request ? (request.purpose ?? null) : null;
+function asStoreError(cause: unknown): StoreError {
+  if (cause instanceof StoreError) return cause;
+  return new StoreError("internal", `the approvals could not be checked: ${String(cause)}`, {
+    outcome: "not-applied",
+    cause,
+  });
 }
