@@ -30,7 +30,8 @@ const HEARTBEAT_MS = 10_000;
 const RECONNECT_MS = 200;
 const LONGEST_RECONNECT_MS = 5_000;
 const OLD_WRITERS_STEP_MS = 20;
-const OLD_WRITERS_LIMIT_MS = 1_000;
+/** Transactions of other programs may be open for hours: after this share of `timeoutMs` a reset makes up for them. */
+const OLD_WRITERS_SHARE = 0.2;
 
 const SNAPSHOT =
   "select pg_snapshot_xmin(pg_current_snapshot())::text as oldest, pg_snapshot_xmax(pg_current_snapshot())::text as next";
@@ -143,13 +144,13 @@ export class Listener implements NewsSource {
   }
 
   async #awaitOlderWriters(session: SqlSession): Promise<"all done" | "some remain"> {
-    const { env } = this.#options;
+    const { env, timeoutMs } = this.#options;
     const numbers = async (): Promise<readonly [oldest: bigint, next: bigint]> => {
       const [row] = await session.run(SNAPSHOT);
       return [BigInt(textOf(row, "oldest") ?? 0), BigInt(textOf(row, "next") ?? 0)];
     };
     const [, limit] = await numbers();
-    for (let waitedMs = 0; waitedMs <= OLD_WRITERS_LIMIT_MS; waitedMs += OLD_WRITERS_STEP_MS) {
+    for (let waitedMs = 0; waitedMs <= timeoutMs * OLD_WRITERS_SHARE; waitedMs += OLD_WRITERS_STEP_MS) {
       const [oldest] = await numbers();
       if (oldest >= limit) return "all done";
       await delay(env, OLD_WRITERS_STEP_MS);

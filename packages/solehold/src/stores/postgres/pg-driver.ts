@@ -40,9 +40,8 @@ export class PgDriver implements SqlDriver {
 
   query(statement: Statement, values: Values, followUp?: FollowUpOf): Promise<readonly Row[]> {
     return this.#call(this.#config(statement, values), followUp).catch((error: unknown) => {
-      const stale = isStalePrepared(error) && this.#prepare === "named";
-      if (!stale && !isRetryable(error)) throw error;
-      if (stale) this.#prepare = "unnamed";
+      if (isStalePrepared(error)) this.#prepare = "unnamed";
+      else if (!isRetryable(error)) throw error;
       return withRetries(this.#options.env, () => this.#call(this.#config(statement, values), followUp));
     });
   }

@@ -6,7 +6,7 @@ import type { Env } from "../../env/index.ts";
 import { withDeadline, withRetries } from "./calls.ts";
 import type { PostgresJsClient } from "./clients.ts";
 import type { FollowUp, FollowUpOf, Row, SessionHandlers, SqlDriver, SqlSession, Values } from "./driver.ts";
-import { storeErrorFrom, timeoutError } from "./failures.ts";
+import { isStalePrepared, storeErrorFrom, timeoutError } from "./failures.ts";
 import { PostgresJsSession } from "./postgresjs-session.ts";
 import type { Statement } from "./statements.ts";
 
@@ -22,14 +22,20 @@ export interface PostgresJsDriverOptions {
 export class PostgresJsDriver implements SqlDriver {
   readonly #options: PostgresJsDriverOptions;
   readonly #followUps = new Set<Promise<void>>();
+  #prepare: "named" | "unnamed";
 
   constructor(options: PostgresJsDriverOptions) {
     this.#options = options;
+    this.#prepare = options.prepare;
   }
 
   query(statement: Statement, values: Values, followUp?: FollowUpOf): Promise<readonly Row[]> {
     return withRetries(this.#options.env, async () => {
-      const rows = await this.#send(statement, values);
+      const rows = await this.#send(statement, values).catch((error: unknown) => {
+        if (!isStalePrepared(error)) throw error;
+        this.#prepare = "unnamed";
+        return this.#send(statement, values);
+      });
       const next = followUp?.(rows) ?? null;
       if (next !== null) this.#follow(next);
       return rows;
@@ -58,8 +64,8 @@ export class PostgresJsDriver implements SqlDriver {
   }
 
   #send(statement: Statement, values: Values): Promise<readonly Row[]> {
-    const { client, prepare } = this.#options;
-    return this.#inTime(client.unsafe(statement.text, [...values], { prepare: prepare === "named" }));
+    const options = { prepare: this.#prepare === "named" };
+    return this.#inTime(this.#options.client.unsafe(statement.text, [...values], options));
   }
 
   #follow(next: FollowUp): void {

@@ -18,7 +18,9 @@ const KEYS = 256;
 const server = await startPostgres();
 const pool = new pg.Pool({ connectionString: server.url, max: RAW_CONNECTIONS });
 const store = await openPostgresStore({ url: server.url });
-await pool.query("create table raw_lock (name text primary key, holder text not null, expires_at timestamptz not null)");
+await pool.query(
+  "create table raw_lock (name text primary key, holder text not null, expires_at timestamptz not null)",
+);
 
 async function rawPair(index) {
   const name = `job/${index}`;
@@ -28,7 +30,11 @@ async function rawPair(index) {
            set holder = excluded.holder, expires_at = excluded.expires_at where raw_lock.expires_at < clock_timestamp() returning name`,
     values: [name, "worker"],
   });
-  await pool.query({ name: "release", text: "delete from raw_lock where name = $1 and holder = $2", values: [name, "worker"] });
+  await pool.query({
+    name: "release",
+    text: "delete from raw_lock where name = $1 and holder = $2",
+    values: [name, "worker"],
+  });
 }
 
 let nonce = 0;
@@ -145,7 +151,9 @@ try {
   for (let index = 0; index < KEYS; index += 1) await storePair(1)(index);
   await compare(1, { "store, 1 call": storePair(1) });
   for (const inFlight of [64, 256]) {
-    const contenders = Object.fromEntries([1, 2, 3, 4].map((calls) => [`store, ${calls} call${calls > 1 ? "s" : ""}`, storePair(calls)]));
+    const contenders = Object.fromEntries(
+      [1, 2, 3, 4].map((calls) => [`store, ${calls} call${calls > 1 ? "s" : ""}`, storePair(calls)]),
+    );
     await compare(inFlight, contenders);
   }
 } finally {

@@ -1,0 +1,133 @@
+/** What is wrong with the server, the URL or the role is said in one line, with what to do about it. */
+import pg from "pg";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { StoreError } from "../../../src/stores/index.ts";
+import { openPostgresStore } from "../../../src/stores/postgres/index.ts";
+import { type Engine, startPostgres } from "../../engines/index.ts";
+import { applyOne, create, key, readOne, record } from "./support.ts";
+
+let server: Engine;
+let admin: pg.Pool;
+
+beforeAll(async () => {
+  server = await startPostgres();
+  admin = new pg.Pool({ connectionString: server.url });
+});
+
+afterAll(async () => {
+  await admin?.end();
+  await server?.stop();
+});
+
+type UrlPart = "username" | "password" | "hostname" | "port" | "pathname" | "search";
+
+function changed(part: UrlPart, value: string): string {
+  const url = new URL(server.url);
+  url[part] = value;
+  return url.href;
+}
+
+const OPENINGS: readonly (readonly [string, () => string, string, RegExp])[] = [
+  ["a wrong password", () => changed("password", "wrong"), "auth", /correct the password/],
+  ["an unknown user", () => changed("username", "nobody"), "auth", /correct the password/],
+  ["an unknown database", () => changed("pathname", "/nowhere"), "config", /create the database/],
+  ["a port where nothing listens", () => changed("port", "1"), "unreachable", /start the server/],
+  ["an unknown host", () => changed("hostname", "no.such.invalid"), "unreachable", /correct the host/],
+  ["another kind of URL", () => "mysql://localhost/db", "config", /must begin with postgres:\/\//],
+  ["what is no URL", () => "localhost", "config", /must begin with postgres:\/\//],
+  ["TLS that the server lacks", () => changed("search", "?sslmode=verify-full"), "config", /sslmode/],
+];
+
+describe("opening a store", () => {
+  it.each(OPENINGS)("says what to do about %s, without the password", async (_, url, kind, message) => {
+    const error = await openPostgresStore({ url: url() }).catch((thrown: Error) => thrown);
+    expect(error).toMatchObject({ name: "StoreError", kind, outcome: "not-applied" });
+    expect((error as Error).message).toMatch(message);
+    expect((error as Error).message).not.toMatch(/\n|wrong\b|:solehold@/);
+  });
+
+  it("refuses a database whose encoding cannot hold every name", async () => {
+    await admin.query("create database latin encoding 'LATIN1' template template0");
+    const url = changed("pathname", "/latin");
+    await expect(openPostgresStore({ url })).rejects.toMatchObject({
+      kind: "config",
+      message: expect.stringMatching(/encoding must be UTF8, it is LATIN1/),
+    });
+  });
+
+  it("refuses a server that only reads", async () => {
+    await admin.query("create database standby");
+    await admin.query("alter database standby set default_transaction_read_only = on");
+    const url = changed("pathname", "/standby");
+    await expect(openPostgresStore({ url })).rejects.toMatchObject({
+      kind: "config",
+      message: expect.stringMatching(/read-only .*: connect to the primary/),
+    });
+  });
+
+  it("says that writes are not durable where the server does not wait for the disk", async () => {
+    const careless = new pg.Pool({ connectionString: server.url, options: "-c synchronous_commit=off" });
+    const [store, durable] = [
+      await openPostgresStore({ pool: careless }),
+      await openPostgresStore({ url: server.url }),
+    ];
+    expect([store.capabilities.durable, durable.capabilities.durable]).toEqual([false, true]);
+    await store.close();
+    await durable.close();
+    await careless.end();
+  });
+});
+
+describe("a store in use", () => {
+  it("says that a server became read-only, and that nothing was written", async () => {
+    await admin.query("create database demoted");
+    const url = changed("pathname", "/demoted");
+    const pool = new pg.Pool({ connectionString: url });
+    const store = await openPostgresStore({ pool });
+    await create(store, key("job"));
+    await admin.query("alter database demoted set default_transaction_read_only = on");
+    await admin.query("select pg_terminate_backend(pid) from pg_stat_activity where datname = 'demoted'");
+    const failure = () =>
+      applyOne(store, key("job"), null, record(key("job"))).catch((error: unknown) => error);
+    // The first answer may still be that of an ended connection.
+    const first = await failure();
+    const error = first instanceof StoreError && first.kind === "unreachable" ? await failure() : first;
+    expect(error).toMatchObject({
+      kind: "config",
+      outcome: "not-applied",
+      message: expect.stringMatching(/connect to the primary/),
+    });
+    await store.close();
+    await pool.end();
+  });
+
+  it("says that the table is gone, and that nothing was written", async () => {
+    const store = await openPostgresStore({ url: server.url, table: "dropped" });
+    await admin.query("drop table solehold.dropped cascade");
+    await expect(readOne(store, key("job"))).rejects.toMatchObject({ kind: "config" });
+    await expect(applyOne(store, key("job"), null, record(key("job")))).rejects.toMatchObject({
+      kind: "config",
+      outcome: "not-applied",
+      message: expect.stringMatching(/run the statements of postgresSchema/),
+    });
+    await store.close();
+  });
+
+  it("refuses a batch that is larger than it takes", async () => {
+    const store = await openPostgresStore({ url: server.url });
+    const keys = Array.from({ length: store.capabilities.maxBatch + 1 }, (_, index) => key(`many/${index}`));
+    await expect(store.read(keys)).rejects.toMatchObject({
+      kind: "config",
+      message: /at most 1000 keys, got 1001/,
+    });
+    await store.close();
+  });
+
+  it("takes a version that it never gave out for another one", async () => {
+    const store = await openPostgresStore({ url: server.url });
+    await create(store, key("versioned"));
+    const result = await applyOne(store, key("versioned"), "42-of-another-store", record(key("versioned")));
+    expect(result).toMatchObject({ kind: "conflict", current: { kind: "found" } });
+    await store.close();
+  });
+});

@@ -1,0 +1,176 @@
+/** The table: created once however many begin, checked before use, and guarded by the database itself. */
+import pg from "pg";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { openPostgresStore, postgresSchema } from "../../../src/stores/postgres/index.ts";
+import { type Engine, startPostgres } from "../../engines/index.ts";
+import { applyOne, create, key, readOne, record } from "./support.ts";
+
+let server: Engine;
+let admin: pg.Pool;
+
+beforeAll(async () => {
+  server = await startPostgres();
+  admin = new pg.Pool({ connectionString: server.url });
+});
+
+afterAll(async () => {
+  await admin?.end();
+  await server?.stop();
+});
+
+const open = (options: object = {}) => openPostgresStore({ url: server.url, ...options });
+
+/** A role that may connect and nothing else, and its URL. */
+async function plainRole(name: string): Promise<string> {
+  await admin.query(`create role ${name} login password 'secret'`);
+  const url = new URL(server.url);
+  url.username = name;
+  url.password = "secret";
+  return url.href;
+}
+
+describe("creating the table", () => {
+  it("works for eight clients that begin at once on an empty database", async () => {
+    await admin.query("create database empty");
+    const url = server.url.replace(/\/[^/]*$/, "/empty");
+    const stores = await Promise.all(Array.from({ length: 8 }, () => open({ url })));
+    const keys = stores.map((_, index) => key(`from/${index}`));
+    await Promise.all(stores.map((store, index) => create(store, keys[index]!)));
+    const { records } = await stores[0]!.read(keys);
+    expect(records.map(({ kind }) => kind)).toEqual(Array(8).fill("found"));
+    await Promise.all(stores.map((store) => store.close()));
+  });
+
+  it("can be done by hand with the printed statements, twice, and then needs no right to create", async () => {
+    const statements = postgresSchema({ schema: "by_hand", table: "leases" });
+    await admin.query(statements);
+    await admin.query(statements);
+    const url = await plainRole("user_only");
+    await admin.query("grant usage on schema by_hand to user_only");
+    await admin.query("grant select, insert, update, delete on by_hand.leases to user_only");
+    const store = await open({ url, schema: "by_hand", table: "leases", create: "never" });
+    await create(store, key("job"));
+    expect((await readOne(store, key("job"))).kind).toBe("found");
+    await store.close();
+  });
+
+  it("uses a schema that is there, without the right to create one", async () => {
+    const url = await plainRole("schema_owner");
+    await admin.query("create schema given authorization schema_owner");
+    const store = await open({ url, schema: "given" });
+    await create(store, key("job"));
+    await store.close();
+  });
+
+  it("is refused with the fix when the table is missing and must not be created", async () => {
+    await expect(open({ table: "nowhere", create: "never" })).rejects.toMatchObject({
+      kind: "config",
+      outcome: "not-applied",
+      message: expect.stringMatching(/"solehold"."nowhere" is missing: run the statements of postgresSchema/),
+    });
+  });
+
+  it("refuses a table of somebody else's, naming what it lacks", async () => {
+    await admin.query(
+      "create schema if not exists solehold; create table solehold.foreign_table (tenant_id text)",
+    );
+    await expect(open({ table: "foreign_table" })).rejects.toMatchObject({
+      kind: "config",
+      message: expect.stringMatching(/lacks the columns work_order_id, .*another 'table'/),
+    });
+  });
+
+  it("names the rights that the role lacks", async () => {
+    const url = await plainRole("reader");
+    await admin.query(postgresSchema({ schema: "readable" }));
+    await admin.query("grant usage on schema readable to reader");
+    await admin.query("grant select on readable.work_order_leases to reader");
+    await expect(open({ url, schema: "readable" })).rejects.toMatchObject({
+      kind: "auth",
+      message: expect.stringMatching(
+        /reader may not INSERT, UPDATE, DELETE on .*: grant INSERT, UPDATE, DELETE on/,
+      ),
+    });
+  });
+
+  it.each([
+    ["schema", { schema: 'x"; drop table y; --' }],
+    ["table", { table: "" }],
+    ["table", { table: "t".repeat(49) }],
+    ["timeoutMs", { timeoutMs: 0 }],
+    ["watch", { watch: "sometimes" }],
+    ["maxConnections", { maxConnections: 1.5 }],
+  ])("refuses a bad option '%s' before it connects", async (option, options) => {
+    const url = "postgres://127.0.0.1:1/nowhere";
+    await expect(open({ url, ...options })).rejects.toMatchObject({
+      kind: "config",
+      message: expect.stringContaining(`option '${option}' must be`),
+    });
+  });
+
+  it("asks for either a URL or a pool", async () => {
+    const message = expect.stringContaining("give either 'url'");
+    await expect(openPostgresStore({})).rejects.toMatchObject({ kind: "config", message });
+    await expect(open({ pool: admin })).rejects.toMatchObject({ kind: "config", message });
+  });
+});
+
+describe("the table", () => {
+  it("lets nobody insert a second active row of a key, not even by hand", async () => {
+    const store = await open();
+    await create(store, key("guarded"));
+    const copy = `insert into solehold.work_order_leases select tenant_id, work_order_id, 'an intruder', lease_token_hash,
+      lease_state, term, generation + 1, acquired_at_ms, renewed_at_ms, lease_expires_at_ms, released_at_ms,
+      idempotency_key_hash, nonce, details from solehold.work_order_leases where work_order_id = 'guarded'`;
+    await expect(admin.query(copy)).rejects.toMatchObject({ code: "23505" });
+    await store.close();
+  });
+
+  it("refuses a state that no lease has", async () => {
+    const store = await open();
+    await create(store, key("stateless"));
+    const change =
+      "update solehold.work_order_leases set lease_state = 'LOST' where work_order_id = 'stateless'";
+    await expect(admin.query(change)).rejects.toMatchObject({ code: "23514" });
+    await store.close();
+  });
+
+  it("is shown to people by a view with the work-order gate's columns, timestamps and expiry", async () => {
+    const store = await open();
+    const now = (await store.read([])).storeTimeMs!;
+    const ends = { live: now + 600_000, dead: now - 1, done: now + 600_000 };
+    const idempotency = { op: "acquire", keyHash: "hash-of-key", fingerprint: "f", sealedToken: "s" };
+    for (const [name, expiresAtMs] of Object.entries(ends)) {
+      const ended = name === "done" ? ({ state: "released", endedAtMs: now } as const) : {};
+      const of = key(`view/${name}`);
+      await applyOne(
+        store,
+        of,
+        null,
+        record(of, { expiresAtMs, term: 2n, generation: 7n, idempotency, ...ended }),
+      );
+    }
+    const { rows } =
+      await admin.query(`select lease_id, tenant_id, work_order_id, lease_owner_id, lease_token, lease_state,
+      lease_expires_at, acquired_at, renewed_at, released_at, idempotency_key
+      from solehold.work_order_leases_readable where work_order_id like 'view/%' order by work_order_id`);
+    expect(rows.map(({ lease_state }) => lease_state)).toEqual(["EXPIRED", "RELEASED", "ACTIVE"]);
+    expect(rows[2]).toMatchObject({
+      lease_id: "view/live#2.7",
+      lease_owner_id: "holder-1",
+      lease_expires_at: new Date(ends.live),
+      released_at: null,
+      idempotency_key: "hash-of-key",
+    });
+    expect(rows[1].released_at).toEqual(new Date(now));
+    await store.close();
+  });
+
+  it("keeps two stores with other tables apart", async () => {
+    const [one, two] = [await open({ table: "one" }), await open({ table: "two" })];
+    await create(one, key("job"));
+    expect((await readOne(two, key("job"))).kind).toBe("absent");
+    await one.close();
+    await two.close();
+  });
+});
