@@ -34,13 +34,15 @@ export class Acquiring implements CommandRunner {
   async acquire(key: LeaseKey, input: AcquireInput, call: Call): Promise<ServiceReply> {
     const { env, queue, metrics } = this.#options;
     const { waitMs = 0, token = newToken(env), ...rest } = withBigints(input);
-    const request = { key, ...rest, token };
     const { connection } = call;
+    const repeatable = input.token === undefined && input.idempotencyKey === undefined ? "no" : "yes";
+    const request = { key, ...rest, token };
     const startMs = env.monotonicMs();
-    const reply = await queue.acquire(request, contextOf(call), { waitMs, connection });
+    const reply = await queue.acquire(request, contextOf(call), { waitMs, connection, repeatable });
     if (waitMs === 0) return reply;
     metrics.waited((env.monotonicMs() - startMs) / 1_000, reply.outcome.kind);
-    if (connection.isGone() && reply.outcome.kind === "applied" && input.idempotencyKey === undefined) {
+    const isUnwanted = repeatable === "no" || connection.isCancelled();
+    if (connection.isGone() && isUnwanted && reply.outcome.kind === "applied") {
       await this.#giveBack(request, call);
       throw new ProblemError(clientGone());
     }

@@ -156,6 +156,7 @@ function connectionOf({ raw }: FastifyReply): Connection {
   const isGone = (): boolean => raw.destroyed && !raw.writableFinished;
   return {
     isGone,
+    isCancelled: () => false,
     onGone: (listener) => {
       const onClose = (): void => {
         if (isGone()) listener();

@@ -4,6 +4,8 @@ import type { Principal } from "./access/principal.ts";
 export interface Connection {
   /** Nobody will read the answer any more. */
   isGone(): boolean;
+  /** The caller said that it does not want the answer any more, and will not repeat the request. */
+  isCancelled(): boolean;
   /** Calls back when the connection goes before the answer was sent. Returns how to stop that. */
   onGone(listener: () => void): () => void;
 }

@@ -7,6 +7,7 @@ import { landingPage } from "../landing-page.ts";
 import { draining, ProblemError } from "../problem.ts";
 import { defineRoute, type Route } from "../route.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
+import { TEXT_FORMAT } from "../telemetry/prometheus.ts";
 
 export interface OperationsOptions {
   readonly env: Env;
@@ -68,8 +69,7 @@ export function operationsRoutes(options: OperationsOptions): readonly Route[] {
     examples: [{ summary: "Scrape", status: 200 }],
     async handle(_input, { principal }) {
       assertAllowedEverywhere(principal, "metrics");
-      const { registry } = metrics;
-      return { status: 200, body: await registry.metrics(), contentType: registry.contentType };
+      return { status: 200, body: metrics.registry.text(), contentType: TEXT_FORMAT };
     },
   });
   const describe = defineRoute({

@@ -48,7 +48,10 @@ export interface StreamServices {
 
 interface Pending {
   readonly connection: Connection;
-  leave(): void;
+  /** The connection was closed. */
+  disconnect(): void;
+  /** The client does not want the answer any more. */
+  cancel(): void;
 }
 
 interface OpenWatch {
@@ -220,7 +223,7 @@ export class StreamConnection {
 
   #cancel(target: MessageId): Answer {
     const pending = this.#pending.get(target);
-    pending?.leave();
+    pending?.cancel();
     return { status: 200, body: { ended: pending !== undefined } };
   }
 
@@ -257,7 +260,7 @@ export class StreamConnection {
   #onClose(): void {
     this.#isClosed = true;
     this.#onIdle?.();
-    for (const pending of [...this.#pending.values()]) pending.leave();
+    for (const pending of [...this.#pending.values()]) pending.disconnect();
     for (const watch of this.#watches.values()) watch.stop();
     this.#watches.clear();
     this.#outgoing = [];
@@ -277,17 +280,21 @@ function parseMessages(data: Buffer): readonly unknown[] | null {
 
 function pendingAnswer(isClosed: () => boolean): Pending {
   const listeners = new Set<() => void>();
-  let left = false;
+  let cancelled = false;
   return {
     connection: {
-      isGone: () => left || isClosed(),
+      isGone: () => cancelled || isClosed(),
+      isCancelled: () => cancelled,
       onGone: (listener) => {
         listeners.add(listener);
         return () => void listeners.delete(listener);
       },
     },
-    leave: () => {
-      left = true;
+    disconnect: () => {
+      for (const listener of [...listeners]) listener();
+    },
+    cancel: () => {
+      cancelled = true;
       for (const listener of [...listeners]) listener();
     },
   };

@@ -6,13 +6,15 @@ import type { Metrics } from "./metrics.ts";
 export function measuredStore(store: LeaseStore, metrics: Metrics, env: Env): LeaseStore {
   const timed = async <Result>(call: string, run: () => Promise<Result>): Promise<Result> => {
     const startMs = env.monotonicMs();
-    let ok = false;
+    const done = (result: "ok" | "failed"): void =>
+      metrics.storeCalled(call, result, (env.monotonicMs() - startMs) / 1_000);
     try {
       const result = await run();
-      ok = true;
+      done("ok");
       return result;
-    } finally {
-      metrics.storeCalled(call, ok, (env.monotonicMs() - startMs) / 1_000);
+    } catch (error) {
+      done("failed");
+      throw error;
     }
   };
   const { now, watch } = store;

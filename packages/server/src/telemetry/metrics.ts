@@ -2,12 +2,14 @@
  * What Prometheus sees. Decisions are counted where they enter the audit, so both always agree. No label
  * holds a tenant, a name, a holder or a secret: the number of series is bounded.
  */
-import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
+import { performance } from "node:perf_hooks";
 import type { AuditEvent } from "solehold/service";
+import { Registry } from "./prometheus.ts";
 
 const SECONDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 const WAIT_SECONDS = [0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300];
 const RATIOS = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1];
+const MICROSECONDS = 1e6;
 
 /** What is only worth reading when somebody asks. */
 export interface Readings {
@@ -22,71 +24,72 @@ export interface Readings {
 
 export class Metrics {
   readonly registry = new Registry();
-  readonly #decisions = this.#counter("decisions_total", "Decisions by action, as in the audit.", [
-    "action",
-    "allowed",
-    "reason",
-  ]);
-  readonly #grants = this.#counter("grants_total", "Leases granted.", []);
-  readonly #denials = this.#counter("denials_total", "Requests not allowed, by reason.", ["reason"]);
-  readonly #takeovers = this.#counter(
-    "takeovers_total",
-    "Grants of leases whose last holder did not finish.",
-    [],
+  readonly #decisions = this.registry.counter(
+    "solehold_decisions_total",
+    "Decisions by action and reason, as in the audit.",
   );
-  readonly #expiries = this.#counter("expiries_total", "Leases that ran out without being ended.", []);
-  readonly #requests = this.#counter("requests_total", "Requests and stream commands.", ["route", "status"]);
-  readonly #requestSeconds = this.#histogram(
-    "request_seconds",
+  readonly #grants = this.registry.counter("solehold_grants_total", "Leases granted.");
+  readonly #denials = this.registry.counter("solehold_denials_total", "Attempts not allowed, by reason.");
+  readonly #takeovers = this.registry.counter(
+    "solehold_takeovers_total",
+    "Grants of leases whose last holder did not finish.",
+  );
+  readonly #expiries = this.registry.counter(
+    "solehold_expiries_total",
+    "Leases that ran out without being ended.",
+  );
+  readonly #requests = this.registry.counter("solehold_requests_total", "Requests and stream operations.");
+  readonly #requestSeconds = this.registry.histogram(
+    "solehold_request_seconds",
     "From arrival to answer.",
-    ["route"],
     SECONDS,
   );
-  readonly #storeSeconds = this.#histogram("store_seconds", "Calls to the store.", ["call", "ok"], SECONDS);
-  readonly #waitSeconds = this.#histogram(
-    "wait_seconds",
+  readonly #storeSeconds = this.registry.histogram("solehold_store_seconds", "Calls to the store.", SECONDS);
+  readonly #waitSeconds = this.registry.histogram(
+    "solehold_wait_seconds",
     "Time in line, by how it ended.",
-    ["end"],
     WAIT_SECONDS,
   );
-  readonly #renewalAge = this.#histogram(
-    "renewal_age_ratio",
+  readonly #renewalAge = this.registry.histogram(
+    "solehold_renewal_age_ratio",
     "How much of its ttl a lease had used up when it was renewed; near 1 is nearly too late.",
-    [],
     RATIOS,
   );
 
-  /** Answers from now on include what `readings` say at that moment. */
+  /** Answers from now on include what `readings` say at that moment, and how the process does. */
   observe(readings: Readings): void {
-    collectDefaultMetrics({ register: this.registry, prefix: "solehold_" });
-    const gauges: readonly (readonly [string, string, () => number])[] = [
-      ["waiters", "Requests that wait in line.", readings.waiters],
-      ["watchers", "Open watches.", readings.watchers],
-      ["streams", "Open stream connections.", readings.streams],
-      ["live_leases", "Leases alive, in tenants used through this server.", readings.liveLeases],
-      ["audit_lag", "Audit entries that are not on the disk yet.", readings.auditLag],
-      ["audit_dropped", "Audit entries lost because the disk could not keep up.", readings.auditDropped],
-      ["store_clock_jumps", "How often the store's clock was seen to jump.", readings.clockJumps],
-    ];
-    for (const [name, help, read] of gauges) {
-      const gauge: Gauge = new Gauge({
-        name: `solehold_${name}`,
-        help,
-        registers: [this.registry],
-        collect: () => gauge.set(read()),
-      });
-    }
+    const { registry } = this;
+    registry.gauge("solehold_waiters", "Requests that wait in line.", readings.waiters);
+    registry.gauge("solehold_watchers", "Open watches.", readings.watchers);
+    registry.gauge("solehold_streams", "Open stream connections.", readings.streams);
+    registry.gauge(
+      "solehold_live_leases",
+      "Leases alive, in tenants used through this server.",
+      readings.liveLeases,
+    );
+    registry.gauge("solehold_audit_lag", "Audit entries that are not on the disk yet.", readings.auditLag);
+    registry.observedCounter(
+      "solehold_audit_dropped_total",
+      "Audit entries lost because the disk could not keep up.",
+      readings.auditDropped,
+    );
+    registry.observedCounter(
+      "solehold_store_clock_jumps_total",
+      "How often the store's clock was seen to jump.",
+      readings.clockJumps,
+    );
+    observeProcess(registry);
   }
 
   audited({ action, allowed, reason }: AuditEvent): void {
-    this.#decisions.inc({ action, allowed: String(allowed), reason });
-    if (action === "expire") this.#expiries.inc();
-    else if (!allowed) this.#denials.inc({ reason });
-    else if (action === "grant") this.#grants.inc();
+    this.#decisions.add({ action, allowed: String(allowed), reason });
+    if (action === "expire") this.#expiries.add();
+    else if (!allowed) this.#denials.add({ reason });
+    else if (action === "grant") this.#grants.add();
   }
 
   takeover(): void {
-    this.#takeovers.inc();
+    this.#takeovers.add();
   }
 
   renewed(ageRatio: number): void {
@@ -94,39 +97,30 @@ export class Metrics {
   }
 
   waited(seconds: number, end: string): void {
-    this.#waitSeconds.observe({ end }, seconds);
+    this.#waitSeconds.observe(seconds, { end });
   }
 
   answered(route: string, status: number, seconds: number): void {
-    this.#requests.inc({ route, status: String(status) });
-    this.#requestSeconds.observe({ route }, seconds);
+    this.#requests.add({ route, status: String(status) });
+    this.#requestSeconds.observe(seconds, { route });
   }
 
-  storeCalled(call: string, ok: boolean, seconds: number): void {
-    this.#storeSeconds.observe({ call, ok: String(ok) }, seconds);
+  storeCalled(call: string, result: "ok" | "failed", seconds: number): void {
+    this.#storeSeconds.observe(seconds, { call, result });
   }
+}
 
-  #counter<Label extends string>(name: string, help: string, labelNames: readonly Label[]): Counter<Label> {
-    return new Counter({
-      name: `solehold_${name}`,
-      help,
-      labelNames: [...labelNames],
-      registers: [this.registry],
-    });
-  }
-
-  #histogram<Label extends string>(
-    name: string,
-    help: string,
-    labelNames: readonly Label[],
-    buckets: readonly number[],
-  ): Histogram<Label> {
-    return new Histogram({
-      name: `solehold_${name}`,
-      help,
-      labelNames: [...labelNames],
-      buckets: [...buckets],
-      registers: [this.registry],
-    });
-  }
+function observeProcess(registry: Registry): void {
+  let last = performance.eventLoopUtilization();
+  registry.gauge("solehold_event_loop_busy_ratio", "Since the last scrape; 1 is saturated.", () => {
+    const now = performance.eventLoopUtilization();
+    const { utilization } = performance.eventLoopUtilization(now, last);
+    last = now;
+    return utilization;
+  });
+  registry.gauge("process_resident_memory_bytes", "Memory of the process.", () => process.memoryUsage.rss());
+  registry.observedCounter("process_cpu_seconds_total", "User and system time.", () => {
+    const { user, system } = process.cpuUsage();
+    return (user + system) / MICROSECONDS;
+  });
 }

@@ -12,13 +12,22 @@ import {
   type Timer,
 } from "solehold";
 import { type CallContext, type LeaseService, type ServiceReply, serviceCode } from "solehold/service";
+import type { Connection } from "../call.ts";
 
 /** An acquire whose token was chosen here, so that the grant can be given back whatever the reply was. */
 export type WaitRequest = Parameters<LeaseService["grant"]>[0] & { readonly token: string };
 
+export interface WaitOptions {
+  readonly waitMs: number;
+  readonly connection: Connection;
+  /** Whether the caller could find the grant by repeating the request: it knows the token or a key. */
+  readonly repeatable: "yes" | "no";
+}
+
 export interface Waiter {
   readonly request: WaitRequest;
   readonly context: CallContext;
+  readonly options: WaitOptions;
   /** On the server's monotonic clock. */
   readonly sinceMs: number;
   readonly untilMs: number;
@@ -28,6 +37,8 @@ export interface Waiter {
   stop(): void;
   /** Still in the line. */
   present: boolean;
+  /** Got the reply of its own attempt. */
+  answered: boolean;
   /** Its time ran out while its own attempt was under way. */
   timedOut: boolean;
   /** Its last attempt. */

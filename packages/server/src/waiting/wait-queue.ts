@@ -4,8 +4,11 @@
  * current lease) and, in case news got lost, now and then.
  *
  * A waiter that disconnects or runs out of time leaves at once and never holds up those behind it; what was
- * granted to it in that very moment is given back. A grant that was asked for with an idempotency key is
- * kept instead: its caller is going to repeat the request and must find it.
+ * granted to it in that very moment is given back before the next one asks. One exception: a caller that
+ * chose the token, or an idempotency key, may be repeating its request at this moment, here or on another
+ * server, and then believes in the grant that it finds. Taking that away would let two believe at once. So
+ * such a grant is only given back when the caller said that it does not want it any more; otherwise its ttl
+ * ends it.
  *
  * Not promised: an order between waiters of different server processes.
  */
@@ -22,20 +25,14 @@ import {
   type StoreEvent,
 } from "solehold";
 import type { CallContext, LeaseService, ServiceReply } from "solehold/service";
-import type { Connection } from "../call.ts";
 import { clientGone, draining, ProblemError, refusal, tooMany } from "../problem.ts";
-import { Line, type Waiter, type WaitRequest } from "./line.ts";
+import { Line, type Waiter, type WaitOptions, type WaitRequest } from "./line.ts";
 
 export interface WaitQueueOptions {
   readonly env: Env;
   readonly service: LeaseService;
   readonly waiterLimit: number;
   readonly waitLimitMs: number;
-}
-
-export interface WaitOptions {
-  readonly waitMs: number;
-  readonly connection: Connection;
 }
 
 export interface QueuedWaiter {
@@ -87,7 +84,7 @@ export class WaitQueue {
     this.#assertMayWait(waitMs);
     const line = this.#lineOf(request.key);
     return await new Promise((resolve, reject) => {
-      this.#join(line, { request, context, resolve, reject }, options);
+      this.#join(line, { request, context, options, resolve, reject });
     });
   }
 
@@ -160,7 +157,7 @@ export class WaitQueue {
   /** Somebody who does not wait still lets the first in line ask first, if the lease may be free. */
   async #withoutWaiting(request: WaitRequest, context: CallContext): Promise<ServiceReply> {
     const line = this.#lines.get(keyId(request.key));
-    if (line !== undefined && line.waiters.length > 0) {
+    if (line !== undefined) {
       if (line.isDue(this.#options.service.manager.storeNowMs())) this.#advance(line);
       await line.attempt;
     }
@@ -174,17 +171,15 @@ export class WaitQueue {
     return line;
   }
 
-  #join(
-    line: Line,
-    caller: Pick<Waiter, "request" | "context" | "resolve" | "reject">,
-    options: WaitOptions,
-  ): void {
+  #join(line: Line, caller: Pick<Waiter, "request" | "context" | "options" | "resolve" | "reject">): void {
     const { env } = this.#options;
+    const { waitMs, connection } = caller.options;
     const waiter: Waiter = {
       ...caller,
       sinceMs: env.monotonicMs(),
-      untilMs: env.monotonicMs() + options.waitMs,
+      untilMs: env.monotonicMs() + waitMs,
       present: true,
+      answered: false,
       timedOut: false,
       last: null,
       stop: () => {
@@ -192,12 +187,12 @@ export class WaitQueue {
         stopListening();
       },
     };
-    const timer = env.timer(options.waitMs, () => this.#onTimeout(line, waiter), { keepAlive: "yes" });
+    const timer = env.timer(waitMs, () => this.#onTimeout(line, waiter), { keepAlive: "yes" });
     const onGone = (): void => this.#leave(line, waiter, () => waiter.reject(new ProblemError(clientGone())));
-    const stopListening = options.connection.onGone(onGone);
+    const stopListening = connection.onGone(onGone);
     line.waiters.push(waiter);
     this.#size += 1;
-    if (options.connection.isGone()) onGone();
+    if (connection.isGone()) onGone();
     else if (line.next() === waiter) this.#advance(line);
   }
 
@@ -209,16 +204,19 @@ export class WaitQueue {
     line.waiters.splice(line.waiters.indexOf(waiter), 1);
     this.#size -= 1;
     answer();
+    // Its attempt may have been carried out although nobody confirmed it.
+    if (line.trying !== waiter && !waiter.answered) this.#giveBack(line, waiter).catch(() => undefined);
     this.#closeIfEmpty(line);
   }
 
   #onTimeout(line: Line, waiter: Waiter): void {
     // The attempt that is under way may succeed: its answer is the better one, and it is near.
     if (line.trying === waiter) waiter.timedOut = true;
-    else this.#leave(line, waiter, () => waiter.resolve(waiter.last ?? this.#stillHeld(line, waiter)));
+    else this.#leave(line, waiter, () => waiter.resolve(this.#stillHeld(line, waiter)));
   }
 
-  #stillHeld(line: Line, { request, context }: Waiter): ServiceReply {
+  #stillHeld(line: Line, { request, context, last }: Waiter): ServiceReply {
+    if (last?.outcome.kind === "unsettled") return last;
     return line.denialFor(request, context.traceId ?? "", this.#options.service.manager.storeNowMs());
   }
 
@@ -255,6 +253,7 @@ export class WaitQueue {
       const reply = await this.#options.service.grant(this.#timed(waiter), waiter.context);
       line.trying = null;
       this.#conclude(line, waiter, reply);
+      if (!waiter.present && !waiter.answered) await this.#giveBack(line, waiter);
     } catch (error) {
       line.trying = null;
       this.#leave(line, waiter, () => waiter.reject(error));
@@ -277,25 +276,24 @@ export class WaitQueue {
     // A request that was refused for its own sake says nothing about those behind it: they ask at once.
     if (worthWaiting || outcome.kind === "applied") this.#lookLater(line, outcome.kind);
     // The successor of a handoff may be further back in the line.
-    if (held && line.next() !== waiter) line.again = true;
+    if (held && waiter.present && line.next() !== waiter) line.again = true;
     waiter.last = reply;
-    if (!waiter.present) this.#giveBack(waiter, reply);
-    else if (!worthWaiting || waiter.timedOut) this.#leave(line, waiter, () => waiter.resolve(reply));
+    if (!waiter.present) return;
+    waiter.answered = !worthWaiting || waiter.timedOut;
+    if (waiter.answered) this.#leave(line, waiter, () => waiter.resolve(reply));
     else if (this.#draining) this.#leave(line, waiter, () => waiter.reject(new ProblemError(draining())));
   }
 
-  /** Granted, or perhaps granted, to somebody who has gone. */
-  #giveBack({ request, context }: Waiter, { outcome }: ServiceReply): void {
-    if (request.idempotencyKey !== undefined) return;
-    const maybe = outcome.kind === "unsettled" && outcome.outcome === "unknown";
-    if (outcome.kind !== "applied" && !maybe) return;
+  /** Granted, or perhaps granted, to somebody who has gone: the next one asks after it was given back. */
+  async #giveBack(line: Line, { request, context, options, last }: Waiter): Promise<void> {
+    const outcome = last?.outcome;
+    const perhaps = outcome?.kind === "unsettled" && outcome.outcome === "unknown";
+    const isUnwanted = options.repeatable === "no" || options.connection.isCancelled();
+    if (!isUnwanted || (outcome?.kind !== "applied" && !perhaps)) return;
     const { key, holder, token } = request;
-    this.#options.service.release({ key, holder, token }, context).then(
-      (released) => {
-        if (released.outcome.kind === "applied") this.notice(key, released.outcome.decision.lease);
-      },
-      () => undefined,
-    );
+    const released = await this.#options.service.release({ key, holder, token }, context);
+    if (released.outcome.kind === "applied") line.learn(released.outcome.decision.lease);
+    line.again = true;
   }
 
   #lookLater(line: Line, after: CommandOutcome["kind"] = "refused"): void {

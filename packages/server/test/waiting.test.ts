@@ -1,0 +1,388 @@
+import { MemoryStore, StoreLeaseManager } from "solehold";
+import { LeaseService, MemoryAuditTrail, type ServiceReply } from "solehold/service";
+import { describe, expect, it } from "vitest";
+import { ManualEnv, settle } from "../../solehold/src/env/index.ts";
+import type { Connection } from "../src/call.ts";
+import { WaitQueue } from "../src/waiting/wait-queue.ts";
+
+const key = { tenant: "default", name: "job" };
+
+class TestConnection implements Connection {
+  #gone = false;
+  #cancelled = false;
+  readonly #listeners = new Set<() => void>();
+
+  isGone(): boolean {
+    return this.#gone;
+  }
+
+  isCancelled(): boolean {
+    return this.#cancelled;
+  }
+
+  onGone(listener: () => void): () => void {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
+  }
+
+  drop(): void {
+    this.#gone = true;
+    for (const listener of this.#listeners) listener();
+  }
+
+  cancel(): void {
+    this.#cancelled = true;
+    this.drop();
+  }
+}
+
+interface Caller {
+  readonly holder: string;
+  readonly connection: TestConnection;
+  readonly token: string;
+  /** "waiting", the holder's fence as text when granted, the reason when denied, the status when rejected. */
+  state: string;
+}
+
+class World {
+  readonly env = new ManualEnv();
+  readonly store = new MemoryStore({ env: this.env });
+  readonly manager = new StoreLeaseManager({ store: this.store, env: this.env });
+  readonly audit = new MemoryAuditTrail({ capacity: 10_000 });
+  readonly service = new LeaseService({ manager: this.manager, audit: this.audit, env: this.env });
+  readonly queue: WaitQueue;
+  /** Who got the lease, in order. */
+  readonly granted: string[] = [];
+
+  constructor(limits: { readonly waiterLimit?: number; readonly waitLimitMs?: number } = {}) {
+    const { waiterLimit = 100, waitLimitMs = 600_000 } = limits;
+    this.queue = new WaitQueue({ env: this.env, service: this.service, waiterLimit, waitLimitMs });
+  }
+
+  /** As a server does: with the store's news. */
+  async follow(): Promise<void> {
+    await this.manager.watch({ tenant: null, prefix: "" }, (event) => this.queue.onNews(event));
+  }
+
+  ask(
+    holder: string,
+    options: { waitMs?: number; ttlMs?: number; repeatable?: "yes" | "no"; idempotencyKey?: string } = {},
+  ): Caller {
+    const { waitMs = 60_000, ttlMs = 10_000, repeatable = "no", idempotencyKey } = options;
+    const connection = new TestConnection();
+    const caller: Caller = { holder, connection, token: `token-of-${holder}`, state: "waiting" };
+    const extra = idempotencyKey === undefined ? {} : { idempotencyKey };
+    const request = { key, holder, ttlMs, token: caller.token, ...extra };
+    this.queue.acquire(request, {}, { waitMs, connection, repeatable }).then(
+      (reply) => {
+        caller.state = stateOf(reply);
+        if (reply.outcome.kind === "applied") this.granted.push(holder);
+      },
+      (error: { input: { status: number } }) => {
+        caller.state = String(error.input?.status ?? error);
+      },
+    );
+    return caller;
+  }
+
+  async release({ holder, token }: Caller): Promise<void> {
+    const { outcome } = await this.service.release({ key, holder, token });
+    if (outcome.kind === "applied") this.queue.notice(key, outcome.decision.lease);
+    await settle();
+  }
+
+  async holder(): Promise<string | null> {
+    const lease = await this.service.get(key);
+    return lease?.live === true ? lease.holder : null;
+  }
+}
+
+function stateOf({ outcome }: ServiceReply): string {
+  if (outcome.kind === "applied") return `granted ${outcome.decision.lease.generation}`;
+  return outcome.kind === "refused" ? outcome.decision.reason : outcome.outcome;
+}
+
+async function heldWorld(
+  waiters: readonly string[],
+): Promise<{ world: World; owner: Caller; line: Caller[] }> {
+  const world = new World();
+  const owner = world.ask("owner");
+  await settle();
+  const line: Caller[] = [];
+  for (const name of waiters) {
+    line.push(world.ask(name));
+    await settle();
+  }
+  return { world, owner, line };
+}
+
+describe("waiting in line", () => {
+  it("serves first come, first served, as each gives the lease back", async () => {
+    const { world, owner, line } = await heldWorld(["a", "b", "c", "d"]);
+    await world.release(owner);
+    for (const caller of line) await world.release(caller);
+    expect(world.granted).toEqual(["owner", "a", "b", "c", "d"]);
+    expect(line.map(({ state }) => state)).toEqual(["granted 2", "granted 3", "granted 4", "granted 5"]);
+    expect(world.queue.size).toBe(0);
+  });
+
+  it("asks once per turn: nobody behind the first costs the store or the audit anything", async () => {
+    const { world, owner } = await heldWorld(["a", "b", "c", "d"]);
+    await world.release(owner);
+    const actions = (await world.audit.query()).map(
+      ({ action, allowed, holder }) => `${action} ${holder} ${allowed}`,
+    );
+    expect(actions).toEqual(["grant owner true", "grant a false", "release owner true", "grant a true"]);
+  });
+
+  it("does not ask again when the store's news repeats what a decision already told", async () => {
+    const world = new World();
+    await world.follow();
+    const owner = world.ask("owner");
+    await settle();
+    const line = ["a", "b"].map((name) => world.ask(name));
+    await settle();
+    await world.release(owner);
+    await settle();
+    await settle();
+    expect(line.map(({ state }) => state)).toEqual(["granted 2", "waiting"]);
+    const denied = (await world.audit.query()).filter(({ allowed }) => !allowed);
+    expect(denied.map(({ holder }) => holder)).toEqual(["a"]);
+  });
+
+  it("hands over when a lease simply ends, without anybody's news", async () => {
+    const { world, line } = await heldWorld(["a", "b"]);
+    await world.env.advance(10_050);
+    expect(world.granted).toEqual(["owner", "a"]);
+    await world.env.advance(10_050);
+    expect(world.granted).toEqual(["owner", "a", "b"]);
+    expect(line.map(({ state }) => state)).toEqual(["granted 2", "granted 3"]);
+  });
+
+  it("hears of releases by other processes through the store", async () => {
+    const world = new World();
+    await world.follow();
+    const owner = world.ask("owner", { ttlMs: 3_600_000 });
+    await settle();
+    const waiter = world.ask("a");
+    await settle();
+    const elsewhere = new StoreLeaseManager({ store: world.store, env: world.env });
+    await elsewhere.release({ key, holder: "owner", token: owner.token });
+    await settle();
+    await settle();
+    expect(waiter.state).toBe("granted 2");
+  });
+
+  it("finds out by itself when the store's news got lost, without filling the audit", async () => {
+    const { world, owner, line } = await heldWorld(["a"]);
+    const elsewhere = new StoreLeaseManager({ store: world.store, env: world.env });
+    await elsewhere.renew({ key, holder: "owner", token: owner.token, ttlMs: 3_600_000 });
+    await world.env.advance(40_000);
+    expect(line[0]?.state).toBe("waiting");
+    const denials = (await world.audit.query()).filter(({ allowed }) => !allowed);
+    expect(denials.length).toBe(1);
+    await elsewhere.release({ key, holder: "owner", token: owner.token });
+    await world.env.advance(10_000);
+    expect(line[0]?.state).toBe("granted 2");
+  });
+
+  it("answers when the wait is over, with who has the lease and until when", async () => {
+    const world = new World();
+    world.ask("owner", { ttlMs: 50_000 });
+    await settle();
+    const first = world.ask("a", { waitMs: 1_000 });
+    const second = world.ask("b", { waitMs: 2_000 });
+    await world.env.advance(1_000);
+    expect([first.state, second.state]).toEqual(["LEASE_HELD_BY_OTHER", "waiting"]);
+    await world.env.advance(1_000);
+    expect(second.state).toBe("LEASE_HELD_BY_OTHER");
+    expect(world.queue.size).toBe(0);
+    expect(world.env.pendingTimers).toBe(1); // the end of the owner's lease, in the service's index
+  });
+
+  it("lets the successor of a handoff pass those who came before it", async () => {
+    const { world, owner, line } = await heldWorld(["a", "b", "heir", "c"]);
+    const { outcome } = await world.service.handOff({
+      key,
+      holder: "owner",
+      token: owner.token,
+      successor: "heir",
+      withinMs: 5_000,
+    });
+    if (outcome.kind === "applied") world.queue.notice(key, outcome.decision.lease);
+    await settle();
+    expect(line.map(({ state }) => state)).toEqual(["waiting", "waiting", "granted 2", "waiting"]);
+    const heir = line[2];
+    if (heir !== undefined) await world.release(heir);
+    expect(world.granted).toEqual(["owner", "heir", "a"]);
+  });
+
+  it("gives a handed-over lease to the line when the successor does not come in time", async () => {
+    const { world, owner, line } = await heldWorld(["a"]);
+    const handoff = { key, holder: "owner", token: owner.token, successor: "nobody", withinMs: 5_000 };
+    const { outcome } = await world.service.handOff(handoff);
+    if (outcome.kind === "applied") world.queue.notice(key, outcome.decision.lease);
+    await world.env.advance(4_000);
+    expect(line[0]?.state).toBe("waiting");
+    await world.env.advance(1_100);
+    expect(line[0]?.state).toBe("granted 2");
+  });
+
+  it("tells a request that can never be granted so at once, not when its turn comes", async () => {
+    const { world } = await heldWorld(["a"]);
+    const hopeless = world.ask("b", { ttlMs: 999_999_999 });
+    await settle();
+    expect(hopeless.state).toBe("LEASE_TTL_OUT_OF_BOUNDS");
+  });
+
+  it("lets the first in line ask before somebody who does not wait", async () => {
+    const { world, line } = await heldWorld(["a"]);
+    world.env.pause(10_000); // the owner's lease is over, and no timer has fired yet
+    const pushy = world.ask("pushy", { waitMs: 0 });
+    await settle();
+    expect(line[0]?.state).toBe("granted 2");
+    expect(pushy.state).toBe("LEASE_HELD_BY_OTHER");
+  });
+
+  it("refuses a wait beyond the limit and a waiter too many", async () => {
+    const world = new World({ waiterLimit: 2, waitLimitMs: 5_000 });
+    world.ask("owner", { waitMs: 0 });
+    await settle();
+    const patient = world.ask("p", { waitMs: 5_001 });
+    const [first, second, third] = ["a", "b", "c"].map((name) => world.ask(name, { waitMs: 5_000 }));
+    await settle();
+    expect(patient.state).toBe("400");
+    expect([first?.state, second?.state, third?.state]).toEqual(["waiting", "waiting", "429"]);
+  });
+
+  it("shows the line: positions, the holder, and how long it may take", async () => {
+    const { world } = await heldWorld(["a", "b"]);
+    await world.env.advance(1_000);
+    const view = world.queue.view(key);
+    expect(view.waiting).toBe(2);
+    expect(view.heldBy).toBe("owner");
+    expect(view.waiters).toEqual([
+      { position: 0, holder: "a", waitedMs: 1_000, expectedWaitMs: 9_000 },
+      { position: 1, holder: "b", waitedMs: 1_000, expectedWaitMs: 19_000 },
+    ]);
+  });
+
+  it("sends everybody elsewhere when the server drains, and takes nobody more", async () => {
+    const { world, line } = await heldWorld(["a", "b", "c"]);
+    world.queue.drain();
+    await settle();
+    expect(line.map(({ state }) => state)).toEqual(["503", "503", "503"]);
+    const late = world.ask("late");
+    await settle();
+    expect(late.state).toBe("503");
+    expect(world.queue.size).toBe(0);
+  });
+});
+
+describe("waiters that die", () => {
+  const names = ["a", "b", "c", "d", "e"];
+
+  it.each(names)("never hold up the others: %s dies in the line", async (dead) => {
+    const { world, owner, line } = await heldWorld(names);
+    line.find(({ holder }) => holder === dead)?.connection.drop();
+    await settle();
+    await world.release(owner);
+    for (const caller of line) await world.release(caller);
+    expect(world.granted).toEqual(["owner", ...names.filter((name) => name !== dead)]);
+  });
+
+  it.each(names)("never hold up the others: %s dies while the lease changes hands", async (dead) => {
+    const { world, owner, line } = await heldWorld(names);
+    const chain = [owner, ...line];
+    for (const [index, caller] of chain.entries()) {
+      const next = chain[index + 1];
+      const released = world.service.release({ key, holder: caller.holder, token: caller.token });
+      if (next?.holder === dead) {
+        const { outcome } = await released;
+        if (outcome.kind === "applied") world.queue.notice(key, outcome.decision.lease);
+        next.connection.drop(); // its own attempt is under way at this moment
+        await settle();
+        continue;
+      }
+      const { outcome } = await released;
+      if (outcome.kind === "applied") world.queue.notice(key, outcome.decision.lease);
+      await settle();
+    }
+    expect(world.granted).toEqual(["owner", ...names.filter((name) => name !== dead)]);
+    expect(await world.holder()).toBe(null);
+  });
+
+  it("gives back at once what was granted to somebody who had just gone", async () => {
+    const { world, owner, line } = await heldWorld(["a"]);
+    const { outcome } = await world.service.release({ key, holder: "owner", token: owner.token });
+    if (outcome.kind === "applied") world.queue.notice(key, outcome.decision.lease);
+    line[0]?.connection.drop();
+    await settle();
+    expect(await world.holder()).toBe(null);
+    const actions = (await world.audit.query()).map(({ action, holder }) => `${action} ${holder}`);
+    expect(actions.slice(-2)).toEqual(["grant a", "release a"]);
+  });
+
+  it("keeps the grant of somebody who may be repeating the request: taking it away could make two believe", async () => {
+    const world = new World();
+    const owner = world.ask("owner");
+    await settle();
+    const waiter = world.ask("a", { repeatable: "yes" });
+    await settle();
+    const { outcome } = await world.service.release({ key, holder: "owner", token: owner.token });
+    if (outcome.kind === "applied") world.queue.notice(key, outcome.decision.lease);
+    waiter.connection.drop();
+    const again = world.ask("a", { repeatable: "yes" }); // the same token, on a new connection
+    await settle();
+    expect(again.state).toBe("granted 2");
+    expect(await world.holder()).toBe("a");
+    await world.env.advance(9_000);
+    expect(await world.holder()).toBe("a");
+  });
+
+  it("gives back even a repeatable grant when the caller said that it does not want it any more", async () => {
+    const world = new World();
+    const owner = world.ask("owner");
+    await settle();
+    const waiter = world.ask("a", { repeatable: "yes" });
+    await settle();
+    const { outcome } = await world.service.release({ key, holder: "owner", token: owner.token });
+    if (outcome.kind === "applied") world.queue.notice(key, outcome.decision.lease);
+    waiter.connection.cancel();
+    await settle();
+    expect(await world.holder()).toBe(null);
+  });
+});
+
+describe("a store in trouble", () => {
+  it("lets a waiter wait through a short outage", async () => {
+    const { world, owner, line } = await heldWorld(["a"]);
+    const { store } = world;
+    const { read, apply } = store;
+    await world.service.release({ key, holder: "owner", token: owner.token });
+    const down = async (): Promise<never> => {
+      throw new Error("down");
+    };
+    Object.assign(store, { read: down, apply: down });
+    world.queue.notice(key, null);
+    await world.env.advance(2_000);
+    expect(line[0]?.state).toBe("waiting");
+    Object.assign(store, { read, apply });
+    await world.env.advance(2_000);
+    expect(line[0]?.state).toBe("granted 2");
+  });
+
+  it("answers with what is not known when the outage outlasts the wait", async () => {
+    const { world } = await heldWorld([]);
+    const waiter = world.ask("a", { waitMs: 3_000 });
+    await settle();
+    const down = async (): Promise<never> => {
+      throw new Error("down");
+    };
+    Object.assign(world.store, { read: down, apply: down });
+    world.queue.notice(key, null);
+    await world.env.advance(5_000);
+    expect(["unknown", "not-applied"]).toContain(waiter.state);
+    expect(world.queue.size).toBe(0);
+  });
+});
