@@ -9,9 +9,10 @@ import {
   type WriteResult,
 } from "../contract.ts";
 import type { RedisDataSet } from "./data-set.ts";
-import { encodeValue, generationOfVersion, headerOfVersion, versionOf } from "./layout.ts";
+import { generationOfVersion, headerOfVersion, versionOf } from "./layout.ts";
 import { inspectedFrom, mustFollow, storedFrom } from "./records.ts";
 import { APPLY, INSPECT, READ } from "./scripts.ts";
+import { encodeValue } from "./value.ts";
 
 /** Damage whose version could not be asked for: enough to say that the write lost. */
 const UNREADABLE: StoredRecord = { kind: "corrupt", version: "!", detail: "it could not be read" };
@@ -23,21 +24,27 @@ export async function readRecords(data: RedisDataSet, keys: readonly LeaseKey[])
   return { storeTimeMs, records: await withDamageInspected(data, keys, records) };
 }
 
-export async function applyWrites(
-  data: RedisDataSet,
-  writes: readonly ConditionalWrite[],
-): Promise<ApplyReply> {
-  await data.join();
-  const { raised } = data.lineage;
-  if (raised === 0n) return sendWrites(data, writes);
+export function applyWrites(data: RedisDataSet, writes: readonly ConditionalWrite[]): Promise<ApplyReply> {
+  return data.isJoined && data.lineage.raised === 0n
+    ? sendWrites(data, writes)
+    : applyAfterLoss(data, writes);
+}
+
+/** As long as no write can have been lost this only joins the data; otherwise new grants are checked first. */
+async function applyAfterLoss(data: RedisDataSet, writes: readonly ConditionalWrite[]): Promise<ApplyReply> {
+  if (!data.isJoined) await data.join();
+  const { lineage } = data;
+  const { raised } = lineage;
   const tooLow = writes.map((write) => beginsTooLow(write, raised));
   if (!tooLow.includes(true)) return sendWrites(data, writes);
-  // Read first: once something was written, nothing may fail any more.
+  // Read before writing: once something was written, nothing may fail any more.
   const kept = writes.filter((_, index) => tooLow[index] === true);
   const { records } = await readRecords(
     data,
     kept.map(({ key }) => key),
   );
+  // What is sent below goes out in this turn, to the data whose lineage was looked at, or not at all.
+  if (!data.isJoined || data.lineage !== lineage) return applyWrites(data, writes);
   const sent = await sendWrites(
     data,
     writes.filter((_, index) => tooLow[index] === false),

@@ -66,25 +66,35 @@ export class RedisConnection {
     return this.#deadlines.bound(this.#next.promise, () => this.#lastFailure ?? this.#silence("not-applied"));
   }
 
-  /** Runs a script on this wire and no other. `outcome` is what is true of it when no reply comes. */
-  async run(
+  /**
+   * Runs a script on this wire and no other. `args` begin with its SHA-1, which is replaced by its source
+   * when the server does not know it. `outcome` is what is true of it when no reply comes.
+   */
+  run(
     wire: RedisWire,
     script: RedisScript,
-    keys: readonly string[],
     args: readonly RedisArgument[],
     outcome: FailedOutcome,
   ): Promise<unknown> {
-    const rest = [String(keys.length), ...keys, ...args];
-    try {
-      return await this.#send(wire, "EVALSHA", [script.sha, ...rest], outcome);
-    } catch (error) {
-      if (!isMissingScript(error)) throw storeErrorFrom(error, this.address, outcome);
-    }
-    try {
-      return await this.#send(wire, "EVAL", [script.source, ...rest], outcome);
-    } catch (error) {
-      throw storeErrorFrom(error, this.address, outcome);
-    }
+    if (this.#closed) return Promise.reject(closedError());
+    if (wire !== this.#wire) return Promise.reject(this.#lost());
+    return this.#deadlines.bound(
+      wire.call("EVALSHA", args),
+      () => {
+        // A connection that does not answer is not worth keeping, and may be dead without our knowing.
+        wire.close();
+        if (wire === this.#wire) this.#lose();
+        return this.#silence(outcome);
+      },
+      async (error) => {
+        if (!isMissingScript(error)) throw storeErrorFrom(error, this.address, outcome);
+        try {
+          return await wire.call("EVAL", [script.source, ...args.slice(1)]);
+        } catch (second) {
+          throw storeErrorFrom(second, this.address, outcome);
+        }
+      },
+    );
   }
 
   close(): void {
@@ -95,21 +105,6 @@ export class RedisConnection {
     this.#wire?.close();
     this.#wire = null;
     this.#next.reject(closedError());
-  }
-
-  #send(
-    wire: RedisWire,
-    command: string,
-    args: readonly RedisArgument[],
-    outcome: FailedOutcome,
-  ): Promise<unknown> {
-    if (this.#closed) return Promise.reject(closedError());
-    if (wire !== this.#wire) return Promise.reject(this.#lost());
-    return this.#deadlines.bound(wire.call(command, args), () => {
-      // A connection that does not answer is not worth keeping, and may be dead without our knowing.
-      wire.close();
-      return this.#silence(outcome);
-    });
   }
 
   async #connect(): Promise<RedisWire> {

@@ -22,6 +22,7 @@ interface Loss {
 
 /** How often another client may begin or replace the data while this one joins. */
 const MAX_JOIN_ATTEMPTS = 5;
+const NOTHING: readonly unknown[] = Object.freeze([]);
 
 export class RedisDataSet {
   readonly layout: RedisLayout;
@@ -51,19 +52,26 @@ export class RedisDataSet {
     return this.#lineage;
   }
 
+  /** Whether a call that is made now goes to data with this lineage, without anything in between. */
+  get isJoined(): boolean {
+    return this.#joined() !== null;
+  }
+
   get server(): ServerInfo | null {
     return this.#server;
   }
 
-  /** Connected, and on the data of before. */
+  /** Resolves when connected, and on the data of before. */
   async join(): Promise<RedisWire> {
-    const wire = this.#connection.current ?? (await this.#connection.ready());
-    if (wire === this.#joinedWire && wire.epoch === this.#joinedEpoch && this.#loss === null) return wire;
-    this.#joining ??= this.#joinOnce(wire).finally(() => {
-      this.#joining = null;
-    });
-    await this.#joining;
-    return wire;
+    for (;;) {
+      const wire = await this.#connection.ready();
+      this.#joining ??= this.#joinOnce(wire).finally(() => {
+        this.#joining = null;
+      });
+      await this.#joining;
+      const joined = this.#joined();
+      if (joined !== null) return joined;
+    }
   }
 
   /** The sequence goes first in KEYS, the last one seen first in ARGV. */
@@ -73,19 +81,10 @@ export class RedisDataSet {
     args: readonly RedisArgument[],
     outcome: FailedOutcome,
   ): Promise<ScriptReply> {
-    const wire = await this.join();
-    const reply = await this.#connection.run(
-      wire,
-      script,
-      [this.#sequenceKey, ...keys],
-      [String(this.#lastSequence), ...args],
-      outcome,
-    );
-    if (reply === "lost") throw this.#lose("what this client saw is not there any more");
-    const [header, ...items] = Array.isArray(reply) ? (reply as unknown[]) : [reply];
-    const [seconds, micros, sequence] = String(header).split(" ").map(Number);
-    this.#lastSequence = Math.max(this.#lastSequence, sequence ?? 0);
-    return { storeTimeMs: (seconds ?? 0) * 1_000 + Math.floor((micros ?? 0) / 1_000), items };
+    const wire = this.#joined() ?? (await this.join());
+    const command: RedisArgument[] = [script.sha, String(keys.length + 1), this.#sequenceKey, ...keys];
+    command.push(String(this.#lastSequence), ...args);
+    return this.#understand(await this.#connection.run(wire, script, command, outcome));
   }
 
   /** Goes on with whatever data there is now, with a floor above everything that was handed out before. */
@@ -116,6 +115,21 @@ export class RedisDataSet {
     throw this.#contended();
   }
 
+  /** The wire, if its data was joined and is intact. */
+  #joined(): RedisWire | null {
+    const wire = this.#connection.current;
+    const intact = this.#loss === null && wire === this.#joinedWire && wire?.epoch === this.#joinedEpoch;
+    return intact ? wire : null;
+  }
+
+  #understand(reply: unknown): ScriptReply {
+    if (reply === "lost") throw this.#lose("what this client saw is not there any more");
+    const [header, items] = Array.isArray(reply) ? [reply[0], reply.slice(1)] : [reply, NOTHING];
+    const [seconds = "", micros = "", sequence = ""] = String(header).split(" ");
+    this.#lastSequence = Math.max(this.#lastSequence, Number(sequence));
+    return { storeTimeMs: Number(seconds) * 1_000 + Math.floor(Number(micros) / 1_000), items };
+  }
+
   async #joinOnce(wire: RedisWire): Promise<void> {
     if (this.#loss !== null) {
       const { error, sinceMs } = this.#loss;
@@ -143,7 +157,12 @@ export class RedisDataSet {
 
   /** The server, and the id of the data; null when there is none. */
   async #look(wire: RedisWire): Promise<readonly [ServerInfo, string | null]> {
-    const reply = await this.#connection.run(wire, LOOK, [this.layout.stateKey], [], "not-applied");
+    const reply = await this.#connection.run(
+      wire,
+      LOOK,
+      [LOOK.sha, "1", this.layout.stateKey],
+      "not-applied",
+    );
     const [text, id] = reply as unknown[];
     const info = parseInfo(String(text));
     assertUsable(info, this.#connection.address);
@@ -162,7 +181,8 @@ export class RedisDataSet {
     const keys = [this.layout.stateKey, this.layout.sequenceKey(id)];
     if (standing !== null && standing !== id) keys.push(this.layout.sequenceKey(standing));
     const args = [standing ?? "", id, info.runId, beginning, String(LEAST_RAISE)];
-    const reply = await this.#connection.run(wire, JOIN, keys, args, "not-applied");
+    const command = [JOIN.sha, String(keys.length), ...keys, ...args];
+    const reply = await this.#connection.run(wire, JOIN, command, "not-applied");
     if (reply === "moved") return null;
     const [floor, raised, sequence] = (reply as unknown[]).map(String);
     const lineage = { id, floor: BigInt(floor ?? 0), raised: BigInt(raised ?? 0) };

@@ -6,7 +6,7 @@ import type { Env, Timer } from "../../env/index.ts";
 
 interface Waiting {
   readonly deadlineMs: number;
-  expire(): void;
+  readonly expire: () => void;
 }
 
 export class Deadlines {
@@ -21,8 +21,15 @@ export class Deadlines {
     this.#timeoutMs = timeoutMs;
   }
 
-  /** As `promise` settles, or rejected with `onExpiry()` when it has not settled in time. */
-  bound<T>(promise: Promise<T>, onExpiry: () => Error): Promise<T> {
+  /**
+   * As `promise` settles, or rejected with `onExpiry()` when it has not settled in time. A failure may be
+   * replaced by another promise, within the same time.
+   */
+  bound<T>(
+    promise: Promise<T>,
+    onExpiry: () => Error,
+    onFailure?: (error: unknown) => Promise<T>,
+  ): Promise<T> {
     return new Promise((resolve, reject) => {
       const waiting: Waiting = {
         deadlineMs: this.#env.monotonicMs() + this.#timeoutMs,
@@ -30,16 +37,15 @@ export class Deadlines {
       };
       this.#waiting.add(waiting);
       this.#timer ??= this.#arm(this.#timeoutMs);
-      promise.then(
-        (value) => {
-          this.#waiting.delete(waiting);
-          resolve(value);
-        },
-        (error: unknown) => {
-          this.#waiting.delete(waiting);
-          reject(error);
-        },
-      );
+      const succeed = (value: T): void => {
+        this.#waiting.delete(waiting);
+        resolve(value);
+      };
+      const fail = (error: unknown): void => {
+        this.#waiting.delete(waiting);
+        reject(error);
+      };
+      promise.then(succeed, onFailure === undefined ? fail : (error) => onFailure(error).then(succeed, fail));
     });
   }
 

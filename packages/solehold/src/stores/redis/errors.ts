@@ -99,7 +99,14 @@ function failure(
   outcome: FailedOutcome,
   cause: unknown,
 ): StoreError {
-  return new StoreError(kind, `Redis at ${address}: ${advice} (${text})`, { outcome, cause });
+  return new StoreError(kind, `Redis at ${address}: ${advice} (${text})`, { outcome, cause: bare(cause) });
+}
+
+/** Clients hang the whole command onto their errors: a log must not get to see it. */
+function bare(cause: unknown): Error {
+  const error = new Error(describe(cause));
+  if (cause instanceof Error && cause.stack !== undefined) error.stack = cause.stack;
+  return error;
 }
 
 /** The code as well as the message: Node puts what matters into either. */

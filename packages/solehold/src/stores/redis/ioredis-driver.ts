@@ -111,6 +111,8 @@ async function connectIoRedis(client: IoRedisClient, life: ConnectionLife): Prom
   life.signal.addEventListener("abort", giveUp, { once: true });
   try {
     await client.connect();
+    // It only reports a failed SELECT, and would go on in another database.
+    if (reason !== null) throw reason;
   } catch (error) {
     client.disconnect();
     throw reason ?? error;

@@ -9,15 +9,10 @@
  *
  * The braces are Redis Cluster's: all keys of a prefix lie in one slot, so one call can serve a whole
  * batch, on one clock. Tenants begin with a letter or digit, so no record can pose as a key with a "$".
- *
- * A record's value begins with a header of fixed width, the nonce of the write: the script compares it
- * without looking for its end. After it comes the text of `encodeRecord`, which a person can read.
  */
-import { createHash } from "node:crypto";
-import { decodeRecord, encodeRecord, keyId, type LeaseKey, type LeaseRecord } from "../../core/index.ts";
+import { keyId, type LeaseKey, type LeaseRecord } from "../../core/index.ts";
+import { HEADER_LENGTH, headerOf } from "./value.ts";
 
-/** As long as the nonces that Solehold draws. */
-export const HEADER_LENGTH = 22;
 /** What a write that must find no record expects. No nonce contains a space. */
 export const ABSENT_HEADER = " ".repeat(HEADER_LENGTH);
 /** The header of a key that holds something other than a string. No nonce contains a "!". */
@@ -57,17 +52,6 @@ export function keyOfMember(member: string): LeaseKey | null {
   return slash < 1 ? null : { tenant: member.slice(0, slash), name: member.slice(slash + 1) };
 }
 
-/** 22 characters that are as unique as the nonce: longer nonces are hashed to 132 bits. */
-function headerOf(nonce: string): string {
-  if (nonce.length === HEADER_LENGTH) return nonce;
-  if (nonce.length < HEADER_LENGTH) return nonce.padEnd(HEADER_LENGTH);
-  return createHash("sha256").update(nonce).digest("base64url").slice(0, HEADER_LENGTH);
-}
-
-export function encodeValue(record: LeaseRecord): string {
-  return `${headerOf(record.nonce)}\n${encodeRecord(record)}`;
-}
-
 /**
  * Versions are the header, then the record's generation: with it a write that begins a new generation
  * can be told from one that continues the old.
@@ -81,7 +65,9 @@ export function versionOfAbsence(generation: bigint): string {
 }
 
 export function headerOfVersion(version: string | null): string {
-  return version === null ? ABSENT_HEADER : version.slice(0, HEADER_LENGTH).padEnd(HEADER_LENGTH);
+  if (version === null) return ABSENT_HEADER;
+  const header = version.slice(0, HEADER_LENGTH);
+  return header.length === HEADER_LENGTH ? header : header.padEnd(HEADER_LENGTH, "!");
 }
 
 /** Null for versions of damaged values, which have none. */
@@ -93,16 +79,4 @@ export function generationOfVersion(version: string): bigint | null {
 /** The version of a damaged value, from the SHA-1 that the server computed of it. */
 export function versionOfDamage(sha1: string): string {
   return `!${sha1.slice(0, HEADER_LENGTH - 1)}`;
-}
-
-export type DecodedValue =
-  | { readonly ok: true; readonly record: LeaseRecord }
-  | { readonly ok: false; readonly detail: string };
-
-export function decodeValue(value: string, key: LeaseKey): DecodedValue {
-  if (value[HEADER_LENGTH] !== "\n") return { ok: false, detail: "it has no header" };
-  const decoded = decodeRecord(value.slice(HEADER_LENGTH + 1), key);
-  if (decoded.ok && !value.startsWith(headerOf(decoded.record.nonce)))
-    return { ok: false, detail: "its header belongs to another write" };
-  return decoded;
 }

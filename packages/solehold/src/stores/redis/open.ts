@@ -56,7 +56,7 @@ async function loadIoRedis(): Promise<IoRedisPackage> {
 async function driverForUrl(address: RedisAddress, timeoutMs: number): Promise<RedisDriver> {
   const { Redis } = await loadIoRedis();
   return ioRedisDriver(
-    `${address.host}:${address.port}`,
+    `${address.host}:${address.port}${address.tls === undefined ? "" : " (TLS)"}`,
     timeoutMs,
     (options) => new Redis({ ...address, ...options } as never) as IoRedisClient,
   );

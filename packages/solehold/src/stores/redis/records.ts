@@ -1,8 +1,9 @@
 /** From what a script replied to what the contract says: found, absent, or corrupt. */
 import { FLOOR_NAME, type LeaseKey, type LeaseRecord } from "../../core/index.ts";
 import { ABSENT, type StoredRecord } from "../contract.ts";
-import { decodeValue, versionOf, versionOfAbsence, versionOfDamage, WRONG_TYPE_HEADER } from "./layout.ts";
+import { versionOf, versionOfAbsence, versionOfDamage, WRONG_TYPE_HEADER } from "./layout.ts";
 import { type Lineage, raised, withRaisedGeneration } from "./lineage.ts";
+import { decodeValue } from "./value.ts";
 
 export const NOT_A_STRING = "its key holds something other than a string";
 

@@ -8,7 +8,8 @@
  * and no table or number conversion for an item that is simply replaced.
  */
 import { createHash } from "node:crypto";
-import { ABSENT_HEADER, HEADER_LENGTH, WRONG_TYPE_HEADER } from "./layout.ts";
+import { ABSENT_HEADER, WRONG_TYPE_HEADER } from "./layout.ts";
+import { HEADER_LENGTH } from "./value.ts";
 
 export interface RedisScript {
   readonly source: string;

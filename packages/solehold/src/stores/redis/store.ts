@@ -56,7 +56,7 @@ export class RedisStore implements LeaseStore {
       watch: true,
       conditionalDelete: true,
       maxBatch: MAX_BATCH,
-      maxConcurrentCalls: 1,
+      maxConcurrentCalls: 2,
     });
     const { timeoutMs } = settings;
     const read = (keys: readonly LeaseKey[]): Promise<ReadReply> => readRecords(data, keys);
@@ -72,19 +72,19 @@ export class RedisStore implements LeaseStore {
     return new RedisStore(parts, data, durable);
   }
 
-  async read(keys: readonly LeaseKey[]): Promise<ReadReply> {
+  read(keys: readonly LeaseKey[]): Promise<ReadReply> {
     return readRecords(this.#data, keys);
   }
 
-  async apply(writes: readonly ConditionalWrite[]): Promise<ApplyReply> {
+  apply(writes: readonly ConditionalWrite[]): Promise<ApplyReply> {
     return applyWrites(this.#data, writes);
   }
 
-  async list(query: ListQuery): Promise<ListPage> {
+  list(query: ListQuery): Promise<ListPage> {
     return listPage(query, this.#data);
   }
 
-  async watch(scope: WatchScope, listener: (event: StoreEvent) => void): Promise<StoreWatch> {
+  watch(scope: WatchScope, listener: (event: StoreEvent) => void): Promise<StoreWatch> {
     return this.#news.watch(scope, listener);
   }
 

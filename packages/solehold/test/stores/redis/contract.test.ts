@@ -22,7 +22,7 @@ afterAll(async () => {
 
 async function openFaulty(): Promise<FaultyClient> {
   const proxy = await startProxy({ targetPort: Number(new URL(server.url).port) });
-  const store = await openRedisStore({ url: proxy.through(server.url), timeoutMs: 300 });
+  const store = await openRedisStore({ url: proxy.through(server.url), timeoutMs: 700 });
   const close = store.close.bind(store);
   return {
     store: Object.assign(store, {

@@ -1,0 +1,159 @@
+/** Opening with something wrong: one line that says what to do, at once, and never a password. */
+import { createServer as createHttpServer } from "node:http";
+import { type AddressInfo, createServer, type Server } from "node:net";
+import { createClient } from "redis";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { startRedis } from "../../../../../scripts/engines/index.mjs";
+import { openRedisStore, type RedisStoreOptions } from "../../../src/stores/redis/index.ts";
+import { create, recordOf, rejection } from "./records.ts";
+
+let server: Awaited<ReturnType<typeof startRedis>>;
+let guarded: Awaited<ReturnType<typeof startRedis>>;
+const listeners: Server[] = [];
+
+beforeAll(async () => {
+  server = await startRedis();
+  guarded = await startRedis({ password: "s3cret" });
+});
+
+afterAll(async () => {
+  for (const listener of listeners) listener.close();
+  await server?.stop();
+  await guarded?.stop();
+});
+
+async function listening(listener: Server): Promise<number> {
+  listeners.push(listener);
+  await new Promise<void>((resolve) => listener.listen(0, "127.0.0.1", resolve));
+  return (listener.address() as AddressInfo).port;
+}
+
+async function failure(options: RedisStoreOptions) {
+  const error = await rejection(openRedisStore({ timeoutMs: 2_000, ...options }));
+  expect(error).toMatchObject({ name: "StoreError", outcome: "not-applied" });
+  expect(error.message).not.toMatch(/\n|s3cret|wr0ng/);
+  return error;
+}
+
+describe("a URL", () => {
+  it("with a port where nothing listens is unreachable", async () => {
+    const port = await listening(createServer());
+    listeners.pop()!.close();
+    const error = await failure({ url: `redis://127.0.0.1:${port}` });
+    expect(error).toMatchObject({ kind: "unreachable" });
+    expect(error.message).toContain("start Redis or correct the URL");
+  });
+
+  it("with an unknown host is unreachable", async () => {
+    const error = await failure({ url: "redis://no-such-host.invalid" });
+    expect(error).toMatchObject({ kind: "unreachable" });
+    expect(error.message).toContain("no-such-host.invalid");
+  });
+
+  it("with a wrong password, or none where one is due, is an auth error", async () => {
+    const wrong = guarded.url.replace("s3cret", "wr0ng");
+    expect((await failure({ url: wrong })).kind).toBe("auth");
+    expect((await failure({ url: guarded.url.replace(":s3cret@", "") })).kind).toBe("auth");
+    expect((await failure({ client: createClient({ url: wrong }) })).kind).toBe("auth");
+  });
+
+  it("with the right password opens", async () => {
+    const store = await openRedisStore({ url: guarded.url });
+    await create(store, recordOf("guarded"));
+    await store.close();
+  });
+
+  it("with a database that does not exist is a config error", async () => {
+    const error = await failure({ url: `${server.url}/999` });
+    expect(error).toMatchObject({ kind: "config" });
+    expect(error.message).toContain("database");
+  });
+
+  it("of something that is not Redis is a config error", async () => {
+    const port = await listening(createHttpServer((_, response) => response.end("hello")));
+    const error = await failure({ url: `redis://127.0.0.1:${port}` });
+    expect(error).toMatchObject({ kind: "config" });
+    expect(error.message).toContain("not Redis");
+  });
+
+  it("of something that never answers fails within the timeout", async () => {
+    const port = await listening(createServer((socket) => void socket.on("error", () => undefined)));
+    const error = await failure({ url: `redis://127.0.0.1:${port}`, timeoutMs: 200 });
+    expect(error.kind).toBe("timeout");
+  });
+
+  it("with TLS to a server without fails within the timeout and says that TLS was tried", async () => {
+    const error = await failure({ url: server.url.replace("redis:", "rediss:"), timeoutMs: 300 });
+    expect(error.message).toContain("(TLS)");
+  });
+
+  it.each([
+    ["nonsense", "must look like"],
+    ["http://127.0.0.1", "must begin with redis:"],
+    ["redis://", "host"],
+    ["redis://127.0.0.1/zero", "number of a database"],
+    ["redis://user:s3cret@127.0.0.1/0?x=1", "must not have a query"],
+  ])("like %s is a config error that says how it should look", async (url, rule) => {
+    const error = await failure({ url });
+    expect(error).toMatchObject({ kind: "config" });
+    expect(error.message).toContain(rule);
+  });
+});
+
+describe("an option", () => {
+  it.each([
+    [{ prefix: "" }, "prefix"],
+    [{ prefix: "with space" }, "prefix"],
+    [{ prefix: "{tag}" }, "prefix"],
+    [{ timeoutMs: 0 }, "timeoutMs"],
+    [{ timeoutMs: Number.NaN }, "timeoutMs"],
+    [{ dataLoss: { acceptAfterMs: -1 } }, "dataLoss.acceptAfterMs"],
+  ])("of %j is refused by name", async (wrong, name) => {
+    const error = await failure({ url: server.url, ...wrong });
+    expect(error).toMatchObject({ kind: "config" });
+    expect(error.message).toContain(name);
+  });
+
+  it("that is no Redis client is refused", async () => {
+    const error = await failure({ client: {} as never });
+    expect(error).toMatchObject({ kind: "config" });
+    expect(error.message).toContain("ioredis or node-redis");
+  });
+});
+
+describe("a server", () => {
+  it("that may evict leases is refused", async () => {
+    const evicting = await startRedis({
+      flags: ["--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru"],
+    });
+    const error = await failure({ url: evicting.url }).finally(() => evicting.stop());
+    expect(error).toMatchObject({ kind: "config" });
+    expect(error.message).toContain("noeviction");
+  });
+
+  it("that is a replica is refused", async () => {
+    const replica = await startRedis({ flags: ["--replicaof", "127.0.0.1", new URL(server.url).port] });
+    const error = await failure({ url: replica.url }).finally(() => replica.stop());
+    expect(error.message).toMatch(/replica|primary/);
+  });
+
+  it("is durable only if it syncs every write", async () => {
+    const strict = await startRedis({ flags: ["--appendfsync", "always"] });
+    const stores = [await openRedisStore({ url: strict.url }), await openRedisStore({ url: server.url })];
+    expect(stores.map(({ capabilities }) => capabilities.durable)).toEqual([true, false]);
+    for (const store of stores) await store.close();
+    await strict.stop();
+  });
+});
+
+it("a missing ioredis is a config error that names the command to run", async () => {
+  vi.resetModules();
+  vi.doMock("ioredis", () => {
+    throw new Error("Cannot find package 'ioredis'");
+  });
+  const { openRedisStore: openWithout } = await import("../../../src/stores/redis/index.ts");
+  const error = await rejection(openWithout({ url: server.url }));
+  vi.doUnmock("ioredis");
+  expect(error).toMatchObject({ kind: "config" });
+  expect(error.message).toContain("npm install ioredis");
+});
