@@ -69,7 +69,7 @@ export async function openManager(url: string, options: ConnectOptions = {}): Pr
   const { env, policy, drift } = options;
   if (/^https?:/i.test(url)) {
     const { openRemoteManager } = await import("./remote/open.ts");
-    return openRemoteManager(url, options);
+    return await openRemoteManager(url, options);
   }
   return new StoreLeaseManager({
     store: await openStore(url, options),

@@ -100,6 +100,8 @@ export class Lease implements Renewable {
     context.suspendWatch.add(this.#onSuspend);
     this.#armExpiry();
     this.#planRenewal(RENEW_PART);
+    // The answer may have been so long on its way that the lease is over: then nobody must be told "held".
+    this.#check();
   }
 
   get name(): string {
@@ -296,7 +298,11 @@ export class Lease implements Renewable {
     if (!this.#isOver() && !isStillValid(this.#validity, this.#now())) this.#runOut();
   }
 
-  readonly #onSuspend = (): void => this.#check();
+  /** The clocks moved apart: what is left may be less than the timer knows. */
+  readonly #onSuspend = (): void => {
+    this.#check();
+    if (!this.#isOver()) this.#armExpiry();
+  };
 
   #runOut(): void {
     this.#end("lost", this.#breaking ? "revoked" : this.#storeFailing ? "unreachable" : "expired");

@@ -6,6 +6,8 @@ import type { Env, Timer } from "../env/index.ts";
 
 /** Due times are rounded DOWN to this grid: never late, and neighbours share a turn. */
 const SLOT_MS = 25;
+/** Shorter delays keep their length: rounded down to the grid they would be none, and renewals a storm. */
+const SHORT_MS = SLOT_MS * 4;
 
 export interface Renewable {
   renewNow(): void;
@@ -25,7 +27,7 @@ export class RenewalSchedule {
   /** Replaces what was planned for this lease before. */
   plan(lease: Renewable, inMs: number): void {
     this.cancel(lease);
-    const slot = Math.floor((this.#env.monotonicMs() + inMs) / SLOT_MS);
+    const slot = slotFor(this.#env.monotonicMs(), inMs);
     const members = this.#slots.get(slot) ?? new Set<Renewable>();
     members.add(lease);
     this.#slots.set(slot, members);
@@ -46,7 +48,7 @@ export class RenewalSchedule {
   #arm(slot: number): void {
     this.#timer?.cancel();
     this.#timerSlot = slot;
-    const inMs = Math.max(0, slot * SLOT_MS - this.#env.monotonicMs());
+    const inMs = Math.max(0, slot - this.#env.monotonicMs());
     this.#timer = this.#env.timer(inMs, () => this.#fire());
   }
 
@@ -58,8 +60,8 @@ export class RenewalSchedule {
 
   #fire(): void {
     this.#disarm();
-    const nowSlot = Math.floor(this.#env.monotonicMs() / SLOT_MS);
-    const due = [...this.#slots].filter(([slot]) => slot <= nowSlot).flatMap(([, members]) => [...members]);
+    const nowMs = this.#env.monotonicMs();
+    const due = [...this.#slots].filter(([slot]) => slot <= nowMs).flatMap(([, members]) => [...members]);
     for (const lease of due) {
       this.cancel(lease);
       lease.renewNow();
@@ -67,4 +69,10 @@ export class RenewalSchedule {
     const next = Math.min(...this.#slots.keys());
     if (Number.isFinite(next) && next < this.#timerSlot) this.#arm(next);
   }
+}
+
+/** The instant at which a lease due in `inMs` is renewed. */
+function slotFor(nowMs: number, inMs: number): number {
+  const gridMs = inMs < SHORT_MS ? 1 : SLOT_MS;
+  return Math.max(Math.ceil(nowMs), Math.floor((nowMs + inMs) / gridMs) * gridMs);
 }

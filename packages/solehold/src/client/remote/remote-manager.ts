@@ -9,6 +9,7 @@ import {
   createPolicy,
   DEFAULT_DRIFT,
   type DriftBound,
+  keyId,
   type LeaseKey,
   type LeasePolicy,
 } from "../../core/index.ts";
@@ -150,7 +151,7 @@ export class RemoteLeaseManager implements LeaseManager {
     const body = bodyOf(request, token, wait);
     let maybeDone: UnsettledOutcome | null = null;
     for (let attempt = 0; ; attempt += 1) {
-      const outcome = await this.#attempt(request.op, body, token, deadlineMs, wait);
+      const outcome = await this.#attempt(request, body, token, deadlineMs, wait);
       if (outcome.kind !== "unsettled") return outcome;
       if (outcome.outcome === "unknown") maybeDone = outcome;
       const pauseMs = jittered(this.#env, Math.min(SLOWEST_RETRY_MS, FIRST_RETRY_MS * 2 ** attempt), 0.5);
@@ -162,7 +163,7 @@ export class RemoteLeaseManager implements LeaseManager {
   }
 
   async #attempt(
-    op: string,
+    { op, key }: LeaseRequest,
     body: object,
     token: string,
     deadlineMs: number,
@@ -177,6 +178,7 @@ export class RemoteLeaseManager implements LeaseManager {
       const answer = await this.#transport.send({
         method: "POST",
         path: `/v1/leases/${op}`,
+        routeBy: keyId(key),
         body,
         timeoutMs,
         ...signal,

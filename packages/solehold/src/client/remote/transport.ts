@@ -11,6 +11,8 @@ export interface RemoteRequest {
   readonly body?: unknown;
   readonly timeoutMs: number;
   readonly signal?: AbortSignal;
+  /** The lease that it is about: its home is asked first. */
+  readonly routeBy?: string;
 }
 
 export interface RemoteAnswer {
