@@ -3,8 +3,8 @@
  * write and one sync. What a failure means depends on the durability:
  *  - "before-reply": the events of the failed round are refused to their callers and forgotten;
  *  - "background": nobody waits, so they are kept and tried again with the next event or flush.
- * No timer is used: a round begins at the end of the turn in which something came in, or right after the
- * round before it.
+ * No timer is used: a round begins at the end of the turn in which something came in or the round before
+ * it ended.
  */
 import type { Env } from "../../env/index.ts";
 import type { AnchorFile } from "./anchors.ts";
@@ -107,15 +107,13 @@ export class CommitQueue {
   }
 
   #wake(): void {
-    if (this.#round !== null) return;
-    this.#round = new Promise((resolve) => {
-      this.#options.env.defer(() => void this.#run().then(resolve));
-    });
+    this.#round ??= this.#run();
   }
 
   /** Never rejects. */
   async #run(): Promise<void> {
-    while (this.#workDue()) {
+    // Those who were just answered often have more to append: they get the rest of the turn to join.
+    for (await this.#endOfTurn(); this.#workDue(); await this.#endOfTurn()) {
       try {
         await this.#oneRound();
       } catch (cause) {
@@ -125,6 +123,10 @@ export class CommitQueue {
       }
     }
     this.#round = null;
+  }
+
+  #endOfTurn(): Promise<void> {
+    return new Promise((resolve) => this.#options.env.defer(resolve));
   }
 
   #workDue(): boolean {

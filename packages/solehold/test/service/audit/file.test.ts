@@ -113,6 +113,23 @@ describe("FileAuditTrail", () => {
     await trail.close();
   });
 
+  test("callers that come back at different depths of await still share each round", async () => {
+    const folder = await temporaryFolder();
+    const disk = new FaultyDisk();
+    const trail = await openTrail({ folder, disk });
+    const through = async (layers: number): Promise<void> => {
+      await (layers === 1 ? trail.append(eventOf()) : through(layers - 1));
+    };
+    const caller = async (layers: number) => {
+      for (let round = 0; round < 10; round++)
+        await (layers === 0 ? trail.append(eventOf()) : through(layers));
+    };
+    await Promise.all(Array.from({ length: 8 }, (_, layers) => caller(layers)));
+    expect(trail.head().sequence).toBe(80);
+    expect(disk.counts).toMatchObject({ write: 10, sync: 10 });
+    await trail.close();
+  });
+
   test("an acknowledged entry was written and synced before", async () => {
     const folder = await temporaryFolder();
     const disk = new FaultyDisk();
