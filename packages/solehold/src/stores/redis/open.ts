@@ -23,6 +23,13 @@ import { RedisStore } from "./store.ts";
 /** Resolves when the server has answered; rejects with a StoreError that says what to do. */
 export async function openRedisStore(options: RedisStoreOptions): Promise<RedisStore> {
   const settings = settingsFrom(options);
+  if ("url" in options === "client" in options) {
+    throw problem(
+      "url",
+      "or client must be given, either the one or the other",
+      "url" in options ? "both" : "none",
+    );
+  }
   const env = options.env ?? realEnv;
   const driver =
     "url" in options

@@ -1,4 +1,5 @@
 /** What can be set, checked when the store is opened: a wrong value is told at once, with its name. */
+import { isIP } from "node:net";
 import type { Env } from "../../env/index.ts";
 import { StoreError } from "../contract.ts";
 import type { IoRedisClient, IoRedisCluster } from "./ioredis-driver.ts";
@@ -61,7 +62,7 @@ export interface RedisAddress {
   readonly db: number;
   readonly username?: string;
   readonly password?: string;
-  readonly tls?: { readonly servername: string };
+  readonly tls?: { readonly servername?: string };
 }
 
 const DEFAULT_PORT = 6_379;
@@ -89,7 +90,7 @@ export function parseRedisUrl(text: string): RedisAddress {
     db: Number(db),
     ...(url.username === "" ? {} : { username: decodeURIComponent(url.username) }),
     ...(url.password === "" ? {} : { password: decodeURIComponent(url.password) }),
-    ...(url.protocol === "rediss:" ? { tls: { servername: host } } : {}),
+    ...(url.protocol === "rediss:" ? { tls: isIP(host) === 0 ? { servername: host } : {} } : {}),
   };
 }
 

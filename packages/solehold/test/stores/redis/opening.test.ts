@@ -114,6 +114,15 @@ describe("an option", () => {
     expect(error.message).toContain(name);
   });
 
+  it("url beside client, or neither, is refused", async () => {
+    const client = createClient({ url: server.url });
+    for (const options of [{ url: server.url, client }, {}]) {
+      const error = await failure(options as never);
+      expect(error).toMatchObject({ kind: "config" });
+      expect(error.message).toContain("either");
+    }
+  });
+
   it("that is no Redis client is refused", async () => {
     const error = await failure({ client: {} as never });
     expect(error).toMatchObject({ kind: "config" });
