@@ -17,7 +17,7 @@ export type OptionSpecs = Readonly<Record<string, OptionSpec>>;
 export interface PositionalSpec {
   readonly name: string;
   readonly presence: "required" | "optional";
-  /** The only words that make sense here, for shell completion. */
+  /** The only words that are allowed here; also offered by shell completion. */
   readonly choices?: readonly string[];
 }
 

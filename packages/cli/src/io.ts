@@ -19,6 +19,8 @@ export interface Io {
   readonly stdout: Output;
   readonly stderr: Output;
   readonly env: Readonly<Record<string, string | undefined>>;
+  /** The line that a person types after the question; null when there is nobody to ask. */
+  ask(question: string): Promise<string | null>;
   /** Calls back for each of the signals, in place of what they would do. Returns how to stop that. */
   onSignals(signals: readonly NodeJS.Signals[], listener: (signal: NodeJS.Signals) => void): () => void;
 }
@@ -28,6 +30,7 @@ export class OutputClosedError extends Error {
   override readonly name = "OutputClosedError";
 }
 
+const STDIN = 0;
 const STDOUT = 1;
 const STDERR = 2;
 /** A full pipe that another program made non-blocking is tried again after this. */
@@ -65,11 +68,24 @@ class DescriptorOutput implements Output {
   }
 }
 
+async function askOnTerminal(question: string): Promise<string | null> {
+  if (!isatty(STDIN) || !isatty(STDERR)) return null;
+  const { createInterface } = await import("node:readline/promises");
+  // The question goes to stderr: stdout may be a file that the answer is written to.
+  const terminal = createInterface({ input: process.stdin, output: process.stderr });
+  try {
+    return await terminal.question(question);
+  } finally {
+    terminal.close();
+  }
+}
+
 export function processIo(): Io {
   return {
     stdout: new DescriptorOutput(STDOUT),
     stderr: new DescriptorOutput(STDERR),
     env: process.env,
+    ask: askOnTerminal,
     onSignals: (signals, listener) => {
       for (const signal of signals) process.on(signal, listener);
       return () => {

@@ -15,7 +15,11 @@ export const CONNECTION_OPTIONS = {
     placeholder: "URL",
     help: "the lease store (env SOLEHOLD_URL; default embedded:./.solehold/data)",
   },
-  server: { type: "value", placeholder: "URL", help: "a Solehold server, in place of --store" },
+  server: {
+    type: "value",
+    placeholder: "URL",
+    help: "a Solehold server, in place of --store (API key: env SOLEHOLD_API_KEY)",
+  },
   tenant: { type: "value", placeholder: "NAME", help: "the tenant (env SOLEHOLD_TENANT; default 'default')" },
   ...COMMON_OPTIONS,
 } as const satisfies OptionSpecs;

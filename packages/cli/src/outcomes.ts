@@ -150,7 +150,8 @@ function fieldless(error: LeaseRefusedError): string {
 
 export function heldFailure(error: LeaseHeldError): Failure {
   const { holder, reason, retryAfterMs, key } = error;
-  const by = holder === null ? reasonInWords(reason) : `held by ${holder}`;
+  const verb = reason === "LEASE_HANDOFF_PENDING" ? "reserved for" : "held by";
+  const by = holder === null ? `not free: ${reasonInWords(reason)}` : `${verb} ${holder}`;
   const until = retryAfterMs === null ? "" : `, for at most another ${shortDuration(retryAfterMs)}`;
   return new Failure(`${key.name} is ${by}${until}`, {
     exitCode: EXIT.held,

@@ -81,7 +81,10 @@ describe("the commands of a holder", () => {
     const { stdout } = await call(["handoff", "db", "--to", "replica-2", "--within", "60s"], proof);
     expect(stdout).toBe("db is reserved for replica-2, for 1m00s\n");
     const other = await call(["acquire", "db", "--holder", "replica-3", "--wait", "0"]);
-    expect([other.code, other.stderr]).toEqual([3, expect.stringContaining("held by replica-2")]);
+    expect([other.code, other.stderr]).toEqual([
+      3,
+      expect.stringContaining("reserved for replica-2, for at most another"),
+    ]);
     const successor = await json(["acquire", "db", "--holder", "replica-2", "--wait", "0"]);
     expect(successor.document).toMatchObject({ holder: "replica-2", resumeRequired: true });
   });

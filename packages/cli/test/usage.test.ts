@@ -79,8 +79,14 @@ describe("a wrong command line", () => {
       "--grace must be at most",
     ],
     [["run", "k", "true"], "put the command to run after --"],
-    [["schema", "redis"], "STORE must be one of postgres"],
-    [["completion", "tcsh"], "SHELL must be one of bash, zsh, fish"],
+    [["schema", "redis"], "STORE must be postgres, got"],
+    [["quorum", "verfy"], "did you mean 'verify'?"],
+    [["coordinator", "select", "k"], "--nodes is missing"],
+    [["coordinator", "select", "k", "--nodes", "a"], "--nodes must be NAME=WEIGHT"],
+    [["coordinator", "select", "k", "--nodes", "a=1,a=2"], "LC_DUPLICATE_CANDIDATE"],
+    [["keygen"], "--out is missing"],
+    [["approve", "k"], "--file is missing"],
+    [["completion", "tcsh"], "SHELL must be bash or zsh or fish"],
   ])("%j exits 2 with one line that names the fix", async (argv, message) => {
     const { code, stdout, stderr } = await run(argv);
     expect(stderr).toContain(message);

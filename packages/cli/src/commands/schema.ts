@@ -19,13 +19,13 @@ export const command: Command = {
 };
 
 async function run(invocation: Invocation): Promise<number> {
-  const { schemaOf } = await import("../schemas.ts");
+  const { postgresSql } = await import("../schemas.ts");
   const { printAnswer } = await import("../text/print.ts");
   const { positionals, values } = invocation;
   const [store = "postgres"] = positionals;
   const { schema, table } = values;
   const names = { ...(schema === undefined ? {} : { schema }), ...(table === undefined ? {} : { table }) };
-  const sql = await schemaOf(store, names);
+  const sql = await postgresSql(names);
   printAnswer(invocation, { document: () => ({ store, sql }), lines: () => [sql.trimEnd()] });
   return 0;
 }

@@ -10,10 +10,12 @@ import {
   checkListing,
   cleanUp,
   DOCTOR_PREFIX,
+  granted,
 } from "./lease-checks.ts";
-import { type DoctorReport, Findings } from "./report.ts";
+import { type Check, type DoctorReport, Findings } from "./report.ts";
 import { checkNews } from "./watch-check.ts";
 
+const CLOCK_LEASE_MS = 60_000;
 const GROUP_OR_OTHERS_MAY_WRITE = 0o022;
 
 export async function examine(options: {
@@ -76,13 +78,30 @@ async function examineManager(examination: Examination): Promise<void> {
   await findings.ask("exclusion", () => checkExclusion(manager, key()));
   await findings.ask("listing", () => checkListing(manager, fenceKey));
   await findings.ask("news", () => checkNews(manager, key(), env));
-  if (store !== null) {
-    const granularityMs = store.capabilities.clockGranularityMs;
-    const askTime = async (): Promise<number | null> => (await store.read([fenceKey])).storeTimeMs;
-    await findings.ask("clock", () => checkClock({ env, askTime, granularityMs, drift: manager.drift }));
-    await findings.ask("clean-up", () => cleanUp(store, used));
-  }
+  await findings.ask("clock", () => examineClock(manager, key(), env));
+  if (store === null) findings.add("clean-up", "ok", "the server collects the doctor's keys by itself");
+  else await findings.ask("clean-up", () => cleanUp(store, used));
   await examineFolder(findings, url);
+}
+
+async function examineClock(manager: LeaseManager, key: LeaseKey, env: Env): Promise<Omit<Check, "id">> {
+  const { drift } = manager;
+  if (manager instanceof StoreLeaseManager) {
+    const { store } = manager;
+    const granularityMs = store.capabilities.clockGranularityMs;
+    const askTime = async (): Promise<number | null> => (await store.read([key])).storeTimeMs;
+    return await checkClock({ env, askTime, granularityMs, drift });
+  }
+  // A server says how long a lease lasts: what is left of it tells the time there.
+  const holder = "doctor-clock";
+  const { token } = granted(await manager.acquire({ key, holder, ttlMs: CLOCK_LEASE_MS }));
+  const askTime = async (): Promise<number | null> => {
+    const view = await manager.get(key);
+    return view === null ? null : view.expiresAtMs - view.remainingMs;
+  };
+  const answer = await checkClock({ env, askTime, granularityMs: 1, drift });
+  await manager.release({ key, holder, token });
+  return answer;
 }
 
 function describeCapabilities(findings: Findings, { name, capabilities }: LeaseStore): void {

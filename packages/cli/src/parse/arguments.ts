@@ -92,6 +92,14 @@ function checkShape(command: CommandSpec, positionals: readonly string[], traili
     ({ presence }, index) => presence === "required" && index >= positionals.length,
   );
   if (missing !== undefined) throw usageFailure(`${missing.name} is missing; ${usage}`);
+  for (const [index, { name, choices }] of command.positionals.entries()) {
+    const given = positionals[index];
+    if (given === undefined || choices === undefined || choices.includes(given)) continue;
+    const hint = didYouMean(given, choices);
+    throw usageFailure(
+      `${name} must be ${choices.join(" or ")}, got ${JSON.stringify(given)}${hint}; ${usage}`,
+    );
+  }
   const extra = positionals[command.positionals.length];
   if (extra !== undefined) {
     const fix = command.trailing === "none" ? "" : ": put the command to run after --";

@@ -8,8 +8,8 @@ import {
   StoreError,
   StoreLeaseManager,
 } from "solehold";
+import { ManualEnv } from "solehold/env";
 import { describe, expect, it } from "vitest";
-import { ManualEnv } from "../../../solehold/src/env/index.ts";
 import { checkClock } from "../../src/doctor/clock.ts";
 import { examine, withoutSecrets } from "../../src/doctor/examine.ts";
 import type { DoctorReport } from "../../src/doctor/report.ts";

@@ -1,7 +1,6 @@
 import fc from "fast-check";
-
+import { ManualEnv } from "solehold/env";
 import { describe, expect, it } from "vitest";
-import { ManualEnv } from "../../../solehold/src/env/index.ts";
 import { type Deadline, deadlineOf, leftUntil } from "../../src/run/deadline.ts";
 import { Guard, type StopCause } from "../../src/run/guard.ts";
 import type { StopPlan } from "../../src/run/plan.ts";

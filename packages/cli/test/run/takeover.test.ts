@@ -1,8 +1,9 @@
 // Never two commands at work: with real processes and real stores, and the holder or the store stopped or killed.
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
-import { type Engine, startPostgres, startProxy, startRedis } from "../../../solehold/test/engines/index.ts";
+import { startPostgres, startProxy, startRedis } from "../../../solehold/test/engines/index.ts";
 import { CliProcess } from "../support/cli-process.ts";
+import { type Pausable, startServer } from "../support/server-process.ts";
 import { temporaryFolder, until } from "../support/temporary.ts";
 import { endlessWork, fenceAtBegin, linesOf, overlap, shortWork } from "../support/work.ts";
 
@@ -21,72 +22,72 @@ function place(url: string | null) {
   return { log: join(folder, "log"), start };
 }
 
-const STORES: readonly { readonly name: string; readonly engine: (() => Promise<Engine>) | null }[] = [
-  { name: "embedded", engine: null },
+const SERVERS: readonly { readonly name: string; readonly engine: () => Promise<Pausable> }[] = [
   { name: "redis", engine: startRedis },
   { name: "postgres", engine: startPostgres },
+  { name: "solehold server", engine: startServer },
 ];
 
-describe.each(STORES)("two runs on one $name store", ({ engine }) => {
-  let running: Engine | null = null;
-  beforeAll(async () => {
-    running = engine === null ? null : await engine();
-  });
-  afterAll(async () => await running?.stop());
+describe.each([{ name: "embedded store", engine: null }, ...SERVERS])(
+  "two runs on one $name",
+  ({ engine }) => {
+    let running: Pausable | null = null;
+    beforeAll(async () => {
+      running = engine === null ? null : await engine();
+    });
+    afterAll(async () => await running?.stop());
 
-  it("the second exits 3 without waiting, and gets its turn when it waits", async () => {
-    const { log, start } = place(running?.url ?? null);
-    const first = start(TTL, endlessWork("first", log));
-    await until("the first is at work", () => fenceAtBegin("first", log));
-    const impatient = start(["--wait", "0"], ["echo", "never"]);
-    expect(await impatient.exit).toEqual({ code: 3, signal: null });
-    expect(impatient.stdout).toBe("");
-    expect(impatient.stderr).toMatch(/is held by \S+, for at most another \S+\n$/);
-    const patient = start(PATIENT, shortWork("second", log));
-    first.kill("SIGTERM");
-    expect(await first.exit).toEqual({ code: 143, signal: null });
-    expect(await patient.exit).toEqual(DONE);
-    expect(overlap("first", "second", log)).toBeNull();
-    expect(fenceAtBegin("second", log)).toBeGreaterThan(fenceAtBegin("first", log) ?? 0n);
-  });
+    it("the second exits 3 without waiting, and gets its turn when it waits", async () => {
+      const { log, start } = place(running?.url ?? null);
+      const first = start(TTL, endlessWork("first", log));
+      await until("the first is at work", () => fenceAtBegin("first", log));
+      const impatient = start(["--wait", "0"], ["echo", "never"]);
+      expect(await impatient.exit).toEqual({ code: 3, signal: null });
+      expect(impatient.stdout).toBe("");
+      expect(impatient.stderr).toMatch(/is held by \S+, for at most another \S+\n$/);
+      const patient = start(PATIENT, shortWork("second", log));
+      first.kill("SIGTERM");
+      expect(await first.exit).toEqual({ code: 143, signal: null });
+      expect(await patient.exit).toEqual(DONE);
+      expect(overlap("first", "second", log)).toBeNull();
+      expect(fenceAtBegin("second", log)).toBeGreaterThan(fenceAtBegin("first", log) ?? 0n);
+    });
 
-  it("the first is stopped beyond its ttl: its command is dead before the second's starts", async () => {
-    const { log, start } = place(running?.url ?? null);
-    const first = start(TTL, endlessWork("first", log, { ignores: "SIGTERM" }));
-    await until("the first is at work", () => fenceAtBegin("first", log));
-    first.kill("SIGSTOP");
-    const second = start(PATIENT, shortWork("second", log));
-    expect(await second.exit).toEqual(DONE);
-    const written = linesOf(log).length;
-    first.kill("SIGCONT");
-    expect(await first.exit).toEqual(LOST);
-    expect(first.stderr).toContain("lost the lease");
-    expect(overlap("first", "second", log)).toBeNull();
-    expect(linesOf(log)).toHaveLength(written);
-  });
+    it("the first is stopped beyond its ttl: its command is dead before the second's starts", async () => {
+      const { log, start } = place(running?.url ?? null);
+      const first = start(TTL, endlessWork("first", log, { ignores: "SIGTERM" }));
+      await until("the first is at work", () => fenceAtBegin("first", log));
+      first.kill("SIGSTOP");
+      const second = start(PATIENT, shortWork("second", log));
+      expect(await second.exit).toEqual(DONE);
+      const written = linesOf(log).length;
+      first.kill("SIGCONT");
+      expect(await first.exit).toEqual(LOST);
+      expect(first.stderr).toContain("lost the lease");
+      expect(overlap("first", "second", log)).toBeNull();
+      expect(linesOf(log)).toHaveLength(written);
+    });
 
-  it("the first is killed: its command dies, and the second's starts after that", async () => {
-    const { log, start } = place(running?.url ?? null);
-    const first = start(TTL, endlessWork("first", log, { ignores: "SIGTERM" }));
-    await until("the first is at work", () => fenceAtBegin("first", log));
-    first.kill("SIGKILL");
-    const second = start(PATIENT, shortWork("second", log));
-    expect(await second.exit).toEqual(DONE);
-    expect(overlap("first", "second", log)).toBeNull();
-  });
-});
+    it("the first is killed: its command dies, and the second's starts after that", async () => {
+      const { log, start } = place(running?.url ?? null);
+      const first = start(TTL, endlessWork("first", log, { ignores: "SIGTERM" }));
+      await until("the first is at work", () => fenceAtBegin("first", log));
+      first.kill("SIGKILL");
+      const second = start(PATIENT, shortWork("second", log));
+      expect(await second.exit).toEqual(DONE);
+      expect(overlap("first", "second", log)).toBeNull();
+    });
+  },
+);
 
-describe.each([
-  { name: "redis", engine: startRedis },
-  { name: "postgres", engine: startPostgres },
-])("a $name store that does not answer", ({ engine }) => {
-  let running: Engine;
+describe.each(SERVERS)("a $name that does not answer", ({ engine }) => {
+  let running: Pausable;
   beforeAll(async () => {
     running = await engine();
   });
   afterAll(async () => await running.stop());
 
-  it("costs the command its life in time, while another that still reaches the store waits for the lease", async () => {
+  it("costs the command its life in time, while another that still reaches it waits for the lease", async () => {
     const proxy = await startProxy({ targetPort: Number(new URL(running.url).port) });
     onTestFinished(async () => await proxy.close());
     const { log, start } = place(running.url);
@@ -100,7 +101,7 @@ describe.each([
     expect(overlap("first", "second", log)).toBeNull();
   });
 
-  it("costs the command its life when the whole store is frozen, and nobody's fence goes back", async () => {
+  it("costs the command its life when it is frozen for all, and nobody's fence goes back", async () => {
     const { log, start } = place(running.url);
     const first = start(TTL, endlessWork("first", log));
     await until("the first is at work", () => fenceAtBegin("first", log));

@@ -26,13 +26,26 @@ export class FakeIo implements Io {
   readonly stdout: FakeOutput;
   readonly stderr = new FakeOutput();
   readonly env: Readonly<Record<string, string | undefined>>;
+  /** What was asked, and what a person answers; null when nobody is there. */
+  readonly asked: string[] = [];
+  readonly #answer: string | null;
   readonly #listeners = new Map<NodeJS.Signals, Set<(signal: NodeJS.Signals) => void>>();
 
   constructor(
-    options: { env?: Record<string, string>; terminal?: { readonly columns: number } | null } = {},
+    options: {
+      env?: Record<string, string>;
+      terminal?: { readonly columns: number } | null;
+      answer?: string;
+    } = {},
   ) {
     this.env = options.env ?? {};
+    this.#answer = options.answer ?? null;
     this.stdout = new FakeOutput(options.terminal ?? null);
+  }
+
+  async ask(question: string): Promise<string | null> {
+    this.asked.push(question);
+    return this.#answer;
   }
 
   onSignals(signals: readonly NodeJS.Signals[], listener: (signal: NodeJS.Signals) => void): () => void {

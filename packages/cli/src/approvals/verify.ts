@@ -1,0 +1,85 @@
+/** The steps of `quorum verify`: who may approve, what was approved, and what is missing. */
+import {
+  type ApprovalRequest,
+  describeFailure,
+  Quorum,
+  type QuorumConfig,
+  type QuorumVerification,
+  verifyQuorum,
+} from "solehold/coordinator";
+import { randomId, realEnv } from "solehold/env";
+import { ApprovalPolicy } from "solehold/service";
+import type { Invocation } from "../command.ts";
+import { EXIT } from "../exit-codes.ts";
+import { oneLine, usageFailure } from "../failure.ts";
+import type { JsonValue } from "../text/lease.ts";
+import { printAnswer } from "../text/print.ts";
+import { requiredOption } from "../values.ts";
+import { readApprovalFile, readJson } from "./files.ts";
+
+export async function verify(invocation: Invocation): Promise<number> {
+  const { values } = invocation;
+  const path = requiredOption(invocation, "policy", "name the policy file with the signers");
+  const { request: written, approvals } = await readApprovalFile(
+    requiredOption(invocation, "file", "name the file that approve wrote"),
+  );
+  const { quorum, request } = quorumFor(await readJson("--policy", path), path, written);
+  const verification = verifyQuorum({
+    quorum,
+    leaseId: `${request.tenant}/${request.key}`,
+    request,
+    approvals,
+    nowMs: instantOf(values.at),
+    traceId: values["trace-id"] ?? randomId(realEnv),
+  });
+  printAnswer(invocation, {
+    document: () => JSON.parse(JSON.stringify(verification)) as JsonValue,
+    lines: () => linesFor(verification),
+  });
+  return verification.passed ? EXIT.ok : EXIT.error;
+}
+
+/** Under a policy with rules the tier is the rule's, whatever the request says: as in the service. */
+function quorumFor(
+  policy: unknown,
+  path: string,
+  request: ApprovalRequest,
+): { readonly quorum: Quorum; readonly request: ApprovalRequest } {
+  if (typeof policy === "object" && policy !== null && "rules" in policy) {
+    const defined = ApprovalPolicy.define(policy);
+    if (!defined.ok) throw badPolicy(path, defined.problems);
+    const rule = defined.policy.ruleFor(request.tenant, request.key);
+    if (rule === null) {
+      throw usageFailure(
+        `--policy ${path} has no rule for ${request.tenant}/${request.key}: it needs no approval`,
+      );
+    }
+    return { quorum: rule.quorum, request: { ...request, tier: rule.tier } };
+  }
+  const defined = Quorum.define(policy as QuorumConfig);
+  if (!defined.ok) throw badPolicy(path, defined.problems);
+  return { quorum: defined.quorum, request };
+}
+
+function badPolicy(
+  path: string,
+  problems: readonly { readonly field: string; readonly message: string }[],
+): Error {
+  const list = problems.map(({ field, message }) => `${field} ${message}`).join("; ");
+  return usageFailure(oneLine(`--policy ${path} cannot be used: ${list}`));
+}
+
+function instantOf(at: string | undefined): number {
+  if (at === undefined) return Math.floor(realEnv.wallMs());
+  const ms = Date.parse(at);
+  if (Number.isNaN(ms)) throw usageFailure(`--at must be an ISO 8601 instant, got ${JSON.stringify(at)}`);
+  return ms;
+}
+
+function linesFor({ passed, leaseId, tier, required, received, failures, accepted }: QuorumVerification) {
+  return [
+    `${passed ? "enough" : "NOT enough"}: ${leaseId} is ${tier}, which needs ${required}; ${received} count`,
+    ...accepted.map(({ signerId }) => `  ok    ${signerId}`),
+    ...failures.map((failure) => `  fail  ${describeFailure(failure)} (${failure.code})`),
+  ];
+}
