@@ -32,6 +32,7 @@ const HOSTILE: readonly (readonly [string, string])[] = [
   ["a zero-width joiner", "a\u200db"],
   ["a byte order mark", "\ufeffa"],
   ["a soft hyphen", "a\u00adb"],
+  ["an interlinear annotation", "a\ufff9b"],
   ["a line separator", "a\u2028b"],
   ["a paragraph separator", "a\u2029b"],
   ["a private use character", "a\ue000b"],
