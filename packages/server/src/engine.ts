@@ -1,6 +1,7 @@
 /** What decides: the store, the manager over it, the audit trail, and the service in front of both. */
 import { type Env, type LeaseStore, openStore, StoreLeaseManager } from "solehold";
 import { LeaseService } from "solehold/service";
+import { readApprovalPolicy } from "./approval-policy-file.ts";
 import { type AuditLog, openAudit } from "./audit-log.ts";
 import { ConfigError, type ServerConfig } from "./config.ts";
 import { countedAudit, measuredStore } from "./telemetry/measured.ts";
@@ -19,7 +20,14 @@ export async function openEngine(config: ServerConfig, env: Env, metrics: Metric
     const manager = managerOver(measuredStore(store, metrics, env), config, env);
     const audit = await openAudit(config);
     const trail = countedAudit(audit.trail, metrics);
-    const service = new LeaseService({ manager, audit: trail, env, maxLiveLeases: config.leasesPerTenant });
+    const policy = await readApprovalPolicy(config.policyFile);
+    const service = new LeaseService({
+      manager,
+      audit: trail,
+      env,
+      maxLiveLeases: config.leasesPerTenant,
+      ...(policy === null ? {} : { approvalPolicy: policy }),
+    });
     return { service, audit, close: () => closeAll(service, audit, store) };
   } catch (error) {
     await store.close().catch(() => undefined);

@@ -38,6 +38,8 @@ export interface ProblemFacts {
   /** What kind of failure the store reported. */
   readonly storeError?: string;
   readonly storeTimeMs?: number;
+  /** How the approvals were judged, where a rule asked for some. */
+  readonly quorum?: object;
   /** The coordinator's own code, where it refused. */
   readonly coordinatorCode?: string;
 }

@@ -106,6 +106,9 @@ class LeaseServer implements RunningServer {
     const store = this.service.manager.store.name;
     this.#basics.log.info({ url: this.url, store, version: VERSION }, "listening");
     this.#learnLiveLeases();
+    const { nodeId, advertiseUrl } = this.#config;
+    const advertised = advertiseUrl === "" ? this.url : advertiseUrl;
+    wired.membership.join(nodeId === "" ? new URL(advertised).host : nodeId, advertised);
   }
 
   close(): Promise<void> {
@@ -130,7 +133,8 @@ class LeaseServer implements RunningServer {
   }
 
   async #drainConnections(wired: Wired, env: Env, log: Logger): Promise<void> {
-    const { app, streams, events, queue, hub } = wired;
+    const { app, streams, events, queue, hub, membership } = wired;
+    await membership.leave();
     log.info({ waiters: queue.size, streams: streams.connections }, "draining");
     queue.drain();
     events.drain();

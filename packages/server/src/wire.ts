@@ -14,6 +14,7 @@ import {
   reasonCode,
   viewOf,
 } from "solehold";
+import type { QuorumVerification } from "solehold/coordinator";
 import type { ServiceReply } from "solehold/service";
 import { type ProblemBody, type ProblemFacts, type ProblemInput, problemBody } from "./problem.ts";
 import type { GrantedReply, WireLease } from "./schemas/leases.ts";
@@ -76,7 +77,7 @@ export function problemAnswer(input: ProblemInput, traceId: string): { status: n
 }
 
 function problemOf(
-  { entry }: ServiceReply,
+  { entry, quorum: verification }: ServiceReply,
   outcome: Exclude<CommandOutcome, { kind: "applied" }>,
 ): ProblemInput {
   const { reason, code } = entry;
@@ -97,10 +98,16 @@ function problemOf(
     heldUntilMs,
     storeTimeMs,
     ...(retryAfterMs === null ? {} : { retryAfterMs }),
+    ...(verification === null ? {} : { quorum: quorumFacts(verification) }),
   };
   const status = STATUS_OF_DENIAL[reason] ?? 409;
   const quota = status === 429 ? { retryAfterMs: 1_000 } : {};
   return { status, reason, code, detail: denialDetail(reason, heldBy), facts: { ...facts, ...quota } };
+}
+
+/** Why approvals did not count: by class and signer, never with a signature. */
+function quorumFacts({ tier, required, received, passed, failures }: QuorumVerification): object {
+  return { tier, required, received, passed, failures };
 }
 
 const STATUS_OF_DENIAL: { readonly [reason: string]: number } = {

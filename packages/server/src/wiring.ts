@@ -10,6 +10,7 @@ import { Commands } from "./commands.ts";
 import type { ServerConfig } from "./config.ts";
 import type { Engine } from "./engine.ts";
 import { openApiDocument } from "./openapi.ts";
+import { Membership } from "./replicas/membership.ts";
 import type { Route } from "./route.ts";
 import { auditRoutes } from "./routes/audit.ts";
 import { commandRoutes } from "./routes/commands.ts";
@@ -17,6 +18,7 @@ import { coordinatorRoutes } from "./routes/coordinator.ts";
 import { leaseRoutes } from "./routes/leases.ts";
 import { operationsRoutes } from "./routes/operations.ts";
 import { queueRoute } from "./routes/queue.ts";
+import { replicasRoute } from "./routes/replicas.ts";
 import type { StreamServices } from "./stream/connection.ts";
 import { StreamServer } from "./stream/server.ts";
 import type { Logger } from "./telemetry/log.ts";
@@ -43,6 +45,7 @@ export interface Wired {
   readonly events: EventStreams;
   readonly queue: WaitQueue;
   readonly hub: WatchHub;
+  readonly membership: Membership;
 }
 
 /** What waits to be sent to one watcher before its events are dropped for a reset. */
@@ -61,6 +64,8 @@ export function wire(config: ServerConfig, engine: Engine, around: Surroundings)
   const commands = new Commands(service, new Acquiring({ env, service, queue, hub, metrics }));
   const events = new EventStreams({ env, hub, maxBufferedBytes: MAX_BUFFERED_BYTES });
   const reads = [...leaseRoutes(service), queueRoute(queue)];
+  const { manager } = service;
+  const membership = new Membership({ env, manager, log, weight: config.weight });
   const keysRequired = (): boolean => gatekeeper.keysRequired;
   const openApi = (): unknown => document;
   const routes: readonly Route[] = [
@@ -69,6 +74,7 @@ export function wire(config: ServerConfig, engine: Engine, around: Surroundings)
     ...reads,
     ...auditRoutes(service.audit, audit),
     ...coordinatorRoutes(env, quorum),
+    replicasRoute(membership),
   ];
   const document = openApiDocument([...routes.map(({ spec }) => spec), WATCH_SPEC], VERSION);
   const app = buildApp({
@@ -99,7 +105,7 @@ export function wire(config: ServerConfig, engine: Engine, around: Surroundings)
     auditDropped: () => audit.dropped(),
     clockJumps: () => service.manager.clockJumps,
   });
-  return { app, streams, events, queue, hub };
+  return { app, streams, events, queue, hub, membership };
 }
 
 const READ_NAMES: Readonly<Record<string, string>> = {

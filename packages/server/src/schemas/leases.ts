@@ -29,6 +29,27 @@ const owner = {
 };
 const term = Decimal("The replication term.");
 
+const approval = Type.Object(
+  {
+    nonce: Type.String({ description: "The request's own nonce, which the signatures cover." }),
+    approvals: Type.Array(
+      Type.Object(
+        {
+          signerId: Type.String(),
+          notBeforeMs: Type.Integer(),
+          notAfterMs: Type.Integer(),
+          signature: Type.String({ description: "Ed25519, base64url." }),
+        },
+        strict,
+      ),
+      { maxItems: 512 },
+    ),
+  },
+  { ...strict, description: "Consent of signers to this very request, for keys under an approval rule." },
+);
+/** Commands that a rule can guard. */
+const guarded = { approval: Type.Optional(approval) };
+
 export const AcquireBody = Type.Object(
   {
     ...target,
@@ -45,6 +66,7 @@ export const AcquireBody = Type.Object(
     term: Type.Optional(term),
     note: Type.Optional(Note),
     ...repeatable,
+    ...guarded,
   },
   strict,
 );
@@ -65,7 +87,7 @@ export const HandoffBody = Type.Object(
   strict,
 );
 export const RevokeBody = Type.Object(
-  { ...target, generation: Type.Optional(generation), ...repeatable },
+  { ...target, generation: Type.Optional(generation), ...repeatable, ...guarded },
   strict,
 );
 export const BreakBody = Type.Object(
@@ -74,6 +96,7 @@ export const BreakBody = Type.Object(
     periodMs: Type.Integer({ description: "No renewal reaches past now + periodMs." }),
     generation: Type.Optional(generation),
     ...repeatable,
+    ...guarded,
   },
   strict,
 );

@@ -1,0 +1,37 @@
+/** GET /v1/replicas: the servers over this store that are alive, for clients that look for a key's home. */
+import { Type } from "typebox";
+import type { Membership } from "../replicas/membership.ts";
+import { defineRoute, type Route } from "../route.ts";
+
+const strict = { additionalProperties: false } as const;
+
+const ReplicasReply = Type.Object(
+  {
+    replicas: Type.Array(
+      Type.Object(
+        {
+          nodeId: Type.String(),
+          url: Type.String(),
+          weight: Type.Integer({ description: "Its share of the keys, against the others' weights." }),
+        },
+        strict,
+      ),
+    ),
+  },
+  strict,
+);
+
+export function replicasRoute(membership: Membership): Route {
+  return defineRoute({
+    method: "GET",
+    path: "/v1/replicas",
+    operationId: "listReplicas",
+    tag: "operations",
+    summary: "The servers over this store that are alive",
+    description:
+      "A client sends a key's requests to its home: the first by rendezvous-v1 of the key among these. Any other replica answers as correctly.",
+    replies: { 200: { description: "By name.", schema: ReplicasReply } },
+    examples: [{ summary: "Who serves", status: 200 }],
+    handle: async () => ({ status: 200, body: { replicas: await membership.members() } }),
+  });
+}
