@@ -1,7 +1,7 @@
 import { request as httpRequest } from "node:http";
 import { connect } from "node:net";
 import { describe, expect, it } from "vitest";
-import { type Answer, ask, testServer } from "./support/server.ts";
+import { type Answer, ask, type Body, testServer } from "./support/server.ts";
 
 const owner = { name: "a/b", holder: "me", token: "token-of-me" };
 
@@ -174,12 +174,12 @@ describe("commands over HTTP", () => {
       { ...owner, name: "a", ttlMs: 50_000 },
       { ...owner, name: "b", token: "wrong" },
       { ...owner, name: "c" },
-      { name: 7 },
+      { ...owner, name: 7 },
       null,
     ];
     const { status, body } = await lease("renew", { leases });
     expect(status).toBe(200);
-    const results = body.results.map(({ status: each, body: reply }) => [each, reply.reason]);
+    const results = body.results.map((each: Body) => [each.status, each.body.reason]);
     expect(results).toEqual([
       [200, "OK_DECISION_COMPUTE"],
       [409, "LEASE_TOKEN_INVALID"],
@@ -236,7 +236,7 @@ describe("reading over HTTP", () => {
     const { lease, get } = await testServer();
     for (const name of ["x/1", "x/2", "x/3", "y/1"]) await lease("acquire", { ...owner, name });
     await lease("release", { ...owner, name: "x/2" });
-    const names = ({ body }: Answer): readonly string[] => body.leases.map(({ name }) => String(name));
+    const names = ({ body }: Answer): readonly string[] => body.leases.map(({ name }: Body) => String(name));
     expect(names(await get("/v1/leases?prefix=x/"))).toEqual(["x/1", "x/2", "x/3"]);
     expect(names(await get("/v1/leases?prefix=x/&state=held"))).toEqual(["x/1", "x/3"]);
     expect(names(await get("/v1/leases?holder=nobody"))).toEqual([]);
@@ -264,13 +264,13 @@ describe("reading over HTTP", () => {
     await lease("acquire", { name: "a/b", holder: "you" });
     await lease("acquire", { tenant: "other", name: "z", holder: "you" });
     const { body, text } = await get("/v1/audit");
-    expect(body.entries.map(({ action, holder, allowed }) => [action, holder, allowed])).toEqual([
+    expect(body.entries.map(({ action, holder, allowed }: Body) => [action, holder, allowed])).toEqual([
       ["grant", "me", true],
       ["grant", "you", false],
     ]);
     expect(text).not.toContain("token-of-me");
     const newest = await get("/v1/audit?order=newest-first&limit=1&name=a/b&action=grant&after=1");
-    expect(newest.body.entries.map(({ sequence }) => sequence)).toEqual([2]);
+    expect(newest.body.entries.map(({ sequence }: Body) => sequence)).toEqual([2]);
     expect((await get("/v1/audit?limit=0")).body.field).toBe("limit");
     expect((await get("/v1/audit/verify")).body).toMatchObject({ ok: true, entries: 3 });
   });

@@ -6,7 +6,7 @@ import { createLog, type RunningServer, resolveConfig, startServer } from "@sole
 import { onTestFinished } from "vitest";
 
 /** Answers have many shapes; a test that looks for a field that is not there fails. */
-export type Body = { readonly [field: string]: Body } & string & number & boolean & readonly Body[];
+export type Body = ReturnType<typeof JSON.parse>;
 
 export interface Answer {
   readonly status: number;

@@ -1,0 +1,181 @@
+// The same Leases as everywhere, against a real server: over the stream and over plain HTTP.
+import {
+  connect,
+  LeaseDeniedError,
+  LeaseHeldError,
+  type Leases,
+  LeaseLostError,
+  LeaseRefusedError,
+  LeaseTimeoutError,
+  LeaseUnavailableError,
+  realEnv,
+} from "solehold";
+import { Leases as LeasesOver } from "../../../solehold/src/client/leases.ts";
+import { HttpTransport } from "../../../solehold/src/client/remote/http-transport.ts";
+import { RemoteLeaseManager } from "../../../solehold/src/client/remote/remote-manager.ts";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { startProxy } from "../../../solehold/test/engines/index.ts";
+import { tempFolder, testServer } from "../support/server.ts";
+
+type Way = "stream" | "http";
+
+async function clientOf(url: string, way: Way, holder: string): Promise<Leases> {
+  const leases =
+    way === "stream"
+      ? await connect(url, { holder })
+      : new LeasesOver({
+          manager: new RemoteLeaseManager({
+            transport: new HttpTransport({ url: new URL(url), env: realEnv }),
+            env: realEnv,
+          }),
+          env: realEnv,
+          holder,
+        });
+  onTestFinished(async () => await leases.close());
+  return leases;
+}
+
+describe.each<Way>(["stream", "http"])("Leases over a server, by %s", (way) => {
+  it("acquire, renew, release and take again with a growing fence", async () => {
+    const { url } = await testServer();
+    const [mine, theirs] = [await clientOf(url, way, "me"), await clientOf(url, way, "them")];
+    const lease = await mine.acquire("job", { ttl: "10s", note: "nightly" });
+    expect(lease.fence).toBe(1n);
+    expect(lease.remaining()).toBeLessThanOrEqual(9_898);
+    expect(await lease.renew()).toBe(true);
+    expect(await theirs.tryAcquire("job")).toMatchObject({ ok: false, holder: "me", reason: "LEASE_HELD_BY_OTHER" });
+    expect(await theirs.inspect("job")).toMatchObject({ holder: "me", live: true, note: "nightly", fence: 1n });
+    expect(await lease.release()).toEqual({ released: true, reason: "released" });
+    expect((await theirs.acquire("job", { wait: 0 })).fence).toBe(2n);
+  });
+
+  it("errors are the same as over a store", async () => {
+    const { url } = await testServer();
+    const leases = await clientOf(url, way, "me");
+    await leases.acquire("job", { ttl: "10s" });
+    await expect(leases.acquire("job", { wait: 0 })).rejects.toBeInstanceOf(LeaseHeldError);
+    await expect(leases.acquire("job", { wait: 50 })).rejects.toBeInstanceOf(LeaseTimeoutError);
+    await expect(leases.acquire("other", { ttl: "2h" })).rejects.toBeInstanceOf(LeaseRefusedError);
+    await expect(leases.revoke("nothing")).rejects.toBeInstanceOf(LeaseDeniedError);
+    expect(await leases.inspect("nothing")).toBeNull();
+  });
+
+  it("a waiter gets the lease as soon as it is released, in the order of arrival over all clients", async () => {
+    const { url, server } = await testServer();
+    const holder = await clientOf(url, way, "holder");
+    const lease = await holder.acquire("job", { ttl: "30s" });
+    const order: string[] = [];
+    const waiting: Promise<void>[] = [];
+    for (const name of ["first", "second", "third"]) {
+      const leases = await clientOf(url, way, name);
+      const before = server.queue.size;
+      waiting.push(
+        leases.run("job", { wait: "20s", ttl: "30s" }, () => {
+          order.push(name);
+        }),
+      );
+      await until(() => server.queue.size > before);
+    }
+    await lease.release();
+    await Promise.all(waiting);
+    expect(order).toEqual(["first", "second", "third"]);
+  });
+
+  it("a waiter that is aborted leaves the line at once and holds nobody up", async () => {
+    const { url, server } = await testServer();
+    const [mine, theirs] = [await clientOf(url, way, "me"), await clientOf(url, way, "them")];
+    const lease = await mine.acquire("job", { ttl: "30s" });
+    const controller = new AbortController();
+    const gaveUp = mine.acquire("job", { wait: "20s", signal: controller.signal });
+    await until(() => server.queue.size === 1);
+    const patient = theirs.acquire("job", { wait: "20s" });
+    await until(() => server.queue.size === 2);
+    controller.abort(new Error("changed my mind"));
+    await expect(gaveUp).rejects.toThrow("changed my mind");
+    await until(() => server.queue.size === 1);
+    await lease.release();
+    expect((await patient).fence).toBe(2n);
+  });
+
+  it("a revoked holder learns it at its next renewal", async () => {
+    const { url } = await testServer();
+    const leases = await clientOf(url, way, "me");
+    const lease = await leases.acquire("job", { ttl: 600 });
+    await leases.revoke("job");
+    await new Promise((resolve) => lease.signal.addEventListener("abort", resolve, { once: true }));
+    expect(lease.signal.reason).toMatchObject({ reason: "revoked" });
+    expect(() => lease.assertHeld()).toThrow(LeaseLostError);
+  });
+
+  it("handoff, transfer and listing work as everywhere", async () => {
+    const { url } = await testServer();
+    const [mine, heir] = [await clientOf(url, way, "me"), await clientOf(url, way, "heir")];
+    const lease = await mine.acquire("job", { ttl: "10s" });
+    const adopted = await heir.adopt(lease.transfer());
+    expect(adopted.fence).toBe(lease.fence);
+    await adopted.handOff("heir", { withinMs: 5_000 });
+    await expect(mine.acquire("job", { wait: 0 })).rejects.toMatchObject({ reason: "LEASE_HANDOFF_PENDING" });
+    expect((await heir.acquire("job", { wait: 0 })).resumeFromLedgerRequired).toBe(true);
+    const names: string[] = [];
+    for await (const { key } of mine.list({ prefix: "j" })) names.push(key.name);
+    expect(names).toEqual(["job"]);
+  });
+});
+
+describe("a server that goes away", () => {
+  it("and comes back within what is left goes unnoticed by the holder", async () => {
+    const dataDir = await tempFolder();
+    const flags = { store: `embedded:${dataDir}/data` };
+    const first = await testServer(flags, { dataDir });
+    const port = new URL(first.url).port;
+    const leases = await clientOf(first.url, "stream", "me");
+    const lease = await leases.acquire("job", { ttl: 3_000 });
+    const before = lease.expiresAtMs;
+    await first.server.close();
+    await testServer({ ...flags, port }, { dataDir });
+    await until(() => lease.expiresAtMs > before);
+    lease.assertHeld();
+    expect(lease.signal.aborted).toBe(false);
+    await lease.release();
+  });
+
+  it("for good ends the lease in time, as unreachable, without an unhandled rejection", async () => {
+    const { url, server } = await testServer();
+    const leases = await clientOf(url, "stream", "me");
+    const lease = await leases.acquire("job", { ttl: 700 });
+    await server.close();
+    await new Promise((resolve) => lease.signal.addEventListener("abort", resolve, { once: true }));
+    expect(lease.signal.reason).toMatchObject({ reason: "unreachable" });
+    await expect(leases.tryAcquire("other")).rejects.toBeInstanceOf(LeaseUnavailableError);
+  });
+
+  it("loses the answer of an applied acquire: the caller ends with that grant, not locked out", async () => {
+    const { url } = await testServer();
+    const proxy = await startProxy({ targetPort: Number(new URL(url).port) });
+    onTestFinished(async () => await proxy.close());
+    const leases = await clientOf(proxy.through(url), "http", "me");
+    await leases.inspect("job");
+    proxy.dropReplies();
+    const acquiring = leases.acquire("job", { ttl: "60s", wait: "20s" });
+    await proxy.nextDroppedReply();
+    proxy.heal();
+    const lease = await acquiring;
+    expect(lease.fence).toBe(1n);
+    lease.assertHeld();
+  });
+
+  it("is named in an error that says what to do", async () => {
+    const leases = await clientOf("http://127.0.0.1:1", "stream", "me");
+    await expect(leases.tryAcquire("job")).rejects.toThrow(/no Solehold server answers.*solehold serve/);
+    await expect(connect("http://")).rejects.toThrow(/must be http:\/\/host:port/);
+  });
+});
+
+/** Looks again with every turn of the event loop until it is so. */
+async function until(condition: () => boolean): Promise<void> {
+  const deadline = Date.now() + 20_000;
+  while (!condition()) {
+    if (Date.now() > deadline) throw new Error("it did not come about");
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+}
