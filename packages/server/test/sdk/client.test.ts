@@ -3,17 +3,17 @@ import {
   connect,
   LeaseDeniedError,
   LeaseHeldError,
-  type Leases,
   LeaseLostError,
   LeaseRefusedError,
+  type Leases,
   LeaseTimeoutError,
   LeaseUnavailableError,
   realEnv,
 } from "solehold";
+import { describe, expect, it, onTestFinished } from "vitest";
 import { Leases as LeasesOver } from "../../../solehold/src/client/leases.ts";
 import { HttpTransport } from "../../../solehold/src/client/remote/http-transport.ts";
 import { RemoteLeaseManager } from "../../../solehold/src/client/remote/remote-manager.ts";
-import { describe, expect, it, onTestFinished } from "vitest";
 import { startProxy } from "../../../solehold/test/engines/index.ts";
 import { tempFolder, testServer } from "../support/server.ts";
 
@@ -43,8 +43,17 @@ describe.each<Way>(["stream", "http"])("Leases over a server, by %s", (way) => {
     expect(lease.fence).toBe(1n);
     expect(lease.remaining()).toBeLessThanOrEqual(9_898);
     expect(await lease.renew()).toBe(true);
-    expect(await theirs.tryAcquire("job")).toMatchObject({ ok: false, holder: "me", reason: "LEASE_HELD_BY_OTHER" });
-    expect(await theirs.inspect("job")).toMatchObject({ holder: "me", live: true, note: "nightly", fence: 1n });
+    expect(await theirs.tryAcquire("job")).toMatchObject({
+      ok: false,
+      holder: "me",
+      reason: "LEASE_HELD_BY_OTHER",
+    });
+    expect(await theirs.inspect("job")).toMatchObject({
+      holder: "me",
+      live: true,
+      note: "nightly",
+      fence: 1n,
+    });
     expect(await lease.release()).toEqual({ released: true, reason: "released" });
     expect((await theirs.acquire("job", { wait: 0 })).fence).toBe(2n);
   });

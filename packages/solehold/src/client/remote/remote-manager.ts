@@ -57,6 +57,8 @@ const SLOWEST_RETRY_MS = 500;
 /** A request that waits in line is answered a little later than its wait. */
 const LINE_SLACK_MS = 5_000;
 const LONGEST_LINE_MS = 60_000;
+/** Nobody at the address for this long is more likely a wrong address than a restart. */
+const NOBODY_THERE_MS = 2_000;
 
 export class RemoteLeaseManager implements LeaseManager {
   readonly line = "server";
@@ -147,17 +149,20 @@ export class RemoteLeaseManager implements LeaseManager {
   }
 
   async #command(request: LeaseRequest, token: string, wait?: WaitInLine): Promise<CommandOutcome> {
-    const deadlineMs = this.#env.monotonicMs() + (request.timeoutMs ?? this.#commandTimeoutMs);
+    const startedMs = this.#env.monotonicMs();
+    const deadlineMs = startedMs + (request.timeoutMs ?? this.#commandTimeoutMs);
     const body = bodyOf(request, token, wait);
     let maybeDone: UnsettledOutcome | null = null;
     for (let attempt = 0; ; attempt += 1) {
       const outcome = await this.#attempt(request, body, token, deadlineMs, wait);
       if (outcome.kind !== "unsettled") return outcome;
       if (outcome.outcome === "unknown") maybeDone = outcome;
+      // An attempt that may have been carried out is worth asking about until the end.
+      const untilMs = maybeDone === null ? Math.min(deadlineMs, startedMs + NOBODY_THERE_MS) : deadlineMs;
       const pauseMs = jittered(this.#env, Math.min(SLOWEST_RETRY_MS, FIRST_RETRY_MS * 2 ** attempt), 0.5);
       const hopeless =
         outcome.cause.kind === "auth" || outcome.cause.kind === "config" || wait?.signal?.aborted;
-      if (hopeless || this.#env.monotonicMs() + pauseMs >= deadlineMs) return maybeDone ?? outcome;
+      if (hopeless || this.#env.monotonicMs() + pauseMs >= untilMs) return maybeDone ?? outcome;
       await delay(this.#env, pauseMs, wait?.signal);
     }
   }
