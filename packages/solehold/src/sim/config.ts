@@ -1,0 +1,171 @@
+/**
+ * What one seed's world is like. Every seed draws its own subset of faults and operations and every knob
+ * (a "swarm"): runs that differ in kind find more than runs that all have a little of everything. Tight but
+ * legal values are among them.
+ */
+import type { LeasePolicy } from "../core/index.ts";
+import { RandomStream } from "./world/random.ts";
+
+export const FAULTS = [
+  "loss",
+  "duplicate",
+  "slow",
+  "partition",
+  "clog",
+  "pause",
+  "suspend",
+  "wall-step",
+  "crash",
+  "store-pause",
+  "fail-before",
+  "lost-reply",
+  "late-apply",
+  "conflict-unknown",
+  "read-fail",
+  "disk-full",
+  "watch-loss",
+  "corrupt",
+  "clock-jump",
+  "lost-writes",
+] as const;
+
+export type Fault = (typeof FAULTS)[number];
+
+export const OPERATIONS = [
+  "try",
+  "wait",
+  "retry-key",
+  "renew",
+  "release",
+  "handoff",
+  "transfer",
+  "revoke",
+  "break",
+  "use",
+  "inspect",
+  "write",
+  "collect",
+] as const;
+
+export type Operation = (typeof OPERATIONS)[number];
+
+/** "bounded": rates stay within the drift that was configured. "unbounded": they do not. */
+export type ClockRegime = "bounded" | "unbounded";
+
+export interface SimConfig {
+  readonly seed: number;
+  readonly clocks: ClockRegime;
+  readonly faults: ReadonlySet<Fault>;
+  readonly operations: readonly Operation[];
+  readonly nodes: number;
+  readonly keys: number;
+  readonly ttlMs: number;
+  readonly driftRatio: number;
+  readonly tickMs: number;
+  readonly storeClock: "exact" | "reply" | "none";
+  readonly granularityMs: number;
+  readonly watch: boolean;
+  readonly maxConcurrentCalls: number;
+  readonly callTimeoutMs: number;
+  readonly commandTimeoutMs: number;
+  readonly retentionMs: number;
+  /** Clients go through the lease service, with its audit, or straight to the manager. */
+  readonly route: "service" | "manager";
+  /** All nodes use one holder name: only tokens tell them apart. */
+  readonly sharedHolder: boolean;
+  /** Faults and operations happen for this long; then the world heals. */
+  readonly turmoilMs: number;
+  readonly operationEveryMs: number;
+  readonly faultEveryMs: number;
+  readonly delayMs: number;
+  readonly timerLatenessMs: number;
+  readonly policy: Partial<LeasePolicy>;
+}
+
+export interface ConfigLimits {
+  readonly clocks?: ClockRegime;
+  /** Only these faults; all when not given. */
+  readonly faults?: readonly Fault[];
+}
+
+/** Faults that no client can survive unharmed: rare, and with promises of their own (see expectations). */
+const DRASTIC: ReadonlySet<Fault> = new Set<Fault>(["corrupt", "clock-jump", "lost-writes"]);
+
+export function drawConfig(seed: number, limits: ConfigLimits = {}): SimConfig {
+  const random = new RandomStream(seed, "config");
+  const clocks = limits.clocks ?? "bounded";
+  const faults = new Set<Fault>();
+  const density = random.pick([0.1, 0.3, 0.5]);
+  for (const fault of FAULTS) {
+    const drawn = random.chance(DRASTIC.has(fault) ? 0.04 : density);
+    if (drawn && (limits.faults === undefined || limits.faults.includes(fault))) faults.add(fault);
+  }
+  const operations = OPERATIONS.filter((operation) => random.chance(operation === "try" ? 1 : 0.6));
+  const storeClock = random.pick(["exact", "reply", "reply", "none"] as const);
+  // An HTTP Date header has whole seconds; leases shorter than that would never be taken over in time.
+  const coarse = storeClock === "reply" && random.chance(0.15);
+  const ttlMs = coarse
+    ? random.whole(2_500, 6_000)
+    : random.pick([60, 150, 400, 1_000, 1_000, 3_000, 10_000]);
+  const delayMs = random.pick([0.2, 1, 3, 10]) * Math.min(1, ttlMs / 400);
+  return {
+    seed,
+    clocks,
+    faults,
+    operations,
+    nodes: random.whole(2, 4),
+    keys: random.pick([1, 1, 2]),
+    ttlMs,
+    driftRatio: random.pick([0, 0.001, 0.01, 0.01, 0.1]),
+    tickMs: random.whole(1, 3),
+    storeClock,
+    granularityMs: coarse ? 1_000 : 1,
+    watch: random.chance(0.6),
+    maxConcurrentCalls: random.pick([1, 2, 8]),
+    callTimeoutMs: Math.ceil(ttlMs * random.pick([0.3, 1, 3])),
+    commandTimeoutMs: Math.ceil(ttlMs * random.pick([0.5, 1, 4])),
+    // Far longer than any request can live: a slow message takes up to three ttls.
+    retentionMs: Math.ceil(ttlMs * 12),
+    route: random.chance(0.5) ? "service" : "manager",
+    sharedHolder: random.chance(0.15),
+    turmoilMs: ttlMs * random.pick([4, 8, 12]),
+    operationEveryMs: ttlMs * random.pick([0.2, 0.4, 0.8]),
+    faultEveryMs: ttlMs * random.pick([0.5, 1, 3]),
+    delayMs,
+    timerLatenessMs: random.pick([0, 0, 0.5]),
+    policy: {
+      minTtlMs: 1,
+      maxTtlMs: ttlMs * 2,
+      defaultTtlMs: ttlMs,
+      graceMs: Math.floor(ttlMs / 10),
+    },
+  };
+}
+
+/** What may be asked of a world, given what it does to its inhabitants. */
+export interface Expectations {
+  /** No two believe at once, and a belief has its record. */
+  readonly exclusive: boolean;
+  /** No fence is ever granted twice or after a higher one. */
+  readonly fencesGrow: boolean;
+  /** Answers fit one order of effects. */
+  readonly linearizable: boolean;
+}
+
+export function expectationsOf(config: SimConfig): Expectations {
+  const { faults, clocks } = config;
+  // A store that forgets what it acknowledged keeps no promise; a client that meets its clock for the first
+  // time after a jump has nothing to compare it with.
+  const storeIsHonest = !faults.has("lost-writes");
+  return {
+    exclusive: clocks === "bounded" && storeIsHonest && !faults.has("clock-jump"),
+    fencesGrow: storeIsHonest,
+    linearizable: storeIsHonest,
+  };
+}
+
+export function describeConfig(config: SimConfig): string {
+  const { faults, operations, policy: _policy, ...rest } = config;
+  const knobs = Object.entries(rest).map(([name, value]) => `${name}=${String(value)}`);
+  return `${knobs.join(" ")}\nfaults: ${[...faults].join(", ") || "none"}\noperations: ${operations.join(", ")}`;
+}

@@ -1,0 +1,194 @@
+/**
+ * One run of the full tier: the real manager, service and client on a simulated store, network and clocks.
+ *
+ * Two phases. Turmoil: faults and operations as the seed draws them; whatever happens, the promises hold.
+ * Then the world heals, everybody lets go, and each process asks for each key twice: all must be served
+ * within a bounded time, in the order in which they asked, and afterwards nothing may be left behind.
+ */
+import { keyId } from "../../core/index.ts";
+import type { RunOptions, RunResult } from "../result.ts";
+import { withoutRealWorld } from "../world/trap.ts";
+import { Nemesis } from "./nemesis.ts";
+import type { Process } from "./process.ts";
+import { Stage } from "./stage.ts";
+import { Workload } from "./workload.ts";
+
+export async function runFull(options: RunOptions): Promise<RunResult> {
+  return await withoutRealWorld(async () => {
+    const stage = new Stage(options);
+    const workload = await turmoil(stage);
+    if (stage.violation === null) await recovery(stage, workload);
+    if (stage.violation === null) await stage.judgeEnd();
+    const { world, config, violation, sometimesCounts } = stage;
+    return {
+      seed: options.seed,
+      tier: "full",
+      config,
+      violation,
+      hash: world.hash,
+      events: world.events,
+      fired: world.choices.fired,
+      sometimes: sometimesCounts,
+      timeline: world.timeline ?? [],
+      givenUp: stage.oracles.givenUp,
+    };
+  });
+}
+
+async function turmoil(stage: Stage): Promise<Workload> {
+  const { world, config, network, engine, machines, keys, log } = stage;
+  new Nemesis({
+    world,
+    network,
+    engine,
+    machines,
+    keys,
+    config,
+    crash: (machine) => stage.crash(machine),
+    restart: (machine) => stage.start(machine),
+  }).begin();
+  const workload = new Workload({
+    world,
+    config,
+    keys,
+    machines,
+    log,
+    processOn: (machine) => stage.processOn(machine),
+    onLease: (process, lease) => {
+      stage.hold(process, lease);
+      if (stage.healed) void lease.release();
+    },
+    onSecret: (process, lease) =>
+      stage.oracles.ownership.adopted(`${keyId(lease.key)}@${lease.fence}`, process.name),
+    onAdopted: (process, lease) => {
+      stage.adopt(process, lease);
+      if (stage.healed) void lease.release();
+    },
+    guardedWrite: (process, lease) => stage.guardedWrite(process, lease),
+    send: (from, to, label, deliver) => void network.send(from, to, label, deliver),
+    onSurprise: (process, error) => stage.fail("no-surprise", `${process.name} met ${describe(error)}`),
+    sometimes: (situation) => stage.sometimes(situation),
+  });
+  workload.begin();
+  await world.run(config.turmoilMs, () => stage.afterEvent());
+  return workload;
+}
+
+/** Longer than any lease, reservation, lost request, observation or look that may stand in the way. */
+function patienceMs(stage: Stage): number {
+  const { ttlMs, granularityMs, driftRatio, callTimeoutMs, commandTimeoutMs } = stage.config;
+  return (
+    (ttlMs * 10 + granularityMs * 4 + 15_000) * (1 + driftRatio) ** 2 * clockRange(stage) +
+    callTimeoutMs +
+    commandTimeoutMs
+  );
+}
+
+/** Out of bounds a clock may run at a third of the world's speed. */
+function clockRange(stage: Stage): number {
+  return stage.config.clocks === "bounded" ? 1 : 3;
+}
+
+async function recovery(stage: Stage, workload: Workload): Promise<void> {
+  const { world, config, network, engine, machines } = stage;
+  const go = (): "go on" | "stop" => stage.afterEvent();
+  world.note("world", "heals");
+  stage.healed = true;
+  network.heal();
+  engine.full = false;
+  // What is frozen thaws by itself; nothing lasts longer than three ttls.
+  await world.run(world.nowMs + config.ttlMs * 4, go);
+  for (const machine of machines) stage.start(machine);
+  for (const { manager } of stage.processes) {
+    if (manager.clockJumps > 0) stage.sometimes("a jump of the store's clock was noticed");
+  }
+  for (const process of stage.processes) for (const { lease } of process.holdings) void lease.release();
+  await world.run(world.nowMs + patienceMs(stage), () => (workload.underWay === 0 ? "stop" : go()));
+  if (stage.violation !== null) return;
+  await repair(stage, go);
+  // A store that forgot acknowledged writes is refused, for good, by everybody who remembers them.
+  if (!config.faults.has("lost-writes")) await servedInTurn(stage, go);
+  if (stage.violation !== null) return;
+  await nothingLeft(stage, go);
+}
+
+/** An operator repairs damaged records, above every generation that was ever granted. */
+async function repair(stage: Stage, go: () => "go on" | "stop"): Promise<void> {
+  const { world, config, keys, log } = stage;
+  const [operator] = stage.processes;
+  if (!config.faults.has("corrupt") || operator === undefined) return;
+  const highest = [...log.generationOfToken.values()].reduce((top, each) => (each > top ? each : top), 0n);
+  for (const key of keys) void operator.manager.repair(key, highest + 100n);
+  await world.run(world.nowMs + config.ttlMs, go);
+}
+
+/** Each process asks twice for each key. All are granted, and within a process first come is first served. */
+async function servedInTurn(stage: Stage, go: () => "go on" | "stop"): Promise<void> {
+  const { world, keys } = stage;
+  const served: { readonly process: string; readonly key: string; readonly place: number }[] = [];
+  const waitMs = Math.ceil(patienceMs(stage));
+  let waiting = 0;
+  for (const process of stage.processes) {
+    for (const key of keys) {
+      for (const place of [1, 2]) {
+        waiting += 1;
+        askFor(process, key.name, waitMs).then(
+          async (lease) => {
+            served.push({ process: process.name, key: keyId(key), place });
+            stage.hold(process, lease);
+            await lease.release();
+            waiting -= 1;
+          },
+          (error: unknown) =>
+            stage.fail(
+              "liveness",
+              `${process.name} did not get ${key.name} after healing: ${describe(error)}`,
+            ),
+        );
+      }
+    }
+  }
+  await world.run(world.nowMs + waitMs * 2, () => (waiting === 0 ? "stop" : go()));
+  if (stage.violation !== null) return;
+  if (waiting > 0) stage.fail("liveness", `${waiting} waiters were not served after healing`);
+  for (const { process, key, place } of served) {
+    const earlier = served.find((each) => each.process === process && each.key === key);
+    if (earlier?.place === 2 && place === 1)
+      stage.fail("first-come-first-served", `${process} served its second waiter for ${key} first`);
+  }
+}
+
+async function askFor(
+  process: Process,
+  name: string,
+  waitMs: number,
+): ReturnType<Process["leases"]["acquire"]> {
+  return await process.leases.acquire(name, { ttl: process.manager.policy.defaultTtlMs, wait: waitMs });
+}
+
+/** No call without an end, no timer that nobody will cancel. */
+async function nothingLeft(stage: Stage, go: () => "go on" | "stop"): Promise<void> {
+  const { world, config, log } = stage;
+  for (const process of stage.processes)
+    process
+      .shutDown()
+      .catch((error: unknown) => stage.fail("no-surprise", `shutting down met ${describe(error)}`));
+  await world.run(world.nowMs + config.callTimeoutMs * 4 + config.ttlMs * 4 + 10_000, go);
+  if (stage.violation !== null) return;
+  const alive = new Set(stage.processes.map(({ name }) => name));
+  const open = log.calls.find(
+    (call) => call.endedMs === null && alive.has(call.process) && call.request.op !== "get",
+  );
+  if (open !== undefined)
+    stage.fail(
+      "every-call-ends",
+      `${open.process} still waits for its ${open.request.op} of ${Math.round(open.startedMs)} ms`,
+    );
+  for (const { name, env } of stage.processes) {
+    if (env.pendingTimers > 0) stage.fail("no-leaks", `${name} left ${env.pendingTimers} timers behind`);
+  }
+}
+
+function describe(error: unknown): string {
+  return error instanceof Error ? `${error.name}: ${error.message}` : String(error);
+}

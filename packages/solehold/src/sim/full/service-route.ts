@@ -1,0 +1,102 @@
+/** The way through the lease service: a `LeaseManager` for clients, with purposes, limits and the audit behind it. */
+import type { DriftBound, LeaseKey, LeasePolicy } from "../../core/index.ts";
+import type {
+  CommandOutcome,
+  LeaseListing,
+  LeaseManager,
+  LeaseRequest,
+  LeaseView,
+} from "../../manager/index.ts";
+import type { CallContext, LeaseService, ServiceReply } from "../../service/index.ts";
+import type { ListQuery, StoreEvent, StoreWatch, WatchScope } from "../../stores/index.ts";
+
+type Arguments<Op extends LeaseRequest["op"]> = Omit<Extract<LeaseRequest, { op: Op }>, "op">;
+
+/** One attempt as its caller saw it end. */
+export interface AnsweredAttempt {
+  readonly traceId: string;
+  readonly outcome: CommandOutcome;
+}
+
+export class ServiceRoute implements LeaseManager {
+  readonly line = "none";
+  readonly service: LeaseService;
+  /** What was answered, to be compared with the audit. */
+  readonly answered: AnsweredAttempt[] = [];
+  readonly #name: string;
+  #attempts = 0;
+
+  constructor(service: LeaseService, name: string) {
+    this.service = service;
+    this.#name = name;
+  }
+
+  get policy(): LeasePolicy {
+    return this.service.manager.policy;
+  }
+
+  get drift(): DriftBound {
+    return this.service.manager.drift;
+  }
+
+  acquire(request: Arguments<"acquire">): Promise<CommandOutcome> {
+    return this.#attempt((context) => this.service.grant(request, context));
+  }
+
+  renew(request: Arguments<"renew">): Promise<CommandOutcome> {
+    return this.#attempt((context) => this.service.renew(request, context));
+  }
+
+  release(request: Arguments<"release">): Promise<CommandOutcome> {
+    return this.#attempt((context) => this.service.release(request, context));
+  }
+
+  use(request: Arguments<"use">): Promise<CommandOutcome> {
+    return this.#attempt((context) => this.service.use(request, context));
+  }
+
+  resume(request: Arguments<"resume">): Promise<CommandOutcome> {
+    return this.#attempt((context) => this.service.resume(request, context));
+  }
+
+  handOff(request: Arguments<"handoff">): Promise<CommandOutcome> {
+    return this.#attempt((context) => this.service.handOff(request, context));
+  }
+
+  revoke(request: Arguments<"revoke">): Promise<CommandOutcome> {
+    return this.#attempt((context) => this.service.revoke(request, context));
+  }
+
+  break(request: Arguments<"break">): Promise<CommandOutcome> {
+    return this.#attempt((context) => this.service.break(request, context));
+  }
+
+  get(key: LeaseKey): Promise<LeaseView | null> {
+    return this.service.get(key);
+  }
+
+  isValid(key: LeaseKey, holder: string): Promise<boolean> {
+    return this.service.manager.isValid(key, holder);
+  }
+
+  list(query: ListQuery): Promise<LeaseListing> {
+    return this.service.list(query);
+  }
+
+  watch(scope: WatchScope, listener: (event: StoreEvent) => void): Promise<StoreWatch | null> {
+    return this.service.manager.watch(scope, listener);
+  }
+
+  async close(): Promise<void> {
+    await this.service.close();
+    await this.service.manager.close();
+  }
+
+  async #attempt(send: (context: CallContext) => Promise<ServiceReply>): Promise<CommandOutcome> {
+    this.#attempts += 1;
+    const traceId = `${this.#name}-${this.#attempts}`;
+    const { outcome } = await send({ traceId });
+    this.answered.push({ traceId, outcome });
+    return outcome;
+  }
+}

@@ -1,0 +1,265 @@
+/**
+ * Machines, network, store and processes of one run of the full tier, and what the oracles see of them.
+ */
+import type { Lease } from "../../client/index.ts";
+import { FencedResource, StaleFenceError } from "../../client/index.ts";
+import { createPolicy, keyId, type LeaseKey, recordFence } from "../../core/index.ts";
+import { drawConfig, expectationsOf, type SimConfig } from "../config.ts";
+import type { Holding, Mutations } from "../mutations.ts";
+import { type AuditedProcess, audit } from "../oracles/audit.ts";
+import type { Believer, CallRecord, Scene, Situation } from "../oracles/oracle.ts";
+import { OracleSet } from "../oracles/set.ts";
+import type { RunOptions, Violation } from "../result.ts";
+import { type SentWrite, SimulatedStore } from "../store/client.ts";
+import { type AppliedWrite, StoreEngine } from "../store/engine.ts";
+import { drawClock, drawStoreClock } from "../world/draw-clock.ts";
+import { Machine } from "../world/machine.ts";
+import { Network } from "../world/network.ts";
+import { Choices } from "../world/random.ts";
+import { World } from "../world/world.ts";
+import { LeaseBeliever } from "./believer.ts";
+import { Process, TENANT } from "./process.ts";
+import type { CallLog } from "./recorder.ts";
+import { onLoss, situations } from "./situations.ts";
+
+function describeWrite({ key, after, by }: AppliedWrite): string {
+  if (after === null) return `${by}: ${keyId(key)} deleted`;
+  return `${by}: ${keyId(key)} ${after.state} by ${after.holder}, fence ${recordFence(after)}, until ${after.expiresAtMs}`;
+}
+
+export class Stage {
+  readonly config: SimConfig;
+  readonly world: World;
+  readonly network: Network;
+  readonly engine: StoreEngine;
+  readonly machines: readonly Machine[];
+  readonly keys: readonly LeaseKey[];
+  readonly oracles: OracleSet;
+  readonly log: CallLog;
+  readonly sometimesCounts = new Map<Situation, number>();
+  readonly #mutations: Mutations;
+  readonly #scene: Scene;
+  readonly #believers = new Map<string, Believer[]>();
+  readonly #resources = new Map<string, FencedResource<number>>();
+  readonly #sent: SentWrite[] = [];
+  readonly #appliedNonces = new Set<string>();
+  readonly #audited: AuditedProcess[] = [];
+  readonly #processes: Process[] = [];
+  readonly #running = new Map<Machine, Process>();
+  violation: Violation | null = null;
+  healed = false;
+
+  constructor(options: RunOptions) {
+    this.config = drawConfig(options.seed, options);
+    this.#mutations = options.mutations ?? {};
+    const { config } = this;
+    const choices = new Choices(options.seed, options.allowed ?? "all");
+    this.world = new World(choices, { record: options.record ?? "no" });
+    const { world } = this;
+    const rate = (fault: "loss" | "duplicate" | "slow", value: number): number =>
+      config.faults.has(fault) ? value : 0;
+    this.network = new Network(world, {
+      delayMs: config.delayMs,
+      lossRate: rate("loss", 0.08),
+      duplicateRate: rate("duplicate", 0.1),
+      slowRate: rate("slow", 0.1),
+      slowMs: config.ttlMs * 3,
+    });
+    const random = choices.stream("clocks");
+    this.engine = new StoreEngine({
+      machine: new Machine(world, "store", drawStoreClock(config, random)),
+      granularityMs: config.granularityMs,
+      writes: this.#mutations.engineWrites ?? "conditional",
+      onWrite: (write) => {
+        world.note("store", "applied", () => describeWrite(write));
+        if (write.after !== null) this.#appliedNonces.add(write.after.nonce);
+        this.oracles.onWrite(write);
+      },
+    });
+    this.machines = Array.from(
+      { length: config.nodes },
+      (_, index) => new Machine(world, `n${index + 1}`, drawClock(config, random)),
+    );
+    this.keys = Array.from({ length: config.keys }, (_, index) => ({
+      tenant: TENANT,
+      name: `key${index + 1}`,
+    }));
+    this.log = {
+      calls: [],
+      generationOfToken: new Map(),
+      tokenOfGrant: new Map(),
+      limits: new Map(),
+      onEnd: (call: CallRecord) => this.oracles.onCallEnd(call),
+    };
+    this.#scene = {
+      config,
+      expectations: expectationsOf(config),
+      nowMs: () => world.nowMs,
+      storeNowMs: () => this.engine.nowMs(),
+      recordOf: (key) => this.engine.recordOf(key),
+      believers: this.#believers,
+      calls: this.log.calls,
+      fail: (oracle, message) => this.fail(oracle, message),
+      sometimes: (situation) => this.sometimes(situation),
+    };
+    const policy = createPolicy({ ...config.policy, ...this.#mutations.policy });
+    const machineOf = (name: string): Machine | null => this.#processNamed(name)?.machine ?? null;
+    this.oracles = new OracleSet(this.#scene, this.keys, policy, [
+      situations(this.#scene, machineOf),
+      audit(this.#scene, () => this.#audited),
+    ]);
+    for (const machine of this.machines) this.start(machine);
+  }
+
+  get processes(): readonly Process[] {
+    return [...this.#running.values()];
+  }
+
+  processOn(machine: Machine): Process | null {
+    return this.#running.get(machine) ?? null;
+  }
+
+  start(machine: Machine): void {
+    if (this.#running.has(machine)) return;
+    const { world, config, network, engine, log } = this;
+    const life = this.#processes.filter((process) => process.machine === machine).length + 1;
+    const process = new Process({
+      world,
+      machine,
+      config,
+      mutations: this.#mutations,
+      log,
+      life,
+      engine,
+      holder: config.sharedHolder ? "team" : machine.name,
+      openStore: (env, name) =>
+        new SimulatedStore({
+          world,
+          network,
+          engine,
+          env,
+          process: name,
+          config,
+          healed: () => this.healed,
+          sometimes: (situation) => this.sometimes(situation),
+          onSent: (write) => this.#sent.push(write),
+        }),
+    });
+    this.#processes.push(process);
+    this.#running.set(machine, process);
+    world.note(process.name, "starts");
+  }
+
+  crash(machine: Machine): void {
+    const process = this.#running.get(machine);
+    if (process === undefined) return;
+    this.world.note(process.name, "crashes");
+    process.kill();
+    this.#running.delete(machine);
+  }
+
+  fail(oracle: string, message: string): void {
+    if (this.violation !== null) return;
+    this.violation = { oracle, message, atMs: this.world.nowMs };
+    this.world.note("!", "VIOLATION", () => `${oracle}: ${message}`);
+  }
+
+  sometimes(situation: Situation): void {
+    this.sometimesCounts.set(situation, (this.sometimesCounts.get(situation) ?? 0) + 1);
+  }
+
+  /** A process has a lease in its hands: from now on its belief counts. */
+  hold(process: Process, lease: Lease): Holding {
+    const plain: Holding = {
+      lease,
+      isHeld: () => lease.isHeld(),
+      handOff: async (successor, withinMs) => void (await lease.handOff(successor, { withinMs })),
+    };
+    const holding = this.#mutations.holding?.(plain, process.clientManager) ?? plain;
+    process.holdings.push(holding);
+    const believer = new LeaseBeliever(this.world, process, holding, this.log.limits);
+    const id = keyId(lease.key);
+    this.#believers.set(id, [...(this.#believers.get(id) ?? []), believer]);
+    let aborts = 0;
+    lease.signal.addEventListener("abort", () => {
+      aborts += 1;
+      if (aborts > 1)
+        this.fail("abort-once", `${process.name} was told twice that fence ${lease.fence} is over`);
+      this.world.note(process.name, "stops", () => `fence ${lease.fence}: ${String(lease.lossReason)}`);
+      onLoss(this.#scene, believer, lease.signal.reason);
+    });
+    return holding;
+  }
+
+  adopt(process: Process, lease: Lease): void {
+    this.sometimes("a lease was adopted");
+    this.hold(process, lease);
+  }
+
+  /** The write leaves now and arrives when it arrives: the resource can only look at its fence. */
+  guardedWrite(process: Process, lease: Lease): void {
+    const { key, fence } = lease;
+    this.network.send(process.machine, this.engine.machine, "guarded write", () => {
+      const accepted = this.#guard({ key, fence });
+      this.world.note("resource", accepted ? "accepts" : "refuses", () => `fence ${fence}`);
+      this.oracles.onResourceWrite({ key, fence, accepted });
+    });
+  }
+
+  afterEvent(): "go on" | "stop" {
+    for (const [id, believers] of this.#believers) {
+      if (believers.some((each) => each.ended()))
+        this.#believers.set(
+          id,
+          believers.filter((each) => !each.ended()),
+        );
+    }
+    if (this.violation === null) this.oracles.afterEvent();
+    return this.violation === null ? "go on" : "stop";
+  }
+
+  /** Effects that were there and that nobody was told of, given to the calls that caused them. */
+  #markLostEffects(): void {
+    // A sender's patience is at least this; an answer that takes longer may have come too late.
+    const { callTimeoutMs, commandTimeoutMs, ttlMs } = this.config;
+    const promptMs = Math.min(callTimeoutMs, commandTimeoutMs, ttlMs / 6) / 4;
+    const lost = this.#sent.filter(
+      ({ answeredMs, sentMs, nonce }) => answeredMs - sentMs > promptMs && this.#appliedNonces.has(nonce),
+    );
+    for (const { process, keyId: id, sentMs } of lost) {
+      for (const call of this.log.calls) {
+        const covers = call.startedMs <= sentMs && sentMs <= (call.endedMs ?? Number.POSITIVE_INFINITY);
+        if (covers && call.process === process && keyId(call.request.key) === id) call.lostEffect = true;
+      }
+    }
+  }
+
+  /** Everything is over: what can only be judged then is judged. */
+  async judgeEnd(): Promise<void> {
+    this.#markLostEffects();
+    for (const { name, alive, audit: trail, route } of this.#processes) {
+      if (route === null) continue;
+      const entries = await trail.query({ limit: 10_000 });
+      this.#audited.push({ name, alive, entries, answered: route.answered });
+    }
+    this.oracles.atEnd();
+  }
+
+  #guard(write: { readonly key: LeaseKey; readonly fence: bigint }): boolean {
+    const id = keyId(write.key);
+    const resource = this.#resources.get(id) ?? new FencedResource(0);
+    this.#resources.set(id, resource);
+    if (this.#mutations.guard !== undefined) return this.#mutations.guard(resource, write);
+    try {
+      resource.write(write, (count) => count + 1);
+      return true;
+    } catch (error) {
+      if (error instanceof StaleFenceError) return false;
+      throw error;
+    }
+  }
+
+  #processNamed(name: string): Process | null {
+    return this.#processes.find((process) => process.name === name) ?? null;
+  }
+}

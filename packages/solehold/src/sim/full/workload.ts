@@ -1,0 +1,235 @@
+/**
+ * What the processes do: at drawn times each starts an operation of the kinds that its seed allows. An
+ * operation may wait for long; others start meanwhile. Failures that a program must expect are expected
+ * here; anything else is reported.
+ */
+import { type Lease, LeaseError } from "../../client/index.ts";
+import { keyId, type LeaseKey } from "../../core/index.ts";
+import { StoreError } from "../../stores/index.ts";
+import type { Operation, SimConfig } from "../config.ts";
+import type { Situation } from "../oracles/oracle.ts";
+import type { Machine } from "../world/machine.ts";
+import { RandomStream } from "../world/random.ts";
+import type { World } from "../world/world.ts";
+import type { Process } from "./process.ts";
+import type { CallLog } from "./recorder.ts";
+
+export interface WorkloadOptions {
+  readonly world: World;
+  readonly config: SimConfig;
+  readonly keys: readonly LeaseKey[];
+  readonly machines: readonly Machine[];
+  readonly processOn: (machine: Machine) => Process | null;
+  readonly log: CallLog;
+  /** A process has a lease in its hands. */
+  readonly onLease: (process: Process, lease: Lease) => void;
+  /** A process got the secret of another's grant, and then perhaps the lease. */
+  readonly onSecret: (process: Process, lease: Lease) => void;
+  readonly onAdopted: (process: Process, lease: Lease) => void;
+  /** Sends a write with this fence to what the lease protects. */
+  readonly guardedWrite: (process: Process, lease: Lease) => void;
+  readonly send: (from: Machine, to: Machine, label: string, deliver: () => void) => void;
+  readonly onSurprise: (process: Process, error: unknown) => void;
+  readonly sometimes: (situation: Situation) => void;
+}
+
+class GaveUp extends Error {}
+
+export class Workload {
+  readonly #options: WorkloadOptions;
+  readonly #counts = new Map<string, number>();
+  readonly #underWay = new Map<Process, number>();
+
+  constructor(options: WorkloadOptions) {
+    this.#options = options;
+  }
+
+  begin(): void {
+    for (const machine of this.#options.machines) this.#planNext(machine);
+  }
+
+  /** Operations of living processes that have not ended. */
+  get underWay(): number {
+    let sum = 0;
+    for (const [process, count] of this.#underWay) if (process.alive) sum += count;
+    return sum;
+  }
+
+  #planNext(machine: Machine): void {
+    const { world, config } = this.#options;
+    const inMs = world.choices.stream(`operation times ${machine.name}`).exponential(config.operationEveryMs);
+    if (world.nowMs + inMs > config.turmoilMs) return;
+    world.schedule(world.nowMs + inMs, machine, "operation", () => {
+      this.#start(machine);
+      this.#planNext(machine);
+    });
+  }
+
+  #start(machine: Machine): void {
+    const { world, config, processOn } = this.#options;
+    const count = (this.#counts.get(machine.name) ?? 0) + 1;
+    this.#counts.set(machine.name, count);
+    const random = new RandomStream(config.seed, `operation ${machine.name} ${count}`);
+    const operation = random.pick(config.operations);
+    const key = random.pick(this.#options.keys);
+    if (!world.choices.fires(`operation ${machine.name}`, 0.95)) return;
+    const process = processOn(machine);
+    if (process === null) return;
+    const ended = (): void => void this.#underWay.set(process, (this.#underWay.get(process) ?? 0) - 1);
+    this.#underWay.set(process, (this.#underWay.get(process) ?? 0) + 1);
+    this.#perform(operation, process, key, random).then(ended, (error: unknown) => {
+      ended();
+      const damaged = config.faults.has("corrupt") && String(error).includes("is damaged");
+      const expected =
+        error instanceof LeaseError || error instanceof StoreError || error instanceof GaveUp || damaged;
+      if (!expected) this.#options.onSurprise(process, error);
+    });
+  }
+
+  async #perform(operation: Operation, process: Process, key: LeaseKey, random: RandomStream): Promise<void> {
+    const { leases, clientManager } = process;
+    const own = process.holdings.filter(({ lease }) => !lease.signal.aborted);
+    const holding = own.length === 0 ? null : random.pick(own);
+    switch (operation) {
+      case "try":
+        return await this.#try(process, key, random);
+      case "wait":
+        return await this.#wait(process, key, random);
+      case "retry-key":
+        return await this.#tryWithKey(process, key, random);
+      case "renew":
+        if (holding !== null) await holding.lease.renew();
+        return;
+      case "release":
+        await holding?.lease.release();
+        return;
+      case "handoff":
+        if (holding?.isHeld() === true) await this.#handOff(process, random, holding);
+        return;
+      case "transfer":
+        if (holding?.isHeld() === true) this.#transfer(process, holding.lease, random);
+        return;
+      case "revoke":
+        return await leases.revoke(key.name);
+      case "break":
+        return await leases.break(key.name, {
+          period: Math.floor(this.#options.config.ttlMs * random.fraction()),
+        });
+      case "use":
+        if (holding !== null) await this.#use(process, holding.lease);
+        return;
+      case "inspect":
+        await clientManager.get(key);
+        return;
+      case "write":
+        if (holding?.isHeld() === true) this.#options.guardedWrite(process, holding.lease);
+        return;
+      case "collect":
+        await process.manager.collect(leases.tenant);
+        return;
+    }
+  }
+
+  async #try(process: Process, key: LeaseKey, random: RandomStream): Promise<void> {
+    const attempt = await process.leases.tryAcquire(key.name, this.#acquireOptions(random));
+    if (attempt.ok) this.#options.onLease(process, attempt.lease);
+  }
+
+  async #wait(process: Process, key: LeaseKey, random: RandomStream): Promise<void> {
+    const { world, config } = this.#options;
+    const options = {
+      ...this.#acquireOptions(random),
+      wait: Math.ceil(config.ttlMs * random.between(0.1, 6)),
+    };
+    const giveUp = new AbortController();
+    if (random.chance(0.2)) {
+      const atMs = world.nowMs + random.fraction() * config.ttlMs * 2;
+      world.schedule(atMs, process.machine, "gives up", () => {
+        if (process.alive) giveUp.abort(new GaveUp("the caller gave up"));
+      });
+    }
+    const startedMs = world.nowMs;
+    try {
+      const lease = await process.leases.acquire(key.name, { ...options, signal: giveUp.signal });
+      if (world.nowMs > startedMs + config.ttlMs / 4)
+        this.#options.sometimes("a waiter was granted after waiting");
+      this.#options.onLease(process, lease);
+    } catch (error) {
+      this.#options.sometimes("a waiter at the head of the queue died or gave up");
+      throw error;
+    }
+  }
+
+  /** Few keys and few arguments, so that they meet again: alike, and not alike. */
+  async #tryWithKey(process: Process, key: LeaseKey, random: RandomStream): Promise<void> {
+    const { config } = this.#options;
+    const idempotencyKey = `request-${process.machine.name}-${random.whole(1, 3)}`;
+    const ttl = random.chance(0.7) ? config.ttlMs : config.ttlMs * 2;
+    for (let attempt = 0; attempt < 2; attempt += 1) {
+      const { leases } = process;
+      const got = await leases
+        .tryAcquire(key.name, { ttl, idempotencyKey, autoRenew: "no" })
+        .catch((error: unknown) => {
+          if (error instanceof LeaseError && error.retryable && attempt === 0) return null;
+          throw error;
+        });
+      if (got === null) continue;
+      if (got.ok) {
+        // The same grant may already be in this process's hands: a second handle is not a second holder.
+        const twin = process.holdings.some(
+          ({ lease }) => lease.fence === got.lease.fence && keyId(lease.key) === keyId(key),
+        );
+        if (twin) got.lease.transfer();
+        else this.#options.onLease(process, got.lease);
+      }
+      return;
+    }
+  }
+
+  #acquireOptions(random: RandomStream): { readonly ttl: number; readonly autoRenew: "yes" | "no" } {
+    const { ttlMs } = this.#options.config;
+    return {
+      ttl: Math.ceil(ttlMs * random.pick([0.7, 1, 1, 2])),
+      autoRenew: random.chance(0.75) ? "yes" : "no",
+    };
+  }
+
+  async #handOff(
+    process: Process,
+    random: RandomStream,
+    holding: { handOff(successor: string, withinMs: number): Promise<void> },
+  ): Promise<void> {
+    const { machines, processOn, config } = this.#options;
+    const successor = processOn(random.pick(machines)) ?? process;
+    await holding.handOff(successor.leases.holder, Math.ceil(config.ttlMs * random.between(0.2, 2)));
+  }
+
+  #transfer(process: Process, lease: Lease, random: RandomStream): void {
+    const { machines, processOn, send, onSecret, onAdopted, onSurprise, world } = this.#options;
+    const target = random.pick(machines);
+    const secret = lease.transfer();
+    world.note(process.name, "transfers", () => `fence ${lease.fence} to ${target.name}`);
+    let delivered = false;
+    send(process.machine, target, "transfer", () => {
+      const heir = processOn(target);
+      // A secret is for one: whoever sends it sees to it that it is used once.
+      if (heir === null || delivered) return;
+      delivered = true;
+      onSecret(heir, lease);
+      heir.leases.adopt(secret).then(
+        (adopted) => onAdopted(heir, adopted),
+        (error: unknown) => {
+          if (!(error instanceof LeaseError)) onSurprise(heir, error);
+        },
+      );
+    });
+  }
+
+  async #use(process: Process, lease: Lease): Promise<void> {
+    const { key, holder, purpose } = lease;
+    const token = this.#options.log.tokenOfGrant.get(`${keyId(key)}@${lease.fence}`);
+    if (token === undefined) return;
+    if (lease.resumeFromLedgerRequired) await process.clientManager.resume({ key, holder, token });
+    await process.clientManager.use({ key, holder, token, purpose });
+  }
+}

@@ -1,0 +1,42 @@
+/**
+ * Where a mistake can be planted in a simulated world, without a line of it in the code under test: around
+ * the store, the decision, the manager, the clocks, the handle, the guard, the trail.
+ */
+
+import type { FencedResource, Lease } from "../client/index.ts";
+import type { DriftBound, decide, LeaseKey, LeasePolicy } from "../core/index.ts";
+import type { Env } from "../env/index.ts";
+import type { LeaseManager } from "../manager/index.ts";
+import type { AuditTrail } from "../service/index.ts";
+import type { LeaseStore } from "../stores/index.ts";
+import type { StoreEngine } from "./store/engine.ts";
+
+/** A handle as the workload uses it. */
+export interface Holding {
+  readonly lease: Lease;
+  isHeld(): boolean;
+  /** Hands the lease on; resolves when that is done. */
+  handOff(successor: string, withinMs: number): Promise<void>;
+}
+
+export interface GuardedWrite {
+  readonly key: LeaseKey;
+  readonly fence: bigint;
+}
+
+export interface Mutations {
+  readonly policy?: Partial<LeasePolicy>;
+  readonly engineWrites?: "blind";
+  readonly decide?: (real: typeof decide) => typeof decide;
+  readonly store?: (store: LeaseStore, env: Env, engine: StoreEngine) => LeaseStore;
+  /** The clocks and randomness of the manager, and of the client's handles. */
+  readonly managerEnv?: (env: Env) => Env;
+  readonly clientEnv?: (env: Env) => Env;
+  /** What the handles believe about drift. */
+  readonly clientDrift?: (drift: DriftBound) => DriftBound;
+  readonly manager?: (manager: LeaseManager, env: Env) => LeaseManager;
+  readonly holding?: (holding: Holding, manager: LeaseManager) => Holding;
+  /** Whether the protected resource takes the write. */
+  readonly guard?: (resource: FencedResource<number>, write: GuardedWrite) => boolean;
+  readonly audit?: (trail: AuditTrail) => AuditTrail;
+}

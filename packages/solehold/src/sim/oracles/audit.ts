@@ -1,0 +1,84 @@
+/**
+ * The audit equals what happened: every attempt that was answered is in it exactly once, with the outcome
+ * that its caller was told; and every grant that the store took is in the trail of the process that asked
+ * for it, as applied or as unknown.
+ */
+import { formatFence, keyId, recordFence } from "../../core/index.ts";
+import type { AuditEntry } from "../../service/index.ts";
+import { isGrant, type Oracle, type Scene } from "./oracle.ts";
+
+export interface AuditedProcess {
+  readonly name: string;
+  readonly alive: boolean;
+  readonly entries: readonly AuditEntry[];
+  readonly answered: readonly { readonly traceId: string; readonly outcome: { readonly kind: string } }[];
+}
+
+interface TakenGrant {
+  readonly by: string;
+  readonly key: string;
+  readonly fence: string;
+}
+
+export function audit(scene: Scene, processes: () => readonly AuditedProcess[]): Oracle {
+  const name = "audit";
+  const grants: TakenGrant[] = [];
+  return {
+    name,
+    onWrite: (write) => {
+      const { after, by } = write;
+      if (after !== null && isGrant(write))
+        grants.push({ by, key: keyId(after.key), fence: formatFence(recordFence(after)) });
+    },
+    atEnd: () => {
+      for (const process of processes()) {
+        const attempts = process.entries.filter((entry) => entry.action !== "expire");
+        const lost = new Set(
+          scene.calls
+            .filter((call) => call.lostEffect && call.process === process.name)
+            .map((call) => keyId(call.request.key)),
+        );
+        const problem =
+          missing(process, attempts) ??
+          untold(
+            process,
+            attempts,
+            grants.filter(({ key }) => !lost.has(key)),
+          );
+        if (problem !== null) scene.fail(name, problem);
+      }
+    },
+  };
+}
+
+function missing(process: AuditedProcess, attempts: readonly AuditEntry[]): string | null {
+  const byTrace = new Map<string, AuditEntry[]>();
+  for (const entry of attempts) byTrace.set(entry.traceId, [...(byTrace.get(entry.traceId) ?? []), entry]);
+  for (const { traceId, outcome } of process.answered) {
+    const entries = byTrace.get(traceId) ?? [];
+    if (entries.length !== 1) return `attempt ${traceId} is in the audit ${entries.length} times`;
+    const told = entries[0]?.outcome;
+    const fits = outcome.kind === "unsettled" ? told === "unknown" || told === "none" : told === outcome.kind;
+    if (!fits) return `attempt ${traceId} ended ${outcome.kind}, and the audit says ${told}`;
+  }
+  return null;
+}
+
+function untold(
+  process: AuditedProcess,
+  attempts: readonly AuditEntry[],
+  grants: readonly TakenGrant[],
+): string | null {
+  if (!process.alive) return null;
+  for (const { by, key, fence } of grants) {
+    if (by !== process.name) continue;
+    const told = attempts.some(
+      (entry) =>
+        entry.action === "grant" &&
+        `${entry.tenant}/${entry.key}` === key &&
+        (entry.fence === fence || entry.outcome === "unknown"),
+    );
+    if (!told) return `the grant of ${key} with fence ${fence} is not in the audit of ${by}`;
+  }
+  return null;
+}

@@ -1,0 +1,25 @@
+/** FencingTokenMonotonic: every grant of a key has a higher fence than all before, over release and collection. */
+import { keyId, recordFence } from "../../core/index.ts";
+import { isGrant, type Oracle, type Scene } from "./oracle.ts";
+
+export function fencesGrow(scene: Scene): Oracle {
+  const name = "fences-grow";
+  const highest = new Map<string, bigint>();
+  return {
+    name,
+    onWrite: (write) => {
+      const { after, before } = write;
+      if (after === null || after.key.name.startsWith("$") || !scene.expectations.fencesGrow) return;
+      const id = keyId(after.key);
+      const fence = recordFence(after);
+      const top = highest.get(id) ?? 0n;
+      if (isGrant(write) && fence <= top)
+        scene.fail(name, `${id} was granted with fence ${fence} after fence ${top}`);
+      else if (fence < top) scene.fail(name, `the fence of ${id} went back from ${top} to ${fence}`);
+      // One write may replace a grant by another under the same number: a holder's name betrays it.
+      else if (before !== null && fence === recordFence(before) && before.tokenHash !== after.tokenHash)
+        scene.fail(name, `fence ${fence} of ${id} was given to a second grant`);
+      if (fence > top) highest.set(id, fence);
+    },
+  };
+}

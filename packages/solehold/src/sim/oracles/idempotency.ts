@@ -1,0 +1,39 @@
+/** An idempotency key gets the first answer again for the same arguments, and never for others. */
+import { keyId, recordFence } from "../../core/index.ts";
+import type { AcquireRequest } from "../../manager/index.ts";
+import type { Oracle, Scene } from "./oracle.ts";
+
+interface FirstAnswer {
+  readonly argumentsText: string;
+  readonly fence: bigint;
+}
+
+export function idempotency(scene: Scene): Oracle {
+  const name = "idempotency";
+  const first = new Map<string, FirstAnswer>();
+  return {
+    name,
+    onCallEnd: ({ request, outcome }) => {
+      if (request.op !== "acquire" || request.idempotencyKey === undefined || outcome === null) return;
+      if (outcome.kind === "refused" && outcome.decision.reason === "IDEMPOTENCY_KEY_REUSED")
+        scene.sometimes("an idempotency key with other arguments was refused");
+      if (outcome.kind !== "applied") return;
+      const id = `${keyId(request.key)} ${request.idempotencyKey}`;
+      const { lease, replayed } = outcome.decision;
+      const argumentsText = argumentsOf(request);
+      const fence = recordFence(lease);
+      const known = first.get(id);
+      if (known === undefined || known.fence !== fence) {
+        if (known !== undefined && replayed)
+          scene.fail(name, `the key of fence ${known.fence} was answered with fence ${fence}`);
+        first.set(id, { argumentsText, fence });
+      } else if (known.argumentsText !== argumentsText) {
+        scene.fail(name, `one key was answered for ${known.argumentsText} and for ${argumentsText}`);
+      } else if (replayed) scene.sometimes("a repeated call got the same grant");
+    },
+  };
+}
+
+function argumentsOf(request: AcquireRequest): string {
+  return `holder ${request.holder} ttl ${request.ttlMs} purpose ${request.purpose}`;
+}

@@ -1,0 +1,20 @@
+/** LeaseUniqueness: no two may act under one lease at the same instant of the world's time. */
+import type { Oracle, Scene } from "./oracle.ts";
+
+export function mutualBelief(scene: Scene): Oracle {
+  const name = "mutual-belief";
+  return {
+    name,
+    afterEvent: () => {
+      if (!scene.expectations.exclusive) return;
+      for (const [key, believers] of scene.believers) {
+        if (believers.length < 2) continue;
+        // Who is frozen cannot act; its belief is looked at when it can.
+        const sure = believers.filter((each) => !each.frozen() && !each.ended() && each.believes());
+        if (sure.length < 2) continue;
+        const who = sure.map((each) => `${each.who} (fence ${each.fence})`).join(" and ");
+        scene.fail(name, `${who} both believe that they hold ${key}`);
+      }
+    },
+  };
+}

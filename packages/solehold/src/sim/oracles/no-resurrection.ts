@@ -1,0 +1,28 @@
+/**
+ * A lease that is over stays over: a renewal needs a lease that was held, and not expired by the time that
+ * the renewal itself wrote down. (A renewal that was decided in time may land late; that harms nobody.)
+ */
+import { keyId, recordFence } from "../../core/index.ts";
+import type { Oracle, Scene } from "./oracle.ts";
+
+export function noResurrection(scene: Scene): Oracle {
+  const name = "no-resurrection";
+  return {
+    name,
+    onWrite: ({ before, after }) => {
+      if (before === null || after === null || after.key.name.startsWith("$")) return;
+      if (recordFence(before) !== recordFence(after) || after.state !== "held") return;
+      const fence = recordFence(after);
+      const id = keyId(after.key);
+      // Without a clock of the store's own, each writer stamps by its own wall clock; after a jump nobody knows.
+      const { storeClock, faults } = scene.config;
+      const clocked = storeClock !== "none" && !faults.has("clock-jump");
+      if (before.state !== "held") scene.fail(name, `${before.state} lease ${id}@${fence} came back to life`);
+      else if (clocked && after.renewals > before.renewals && after.renewedAtMs >= before.expiresAtMs)
+        scene.fail(
+          name,
+          `${id}@${fence} was renewed ${after.renewedAtMs - before.expiresAtMs} ms after it had expired`,
+        );
+    },
+  };
+}

@@ -1,0 +1,40 @@
+/** What a run says about itself. */
+import type { ClockRegime, Fault, SimConfig } from "./config.ts";
+import type { Mutations } from "./mutations.ts";
+import type { Situation } from "./oracles/oracle.ts";
+import type { Allowed } from "./world/random.ts";
+import type { TimelineEntry } from "./world/world.ts";
+
+export type Tier = "core" | "full";
+
+export interface RunOptions {
+  readonly seed: number;
+  readonly clocks?: ClockRegime;
+  readonly faults?: readonly Fault[];
+  /** Only these removable draws may happen: how a shrunk case is replayed. */
+  readonly allowed?: Allowed;
+  /** "yes" keeps a time-line for people. */
+  readonly record?: "yes" | "no";
+  readonly mutations?: Mutations;
+}
+
+export interface Violation {
+  readonly oracle: string;
+  readonly message: string;
+  readonly atMs: number;
+}
+
+export interface RunResult {
+  readonly seed: number;
+  readonly tier: Tier;
+  readonly config: SimConfig;
+  readonly violation: Violation | null;
+  readonly hash: number;
+  readonly events: number;
+  /** The removable draws that happened: what a shrinker can take away. */
+  readonly fired: readonly string[];
+  readonly sometimes: ReadonlyMap<Situation, number>;
+  readonly timeline: readonly TimelineEntry[];
+  /** Checks that were given up because they would have taken too long. */
+  readonly givenUp: number;
+}

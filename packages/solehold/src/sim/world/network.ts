@@ -1,0 +1,84 @@
+/**
+ * Messages between machines. Each leg of an exchange is sent on its own, so a request can arrive while its
+ * reply is lost. A link can lose, double and delay messages (and so reorder them), be cut in one direction,
+ * or clogged: then its messages wait and come out in any order when it is unclogged.
+ */
+import type { Machine } from "./machine.ts";
+import type { World } from "./world.ts";
+
+export interface NetworkOptions {
+  readonly delayMs: number;
+  readonly lossRate: number;
+  readonly duplicateRate: number;
+  readonly slowRate: number;
+  /** A slow message takes up to this much longer. */
+  readonly slowMs: number;
+}
+
+export class Network {
+  readonly #world: World;
+  readonly #options: NetworkOptions;
+  readonly #cut = new Set<string>();
+  readonly #cloggedUntilMs = new Map<string, number>();
+  #healed = false;
+
+  constructor(world: World, options: NetworkOptions) {
+    this.#world = world;
+    this.#options = options;
+  }
+
+  cut(from: Machine, to: Machine): void {
+    if (this.#healed) return;
+    this.#world.note(from.name, "cut", () => `to ${to.name}`);
+    this.#cut.add(linkOf(from, to));
+  }
+
+  mend(from: Machine, to: Machine): void {
+    if (this.#cut.delete(linkOf(from, to))) this.#world.note(from.name, "mended", () => `to ${to.name}`);
+  }
+
+  clog(from: Machine, to: Machine, forMs: number): void {
+    if (this.#healed) return;
+    this.#world.note(from.name, "clogged", () => `to ${to.name} for ${Math.round(forMs)} ms`);
+    this.#cloggedUntilMs.set(linkOf(from, to), this.#world.nowMs + forMs);
+  }
+
+  /** From now on every message arrives, soon. */
+  heal(): void {
+    this.#healed = true;
+    this.#cut.clear();
+    this.#cloggedUntilMs.clear();
+  }
+
+  /** Calls `deliver` at the receiver: once, never, or twice. "lost" when it will certainly not arrive. */
+  send(from: Machine, to: Machine, label: string, deliver: () => void): "sent" | "lost" {
+    const { choices } = this.#world;
+    const { lossRate, duplicateRate } = this.#options;
+    const link = linkOf(from, to);
+    const lost = this.#cut.has(link) || (!this.#healed && choices.fires(`loss ${label} ${link}`, lossRate));
+    if (lost) {
+      this.#world.note(from.name, "lost", () => `${label} to ${to.name}`);
+      return "lost";
+    }
+    this.#deliverLater(link, to, label, deliver);
+    if (!this.#healed && choices.fires(`duplicate ${label} ${link}`, duplicateRate))
+      this.#deliverLater(link, to, `${label} again`, deliver);
+    return "sent";
+  }
+
+  #deliverLater(link: string, to: Machine, label: string, deliver: () => void): void {
+    const { choices, nowMs } = this.#world;
+    const { delayMs, slowRate, slowMs } = this.#options;
+    const random = choices.stream(`delay ${link}`);
+    const usualMs = Math.min(random.exponential(delayMs), delayMs * 8);
+    const slowness = random.fraction();
+    const extraMs = !this.#healed && choices.fires(`slow ${label} ${link}`, slowRate) ? slowness * slowMs : 0;
+    const cloggedUntilMs = this.#cloggedUntilMs.get(link) ?? 0;
+    const atMs = Math.max(nowMs + usualMs + extraMs, cloggedUntilMs);
+    this.#world.schedule(atMs, to, label, deliver);
+  }
+}
+
+function linkOf(from: Machine, to: Machine): string {
+  return `${from.name}>${to.name}`;
+}
