@@ -50,6 +50,8 @@ export interface ComputedDecision {
   readonly effect: LeaseEffect;
 }
 
+type WithTtl = LeaseCommand & { readonly ttlMs: number };
+
 const NO_EFFECT: LeaseEffect = Object.freeze({ kind: "none" });
 
 export function computeDecision(
@@ -70,7 +72,7 @@ export function computeDecision(
     case "unchanged":
       return { decision: granted(record, false), effect: NO_EFFECT };
     case "prolong":
-      return write(prolonged(command as LeaseCommand & { readonly ttlMs: number }, record, now));
+      return write(prolonged(command as WithTtl, record, now));
     case "mark":
       return write(marked(command, record, now));
     case "end": {
@@ -91,11 +93,12 @@ function newGrant(
 ): LeaseRecord {
   const { record: old, floor } = snapshot;
   const lastGeneration = old === null ? floor : old.generation;
-  // Whoever replaces its own live lease may still believe the older grant, if this reply is lost.
+  // Whoever replaces its own live lease may still believe the older grant, if this reply is lost. And it
+  // does not shake off a break.
   const superseded = old !== null && old.state === "held" && now.earliestMs < old.expiresAtMs ? old : null;
-  const wanted = now.stampMs + command.ttlMs;
+  const { tenant, name } = command.key;
   return {
-    key: command.key,
+    key: { tenant, name },
     holder: command.holder,
     purpose: command.purpose,
     tokenHash: command.tokenHash,
@@ -104,12 +107,12 @@ function newGrant(
     ttlMs: superseded === null ? command.ttlMs : Math.max(command.ttlMs, superseded.ttlMs),
     grantedAtMs: now.stampMs,
     renewedAtMs: now.stampMs,
-    expiresAtMs: superseded === null ? wanted : Math.max(wanted, promisedUntil(superseded, now)),
+    expiresAtMs: superseded === null ? now.stampMs + command.ttlMs : prolongedUntil(command, superseded, now),
     endedAtMs: null,
     state: "held",
     renewals: 0,
     resumeRequired: old !== null && leftUnfinished(old),
-    breakAtMs: null,
+    breakAtMs: superseded === null ? null : superseded.breakAtMs,
     handoff: null,
     nonce: command.nonce,
     idempotency: markOf(command),
@@ -130,21 +133,23 @@ function promisedUntil(old: LeaseRecord, now: StoreInstant): number {
 /**
  * A renewal sets the expiry to now + ttl; it never adds. If it asks for less than the holder was promised
  * before and its reply is lost, the holder still believes the older promise: the record keeps the longer.
- * The ttl keeps the longest of the grant for the same reason: it says for how long after a write, at most,
- * anybody may believe, and a shorter one would let the next renewal or an observer cut the promise.
  */
-function prolonged(
-  command: LeaseCommand & { readonly ttlMs: number },
-  old: LeaseRecord,
-  now: StoreInstant,
-): LeaseRecord {
+function prolongedUntil(command: WithTtl, old: LeaseRecord, now: StoreInstant): number {
   const wanted = now.stampMs + command.ttlMs;
   const bounded = old.breakAtMs === null ? wanted : Math.min(wanted, old.breakAtMs);
+  return Math.max(bounded, promisedUntil(old, now));
+}
+
+/**
+ * The ttl keeps the longest of the grant: it says for how long after a write, at most, anybody may
+ * believe, and a shorter one would let the next renewal or an observer cut the promise.
+ */
+function prolonged(command: WithTtl, old: LeaseRecord, now: StoreInstant): LeaseRecord {
   return {
     ...old,
     ttlMs: Math.max(command.ttlMs, old.ttlMs),
     renewedAtMs: now.stampMs,
-    expiresAtMs: Math.max(bounded, promisedUntil(old, now)),
+    expiresAtMs: prolongedUntil(command, old, now),
     renewals: old.renewals + 1,
     nonce: command.nonce,
     idempotency: markOf(command) ?? old.idempotency,
@@ -227,10 +232,15 @@ function heldBy(record: LeaseRecord | null, reason: Reason): string | null {
 function heldUntil(record: LeaseRecord | null, reason: Reason): number | null {
   if (record === null) return null;
   if (reason === "LEASE_HANDOFF_PENDING") return record.handoff?.deadlineMs ?? null;
-  const blocks =
-    reason === "LEASE_HELD_BY_OTHER" || reason === "LEASE_HELD_BY_SELF" || reason === "LEASE_REVOKED";
-  return blocks ? record.expiresAtMs : null;
+  return ENDS_AT_EXPIRY.has(reason) ? record.expiresAtMs : null;
 }
+
+const ENDS_AT_EXPIRY = new Set<Reason>([
+  "LEASE_HELD_BY_OTHER",
+  "LEASE_HELD_BY_SELF",
+  "LEASE_REVOKED",
+  "LEASE_BREAKING",
+]);
 
 function internalError(): ComputedDecision {
   return {

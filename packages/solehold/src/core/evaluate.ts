@@ -183,13 +183,19 @@ function judgeAcquire(
   }
   if (facts.leaseExpired) return grant;
   if (!facts.ownerMatch) return against("LEASE_HELD_BY_OTHER");
-  if (policy.reacquire === "supersede") return grant;
+  const replaced = isBroken(record, now) ? against("LEASE_BREAKING") : grant;
+  if (policy.reacquire === "supersede") return replaced;
   const proven = facts.tokenMatch && now.latestMs < record.expiresAtMs;
   if (!proven) return against("LEASE_HELD_BY_SELF");
   // The token proves that this is the very holder: it keeps its grant, prolonged, with the same fence,
   // unless it asks for what that grant is not. A newer term needs a newer fence.
   if (command.purpose !== record.purpose) return against("LEASE_PURPOSE_MISMATCH");
-  return (command.term ?? policy.baseTerm) > record.term ? grant : ELIGIBLE.prolong;
+  return (command.term ?? policy.baseTerm) > record.term ? replaced : ELIGIBLE.prolong;
+}
+
+/** Once nothing could prolong it any more, saying so beats pretending. */
+function isBroken(record: LeaseRecord, now: StoreInstant): boolean {
+  return record.breakAtMs !== null && record.breakAtMs <= Math.max(record.expiresAtMs, now.latestMs);
 }
 
 function judgeOperator(
@@ -236,12 +242,8 @@ function judgeOwner(
     if (!tolerated) return against("LEASE_EXPIRED");
   }
   switch (command.op) {
-    case "renew": {
-      // Once no renewal could prolong it any more, saying so beats pretending.
-      const broken =
-        record.breakAtMs !== null && record.breakAtMs <= Math.max(record.expiresAtMs, now.latestMs);
-      return broken ? against("LEASE_BREAKING") : ELIGIBLE.prolong;
-    }
+    case "renew":
+      return isBroken(record, now) ? against("LEASE_BREAKING") : ELIGIBLE.prolong;
     case "use":
       if (command.purpose !== record.purpose) return against("LEASE_PURPOSE_MISMATCH");
       return record.resumeRequired ? against("LEASE_RESUME_REQUIRED") : ELIGIBLE.unchanged;
