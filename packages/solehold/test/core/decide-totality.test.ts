@@ -149,6 +149,16 @@ describe("decide is pure", () => {
   });
 });
 
+describe("a decision stands on its own", () => {
+  it("what a caller does to its command afterwards does not reach the record", () => {
+    const key = { tenant: "acme", name: "orders/42", stray: "field" };
+    const { effect } = decide(acquire("a", { key }), { record: null, floor: 0n }, exactly(1), DEFAULT_POLICY);
+    key.name = "another";
+    expect(effect).toMatchObject({ kind: "write" });
+    expect(effect.kind === "write" ? effect.record.key : null).toEqual({ tenant: "acme", name: "orders/42" });
+  });
+});
+
 describe("every decision", () => {
   it("keeps to its shape: a grant names no other holder, a denial carries nothing of its own", () => {
     fc.assert(

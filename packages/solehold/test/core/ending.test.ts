@@ -206,6 +206,33 @@ describe("break", () => {
     expect(cell.record).toMatchObject({ expiresAtMs: 6_500, generation: 1n });
   });
 
+  it("is not shaken off by superseding one's own lease", () => {
+    const cell = held(createPolicy({ reacquire: "supersede" }));
+    cell.run(breakLease(6_000), 2_000); // at 8000
+    expect(leaseOf(cell.run(acquire("a"), 5_000))).toMatchObject({
+      generation: 2n,
+      expiresAtMs: 8_000,
+      breakAtMs: 8_000,
+    });
+    expect(cell.run(acquire("a"), 6_000).decision).toEqual({
+      kind: "denied",
+      reason: "LEASE_BREAKING",
+      heldBy: null,
+      heldUntilMs: 8_000,
+    });
+    expect(outcome(cell.run(acquire("b"), 8_000))).toBe("granted");
+  });
+
+  it("is not shaken off by a newer term", () => {
+    const cell = held();
+    cell.run(breakLease(6_000), 2_000);
+    const proof = { provenTokenHash: cell.record!.tokenHash };
+    expect(leaseOf(cell.run(acquire("a", { ...proof, term: 1n }), 5_000))).toMatchObject({
+      breakAtMs: 8_000,
+    });
+    expect(outcome(cell.run(acquire("a", { ...proof, term: 2n }), 6_000))).toBe("LEASE_BREAKING");
+  });
+
   it("a second break only brings the end nearer", () => {
     const cell = held();
     cell.run(breakLease(10_000), 2_000);

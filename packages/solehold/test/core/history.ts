@@ -219,19 +219,20 @@ export class History {
     assert.ok(fence >= this.#highestFence, "FencingTokenMonotonic: the fence went back");
     this.#highestFence = fence;
     for (const belief of this.#believers()) {
-      if (belief.fence !== fence) continue;
       const observedEndMs = this.#nowMs + after.ttlMs;
       assert.ok(belief.endMs <= observedEndMs, "an observer of a whole ttl would be too early");
     }
-    if (fresh || before === null) return;
+    if (before === null) return;
+    const limitMs = before.breakAtMs;
+    const succession = before.holder === after.holder && before.state === "held";
+    if (limitMs !== null && succession && this.#nowMs < before.expiresAtMs)
+      assert.ok(after.expiresAtMs <= Math.max(limitMs, before.expiresAtMs), "a holder outran a break");
+    if (fresh) return;
     assert.equal(after.purpose, before.purpose, "the purpose changed within a grant");
     assert.equal(after.tokenHash, before.tokenHash, "the token changed within a grant");
     assert.equal(after.grantedAtMs, before.grantedAtMs, "the time of the grant changed");
     if ((command.op === "release" || command.op === "handoff") && this.#cell.policy.proof === "token")
       assert.equal(command.tokenHash, before.tokenHash, "a release ended the grant of another token");
-    const limitMs = before.breakAtMs;
-    if (limitMs !== null)
-      assert.ok(after.expiresAtMs <= Math.max(limitMs, before.expiresAtMs), "a renewal outran a break");
   }
 
   #command(step: Step): LeaseCommand {
