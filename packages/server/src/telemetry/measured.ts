@@ -22,7 +22,11 @@ export function measuredStore(store: LeaseStore, metrics: Metrics, env: Env): Le
     name: store.name,
     capabilities: store.capabilities,
     read: (keys) => timed("read", () => store.read(keys)),
-    apply: (writes) => timed("apply", () => store.apply(writes)),
+    apply: async (writes) => {
+      const reply = await timed("apply", () => store.apply(writes));
+      metrics.collided(reply.results.filter(({ kind }) => kind === "conflict").length);
+      return reply;
+    },
     list: (query) => timed("list", () => store.list(query)),
     close: () => store.close(),
     ...(now === undefined ? {} : { now: () => now.call(store) }),

@@ -45,6 +45,10 @@ export class Metrics {
     SECONDS,
   );
   readonly #storeSeconds = this.registry.histogram("solehold_store_seconds", "Calls to the store.", SECONDS);
+  readonly #conflicts = this.registry.counter(
+    "solehold_store_conflicts_total",
+    "Writes that met another writer's: decided again. Few where every key has one home.",
+  );
   readonly #waitSeconds = this.registry.histogram(
     "solehold_wait_seconds",
     "Time in line, by how it ended.",
@@ -103,6 +107,10 @@ export class Metrics {
   answered(route: string, status: number, seconds: number): void {
     this.#requests.add({ route, status: String(status) });
     this.#requestSeconds.observe(seconds, { route });
+  }
+
+  collided(writes: number): void {
+    if (writes > 0) this.#conflicts.add({}, writes);
   }
 
   storeCalled(call: string, result: "ok" | "failed", seconds: number): void {

@@ -222,8 +222,13 @@ export class LeaseService {
   }
 
   #announceExpiry(record: LeaseRecord): void {
-    Promise.resolve(this.audit.append(expiryEvent(record))).catch(() => undefined);
+    this.#appendQuietly(record).catch(() => undefined);
     for (const listener of this.#expiryListeners) listener(record);
+  }
+
+  /** Nobody waits for this entry; a trail that cannot take it says so at the next command. */
+  async #appendQuietly(record: LeaseRecord): Promise<void> {
+    await this.audit.append(expiryEvent(record));
   }
 
   #isFull(key: LeaseKey): boolean {
