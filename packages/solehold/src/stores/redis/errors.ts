@@ -6,29 +6,38 @@ interface Diagnosis {
   readonly advice: string;
 }
 
-/** The request was refused or never sent. A script stops at its first write then, so nothing was done. */
+/**
+ * The request was refused or never sent. A script stops at its first write then, so nothing was done.
+ * Older servers put words of their own before the code of an error inside a script.
+ */
 const REFUSALS: readonly (readonly [RegExp, Diagnosis])[] = [
   [
-    /^WRONGPASS|invalid password/,
+    /\bWRONGPASS\b|invalid password/,
     { kind: "auth", advice: "the user name or password is wrong: correct it in the URL" },
   ],
   [
-    /^NOAUTH/,
+    /\bNOAUTH\b/,
     { kind: "auth", advice: "it wants a password: put it into the URL, redis://user:password@host" },
   ],
-  [/^NOPERM/, { kind: "auth", advice: "its user may not do this: see docs/stores/redis.md for the ACL" }],
-  [/^OOM/, { kind: "full", advice: "its memory is full: raise maxmemory or remove other data" }],
-  [/^MISCONF/, { kind: "full", advice: "it cannot save to its disk and refuses writes: repair the disk" }],
-  [/^READONLY/, { kind: "unreachable", advice: "it is a replica now: use the address of the primary" }],
-  [/^NOREPLICAS/, { kind: "unreachable", advice: "too few replicas are connected for it to accept writes" }],
-  [/^(LOADING|BUSY|MASTERDOWN|TRYAGAIN|CLUSTERDOWN)/, { kind: "unreachable", advice: "it is not ready yet" }],
+  [/\bNOPERM\b/, { kind: "auth", advice: "its user may not do this: see docs/stores/redis.md for the ACL" }],
+  [/\bOOM\b/, { kind: "full", advice: "its memory is full: raise maxmemory or remove other data" }],
+  [/\bMISCONF\b/, { kind: "full", advice: "it cannot save to its disk and refuses writes: repair the disk" }],
+  [/\bREADONLY\b/, { kind: "unreachable", advice: "it is a replica now: use the address of the primary" }],
+  [
+    /\bNOREPLICAS\b/,
+    { kind: "unreachable", advice: "too few replicas are connected for it to accept writes" },
+  ],
+  [
+    /\b(LOADING|BUSY|MASTERDOWN|TRYAGAIN|CLUSTERDOWN)\b/,
+    { kind: "unreachable", advice: "it is not ready yet" },
+  ],
   [
     /Stream isn't writeable|client is (closed|offline)/,
     { kind: "unreachable", advice: "there is no connection at the moment" },
   ],
   [/max number of clients/, { kind: "unreachable", advice: "it has no connection left: raise maxclients" }],
   [
-    /^(MOVED|ASK|CROSSSLOT)/,
+    /\b(MOVED|ASK|CROSSSLOT)\b/,
     { kind: "config", advice: "it is part of a Redis Cluster: pass an ioredis Cluster as client" },
   ],
   [

@@ -1,5 +1,5 @@
 /** Pages in order of name, from the index; the records are read in a second step. */
-import { keyId, type LeaseKey, type LeaseRecord } from "../../core/index.ts";
+import { keyId, type LeaseRecord } from "../../core/index.ts";
 import type { ListPage, ListQuery } from "../contract.ts";
 import { nameIsListed, recordIsListed } from "../selection.ts";
 import { readRecords } from "./access.ts";
@@ -13,9 +13,13 @@ const AFTER_ALL = Buffer.from([0xff]);
 const MIN_STEP = 100;
 const MAX_STEP = 1_000;
 
+type CorruptEntry = ListPage["corrupt"][number];
+
 export async function listPage(query: ListQuery, data: RedisDataSet): Promise<ListPage> {
   const records: LeaseRecord[] = [];
-  const corrupt: { key: LeaseKey; version: string; detail: string }[] = [];
+  const corrupt: CorruptEntry[] = [];
+  // Damage that was met after the last record of this page: it belongs to the next one, if there is one.
+  let beyond: CorruptEntry[] = [];
   const step = Math.min(Math.max(query.limit + 1, MIN_STEP), MAX_STEP);
   let after = query.after ?? null;
   for (;;) {
@@ -27,16 +31,21 @@ export async function listPage(query: ListQuery, data: RedisDataSet): Promise<Li
     for (const [index, key] of keys.entries()) {
       const stored = reply.records[index];
       if (stored?.kind === "corrupt") {
-        corrupt.push({ key, version: stored.version, detail: stored.detail });
+        beyond.push({ key, version: stored.version, detail: stored.detail });
       } else if (stored?.kind === "found" && recordIsListed(query, stored.record)) {
         if (records.length === query.limit) {
           const next = records.at(-1)?.key.name ?? null;
           return { storeTimeMs: reply.storeTimeMs, records, corrupt, next };
         }
         records.push(stored.record);
+        corrupt.push(...beyond);
+        beyond = [];
       }
     }
-    if (names.length < step) return { storeTimeMs: reply.storeTimeMs, records, corrupt, next: null };
+    if (names.length < step) {
+      corrupt.push(...beyond);
+      return { storeTimeMs: reply.storeTimeMs, records, corrupt, next: null };
+    }
     after = names.at(-1) ?? null;
   }
 }

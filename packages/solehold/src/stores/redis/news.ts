@@ -60,12 +60,7 @@ export class RedisNews {
 
   async watch(scope: WatchScope, listener: (event: StoreEvent) => void): Promise<StoreWatch> {
     if (this.#closed) throw closedError();
-    if (this.#subscription === null) {
-      this.#subscribing ??= this.#subscribe().finally(() => {
-        this.#subscribing = null;
-      });
-      await this.#subscribing;
-    }
+    await this.#subscribed();
     const watcher: Watcher = { scope, listener };
     this.#watchers.add(watcher);
     return { close: async () => void this.#watchers.delete(watcher) };
@@ -83,6 +78,15 @@ export class RedisNews {
     this.#deadlines.close();
     this.#subscription?.close();
     this.#subscription = null;
+  }
+
+  /** Resolves while the server is listened to; whoever watched before a gap is told of it. */
+  async #subscribed(): Promise<void> {
+    if (this.#subscription !== null) return;
+    this.#subscribing ??= this.#subscribe().finally(() => {
+      this.#subscribing = null;
+    });
+    await this.#subscribing;
   }
 
   async #subscribe(): Promise<void> {
@@ -110,22 +114,16 @@ export class RedisNews {
     this.#subscription = own;
     this.#attempts = 0;
     this.#later(HEARTBEAT_MS, () => this.#beat());
+    this.reset();
   }
 
   #lose(): void {
     this.#subscription = null;
-    this.#timer?.cancel();
     if (this.#closed) return;
     const backoffMs = Math.min(FIRST_RETRY_MS * 2 ** this.#attempts, LAST_RETRY_MS);
     this.#attempts += 1;
     this.#later(backoffMs, () => {
-      this.#subscribing ??= this.#subscribe().finally(() => {
-        this.#subscribing = null;
-      });
-      this.#subscribing.then(
-        () => this.reset(),
-        () => this.#lose(),
-      );
+      this.#subscribed().catch(() => this.#lose());
     });
   }
 
@@ -198,6 +196,7 @@ export class RedisNews {
 
   #later(delayMs: number, callback: () => void): void {
     const { env } = this.#options;
+    this.#timer?.cancel();
     this.#timer = env.timer(jittered(env, delayMs, 0.3), callback);
   }
 }
