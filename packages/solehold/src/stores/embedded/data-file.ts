@@ -97,7 +97,7 @@ export class DataFile {
 
   #snapshotAt(offset: number): Snapshot {
     const bytes = this.read(offset, META_BYTES);
-    if ((bytes.readUInt16LE(18) & META_PAGE) === 0 || bytes.readUInt32LE(24) !== MAGIC)
+    if (bytes.readUInt16LE(18) !== META_PAGE || bytes.readUInt32LE(24) !== MAGIC)
       throw new DamagedFile("it does not begin as an LMDB file does");
     const version = bytes.readUInt32LE(28);
     if (version !== DATA_VERSION)

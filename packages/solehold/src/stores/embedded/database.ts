@@ -6,7 +6,6 @@
  * a process that is busy cannot keep others from writing, and a frozen other process cannot block this
  * one's event loop. All that is queued in one turn of the event loop is one transaction and one sync.
  */
-import { join } from "node:path";
 import type { Database, RootDatabase, RootDatabaseOptions } from "lmdb";
 import { StoreError } from "../contract.ts";
 
@@ -27,6 +26,8 @@ export interface Databases {
   readonly meta: Database<string, string>;
   /** What changed lately, see journal.ts. */
   readonly changes: Database<string, string>;
+  /** As a condition: whatever the version is. */
+  readonly anyRevision: number;
 }
 
 export const DATA_FILE = "data.mdb";
@@ -68,6 +69,7 @@ export function openDatabases(lmdb: Lmdb, folder: string): Databases {
     batchStartThreshold: Number.MAX_SAFE_INTEGER,
   };
   const root = lmdb.open<string, string>(folder, options);
+  root.on("beforecommit", () => handleOwnPromise(root));
   const records = root.openDB<string, Buffer>("records", {
     encoding: "string",
     keyEncoding: "binary",
@@ -78,11 +80,20 @@ export function openDatabases(lmdb: Lmdb, folder: string): Databases {
     records: records as unknown as RecordsDatabase,
     meta: root.openDB<string, string>("meta", { encoding: "string", useVersions: true }),
     changes: root.openDB<string, string>("changes", { encoding: "string" }),
+    anyRevision: lmdb.IF_EXISTS,
   };
 }
 
-export function dataFileOf(folder: string): string {
-  return join(folder, DATA_FILE);
+/**
+ * LMDB makes a promise of its own for every commit, and one for the reason of a failed commit. Nobody sees
+ * them, so a full disk would end the process as an unhandled rejection. The failure itself reaches the
+ * callers through the promises of their writes.
+ */
+function handleOwnPromise(root: RootDatabase<string, string>): void {
+  // A microtask later the promise of the commit that is about to start exists.
+  Promise.resolve()
+    .then(() => root.committed)
+    .catch((error: { readonly commitError?: Promise<unknown> }) => error.commitError?.catch(() => undefined));
 }
 
 /**

@@ -4,7 +4,8 @@ import { delay, type Env } from "../../env/index.ts";
 import { type FailedOutcome, StoreError } from "../contract.ts";
 import type { Databases } from "./database.ts";
 
-const NO_SPACE = new Set([28, 122, -30792]);
+/** ENOSPC, EDQUOT, EFBIG, MDB_MAP_FULL. */
+const NO_SPACE = new Set([28, 122, 27, -30792]);
 const INPUT_OUTPUT_ERROR = 5;
 /** A write that was cut short for lack of space is reported as an I/O error. */
 const SPACE_LEFT_BYTES = 2 ** 20;

@@ -1,52 +1,57 @@
 /** Whether a data file can be handed to LMDB, which would crash on a damaged one. */
 import { decodeRecord } from "../../core/index.ts";
+import type { Env } from "../../env/index.ts";
 import { DamagedFile, DataFile, isLayoutKnown } from "./data-file.ts";
 import { keyFromBytes, keyFromId } from "./keys.ts";
 import { PageWalk, type WalkLevel } from "./page-walk.ts";
+import { nextTurn } from "./reader.ts";
 
-/** Up to this size every page is looked at on opening. */
-export const FULL_CHECK_BYTES = 2 ** 25;
 const ATTEMPTS = 5;
+/** Some milliseconds' worth. */
+const PAGES_PER_TURN = 500;
 const VERSION_BYTES = 8;
+const LINE_BREAK = 0x0a;
+const SLASH = 0x2f;
 
 export interface CheckReport {
   readonly level: WalkLevel;
+  /** Those that were looked at: none by a quick check. */
   readonly records: number;
+  readonly pagesInUse: number;
   readonly bytes: number;
 }
 
-/** Throws DamagedFile. "auto" is full for small files and quick for large ones. */
-export function checkDataFile(path: string, level: WalkLevel | "auto"): CheckReport | null {
+/** Rejects with DamagedFile. Null when other processes wrote too fast, or the file's layout is not known. */
+export async function checkDataFile(path: string, level: WalkLevel, env: Env): Promise<CheckReport | null> {
   if (!isLayoutKnown()) return null;
   let transaction: number | null = null;
-  for (let attempt = 1; ; attempt += 1) {
+  for (let attempt = 1; attempt <= ATTEMPTS; attempt += 1) {
     const file = new DataFile(path);
     try {
-      return checkOnce(file, level === "auto" ? levelFor(file.bytes) : level);
+      return await checkOnce(file, level, env);
     } catch (error) {
       // Another process may be writing, and reuse pages while they are being read here.
       const before: number | null = transaction;
       transaction = transactionOf(file);
       if (!(error instanceof DamagedFile) || transaction === null || transaction === before) throw error;
-      if (attempt >= ATTEMPTS) return null;
     } finally {
       file.close();
     }
   }
+  return null;
 }
 
-function levelFor(bytes: number): WalkLevel {
-  return bytes <= FULL_CHECK_BYTES ? "full" : "quick";
-}
-
-function checkOnce(file: DataFile, level: WalkLevel): CheckReport {
+async function checkOnce(file: DataFile, level: WalkLevel, env: Env): Promise<CheckReport> {
   let records = 0;
-  const walk = new PageWalk(file, level, (key, value) => {
+  const steps = new PageWalk(file, level, (key, value) => {
     records += 1;
     assertOwnKey(key, value);
-  });
-  walk.run();
-  return { level, records, bytes: file.bytes };
+  }).run();
+  for (let pages = 1; ; pages += 1) {
+    const step = steps.next();
+    if (step.done) return { level, records, pagesInUse: step.value, bytes: file.bytes };
+    if (pages % PAGES_PER_TURN === 0) await nextTurn(env);
+  }
 }
 
 function transactionOf(file: DataFile): number | null {
@@ -62,12 +67,25 @@ function transactionOf(file: DataFile): number | null {
  * its fence would start anew. It shows by a sound record that names another key.
  */
 function assertOwnKey(key: Buffer, value: Buffer): void {
-  const text = value.toString("utf8", VERSION_BYTES);
-  const [, , , tenant, name] = text.split("\n", 5);
-  const id = `${tenant}/${name}`;
-  if (key.toString() === id) return;
-  const record = text.slice(text.indexOf("\n") + 1);
-  if (!decodeRecord(record, keyFromId(id)).ok) return;
+  if (namesKey(value, key)) return;
+  const [, ...lines] = value.toString("utf8", VERSION_BYTES).split("\n");
+  const [, , tenant, name] = lines;
+  const own = keyFromId(`${tenant}/${name}`);
+  if (!decodeRecord(lines.join("\n"), own).ok) return;
   const found = JSON.stringify(keyFromBytes(key));
-  throw new DamagedFile(`the record of ${JSON.stringify(keyFromId(id))} lies under the key ${found}`);
+  throw new DamagedFile(`the record of ${JSON.stringify(own)} lies under the key ${found}`);
+}
+
+/** Whether the fourth and fifth line of the value are the key's tenant and name, without decoding it. */
+function namesKey(value: Buffer, key: Buffer): boolean {
+  let start = VERSION_BYTES;
+  for (let line = 0; line < 3; line += 1) start = value.indexOf(LINE_BREAK, start) + 1;
+  const slash = key.indexOf(SLASH);
+  const end = start + key.length;
+  return (
+    value[start + slash] === LINE_BREAK &&
+    value[end] === LINE_BREAK &&
+    value.compare(key, 0, slash, start, start + slash) === 0 &&
+    value.compare(key, slash + 1, key.length, start + slash + 1, end) === 0
+  );
 }

@@ -24,7 +24,7 @@ export class Journal {
   readonly #databases: Databases;
   readonly #clock: StoreClock;
   #sequence = 0;
-  #pending: string[] = [];
+  #pending: (readonly string[])[] = [];
 
   constructor(databases: Databases, clock: StoreClock, env: Env) {
     this.memberId = randomId(env);
@@ -34,12 +34,17 @@ export class Journal {
   }
 
   /** To be written with the transaction that is being queued. */
-  note(id: string): void {
-    this.#pending.push(id);
+  note(ids: readonly string[]): void {
+    this.#pending.push(ids);
   }
 
+  /** When it cannot be known, it is better to keep a journal in vain. */
   isWatched(): boolean {
-    return Number(this.#databases.meta.get(WATCHED_KEY) ?? 0) > this.#clock.now();
+    try {
+      return Number(this.#databases.meta.get(WATCHED_KEY) ?? 0) > this.#clock.now();
+    } catch {
+      return true;
+    }
   }
 
   /** Queued last, so that the time is not before that at which any of the writes was handed over. */
@@ -47,7 +52,7 @@ export class Journal {
     if (this.#pending.length === 0) return;
     const ids = this.#pending;
     this.#pending = [];
-    const entries = this.isWatched() ? packed(ids) : [null];
+    const entries = this.isWatched() ? packed(ids.flat()) : [null];
     for (const entry of entries) this.#append(entry);
     const line = memberLine({
       epoch: this.#clock.epoch,

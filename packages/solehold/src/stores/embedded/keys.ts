@@ -7,7 +7,11 @@ import { MAX_KEY_BYTES } from "./database.ts";
 const AFTER_ALL = Buffer.from([0xff]);
 
 export function keyBytes(key: LeaseKey): Buffer {
-  const bytes = Buffer.from(keyId(key));
+  return idBytes(keyId(key));
+}
+
+export function idBytes(id: string): Buffer {
+  const bytes = Buffer.from(id);
   if (bytes.length <= MAX_KEY_BYTES) return bytes;
   const message = `the key of ${bytes.length} bytes is too long: at most ${MAX_KEY_BYTES} can be stored`;
   throw new StoreError("internal", message, { outcome: "not-applied" });

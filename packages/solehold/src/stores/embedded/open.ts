@@ -3,12 +3,12 @@ import { existsSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { delay, type Env, realEnv } from "../../env/index.ts";
 import { type Boot, readBoot } from "./boot.ts";
+import { assertSoundData } from "./check.ts";
+import { levelFor, noteChecked } from "./checked-mark.ts";
 import { type ClockState, StoreClock } from "./clock.ts";
-import { DamagedFile } from "./data-file.ts";
 import { DATA_FILE, type Databases, type Lmdb, loadLmdb, openDatabases } from "./database.ts";
-import { configProblem, oneLine } from "./failure.ts";
+import { commitFailure, configProblem, oneLine } from "./failure.ts";
 import { completeFolder, type FolderState, prepareFolder } from "./folder.ts";
-import { checkDataFile } from "./integrity.ts";
 import { REVISION_BLOCK } from "./revisions.ts";
 import { openState } from "./state.ts";
 import { EmbeddedStore } from "./store.ts";
@@ -46,17 +46,19 @@ export async function openWithSeams(
   const env = options.env ?? realEnv;
   const folder = folderOf(options);
   const lmdb = await loadLmdb();
+  const boot = seams.readBoot(env);
   const state = prepareFolder(folder);
-  await assertSound(folder, state, env);
+  await assertSound(folder, state, boot.id, env);
   const databases = openFolder(lmdb, folder);
   try {
-    const boot = seams.readBoot(env);
     const clockState: ClockState = openState({ databases, env, boot, folder, expect: state });
     if (state === "new") completeFolder(folder);
+    noteChecked(folder, boot.id);
     return new EmbeddedStore({ databases, folder, env, seams, clock: new StoreClock(clockState, env, boot) });
   } catch (error) {
+    const failure = await commitFailure(error, databases, env, folder);
     await databases.root.close();
-    throw error;
+    throw failure;
   }
 }
 
@@ -66,28 +68,19 @@ function folderOf({ folder }: EmbeddedStoreOptions): string {
 }
 
 /** A store that another process is making right now may be seen half made, for a moment. */
-async function assertSound(folder: string, state: FolderState, env: Env): Promise<void> {
+async function assertSound(folder: string, state: FolderState, bootId: string, env: Env): Promise<void> {
   const path = join(folder, DATA_FILE);
   const patientUntilMs = env.monotonicMs() + CREATION_PATIENCE_MS;
   for (;;) {
     if (state === "new" && (!existsSync(path) || statSync(path).size === 0)) return;
     try {
-      checkDataFile(path, "auto");
+      await assertSoundData(folder, levelFor(folder, bootId), env);
       return;
     } catch (error) {
-      if (state === "existing" || env.monotonicMs() >= patientUntilMs) throw damageProblem(path, error);
+      if (state === "existing" || env.monotonicMs() >= patientUntilMs) throw error;
     }
     await delay(env, CREATION_POLL_MS);
   }
-}
-
-function damageProblem(path: string, error: unknown): Error {
-  if (error instanceof DamagedFile)
-    return configProblem(`'${path}' is damaged (${error.message}): restore it from a backup`, error);
-  return configProblem(
-    `'${path}' cannot be read (${oneLine(error)}): check the disk and the permissions`,
-    error,
-  );
 }
 
 function openFolder(lmdb: Lmdb, folder: string): Databases {

@@ -27,6 +27,7 @@ const SUB_TREE = 0x02;
 const INTEGER_KEYS = 0x08;
 const DUPLICATES = 0x04;
 const MAX_DEPTH = 32;
+const NOTHING: readonly undefined[] = [];
 
 export type WalkLevel = "quick" | "full";
 
@@ -65,16 +66,18 @@ export class PageWalk {
     this.#reached = new Uint8Array(Math.min(pages, this.#snapshot.lastPage + 1)).fill(1, 0, 2);
   }
 
-  run(): void {
-    this.#walkTree(this.#snapshot.free, "free pages");
-    this.#walkTree(this.#snapshot.main, "main");
+  /** Yields after every page, for the caller to take a rest; returns how many pages are in use. */
+  *run(): Generator<void, number> {
+    yield* this.#walkTree(this.#snapshot.free, "free pages");
+    yield* this.#walkTree(this.#snapshot.main, "main");
+    return this.#reached.reduce((count, reached) => count + reached, 0);
   }
 
-  #walkTree(tree: TreeRoot, name: string): void {
+  *#walkTree(tree: TreeRoot, name: string): Generator<void, void> {
     if (tree.depth > MAX_DEPTH || (tree.flags & DUPLICATES) !== 0)
       throw new DamagedFile(`the head of the tree '${name}' is damaged`);
     const counts: Counts = { branchPages: 0, leafPages: 0, overflowPages: 0, entries: 0 };
-    if (tree.page !== null) this.#walkPage(tree.page, tree.depth, { tree, name, counts });
+    if (tree.page !== null) yield* this.#walkPage(tree.page, tree.depth, { tree, name, counts });
     const skipped = name === "records" && this.#level === "quick";
     const sound =
       counts.branchPages === tree.branchPages &&
@@ -83,28 +86,30 @@ export class PageWalk {
     if (!sound) throw new DamagedFile(`the tree '${name}' does not have the size that its head says`);
   }
 
-  #walkPage(page: number, height: number, walk: Walk): void {
+  *#walkPage(page: number, height: number, walk: Walk): Generator<void, void> {
     this.#reach(page);
     if (height === 1) walk.counts.leafPages += 1;
     if (height === 1 && walk.name === "records" && this.#level === "quick") return;
     const bytes = this.#page(page, height === 1 ? LEAF_PAGE : BRANCH_PAGE);
     const nodes = nodesOf(bytes, page, height === 1 ? "leaf" : "branch");
+    yield;
     if ((walk.tree.flags & INTEGER_KEYS) === 0) assertOrder(nodes, page, height === 1 ? 0 : 1);
     if (height === 1) {
       walk.counts.entries += nodes.length;
-      for (const node of nodes) this.#walkEntry(node, page, walk);
+      for (const node of nodes) yield* this.#walkEntry(node, page, walk);
       return;
     }
     walk.counts.branchPages += 1;
-    for (const node of nodes) this.#walkPage(node.number, height - 1, walk);
+    for (const node of nodes) yield* this.#walkPage(node.number, height - 1, walk);
   }
 
-  #walkEntry(node: Node, page: number, walk: Walk): void {
+  #walkEntry(node: Node, page: number, walk: Walk): Iterable<void> {
     const value = (node.flags & BIG_DATA) === 0 ? node.data : this.#overflow(node, page, walk);
-    if ((node.flags & SUB_TREE) !== 0) {
-      if (walk.name !== "main" || value.length !== TREE_ROOT_BYTES) throw damagedPage(page);
-      this.#walkTree(treeRootAt(value, 0), node.key.toString());
-    } else if (walk.name === "records") this.#visitRecord(node.key, value);
+    if (walk.name === "records") this.#visitRecord(node.key, value);
+    if ((node.flags & SUB_TREE) === 0) return NOTHING;
+    if (walk.name !== "main" || value.length !== TREE_ROOT_BYTES) throw damagedPage(page);
+    const [name = ""] = node.key.toString().split("\0", 1);
+    return this.#walkTree(treeRootAt(value, 0), name);
   }
 
   /** A value too large for a page lies on pages of its own, in a row. */

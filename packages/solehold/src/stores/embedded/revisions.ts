@@ -13,7 +13,7 @@ export class Revisions {
   readonly #blockSize: number;
   #next = 0;
   #end = 0;
-  #reserving: Promise<void> | null = null;
+  #refilling: Promise<void> | null = null;
 
   constructor(databases: Databases, blockSize: number) {
     this.#databases = databases;
@@ -24,20 +24,19 @@ export class Revisions {
     return this.#next + count <= this.#end;
   }
 
-  /** Only after `has`. */
-  take(): number {
-    this.#next += 1;
-    return this.#next - 1;
+  /** The first of `count` numbers in a row. Only after `has`. */
+  take(count: number): number {
+    const first = this.#next;
+    this.#next += count;
+    return first;
   }
 
-  /** Until `count` numbers are at hand. Callers that meet here share one reservation. */
-  async reserve(count: number): Promise<void> {
-    while (!this.has(count)) {
-      this.#reserving ??= this.#reserveBlock(count).finally(() => {
-        this.#reserving = null;
-      });
-      await this.#reserving;
-    }
+  /** One more block, of at least `count`. Callers that meet here share it, so ask `has` again after. */
+  async refill(count: number): Promise<void> {
+    this.#refilling ??= this.#reserveBlock(count).finally(() => {
+      this.#refilling = null;
+    });
+    await this.#refilling;
   }
 
   async #reserveBlock(count: number): Promise<void> {

@@ -5,14 +5,24 @@
  */
 import { keyId } from "../../core/index.ts";
 import type { Env } from "../../env/index.ts";
-import type { ConditionalWrite, StoreError, WriteResult } from "../contract.ts";
+import { type ConditionalWrite, StoreError, type WriteResult } from "../contract.ts";
 import type { Databases } from "./database.ts";
-import { commitFailure } from "./failure.ts";
+import { commitFailure, readFailure } from "./failure.ts";
 import type { Journal } from "./journal.ts";
-import { keyBytes } from "./keys.ts";
-import { nextTurn, RECORDS_PER_TURN, type Reader } from "./reader.ts";
+import { idBytes } from "./keys.ts";
+import type { Reader } from "./reader.ts";
 import type { Revisions } from "./revisions.ts";
 import type { ValueCodec } from "./value.ts";
+
+/**
+ * The thread carries out one part while the next is being encoded. What is queued in one turn of the event
+ * loop is started at its end, so at most this many parts keep the loop busy before it gets its turn.
+ */
+const PARTS_AT_ONCE = 3;
+const PART_SIZE = 500;
+
+/** The answer to a delete of what must be absent: nothing to queue, one look after the others. */
+const NOT_DONE = Promise.resolve(false);
 
 export interface WriterParts {
   readonly databases: Databases;
@@ -24,17 +34,19 @@ export interface WriterParts {
   readonly folder: string;
 }
 
-interface Instruction {
-  readonly write: ConditionalWrite;
-  readonly bytes: Buffer;
+/** What is queued for one write, parallel to the writes of a part. */
+interface Instructions {
+  readonly ids: readonly string[];
+  readonly keys: readonly Buffer[];
+  /** Null for what must be absent. */
+  readonly expected: readonly (number | null)[];
   /** Null to delete. */
-  readonly value: string | null;
-  readonly revision: number;
+  readonly values: readonly (string | null)[];
+  /** The version of the first value; the others count on from it. */
+  readonly firstRevision: number;
 }
 
-type PartOutcome =
-  | { readonly ok: true; readonly results: readonly WriteResult[] }
-  | { readonly ok: false; readonly count: number; readonly error: StoreError };
+type PartOutcome = { readonly ok: true } | { readonly ok: false; readonly error: StoreError };
 
 export class Writer {
   readonly #parts: WriterParts;
@@ -46,74 +58,126 @@ export class Writer {
   }
 
   async apply(writes: readonly ConditionalWrite[]): Promise<readonly WriteResult[]> {
-    const { env, revisions } = this.#parts;
+    const results = new Array<WriteResult>(writes.length);
     const outcomes: Promise<PartOutcome>[] = [];
-    for (let start = 0; start < writes.length; start += RECORDS_PER_TURN) {
-      if (start > 0) await nextTurn(env);
-      const part = writes.slice(start, start + RECORDS_PER_TURN);
-      if (!revisions.has(part.length)) await revisions.reserve(part.length);
-      outcomes.push(this.#applyPart(part));
+    for (let start = 0; start < writes.length; start += PART_SIZE) {
+      await outcomes[outcomes.length - PARTS_AT_ONCE];
+      const end = Math.min(start + PART_SIZE, writes.length);
+      outcomes.push(this.#applyPart({ writes, results, start, end }));
     }
-    return combined(await Promise.all(outcomes));
+    assertSomeCommitted(await Promise.all(outcomes));
+    return results;
   }
 
   /** Never rejects, so that a part that fails early is not an unhandled rejection while others run. */
-  async #applyPart(writes: readonly ConditionalWrite[]): Promise<PartOutcome> {
+  async #applyPart(part: Part): Promise<PartOutcome> {
     const { databases, env, folder } = this.#parts;
     try {
-      if (this.#broken !== null) throw this.#broken;
-      const results = await this.#commit(writes);
-      return { ok: true, results };
+      this.#assertWorking();
+      await this.#commit(part);
+      return { ok: true };
     } catch (cause) {
       const error = await commitFailure(cause, databases, env, folder);
-      if (error.outcome === "unknown") this.#broken = error;
-      return { ok: false, count: writes.length, error };
+      if (error.outcome === "unknown") this.#broken ??= error;
+      part.results.fill({ kind: "unknown", cause: error }, part.start, part.end);
+      return { ok: false, error };
     }
   }
 
-  async #commit(writes: readonly ConditionalWrite[]): Promise<readonly WriteResult[]> {
+  #assertWorking(): void {
+    if (this.#broken === null) return;
+    const { message, kind } = this.#broken;
+    throw new StoreError(kind, message, { outcome: "not-applied", cause: this.#broken });
+  }
+
+  async #commit(part: Part): Promise<void> {
+    const { revisions } = this.#parts;
+    const count = part.end - part.start;
+    while (!revisions.has(count)) await revisions.refill(count);
     // All is encoded before anything is queued: an error here leaves nothing half queued.
-    const instructions = writes.map((write) => this.#instruction(write));
-    const done = await Promise.all(instructions.map((instruction) => this.#queue(instruction)));
-    this.#parts.reader.refresh();
-    return instructions.map((instruction, index) => this.#result(instruction, done[index] === true));
+    const instructions = this.#encode(part);
+    const done = await Promise.all(this.#queue(instructions));
+    // From here on the transaction is on disk, whatever else goes wrong.
+    for (const [index, applied] of done.entries()) {
+      const write = writeAt(part, index);
+      const version = write.next === null ? null : String(instructions.firstRevision + index);
+      part.results[part.start + index] = applied ? { kind: "applied", version } : this.#refusal(write);
+    }
   }
 
-  #instruction(write: ConditionalWrite): Instruction {
+  #encode(part: Part): Instructions {
     const { codec, revisions } = this.#parts;
-    const bytes = keyBytes(write.key);
-    if (write.next === null) return { write, bytes, value: null, revision: 0 };
-    return { write, bytes, value: codec.encode(write.next), revision: revisions.take() };
+    const count = part.end - part.start;
+    const ids = new Array<string>(count);
+    const keys = new Array<Buffer>(count);
+    const expected = new Array<number | null>(count);
+    const values = new Array<string | null>(count);
+    for (let index = 0; index < count; index += 1) {
+      const write = writeAt(part, index);
+      const id = keyId(write.key);
+      ids[index] = id;
+      keys[index] = idBytes(id);
+      expected[index] = write.expected === null ? null : this.#expectedRevision(write, write.expected);
+      values[index] = write.next === null ? null : codec.encode(write.next);
+    }
+    return { ids, keys, expected, values, firstRevision: revisions.take(count) };
   }
 
-  #queue({ write, bytes, value, revision }: Instruction): Promise<boolean> {
+  #queue({ ids, keys, expected, values, firstRevision }: Instructions): Promise<boolean>[] {
     const { databases, journal } = this.#parts;
-    const expected = write.expected === null ? null : Number(write.expected);
-    if (value === null && expected === null) return Promise.resolve(false);
-    journal.note(keyId(write.key));
-    if (value !== null) return databases.records.put(bytes, value, revision, expected);
-    return databases.records.remove(bytes, expected ?? Number.NaN);
+    const queued = keys.map((key, index) => {
+      const value = values[index] ?? null;
+      const revision = expected[index] ?? null;
+      if (value !== null) return databases.records.put(key, value, firstRevision + index, revision);
+      return revision === null ? NOT_DONE : databases.records.remove(key, revision);
+    });
+    journal.note(ids);
+    return queued;
   }
 
-  #result({ write, value, revision }: Instruction, done: boolean): WriteResult {
-    if (done) return { kind: "applied", version: value === null ? null : String(revision) };
-    const current = this.#parts.reader.current(write.key);
-    // Nothing was to be deleted, and nothing is there.
-    if (value === null && write.expected === null && current.kind === "absent")
-      return { kind: "applied", version: null };
-    return { kind: "conflict", current };
+  /**
+   * A damaged version may be NaN, which equals nothing, not even itself. So that such a record can be
+   * repaired, its existence is condition enough. Of two repairs at the same moment the later one stays.
+   */
+  #expectedRevision({ key }: ConditionalWrite, expected: string): number {
+    const { databases, reader } = this.#parts;
+    const revision = Number(expected);
+    if (!Number.isNaN(revision)) return revision;
+    const current = reader.current(key);
+    return current.kind !== "absent" && current.version === expected ? databases.anyRevision : revision;
+  }
+
+  /** The condition did not hold when the transaction ran. What is current now may be newer still. */
+  #refusal(write: ConditionalWrite): WriteResult {
+    const { reader, folder } = this.#parts;
+    try {
+      reader.refresh();
+      const current = reader.current(write.key);
+      const nothingToDelete = write.next === null && write.expected === null && current.kind === "absent";
+      return nothingToDelete ? { kind: "applied", version: null } : { kind: "conflict", current };
+    } catch (cause) {
+      return { kind: "unknown", cause: readFailure(cause, folder) };
+    }
   }
 }
 
-/** A call of one part fails as a whole; of several, those that were committed are told so. */
-function combined(outcomes: readonly PartOutcome[]): readonly WriteResult[] {
-  const failed = outcomes.find((outcome) => !outcome.ok);
-  if (failed !== undefined && !failed.ok && outcomes.every((outcome) => !outcome.ok)) throw failed.error;
-  return outcomes.flatMap((outcome) =>
-    outcome.ok ? outcome.results : Array.from({ length: outcome.count }, () => unknownResult(outcome.error)),
-  );
+/** A stretch of a call's writes, and where their results go. */
+interface Part {
+  readonly writes: readonly ConditionalWrite[];
+  readonly results: WriteResult[];
+  readonly start: number;
+  readonly end: number;
 }
 
-function unknownResult(cause: Error): WriteResult {
-  return { kind: "unknown", cause };
+function writeAt({ writes, start }: Part, index: number): ConditionalWrite {
+  const write = writes[start + index];
+  if (write === undefined) throw new RangeError(`there is no write ${start + index}`);
+  return write;
+}
+
+/** A call fails as a whole when none of it was committed; otherwise its results say which part was not. */
+function assertSomeCommitted(outcomes: readonly PartOutcome[]): void {
+  const errors = outcomes.flatMap((outcome) => (outcome.ok ? [] : [outcome.error]));
+  if (errors.length === 0 || errors.length < outcomes.length) return;
+  throw errors.find(({ outcome }) => outcome === "unknown") ?? errors[0];
 }

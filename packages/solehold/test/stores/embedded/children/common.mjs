@@ -1,0 +1,46 @@
+// What the child processes share: the built store, records, and line by line talk with the test.
+import { createInterface } from "node:readline";
+import { openEmbeddedStore } from "../../../../dist/stores/embedded/index.js";
+
+export { openEmbeddedStore };
+
+let written = 0;
+
+export function say(line) {
+  process.stdout.write(`${line}\n`);
+}
+
+export function keyNamed(name) {
+  return { tenant: "default", name };
+}
+
+export function recordNamed(name, changes = {}) {
+  written += 1;
+  return {
+    key: keyNamed(name),
+    holder: `process-${process.pid}`,
+    purpose: "Operation",
+    tokenHash: "47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU",
+    term: 0n,
+    generation: 1n,
+    ttlMs: 30_000,
+    grantedAtMs: 1_750_000_000_000,
+    renewedAtMs: 1_750_000_000_000,
+    expiresAtMs: 1_750_000_030_000,
+    endedAtMs: null,
+    state: "held",
+    renewals: 0,
+    resumeRequired: false,
+    breakAtMs: null,
+    handoff: null,
+    nonce: `${process.pid}-${written}`,
+    idempotency: null,
+    note: "",
+    ...changes,
+  };
+}
+
+/** One line of the test at a time. */
+export function commands() {
+  return createInterface({ input: process.stdin });
+}

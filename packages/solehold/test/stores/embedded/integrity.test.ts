@@ -1,0 +1,261 @@
+/**
+ * Damaged data files. LMDB ends the process with a signal when it meets one, so every case runs in a child
+ * process, and a child that dies is a failure: the store has to see the damage first.
+ */
+import { copyFileSync, cpSync, readFileSync, renameSync, truncateSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { ManualEnv, realEnv } from "../../../src/env/index.ts";
+import { levelFor } from "../../../src/stores/embedded/checked-mark.ts";
+import { DamagedFile } from "../../../src/stores/embedded/data-file.ts";
+import { checkEmbeddedFolder, openEmbeddedStore } from "../../../src/stores/embedded/index.ts";
+import { checkDataFile } from "../../../src/stores/embedded/integrity.ts";
+import { openWithSeams } from "../../../src/stores/embedded/open.ts";
+import {
+  Child,
+  closing,
+  found,
+  get,
+  keyNamed,
+  put,
+  putApplied,
+  recordNamed,
+  temporaryFolder,
+} from "./fixtures.ts";
+
+const RECORDS = 300;
+const PAGE = 4096;
+
+/** Small records, records that fill pages of their own, and some churn, so that there are free pages. */
+async function filledFolder(root: string): Promise<string> {
+  const folder = join(root, "sound");
+  const store = await openEmbeddedStore({ folder });
+  const records = Array.from({ length: RECORDS }, (_, index) =>
+    recordNamed(`job/${index}`, {
+      generation: BigInt(index + 1),
+      note: "x".repeat(index % 50 === 0 ? 400 : index % 7),
+      idempotency:
+        index % 60 === 0
+          ? { op: "acquire", keyHash: "k", fingerprint: "f", sealedToken: "s".repeat(2_500) }
+          : null,
+    }),
+  );
+  for (let round = 0; round < 3; round += 1) {
+    const { records: stored } = await store.read(records.map(({ key }) => key));
+    await store.apply(
+      records.map((next, index) => {
+        const current = stored[index]!;
+        return { key: next.key, expected: current.kind === "found" ? current.version : null, next };
+      }),
+    );
+  }
+  await store.close();
+  return folder;
+}
+
+/** Copies of the sound folder, each damaged in its own way, opened one after the other by a child process. */
+async function probe(sound: string, damages: readonly ((path: string) => void)[]): Promise<string[]> {
+  const folders = damages.map((damage, index) => {
+    const folder = `${sound}-${index}`;
+    cpSync(sound, folder, { recursive: true });
+    damage(join(folder, "data.mdb"));
+    return folder;
+  });
+  const child = new Child("probe.mjs", [String(RECORDS), ...folders]);
+  expect([await child.ended, child.lines.at(-1)]).toEqual([
+    { code: 0, signal: null },
+    expect.stringContaining(`end ${folders.at(-1)}`),
+  ]);
+  return child.lines
+    .filter((line) => line.startsWith("end"))
+    .map((line) => line.split(" ").slice(2).join(" "));
+}
+
+const ALL_FOUND = `opened ${JSON.stringify({ found: RECORDS })}`;
+
+describe("a data file that was cut", () => {
+  it("at any length is refused, or nothing was lost: LMDB never sees it", async () => {
+    const sound = await filledFolder(temporaryFolder());
+    const { length } = readFileSync(join(sound, "data.mdb"));
+    const lengths = [0, 1, 100, 175, PAGE - 1, PAGE, PAGE + 1, 2 * PAGE - 1, 2 * PAGE];
+    for (let cut = 3 * PAGE; cut < length; cut += 2 * PAGE) lengths.push(cut, cut + 1_000);
+    lengths.push(length - PAGE, length - 1);
+    const ends = await probe(
+      sound,
+      lengths.map((bytes) => (path) => truncateSync(path, bytes)),
+    );
+    for (const [index, end] of ends.entries())
+      expect([lengths[index], end]).toEqual([lengths[index], expect.toBeOneOf(["refused", ALL_FOUND])]);
+    expect(ends.filter((end) => end === "refused").length).toBeGreaterThan(lengths.length / 2);
+  }, 120_000);
+});
+
+describe("a data file with damaged bytes", () => {
+  it("is refused, or every record comes back right or is reported corrupt, and nobody crashes", async () => {
+    const sound = await filledFolder(temporaryFolder());
+    const bytes = readFileSync(join(sound, "data.mdb"));
+    const random = new ManualEnv({ seed: 20_260_101 });
+    const damages = Array.from({ length: 120 }, (_, index) => (path: string) => {
+      const damaged = Buffer.from(bytes);
+      const size = [1, 4, 64][index % 3]!;
+      const page = Math.floor(random.random() * (damaged.length / PAGE));
+      // Half of them where a page says what it is and where its nodes are.
+      const within = Math.floor(random.random() * (index % 2 === 0 ? PAGE - size : 120));
+      const at = page * PAGE + within;
+      damaged.set(random.randomBytes(size), at);
+      writeFileSync(path, damaged);
+    });
+    const ends = await probe(sound, damages);
+    for (const end of ends) expect(end).toMatch(/^refused$|^opened \{("(found|corrupt)":\d+,?)+\}$/);
+    expect(ends.filter((end) => end === "refused").length).toBeGreaterThan(5);
+    expect(ends.filter((end) => end.includes("corrupt")).length).toBeGreaterThan(5);
+  }, 120_000);
+
+  it("in the header of each page in use is refused", async () => {
+    const sound = await filledFolder(temporaryFolder());
+    const path = join(sound, "data.mdb");
+    const bytes = readFileSync(path);
+    const report = await checkDataFile(path, "full", realEnv);
+    let refused = 0;
+    for (let page = 0; page < bytes.length / PAGE; page += 1) {
+      const damaged = Buffer.from(bytes);
+      damaged.fill(0xee, page * PAGE + 16, page * PAGE + 24);
+      writeFileSync(path, damaged);
+      try {
+        await checkDataFile(path, "full", realEnv);
+      } catch (error) {
+        expect(error).toBeInstanceOf(DamagedFile);
+        refused += 1;
+      }
+    }
+    expect(refused).toBe(report?.pagesInUse);
+  });
+
+  it("is refused when a key was damaged: its record would seem never to have been", async () => {
+    const root = temporaryFolder();
+    const sound = await filledFolder(root);
+    const path = join(sound, "data.mdb");
+    const bytes = readFileSync(path);
+    // The name as it stands in the value follows a line break; in the key it follows the tenant's slash.
+    const at = bytes.lastIndexOf("default/job/123");
+    bytes.write("4", at + "default/job/123".length - 1);
+    writeFileSync(path, bytes);
+    await expect(openEmbeddedStore({ folder: sound })).rejects.toMatchObject({ kind: "config" });
+  });
+
+  it("of another format version is refused with both versions named", async () => {
+    const sound = await filledFolder(temporaryFolder());
+    const path = join(sound, "data.mdb");
+    const bytes = readFileSync(path);
+    bytes.writeUInt32LE(1, 28);
+    writeFileSync(path, bytes);
+    await expect(openEmbeddedStore({ folder: sound })).rejects.toThrow(
+      /its format is version 1, and lmdb 3 writes version 2/,
+    );
+    expect(readFileSync(path).equals(bytes)).toBe(true);
+  });
+});
+
+describe("a large data file", () => {
+  it("is looked at completely once after a boot and once after it was replaced, then only quickly", async () => {
+    const folder = join(temporaryFolder(), "store");
+    const open = (id: string) => openWithSeams({ folder }, { readBoot: () => ({ id, aheadMs: 0 }) });
+    const store = await open("id:first");
+    const count = 100_000;
+    for (let start = 0; start < count; start += 10_000) {
+      const writes = Array.from({ length: 10_000 }, (_, index) => {
+        const next = recordNamed(`job/${start + index}`, { generation: BigInt(start + index + 1) });
+        return { key: next.key, expected: null, next };
+      });
+      const { results } = await store.apply(writes);
+      expect(results.every(({ kind }) => kind === "applied")).toBe(true);
+    }
+    await store.close();
+    const path = join(folder, "data.mdb");
+    expect(levelFor(folder, "id:first")).toBe("quick");
+    expect(levelFor(folder, "id:second")).toBe("full");
+    expect(await checkEmbeddedFolder(folder)).toMatchObject({ level: "full", records: count });
+    expect(await checkDataFile(path, "quick", realEnv)).toMatchObject({ level: "quick", records: 0 });
+    const again = await open("id:second");
+    expect(levelFor(folder, "id:second")).toBe("quick");
+    expect((await found(again, "job/99999")).record.generation).toBe(100_000n);
+    const page = await again.list({ tenant: "default", prefix: "job/5", limit: 1_000 });
+    const names = Array.from({ length: count }, (_, index) => `job/${index}`);
+    const expected = names.filter((name) => name.startsWith("job/5")).sort();
+    expect([page.records.length, page.next]).toEqual([1_000, expected[999]]);
+    await again.close();
+    copyFileSync(path, `${path}.restored`);
+    renameSync(`${path}.restored`, path);
+    expect(levelFor(folder, "id:second")).toBe("full");
+  }, 120_000);
+
+  it("that was cut is refused by the quick look, too", async () => {
+    const sound = await filledFolder(temporaryFolder());
+    const path = join(sound, "data.mdb");
+    const { pagesInUse } = (await checkDataFile(path, "quick", realEnv))!;
+    truncateSync(path, Math.floor(pagesInUse / 2) * PAGE);
+    await expect(checkDataFile(path, "quick", realEnv)).rejects.toThrow(
+      /it is cut: page \d+ of \d+ is not in it/,
+    );
+  });
+});
+
+describe("a sound data file", () => {
+  it("passes the thorough check, also while it is in use", async () => {
+    const sound = await filledFolder(temporaryFolder());
+    expect(await checkEmbeddedFolder(sound)).toMatchObject({ level: "full", records: RECORDS });
+    const store = closing(await openEmbeddedStore({ folder: sound }));
+    await putApplied(store, recordNamed("one-more"));
+    expect(await checkEmbeddedFolder(sound)).toMatchObject({ records: RECORDS + 1 });
+  });
+
+  it("passes on opening while another process writes without a pause", async () => {
+    const folder = join(temporaryFolder(), "store");
+    const writer = new Child("writer.mjs", [folder, "busy"]);
+    await writer.lineCount(20);
+    for (let round = 0; round < 20; round += 1) {
+      const store = await openEmbeddedStore({ folder });
+      expect((await get(store, "busy/1")).kind).toBe("found");
+      await store.close();
+    }
+  });
+});
+
+describe("a damaged value", () => {
+  it("whose version is no number at all can still be repaired", async () => {
+    const folder = join(temporaryFolder(), "store");
+    const first = await openEmbeddedStore({ folder });
+    await putApplied(first, recordNamed("job"));
+    await first.close();
+    const path = join(folder, "data.mdb");
+    const bytes = readFileSync(path);
+    const value = bytes.lastIndexOf("E1.");
+    bytes.fill(0xff, value - 8, value);
+    writeFileSync(path, bytes);
+    const store = closing(await openEmbeddedStore({ folder }));
+    const { version } = await found(store, "job");
+    const repaired = recordNamed("job", { generation: 2n });
+    const stale = await put(store, repaired, "12345");
+    expect(stale.kind).toBe("conflict");
+    await putApplied(store, repaired, version);
+    expect((await found(store, "job")).record.generation).toBe(2n);
+    const again = await put(store, recordNamed("job"), version);
+    expect(again).toMatchObject({ kind: "conflict", current: { record: { key: keyNamed("job") } } });
+  });
+
+  it("whose epoch was damaged is corrupt, not translated by guess", async () => {
+    const folder = join(temporaryFolder(), "store");
+    const first = await openEmbeddedStore({ folder });
+    await putApplied(first, recordNamed("job"));
+    await first.close();
+    const path = join(folder, "data.mdb");
+    const bytes = readFileSync(path);
+    bytes.write("E7.", bytes.lastIndexOf("E1."));
+    writeFileSync(path, bytes);
+    const store = closing(await openEmbeddedStore({ folder }));
+    expect(await get(store, "job")).toMatchObject({
+      kind: "corrupt",
+      detail: expect.stringContaining("epoch"),
+    });
+  });
+});

@@ -1,0 +1,164 @@
+/** News between processes and within one. The kit has the common cases; these are the embedded store's own. */
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { ManualEnv } from "../../../src/env/index.ts";
+import { openEmbeddedStore } from "../../../src/stores/embedded/index.ts";
+import { openWithSeams } from "../../../src/stores/embedded/open.ts";
+import type { LeaseStore, StoreEvent } from "../../../src/stores/index.ts";
+import { corruptValue } from "./damage.ts";
+import { Child, closing, keyNamed, putApplied, recordNamed, temporaryFolder } from "./fixtures.ts";
+
+const EVERYTHING = { tenant: null, prefix: "" } as const;
+
+/** What a watch heard, and waiting for more of it. */
+class Ear {
+  readonly events: StoreEvent[] = [];
+  #wake: () => void = () => undefined;
+
+  static async on(store: LeaseStore): Promise<Ear> {
+    const ear = new Ear();
+    await store.watch!(EVERYTHING, (event) => {
+      ear.events.push(event);
+      ear.#wake();
+    });
+    return ear;
+  }
+
+  async hears(fits: (event: StoreEvent) => boolean): Promise<StoreEvent> {
+    for (;;) {
+      const event = this.events.find(fits);
+      if (event !== undefined) return event;
+      await new Promise<void>((resolve) => {
+        this.#wake = resolve;
+      });
+    }
+  }
+
+  changed(name: string): Promise<StoreEvent> {
+    return this.hears((event) => event.kind === "changed" && event.key.name === name);
+  }
+}
+
+describe("watching across processes", () => {
+  it("a watcher hears of another process's create, update and delete, with the record", async () => {
+    const folder = join(temporaryFolder(), "store");
+    const store = closing(await openEmbeddedStore({ folder }));
+    const watcher = new Child("watcher.mjs", [folder]);
+    await watcher.line((line) => line === "watching");
+    const first = await putApplied(store, recordNamed("job", { holder: "one" }));
+    await watcher.line((line) => line === "changed job one");
+    const second = await putApplied(store, recordNamed("job", { holder: "two" }), first);
+    await watcher.line((line) => line === "changed job two");
+    await store.apply([{ key: keyNamed("job"), expected: second, next: null }]);
+    await watcher.line((line) => line === "changed job deleted");
+    expect(watcher.lines).not.toContain("reset");
+  });
+
+  it("this process hears of another process's writes", async () => {
+    const folder = join(temporaryFolder(), "store");
+    const store = closing(await openEmbeddedStore({ folder }));
+    const ear = await Ear.on(store);
+    const writer = new Child("writer.mjs", [folder, "other"]);
+    const event = await ear.changed("other/1");
+    expect(event).toMatchObject({ record: { holder: `process-${writer.process.pid}` } });
+  });
+
+  it("a watcher that was killed is forgotten: its sign of life runs out and no journal is kept for it", async () => {
+    const folder = join(temporaryFolder(), "store");
+    const watcher = new Child("watcher.mjs", [folder]);
+    await watcher.line((line) => line === "watching");
+    await watcher.kill();
+    const world = await sameMachineLater(folder, 0);
+    await putApplied(world.store, recordNamed("while-it-counts"));
+    expect(await world.journalLength()).toBe(1);
+    await world.env.advance(31_000);
+    await putApplied(world.store, recordNamed("when-it-does-not"));
+    expect(await world.journalLength()).toBe(1);
+  });
+
+  it("a writer that was under way before the watch shows as a reset, never as silence", async () => {
+    const folder = join(temporaryFolder(), "store");
+    const [writer, watcher] = [await openEmbeddedStore({ folder }), await openEmbeddedStore({ folder })];
+    closing(writer);
+    closing(watcher);
+    await putApplied(writer, recordNamed("warm-up"));
+    // Queued without a journal, because nobody watches yet; committed together with or after the watch.
+    const [ear] = await Promise.all([Ear.on(watcher), putApplied(writer, recordNamed("race"))]);
+    await putApplied(writer, recordNamed("later"));
+    await ear.changed("later");
+    expect(ear.events.every(({ kind }) => kind === "changed" || kind === "reset")).toBe(true);
+  });
+
+  it("a watcher that fell behind by more than the journal holds is told to look at everything", async () => {
+    const folder = join(temporaryFolder(), "store");
+    const env = new ManualEnv();
+    const boot = () => ({ id: "id:test", aheadMs: 0 });
+    const seams = { readBoot: boot, bell: "deaf" } as const;
+    const watcher = closing(await openWithSeams({ folder, env }, seams));
+    const writer = closing(await openWithSeams({ folder, env }, seams));
+    const ear = await Ear.on(watcher);
+    for (let index = 0; index < 1_100; index += 1) await putApplied(writer, recordNamed(`n/${index}`));
+    await env.advance(1_000);
+    await ear.hears(({ kind }) => kind === "reset");
+    ear.events.length = 0;
+    await putApplied(writer, recordNamed("after"));
+    await env.advance(1_000);
+    await ear.changed("after");
+    expect(ear.events.map(({ kind }) => kind)).toEqual(["changed"]);
+  });
+
+  it("where files cannot be watched, news comes by polling", async () => {
+    const folder = join(temporaryFolder(), "store");
+    const watcher = closing(await openWithSeams({ folder }, { bell: "deaf" }));
+    const writer = closing(await openEmbeddedStore({ folder }));
+    const ear = await Ear.on(watcher);
+    await putApplied(writer, recordNamed("polled"));
+    await ear.changed("polled");
+  });
+
+  it("a record that cannot be read makes watchers look, instead of seeming deleted", async () => {
+    const folder = join(temporaryFolder(), "store");
+    const watcher = closing(await openWithSeams({ folder }, { bell: "deaf" }));
+    const writer = closing(await openEmbeddedStore({ folder }));
+    await putApplied(writer, recordNamed("bad"));
+    await corruptValue(folder, keyNamed("bad"));
+    const ear = await Ear.on(watcher);
+    // A refused write is in the journal, too, and the reader finds the damaged value.
+    await writer.apply([{ key: keyNamed("bad"), expected: null, next: recordNamed("bad") }]);
+    await ear.hears(({ kind }) => kind === "reset");
+    expect(ear.events.some(({ kind }) => kind === "changed")).toBe(false);
+  });
+
+  it("a store that nobody watches any more has no timers left", async () => {
+    const folder = join(temporaryFolder(), "store");
+    const env = new ManualEnv();
+    const store = closing(
+      await openWithSeams({ folder, env }, { readBoot: () => ({ id: "id:test", aheadMs: 0 }) }),
+    );
+    const watches = [
+      await store.watch(EVERYTHING, () => undefined),
+      await store.watch(EVERYTHING, () => undefined),
+    ];
+    expect(env.pendingTimers).toBe(1);
+    await watches[0]!.close();
+    expect(env.pendingTimers).toBe(1);
+    await watches[1]!.close();
+    await watches[1]!.close();
+    expect(env.pendingTimers).toBe(0);
+  });
+});
+
+/** This machine's boot and clocks, from now on under the test's control. */
+async function sameMachineLater(folder: string, laterMs: number) {
+  const { realEnv } = await import("../../../src/env/index.ts");
+  const { loadLmdb, openDatabases } = await import("../../../src/stores/embedded/database.ts");
+  const env = new ManualEnv({ monotonicMs: realEnv.monotonicMs() + laterMs, wallMs: realEnv.wallMs() });
+  const store = closing(await openWithSeams({ folder, env }, {}));
+  const journalLength = async (): Promise<number> => {
+    const databases = openDatabases(await loadLmdb(), folder);
+    const length = [...databases.changes.getKeys()].length;
+    await databases.root.close();
+    return length;
+  };
+  return { env, store, journalLength };
+}
