@@ -34,6 +34,7 @@ async function run(invocation: Invocation): Promise<number> {
   const { io, flags, positionals } = invocation;
   const { withLeases } = await import("../connection.ts");
   const { durationOption } = await import("../values.ts");
+  const { failureOf } = await import("../outcomes.ts");
   const { interruptible, Interrupted } = await import("../interrupt.ts");
   const { LeaseWatcher } = await import("../watching/watcher.ts");
   const { changePrinter } = await import("../watching/lines.ts");
@@ -43,10 +44,13 @@ async function run(invocation: Invocation): Promise<number> {
   const onChange: typeof print = (change) => {
     if (change.kind !== "renewed" || flags.has("renewals")) print(change);
   };
+  const onTrouble = (error: unknown): void => {
+    io.stderr.write(`solehold: ${failureOf(error).message}; still watching\n`);
+  };
   return await withLeases(invocation, "user", async ({ manager, tenant }) => {
     try {
       return await interruptible(io, async (signal) => {
-        await new LeaseWatcher({ manager, tenant, prefix, everyMs, onChange }).run(signal);
+        await new LeaseWatcher({ manager, tenant, prefix, everyMs, onChange, onTrouble }).run(signal);
         return 0;
       });
     } catch (error) {

@@ -169,12 +169,13 @@ export class HeldCommand {
   }
 }
 
-/** What the command is told. The fence is for what it writes to; the token is not its business. */
+/**
+ * What the command is told. The fence is for what it writes to; the token is not its business; and nothing
+ * that `solehold` itself reads, or a command that runs `solehold` would get another's holder or tenant.
+ */
 function environmentOf(lease: Lease): Record<string, string> {
   return {
     SOLEHOLD_KEY: lease.key.name,
-    SOLEHOLD_TENANT: lease.key.tenant,
-    SOLEHOLD_HOLDER: lease.holder,
     SOLEHOLD_FENCE: lease.fence.toString(),
     SOLEHOLD_EXPIRES_AT: new Date(lease.expiresAtMs).toISOString(),
   };

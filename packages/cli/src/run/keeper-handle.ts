@@ -49,11 +49,12 @@ export class KeeperHandle {
     this.#result = new Promise((resolve) => {
       this.#resolve = resolve;
     });
-    // The keeper's own environment is empty: NODE_OPTIONS and the like are meant for the command.
+    // What is meant for Node is meant for the command: a debugger's port must not be taken by the keeper.
+    const { NODE_OPTIONS: _nodeOptions, ...env } = process.env;
     this.#process = spawn(process.execPath, [PROGRAM], {
       stdio: ["inherit", "inherit", "inherit", "ipc"],
       detached: true,
-      env: {},
+      env,
     });
     this.#process.on("message", (message) => this.#onMessage(message as KeeperMessage));
     this.#process.on("error", () => this.#onClosed());

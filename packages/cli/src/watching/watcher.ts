@@ -22,6 +22,8 @@ export interface LeaseWatcherOptions {
   readonly prefix: string;
   readonly everyMs: number;
   readonly onChange: (change: Change) => void;
+  /** A look has failed; another follows. */
+  readonly onTrouble: (error: unknown) => void;
   readonly env?: Env;
 }
 
@@ -36,6 +38,8 @@ export class LeaseWatcher {
   /** When the end of which lease is due, on the own monotonic clock. */
   readonly #due = new Map<string, number>();
   #timer: Timer | null = null;
+  #retry: Timer | null = null;
+  #ended = false;
   #timerAtMs = Number.POSITIVE_INFINITY;
   #fail: (error: unknown) => void = () => undefined;
 
@@ -66,7 +70,9 @@ export class LeaseWatcher {
       else this.#armExpiry();
       return await ended;
     } finally {
+      this.#ended = true;
       this.#timer?.cancel();
+      this.#retry?.cancel();
       this.#fail = () => undefined;
       await watch?.close().catch(() => undefined);
     }
@@ -74,7 +80,7 @@ export class LeaseWatcher {
 
   #onEvent(event: StoreEvent): void {
     if (event.kind === "reset") {
-      this.#lookAtAll("again").catch((error: unknown) => this.#fail(error));
+      this.#lookAgain();
       return;
     }
     const { key, record } = event;
@@ -96,6 +102,17 @@ export class LeaseWatcher {
     if (!view.live) this.#due.delete(name);
     else if (!sameEnd) this.#due.set(name, this.#env.monotonicMs() + view.remainingMs + AFTER_EXPIRY_MS);
     this.#emit(this.#board.see(view));
+  }
+
+  /** After a reset, and again until the store has answered. */
+  #lookAgain(): void {
+    this.#lookAtAll("again").then(
+      () => this.#armExpiry(),
+      (error: unknown) => {
+        this.#options.onTrouble(error);
+        this.#retry = this.#env.timer(this.#options.everyMs, () => this.#lookAgain(), { keepAlive: "yes" });
+      },
+    );
   }
 
   #emit(change: Change | null): void {
@@ -125,11 +142,11 @@ export class LeaseWatcher {
 
   /** The store has no news: every look sees everything, expiry included. */
   #lookRegularly(): void {
+    if (this.#ended) return;
     const lookAgain = (): void => {
-      this.#lookAtAll("again").then(
-        () => this.#lookRegularly(),
-        (error: unknown) => this.#fail(error),
-      );
+      this.#lookAtAll("again")
+        .catch((error: unknown) => this.#options.onTrouble(error))
+        .then(() => this.#lookRegularly());
     };
     this.#timer = this.#env.timer(this.#options.everyMs, lookAgain, { keepAlive: "yes" });
   }
@@ -137,6 +154,7 @@ export class LeaseWatcher {
   /** One timer for all: it fires when the earliest end is due. A renewal in between only makes it look in vain. */
   #armExpiry(): void {
     this.#timer?.cancel();
+    if (this.#ended) return;
     this.#timerAtMs = Number.POSITIVE_INFINITY;
     for (const dueMs of this.#due.values()) this.#timerAtMs = Math.min(this.#timerAtMs, dueMs);
     if (this.#due.size === 0) return;
@@ -149,7 +167,11 @@ export class LeaseWatcher {
     const names = [...this.#due].filter(([, dueMs]) => dueMs <= nowMs).map(([name]) => name);
     for (const name of names) {
       this.#due.delete(name);
-      this.#lookAt(name).catch((error: unknown) => this.#fail(error));
+      this.#lookAt(name).catch((error: unknown) => {
+        this.#options.onTrouble(error);
+        this.#due.set(name, this.#env.monotonicMs() + this.#options.everyMs);
+        this.#armExpiry();
+      });
     }
     this.#armExpiry();
   }
