@@ -38,7 +38,7 @@ export class Acquiring implements CommandRunner {
     const repeatable = input.token === undefined && input.idempotencyKey === undefined ? "no" : "yes";
     const request = { key, ...rest, token };
     const startMs = env.monotonicMs();
-    const reply = await queue.acquire(request, contextOf(call, input), { waitMs, connection, repeatable });
+    const reply = await queue.acquire(request, contextOf(call), { waitMs, connection, repeatable });
     if (waitMs === 0) return reply;
     metrics.waited((env.monotonicMs() - startMs) / 1_000, reply.outcome.kind);
     const isUnwanted = repeatable === "no" || connection.isCancelled();

@@ -95,6 +95,11 @@ export function buildApp(options: AppOptions): App {
       done(error as Error);
     }
   });
+  // A client that keeps its connection would otherwise come back to a server that is going.
+  app.addHook("onSend", (_request, reply, payload, done) => {
+    if (options.isDraining()) reply.header("connection", "close");
+    done(null, payload);
+  });
   app.addHook("onResponse", (request, reply, done) => {
     finish(options, request, reply.statusCode, arrivalOf(request));
     done();
@@ -180,7 +185,6 @@ function send(
   if (status >= 400 && retryAfterMs !== undefined)
     reply.header("retry-after", retryAfterSeconds(retryAfterMs));
   if (status === 401) reply.header("www-authenticate", 'Bearer realm="solehold"');
-  if (status === 503) reply.header("connection", "close");
   if (arrival !== undefined && reason !== undefined) arrival.reason = reason;
   reply.code(status);
   if (contentType === undefined) {

@@ -3,7 +3,7 @@
  * over to the service, answer. No rule about leases is here.
  */
 import type { LeaseKey, LeaseOp } from "solehold";
-import type { CallContext, LeaseService, PresentedApprovals, ServiceReply } from "solehold/service";
+import type { CallContext, LeaseService, ServiceReply } from "solehold/service";
 import type { TSchema } from "typebox";
 import { assertAllowed, tenantOf } from "./access/principal.ts";
 import type { Call } from "./call.ts";
@@ -31,7 +31,6 @@ import { type Answer, commandAnswer, problemAnswer } from "./wire.ts";
 interface Target {
   readonly tenant?: string;
   readonly name: string;
-  readonly approval?: PresentedApprovals;
 }
 
 export const COMMAND_SCHEMAS = {
@@ -92,7 +91,7 @@ export class Commands {
 
   #perform(op: LeaseOp, key: LeaseKey, input: Target, call: Call): Promise<ServiceReply> {
     const service = this.#service;
-    const context = contextOf(call, input);
+    const context = contextOf(call);
     switch (op) {
       case "acquire":
         return this.#runner.acquire(key, input as AcquireInput, call);
@@ -114,12 +113,8 @@ export class Commands {
   }
 }
 
-/** What the service is told beside the command: who asks, under which trace, with whose consent. */
-export function contextOf(
-  { principal, traceId }: Call,
-  { approval }: { readonly approval?: PresentedApprovals } = {},
-): CallContext {
-  return { traceId, caller: principal.id, ...(approval === undefined ? {} : { approval }) };
+export function contextOf({ principal, traceId }: Call): CallContext {
+  return { traceId, caller: principal.id };
 }
 
 /** Without a wait the whole time belongs to the request, and the caller counts from when it sent it. */
@@ -128,7 +123,7 @@ function waitedMs({ outcome }: ServiceReply, { receivedMs }: Call): number {
   return Math.max(0, Math.floor(outcome.believedFrom.monotonicMs - receivedMs));
 }
 
-type Bigints<Input> = Omit<Input, "tenant" | "name" | "approval" | "generation" | "term"> & {
+type Bigints<Input> = Omit<Input, "tenant" | "name" | "generation" | "term"> & {
   generation?: bigint;
   term?: bigint;
 };
@@ -141,7 +136,7 @@ function ownerFields<Input extends OwnerInput>(input: Input): Bigints<Input> {
 export function withBigints<Input extends Target & { generation?: string; term?: string }>(
   input: Input,
 ): Bigints<Input> {
-  const { tenant: _tenant, name: _name, approval: _approval, generation, term, ...rest } = input;
+  const { tenant: _tenant, name: _name, generation, term, ...rest } = input;
   return {
     ...rest,
     ...(generation === undefined ? {} : { generation: BigInt(generation) }),

@@ -71,6 +71,7 @@ export class EventStreams {
       ...headers,
       "content-type": "text/event-stream; charset=utf-8",
       "cache-control": "no-store",
+      connection: "close",
       "x-accel-buffering": "no",
     });
     const write = (event: WatchEvent): void => void response.write(eventText(event));

@@ -19,6 +19,7 @@ import type {
   CommandOutcome,
   LeaseManager,
   LeaseView,
+  PresentedApprovals,
   WaitInLine,
 } from "../manager/index.ts";
 import { type HeldDetails, LeaseHeldError } from "./errors.ts";
@@ -42,6 +43,8 @@ export interface TryAcquireOptions {
   readonly note?: string;
   /** The same key again gets the same grant, over restarts of this process too. */
   readonly idempotencyKey?: string;
+  /** Consent of signers to this very request, for a key that needs it. */
+  readonly approval?: PresentedApprovals;
   /** Asked before each renewal. */
   readonly probe?: LivenessProbe;
   /** "no" leaves renewing to `lease.renew()`. */
@@ -229,11 +232,12 @@ export class Leases {
   }
 
   async #attempt(key: LeaseKey, options: TryAcquireOptions, wait?: WaitInLine): Promise<CommandOutcome> {
-    const { purpose = DEFAULT_PURPOSE, holder = this.holder, term, note, idempotencyKey } = options;
+    const { purpose = DEFAULT_PURPOSE, holder = this.holder, term, note, idempotencyKey, approval } = options;
     const optional = {
       ...(term === undefined ? {} : { term }),
       ...(note === undefined ? {} : { note }),
       ...(idempotencyKey === undefined ? {} : { idempotencyKey }),
+      ...(approval === undefined ? {} : { approval }),
     };
     return await this.manager.acquire(
       { key, holder, ttlMs: this.#ttlMs(options.ttl), purpose, ...optional },

@@ -1,4 +1,6 @@
 /** What callers ask of a manager, and how it becomes a command: defaults, hashes, idempotency marks. */
+
+import type { Approval } from "../coordinator/index.ts";
 import {
   DEFAULT_PURPOSE,
   type IdempotencyMark,
@@ -14,8 +16,16 @@ import { hashIdempotencyKey, hashToken, sealToken, sha256 } from "./secrets.ts";
 
 export const MAX_IDEMPOTENCY_KEY_LENGTH = 128;
 
+/** What a caller presents for a key under an approval rule: its request's nonce and signatures over it. */
+export interface PresentedApprovals {
+  readonly nonce: string;
+  readonly approvals: readonly Approval[];
+}
+
 interface RequestBase {
   readonly key: LeaseKey;
+  /** For a service that asks for approvals; a manager over a store has nobody to check them. */
+  readonly approval?: PresentedApprovals;
   /** Repeating a request with the same key gets the first answer again, over restarts too. */
   readonly idempotencyKey?: string;
   /** Who is calling, when the caller was authenticated: the idempotency key is bound to it. */
@@ -107,7 +117,13 @@ export function requestProblem(
 
 /** `token` is the one that a grant will carry, or that proves ownership; empty for an operator's command. */
 export function commandTemplate(request: LeaseRequest, token: string, policy: LeasePolicy): CommandTemplate {
-  const { idempotencyKey: _key, caller: _caller, timeoutMs: _timeoutMs, ...fields } = request;
+  const {
+    idempotencyKey: _key,
+    caller: _caller,
+    timeoutMs: _timeoutMs,
+    approval: _approval,
+    ...fields
+  } = request;
   const idempotency = markFor(request, token, policy);
   const marked = idempotency === undefined ? {} : { idempotency };
   switch (fields.op) {

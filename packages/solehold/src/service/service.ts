@@ -25,12 +25,7 @@ import type {
 } from "../manager/index.ts";
 import { type ListQuery, StoreError, type StoreEvent, type StoreWatch } from "../stores/index.ts";
 import { barredBy, guardedCommandOf } from "./approvals/barrier.ts";
-import {
-  ApprovalGuard,
-  type ApprovalPolicy,
-  type GuardVerdict,
-  type PresentedApprovals,
-} from "./approvals/index.ts";
+import { ApprovalGuard, type ApprovalPolicy, type GuardVerdict } from "./approvals/index.ts";
 import type { AuditTrail } from "./audit/index.ts";
 import { auditEventOf, entryOf, expiryEvent, type LeaseDecisionEntry } from "./decision-entry.ts";
 import { LiveIndex } from "./live-index.ts";
@@ -40,8 +35,6 @@ export interface CallContext {
   readonly traceId?: string;
   /** The authenticated caller: idempotency keys are bound to it. */
   readonly caller?: string;
-  /** Signatures over this very request, for keys under an approval rule. */
-  readonly approval?: PresentedApprovals;
 }
 
 export interface ServiceReply {
@@ -193,7 +186,7 @@ export class LeaseService {
     const command = this.#guard === null ? null : guardedCommandOf(request, this.manager.policy.defaultTtlMs);
     if (this.#guard === null || command === null) return { kind: "open" };
     try {
-      return await this.#guard.check(command, context.approval, context.traceId);
+      return await this.#guard.check(command, request.approval, context.traceId);
     } catch (cause) {
       return { kind: "unavailable", cause: asStoreError(cause) };
     }

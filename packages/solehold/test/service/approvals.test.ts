@@ -93,12 +93,12 @@ describe("a key under a Dangerous rule", () => {
     });
     expect(without.quorum).toMatchObject({ tier: "Dangerous", required: 3, received: 0, passed: false });
     const approval = { nonce: NONCE, approvals: sign(EVERYBODY, COMMAND) };
-    const granted = await service.grant(REQUEST, { approval });
+    const granted = await service.grant({ ...REQUEST, approval });
     expect(granted.entry.allowed).toBe(true);
     if (granted.outcome.kind !== "applied") throw new Error("granted");
     await service.release({ key: KEY, holder: "deployer", token: granted.outcome.token });
     await env.advance(1);
-    const again = await service.grant(REQUEST, { approval });
+    const again = await service.grant({ ...REQUEST, approval });
     expect(again.entry.reason).toBe("QUORUM_NOT_MET");
     expect(again.quorum?.failures.map(({ code }) => code)).toContain("LC_APPROVAL_REPLAYED");
   });
@@ -106,11 +106,11 @@ describe("a key under a Dangerous rule", () => {
   it("refuses the second use after a restart too", async () => {
     const { start, sign } = guardedWorld();
     const approval = { nonce: NONCE, approvals: sign(EVERYBODY, COMMAND) };
-    const first = await start().grant(REQUEST, { approval });
+    const first = await start().grant({ ...REQUEST, approval });
     if (first.outcome.kind !== "applied") throw new Error("granted");
     const restarted = start();
     await restarted.release({ key: KEY, holder: "deployer", token: first.outcome.token });
-    expect((await restarted.grant(REQUEST, { approval })).entry.reason).toBe("QUORUM_NOT_MET");
+    expect((await restarted.grant({ ...REQUEST, approval })).entry.reason).toBe("QUORUM_NOT_MET");
   });
 
   it("gives the same grant to the same attempt when its answer got lost", async () => {
@@ -118,8 +118,8 @@ describe("a key under a Dangerous rule", () => {
     const service = start();
     const approval = { nonce: NONCE, approvals: sign(EVERYBODY, COMMAND) };
     const attempt = { ...REQUEST, token: "the-callers-own-secret" };
-    const first = await service.grant(attempt, { approval });
-    const repeated = await start().grant(attempt, { approval });
+    const first = await service.grant({ ...attempt, approval });
+    const repeated = await start().grant({ ...attempt, approval });
     expect([first.entry.allowed, repeated.entry.allowed]).toEqual([true, true]);
     expect(repeated.entry.fence).toBe(first.entry.fence);
   });
@@ -129,11 +129,11 @@ describe("a key under a Dangerous rule", () => {
     const service = start();
     const other = { ...REQUEST, holder: "other" };
     const taken = sign(EVERYBODY, { action: "acquire", ...other }, "Dangerous", "nonce-of-the-other-one");
-    await service.grant(other, { approval: { nonce: "nonce-of-the-other-one", approvals: taken } });
+    await service.grant({ ...other, approval: { nonce: "nonce-of-the-other-one", approvals: taken } });
     const approval = { nonce: NONCE, approvals: sign(EVERYBODY, COMMAND) };
-    expect((await service.grant(REQUEST, { approval })).entry.reason).toBe("LEASE_HELD_BY_OTHER");
+    expect((await service.grant({ ...REQUEST, approval })).entry.reason).toBe("LEASE_HELD_BY_OTHER");
     await env.advance(60_000);
-    expect((await service.grant(REQUEST, { approval })).entry.allowed).toBe(true);
+    expect((await service.grant({ ...REQUEST, approval })).entry.allowed).toBe(true);
   });
 
   it.each([
@@ -142,7 +142,8 @@ describe("a key under a Dangerous rule", () => {
     ["a stranger among them", ["alice", "bob", "mallory"]],
   ])("is denied with %s", async (_what, names) => {
     const { start, sign } = guardedWorld();
-    const { entry } = await start().grant(REQUEST, {
+    const { entry } = await start().grant({
+      ...REQUEST,
       approval: { nonce: NONCE, approvals: sign(names, COMMAND) },
     });
     expect(entry.reason).toBe("QUORUM_NOT_MET");
@@ -157,7 +158,7 @@ describe("a key under a Dangerous rule", () => {
   ])("is denied with approvals for another %s", async (_field, altered) => {
     const { start, sign } = guardedWorld();
     const approvals = sign(EVERYBODY, { ...COMMAND, ...altered });
-    const { entry, quorum } = await start().grant(REQUEST, { approval: { nonce: NONCE, approvals } });
+    const { entry, quorum } = await start().grant({ ...REQUEST, approval: { nonce: NONCE, approvals } });
     expect(entry.reason).toBe("QUORUM_NOT_MET");
     expect(quorum?.failures.map(({ code }) => code)).toContain("LC_INVALID_SIGNATURE");
   });
@@ -166,21 +167,18 @@ describe("a key under a Dangerous rule", () => {
     const { start, sign, env } = guardedWorld();
     const approvals = sign(EVERYBODY, COMMAND);
     await env.advance(HOUR_MS);
-    const { quorum } = await start().grant(REQUEST, { approval: { nonce: NONCE, approvals } });
+    const { quorum } = await start().grant({ ...REQUEST, approval: { nonce: NONCE, approvals } });
     expect(quorum?.failures.map(({ code }) => code)).toContain("LC_APPROVAL_EXPIRED");
   });
 
   it("needs approvals to be revoked and broken as well", async () => {
     const { start, sign } = guardedWorld();
     const service = start();
-    await service.grant(REQUEST, { approval: { nonce: NONCE, approvals: sign(EVERYBODY, COMMAND) } });
+    await service.grant({ ...REQUEST, approval: { nonce: NONCE, approvals: sign(EVERYBODY, COMMAND) } });
     expect((await service.revoke({ key: KEY })).entry.reason).toBe("QUORUM_NOT_MET");
     expect((await service.break({ key: KEY, periodMs: 1_000 })).entry.reason).toBe("QUORUM_NOT_MET");
     const approvals = sign(EVERYBODY, { action: "revoke", key: KEY }, "Dangerous", "nonce-of-the-revoke");
-    const revoked = await service.revoke(
-      { key: KEY },
-      { approval: { nonce: "nonce-of-the-revoke", approvals } },
-    );
+    const revoked = await service.revoke({ key: KEY, approval: { nonce: "nonce-of-the-revoke", approvals } });
     expect(revoked.entry.allowed).toBe(true);
   });
 
@@ -198,7 +196,7 @@ describe("a key under a Dangerous rule", () => {
     const service = start();
     const approvals = sign(EVERYBODY, COMMAND);
     await service.grant(REQUEST);
-    await service.grant(REQUEST, { approval: { nonce: NONCE, approvals } });
+    await service.grant({ ...REQUEST, approval: { nonce: NONCE, approvals } });
     const [denied, granted] = await audit.query();
     expect(denied?.detail).toMatchObject({
       tier: "Dangerous",

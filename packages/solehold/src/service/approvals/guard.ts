@@ -3,24 +3,14 @@
  * enough signers must have approved exactly that request, and each approval works once.
  */
 
-import {
-  type Approval,
-  type ApprovalRequest,
-  type QuorumVerification,
-  verifyQuorum,
-} from "../../coordinator/index.ts";
+import { type ApprovalRequest, type QuorumVerification, verifyQuorum } from "../../coordinator/index.ts";
 import type { LeaseKey, Purpose } from "../../core/index.ts";
 import { DEFAULT_PURPOSE } from "../../core/index.ts";
 import { type Env, randomId } from "../../env/index.ts";
+import type { PresentedApprovals } from "../../manager/index.ts";
 import type { LeaseStore, StoreError } from "../../stores/index.ts";
 import { type ApprovalClaim, ApprovalUses } from "./ledger.ts";
 import type { ApprovalPolicy, ApprovalRule, GuardedAction } from "./policy.ts";
-
-/** What a caller presents: the nonce of its request and the signatures over it. */
-export interface PresentedApprovals {
-  readonly nonce: string;
-  readonly approvals: readonly Approval[];
-}
 
 /** The part of a command that signers consent to. */
 export interface GuardedCommand {

@@ -1,10 +1,10 @@
+export type { PresentedApprovals } from "../../manager/index.ts";
 export {
   ApprovalGuard,
   type ApprovalGuardOptions,
   approvalRequestFor,
   type GuardedCommand,
   type GuardVerdict,
-  type PresentedApprovals,
 } from "./guard.ts";
 export {
   ApprovalPolicy,
