@@ -15,7 +15,14 @@ const forMs = Number(seconds) * 1_000;
 const server = spawn(
   process.execPath,
   [new URL("../../cli/bin/solehold.js", import.meta.url).pathname, "serve", "--json", "--port", "0"].concat([
-    "--data-dir", folder, "--store", store, "--audit", audit, "--log-level", "error",
+    "--data-dir",
+    folder,
+    "--store",
+    store,
+    "--audit",
+    audit,
+    "--log-level",
+    "error",
   ]),
   { stdio: ["ignore", "pipe", "inherit"] },
 );
@@ -29,7 +36,11 @@ async function run(title, send) {
   let stop = false;
   const worker = async (index) => {
     for (let turn = 0; !stop; turn += 1) {
-      const lease = { name: `bench/${index}/${turn % 100}`, holder: `h${index}`, token: `token-${index}-${turn}` };
+      const lease = {
+        name: `bench/${index}/${turn % 100}`,
+        holder: `h${index}`,
+        token: `token-${index}-${turn}`,
+      };
       const start = performance.now();
       if ((await send("acquire", { ...lease, ttlMs: 30_000 })) !== 200) throw new Error("not granted");
       if ((await send("release", lease)) !== 200) throw new Error("not released");
@@ -38,13 +49,17 @@ async function run(title, send) {
   };
   const workers = Array.from({ length: IN_FLIGHT }, (_, index) => worker(index));
   const start = performance.now();
-  setTimeout(() => { stop = true; }, forMs);
+  setTimeout(() => {
+    stop = true;
+  }, forMs);
   await Promise.all(workers);
   const elapsed = (performance.now() - start) / 1_000;
   latencies.sort((a, b) => a - b);
   const at = (part) => latencies[Math.floor(latencies.length * part)].toFixed(1);
   const requests = Math.round((latencies.length * 2) / elapsed);
-  console.log(`${title}: ${requests} requests/s (${Math.round(latencies.length / elapsed)} pairs/s), pair p50 ${at(0.5)} ms, p99 ${at(0.99)} ms`);
+  console.log(
+    `${title}: ${requests} requests/s (${Math.round(latencies.length / elapsed)} pairs/s), pair p50 ${at(0.5)} ms, p99 ${at(0.99)} ms`,
+  );
 }
 
 const agent = new Agent({ keepAlive: true, maxSockets: IN_FLIGHT });

@@ -90,7 +90,6 @@ export class StreamConnection {
 
   /** No more commands are taken; those under way are answered, then the client is sent elsewhere. */
   async drain(): Promise<void> {
-    console.log('drain', this.#pending.size);
     this.#send({ notice: "draining" });
     await new Promise<void>((resolve) => {
       this.#onIdle = resolve;
@@ -102,7 +101,6 @@ export class StreamConnection {
 
   #onMessage(data: Buffer, kind: "binary" | "text"): void {
     const receivedMs = this.#services.env.monotonicMs();
-    console.log('message', data.length);
     const messages = kind === "text" ? parseMessages(data) : null;
     const { batchLimit } = this.#services;
     if (messages === null) {
@@ -111,7 +109,6 @@ export class StreamConnection {
       this.#refuse(null, "message", `must hold at most ${batchLimit} operations: send several`);
     } else {
       for (const message of messages) this.#receive(message, receivedMs);
-      console.log('received', this.#pending.size);
       this.#regulate();
     }
   }
