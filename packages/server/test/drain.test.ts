@@ -42,6 +42,7 @@ describe("a server that shuts down", () => {
     const [late] = stream.post({ op: "ping" });
     for (const id of asked) expect((await stream.answer(id)).status).toBe(200);
     await Promise.all(closings);
+    await until("the stream was closed", () => stream.closed !== null);
     expect(stream.closed).toBe(1012);
     const lateStatus = stream.answers.get(late ?? 0)?.status;
     expect([undefined, 503]).toContain(lateStatus);

@@ -96,7 +96,11 @@ export class StreamConnection {
       if (this.#pending.size === 0 || this.#isClosed) resolve();
     });
     this.#flush();
+    if (this.#isClosed) return;
+    // What was sent has arrived only when the client has answered the goodbye.
+    const closed = new Promise<void>((resolve) => void this.#socket.once("close", () => resolve()));
     this.#socket.close(SERVICE_RESTART, "the server is shutting down");
+    await closed;
   }
 
   #onMessage(data: Buffer, kind: "binary" | "text"): void {
