@@ -221,6 +221,8 @@ export class Lease implements Renewable {
   }
 
   async #renewInBackground(): Promise<void> {
+    // After a suspend this timer may be the first to run: a lease that is over must not be renewed.
+    this.#check();
     if (this.#isOver() || this.#breaking) return;
     const { probe } = this.#options;
     if (probe !== undefined && !(await probeSaysAlive(probe, this.#context.env, this.#patienceMs()))) {
@@ -228,6 +230,7 @@ export class Lease implements Renewable {
       this.#planRenewal(RETRY_PART);
       return;
     }
+    this.#check();
     if (this.#isOver()) return;
     this.#settleRenewal(await this.#sendRenewal());
   }

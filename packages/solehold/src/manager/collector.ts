@@ -6,7 +6,8 @@
  * older floor, or with an absence it saw before, has long given up by then. So a run either raises the
  * floor (and deletes nothing above the old one), or deletes under a floor that has settled.
  *
- * The retention must be far longer than any request can live. Records with a term above the base stay:
+ * The retention must be far longer than any request can live. Where the store has no clock nothing is
+ * collected: records are then stamped by many clocks, and one that runs ahead would end what is alive. Records with a term above the base stay:
  * terms belong to long-lived writer slots, and the floor does not carry them.
  */
 import {
@@ -17,7 +18,7 @@ import {
   type LeaseRecord,
   NO_TOKEN_HASH,
 } from "../core/index.ts";
-import { type Env, randomId } from "../env/index.ts";
+import { type Env, randomId, readClocks } from "../env/index.ts";
 import { ABSENT, type LeaseStore, type StoredRecord, StoreError } from "../stores/index.ts";
 import type { KnownState } from "./known-state.ts";
 import type { StoreCalls } from "./store-calls.ts";
@@ -53,8 +54,18 @@ export async function collectTenant(tenant: string, options: CollectorOptions): 
       },
     );
   }
+  if (store.capabilities.clock === "none") {
+    const message = `the ${store.name} store has no clock: nobody can say how long ago a record ended, so all are kept`;
+    throw new StoreError("config", message, { outcome: "not-applied" });
+  }
   const floor = await readOne(options.calls, floorKey(tenant));
-  const nowMs = known.instant(ABSENT, env.monotonicMs()).earliestMs;
+  const now = readClocks(env);
+  if (!known.knowsTime(now)) {
+    const message =
+      "this machine slept while the store answered, so the store's time is not known: try again";
+    throw new StoreError("timeout", message, { outcome: "not-applied" });
+  }
+  const nowMs = known.instant(ABSENT, now).earliestMs;
   const settled = floor.kind === "found" && nowMs - floor.record.renewedAtMs >= retentionMs;
   const settledGeneration = settled && floor.kind === "found" ? floor.record.generation : 0n;
   let [scanned, deleted, waiting, highest] = [0, 0, 0, 0n];
@@ -104,7 +115,10 @@ async function raiseFloor(
   const current = floor.kind === "found" ? floor.record.generation : 0n;
   const mayRaise = floor.kind === "absent" || settled;
   if (!mayRaise || highest <= current) return current;
-  const stampMs = options.known.instant(ABSENT, options.env.monotonicMs()).latestMs;
+  const now = readClocks(options.env);
+  // A floor that is stamped too early would settle too early: rather none in this pass.
+  if (!options.known.knowsTime(now)) return current;
+  const stampMs = options.known.instant(ABSENT, now).latestMs;
   const next = floorRecord(tenant, highest, stampMs, randomId(options.env));
   const expected = floor.kind === "found" ? floor.version : null;
   const { value } = await options.calls.write({ key: floorKey(tenant), expected, next });

@@ -81,15 +81,21 @@ export class Execution {
       const own = this.#ownWrite(source.stored);
       if (own !== null) return own;
       const reading = readClocks(this.#context.env);
-      const now = known.instant(source.stored, reading.monotonicMs);
+      if (!known.knowsTime(reading)) {
+        // This machine slept: what it knew of the store's time is of no use any more.
+        source = await this.#read();
+        continue;
+      }
+      const now = known.instant(source.stored, reading);
       const broken = known.brokenPromise(this.#command, source);
       if (broken !== null) return { kind: "refused", decision: broken, storeTimeMs: now.stampMs };
-      const command = attempt === 0 ? this.#command : this.#template(randomId(this.#context.env));
+      const command = this.#commandFor(attempt);
       const { decide, policy } = this.#context;
       const decided = decide(command, snapshotOf(source), now, policy);
       if (decided.effect.kind === "none" || decided.decision.kind !== "granted") {
-        // A guess may lead to a write, which checks it; it must never lead to an answer by itself.
-        if (source.callNumber !== null || decided.decision.kind === "refused")
+        // A guess may lead to a write, which checks it; it must never lead to an answer by itself. What is
+        // wrong with the request alone needs no store to say so.
+        if (source.callNumber !== null || decided.bundle.problem !== null)
           return this.#answer(decided, now, reading);
         source = await this.#read();
         continue;
@@ -103,6 +109,18 @@ export class Execution {
     throw new StoreError("timeout", `gave up after ${MAX_ATTEMPTS} attempts against other writers`, {
       outcome: "not-applied",
     });
+  }
+
+  /**
+   * Every attempt has a nonce of its own. An operator's command speaks of the grant that it found: once it may
+   * have been done, trying again must not strike the grant that came after.
+   */
+  #commandFor(attempt: number): LeaseCommand {
+    if (attempt === 0) return this.#command;
+    const command = this.#template(randomId(this.#context.env));
+    const [first] = this.#unknown;
+    if (first === undefined || (command.op !== "revoke" && command.op !== "break")) return command;
+    return { ...command, generation: first.decision.lease.generation };
   }
 
   /** "applied", or what stands in the store now, to decide again. */
@@ -124,6 +142,11 @@ export class Execution {
     const { value } = answer;
     if (value.kind === "applied") {
       known.wrote(key, next, value.version, answer.receivedMs);
+      return "applied";
+    }
+    // Somebody on the way repeated the request: the repeat met what the first had written.
+    if (value.current.kind === "found" && value.current.record.nonce === attempt.nonce) {
+      known.learn(key, value.current, source.floor, answer);
       return "applied";
     }
     await this.#backOff();

@@ -6,6 +6,7 @@
  * write, which the store checks.
  */
 import {
+  type ClockReading,
   type DeniedDecision,
   type DriftBound,
   fenceGeneration,
@@ -19,7 +20,7 @@ import {
   recordFence,
   type StoreInstant,
 } from "../core/index.ts";
-import type { Env } from "../env/index.ts";
+import { type Env, readClocks } from "../env/index.ts";
 import { ABSENT, type LeaseStore, type StoredRecord } from "../stores/index.ts";
 import { BoundedMap } from "./bounded-map.ts";
 import { Floors } from "./floors.ts";
@@ -73,8 +74,9 @@ export class KnownState {
   /** What probably is in the store, if that is enough to try a write; otherwise null: read first. */
   guess(command: LeaseCommand): SnapshotSource | null {
     if (command.op === "use") return null;
-    const nowMs = this.#options.env.monotonicMs();
-    if (!this.#timeIsNarrow(command, nowMs)) return null;
+    const now = readClocks(this.#options.env);
+    const nowMs = now.monotonicMs;
+    if (!this.#timeIsNarrow(command, now)) return null;
     const remembered = this.#remembered.get(keyId(command.key));
     if (remembered !== undefined) return { stored: remembered.stored, floor: 0n, callNumber: null };
     const floor = command.op === "acquire" ? this.#floors.recent(command.key.tenant, nowMs) : null;
@@ -111,15 +113,22 @@ export class KnownState {
     this.#remembered.delete(keyId(key));
   }
 
+  /** False when the store's time has to be asked for before anything can be decided. */
+  knowsTime(now: ClockReading): boolean {
+    const { store, clock } = this.#options;
+    return store.capabilities.clock !== "reply" || clock.interval(now) !== null;
+  }
+
   /** The store's time for a decision about this record. */
-  instant(stored: StoredRecord, monotonicMs: number): StoreInstant {
-    const { store, clock, env } = this.#options;
+  instant(stored: StoredRecord, now: ClockReading): StoreInstant {
+    const { store, clock } = this.#options;
+    const { monotonicMs } = now;
     if (store.now !== undefined) {
       const nowMs = store.now();
       return { earliestMs: nowMs, latestMs: nowMs, stampMs: nowMs };
     }
-    const interval = clock.interval(monotonicMs);
-    const stampMs = interval === null ? Math.ceil(env.wallMs()) : interval.latestMs;
+    const interval = clock.interval(now);
+    const stampMs = interval === null ? Math.ceil(now.wallMs) : interval.latestMs;
     const record = stored.kind === "found" ? stored.record : null;
     if (record === null) return { earliestMs: interval?.earliestMs ?? stampMs, latestMs: stampMs, stampMs };
     const over = stored.kind === "found" && this.#observations.isOver(record, stored.version, monotonicMs);
@@ -155,10 +164,10 @@ export class KnownState {
     return intact ? null : { kind: "denied", reason: "FENCE_WENT_BACK", heldBy: null, heldUntilMs: null };
   }
 
-  #timeIsNarrow(command: LeaseCommand, nowMs: number): boolean {
+  #timeIsNarrow(command: LeaseCommand, now: ClockReading): boolean {
     const { store, clock } = this.#options;
     if (store.now !== undefined) return true;
-    const interval = clock.interval(nowMs);
+    const interval = clock.interval(now);
     if (interval === null) return store.capabilities.clock === "none";
     const ttlMs = "ttlMs" in command ? command.ttlMs : this.#options.policy.defaultTtlMs;
     return interval.latestMs - interval.earliestMs <= Math.max(50, ttlMs * WIDEST_GUESS_RATIO);

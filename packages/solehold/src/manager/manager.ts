@@ -28,6 +28,7 @@ import { type CollectionReport, collectTenant, floorRecord } from "./collector.t
 import { Execution, type ExecutionContext } from "./execution.ts";
 import { KnownState } from "./known-state.ts";
 import type { CommandOutcome } from "./outcome.ts";
+import { patientStore } from "./patient-store.ts";
 import {
   type AcquireRequest,
   type BreakRequest,
@@ -120,8 +121,9 @@ export class StoreLeaseManager implements LeaseManager {
   readonly #unsettledTokens = new BoundedMap<string>(10_000);
 
   constructor(options: StoreLeaseManagerOptions) {
-    const { store, env = realEnv, drift = DEFAULT_DRIFT, cacheSize = 100_000 } = options;
+    const { env = realEnv, drift = DEFAULT_DRIFT, cacheSize = 100_000 } = options;
     const { callTimeoutMs = 5_000, commandTimeoutMs = 10_000, retentionMs = DEFAULT_RETENTION_MS } = options;
+    const store = patientStore(options.store, env, callTimeoutMs);
     this.policy = createPolicy(options.policy);
     this.drift = drift;
     this.store = store;
@@ -143,7 +145,7 @@ export class StoreLeaseManager implements LeaseManager {
 
   /** The store's time as far as it is known here, for people, counts and timers: never for a decision. */
   storeNowMs(): number {
-    return this.#context.known.instant(ABSENT, this.#env.monotonicMs()).latestMs;
+    return this.#context.known.instant(ABSENT, readClocks(this.#env)).latestMs;
   }
 
   /** How often the store's clock was seen to jump. */
@@ -235,7 +237,7 @@ export class StoreLeaseManager implements LeaseManager {
     const { value } = await calls.read([key]);
     const stored = value[0] ?? ABSENT;
     if (stored.kind !== "corrupt") return false;
-    const nowMs = known.instant(ABSENT, this.#env.monotonicMs()).latestMs;
+    const nowMs = known.instant(ABSENT, readClocks(this.#env)).latestMs;
     const next = {
       ...floorRecord(key.tenant, generation, nowMs, randomId(this.#env)),
       key,
@@ -262,8 +264,8 @@ export class StoreLeaseManager implements LeaseManager {
   }
 
   #nowMs(record: LeaseRecord): number {
-    const { monotonicMs } = readClocks(this.#env);
-    return this.#context.known.instant({ kind: "found", record, version: "" }, monotonicMs).latestMs;
+    const stored = { kind: "found", record, version: "" } as const;
+    return this.#context.known.instant(stored, readClocks(this.#env)).latestMs;
   }
 }
 

@@ -6,7 +6,7 @@
  * cannot hold the queue. Nothing here retries: a blind retry would turn an unknown outcome into a wrong one.
  */
 import { keyId, type LeaseKey } from "../core/index.ts";
-import type { Env } from "../env/index.ts";
+import { type Env, readClocks } from "../env/index.ts";
 import {
   type ConditionalWrite,
   type LeaseStore,
@@ -14,7 +14,7 @@ import {
   StoreError,
   type WriteResult,
 } from "../stores/index.ts";
-import type { StoreClock } from "./store-clock.ts";
+import type { StoreClock, TimeSample } from "./store-clock.ts";
 
 /** An answer, with the own monotonic instants between which the store gave it. */
 export interface Answered<Value> {
@@ -45,7 +45,7 @@ interface LaneOptions<Input, Value> {
   readonly callTimeoutMs: number;
   readonly call: (inputs: readonly Input[]) => Promise<StoreReply<Value>>;
   readonly nextCallNumber: () => number;
-  readonly onTime: (sentMs: number, receivedMs: number, storeTimeMs: number) => void;
+  readonly onTime: (sample: TimeSample) => void;
 }
 
 /** One queue of like operations. */
@@ -97,7 +97,8 @@ class Lane<Input, Value> {
       this.#options.callTimeoutMs,
     );
     const callNumber = this.#options.nextCallNumber();
-    const sentMs = env.monotonicMs();
+    const sent = readClocks(env);
+    const sentMs = sent.monotonicMs;
     let settled = false;
     const finish = (deliver: () => void): void => {
       if (settled) return;
@@ -112,8 +113,9 @@ class Lane<Input, Value> {
     this.#inFlight += 1;
     invoke(call, batch).then((reply) => {
       finish(() => {
-        const receivedMs = env.monotonicMs();
-        if (reply.storeTimeMs !== null) onTime(sentMs, receivedMs, reply.storeTimeMs);
+        const received = readClocks(env);
+        const receivedMs = received.monotonicMs;
+        if (reply.storeTimeMs !== null) onTime({ sent, received, storeTimeMs: reply.storeTimeMs });
         batch.forEach((job, index) => {
           const value = reply.values[index];
           if (value === undefined) job.reject(missingAnswer());
@@ -160,8 +162,7 @@ export class StoreCalls {
   }) {
     const { store, env, clock, callTimeoutMs } = options;
     const { maxBatch, maxConcurrentCalls } = store.capabilities;
-    const onTime = (sentMs: number, receivedMs: number, storeTimeMs: number): void =>
-      clock.learn({ sentMs, receivedMs, storeTimeMs });
+    const onTime = (sample: TimeSample): void => clock.learn(sample);
     // A read asks for at most two keys; halving keeps every call within what the store takes.
     const readBatch = Math.max(1, Math.floor(maxBatch / 2));
     const nextCallNumber = (): number => {

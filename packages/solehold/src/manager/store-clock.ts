@@ -5,28 +5,36 @@
  * so at a later own instant m the store's clock shows at least T + (m - received), slowed by drift, and
  * at most T + (m - sent), quickened by drift. The sample with the narrowest interval is kept.
  *
+ * Own time is read on two clocks, because the monotonic one stands still while the machine sleeps: the upper
+ * bound counts what the faster of the two says, and where they have moved apart nothing is known until the
+ * next reply. Otherwise a machine that slept would take an old time for the present, and write expiries from it.
+ *
  * A reply whose time lies outside the interval means that the clock jumped: a failover to a machine with
  * another clock, or somebody set it. From then on, for `observeForMs`, nothing may be judged dead by this
  * clock; see `observations.ts` for what is used instead.
  */
-import type { DriftBound } from "../core/index.ts";
+import type { ClockReading, DriftBound } from "../core/index.ts";
 
 export interface StoreTimeInterval {
   readonly earliestMs: number;
   readonly latestMs: number;
 }
 
-interface Sample {
-  readonly sentMs: number;
-  readonly receivedMs: number;
+/** What a reply said, and the own clocks when the question left and when the answer came. */
+export interface TimeSample {
+  readonly sent: ClockReading;
+  readonly received: ClockReading;
   readonly storeTimeMs: number;
 }
+
+/** Wall clocks tell whole milliseconds. */
+const WALL_TICK_MS = 2;
 
 export class StoreClock {
   readonly #drift: DriftBound;
   readonly #granularityMs: number;
   readonly #observeForMs: number;
-  #sample: Sample | null = null;
+  #sample: TimeSample | null = null;
   #observeUntilMs = Number.NEGATIVE_INFINITY;
   #jumps = 0;
 
@@ -46,29 +54,32 @@ export class StoreClock {
     return this.#jumps;
   }
 
-  /** A reply arrived. All but `storeTimeMs` are own monotonic readings. */
-  learn(sample: Sample): void {
+  /** A reply arrived. */
+  learn(sample: TimeSample): void {
     const known = this.#sample;
-    if (known === null) {
+    // Asleep while the answer was on its way: it may be old, and nobody can say how old.
+    if (this.#movedApart(sample.sent, sample.received)) return;
+    if (known === null || this.#movedApart(known.received, sample.received)) {
       this.#sample = sample;
       return;
     }
     if (this.#contradicts(known, sample)) {
       this.#jumps += 1;
-      this.#observeUntilMs = sample.receivedMs + this.#observeForMs * (1 + this.#drift.driftRatio);
+      this.#observeUntilMs = sample.received.monotonicMs + this.#observeForMs * (1 + this.#drift.driftRatio);
       this.#sample = sample;
       return;
     }
-    const at = sample.receivedMs;
+    const at = sample.received;
     if (this.#width(sample, at) <= this.#width(known, at)) this.#sample = sample;
   }
 
-  /** Null before the first reply. */
-  interval(monotonicMs: number): StoreTimeInterval | null {
-    if (this.#sample === null) return null;
+  /** Null before the first reply, and after a sleep or a step of the wall clock until the next. */
+  interval(now: ClockReading): StoreTimeInterval | null {
+    const sample = this.#sample;
+    if (sample === null || this.#movedApart(sample.received, now)) return null;
     return {
-      earliestMs: Math.floor(this.#earliest(this.#sample, monotonicMs)),
-      latestMs: Math.ceil(this.#latest(this.#sample, monotonicMs)),
+      earliestMs: Math.floor(this.#earliest(sample, now)),
+      latestMs: Math.ceil(this.#latest(sample, now)),
     };
   }
 
@@ -77,23 +88,32 @@ export class StoreClock {
     return monotonicMs < this.#observeUntilMs;
   }
 
-  #contradicts(known: Sample, sample: Sample): boolean {
+  #contradicts(known: TimeSample, sample: TimeSample): boolean {
     const { tickMs } = this.#drift;
-    const tooEarly = sample.storeTimeMs + this.#granularityMs + tickMs < this.#earliest(known, sample.sentMs);
-    const tooLate = sample.storeTimeMs - tickMs > this.#latest(known, sample.receivedMs);
+    const tooEarly = sample.storeTimeMs + this.#granularityMs + tickMs < this.#earliest(known, sample.sent);
+    const tooLate = sample.storeTimeMs - tickMs > this.#latest(known, sample.received);
     return tooEarly || tooLate;
   }
 
-  #earliest(sample: Sample, monotonicMs: number): number {
-    return sample.storeTimeMs + Math.max(0, monotonicMs - sample.receivedMs) / (1 + this.#drift.driftRatio);
+  #earliest(sample: TimeSample, now: ClockReading): number {
+    const elapsedMs = Math.max(0, now.monotonicMs - sample.received.monotonicMs);
+    return sample.storeTimeMs + elapsedMs / (1 + this.#drift.driftRatio);
   }
 
-  #latest(sample: Sample, monotonicMs: number): number {
-    const elapsedMs = Math.max(0, monotonicMs - sample.sentMs) * (1 + this.#drift.driftRatio);
-    return sample.storeTimeMs + this.#granularityMs + elapsedMs;
+  #latest(sample: TimeSample, now: ClockReading): number {
+    const { sent, storeTimeMs } = sample;
+    const elapsedMs = Math.max(0, now.monotonicMs - sent.monotonicMs, now.wallMs - sent.wallMs);
+    return storeTimeMs + this.#granularityMs + elapsedMs * (1 + this.#drift.driftRatio);
   }
 
-  #width(sample: Sample, monotonicMs: number): number {
-    return this.#latest(sample, monotonicMs) - this.#earliest(sample, monotonicMs);
+  #width(sample: TimeSample, now: ClockReading): number {
+    return this.#latest(sample, now) - this.#earliest(sample, now);
+  }
+
+  /** Whether the two own clocks disagree about how long it was between the readings. */
+  #movedApart(from: ClockReading, to: ClockReading): boolean {
+    const monotonicMs = to.monotonicMs - from.monotonicMs;
+    const gapMs = to.wallMs - from.wallMs - monotonicMs;
+    return Math.abs(gapMs) > this.#drift.tickMs + WALL_TICK_MS + monotonicMs * this.#drift.driftRatio;
   }
 }

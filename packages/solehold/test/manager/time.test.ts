@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import type { ClockReading } from "../../src/core/index.ts";
 import { type Env, ManualEnv } from "../../src/env/index.ts";
 import { StoreLeaseManager } from "../../src/manager/index.ts";
 import { StoreClock } from "../../src/manager/store-clock.ts";
@@ -6,6 +7,11 @@ import { ClockedStore } from "./clocked-store.ts";
 import { applied, KEY, refused } from "./helpers.ts";
 
 const DRIFT = { driftRatio: 0.01, tickMs: 2 };
+
+/** Both own clocks, in step. */
+function at(ms: number): ClockReading {
+  return { monotonicMs: ms, wallMs: ms };
+}
 
 function farStore(clock: "reply" | "none" = "reply") {
   const env = new ManualEnv();
@@ -18,22 +24,25 @@ function farStore(clock: "reply" | "none" = "reply") {
 describe("what a client knows of its store's clock", () => {
   it("is at least the last reply plus what passed since its RECEIPT, at most plus what passed since SENDING", () => {
     const clock = new StoreClock({ drift: DRIFT, granularityMs: 0, observeForMs: 1_000 });
-    clock.learn({ sentMs: 100, receivedMs: 300, storeTimeMs: 5_000 });
-    expect(clock.interval(300)).toEqual({ earliestMs: 5_000, latestMs: 5_202 });
-    expect(clock.interval(1_310)).toEqual({ earliestMs: 6_000, latestMs: Math.ceil(5_000 + 1_210 * 1.01) });
+    clock.learn({ sent: at(100), received: at(300), storeTimeMs: 5_000 });
+    expect(clock.interval(at(300))).toEqual({ earliestMs: 5_000, latestMs: 5_202 });
+    expect(clock.interval(at(1_310))).toEqual({
+      earliestMs: 6_000,
+      latestMs: Math.ceil(5_000 + 1_210 * 1.01),
+    });
   });
 
   it("counts a coarse clock as anything within its step", () => {
     const clock = new StoreClock({ drift: DRIFT, granularityMs: 1_000, observeForMs: 1_000 });
-    clock.learn({ sentMs: 100, receivedMs: 100, storeTimeMs: 5_000 });
-    expect(clock.interval(100)).toEqual({ earliestMs: 5_000, latestMs: 6_000 });
+    clock.learn({ sent: at(100), received: at(100), storeTimeMs: 5_000 });
+    expect(clock.interval(at(100))).toEqual({ earliestMs: 5_000, latestMs: 6_000 });
   });
 
   it("keeps the narrower of two samples", () => {
     const clock = new StoreClock({ drift: DRIFT, granularityMs: 0, observeForMs: 1_000 });
-    clock.learn({ sentMs: 0, receivedMs: 10, storeTimeMs: 1_000 });
-    clock.learn({ sentMs: 20, receivedMs: 520, storeTimeMs: 1_030 });
-    const interval = clock.interval(520);
+    clock.learn({ sent: at(0), received: at(10), storeTimeMs: 1_000 });
+    clock.learn({ sent: at(20), received: at(520), storeTimeMs: 1_030 });
+    const interval = clock.interval(at(520));
     expect((interval?.latestMs ?? 0) - (interval?.earliestMs ?? 0)).toBeLessThan(30);
     expect(clock.jumps).toBe(0);
   });
@@ -43,8 +52,8 @@ describe("what a client knows of its store's clock", () => {
     ["back", -4_000],
   ])("notices a jump %s, and trusts the clock again only after the longest lease", (_direction, byMs) => {
     const clock = new StoreClock({ drift: DRIFT, granularityMs: 0, observeForMs: 1_000 });
-    clock.learn({ sentMs: 0, receivedMs: 10, storeTimeMs: 10_000 });
-    clock.learn({ sentMs: 100, receivedMs: 110, storeTimeMs: 10_100 + byMs });
+    clock.learn({ sent: at(0), received: at(10), storeTimeMs: 10_000 });
+    clock.learn({ sent: at(100), received: at(110), storeTimeMs: 10_100 + byMs });
     expect(clock.jumps).toBe(1);
     expect(clock.mustObserve(110)).toBe(true);
     expect(clock.mustObserve(110 + 1_009)).toBe(true);

@@ -1,0 +1,57 @@
+// Mistakes that the simulation found in the client, each as the shortest story that shows it.
+import { describe, expect, it } from "vitest";
+import { RenewalSchedule } from "../../src/client/renewal-schedule.ts";
+import { ManualEnv } from "../../src/env/index.ts";
+import { clientWorld, freeze } from "./helpers.ts";
+
+describe("the signal", () => {
+  it("aborts by the wall clock's end after a short sleep, although the timers slept too", async () => {
+    const { env, leases, store } = clientWorld();
+    const lease = await leases.acquire("job", { ttl: 30_000, wait: 0 });
+    freeze(store);
+    env.suspend(20_000);
+    // A second to notice, and the rest of the thirty that is left.
+    await env.advance(10_000);
+    expect(lease.signal.aborted).toBe(true);
+  });
+
+  it("has already aborted on a lease whose grant was longer on its way than it lasts", async () => {
+    const { env, leases, store } = clientWorld();
+    await leases.inspect("job");
+    const apply = store.apply.bind(store);
+    store.apply = async (writes) => {
+      const reply = await apply(writes);
+      env.pause(2_000);
+      return reply;
+    };
+    const lease = await leases.acquire("job", { ttl: 1_000, wait: 0, autoRenew: "no" });
+    expect(lease.signal.aborted).toBe(true);
+  });
+});
+
+describe("renewal in the background", () => {
+  it("does not renew a lease that ended while the machine slept", async () => {
+    const { env, leases, store } = clientWorld();
+    const lease = await leases.acquire("job", { ttl: 600, wait: 0 });
+    const writesBefore = store.calls.writes;
+    env.suspend(10_000);
+    await env.advance(300);
+    expect(store.calls.writes).toBe(writesBefore);
+    expect(lease.signal.aborted).toBe(true);
+  });
+
+  it("keeps short delays: rounded down to nothing they would be a storm", async () => {
+    const env = new ManualEnv({ monotonicMs: 1_000 });
+    const schedule = new RenewalSchedule(env);
+    let renewals = 0;
+    const lease = {
+      renewNow: () => {
+        renewals += 1;
+        if (renewals < 1_000) schedule.plan(lease, 6);
+      },
+    };
+    schedule.plan(lease, 6);
+    await env.advance(60);
+    expect(renewals).toBeLessThanOrEqual(12);
+  });
+});
