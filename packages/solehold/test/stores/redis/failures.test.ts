@@ -1,4 +1,7 @@
 /** A server that stops, dies, comes back, or is cut off: what the caller is told, and that nothing breaks. */
+
+import { type AddressInfo, connect, createServer, type Socket } from "node:net";
+import { inspect } from "node:util";
 import { Redis } from "ioredis";
 import { createClient } from "redis";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
@@ -126,6 +129,41 @@ describe("a call in flight", () => {
   });
 });
 
+/** A way to the server whose open connections can be made to swallow everything, while new ones work. */
+async function startTunnel() {
+  const pairs: (readonly [Socket, Socket])[] = [];
+  const listener = createServer((near) => {
+    const far = connect(portOf(server.url), "127.0.0.1");
+    pairs.push([near, far]);
+    near.on("error", () => undefined).pipe(far);
+    far.on("error", () => undefined).pipe(near);
+  });
+  await new Promise<void>((resolve) => listener.listen(0, "127.0.0.1", resolve));
+  return {
+    url: `redis://127.0.0.1:${(listener.address() as AddressInfo).port}`,
+    swallow: () => {
+      for (const [near, far] of pairs) {
+        near.unpipe(far).resume();
+        far.unpipe(near).resume();
+      }
+    },
+    close: () => {
+      listener.close();
+      for (const socket of pairs.flat()) socket.destroy();
+    },
+  };
+}
+
+it("a connection that died without a word is given up after one timeout, and replaced", async () => {
+  const tunnel = await startTunnel();
+  const store = await keep(openRedisStore({ url: tunnel.url, timeoutMs: 700 }));
+  tunnel.swallow();
+  expect(await rejection(store.read([]))).toMatchObject({ kind: "timeout" });
+  expect((await store.read([])).records).toEqual([]);
+  await store.close();
+  tunnel.close();
+});
+
 describe("a server that refuses", () => {
   it("for want of memory is full, and nothing was written", async () => {
     const store = await keep(openRedisStore({ url: server.url }));
@@ -136,6 +174,8 @@ describe("a server that refuses", () => {
     await admin.config("SET", "maxmemory", "0");
     admin.disconnect();
     expect(refused).toMatchObject({ kind: "full", outcome: "not-applied" });
+    // The client hangs the command onto its error: whoever logs ours must not log the record.
+    expect(inspect(refused, { depth: null })).not.toContain(record.tokenHash);
     expect((await store.read([record.key])).records[0]!.kind).toBe("absent");
   });
 
