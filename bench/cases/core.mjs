@@ -105,35 +105,27 @@ function importTime(rounds) {
   return median(Array.from({ length: rounds }, once));
 }
 
-/** The static part of the main entry; stores and their clients are loaded when they are asked for. */
+/** What a program that imports the main entry carries; stores and their clients load when they are asked for. */
 async function entrySize() {
   const result = await build({
     entryPoints: [ENTRY],
     bundle: true,
     minify: true,
-    splitting: true,
     format: "esm",
     platform: "node",
-    external: ["lmdb", "ioredis", "pg", "@grpc/*", "@nats-io/*", "aws4fetch", "ws"],
-    outdir: "out",
     write: false,
-    metafile: true,
+    plugins: [{ name: "leave-dynamic-imports", setup: leaveDynamicImports }],
   });
-  const main = result.outputFiles.find(({ path }) => path.endsWith(`${join("out", "index.js")}`));
-  const chunks = new Set([main.path]);
-  const follow = (name) => {
-    for (const { path, kind } of result.metafile.outputs[name]?.imports ?? []) {
-      if (kind === "import-statement" && path.startsWith("out/") && !chunks.has(path)) {
-        chunks.add(path);
-        follow(path);
-      }
-    }
-  };
-  follow("out/index.js");
-  const text = result.outputFiles
-    .filter(({ path }) => [...chunks].some((chunk) => path.endsWith(chunk)))
-    .map(({ text: content }) => content)
-    .join("");
+  const [bundle] = result.outputFiles;
   const manifest = JSON.parse(readFileSync(join(LIBRARY, "package.json"), "utf8"));
-  return { gzipped: gzipSync(text).length, dependencies: Object.keys(manifest.dependencies ?? {}).length };
+  return {
+    gzipped: gzipSync(bundle.text).length,
+    dependencies: Object.keys(manifest.dependencies ?? {}).length,
+  };
+}
+
+function leaveDynamicImports({ onResolve }) {
+  onResolve({ filter: /.*/ }, ({ kind, path }) =>
+    kind === "dynamic-import" ? { path, external: true } : undefined,
+  );
 }

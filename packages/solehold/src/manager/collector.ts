@@ -7,8 +7,9 @@
  * floor (and deletes nothing above the old one), or deletes under a floor that has settled.
  *
  * The retention must be far longer than any request can live. Where the store has no clock nothing is
- * collected: records are then stamped by many clocks, and one that runs ahead would end what is alive. Records with a term above the base stay:
- * terms belong to long-lived writer slots, and the floor does not carry them.
+ * collected: records are then stamped by many clocks, and one that runs ahead would end what is alive.
+ * Records with a term above the base stay: terms belong to long-lived writer slots, and the floor does not
+ * carry them.
  */
 import {
   endOfRecord,

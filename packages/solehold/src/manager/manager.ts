@@ -24,7 +24,7 @@ import {
   type WatchScope,
 } from "../stores/index.ts";
 import { BoundedMap } from "./bounded-map.ts";
-import { type CollectionReport, collectTenant, floorRecord } from "./collector.ts";
+import type { CollectionReport } from "./collector.ts";
 import { Execution, type ExecutionContext } from "./execution.ts";
 import { KnownState } from "./known-state.ts";
 import type { CommandOutcome } from "./outcome.ts";
@@ -221,10 +221,11 @@ export class StoreLeaseManager implements LeaseManager {
   }
 
   /** One pass of collection over a tenant's ended records. */
-  collect(tenant: string): Promise<CollectionReport> {
+  async collect(tenant: string): Promise<CollectionReport> {
+    const { collectTenant } = await import("./collector.ts");
     const { env, calls, known } = this.#context;
     const { store, policy } = this;
-    return collectTenant(tenant, { env, store, calls, known, policy, retentionMs: this.#retentionMs });
+    return await collectTenant(tenant, { env, store, calls, known, policy, retentionMs: this.#retentionMs });
   }
 
   /**
@@ -234,6 +235,7 @@ export class StoreLeaseManager implements LeaseManager {
    */
   async repair(key: LeaseKey, generation: bigint): Promise<boolean> {
     const { calls, known } = this.#context;
+    const { floorRecord } = await import("./collector.ts");
     const { value } = await calls.read([key]);
     const stored = value[0] ?? ABSENT;
     if (stored.kind !== "corrupt") return false;
