@@ -50,12 +50,6 @@ export interface PostgresJsClient {
     onPayload: (payload: string) => void,
     onListen?: () => void,
   ): Promise<{ unlisten(): Promise<void> }>;
-  reserve?(): Promise<PostgresJsReserved>;
-}
-
-export interface PostgresJsReserved {
-  unsafe(text: string): PromiseLike<readonly Row[]>;
-  release(): void;
 }
 
 export function isPgPool(client: PgPool | PostgresJsClient): client is PgPool {

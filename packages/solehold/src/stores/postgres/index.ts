@@ -5,7 +5,6 @@ export type {
   PgPool,
   PgPoolConnection,
   PostgresJsClient,
-  PostgresJsReserved,
 } from "./clients.ts";
 export type { TableOptions } from "./names.ts";
 export type { PostgresStoreOptions } from "./options.ts";

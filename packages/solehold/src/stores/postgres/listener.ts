@@ -86,22 +86,26 @@ export class Listener implements NewsSource {
   async #stop(): Promise<void> {
     const session = this.#forget();
     this.#starting = null;
-    if (session === null) return;
+    if (session !== null) await this.#end(session);
+  }
+
+  /** Some libraries keep the connection, so that its end alone would not release the lock. */
+  async #end(session: SqlSession): Promise<void> {
     await session
-      .run(`select pg_advisory_unlock_shared(${this.#options.watchedLock})`)
-      .catch(() => "its end releases the lock as well");
+      .run(unlockStatement(this.#options.watchedLock))
+      .catch(() => "a connection that is gone holds no lock");
     await session.close();
   }
 
   async #connect(occasion: "first" | "again"): Promise<void> {
     const { channel, driver, timeoutMs, watchedLock } = this.#options;
     const epoch = this.#epoch;
-    let state: "connecting" | "established" | "lost" = "connecting";
+    const link: { state: "connecting" | "established" | "lost" } = { state: "connecting" };
     const opened = driver.openSession(channel, {
       onPayload: (payload) => this.#hear(payload),
       onLost: () => {
-        if (state === "established" && epoch === this.#epoch) this.#lost();
-        state = "lost";
+        if (link.state === "established" && epoch === this.#epoch) this.#lost();
+        link.state = "lost";
       },
     });
     if (opened === null) throw new NotificationsUnavailable();
@@ -111,17 +115,14 @@ export class Listener implements NewsSource {
       await session.run(`select pg_advisory_lock_shared(${watchedLock})`);
       const writers = await this.#awaitOlderWriters(session);
       if (epoch !== this.#epoch) throw closedError();
-      if (stateOf() === "lost") throw lostError();
-      state = "established";
+      if (link.state === "lost") throw lostError();
+      link.state = "established";
       this.#session = session;
       this.#beat();
       if (writers === "some remain") this.#after(timeoutMs, () => this.#reset());
     } catch (error) {
-      await session.close();
+      await this.#end(session);
       throw error;
-    }
-    function stateOf(): typeof state {
-      return state;
     }
   }
 
@@ -188,7 +189,7 @@ export class Listener implements NewsSource {
 
   #lost(): void {
     const session = this.#forget();
-    void session?.close();
+    if (session !== null) void this.#end(session);
     if (this.#subscribers.size > 0) this.#reconnect(RECONNECT_MS);
   }
 
@@ -218,6 +219,11 @@ export class Listener implements NewsSource {
     });
     this.#timers.add(timer);
   }
+}
+
+/** Only what this connection holds: to release more would be answered with a warning, which some clients print. */
+function unlockStatement(lock: string): string {
+  return `select pg_advisory_unlock_shared(${lock}) from pg_locks where locktype = 'advisory' and mode = 'ShareLock' and pid = pg_backend_pid() and (classid::bigint << 32) | objid::bigint = ${lock}`;
 }
 
 function lostError(): StoreError {

@@ -7,7 +7,7 @@ import type { SessionConnection } from "./pg-session.ts";
 
 const IDLE_MS = 60_000;
 /** The server gives up before the caller does, so that a wait for a lock ends with a clear "not applied". */
-const SERVER_SHARE_OF_TIMEOUT = 0.9;
+const SERVER_SHARE_OF_TIMEOUT = 0.8;
 
 export interface PgDriverSettings {
   readonly env: Env;

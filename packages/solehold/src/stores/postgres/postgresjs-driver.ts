@@ -48,15 +48,10 @@ export class PostgresJsDriver implements SqlDriver {
   }
 
   openSession(channel: string, handlers: SessionHandlers): Promise<SqlSession> | null {
-    const { listen, reserve } = this.#options.client;
-    if (listen === undefined || reserve === undefined) return null;
-    return PostgresJsSession.open({
-      channel,
-      handlers,
-      listen: (name, onPayload, onListen) => listen.call(this.#options.client, name, onPayload, onListen),
-      reserve: () => reserve.call(this.#options.client),
-      inTime: (call) => this.#inTime(call),
-    });
+    const { client } = this.#options;
+    if (client.listen === undefined) return null;
+    const inTime = <Result>(call: PromiseLike<Result>): Promise<Result> => this.#inTime(call);
+    return PostgresJsSession.open({ channel, handlers, client, listen: client.listen, inTime });
   }
 
   async close(): Promise<void> {

@@ -1,57 +1,67 @@
 /**
- * A session of postgres.js: its own listening connection, which the library renews by itself, and a
- * reserved one that holds the listener's lock. When either was renewed, news may be missing.
+ * A session of postgres.js: the connection on which the library listens. It has one for all channels, opens
+ * it anew by itself when it broke, and says so by calling `onListen` again; what was announced in between
+ * is lost, and so is the lock that was held on it.
+ *
+ * The connection is reached through a property that the library does not document. Without it nothing else
+ * would be safe: a reserved connection that broke ends the whole process at its next use. Where the property
+ * is missing the store looks for changes instead.
  */
-import type { PostgresJsClient, PostgresJsReserved } from "./clients.ts";
+import type { PostgresJsClient } from "./clients.ts";
 import type { Row, SessionHandlers, SqlSession } from "./driver.ts";
+import { NotificationsUnavailable } from "./news.ts";
+
+type Listen = NonNullable<PostgresJsClient["listen"]>;
 
 export interface PostgresJsSessionOptions {
   readonly channel: string;
   readonly handlers: SessionHandlers;
-  readonly listen: NonNullable<PostgresJsClient["listen"]>;
-  readonly reserve: NonNullable<PostgresJsClient["reserve"]>;
+  readonly client: PostgresJsClient;
+  readonly listen: Listen;
   inTime<Result>(call: PromiseLike<Result>): Promise<Result>;
 }
 
 export class PostgresJsSession implements SqlSession {
   readonly #options: PostgresJsSessionOptions;
-  readonly #reserved: PostgresJsReserved;
+  readonly #connection: Pick<PostgresJsClient, "unsafe">;
   readonly #unlisten: () => Promise<void>;
 
   private constructor(
     options: PostgresJsSessionOptions,
-    reserved: PostgresJsReserved,
+    connection: Pick<PostgresJsClient, "unsafe">,
     unlisten: () => Promise<void>,
   ) {
     this.#options = options;
-    this.#reserved = reserved;
+    this.#connection = connection;
     this.#unlisten = unlisten;
   }
 
   static async open(options: PostgresJsSessionOptions): Promise<PostgresJsSession> {
-    const { channel, handlers, inTime } = options;
+    const { channel, client, handlers, inTime, listen } = options;
     let listens = 0;
     const onListen = (): void => {
       listens += 1;
-      if (listens > 1) handlers.onLost();
+      if (listens === 2) handlers.onLost();
     };
-    const listening = await inTime(options.listen(channel, handlers.onPayload, onListen));
+    const onPayload = (payload: string): void => handlers.onPayload(payload);
+    const listening = await inTime(listen.call(client, channel, onPayload, onListen));
     const unlisten = (): Promise<void> => listening.unlisten();
-    try {
-      return new PostgresJsSession(options, await inTime(options.reserve()), unlisten);
-    } catch (error) {
-      await unlisten();
-      throw error;
-    }
+    const connection = listeningConnection(listen);
+    if (connection !== null) return new PostgresJsSession(options, connection, unlisten);
+    await unlisten();
+    throw new NotificationsUnavailable();
   }
 
   run(text: string): Promise<readonly Row[]> {
-    return this.#options.inTime(this.#reserved.unsafe(text));
+    return this.#options.inTime(this.#connection.unsafe(text));
   }
 
   async close(): Promise<void> {
-    const { inTime } = this.#options;
-    this.#reserved.release();
-    await inTime(this.#unlisten()).catch(() => undefined);
+    await this.#options.inTime(this.#unlisten()).catch(() => "the library forgets it with the connection");
   }
+}
+
+function listeningConnection(listen: Listen): Pick<PostgresJsClient, "unsafe"> | null {
+  const found: unknown = Reflect.get(listen, "sql");
+  return typeof found === "function" && "unsafe" in found ? (found as Listen & PostgresJsClient) : null;
 }

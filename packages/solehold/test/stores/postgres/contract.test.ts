@@ -19,7 +19,7 @@ beforeAll(async () => {
 
 afterAll(async () => {
   await admin?.end();
-  await sql?.end();
+  await sql?.end({ timeout: 1 });
   await server?.stop();
 });
 
@@ -27,7 +27,7 @@ const open = (options: PostgresStoreOptions = {}) => openPostgresStore({ url: se
 
 async function openFaulty(): Promise<FaultyClient> {
   const proxy = await startProxy({ targetPort: Number(new URL(server.url).port) });
-  const store = await open({ url: proxy.through(server.url), timeoutMs: 300 });
+  const store = await open({ url: proxy.through(server.url), timeoutMs: 1_000 });
   const close = store.close.bind(store);
   return {
     store: Object.assign(store, {

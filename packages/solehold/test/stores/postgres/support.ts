@@ -94,5 +94,6 @@ export async function eventually<Answer>(
   for (;;) {
     const answer = await ask();
     if (answer !== undefined && answer !== null && answer !== false) return answer;
+    await new Promise((resolve) => setTimeout(resolve, 5));
   }
 }

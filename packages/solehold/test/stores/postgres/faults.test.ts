@@ -1,0 +1,237 @@
+/** A server that stands still, dies, restarts or loses connections: outcomes stay honest and calls end in time. */
+import pg from "pg";
+import postgres from "postgres";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import type { LeaseStore } from "../../../src/stores/index.ts";
+import { openPostgresStore, type PostgresStoreOptions } from "../../../src/stores/postgres/index.ts";
+import { type Engine, startPostgres, startProxy } from "../../engines/index.ts";
+import { applyOne, create, eventually, key, readOne, record } from "./support.ts";
+
+let server: Engine;
+const stores: LeaseStore[] = [];
+const unhandled: unknown[] = [];
+const onUnhandled = (error: unknown): void => void unhandled.push(error);
+
+beforeAll(async () => {
+  process.on("unhandledRejection", onUnhandled);
+  process.on("uncaughtException", onUnhandled);
+  server = await startPostgres();
+});
+
+afterEach(async () => {
+  await Promise.all(stores.splice(0).map((store) => store.close()));
+  expect(unhandled.splice(0)).toEqual([]);
+});
+
+afterAll(async () => {
+  await server?.stop();
+  process.off("unhandledRejection", onUnhandled);
+  process.off("uncaughtException", onUnhandled);
+});
+
+async function open(options: PostgresStoreOptions = {}): Promise<LeaseStore> {
+  const source = options.pool === undefined ? { url: server.url } : {};
+  const store = await openPostgresStore({ ...source, ...options });
+  stores.push(store);
+  return store;
+}
+
+/** What a call ended with, whatever it was. */
+function ended<Answer>(call: Promise<Answer>): Promise<unknown> {
+  return call.then(
+    (answer) => answer,
+    (error: unknown) => error,
+  );
+}
+
+describe("a server that stands still", () => {
+  it("leaves a write unknown, and the late write is found by its nonce", async () => {
+    const store = await open({ timeoutMs: 1_000 });
+    const version = await create(store, key("frozen"));
+    await server.pause();
+    const next = record(key("frozen"), { generation: 2n });
+    const [write, read] = await Promise.all([
+      ended(applyOne(store, key("frozen"), version, next)),
+      ended(readOne(store, key("frozen"))),
+    ]);
+    await server.resume();
+    expect(write).toMatchObject({ name: "StoreError", kind: "timeout", outcome: "unknown" });
+    expect(read).toMatchObject({ name: "StoreError", kind: "timeout" });
+    await eventually(async () => {
+      const stored = await readOne(await open(), key("frozen"));
+      return stored.kind === "found" && stored.record.nonce === next.nonce;
+    });
+  });
+
+  it("does not keep close() waiting, nor a new store", async () => {
+    const store = await open({ timeoutMs: 1_000 });
+    await create(store, key("closing"));
+    await store.watch?.({ tenant: null, prefix: "" }, () => undefined);
+    await server.pause();
+    const opening = ended(openPostgresStore({ url: server.url, timeoutMs: 1_000 }));
+    await store.close();
+    expect(await opening).toMatchObject({ outcome: "not-applied" });
+    await server.resume();
+  });
+
+  it("is no reason to give its connection to the next call", async () => {
+    const store = await open({ timeoutMs: 1_000 });
+    const version = await create(store, key("stale"));
+    await server.pause();
+    await ended(applyOne(store, key("stale"), version, record(key("stale"), { generation: 2n })));
+    await server.resume();
+    // An answer of the call that was given up must never be taken for this one's.
+    for (let index = 0; index < 20; index += 1) await create(store, key(`after-stale/${index}`));
+  });
+});
+
+describe("a server that dies", () => {
+  it("refuses calls while it is away, and serves the same store when it is back", async () => {
+    const store = await open();
+    const version = await create(store, key("killed"));
+    await server.kill();
+    const refused = await eventually(async () => {
+      const error = await ended(applyOne(store, key("killed"), version, record(key("killed"))));
+      return (error as { outcome?: string }).outcome === "not-applied" ? error : null;
+    });
+    expect(refused).toMatchObject({
+      kind: "unreachable",
+      message: expect.stringMatching(/start the server/),
+    });
+    await server.restart();
+    const stored = await eventually(() => readOne(store, key("killed")).catch(() => null));
+    expect(stored).toMatchObject({ kind: "found", version });
+  });
+
+  it("kills nobody's process through the idle connections of a caller's pool", async () => {
+    const pool = new pg.Pool({ connectionString: server.url });
+    const store = await open({ pool });
+    await create(store, key("idle"));
+    await store.watch?.({ tenant: null, prefix: "" }, () => undefined);
+    await server.kill();
+    await server.restart();
+    await eventually(() => readOne(store, key("idle")).catch(() => null));
+    await store.close();
+    await pool.end();
+  });
+});
+
+describe("a connection that is lost", () => {
+  it("leaves the statement that was under way unknown", async () => {
+    const proxy = await startProxy({ targetPort: Number(new URL(server.url).port) });
+    const store = await open({ url: proxy.through(server.url) });
+    const version = await create(store, key("cut"));
+    const admin = new pg.Client(server.url);
+    await admin.connect();
+    await admin.query("begin");
+    await admin.query("select from solehold.work_order_leases where work_order_id = 'cut' for update");
+    const call = ended(applyOne(store, key("cut"), version, record(key("cut"), { generation: 2n })));
+    await eventually(async () => {
+      const text = "select from pg_locks where not granted";
+      return (await admin.query(text)).rowCount === 1;
+    });
+    proxy.cut();
+    expect(await call).toMatchObject({ kind: "unreachable", outcome: "unknown" });
+    await admin.query("rollback");
+    await admin.end();
+    await store.close();
+    await proxy.close();
+  });
+
+  it("answers only the half of a batch that was lost as unknown", async () => {
+    const admin = new pg.Client(server.url);
+    await admin.connect();
+    const store = await open();
+    const version = await create(store, key("half/updated"));
+    await admin.query("begin");
+    await admin.query(
+      "select from solehold.work_order_leases where work_order_id = 'half/updated' for update",
+    );
+    const call = store.apply([
+      { key: key("half/updated"), expected: version, next: record(key("half/updated"), { generation: 2n }) },
+      { key: key("half/created"), expected: null, next: record(key("half/created")) },
+    ]);
+    const { rows } = await eventually(async () => {
+      const found = await admin.query("select pid from pg_locks where not granted");
+      return found.rowCount === 1 && found;
+    });
+    await eventually(async () => (await readOne(await open(), key("half/created"))).kind === "found");
+    await admin.query("select pg_terminate_backend($1)", [rows[0].pid]);
+    const { results, storeTimeMs } = await call;
+    expect(results).toMatchObject([{ kind: "unknown" }, { kind: "applied" }]);
+    expect(Number.isSafeInteger(storeTimeMs)).toBe(true);
+    await admin.query("rollback");
+    await admin.end();
+  });
+});
+
+describe("a row that somebody else keeps locked", () => {
+  it("ends the wait with a clear not-applied before the caller gives up", async () => {
+    const store = await open({ timeoutMs: 2_000 });
+    const version = await create(store, key("locked"));
+    const admin = new pg.Client(server.url);
+    await admin.connect();
+    await admin.query("begin");
+    await admin.query("select from solehold.work_order_leases where work_order_id = 'locked' for update");
+    expect(await ended(applyOne(store, key("locked"), version, record(key("locked"))))).toMatchObject({
+      kind: "timeout",
+      outcome: "not-applied",
+    });
+    await admin.query("rollback");
+    await admin.end();
+  });
+});
+
+describe("a pool with no free connection", () => {
+  it("ends the wait with not-applied, because nothing was sent", async () => {
+    const pool = new pg.Pool({ connectionString: server.url, max: 1 });
+    const store = await open({ pool, timeoutMs: 200 });
+    const taken = await pool.connect();
+    expect(await ended(applyOne(store, key("queued"), null, record(key("queued"))))).toMatchObject({
+      kind: "timeout",
+      outcome: "not-applied",
+    });
+    taken.release();
+    await create(store, key("queued"));
+    await store.close();
+    await pool.end();
+  });
+});
+
+describe("through postgres.js", () => {
+  it("a frozen server leaves a write unknown, a dead one is survived", async () => {
+    const sql = postgres(server.url, { connect_timeout: 1, backoff: () => 0.05 });
+    const store = await open({ pool: sql, timeoutMs: 1_000 });
+    const version = await create(store, key("js"));
+    await server.pause();
+    const write = await ended(applyOne(store, key("js"), version, record(key("js"), { generation: 2n })));
+    await server.resume();
+    expect(write).toMatchObject({ kind: "timeout", outcome: "unknown" });
+    await server.kill();
+    const refused = await eventually(async () => {
+      const error = await ended(applyOne(store, key("js/2"), null, record(key("js/2"))));
+      return (error as { outcome?: string }).outcome === "not-applied" ? error : null;
+    });
+    expect(refused).toMatchObject({ kind: "unreachable" });
+    await server.restart();
+    expect(await eventually(() => readOne(store, key("js")).catch(() => null))).toMatchObject({
+      kind: "found",
+    });
+    await store.close();
+    await sql.end({ timeout: 1 });
+  });
+});
+
+describe("a process that forgot to close its store", () => {
+  it("can end: no connection that is idle keeps it alive", async () => {
+    const keeping = (): number =>
+      process.getActiveResourcesInfo().filter((name) => name === "TCPSocketWrap").length;
+    const before = keeping();
+    const store = await open();
+    await create(store, key("forgotten"));
+    expect(keeping()).toBe(before);
+    const call = readOne(store, key("forgotten"));
+    expect(keeping()).toBe(before + 1);
+    await call;
+  });
+});

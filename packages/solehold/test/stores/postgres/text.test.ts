@@ -1,0 +1,103 @@
+/** Texts on their way into the database and back: arrays, prefixes, rows, payloads. */
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { EVERYTHING, KEY_SEPARATOR, payloadsOf } from "../../../src/stores/postgres/announcer.ts";
+import { COLUMNS, columnValues, storedRecordFrom } from "../../../src/stores/postgres/columns.ts";
+import { arrayLiteral, upperBound } from "../../../src/stores/postgres/sql-text.ts";
+import { key, record } from "./support.ts";
+
+const text = fc.string({ unit: "grapheme" });
+
+function inByteOrder(a: string, b: string): number {
+  return Buffer.compare(Buffer.from(a), Buffer.from(b));
+}
+
+describe("the range of a prefix", () => {
+  it("holds exactly the names that begin with it", () => {
+    const points = fc
+      .integer({ min: 0x20, max: 0x10ffff })
+      .filter((point) => point < 0xd800 || point > 0xdfff);
+    const word = fc.array(fc.oneof(points, fc.constantFrom(0x61, 0xd7ff, 0xe000, 0x10ffff)), {
+      maxLength: 4,
+    });
+    fc.assert(
+      fc.property(word, word, (prefixPoints, namePoints) => {
+        const [prefix, name] = [String.fromCodePoint(...prefixPoints), String.fromCodePoint(...namePoints)];
+        const upper = upperBound(prefix);
+        for (const each of [name, prefix + name]) {
+          const inRange = inByteOrder(prefix, each) <= 0 && (upper === null || inByteOrder(each, upper) < 0);
+          expect(inRange).toBe(each.startsWith(prefix));
+        }
+      }),
+    );
+  });
+});
+
+describe("an array literal", () => {
+  it("quotes what would end an element, and tells null from its name", () => {
+    expect(arrayLiteral(['a"b', "c\\d", "e,f{}", "", null, "NULL"])).toBe(
+      String.raw`{"a\"b","c\\d","e,f{}","",NULL,"NULL"}`,
+    );
+  });
+});
+
+describe("payloads", () => {
+  it("name every key, and are as long as the server allows", () => {
+    fc.assert(
+      fc.property(
+        fc.array(
+          text.map((name) => `default/${name.slice(0, 200)}`),
+          { maxLength: 400 },
+        ),
+        (ids) => {
+          const payloads = payloadsOf(ids);
+          expect(payloads.flatMap((payload) => payload.split(KEY_SEPARATOR)).join(KEY_SEPARATOR)).toBe(
+            ids.join(KEY_SEPARATOR),
+          );
+          for (const payload of payloads) expect(Buffer.byteLength(payload)).toBeLessThan(8_000);
+        },
+      ),
+    );
+  });
+
+  it("say that everything may have changed when there were too many", () => {
+    expect(payloadsOf(["default/a", EVERYTHING])).toEqual([EVERYTHING]);
+  });
+});
+
+describe("a row that makes no sense", () => {
+  const of = key("job");
+  const version = "6f1c1f0e-0000-4000-8000-000000000000";
+  const good = columnValues(record(of)).map((value) => value ?? "");
+  const rowWith = (column: string, value: string): string => {
+    const index = COLUMNS.findIndex(({ name }) => name === column);
+    return [version, ...good.with(index, value)].join("\n");
+  };
+
+  it("is read when it does make sense", () => {
+    expect(storedRecordFrom([version, ...good].join("\n"), of)).toMatchObject({ kind: "found", version });
+  });
+
+  it.each([
+    ["work_order_id", "another", /belongs to another key/],
+    ["lease_state", "EXPIRED", /lease_state 'EXPIRED' is unknown/],
+    ["lease_owner_id", "two\nlines", /is not|is unknown|belongs/],
+    ["term", "-1", /term '-1' is not an unsigned 64-bit number/],
+    ["generation", "18446744073709551616", /generation '18446744073709551616'/],
+    ["acquired_at_ms", "9007199254740993", /acquired_at_ms/],
+    ["lease_expires_at_ms", "", /lease_expires_at_ms '' is not a whole number/],
+    ["idempotency_key_hash", "hash", /idempotency_key_hash does not fit/],
+    ["details", "{", /JSON/],
+    ["details", "[]", /details are not an object/],
+    ["details", "{}", /details.ttlMs is not a whole number/],
+    ["details", '{"ttlMs":1,"purpose":"Fun"}', /unknown purpose 'Fun'/],
+    ["details", '{"ttlMs":1,"resumeRequired":"yes"}', /resumeRequired/],
+    ["details", '{"ttlMs":1,"handoff":{"successor":"a"}}', /handoff.deadlineMs/],
+    ["details", '{"ttlMs":1,"idempotency":{}}', /idempotency/],
+    ["details", '{"ttlMs":1,"note":7}', /details.note is not a text/],
+  ])("because of its %s (%j) is reported as corrupt, with its version", (column, value, detail) => {
+    const stored = storedRecordFrom(rowWith(column, value), of);
+    expect(stored).toMatchObject({ kind: "corrupt", version });
+    expect(stored.kind === "corrupt" && stored.detail).toMatch(detail);
+  });
+});
