@@ -53,7 +53,13 @@ async function run({ values, flags, io }: Invocation): Promise<number> {
     const file = path === undefined ? {} : { file: await readConfigFile(path) };
     const config = resolveConfig({ flags: given(values, flags), env: io.env, ...file });
     const server = await startServer(config);
-    const stopped = new Promise<NodeJS.Signals>((resolve) => io.onSignals(["SIGTERM", "SIGINT"], resolve));
+    const stopped = new Promise<void>((resolve) => {
+      // A second signal ends the process at once, as it would without us.
+      const stopListening = io.onSignals(["SIGTERM", "SIGINT"], () => {
+        stopListening();
+        resolve();
+      });
+    });
     io.stdout.write(
       flags.has("json")
         ? `${JSON.stringify({ url: server.url, store: config.store })}\n`

@@ -1,0 +1,116 @@
+import { appendFile, mkdtemp, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { CliProcess } from "./support/cli-process.ts";
+
+async function folder(): Promise<string> {
+  const path = await mkdtemp(join(tmpdir(), "solehold-cli-"));
+  onTestFinished(async () => await rm(path, { recursive: true, force: true }));
+  return path;
+}
+
+async function run(
+  ...argv: readonly string[]
+): Promise<{ code: number | null; stdout: string; stderr: string }> {
+  const child = new CliProcess(argv);
+  const { code } = await child.exit;
+  return { code, stdout: child.stdout, stderr: child.stderr };
+}
+
+async function served(...argv: readonly string[]): Promise<{ child: CliProcess; url: string }> {
+  const child = new CliProcess(["serve", "--json", "--port", "0", ...argv]);
+  for (let tries = 0; tries < 1_000 && !child.stdout.includes("\n"); tries += 1) {
+    if (child.hasExited) throw new Error(child.stderr);
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+  return { child, url: JSON.parse(child.stdout).url };
+}
+
+describe("solehold serve", () => {
+  it("serves leases until SIGTERM, then drains and leaves with 0", async () => {
+    const dataDir = await folder();
+    const { child, url } = await served("--data-dir", dataDir);
+    const headers = { "content-type": "application/json" };
+    const body = JSON.stringify({ name: "a", holder: "h", token: "t" });
+    expect((await fetch(`${url}/v1/leases/acquire`, { method: "POST", headers, body })).status).toBe(200);
+    expect((await run("audit", "ls", "--server", url, "--json")).stdout).toContain('"action":"grant"');
+    const verified = await run("audit", "verify", "--server", url);
+    expect([verified.code, verified.stdout]).toEqual([0, expect.stringMatching(/^1 entries are proven/)]);
+    process.kill(child.pid, "SIGTERM");
+    expect(await child.exit).toEqual({ code: 0, signal: null });
+  });
+
+  it("refuses settings that cannot work with exit code 2 and the fix", async () => {
+    const dataDir = await folder();
+    const open = await run("serve", "--host", "0.0.0.0", "--data-dir", dataDir);
+    expect([open.code, open.stderr]).toEqual([2, expect.stringMatching(/no API keys.*solehold keys add/)]);
+    const port = await run("serve", "--port", "many");
+    expect([port.code, port.stderr]).toEqual([2, expect.stringMatching(/--port must be a whole number/)]);
+  });
+});
+
+describe("solehold keys", () => {
+  it("makes a key that works, lists it without its secret, and revokes it", async () => {
+    const dataDir = await folder();
+    const made = JSON.parse((await run("keys", "add", "ci", "--data-dir", dataDir, "--json")).stdout);
+    expect(made).toMatchObject({ name: "ci", tenants: ["default"], prefixes: [""] });
+    expect(made.actions).toEqual(["acquire", "renew", "release", "use", "resume", "handoff", "read"]);
+    const { url } = await served("--data-dir", dataDir, "--store", "memory:");
+    const status = async (): Promise<number> =>
+      (await fetch(`${url}/v1/leases`, { headers: { authorization: `Bearer ${made.key}` } })).status;
+    expect(await status()).toBe(200);
+    const listed = await run("keys", "ls", "--data-dir", dataDir);
+    expect(listed.stdout).toContain(made.id);
+    expect(listed.stdout + (await run("keys", "ls", "--data-dir", dataDir, "--json")).stdout).not.toContain(
+      made.key,
+    );
+    expect((await run("keys", "revoke", made.id, "--data-dir", dataDir)).code).toBe(0);
+    for (let tries = 0; tries < 500 && (await status()) !== 401; tries += 1) {
+      await new Promise((resolve) => setTimeout(resolve, 10));
+    }
+    expect(await status()).toBe(401);
+    expect((await run("keys", "revoke", made.id, "--data-dir", dataDir)).code).toBe(1);
+  });
+
+  it.each([
+    [["keys", "add"], "needs a NAME"],
+    [["keys", "revoke"], "needs the ID"],
+    [["keys", "add", "x", "--actions", "aquire"], "did you mean 'acquire'"],
+    [["keys", "add", "x", "--tenants", "a/b"], "--tenants must have"],
+  ])("says what is wrong with %j", async (argv, message) => {
+    const { code, stderr } = await run(...argv, "--data-dir", await folder());
+    expect([code, stderr]).toEqual([2, expect.stringContaining(message)]);
+  });
+});
+
+describe("solehold audit", () => {
+  it("lists, exports and proves the trail of a server that is not running, and finds a change", async () => {
+    const dataDir = await folder();
+    const trail = join(dataDir, "audit");
+    const { child, url } = await served("--data-dir", dataDir, "--store", "memory:");
+    const headers = { "content-type": "application/json" };
+    for (const name of ["a", "b", "c"]) {
+      const body = JSON.stringify({ name, holder: "h", token: "secret-token" });
+      await fetch(`${url}/v1/leases/acquire`, { method: "POST", headers, body });
+    }
+    process.kill(child.pid, "SIGTERM");
+    await child.exit;
+    const exported = await run("audit", "export", "--folder", trail, "--key", "b");
+    expect(
+      exported.stdout
+        .trim()
+        .split("\n")
+        .map((line) => JSON.parse(line).key),
+    ).toEqual(["b"]);
+    const listed = await run("audit", "ls", "--folder", trail, "--limit", "2");
+    expect(listed.stdout.trim().split("\n").length).toBe(3);
+    expect(exported.stdout + listed.stdout).not.toContain("secret-token");
+    expect((await run("audit", "verify", "--folder", trail)).code).toBe(0);
+    const file = join(trail, "audit-000000000001.jsonl");
+    await appendFile(file, (await readFile(file, "utf8")).split("\n")[0] ?? "");
+    await appendFile(file, "\n");
+    const changed = await run("audit", "verify", "--folder", trail);
+    expect([changed.code, changed.stdout]).toEqual([1, expect.stringContaining("NOT PROVEN from entry 4")]);
+  });
+});
