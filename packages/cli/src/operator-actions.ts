@@ -1,5 +1,12 @@
 /** What revoke and break have in common: no proof of ownership, optionally one grant only. */
-import { type CommandOutcome, type LeaseKey, type LeaseManager, viewOf } from "solehold";
+import {
+  type CommandOutcome,
+  type LeaseKey,
+  type LeaseManager,
+  type PresentedApprovals,
+  viewOf,
+} from "solehold";
+import { approvalFor } from "./approvals/present.ts";
 import type { Invocation } from "./command.ts";
 import { keyOf, withLeases } from "./connection.ts";
 import { EXIT } from "./exit-codes.ts";
@@ -9,9 +16,15 @@ import { printAnswer } from "./text/print.ts";
 import { fenceOption } from "./values.ts";
 
 export interface OperatorAction {
+  /** What signers would have to approve. */
+  readonly asks: { readonly action: "revoke" | "break"; readonly ttlMs?: number };
   readonly send: (
     manager: LeaseManager,
-    target: { readonly key: LeaseKey; readonly generation?: bigint },
+    target: {
+      readonly key: LeaseKey;
+      readonly generation?: bigint;
+      readonly approval?: PresentedApprovals;
+    },
   ) => Promise<CommandOutcome>;
   readonly say: (name: string, outcome: Extract<CommandOutcome, { kind: "applied" }>) => string;
 }
@@ -20,8 +33,9 @@ export async function actAsOperator(invocation: Invocation, action: OperatorActi
   const name = keyOf(invocation);
   const generation = fenceOption(invocation);
   return await withLeases(invocation, "user", async ({ manager, tenant }) => {
-    const key = { tenant, name };
-    const outcome = await action.send(manager, { key, ...(generation === null ? {} : { generation }) });
+    const target = { key: { tenant, name }, ...(generation === null ? {} : { generation }) };
+    const approval = await approvalFor(invocation, { ...target, ...action.asks });
+    const outcome = await action.send(manager, { ...target, ...approval });
     const applied = appliedOrThrow(outcome, name, "operator");
     printAnswer(invocation, {
       document: () => leaseDocument(viewOf(applied.decision.lease, applied.storeTimeMs, manager.policy)),

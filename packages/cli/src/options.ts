@@ -61,6 +61,12 @@ export const FENCE_OPTION: OptionSpec = {
   help: "only the grant with this fence, as 'get' shows it",
 };
 
+export const APPROVALS_OPTION: OptionSpec = {
+  type: "value",
+  placeholder: "FILE",
+  help: "what approve wrote, for a key that needs approvals",
+};
+
 /** Proof that the caller is the holder. */
 export const OWNER_OPTIONS = {
   token: {

@@ -1,7 +1,8 @@
 import { chmodSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
 import { run } from "./support/fake-io.ts";
+import { startServer } from "./support/server-process.ts";
 import { temporaryFolder } from "./support/temporary.ts";
 
 async function office() {
@@ -133,6 +134,56 @@ describe("approvals", () => {
     expect(await run(verify)).toMatchObject({ code: 2, stderr: expect.stringContaining("is not JSON") });
     writeFileSync(at("it.json"), JSON.stringify({ request: { tenant: "" }, approvals: [] }));
     expect((await run(verify)).stderr).toContain("request.tenant");
+  });
+});
+
+describe("approvals presented to a server", () => {
+  it("open a Dangerous key with three signers, once, and only for the very request", async () => {
+    const { at, proof } = await office();
+    const server = await startServer(["--policy-file", at("policy.json")]);
+    onTestFinished(async () => await server.stop());
+    const call = (...argv: readonly string[]) =>
+      run([...argv, "--server", server.url, "--holder", "ops-1", "--wait", "0"]);
+    const denied = await call("acquire", "db/drop", "--ttl", "5m");
+    expect([denied.code, denied.stderr]).toEqual([1, expect.stringContaining("QUORUM_NOT_MET")]);
+    await run([...ASK, ...proof("alice"), "--yes"]);
+    await run(["approve", ...proof("bob"), "--yes"]);
+    const presented = ["acquire", "db/drop", "--ttl", "5m", "--approvals", at("it.json")];
+    expect((await call(...presented)).code).toBe(1);
+    await run(["approve", ...proof("carol"), "--yes"]);
+    const other = await call("acquire", "db/drop", "--ttl", "6m", "--approvals", at("it.json"));
+    expect([other.code, other.stderr]).toEqual([
+      2,
+      expect.stringContaining("is for ttlMs 300000, but 360000 is asked for: adjust --ttl"),
+    ]);
+    const granted = await call(...presented, "--json");
+    expect(granted.code, granted.stderr).toBe(0);
+    const proofOfGrant = [
+      "--server",
+      server.url,
+      "--holder",
+      "ops-1",
+      "--token",
+      JSON.parse(granted.stdout).token,
+    ];
+    expect((await run(["release", "db/drop", ...proofOfGrant])).code).toBe(0);
+    const again = await call(...presented);
+    expect([again.code, again.stderr]).toEqual([1, expect.stringContaining("QUORUM_NOT_MET")]);
+    expect((await call("acquire", "unguarded")).code).toBe(0);
+  });
+
+  it("are needed by an operator, too", async () => {
+    const { at, proof } = await office();
+    const server = await startServer(["--policy-file", at("policy.json")]);
+    onTestFinished(async () => await server.stop());
+    const revoke = ["revoke", "db/main", "--fence", "7", "--server", server.url];
+    expect(await run(revoke)).toMatchObject({ code: 1, stderr: expect.stringContaining("QUORUM_NOT_MET") });
+    await run(["approve", "db/main", "--action", "revoke", "--fence", "7", ...proof("alice"), "--yes"]);
+    for (const signer of ["bob", "carol"]) await run(["approve", ...proof(signer), "--yes"]);
+    const approved = await run([...revoke, "--approvals", at("it.json")]);
+    expect(approved).toMatchObject({ code: 1, stderr: expect.stringContaining("LEASE_NOT_FOUND") });
+    const wrong = await run(["revoke", "db/main", "--server", server.url, "--approvals", at("it.json")]);
+    expect(wrong).toMatchObject({ code: 2, stderr: expect.stringContaining('is for action "revoke@7"') });
   });
 });
 

@@ -18,15 +18,15 @@ export interface ApprovalFile {
 
 const READABLE_BY_OTHERS = 0o077;
 
-export async function readApprovalFile(path: string): Promise<ApprovalFile> {
-  const parsed = await readJson("--file", path);
+export async function readApprovalFile(option: string, path: string): Promise<ApprovalFile> {
+  const parsed = await readJson(option, path);
   const { request, approvals } = (parsed ?? {}) as {
     readonly request?: unknown;
     readonly approvals?: unknown;
   };
   const problem = approvalRequestProblem(request);
-  if (problem !== null) throw usageFailure(`--file ${path}: request.${problem.field} ${problem.message}`);
-  if (!Array.isArray(approvals)) throw usageFailure(`--file ${path}: approvals must be an array`);
+  if (problem !== null) throw usageFailure(`${option} ${path}: request.${problem.field} ${problem.message}`);
+  if (!Array.isArray(approvals)) throw usageFailure(`${option} ${path}: approvals must be an array`);
   return { request: request as ApprovalRequest, approvals: approvals as readonly Approval[] };
 }
 
@@ -36,7 +36,7 @@ export async function findApprovalFile(path: string): Promise<ApprovalFile | nul
     () => true,
     () => false,
   );
-  return exists ? await readApprovalFile(path) : null;
+  return exists ? await readApprovalFile("--file", path) : null;
 }
 
 export async function writeApprovalFile(path: string, file: ApprovalFile): Promise<void> {

@@ -21,6 +21,7 @@ export async function verify(invocation: Invocation): Promise<number> {
   const { values } = invocation;
   const path = requiredOption(invocation, "policy", "name the policy file with the signers");
   const { request: written, approvals } = await readApprovalFile(
+    "--file",
     requiredOption(invocation, "file", "name the file that approve wrote"),
   );
   const { quorum, request } = quorumFor(await readJson("--policy", path), path, written);

@@ -1,6 +1,7 @@
 /** `solehold acquire`: takes a lease for a script that renews and releases it itself. */
 import type { Command, Invocation } from "../command.ts";
 import {
+  APPROVALS_OPTION,
   CONNECTION_OPTIONS,
   HOLDER_OPTION,
   NOTE_OPTION,
@@ -21,6 +22,7 @@ export const command: Command = {
     purpose: PURPOSE_OPTION,
     holder: HOLDER_OPTION,
     note: NOTE_OPTION,
+    approvals: APPROVALS_OPTION,
     term: { type: "value", placeholder: "NUMBER", help: "the replication term, for systems that have one" },
     "idempotency-key": {
       type: "value",
@@ -49,6 +51,7 @@ async function run(invocation: Invocation): Promise<number> {
   const { durationOption, purposeOption, termOption, waitOption } = await import("../values.ts");
   const { acquireAndSay } = await import("../waiting.ts");
   const { interruptible } = await import("../interrupt.ts");
+  const { approvalForAcquire } = await import("../approvals/present.ts");
   const { printGrant } = await import("../text/grant.ts");
   const key = keyOf(invocation);
   const ttl = durationOption(invocation, "ttl", 1);
@@ -66,7 +69,10 @@ async function run(invocation: Invocation): Promise<number> {
     ...(idempotencyKey === undefined ? {} : { idempotencyKey }),
   };
   return await withLeases(invocation, "user", async (leases) => {
-    const lease = await interruptible(io, (signal) => acquireAndSay(leases, key, { ...options, signal }, io));
+    const approval = await approvalForAcquire(invocation, leases, key, options);
+    const lease = await interruptible(io, (signal) =>
+      acquireAndSay(leases, key, { ...options, ...approval, signal }, io),
+    );
     printGrant(invocation, lease);
     return 0;
   });

@@ -1,6 +1,6 @@
 /** `solehold break`: an operator asks for a lease back, and gives its holder time to finish. */
 import type { Command, Invocation } from "../command.ts";
-import { CONNECTION_OPTIONS, FENCE_OPTION } from "../options.ts";
+import { APPROVALS_OPTION, CONNECTION_OPTIONS, FENCE_OPTION } from "../options.ts";
 
 export const command: Command = {
   name: "break",
@@ -15,6 +15,7 @@ export const command: Command = {
       help: "no renewal reaches past this from now; 0 stops renewals at once",
     },
     fence: FENCE_OPTION,
+    approvals: APPROVALS_OPTION,
     ...CONNECTION_OPTIONS,
   },
   notes: [
@@ -30,6 +31,7 @@ async function run(invocation: Invocation): Promise<number> {
   const { shortDuration } = await import("../text/duration.ts");
   const periodMs = requiredDuration(invocation, "period", 0);
   return await actAsOperator(invocation, {
+    asks: { action: "break", ttlMs: periodMs },
     send: (manager, target) => manager.break({ ...target, periodMs }),
     say: (name, { decision }) =>
       `${name} ends within ${shortDuration(periodMs)}, or when what ${decision.lease.holder} was promised ends`,

@@ -3,7 +3,8 @@ import type { Command, Invocation } from "../command.ts";
 import { CONNECTION_OPTIONS } from "../options.ts";
 import { command as runCommand } from "./run.ts";
 
-const { wait: _wait, ...runOptions } = runCommand.options;
+/** Waiting is what an election is; and an approval works once, so it cannot carry a second term. */
+const { wait: _wait, approvals: _approvals, ...runOptions } = runCommand.options;
 
 export const command: Command = {
   name: "elect",

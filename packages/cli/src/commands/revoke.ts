@@ -1,6 +1,6 @@
 /** `solehold revoke`: an operator ends somebody's lease. */
 import type { Command, Invocation } from "../command.ts";
-import { CONNECTION_OPTIONS, FENCE_OPTION } from "../options.ts";
+import { APPROVALS_OPTION, CONNECTION_OPTIONS, FENCE_OPTION } from "../options.ts";
 
 export const command: Command = {
   name: "revoke",
@@ -8,7 +8,7 @@ export const command: Command = {
   usage: "KEY [options]",
   positionals: [{ name: "KEY", presence: "required" }],
   trailing: "none",
-  options: { fence: FENCE_OPTION, ...CONNECTION_OPTIONS },
+  options: { fence: FENCE_OPTION, approvals: APPROVALS_OPTION, ...CONNECTION_OPTIONS },
   notes: [
     `Its holder can neither use nor renew it from now on. Another gets it once the old holder can no longer
 believe that it holds it: at the end of what it was last promised.`,
@@ -24,6 +24,7 @@ async function run(invocation: Invocation): Promise<number> {
   const { actAsOperator } = await import("../operator-actions.ts");
   const { shortDuration } = await import("../text/duration.ts");
   return await actAsOperator(invocation, {
+    asks: { action: "revoke" },
     send: (manager, target) => manager.revoke(target),
     say: (name, { validForMs, decision }) =>
       `${name} is revoked; ${decision.lease.holder} may still believe in it for ${shortDuration(validForMs)}`,

@@ -5,6 +5,7 @@
  */
 import type { Command, Invocation } from "../command.ts";
 import {
+  APPROVALS_OPTION,
   CONNECTION_OPTIONS,
   HOLDER_OPTION,
   NOTE_OPTION,
@@ -29,6 +30,7 @@ export const command: Command = {
       help: "the name of the holder (env SOLEHOLD_HOLDER; default HOST:PID:RANDOM)",
     },
     note: NOTE_OPTION,
+    approvals: APPROVALS_OPTION,
     "on-loss": {
       type: "value",
       choices: ON_LOSS_CHOICES,
@@ -65,16 +67,18 @@ async function run(invocation: Invocation): Promise<number> {
   const { runOptions } = await import("../run/options.ts");
   const { HeldCommand } = await import("../run/held-command.ts");
   const { announcer, exitCodeOf } = await import("../run/result.ts");
+  const { approvalForAcquire } = await import("../approvals/present.ts");
   const { interruptible } = await import("../interrupt.ts");
   const { acquireAndSay } = await import("../waiting.ts");
   const key = keyOf(invocation);
   const { acquire, plan } = runOptions(invocation);
   const announce = announcer(io, key, flags.has("json") ? "json" : "text");
   return await withLeases(invocation, "process", async (leases) => {
+    const approval = await approvalForAcquire(invocation, leases, key, acquire);
     const held = new HeldCommand({ io, plan, command: trailing, announce });
     try {
       const lease = await interruptible(io, (signal) =>
-        acquireAndSay(leases, key, { ...acquire, signal }, io),
+        acquireAndSay(leases, key, { ...acquire, ...approval, signal }, io),
       );
       return exitCodeOf(await held.run(lease, leases.manager), trailing[0] ?? "");
     } finally {

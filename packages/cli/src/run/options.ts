@@ -5,7 +5,7 @@ import { durationOption, purposeOption, waitOption } from "../values.ts";
 import { ON_LOSS_CHOICES, type OnLoss, type StopPlan, stopPlan } from "./plan.ts";
 
 export interface RunOptions {
-  readonly acquire: AcquireOptions;
+  readonly acquire: AcquireOptions & { readonly ttl: number };
   readonly plan: StopPlan;
 }
 

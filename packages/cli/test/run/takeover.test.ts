@@ -26,7 +26,7 @@ const ENGINES: readonly { readonly name: string; readonly engine: () => Promise<
   { name: "redis", engine: startRedis },
   { name: "postgres", engine: startPostgres },
 ];
-const SERVERS = [...ENGINES, { name: "solehold server", engine: startServer }];
+const SERVERS = [...ENGINES, { name: "solehold server", engine: () => startServer() }];
 
 describe.each([{ name: "embedded store", engine: null }, ...SERVERS])(
   "two runs on one $name",

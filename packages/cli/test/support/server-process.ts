@@ -16,9 +16,10 @@ export interface Pausable {
   stop(): Promise<void>;
 }
 
-export async function startServer(): Promise<Pausable> {
+/** With more options than those that every test needs. */
+export async function startServer(more: readonly string[] = []): Promise<Pausable> {
   const folder = mkdtempSync(join(tmpdir(), "solehold-serve-"));
-  const argv = ["serve", "--port", "0", "--data-dir", folder, "--log-level", "warn"];
+  const argv = ["serve", "--port", "0", "--data-dir", folder, "--log-level", "warn", ...more];
   const child = spawn(process.execPath, [PROGRAM, ...argv], { stdio: ["ignore", "pipe", "pipe"] });
   const ended = new Promise<void>((resolve) => child.once("close", () => resolve()));
   return {
