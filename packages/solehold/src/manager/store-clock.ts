@@ -96,8 +96,10 @@ export class StoreClock {
   }
 
   #earliest(sample: TimeSample, now: ClockReading): number {
-    const elapsedMs = Math.max(0, now.monotonicMs - sample.received.monotonicMs);
-    return sample.storeTimeMs + elapsedMs / (1 + this.#drift.driftRatio);
+    const elapsedMs = now.monotonicMs - sample.received.monotonicMs;
+    // Replies may overtake each other: an instant before the receipt is counted back from it, generously.
+    const rate = elapsedMs < 0 ? 1 + this.#drift.driftRatio : 1 / (1 + this.#drift.driftRatio);
+    return sample.storeTimeMs + elapsedMs * rate;
   }
 
   #latest(sample: TimeSample, now: ClockReading): number {

@@ -22,6 +22,9 @@ import { Process, TENANT } from "./process.ts";
 import type { CallLog } from "./recorder.ts";
 import { onLoss, situations } from "./situations.ts";
 
+/** No sender waits for less, however late its command is. */
+const SHORTEST_PATIENCE_MS = 5;
+
 function describeWrite({ key, after, by }: AppliedWrite): string {
   if (after === null) return `${by}: ${keyId(key)} deleted`;
   return `${by}: ${keyId(key)} ${after.state} by ${after.holder}, fence ${recordFence(after)}, until ${after.expiresAtMs}`;
@@ -222,7 +225,9 @@ export class Stage {
   #markLostEffects(): void {
     // A sender's patience is at least this; an answer that takes longer may have come too late.
     const { callTimeoutMs, commandTimeoutMs, ttlMs } = this.config;
-    const promptMs = Math.min(callTimeoutMs, commandTimeoutMs, ttlMs / 6) / 4;
+    const fastestClock = this.config.clocks === "bounded" ? 1 : 3;
+    const promptMs =
+      Math.min(SHORTEST_PATIENCE_MS, callTimeoutMs, commandTimeoutMs, ttlMs / 6) / 2 / fastestClock;
     const lost = this.#sent.filter(
       ({ answeredMs, sentMs, nonce }) => answeredMs - sentMs > promptMs && this.#appliedNonces.has(nonce),
     );

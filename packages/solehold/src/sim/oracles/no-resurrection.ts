@@ -15,8 +15,8 @@ export function noResurrection(scene: Scene): Oracle {
       const fence = recordFence(after);
       const id = keyId(after.key);
       // Without a clock of the store's own, each writer stamps by its own wall clock; after a jump nobody knows.
-      const { storeClock, faults } = scene.config;
-      const clocked = storeClock !== "none" && !faults.has("clock-jump");
+      const { storeClock, faults, clocks } = scene.config;
+      const clocked = storeClock !== "none" && !faults.has("clock-jump") && clocks === "bounded";
       if (before.state !== "held") scene.fail(name, `${before.state} lease ${id}@${fence} came back to life`);
       else if (clocked && after.renewals > before.renewals && after.renewedAtMs >= before.expiresAtMs)
         scene.fail(

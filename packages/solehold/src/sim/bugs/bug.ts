@@ -1,0 +1,16 @@
+/** A mistake that people really make, planted to see it found. */
+import type { ClockRegime, Fault } from "../config.ts";
+import type { Mutations } from "../mutations.ts";
+
+export interface PlantedBug {
+  readonly name: string;
+  /** What is wrong, in a line. */
+  readonly mistake: string;
+  /** The oracles that may be the first to object; every one of them is right to. */
+  readonly caughtBy: readonly string[];
+  /** Found within this many seeds, or the check of the checks fails. */
+  readonly withinSeeds: number;
+  readonly clocks?: ClockRegime;
+  readonly faults?: readonly Fault[];
+  readonly mutations: Mutations;
+}

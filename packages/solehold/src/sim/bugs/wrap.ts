@@ -1,0 +1,71 @@
+/** Small tools to put a mistake around a part without touching it. */
+import type { decide, LeaseCommand, LeaseRecord, LeaseSnapshot, StoreInstant } from "../../core/index.ts";
+import type { CommandOutcome, LeaseManager } from "../../manager/index.ts";
+import type { LeaseStore } from "../../stores/index.ts";
+
+type Decide = typeof decide;
+
+/** The same object with some members replaced; methods keep their own `this`. */
+export function withMembers<Target extends object>(target: Target, members: Partial<Target>): Target {
+  return new Proxy(target, {
+    get: (inner, field) => {
+      if (Object.hasOwn(members, field)) return Reflect.get(members, field);
+      const value: unknown = Reflect.get(inner, field, inner);
+      return typeof value === "function" ? value.bind(inner) : value;
+    },
+    has: (inner, field) => Object.hasOwn(members, field) || Reflect.has(inner, field),
+  });
+}
+
+export function withCommand(change: (command: LeaseCommand, snapshot: LeaseSnapshot) => LeaseCommand) {
+  return (real: Decide): Decide =>
+    (command, snapshot, now, policy) =>
+      real(change(command, snapshot), snapshot, now, policy);
+}
+
+export function withSnapshot(change: (record: LeaseRecord, command: LeaseCommand) => LeaseRecord) {
+  return (real: Decide): Decide =>
+    (command, snapshot, now, policy) => {
+      const { record, floor } = snapshot;
+      return real(command, { record: record === null ? null : change(record, command), floor }, now, policy);
+    };
+}
+
+export function withInstant(change: (now: StoreInstant, command: LeaseCommand) => StoreInstant) {
+  return (real: Decide): Decide =>
+    (command, snapshot, now, policy) =>
+      real(command, snapshot, change(now, command), policy);
+}
+
+/** Changes the record that a decision writes. */
+export function withWritten(
+  change: (record: LeaseRecord, command: LeaseCommand, before: LeaseRecord | null) => LeaseRecord,
+) {
+  return (real: Decide): Decide =>
+    (command, snapshot, now, policy) => {
+      const decided = real(command, snapshot, now, policy);
+      if (decided.effect.kind !== "write" || decided.decision.kind !== "granted") return decided;
+      const record = change(decided.effect.record, command, snapshot.record);
+      return {
+        ...decided,
+        decision: { ...decided.decision, lease: record },
+        effect: { kind: "write", record },
+      };
+    };
+}
+
+/** Changes how grants and renewals are answered. */
+export function withGrants(
+  manager: LeaseManager,
+  change: (outcome: CommandOutcome) => CommandOutcome,
+): LeaseManager {
+  return withMembers(manager, {
+    acquire: async (request) => change(await manager.acquire(request)),
+    renew: async (request) => change(await manager.renew(request)),
+  });
+}
+
+/** Store errors and results of unknown fate, told as if nothing had happened. */
+export function withApply(store: LeaseStore, apply: LeaseStore["apply"]): LeaseStore {
+  return withMembers(store, { apply });
+}
