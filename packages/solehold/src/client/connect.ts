@@ -26,6 +26,11 @@ const SCHEMES: Readonly<Record<string, OpenStore>> = {
     const { openEmbeddedStore } = await import("../stores/embedded/index.ts");
     return await openEmbeddedStore({ folder, ...envOf(env) });
   },
+  file: async (url, { env }) => {
+    const folder = pathOf(url, "file");
+    const { openFileStore } = await import("../stores/file/index.ts");
+    return await openFileStore({ folder, ...envOf(env) });
+  },
   redis: openRedis,
   rediss: openRedis,
   postgres: openPostgres,

@@ -1,0 +1,38 @@
+/** What the file system said, as a StoreError of one line that says what to do. */
+import { type FailedOutcome, StoreError } from "../contract.ts";
+
+export function codeOf(error: unknown): string | undefined {
+  return (error as NodeJS.ErrnoException | null)?.code;
+}
+
+export function oneLine(cause: unknown): string {
+  const text = cause instanceof Error ? cause.message : String(cause);
+  return text.replace(/\s+/g, " ").trim();
+}
+
+export function configProblem(message: string, cause?: unknown): StoreError {
+  return new StoreError("config", message, { outcome: "not-applied", cause });
+}
+
+export function fileFailure(folder: string, error: unknown, outcome: FailedOutcome): StoreError {
+  if (error instanceof StoreError) return error;
+  const fail = (kind: StoreError["kind"], what: string): StoreError =>
+    new StoreError(kind, `the file store in '${folder}': ${what}`, { outcome, cause: error });
+  switch (codeOf(error)) {
+    case "EACCES":
+    case "EPERM":
+      return fail("config", "no permission to read and write: run as its owner or change its mode");
+    case "EROFS":
+      return fail("config", "it is on a read-only file system: choose a folder that can be written");
+    case "ENOSPC":
+    case "EDQUOT":
+      return fail("full", "no space left: free some and try again");
+    case "EMFILE":
+    case "ENFILE":
+      return fail("full", "too many open files: raise the limit (ulimit -n)");
+    case "ENOENT":
+      return fail("config", "its folder is gone: restore it, or open the store again");
+    default:
+      return fail("internal", `${oneLine(error)}: check the disk`);
+  }
+}

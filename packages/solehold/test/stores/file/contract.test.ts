@@ -1,0 +1,35 @@
+/** The file store passes the kit of all stores, and the tests of the writer lease by their own names. */
+import { appendFileSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, describe, it } from "vitest";
+import { ManualEnv } from "../../../src/env/index.ts";
+import { openFileStore } from "../../../src/stores/file/index.ts";
+import { stemOf } from "../../../src/stores/file/names.ts";
+import { describeStore } from "../../../src/testing/index.ts";
+import { describeWriterLease } from "../../client/writer/seed-tests.ts";
+
+const root = mkdtempSync(join(tmpdir(), "solehold-file-"));
+const folder = join(root, "kit");
+const open = () => openFileStore({ folder });
+
+afterAll(() => rmSync(root, { recursive: true, force: true }));
+
+describeStore(
+  "file",
+  {
+    open,
+    openSecond: open,
+    effort: "reduced",
+    corrupt: async (key) => appendFileSync(join(folder, "leases", `${stemOf(key)}.lease.json`), "damage"),
+  },
+  { describe, it },
+);
+
+describeWriterLease("file", {
+  open: async () => {
+    const env = new ManualEnv();
+    const store = await openFileStore({ folder: mkdtempSync(join(root, "writer-")), env });
+    return { store, pass: (ms) => env.advance(ms) };
+  },
+});
