@@ -170,6 +170,13 @@ describe("approvals presented to a server", () => {
     const again = await call(...presented);
     expect([again.code, again.stderr]).toEqual([1, expect.stringContaining("QUORUM_NOT_MET")]);
     expect((await call("acquire", "unguarded")).code).toBe(0);
+    const verified = await run(["audit", "verify", "--server", server.url]);
+    expect(verified.code, verified.stderr).toBe(0);
+    const trail = (await run(["audit", "ls", "--server", server.url, "--json"])).stdout;
+    expect(trail).toContain("QUORUM_NOT_MET");
+    for (const { signature } of JSON.parse(readFileSync(at("it.json"), "utf8")).approvals) {
+      expect(trail).not.toContain(signature);
+    }
   });
 
   it("are needed by an operator, too", async () => {

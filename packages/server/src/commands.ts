@@ -2,12 +2,12 @@
  * The eight commands on a lease, as HTTP and the stream carry them: check the shape, check the access, hand
  * over to the service, answer. No rule about leases is here.
  */
-import type { LeaseKey, LeaseOp } from "solehold";
+import { keyNameProblem, type LeaseKey, type LeaseOp } from "solehold";
 import type { CallContext, LeaseService, ServiceReply } from "solehold/service";
 import type { TSchema } from "typebox";
 import { assertAllowed, tenantOf } from "./access/principal.ts";
 import type { Call } from "./call.ts";
-import { ProblemError } from "./problem.ts";
+import { ProblemError, refusal } from "./problem.ts";
 import {
   AcquireBody,
   type AcquireInput,
@@ -83,6 +83,8 @@ export class Commands {
     const input = CHECKS[op](body) as Target;
     const tenant = tenantOf(call.principal, input.tenant);
     assertAllowed(call.principal, op, tenant, input.name);
+    // The store is asked for the name before it is decided on: what is no name must not get that far.
+    assertName(input.name);
     const key: LeaseKey = { tenant, name: input.name };
     const reply = await this.#perform(op, key, input, call);
     this.#runner.decided(op, key, reply, call);
@@ -111,6 +113,11 @@ export class Commands {
         return service.break({ key, ...withBigints(input as BreakInput) }, context);
     }
   }
+}
+
+export function assertName(name: string): void {
+  const problem = keyNameProblem(name);
+  if (problem !== null) throw new ProblemError(refusal("name", problem));
 }
 
 export function contextOf({ principal, traceId }: Call): CallContext {

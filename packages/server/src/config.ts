@@ -89,6 +89,11 @@ export const SETTINGS = {
   defaultTtlMs: count(30_000, 1, YEAR_MS, "the ttl of requests that name none"),
   minTtlMs: count(1, 1, YEAR_MS, "shorter ones are refused"),
   maxTtlMs: count(3_600_000, 1, YEAR_MS, "longer ones are refused"),
+  terms: choice(
+    "refuse",
+    ["refuse", "accept"],
+    "whether requests may name a term; a key once held under a high term is closed to lower ones for good",
+  ),
   bodyLimitBytes: count(4_194_304, 1_024, 2 ** 30, "the largest request or stream message"),
   batchLimit: count(10_000, 1, 1_000_000, "the most commands in one request or stream message"),
   leasesPerTenant: count(1_000_000, 1, 1e9, "live leases; more are denied"),

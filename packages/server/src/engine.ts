@@ -36,9 +36,9 @@ export async function openEngine(config: ServerConfig, env: Env, metrics: Metric
 }
 
 function managerOver(store: LeaseStore, config: ServerConfig, env: Env): StoreLeaseManager {
-  const { minTtlMs, maxTtlMs, defaultTtlMs } = config;
+  const { minTtlMs, maxTtlMs, defaultTtlMs, terms } = config;
   try {
-    return new StoreLeaseManager({ store, env, policy: { minTtlMs, maxTtlMs, defaultTtlMs } });
+    return new StoreLeaseManager({ store, env, policy: { minTtlMs, maxTtlMs, defaultTtlMs, terms } });
   } catch (cause) {
     if (cause instanceof RangeError) throw new ConfigError(cause.message, { cause });
     throw cause;

@@ -112,7 +112,7 @@ describe("commands over HTTP", () => {
   });
 
   it("answers 412 to who is fenced by a newer term or grant", async () => {
-    const { lease } = await testServer();
+    const { lease } = await testServer({ terms: "accept" });
     await lease("acquire", { ...owner, term: "5" });
     await lease("release", owner);
     expectProblem(await lease("acquire", { ...owner, term: "4" }), 412, "LEASE_FENCED", "LS_FENCED");

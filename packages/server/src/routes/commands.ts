@@ -39,7 +39,10 @@ const EXAMPLES: { readonly [op in LeaseOp]: readonly RouteExample[] } = {
     { summary: "Hand it on", body: { ...owner, successor: "worker-2", withinMs: 5_000 }, status: 200 },
   ],
   release: [{ summary: "Give it back; again is fine", body: owner, status: 200 }],
-  revoke: [{ summary: "End it; a second time is denied", body: target, status: 409 }],
+  revoke: [
+    { summary: "End it", body: target, status: 200 },
+    { summary: "A second time is denied", body: target, status: 409 },
+  ],
 };
 
 const OPS = Object.keys(EXAMPLES) as readonly LeaseOp[];

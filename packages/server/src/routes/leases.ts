@@ -1,8 +1,9 @@
 /** GET /v1/lease and GET /v1/leases: what is held, by whom, until when. Tokens are never in it. */
-import { isReservedName, keyNameProblem, MAX_LIST_LIMIT, MAX_NAME_LENGTH } from "solehold";
+import { isReservedName, MAX_LIST_LIMIT, MAX_NAME_LENGTH } from "solehold";
 import type { LeaseService } from "solehold/service";
 import { Type } from "typebox";
 import { assertAllowed, tenantOf } from "../access/principal.ts";
+import { assertName } from "../commands.ts";
 import { ProblemError, refusal } from "../problem.ts";
 import { defineRoute, type Route } from "../route.ts";
 import { Name, Tenant } from "../schemas/fields.ts";
@@ -49,8 +50,7 @@ export function leaseRoutes(service: LeaseService): readonly Route[] {
     async handle({ query }, { principal }) {
       const tenant = tenantOf(principal, query.tenant);
       assertAllowed(principal, "read", tenant, query.name);
-      const problem = keyNameProblem(query.name);
-      if (problem !== null) throw new ProblemError(refusal("name", problem));
+      assertName(query.name);
       const view = await service.get({ tenant, name: query.name });
       if (view !== null) return { status: 200, body: wireLease(view) };
       throw new ProblemError({

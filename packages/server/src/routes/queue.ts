@@ -1,8 +1,7 @@
 /** GET /v1/queue: who waits for a lease on this server, in which order, and for how long about. */
-import { keyNameProblem } from "solehold";
 import { Type } from "typebox";
 import { assertAllowed, tenantOf } from "../access/principal.ts";
-import { ProblemError, refusal } from "../problem.ts";
+import { assertName } from "../commands.ts";
 import { defineRoute, type Route } from "../route.ts";
 import { Name, Tenant } from "../schemas/fields.ts";
 import type { WaitQueue } from "../waiting/wait-queue.ts";
@@ -45,8 +44,7 @@ export function queueRoute(queue: WaitQueue): Route {
     async handle({ query }, { principal }) {
       const tenant = tenantOf(principal, query.tenant);
       assertAllowed(principal, "read", tenant, query.name);
-      const problem = keyNameProblem(query.name);
-      if (problem !== null) throw new ProblemError(refusal("name", problem));
+      assertName(query.name);
       return { status: 200, body: queue.view({ tenant, name: query.name }) };
     },
   });

@@ -239,10 +239,23 @@ export class Leases {
       ...(idempotencyKey === undefined ? {} : { idempotencyKey }),
       ...(approval === undefined ? {} : { approval }),
     };
-    return await this.manager.acquire(
-      { key, holder, ttlMs: this.#ttlMs(options.ttl), purpose, ...optional },
-      wait,
-    );
+    const ttlMs = this.#ttlMs(options.ttl);
+    const outcome = await this.manager.acquire({ key, holder, ttlMs, purpose, ...optional }, wait);
+    return outcome.kind === "applied" && outcome.decision.replayed
+      ? await this.#prolonged(outcome, ttlMs)
+      : outcome;
+  }
+
+  /**
+   * An answer that was only repeated wrote nothing, so it promises nothing to who hears it now: the belief
+   * of a repeated grant starts with a renewal.
+   */
+  async #prolonged({ token, decision }: AppliedOutcome, ttlMs: number): Promise<CommandOutcome> {
+    const { key, holder } = decision.lease;
+    const renewed = await this.manager.renew({ key, holder, token, ttlMs });
+    return renewed.kind === "applied"
+      ? { ...renewed, decision: { ...renewed.decision, replayed: true } }
+      : renewed;
   }
 
   #leaseFrom(outcome: AppliedOutcome, options: TryAcquireOptions): Lease {

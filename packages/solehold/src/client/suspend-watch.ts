@@ -5,7 +5,8 @@
 import { type Env, readClocks, type Timer } from "../env/index.ts";
 
 const CHECK_EVERY_MS = 1_000;
-const TOLERATED_GAP_MS = 100;
+/** Both clocks are read at once and slewing is far slower: more than this was a sleep or a step. */
+const TOLERATED_GAP_MS = 5;
 
 export class SuspendWatch {
   readonly #env: Env;

@@ -44,7 +44,11 @@ export function evaluatePolicy(
   now: StoreInstant,
   policy: LeasePolicy,
 ): PolicyBundle {
-  const problem = commandProblem(command) ?? instantProblem(now) ?? proofProblem(command, policy);
+  const problem =
+    commandProblem(command) ??
+    instantProblem(now) ??
+    proofProblem(command, policy) ??
+    termProblem(command, policy);
   if (problem !== null) return refusal("INPUT_SCHEMA_INVALID", problem);
   const { record } = snapshot;
   const leaseExists = record !== null && record.state !== "released";
@@ -282,6 +286,13 @@ function proofProblem(command: LeaseCommand, policy: LeasePolicy): PolicyBundle[
   return owner && command.generation === undefined
     ? { field: "generation", message: "is required under a policy that proves ownership by generation" }
     : null;
+}
+
+function termProblem(command: LeaseCommand, policy: LeasePolicy): PolicyBundle["problem"] {
+  if (policy.terms === "accept" || (command.op !== "acquire" && command.op !== "renew")) return null;
+  return command.term === undefined || command.term === policy.baseTerm
+    ? null
+    : { field: "term", message: "is not accepted under this policy: leave it out" };
 }
 
 function instantProblem(now: unknown): PolicyBundle["problem"] {

@@ -22,6 +22,11 @@ export interface LeasePolicy {
   readonly proof: "token" | "generation";
   /** The term of a command that names none. */
   readonly baseTerm: bigint;
+  /**
+   * Whether commands may name a term. A key that was ever held under a high term is closed to lower ones for
+   * good, so where callers do not trust each other only the base term should be accepted.
+   */
+  readonly terms: "accept" | "refuse";
 }
 
 /** An hour covers every lease that is renewed; longer ones only delay recovery. */
@@ -36,6 +41,7 @@ export const DEFAULT_POLICY: LeasePolicy = Object.freeze({
   revoked: "claim-at-expiry",
   proof: "token",
   baseTerm: 0n,
+  terms: "accept",
 });
 
 /** The writer lease of databases on object storage: terms, holder and generation instead of tokens. */
@@ -82,6 +88,7 @@ export function createPolicy(overrides: Partial<LeasePolicy> = {}): LeasePolicy 
   oneOf("release", policy.release, ["tombstone", "delete"]);
   oneOf("revoked", policy.revoked, ["claim-at-expiry", "claim-at-once"]);
   oneOf("proof", policy.proof, ["token", "generation"]);
+  oneOf("terms", policy.terms, ["accept", "refuse"]);
   if (typeof policy.baseTerm !== "bigint" || policy.baseTerm < 0n || policy.baseTerm > MAX_U64) {
     throw new RangeError(`policy.baseTerm must be a bigint from 0 to 2^64-1, got ${String(policy.baseTerm)}`);
   }

@@ -241,6 +241,17 @@ describe("acquire", () => {
     expect(lease.fence).toBe(1n);
   });
 
+  it("repeated with its idempotency key after a restart finds the same grant, and believes from a renewal on", async () => {
+    const { env, leases, other } = clientWorld();
+    const options = { ttl: "60s", idempotencyKey: "order-7", autoRenew: "no" } as const;
+    const first = await leases.acquire("job", options);
+    await env.advance(50_000);
+    const again = await other("me").acquire("job", options);
+    expect(again.fence).toBe(first.fence);
+    expect(again.remaining()).toBe(60_000 - 602);
+    expect(await leases.inspect("job")).toMatchObject({ renewals: 1, generation: 1n });
+  });
+
   it("of a key that this process already holds waits for itself instead of believing twice", async () => {
     const { env, leases } = clientWorld();
     const first = await leases.acquire("job");

@@ -3,6 +3,8 @@ import { describe, expect, it } from "vitest";
 import {
   createPolicy,
   DEFAULT_POLICY,
+  decide,
+  exactly,
   type LeasePolicy,
   MAX_DURATION_MS,
   MAX_U64,
@@ -83,5 +85,30 @@ describe("createPolicy", () => {
 
   it("accepts the largest base term", () => {
     expect(createPolicy({ baseTerm: MAX_U64 }).baseTerm).toBe(MAX_U64);
+  });
+});
+
+describe("terms", () => {
+  const acquire = (term?: bigint) => ({
+    op: "acquire" as const,
+    key: { tenant: "default", name: "job" },
+    holder: "h",
+    purpose: "Operation" as const,
+    ttlMs: 1_000,
+    tokenHash: "t".repeat(43),
+    nonce: "n",
+    ...(term === undefined ? {} : { term }),
+  });
+
+  it("are refused by name where callers must not be able to close a key for good", () => {
+    const policy = createPolicy({ terms: "refuse" });
+    const snapshot = { record: null, floor: 0n };
+    expect(decide(acquire(7n), snapshot, exactly(1_000), policy).decision).toMatchObject({
+      kind: "refused",
+      field: "term",
+    });
+    for (const term of [undefined, 0n]) {
+      expect(decide(acquire(term), snapshot, exactly(1_000), policy).decision.kind).toBe("granted");
+    }
   });
 });
