@@ -1,0 +1,181 @@
+import { ROOT_CONTEXT, type Span, type SpanContext, type Tracer, trace } from "@opentelemetry/api";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { Registry } from "../src/telemetry/prometheus.ts";
+import { type Body, type TestServer, testServer, until } from "./support/server.ts";
+import { TestStream } from "./support/stream.ts";
+
+/** The value of a series in the text format; 0 when it is not there. */
+function value(text: string, series: string): number {
+  const line = text.split("\n").find((each) => each.startsWith(`${series} `));
+  return Number(line?.slice(series.length + 1) ?? 0);
+}
+
+async function exercise({ lease, url, server }: TestServer): Promise<void> {
+  const owner = { name: "n/1", holder: "h", token: "very-secret-token" };
+  await lease("acquire", { ...owner, ttlMs: 150 });
+  await lease("renew", { ...owner, ttlMs: 150 });
+  await lease("acquire", { name: "n/1", holder: "other" });
+  await lease("renew", { ...owner, token: "guessed-token" });
+  await lease("acquire", { name: "n/1", holder: "heir", token: "another-secret-token", waitMs: 5_000 });
+  const stream = await TestStream.open(url);
+  await stream.ask({ op: "acquire", name: "n/2", holder: "h", token: "third-secret-token" });
+  await until(
+    "the expiry is known",
+    async () => (await server.service.audit.query({ action: "expire" })).length === 1,
+  );
+}
+
+describe("metrics", () => {
+  it("agree with the audit", async () => {
+    const server = await testServer();
+    await exercise(server);
+    const { text } = await server.get("/metrics");
+    const entries = await server.server.service.audit.query({ limit: 10_000 });
+    const counted = new Map<string, number>();
+    for (const { action, allowed, reason } of entries) {
+      const series = `solehold_decisions_total{action="${action}",allowed="${allowed}",reason="${reason}"}`;
+      counted.set(series, (counted.get(series) ?? 0) + 1);
+    }
+    expect(counted.size).toBeGreaterThan(4);
+    for (const [series, count] of counted) expect([series, value(text, series)]).toEqual([series, count]);
+    const grants = entries.filter(({ action, allowed }) => action === "grant" && allowed).length;
+    expect(value(text, "solehold_grants_total")).toBe(grants);
+  });
+
+  it("count takeovers, expiries, denials, live leases, waiting, renewals and store calls", async () => {
+    const server = await testServer();
+    await exercise(server);
+    const { text, headers } = await server.get("/metrics");
+    expect(headers.get("content-type")).toBe("text/plain; version=0.0.4; charset=utf-8");
+    expect(value(text, "solehold_takeovers_total")).toBe(1);
+    expect(value(text, "solehold_expiries_total")).toBe(1);
+    expect(value(text, 'solehold_denials_total{reason="LEASE_TOKEN_INVALID"}')).toBe(1);
+    expect(value(text, "solehold_live_leases")).toBeGreaterThanOrEqual(2);
+    expect(value(text, "solehold_streams")).toBe(1);
+    expect(value(text, "solehold_waiters")).toBe(0);
+    expect(value(text, 'solehold_wait_seconds_count{end="applied"}')).toBe(1);
+    expect(value(text, "solehold_renewal_age_ratio_count")).toBe(1);
+    expect(value(text, 'solehold_store_seconds_count{call="apply",result="ok"}')).toBeGreaterThan(2);
+    expect(value(text, 'solehold_requests_total{route="POST /v1/leases/acquire",status="409"}')).toBe(1);
+    expect(value(text, 'solehold_requests_total{route="stream acquire",status="200"}')).toBe(1);
+    expect(text).toMatch(/solehold_event_loop_busy_ratio \d/);
+  });
+
+  it("have labels that say nothing about tenants, names, holders or secrets, and stay few", async () => {
+    const server = await testServer();
+    for (let index = 0; index < 30; index += 1) {
+      await server.lease("acquire", {
+        tenant: `tenant-${index}`,
+        name: `name-${index}`,
+        holder: `holder-${index}`,
+      });
+      await server.get(`/path-${index}`);
+    }
+    const { text } = await server.get("/metrics");
+    expect(text).not.toMatch(/tenant-|name-|holder-|path-/);
+  });
+
+  it("are in the text format, with cumulative buckets and escaped labels", () => {
+    const registry = new Registry();
+    registry.counter("c_total", "A counter.").add({ odd: 'a"b\\c\nd' }, 2);
+    const histogram = registry.histogram("h", "A histogram.", [1, 5]);
+    for (const each of [0.5, 1, 3, 9]) histogram.observe(each);
+    registry.gauge("g", "A gauge.", () => 1.5);
+    expect(registry.text().split("\n")).toEqual([
+      "# HELP c_total A counter.",
+      "# TYPE c_total counter",
+      'c_total{odd="a\\"b\\\\c\\nd"} 2',
+      "# HELP h A histogram.",
+      "# TYPE h histogram",
+      'h_bucket{le="1"} 2',
+      'h_bucket{le="5"} 3',
+      'h_bucket{le="+Inf"} 4',
+      "h_sum 13.5",
+      "h_count 4",
+      "# HELP g A gauge.",
+      "# TYPE g gauge",
+      "g 1.5",
+      "",
+    ]);
+  });
+
+  it("do not grow without bound when a label does", () => {
+    const registry = new Registry();
+    const counter = registry.counter("c_total", "A counter.");
+    for (let index = 0; index < 5_000; index += 1) counter.add({ label: String(index) });
+    expect(registry.text().split("\n").length).toBeLessThan(1_100);
+    expect(value(registry.text(), 'c_total{overflow="true"}')).toBe(4_000);
+  });
+});
+
+describe("logs", () => {
+  it("tell of every answer by route, status, reason and trace, and never of a secret", async () => {
+    const server = await testServer();
+    await exercise(server);
+    const lines: readonly Body[] = server.logged.map((line) => JSON.parse(line));
+    const answered = lines.filter(({ msg }) => msg === "answered");
+    expect(answered[0]).toMatchObject({ route: "POST /v1/leases/acquire", status: 200, by: "local" });
+    expect(answered.some(({ reason }) => reason === "LEASE_TOKEN_INVALID")).toBe(true);
+    const everything = [
+      server.logged.join(""),
+      (await server.get("/metrics")).text,
+      (await server.get("/v1/leases")).text,
+      (await server.get("/v1/lease?name=n/1")).text,
+      (await server.get("/v1/queue?name=n/1")).text,
+      (await server.get("/v1/audit?limit=1000")).text,
+    ].join("\n");
+    expect(everything).not.toMatch(/secret-token|guessed-token/);
+  });
+
+  it("do not repeat a token that stands in the wrong field", async () => {
+    const server = await testServer();
+    const secret = "misplaced-secret";
+    const answers = [
+      await server.lease("acquire", { name: "a", holder: "h", ttlMs: secret }),
+      await server.lease("acquire", { name: "a", holder: "h", purpose: secret }),
+      await server.lease("acquire", { name: "a", holder: "h", term: secret }),
+      await server.get(`/v1/leases?limit=${secret}`),
+      await server.get(`/v1/leases?state=${secret}`),
+    ];
+    for (const { status, text } of answers) {
+      expect(status).toBe(400);
+      expect(text).not.toContain(secret);
+    }
+    expect(server.logged.join("")).not.toContain(secret);
+  });
+});
+
+describe("spans", () => {
+  it("continue the caller's trace through the OpenTelemetry API", async () => {
+    const started: { name: string; parent: SpanContext | undefined; ended: number }[] = [];
+    const tracer = {
+      startSpan: (name: string, _options: unknown, context = ROOT_CONTEXT): Span => {
+        const parent = trace.getSpanContext(context);
+        const record = { name, parent, ended: 0 };
+        started.push(record);
+        const traceId = parent?.traceId ?? "1".repeat(32);
+        const span = { ...trace.wrapSpanContext({ traceId, spanId: "f".repeat(16), traceFlags: 1 }) };
+        return Object.assign(span, {
+          spanContext: () => ({ traceId, spanId: "f".repeat(16), traceFlags: 1 }),
+          setAttribute: (_key: string, status: number) => {
+            record.ended = status;
+            return span;
+          },
+          setStatus: () => span,
+          end: () => undefined,
+        }) as unknown as Span;
+      },
+    } as unknown as Tracer;
+    trace.setGlobalTracerProvider({ getTracer: () => tracer });
+    onTestFinished(() => trace.disable());
+    const server = await testServer();
+    const traceId = "0af7651916cd43dd8448eb211c80319c";
+    const answer = await server.get("/v1/lease?name=x", { traceparent: `00-${traceId}-b7ad6b7169203331-01` });
+    expect(answer.headers.get("traceparent")).toBe(`00-${traceId}-${"f".repeat(16)}-01`);
+    await until("the span has ended", () => started.some(({ ended }) => ended === 404));
+    expect(started.find(({ ended }) => ended === 404)).toMatchObject({
+      name: "GET /v1/lease",
+      parent: { traceId, spanId: "b7ad6b7169203331", isRemote: true },
+    });
+  });
+});
