@@ -8,6 +8,8 @@ import type { BeliefLimit } from "./recorder.ts";
 
 /** A holder looks for a suspend or a step of the wall clock once a second. */
 const NOTICES_SUSPEND_MS = 1_100;
+/** Smaller moves of the wall clock than half of this go unnoticed. */
+const UNNOTICED_MS = 10;
 /** Timers are a little late at times. */
 const TIMER_SLACK_MS = 2;
 
@@ -52,6 +54,6 @@ export class LeaseBeliever implements Believer {
     if (machine.clock.monotonicMs() > limit.monotonicMs + TIMER_SLACK_MS) return true;
     const calmSinceMs = Math.max(machine.thawedAtMs, machine.wallSteppedAtMs);
     const calm = (this.#world.nowMs - calmSinceMs) * machine.clock.rate > NOTICES_SUSPEND_MS;
-    return calm && machine.clock.wallMs() > limit.wallMs + TIMER_SLACK_MS;
+    return calm && machine.clock.wallMs() > limit.wallMs + UNNOTICED_MS;
   }
 }

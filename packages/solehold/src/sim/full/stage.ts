@@ -7,7 +7,7 @@ import { createPolicy, keyId, type LeaseKey, recordFence } from "../../core/inde
 import { drawConfig, expectationsOf, type SimConfig } from "../config.ts";
 import type { Holding, Mutations } from "../mutations.ts";
 import { type AuditedProcess, audit } from "../oracles/audit.ts";
-import type { Believer, CallRecord, Scene, Situation } from "../oracles/oracle.ts";
+import { type Believer, type CallRecord, isGrant, type Scene, type Situation } from "../oracles/oracle.ts";
 import { OracleSet } from "../oracles/set.ts";
 import type { RunOptions, Violation } from "../result.ts";
 import { type SentWrite, SimulatedStore } from "../store/client.ts";
@@ -21,6 +21,14 @@ import { LeaseBeliever } from "./believer.ts";
 import { Process, TENANT } from "./process.ts";
 import type { CallLog } from "./recorder.ts";
 import { onLoss, situations } from "./situations.ts";
+
+/** Which operation a write is the effect of, as far as it shows. */
+function effectOf(write: AppliedWrite): string {
+  const { before, after } = write;
+  if (isGrant(write)) return "acquire";
+  if (after?.state === "released" && before?.state !== "released") return "release";
+  return after?.state === "revoked" && before?.state !== "revoked" ? "revoke" : "other";
+}
 
 /** No sender waits for less, however late its command is. */
 const SHORTEST_PATIENCE_MS = 5;
@@ -45,7 +53,8 @@ export class Stage {
   readonly #believers = new Map<string, Believer[]>();
   readonly #resources = new Map<string, FencedResource<number>>();
   readonly #sent: SentWrite[] = [];
-  readonly #appliedNonces = new Set<string>();
+  /** What each applied write did, by its nonce. */
+  readonly #effects = new Map<string, string>();
   readonly #audited: AuditedProcess[] = [];
   readonly #processes: Process[] = [];
   readonly #running = new Map<Machine, Process>();
@@ -75,7 +84,7 @@ export class Stage {
       writes: this.#mutations.engineWrites ?? "conditional",
       onWrite: (write) => {
         world.note("store", "applied", () => describeWrite(write));
-        if (write.after !== null) this.#appliedNonces.add(write.after.nonce);
+        if (write.after !== null) this.#effects.set(write.after.nonce, effectOf(write));
         this.oracles.onWrite(write);
       },
     });
@@ -229,10 +238,13 @@ export class Stage {
     const promptMs =
       Math.min(SHORTEST_PATIENCE_MS, callTimeoutMs, commandTimeoutMs, ttlMs / 6) / 2 / fastestClock;
     const lost = this.#sent.filter(
-      ({ answeredMs, sentMs, nonce }) => answeredMs - sentMs > promptMs && this.#appliedNonces.has(nonce),
+      ({ answeredMs, sentMs, nonce }) => answeredMs - sentMs > promptMs && this.#effects.has(nonce),
     );
-    for (const { process, keyId: id, sentMs } of lost) {
+    for (const { process, keyId: id, sentMs, nonce } of lost) {
+      const effect = this.#effects.get(nonce);
       for (const call of this.log.calls) {
+        const { op } = call.request;
+        if ((op === "handoff" ? "release" : op) !== effect) continue;
         const covers = call.startedMs <= sentMs && sentMs <= (call.endedMs ?? Number.POSITIVE_INFINITY);
         if (covers && call.process === process && keyId(call.request.key) === id) call.lostEffect = true;
       }

@@ -17,7 +17,7 @@ export type LinearizabilityVerdict =
   /** The longest order that could be found, and what could not follow it. */
   | { readonly kind: "violated"; readonly order: readonly string[]; readonly stuck: readonly string[] };
 
-const MOST_VISITS = 20_000;
+const MOST_VISITS = 4_000;
 
 export function checkLinearizable(given: readonly ModelOperation[]): LinearizabilityVerdict {
   // Those that end first are tried first: the usual order is then found without turning back.

@@ -4,6 +4,7 @@
  * or clogged: then its messages wait and come out in any order when it is unclogged.
  */
 import type { Machine } from "./machine.ts";
+import type { RandomStream } from "./random.ts";
 import type { World } from "./world.ts";
 
 export interface NetworkOptions {
@@ -19,6 +20,7 @@ export class Network {
   readonly #world: World;
   readonly #options: NetworkOptions;
   readonly #cut = new Set<string>();
+  readonly #delays = new Map<string, RandomStream>();
   readonly #cloggedUntilMs = new Map<string, number>();
   #healed = false;
 
@@ -55,13 +57,15 @@ export class Network {
     const { choices } = this.#world;
     const { lossRate, duplicateRate } = this.#options;
     const link = linkOf(from, to);
-    const lost = this.#cut.has(link) || (!this.#healed && choices.fires(`loss ${label} ${link}`, lossRate));
+    const lost =
+      this.#cut.has(link) ||
+      (lossRate > 0 && !this.#healed && choices.fires(`loss ${label} ${link}`, lossRate));
     if (lost) {
       this.#world.note(from.name, "lost", () => `${label} to ${to.name}`);
       return "lost";
     }
     this.#deliverLater(link, to, label, deliver);
-    if (!this.#healed && choices.fires(`duplicate ${label} ${link}`, duplicateRate))
+    if (duplicateRate > 0 && !this.#healed && choices.fires(`duplicate ${label} ${link}`, duplicateRate))
       this.#deliverLater(link, to, `${label} again`, deliver);
     return "sent";
   }
@@ -69,10 +73,14 @@ export class Network {
   #deliverLater(link: string, to: Machine, label: string, deliver: () => void): void {
     const { choices, nowMs } = this.#world;
     const { delayMs, slowRate, slowMs } = this.#options;
-    const random = choices.stream(`delay ${link}`);
+    const random = this.#delays.get(link) ?? choices.stream(`delay ${link}`);
+    this.#delays.set(link, random);
     const usualMs = Math.min(random.exponential(delayMs), delayMs * 8);
     const slowness = random.fraction();
-    const extraMs = !this.#healed && choices.fires(`slow ${label} ${link}`, slowRate) ? slowness * slowMs : 0;
+    const extraMs =
+      slowRate > 0 && !this.#healed && choices.fires(`slow ${label} ${link}`, slowRate)
+        ? slowness * slowMs
+        : 0;
     const cloggedUntilMs = this.#cloggedUntilMs.get(link) ?? 0;
     const atMs = Math.max(nowMs + usualMs + extraMs, cloggedUntilMs);
     this.#world.schedule(atMs, to, label, deliver);

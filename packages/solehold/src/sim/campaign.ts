@@ -1,0 +1,99 @@
+/** Seed after seed: counts, the situations that were reached, and the first failures. */
+import type { ClockRegime, Fault } from "./config.ts";
+import { runCore } from "./core/run.ts";
+import { runFull } from "./full/run.ts";
+import { SITUATIONS, type Situation } from "./oracles/oracle.ts";
+import type { RunOptions, RunResult, Tier } from "./result.ts";
+
+export interface CampaignOptions {
+  readonly tier: Tier;
+  readonly firstSeed: number;
+  /** Infinity to go on until `enough` says so. */
+  readonly seeds: number;
+  readonly clocks?: ClockRegime;
+  readonly faults?: readonly Fault[];
+  /** Every so many seeds one is run twice, to see that both runs are the same; 0 for never. */
+  readonly determinismEvery: number;
+  /** Asked after every seed. */
+  readonly enough?: (done: CampaignSummary) => boolean | Promise<boolean>;
+}
+
+export interface CampaignSummary {
+  readonly tier: Tier;
+  readonly seeds: number;
+  readonly events: number;
+  readonly violations: number;
+  readonly failures: readonly RunResult[];
+  readonly sometimes: Readonly<Record<Situation, number>>;
+  /** Seeds whose second run differed from their first. */
+  readonly nondeterministic: readonly number[];
+  readonly givenUp: number;
+}
+
+const MOST_FAILURES = 10;
+
+/** Situations that the core tier cannot reach: it has no such part. */
+const FULL_ONLY: ReadonlySet<Situation> = new Set<Situation>(
+  SITUATIONS.filter(
+    (situation) =>
+      ![
+        "a lease was taken over after its holder ran out of time",
+        "a lease was taken over while its last holder was frozen",
+        "a released lease was taken at once",
+        "a handoff reached its successor",
+        "an unknown outcome was settled as applied",
+        "a late request met a newer version",
+        "a zombie's write was refused by the guard",
+      ].includes(situation),
+  ),
+);
+
+/** What this tier must reach at least once in a run of some length. */
+export function expectedSituations(tier: Tier): readonly Situation[] {
+  return tier === "full" ? SITUATIONS : SITUATIONS.filter((situation) => !FULL_ONLY.has(situation));
+}
+
+export async function campaign(options: CampaignOptions): Promise<CampaignSummary> {
+  const { tier, firstSeed, determinismEvery, clocks, faults } = options;
+  const limits = {
+    ...(clocks === undefined ? {} : { clocks }),
+    ...(faults === undefined ? {} : { faults }),
+  };
+  const run = async (given: RunOptions): Promise<RunResult> =>
+    tier === "core" ? runCore(given) : await runFull(given);
+  const counts = Object.fromEntries(expectedSituations(tier).map((each) => [each, 0])) as Record<
+    Situation,
+    number
+  >;
+  const failures: RunResult[] = [];
+  const nondeterministic: number[] = [];
+  let [seeds, events, violations, givenUp] = [0, 0, 0, 0];
+  const summary = (): CampaignSummary => ({
+    tier,
+    seeds,
+    events,
+    violations,
+    failures,
+    sometimes: counts,
+    nondeterministic,
+    givenUp,
+  });
+  for (let seed = firstSeed; seeds < options.seeds; seed += 1) {
+    const result = await run({ seed, ...limits });
+    seeds += 1;
+    events += result.events;
+    givenUp += result.givenUp;
+    for (const [situation, count] of result.sometimes) counts[situation] = (counts[situation] ?? 0) + count;
+    if (determinismEvery > 0 && seeds % determinismEvery === 0) {
+      const again = await run({ seed, ...limits });
+      if (again.hash !== result.hash || again.events !== result.events) nondeterministic.push(seed);
+    }
+    if (result.violation !== null) {
+      violations += 1;
+      // Once more, with the time-line that the first run did without.
+      if (failures.length < MOST_FAILURES) failures.push(await run({ seed, ...limits, record: "yes" }));
+    }
+    if (options.enough !== undefined && (await options.enough(summary()))) break;
+  }
+  return summary();
+}

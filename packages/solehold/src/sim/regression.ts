@@ -1,0 +1,62 @@
+/** A failure that was found once, as a file that people can read and tests replay for ever. */
+import { plantedBug } from "./bugs/registry.ts";
+import type { ClockRegime, Fault } from "./config.ts";
+import { runCore } from "./core/run.ts";
+import { runFull } from "./full/run.ts";
+import type { RunOptions, RunResult, Tier } from "./result.ts";
+import type { Run, ShrunkCase } from "./shrink.ts";
+import { timelineText } from "./timeline.ts";
+
+export interface RegressionCase {
+  readonly title: string;
+  readonly tier: Tier;
+  readonly seed: number;
+  readonly clocks?: ClockRegime;
+  readonly faults?: readonly Fault[];
+  /** The planted bug under which it fails; null for a bug of ours that is mended since. */
+  readonly bug: string | null;
+  /** The oracle that objects while the bug is there. */
+  readonly oracle: string;
+  /** The faults and operations that are needed. */
+  readonly needed: readonly string[];
+  /** What happened, for people; not read by tests. */
+  readonly timeline: readonly string[];
+}
+
+export function runOf(tier: Tier): Run {
+  return tier === "core" ? runCore : runFull;
+}
+
+export function regressionOf(
+  title: string,
+  bug: string | null,
+  options: RunOptions,
+  shrunk: ShrunkCase,
+): RegressionCase {
+  const { result, needed } = shrunk;
+  return {
+    title,
+    tier: result.tier,
+    seed: result.seed,
+    ...(options.clocks === undefined ? {} : { clocks: options.clocks }),
+    ...(options.faults === undefined ? {} : { faults: options.faults }),
+    bug,
+    oracle: result.violation?.oracle ?? "",
+    needed,
+    timeline: timelineText(result).split("\n"),
+  };
+}
+
+/** Plays the case: "with" its planted bug, or "without", as the code is now. */
+export async function replay(given: RegressionCase, bug: "with" | "without"): Promise<RunResult> {
+  const { seed, clocks, faults, needed, tier } = given;
+  const mutations = bug === "with" && given.bug !== null ? plantedBug(given.bug).mutations : {};
+  return await runOf(tier)({
+    seed,
+    mutations,
+    allowed: new Set(needed),
+    record: "yes",
+    ...(clocks === undefined ? {} : { clocks }),
+    ...(faults === undefined ? {} : { faults }),
+  });
+}
