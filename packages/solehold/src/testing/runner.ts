@@ -7,6 +7,7 @@ import { contentCases } from "./content-cases.ts";
 import { differentialCases } from "./differential-cases.ts";
 import { failureCases } from "./failure-cases.ts";
 import { keyCases } from "./key-cases.ts";
+import { leaseCases } from "./lease-cases.ts";
 import { listCases } from "./list-cases.ts";
 import { raceCases } from "./race-cases.ts";
 import type { StoreCase, StoreSubject } from "./subject.ts";
@@ -14,7 +15,7 @@ import { timeCases } from "./time-cases.ts";
 import { watchCases } from "./watch-cases.ts";
 import { writeCases } from "./write-cases.ts";
 
-const ALL_CASES: readonly BenchCase[] = [
+const STORE_CASES: readonly BenchCase[] = [
   ...writeCases,
   ...contentCases,
   ...keyCases,
@@ -31,7 +32,16 @@ const ALL_CASES: readonly BenchCase[] = [
  * those that need `corrupt` or `openFaulty` are there when the subject offers it.
  */
 export function storeConformanceCases(subject: StoreSubject): readonly StoreCase[] {
-  const offered = ALL_CASES.filter(({ needs }) => needs === undefined || subject[needs] !== undefined);
+  return casesOn(subject, STORE_CASES);
+}
+
+/** What the contract is for: leases through the manager on this store. They take some seconds of real time. */
+export function leaseConformanceCases(subject: StoreSubject): readonly StoreCase[] {
+  return casesOn(subject, leaseCases);
+}
+
+function casesOn(subject: StoreSubject, cases: readonly BenchCase[]): readonly StoreCase[] {
+  const offered = cases.filter(({ needs }) => needs === undefined || subject[needs] !== undefined);
   return offered.map(({ title, run }) => ({
     title,
     run: async () => {
@@ -54,5 +64,12 @@ export interface TestApi {
 export function describeStore(name: string, subject: StoreSubject, api: TestApi): void {
   api.describe(`the store contract on ${name}`, () => {
     for (const { title, run } of storeConformanceCases(subject)) api.it(title, run);
+  });
+}
+
+/** As `describeStore`, one level up. */
+export function describeLeases(name: string, subject: StoreSubject, api: TestApi): void {
+  api.describe(`leases on ${name}`, () => {
+    for (const { title, run } of leaseConformanceCases(subject)) api.it(title, run);
   });
 }

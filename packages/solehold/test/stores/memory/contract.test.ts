@@ -1,10 +1,16 @@
 /** The memory store passes the kit, and the kit is not fooled by memory stores with a planted fault. */
 import { describe, expect, it } from "vitest";
 import { MemoryStore } from "../../../src/stores/index.ts";
-import { describeStore, storeConformanceCases } from "../../../src/testing/index.ts";
-import { FAULTS } from "./faults.ts";
+import {
+  describeLeases,
+  describeStore,
+  leaseConformanceCases,
+  storeConformanceCases,
+} from "../../../src/testing/index.ts";
+import { FAULTS, LEASE_FAULTS } from "./faults.ts";
 
 describeStore("memory", { open: async () => new MemoryStore() }, { describe, it });
+describeLeases("memory", { open: async () => new MemoryStore() }, { describe, it });
 
 describe("the kit", () => {
   for (const { fault, breaks, open } of FAULTS) {
@@ -14,6 +20,13 @@ describe("the kit", () => {
         await run().catch(() => failed.push(title));
       }
       expect(failed).toContain(breaks);
+    });
+  }
+
+  for (const { fault, breaks, open } of LEASE_FAULTS) {
+    it(`sees in leases that a store ${fault}`, async () => {
+      const cases = leaseConformanceCases({ open, patienceMs: 1_500 });
+      await expect(cases.find(({ title }) => title === breaks)!.run()).rejects.toThrow();
     });
   }
 

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, it } from "vitest";
 import { startProxy, startRedis } from "../../../../../scripts/engines/index.mjs";
 import { keyId } from "../../../src/core/index.ts";
 import { openRedisStore } from "../../../src/stores/redis/index.ts";
-import { describeStore, type FaultyClient } from "../../../src/testing/index.ts";
+import { describeLeases, describeStore, type FaultyClient } from "../../../src/testing/index.ts";
 
 let server: Awaited<ReturnType<typeof startRedis>>;
 let admin: Redis;
@@ -49,6 +49,8 @@ describeStore(
   },
   { describe, it },
 );
+
+describeLeases("Redis", { open, openSecond: open, openFaulty }, { describe, it });
 
 describeStore(
   "Redis through an ioredis client with a key prefix",

@@ -1,0 +1,224 @@
+/**
+ * What the contract is for: leases through the manager, on this store. One holder at a time by the store's
+ * clock, fences that only grow, lost replies that cost nobody a lease.
+ */
+import { ok } from "node:assert/strict";
+import { type LeaseRecord, recordFence } from "../core/index.ts";
+import { delay } from "../env/index.ts";
+import { type CommandOutcome, StoreLeaseManager } from "../manager/index.ts";
+import type { LeaseStore } from "../stores/index.ts";
+import { type BenchCase, nth, type StoreBench } from "./bench.ts";
+import { ShiftedEnv } from "./shifted-env.ts";
+
+const TEN_MINUTES_MS = 600_000;
+const PAUSE_MS = 10;
+
+interface Grant {
+  readonly lease: LeaseRecord;
+  readonly token: string;
+  readonly fence: bigint;
+}
+
+function managerOn(bench: StoreBench, store: LeaseStore, wallShiftMs = 0, retentionMs = 3_600_000) {
+  const env = new ShiftedEnv(bench.env, wallShiftMs);
+  return new StoreLeaseManager({ store, env, retentionMs });
+}
+
+function describeOutcome(outcome: CommandOutcome): string {
+  if (outcome.kind === "unsettled") return `unsettled (${outcome.cause.message})`;
+  return outcome.kind === "refused" ? `refused (${outcome.decision.reason})` : "applied";
+}
+
+function claimGranted(outcome: CommandOutcome, what: string): Grant {
+  if (outcome.kind !== "applied")
+    throw new Error(`${what}: expected a grant, got ${describeOutcome(outcome)}`);
+  const { lease } = outcome.decision;
+  return { lease, token: outcome.token, fence: recordFence(lease) };
+}
+
+async function acquire(bench: StoreBench, manager: StoreLeaseManager, holder: string, ttlMs: number) {
+  return manager.acquire({ key: bench.key("lease"), holder, ttlMs });
+}
+
+/** Asks again and again until it is granted, within the kit's patience. */
+async function acquireInTheEnd(
+  bench: StoreBench,
+  manager: StoreLeaseManager,
+  holder: string,
+  ttlMs: number,
+): Promise<Grant> {
+  const attempt = async (): Promise<Grant> => {
+    for (;;) {
+      const outcome = await acquire(bench, manager, holder, ttlMs);
+      if (outcome.kind === "applied") return claimGranted(outcome, holder);
+      ok(outcome.kind === "refused", `${holder}: ${describeOutcome(outcome)}`);
+      await delay(bench.env, PAUSE_MS);
+    }
+  };
+  return bench.inTime(`the lease never came to ${holder}`, attempt());
+}
+
+/** Short, but not below what the store's clock can tell. */
+function shortTtlMs(store: LeaseStore): number {
+  return 300 + 2 * store.capabilities.clockGranularityMs;
+}
+
+export const leaseCases: readonly BenchCase[] = [
+  {
+    title: "a fence grows with every grant: over release, expiry and revoke, through either of two clients",
+    run: async (bench) => {
+      const store = await bench.open();
+      const managers = [managerOn(bench, store), managerOn(bench, await bench.openSecond(store))];
+      const key = bench.key("lease");
+      const fences: bigint[] = [];
+      for (let round = 0; round < bench.amount(4, 2); round += 1) {
+        const [one, two] = [nth(managers, round % 2), nth(managers, (round + 1) % 2)];
+        const released = await acquireInTheEnd(bench, one, "releaser", 30_000);
+        await one.release({ key, holder: "releaser", token: released.token });
+        const expiring = await acquireInTheEnd(bench, two, "sleeper", shortTtlMs(store));
+        const revoked = await acquireInTheEnd(bench, one, "revoked", shortTtlMs(store));
+        await two.revoke({ key });
+        const last = await acquireInTheEnd(bench, two, "last", 30_000);
+        await two.release({ key, holder: "last", token: last.token });
+        fences.push(released.fence, expiring.fence, revoked.fence, last.fence);
+      }
+      for (const [index, fence] of fences.entries()) {
+        ok(index === 0 || fence > nth(fences, index - 1), `fence ${fence} follows ${fences[index - 1]}`);
+      }
+    },
+  },
+  {
+    title: "of many acquires at once exactly one is granted, and the others are told who holds it",
+    run: async (bench) => {
+      const store = await bench.open();
+      const managers = [managerOn(bench, store), managerOn(bench, await bench.openSecond(store))];
+      const outcomes = await Promise.all(
+        Array.from({ length: bench.amount(64, 16) }, (_, index) =>
+          acquire(bench, nth(managers, index % 2), `racer-${index}`, 30_000),
+        ),
+      );
+      const winners = outcomes.flatMap((outcome) =>
+        outcome.kind === "applied" ? [outcome.decision.lease] : [],
+      );
+      ok(winners.length === 1, `${winners.length} of ${outcomes.length} racers were granted the lease`);
+      for (const outcome of outcomes) {
+        if (outcome.kind === "applied") continue;
+        const told =
+          outcome.kind === "refused" && outcome.decision.kind === "denied" && outcome.decision.heldBy;
+        ok(
+          told === nth(winners, 0).holder,
+          `a loser got ${describeOutcome(outcome)}, holder ${String(told)}`,
+        );
+      }
+    },
+  },
+  {
+    title: "clients whose wall clocks are ten minutes off wait for the store's clock like everyone else",
+    run: async (bench) => {
+      const store = await bench.open();
+      const second = await bench.openSecond(store);
+      const ahead = managerOn(bench, second, TEN_MINUTES_MS);
+      const behind = managerOn(bench, store, -TEN_MINUTES_MS);
+      for (const [holder, successor] of [
+        [behind, ahead],
+        [ahead, behind],
+      ] as const) {
+        const key = bench.key("lease");
+        const first = claimGranted(
+          await acquire(bench, holder, "first", shortTtlMs(store)),
+          "the first holder",
+        );
+        const early = await acquire(bench, successor, "second", 30_000);
+        ok(early.kind === "refused", `while the lease was alive another was ${describeOutcome(early)}`);
+        const next = await acquireInTheEnd(bench, successor, "second", 30_000);
+        ok(next.fence > first.fence, `fence ${next.fence} follows ${first.fence}`);
+        if (store.capabilities.clock !== "none") {
+          const { grantedAtMs } = next.lease;
+          const { expiresAtMs } = first.lease;
+          ok(grantedAtMs >= expiresAtMs, `granted at ${grantedAtMs}, while held until ${expiresAtMs}`);
+        }
+        await successor.release({ key, holder: "second", token: next.token });
+      }
+    },
+  },
+  {
+    title: "the same idempotency key gets the same grant again, from another client too",
+    run: async (bench) => {
+      const store = await bench.open();
+      const managers = [managerOn(bench, store), managerOn(bench, await bench.openSecond(store))];
+      const request = {
+        key: bench.key("lease"),
+        holder: "worker",
+        ttlMs: 30_000,
+        idempotencyKey: "attempt-1",
+      };
+      const first = claimGranted(await nth(managers, 0).acquire(request), "the first request");
+      const again = claimGranted(await nth(managers, 1).acquire(request), "its repetition");
+      ok(again.fence === first.fence, `the repetition got fence ${again.fence}, not ${first.fence}`);
+      ok(again.token === first.token, "the repetition got another token");
+    },
+  },
+  {
+    title: "an acquire whose reply was lost ends with its one grant",
+    needs: "openFaulty",
+    run: async (bench) => {
+      await bench.open();
+      const faulty = await bench.openFaulty();
+      const manager = managerOn(
+        bench,
+        healing(faulty.store, () => faulty.heal()),
+      );
+      const before = claimGranted(await acquire(bench, manager, "worker", 30_000), "before the fault");
+      await manager.release({ key: bench.key("lease"), holder: "worker", token: before.token });
+      await faulty.loseReplies();
+      const call = acquire(bench, manager, "worker", 30_000);
+      const after = claimGranted(await bench.inTime("the acquire", call), "the acquire whose reply was lost");
+      const view = await manager.get(bench.key("lease"));
+      ok(view?.holder === "worker" && view.live, "the store does not show the grant");
+      const renewed = await manager.renew({ key: bench.key("lease"), holder: "worker", token: after.token });
+      ok(renewed.kind === "applied", `its holder cannot renew it: ${describeOutcome(renewed)}`);
+    },
+  },
+  {
+    title: "a key whose record was collected starts above its old fence",
+    run: async (bench) => {
+      const store = await bench.open();
+      const { conditionalDelete, clock } = store.capabilities;
+      if (!conditionalDelete || clock === "none") return;
+      const retentionMs = shortTtlMs(store);
+      const manager = managerOn(bench, store, 0, retentionMs);
+      const first = claimGranted(await acquire(bench, manager, "worker", 30_000), "the first grant");
+      await manager.release({ key: bench.key("lease"), holder: "worker", token: first.token });
+      const collect = async (): Promise<void> => {
+        while ((await manager.collect(bench.tenant)).deleted === 0) await delay(bench.env, PAUSE_MS);
+      };
+      await bench.inTime("the released lease was never collected", collect());
+      ok((await manager.get(bench.key("lease"))) === null, "a collected record is still there");
+      const other = managerOn(bench, await bench.openSecond(store));
+      const next = claimGranted(await acquire(bench, other, "worker", 30_000), "the grant after collection");
+      ok(next.fence > first.fence, `fence ${next.fence} follows ${first.fence}`);
+    },
+  },
+];
+
+/** The network comes back as soon as a write was given up. */
+function healing(store: LeaseStore, heal: () => void | Promise<void>): LeaseStore {
+  const { name, capabilities } = store;
+  const now = (): number => store.now?.() ?? 0;
+  return {
+    name,
+    capabilities,
+    ...(store.now === undefined ? {} : { now }),
+    read: (keys) => store.read(keys),
+    list: (query) => store.list(query),
+    close: () => store.close(),
+    apply: async (writes) => {
+      try {
+        return await store.apply(writes);
+      } catch (error) {
+        await heal();
+        throw error;
+      }
+    },
+  };
+}
