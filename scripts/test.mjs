@@ -25,8 +25,11 @@ const bin = (name) => join(ROOT, "node_modules/.bin", name);
 const CHECKS = [
   ["build", bin("tsc"), ["-b"]],
   ["lint", bin("biome"), ["check", "--error-on-warnings", "."]],
+  ["lock file", process.execPath, [join(ROOT, "scripts/complete-lock.mjs"), "--check"]],
   ["layers and time", process.execPath, [join(ROOT, "scripts/check.mjs")]],
   ["types of the tests", bin("tsc"), ["-p", "tsconfig.test.json", "--noEmit"]],
+  ["types of the engines", bin("tsc"), ["-p", "scripts/engines"]],
+  ["vectors", process.execPath, [join(ROOT, "scripts/approval-vectors.mjs"), "--check"]],
 ];
 
 /** Engines and tests only make sense on code that compiles; the other checks are all reported. */
