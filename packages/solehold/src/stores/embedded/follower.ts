@@ -7,7 +7,7 @@ import { type Env, jittered, type Timer } from "../../env/index.ts";
 import type { Bell } from "./bell.ts";
 import type { StoreClock } from "./clock.ts";
 import type { Databases } from "./database.ts";
-import { announceWatcher, isBeyondRing, readEntry, WATCH_RENEWAL_MS } from "./journal.ts";
+import { announceWatcher, readEntry, WATCH_RENEWAL_MS } from "./journal.ts";
 import { readMembers } from "./state.ts";
 
 /** With a bell, for rings that got lost with their process. Without one, this is how fast news travels. */
@@ -99,7 +99,6 @@ export class Follower {
     const seen = this.#seen.get(memberId) ?? 0;
     if (seen === sequence) return [];
     this.#seen.set(memberId, sequence);
-    if (seen > sequence || isBeyondRing(sequence - seen)) return null;
     const changed: string[] = [];
     for (let number = seen + 1; number <= sequence; number += 1) {
       const ids = readEntry(this.#parts.databases, memberId, number);

@@ -99,11 +99,6 @@ export function readEntry({ changes }: Databases, memberId: string, sequence: nu
   return number === String(sequence) ? ids : null;
 }
 
-/** Whether a number of entries can still be in the ring at all. */
-export function isBeyondRing(entries: number): boolean {
-  return entries > RING_ENTRIES;
-}
-
 /**
  * A watcher's sign of life. All share one line: whoever watches last moves it furthest, and when all have
  * ended, killed or not, it runs out by itself.

@@ -27,7 +27,6 @@ const SUB_TREE = 0x02;
 const INTEGER_KEYS = 0x08;
 const DUPLICATES = 0x04;
 const MAX_DEPTH = 32;
-const NOTHING: readonly undefined[] = [];
 
 export type WalkLevel = "quick" | "full";
 
@@ -61,7 +60,7 @@ export class PageWalk {
     this.#snapshot = file.snapshot();
     this.#level = level;
     this.#visitRecord = visitRecord;
-    const pages = Math.ceil(file.bytes / this.#snapshot.pageSize);
+    const pages = Math.floor(file.bytes / this.#snapshot.pageSize);
     // The file may end before the last page number, when the last pages are free; never behind it.
     this.#reached = new Uint8Array(Math.min(pages, this.#snapshot.lastPage + 1)).fill(1, 0, 2);
   }
@@ -77,39 +76,51 @@ export class PageWalk {
     if (tree.depth > MAX_DEPTH || (tree.flags & DUPLICATES) !== 0)
       throw new DamagedFile(`the head of the tree '${name}' is damaged`);
     const counts: Counts = { branchPages: 0, leafPages: 0, overflowPages: 0, entries: 0 };
-    if (tree.page !== null) yield* this.#walkPage(tree.page, tree.depth, { tree, name, counts });
-    const skipped = name === "records" && this.#level === "quick";
+    const skipsLeaves = name === "records" && this.#level === "quick";
+    if (tree.page !== null) yield* this.#walkPage(tree.page, tree.depth, { tree, name, skipsLeaves, counts });
     const sound =
       counts.branchPages === tree.branchPages &&
       counts.leafPages === tree.leafPages &&
-      (skipped || (counts.entries === tree.entries && counts.overflowPages === tree.overflowPages));
+      (skipsLeaves || (counts.entries === tree.entries && counts.overflowPages === tree.overflowPages));
     if (!sound) throw new DamagedFile(`the tree '${name}' does not have the size that its head says`);
   }
 
   *#walkPage(page: number, height: number, walk: Walk): Generator<void, void> {
-    this.#reach(page);
-    if (height === 1) walk.counts.leafPages += 1;
-    if (height === 1 && walk.name === "records" && this.#level === "quick") return;
-    const bytes = this.#page(page, height === 1 ? LEAF_PAGE : BRANCH_PAGE);
-    const nodes = nodesOf(bytes, page, height === 1 ? "leaf" : "branch");
-    yield;
-    if ((walk.tree.flags & INTEGER_KEYS) === 0) assertOrder(nodes, page, height === 1 ? 0 : 1);
     if (height === 1) {
-      walk.counts.entries += nodes.length;
-      for (const node of nodes) yield* this.#walkEntry(node, page, walk);
+      this.#reachLeaf(page, walk);
+      if (!walk.skipsLeaves) yield* this.#walkLeaf(page, walk);
       return;
     }
+    this.#reach(page);
     walk.counts.branchPages += 1;
-    for (const node of nodes) yield* this.#walkPage(node.number, height - 1, walk);
+    const nodes = nodesOf(this.#page(page, BRANCH_PAGE), page, "branch");
+    // The first key of a branch is not used and may be anything.
+    if (hasTextKeys(walk.tree)) assertOrder(nodes.slice(1), page);
+    yield;
+    for (const { number } of nodes) {
+      if (height === 2 && walk.skipsLeaves) this.#reachLeaf(number, walk);
+      else yield* this.#walkPage(number, height - 1, walk);
+    }
   }
 
-  #walkEntry(node: Node, page: number, walk: Walk): Iterable<void> {
-    const value = (node.flags & BIG_DATA) === 0 ? node.data : this.#overflow(node, page, walk);
-    if (walk.name === "records") this.#visitRecord(node.key, value);
-    if ((node.flags & SUB_TREE) === 0) return NOTHING;
-    if (walk.name !== "main" || value.length !== TREE_ROOT_BYTES) throw damagedPage(page);
-    const [name = ""] = node.key.toString().split("\0", 1);
-    return this.#walkTree(treeRootAt(value, 0), name);
+  *#walkLeaf(page: number, walk: Walk): Generator<void, void> {
+    const nodes = nodesOf(this.#page(page, LEAF_PAGE), page, "leaf");
+    if (hasTextKeys(walk.tree)) assertOrder(nodes, page);
+    walk.counts.entries += nodes.length;
+    yield;
+    for (const node of nodes) {
+      const value = (node.flags & BIG_DATA) === 0 ? node.data : this.#overflow(node, page, walk);
+      if (walk.name === "records") this.#visitRecord(node.key, value);
+      if ((node.flags & SUB_TREE) === 0) continue;
+      if (walk.name !== "main" || value.length !== TREE_ROOT_BYTES) throw damagedPage(page);
+      const [name = ""] = node.key.toString().split("\0", 1);
+      yield* this.#walkTree(treeRootAt(value, 0), name);
+    }
+  }
+
+  #reachLeaf(page: number, walk: Walk): void {
+    this.#reach(page);
+    walk.counts.leafPages += 1;
   }
 
   /** A value too large for a page lies on pages of its own, in a row. */
@@ -143,6 +154,7 @@ export class PageWalk {
 interface Walk {
   readonly tree: TreeRoot;
   readonly name: string;
+  readonly skipsLeaves: boolean;
   readonly counts: Counts;
 }
 
@@ -179,11 +191,13 @@ function nodeAt(bytes: Buffer, start: number, page: number, kind: "leaf" | "bran
   };
 }
 
-/** The first key of a branch is not used and may be anything. */
-function assertOrder(nodes: readonly Node[], page: number, first: number): void {
-  for (let index = first + 1; index < nodes.length; index += 1) {
-    const [before, after] = [nodes[index - 1], nodes[index]];
-    if (before !== undefined && after !== undefined && before.key.compare(after.key) >= 0)
-      throw damagedPage(page);
+function hasTextKeys({ flags }: TreeRoot): boolean {
+  return (flags & INTEGER_KEYS) === 0;
+}
+
+function assertOrder(nodes: readonly Node[], page: number): void {
+  for (const [index, { key }] of nodes.entries()) {
+    const next = nodes[index + 1];
+    if (next !== undefined && key.compare(next.key) >= 0) throw damagedPage(page);
   }
 }

@@ -143,6 +143,28 @@ describe("a data file with damaged bytes", () => {
     await expect(openEmbeddedStore({ folder: sound })).rejects.toMatchObject({ kind: "config" });
   });
 
+  it("is refused when a node reaches out of its page", async () => {
+    const sound = await filledFolder(temporaryFolder());
+    const path = join(sound, "data.mdb");
+    const bytes = readFileSync(path);
+    // Before each key: the size of the value (four bytes), flags (two) and the size of the key (two).
+    const node = bytes.lastIndexOf("default/job/123") - 8;
+    const damages: readonly ((damaged: Buffer) => void)[] = [
+      (damaged) => damaged.writeUInt32LE(0x7fffffff, node),
+      (damaged) => damaged.writeUInt32LE(4_000, node),
+      (damaged) => damaged.writeUInt16LE(0xffff, node + 6),
+      (damaged) => damaged.writeUInt16LE(0x10, node + 4),
+      (damaged) => damaged.writeUInt16LE(0x01, node + 4),
+      (damaged) => damaged.writeUInt16LE(0x02, node + 4),
+    ];
+    for (const [index, damage] of damages.entries()) {
+      const damaged = Buffer.from(bytes);
+      damage(damaged);
+      writeFileSync(path, damaged);
+      await expect(checkDataFile(path, "full", realEnv), `damage ${index}`).rejects.toThrow(DamagedFile);
+    }
+  });
+
   it("of another format version is refused with both versions named", async () => {
     const sound = await filledFolder(temporaryFolder());
     const path = join(sound, "data.mdb");

@@ -1,13 +1,25 @@
 /** News between processes and within one. The kit has the common cases; these are the embedded store's own. */
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { ManualEnv } from "../../../src/env/index.ts";
+import { ManualEnv, realEnv } from "../../../src/env/index.ts";
+import type { Boot } from "../../../src/stores/embedded/boot.ts";
+import { loadLmdb, openDatabases } from "../../../src/stores/embedded/database.ts";
 import { openEmbeddedStore } from "../../../src/stores/embedded/index.ts";
 import { openWithSeams } from "../../../src/stores/embedded/open.ts";
+import { memberKey, memberLine } from "../../../src/stores/embedded/state.ts";
 import type { LeaseStore, StoreEvent } from "../../../src/stores/index.ts";
 import { corruptValue } from "./damage.ts";
-import { Child, closing, keyNamed, putApplied, recordNamed, temporaryFolder } from "./fixtures.ts";
+import {
+  afterThisTest,
+  Child,
+  closing,
+  keyNamed,
+  putApplied,
+  recordNamed,
+  temporaryFolder,
+} from "./fixtures.ts";
 
+const testBoot = (): Boot => ({ id: "id:test", aheadMs: 0 });
 const EVERYTHING = { tenant: null, prefix: "" } as const;
 
 /** What a watch heard, and waiting for more of it. */
@@ -76,24 +88,26 @@ describe("watching across processes", () => {
     expect(await world.journalLength()).toBe(1);
   });
 
-  it("a writer that was under way before the watch shows as a reset, never as silence", async () => {
+  it("a commit that was under way when the watch began shows as a reset, never as silence", async () => {
     const folder = join(temporaryFolder(), "store");
-    const [writer, watcher] = [await openEmbeddedStore({ folder }), await openEmbeddedStore({ folder })];
-    closing(writer);
-    closing(watcher);
-    await putApplied(writer, recordNamed("warm-up"));
-    // Queued without a journal, because nobody watches yet; committed together with or after the watch.
-    const [ear] = await Promise.all([Ear.on(watcher), putApplied(writer, recordNamed("race"))]);
-    await putApplied(writer, recordNamed("later"));
-    await ear.changed("later");
-    expect(ear.events.every(({ kind }) => kind === "changed" || kind === "reset")).toBe(true);
+    const env = new ManualEnv();
+    const store = closing(await openWithSeams({ folder, env }, { readBoot: testBoot, bell: "deaf" }));
+    const ear = await Ear.on(store);
+    const databases = openDatabases(await loadLmdb(), folder);
+    afterThisTest(() => databases.root.close());
+    // What a process leaves behind that queued its transaction before anybody watched: no journal entry.
+    const line = memberLine({ epoch: 1, markMs: store.now(), sequence: 1 });
+    await databases.meta.put(memberKey("late"), line, 0);
+    await env.advance(1_000);
+    expect(ear.events).toEqual([{ kind: "reset" }]);
+    await env.advance(5_000);
+    expect(ear.events).toHaveLength(1);
   });
 
   it("a watcher that fell behind by more than the journal holds is told to look at everything", async () => {
     const folder = join(temporaryFolder(), "store");
     const env = new ManualEnv();
-    const boot = () => ({ id: "id:test", aheadMs: 0 });
-    const seams = { readBoot: boot, bell: "deaf" } as const;
+    const seams = { readBoot: testBoot, bell: "deaf" } as const;
     const watcher = closing(await openWithSeams({ folder, env }, seams));
     const writer = closing(await openWithSeams({ folder, env }, seams));
     const ear = await Ear.on(watcher);
@@ -105,6 +119,16 @@ describe("watching across processes", () => {
     await env.advance(1_000);
     await ear.changed("after");
     expect(ear.events.map(({ kind }) => kind)).toEqual(["changed"]);
+  });
+
+  it("the bell is enough: news comes while every timer stands still", async () => {
+    const folder = join(temporaryFolder(), "store");
+    const env = new ManualEnv();
+    const watcher = closing(await openWithSeams({ folder, env }, { readBoot: testBoot }));
+    const writer = closing(await openWithSeams({ folder, env }, { readBoot: testBoot }));
+    const ear = await Ear.on(watcher);
+    await putApplied(writer, recordNamed("rung"));
+    await ear.changed("rung");
   });
 
   it("where files cannot be watched, news comes by polling", async () => {
@@ -132,9 +156,7 @@ describe("watching across processes", () => {
   it("a store that nobody watches any more has no timers left", async () => {
     const folder = join(temporaryFolder(), "store");
     const env = new ManualEnv();
-    const store = closing(
-      await openWithSeams({ folder, env }, { readBoot: () => ({ id: "id:test", aheadMs: 0 }) }),
-    );
+    const store = closing(await openWithSeams({ folder, env }, { readBoot: testBoot }));
     const watches = [
       await store.watch(EVERYTHING, () => undefined),
       await store.watch(EVERYTHING, () => undefined),
@@ -150,8 +172,6 @@ describe("watching across processes", () => {
 
 /** This machine's boot and clocks, from now on under the test's control. */
 async function sameMachineLater(folder: string, laterMs: number) {
-  const { realEnv } = await import("../../../src/env/index.ts");
-  const { loadLmdb, openDatabases } = await import("../../../src/stores/embedded/database.ts");
   const env = new ManualEnv({ monotonicMs: realEnv.monotonicMs() + laterMs, wallMs: realEnv.wallMs() });
   const store = closing(await openWithSeams({ folder, env }, {}));
   const journalLength = async (): Promise<number> => {
