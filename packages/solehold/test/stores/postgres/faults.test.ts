@@ -36,6 +36,23 @@ async function open(options: PostgresStoreOptions = {}): Promise<LeaseStore> {
   return store;
 }
 
+/** Somebody else's transaction that keeps a row locked until it is rolled back. */
+async function lockRow(name: string): Promise<pg.Client> {
+  const client = new pg.Client(server.url);
+  await client.connect();
+  await client.query("begin");
+  await client.query("select from solehold.work_order_leases where work_order_id = $1 for update", [name]);
+  return client;
+}
+
+/** The server process that waits for that lock. */
+function waitingFor(blocker: pg.Client): Promise<number> {
+  return eventually<number>(async () => {
+    const { rows } = await blocker.query("select pid from pg_locks where not granted");
+    return rows[0]?.pid;
+  });
+}
+
 /** What a call ended with, whatever it was. */
 function ended<Answer>(call: Promise<Answer>): Promise<unknown> {
   return call.then(
@@ -73,16 +90,6 @@ describe("a server that stands still", () => {
     expect(await opening).toMatchObject({ outcome: "not-applied" });
     await server.resume();
   });
-
-  it("is no reason to give its connection to the next call", async () => {
-    const store = await open({ timeoutMs: 1_000 });
-    const version = await create(store, key("stale"));
-    await server.pause();
-    await ended(applyOne(store, key("stale"), version, record(key("stale"), { generation: 2n })));
-    await server.resume();
-    // An answer of the call that was given up must never be taken for this one's.
-    for (let index = 0; index < 20; index += 1) await create(store, key(`after-stale/${index}`));
-  });
 });
 
 describe("a server that dies", () => {
@@ -116,52 +123,63 @@ describe("a server that dies", () => {
   });
 });
 
+describe("a connection whose answer did not come", () => {
+  it("is not used again: the next call does not wait behind the old one", async () => {
+    // As behind a pooler the server sets no limit of its own.
+    const store = await open({ timeoutMs: 1_000, pooler: "transaction" });
+    const version = await create(store, key("silent"));
+    const blocker = await lockRow("silent");
+    const write = await ended(applyOne(store, key("silent"), version, record(key("silent"))));
+    expect(write).toMatchObject({ kind: "timeout", outcome: "unknown" });
+    expect(await readOne(store, key("silent"))).toMatchObject({ kind: "found", version });
+    await blocker.query("rollback");
+    await blocker.end();
+  });
+});
+
 describe("a connection that is lost", () => {
   it("leaves the statement that was under way unknown", async () => {
     const proxy = await startProxy({ targetPort: Number(new URL(server.url).port) });
     const store = await open({ url: proxy.through(server.url) });
     const version = await create(store, key("cut"));
-    const admin = new pg.Client(server.url);
-    await admin.connect();
-    await admin.query("begin");
-    await admin.query("select from solehold.work_order_leases where work_order_id = 'cut' for update");
+    const blocker = await lockRow("cut");
     const call = ended(applyOne(store, key("cut"), version, record(key("cut"), { generation: 2n })));
-    await eventually(async () => {
-      const text = "select from pg_locks where not granted";
-      return (await admin.query(text)).rowCount === 1;
-    });
+    await waitingFor(blocker);
     proxy.cut();
     expect(await call).toMatchObject({ kind: "unreachable", outcome: "unknown" });
-    await admin.query("rollback");
-    await admin.end();
+    await blocker.query("rollback");
+    await blocker.end();
     await store.close();
     await proxy.close();
   });
 
+  it("leaves it unknown, too, when the server said that it ends the connection", async () => {
+    const store = await open();
+    const version = await create(store, key("ended"));
+    const blocker = await lockRow("ended");
+    const call = ended(applyOne(store, key("ended"), version, record(key("ended"), { generation: 2n })));
+    await blocker.query("select pg_terminate_backend($1)", [await waitingFor(blocker)]);
+    expect(await call).toMatchObject({ kind: "unreachable", outcome: "unknown" });
+    await blocker.query("rollback");
+    await blocker.end();
+  });
+
   it("answers only the half of a batch that was lost as unknown", async () => {
-    const admin = new pg.Client(server.url);
-    await admin.connect();
     const store = await open();
     const version = await create(store, key("half/updated"));
-    await admin.query("begin");
-    await admin.query(
-      "select from solehold.work_order_leases where work_order_id = 'half/updated' for update",
-    );
+    const blocker = await lockRow("half/updated");
     const call = store.apply([
       { key: key("half/updated"), expected: version, next: record(key("half/updated"), { generation: 2n }) },
       { key: key("half/created"), expected: null, next: record(key("half/created")) },
     ]);
-    const { rows } = await eventually(async () => {
-      const found = await admin.query("select pid from pg_locks where not granted");
-      return found.rowCount === 1 && found;
-    });
-    await eventually(async () => (await readOne(await open(), key("half/created"))).kind === "found");
-    await admin.query("select pg_terminate_backend($1)", [rows[0].pid]);
+    const waiting = await waitingFor(blocker);
+    await eventually(async () => (await readOne(store, key("half/created"))).kind === "found");
+    await blocker.query("select pg_terminate_backend($1)", [waiting]);
     const { results, storeTimeMs } = await call;
     expect(results).toMatchObject([{ kind: "unknown" }, { kind: "applied" }]);
     expect(Number.isSafeInteger(storeTimeMs)).toBe(true);
-    await admin.query("rollback");
-    await admin.end();
+    await blocker.query("rollback");
+    await blocker.end();
   });
 });
 
@@ -169,16 +187,13 @@ describe("a row that somebody else keeps locked", () => {
   it("ends the wait with a clear not-applied before the caller gives up", async () => {
     const store = await open({ timeoutMs: 2_000 });
     const version = await create(store, key("locked"));
-    const admin = new pg.Client(server.url);
-    await admin.connect();
-    await admin.query("begin");
-    await admin.query("select from solehold.work_order_leases where work_order_id = 'locked' for update");
+    const blocker = await lockRow("locked");
     expect(await ended(applyOne(store, key("locked"), version, record(key("locked"))))).toMatchObject({
       kind: "timeout",
       outcome: "not-applied",
     });
-    await admin.query("rollback");
-    await admin.end();
+    await blocker.query("rollback");
+    await blocker.end();
   });
 });
 

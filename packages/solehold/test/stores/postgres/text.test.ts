@@ -14,12 +14,9 @@ function inByteOrder(a: string, b: string): number {
 
 describe("the range of a prefix", () => {
   it("holds exactly the names that begin with it", () => {
-    const points = fc
-      .integer({ min: 0x20, max: 0x10ffff })
-      .filter((point) => point < 0xd800 || point > 0xdfff);
-    const word = fc.array(fc.oneof(points, fc.constantFrom(0x61, 0xd7ff, 0xe000, 0x10ffff)), {
-      maxLength: 4,
-    });
+    // Around the gap of the surrogates, where byte order and code units disagree, and at the last code point.
+    const edges = fc.constantFrom(0x61, 0x62, 0xd7ff, 0xe000, 0xfffd, 0x10000, 0x10ffff);
+    const word = fc.array(edges, { maxLength: 3 });
     fc.assert(
       fc.property(word, word, (prefixPoints, namePoints) => {
         const [prefix, name] = [String.fromCodePoint(...prefixPoints), String.fromCodePoint(...namePoints)];
@@ -29,6 +26,7 @@ describe("the range of a prefix", () => {
           expect(inRange).toBe(each.startsWith(prefix));
         }
       }),
+      { numRuns: 2_000 },
     );
   });
 });
@@ -58,6 +56,13 @@ describe("payloads", () => {
         },
       ),
     );
+  });
+
+  it("are few and full: the longest keys do not exceed the limit either", () => {
+    const ids = Array.from({ length: 100 }, (_, index) => `default/${index}/${"\u6f22".repeat(250)}`);
+    const sizes = payloadsOf(ids).map((payload) => Buffer.byteLength(payload));
+    expect(Math.max(...sizes)).toBeLessThan(8_000);
+    expect(sizes.length).toBeLessThan(ids.length / 8);
   });
 
   it("say that everything may have changed when there were too many", () => {
