@@ -63,7 +63,7 @@ describe("a signature reused for another request", () => {
     expect(failuresOf(GOOD, { ...REQUEST, ...change })).toEqual(FORGED);
   });
 
-  it.each([
+  it.each<[string, Partial<typeof REQUEST>]>([
     ["the end of one field moved to the next", { tenant: "acm", key: "edb/main" }],
     ["two fields exchanged", { holder: "MigrationHandoff", purpose: "writer-a" }],
     ["another case", { holder: "Writer-a" }],
