@@ -1,4 +1,5 @@
-// acquire+release pairs per second against a server process, over HTTP and over the stream, 64 in flight.
+// acquire+release pairs per second against a server process, over HTTP and over the stream, 64 in flight; and
+// the server's CPU time per request, which says what a quiet core could do when this machine is not quiet.
 // Usage: node packages/server/bench/throughput.mjs [store-url] [seconds] [audit]
 import { spawn } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -8,6 +9,8 @@ import { join } from "node:path";
 import WebSocket from "ws";
 
 const IN_FLIGHT = 64;
+/** Until the engine has compiled what runs often. */
+const WARM_UP_PAIRS = 10_000;
 const folder = mkdtempSync(join(tmpdir(), "solehold-bench-"));
 const [store = `embedded:${folder}/data`, seconds = "5", audit = "before-reply"] = process.argv.slice(2);
 const forMs = Number(seconds) * 1_000;
@@ -31,11 +34,32 @@ const url = await new Promise((resolve, reject) => {
   server.once("exit", () => reject(new Error("the server did not start")));
 });
 
+async function cpuSeconds() {
+  const text = await (await fetch(`${url}/metrics`)).text();
+  return Number(/^process_cpu_seconds_total (\S+)$/m.exec(text)?.[1]);
+}
+
 async function run(title, send) {
+  const warmedUp = await pairs(send, ({ done }) => done >= WARM_UP_PAIRS);
+  if (warmedUp.length < WARM_UP_PAIRS) throw new Error("the warm-up ended early");
+  const cpuBefore = await cpuSeconds();
+  const start = performance.now();
+  const latencies = await pairs(send, () => performance.now() - start > forMs);
+  const elapsed = (performance.now() - start) / 1_000;
+  const cpuEach = Math.round((((await cpuSeconds()) - cpuBefore) * 1e6) / (latencies.length * 2));
+  latencies.sort((a, b) => a - b);
+  const at = (part) => latencies[Math.floor(latencies.length * part)].toFixed(1);
+  const requests = Math.round((latencies.length * 2) / elapsed);
+  console.log(
+    `${title}: ${requests} requests/s (${Math.round(latencies.length / elapsed)} pairs/s), pair p50 ${at(0.5)} ms, p99 ${at(0.99)} ms, ${cpuEach} us CPU per request`,
+  );
+}
+
+/** How long each acquire+release took. */
+async function pairs(send, isOver) {
   const latencies = [];
-  let stop = false;
   const worker = async (index) => {
-    for (let turn = 0; !stop; turn += 1) {
+    for (let turn = 0; !isOver({ done: latencies.length }); turn += 1) {
       const lease = {
         name: `bench/${index}/${turn % 100}`,
         holder: `h${index}`,
@@ -47,19 +71,8 @@ async function run(title, send) {
       latencies.push(performance.now() - start);
     }
   };
-  const workers = Array.from({ length: IN_FLIGHT }, (_, index) => worker(index));
-  const start = performance.now();
-  setTimeout(() => {
-    stop = true;
-  }, forMs);
-  await Promise.all(workers);
-  const elapsed = (performance.now() - start) / 1_000;
-  latencies.sort((a, b) => a - b);
-  const at = (part) => latencies[Math.floor(latencies.length * part)].toFixed(1);
-  const requests = Math.round((latencies.length * 2) / elapsed);
-  console.log(
-    `${title}: ${requests} requests/s (${Math.round(latencies.length / elapsed)} pairs/s), pair p50 ${at(0.5)} ms, p99 ${at(0.99)} ms`,
-  );
+  await Promise.all(Array.from({ length: IN_FLIGHT }, (_, index) => worker(index)));
+  return latencies;
 }
 
 const agent = new Agent({ keepAlive: true, maxSockets: IN_FLIGHT });
