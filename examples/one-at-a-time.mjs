@@ -1,0 +1,18 @@
+// Several processes run this; one at a time does the work, and what it writes is fenced.
+//   node examples/one-at-a-time.mjs ./data
+import { connect, FencedResource } from "solehold";
+
+const [folder = "./data"] = process.argv.slice(2);
+const leases = await connect(`embedded:${folder}`);
+
+// Stands for whatever you protect: it refuses a writer whose lease is gone. See docs/guards.md for databases.
+const report = new FencedResource("nothing yet");
+
+await leases.run("reports/nightly", { ttl: "10s", wait: "30s" }, async (lease) => {
+  console.log(`working as ${lease.holder} with fence ${lease.fence}`);
+  lease.signal.throwIfAborted(); // hand lease.signal to fetch, timers and the like
+  report.write(lease, () => `written with fence ${lease.fence}`);
+});
+
+console.log(report.state);
+await leases.close();

@@ -1,0 +1,24 @@
+// The examples are run as a reader would run them.
+import { execFile } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { expect, it, onTestFinished } from "vitest";
+
+const EXAMPLES = join(import.meta.dirname, "../../../../examples");
+
+async function run(name: string, ...args: readonly string[]): Promise<string> {
+  const folder = mkdtempSync(join(tmpdir(), "solehold-example-"));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  const argv = [join(EXAMPLES, name), join(folder, "data"), ...args];
+  return (await promisify(execFile)(process.execPath, argv)).stdout;
+}
+
+it("one-at-a-time does its work under a fence", async () => {
+  expect(await run("one-at-a-time.mjs")).toMatch(/with fence 1\nwritten with fence 1\n$/);
+});
+
+it("leader leads term after term with growing fences", async () => {
+  expect(await run("leader.mjs", "2")).toBe("leading with fence 1\nleading with fence 2\n");
+});
