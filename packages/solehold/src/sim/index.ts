@@ -1,8 +1,22 @@
 export type { PlantedBug } from "./bugs/bug.ts";
 export { type BugSearch, PLANTED_BUGS, plantedBug, searchBug } from "./bugs/registry.ts";
-export { type CampaignOptions, type CampaignSummary, campaign, expectedSituations } from "./campaign.ts";
+export {
+  type CampaignOptions,
+  type CampaignSummary,
+  campaign,
+  expectedSituations,
+  realWait,
+} from "./campaign.ts";
 export * from "./config.ts";
 export { runCore } from "./core/run.ts";
+export {
+  DEFAULT_LIMITS,
+  EXPLORABLE_BUGS,
+  type ExploreResult,
+  explore,
+  SHIPPED_RULES,
+} from "./explore/explore.ts";
+export type { ExploreLimits, ExploreRules } from "./explore/world.ts";
 export { runFull } from "./full/run.ts";
 export type { GuardedWrite, Holding, Mutations } from "./mutations.ts";
 export { SITUATIONS, type Situation } from "./oracles/oracle.ts";

@@ -126,10 +126,14 @@ export class CoreHolder {
   ): void {
     const { network, engine } = this.#options;
     const sent = readingOf(this.machine);
+    // A message may be doubled on its way; an answer is taken once.
+    let answered = false;
     network.send(this.machine, engine.machine, "read", () => {
       const [stored] = engine.read([command.key]);
       const storeTimeMs = engine.toldMs();
       network.send(engine.machine, this.machine, "read reply", () => {
+        if (answered) return;
+        answered = true;
         this.#clock.learn({ sent, received: readingOf(this.machine), storeTimeMs });
         if (stored === undefined || stored.kind === "corrupt") return;
         const record = stored.kind === "found" ? stored.record : null;
