@@ -35,6 +35,10 @@ const SCHEMES: Readonly<Record<string, OpenStore>> = {
   rediss: openRedis,
   postgres: openPostgres,
   postgresql: openPostgres,
+  s3: openObjects,
+  azblob: openObjects,
+  "https+etag": openObjects,
+  "http+etag": openObjects,
 };
 
 async function openRedis(url: string, { env }: ConnectOptions): Promise<LeaseStore> {
@@ -45,6 +49,11 @@ async function openRedis(url: string, { env }: ConnectOptions): Promise<LeaseSto
 async function openPostgres(url: string, { env }: ConnectOptions): Promise<LeaseStore> {
   const { openPostgresStore } = await import("../stores/postgres/index.ts");
   return await openPostgresStore({ url, ...envOf(env) });
+}
+
+async function openObjects(url: string, { env }: ConnectOptions): Promise<LeaseStore> {
+  const { openObjectStore } = await import("../stores/object/index.ts");
+  return await openObjectStore({ url, ...envOf(env) });
 }
 
 function envOf(env: Env | undefined): { readonly env?: Env } {

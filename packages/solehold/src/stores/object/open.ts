@@ -1,0 +1,86 @@
+/** From a place to a store: choose the dialect, let the server prove itself, begin. */
+import { type Env, realEnv } from "../../env/index.ts";
+import type { StoreError } from "../contract.ts";
+import { type AzurePlace, azureDialect } from "./azure.ts";
+import type { Dialect } from "./dialect.ts";
+import { type EtagPlace, etagDialect } from "./etag-http.ts";
+import { HttpClient } from "./http.ts";
+import { HttpObjects } from "./http-objects.ts";
+import { LeaseObjects } from "./lease-objects.ts";
+import { ObjectNames } from "./names.ts";
+import { assertPrefix, parseAzureUrl, parseEtagUrl, parseS3Url, problem, type Variables } from "./options.ts";
+import { probe } from "./probe.ts";
+import { type S3Place, s3Dialect } from "./s3.ts";
+import { ObjectStore } from "./store.ts";
+
+/** Where the objects lie, each with all that is needed to reach it. */
+export type ObjectPlace =
+  | ({ readonly kind: "s3" } & S3Place)
+  | ({ readonly kind: "azblob" } & AzurePlace)
+  | ({ readonly kind: "https+etag" } & EtagPlace);
+
+interface CommonOptions {
+  /** A request that got no whole answer by then ends, with its outcome unknown. Default 5000. */
+  readonly timeoutMs?: number;
+  readonly env?: Env;
+}
+
+export type ObjectStoreOptions = CommonOptions &
+  (
+    | { readonly place: ObjectPlace /** Default `leases/`. */; readonly prefix?: string }
+    | {
+        /** `s3://bucket/prefix?endpoint=…&region=…`, `azblob://container/prefix`, `https+etag://host/path/`. */
+        readonly url: string;
+        /** Where credentials are looked up. Default: the process's environment. */
+        readonly variables?: Variables;
+      }
+  );
+
+/** Rejects with a StoreError of one line: wrong place, wrong credentials, a server that ignores conditions. */
+export async function openObjectStore(options: ObjectStoreOptions): Promise<ObjectStore> {
+  const { env = realEnv } = options;
+  const { place, prefix } = placeOf(options);
+  const objects = await openObjects(place, options);
+  const names = new ObjectNames(prefix);
+  try {
+    const { conditionalDelete } = await probe(objects, names, env);
+    return new ObjectStore({
+      name: place.kind,
+      objects: new LeaseObjects(objects, names),
+      conditionalDelete,
+    });
+  } catch (error) {
+    objects.close();
+    throw error as StoreError;
+  }
+}
+
+/** The objects themselves, without leases and without the probe. */
+export async function openObjects(place: ObjectPlace, options: CommonOptions = {}): Promise<HttpObjects> {
+  const { env = realEnv, timeoutMs = 5_000 } = options;
+  if (!Number.isSafeInteger(timeoutMs) || timeoutMs < 1)
+    throw problem(`${place.kind}: timeoutMs must be a whole number from 1, got ${String(timeoutMs)}`);
+  return new HttpObjects(await dialectOf(place, env), new HttpClient(env, timeoutMs));
+}
+
+async function dialectOf(place: ObjectPlace, env: Env): Promise<Dialect> {
+  if (place.kind === "s3") return await s3Dialect(place, env);
+  return place.kind === "azblob" ? azureDialect(place, env) : etagDialect(place);
+}
+
+function placeOf(options: ObjectStoreOptions): { readonly place: ObjectPlace; readonly prefix: string } {
+  if ("place" in options) {
+    const { place, prefix = "leases/" } = options;
+    return { place, prefix: assertPrefix(prefix, place.kind) };
+  }
+  const { url, variables = process.env } = options;
+  if (/^s3:/i.test(url)) {
+    const { place, prefix } = parseS3Url(url, variables);
+    return { place: { kind: "s3", ...place }, prefix };
+  }
+  if (/^azblob:/i.test(url)) {
+    const { place, prefix } = parseAzureUrl(url, variables);
+    return { place: { kind: "azblob", ...place }, prefix };
+  }
+  return { place: { kind: "https+etag", ...parseEtagUrl(url) }, prefix: "leases/" };
+}

@@ -1,0 +1,70 @@
+/** The kit and the tests of the writer lease, on a real S3 server (Ceph). */
+import { setTimeout as delay } from "node:timers/promises";
+import { describe, it } from "vitest";
+import type { LeaseStore } from "../../../src/stores/index.ts";
+import { openObjectStore } from "../../../src/stores/object/index.ts";
+import { ObjectNames } from "../../../src/stores/object/names.ts";
+import { openObjects } from "../../../src/stores/object/open.ts";
+import { describeStore, type FaultyClient } from "../../../src/testing/index.ts";
+import { describeWriterLease } from "../../client/writer/seed-tests.ts";
+import { startProxy } from "../../engines/index.ts";
+import { cephPlace, freshPrefix } from "./places.ts";
+
+const prefix = freshPrefix();
+const open = () => openObjectStore({ place: cephPlace(), prefix, timeoutMs: 20_000 });
+
+async function openFaulty(): Promise<FaultyClient> {
+  const place = cephPlace();
+  const endpoint = place.endpoint ?? "";
+  const proxy = await startProxy({ targetPort: Number(new URL(endpoint).port) });
+  const faulty = { ...place, endpoint: proxy.through(endpoint) };
+  const store = await openObjectStore({ place: faulty, prefix, timeoutMs: 2_000 });
+  const close = store.close.bind(store);
+  return {
+    store: Object.assign(store, {
+      close: async () => {
+        await close();
+        await proxy.close();
+      },
+    }),
+    loseReplies: () => proxy.dropReplies(),
+    holdRequests: () => proxy.freeze(),
+    heal: () => proxy.heal(),
+  };
+}
+
+describeStore(
+  "S3 (Ceph)",
+  {
+    open,
+    openSecond: open,
+    openFaulty,
+    effort: "reduced",
+    patienceMs: 25_000,
+    corrupt: async (key) => {
+      const objects = await openObjects(cephPlace());
+      objects.quoting = "bare";
+      const name = new ObjectNames(prefix).nameOf(key);
+      const { object } = await objects.get(name);
+      if (object === null) throw new Error("there is nothing to damage");
+      await objects.putIfMatch(name, object.etag, Buffer.concat([object.bytes, Buffer.from("damage")]));
+      objects.close();
+    },
+  },
+  { describe, it: (title, run) => it(title, run, 120_000) },
+);
+
+/** The server's clock shows whole seconds, and a lease is stamped with the end of its second. */
+async function passOnServer(store: LeaseStore, ms: number): Promise<void> {
+  const key = { tenant: "default", name: "clock" };
+  const nowMs = async () => (await store.read([key])).storeTimeMs ?? 0;
+  const endMs = (await nowMs()) + ms + 2_000;
+  while ((await nowMs()) < endMs) await delay(200);
+}
+
+describeWriterLease("S3 (Ceph)", {
+  open: async () => {
+    const store = await openObjectStore({ place: cephPlace(), prefix: freshPrefix(), timeoutMs: 20_000 });
+    return { store, pass: (ms) => passOnServer(store, ms) };
+  },
+});
