@@ -5,6 +5,7 @@
  */
 import { readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { DataFile } from "./data-file.ts";
 import { DATA_FILE } from "./database.ts";
 import type { WalkLevel } from "./page-walk.ts";
 
@@ -13,30 +14,44 @@ const CHECKED_FILE = "checked";
 const SMALL_FILE_BYTES = 2 ** 25;
 
 export function levelFor(folder: string, bootId: string): WalkLevel {
-  const isSmall = statSync(join(folder, DATA_FILE)).size <= SMALL_FILE_BYTES;
-  return isSmall || readMark(folder) !== markFor(folder, bootId) ? "full" : "quick";
+  const { size } = statSync(join(folder, DATA_FILE));
+  return size > SMALL_FILE_BYTES && wasChecked(folder, bootId) ? "quick" : "full";
 }
 
 /** Not durable on purpose: it says something about this boot only. */
 export function noteChecked(folder: string, bootId: string): void {
-  const mark = markFor(folder, bootId);
-  if (readMark(folder) === mark) return;
+  if (wasChecked(folder, bootId)) return;
   try {
+    const mark = `${identity(folder, bootId)} ${lastTransaction(folder)}\n`;
     writeFileSync(join(folder, CHECKED_FILE), mark, { mode: 0o600 });
   } catch {
-    // A full disk: then the next one looks for itself.
+    // A full disk, or a layout that is not known: then the next one looks for itself.
   }
 }
 
-function markFor(folder: string, bootId: string): string {
-  const { dev, ino } = statSync(join(folder, DATA_FILE));
-  return `${bootId} ${dev} ${ino}\n`;
+/** A backup that was copied over the file has fewer transactions than the file had when it was checked. */
+function wasChecked(folder: string, bootId: string): boolean {
+  try {
+    const mark = readFileSync(join(folder, CHECKED_FILE), "utf8");
+    const end = mark.lastIndexOf(" ");
+    return (
+      mark.slice(0, end) === identity(folder, bootId) && Number(mark.slice(end)) <= lastTransaction(folder)
+    );
+  } catch {
+    return false;
+  }
 }
 
-function readMark(folder: string): string | null {
+function identity(folder: string, bootId: string): string {
+  const { dev, ino } = statSync(join(folder, DATA_FILE));
+  return `${bootId} ${dev} ${ino}`;
+}
+
+function lastTransaction(folder: string): number {
+  const file = new DataFile(join(folder, DATA_FILE));
   try {
-    return readFileSync(join(folder, CHECKED_FILE), "utf8");
-  } catch {
-    return null;
+    return file.snapshot().transaction;
+  } finally {
+    file.close();
   }
 }

@@ -106,21 +106,9 @@ export function printClock(state: ClockState): string {
   return JSON.stringify(state);
 }
 
-/** Null when the text is not a clock: the store's own data is damaged. */
-export function parseClock(text: string): ClockState | null {
-  try {
-    const state = JSON.parse(text) as ClockState;
-    const numbers = [state.epoch, state.offsetMs, state.startMs];
-    const sound =
-      numbers.every(Number.isSafeInteger) &&
-      typeof state.bootId === "string" &&
-      Array.isArray(state.ends) &&
-      state.ends.length === state.epoch - 1 &&
-      state.ends.every(({ markMs, byMs }) => Number.isSafeInteger(markMs) && byMs >= 0);
-    return sound ? state : null;
-  } catch {
-    return null;
-  }
+/** Only of what `printClock` made: whether it is whole is the seal's business. */
+export function parseClock(text: string): ClockState {
+  return JSON.parse(text) as ClockState;
 }
 
 export function belongsToBoot(state: ClockState, boot: Boot): boolean {

@@ -8,6 +8,7 @@
  */
 import type { Database, RootDatabase, RootDatabaseOptions } from "lmdb";
 import { StoreError } from "../contract.ts";
+import { seal, unseal } from "./sealed.ts";
 
 export type Lmdb = typeof import("lmdb");
 
@@ -109,8 +110,8 @@ export async function updateMeta(
     root.resetReadTxn();
     const entry = meta.getEntry(key);
     if (entry === undefined) throw new Error(`the store's own value '${key}' is missing`);
-    const text = update(entry.value);
+    const text = update(unseal(entry.value));
     const version = entry.version ?? 0;
-    done = text === null || (await meta.put(key, text, version + 1, version));
+    done = text === null || (await meta.put(key, seal(text), version + 1, version));
   }
 }

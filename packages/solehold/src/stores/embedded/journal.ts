@@ -41,6 +41,7 @@ export class Journal {
   /** When it cannot be known, it is better to keep a journal in vain. */
   isWatched(): boolean {
     try {
+      this.#databases.root.resetReadTxn();
       return Number(this.#databases.meta.get(WATCHED_KEY) ?? 0) > this.#clock.now();
     } catch {
       return true;

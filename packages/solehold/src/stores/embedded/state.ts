@@ -9,9 +9,18 @@
  */
 import type { Env } from "../../env/index.ts";
 import type { Boot } from "./boot.ts";
-import { belongsToBoot, type ClockState, firstEpoch, nextEpoch, parseClock, printClock } from "./clock.ts";
+import {
+  belongsToBoot,
+  type ClockState,
+  firstEpoch,
+  nextEpoch,
+  parseClock,
+  printClock,
+  StoreClock,
+} from "./clock.ts";
 import { type Databases, updateMeta } from "./database.ts";
-import { configProblem } from "./failure.ts";
+import { configProblem, oneLine } from "./failure.ts";
+import { seal, unseal } from "./sealed.ts";
 
 const FORMAT = "1";
 const FORMAT_KEY = "format";
@@ -36,13 +45,13 @@ export function memberKey(id: string): string {
 }
 
 export function memberLine({ epoch, markMs, sequence }: Omit<Member, "id">): string {
-  return `${epoch} ${markMs} ${sequence}`;
+  return seal(`${epoch} ${markMs} ${sequence}`);
 }
 
 export function readMembers({ meta }: Databases): readonly Member[] {
   const members: Member[] = [];
   for (const { key, value } of meta.getRange({ start: MEMBER_PREFIX, end: `${MEMBER_PREFIX}~` })) {
-    const [epoch = 0, markMs = 0, sequence = 0] = value.split(" ").map(Number);
+    const [epoch = 0, markMs = 0, sequence = 0] = unseal(value).split(" ").map(Number);
     members.push({ id: key.slice(MEMBER_PREFIX.length), epoch, markMs, sequence });
   }
   return members;
@@ -59,34 +68,67 @@ export interface StateRequest {
 
 /** In one transaction, so that of several processes that open at once exactly one starts the epoch. */
 export function openState(request: StateRequest): ClockState {
-  return request.databases.root.transactionSync(() => stateInTransaction(request));
+  const { databases, folder } = request;
+  try {
+    return databases.root.transactionSync(() => stateInTransaction(request));
+  } catch (error) {
+    if (!(error instanceof DamagedState)) throw error;
+    const advice = "restore it from a backup, or use another folder";
+    throw configProblem(`the data in '${folder}' is damaged (${error.message}): ${advice}`, error);
+  }
+}
+
+class DamagedState extends Error {
+  override readonly name = "DamagedState";
 }
 
 function stateInTransaction(request: StateRequest): ClockState {
   const { databases, env, boot, folder, expect } = request;
-  const format = databases.meta.get(FORMAT_KEY);
-  if (format === undefined && expect === "new") return firstState(databases, env, boot);
-  const state = parseClock(databases.meta.get(CLOCK_KEY) ?? "");
-  if (format !== FORMAT || state === null) {
-    const advice = "restore it from a backup, or use another folder";
-    throw configProblem(`the data in '${folder}' is damaged (its clock is missing): ${advice}`);
-  }
-  if (!belongsToBoot(state, boot)) return newEpoch(databases, state, env, boot);
-  sweep(databases, state, env, boot, folder);
+  if (databases.meta.get(FORMAT_KEY) === undefined && expect === "new")
+    return firstState(databases, env, boot);
+  const { state, members } = readState(databases);
+  if (!belongsToBoot(state, boot)) return newEpoch(databases, state, members, env, boot);
+  sweep(databases, state, members, { env, boot, folder });
   return state;
+}
+
+/** All of it, so that damage is found on opening and not by a write in the middle of the night. */
+function readState(databases: Databases): {
+  readonly state: ClockState;
+  readonly members: readonly Member[];
+} {
+  try {
+    const format = metaValue(databases, FORMAT_KEY);
+    if (format !== FORMAT) throw new Error(`the format of its data is '${format}'`);
+    for (const key of [MARK_KEY, REVISION_KEY]) metaValue(databases, key);
+    return { state: parseClock(metaValue(databases, CLOCK_KEY)), members: readMembers(databases) };
+  } catch (error) {
+    throw new DamagedState(oneLine(error));
+  }
+}
+
+function metaValue({ meta }: Databases, key: string): string {
+  const value = meta.get(key);
+  if (value === undefined) throw new Error(`the store's own value '${key}' is missing`);
+  return unseal(value);
 }
 
 function firstState({ meta }: Databases, env: Env, boot: Boot): ClockState {
   const state = firstEpoch(env, boot);
-  meta.put(FORMAT_KEY, FORMAT, 1);
-  meta.put(REVISION_KEY, "1", 1);
+  meta.put(FORMAT_KEY, seal(FORMAT), 1);
+  meta.put(REVISION_KEY, seal("1"), 1);
   putClock(meta, state);
   return state;
 }
 
 /** After a boot nobody who wrote before is left, so all members go, and their journals with them. */
-function newEpoch(databases: Databases, last: ClockState, env: Env, boot: Boot): ClockState {
-  const members = readMembers(databases);
+function newEpoch(
+  databases: Databases,
+  last: ClockState,
+  members: readonly Member[],
+  env: Env,
+  boot: Boot,
+): ClockState {
   const markMs = highWater(databases, last, members);
   for (const { id } of members) databases.meta.remove(memberKey(id));
   databases.changes.clearSync();
@@ -96,18 +138,22 @@ function newEpoch(databases: Databases, last: ClockState, env: Env, boot: Boot):
 }
 
 function putClock(meta: Databases["meta"], state: ClockState): void {
-  meta.put(CLOCK_KEY, printClock(state), 1);
-  meta.put(MARK_KEY, String(state.startMs), 1);
+  meta.put(CLOCK_KEY, seal(printClock(state)), 1);
+  meta.put(MARK_KEY, seal(String(state.startMs)), 1);
 }
 
-function highWater({ meta }: Databases, state: ClockState, members: readonly Member[]): number {
+function highWater(databases: Databases, state: ClockState, members: readonly Member[]): number {
   const marks = members.filter(({ epoch }) => epoch === state.epoch).map(({ markMs }) => markMs);
-  return Math.max(state.startMs, Number(meta.get(MARK_KEY) ?? 0), ...marks);
+  return Math.max(state.startMs, Number(metaValue(databases, MARK_KEY)), ...marks);
 }
 
-function sweep(databases: Databases, state: ClockState, env: Env, boot: Boot, folder: string): void {
-  const nowMs = Math.floor(state.offsetMs - boot.aheadMs + env.monotonicMs());
-  const members = readMembers(databases);
+function sweep(
+  databases: Databases,
+  state: ClockState,
+  members: readonly Member[],
+  { env, boot, folder }: Pick<StateRequest, "env" | "boot" | "folder">,
+): void {
+  const nowMs = new StoreClock(state, env, boot).now();
   const markMs = highWater(databases, state, members);
   if (nowMs < markMs) {
     const gap = `${markMs - nowMs} ms behind the store in '${folder}'`;
@@ -115,7 +161,7 @@ function sweep(databases: Databases, state: ClockState, env: Env, boot: Boot, fo
   }
   const silent = members.filter((member) => member.markMs < nowMs - SILENT_MS);
   if (silent.length === 0) return;
-  databases.meta.put(MARK_KEY, String(markMs), nextVersion(databases, MARK_KEY));
+  databases.meta.put(MARK_KEY, seal(String(markMs)), nextVersion(databases, MARK_KEY));
   for (const { id } of silent) {
     databases.meta.remove(memberKey(id));
     const journal = [...databases.changes.getKeys({ start: `${id}/`, end: `${id}/~` })];

@@ -112,10 +112,11 @@ export class Child {
 
   constructor(script: string, args: readonly string[], options: ChildOptions = {}) {
     const path = fileURLToPath(new URL(`./children/${script}`, import.meta.url));
-    const command = [process.execPath, path, ...args];
+    const node = [process.execPath, path, ...args];
     // No file of the process can grow beyond the limit, which is how a full disk looks to it.
-    const limit = `ulimit -f ${options.fileBlocks ?? "unlimited"} && exec "$@"`;
-    this.process = spawn("/bin/sh", ["-c", limit, "sh", ...command], {
+    const limited = ["/bin/sh", "-c", `ulimit -f ${options.fileBlocks} && exec "$@"`, "sh", ...node];
+    const [command = "", ...rest] = options.fileBlocks === undefined ? node : limited;
+    this.process = spawn(command, rest, {
       stdio: ["pipe", "pipe", "pipe"],
       ...(options.uid === undefined ? {} : { uid: options.uid }),
     });

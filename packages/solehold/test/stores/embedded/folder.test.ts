@@ -129,7 +129,7 @@ describe("a folder that is refused", () => {
     await other.put("key", "value");
     await other.close();
     const error = await openEmbeddedStore({ folder }).catch((reason: unknown) => reason);
-    expect(error).toMatchObject({ kind: "config", message: expect.stringContaining("its clock is missing") });
+    expect(error).toMatchObject({ kind: "config", message: expect.stringContaining("'format' is missing") });
   });
 
   it("may not be read or written by this user", async () => {

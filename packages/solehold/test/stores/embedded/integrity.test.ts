@@ -143,6 +143,24 @@ describe("a data file with damaged bytes", () => {
     await expect(openEmbeddedStore({ folder: sound })).rejects.toMatchObject({ kind: "config" });
   });
 
+  it("is refused when a digit of the store's own state was damaged: it would be believed", async () => {
+    const sound = await filledFolder(temporaryFolder());
+    const path = join(sound, "data.mdb");
+    const bytes = readFileSync(path);
+    for (const text of ['"offsetMs":', '"startMs":']) {
+      const damaged = Buffer.from(bytes);
+      for (let at = damaged.indexOf(text); at >= 0; at = damaged.indexOf(text, at + 1)) {
+        const digit = at + text.length + 2;
+        damaged.write(damaged.toString("latin1", digit, digit + 1) === "0" ? "1" : "0", digit);
+      }
+      writeFileSync(path, damaged);
+      await expect(openEmbeddedStore({ folder: sound })).rejects.toMatchObject({
+        kind: "config",
+        message: expect.stringMatching(/the store's own value .* is damaged\): restore it from a backup/),
+      });
+    }
+  });
+
   it("is refused when a node reaches out of its page", async () => {
     const sound = await filledFolder(temporaryFolder());
     const path = join(sound, "data.mdb");
@@ -194,6 +212,7 @@ describe("a large data file", () => {
     }
     await store.close();
     const path = join(folder, "data.mdb");
+    copyFileSync(path, `${path}.backup`);
     expect(levelFor(folder, "id:first")).toBe("quick");
     expect(levelFor(folder, "id:second")).toBe("full");
     expect(await checkEmbeddedFolder(folder)).toMatchObject({ level: "full", records: count });
@@ -206,6 +225,11 @@ describe("a large data file", () => {
     const expected = names.filter((name) => name.startsWith("job/5")).sort();
     expect([page.records.length, page.next]).toEqual([1_000, expected[999]]);
     await again.close();
+    // Restored by copying over it, and by putting another file in its place.
+    copyFileSync(`${path}.backup`, path);
+    expect(levelFor(folder, "id:second")).toBe("full");
+    await (await open("id:second")).close();
+    expect(levelFor(folder, "id:second")).toBe("quick");
     copyFileSync(path, `${path}.restored`);
     renameSync(`${path}.restored`, path);
     expect(levelFor(folder, "id:second")).toBe("full");
