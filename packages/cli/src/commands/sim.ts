@@ -33,6 +33,11 @@ export const command: Command = {
       type: "flag",
       help: "plant every known mistake and show after how many seeds it is found",
     },
+    save: {
+      type: "value",
+      placeholder: "FILE",
+      help: "with --seed: shrink the failure and keep it as a case for the tests",
+    },
     ...COMMON_OPTIONS,
   },
   notes: [
@@ -79,9 +84,16 @@ function tierOf({ values }: Invocation): Tier {
 }
 
 async function oneSeed(invocation: Invocation, seed: number): Promise<number> {
-  const { report, runOf } = await import("solehold/sim");
-  const { io, flags } = invocation;
-  const result = await runOf(tierOf(invocation))({ seed, record: "yes", ...(await limitsOf(invocation)) });
+  const { regressionOf, report, runOf, shrink } = await import("solehold/sim");
+  const { io, flags, values } = invocation;
+  const run = runOf(tierOf(invocation));
+  const options = { seed, ...(await limitsOf(invocation)) };
+  const result = await run({ ...options, record: "yes" });
+  if (result.violation !== null && values.save !== undefined) {
+    const { writeFileSync } = await import("node:fs");
+    const kept = regressionOf(result.violation.message, null, options, await shrink(run, options));
+    writeFileSync(values.save, `${JSON.stringify(kept, null, 2)}\n`);
+  }
   const { tier, violation, hash, events } = result;
   io.stdout.write(
     flags.has("json")

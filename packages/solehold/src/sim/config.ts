@@ -97,7 +97,7 @@ export function drawConfig(seed: number, limits: ConfigLimits = {}): SimConfig {
   const faults = new Set<Fault>();
   const density = random.pick([0.1, 0.3, 0.5]);
   for (const fault of FAULTS) {
-    const drawn = random.chance(DRASTIC.has(fault) ? 0.04 : density);
+    const drawn = random.chance(DRASTIC.has(fault) ? 0.07 : density);
     if (drawn && (limits.faults === undefined || limits.faults.includes(fault))) faults.add(fault);
   }
   const operations = OPERATIONS.filter((operation) => random.chance(operation === "try" ? 1 : 0.6));

@@ -43,6 +43,7 @@ export async function shrink(run: Run, options: RunOptions): Promise<ShrunkCase>
     } else if (size === 1) break;
     else parts = Math.min(needed.length, parts * 2);
   }
+  if (needed.length === 1 && (await fails([]))) needed = [];
   const result = await run({ ...options, allowed: new Set(needed), record: "yes" });
   return { needed, result, runs };
 }

@@ -6,10 +6,12 @@
  * within a bounded time, in the order in which they asked, and afterwards nothing may be left behind.
  */
 import { keyId } from "../../core/index.ts";
+// The manager loads this when it is first needed; loading is real I/O, which must not happen inside a run.
+import "../../manager/collector.ts";
 import type { RunOptions, RunResult } from "../result.ts";
 import { withoutRealWorld } from "../world/trap.ts";
 import { Nemesis } from "./nemesis.ts";
-import type { Process } from "./process.ts";
+import { type Process, TENANT } from "./process.ts";
 import { Stage } from "./stage.ts";
 import { Workload } from "./workload.ts";
 
@@ -109,6 +111,8 @@ async function recovery(stage: Stage, workload: Workload): Promise<void> {
   // A store that forgot acknowledged writes is refused, for good, by everybody who remembers them.
   if (!config.faults.has("lost-writes")) await servedInTurn(stage, go);
   if (stage.violation !== null) return;
+  if (config.operations.includes("collect") && config.storeClock !== "none") await collected(stage, go);
+  if (stage.violation !== null) return;
   await nothingLeft(stage, go);
 }
 
@@ -164,6 +168,28 @@ async function askFor(
   waitMs: number,
 ): ReturnType<Process["leases"]["acquire"]> {
   return await process.leases.acquire(name, { ttl: process.manager.policy.defaultTtlMs, wait: waitMs });
+}
+
+/** Long after, the ended records go: first a floor, a retention later what it covers. Fences still grow. */
+async function collected(stage: Stage, go: () => "go on" | "stop"): Promise<void> {
+  const { world, config, keys } = stage;
+  const [collector] = stage.processes;
+  if (collector === undefined) return;
+  const retentionMs = config.retentionMs * (1 + config.driftRatio) ** 2 * clockRange(stage) * 1.1;
+  for (let pass = 0; pass < 3; pass += 1) {
+    await world.run(world.nowMs + retentionMs, go);
+    collector.manager.collect(TENANT).catch(() => undefined);
+    await world.run(world.nowMs + config.callTimeoutMs * 2, go);
+  }
+  for (const { name } of keys) {
+    collector.leases.tryAcquire(name).then(
+      (attempt) => {
+        if (attempt.ok) void attempt.lease.release();
+      },
+      () => undefined,
+    );
+  }
+  await world.run(world.nowMs + config.commandTimeoutMs * 2, go);
 }
 
 /** No call without an end, no timer that nobody will cancel. */

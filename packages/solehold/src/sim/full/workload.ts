@@ -7,6 +7,7 @@ import { type Lease, LeaseError } from "../../client/index.ts";
 import { keyId, type LeaseKey } from "../../core/index.ts";
 import { StoreError } from "../../stores/index.ts";
 import type { Operation, SimConfig } from "../config.ts";
+import type { Holding } from "../mutations.ts";
 import type { Situation } from "../oracles/oracle.ts";
 import type { Machine } from "../world/machine.ts";
 import { RandomStream } from "../world/random.ts";
@@ -122,12 +123,18 @@ export class Workload {
         await clientManager.get(key);
         return;
       case "write":
-        if (holding?.isHeld() === true) this.#options.guardedWrite(process, holding.lease);
-        return;
+        return this.#write(process, holding, random);
       case "collect":
         await process.manager.collect(leases.tenant);
         return;
     }
+  }
+
+  /** Most programs look before they write; some are zombies that do not, and only the guard stops them. */
+  #write(process: Process, holding: Holding | null, random: RandomStream): void {
+    const zombie = random.chance(0.4) ? process.holdings.at(-1) : undefined;
+    if (zombie !== undefined) this.#options.guardedWrite(process, zombie.lease);
+    else if (holding?.isHeld() === true) this.#options.guardedWrite(process, holding.lease);
   }
 
   async #try(process: Process, key: LeaseKey, random: RandomStream): Promise<void> {

@@ -1,0 +1,32 @@
+// Every failure that was found and kept is played for ever: with its bug it fails as it did, without it all is well.
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { plantedBug, type RegressionCase, replay, runFull, shrink } from "../../src/sim/index.ts";
+
+const FOLDER = join(import.meta.dirname, "../../../../regressions");
+const CASES = readdirSync(FOLDER)
+  .filter((name) => name.endsWith(".json"))
+  .map((name): [string, RegressionCase] => [name, JSON.parse(readFileSync(join(FOLDER, name), "utf8"))]);
+
+describe("kept failures", () => {
+  it.each(CASES)("%s fails with its bug and not without", async (_name, kept) => {
+    if (kept.bug !== null) {
+      const { violation } = await replay(kept, "with");
+      expect(violation?.oracle).toBe(kept.oracle);
+    }
+    expect((await replay(kept, "without")).violation).toBeNull();
+  });
+});
+
+describe("shrinking", () => {
+  it("leaves only what is needed for the failure, and the smaller case fails alike", async () => {
+    const { mutations, faults } = plantedBug("held-as-boolean");
+    const options = { seed: 5, mutations, ...(faults === undefined ? {} : { faults }) };
+    const first = await runFull(options);
+    const { needed, result } = await shrink(runFull, options);
+    expect(needed.length).toBeLessThan(first.fired.length / 2);
+    expect(result.violation?.oracle).toBe(first.violation?.oracle);
+    expect(result.timeline.length).toBeGreaterThan(0);
+  }, 60_000);
+});
