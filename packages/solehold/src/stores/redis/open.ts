@@ -82,12 +82,13 @@ function driverForClient(client: RedisClient, timeoutMs: number): RedisDriver {
     return ioRedisDriver(
       addressOf((client as { readonly options?: unknown }).options),
       timeoutMs,
-      (options) => (client as IoRedisClient).duplicate(options as never) as IoRedisClient,
+      (options) => client.duplicate(options as never) as IoRedisClient,
     );
   }
   if ("sendCommand" in client && typeof client.sendCommand === "function" && "destroy" in client) {
-    const { socket } = (client.options ?? {}) as { readonly socket?: unknown };
-    return nodeRedisDriver(addressOf(socket), timeoutMs, client as NodeRedisClient);
+    const nodeRedis = client as unknown as NodeRedisClient;
+    const { socket } = (nodeRedis.options ?? {}) as { readonly socket?: unknown };
+    return nodeRedisDriver(addressOf(socket), timeoutMs, nodeRedis);
   }
   throw problem("client", "must be a client of ioredis or node-redis", client.constructor.name);
 }

@@ -2,11 +2,11 @@
 import { isIP } from "node:net";
 import type { Env } from "../../env/index.ts";
 import { StoreError } from "../contract.ts";
-import type { IoRedisClient, IoRedisCluster } from "./ioredis-driver.ts";
-import type { NodeRedisClient } from "./node-redis-driver.ts";
 
-/** A client of ioredis (standalone or Cluster) or of node-redis. */
-export type RedisClient = IoRedisClient | IoRedisCluster | NodeRedisClient;
+/** A client of ioredis (standalone or Cluster) or of node-redis. Only its settings are taken, by duplicating it. */
+export interface RedisClient {
+  duplicate(...overrides: never[]): unknown;
+}
 
 interface CommonOptions {
   /** All keys begin with this, in braces, and lie in one slot of a Redis Cluster. Default `solehold:`. */
