@@ -126,15 +126,6 @@ describe("the table", () => {
     await store.close();
   });
 
-  it("refuses a state that no lease has", async () => {
-    const store = await open();
-    await create(store, key("stateless"));
-    const change =
-      "update solehold.work_order_leases set lease_state = 'LOST' where work_order_id = 'stateless'";
-    await expect(admin.query(change)).rejects.toMatchObject({ code: "23514" });
-    await store.close();
-  });
-
   it("is shown to people by a view with the work-order gate's columns, timestamps and expiry", async () => {
     const store = await open();
     const now = (await store.read([])).storeTimeMs!;
