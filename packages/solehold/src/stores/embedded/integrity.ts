@@ -3,12 +3,12 @@ import { decodeRecord } from "../../core/index.ts";
 import type { Env } from "../../env/index.ts";
 import { DamagedFile, DataFile, isLayoutKnown } from "./data-file.ts";
 import { keyFromBytes, keyFromId } from "./keys.ts";
+import { Pace } from "./pace.ts";
 import { PageWalk, type WalkLevel } from "./page-walk.ts";
-import { nextTurn } from "./reader.ts";
 
 const ATTEMPTS = 5;
-/** Some milliseconds' worth. */
-const PAGES_PER_TURN = 500;
+/** Less than a millisecond's worth. */
+const PAGES_PER_LOOK = 25;
 const VERSION_BYTES = 8;
 const LINE_BREAK = 0x0a;
 const SLASH = 0x2f;
@@ -47,10 +47,11 @@ async function checkOnce(file: DataFile, level: WalkLevel, env: Env): Promise<Ch
     records += 1;
     assertOwnKey(key, value);
   }).run();
+  const pace = new Pace(env);
   for (let pages = 1; ; pages += 1) {
     const step = steps.next();
     if (step.done) return { level, records, pagesInUse: step.value, bytes: file.bytes };
-    if (pages % PAGES_PER_TURN === 0) await nextTurn(env);
+    if (pages % PAGES_PER_LOOK === 0) await pace.keep();
   }
 }
 

@@ -1,6 +1,6 @@
 /**
  * One page of a tenant's records, in the order of their names' UTF-8 bytes. The database is scanned from
- * the cursor on, in parts with a turn of the event loop between them, and no further than the page needs.
+ * the cursor on, in parts with turns of the event loop between them, and no further than the page needs.
  */
 import type { LeaseKey, LeaseRecord } from "../../core/index.ts";
 import type { Env } from "../../env/index.ts";
@@ -8,7 +8,11 @@ import type { ListPage, ListQuery } from "../contract.ts";
 import { nameIsListed, recordIsListed } from "../selection.ts";
 import type { Databases } from "./database.ts";
 import { afterPrefix, keyFromBytes } from "./keys.ts";
-import { nextTurn, RECORDS_PER_TURN, type Reader } from "./reader.ts";
+import { Pace } from "./pace.ts";
+import type { Reader } from "./reader.ts";
+
+/** About a millisecond's worth. */
+const RECORDS_PER_SCAN = 250;
 
 type Corrupt = ListPage["corrupt"][number];
 
@@ -47,6 +51,7 @@ export class Listing {
   }
 
   async page(query: ListQuery): Promise<Omit<ListPage, "storeTimeMs">> {
+    const pace = new Pace(this.#env);
     const builder = new PageBuilder(query);
     const prefix = Buffer.from(`${query.tenant}/${query.prefix}`);
     const end = afterPrefix(prefix);
@@ -57,7 +62,7 @@ export class Listing {
       more = last !== null;
       if (last === null) continue;
       [start, exclusiveStart] = [last, true];
-      if (builder.next === null) await nextTurn(this.#env);
+      await pace.keep();
     }
     return { records: builder.records, corrupt: builder.corrupt, next: builder.next };
   }
@@ -66,7 +71,7 @@ export class Listing {
   #scan(query: ListQuery, builder: PageBuilder, range: Range): Buffer | null {
     let scanned = 0;
     let last: Buffer | null = null;
-    const entries = this.#databases.records.getRange({ ...range, versions: true, limit: RECORDS_PER_TURN });
+    const entries = this.#databases.records.getRange({ ...range, versions: true, limit: RECORDS_PER_SCAN });
     for (const { key: bytes, value, version } of entries) {
       scanned += 1;
       last = bytes;
@@ -78,7 +83,7 @@ export class Listing {
       else if (recordIsListed(query, stored.record)) builder.add(key, stored.record);
       if (builder.next !== null) break;
     }
-    return scanned < RECORDS_PER_TURN && builder.next === null ? null : last;
+    return scanned < RECORDS_PER_SCAN && builder.next === null ? null : last;
   }
 }
 

@@ -1,18 +1,14 @@
 /** Reads of the latest snapshot, from the memory map and without I/O unless a page has to be fetched. */
 import type { LeaseKey } from "../../core/index.ts";
-import { delay, type Env } from "../../env/index.ts";
+import type { Env } from "../../env/index.ts";
 import { ABSENT, type StoredRecord } from "../contract.ts";
 import type { Databases } from "./database.ts";
 import { keyBytes } from "./keys.ts";
+import { Pace } from "./pace.ts";
 import type { ValueCodec } from "./value.ts";
 
-/** How many records are decoded or encoded before the event loop gets its turn: some milliseconds. */
-export const RECORDS_PER_TURN = 1_000;
-
-/** Lets timers, sockets and everybody else's work run. */
-export function nextTurn(env: Env): Promise<void> {
-  return delay(env, 0);
-}
+/** Decoded without a look at the clock: about a millisecond's worth. */
+const RECORDS_PER_LOOK = 250;
 
 export class Reader {
   readonly #databases: Databases;
@@ -34,10 +30,11 @@ export class Reader {
   }
 
   async read(keys: readonly LeaseKey[]): Promise<StoredRecord[]> {
+    const pace = new Pace(this.#env);
     const records: StoredRecord[] = [];
     for (const [index, key] of keys.entries()) {
-      if (index % RECORDS_PER_TURN === 0) {
-        if (index > 0) await nextTurn(this.#env);
+      if (index % RECORDS_PER_LOOK === 0) {
+        await pace.keep();
         this.refresh();
       }
       records.push(this.current(key));

@@ -1,7 +1,8 @@
 /**
  * Conditional writes. Each becomes one instruction with the version it expects; the thread that carries
  * out the transaction compares it with the eight bytes in front of the stored value. A call of many writes
- * is queued in parts, with a turn of the event loop between them; parts that follow closely share a commit.
+ * is queued in parts, with turns of the event loop between them; what is queued while a commit is under way
+ * is the next commit.
  */
 import { keyId } from "../../core/index.ts";
 import type { Env } from "../../env/index.ts";
@@ -10,16 +11,15 @@ import type { Databases } from "./database.ts";
 import { commitFailure, readFailure } from "./failure.ts";
 import type { Journal } from "./journal.ts";
 import { idBytes } from "./keys.ts";
+import { Pace } from "./pace.ts";
 import type { Reader } from "./reader.ts";
 import type { Revisions } from "./revisions.ts";
 import type { ValueCodec } from "./value.ts";
 
-/**
- * The thread carries out one part while the next is being encoded. What is queued in one turn of the event
- * loop is started at its end, so at most this many parts keep the loop busy before it gets its turn.
- */
-const PARTS_AT_ONCE = 3;
-const PART_SIZE = 500;
+/** Takes about two milliseconds to queue. What is queued in one turn of the event loop is one transaction. */
+const PART_SIZE = 250;
+/** Not yet answered at any time, so that a call of any length needs bounded memory. */
+const PARTS_AT_ONCE = 40;
 
 /** The answer to a delete of what must be absent: nothing to queue, one look after the others. */
 const NOT_DONE = Promise.resolve(false);
@@ -58,15 +58,30 @@ export class Writer {
   }
 
   async apply(writes: readonly ConditionalWrite[]): Promise<readonly WriteResult[]> {
+    const pace = new Pace(this.#parts.env);
+    const firstRevision = await this.#takeRevisions(writes.length);
     const results = new Array<WriteResult>(writes.length);
     const outcomes: Promise<PartOutcome>[] = [];
     for (let start = 0; start < writes.length; start += PART_SIZE) {
       await outcomes[outcomes.length - PARTS_AT_ONCE];
+      await pace.keep();
       const end = Math.min(start + PART_SIZE, writes.length);
-      outcomes.push(this.#applyPart({ writes, results, start, end }));
+      outcomes.push(this.#applyPart({ writes, results, firstRevision, start, end }));
     }
     assertSomeCommitted(await Promise.all(outcomes));
     return results;
+  }
+
+  /** For the whole call at once: parts that waited for numbers would all be queued in the same turn. */
+  async #takeRevisions(count: number): Promise<number> {
+    const { revisions, databases, env, folder } = this.#parts;
+    try {
+      this.#assertWorking();
+      while (!revisions.has(count)) await revisions.refill(count);
+      return revisions.take(count);
+    } catch (error) {
+      throw await commitFailure(error, databases, env, folder);
+    }
   }
 
   /** Never rejects, so that a part that fails early is not an unhandled rejection while others run. */
@@ -91,22 +106,19 @@ export class Writer {
   }
 
   async #commit(part: Part): Promise<void> {
-    const { revisions } = this.#parts;
-    const count = part.end - part.start;
-    while (!revisions.has(count)) await revisions.refill(count);
     // All is encoded before anything is queued: an error here leaves nothing half queued.
     const instructions = this.#encode(part);
     const done = await Promise.all(this.#queue(instructions));
     // From here on the transaction is on disk, whatever else goes wrong.
     for (const [index, applied] of done.entries()) {
       const write = writeAt(part, index);
-      const version = write.next === null ? null : String(instructions.firstRevision + index);
+      const version = write.next === null ? null : String(part.firstRevision + part.start + index);
       part.results[part.start + index] = applied ? { kind: "applied", version } : this.#refusal(write);
     }
   }
 
   #encode(part: Part): Instructions {
-    const { codec, revisions } = this.#parts;
+    const { codec } = this.#parts;
     const count = part.end - part.start;
     const ids = new Array<string>(count);
     const keys = new Array<Buffer>(count);
@@ -120,7 +132,7 @@ export class Writer {
       expected[index] = write.expected === null ? null : this.#expectedRevision(write, write.expected);
       values[index] = write.next === null ? null : codec.encode(write.next);
     }
-    return { ids, keys, expected, values, firstRevision: revisions.take(count) };
+    return { ids, keys, expected, values, firstRevision: part.firstRevision + part.start };
   }
 
   #queue({ ids, keys, expected, values, firstRevision }: Instructions): Promise<boolean>[] {
@@ -165,6 +177,8 @@ export class Writer {
 interface Part {
   readonly writes: readonly ConditionalWrite[];
   readonly results: WriteResult[];
+  /** Of the call's first write; the others count on from it. */
+  readonly firstRevision: number;
   readonly start: number;
   readonly end: number;
 }

@@ -2,6 +2,14 @@
 import { keyId, type LeaseKey } from "../../../src/core/index.ts";
 import { loadLmdb, openDatabases } from "../../../src/stores/embedded/database.ts";
 
+/** Calls back with every place of `text`: a page that was rewritten leaves its old copies behind. */
+export function everywhere(bytes: Buffer, text: string, damage: (at: number) => void): void {
+  const places: number[] = [];
+  for (let at = bytes.indexOf(text); at >= 0; at = bytes.indexOf(text, at + 1)) places.push(at);
+  if (places.length === 0) throw new Error(`'${text}' is not in the file`);
+  for (const at of places) damage(at);
+}
+
 /** Replaces the stored text by `damage(text)`, keeping its version, as bit rot would. */
 export async function corruptValue(
   folder: string,

@@ -11,6 +11,7 @@ import { DamagedFile } from "../../../src/stores/embedded/data-file.ts";
 import { checkEmbeddedFolder, openEmbeddedStore } from "../../../src/stores/embedded/index.ts";
 import { checkDataFile } from "../../../src/stores/embedded/integrity.ts";
 import { openWithSeams } from "../../../src/stores/embedded/open.ts";
+import { everywhere } from "./damage.ts";
 import {
   Child,
   closing,
@@ -137,8 +138,7 @@ describe("a data file with damaged bytes", () => {
     const path = join(sound, "data.mdb");
     const bytes = readFileSync(path);
     // The name as it stands in the value follows a line break; in the key it follows the tenant's slash.
-    const at = bytes.lastIndexOf("default/job/123");
-    bytes.write("4", at + "default/job/123".length - 1);
+    everywhere(bytes, "default/job/123", (at) => bytes.write("4", at + "default/job/123".length - 1));
     writeFileSync(path, bytes);
     await expect(openEmbeddedStore({ folder: sound })).rejects.toMatchObject({ kind: "config" });
   });
@@ -149,10 +149,10 @@ describe("a data file with damaged bytes", () => {
     const bytes = readFileSync(path);
     for (const text of ['"offsetMs":', '"startMs":']) {
       const damaged = Buffer.from(bytes);
-      for (let at = damaged.indexOf(text); at >= 0; at = damaged.indexOf(text, at + 1)) {
+      everywhere(damaged, text, (at) => {
         const digit = at + text.length + 2;
         damaged.write(damaged.toString("latin1", digit, digit + 1) === "0" ? "1" : "0", digit);
-      }
+      });
       writeFileSync(path, damaged);
       await expect(openEmbeddedStore({ folder: sound })).rejects.toMatchObject({
         kind: "config",
@@ -166,18 +166,17 @@ describe("a data file with damaged bytes", () => {
     const path = join(sound, "data.mdb");
     const bytes = readFileSync(path);
     // Before each key: the size of the value (four bytes), flags (two) and the size of the key (two).
-    const node = bytes.lastIndexOf("default/job/123") - 8;
-    const damages: readonly ((damaged: Buffer) => void)[] = [
-      (damaged) => damaged.writeUInt32LE(0x7fffffff, node),
-      (damaged) => damaged.writeUInt32LE(4_000, node),
-      (damaged) => damaged.writeUInt16LE(0xffff, node + 6),
-      (damaged) => damaged.writeUInt16LE(0x10, node + 4),
-      (damaged) => damaged.writeUInt16LE(0x01, node + 4),
-      (damaged) => damaged.writeUInt16LE(0x02, node + 4),
+    const damages: readonly ((damaged: Buffer, node: number) => void)[] = [
+      (damaged, node) => damaged.writeUInt32LE(0x7fffffff, node),
+      (damaged, node) => damaged.writeUInt32LE(4_000, node),
+      (damaged, node) => damaged.writeUInt16LE(0xffff, node + 6),
+      (damaged, node) => damaged.writeUInt16LE(0x10, node + 4),
+      (damaged, node) => damaged.writeUInt16LE(0x01, node + 4),
+      (damaged, node) => damaged.writeUInt16LE(0x02, node + 4),
     ];
     for (const [index, damage] of damages.entries()) {
       const damaged = Buffer.from(bytes);
-      damage(damaged);
+      everywhere(damaged, "default/job/123", (at) => damage(damaged, at - 8));
       writeFileSync(path, damaged);
       await expect(checkDataFile(path, "full", realEnv), `damage ${index}`).rejects.toThrow(DamagedFile);
     }
@@ -275,8 +274,7 @@ describe("a damaged value", () => {
     await first.close();
     const path = join(folder, "data.mdb");
     const bytes = readFileSync(path);
-    const value = bytes.lastIndexOf("E1.");
-    bytes.fill(0xff, value - 8, value);
+    everywhere(bytes, "E1.", (value) => bytes.fill(0xff, value - 8, value));
     writeFileSync(path, bytes);
     const store = closing(await openEmbeddedStore({ folder }));
     const { version } = await found(store, "job");
@@ -296,7 +294,7 @@ describe("a damaged value", () => {
     await first.close();
     const path = join(folder, "data.mdb");
     const bytes = readFileSync(path);
-    bytes.write("E7.", bytes.lastIndexOf("E1."));
+    everywhere(bytes, "E1.", (value) => bytes.write("E7.", value));
     writeFileSync(path, bytes);
     const store = closing(await openEmbeddedStore({ folder }));
     expect(await get(store, "job")).toMatchObject({
