@@ -6,7 +6,6 @@ import {
   type Dated,
   type EtagQuoting,
   type ObjectBody,
-  type ObjectHead,
   type ObjectPage,
   type PutOptions,
   type PutOutcome,
@@ -34,19 +33,6 @@ export class HttpObjects implements QuotableObjects {
     const found = foundIn(this.#dialect.words, reply);
     const object = found === null ? null : { bytes: found.body, etag: this.#etagOf(found) };
     return { object, dateMs: reply.dateMs };
-  }
-
-  async head(name: string): Promise<{ readonly object: ObjectHead | null } & Dated> {
-    const { metadataPrefix, words } = this.#dialect;
-    const reply = await this.#ask("HEAD", this.#dialect.urlOf(name));
-    const { dateMs, headers } = reply;
-    if (foundIn(words, reply) === null) return { object: null, dateMs };
-    const metadata = Object.fromEntries(
-      Object.entries(headers)
-        .filter(([header]) => header.startsWith(metadataPrefix))
-        .map(([header, value = ""]) => [header.slice(metadataPrefix.length), value]),
-    );
-    return { object: { etag: this.#etagOf(reply), metadata, dateMs }, dateMs };
   }
 
   putIfAbsent(name: string, bytes: Uint8Array, options: PutOptions = {}): Promise<PutOutcome> {
@@ -106,7 +92,7 @@ export class HttpObjects implements QuotableObjects {
   }
 
   /** A failed read changed nothing. */
-  async #ask(method: "GET" | "HEAD" | "DELETE", url: string): Promise<HttpReply> {
+  async #ask(method: "GET" | "DELETE", url: string): Promise<HttpReply> {
     try {
       return await this.#send(method, url, {}, undefined);
     } catch (error) {

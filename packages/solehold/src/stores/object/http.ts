@@ -7,7 +7,7 @@ import { Agent as HttpsAgent, request as httpsRequest } from "node:https";
 import type { Env } from "../../env/index.ts";
 
 export interface HttpRequest {
-  readonly method: "GET" | "HEAD" | "PUT" | "DELETE";
+  readonly method: "GET" | "PUT" | "DELETE";
   readonly url: URL;
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: Uint8Array;

@@ -2,6 +2,6 @@
 export type { AzurePlace } from "./azure.ts";
 export type { EtagPlace } from "./etag-http.ts";
 export { type ObjectPlace, type ObjectStoreOptions, openObjectStore, openObjects } from "./open.ts";
-export type { ConditionalObjects, ObjectHead, PutOptions, PutOutcome } from "./port.ts";
+export type { ConditionalObjects, PutOptions, PutOutcome } from "./port.ts";
 export type { S3Credentials, S3Place } from "./s3.ts";
 export { ObjectStore } from "./store.ts";

@@ -35,18 +35,11 @@ export interface PutOptions {
   readonly contentType?: string;
 }
 
-export interface ObjectHead extends Dated {
-  readonly etag: string;
-  readonly metadata: Readonly<Record<string, string>>;
-}
-
 export interface ConditionalObjects {
   /** For messages: "S3 bucket 'x' at http://host". Never with a secret. */
   readonly place: string;
   /** Rejects with a StoreError when it could not be read. */
   get(name: string): Promise<{ readonly object: ObjectBody | null } & Dated>;
-  /** As `get`, without the content but with the metadata; null when there is none. */
-  head(name: string): Promise<{ readonly object: ObjectHead | null } & Dated>;
   /** Rejects with a StoreError only when it was certainly not done, as with wrong credentials. */
   putIfAbsent(name: string, bytes: Uint8Array, options?: PutOptions): Promise<PutOutcome>;
   putIfMatch(name: string, etag: string, bytes: Uint8Array, options?: PutOptions): Promise<PutOutcome>;

@@ -1,0 +1,12 @@
+/** `solehold/guards`: for the side that is written to: SQL, Redis, object storage, HTTP. */
+export { FencedResource } from "../fenced-resource.ts";
+export { FenceGate, type FenceMemory } from "./fence-gate.ts";
+export { type FencedObject, FencedObjectWriter } from "./fenced-object-writer.ts";
+export * from "./http.ts";
+export * from "./postgres.ts";
+export {
+  FENCED_COMMANDS_SCRIPT,
+  type FencedCommands,
+  runFencedCommands,
+  type ScriptClient,
+} from "./redis.ts";
