@@ -56,7 +56,7 @@ const FIRST_RETRY_MS = 30;
 const SLOWEST_RETRY_MS = 500;
 /** A request that waits in line is answered a little later than its wait. */
 const LINE_SLACK_MS = 5_000;
-const LONGEST_LINE_MS = 60_000;
+const LONGEST_LINE_MS = 30_000;
 /** Nobody at the address for this long is more likely a wrong address than a restart. */
 const NOBODY_THERE_MS = 2_000;
 

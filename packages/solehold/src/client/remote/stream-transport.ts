@@ -4,6 +4,9 @@
  * It is an improvement, never a condition: while there is no stream (the `ws` package is missing, a proxy
  * does not let it through, the server just restarted) requests go over plain HTTP. A command whose
  * connection broke is unknown, like any request whose answer was lost.
+ *
+ * While answers are awaited the server is asked for a sign of life: one that hangs is given up within
+ * moments, so that who waits in its line can queue elsewhere.
  */
 import type { Socket } from "node:net";
 import type { Env, Timer } from "../../env/index.ts";
@@ -44,6 +47,9 @@ interface Pending {
 const COMMAND_PATH = "/v1/leases/";
 /** After a stream failed, plain HTTP serves for this long before another is tried. */
 const RETRY_STREAM_MS = 1_000;
+const HEARTBEAT_MS = 1_000;
+/** A server that says nothing for this long, although it was asked to, hangs. */
+const SILENCE_MS = 3_000;
 
 export class StreamTransport implements RemoteTransport {
   readonly #options: StreamTransportOptions;
@@ -55,6 +61,8 @@ export class StreamTransport implements RemoteTransport {
   #outgoing: object[] = [];
   #lastId = 0;
   #retryAtMs = Number.NEGATIVE_INFINITY;
+  #heardAtMs = 0;
+  #heartbeat: Timer | null = null;
 
   constructor(options: StreamTransportOptions) {
     this.#options = options;
@@ -106,7 +114,7 @@ export class StreamTransport implements RemoteTransport {
       const timer = env.timer(timeoutMs, silent, { keepAlive: "yes" });
       this.#pending.set(id, { resolve: done(resolve), reject: done(reject), timer });
       signal?.addEventListener("abort", onAbort, { once: true });
-      if (this.#pending.size === 1) this.#tcp?.ref();
+      if (this.#pending.size === 1) this.#beginToListen();
       this.#queue({ id, op, ...(body as object) });
     });
   }
@@ -126,8 +134,31 @@ export class StreamTransport implements RemoteTransport {
     const pending = this.#pending.get(id);
     this.#pending.delete(id);
     pending?.timer.cancel();
-    if (this.#pending.size === 0) this.#tcp?.unref();
+    if (this.#pending.size === 0) {
+      this.#heartbeat?.cancel();
+      this.#tcp?.unref();
+    }
     return pending;
+  }
+
+  #beginToListen(): void {
+    this.#tcp?.ref();
+    this.#heardAtMs = this.#options.env.monotonicMs();
+    this.#listen();
+  }
+
+  #listen(): void {
+    const { env } = this.#options;
+    this.#heartbeat?.cancel();
+    this.#heartbeat = env.timer(HEARTBEAT_MS, () => {
+      if (env.monotonicMs() - this.#heardAtMs >= SILENCE_MS) {
+        this.#socket?.terminate();
+        return;
+      }
+      this.#lastId += 1;
+      this.#queue({ id: this.#lastId, op: "ping" });
+      this.#listen();
+    });
   }
 
   #open(): void {
@@ -150,6 +181,7 @@ export class StreamTransport implements RemoteTransport {
   }
 
   #onMessage(text: string): void {
+    this.#heardAtMs = this.#options.env.monotonicMs();
     const messages = parseMessages(text);
     for (const { id, status, body, notice } of messages) {
       if (notice === "draining") this.#isOpen = false;
