@@ -127,8 +127,10 @@ describe("watching across processes", () => {
     const watcher = closing(await openWithSeams({ folder, env }, { readBoot: testBoot }));
     const writer = closing(await openWithSeams({ folder, env }, { readBoot: testBoot }));
     const ear = await Ear.on(watcher);
-    await putApplied(writer, recordNamed("rung"));
-    await ear.changed("rung");
+    for (const name of ["first", "second", "third"]) {
+      await putApplied(writer, recordNamed(name));
+      await ear.changed(name);
+    }
   });
 
   it("where files cannot be watched, news comes by polling", async () => {
