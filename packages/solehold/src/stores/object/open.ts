@@ -1,6 +1,5 @@
 /** From a place to a store: choose the dialect, let the server prove itself, begin. */
 import { type Env, realEnv } from "../../env/index.ts";
-import type { StoreError } from "../contract.ts";
 import { type AzurePlace, azureDialect } from "./azure.ts";
 import type { Dialect } from "./dialect.ts";
 import { type EtagPlace, etagDialect } from "./etag-http.ts";
@@ -9,6 +8,7 @@ import { HttpObjects } from "./http-objects.ts";
 import { LeaseObjects } from "./lease-objects.ts";
 import { ObjectNames } from "./names.ts";
 import { assertPrefix, parseAzureUrl, parseEtagUrl, parseS3Url, problem, type Variables } from "./options.ts";
+import type { ConditionalObjects } from "./port.ts";
 import { probe } from "./probe.ts";
 import { type S3Place, s3Dialect } from "./s3.ts";
 import { ObjectStore } from "./store.ts";
@@ -40,7 +40,7 @@ export type ObjectStoreOptions = CommonOptions &
 export async function openObjectStore(options: ObjectStoreOptions): Promise<ObjectStore> {
   const { env = realEnv } = options;
   const { place, prefix } = placeOf(options);
-  const objects = await openObjects(place, options);
+  const objects = await connectObjects(place, options);
   const names = new ObjectNames(prefix);
   try {
     const { conditionalDelete } = await probe(objects, names, env);
@@ -51,12 +51,30 @@ export async function openObjectStore(options: ObjectStoreOptions): Promise<Obje
     });
   } catch (error) {
     objects.close();
-    throw error as StoreError;
+    throw error;
   }
 }
 
-/** The objects themselves, without leases and without the probe. */
-export async function openObjects(place: ObjectPlace, options: CommonOptions = {}): Promise<HttpObjects> {
+/** The objects themselves, for a FencedObjectWriter, on a server that has passed the probe. */
+export async function openObjects(
+  place: ObjectPlace,
+  options: CommonOptions & {
+    /** Where the probe writes. Default `leases/`. */ readonly prefix?: string;
+  } = {},
+): Promise<ConditionalObjects> {
+  const { env = realEnv, prefix = "leases/" } = options;
+  const objects = await connectObjects(place, options);
+  try {
+    await probe(objects, new ObjectNames(assertPrefix(prefix, place.kind)), env);
+    return objects;
+  } catch (error) {
+    objects.close();
+    throw error;
+  }
+}
+
+/** Without the probe: nobody knows yet whether the server keeps conditions. */
+export async function connectObjects(place: ObjectPlace, options: CommonOptions = {}): Promise<HttpObjects> {
   const { env = realEnv, timeoutMs = 5_000 } = options;
   if (!Number.isSafeInteger(timeoutMs) || timeoutMs < 1)
     throw problem(`${place.kind}: timeoutMs must be a whole number from 1, got ${String(timeoutMs)}`);

@@ -1,4 +1,4 @@
-import { once } from "node:events";
+import { EventEmitter, once } from "node:events";
 import { createServer, request as httpRequest, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import fastify, { type FastifyRequest } from "fastify";
@@ -8,6 +8,8 @@ import { ATTEMPTS, newTerm, successor, zombie } from "./zombie.ts";
 
 const keyOf = () => zombie.key;
 let close: () => Promise<unknown> = async () => undefined;
+/** Emits "guarded" after the guard was given a request. */
+const arrivals = new EventEmitter();
 
 afterEach(() => close());
 
@@ -18,6 +20,7 @@ async function plainServer(
   const guard = fenceGuard({ keyOf });
   const server = createServer((request: IncomingMessage, response) => {
     guard(request, response, () => void handler(request.headers["x-text"] as string, response));
+    arrivals.emit("guarded");
   });
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
@@ -110,7 +113,11 @@ describe("a slow handler", () => {
     await zombieInside;
     aborted.destroy();
     await gone;
+    const arrived = once(arrivals, "guarded");
     const newer = put(url, successor, "successor");
+    await arrived;
+    // Were the gate open, the handler would begin within this turn.
+    await new Promise((resolve) => setImmediate(resolve));
     finish();
     expect((await newer).status).toBe(200);
     expect(steps).toEqual(["begin zombie", "write zombie", "begin successor", "write successor"]);

@@ -2,7 +2,7 @@
 import { beforeAll, describe, expect, it } from "vitest";
 import { openObjectStore } from "../../../src/stores/object/index.ts";
 import { ObjectNames } from "../../../src/stores/object/names.ts";
-import { openObjects } from "../../../src/stores/object/open.ts";
+import { connectObjects } from "../../../src/stores/object/open.ts";
 import { describeStore } from "../../../src/testing/index.ts";
 import { type AzuritePlace, azuritePlace } from "./places.ts";
 
@@ -21,7 +21,7 @@ describeStore(
     openSecond: open,
     effort: "reduced",
     corrupt: async (key) => {
-      const objects = await openObjects(place);
+      const objects = await connectObjects(place);
       const name = new ObjectNames("leases/").nameOf(key);
       const { object } = await objects.get(name);
       if (object === null) throw new Error("there is nothing to damage");

@@ -4,7 +4,7 @@ import { describe, it } from "vitest";
 import type { LeaseStore } from "../../../src/stores/index.ts";
 import { openObjectStore } from "../../../src/stores/object/index.ts";
 import { ObjectNames } from "../../../src/stores/object/names.ts";
-import { openObjects } from "../../../src/stores/object/open.ts";
+import { connectObjects } from "../../../src/stores/object/open.ts";
 import { describeStore, type FaultyClient } from "../../../src/testing/index.ts";
 import { describeWriterLease } from "../../client/writer/seed-tests.ts";
 import { startProxy } from "../../engines/index.ts";
@@ -42,7 +42,7 @@ describeStore(
     effort: "reduced",
     patienceMs: 25_000,
     corrupt: async (key) => {
-      const objects = await openObjects(cephPlace());
+      const objects = await connectObjects(cephPlace());
       objects.quoting = "bare";
       const name = new ObjectNames(prefix).nameOf(key);
       const { object } = await objects.get(name);
