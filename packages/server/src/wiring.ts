@@ -59,6 +59,7 @@ export function wire(config: ServerConfig, engine: Engine, around: Surroundings)
   const { waiterLimit, waitLimitMs, batchLimit, bodyLimitBytes } = config;
   const queue = new WaitQueue({ env, service, waiterLimit, waitLimitMs });
   const onNews = queue.onNews.bind(queue);
+  service.onExpired((record) => queue.onExpired(record));
   const hub = new WatchHub({ env, service, backlog: config.watchBacklog, onNews });
   const limiter = new RateLimiter(env, config.requestsPerSecond);
   const commands = new Commands(service, new Acquiring({ env, service, queue, hub, metrics }));

@@ -1,4 +1,5 @@
 import { readFile, stat, writeFile } from "node:fs/promises";
+import { request as httpsRequest } from "node:https";
 import { join } from "node:path";
 import {
   ACTIONS,
@@ -286,6 +287,7 @@ describe("scopes", () => {
       "/metrics",
       "/v1/leases?tenant=default",
       "/v1/audit?tenant=default",
+      "/v1/audit?tenant=*",
     ]) {
       expect([path, (await server.get(path, mine)).status]).toEqual([path, 403]);
     }
@@ -379,5 +381,33 @@ describe("where a server may listen", () => {
     expect(await start({ host: "0.0.0.0", tlsCert: cert, tlsKey: key }, "some")).toBe("started");
     expect(await start({ host: "0.0.0.0", tlsCert: cert }, "some")).toMatch(/belong together/);
     expect(await start({ tlsCert: "/nowhere", tlsKey: "/nowhere" }, "some")).toMatch(/cannot be read/);
+  });
+});
+
+describe("TLS", () => {
+  it("carries HTTP and the stream, for clients that trust the certificate", async () => {
+    const { cert, key } = await selfSignedCertificate();
+    const server = await keyedServer([{}], { host: "0.0.0.0", tlsCert: cert, tlsKey: key });
+    const ca = await readFile(cert, "utf8");
+    const { port } = new URL(server.url);
+    expect(server.url).toMatch(/^https:/);
+    const headers = bearer(server.keys[0]);
+    const status = await new Promise<number | undefined>((resolve, reject) => {
+      const call = httpsRequest(`https://localhost:${port}/v1/leases`, { ca, headers }, (response) => {
+        response.resume();
+        resolve(response.statusCode);
+      });
+      call.on("error", reject);
+      call.end();
+    });
+    expect(status).toBe(200);
+    const socket = new WebSocket(`wss://localhost:${port}/v1/stream`, { ca, headers });
+    const answer = await new Promise<string>((resolve, reject) => {
+      socket.on("open", () => socket.send('{"id":1,"op":"ping"}'));
+      socket.on("message", (data) => resolve(String(data)));
+      socket.on("error", reject);
+    });
+    socket.terminate();
+    expect(JSON.parse(answer)).toEqual([{ id: 1, status: 200, body: {} }]);
   });
 });

@@ -269,6 +269,7 @@ describe("reading over HTTP", () => {
       ["grant", "you", false],
     ]);
     expect(text).not.toContain("token-of-me");
+    expect((await get("/v1/audit?tenant=*")).body.entries.length).toBe(3);
     const newest = await get("/v1/audit?order=newest-first&limit=1&name=a/b&action=grant&after=1");
     expect(newest.body.entries.map(({ sequence }: Body) => sequence)).toEqual([2]);
     expect((await get("/v1/audit?limit=0")).body.field).toBe("limit");

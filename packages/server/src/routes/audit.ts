@@ -1,18 +1,19 @@
 /** GET /v1/audit and /v1/audit/verify: every attempt, and the proof that none was changed. */
 import type { AuditQuery, AuditTrail } from "solehold/service";
 import { Type } from "typebox";
-import { assertAllowed, assertAllowedEverywhere, tenantOf } from "../access/principal.ts";
+import { assertAllowed, assertAllowedEverywhere, type Principal, tenantOf } from "../access/principal.ts";
 import type { AuditLog } from "../audit-log.ts";
 import { ProblemError, tooMany } from "../problem.ts";
 import { defineRoute, type Route } from "../route.ts";
-import { Tenant } from "../schemas/fields.ts";
 
 const strict = { additionalProperties: false } as const;
 const MAX_ENTRIES = 1_000;
 
 const AuditQuerySchema = Type.Object(
   {
-    tenant: Type.Optional(Tenant),
+    tenant: Type.Optional(
+      Type.String({ description: "The tenant, as elsewhere; `*` for all, if the API key is for all." }),
+    ),
     name: Type.Optional(Type.String({ description: "Only this lease." })),
     holder: Type.Optional(Type.String()),
     action: Type.Optional(Type.String({ description: "grant, renew, release, use, expire, ..." })),
@@ -64,13 +65,12 @@ export function auditRoutes(audit: AuditTrail, log: Pick<AuditLog, "verify">): r
     tag: "audit",
     summary: "Attempts and how they were decided",
     query: AuditQuerySchema,
-    replies: { 200: { description: "Entries of one tenant.", schema: AuditReply } },
+    replies: { 200: { description: "Entries, oldest first unless asked otherwise.", schema: AuditReply } },
     examples: [{ summary: "The last ten", query: { limit: "10", order: "newest-first" }, status: 200 }],
     async handle({ query: { tenant: named, name, after, ...rest } }, { principal }) {
-      const tenant = tenantOf(principal, named);
-      assertAllowed(principal, "audit", tenant, name ?? "");
+      const where = scopeOf(principal, named, name);
       const filter: AuditQuery = {
-        tenant,
+        ...where,
         ...(rest as Omit<AuditQuery, "tenant">),
         ...(name === undefined ? {} : { key: name }),
         ...(after === undefined ? {} : { afterSequence: after }),
@@ -104,4 +104,18 @@ export function auditRoutes(audit: AuditTrail, log: Pick<AuditLog, "verify">): r
     },
   });
   return [query, check];
+}
+
+function scopeOf(
+  principal: Principal,
+  named: string | undefined,
+  name: string | undefined,
+): { readonly tenant?: string } {
+  if (named === "*") {
+    assertAllowedEverywhere(principal, "audit");
+    return {};
+  }
+  const tenant = tenantOf(principal, named);
+  assertAllowed(principal, "audit", tenant, name ?? "");
+  return { tenant };
 }

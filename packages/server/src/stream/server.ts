@@ -16,7 +16,7 @@ export interface StreamServerOptions extends StreamServices {
   admit(request: IncomingMessage): Principal;
 }
 
-/** A connection that answers neither of two pings in a row is dead: its waiters must leave the lines. */
+/** A connection that has not answered a ping when the next is due is dead: its waiters must leave the lines. */
 const PING_EVERY_MS = 15_000;
 
 export class StreamServer {

@@ -102,6 +102,11 @@ export class Line {
     return "worth a look";
   }
 
+  /** Whether no newer grant of the key is known. */
+  isCurrent(record: LeaseRecord): boolean {
+    return recordFence(record) >= this.#newestFence;
+  }
+
   /** What a look found. */
   see(view: LeaseView): void {
     this.#block({ reason: "LEASE_HELD_BY_OTHER", heldBy: view.holder, heldUntilMs: view.expiresAtMs });

@@ -94,6 +94,12 @@ export class WaitQueue {
     if (line?.learn(record) === "worth a look") this.#advance(line);
   }
 
+  /** A lease ran out, and nobody ended or prolonged it. */
+  onExpired(record: LeaseRecord): void {
+    const line = this.#lines.get(keyId(record.key));
+    if (line?.isCurrent(record)) this.#advance(line);
+  }
+
   /** News from the store. */
   onNews(event: StoreEvent): void {
     if (event.kind === "changed") this.notice(event.key, event.record);

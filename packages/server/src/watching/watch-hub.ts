@@ -103,6 +103,8 @@ export class WatchHub {
    */
   subscribe(scope: WatchScope, after: string | null, listener: WatchListener): () => void {
     const watcher: Watcher = { scope, listener };
+    // Expiries are only announced in tenants whose live leases are known.
+    if (scope.tenant !== null) this.#options.service.activeCount(scope.tenant).catch(() => undefined);
     if (after !== null) this.#catchUp(watcher, after);
     this.#watchers.add(watcher);
     return () => void this.#watchers.delete(watcher);
