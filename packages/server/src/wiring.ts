@@ -92,6 +92,7 @@ export function wire(config: ServerConfig, engine: Engine, around: Surroundings)
   });
   const streams = new StreamServer({
     ...{ env, log, commands, hub, limiter, metrics, batchLimit },
+    pendingLimit: batchLimit + waiterLimit,
     maxBufferedBytes: MAX_BUFFERED_BYTES,
     maxMessageBytes: bodyLimitBytes,
     reads: streamReads(reads),

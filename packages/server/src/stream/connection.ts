@@ -8,30 +8,31 @@
  */
 import type { Env, LeaseOp } from "solehold";
 import type { WebSocket } from "ws";
-import { assertAllowed, type Principal, tenantOf } from "../access/principal.ts";
+import type { Principal } from "../access/principal.ts";
 import type { RateLimiter } from "../access/rate-limit.ts";
-import type { Call, Connection } from "../call.ts";
+import type { Call } from "../call.ts";
 import { COMMAND_SCHEMAS, type Commands } from "../commands.ts";
 import { problemOfError } from "../http-problems.ts";
 import { draining, ProblemError, refusal } from "../problem.ts";
-import { assertPrefix } from "../routes/leases.ts";
 import type { Logger } from "../telemetry/log.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import { startSpan } from "../telemetry/spans.ts";
 import { traceOf } from "../trace.ts";
 import { checkOf } from "../validation.ts";
-import { Outlet } from "../watching/outlet.ts";
 import type { WatchHub } from "../watching/watch-hub.ts";
 import { type Answer, problemAnswer } from "../wire.ts";
 import {
+  CONTROL_OPERATIONS,
   EmptyBody,
   type Envelope,
   type MessageId,
+  parseMessages,
   readEnvelope,
   type ServerMessage,
   TargetBody,
-  WatchBody,
 } from "./messages.ts";
+import { PendingOperation } from "./pending.ts";
+import { StreamWatches } from "./watches.ts";
 
 export interface StreamServices {
   readonly env: Env;
@@ -41,28 +42,15 @@ export interface StreamServices {
   readonly metrics: Metrics;
   readonly log: Logger;
   readonly batchLimit: number;
+  /** More operations without an answer than this, and the client is not read from. Those that wait count. */
+  readonly pendingLimit: number;
   readonly maxBufferedBytes: number;
   /** Reading operations that HTTP offers too: get, list, queue. */
   readonly reads: ReadonlyMap<string, (body: unknown, call: Call) => Promise<Answer>>;
 }
 
-interface Pending {
-  readonly connection: Connection;
-  /** The connection was closed. */
-  disconnect(): void;
-  /** The client does not want the answer any more. */
-  cancel(): void;
-}
-
-interface OpenWatch {
-  begin(): void;
-  stop(): void;
-}
-
-const checkWatch = checkOf(WatchBody, "body");
 const checkTarget = checkOf(TargetBody, "body");
 const checkEmpty = checkOf(EmptyBody, "body");
-const MAX_WATCHES = 1_000;
 /** The code of RFC 6455's registry for "come back in a moment". */
 const SERVICE_RESTART = 1012;
 
@@ -70,8 +58,8 @@ export class StreamConnection {
   readonly #services: StreamServices;
   readonly #socket: WebSocket;
   readonly #principal: Principal;
-  readonly #pending = new Map<MessageId, Pending>();
-  readonly #watches = new Map<MessageId, OpenWatch>();
+  readonly #pending = new Map<MessageId, PendingOperation>();
+  readonly #watches: StreamWatches;
   #outgoing: ServerMessage[] = [];
   #isFlushing = false;
   #isPaused = false;
@@ -83,9 +71,22 @@ export class StreamConnection {
     this.#services = services;
     this.#socket = socket;
     this.#principal = principal;
+    const { env, hub, maxBufferedBytes } = services;
+    this.#watches = new StreamWatches({
+      env,
+      hub,
+      maxBufferedBytes,
+      buffered: () => socket.bufferedAmount,
+      send: (watch, event) => this.#send({ watch, event }),
+    });
     socket.on("message", (data, isBinary) => this.#onMessage(data as Buffer, isBinary ? "binary" : "text"));
     socket.on("close", () => this.#onClose());
     socket.on("error", () => socket.terminate());
+  }
+
+  /** It is the server that does not read at the moment: the client cannot be blamed for its silence. */
+  get isHeldUp(): boolean {
+    return this.#isPaused && !this.#isUnread();
   }
 
   /** No more commands are taken; those under way are answered, then the client is sent elsewhere. */
@@ -139,9 +140,8 @@ export class StreamConnection {
     const trace = traceOf(envelope.traceparent, env);
     const route = `stream ${this.#isKnown(envelope.op) ? envelope.op : "unknown"}`;
     const span = startSpan(route, trace, env);
-    const pending = pendingAnswer(() => this.#isClosed);
-    this.#pending.set(envelope.id, pending);
-    const { connection } = pending;
+    const connection = new PendingOperation(() => this.#isClosed);
+    this.#pending.set(envelope.id, connection);
     const call: Call = { principal: this.#principal, traceId: trace.traceId, receivedMs, connection };
     const answer = await this.#run(envelope, call).catch((error: unknown) => this.#failed(error, call));
     this.#pending.delete(envelope.id);
@@ -149,7 +149,7 @@ export class StreamConnection {
     metrics.answered(route, answer.status, (env.monotonicMs() - receivedMs) / 1_000);
     this.#send({ id: envelope.id, status: answer.status, body: answer.body });
     // Events follow the answer that announces them.
-    this.#watches.get(envelope.id)?.begin();
+    this.#watches.begin(envelope.id);
     if (this.#pending.size === 0) this.#onIdle?.();
     this.#regulate();
   }
@@ -161,7 +161,7 @@ export class StreamConnection {
   }
 
   #isKnown(op: string): boolean {
-    return Object.hasOwn(COMMAND_SCHEMAS, op) || this.#services.reads.has(op) || CONTROL.has(op);
+    return Object.hasOwn(COMMAND_SCHEMAS, op) || this.#services.reads.has(op) || CONTROL_OPERATIONS.has(op);
   }
 
   async #run({ id, op, body }: Envelope, call: Call): Promise<Answer> {
@@ -173,9 +173,9 @@ export class StreamConnection {
     if (read !== undefined) return await read(body, call);
     switch (op) {
       case "watch":
-        return this.#watch(id, body);
+        return { status: 200, body: { token: this.#watches.open(id, body, this.#principal) } };
       case "unwatch":
-        return this.#unwatch(checkTarget(body).target);
+        return { status: 200, body: { ended: this.#watches.end(checkTarget(body).target) } };
       case "cancel":
         return this.#cancel(checkTarget(body).target);
       case "ping":
@@ -187,42 +187,7 @@ export class StreamConnection {
   }
 
   #operations(): readonly string[] {
-    return [...Object.keys(COMMAND_SCHEMAS), ...this.#services.reads.keys(), ...CONTROL];
-  }
-
-  #watch(id: MessageId, input: unknown): Answer {
-    const { hub, env, maxBufferedBytes } = this.#services;
-    const { tenant: named, prefix = "", after = null } = checkWatch(input);
-    const tenant = tenantOf(this.#principal, named);
-    assertAllowed(this.#principal, "read", tenant, prefix);
-    assertPrefix(prefix);
-    if (this.#watches.size >= MAX_WATCHES) {
-      throw new ProblemError(refusal("op", `may open at most ${MAX_WATCHES} watches: unwatch some`));
-    }
-    const outlet = new Outlet({
-      env,
-      maxBufferedBytes,
-      buffered: () => this.#socket.bufferedAmount,
-      write: (event) => this.#send({ watch: id, event }),
-      token: () => hub.token,
-    });
-    const { token } = hub;
-    let unsubscribe = (): void => undefined;
-    this.#watches.set(id, {
-      begin: () => {
-        unsubscribe = hub.subscribe({ tenant, prefix }, after ?? token, (event) => outlet.push(event));
-      },
-      stop: () => {
-        unsubscribe();
-        outlet.close();
-      },
-    });
-    return { status: 200, body: { token } };
-  }
-
-  #unwatch(target: MessageId): Answer {
-    this.#watches.get(target)?.stop();
-    return { status: 200, body: { ended: this.#watches.delete(target) } };
+    return [...Object.keys(COMMAND_SCHEMAS), ...this.#services.reads.keys(), ...CONTROL_OPERATIONS];
   }
 
   #cancel(target: MessageId): Answer {
@@ -253,53 +218,23 @@ export class StreamConnection {
 
   /** Stops and resumes reading: what has been taken on is bounded, and so is what waits to be sent. */
   #regulate(): void {
-    const { batchLimit, maxBufferedBytes } = this.#services;
-    const isFull = this.#pending.size > batchLimit || this.#socket.bufferedAmount > maxBufferedBytes;
+    const isFull = this.#pending.size > this.#services.pendingLimit || this.#isUnread();
     if (isFull === this.#isPaused || this.#isClosed) return;
     this.#isPaused = isFull;
     if (isFull) this.#socket.pause();
     else this.#socket.resume();
   }
 
+  /** The client does not read its answers. */
+  #isUnread(): boolean {
+    return this.#socket.bufferedAmount > this.#services.maxBufferedBytes;
+  }
+
   #onClose(): void {
     this.#isClosed = true;
     this.#onIdle?.();
     for (const pending of [...this.#pending.values()]) pending.disconnect();
-    for (const watch of this.#watches.values()) watch.stop();
-    this.#watches.clear();
+    this.#watches.endAll();
     this.#outgoing = [];
   }
-}
-
-const CONTROL: ReadonlySet<string> = new Set(["watch", "unwatch", "cancel", "ping"]);
-
-function parseMessages(data: Buffer): readonly unknown[] | null {
-  try {
-    const parsed: unknown = JSON.parse(data.toString("utf8"));
-    return Array.isArray(parsed) ? parsed : [parsed];
-  } catch {
-    return null;
-  }
-}
-
-function pendingAnswer(isClosed: () => boolean): Pending {
-  const listeners = new Set<() => void>();
-  let cancelled = false;
-  return {
-    connection: {
-      isGone: () => cancelled || isClosed(),
-      isCancelled: () => cancelled,
-      onGone: (listener) => {
-        listeners.add(listener);
-        return () => void listeners.delete(listener);
-      },
-    },
-    disconnect: () => {
-      for (const listener of [...listeners]) listener();
-    },
-    cancel: () => {
-      cancelled = true;
-      for (const listener of [...listeners]) listener();
-    },
-  };
 }

@@ -65,3 +65,16 @@ function isMessageId(value: unknown): value is MessageId {
   if (typeof value === "number") return Number.isSafeInteger(value);
   return typeof value === "string" && value.length > 0 && value.length <= LONGEST_ID;
 }
+
+/** Operations that concern the connection itself. */
+export const CONTROL_OPERATIONS: ReadonlySet<string> = new Set(["watch", "unwatch", "cancel", "ping"]);
+
+/** One message or many; null when it is not JSON. */
+export function parseMessages(data: Buffer): readonly unknown[] | null {
+  try {
+    const parsed: unknown = JSON.parse(data.toString("utf8"));
+    return Array.isArray(parsed) ? parsed : [parsed];
+  } catch {
+    return null;
+  }
+}

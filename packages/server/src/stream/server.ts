@@ -82,16 +82,19 @@ export class StreamServer {
     });
   }
 
+  #checkLife(socket: WebSocket, connection: StreamConnection): void {
+    if (connection.isHeldUp) this.#silent.delete(socket);
+    if (this.#silent.has(socket)) {
+      socket.terminate();
+      return;
+    }
+    this.#silent.add(socket);
+    socket.ping();
+  }
+
   #pingLater(env: Env): void {
     this.#timer = env.timer(PING_EVERY_MS, () => {
-      for (const socket of this.#connections.keys()) {
-        if (this.#silent.has(socket)) {
-          socket.terminate();
-          continue;
-        }
-        this.#silent.add(socket);
-        socket.ping();
-      }
+      for (const [socket, connection] of this.#connections) this.#checkLife(socket, connection);
       this.#pingLater(env);
     });
   }

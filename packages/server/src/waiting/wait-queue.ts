@@ -27,6 +27,7 @@ import {
 import type { CallContext, LeaseService, ServiceReply } from "solehold/service";
 import { clientGone, draining, ProblemError, refusal, tooMany } from "../problem.ts";
 import { Line, type Waiter, type WaitOptions, type WaitRequest } from "./line.ts";
+import { type QueueView, queueView } from "./queue-view.ts";
 
 export interface WaitQueueOptions {
   readonly env: Env;
@@ -35,23 +36,6 @@ export interface WaitQueueOptions {
   readonly waitLimitMs: number;
 }
 
-export interface QueuedWaiter {
-  /** 0 is next. */
-  readonly position: number;
-  readonly holder: string;
-  readonly waitedMs: number;
-  /** If nobody renews, and everybody ahead keeps the lease for its whole ttl. */
-  readonly expectedWaitMs: number;
-}
-
-export interface QueueView {
-  readonly waiting: number;
-  readonly heldBy: string | null;
-  readonly heldUntilMs: number | null;
-  readonly waiters: readonly QueuedWaiter[];
-}
-
-const MAX_WAITERS_SHOWN = 100;
 /** A store that cannot be reached is worth another try within the wait. */
 const RETRY_UNAVAILABLE_MS = 200;
 const LOOK_WITH_NEWS_MS = 5_000;
@@ -108,22 +92,9 @@ export class WaitQueue {
 
   view(key: LeaseKey): QueueView {
     const { env, service } = this.#options;
-    const line = this.#lines.get(keyId(key));
-    const nowMs = service.manager.storeNowMs();
-    const heldUntilMs = line?.obstacle?.heldUntilMs ?? null;
-    let expectedWaitMs = heldUntilMs === null ? 0 : Math.max(0, heldUntilMs - nowMs);
-    const waiters: QueuedWaiter[] = [];
-    for (const [position, waiter] of (line?.waiters ?? []).slice(0, MAX_WAITERS_SHOWN).entries()) {
-      const waitedMs = Math.floor(env.monotonicMs() - waiter.sinceMs);
-      waiters.push({ position, holder: waiter.request.holder, waitedMs, expectedWaitMs });
-      expectedWaitMs += waiter.request.ttlMs ?? service.manager.policy.defaultTtlMs;
-    }
-    return {
-      waiting: line?.waiters.length ?? 0,
-      heldBy: line?.obstacle?.heldBy ?? null,
-      heldUntilMs,
-      waiters,
-    };
+    const { manager } = service;
+    const clocks = { storeNowMs: manager.storeNowMs(), monotonicMs: env.monotonicMs() };
+    return queueView(this.#lines.get(keyId(key)), clocks, manager.policy);
   }
 
   /** Nobody waits here any more: all are told to ask elsewhere. Attempts under way still finish. */

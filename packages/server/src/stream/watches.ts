@@ -1,0 +1,80 @@
+/** The watches of one stream. A watch is announced first; its events begin after that answer. */
+import type { Env } from "solehold";
+import { assertAllowed, type Principal, tenantOf } from "../access/principal.ts";
+import { ProblemError, refusal } from "../problem.ts";
+import { assertPrefix } from "../routes/leases.ts";
+import { checkOf } from "../validation.ts";
+import { Outlet } from "../watching/outlet.ts";
+import type { WatchEvent, WatchHub } from "../watching/watch-hub.ts";
+import { type MessageId, WatchBody } from "./messages.ts";
+
+export interface StreamWatchesOptions {
+  readonly env: Env;
+  readonly hub: WatchHub;
+  readonly maxBufferedBytes: number;
+  /** Bytes that were sent and have not left yet. */
+  buffered(): number;
+  send(watch: MessageId, event: WatchEvent): void;
+}
+
+interface OpenWatch {
+  begin(): void;
+  stop(): void;
+}
+
+const check = checkOf(WatchBody, "body");
+const MAX_WATCHES = 1_000;
+
+export class StreamWatches {
+  readonly #options: StreamWatchesOptions;
+  readonly #open = new Map<MessageId, OpenWatch>();
+
+  constructor(options: StreamWatchesOptions) {
+    this.#options = options;
+  }
+
+  has(id: MessageId): boolean {
+    return this.#open.has(id);
+  }
+
+  /** The token from which the events will follow. Throws a ProblemError. */
+  open(id: MessageId, input: unknown, principal: Principal): string {
+    const { tenant: named, prefix = "", after } = check(input);
+    const tenant = tenantOf(principal, named);
+    assertAllowed(principal, "read", tenant, prefix);
+    assertPrefix(prefix);
+    if (this.#open.size >= MAX_WATCHES) {
+      throw new ProblemError(refusal("op", `may open at most ${MAX_WATCHES} watches: unwatch some`));
+    }
+    const { hub, send, ...rest } = this.#options;
+    const outlet = new Outlet({ ...rest, write: (event) => send(id, event), token: () => hub.token });
+    const { token } = hub;
+    let unsubscribe = (): void => undefined;
+    this.#open.set(id, {
+      begin: () => {
+        unsubscribe = hub.subscribe({ tenant, prefix }, after ?? token, (event) => outlet.push(event));
+      },
+      stop: () => {
+        unsubscribe();
+        outlet.close();
+      },
+    });
+    return token;
+  }
+
+  /** The answer is on its way: now the events. */
+  begin(id: MessageId): void {
+    this.#open.get(id)?.begin();
+  }
+
+  /** False when there is no such watch. */
+  end(id: MessageId): boolean {
+    this.#open.get(id)?.stop();
+    return this.#open.delete(id);
+  }
+
+  endAll(): void {
+    for (const watch of this.#open.values()) watch.stop();
+    this.#open.clear();
+  }
+}
