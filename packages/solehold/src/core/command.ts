@@ -179,7 +179,7 @@ function acquireProblem(request: Untrusted): FieldProblem | null {
 function ownerProblem(request: Untrusted): FieldProblem | null {
   return (
     found("holder", nameProblem(request.holder, MAX_HOLDER_LENGTH)) ??
-    found("tokenHash", hashProblem(request.tokenHash)) ??
+    found("tokenHash", comparedHashProblem(request.tokenHash)) ??
     (request.op === "use" ? found("purpose", purposeProblem(request.purpose)) : null) ??
     (request.op === "handoff" ? found("successor", nameProblem(request.successor, MAX_HOLDER_LENGTH)) : null)
   );
@@ -207,10 +207,17 @@ function optionalU64(field: string, value: unknown): FieldProblem | null {
   return { field, message: "must be a bigint from 0 to 2^64-1" };
 }
 
+const HASH_RULE = "must be a SHA-256 in base64url (43 characters)";
+
 function hashProblem(value: unknown): string | null {
   const problem = tokenProblem(value, HASH_LENGTH);
   if (problem !== null) return problem;
-  return (value as string).length === HASH_LENGTH ? null : "must be a SHA-256 in base64url (43 characters)";
+  return (value as string).length === HASH_LENGTH ? null : HASH_RULE;
+}
+
+/** A hash that is only compared and never kept: whatever its characters are, they either fit or they do not. */
+function comparedHashProblem(value: unknown): string | null {
+  return typeof value === "string" && value.length === HASH_LENGTH ? null : HASH_RULE;
 }
 
 function purposeProblem(value: unknown): string | null {

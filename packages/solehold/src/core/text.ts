@@ -4,7 +4,8 @@
  * no white space at the ends, bounded length.
  */
 
-const PLAIN_ASCII = /^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/;
+const PLAIN_ASCII = /^[\x20-\x7e]+$/;
+const SPACE = 0x20;
 /** \p{DI} and the blank Braille pattern draw nothing: a holder of that name would look like no holder. */
 const FORBIDDEN = /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}\p{DI}\u2800]/u;
 const WHITE_ENDS = /^\s|\s$/u;
@@ -15,7 +16,13 @@ export function nameProblem(value: unknown, maxLength: number): string | null {
   if (typeof value !== "string") return `must be a string, got ${describeType(value)}`;
   if (value.length === 0) return "must not be empty";
   if (value.length > maxLength) return `must have at most ${maxLength} characters, got ${value.length}`;
-  if (PLAIN_ASCII.test(value)) return null;
+  if (
+    PLAIN_ASCII.test(value) &&
+    value.charCodeAt(0) !== SPACE &&
+    value.charCodeAt(value.length - 1) !== SPACE
+  ) {
+    return null;
+  }
   if (FORBIDDEN.test(value)) return "must not contain control, invisible or unpaired surrogate characters";
   if (WHITE_ENDS.test(value)) return "must not begin or end with white space";
   if (value.normalize("NFC") !== value)
