@@ -6,7 +6,7 @@ import { MAX_U64 } from "./fence.ts";
 import { keyNameProblem, type LeaseKey, tenantProblem } from "./key.ts";
 import { MAX_DURATION_MS } from "./policy.ts";
 import { isPurpose, PURPOSES, type Purpose } from "./purpose.ts";
-import type { IdempotencyMark } from "./record.ts";
+import type { IdempotencyMark, LeaseRecord } from "./record.ts";
 import { describeType, nameProblem, noteProblem, tokenProblem } from "./text.ts";
 
 interface CommandBase {
@@ -105,16 +105,19 @@ const OPS = "acquire, renew, release, use, resume, handoff, revoke, break";
 
 type Untrusted = { readonly [field: string]: unknown };
 
-/** The first problem of a request, or null. Total: any value may be passed, nothing is thrown. */
-export function commandProblem(command: unknown): FieldProblem | null {
+/**
+ * The first problem of a request, or null. Total: any value may be passed, nothing is thrown. Names that are
+ * those of the record it speaks of were checked when that was written, and need no second look.
+ */
+export function commandProblem(command: unknown, record: LeaseRecord | null = null): FieldProblem | null {
   try {
-    return firstProblem(command);
+    return firstProblem(command, record);
   } catch {
     return { field: "command", message: "could not be read: it must be plain data" };
   }
 }
 
-function firstProblem(command: unknown): FieldProblem | null {
+function firstProblem(command: unknown, record: LeaseRecord | null): FieldProblem | null {
   if (typeof command !== "object" || command === null) {
     return { field: "command", message: `must be an object, got ${describeType(command)}` };
   }
@@ -123,14 +126,14 @@ function firstProblem(command: unknown): FieldProblem | null {
   const known = op === "acquire" || op === "revoke" || op === "break" || OWNER_OPS.has(op as string);
   if (!known) return { field: "op", message: `must be one of ${OPS}` };
   return (
-    keyProblem(request.key) ??
+    keyProblem(request.key, record) ??
     found("nonce", tokenProblem(request.nonce, MAX_NONCE_LENGTH)) ??
     idempotencyProblem(request.idempotency) ??
     (op === "acquire"
-      ? acquireProblem(request)
+      ? acquireProblem(request, record)
       : op === "revoke" || op === "break"
         ? null
-        : ownerProblem(request)) ??
+        : ownerProblem(request, record)) ??
     durationProblems(op as LeaseOp, request) ??
     optionalU64("generation", request.generation) ??
     optionalU64("term", request.term)
@@ -141,11 +144,12 @@ function found(field: string, message: string | null): FieldProblem | null {
   return message === null ? null : { field, message };
 }
 
-function keyProblem(key: unknown): FieldProblem | null {
+function keyProblem(key: unknown, record: LeaseRecord | null): FieldProblem | null {
   if (typeof key !== "object" || key === null) {
     return { field: "key", message: `must be an object with tenant and name, got ${describeType(key)}` };
   }
   const { tenant, name } = key as Untrusted;
+  if (record !== null && tenant === record.key.tenant && name === record.key.name) return null;
   return found("key.tenant", tenantProblem(tenant)) ?? found("key.name", keyNameProblem(name));
 }
 
@@ -164,9 +168,15 @@ function idempotencyProblem(mark: unknown): FieldProblem | null {
   );
 }
 
-function acquireProblem(request: Untrusted): FieldProblem | null {
+function holderProblem(holder: unknown, record: LeaseRecord | null): FieldProblem | null {
+  return record !== null && holder === record.holder
+    ? null
+    : found("holder", nameProblem(holder, MAX_HOLDER_LENGTH));
+}
+
+function acquireProblem(request: Untrusted, record: LeaseRecord | null): FieldProblem | null {
   return (
-    found("holder", nameProblem(request.holder, MAX_HOLDER_LENGTH)) ??
+    holderProblem(request.holder, record) ??
     found("tokenHash", hashProblem(request.tokenHash)) ??
     found("purpose", purposeProblem(request.purpose)) ??
     (request.provenTokenHash === undefined || request.provenTokenHash === request.tokenHash
@@ -176,9 +186,9 @@ function acquireProblem(request: Untrusted): FieldProblem | null {
   );
 }
 
-function ownerProblem(request: Untrusted): FieldProblem | null {
+function ownerProblem(request: Untrusted, record: LeaseRecord | null): FieldProblem | null {
   return (
-    found("holder", nameProblem(request.holder, MAX_HOLDER_LENGTH)) ??
+    holderProblem(request.holder, record) ??
     found("tokenHash", comparedHashProblem(request.tokenHash)) ??
     (request.op === "use" ? found("purpose", purposeProblem(request.purpose)) : null) ??
     (request.op === "handoff" ? found("successor", nameProblem(request.successor, MAX_HOLDER_LENGTH)) : null)

@@ -45,7 +45,7 @@ export function evaluatePolicy(
   policy: LeasePolicy,
 ): PolicyBundle {
   const problem =
-    commandProblem(command) ??
+    commandProblem(command, snapshot.record) ??
     instantProblem(now) ??
     proofProblem(command, policy) ??
     termProblem(command, policy);

@@ -16,7 +16,7 @@ describe("commandProblem", () => {
       revoke({ generation: MAX_U64 }),
       breakLease(0),
     ];
-    expect(commands.map(commandProblem)).toEqual(commands.map(() => null));
+    expect(commands.map((command) => commandProblem(command))).toEqual(commands.map(() => null));
   });
 
   it.each([
