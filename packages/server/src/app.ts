@@ -40,7 +40,6 @@ interface Arrival {
   readonly span: RequestSpan;
   readonly receivedMs: number;
   principal: Principal;
-  reason: string;
 }
 
 const PROBLEM_TYPE = "application/problem+json; charset=utf-8";
@@ -59,7 +58,8 @@ export function buildApp(options: AppOptions): App {
     forceCloseConnections: "idle",
     clientErrorHandler: (error, socket) => answerBadHttp(error, socket),
     frameworkErrors: (error, request, reply) => {
-      send(reply as FastifyReply, failed(error, arrivalOf(request as FastifyRequest)), undefined);
+      const arrival = arrivalOf(request as FastifyRequest);
+      answer(request as FastifyRequest, reply as FastifyReply, failed(error, arrival));
     },
   }) as unknown as App;
   app.removeAllContentTypeParsers();
@@ -76,9 +76,15 @@ export function buildApp(options: AppOptions): App {
     const trace = traceOf(request.headers.traceparent, env);
     const span = startSpan(routeName(request), trace, env);
     const { traceId } = trace;
-    const arrival = { traceId, span, receivedMs: env.monotonicMs(), principal: LOCAL_PRINCIPAL, reason: "" };
+    const arrival = { traceId, span, receivedMs: env.monotonicMs(), principal: LOCAL_PRINCIPAL };
     arrivals.set(request, arrival);
     return arrival;
+  };
+  const answer = (request: FastifyRequest, reply: FastifyReply, given: Answer): FastifyReply => {
+    finish(options, request, given, arrivalOf(request));
+    // A client that keeps its connection would otherwise come back to a server that is going.
+    if (options.isDraining()) reply.header("connection", "close");
+    return send(reply, given);
   };
   const specs = [...routes.map(({ spec }) => spec), WATCH_SPEC];
   const open = new Set(specs.filter(({ access }) => access === "open").map(({ path }) => path));
@@ -95,15 +101,6 @@ export function buildApp(options: AppOptions): App {
       done(error as Error);
     }
   });
-  // A client that keeps its connection would otherwise come back to a server that is going.
-  app.addHook("onSend", (_request, reply, payload, done) => {
-    if (options.isDraining()) reply.header("connection", "close");
-    done(null, payload);
-  });
-  app.addHook("onResponse", (request, reply, done) => {
-    finish(options, request, reply.statusCode, arrivalOf(request));
-    done();
-  });
 
   for (const route of routes) {
     app.route({
@@ -111,8 +108,8 @@ export function buildApp(options: AppOptions): App {
       url: route.spec.path,
       handler: async (request, reply) => {
         const arrival = arrivalOf(request);
-        const answer = await route.run(request.body, request.query, callOf(arrival, reply));
-        return send(reply, answer, arrival);
+        const given = await route.run(request.body, request.query, callOf(arrival, reply));
+        return answer(request, reply, given);
       },
     });
   }
@@ -126,19 +123,17 @@ export function buildApp(options: AppOptions): App {
     events.serve(reply.raw, after === undefined ? watch : { ...watch, after }, headers);
   });
   app.setNotFoundHandler((request, reply) => {
-    const arrival = arrivalOf(request);
     const allowed = methodsOf(specs, request.url);
     if (allowed.length > 0) reply.header("allow", allowed.join(", "));
     const input =
       allowed.length > 0 ? methodNotAllowed(request.method, allowed) : routeNotFound(request.method);
-    return send(reply, problemAnswer(input, arrival.traceId), arrival);
+    return answer(request, reply, problemAnswer(input, arrivalOf(request).traceId));
   });
   app.setErrorHandler((error, request, reply) => {
     const arrival = arrivalOf(request);
-    const answer = failed(error, arrival);
-    if (answer.status === 500)
-      options.log.error({ traceId: arrival.traceId, err: error }, "a request failed");
-    return send(reply, answer, arrival);
+    const given = failed(error, arrival);
+    if (given.status === 500) options.log.error({ traceId: arrival.traceId, err: error }, "a request failed");
+    return answer(request, reply, given);
   });
   return app;
 }
@@ -176,16 +171,12 @@ function failed(error: unknown, { traceId }: Arrival): Answer {
   return problemAnswer(problemOfError(error), traceId);
 }
 
-function send(
-  reply: FastifyReply,
-  { status, body, contentType }: Answer,
-  arrival: Arrival | undefined,
-): FastifyReply {
-  const { retryAfterMs, reason } = (body ?? {}) as { retryAfterMs?: number; reason?: string };
-  if (status >= 400 && retryAfterMs !== undefined)
+function send(reply: FastifyReply, { status, body, contentType }: Answer): FastifyReply {
+  const { retryAfterMs } = (body ?? {}) as { retryAfterMs?: number };
+  if (status >= 400 && retryAfterMs !== undefined) {
     reply.header("retry-after", retryAfterSeconds(retryAfterMs));
+  }
   if (status === 401) reply.header("www-authenticate", 'Bearer realm="solehold"');
-  if (arrival !== undefined && reason !== undefined) arrival.reason = reason;
   reply.code(status);
   if (contentType === undefined) {
     return reply.type(status >= 400 ? PROBLEM_TYPE : JSON_TYPE).send(JSON.stringify(body));
@@ -197,19 +188,18 @@ function send(
 function finish(
   { env, metrics, log }: AppOptions,
   request: FastifyRequest,
-  status: number,
-  arrival: Arrival,
+  { status, body }: Answer,
+  { receivedMs, traceId, principal, span }: Arrival,
 ): void {
-  const seconds = (env.monotonicMs() - arrival.receivedMs) / 1_000;
+  const seconds = (env.monotonicMs() - receivedMs) / 1_000;
   const route = routeName(request);
-  const { traceId, reason, principal } = arrival;
-  arrival.span.end(status);
+  span.end(status);
   metrics.answered(route, status, seconds);
   const level = status >= 500 ? "warn" : "debug";
-  log[level](
-    { route, status, reason, traceId, by: principal.id, ms: Math.round(seconds * 1_000) },
-    "answered",
-  );
+  if (!log.isLevelEnabled(level)) return;
+  const { reason = "" } = (body ?? {}) as { reason?: string };
+  const ms = Math.round(seconds * 1_000);
+  log[level]({ route, status, reason, traceId, by: principal.id, ms }, "answered");
 }
 
 function routeName({ method, routeOptions }: FastifyRequest): string {
