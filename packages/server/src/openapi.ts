@@ -129,7 +129,7 @@ function problemsOf({ access, path, method }: Spec): Json {
     ...always,
     ...bodied,
     ...(command ? ["409", "412"] : []),
-    ...(path === "/v1/lease" ? ["404"] : []),
+    ...(path === "/v1/lease" ? ["404", "409"] : []),
   ];
   const content = { "application/problem+json": { schema: { $ref: "#/components/schemas/Problem" } } };
   return Object.fromEntries(

@@ -87,7 +87,7 @@ function problemOf(
   }
   const { decision, storeTimeMs } = outcome;
   if (decision.kind === "refused") {
-    const field = decision.field.replace(/^key\./, "");
+    const field = decision.field.replace(/^key\./, "").replace(/^key$/, "name");
     const status = reason === "INTERNAL_PIPELINE_ERROR" ? 500 : 400;
     return { status, reason, code, detail: `${field} ${decision.message}`, facts: { field } };
   }

@@ -1,5 +1,6 @@
 import { request as httpRequest } from "node:http";
 import { connect } from "node:net";
+import type { ConditionalWrite, LeaseKey, ListQuery } from "solehold";
 import { describe, expect, it } from "vitest";
 import { type Answer, ask, type Body, testServer } from "./support/server.ts";
 
@@ -214,6 +215,40 @@ describe("commands over HTTP", () => {
       expectProblem(read, 503, "STORE_UNAVAILABLE", "LS_UNAVAILABLE");
     }
     expect((await get("/healthz")).status).toBe(200);
+  });
+});
+
+describe("a damaged record", () => {
+  it("is reported as such to readers and to who asks for the lease, and hurts nobody else", async () => {
+    const { server, lease, get } = await testServer();
+    const { store } = server.service.manager;
+    const { read, list, apply } = store;
+    const damaged = { version: "1", detail: "not JSON" };
+    Object.assign(store, {
+      read: async (keys: readonly LeaseKey[]) => {
+        const reply = await read(keys);
+        const records = keys.map(({ name }, at) =>
+          name === "bad" ? { kind: "corrupt", ...damaged } : reply.records[at],
+        );
+        return { ...reply, records };
+      },
+      apply: async (writes: readonly ConditionalWrite[]) => {
+        if (!writes.some((write) => write.key.name === "bad")) return await apply(writes);
+        const current = { kind: "corrupt", ...damaged };
+        return { storeTimeMs: null, results: writes.map(() => ({ kind: "conflict", current })) };
+      },
+      list: async (query: ListQuery) => {
+        const page = await list(query);
+        const key = { tenant: query.tenant, name: "bad" };
+        return "bad".startsWith(query.prefix) ? { ...page, corrupt: [{ key, ...damaged }] } : page;
+      },
+    });
+    expectProblem(await get("/v1/lease?name=bad"), 409, "RECORD_CORRUPT", "LS_CORRUPT");
+    const refused = await lease("acquire", { name: "bad", holder: "h" });
+    expectProblem(refused, 400, "RECORD_CORRUPT", "LS_CORRUPT");
+    expect(refused.body.field).toBe("name");
+    expect((await get("/v1/leases")).body.corrupt).toEqual([{ name: "bad", detail: "not JSON" }]);
+    expect((await lease("acquire", { name: "good", holder: "h" })).status).toBe(200);
   });
 });
 

@@ -1,5 +1,12 @@
 /** GET /v1/lease and GET /v1/leases: what is held, by whom, until when. Tokens are never in it. */
-import { isReservedName, MAX_LIST_LIMIT, MAX_NAME_LENGTH } from "solehold";
+import {
+  isReservedName,
+  type LeaseKey,
+  type LeaseView,
+  MAX_LIST_LIMIT,
+  MAX_NAME_LENGTH,
+  StoreError,
+} from "solehold";
 import type { LeaseService } from "solehold/service";
 import { Type } from "typebox";
 import { assertAllowed, tenantOf } from "../access/principal.ts";
@@ -51,7 +58,7 @@ export function leaseRoutes(service: LeaseService): readonly Route[] {
       const tenant = tenantOf(principal, query.tenant);
       assertAllowed(principal, "read", tenant, query.name);
       assertName(query.name);
-      const view = await service.get({ tenant, name: query.name });
+      const view = await readLease(service, { tenant, name: query.name });
       if (view !== null) return { status: 200, body: wireLease(view) };
       throw new ProblemError({
         status: 404,
@@ -82,6 +89,26 @@ export function leaseRoutes(service: LeaseService): readonly Route[] {
     },
   });
   return [get, list];
+}
+
+/** A damaged record is the operator's to repair; it must not look like a fault of the server. */
+async function readLease(service: LeaseService, key: LeaseKey): Promise<LeaseView | null> {
+  try {
+    return await service.get(key);
+  } catch (error) {
+    if (error instanceof StoreError || !(await isCorrupt(service, key))) throw error;
+    throw new ProblemError({
+      status: 409,
+      reason: "RECORD_CORRUPT",
+      code: "LS_CORRUPT",
+      detail: "the record of this lease is damaged: an operator must repair it",
+    });
+  }
+}
+
+async function isCorrupt(service: LeaseService, { tenant, name }: LeaseKey): Promise<boolean> {
+  const page = await service.list({ tenant, prefix: name, limit: 1 });
+  return page.corrupt.some(({ key }) => key.name === name);
 }
 
 /** An empty prefix is fine; any other must be the beginning of a name. */
