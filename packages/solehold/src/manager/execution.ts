@@ -7,21 +7,22 @@
  * arrive; writing again on that same version makes the late one fail. Only when the version has moved is
  * "not applied" true.
  */
-import type {
-  ClockReading,
-  Decided,
-  decide,
-  GrantedDecision,
-  LeaseCommand,
-  LeasePolicy,
-  LeaseRecord,
-  LeaseSnapshot,
-  StoreInstant,
+import {
+  type ClockReading,
+  commandProblem,
+  type Decided,
+  type decide,
+  type GrantedDecision,
+  type LeaseCommand,
+  type LeasePolicy,
+  type LeaseRecord,
+  type LeaseSnapshot,
+  type StoreInstant,
 } from "../core/index.ts";
 import { delay, type Env, jittered, randomId, readClocks } from "../env/index.ts";
 import { type ConditionalWrite, type StoredRecord, StoreError, type WriteResult } from "../stores/index.ts";
 import type { KnownState, SnapshotSource } from "./known-state.ts";
-import type { CommandOutcome } from "./outcome.ts";
+import { type CommandOutcome, refusedBeforehand } from "./outcome.ts";
 import type { CommandTemplate } from "./requests.ts";
 import type { Answered, StoreCalls } from "./store-calls.ts";
 
@@ -76,6 +77,9 @@ export class Execution {
 
   async #run(): Promise<CommandOutcome> {
     const { known } = this.#context;
+    // A request that is wrong in itself is not worth asking a store about, which may not even take its key.
+    const problem = commandProblem(this.#command);
+    if (problem !== null) return refusedBeforehand(problem);
     let source = known.guess(this.#command) ?? (await this.#read());
     for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt += 1) {
       const own = this.#ownWrite(source.stored);

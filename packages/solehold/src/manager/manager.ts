@@ -11,7 +11,6 @@ import {
   type LeaseKey,
   type LeasePolicy,
   type LeaseRecord,
-  type RefusedDecision,
 } from "../core/index.ts";
 import { type Env, randomId, readClocks, realEnv } from "../env/index.ts";
 import {
@@ -27,7 +26,7 @@ import { BoundedMap } from "./bounded-map.ts";
 import type { CollectionReport } from "./collector.ts";
 import { Execution, type ExecutionContext } from "./execution.ts";
 import { KnownState } from "./known-state.ts";
-import type { CommandOutcome } from "./outcome.ts";
+import { type CommandOutcome, refusedBeforehand } from "./outcome.ts";
 import { patientStore } from "./patient-store.ts";
 import {
   type AcquireRequest,
@@ -276,11 +275,6 @@ export class MemoryLeaseManager extends StoreLeaseManager {
   constructor(options: Omit<StoreLeaseManagerOptions, "store"> = {}) {
     super({ ...options, store: new MemoryStore(options.env === undefined ? {} : { env: options.env }) });
   }
-}
-
-function refusedBeforehand(problem: { readonly field: string; readonly message: string }): CommandOutcome {
-  const decision: RefusedDecision = { kind: "refused", reason: "INPUT_SCHEMA_INVALID", ...problem };
-  return { kind: "refused", decision, storeTimeMs: 0 };
 }
 
 /** A replayed grant carries the token of the first answer, not the one drawn for the repeat. */

@@ -2,7 +2,13 @@
  * How a command ended. Every mutation ends in one of three ways, and the type makes a caller look:
  * applied (it is so), refused (it is not so, with the decision that says why), or unknown.
  */
-import type { ClockReading, DeniedDecision, GrantedDecision, RefusedDecision } from "../core/index.ts";
+import type {
+  ClockReading,
+  DeniedDecision,
+  FieldProblem,
+  GrantedDecision,
+  RefusedDecision,
+} from "../core/index.ts";
 import type { StoreError } from "../stores/index.ts";
 
 export interface AppliedOutcome {
@@ -33,3 +39,9 @@ export interface UnsettledOutcome {
 }
 
 export type CommandOutcome = AppliedOutcome | RefusedOutcome | UnsettledOutcome;
+
+/** The request itself is wrong: nothing was asked of the store. */
+export function refusedBeforehand(problem: FieldProblem): RefusedOutcome {
+  const decision: RefusedDecision = { kind: "refused", reason: "INPUT_SCHEMA_INVALID", ...problem };
+  return { kind: "refused", decision, storeTimeMs: 0 };
+}

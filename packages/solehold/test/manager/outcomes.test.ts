@@ -218,3 +218,13 @@ describe("a token", () => {
     );
   });
 });
+
+describe("a request that is wrong in itself", () => {
+  it("is refused by name without asking the store anything", async () => {
+    const { manager, store } = world();
+    const key = { tenant: "default", name: "x".repeat(300) };
+    const { decision } = refused(await manager.acquire({ key, holder: "a", ttlMs: 5_000 }));
+    expect(decision).toMatchObject({ kind: "refused", field: "key.name" });
+    expect(store.calls).toEqual({ read: 0, apply: 0, writes: 0 });
+  });
+});
