@@ -10,8 +10,9 @@
  * Terms and generations are unsigned 64-bit numbers, which only numeric(20,0) holds.
  */
 import { type LeaseKey, type LeaseRecord, type LeaseState, MAX_U64 } from "../../core/index.ts";
-import type { StoredRecord } from "../contract.ts";
+import { type StoredRecord, StoreError } from "../contract.ts";
 import { detailsFrom, detailsOf } from "./details.ts";
+import { SEPARATOR } from "./sql-text.ts";
 
 export interface Column {
   readonly name: string;
@@ -41,10 +42,8 @@ export const COLUMNS: readonly Column[] = [
   column("details", "json"),
 ];
 
-/** No text of a record may contain a control character, so a line break always separates. JSON comes last. */
-const ROW_SEPARATOR = "\n";
-export const ROW_SEPARATOR_SQL = "E'\\n'";
 const DETAILS_FIELD = COLUMNS.length - 1;
+const DIVIDING = /[\n\t]/;
 
 const DATABASE_STATES: Readonly<Record<LeaseState, string>> = {
   held: "ACTIVE",
@@ -61,13 +60,16 @@ export function databaseState(state: LeaseState): string {
   return DATABASE_STATES[state];
 }
 
-/** One text (or null) a column. Numbers travel as text: the database reads them exactly. */
+/**
+ * One text (or null) a column. Numbers travel as text: the database reads them exactly. Throws on a text that
+ * would be taken for two.
+ */
 export function columnValues(record: LeaseRecord): (string | null)[] {
   return [
-    record.key.tenant,
-    record.key.name,
-    record.holder,
-    record.tokenHash,
+    undivided("tenant", record.key.tenant),
+    undivided("name", record.key.name),
+    undivided("holder", record.holder),
+    undivided("tokenHash", record.tokenHash),
     DATABASE_STATES[record.state],
     String(record.term),
     String(record.generation),
@@ -75,15 +77,21 @@ export function columnValues(record: LeaseRecord): (string | null)[] {
     String(record.renewedAtMs),
     String(record.expiresAtMs),
     record.endedAtMs === null ? null : String(record.endedAtMs),
-    record.idempotency === null ? null : record.idempotency.keyHash,
-    record.nonce,
+    record.idempotency === null ? null : undivided("idempotency.keyHash", record.idempotency.keyHash),
+    undivided("nonce", record.nonce),
     detailsOf(record),
   ];
 }
 
+function undivided(field: string, text: string): string {
+  if (!DIVIDING.test(text)) return text;
+  const message = `a record's ${field} must not contain a line break or a tab, got ${JSON.stringify(text)}`;
+  throw new StoreError("config", message, { outcome: "not-applied" });
+}
+
 /** Reads the version and the columns as one text. Never throws: what makes no sense is reported as corrupt. */
 export function storedRecordFrom(row: string, key: LeaseKey): StoredRecord {
-  const [version = "", ...fields] = row.split(ROW_SEPARATOR);
+  const [version = "", ...fields] = row.split(SEPARATOR);
   try {
     return { kind: "found", record: recordFrom(fields, key), version };
   } catch (error) {
@@ -96,7 +104,7 @@ function recordFrom(fields: readonly string[], key: LeaseKey): LeaseRecord {
   if (at(0) !== key.tenant || at(1) !== key.name) throw new Error("its row belongs to another key");
   const state = RECORD_STATES.get(at(4));
   if (state === undefined) throw new Error(`its lease_state '${at(4)}' is unknown`);
-  const details = detailsFrom(fields.slice(DETAILS_FIELD).join(ROW_SEPARATOR));
+  const details = detailsFrom(fields.slice(DETAILS_FIELD).join(SEPARATOR));
   const { idempotency } = details;
   if ((idempotency === null) !== (at(11) === ""))
     throw new Error("its idempotency_key_hash does not fit its details");

@@ -24,6 +24,22 @@ export interface Details {
 }
 
 export function detailsOf(record: LeaseRecord): string {
+  return isUsual(record) ? `{"ttlMs":${record.ttlMs}}` : unusualDetails(record);
+}
+
+function isUsual(record: LeaseRecord): boolean {
+  return (
+    record.purpose === DEFAULT_PURPOSE &&
+    record.renewals === 0 &&
+    record.note === "" &&
+    record.idempotency === null &&
+    record.handoff === null &&
+    record.breakAtMs === null &&
+    !record.resumeRequired
+  );
+}
+
+function unusualDetails(record: LeaseRecord): string {
   const { idempotency } = record;
   return JSON.stringify({
     ttlMs: record.ttlMs,

@@ -5,7 +5,8 @@
 import type { Statement } from "./statements.ts";
 
 export type Row = Readonly<Record<string, unknown>>;
-export type Values = readonly (string | null)[];
+/** The client libraries want arrays that they could change. */
+export type Values = (string | null)[];
 
 /** A statement to send right behind another one. */
 export interface FollowUp {

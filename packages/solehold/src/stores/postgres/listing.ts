@@ -2,10 +2,10 @@
 import type { LeaseKey, LeaseRecord } from "../../core/index.ts";
 import type { ListPage, ListQuery } from "../contract.ts";
 import { MAX_LIST_LIMIT } from "../selection.ts";
-import { databaseState, storedRecordFrom } from "./columns.ts";
+import { databaseState } from "./columns.ts";
 import { type SqlDriver, textOf } from "./driver.ts";
-import { timeOf } from "./reader.ts";
-import { upperBound } from "./sql-text.ts";
+import { storedFrom, timedReplyFrom } from "./replies.ts";
+import { SEPARATOR_SQL, upperBound } from "./sql-text.ts";
 import { NOW_MS, rowText, statement } from "./statements.ts";
 
 export async function listPage(driver: SqlDriver, table: string, query: ListQuery): Promise<ListPage> {
@@ -15,7 +15,7 @@ export async function listPage(driver: SqlDriver, table: string, query: ListQuer
   const page = `select t.work_order_id, ${rowText("t")} as row from ${table} t where ${conditions.join(" and ")} order by t.work_order_id limit ${limit + 1}`;
   const rows = await driver.query(
     statement(
-      `select (select ${NOW_MS}) as now, p.work_order_id as name, p.row from (select) one left join lateral (${page}) p on true order by p.work_order_id`,
+      `select concat_ws(${SEPARATOR_SQL}, (select ${NOW_MS}), p.row) as reply, p.work_order_id as name from (select) one left join lateral (${page}) p on true order by p.work_order_id`,
     ),
     values,
   );
@@ -24,15 +24,20 @@ export async function listPage(driver: SqlDriver, table: string, query: ListQuer
   const corrupt: { key: LeaseKey; version: string; detail: string }[] = [];
   let last: string | null = null;
   for (const row of rows.slice(0, limit)) {
-    const [name, text] = [textOf(row, "name"), textOf(row, "row")];
-    if (name === null || text === null) continue;
+    const name = textOf(row, "name");
+    if (name === null) continue;
     last = name;
     const key = { tenant: query.tenant, name };
-    const stored = storedRecordFrom(text, key);
+    const stored = storedFrom(timedReplyFrom(row).rest, key);
     if (stored.kind === "found") records.push(stored.record);
     if (stored.kind === "corrupt") corrupt.push({ key, version: stored.version, detail: stored.detail });
   }
-  return { storeTimeMs: timeOf(rows[0]), records, corrupt, next: rows.length > limit ? last : null };
+  return {
+    storeTimeMs: timedReplyFrom(rows[0]).timeMs,
+    records,
+    corrupt,
+    next: rows.length > limit ? last : null,
+  };
 }
 
 /** Only the conditions that are asked for, so that the planner sees which index fits. */

@@ -1,14 +1,13 @@
 /**
  * Statements through a pool of `pg`. A connection whose answer did not come in time, or that broke, is
- * ended and never used again: its answer could be taken for the next one's.
+ * ended and never used again: the next call would wait behind the old one.
  */
 import type { Env } from "../../env/index.ts";
-import type { StoreError } from "../contract.ts";
-import { withDeadline, withRetries } from "./calls.ts";
+import { Deadlines, retryDelayMs } from "./calls.ts";
 import type { PgPool, PgPoolConnection, PgQueryConfig } from "./clients.ts";
 import { Connections } from "./connections.ts";
 import type { FollowUp, FollowUpOf, Row, SessionHandlers, SqlDriver, SqlSession, Values } from "./driver.ts";
-import { isRetryable, isStalePrepared, storeErrorFrom, timeoutError } from "./failures.ts";
+import { isStalePrepared, storeErrorFrom, timeoutError } from "./failures.ts";
 import { PgSession, type SessionConnection } from "./pg-session.ts";
 import type { Statement } from "./statements.ts";
 
@@ -26,9 +25,28 @@ export interface PgDriverOptions {
   end(): Promise<void>;
 }
 
+interface Call {
+  readonly statement: Statement;
+  /** Null for a script, which may hold several statements. */
+  readonly values: Values | null;
+  readonly followUp: FollowUpOf | undefined;
+  resolve(rows: readonly Row[]): void;
+  reject(error: Error): void;
+}
+
+/** One try of a call. It is over when its deadline no longer knows it. */
+interface Attempt {
+  readonly call: Call;
+  readonly number: number;
+  /** Null until there is one: then nothing was sent. */
+  connection: PgPoolConnection | null;
+}
+
 export class PgDriver implements SqlDriver {
   readonly #options: PgDriverOptions;
   readonly #connections: Connections;
+  readonly #deadlines: Deadlines<Attempt>;
+  /** Calls that nobody waits for but `close`. */
   readonly #followUps = new Set<Promise<void>>();
   #prepare: "named" | "unnamed";
 
@@ -36,18 +54,17 @@ export class PgDriver implements SqlDriver {
     this.#options = options;
     this.#prepare = options.prepare;
     this.#connections = new Connections(options);
+    this.#deadlines = new Deadlines(options.env, options.timeoutMs, (attempt) => this.#expire(attempt));
   }
 
-  query(statement: Statement, values: Values, followUp?: FollowUpOf): Promise<readonly Row[]> {
-    return this.#call(this.#config(statement, values), followUp).catch((error: unknown) => {
-      if (isStalePrepared(error)) this.#prepare = "unnamed";
-      else if (!isRetryable(error)) throw error;
-      return withRetries(this.#options.env, () => this.#call(this.#config(statement, values), followUp));
+  query(statement: Statement, values: Values | null, followUp?: FollowUpOf): Promise<readonly Row[]> {
+    return new Promise((resolve, reject) => {
+      this.#start({ statement, values, followUp, resolve, reject }, 1);
     });
   }
 
   async script(text: string): Promise<void> {
-    await withRetries(this.#options.env, () => this.#call({ text }));
+    await this.query({ name: "", text }, null);
   }
 
   openSession(channel: string, handlers: SessionHandlers): Promise<SqlSession> {
@@ -56,88 +73,84 @@ export class PgDriver implements SqlDriver {
 
   async close(): Promise<void> {
     await Promise.all(this.#followUps);
+    this.#deadlines.close();
     this.#connections.close();
     await this.#options.end();
   }
 
-  #config(statement: Statement, values: Values): PgQueryConfig {
-    const { text, name } = statement;
-    return this.#prepare === "named" ? { text, values: [...values], name } : { text, values: [...values] };
+  #start(call: Call, number: number): void {
+    const attempt: Attempt = { call, number, connection: this.#connections.take() };
+    this.#deadlines.add(attempt);
+    if (attempt.connection === null) this.#connect(attempt);
+    else this.#send(attempt, attempt.connection);
   }
 
-  /** One attempt, with one deadline over connecting and answering. */
-  #call(config: PgQueryConfig, followUp?: FollowUpOf): Promise<readonly Row[]> {
-    const { env, place, timeoutMs } = this.#options;
-    return new Promise((resolve, reject) => {
-      let connection = this.#connections.take();
-      let ended = false;
-      const end = (): void => {
-        ended = true;
-        timer.cancel();
-      };
-      const timer = env.timer(timeoutMs, () => {
-        ended = true;
-        const error = timeoutError(place, timeoutMs, connection === null ? "not-applied" : "unknown");
-        if (connection !== null) this.#connections.discard(connection, error);
-        reject(error);
-      });
-      const send = (on: PgPoolConnection): void => {
-        on.query(config).then(
-          ({ rows }) => {
-            if (ended) return;
-            end();
-            this.#finish(on, followUp?.(rows) ?? null);
-            resolve(rows);
-          },
-          (cause: unknown) => {
-            if (ended) return;
-            end();
-            reject(this.#failed(on, cause));
-          },
-        );
-      };
-      if (connection !== null) {
-        send(connection);
-        return;
-      }
-      this.#connections.connect().then(
-        (connected) => {
-          if (ended) return this.#connections.give(connected);
-          connection = connected;
-          send(connected);
-        },
-        (cause: unknown) => {
-          if (ended) return;
-          end();
-          reject(storeErrorFrom(cause, "connecting", place));
-        },
-      );
-    });
+  #connect(attempt: Attempt): void {
+    this.#connections.connect().then(
+      (connection) => {
+        if (!this.#deadlines.has(attempt)) return this.#connections.give(connection);
+        attempt.connection = connection;
+        this.#send(attempt, connection);
+      },
+      (cause: unknown) => {
+        if (!this.#deadlines.remove(attempt)) return;
+        attempt.call.reject(storeErrorFrom(cause, "connecting", this.#options.place));
+      },
+    );
   }
 
-  #failed(connection: PgPoolConnection, cause: unknown): StoreError {
-    const error = storeErrorFrom(cause, "sent", this.#options.place);
+  #send(attempt: Attempt, connection: PgPoolConnection): void {
+    const { statement, values, followUp, resolve } = attempt.call;
+    connection.query(this.#config(statement, values)).then(
+      ({ rows }) => {
+        if (!this.#deadlines.remove(attempt)) return;
+        const next = followUp?.(rows) ?? null;
+        // What follows is on its way before anybody hears of this reply.
+        if (next !== null) this.#follow(connection, next);
+        else this.#connections.give(connection);
+        resolve(rows);
+      },
+      (cause: unknown) => {
+        if (this.#deadlines.remove(attempt)) this.#fail(attempt, connection, cause);
+      },
+    );
+  }
+
+  #config({ text, name }: Statement, values: Values | null): PgQueryConfig {
+    if (values === null) return { text };
+    return this.#prepare === "named" ? { text, values, name } : { text, values };
+  }
+
+  #fail({ call, number }: Attempt, connection: PgPoolConnection, cause: unknown): void {
+    const { env, place } = this.#options;
+    const error = storeErrorFrom(cause, "sent", place);
     if (error.outcome === "unknown") this.#connections.discard(connection, error);
     else this.#connections.give(connection);
-    return error;
+    const stale = isStalePrepared(error);
+    if (stale) this.#prepare = "unnamed";
+    const delayMs = stale ? 0 : retryDelayMs(env, error, number);
+    if (delayMs === null) call.reject(error);
+    else env.timer(delayMs, () => this.#start(call, number + 1), { keepAlive: "yes" });
   }
 
-  /** Sends what follows before anybody hears of the reply; the connection is free when that was answered. */
-  #finish(connection: PgPoolConnection, followUp: FollowUp | null): void {
-    if (followUp === null) {
-      this.#connections.give(connection);
-      return;
-    }
-    const { env, place, timeoutMs } = this.#options;
-    const sent = connection.query(this.#config(followUp.statement, followUp.values));
-    const expired = (): Error => timeoutError(place, timeoutMs, "unknown");
-    const done = withDeadline(sent, { env, timeoutMs, expired })
+  #expire({ call, connection }: Attempt): void {
+    const { place, timeoutMs } = this.#options;
+    const error = timeoutError(place, timeoutMs, connection === null ? "not-applied" : "unknown");
+    if (connection !== null) this.#connections.discard(connection, error);
+    call.reject(error);
+  }
+
+  /** The connection is free for others when this was answered, too. */
+  #follow(connection: PgPoolConnection, { statement, values, settled }: FollowUp): void {
+    const done = new Promise<readonly Row[]>((resolve, reject) => {
+      const call: Call = { statement, values, followUp: undefined, resolve, reject };
+      const attempt: Attempt = { call, number: 1, connection };
+      this.#deadlines.add(attempt);
+      this.#send(attempt, connection);
+    })
       .then(
-        () => {
-          this.#connections.give(connection);
-          followUp.settled(null);
-        },
-        (cause: unknown) => followUp.settled(this.#failed(connection, cause)),
+        () => settled(null),
+        (failure: Error) => settled(failure),
       )
       .finally(() => this.#followUps.delete(done));
     this.#followUps.add(done);

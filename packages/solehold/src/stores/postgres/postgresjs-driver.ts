@@ -60,7 +60,7 @@ export class PostgresJsDriver implements SqlDriver {
 
   #send(statement: Statement, values: Values): Promise<readonly Row[]> {
     const options = { prepare: this.#prepare === "named" };
-    return this.#inTime(this.#options.client.unsafe(statement.text, [...values], options));
+    return this.#inTime(this.#options.client.unsafe(statement.text, values, options));
   }
 
   #follow(next: FollowUp): void {

@@ -1,8 +1,8 @@
 /** Reads: one statement, one snapshot, so no key is older than another. */
 import type { LeaseKey } from "../../core/index.ts";
-import { ABSENT, type ReadReply, type StoredRecord } from "../contract.ts";
-import { storedRecordFrom } from "./columns.ts";
-import { type Row, type SqlDriver, textOf } from "./driver.ts";
+import type { ReadReply } from "../contract.ts";
+import type { SqlDriver } from "./driver.ts";
+import { placedReplyFrom, storedFrom, timedReplyFrom } from "./replies.ts";
 import { arrayLiteral } from "./sql-text.ts";
 import type { Statements } from "./statements.ts";
 
@@ -23,13 +23,14 @@ export class Reader {
 
   async now(): Promise<number> {
     const [row] = await this.#driver.query(this.#statements.clock, []);
-    return timeOf(row);
+    return timedReplyFrom(row).timeMs;
   }
 
   /** A lone key goes as a plain statement: arrays and a join cost a fifth of its speed. */
   async #readOne(key: LeaseKey): Promise<ReadReply> {
     const [row] = await this.#driver.query(this.#statements.readOne, [key.tenant, key.name]);
-    return { storeTimeMs: timeOf(row), records: [storedIn(row, key)] };
+    const { timeMs, rest } = timedReplyFrom(row);
+    return { storeTimeMs: timeMs, records: [storedFrom(rest, key)] };
   }
 
   async #readMany(keys: readonly LeaseKey[]): Promise<ReadReply> {
@@ -37,17 +38,8 @@ export class Reader {
       arrayLiteral(keys.map(({ tenant }) => tenant)),
       arrayLiteral(keys.map(({ name }) => name)),
     ]);
-    const byPlace = new Map(rows.map((row) => [Number(textOf(row, "place")), row]));
-    const records = keys.map((key, index) => storedIn(byPlace.get(index + 1), key));
-    return { storeTimeMs: timeOf(rows[0]), records };
+    const replies = new Map(rows.map(placedReplyFrom).map((reply) => [reply.place, reply]));
+    const records = keys.map((key, index) => storedFrom(replies.get(index + 1)?.rest ?? null, key));
+    return { storeTimeMs: timedReplyFrom(rows[0]).timeMs, records };
   }
-}
-
-export function timeOf(row: Row | undefined): number {
-  return Number(textOf(row, "now"));
-}
-
-function storedIn(row: Row | undefined, key: LeaseKey): StoredRecord {
-  const text = textOf(row, "row");
-  return text === null ? ABSENT : storedRecordFrom(text, key);
 }

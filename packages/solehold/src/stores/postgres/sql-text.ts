@@ -1,11 +1,21 @@
-/** Texts in the forms that PostgreSQL reads and compares. */
+/**
+ * Texts in the forms that PostgreSQL reads and compares.
+ *
+ * A row travels as one text in both directions, its fields divided by line breaks: quicker to write, to
+ * send and to read than a dozen columns. No text of a record contains a control character.
+ */
 
 const SPECIAL = /["\\]/g;
+export const SEPARATOR = "\n";
+const NULL_MARK = "\t";
+/** The same two in SQL. */
+export const SEPARATOR_SQL = "E'\\n'";
+export const NULL_MARK_SQL = "E'\\t'";
 const LAST_CODE_POINT = 0x10ffff;
 const FIRST_SURROGATE = 0xd800;
 const AFTER_SURROGATES = 0xe000;
 
-/** An array: `{"a","b",NULL}`. One text a column is cheaper than a client's own array code. */
+/** An array: `{"a","b",NULL}`. */
 export function arrayLiteral(values: readonly (string | null)[]): string {
   let literal = "{";
   for (const [index, value] of values.entries()) {
@@ -15,10 +25,9 @@ export function arrayLiteral(values: readonly (string | null)[]): string {
   return `${literal}}`;
 }
 
-/** One array literal a column, from rows of equal length. */
-export function columnLiterals(rows: readonly (readonly (string | null)[])[]): string[] {
-  const width = rows[0]?.length ?? 0;
-  return Array.from({ length: width }, (_, column) => arrayLiteral(rows.map((row) => row[column] ?? null)));
+/** Rows as an array of texts. */
+export function rowsLiteral(rows: readonly (readonly (string | null)[])[]): string {
+  return arrayLiteral(rows.map((row) => row.map((value) => value ?? NULL_MARK).join(SEPARATOR)));
 }
 
 /**

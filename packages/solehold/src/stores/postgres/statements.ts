@@ -11,9 +11,10 @@
  * A write that finds another version changes nothing and returns no row. What is current then is read by a
  * second statement: the snapshot of the first may be older than the version that it lost to.
  */
-import { COLUMNS, ROW_SEPARATOR_SQL } from "./columns.ts";
+import { COLUMNS, type Column } from "./columns.ts";
 import { digest, type TableNames } from "./names.ts";
 import { CHANGED_COLUMN, VERSION_COLUMN } from "./schema.ts";
+import { NULL_MARK_SQL, SEPARATOR_SQL } from "./sql-text.ts";
 
 export interface Statement {
   /** Unique for the text, so that stores of several tables can share a pool. */
@@ -25,10 +26,11 @@ export function statement(text: string): Statement {
   return { name: `solehold_${digest(text).slice(0, 24)}`, text };
 }
 
-/** Every value is sent as text and every column comes back as text: no client's type parser is involved. */
-export const NOW_MS = "floor(extract(epoch from clock_timestamp()) * 1000)::bigint::text";
+/** Every value is sent as text and comes back inside a text: no client's type parser is involved. */
+export const NOW_MS = "floor(extract(epoch from clock_timestamp()) * 1000)::bigint";
 
 const NAMES = COLUMNS.map(({ name }) => name);
+const KEY_COLUMNS = COLUMNS.slice(0, 2);
 const CHANGEABLE = NAMES.slice(2);
 const EXPECTED_PARAMETER = NAMES.length + 1;
 const ORDER = "tenant_id, work_order_id";
@@ -46,30 +48,27 @@ export interface Statements {
   readonly notify: Statement;
 }
 
-/** The row as one text: cheaper to send and to parse than two dozen described columns. */
+/** The row as one text, in the order that `storedRecordFrom` reads. */
 export function rowText(alias: string): string {
   const columns = [VERSION_COLUMN, ...NAMES].map((name) => `${alias}.${name}`);
-  return `concat(${columns.join(`, ${ROW_SEPARATOR_SQL}, `)})`;
+  return `concat(${columns.join(`, ${SEPARATOR_SQL}, `)})`;
 }
 
 export function statementsFor(names: TableNames): Statements {
   const { sqlTable: table } = names;
   const parameters = COLUMNS.map((_, index) => parameter(index)).join(", ");
-  const wanted = `unnest(${COLUMNS.map(({ type }, index) => `$${index + 1}::${type}[]`).join(", ")}`;
-  const wantedNames = `w(${NAMES.join(", ")}`;
   const answer = answerOf(names);
   const changed = `${VERSION_COLUMN} = gen_random_uuid(), ${CHANGED_COLUMN} = pg_current_xact_id()`;
   const assign = (source: (name: string, index: number) => string): string =>
     CHANGEABLE.map((name, index) => `${name} = ${source(name, index)}`).join(", ");
-  const keys = "unnest($1::text[], $2::text[]";
 
   return {
-    clock: statement(`select ${NOW_MS} as now`),
+    clock: statement(`select concat(${NOW_MS}) as reply`),
     readOne: statement(
-      `select ${NOW_MS} as now, (select ${rowText("t")} from ${table} t where t.tenant_id = $1 and t.work_order_id = $2) as row`,
+      `select concat_ws(${SEPARATOR_SQL}, ${NOW_MS}, (select ${rowText("t")} from ${table} t where t.tenant_id = $1 and t.work_order_id = $2)) as reply`,
     ),
     readMany: statement(
-      `select (select ${NOW_MS}) as now, k.place::text as place, (select ${rowText("t")} from ${table} t where t.tenant_id = k.tenant_id and t.work_order_id = k.work_order_id) as row from ${keys}) with ordinality as k(${ORDER}, place)`,
+      `select concat_ws(${SEPARATOR_SQL}, (select ${NOW_MS}), k.place, (select ${rowText("t")} from ${table} t where t.tenant_id = k.tenant_id and t.work_order_id = k.work_order_id)) as reply from unnest($1::text[], $2::text[]) with ordinality as k(${ORDER}, place)`,
     ),
     insertOne: statement(
       `insert into ${table} as t (${NAMES.join(", ")}) values (${parameters}) on conflict do nothing ${answer.one}`,
@@ -81,13 +80,13 @@ export function statementsFor(names: TableNames): Statements {
       `delete from ${table} as t where t.tenant_id = $1 and t.work_order_id = $2 and t.${VERSION_COLUMN} = $3 ${answer.one}`,
     ),
     insertMany: statement(
-      `insert into ${table} as t (${NAMES.join(", ")}) select * from ${wanted}) as ${wantedNames}) order by ${ORDER} on conflict do nothing ${answer.many}`,
+      `insert into ${table} as t (${NAMES.join(", ")}) select ${fields(COLUMNS)} from ${ROWS} order by s.f[1] collate "C", s.f[2] collate "C" on conflict do nothing ${answer.many}`,
     ),
     updateMany: statement(
-      `with locked as materialized (select w.* from ${wanted}, $${EXPECTED_PARAMETER}::uuid[]) as ${wantedNames}, expected) ${lockInOrder(table)}) update ${table} as t set ${assign((name) => `l.${name}`)}, ${changed} ${matching("from")} ${answer.many}`,
+      `${lockInOrder(table, COLUMNS)} update ${table} as t set ${assign((name) => `w.${name}`)}, ${changed} from wanted w where ${LOCKED_AND_MATCHING} ${answer.many}`,
     ),
     deleteMany: statement(
-      `with locked as materialized (select w.* from ${keys}, $3::uuid[]) as w(${ORDER}, expected) ${lockInOrder(table)}) delete from ${table} as t ${matching("using")} ${answer.many}`,
+      `${lockInOrder(table, KEY_COLUMNS)} delete from ${table} as t using wanted w where ${LOCKED_AND_MATCHING} ${answer.many}`,
     ),
     notify: statement(
       `select pg_notify('${names.channel}', p.payload) from unnest($1::text[]) as p(payload)`,
@@ -101,13 +100,25 @@ function parameter(index: number): string {
   return type === "json" ? `$${index + 1}::text::json` : `$${index + 1}`;
 }
 
-function lockInOrder(table: string): string {
-  return `join ${table} t on t.tenant_id = w.tenant_id and t.work_order_id = w.work_order_id and t.${VERSION_COLUMN} = w.expected order by t.tenant_id, t.work_order_id for update of t`;
+/** The rows of a batch, cut into their fields once. */
+const ROWS = `(select string_to_array(u.row, ${SEPARATOR_SQL}, ${NULL_MARK_SQL}) as f from unnest($1::text[]) as u(row) offset 0) s`;
+
+function fields(columns: readonly Column[]): string {
+  return columns
+    .map(({ name, type }, index) => `s.f[${index + 1}]${type === "text" ? "" : `::${type}`} as ${name}`)
+    .join(", ");
 }
 
-function matching(clause: "from" | "using"): string {
-  return `${clause} locked l where t.tenant_id = l.tenant_id and t.work_order_id = l.work_order_id and t.${VERSION_COLUMN} = l.expected`;
+/** Locks what will be written, in order of key: the join of the write itself may visit rows in any order. */
+function lockInOrder(table: string, columns: readonly Column[]): string {
+  const wanted = `select ${fields(columns)}, s.f[${columns.length + 1}]::uuid as expected from ${ROWS}`;
+  return `with wanted as materialized (${wanted}), locked as materialized (select from wanted w join ${table} t on ${MATCHING} order by t.tenant_id, t.work_order_id for update of t), counted as materialized (select count(*) as rows from locked)`;
 }
+
+const MATCHING = `t.tenant_id = w.tenant_id and t.work_order_id = w.work_order_id and t.${VERSION_COLUMN} = w.expected`;
+
+/** The first condition concerns no row, so it is checked before any is visited: by then all are locked. */
+const LOCKED_AND_MATCHING = `(select rows from counted) >= 0 and ${MATCHING}`;
 
 /**
  * One row for each write that was done. In a batch, what is the same for all rows runs once, in sub-selects,
@@ -119,9 +130,9 @@ function matching(clause: "from" | "using"): string {
  */
 function answerOf({ watchedLock: lock }: TableNames): { readonly one: string; readonly many: string } {
   const watched = `case when pg_try_advisory_lock(${lock}) then not pg_advisory_unlock(${lock}) else true end`;
-  const version = `returning t.${VERSION_COLUMN}::text as version`;
+  const once = `${SEPARATOR_SQL}, ${NOW_MS}, ${SEPARATOR_SQL}, ${watched}`;
   return {
-    one: `${version}, ${NOW_MS} as now, (${watched})::text as watched`,
-    many: `${version}, t.tenant_id || '/' || t.work_order_id as id, (select ${NOW_MS}) as now, (select ${watched})::text as watched`,
+    one: `returning concat(t.${VERSION_COLUMN}, ${once}) as reply`,
+    many: `returning concat(t.${VERSION_COLUMN}, (select concat(${once}, ${SEPARATOR_SQL})), t.tenant_id, '/', t.work_order_id) as reply`,
   };
 }

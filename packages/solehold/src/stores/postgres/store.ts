@@ -98,24 +98,24 @@ export class PostgresStore implements LeaseStore {
     });
   }
 
-  async read(keys: readonly LeaseKey[]): Promise<ReadReply> {
-    this.#assertUsable(keys.length);
-    return this.#reader.read(keys);
+  read(keys: readonly LeaseKey[]): Promise<ReadReply> {
+    const refusal = this.#refusal(keys.length);
+    return refusal === null ? this.#reader.read(keys) : Promise.reject(refusal);
   }
 
-  async apply(writes: readonly ConditionalWrite[]): Promise<ApplyReply> {
-    this.#assertUsable(writes.length);
-    return this.#writer.apply(writes);
+  apply(writes: readonly ConditionalWrite[]): Promise<ApplyReply> {
+    const refusal = this.#refusal(writes.length);
+    return refusal === null ? this.#writer.apply(writes) : Promise.reject(refusal);
   }
 
-  async list(query: ListQuery): Promise<ListPage> {
-    this.#assertUsable(0);
-    return listPage(this.#driver, this.#table, query);
+  list(query: ListQuery): Promise<ListPage> {
+    const refusal = this.#refusal(0);
+    return refusal === null ? listPage(this.#driver, this.#table, query) : Promise.reject(refusal);
   }
 
-  async watch(scope: WatchScope, listener: (event: StoreEvent) => void): Promise<StoreWatch> {
-    this.#assertUsable(0);
-    return this.#watches.open(scope, listener);
+  watch(scope: WatchScope, listener: (event: StoreEvent) => void): Promise<StoreWatch> {
+    const refusal = this.#refusal(0);
+    return refusal === null ? this.#watches.open(scope, listener) : Promise.reject(refusal);
   }
 
   close(): Promise<void> {
@@ -129,12 +129,11 @@ export class PostgresStore implements LeaseStore {
     await this.#driver.close();
   }
 
-  #assertUsable(batch: number): void {
-    if (this.#closing !== null) throw closedError();
-    if (batch > MAX_BATCH)
-      throw new StoreError("config", `a call takes at most ${MAX_BATCH} keys, got ${batch}: split it`, {
-        outcome: "not-applied",
-      });
+  #refusal(batch: number): StoreError | null {
+    if (this.#closing !== null) return closedError();
+    if (batch <= MAX_BATCH) return null;
+    const message = `a call takes at most ${MAX_BATCH} keys, got ${batch}: split it`;
+    return new StoreError("config", message, { outcome: "not-applied" });
   }
 }
 

@@ -9,9 +9,10 @@ import { keyId } from "../../core/index.ts";
 import { type ApplyReply, type ConditionalWrite, StoreError, type WriteResult } from "../contract.ts";
 import type { Announcer } from "./announcer.ts";
 import { columnValues } from "./columns.ts";
-import { type Row, type SqlDriver, textOf, type Values } from "./driver.ts";
-import { type Reader, timeOf } from "./reader.ts";
-import { columnLiterals } from "./sql-text.ts";
+import type { SqlDriver, Values } from "./driver.ts";
+import type { Reader } from "./reader.ts";
+import { type WriteReply, writeReplyFrom } from "./replies.ts";
+import { rowsLiteral } from "./sql-text.ts";
 import type { Statement, Statements } from "./statements.ts";
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
@@ -31,7 +32,7 @@ interface Place {
 interface PartOutcome {
   readonly operation: Operation;
   readonly places: readonly Place[];
-  readonly rows: readonly Row[];
+  readonly replies: readonly WriteReply[];
   readonly failure: StoreError | null;
 }
 
@@ -49,17 +50,20 @@ export class Writer {
     this.#options = options;
   }
 
-  async apply(writes: readonly ConditionalWrite[]): Promise<ApplyReply> {
+  apply(writes: readonly ConditionalWrite[]): Promise<ApplyReply> {
     const [first] = writes;
-    if (first === undefined) return { storeTimeMs: await this.#options.reader.now(), results: [] };
-    if (writes.length === 1) return this.#applyOne(first);
+    return first !== undefined && writes.length === 1 ? this.#applyOne(first) : this.#applyMany(writes);
+  }
+
+  async #applyMany(writes: readonly ConditionalWrite[]): Promise<ApplyReply> {
+    if (writes.length === 0) return { storeTimeMs: await this.#options.reader.now(), results: [] };
     const parts = await Promise.all(partsOf(writes).map((part) => this.#run(...part)));
     const results = new Map<number, WriteResult>();
     const times: number[] = [];
     const open: { readonly place: Place; readonly operation: Operation }[] = [];
-    for (const { operation, places, rows, failure } of parts) {
-      if (rows[0] !== undefined) times.push(timeOf(rows[0]));
-      const versions = versionsOf(places, rows);
+    for (const { operation, places, replies, failure } of parts) {
+      if (replies[0] !== undefined) times.push(replies[0].timeMs);
+      const versions = versionsOf(places, replies);
       for (const place of places) {
         const version = versions.get(keyId(place.write.key));
         if (failure !== null) results.set(place.index, { kind: "unknown", cause: failure });
@@ -79,9 +83,9 @@ export class Writer {
   async #applyOne(write: ConditionalWrite): Promise<ApplyReply> {
     const operation = operationOf(write);
     if (operation !== "check") {
-      const rows = await this.#send(operation, [write]);
-      const version = textOf(rows[0], "version");
-      if (version !== null) return { storeTimeMs: timeOf(rows[0]), results: [appliedAs(operation, version)] };
+      const [reply] = await this.#send(operation, [write]);
+      if (reply !== undefined)
+        return { storeTimeMs: reply.timeMs, results: [appliedAs(operation, reply.version)] };
     }
     const results = new Map<number, WriteResult>();
     const storeTimeMs = await this.#settle([{ place: { index: 0, write }, operation }], results);
@@ -89,26 +93,30 @@ export class Writer {
   }
 
   async #run(operation: Operation, places: readonly Place[]): Promise<PartOutcome> {
-    if (operation === "check") return { operation, places, rows: [], failure: null };
+    if (operation === "check") return { operation, places, replies: [], failure: null };
     try {
       const writes = places.map(({ write }) => write);
-      return { operation, places, rows: await this.#send(operation, writes), failure: null };
+      return { operation, places, replies: await this.#send(operation, writes), failure: null };
     } catch (error) {
       if (!(error instanceof StoreError)) throw error;
-      return { operation, places, rows: [], failure: error };
+      return { operation, places, replies: [], failure: error };
     }
   }
 
-  /** Writes of one kind, and behind them the news, if anybody listens. One row for each that was done. */
-  async #send(operation: WriteOperation, writes: readonly ConditionalWrite[]): Promise<readonly Row[]> {
+  /** Writes of one kind, and behind them the news, if anybody listens. One reply for each that was done. */
+  async #send(
+    operation: WriteOperation,
+    writes: readonly ConditionalWrite[],
+  ): Promise<readonly WriteReply[]> {
     const { announcer, driver, statements } = this.#options;
     const [statement, values] = callOf(operation, writes, statements);
-    const [first] = writes;
-    const idOf = (row: Row): string => textOf(row, "id") ?? (first === undefined ? "" : keyId(first.key));
+    let replies: readonly WriteReply[] = [];
     try {
-      return await driver.query(statement, values, (rows) =>
-        textOf(rows[0], "watched") === "true" ? announcer.afterWrite(rows.map(idOf)) : null,
-      );
+      await driver.query(statement, values, (rows) => {
+        replies = rows.map(writeReplyFrom);
+        return replies[0]?.watched ? announcer.afterWrite(idsOf(replies, writes)) : null;
+      });
+      return replies;
     } catch (error) {
       if (error instanceof StoreError && error.outcome === "unknown")
         announcer.keep(writes.map(({ key }) => keyId(key)));
@@ -145,11 +153,17 @@ function appliedAs(operation: Operation, version: string): WriteResult {
   return { kind: "applied", version: operation === "delete" ? null : version };
 }
 
-/** By key; the answer to a lone write does not repeat its key. */
-function versionsOf(places: readonly Place[], rows: readonly Row[]): Map<string, string> {
-  const [only] = places;
-  const lone = only === undefined || places.length > 1 ? "" : keyId(only.write.key);
-  return new Map(rows.map((row) => [textOf(row, "id") ?? lone, textOf(row, "version") ?? ""]));
+/** The answer to a lone write does not repeat its key. */
+function idsOf(replies: readonly WriteReply[], writes: readonly ConditionalWrite[]): string[] {
+  return writes.length === 1 ? writes.map(({ key }) => keyId(key)) : replies.map(({ id }) => id);
+}
+
+function versionsOf(places: readonly Place[], replies: readonly WriteReply[]): Map<string, string> {
+  const ids = idsOf(
+    replies,
+    places.map(({ write }) => write),
+  );
+  return new Map(replies.map(({ version }, index) => [ids[index] ?? "", version]));
 }
 
 function operationOf({ expected, next }: ConditionalWrite): Operation {
@@ -176,7 +190,7 @@ function callOf(
 ): readonly [Statement, Values] {
   const [only] = writes;
   if (only !== undefined && writes.length === 1) return [statements[`${operation}One`], valuesOf(only)];
-  return [statements[`${operation}Many`], columnLiterals(writes.map(valuesOf))];
+  return [statements[`${operation}Many`], [rowsLiteral(writes.map(valuesOf))]];
 }
 
 function valuesOf({ key, expected, next }: ConditionalWrite): (string | null)[] {
