@@ -3,7 +3,7 @@ import fc from "fast-check";
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { LeaseKey } from "../../../src/core/index.ts";
-import type { ConditionalWrite, LeaseStore } from "../../../src/stores/index.ts";
+import type { ConditionalWrite, LeaseStore, WriteResult } from "../../../src/stores/index.ts";
 import { openPostgresStore } from "../../../src/stores/postgres/index.ts";
 import { type Engine, startPostgres } from "../../engines/index.ts";
 import { create, key, readOne, record } from "./support.ts";
@@ -83,6 +83,70 @@ describe("overlapping batches", () => {
     );
     expect(clients.every(({ applied, conflicts }) => applied > 0 && conflicts > 0)).toBe(true);
     await Promise.all(stores.map((store) => store.close()));
+    expect((await deadlocks()) - before).toBe(0);
+  });
+});
+
+/** Two clients whose servers visit rows in other ways: one as the batch names them, one as the table holds them. */
+async function unlikeClients(
+  table: string,
+): Promise<{ readonly stores: LeaseStore[]; end(): Promise<void> }> {
+  const pools = [
+    "-c enable_hashjoin=off -c enable_mergejoin=off -c jit=off",
+    "-c enable_nestloop=off -c jit=off",
+  ].map((options) => new pg.Pool({ connectionString: server.url, options }));
+  const stores: LeaseStore[] = [];
+  for (const pool of pools) stores.push(await openPostgresStore({ pool, table }));
+  return {
+    stores,
+    end: async () => {
+      await Promise.all(stores.map((store) => store.close()));
+      await Promise.all(pools.map((pool) => pool.end()));
+    },
+  };
+}
+
+describe("batches of the same keys in opposite orders", () => {
+  const orders = (keys: readonly LeaseKey[]): LeaseKey[][] => [[...keys], keys.toReversed()];
+  const writesOf = (keys: readonly LeaseKey[], versions: ReadonlyMap<string, string>): ConditionalWrite[] =>
+    keys.map((of) => ({ key: of, expected: versions.get(of.name) ?? null, next: record(of) }));
+
+  it("do not deadlock when they create", async () => {
+    const { stores, end } = await unlikeClients("creating");
+    const before = await deadlocks();
+    for (let round = 0; round < 10; round += 1) {
+      const keys = Array.from({ length: 300 }, (_, index) => key(`${round}/${index}`));
+      const replies = await Promise.all(
+        orders(keys).map((each, client) => stores[client]!.apply(writesOf(each, new Map()))),
+      );
+      const applied = replies.flatMap(({ results }) => results.filter(({ kind }) => kind === "applied"));
+      expect(applied.length).toBe(keys.length);
+    }
+    await end();
+    expect((await deadlocks()) - before).toBe(0);
+  });
+
+  it("do not deadlock when they update", async () => {
+    const { stores, end } = await unlikeClients("updating");
+    const keys = Array.from({ length: 300 }, (_, index) => key(`${index}`));
+    const versions = new Map<string, string>();
+    const learn = (each: readonly LeaseKey[], results: readonly WriteResult[]): void => {
+      for (const [index, result] of results.entries())
+        if (result.kind === "applied" && result.version !== null)
+          versions.set(each[index]!.name, result.version);
+    };
+    learn(keys, (await stores[0]!.apply(writesOf(keys, versions))).results);
+    const before = await deadlocks();
+    for (let round = 0; round < 10; round += 1) {
+      const [ascending, descending] = orders(keys) as [LeaseKey[], LeaseKey[]];
+      const [one, two] = await Promise.all([
+        stores[0]!.apply(writesOf(descending, versions)),
+        stores[1]!.apply(writesOf(ascending, versions)),
+      ]);
+      learn(descending, one.results);
+      learn(ascending, two.results);
+    }
+    await end();
     expect((await deadlocks()) - before).toBe(0);
   });
 });
