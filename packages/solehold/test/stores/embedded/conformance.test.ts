@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, it } from "vitest";
 import { openEmbeddedStore } from "../../../src/stores/embedded/index.ts";
-import { describeStore } from "../../../src/testing/index.ts";
+import { describeLeases, describeStore } from "../../../src/testing/index.ts";
 import { corruptValue } from "./damage.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "solehold-embedded-"));
@@ -17,3 +17,4 @@ describeStore(
   { open, openSecond: open, corrupt: (key) => corruptValue(folder, key) },
   { describe, it },
 );
+describeLeases("embedded", { open, openSecond: open }, { describe, it });

@@ -6,7 +6,7 @@ import { afterAll, describe, it } from "vitest";
 import { ManualEnv } from "../../../src/env/index.ts";
 import { openFileStore } from "../../../src/stores/file/index.ts";
 import { stemOf } from "../../../src/stores/file/names.ts";
-import { describeStore } from "../../../src/testing/index.ts";
+import { describeLeases, describeStore } from "../../../src/testing/index.ts";
 import { describeWriterLease } from "../../client/writer/seed-tests.ts";
 
 const root = mkdtempSync(join(tmpdir(), "solehold-file-"));
@@ -25,6 +25,7 @@ describeStore(
   },
   { describe, it },
 );
+describeLeases("file", { open, openSecond: open, effort: "reduced" }, { describe, it });
 
 describeWriterLease("file", {
   open: async () => {

@@ -337,6 +337,15 @@ export const FAULTS: readonly Fault[] = [
   ),
 ];
 
+/** Its clock runs twenty times too fast. */
+class Galloping extends MemoryStore {
+  readonly #startMs = super.now();
+
+  override now(): number {
+    return this.#startMs + 20 * (super.now() - this.#startMs);
+  }
+}
+
 /** Faults that show one level up, in leases. */
 export const LEASE_FAULTS: readonly Fault[] = [
   plant(
@@ -350,4 +359,9 @@ export const LEASE_FAULTS: readonly Fault[] = [
     ForgettingTombstones,
   ),
   plant("keeps no floor", "a key whose record was collected starts above its old fence", ForgettingFloors),
+  plant(
+    "has a clock that gallops",
+    "clients whose wall clocks are ten minutes off wait for the store's clock like everyone else",
+    Galloping,
+  ),
 ];

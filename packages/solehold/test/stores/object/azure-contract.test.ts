@@ -3,7 +3,7 @@ import { beforeAll, describe, expect, it } from "vitest";
 import { openObjectStore } from "../../../src/stores/object/index.ts";
 import { ObjectNames } from "../../../src/stores/object/names.ts";
 import { connectObjects } from "../../../src/stores/object/open.ts";
-import { describeStore } from "../../../src/testing/index.ts";
+import { describeLeases, describeStore } from "../../../src/testing/index.ts";
 import { type AzuritePlace, azuritePlace } from "./places.ts";
 
 let place: AzuritePlace;
@@ -30,6 +30,13 @@ describeStore(
     },
   },
   { describe, it: (title, run) => it(title, run, 120_000) },
+);
+
+// Most of their time is waiting for the end of leases.
+describeLeases(
+  "Azure Blob (azurite)",
+  { open, openSecond: open, effort: "reduced", patienceMs: 25_000 },
+  { describe, it: (title, run) => it.concurrent(title, run, 120_000) },
 );
 
 describe("Azure Blob (azurite)", () => {

@@ -5,7 +5,7 @@ import type { LeaseStore } from "../../../src/stores/index.ts";
 import { openObjectStore } from "../../../src/stores/object/index.ts";
 import { ObjectNames } from "../../../src/stores/object/names.ts";
 import { connectObjects } from "../../../src/stores/object/open.ts";
-import { describeStore, type FaultyClient } from "../../../src/testing/index.ts";
+import { describeLeases, describeStore, type FaultyClient } from "../../../src/testing/index.ts";
 import { describeWriterLease } from "../../client/writer/seed-tests.ts";
 import { startProxy } from "../../engines/index.ts";
 import { cephPlace, freshPrefix } from "./places.ts";
@@ -52,6 +52,13 @@ describeStore(
     },
   },
   { describe, it: (title, run) => it(title, run, 120_000) },
+);
+
+// Most of their time is waiting for the end of leases.
+describeLeases(
+  "S3 (Ceph)",
+  { open, openSecond: open, openFaulty, effort: "reduced", patienceMs: 25_000 },
+  { describe, it: (title, run) => it.concurrent(title, run, 120_000) },
 );
 
 /** The server's clock shows whole seconds, and a lease is stamped with the end of its second. */

@@ -4,7 +4,7 @@ import postgres from "postgres";
 import { afterAll, beforeAll, describe, it } from "vitest";
 import type { LeaseKey } from "../../../src/core/index.ts";
 import { openPostgresStore, type PostgresStoreOptions } from "../../../src/stores/postgres/index.ts";
-import { describeStore, type FaultyClient } from "../../../src/testing/index.ts";
+import { describeLeases, describeStore, type FaultyClient } from "../../../src/testing/index.ts";
 import { type Engine, startPostgres, startProxy } from "../../engines/index.ts";
 
 let server: Engine;
@@ -54,6 +54,8 @@ describeStore(
   { open, openSecond: open, openFaulty, corrupt: damage("work_order_leases") },
   { describe, it },
 );
+
+describeLeases("PostgreSQL", { open, openSecond: open, openFaulty }, { describe, it });
 
 describeStore(
   "PostgreSQL through a pool of the caller",
