@@ -10,7 +10,6 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 
 const FOLDER = new URL("../docs/vectors/", import.meta.url);
-const BUILD = new URL("../packages/solehold/dist/coordinator/", import.meta.url);
 
 const NOW_MS = 1_800_000_000_000;
 const MINUTE_MS = 60_000;
@@ -30,7 +29,7 @@ const REQUEST = {
 };
 const WINDOW = { notBeforeMs: NOW_MS - MINUTE_MS, notAfterMs: NOW_MS + MINUTE_MS };
 
-/** File name -> content. `api` is the coordinator's index together with its rendezvous module. */
+/** File name -> content. `api` is what `solehold/coordinator` exports. */
 export function buildVectors(api) {
   return {
     "coordinator-selection.json": asText(selectionVectors(api)),
@@ -268,11 +267,10 @@ function layout(value, indent, usedColumns) {
 }
 
 async function main() {
-  const load = (file) =>
-    import(new URL(file, BUILD).href).catch((error) => {
-      throw new Error(`the build is missing or broken, run "npm run build" first: ${error.message}`);
-    });
-  const files = buildVectors({ ...(await load("index.js")), ...(await load("rendezvous.js")) });
+  const api = await import("solehold/coordinator").catch((error) => {
+    throw new Error(`the build is missing or broken, run "npm run build" first: ${error.message}`);
+  });
+  const files = buildVectors(api);
   const checking = process.argv.includes("--check");
   for (const [name, text] of Object.entries(files)) {
     const path = fileURLToPath(new URL(name, FOLDER));

@@ -24,6 +24,7 @@ const bin = (name) => join(ROOT, "node_modules/.bin", name);
 /** @type {readonly (readonly [string, string, readonly string[]])[]} */
 const CHECKS = [
   ["build", bin("tsc"), ["-b"]],
+  ["bundle", process.execPath, [join(ROOT, "scripts/bundle.mjs")]],
   ["lint", bin("biome"), ["check", "--error-on-warnings", "."]],
   ["lock file", process.execPath, [join(ROOT, "scripts/complete-lock.mjs"), "--check"]],
   ["layers and time", process.execPath, [join(ROOT, "scripts/check.mjs")]],
@@ -41,7 +42,7 @@ async function main() {
     if (code === 0) continue;
     failed += 1;
     console.error(`${title}: failed`);
-    if (title === "build") return finish(0, failed);
+    if (title === "build" || title === "bundle") return finish(0, failed);
   }
   const narrowed = process.argv.slice(2);
   console.log("\n== engines");

@@ -27,8 +27,8 @@ export type {
   SignerKeyConfig,
 } from "./quorum-definition.ts";
 export { DEFAULT_THRESHOLDS, effectiveTier, Quorum, SAFETY_TIERS } from "./quorum-definition.ts";
-export type { SelectionAlgorithm } from "./rendezvous.ts";
-export { SELECTION_ALGORITHMS } from "./rendezvous.ts";
+export type { Claim, SelectionAlgorithm } from "./rendezvous.ts";
+export { claimsOn, rendezvousCost, SELECTION_ALGORITHMS } from "./rendezvous.ts";
 export type {
   CoordinatorCandidate,
   CoordinatorRanking,

@@ -1,6 +1,6 @@
 // One of many processes that add to a counter which the parent guards. It takes the lease, reads, waits a little,
 // writes back, and gives the lease up, over and over, until it is told to stop, stopped or killed.
-import { connect } from "../../dist/index.js";
+import { connect } from "solehold";
 
 const [folder, name] = process.argv.slice(2);
 const leases = await connect(`embedded:${folder}`, { holder: name });

@@ -1,5 +1,5 @@
 // Acquires one key after the other and says so only when the grant was acknowledged.
-import { openManager } from "../../dist/index.js";
+import { openManager } from "solehold";
 
 const [folder, round] = process.argv.slice(2);
 const manager = await openManager(`embedded:${folder}`);

@@ -1,7 +1,7 @@
 // A writer to be killed. Opens the folder given and appends for ever in before-reply mode, eight at a time,
 // printing each trace id once its append was acknowledged. With "hold" it opens, says so, and waits.
 import { writeSync } from "node:fs";
-import { FileAuditTrail } from "../../../dist/service/audit/index.js";
+import { FileAuditTrail } from "solehold/service";
 
 const [folder, name, mode] = process.argv.slice(2);
 const say = (line) => writeSync(1, `${line}\n`);

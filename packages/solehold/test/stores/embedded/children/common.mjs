@@ -1,6 +1,6 @@
 // What the child processes share: the built store, records, and line by line talk with the test.
 import { createInterface } from "node:readline";
-import { openEmbeddedStore } from "../../../../dist/stores/embedded/index.js";
+import { openEmbeddedStore } from "solehold/embedded";
 
 export { openEmbeddedStore };
 
