@@ -41,7 +41,7 @@ export const command: Command = {
     ...COMMON_OPTIONS,
   },
   notes: [
-    "Exit code 1 when a promise was broken, a planted bug was not found, or two runs of a seed differed.",
+    "Exit code 1 when a promise was broken, a planted bug was not found, two runs of a seed differed, or a large run (1000 seeds, 10000 in tier core) never reached one of the situations that it must reach.",
   ],
   examples: [
     { line: "solehold sim --seeds 5000 --json", what: "five thousand worlds" },
@@ -136,7 +136,7 @@ async function manySeeds(invocation: Invocation): Promise<number> {
 async function tell(invocation: Invocation, summary: CampaignSummary, elapsedMs: number): Promise<number> {
   const { expectedSituations, report } = await import("solehold/sim");
   const { io, flags } = invocation;
-  const { seeds, tier, violations, sometimes, failures, nondeterministic, givenUp } = summary;
+  const { seeds, tier, violations, sometimes, missed, failures, nondeterministic, givenUp } = summary;
   const seedsPerMinute = Math.round((seeds / Math.max(1, elapsedMs)) * MINUTE_MS);
   const never = expectedSituations(tier).filter((situation) => sometimes[situation] === 0);
   if (flags.has("json")) {
@@ -146,6 +146,7 @@ async function tell(invocation: Invocation, summary: CampaignSummary, elapsedMs:
       tier,
       violations,
       sometimes,
+      missed,
       seedsPerMinute,
       nondeterministic,
       givenUp,
@@ -157,9 +158,13 @@ async function tell(invocation: Invocation, summary: CampaignSummary, elapsedMs:
     for (const [situation, count] of Object.entries(sometimes))
       io.stdout.write(`${String(count).padStart(8)}  ${situation}\n`);
     io.stdout.write(`${seeds} seeds, ${violations} violations, ${seedsPerMinute} seeds a minute\n`);
-    if (never.length > 0) io.stdout.write(`never reached: ${never.join("; ")}\n`);
+    if (nondeterministic.length > 0)
+      io.stdout.write(`FAILED: two runs differed for the seeds ${nondeterministic.join(", ")}\n`);
+    if (missed.length > 0) io.stdout.write(`FAILED: never reached in ${seeds} seeds: ${missed.join("; ")}\n`);
+    else if (never.length > 0)
+      io.stdout.write(`not reached, in a run that is too small to expect it: ${never.join("; ")}\n`);
   }
-  return violations === 0 && nondeterministic.length === 0 ? 0 : 1;
+  return violations === 0 && nondeterministic.length === 0 && missed.length === 0 ? 0 : 1;
 }
 
 async function plantedBugs({ io, flags }: Invocation): Promise<number> {

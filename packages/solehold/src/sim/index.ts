@@ -5,7 +5,9 @@ export {
   type CampaignSummary,
   campaign,
   expectedSituations,
+  missedSituations,
   realWait,
+  SEEDS_TO_REACH_ALL,
 } from "./campaign.ts";
 export * from "./config.ts";
 export { runCore } from "./core/run.ts";

@@ -1,5 +1,11 @@
 import { describe, expect, it } from "vitest";
-import { campaign, expectedSituations, report } from "../../src/sim/index.ts";
+import {
+  campaign,
+  expectedSituations,
+  missedSituations,
+  report,
+  SEEDS_TO_REACH_ALL,
+} from "../../src/sim/index.ts";
 
 /** Larger runs are made by `solehold sim`; these are the sample of the test command. */
 const FULL_SEEDS = 200;
@@ -33,4 +39,17 @@ describe("the core in a synchronous world", () => {
     expect(told).toBe("");
     expect(expectedSituations("core").filter((situation) => sometimes[situation] === 0)).toEqual([]);
   }, 60_000);
+});
+
+describe("a situation that was never reached", () => {
+  const [first, ...others] = expectedSituations("full");
+  const counts = Object.fromEntries(others.map((situation) => [situation, 1]));
+
+  it("fails a run that was large enough to expect it", () => {
+    expect(missedSituations("full", SEEDS_TO_REACH_ALL.full, counts)).toEqual([first]);
+  });
+
+  it("is only reported by a smaller run", () => {
+    expect(missedSituations("full", SEEDS_TO_REACH_ALL.full - 1, counts)).toEqual([]);
+  });
 });

@@ -6,8 +6,6 @@
  * within a bounded time, in the order in which they asked, and afterwards nothing may be left behind.
  */
 import { keyId } from "../../core/index.ts";
-// The manager loads this when it is first needed; loading is real I/O, which must not happen inside a run.
-import "../../manager/collector.ts";
 import type { RunOptions, RunResult } from "../result.ts";
 import { withoutRealWorld } from "../world/trap.ts";
 import { Nemesis } from "./nemesis.ts";
@@ -16,6 +14,8 @@ import { Stage } from "./stage.ts";
 import { Workload } from "./workload.ts";
 
 export async function runFull(options: RunOptions): Promise<RunResult> {
+  // The manager loads this when it is first needed; loading is real I/O, which must not happen inside a run.
+  await import("../../manager/collector.ts");
   return await withoutRealWorld(async () => {
     const stage = new Stage(options);
     const workload = await turmoil(stage);
@@ -46,7 +46,11 @@ async function turmoil(stage: Stage): Promise<Workload> {
     machines,
     keys,
     config,
-    crash: (machine) => stage.crash(machine),
+    crash: (machine) => {
+      const process = stage.processOn(machine);
+      stage.crash(machine);
+      if (process !== null) workload.died(process);
+    },
     restart: (machine) => stage.start(machine),
   }).begin();
   const workload = new Workload({

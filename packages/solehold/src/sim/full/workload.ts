@@ -14,6 +14,7 @@ import { RandomStream } from "../world/random.ts";
 import type { World } from "../world/world.ts";
 import type { Process } from "./process.ts";
 import type { CallLog } from "./recorder.ts";
+import { WaiterLines } from "./waiters.ts";
 
 export interface WorkloadOptions {
   readonly world: World;
@@ -40,9 +41,18 @@ export class Workload {
   readonly #options: WorkloadOptions;
   readonly #counts = new Map<string, number>();
   readonly #underWay = new Map<Process, number>();
+  readonly #lines: WaiterLines;
 
   constructor(options: WorkloadOptions) {
     this.#options = options;
+    this.#lines = new WaiterLines("process", () =>
+      options.sometimes("a waiter at the head of the queue died or gave up"),
+    );
+  }
+
+  /** Its process is gone, and with it all that it waited for. */
+  died(process: Process): void {
+    this.#lines.died(process.name);
   }
 
   begin(): void {
@@ -156,13 +166,15 @@ export class Workload {
       });
     }
     const startedMs = world.nowMs;
+    const ticket = this.#lines.join(process.name, key);
     try {
       const lease = await process.leases.acquire(key.name, { ...options, signal: giveUp.signal });
       if (world.nowMs > startedMs + config.ttlMs / 4)
         this.#options.sometimes("a waiter was granted after waiting");
+      this.#lines.served(ticket);
       this.#options.onLease(process, lease);
     } catch (error) {
-      this.#options.sometimes("a waiter at the head of the queue died or gave up");
+      this.#lines.gaveUp(ticket);
       throw error;
     }
   }
