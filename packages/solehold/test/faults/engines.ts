@@ -1,0 +1,65 @@
+/** The real servers that the fault matrix runs on: each private to the suite, because it is stopped and killed. */
+import type { Env } from "../../src/env/index.ts";
+import type { LeaseStore } from "../../src/stores/index.ts";
+import { openObjectStore } from "../../src/stores/object/index.ts";
+import { openPostgresStore } from "../../src/stores/postgres/index.ts";
+import { openRedisStore } from "../../src/stores/redis/index.ts";
+import { type Engine, type FaultProxy, startCeph, startPostgres, startRedis } from "../engines/index.ts";
+import { cephPlace } from "../stores/object/places.ts";
+
+export interface ClientOptions {
+  /** The way to the server; straight when not given. */
+  readonly proxy?: FaultProxy;
+  readonly timeoutMs?: number;
+  readonly env?: Env;
+}
+
+export interface FaultEngine {
+  readonly title: string;
+  /** Long enough for the resolution of the store's clock. */
+  readonly ttlMs: number;
+  start(): Promise<Engine>;
+  open(engine: Engine, options: ClientOptions): Promise<LeaseStore>;
+  /** Only what speaks to clients, where killing more would lose the data. */
+  kill(engine: Engine): Promise<void>;
+}
+
+function through(engine: Engine, { proxy }: ClientOptions): string {
+  return proxy === undefined ? engine.url : proxy.through(engine.url);
+}
+
+/** What is given of the common options. */
+function common({ timeoutMs, env }: ClientOptions): { readonly timeoutMs?: number; readonly env?: Env } {
+  return { ...(timeoutMs === undefined ? {} : { timeoutMs }), ...(env === undefined ? {} : { env }) };
+}
+
+const killAll = (engine: Engine): Promise<void> => engine.kill();
+
+export const FAULT_ENGINES: readonly FaultEngine[] = [
+  {
+    title: "Redis",
+    ttlMs: 900,
+    start: () => startRedis({ flags: ["--appendfsync", "always"] }),
+    open: (engine, options) => openRedisStore({ url: through(engine, options), ...common(options) }),
+    kill: killAll,
+  },
+  {
+    title: "PostgreSQL",
+    ttlMs: 900,
+    start: () => startPostgres(),
+    open: (engine, options) => openPostgresStore({ url: through(engine, options), ...common(options) }),
+    kill: killAll,
+  },
+  {
+    title: "S3 (Ceph)",
+    ttlMs: 1_500,
+    start: () => startCeph(),
+    open: (engine, options) => {
+      const place = { ...cephPlace(engine), endpoint: through(engine, options) };
+      return openObjectStore({ place, ...common(options) });
+    },
+    kill: async ({ processes }) => {
+      for (const each of processes) if (each.name === "rgw") await each.kill();
+    },
+  },
+];

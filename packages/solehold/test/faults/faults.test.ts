@@ -1,0 +1,187 @@
+/**
+ * What a holder goes through when the real server behind its store is stopped, killed, mute or slow, or
+ * when the clocks of clients are wrong. One suite, every engine.
+ */
+import { once } from "node:events";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { LeaseLostError } from "../../src/client/errors.ts";
+import type { Lease } from "../../src/client/lease.ts";
+import { Leases } from "../../src/client/leases.ts";
+import { delay, type Env, realEnv } from "../../src/env/index.ts";
+import { StoreLeaseManager } from "../../src/manager/index.ts";
+import { ShiftedEnv } from "../../src/testing/shifted-env.ts";
+import { type Engine, type FaultProxy, startProxy } from "../engines/index.ts";
+import { type ClientOptions, FAULT_ENGINES } from "./engines.ts";
+import { Escapes, WitnessEnv, WriteTrap } from "./witness.ts";
+
+const SHIFTS_MS = [-600_000, -11_000, 11_000, 600_000];
+const TIMEOUT_MS = 30_000;
+
+describe.each(FAULT_ENGINES)("a holder on $title", ({ ttlMs, start, open, kill }) => {
+  let server: Engine;
+  let proxy: FaultProxy;
+  const escapes = new Escapes();
+  const opened: Leases[] = [];
+
+  beforeAll(async () => {
+    server = await start();
+    proxy = await startProxy({ targetPort: Number(new URL(server.url).port) });
+  });
+
+  afterAll(async () => {
+    await proxy?.close();
+    await server?.stop();
+  });
+
+  beforeEach(() => escapes.listen());
+
+  afterEach(async () => {
+    proxy.heal();
+    for (const leases of opened.splice(0)) await leases.close();
+    escapes.stop();
+    expect(escapes.seen.splice(0)).toEqual([]);
+  });
+
+  interface Client {
+    readonly leases: Leases;
+    readonly manager: StoreLeaseManager;
+    readonly trap: WriteTrap;
+  }
+
+  async function client(holder: string, options: ClientOptions = {}): Promise<Client> {
+    const env: Env = options.env ?? realEnv;
+    const trap = new WriteTrap(await open(server, options));
+    const manager = new StoreLeaseManager({ store: trap.store, env });
+    const leases = new Leases({ manager, env, holder });
+    opened.push(leases);
+    return { leases, manager, trap };
+  }
+
+  it(
+    "whose server freezes 50 ms after the grant is told at or before the end of its lease",
+    async () => {
+      const env = new WitnessEnv();
+      const { leases } = await client("frozen", { env });
+      const lease = await leases.acquire("freeze", { ttl: ttlMs });
+      await delay(env, 50);
+      await server.pause();
+      try {
+        const endsMs = env.monotonicMs() + lease.remaining();
+        expect(lease.isHeld()).toBe(true);
+        const toldForMs = await new Promise<number>((resolve) => {
+          lease.signal.addEventListener("abort", () => resolve(env.plannedForMs));
+        });
+        expect(toldForMs).toBeLessThanOrEqual(endsMs);
+        expect(lease.signal.reason).toBeInstanceOf(LeaseLostError);
+        expect(lease.state).toBe("lost");
+        expect(() => lease.assertHeld()).toThrow(LeaseLostError);
+      } finally {
+        await server.resume();
+      }
+      await lease.release();
+    },
+    TIMEOUT_MS,
+  );
+
+  it(
+    "whose server is killed is told, and when it is back the key goes on with a higher fence",
+    async () => {
+      const { leases } = await client("bereft");
+      const lease = await leases.acquire("kill", { ttl: ttlMs });
+      await kill(server);
+      if (!lease.signal.aborted) await once(lease.signal, "abort");
+      expect(lease.lossReason).toBe("unreachable");
+      await server.restart();
+      const again = await leases.acquire("kill", { ttl: ttlMs, wait: "20s" });
+      expect(again.isHeld()).toBe(true);
+      expect(again.fence).toBeGreaterThan(lease.fence);
+      const other = await client("other");
+      expect(await other.leases.tryAcquire("kill")).toMatchObject({ ok: false, holder: "bereft" });
+      await again.release();
+      const next = await other.leases.acquire("kill", { ttl: ttlMs });
+      expect(next.fence).toBeGreaterThan(again.fence);
+      await next.release();
+    },
+    TIMEOUT_MS,
+  );
+
+  it(
+    "whose acquire was applied while its reply was lost has that very grant, and is not locked out",
+    async () => {
+      const { leases, trap } = await client("mute", { proxy, timeoutMs: 700 });
+      const witness = await client("witness");
+      await (await leases.acquire("lost-reply", { ttl: ttlMs })).release();
+      const lost = new Promise<void>((resolve) => {
+        trap.beforeNextWrite(() => {
+          proxy.dropReplies();
+          resolve(proxy.nextDroppedReply());
+        });
+      });
+      const acquiring = leases.acquire("lost-reply", { ttl: 20_000, wait: 0 });
+      await lost;
+      const applied = await liveGrant(witness.manager, "lost-reply");
+      proxy.heal();
+      const lease = await acquiring;
+      expect(lease.fence).toBe(applied);
+      expect(lease.isHeld()).toBe(true);
+      expect(await lease.renew()).toBe(true);
+      expect(await lease.release()).toEqual({ released: true, reason: "released" });
+      await (await witness.leases.acquire("lost-reply", { ttl: ttlMs, wait: 0 })).release();
+    },
+    TIMEOUT_MS,
+  );
+
+  it(
+    "whose acquire is answered after its ttl is never told that it holds the lease",
+    async () => {
+      const { leases, trap } = await client("stalled", { proxy, timeoutMs: 10_000 });
+      await (await leases.acquire("stall", { ttl: ttlMs })).release();
+      trap.beforeNextWrite(() => proxy.freeze());
+      const sentMs = realEnv.monotonicMs();
+      const attempting = leases.tryAcquire("stall", { ttl: ttlMs });
+      while (realEnv.monotonicMs() < sentMs + ttlMs + 100) await delay(realEnv, 20);
+      proxy.heal();
+      const attempt = await attempting;
+      const lease: Lease | null = attempt.ok ? attempt.lease : null;
+      expect(lease?.isHeld() ?? false).toBe(false);
+      expect(lease?.signal.aborted ?? true).toBe(true);
+      const again = await leases.acquire("stall", { ttl: ttlMs, wait: "10s" });
+      expect(again.isHeld()).toBe(true);
+      expect(again.fence).toBeGreaterThan(lease?.fence ?? 0n);
+      await again.release();
+    },
+    TIMEOUT_MS,
+  );
+
+  it(
+    "is alone, although the clocks of the clients are wrong by -10 min, -11 s, +11 s and +10 min",
+    async () => {
+      const clients = await Promise.all(
+        SHIFTS_MS.map((byMs) => client(`shift-${byMs}`, { env: new ShiftedEnv(realEnv, byMs) })),
+      );
+      const grants: Lease[] = [];
+      await Promise.all(
+        clients.map(async ({ leases }) => {
+          // Nobody gives it back: each has to wait until the lease of the one before is over.
+          const lease = await leases.acquire("clocks", { ttl: ttlMs, wait: "20s", autoRenew: "no" });
+          expect(grants.filter((earlier) => earlier.isHeld()).map(({ holder }) => holder)).toEqual([]);
+          grants.push(lease);
+          expect(lease.isHeld()).toBe(true);
+        }),
+      );
+      const fences = grants.map(({ fence }) => fence);
+      expect(fences).toEqual([...new Set(fences)].sort((a, b) => (a < b ? -1 : 1)));
+      expect(fences).toHaveLength(SHIFTS_MS.length);
+    },
+    TIMEOUT_MS,
+  );
+});
+
+/** The fence of the grant that stands in the store, as soon as one does. */
+async function liveGrant(manager: StoreLeaseManager, name: string): Promise<bigint> {
+  for (;;) {
+    const view = await manager.get({ tenant: "default", name });
+    if (view?.live) return view.fence;
+    await delay(realEnv, 10);
+  }
+}

@@ -1,0 +1,91 @@
+/** What the fault tests watch with: an env that knows which timer runs, and rejections that nobody handled. */
+import { type Env, realEnv, type Timer, type TimerOptions } from "../../src/env/index.ts";
+import type { ApplyReply, ConditionalWrite, LeaseStore } from "../../src/stores/index.ts";
+
+/**
+ * The real world, which can say for when the code that runs now was planned. A machine under load runs
+ * timers late; what a lease promises is that it planned its end in time.
+ */
+export class WitnessEnv implements Env {
+  #plannedForMs: number | null = null;
+
+  /** When the running timer was due; the present when no timer runs. */
+  get plannedForMs(): number {
+    return this.#plannedForMs ?? this.monotonicMs();
+  }
+
+  timer(delayMs: number, callback: () => void, options?: TimerOptions): Timer {
+    const dueMs = this.monotonicMs() + delayMs;
+    const run = (): void => {
+      this.#plannedForMs = dueMs;
+      try {
+        callback();
+      } finally {
+        this.#plannedForMs = null;
+      }
+    };
+    return realEnv.timer(delayMs, run, options);
+  }
+
+  monotonicMs(): number {
+    return realEnv.monotonicMs();
+  }
+
+  wallMs(): number {
+    return realEnv.wallMs();
+  }
+
+  defer(callback: () => void): void {
+    realEnv.defer(callback);
+  }
+
+  randomBytes(length: number): Uint8Array {
+    return realEnv.randomBytes(length);
+  }
+
+  random(): number {
+    return realEnv.random();
+  }
+}
+
+/** Everything that escaped while it was listening. */
+export class Escapes {
+  readonly seen: unknown[] = [];
+  readonly #note = (error: unknown): void => void this.seen.push(error);
+
+  listen(): void {
+    process.on("unhandledRejection", this.#note);
+    process.on("uncaughtException", this.#note);
+  }
+
+  stop(): void {
+    process.off("unhandledRejection", this.#note);
+    process.off("uncaughtException", this.#note);
+  }
+}
+
+/** The store, with something that happens just before its next write. */
+export class WriteTrap {
+  readonly store: LeaseStore;
+  #next: (() => void) | null = null;
+
+  constructor(store: LeaseStore) {
+    const apply = async (writes: readonly ConditionalWrite[]): Promise<ApplyReply> => {
+      this.#next?.();
+      this.#next = null;
+      return await store.apply(writes);
+    };
+    // Whatever else the store is (a class with private parts, say) stays in its own hands.
+    this.store = new Proxy(store, {
+      get: (target, name) => {
+        if (name === "apply") return apply;
+        const value: unknown = Reflect.get(target, name, target);
+        return typeof value === "function" ? value.bind(target) : value;
+      },
+    });
+  }
+
+  beforeNextWrite(action: () => void): void {
+    this.#next = action;
+  }
+}
