@@ -3,6 +3,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createLog, type RunningServer, resolveConfig, startServer } from "@solehold/server";
+import type { Env } from "solehold";
 import { onTestFinished } from "vitest";
 
 /** Answers have many shapes; a test that looks for a field that is not there fails. */
@@ -36,7 +37,7 @@ export async function tempFolder(): Promise<string> {
 
 export async function testServer(
   flags: Record<string, string> = {},
-  given: { readonly dataDir?: string } = {},
+  given: { readonly dataDir?: string; readonly env?: Env } = {},
 ): Promise<TestServer> {
   const dataDir = given.dataDir ?? (await tempFolder());
   const logged: string[] = [];
@@ -44,7 +45,7 @@ export async function testServer(
   const config = resolveConfig({
     flags: { port: "0", store: "memory:", audit: "memory", dataDir, ...flags },
   });
-  const server = await startServer(config, { log });
+  const server = await startServer(config, { log, ...(given.env === undefined ? {} : { env: given.env }) });
   onTestFinished(async () => await server.close());
   const { url } = server;
   const get: TestServer["get"] = (path, headers = {}) => ask(`${url}${path}`, { headers });

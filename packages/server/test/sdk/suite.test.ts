@@ -1,0 +1,44 @@
+// The suite of Leases over a server in this process, which lives on the same manual clock: by the stream, as
+// connect() chooses by itself, and by plain HTTP, as it does where no stream gets through.
+import { openManager } from "solehold";
+import { describe } from "vitest";
+import { HttpTransport } from "../../../solehold/src/client/remote/http-transport.ts";
+import { RemoteLeaseManager } from "../../../solehold/src/client/remote/remote-manager.ts";
+import { ManualEnv } from "../../../solehold/src/env/index.ts";
+import { describeLeases, World } from "../../../solehold/test/client/suite/index.ts";
+import { testServer, until } from "../support/server.ts";
+
+/** A server accepts terms only where its operator says so: a client could raise one for ever. */
+const FLAGS = { terms: "accept" };
+
+describe("Leases over a server, by the stream", () => {
+  describeLeases(async () => {
+    const env = new ManualEnv();
+    const { url, server, get } = await testServer(FLAGS, { env });
+    let opened = 0;
+    return new World({
+      env,
+      openManager: async () => {
+        const manager = await openManager(url, { env });
+        opened += 1;
+        const streams = new RegExp(`^solehold_streams ${opened}$`, "m");
+        await until("the stream is open", async () => streams.test((await get("/metrics")).text));
+        return manager;
+      },
+      inLine: () => server.queue.size,
+    });
+  });
+});
+
+describe("Leases over a server, by plain HTTP", () => {
+  describeLeases(async () => {
+    const env = new ManualEnv();
+    const { url, server } = await testServer(FLAGS, { env });
+    return new World({
+      env,
+      openManager: async () =>
+        new RemoteLeaseManager({ transport: new HttpTransport({ url: new URL(url), env }), env }),
+      inLine: () => server.queue.size,
+    });
+  });
+});

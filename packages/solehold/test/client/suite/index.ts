@@ -1,0 +1,19 @@
+// What Leases promise, wherever they come from. Each way to reach leases runs all of it.
+import { describeAcquiring } from "./acquiring.ts";
+import { describeBelief } from "./belief.ts";
+import { describeCommands } from "./commands.ts";
+import { describeHolding } from "./holding.ts";
+import { describeOperating } from "./operating.ts";
+import { describeWaiting } from "./waiting.ts";
+import type { OpenWorld } from "./world.ts";
+
+export { type OpenWorld, World } from "./world.ts";
+
+export function describeLeases(open: OpenWorld): void {
+  describeAcquiring(open);
+  describeWaiting(open);
+  describeBelief(open);
+  describeHolding(open);
+  describeOperating(open);
+  describeCommands(open);
+}
