@@ -72,6 +72,8 @@ describe("eight processes on one embedded store", () => {
     const start = (): ChildProcess => {
       started += 1;
       const child = fork(join(here, "counting-worker.mjs"), [folder, `worker-${started}`], {
+        // Workers run the build, as users do; the test runner's own flags would send them to the sources.
+        execArgv: [],
         stdio: "inherit",
       });
       children.add(child);
