@@ -17,9 +17,18 @@ export interface WaitingRoomOptions {
 /** With news the look is insurance; without news it is the only way. */
 const LOOK_WITH_NEWS_MS = 2_000;
 const FIRST_LOOK_WITHOUT_NEWS_MS = 50;
-const SLOWEST_LOOK_WITHOUT_NEWS_MS = 1_000;
+const SLOWEST_LOOK_MS = 1_000;
 /** Everybody sees a lease end at the same instant; only one can have it. */
 const SPREAD_AT_EXPIRY_MS = 10;
+
+/** What a waiter knows when it decides how long to wait before the next look. */
+export interface Looking {
+  readonly heldForMs: number | null;
+  readonly looks: number;
+  /** How often in a row it looked after the end of the lease, and did not get it. */
+  readonly overdueLooks: number;
+  readonly news: "yes" | "no";
+}
 
 /** One waiter's place. It is the head when it may try. */
 export class Place {
@@ -98,17 +107,14 @@ export class WaitingRooms {
   }
 
   /** How long to wait before looking without being woken. */
-  lookAgainMs(heldForMs: number | null, looks: number, news: "yes" | "no"): number {
+  lookAgainMs({ heldForMs, looks, overdueLooks, news }: Looking): number {
     const { env } = this.#options;
     const slowest =
-      news === "yes"
-        ? LOOK_WITH_NEWS_MS
-        : Math.min(SLOWEST_LOOK_WITHOUT_NEWS_MS, FIRST_LOOK_WITHOUT_NEWS_MS * 2 ** Math.min(looks, 10));
-    const untilEnd =
-      heldForMs === null
-        ? Number.POSITIVE_INFINITY
-        : Math.max(0, heldForMs) + env.random() * SPREAD_AT_EXPIRY_MS;
-    return Math.min(jittered(env, slowest, 0.3), untilEnd + 1);
+      news === "yes" ? LOOK_WITH_NEWS_MS : growing(FIRST_LOOK_WITHOUT_NEWS_MS, looks, SLOWEST_LOOK_MS);
+    const untilEnd = heldForMs === null ? Number.POSITIVE_INFINITY : Math.max(0, heldForMs);
+    // An end that has passed and still stands in the way (who has no clock must observe) is no appointment.
+    const spreadMs = growing(SPREAD_AT_EXPIRY_MS, overdueLooks, SLOWEST_LOOK_MS);
+    return Math.min(jittered(env, slowest, 0.3), untilEnd + 1 + env.random() * spreadMs);
   }
 
   #open(id: string, key: LeaseKey): Room {
@@ -126,4 +132,8 @@ export class WaitingRooms {
     const stillHeld = event.kind === "changed" && event.record !== null && event.record.state === "held";
     if (!stillHeld) this.#rooms.get(id)?.places[0]?.wake();
   }
+}
+
+function growing(firstMs: number, times: number, mostMs: number): number {
+  return Math.min(mostMs, firstMs * 2 ** Math.min(times, 10));
 }

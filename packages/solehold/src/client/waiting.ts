@@ -39,16 +39,18 @@ export async function waitInTurn(env: Env, rooms: WaitingRooms, patience: Patien
   const leftMs = (): number => waitMs - (env.monotonicMs() - startedMs);
   try {
     let last: FailedOutcome | null = null;
+    let overdueLooks = 0;
     for (let looks = 0; ; looks += 1) {
       if (rooms.isHead(key, place)) {
         const outcome = await patience.attempt();
         if (outcome.kind === "applied") return outcome;
         if (!isWorthWaiting(outcome)) throw failureOf(key, outcome);
         last = outcome;
+        overdueLooks = heldForMs(outcome) === 0 ? overdueLooks + 1 : 0;
       }
       signal?.throwIfAborted();
       if (leftMs() <= 0) throw timeoutOf(key, last, waitMs);
-      const pauseMs = await pauseBefore(rooms, key, place, last, looks);
+      const pauseMs = await pauseBefore(rooms, key, place, { last, looks, overdueLooks });
       await place.wait(env, Math.min(pauseMs, Math.max(0, leftMs())), signal);
       signal?.throwIfAborted();
     }
@@ -57,16 +59,21 @@ export async function waitInTurn(env: Env, rooms: WaitingRooms, patience: Patien
   }
 }
 
+interface Experience {
+  readonly last: FailedOutcome | null;
+  readonly looks: number;
+  readonly overdueLooks: number;
+}
+
 async function pauseBefore(
   rooms: WaitingRooms,
   key: LeaseKey,
   place: Place,
-  last: FailedOutcome | null,
-  looks: number,
+  { last, looks, overdueLooks }: Experience,
 ): Promise<number> {
   // Only the head looks; the others are woken when it leaves.
   if (!rooms.isHead(key, place)) return Number.MAX_SAFE_INTEGER;
   if (last?.kind === "unsettled") return RETRY_UNAVAILABLE_MS;
   const news = (await rooms.hasNews(key)) ? "yes" : "no";
-  return rooms.lookAgainMs(last === null ? null : heldForMs(last), looks, news);
+  return rooms.lookAgainMs({ heldForMs: last === null ? null : heldForMs(last), looks, overdueLooks, news });
 }
