@@ -1,43 +1,117 @@
-// npm run bench [-- NAME...] [--quick] [--json]: measures, prints a table, writes bench/results/*.json.
+// npm run bench [-- NAME...] [--quick] [--json]: measures, prints tables, writes bench/results.
 // Figures are ratios within one run: ours against the raw floor and against peers on the same machine.
-import { mkdirSync, readdirSync, writeFileSync } from "node:fs";
+import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { printTable } from "./lib/table.mjs";
+import { paceOf } from "./lib/pace.mjs";
+import { machine, writeReport, writeResult } from "./lib/results.mjs";
+import { notMeasured } from "./lib/rows.mjs";
+import { contenderCells, figureCells, textTable } from "./lib/table.mjs";
 
 const FOLDER = import.meta.dirname;
-const names = readdirSync(join(FOLDER, "cases"))
+const CASES = readdirSync(join(FOLDER, "cases"))
   .filter((file) => file.endsWith(".mjs"))
   .map((file) => file.replace(/\.mjs$/, ""));
+const OPTIONS = {
+  quick: { type: "boolean" },
+  json: { type: "boolean" },
+  rounds: { type: "string" },
+  "round-ms": { type: "string" },
+  out: { type: "string" },
+  help: { type: "boolean", short: "h" },
+};
+const HELP = `npm run bench [-- NAME...] [options]
 
-const { values, positionals } = parseArgs({
-  allowPositionals: true,
-  options: { quick: { type: "boolean" }, json: { type: "boolean" }, help: { type: "boolean", short: "h" } },
-});
+Measures Solehold against raw floors and other libraries, all in the same run, on engines of its own.
 
-if (values.help) {
-  console.log(`npm run bench [-- NAME...] [--quick] [--json]\ncases: ${names.join(", ")}`);
-} else {
-  process.exitCode = await main();
-}
+Cases: ${CASES.join(", ")} (default: all)
+
+Options:
+  --quick        short rounds: all cases in a few minutes
+  --json         one JSON array on standard output: { case, unit, ours, floor, ratio, peers, bar, met }
+  --rounds N     rounds of each contender
+  --round-ms N   length of a round
+  --out FOLDER   where the results go (default bench/results)
+  --help         show this help`;
+
+process.exitCode = await main();
 
 async function main() {
-  const unknown = positionals.filter((name) => !names.includes(name));
-  if (unknown.length > 0) {
-    console.error(`unknown case ${unknown.join(", ")}: there are ${names.join(", ")}`);
+  const wanted = readArguments();
+  if ("problem" in wanted) {
+    console.error(wanted.problem);
     return 2;
   }
-  const results = [];
-  for (const name of positionals.length > 0 ? positionals : names) {
-    const { run } = await import(`./cases/${name}.mjs`);
-    const say = (message) => process.stderr.isTTY && process.stderr.write(`\r\x1b[K${name}: ${message}`);
-    const rows = await run({ quick: values.quick === true, say });
-    say("");
-    results.push(...rows);
-    mkdirSync(join(FOLDER, "results"), { recursive: true });
-    writeFileSync(join(FOLDER, "results", `${name}.json`), `${JSON.stringify(rows, null, 2)}\n`);
+  if (wanted.help) {
+    console.log(HELP);
+    return 0;
   }
-  if (values.json) console.log(JSON.stringify(results, null, 2));
-  else printTable(results);
-  return 0;
+  const { names, out, json } = wanted;
+  const results = [];
+  for (const name of names) results.push(await measure(name, wanted));
+  writeReport(out, CASES);
+  const rows = results.flatMap((result) => result.rows);
+  if (json) console.log(JSON.stringify(rows, null, 2));
+  else console.log(textTable(figureCells(rows)));
+  return results.some(({ failed }) => failed) ? 1 : 0;
+}
+
+/** A case that fails is reported as such and does not keep the others from running. */
+async function measure(name, { quick, json, out, rounds, roundMs }) {
+  const started = performance.now();
+  const say = (message) => void process.stderr.write(`${name}: ${message}\n`);
+  const base = { name, quick, at: new Date().toISOString(), machine: machine() };
+  try {
+    const { about, run } = await import(`./cases/${name}.mjs`);
+    const measured = await run({ quick, say, pace: paceOf({ quick, rounds, roundMs }) });
+    const result = {
+      ...base,
+      about,
+      seconds: Math.round((performance.now() - started) / 1_000),
+      ...measured,
+    };
+    writeResult(out, result);
+    say(`done in ${result.seconds} s`);
+    if (!json) printCase(result);
+    return result;
+  } catch (error) {
+    console.error(`${name}: failed: ${error.stack}`);
+    return { ...base, failed: true, rows: [notMeasured(name, `failed: ${error.message}`)] };
+  }
+}
+
+function printCase({ about, conditions = [], doesMore, notes = [], groups = [] }) {
+  const more = doesMore === undefined ? [] : [`ours does more: ${doesMore}`];
+  console.log([about, ...conditions, ...more, ...notes].join("\n  "));
+  for (const group of groups)
+    console.log(`\n${group.title}, ${group.unit}\n${textTable(contenderCells(group))}`);
+}
+
+function readArguments() {
+  let parsed;
+  try {
+    parsed = parseArgs({ allowPositionals: true, options: OPTIONS });
+  } catch (error) {
+    return { problem: `${error.message}\n\n${HELP}` };
+  }
+  const { values, positionals } = parsed;
+  const unknown = positionals.filter((name) => !CASES.includes(name));
+  if (unknown.length > 0)
+    return { problem: `unknown case ${unknown.join(", ")}: there are ${CASES.join(", ")}` };
+  const numbers = { rounds: values.rounds, "round-ms": values["round-ms"] };
+  for (const [option, value] of Object.entries(numbers)) {
+    if (value !== undefined && !/^[1-9]\d*$/.test(value)) {
+      return { problem: `--${option} must be a whole number from 1, got ${value}` };
+    }
+  }
+  const numberOf = (value) => (value === undefined ? undefined : Number(value));
+  return {
+    names: positionals.length > 0 ? positionals : CASES,
+    help: values.help === true,
+    quick: values.quick === true,
+    json: values.json === true,
+    out: values.out ?? join(FOLDER, "results"),
+    rounds: numberOf(values.rounds),
+    roundMs: numberOf(values["round-ms"]),
+  };
 }

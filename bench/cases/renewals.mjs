@@ -1,0 +1,200 @@
+// Renewals in bulk: a process that holds very many leases renews all of them, on the embedded store and on Redis; through
+// the store alone (conditional writes) and through the manager (decisions, checks and outcomes as well).
+import { StoreLeaseManager } from "solehold";
+import { encodeRecord } from "solehold/core";
+import { openEmbeddedStore } from "solehold/embedded";
+import { openRedisStore } from "solehold/redis";
+import { startRedis } from "../../scripts/engines/index.mjs";
+import { longestTurnMs } from "../lib/event-loop.mjs";
+import { openLmdb } from "../lib/lmdb-floor.mjs";
+import { applyAll, heldRecord, renewedRecord } from "../lib/records.mjs";
+import { redisClient } from "../lib/redis-locks.mjs";
+import { withResources } from "../lib/resources.mjs";
+import { figure } from "../lib/rows.mjs";
+import { median, medianRatio } from "../lib/statistics.mjs";
+
+export const about = "Renewals: all leases of a process that holds very many";
+
+const LEASES = 100_000;
+/** Commands that a process starts in one turn of its event loop. */
+const SLICE = 500;
+const TTL_MS = 600_000;
+const EMBEDDED_BAR = 150_000;
+const TURN_BAR_MS = 20;
+
+export function run({ quick, pace, say }) {
+  return withResources(async (resources) => {
+    const rounds = quick ? 2 : Math.min(pace.rounds, 7);
+    const managed = quick ? 10_000 : LEASES;
+    const redis = resources.add(await startRedis({ flags: ["--appendonly", "no"] }), (engine) =>
+      engine.stop(),
+    );
+    const embedded = resources.add(await openEmbeddedStore({ folder: resources.folder() }), (each) =>
+      each.close(),
+    );
+    const onRedis = resources.add(await openRedisStore({ url: redis.url }), (each) => each.close());
+    const database = resources.add(openLmdb(resources.folder()), (each) => each.close());
+    const client = resources.add(redisClient(redis.url), (each) => each.disconnect());
+    const groups = [
+      await measure({ title: "embedded", say, rounds }, [
+        { name: "lmdb get + put, one transaction", role: "floor", ...(await lmdbLoop(database)) },
+        { name: "solehold", role: "ours", ...(await storeRenewals(embedded)) },
+        {
+          name: "solehold, through the manager",
+          role: "other",
+          ...(await managerRenewals(embedded, managed)),
+        },
+      ]),
+      await measure({ title: "redis", say, rounds }, [
+        { name: "raw script each, pipelined", role: "floor", ...(await redisLoop(client)) },
+        { name: "solehold", role: "ours", ...(await storeRenewals(onRedis)) },
+        {
+          name: "solehold, through the manager",
+          role: "other",
+          ...(await managerRenewals(onRedis, managed)),
+        },
+      ]),
+    ];
+    return {
+      conditions: [
+        `${LEASES.toLocaleString("en-US")} leases (through the manager: ${managed.toLocaleString("en-US")}), embedded: every write synced; Redis ${redis.version}, no persistence`,
+        "floor of embedded: a blocking loop of LMDB's get and put over the same records, encoded, in one transaction",
+      ],
+      doesMore:
+        "compares a version for each, writes full records on Redis too, and gives the event loop its turns",
+      groups,
+      rows: groups.flatMap(rowsOf),
+    };
+  });
+}
+
+async function measure({ title, say, rounds }, contenders) {
+  const results = contenders.map(() => []);
+  for (let round = 0; round <= rounds; round += 1) {
+    for (const [index, { name, prepare, renewAll, count }] of contenders.entries()) {
+      if (round === 0) say(`${title}: ${name}`);
+      prepare?.();
+      const cpu = process.cpuUsage();
+      const start = performance.now();
+      await renewAll();
+      const ms = performance.now() - start;
+      const { user, system } = process.cpuUsage(cpu);
+      // The first is the warm-up.
+      if (round > 0) results[index].push({ perSecond: (count * 1_000) / ms, cpuUs: (user + system) / count });
+    }
+  }
+  const of = (index, field) => results[index].map((each) => each[field]);
+  const measured = [];
+  for (const [index, { name, role, prepare, renewAll }] of contenders.entries()) {
+    prepare?.();
+    await new Promise((resolve) => setImmediate(resolve));
+    measured.push({
+      name,
+      role,
+      perSecond: median(of(index, "perSecond")),
+      cpuUs: median(of(index, "cpuUs")),
+      longestTurnMs: await longestTurnMs(renewAll),
+      ratio: {
+        perSecond: medianRatio(of(index, "perSecond"), of(0, "perSecond")),
+        cpuUs: medianRatio(of(index, "cpuUs"), of(0, "cpuUs")),
+      },
+    });
+  }
+  return { title, unit: "renewals", contenders: measured };
+}
+
+/** All leases in store calls as large as the store takes. What to write was decided before. */
+async function storeRenewals(store) {
+  let records = keptRecords();
+  let writes = records.map((next) => ({ key: next.key, expected: null, next }));
+  let versions = await applyAll(store, writes);
+  const prepare = () => {
+    records = records.map((record) => renewedRecord(record));
+    writes = records.map((next, index) => ({ key: next.key, expected: versions[index], next }));
+  };
+  const renewAll = async () => {
+    versions = await applyAll(store, writes);
+  };
+  return { prepare, renewAll, count: LEASES };
+}
+
+/** As the handles of a process do it: one command a lease, a slice of them in each turn. */
+async function managerRenewals(store, count) {
+  const manager = new StoreLeaseManager({ store });
+  const holder = "worker-1";
+  const inSlices = async (command) => {
+    const outcomes = [];
+    for (let start = 0; start < count; start += SLICE) {
+      for (let index = start; index < Math.min(count, start + SLICE); index += 1)
+        outcomes.push(command(index));
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    return await Promise.all(outcomes);
+  };
+  const keyOf = (index) => ({ tenant: "default", name: `managed/${index}` });
+  const granted = await inSlices((index) =>
+    manager.acquire({ key: keyOf(index), holder, ttlMs: TTL_MS, purpose: "Operation" }),
+  );
+  const renewAll = async () => {
+    const outcomes = await inSlices((index) =>
+      manager.renew({ key: keyOf(index), holder, token: granted[index].token, ttlMs: TTL_MS }),
+    );
+    const failed = outcomes.find(({ kind }) => kind !== "applied");
+    if (failed !== undefined) throw new Error(`not renewed: ${failed.kind}`);
+  };
+  return { renewAll, count };
+}
+
+/** The records are encoded within, as the store does. */
+async function lmdbLoop(database) {
+  const records = keptRecords();
+  const keys = records.map(({ key }) => `${key.tenant}/${key.name}`);
+  const renewAll = async () => {
+    database.transactionSync(() => {
+      for (const [index, key] of keys.entries()) {
+        const version = database.getEntry(key)?.version ?? 0;
+        database.put(key, encodeRecord(records[index]), version + 1);
+      }
+    });
+  };
+  return { renewAll, count: LEASES };
+}
+
+function keptRecords() {
+  return Array.from({ length: LEASES }, (_, index) => heldRecord(`kept/${index}`, { ttlMs: TTL_MS }));
+}
+
+/** A compare-and-expire script for each lease, a thousand in one pipeline. */
+async function redisLoop(client) {
+  const lua =
+    "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('pexpire', KEYS[1], ARGV[2]) end return 0";
+  client.defineCommand("renewLock", { numberOfKeys: 1, lua });
+  const inPipelines = async (add) => {
+    for (let start = 0; start < LEASES; start += 1_000) {
+      const pipeline = client.pipeline();
+      for (let index = start; index < start + 1_000; index += 1) add(pipeline, `kept:${index}`);
+      await pipeline.exec();
+    }
+  };
+  await inPipelines((pipeline, key) => pipeline.set(key, "token", "PX", TTL_MS));
+  const renewAll = () => inPipelines((pipeline, key) => pipeline.renewLock(key, "token", TTL_MS));
+  return { renewAll, count: LEASES };
+}
+
+function rowsOf({ title, contenders: [floor, ...ours] }) {
+  return ours.flatMap(({ name, perSecond, ratio, longestTurnMs: turnMs }) => {
+    const titled = `renewals: ${title}${name.replace("solehold", "")}`;
+    const bar =
+      title === "embedded"
+        ? { bar: `>= ${EMBEDDED_BAR.toLocaleString("en-US")}`, met: perSecond >= EMBEDDED_BAR }
+        : {};
+    return [
+      figure(titled, perSecond, "renewals/s", { floor: floor.perSecond, ratio: ratio.perSecond, ...bar }),
+      figure(`${titled}, longest turn of the event loop`, turnMs, "ms", {
+        floor: floor.longestTurnMs,
+        bar: `<= ${TURN_BAR_MS} ms`,
+        met: turnMs <= TURN_BAR_MS,
+      }),
+    ];
+  });
+}

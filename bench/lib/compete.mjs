@@ -1,0 +1,79 @@
+// Contenders take turns: after a warm-up each runs for a short round, A B C A B C ..., so that all of them meet the
+// same noise of the machine. What is reported is the median of the rounds, and ratios are medians of the ratios of
+// neighbouring rounds. Rates of different runs are not comparable; ratios of one run are.
+import { cpuOfProcesses } from "./cpu.mjs";
+import { median, medianRatio, percentile } from "./statistics.mjs";
+
+/**
+ * A contender is `{ name, role, turn, against }`: `turn(worker, index)` does the unit of work once; `role` is "ours",
+ * "floor", "peer" or "other"; `against` names the floor that it is compared with (default: the first); a peer with
+ * `promises: "less"` is shown, but nobody has to be ahead of it.
+ */
+export async function compete({ title, unit = "pairs", inFlight, contenders, pace, serverPids = [], say }) {
+  say(title);
+  const { rounds, roundMs, warmUpMs } = pace;
+  for (const { turn } of contenders) await runRound(turn, inFlight, warmUpMs, []);
+  const results = contenders.map(() => []);
+  for (let round = 0; round < rounds; round += 1) {
+    for (const [index, { turn }] of contenders.entries()) {
+      results[index].push(await runRound(turn, inFlight, roundMs, serverPids));
+    }
+  }
+  const floorOf = ({ against }) =>
+    contenders.findIndex(({ name, role }) => (against === undefined ? role === "floor" : name === against));
+  return {
+    title,
+    unit,
+    inFlight,
+    contenders: contenders.map((contender, index) => {
+      const floor = results[floorOf(contender)];
+      const { turn: _, ...described } = contender;
+      return { ...described, ...summary(results[index], floor) };
+    }),
+  };
+}
+
+/** Keeps `inFlight` units of work going for about `forMs`. */
+export async function runRound(turn, inFlight, forMs, serverPids) {
+  const latencies = [];
+  const serverBefore = cpuOfProcesses(serverPids);
+  const cpuBefore = process.cpuUsage();
+  const start = performance.now();
+  const end = start + forMs;
+  const worker = async (number) => {
+    let begun = performance.now();
+    for (let index = 0; begun < end; index += 1) {
+      await turn(number, index);
+      const done = performance.now();
+      latencies.push(done - begun);
+      begun = done;
+    }
+  };
+  await Promise.all(Array.from({ length: inFlight }, (_, number) => worker(number)));
+  const elapsedMs = performance.now() - start;
+  const { user, system } = process.cpuUsage(cpuBefore);
+  const serverAfter = cpuOfProcesses(serverPids);
+  return {
+    perSecond: (latencies.length * 1_000) / elapsedMs,
+    p50Ms: percentile(latencies, 0.5),
+    p99Ms: percentile(latencies, 0.99),
+    cpuUs: (user + system) / latencies.length,
+    serverCpuUs: serverBefore === null ? null : (serverAfter - serverBefore) / latencies.length,
+  };
+}
+
+/** The medians of a contender's rounds, and of their ratios to the floor's. */
+export function summary(rounds, floorRounds) {
+  const all = (field, from = rounds) => from.map((round) => round[field]);
+  const ratio = (field) =>
+    floorRounds === undefined ? null : medianRatio(all(field), all(field, floorRounds));
+  const hasServerCpu = rounds.every(({ serverCpuUs }) => serverCpuUs !== null && serverCpuUs !== undefined);
+  return {
+    perSecond: median(all("perSecond")),
+    p50Ms: median(all("p50Ms")),
+    p99Ms: median(all("p99Ms")),
+    cpuUs: median(all("cpuUs")),
+    serverCpuUs: hasServerCpu ? median(all("serverCpuUs")) : null,
+    ratio: { perSecond: ratio("perSecond"), p50Ms: ratio("p50Ms"), cpuUs: ratio("cpuUs") },
+  };
+}

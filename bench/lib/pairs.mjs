@@ -1,0 +1,50 @@
+// The unit of work: acquire a key and release it, as a program does, with the answers checked.
+
+/** What a pair of ours does beyond a bare lock. */
+export const DOES_MORE =
+  "fence, tombstone, secret token (hashed), nonce, store time, renewal and expiry timers";
+
+/** Through `Leases`: what `connect(url)` returns. */
+export function leasePairs(leases, names) {
+  return async (worker, index) => {
+    const attempt = await leases.tryAcquire(names(worker, index));
+    if (!attempt.ok) throw new Error(`not granted: ${attempt.reason}`);
+    const { released, reason } = await attempt.lease.release();
+    if (!released) throw new Error(`not released: ${reason}`);
+  };
+}
+
+/** Through the manager alone: no handle, no timers, no signal. */
+export function managerPairs({ manager, tenant, holder }, names) {
+  return async (worker, index) => {
+    const key = { tenant, name: names(worker, index) };
+    const granted = await manager.acquire({ key, holder, ttlMs: 30_000, purpose: "Operation" });
+    if (granted.kind !== "applied") throw new Error(`not granted: ${granted.kind}`);
+    const released = await manager.release({ key, holder, token: granted.token });
+    if (released.kind !== "applied") throw new Error(`not released: ${released.kind}`);
+  };
+}
+
+/** Through a peer's `lock(name)`, which resolves with the function that unlocks. */
+export function lockPairs(lock, names) {
+  return async (worker, index) => {
+    const unlock = await lock(names(worker, index));
+    await unlock();
+  };
+}
+
+const WARM_NAMES = 16;
+
+/** Names that come again and again: each worker has a few of its own. */
+export function warmNames(prefix = "warm") {
+  return (worker, index) => `${prefix}/${worker}/${index % WARM_NAMES}`;
+}
+
+/** Names that neither this process nor the store ever saw. */
+export function coldNames(prefix = "cold") {
+  let next = 0;
+  return () => {
+    next += 1;
+    return `${prefix}/${next}`;
+  };
+}
