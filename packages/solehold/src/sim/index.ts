@@ -11,16 +11,19 @@ export {
 } from "./campaign.ts";
 export * from "./config.ts";
 export { runCore } from "./core/run.ts";
+export { EXPLORABLE_BUGS, type ExplorableBug } from "./explore/bugs.ts";
+export { type ExploreOptions, type ExploreResult, explore } from "./explore/explore.ts";
 export {
-  DEFAULT_LIMITS,
-  EXPLORABLE_BUGS,
-  type ExploreResult,
-  explore,
+  EXPLORE_WORLDS,
+  type ExploreRules,
+  type ExploreWorld,
+  type ExploreWorldName,
   SHIPPED_RULES,
-} from "./explore/explore.ts";
-export type { ExploreLimits, ExploreRules } from "./explore/world.ts";
+} from "./explore/rules.ts";
 export { runFull } from "./full/run.ts";
 export type { GuardedWrite, Holding, Mutations } from "./mutations.ts";
+export { type KeyState, type ModelOperation, START, type Transition } from "./oracles/lease-model.ts";
+export { checkLinearizable, type LinearizabilityVerdict } from "./oracles/linearizability.ts";
 export { SITUATIONS, type Situation } from "./oracles/oracle.ts";
 export { type RegressionCase, regressionOf, replay, runOf } from "./regression.ts";
 export type { RunOptions, RunResult, Tier, Violation } from "./result.ts";

@@ -80,6 +80,7 @@ export function runCore(options: RunOptions): RunResult {
     recordOf: (key) => engine.recordOf(key),
     believers,
     calls: [],
+    lostEffects: () => [],
     fail: (oracle, message) => {
       violation ??= { oracle, message, atMs: world.nowMs };
       world.note("!", "VIOLATION", () => `${oracle}: ${message}`);

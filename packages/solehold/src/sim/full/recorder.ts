@@ -137,7 +137,6 @@ export class RecordingManager implements LeaseManager {
       generation,
       startedMs: this.#world.nowMs,
       endedMs: null,
-      lostEffect: false,
       outcome: null,
     };
     this.#log.calls.push(call);

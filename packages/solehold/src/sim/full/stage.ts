@@ -7,10 +7,10 @@ import { createPolicy, keyId, type LeaseKey, recordFence } from "../../core/inde
 import { drawConfig, expectationsOf, type SimConfig } from "../config.ts";
 import type { Holding, Mutations } from "../mutations.ts";
 import { type AuditedProcess, audit } from "../oracles/audit.ts";
-import { type Believer, type CallRecord, isGrant, type Scene, type Situation } from "../oracles/oracle.ts";
+import type { Believer, CallRecord, LostEffect, Scene, Situation } from "../oracles/oracle.ts";
 import { OracleSet } from "../oracles/set.ts";
 import type { RunOptions, Violation } from "../result.ts";
-import { type SentWrite, SimulatedStore } from "../store/client.ts";
+import { SimulatedStore } from "../store/client.ts";
 import { type AppliedWrite, StoreEngine } from "../store/engine.ts";
 import { drawClock, drawStoreClock } from "../world/draw-clock.ts";
 import { Machine } from "../world/machine.ts";
@@ -18,20 +18,10 @@ import { Network } from "../world/network.ts";
 import { Choices } from "../world/random.ts";
 import { World } from "../world/world.ts";
 import { LeaseBeliever } from "./believer.ts";
+import { EffectLog } from "./effects.ts";
 import { Process, TENANT } from "./process.ts";
 import type { CallLog } from "./recorder.ts";
 import { onLoss, situations } from "./situations.ts";
-
-/** Which operation a write is the effect of, as far as it shows. */
-function effectOf(write: AppliedWrite): string {
-  const { before, after } = write;
-  if (isGrant(write)) return "acquire";
-  if (after?.state === "released" && before?.state !== "released") return "release";
-  return after?.state === "revoked" && before?.state !== "revoked" ? "revoke" : "other";
-}
-
-/** No sender waits for less, however late its command is. */
-const SHORTEST_PATIENCE_MS = 5;
 
 function describeWrite({ key, after, by }: AppliedWrite): string {
   if (after === null) return `${by}: ${keyId(key)} deleted`;
@@ -52,9 +42,8 @@ export class Stage {
   readonly #scene: Scene;
   readonly #believers = new Map<string, Believer[]>();
   readonly #resources = new Map<string, FencedResource<number>>();
-  readonly #sent: SentWrite[] = [];
-  /** What each applied write did, by its nonce. */
-  readonly #effects = new Map<string, string>();
+  readonly #effects: EffectLog;
+  #lostEffects: readonly LostEffect[] = [];
   readonly #audited: AuditedProcess[] = [];
   readonly #processes: Process[] = [];
   readonly #running = new Map<Machine, Process>();
@@ -65,6 +54,7 @@ export class Stage {
     this.config = drawConfig(options.seed, options);
     this.#mutations = options.mutations ?? {};
     const { config } = this;
+    this.#effects = new EffectLog(config);
     const choices = new Choices(options.seed, options.allowed ?? "all");
     this.world = new World(choices, { record: options.record ?? "no" });
     const { world } = this;
@@ -84,7 +74,7 @@ export class Stage {
       writes: this.#mutations.engineWrites ?? "conditional",
       onWrite: (write) => {
         world.note("store", "applied", () => describeWrite(write));
-        if (write.after !== null) this.#effects.set(write.after.nonce, effectOf(write));
+        this.#effects.onApplied(write, world.nowMs);
         this.oracles.onWrite(write);
       },
     });
@@ -111,6 +101,7 @@ export class Stage {
       recordOf: (key) => this.engine.recordOf(key),
       believers: this.#believers,
       calls: this.log.calls,
+      lostEffects: () => this.#lostEffects,
       fail: (oracle, message) => this.fail(oracle, message),
       sometimes: (situation) => this.sometimes(situation),
     };
@@ -154,7 +145,7 @@ export class Stage {
           config,
           healed: () => this.healed,
           sometimes: (situation) => this.sometimes(situation),
-          onSent: (write) => this.#sent.push(write),
+          onSent: (write) => this.#effects.onSent(write),
         }),
     });
     this.#processes.push(process);
@@ -230,30 +221,9 @@ export class Stage {
     return this.violation === null ? "go on" : "stop";
   }
 
-  /** Effects that were there and that nobody was told of, given to the calls that caused them. */
-  #markLostEffects(): void {
-    // A sender's patience is at least this; an answer that takes longer may have come too late.
-    const { callTimeoutMs, commandTimeoutMs, ttlMs } = this.config;
-    const fastestClock = this.config.clocks === "bounded" ? 1 : 3;
-    const promptMs =
-      Math.min(SHORTEST_PATIENCE_MS, callTimeoutMs, commandTimeoutMs, ttlMs / 6) / 2 / fastestClock;
-    const lost = this.#sent.filter(
-      ({ answeredMs, sentMs, nonce }) => answeredMs - sentMs > promptMs && this.#effects.has(nonce),
-    );
-    for (const { process, keyId: id, sentMs, nonce } of lost) {
-      const effect = this.#effects.get(nonce);
-      for (const call of this.log.calls) {
-        const { op } = call.request;
-        if ((op === "handoff" ? "release" : op) !== effect) continue;
-        const covers = call.startedMs <= sentMs && sentMs <= (call.endedMs ?? Number.POSITIVE_INFINITY);
-        if (covers && call.process === process && keyId(call.request.key) === id) call.lostEffect = true;
-      }
-    }
-  }
-
   /** Everything is over: what can only be judged then is judged. */
   async judgeEnd(): Promise<void> {
-    this.#markLostEffects();
+    this.#lostEffects = this.#effects.lost(this.log.calls);
     for (const { name, alive, audit: trail, route } of this.#processes) {
       if (route === null) continue;
       const entries = await trail.query({ limit: 10_000 });

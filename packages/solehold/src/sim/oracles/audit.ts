@@ -17,6 +17,7 @@ export interface AuditedProcess {
 interface TakenGrant {
   readonly by: string;
   readonly key: string;
+  readonly generation: bigint;
   readonly fence: string;
 }
 
@@ -27,23 +28,21 @@ export function audit(scene: Scene, processes: () => readonly AuditedProcess[]):
     name,
     onWrite: (write) => {
       const { after, by } = write;
-      if (after !== null && isGrant(write))
-        grants.push({ by, key: keyId(after.key), fence: formatFence(recordFence(after)) });
+      if (after === null || !isGrant(write)) return;
+      const { generation } = after;
+      grants.push({ by, key: keyId(after.key), generation, fence: formatFence(recordFence(after)) });
     },
     atEnd: () => {
       for (const process of processes()) {
         const attempts = process.entries.filter((entry) => entry.action !== "expire");
-        const lost = new Set(
-          scene.calls
-            .filter((call) => call.lostEffect && call.process === process.name)
-            .map((call) => keyId(call.request.key)),
-        );
+        // Whoever was never told cannot have written it down; the attempt is there as it ended for its caller.
+        const lost = new Set(scene.lostEffects().map((effect) => `${effect.keyId}@${effect.generation}`));
         const problem =
           missing(process, attempts) ??
           untold(
             process,
             attempts,
-            grants.filter(({ key }) => !lost.has(key)),
+            grants.filter(({ key, generation }) => !lost.has(`${key}@${generation}`)),
           );
         if (problem !== null) scene.fail(name, problem);
       }

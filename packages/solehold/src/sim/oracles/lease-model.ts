@@ -3,7 +3,7 @@
  * and what they change. Time is left out on purpose (a takeover is always allowed here, an expiry can always
  * have happened); what may happen when is the business of the other oracles.
  */
-import type { CallRecord } from "./oracle.ts";
+import type { CallRecord, LostEffect } from "./oracle.ts";
 
 export interface KeyState {
   readonly kind: "absent" | "held" | "released" | "revoked";
@@ -31,41 +31,46 @@ export function stateText(state: KeyState): string {
   return `${state.kind}:${state.generation}:${state.holder}`;
 }
 
-/** What a call says about its key: nothing, one thing, or, if an effect got lost on the way, two. */
-export function operationsOf(call: CallRecord): readonly ModelOperation[] {
-  const { outcome, startedMs, endedMs } = call;
-  // The store's truth prunes what cannot have happened: a call of unknown fate none of whose writes was applied.
-  if ((outcome === null || outcome.kind === "unsettled") && !call.lostEffect) return [];
-  const text = `${call.process} ${call.request.op}: ${describe(call)}`;
-  const unknown = outcome === null || outcome.kind === "unsettled";
-  const operations: ModelOperation[] = [];
+/** What a call says about its key; null when that is nothing. */
+export function operationOf(call: CallRecord): ModelOperation | null {
+  const { startedMs, endedMs } = call;
   const transition = transitionOf(call);
-  if (transition !== null) {
-    const limitMs = unknown || endedMs === null ? Number.POSITIVE_INFINITY : endedMs;
-    const certainty = unknown ? "unknown" : "known";
-    operations.push({ startedMs, endedMs: limitMs, certainty, transition, text });
-  }
-  const lost = call.lostEffect && !unknown ? possible(call) : null;
-  if (lost !== null) {
-    const limitMs = Number.POSITIVE_INFINITY;
-    operations.push({
-      startedMs,
-      endedMs: limitMs,
-      certainty: "unknown",
-      transition: lost,
-      text: `${text} (lost)`,
-    });
-  }
-  return operations;
+  if (transition === null || endedMs === null) return null;
+  const text = `${call.process} ${call.request.op}: ${describe(call)}`;
+  return { startedMs, endedMs, certainty: "known", transition, text };
+}
+
+/** An effect that nobody was told of: the store's log knows the instant at which it happened. */
+export function operationOfEffect(effect: LostEffect): ModelOperation {
+  const { op, generation, atMs, holder } = effect;
+  const took: Transition =
+    op === "acquire"
+      ? grantedAs(generation, holder)
+      : endedAs(generation, op === "release" ? "released" : "revoked");
+  const text = `${effect.process} ${op}: generation ${generation}, untold`;
+  return { startedMs: atMs, endedMs: atMs, certainty: "known", transition: took, text };
+}
+
+/** A grant, or one more answer about the same grant. */
+function grantedAs(generation: bigint, holder: string): Transition {
+  return (state) => {
+    if (state.kind === "held" && state.generation === generation)
+      return state.holder === holder ? state : null;
+    const next =
+      state.kind === "absent" ? generation > state.generation : generation === state.generation + 1n;
+    return next ? { kind: "held", generation, holder } : null;
+  };
+}
+
+function endedAs(generation: bigint | null, kind: "released" | "revoked"): Transition {
+  return (state) => (state.kind !== "absent" && state.generation === generation ? { ...state, kind } : null);
 }
 
 function transitionOf(call: CallRecord): Transition | null {
   const { outcome, request } = call;
   if (request.op === "get") return outcome?.kind === "view" ? viewed(call) : null;
-  if (outcome?.kind === "view") return null;
-  if (outcome === null || outcome.kind === "unsettled") {
-    return outcome?.outcome === "not-applied" ? null : possible(call);
-  }
+  // A call of unknown fate shows in the store's log, or had no effect.
+  if (outcome === null || outcome.kind === "view" || outcome.kind === "unsettled") return null;
   return outcome.kind === "applied" ? applied(call) : refused(call);
 }
 
@@ -84,28 +89,16 @@ function applied({ outcome, request, generation }: CallRecord): Transition | nul
   const { lease } = outcome.decision;
   switch (request.op) {
     case "acquire":
-      return (state) => {
-        if (state.kind === "held" && state.generation === lease.generation)
-          return state.holder === lease.holder ? state : null;
-        const next =
-          state.kind === "absent"
-            ? lease.generation > state.generation
-            : lease.generation === state.generation + 1n;
-        return next ? { kind: "held", generation: lease.generation, holder: lease.holder } : null;
-      };
+      return grantedAs(lease.generation, lease.holder);
     case "renew":
     case "use":
     case "resume":
       return (state) => (state.kind === "held" && state.generation === generation ? state : null);
     case "release":
     case "handoff":
-      return (state) =>
-        state.kind !== "absent" && state.generation === generation ? { ...state, kind: "released" } : null;
+      return endedAs(generation, "released");
     case "revoke":
-      return (state) =>
-        state.kind !== "absent" && state.generation === lease.generation
-          ? { ...state, kind: "revoked" }
-          : null;
+      return endedAs(lease.generation, "revoked");
     case "break":
       return (state) => (state.kind === "held" && state.generation === lease.generation ? state : null);
     default:
@@ -136,23 +129,6 @@ function refused({ outcome, request, generation }: CallRecord): Transition | nul
       return when((state) => state.kind === "absent" || state.kind === "released");
     case "LEASE_TOKEN_INVALID":
       return when((state) => state.generation !== generation);
-    default:
-      return null;
-  }
-}
-
-/** What an operation of unknown fate may have done; null when that would not show. */
-function possible({ request, generation }: CallRecord): Transition | null {
-  switch (request.op) {
-    case "acquire":
-      return ({ generation: last }) => ({ kind: "held", generation: last + 1n, holder: request.holder });
-    case "release":
-    case "handoff":
-      return (state) =>
-        state.kind !== "absent" && state.generation === generation ? { ...state, kind: "released" } : null;
-    case "revoke":
-      return (state) =>
-        state.kind === "held" || state.kind === "released" ? { ...state, kind: "revoked" } : null;
     default:
       return null;
   }

@@ -31,12 +31,17 @@ export interface CallRecord {
   readonly generation: bigint | null;
   readonly startedMs: number;
   endedMs: number | null;
-  /**
-   * One of its writes took effect, and its sender was not told in time. If the key has moved on since, no
-   * sender can find out: the call may then end as refused although its effect was there for a while.
-   */
-  lostEffect: boolean;
   outcome: CommandOutcome | { readonly kind: "view"; readonly view: LeaseView | null } | null;
+}
+
+/** A write that took effect and whose sender was not told in time. */
+export interface LostEffect {
+  readonly process: string;
+  readonly keyId: string;
+  readonly op: "acquire" | "release" | "revoke";
+  readonly generation: bigint;
+  readonly holder: string;
+  readonly atMs: number;
 }
 
 export interface ResourceWrite {
@@ -55,6 +60,8 @@ export interface Scene {
   /** Those that have not ended, by key. */
   readonly believers: ReadonlyMap<string, readonly Believer[]>;
   readonly calls: readonly CallRecord[];
+  /** Known when everything is over. */
+  readonly lostEffects: () => readonly LostEffect[];
   /** Reports a broken promise; the run ends after the first. */
   readonly fail: (oracle: string, message: string) => void;
   /** Counts that a situation worth testing was reached. */
