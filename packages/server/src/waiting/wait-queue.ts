@@ -14,7 +14,7 @@
  */
 import {
   type CommandOutcome,
-  commandTemplate,
+  commandOf,
   decide,
   type Env,
   exactly,
@@ -126,7 +126,7 @@ export class WaitQueue {
     const { manager } = this.#options.service;
     const asked = { ...request, op: "acquire" } as const;
     if (requestProblem(asked) !== null) return true;
-    const command = commandTemplate(asked, request.token, manager.policy)("nonce");
+    const command = commandOf(asked, request.token, manager.policy, "nonce");
     const free = { record: null, floor: 0n };
     return decide(command, free, exactly(manager.storeNowMs()), manager.policy).decision.kind === "refused";
   }

@@ -23,7 +23,7 @@ import { delay, type Env, jittered, randomId, readClocks } from "../env/index.ts
 import { type ConditionalWrite, type StoredRecord, StoreError, type WriteResult } from "../stores/index.ts";
 import type { KnownState, SnapshotSource } from "./known-state.ts";
 import { type CommandOutcome, refusedBeforehand } from "./outcome.ts";
-import type { CommandTemplate } from "./requests.ts";
+import { withNonce } from "./requests.ts";
 import type { Answered, StoreCalls } from "./store-calls.ts";
 
 export interface ExecutionContext {
@@ -50,7 +50,6 @@ const MIN_PATIENCE_MS = 5;
 
 export class Execution {
   readonly #context: ExecutionContext;
-  readonly #template: CommandTemplate;
   readonly #command: LeaseCommand;
   readonly #token: string;
   readonly #deadlineMs: number;
@@ -59,11 +58,10 @@ export class Execution {
   #conflicts = 0;
 
   /** The command is given up, with its outcome as it then stands, after `timeoutMs`. */
-  constructor(context: ExecutionContext, template: CommandTemplate, token: string, timeoutMs: number) {
+  constructor(context: ExecutionContext, command: LeaseCommand, token: string, timeoutMs: number) {
     this.#context = context;
-    this.#template = template;
+    this.#command = command;
     this.#token = token;
-    this.#command = template(randomId(context.env));
     this.#deadlineMs = context.env.monotonicMs() + timeoutMs;
   }
 
@@ -77,10 +75,13 @@ export class Execution {
 
   async #run(): Promise<CommandOutcome> {
     const { known } = this.#context;
-    // A request that is wrong in itself is not worth asking a store about, which may not even take its key.
-    const problem = commandProblem(this.#command);
-    if (problem !== null) return refusedBeforehand(problem);
-    let source = known.guess(this.#command) ?? (await this.#read());
+    let source = known.guess(this.#command);
+    if (source === null) {
+      // A request that is wrong in itself is not worth asking a store about, which may not even take its key.
+      const problem = commandProblem(this.#command);
+      if (problem !== null) return refusedBeforehand(problem);
+      source = await this.#read();
+    }
     for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt += 1) {
       const own = this.#ownWrite(source.stored);
       if (own !== null) return own;
@@ -121,7 +122,7 @@ export class Execution {
    */
   #commandFor(attempt: number): LeaseCommand {
     if (attempt === 0) return this.#command;
-    const command = this.#template(randomId(this.#context.env));
+    const command = withNonce(this.#command, randomId(this.#context.env));
     const [first] = this.#unknown;
     if (first === undefined || (command.op !== "revoke" && command.op !== "break")) return command;
     return { ...command, generation: first.decision.lease.generation };

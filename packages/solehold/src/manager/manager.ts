@@ -8,6 +8,7 @@ import {
   type DriftBound,
   decide,
   type GrantedDecision,
+  keyId,
   type LeaseKey,
   type LeasePolicy,
   type LeaseRecord,
@@ -31,7 +32,7 @@ import { patientStore } from "./patient-store.ts";
 import {
   type AcquireRequest,
   type BreakRequest,
-  commandTemplate,
+  commandOf,
   type HandoffRequest,
   type LeaseRequest,
   type ReleaseRequest,
@@ -153,15 +154,14 @@ export class StoreLeaseManager implements LeaseManager {
   }
 
   async acquire(request: RequestOf<AcquireRequest>): Promise<CommandOutcome> {
-    const claim = `${request.key.tenant}/${request.key.name}\n${request.holder}`;
-    // Taken out while it is tried: two calls at once must not both find, and both believe, the same grant.
-    const unsettled = this.#unsettledTokens.get(claim);
-    this.#unsettledTokens.delete(claim);
-    const token = request.token ?? unsettled ?? randomId(this.#env);
-    const outcome = await this.#execute({ ...request, op: "acquire" }, token);
+    const asked: AcquireRequest = { ...request, op: "acquire" };
+    const problem = requestProblem(asked);
+    if (problem !== null) return refusedBeforehand(problem);
+    const token = request.token ?? this.#takeUnsettled(request) ?? randomId(this.#env);
+    const outcome = await this.#run(asked, token);
     if (outcome.kind === "unsettled" && outcome.outcome === "unknown")
-      this.#unsettledTokens.set(claim, token);
-    else this.#unsettledTokens.delete(claim);
+      this.#unsettledTokens.set(claimOf(request), token);
+    else this.#takeUnsettled(request);
     return outcome.kind === "applied" ? withReplayedToken(outcome, request.idempotencyKey) : outcome;
   }
 
@@ -254,14 +254,22 @@ export class StoreLeaseManager implements LeaseManager {
 
   async #execute(request: LeaseRequest, token: string): Promise<CommandOutcome> {
     const problem = requestProblem(request);
-    if (problem !== null) return refusedBeforehand(problem);
-    const template = commandTemplate(request, token, this.policy);
-    return await new Execution(
-      this.#context,
-      template,
-      token,
-      request.timeoutMs ?? this.#commandTimeoutMs,
-    ).run();
+    return problem === null ? await this.#run(request, token) : refusedBeforehand(problem);
+  }
+
+  #run(request: LeaseRequest, token: string): Promise<CommandOutcome> {
+    const command = commandOf(request, token, this.policy, randomId(this.#env));
+    const timeoutMs = request.timeoutMs ?? this.#commandTimeoutMs;
+    return new Execution(this.#context, command, token, timeoutMs).run();
+  }
+
+  /** Taken out while it is tried: two calls at once must not both find, and both believe, the same grant. */
+  #takeUnsettled(request: RequestOf<AcquireRequest>): string | undefined {
+    if (this.#unsettledTokens.size === 0) return undefined;
+    const claim = claimOf(request);
+    const token = this.#unsettledTokens.get(claim);
+    this.#unsettledTokens.delete(claim);
+    return token;
   }
 
   #nowMs(record: LeaseRecord): number {
@@ -275,6 +283,11 @@ export class MemoryLeaseManager extends StoreLeaseManager {
   constructor(options: Omit<StoreLeaseManagerOptions, "store"> = {}) {
     super({ ...options, store: new MemoryStore(options.env === undefined ? {} : { env: options.env }) });
   }
+}
+
+/** Who asks for what: an acquire by the same holder for the same key may be a repeat. */
+function claimOf({ key, holder }: RequestOf<AcquireRequest>): string {
+  return `${keyId(key)}\n${holder}`;
 }
 
 /** A replayed grant carries the token of the first answer, not the one drawn for the repeat. */

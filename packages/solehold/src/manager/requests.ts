@@ -2,6 +2,7 @@
 
 import type { Approval } from "../coordinator/index.ts";
 import {
+  type AcquireCommand,
   DEFAULT_PURPOSE,
   type IdempotencyMark,
   type LeaseCommand,
@@ -21,6 +22,8 @@ export interface PresentedApprovals {
   readonly nonce: string;
   readonly approvals: readonly Approval[];
 }
+
+type Writable<Value> = { -readonly [field in keyof Value]: Value[field] };
 
 interface RequestBase {
   readonly key: LeaseKey;
@@ -97,13 +100,12 @@ export type LeaseRequest =
   | RevokeRequest
   | BreakRequest;
 
-/** A command that only lacks the nonce of an attempt. */
-export type CommandTemplate = (nonce: string) => LeaseCommand;
-
 /** A problem with what only the manager sees: the token and the idempotency key in the clear. */
 export function requestProblem(
   request: LeaseRequest,
 ): { readonly field: string; readonly message: string } | null {
+  if (typeof request.key !== "object" || request.key === null)
+    return { field: "key", message: "must be an object with tenant and name" };
   if ("token" in request && request.token !== undefined) {
     const problem = tokenProblem(request.token, MAX_TOKEN_LENGTH);
     if (problem !== null) return { field: "token", message: problem };
@@ -115,46 +117,68 @@ export function requestProblem(
   return null;
 }
 
-/** `token` is the one that a grant will carry, or that proves ownership; empty for an operator's command. */
-export function commandTemplate(request: LeaseRequest, token: string, policy: LeasePolicy): CommandTemplate {
-  const {
-    idempotencyKey: _key,
-    caller: _caller,
-    timeoutMs: _timeoutMs,
-    approval: _approval,
-    ...fields
-  } = request;
-  const idempotency = markFor(request, token, policy);
-  const marked = idempotency === undefined ? {} : { idempotency };
-  switch (fields.op) {
-    case "acquire": {
-      const { token: _token, ttlMs = policy.defaultTtlMs, purpose = DEFAULT_PURPOSE, ...rest } = fields;
-      const tokenHash = hashToken(token);
-      // A token is unique to its grant: finding it in the record means that this grant is already ours.
-      return (nonce) => ({
-        ...rest,
-        ttlMs,
-        purpose,
-        tokenHash,
-        provenTokenHash: tokenHash,
-        ...marked,
-        nonce,
-      });
-    }
-    case "renew": {
-      const { token: _token, ttlMs = policy.defaultTtlMs, ...rest } = fields;
-      const tokenHash = hashToken(token);
-      return (nonce) => ({ ...rest, ttlMs, tokenHash, ...marked, nonce });
-    }
-    case "revoke":
-    case "break":
-      return (nonce) => ({ ...fields, ...marked, nonce });
-    default: {
-      const { token: _token, ...rest } = fields;
-      const tokenHash = hashToken(token);
-      return (nonce) => ({ ...rest, tokenHash, ...marked, nonce });
-    }
+/** A request may be repeated with another nonce: every attempt to write has its own. */
+export function withNonce(command: LeaseCommand, nonce: string): LeaseCommand {
+  return { ...command, nonce };
+}
+
+/**
+ * `token` is the one that a grant will carry, or that proves ownership; empty for an operator's command.
+ * Field by field, because copying "all but these" costs more than the decision itself.
+ */
+export function commandOf(
+  request: LeaseRequest,
+  token: string,
+  policy: LeasePolicy,
+  nonce: string,
+): LeaseCommand {
+  const command = bareCommand(request, token, policy, nonce);
+  const mark = markFor(request, token, policy);
+  return mark === undefined ? command : { ...command, idempotency: mark };
+}
+
+function bareCommand(
+  request: LeaseRequest,
+  token: string,
+  policy: LeasePolicy,
+  nonce: string,
+): LeaseCommand {
+  const { op, key } = request;
+  if (op === "revoke" || op === "break") {
+    const { generation } = request;
+    const target = generation === undefined ? { key, nonce } : { key, nonce, generation };
+    return op === "revoke" ? { op, ...target } : { op, ...target, periodMs: request.periodMs };
   }
+  const tokenHash = hashToken(token);
+  const { holder } = request;
+  if (op === "acquire") {
+    const { ttlMs = policy.defaultTtlMs, purpose = DEFAULT_PURPOSE, term, note } = request;
+    // A token is unique to its grant: finding it in the record means that this grant is already ours.
+    const command: Writable<AcquireCommand> = {
+      op,
+      key,
+      holder,
+      purpose,
+      ttlMs,
+      tokenHash,
+      provenTokenHash: tokenHash,
+      nonce,
+    };
+    if (term !== undefined) command.term = term;
+    if (note !== undefined) command.note = note;
+    return command;
+  }
+  const { generation } = request;
+  const owner =
+    generation === undefined
+      ? { key, holder, tokenHash, nonce }
+      : { key, holder, tokenHash, nonce, generation };
+  if (op === "release" || op === "resume") return { op, ...owner };
+  if (op === "use") return { op, ...owner, purpose: request.purpose };
+  if (op === "handoff")
+    return { op, ...owner, successor: request.successor, withinMs: request.withinMs };
+  const { ttlMs = policy.defaultTtlMs, term } = request;
+  return term === undefined ? { op, ...owner, ttlMs } : { op, ...owner, ttlMs, term };
 }
 
 function markFor(

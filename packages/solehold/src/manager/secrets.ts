@@ -3,7 +3,7 @@
  * back after a restart, so the record keeps the token sealed with that key: who does not know the key
  * learns nothing from the record.
  */
-import { createHash } from "node:crypto";
+import { createHash, hash } from "node:crypto";
 
 export function sha256(...parts: readonly string[]): string {
   const hash = createHash("sha256");
@@ -13,7 +13,7 @@ export function sha256(...parts: readonly string[]): string {
 
 /** What the store keeps of a token. */
 export function hashToken(token: string): string {
-  return createHash("sha256").update("solehold-token:").update(token).digest("base64url");
+  return hash("sha256", `solehold-token:${token}`, "base64url");
 }
 
 /** What the store keeps of an idempotency key, bound to its tenant. */
