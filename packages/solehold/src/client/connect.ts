@@ -35,6 +35,8 @@ const SCHEMES: Readonly<Record<string, OpenStore>> = {
   rediss: openRedis,
   postgres: openPostgres,
   postgresql: openPostgres,
+  etcd: openEtcd,
+  etcds: openEtcd,
   s3: openObjects,
   azblob: openObjects,
   "https+etag": openObjects,
@@ -49,6 +51,11 @@ async function openRedis(url: string, { env }: ConnectOptions): Promise<LeaseSto
 async function openPostgres(url: string, { env }: ConnectOptions): Promise<LeaseStore> {
   const { openPostgresStore } = await import("../stores/postgres/index.ts");
   return await openPostgresStore({ url, ...envOf(env) });
+}
+
+async function openEtcd(url: string, { env }: ConnectOptions): Promise<LeaseStore> {
+  const { openEtcdStore } = await import("../stores/etcd/index.ts");
+  return await openEtcdStore({ url, ...envOf(env) });
 }
 
 async function openObjects(url: string, { env }: ConnectOptions): Promise<LeaseStore> {

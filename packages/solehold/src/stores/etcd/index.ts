@@ -1,0 +1,4 @@
+/** `solehold/etcd`: an etcd cluster, through @grpc/grpc-js. */
+export { openEtcdStore } from "./open.ts";
+export type { EtcdStoreOptions } from "./options.ts";
+export type { EtcdStore } from "./store.ts";
