@@ -12,6 +12,8 @@ export interface WorldOptions {
   readonly openManager: () => Promise<LeaseManager>;
   /** Calls that are rightly without an answer: they wait in a server's line. */
   readonly inLine?: () => number;
+  /** A call that is under way for longer, in real time, waits for the clock and not for the machine. */
+  readonly longestCallMs?: () => number;
 }
 
 export type OpenWorld = () => Promise<World>;
@@ -19,8 +21,6 @@ export type OpenWorld = () => Promise<World>;
 const STEP_MS = 50;
 /** How many turns of the event loop without a call under way count as calm: news travels without a call. */
 const CALM_TURNS = 12;
-/** A call that is under way for longer waits for the clock, not for the machine. */
-const LONGEST_CALL_MS = 1_000;
 
 export class World {
   readonly env: ManualEnv;
@@ -55,6 +55,14 @@ export class World {
     }
   }
 
+  /** Lets time run until it is so. */
+  async until(condition: () => boolean, limitMs = 60_000): Promise<void> {
+    for (let elapsed = 0; !condition(); elapsed += STEP_MS) {
+      if (elapsed >= limitMs) throw new Error(`did not come about within ${limitMs} ms`);
+      await this.advance(STEP_MS);
+    }
+  }
+
   /** Lets time run until the promise has settled. */
   async settled<Value>(promise: Promise<Value>, limitMs = 60_000): Promise<Value> {
     let done = false;
@@ -62,14 +70,13 @@ export class World {
       done = true;
     });
     watched.catch(() => undefined);
-    for (let elapsed = 0; !done && elapsed < limitMs; elapsed += STEP_MS) await this.advance(STEP_MS);
-    if (!done) throw new Error(`not settled after ${limitMs} ms`);
+    await this.until(() => done, limitMs);
     return await watched;
   }
 
   async #calm(): Promise<void> {
-    const { inLine = () => 0 } = this.#options;
-    const until = Date.now() + LONGEST_CALL_MS;
+    const { inLine = () => 0, longestCallMs = () => 1_000 } = this.#options;
+    const until = Date.now() + longestCallMs();
     for (let calm = 0; calm < CALM_TURNS && Date.now() < until; ) {
       await new Promise((resolve) => setImmediate(resolve));
       calm = this.#underWay > inLine() ? 0 : calm + 1;
