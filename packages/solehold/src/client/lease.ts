@@ -73,8 +73,9 @@ export class Lease implements Renewable {
   readonly #context: LeaseContext;
   readonly #options: LeaseOptions;
   readonly #token: string;
-  readonly #abort = new AbortController();
-  readonly #listeners = new Set<(state: LeaseHandleState) => void>();
+  /** Made when somebody asks for the signal: short leases end before anybody does, and both cost time. */
+  #abort: AbortController | null = null;
+  #listeners: Set<(state: LeaseHandleState) => void> | null = null;
   #state: LeaseHandleState = "held";
   #lossReason: LossReason | null = null;
   #validity: Validity;
@@ -110,6 +111,11 @@ export class Lease implements Renewable {
 
   /** Aborts, once, when the lease is over for this holder; the reason is a LeaseLostError. */
   get signal(): AbortSignal {
+    if (this.#abort === null) {
+      this.#abort = new AbortController();
+      this.#check();
+      if (this.#isOver()) this.#abort.abort(this.#lostError());
+    }
     return this.#abort.signal;
   }
 
@@ -147,8 +153,9 @@ export class Lease implements Renewable {
 
   /** Calls back on every change of state. */
   onStateChange(listener: (state: LeaseHandleState) => void): () => void {
-    this.#listeners.add(listener);
-    return () => void this.#listeners.delete(listener);
+    const listeners = this.#listeners ?? new Set();
+    this.#listeners = listeners.add(listener);
+    return () => void listeners.delete(listener);
   }
 
   /** Renews now. Throws LeaseLostError when the lease is over, or returns false when the store did not answer. */
@@ -318,13 +325,13 @@ export class Lease implements Renewable {
     this.#context.suspendWatch.remove(this.#onSuspend);
     this.#expiryTimer?.cancel();
     this.#setState(state);
-    this.#abort.abort(this.#lostError());
+    this.#abort?.abort(this.#lostError());
   }
 
   #setState(state: LeaseHandleState): void {
     if (this.#state === state) return;
     this.#state = state;
-    for (const listener of this.#listeners) {
+    for (const listener of this.#listeners ?? []) {
       try {
         listener(state);
       } catch {

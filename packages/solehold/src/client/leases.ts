@@ -204,7 +204,10 @@ export class Leases {
     );
   }
 
+  /** Leases that are still held are not released: they end by themselves, and their signals say so. */
   async close(): Promise<void> {
+    this.#context.schedule.close();
+    this.#context.suspendWatch.close();
     await this.manager.close();
   }
 

@@ -41,8 +41,14 @@ export class RenewalSchedule {
     this.#slotOf.delete(lease);
     const members = this.#slots.get(slot);
     members?.delete(lease);
+    // The timer stays until it fires: leases come and go far more often than it does.
     if (members?.size === 0) this.#slots.delete(slot);
-    if (this.#slots.size === 0) this.#disarm();
+  }
+
+  close(): void {
+    this.#slots.clear();
+    this.#slotOf.clear();
+    this.#disarm();
   }
 
   #arm(slot: number): void {

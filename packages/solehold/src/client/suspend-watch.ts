@@ -22,9 +22,13 @@ export class SuspendWatch {
     if (this.#timer === null) this.#arm();
   }
 
+  /** The timer stays until it fires: leases come and go far more often than it does. */
   remove(listener: () => void): void {
     this.#listeners.delete(listener);
-    if (this.#listeners.size > 0) return;
+  }
+
+  close(): void {
+    this.#listeners.clear();
     this.#timer?.cancel();
     this.#timer = null;
   }
@@ -34,7 +38,8 @@ export class SuspendWatch {
     this.#timer = this.#env.timer(CHECK_EVERY_MS, () => {
       const now = readClocks(this.#env);
       const gapMs = now.wallMs - before.wallMs - (now.monotonicMs - before.monotonicMs);
-      this.#arm();
+      this.#timer = null;
+      if (this.#listeners.size > 0) this.#arm();
       if (Math.abs(gapMs) > TOLERATED_GAP_MS) for (const listener of [...this.#listeners]) listener();
     });
   }
