@@ -137,12 +137,7 @@ export function commandOf(
   return mark === undefined ? command : { ...command, idempotency: mark };
 }
 
-function bareCommand(
-  request: LeaseRequest,
-  token: string,
-  policy: LeasePolicy,
-  nonce: string,
-): LeaseCommand {
+function bareCommand(request: LeaseRequest, token: string, policy: LeasePolicy, nonce: string): LeaseCommand {
   const { op, key } = request;
   if (op === "revoke" || op === "break") {
     const { generation } = request;
@@ -175,8 +170,7 @@ function bareCommand(
       : { key, holder, tokenHash, nonce, generation };
   if (op === "release" || op === "resume") return { op, ...owner };
   if (op === "use") return { op, ...owner, purpose: request.purpose };
-  if (op === "handoff")
-    return { op, ...owner, successor: request.successor, withinMs: request.withinMs };
+  if (op === "handoff") return { op, ...owner, successor: request.successor, withinMs: request.withinMs };
   const { ttlMs = policy.defaultTtlMs, term } = request;
   return term === undefined ? { op, ...owner, ttlMs } : { op, ...owner, ttlMs, term };
 }
