@@ -1,0 +1,4 @@
+/** `solehold/nats`: NATS JetStream key-value buckets, through @nats-io/transport-node. */
+export { openNatsStore } from "./open.ts";
+export type { NatsStoreOptions } from "./options.ts";
+export type { NatsStore } from "./store.ts";

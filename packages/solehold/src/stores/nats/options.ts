@@ -1,0 +1,115 @@
+/** What can be set, checked when the store is opened: a wrong value is told at once, with its name. */
+import type { Env } from "../../env/index.ts";
+import { StoreError } from "../contract.ts";
+
+export interface NatsStoreOptions {
+  /**
+   * `nats://user:password@host:4222/bucket`, with several hosts separated by commas; a token instead of user
+   * and password; `tls:` or `nats+tls:` for TLS. The bucket may be left out.
+   */
+  readonly url: string;
+  /** The key-value bucket, created when it is missing. Default: what the URL names, or `solehold`. */
+  readonly bucket?: string;
+  /** Of a bucket that is created here. Default 1. */
+  readonly replicas?: number;
+  /** A call that got no answer by then ends, with its outcome unknown. Default 5000. */
+  readonly timeoutMs?: number;
+  /** Says that acknowledged writes survive a crash of the machine, which the server does not tell. */
+  readonly durable?: boolean;
+  /**
+   * What happens when the bucket has lost data that this client saw. "refuse" (the default): nothing, until
+   * `acceptDataLoss()` is called or the store is opened anew. Or it is accepted by itself after a time,
+   * which must be longer than any ttl, so that no holder of a lost lease can still believe in it.
+   */
+  readonly dataLoss?: "refuse" | { readonly acceptAfterMs: number };
+  /** More options for `connect` of @nats-io/transport-node: `authenticator`, `tls`, `inboxPrefix`, `name`. */
+  readonly connection?: Readonly<Record<string, unknown>>;
+  readonly env?: Env;
+}
+
+export interface NatsSettings {
+  readonly bucket: string;
+  readonly replicas: number;
+  readonly timeoutMs: number;
+  readonly durable: boolean | null;
+  readonly acceptAfterMs: number | null;
+  /** Hosts and ports, for messages. Never a password. */
+  readonly address: string;
+  /** For `connect` of the NATS client. */
+  readonly connection: Readonly<Record<string, unknown>>;
+}
+
+interface NatsAddress {
+  readonly servers: readonly string[];
+  readonly bucket: string | null;
+  readonly options: Readonly<Record<string, unknown>>;
+}
+
+const URL_SHAPE = /^([a-z+]+):\/\/(?:([^/@]*)@)?([^/@?#]+)(?:\/([^/?#]*))?$/i;
+const SCHEMES: readonly string[] = ["nats", "tls", "nats+tls"];
+const SERVER = /^(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::\d{1,5})?$/;
+const BUCKET = /^[A-Za-z0-9_-]{1,64}$/;
+
+export function settingsFrom(options: NatsStoreOptions): NatsSettings {
+  const { timeoutMs = 5_000, replicas = 1, dataLoss = "refuse", durable = null, connection = {} } = options;
+  const address = parseNatsUrl(options.url);
+  const bucket = options.bucket ?? address.bucket ?? "solehold";
+  if (!BUCKET.test(bucket)) {
+    throw problem("bucket", "must have 1 to 64 letters, digits, '_' or '-'", bucket);
+  }
+  assertWhole("replicas", replicas, 1, 5);
+  assertWhole("timeoutMs", timeoutMs, 1, 2 ** 31 - 1);
+  if (dataLoss !== "refuse") assertWhole("dataLoss.acceptAfterMs", dataLoss.acceptAfterMs, 0, 2 ** 31 - 1);
+  return {
+    bucket,
+    replicas,
+    timeoutMs,
+    durable,
+    acceptAfterMs: dataLoss === "refuse" ? null : dataLoss.acceptAfterMs,
+    address: address.servers.join(","),
+    connection: { ...address.options, ...connection },
+  };
+}
+
+function parseNatsUrl(text: string): NatsAddress {
+  const [, scheme = "", user, hosts = "", path = ""] = URL_SHAPE.exec(text) ?? [];
+  if (!SCHEMES.includes(scheme.toLowerCase())) {
+    throw problem("url", "must look like nats://host:4222/bucket, without a query", hidden(text));
+  }
+  const servers = hosts.split(",");
+  const wrong = servers.find((server) => !SERVER.test(server));
+  if (wrong !== undefined) throw problem("url", "must name hosts, as in nats://host:4222", hidden(text));
+  return {
+    servers,
+    bucket: path === "" ? null : path,
+    options: {
+      servers,
+      ...(user === undefined ? {} : userFrom(user)),
+      ...(scheme.toLowerCase() === "nats" ? {} : { tls: {} }),
+    },
+  };
+}
+
+function userFrom(text: string): Readonly<Record<string, string>> {
+  const [name = "", ...rest] = text.split(":");
+  try {
+    if (rest.length === 0) return { token: decodeURIComponent(name) };
+    return { user: decodeURIComponent(name), pass: decodeURIComponent(rest.join(":")) };
+  } catch {
+    throw problem("url", "must have its user and password percent-encoded", "***");
+  }
+}
+
+/** Without what stands before an "@": a message must not show a password. */
+function hidden(url: string): string {
+  return url.replace(/\/\/.*@/, "//***@");
+}
+
+function assertWhole(name: string, value: unknown, min: number, max: number): void {
+  if (Number.isSafeInteger(value) && (value as number) >= min && (value as number) <= max) return;
+  throw problem(name, `must be a whole number from ${min} to ${max}`, String(value));
+}
+
+function problem(name: string, rule: string, value: string): StoreError {
+  return new StoreError("config", `nats: ${name} ${rule}, got '${value}'`, { outcome: "not-applied" });
+}

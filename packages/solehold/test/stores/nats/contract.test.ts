@@ -1,0 +1,56 @@
+/** The kit on a real NATS server: read directly, and read from the stream's leader as with replicas. */
+import { afterAll, beforeAll, describe, it } from "vitest";
+import type { LeaseKey } from "../../../src/core/index.ts";
+import { openNatsStore } from "../../../src/stores/nats/index.ts";
+import { describeLeases, describeStore, type FaultyClient } from "../../../src/testing/index.ts";
+import { type Engine, startNats, startProxy } from "../../engines/index.ts";
+import { Admin } from "./admin.ts";
+
+let server: Engine;
+let admin: Admin;
+
+beforeAll(async () => {
+  server = await startNats();
+  admin = await Admin.connect(server.url);
+  // As a bucket that an older tool made: without direct reads, and with a history.
+  await admin.createBucket("by-leader", { allow_direct: false, max_msgs_per_subject: 3 });
+});
+
+afterAll(async () => {
+  await admin?.close();
+  await server?.stop();
+});
+
+async function openFaulty(): Promise<FaultyClient> {
+  const proxy = await startProxy({ targetPort: Number(new URL(server.url).port) });
+  const store = await openNatsStore({ url: proxy.through(server.url), timeoutMs: 700 });
+  const close = store.close.bind(store);
+  return {
+    store: Object.assign(store, {
+      close: async () => {
+        await close();
+        await proxy.close();
+      },
+    }),
+    loseReplies: () => proxy.dropReplies(),
+    holdRequests: () => proxy.freeze(),
+    heal: () => proxy.heal(),
+  };
+}
+
+const open = () => openNatsStore({ url: server.url });
+const corrupt = async ({ tenant, name }: LeaseKey): Promise<void> => {
+  const key = (await admin.keys("solehold")).find((each) => each.endsWith(`.${tenant}.${name}`));
+  await admin.put("solehold", key ?? "", "damage");
+};
+
+describeStore("NATS", { open, openSecond: open, openFaulty, corrupt }, { describe, it });
+describeLeases("NATS", { open, openSecond: open, openFaulty }, { describe, it });
+
+const openByLeader = () => openNatsStore({ url: `${server.url}/by-leader` });
+
+describeStore(
+  "NATS by the stream's leader",
+  { open: openByLeader, openSecond: openByLeader, effort: "reduced" },
+  { describe, it },
+);
