@@ -35,6 +35,8 @@ const SCHEMES: Readonly<Record<string, OpenStore>> = {
   rediss: openRedis,
   postgres: openPostgres,
   postgresql: openPostgres,
+  nats: openNats,
+  "nats+tls": openNats,
   etcd: openEtcd,
   etcds: openEtcd,
   s3: openObjects,
@@ -56,6 +58,11 @@ async function openPostgres(url: string, { env }: ConnectOptions): Promise<Lease
 async function openEtcd(url: string, { env }: ConnectOptions): Promise<LeaseStore> {
   const { openEtcdStore } = await import("../stores/etcd/index.ts");
   return await openEtcdStore({ url, ...envOf(env) });
+}
+
+async function openNats(url: string, { env }: ConnectOptions): Promise<LeaseStore> {
+  const { openNatsStore } = await import("../stores/nats/index.ts");
+  return await openNatsStore({ url, ...envOf(env) });
 }
 
 async function openObjects(url: string, { env }: ConnectOptions): Promise<LeaseStore> {
