@@ -71,6 +71,11 @@ export interface EtcdOptions extends StartOptions {
   readonly flags?: readonly string[];
 }
 
+export interface NatsOptions extends StartOptions {
+  /** Lines of its configuration file, after the defaults: `["authorization { token: secret }"]`. */
+  readonly settings?: readonly string[];
+}
+
 export interface CephOptions extends StartOptions {
   /**
    * "memory" (default) is ready about four times sooner, but what it holds is lost when the storage process
@@ -82,7 +87,7 @@ export interface CephOptions extends StartOptions {
 export declare function startRedis(options?: RedisOptions): Promise<Engine>;
 export declare function startPostgres(options?: PostgresOptions): Promise<Engine>;
 export declare function startEtcd(options?: EtcdOptions): Promise<EtcdEngine>;
-export declare function startNats(options?: StartOptions): Promise<Engine>;
+export declare function startNats(options?: NatsOptions): Promise<Engine>;
 export declare function startCeph(options?: CephOptions): Promise<Engine>;
 export declare function startAzurite(options?: StartOptions): Promise<Engine>;
 

@@ -7,7 +7,7 @@ import { firstLine } from "./probes.mjs";
 import { requireProgram, run } from "./programs.mjs";
 
 /** @type {typeof import("./index.mjs").startNats} */
-export const startNats = async ({ dataDir: wanted } = {}) => {
+export const startNats = async ({ dataDir: wanted, settings = [] } = {}) => {
   const startedAt = performance.now();
   const program = requireProgram("nats", "nats-server");
   const version = /v(\d\S*)/.exec(await run(program, ["--version"]))?.[1] ?? "unknown";
@@ -17,7 +17,8 @@ export const startNats = async ({ dataDir: wanted } = {}) => {
     const [port = 0] = ports;
     const configFile = join(dataDir, "nats.conf");
     const storeDir = JSON.stringify(join(dataDir, "data"));
-    writeFileSync(configFile, `listen: "127.0.0.1:${port}"\njetstream { store_dir: ${storeDir} }\n`);
+    const lines = [`listen: "127.0.0.1:${port}"`, `jetstream { store_dir: ${storeDir} }`, ...settings];
+    writeFileSync(configFile, `${lines.join("\n")}\n`);
     const server = place.define({
       name: "nats",
       command: program,
