@@ -102,7 +102,7 @@ const FAILURES: Table = [
     },
   ],
   [
-    /WRONG_VERSION_NUMBER|EPROTO|ERR_SSL|packet length too long|wrong version number/,
+    /before secure TLS connection|WRONG_VERSION_NUMBER|EPROTO|ERR_SSL|wrong version number/,
     {
       kind: "config",
       remedy: "another-member",
@@ -174,5 +174,9 @@ export function isLasting({ kind }: StoreError): boolean {
 
 function describe(cause: unknown): string {
   const text = cause instanceof Error ? cause.message : String(cause);
-  return text.replace(/\s+/g, " ").slice(0, 300);
+  const bare = text.replace(
+    /No connection established\. Last error: (Error: )?|\.? Resolution note:.*$/gs,
+    "",
+  );
+  return bare.replace(/\s+/g, " ").trim().slice(0, 300);
 }

@@ -75,7 +75,7 @@ export function settingsFrom(options: EtcdStoreOptions): EtcdSettings {
 function memberFrom(text: string): string {
   const [, host, port] = HOST_AND_PORT.exec(text) ?? [];
   if (host === undefined || (host.startsWith("[") && !isIPv6(host.slice(1, -1))))
-    throw problem("url", `must name hosts with ports, separated by commas, as in ${EXAMPLE}`, text);
+    throw problem("url", `must name hosts with ports, separated by commas, as in ${EXAMPLE}`, hidden(text));
   const number = port === undefined ? DEFAULT_PORT : Number(port);
   if (number < 1 || number > 65_535) throw problem("url", "must have ports from 1 to 65535", text);
   return `${host}:${number}`;
@@ -140,7 +140,7 @@ function wholeNumber(name: string, value: number | string): number {
 
 /** Without what stands before an "@": a message must not show a password. */
 function hidden(url: string): string {
-  return url.replace(/\/\/.*@/, "//***@");
+  return url.replace(/^([^/@]*:\/\/)?.*@/, "$1***@");
 }
 
 function problem(name: string, rule: string, value: string, cause?: unknown): StoreError {

@@ -1,6 +1,12 @@
 /** The clusters of the tests, and looking into them behind the store's back, through etcd's HTTP gateway. */
+import { execFile } from "node:child_process";
 import { randomBytes } from "node:crypto";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
 import { keyId, type LeaseKey } from "../../../src/core/index.ts";
+import { startEtcd } from "../../engines/index.ts";
 
 /** A prefix that no other test uses: the cluster is shared. */
 export function newPrefix(): string {
@@ -24,4 +30,39 @@ export const base64 = (text: string): string => Buffer.from(text).toString("base
 /** Overwrites what is stored there. */
 export async function putRaw(url: string, prefix: string, key: LeaseKey, value: string): Promise<void> {
   await gateway(url, "kv/put", { key: base64(`${prefix}/${keyId(key)}`), value: base64(value) });
+}
+
+export interface Guarded {
+  /** HTTP URL of the only member. */
+  readonly url: string;
+  stop(): Promise<void>;
+  restart(): Promise<void>;
+}
+
+/** A cluster of one that asks for passwords: root, `keeper` who may write under a prefix, and `reader` who may not. */
+export async function startGuarded(prefix: string): Promise<Guarded> {
+  const engine = await startEtcd({ members: 1 });
+  const { url } = engine;
+  const range = { key: base64(`${prefix}/`), range_end: base64(`${prefix}0`) };
+  const roles = { root: null, keeper: "READWRITE", reader: "READ" };
+  for (const [name, permType] of Object.entries(roles)) {
+    await gateway(url, "auth/user/add", { name, password: "s3cret" });
+    await gateway(url, "auth/role/add", { name });
+    if (permType !== null) await gateway(url, "auth/role/grant", { name, perm: { permType, ...range } });
+    await gateway(url, "auth/user/grant", { user: name, role: name });
+  }
+  await gateway(url, "auth/enable", {});
+  return engine;
+}
+
+/** A certificate for loopback, in files that `remove` deletes. */
+export async function certificate(): Promise<{ cert: string; key: string; remove(): void }> {
+  const folder = mkdtempSync(join(tmpdir(), "solehold-etcd-"));
+  const [cert, key] = [join(folder, "cert.pem"), join(folder, "key.pem")];
+  await promisify(execFile)("openssl", [
+    ...["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"],
+    ...["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"],
+    ...["-keyout", key, "-out", cert],
+  ]);
+  return { cert, key, remove: () => rmSync(folder, { recursive: true }) };
 }

@@ -1,0 +1,228 @@
+/** Opening with something wrong: one line that says what to do, at once, and never a password. */
+
+import { readFileSync } from "node:fs";
+import { createServer as createHttpServer } from "node:http";
+import { type AddressInfo, connect, createServer, type Server } from "node:net";
+import { createServer as createTlsServer } from "node:tls";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { connect as connectLeases } from "../../../src/client/index.ts";
+import { type EtcdStoreOptions, openEtcdStore } from "../../../src/stores/etcd/index.ts";
+import { engineRecord, startEtcd } from "../../engines/index.ts";
+import { create, recordOf, rejection, writeOf } from "../redis/records.ts";
+import { certificate, type Guarded, gateway, newPrefix, startGuarded, storeUrl } from "./support.ts";
+
+const { urls, url } = engineRecord("etcd");
+const prefix = newPrefix();
+const listeners: Server[] = [];
+let guarded: Guarded;
+
+beforeAll(async () => {
+  guarded = await startGuarded(prefix);
+});
+
+afterAll(async () => {
+  for (const listener of listeners) listener.close();
+  await guarded?.stop();
+});
+
+async function listening(listener: Server): Promise<number> {
+  listeners.push(listener);
+  await new Promise<void>((resolve) => listener.listen(0, "127.0.0.1", resolve));
+  return (listener.address() as AddressInfo).port;
+}
+
+async function failure(options: EtcdStoreOptions) {
+  const error = await rejection(openEtcdStore({ timeoutMs: 2_000, ...options }));
+  expect(error).toMatchObject({ name: "StoreError", outcome: "not-applied" });
+  expect(error.message).not.toMatch(/\n|s3cret|wr0ng/);
+  return error;
+}
+
+async function freePort(): Promise<number> {
+  const port = await listening(createServer());
+  listeners.pop()!.close();
+  return port;
+}
+
+const as = (user: string): string => `etcd://${user}@${new URL(guarded.url).host}/${prefix}`;
+
+describe("a URL", () => {
+  it("with a port where nothing listens is unreachable", async () => {
+    const error = await failure({ url: `etcd://127.0.0.1:${await freePort()}` });
+    expect(error.kind).toBe("unreachable");
+    expect(error.message).toContain("start etcd or correct the URL");
+  });
+
+  it("with an unknown host is unreachable", async () => {
+    const error = await failure({ url: "etcd://no-such-host.invalid" });
+    expect(error.kind).toBe("unreachable");
+    expect(error.message).toContain("no-such-host.invalid");
+  });
+
+  it("of which one member is down opens with the others", async () => {
+    const members = [`127.0.0.1:${await freePort()}`, new URL(url).host];
+    const store = await openEtcdStore({ url: `etcd://${members.join(",")}/${prefix}` });
+    await create(store, recordOf("one-down"));
+    await store.close();
+  });
+
+  it("of something that is not etcd is a config error", async () => {
+    const port = await listening(createHttpServer((_, response) => response.end("hello")));
+    const error = await failure({ url: `etcd://127.0.0.1:${port}` });
+    expect(error.kind).toBe("config");
+    expect(error.message).toContain("etcd's API 3");
+  });
+
+  it("of something that never answers fails within the timeout", async () => {
+    const port = await listening(createServer((socket) => void socket.on("error", () => undefined)));
+    const error = await failure({ url: `etcd://127.0.0.1:${port}?timeoutMs=300`, timeoutMs: 300 });
+    expect(error.kind).toBe("timeout");
+  });
+
+  it("is what connect() takes, too", async () => {
+    const leases = await connectLeases(storeUrl(urls, prefix));
+    const lease = await leases.acquire("by-url", { ttl: "30s" });
+    await lease.release();
+    await leases.close();
+  });
+
+  it.each([
+    ["nonsense", "must look like etcd://"],
+    ["http://127.0.0.1", "must look like etcd://"],
+    ["etcd://", "must name hosts"],
+    ["etcd://a:1,,b:2", "must name hosts"],
+    ["etcd://[::zz]:1", "must name hosts"],
+    ["etcd://user:s3cret@127.0.0.1:99999", "ports from 1 to 65535"],
+    ["etcd://user:s3cret@host name:2379", "must name hosts"],
+    ["etcd://user:s3cret%@127.0.0.1", "password must be percent-encoded"],
+    ["etcd://user:s3cret@wr0ng@127.0.0.1", "must"],
+    ["etcd://127.0.0.1/with%20space", "prefix must have"],
+    ["etcd://127.0.0.1/x?ttl=1", "timeoutMs, memberTimeoutMs, ca, cert, key"],
+    ["etcd://127.0.0.1/x?timeoutMs=soon", "timeoutMs must be a whole number"],
+    ["etcd://127.0.0.1/x?ca=/etc/hosts", "etcds:"],
+    ["etcds://127.0.0.1/x?ca=/no/such/file", "ca must be the path"],
+    ["etcds://127.0.0.1/x?cert=/etc/hosts", "cert and key, or neither"],
+  ])("like %s is a config error that says how it should look", async (wrong, rule) => {
+    const error = await rejection(openEtcdStore({ url: wrong }));
+    expect(error).toMatchObject({ name: "StoreError", kind: "config", outcome: "not-applied" });
+    expect(error.message).toContain(rule);
+    expect(error.message).not.toMatch(/\n|s3cret|wr0ng/);
+  });
+
+  it("with an option that is no number is refused by name", async () => {
+    expect((await failure({ url: storeUrl(urls, prefix), timeoutMs: 0 })).message).toContain("timeoutMs");
+    const wrong = { url: storeUrl(urls, prefix), memberTimeoutMs: Number.NaN };
+    expect((await failure(wrong)).message).toContain("memberTimeoutMs");
+  });
+});
+
+describe("TLS", () => {
+  /** A way to the cluster that speaks TLS in front. */
+  async function startTls(): Promise<{ port: number; cert: string; remove(): void }> {
+    const { cert, key, remove } = await certificate();
+    const secrets = { cert: readFileSync(cert), key: readFileSync(key), ALPNProtocols: ["h2"] };
+    const server = createTlsServer(secrets, (near) => {
+      const far = connect(Number(new URL(url).port), "127.0.0.1");
+      near.on("error", () => far.destroy()).pipe(far);
+      far.on("error", () => near.destroy()).pipe(near);
+    });
+    return { port: await listening(server), cert, remove };
+  }
+
+  it("is spoken where the URL says etcds:, with the certificate authority that it names", async () => {
+    const { port, cert, remove } = await startTls();
+    const store = await openEtcdStore({ url: `etcds://localhost:${port}/${prefix}?ca=${cert}` });
+    await create(store, recordOf("through-tls"));
+    await store.close();
+    const untrusted = await failure({ url: `etcds://localhost:${port}/${prefix}` });
+    expect(untrusted.kind).toBe("config");
+    expect(untrusted.message).toContain("?ca=file");
+    const plain = await failure({ url: `etcd://localhost:${port}/${prefix}` });
+    expect(plain.message).toMatch(/etcds:|connection was lost/);
+    remove();
+  });
+
+  it("to a member without it is a config error that says so", async () => {
+    const error = await failure({ url: storeUrl([url], prefix).replace("etcd:", "etcds:") });
+    expect(error.kind).toBe("config");
+    expect(error.message).toContain("use etcd: instead of etcds:");
+  });
+});
+
+describe("a cluster that asks for passwords", () => {
+  it("refuses a wrong one, and none, with an auth error", async () => {
+    expect((await failure({ url: as("keeper:wr0ng") })).message).toContain("user name or password is wrong");
+    expect((await failure({ url: as("keeper:wr0ng") })).kind).toBe("auth");
+    const nobody = await failure({ url: storeUrl([guarded.url], prefix) });
+    expect(nobody.kind).toBe("auth");
+    expect(nobody.message).toContain("etcd://user:password@host");
+  });
+
+  it("serves its user, watches included, and again after it forgot the login", async () => {
+    const store = await openEtcdStore({ url: as("keeper:s3cret") });
+    const version = await create(store, recordOf("guarded"));
+    const heard = new Promise((resolve) => store.watch({ tenant: null, prefix: "" }, resolve));
+    await guarded.restart();
+    const next = recordOf("guarded", { generation: 2n });
+    expect((await store.apply([writeOf(next, version)])).results[0]!.kind).toBe("applied");
+    expect(await heard).toMatchObject({ kind: "changed", record: { nonce: next.nonce } });
+    await store.close();
+  });
+
+  it("lets a user who may only read do nothing else, alone or in a batch", async () => {
+    const store = await openEtcdStore({ url: as("reader:s3cret") });
+    const writes = ["denied/1", "denied/2"].map((name) => writeOf(recordOf(name)));
+    for (const batch of [writes.slice(0, 1), writes]) {
+      const error = await rejection(store.apply(batch));
+      expect(error).toMatchObject({ kind: "auth", outcome: "not-applied" });
+      expect(error.message).toContain("readwrite on the prefix");
+    }
+    const { records } = await store.read(writes.map(({ key }) => key));
+    expect(records.map(({ kind }) => kind)).toEqual(["absent", "absent"]);
+    await store.close();
+    const elsewhere = as("reader:s3cret").replace(prefix, newPrefix());
+    expect((await failure({ url: elsewhere })).kind).toBe("auth");
+  });
+
+  it("is not needed: a name and password do no harm where nobody asks for them", async () => {
+    const store = await openEtcdStore({ url: storeUrl(urls, prefix).replace("//", "//someone:s3cret@") });
+    await create(store, recordOf("unasked"));
+    await store.close();
+  });
+});
+
+it("a cluster that has no space left is full, for a batch as for a lone write, and reads go on", async () => {
+  const engine = await startEtcd({ members: 1 });
+  const store = await openEtcdStore({ url: storeUrl([engine.url], prefix) });
+  const record = recordOf("before");
+  await create(store, record);
+  const { header } = (await gateway(engine.url, "maintenance/status", {})) as {
+    header: { member_id: string };
+  };
+  await gateway(engine.url, "maintenance/alarm", {
+    action: "ACTIVATE",
+    memberID: header.member_id,
+    alarm: "NOSPACE",
+  });
+  const writes = ["full/1", "full/2"].map((name) => writeOf(recordOf(name)));
+  for (const batch of [writes.slice(0, 1), writes]) {
+    const error = await rejection(store.apply(batch));
+    expect(error).toMatchObject({ kind: "full", outcome: "not-applied" });
+    expect(error.message).toContain("--quota-backend-bytes");
+  }
+  expect((await store.read([record.key])).records[0]!.kind).toBe("found");
+  await store.close();
+  await engine.stop();
+});
+
+it("a missing package is a config error that names the command to run", async () => {
+  vi.resetModules();
+  vi.doMock("@grpc/grpc-js", () => {
+    throw new Error("Cannot find package '@grpc/grpc-js'");
+  });
+  const { openEtcdStore: openWithout } = await import("../../../src/stores/etcd/index.ts");
+  const error = await rejection(openWithout({ url: storeUrl(urls, prefix) }));
+  vi.doUnmock("@grpc/grpc-js");
+  expect(error).toMatchObject({ kind: "config" });
+  expect(error.message).toContain("npm install @grpc/grpc-js");
+});
