@@ -1,34 +1,37 @@
-/** A map that forgets the entry that was used longest ago once it is full. */
+/**
+ * A map that forgets what was not set for long once it is full. Two generations: when the young one has
+ * filled half of the capacity it becomes the old one, and the old one is dropped whole. An entry is kept for
+ * at least half of the capacity in other entries, and nothing is moved about on the way, which would cost
+ * more than all else that is done with an entry.
+ */
 export class BoundedMap<Value> {
-  readonly #entries = new Map<string, Value>();
-  readonly #capacity: number;
+  #young = new Map<string, Value>();
+  #old = new Map<string, Value>();
+  readonly #half: number;
 
   constructor(capacity: number) {
-    this.#capacity = capacity;
+    this.#half = Math.max(1, Math.floor(capacity / 2));
   }
 
+  /** How many are kept, those that were set again counted twice: zero exactly when there are none. */
   get size(): number {
-    return this.#entries.size;
+    return this.#young.size + this.#old.size;
   }
 
   get(id: string): Value | undefined {
-    return this.#entries.get(id);
+    return this.#young.get(id) ?? this.#old.get(id);
   }
 
   /** Setting counts as use; reading does not: reads are far more frequent and the order is only a guide. */
   set(id: string, value: Value): void {
-    if (this.#entries.delete(id) === false && this.#entries.size >= this.#capacity) {
-      const oldest = this.#entries.keys().next();
-      if (oldest.done !== true) this.#entries.delete(oldest.value);
-    }
-    this.#entries.set(id, value);
+    this.#young.set(id, value);
+    if (this.#young.size < this.#half) return;
+    this.#old = this.#young;
+    this.#young = new Map();
   }
 
   delete(id: string): void {
-    this.#entries.delete(id);
-  }
-
-  clear(): void {
-    this.#entries.clear();
+    this.#young.delete(id);
+    this.#old.delete(id);
   }
 }

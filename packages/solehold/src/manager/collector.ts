@@ -14,6 +14,7 @@
 import {
   endOfRecord,
   floorKey,
+  keyId,
   type LeaseKey,
   type LeasePolicy,
   type LeaseRecord,
@@ -96,7 +97,7 @@ async function deleteAll(
     records.map(async ({ key }): Promise<number> => {
       const stored = await readOne(options.calls, key);
       if (stored.kind !== "found" || !isCollectable(stored.record, nowMs, options)) return 0;
-      const { value } = await options.calls.write({ key, expected: stored.version, next: null });
+      const { value } = await options.calls.write(keyId(key), { key, expected: stored.version, next: null });
       if (value.kind !== "applied") return 0;
       options.known.forget(key);
       return 1;
@@ -122,7 +123,7 @@ async function raiseFloor(
   const stampMs = options.known.instant(ABSENT, now).latestMs;
   const next = floorRecord(tenant, highest, stampMs, randomId(options.env));
   const expected = floor.kind === "found" ? floor.version : null;
-  const { value } = await options.calls.write({ key: floorKey(tenant), expected, next });
+  const { value } = await options.calls.write(keyId(next.key), { key: next.key, expected, next });
   return value.kind === "applied" ? highest : current;
 }
 

@@ -13,6 +13,7 @@ import {
   type Decided,
   type decide,
   type GrantedDecision,
+  keyId,
   type LeaseCommand,
   type LeasePolicy,
   type LeaseRecord,
@@ -20,7 +21,7 @@ import {
   type StoreInstant,
 } from "../core/index.ts";
 import { delay, type Env, jittered, randomId, readClocks } from "../env/index.ts";
-import { type ConditionalWrite, type StoredRecord, StoreError, type WriteResult } from "../stores/index.ts";
+import { type StoredRecord, StoreError, type WriteResult } from "../stores/index.ts";
 import type { KnownState, SnapshotSource } from "./known-state.ts";
 import { type CommandOutcome, refusedBeforehand } from "./outcome.ts";
 import { withNonce } from "./requests.ts";
@@ -51,7 +52,10 @@ const MIN_PATIENCE_MS = 5;
 export class Execution {
   readonly #context: ExecutionContext;
   readonly #command: LeaseCommand;
+  /** Of the command's key, for maps. */
+  readonly #id: string;
   readonly #token: string;
+  readonly #startedAt: ClockReading;
   readonly #deadlineMs: number;
   /** Attempts whose fate is unknown. */
   readonly #unknown: Attempt[] = [];
@@ -61,31 +65,37 @@ export class Execution {
   constructor(context: ExecutionContext, command: LeaseCommand, token: string, timeoutMs: number) {
     this.#context = context;
     this.#command = command;
+    this.#id = keyId(command.key);
     this.#token = token;
-    this.#deadlineMs = context.env.monotonicMs() + timeoutMs;
+    this.#startedAt = readClocks(context.env);
+    this.#deadlineMs = this.#startedAt.monotonicMs + timeoutMs;
   }
 
   async run(): Promise<CommandOutcome> {
     try {
-      return await this.#run();
+      // Belief counts from before the write: the reading of the start is as good as a newer one, and free.
+      const guess = this.#context.known.guess(this.#command, this.#id, this.#startedAt);
+      return await this.#settle(guess, this.#startedAt);
     } catch (error) {
       return this.#unsettled(error);
     }
   }
 
-  async #run(): Promise<CommandOutcome> {
-    const { known } = this.#context;
-    let source = known.guess(this.#command);
+  async #settle(guess: SnapshotSource | null, startedAt: ClockReading): Promise<CommandOutcome> {
+    const { known, env } = this.#context;
+    let source = guess;
+    let reading = startedAt;
     if (source === null) {
       // A request that is wrong in itself is not worth asking a store about, which may not even take its key.
       const problem = commandProblem(this.#command);
       if (problem !== null) return refusedBeforehand(problem);
       source = await this.#read();
+      reading = readClocks(env);
     }
     for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt += 1) {
       const own = this.#ownWrite(source.stored);
       if (own !== null) return own;
-      const reading = readClocks(this.#context.env);
+      if (attempt > 0) reading = readClocks(env);
       if (!known.knowsTime(reading)) {
         // This machine slept: what it knew of the store's time is of no use any more.
         source = await this.#read();
@@ -134,38 +144,37 @@ export class Execution {
     next: LeaseRecord | null,
     attempt: Attempt,
   ): Promise<"applied" | SnapshotSource> {
-    const { known } = this.#context;
+    const { known, calls } = this.#context;
     const { key } = this.#command;
     const expected = source.stored.kind === "found" ? source.stored.version : null;
-    const answer = await this.#send({ key, expected, next });
-    if (answer instanceof StoreError || answer.value.kind === "unknown") {
-      const cause = answer instanceof StoreError ? answer : causeOf(answer.value);
-      if (cause.outcome === "not-applied") throw cause;
-      this.#unknown.push(attempt);
-      return await this.#readUntilDeadline(cause);
+    let answer: Answered<WriteResult>;
+    try {
+      answer = await calls.write(this.#id, { key, expected, next }, this.#patienceMs());
+    } catch (error) {
+      return await this.#reread(attempt, asStoreError(error));
     }
+    if (answer.value.kind === "unknown") return await this.#reread(attempt, asStoreError(answer.value.cause));
     const { value } = answer;
     if (value.kind === "applied") {
-      known.wrote(key, next, value.version, answer.receivedMs);
+      known.wrote(this.#id, next, value.version, answer.receivedMs);
       return "applied";
     }
     // Somebody on the way repeated the request: the repeat met what the first had written.
     if (value.current.kind === "found" && value.current.record.nonce === attempt.nonce) {
-      known.learn(key, value.current, source.floor, answer);
+      known.learn(this.#id, value.current, source.floor, answer);
       return "applied";
     }
     await this.#backOff();
     // An absence is only usable with a floor that was read after it.
     if (value.current.kind === "absent") return await this.#read();
-    return known.learn(key, value.current, source.floor, answer);
+    return known.learn(this.#id, value.current, source.floor, answer);
   }
 
-  async #send(write: ConditionalWrite): Promise<Answered<WriteResult> | StoreError> {
-    try {
-      return await this.#context.calls.write(write, this.#patienceMs());
-    } catch (error) {
-      return asStoreError(error);
-    }
+  /** Nobody knows whether the attempt was done; what stands in the store now will tell. */
+  async #reread(attempt: Attempt, cause: StoreError): Promise<SnapshotSource> {
+    if (cause.outcome === "not-applied") throw cause;
+    this.#unknown.push(attempt);
+    return await this.#readUntilDeadline(cause);
   }
 
   /** A single call may take what is left of the command's time. */
@@ -252,10 +261,6 @@ function asStoreError(error: unknown): StoreError {
     outcome: "unknown",
     cause: error,
   });
-}
-
-function causeOf(result: WriteResult): StoreError {
-  return asStoreError(result.kind === "unknown" ? result.cause : "no cause given");
 }
 
 function snapshotOf(source: SnapshotSource): LeaseSnapshot {

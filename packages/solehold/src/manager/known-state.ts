@@ -20,11 +20,11 @@ import {
   recordFence,
   type StoreInstant,
 } from "../core/index.ts";
-import { type Env, readClocks } from "../env/index.ts";
+import type { Env } from "../env/index.ts";
 import { ABSENT, type LeaseStore, type StoredRecord } from "../stores/index.ts";
 import { BoundedMap } from "./bounded-map.ts";
 import { Floors } from "./floors.ts";
-import { Observations } from "./observations.ts";
+import { isObservedOver } from "./observations.ts";
 import type { Answered, StoreCalls } from "./store-calls.ts";
 import type { StoreClock } from "./store-clock.ts";
 
@@ -36,8 +36,12 @@ export interface SnapshotSource {
   readonly callNumber: number | null;
 }
 
+type FoundRecord = Extract<StoredRecord, { kind: "found" }>;
+
 interface Remembered {
-  readonly stored: StoredRecord;
+  readonly stored: FoundRecord;
+  /** The receipt of the first reply that showed this version, on the monotonic clock. */
+  readonly sinceMs: number;
   /** The highest fence seen. */
   readonly highestFence: bigint;
   /** Calls up to this number were sent before that fence was seen: their replies may be older. */
@@ -61,25 +65,20 @@ const WIDEST_GUESS_RATIO = 0.05;
 export class KnownState {
   readonly #options: KnownStateOptions;
   readonly #remembered: BoundedMap<Remembered>;
-  readonly #observations: Observations;
   readonly #floors: Floors;
 
   constructor(options: KnownStateOptions) {
     this.#options = options;
     this.#remembered = new BoundedMap(options.cacheSize);
-    this.#observations = new Observations({ drift: options.drift, capacity: options.cacheSize });
     this.#floors = new Floors({ maxAgeMs: options.floorMaxAgeMs });
   }
 
   /** What probably is in the store, if that is enough to try a write; otherwise null: read first. */
-  guess(command: LeaseCommand): SnapshotSource | null {
-    if (command.op === "use") return null;
-    const now = readClocks(this.#options.env);
-    const nowMs = now.monotonicMs;
-    if (!this.#timeIsNarrow(command, now)) return null;
-    const remembered = this.#remembered.get(keyId(command.key));
+  guess(command: LeaseCommand, id: string, now: ClockReading): SnapshotSource | null {
+    if (command.op === "use" || !this.#timeIsNarrow(command, now)) return null;
+    const remembered = this.#remembered.get(id);
     if (remembered !== undefined) return { stored: remembered.stored, floor: 0n, callNumber: null };
-    const floor = command.op === "acquire" ? this.#floors.recent(command.key.tenant, nowMs) : null;
+    const floor = command.op === "acquire" ? this.#floors.recent(command.key.tenant, now.monotonicMs) : null;
     return floor === null ? null : { stored: ABSENT, floor, callNumber: null };
   }
 
@@ -87,26 +86,19 @@ export class KnownState {
     const answer = await this.#options.calls.read(Floors.keysFor(key), patienceMs);
     const [stored = ABSENT, floorRecord = ABSENT] = answer.value;
     const floor = this.#floors.learn(key.tenant, floorRecord, answer.sentMs);
-    return this.learn(key, stored, floor, answer);
+    return this.learn(keyId(key), stored, floor, answer);
   }
 
   /** The store showed this in its answer. */
-  learn(key: LeaseKey, stored: StoredRecord, floor: bigint, answer: Answered<unknown>): SnapshotSource {
-    if (stored.kind === "found") {
-      this.#observations.saw(stored.record, stored.version, answer.receivedMs);
-      this.#remember(key, stored);
-    }
+  learn(id: string, stored: StoredRecord, floor: bigint, answer: Answered<unknown>): SnapshotSource {
+    if (stored.kind === "found") this.#remember(id, stored, answer.receivedMs);
     return { stored, floor, callNumber: answer.callNumber };
   }
 
   /** An own write was acknowledged. */
-  wrote(key: LeaseKey, record: LeaseRecord | null, version: string | null, receivedMs: number): void {
-    if (record === null || version === null) {
-      this.forget(key);
-      return;
-    }
-    this.#observations.saw(record, version, receivedMs);
-    this.#remember(key, { kind: "found", record, version });
+  wrote(id: string, record: LeaseRecord | null, version: string | null, receivedMs: number): void {
+    if (record === null || version === null) this.#remembered.delete(id);
+    else this.#remember(id, { kind: "found", record, version }, receivedMs);
   }
 
   forget(key: LeaseKey): void {
@@ -131,7 +123,7 @@ export class KnownState {
     const stampMs = interval === null ? Math.ceil(now.wallMs) : interval.latestMs;
     const record = stored.kind === "found" ? stored.record : null;
     if (record === null) return { earliestMs: interval?.earliestMs ?? stampMs, latestMs: stampMs, stampMs };
-    const over = stored.kind === "found" && this.#observations.isOver(record, stored.version, monotonicMs);
+    const over = stored.kind === "found" && this.#isObservedOver(stored, monotonicMs);
     const endMs = Math.max(record.expiresAtMs, record.handoff?.deadlineMs ?? 0);
     if (over) return { earliestMs: endMs, latestMs: Math.max(endMs, stampMs), stampMs };
     if (interval !== null && !clock.mustObserve(monotonicMs)) return { ...interval, stampMs };
@@ -151,10 +143,11 @@ export class KnownState {
         message: corruptMessage(stored.detail),
       };
     }
-    if (this.#options.policy.release === "delete" || command.op !== "acquire") return null;
+    // A guess is this very memory, and leads to no answer.
+    if (source.callNumber === null || command.op !== "acquire" || this.#options.policy.release === "delete")
+      return null;
     const remembered = this.#remembered.get(keyId(command.key));
-    const older = source.callNumber === null || source.callNumber <= (remembered?.seenAtCall ?? 0);
-    if (remembered === undefined || older) return null;
+    if (remembered === undefined || source.callNumber <= remembered.seenAtCall) return null;
     const { highestFence } = remembered;
     const intact =
       stored.kind === "found"
@@ -173,13 +166,20 @@ export class KnownState {
     return interval.latestMs - interval.earliestMs <= Math.max(50, ttlMs * WIDEST_GUESS_RATIO);
   }
 
-  #remember(key: LeaseKey, stored: Extract<StoredRecord, { kind: "found" }>): void {
-    const id = keyId(key);
+  /** Without a clock that can be trusted; see observations.ts. */
+  #isObservedOver({ record, version }: FoundRecord, nowMs: number): boolean {
+    const remembered = this.#remembered.get(keyId(record.key));
+    if (remembered === undefined || remembered.stored.version !== version) return false;
+    return isObservedOver(record, nowMs - remembered.sinceMs, this.#options.drift);
+  }
+
+  #remember(id: string, stored: FoundRecord, receivedMs: number): void {
     const fence = recordFence(stored.record);
     const before = this.#remembered.get(id);
     const grew = before === undefined || fence > before.highestFence;
     this.#remembered.set(id, {
       stored,
+      sinceMs: before?.stored.version === stored.version ? before.sinceMs : receivedMs,
       highestFence: grew ? fence : before.highestFence,
       seenAtCall: grew ? this.#options.calls.lastCallNumber : before.seenAtCall,
     });

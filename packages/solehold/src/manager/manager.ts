@@ -244,7 +244,7 @@ export class StoreLeaseManager implements LeaseManager {
       key,
       note: "repaired",
     };
-    const written = await calls.write({ key, expected: stored.version, next });
+    const written = await calls.write(keyId(key), { key, expected: stored.version, next });
     return written.value.kind === "applied";
   }
 

@@ -6,37 +6,11 @@
  * the very moment before), on the observer's monotonic clock, widened by drift. It needs no second read:
  * the takeover is a conditional write on that same version, which fails if it moved in between.
  */
-import { type DriftBound, keyId, type LeaseRecord } from "../core/index.ts";
-import { BoundedMap } from "./bounded-map.ts";
+import type { DriftBound, LeaseRecord } from "../core/index.ts";
 
-interface Sighting {
-  readonly version: string;
-  readonly sinceMs: number;
-}
-
-export class Observations {
-  readonly #sightings: BoundedMap<Sighting>;
-  readonly #drift: DriftBound;
-
-  constructor(options: { readonly drift: DriftBound; readonly capacity: number }) {
-    this.#drift = options.drift;
-    this.#sightings = new BoundedMap(options.capacity);
-  }
-
-  /** A reply received at `receivedMs` showed this version. */
-  saw(record: LeaseRecord, version: string, receivedMs: number): void {
-    const id = keyId(record.key);
-    if (this.#sightings.get(id)?.version !== version)
-      this.#sightings.set(id, { version, sinceMs: receivedMs });
-  }
-
-  /** Whether the version stood unchanged for as long as the record can bind anybody. */
-  isOver(record: LeaseRecord, version: string, nowMs: number): boolean {
-    const sighting = this.#sightings.get(keyId(record.key));
-    if (sighting === undefined || sighting.version !== version) return false;
-    const neededMs = bindingMs(record) * (1 + this.#drift.driftRatio) + this.#drift.tickMs;
-    return nowMs - sighting.sinceMs >= neededMs;
-  }
+/** Whether a version that was first seen `standingMs` ago stood for as long as its record can bind anybody. */
+export function isObservedOver(record: LeaseRecord, standingMs: number, drift: DriftBound): boolean {
+  return standingMs >= bindingMs(record) * (1 + drift.driftRatio) + drift.tickMs;
 }
 
 /** How long after its last write a record can bind anybody: its ttl, or the time left to a successor. */

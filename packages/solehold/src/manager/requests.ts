@@ -3,6 +3,7 @@
 import type { Approval } from "../coordinator/index.ts";
 import {
   type AcquireCommand,
+  type BreakCommand,
   DEFAULT_PURPOSE,
   type IdempotencyMark,
   type LeaseCommand,
@@ -11,6 +12,8 @@ import {
   MAX_TOKEN_LENGTH,
   nameProblem,
   type Purpose,
+  type RenewCommand,
+  type RevokeCommand,
   tokenProblem,
 } from "../core/index.ts";
 import { hashIdempotencyKey, hashToken, sealToken, sha256 } from "./secrets.ts";
@@ -163,16 +166,37 @@ function bareCommand(request: LeaseRequest, token: string, policy: LeasePolicy, 
     if (note !== undefined) command.note = note;
     return command;
   }
-  const { generation } = request;
-  const owner =
-    generation === undefined
-      ? { key, holder, tokenHash, nonce }
-      : { key, holder, tokenHash, nonce, generation };
-  if (op === "release" || op === "resume") return { op, ...owner };
-  if (op === "use") return { op, ...owner, purpose: request.purpose };
-  if (op === "handoff") return { op, ...owner, successor: request.successor, withinMs: request.withinMs };
-  const { ttlMs = policy.defaultTtlMs, term } = request;
-  return term === undefined ? { op, ...owner, ttlMs } : { op, ...owner, ttlMs, term };
+  const command = ownerCommand(request, tokenHash, policy, nonce);
+  if (request.generation !== undefined) command.generation = request.generation;
+  return command;
+}
+
+type OwnerRequests = Exclude<LeaseRequest, AcquireRequest | RevokeRequest | BreakRequest>;
+type OwnerCommands = Exclude<LeaseCommand, AcquireCommand | RevokeCommand | BreakCommand>;
+
+function ownerCommand(
+  request: OwnerRequests,
+  tokenHash: string,
+  policy: LeasePolicy,
+  nonce: string,
+): Writable<OwnerCommands> {
+  const { op, key, holder } = request;
+  switch (op) {
+    case "renew": {
+      const { ttlMs = policy.defaultTtlMs, term } = request;
+      const command: Writable<RenewCommand> = { op, key, holder, tokenHash, nonce, ttlMs };
+      if (term !== undefined) command.term = term;
+      return command;
+    }
+    case "use":
+      return { op, key, holder, tokenHash, nonce, purpose: request.purpose };
+    case "handoff": {
+      const { successor, withinMs } = request;
+      return { op, key, holder, tokenHash, nonce, successor, withinMs };
+    }
+    default:
+      return { op, key, holder, tokenHash, nonce };
+  }
 }
 
 function markFor(

@@ -195,8 +195,13 @@ export class StoreCalls {
     return this.#reads.submit(String(this.#readCount), keys, patienceMs);
   }
 
-  write(write: ConditionalWrite, patienceMs = Number.POSITIVE_INFINITY): Promise<Answered<WriteResult>> {
-    return this.#writes.submit(keyId(write.key), write, patienceMs);
+  /** `id` is that of the key: writes of one call have distinct keys. */
+  write(
+    id: string,
+    write: ConditionalWrite,
+    patienceMs = Number.POSITIVE_INFINITY,
+  ): Promise<Answered<WriteResult>> {
+    return this.#writes.submit(id, write, patienceMs);
   }
 }
 
