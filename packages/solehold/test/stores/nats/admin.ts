@@ -10,8 +10,11 @@ export class Admin {
     this.#connection = connection;
   }
 
-  static async connect(servers: string): Promise<Admin> {
-    return new Admin(await connect({ servers, reconnectTimeWait: 20, maxReconnectAttempts: -1 }));
+  static async connect(url: string): Promise<Admin> {
+    const { host, username, password } = new URL(url.replace("nats:", "http:"));
+    const user = username === "" ? {} : { user: username, pass: password };
+    const patience = { reconnectTimeWait: 20, maxReconnectAttempts: -1 };
+    return new Admin(await connect({ servers: host, ...user, ...patience }));
   }
 
   async createBucket(bucket: string, changes: Partial<StreamConfig> = {}): Promise<void> {
