@@ -35,7 +35,8 @@ export function readClocks(env: Env): ClockReading {
 
 /** 128 random bits as 22 characters of base64url: for tokens and nonces. */
 export function randomId(env: Env): string {
-  return Buffer.from(env.randomBytes(16)).toString("base64url");
+  const { buffer, byteOffset, length } = env.randomBytes(16);
+  return Buffer.from(buffer, byteOffset, length).toString("base64url");
 }
 
 /** `delayMs` stretched or shrunk at random by at most `ratio`. */
