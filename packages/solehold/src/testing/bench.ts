@@ -6,7 +6,7 @@ import { ok } from "node:assert/strict";
 import type { LeaseKey, LeaseRecord } from "../core/index.ts";
 import { type Env, randomId, realEnv } from "../env/index.ts";
 import type { ConditionalWrite, LeaseStore, StoredRecord, WriteResult } from "../stores/index.ts";
-import type { FaultyClient, StoreSubject } from "./subject.ts";
+import type { FaultyClient, KitChild, StoreSubject } from "./subject.ts";
 
 const DEFAULT_PATIENCE_MS = 10_000;
 const INSTANT_MS = 1_750_000_000_000;
@@ -18,7 +18,7 @@ export type FoundRecord = Extract<StoredRecord, { kind: "found" }>;
 export interface BenchCase {
   readonly title: string;
   /** What the subject must offer for this case to exist. */
-  readonly needs?: "corrupt" | "openFaulty";
+  readonly needs?: "corrupt" | "openFaulty" | "jumpClock" | "child";
   run(bench: StoreBench): Promise<void>;
 }
 
@@ -61,6 +61,16 @@ export class StoreBench {
   async corrupt(key: LeaseKey): Promise<void> {
     if (this.subject.corrupt === undefined) throw new Error("the subject has no corrupt");
     await this.subject.corrupt(key);
+  }
+
+  async jumpClock(byMs: number): Promise<void> {
+    if (this.subject.jumpClock === undefined) throw new Error("the subject has no jumpClock");
+    await this.subject.jumpClock(byMs);
+  }
+
+  child(): KitChild {
+    if (this.subject.child === undefined) throw new Error("the subject has no child");
+    return this.subject.child();
   }
 
   /** `full` as it is, or a smaller number for stores where a write takes milliseconds. */

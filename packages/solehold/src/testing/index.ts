@@ -1,4 +1,5 @@
 /** `solehold/testing`: one suite that every store passes, Solehold's own and yours. */
+export { runKitProcess } from "./process-worker.ts";
 export {
   describeLeases,
   describeStore,
@@ -6,4 +7,4 @@ export {
   storeConformanceCases,
   type TestApi,
 } from "./runner.ts";
-export type { FaultyClient, StoreCase, StoreSubject } from "./subject.ts";
+export type { FaultyClient, KitChild, StoreCase, StoreSubject } from "./subject.ts";

@@ -3,80 +3,22 @@
  * clock, fences that only grow, lost replies that cost nobody a lease.
  */
 import { ok } from "node:assert/strict";
-import { DEFAULT_DRIFT, type LeaseRecord, recordFence, validityFrom } from "../core/index.ts";
 import { delay } from "../env/index.ts";
-import { type CommandOutcome, StoreLeaseManager } from "../manager/index.ts";
 import type { LeaseStore } from "../stores/index.ts";
-import { type BenchCase, nth, type StoreBench } from "./bench.ts";
-import { ShiftedEnv } from "./shifted-env.ts";
+import { type BenchCase, nth } from "./bench.ts";
+import {
+  acquire,
+  acquireInTheEnd,
+  claimGranted,
+  claimNotBefore,
+  describeOutcome,
+  managerOn,
+  PAUSE_MS,
+  shortTtlMs,
+} from "./lease-bench.ts";
 import type { FaultyClient } from "./subject.ts";
 
 const TEN_MINUTES_MS = 600_000;
-const PAUSE_MS = 10;
-
-interface Grant {
-  readonly lease: LeaseRecord;
-  readonly token: string;
-  readonly fence: bigint;
-  /** On the monotonic clock of this machine: from here on its holder knows that it may be another's. */
-  readonly believedUntilMs: number;
-}
-
-function managerOn(bench: StoreBench, store: LeaseStore, wallShiftMs = 0, retentionMs = 3_600_000) {
-  const env = new ShiftedEnv(bench.env, wallShiftMs);
-  return new StoreLeaseManager({ store, env, retentionMs });
-}
-
-function describeOutcome(outcome: CommandOutcome): string {
-  if (outcome.kind === "unsettled") return `unsettled (${outcome.cause.message})`;
-  return outcome.kind === "refused" ? `refused (${outcome.decision.reason})` : "applied";
-}
-
-function claimGranted(outcome: CommandOutcome, what: string): Grant {
-  if (outcome.kind !== "applied")
-    throw new Error(`${what}: expected a grant, got ${describeOutcome(outcome)}`);
-  const { lease } = outcome.decision;
-  const belief = validityFrom(outcome.believedFrom, outcome.validForMs, DEFAULT_DRIFT);
-  return {
-    lease,
-    token: outcome.token,
-    fence: recordFence(lease),
-    believedUntilMs: belief.monotonicEndMs,
-  };
-}
-
-async function acquire(bench: StoreBench, manager: StoreLeaseManager, holder: string, ttlMs: number) {
-  return manager.acquire({ key: bench.key("lease"), holder, ttlMs });
-}
-
-/** Asks again and again until it is granted, within the kit's patience. */
-async function acquireInTheEnd(
-  bench: StoreBench,
-  manager: StoreLeaseManager,
-  holder: string,
-  ttlMs: number,
-): Promise<Grant> {
-  const attempt = async (): Promise<Grant> => {
-    for (;;) {
-      const outcome = await acquire(bench, manager, holder, ttlMs);
-      if (outcome.kind === "applied") return claimGranted(outcome, holder);
-      ok(outcome.kind === "refused", `${holder}: ${describeOutcome(outcome)}`);
-      await delay(bench.env, PAUSE_MS);
-    }
-  };
-  return bench.inTime(`the lease never came to ${holder}`, attempt());
-}
-
-/** Nobody else may have been granted the lease while its last holder could believe in it. */
-function claimNotBefore(bench: StoreBench, { believedUntilMs }: Grant): void {
-  const earlyMs = believedUntilMs - bench.env.monotonicMs();
-  ok(earlyMs <= 0, `the lease went to another ${earlyMs} ms before its holder's belief in it ended`);
-}
-
-/** Short, but not below what the store's clock can tell. */
-function shortTtlMs(store: LeaseStore): number {
-  return 300 + store.capabilities.clockGranularityMs;
-}
 
 export const leaseCases: readonly BenchCase[] = [
   {

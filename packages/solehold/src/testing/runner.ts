@@ -3,12 +3,14 @@
  * them to one that has `describe` and `it` (vitest, jest, mocha, node:test).
  */
 import { type BenchCase, StoreBench } from "./bench.ts";
+import { clockCases } from "./clock-cases.ts";
 import { contentCases } from "./content-cases.ts";
 import { differentialCases } from "./differential-cases.ts";
 import { failureCases } from "./failure-cases.ts";
 import { keyCases } from "./key-cases.ts";
 import { leaseCases } from "./lease-cases.ts";
 import { listCases } from "./list-cases.ts";
+import { processCases } from "./process-cases.ts";
 import { raceCases } from "./race-cases.ts";
 import type { StoreCase, StoreSubject } from "./subject.ts";
 import { timeCases } from "./time-cases.ts";
@@ -29,7 +31,7 @@ const STORE_CASES: readonly BenchCase[] = [
 
 /**
  * Every case of the contract. A case about something the store says it cannot do checks that it does not;
- * those that need `corrupt` or `openFaulty` are there when the subject offers it.
+ * those that `needs` something are there when the subject offers it.
  */
 export function storeConformanceCases(subject: StoreSubject): readonly StoreCase[] {
   return casesOn(subject, STORE_CASES);
@@ -37,7 +39,7 @@ export function storeConformanceCases(subject: StoreSubject): readonly StoreCase
 
 /** What the contract is for: leases through the manager on this store. They take some seconds of real time. */
 export function leaseConformanceCases(subject: StoreSubject): readonly StoreCase[] {
-  return casesOn(subject, leaseCases);
+  return casesOn(subject, [...leaseCases, ...clockCases, ...processCases]);
 }
 
 function casesOn(subject: StoreSubject, cases: readonly BenchCase[]): readonly StoreCase[] {

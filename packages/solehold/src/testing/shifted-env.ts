@@ -3,11 +3,16 @@ import type { Env, Timer, TimerOptions } from "../env/index.ts";
 
 export class ShiftedEnv implements Env {
   readonly #env: Env;
-  readonly #byMs: number;
+  #byMs: number;
 
   constructor(env: Env, byMs: number) {
     this.#env = env;
     this.#byMs = byMs;
+  }
+
+  /** Somebody sets the clock. */
+  step(byMs: number): void {
+    this.#byMs += byMs;
   }
 
   monotonicMs(): number {

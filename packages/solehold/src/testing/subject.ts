@@ -22,6 +22,10 @@ export interface StoreSubject {
   corrupt?(key: LeaseKey): Promise<void>;
   /** A client of the same data with a bad network that the kit can switch. */
   openFaulty?(): Promise<FaultyClient>;
+  /** Moves the clock that the store takes its time from, as somebody who sets it, for all clients. */
+  jumpClock?(byMs: number): void | Promise<void>;
+  /** How node can start a process that uses the same data. It runs from files, so not from TypeScript. */
+  child?(): KitChild;
   /** "reduced" for stores where a write takes milliseconds: smaller batches, races and histories. */
   readonly effort?: "full" | "reduced";
   /** Seeds the random histories; a failure names the seed to repeat. */
@@ -30,6 +34,14 @@ export interface StoreSubject {
   readonly patienceMs?: number;
   /** The clocks and randomness of the kit itself. */
   readonly env?: Env;
+}
+
+/** A module that opens the store and calls `runKitProcess` with it. */
+export interface KitChild {
+  readonly module: string;
+  readonly args?: readonly string[];
+  /** Added to the environment of this process. */
+  readonly env?: Readonly<Record<string, string>>;
 }
 
 /** The client's calls must give up on their own within `patienceMs`: configure a short timeout. */

@@ -3,15 +3,18 @@ import { appendFileSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, it } from "vitest";
-import { ManualEnv } from "../../../src/env/index.ts";
+import { ManualEnv, realEnv } from "../../../src/env/index.ts";
 import { openFileStore } from "../../../src/stores/file/index.ts";
 import { stemOf } from "../../../src/stores/file/names.ts";
 import { describeLeases, describeStore } from "../../../src/testing/index.ts";
+import { ShiftedEnv } from "../../../src/testing/shifted-env.ts";
 import { describeWriterLease } from "../../client/writer/seed-tests.ts";
+import { kitProcess } from "../../testing/child.ts";
 
 const root = mkdtempSync(join(tmpdir(), "solehold-file-"));
 const folder = join(root, "kit");
-const open = () => openFileStore({ folder });
+const env = new ShiftedEnv(realEnv, 0);
+const open = () => openFileStore({ folder, env });
 
 afterAll(() => rmSync(root, { recursive: true, force: true }));
 
@@ -25,7 +28,18 @@ describeStore(
   },
   { describe, it },
 );
-describeLeases("file", { open, openSecond: open, effort: "reduced" }, { describe, it });
+describeLeases(
+  "file",
+  {
+    open,
+    openSecond: open,
+    jumpClock: (byMs) => env.step(byMs),
+    child: () => kitProcess(`file:${folder}`),
+    patienceMs: 30_000,
+    effort: "reduced",
+  },
+  { describe, it },
+);
 
 describeWriterLease("file", {
   open: async () => {

@@ -1,5 +1,6 @@
 /** The memory store passes the kit, and the kit is not fooled by memory stores with a planted fault. */
 import { describe, expect, it } from "vitest";
+import { realEnv } from "../../../src/env/index.ts";
 import { MemoryStore } from "../../../src/stores/index.ts";
 import {
   describeLeases,
@@ -7,10 +8,16 @@ import {
   leaseConformanceCases,
   storeConformanceCases,
 } from "../../../src/testing/index.ts";
+import { ShiftedEnv } from "../../../src/testing/shifted-env.ts";
 import { FAULTS, LEASE_FAULTS } from "./faults.ts";
 
 describeStore("memory", { open: async () => new MemoryStore() }, { describe, it });
-describeLeases("memory", { open: async () => new MemoryStore() }, { describe, it });
+const env = new ShiftedEnv(realEnv, 0);
+describeLeases(
+  "memory",
+  { open: async () => new MemoryStore({ env }), jumpClock: (byMs) => env.step(byMs) },
+  { describe, it },
+);
 
 describe("the kit", () => {
   for (const { fault, breaks, open } of FAULTS) {
@@ -23,9 +30,9 @@ describe("the kit", () => {
     });
   }
 
-  for (const { fault, breaks, open } of LEASE_FAULTS) {
-    it(`sees in leases that a store ${fault}`, async () => {
-      const cases = leaseConformanceCases({ open, patienceMs: 1_500 });
+  for (const { fault, breaks, ...subject } of LEASE_FAULTS) {
+    it(`sees in leases that a store ${fault}: ${breaks}`, async () => {
+      const cases = leaseConformanceCases({ ...subject, patienceMs: 1_500 });
       await expect(cases.find(({ title }) => title === breaks)!.run()).rejects.toThrow();
     });
   }

@@ -1,5 +1,6 @@
 /** Memory stores with one planted fault each, and the title of a case that must catch it. */
 import { keyId } from "../../../src/core/index.ts";
+import { realEnv } from "../../../src/env/index.ts";
 import {
   type ApplyReply,
   type ConditionalWrite,
@@ -12,11 +13,13 @@ import {
   type StoreWatch,
   type WatchScope,
 } from "../../../src/stores/index.ts";
+import { ShiftedEnv } from "../../../src/testing/shifted-env.ts";
 
 interface Fault {
   readonly fault: string;
   readonly breaks: string;
   open(): Promise<LeaseStore>;
+  jumpClock?(byMs: number): void;
 }
 
 function plant(fault: string, breaks: string, store: new () => LeaseStore): Fault {
@@ -346,6 +349,15 @@ class Galloping extends MemoryStore {
   }
 }
 
+const settable = new ShiftedEnv(realEnv, 0);
+
+/** Takes its time from the wall clock, which somebody may set. */
+class FollowingTheWall extends MemoryStore {
+  override now(): number {
+    return Math.floor(settable.wallMs());
+  }
+}
+
 /** Faults that show one level up, in leases. */
 export const LEASE_FAULTS: readonly Fault[] = [
   plant(
@@ -364,4 +376,8 @@ export const LEASE_FAULTS: readonly Fault[] = [
     "clients whose wall clocks are ten minutes off wait for the store's clock like everyone else",
     Galloping,
   ),
+  ...["ahead ends no lease, neither for its holder nor for others", "back prolongs no lease"].map((what) => ({
+    ...plant("follows a clock that is set", `a store clock that jumps ten minutes ${what}`, FollowingTheWall),
+    jumpClock: (byMs: number) => settable.step(byMs),
+  })),
 ];

@@ -5,9 +5,15 @@ import type { LeaseStore } from "../../../src/stores/index.ts";
 import { openObjectStore } from "../../../src/stores/object/index.ts";
 import { ObjectNames } from "../../../src/stores/object/names.ts";
 import { connectObjects } from "../../../src/stores/object/open.ts";
-import { describeLeases, describeStore, type FaultyClient } from "../../../src/testing/index.ts";
+import {
+  describeLeases,
+  describeStore,
+  type FaultyClient,
+  type KitChild,
+} from "../../../src/testing/index.ts";
 import { describeWriterLease } from "../../client/writer/seed-tests.ts";
 import { startProxy } from "../../engines/index.ts";
+import { kitProcess } from "../../testing/child.ts";
 import { cephPlace, freshPrefix } from "./places.ts";
 
 const prefix = freshPrefix();
@@ -31,6 +37,14 @@ async function openFaulty(): Promise<FaultyClient> {
     holdRequests: () => proxy.freeze(),
     heal: () => proxy.heal(),
   };
+}
+
+function s3Process(): KitChild {
+  const { bucket, region, endpoint, credentials } = cephPlace();
+  return kitProcess(`s3://${bucket}/${prefix}?endpoint=${endpoint}&region=${region}`, {
+    AWS_ACCESS_KEY_ID: credentials.accessKeyId,
+    AWS_SECRET_ACCESS_KEY: credentials.secretAccessKey,
+  });
 }
 
 describeStore(
@@ -57,7 +71,7 @@ describeStore(
 // Most of their time is waiting for the end of leases.
 describeLeases(
   "S3 (Ceph)",
-  { open, openSecond: open, openFaulty, effort: "reduced", patienceMs: 25_000 },
+  { open, openSecond: open, openFaulty, child: s3Process, effort: "reduced", patienceMs: 25_000 },
   { describe, it: (title, run) => it.concurrent(title, run, 120_000) },
 );
 

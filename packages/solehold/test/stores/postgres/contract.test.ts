@@ -6,6 +6,7 @@ import type { LeaseKey } from "../../../src/core/index.ts";
 import { openPostgresStore, type PostgresStoreOptions } from "../../../src/stores/postgres/index.ts";
 import { describeLeases, describeStore, type FaultyClient } from "../../../src/testing/index.ts";
 import { type Engine, startPostgres, startProxy } from "../../engines/index.ts";
+import { kitProcess } from "../../testing/child.ts";
 
 let server: Engine;
 let admin: pg.Pool;
@@ -55,7 +56,11 @@ describeStore(
   { describe, it },
 );
 
-describeLeases("PostgreSQL", { open, openSecond: open, openFaulty }, { describe, it });
+describeLeases(
+  "PostgreSQL",
+  { open, openSecond: open, openFaulty, child: () => kitProcess(server.url), patienceMs: 30_000 },
+  { describe, it },
+);
 
 describeStore(
   "PostgreSQL through a pool of the caller",

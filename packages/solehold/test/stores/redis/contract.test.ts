@@ -6,6 +6,7 @@ import { startProxy, startRedis } from "../../../../../scripts/engines/index.mjs
 import { keyId } from "../../../src/core/index.ts";
 import { openRedisStore } from "../../../src/stores/redis/index.ts";
 import { describeLeases, describeStore, type FaultyClient } from "../../../src/testing/index.ts";
+import { kitProcess } from "../../testing/child.ts";
 
 let server: Awaited<ReturnType<typeof startRedis>>;
 let admin: Redis;
@@ -50,7 +51,17 @@ describeStore(
   { describe, it },
 );
 
-describeLeases("Redis", { open, openSecond: open, openFaulty }, { describe, it });
+describeLeases(
+  "Redis",
+  {
+    open,
+    openSecond: open,
+    openFaulty,
+    child: () => kitProcess(server.url),
+    patienceMs: 30_000,
+  },
+  { describe, it },
+);
 
 describeStore(
   "Redis through an ioredis client with a key prefix",

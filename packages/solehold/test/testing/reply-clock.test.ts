@@ -1,0 +1,22 @@
+/** The kit's leases on a store whose time comes only in replies, from a clock that can be set. */
+import { describe, it } from "vitest";
+import { realEnv } from "../../src/env/index.ts";
+import { describeLeases } from "../../src/testing/index.ts";
+import { ClockedStore } from "../manager/clocked-store.ts";
+
+let store: ClockedStore;
+
+describeLeases(
+  "a store whose time comes in replies",
+  {
+    open: async () => {
+      store = new ClockedStore(realEnv);
+      return store;
+    },
+    openSecond: async () => store,
+    jumpClock: (byMs) => {
+      store.offsetMs += byMs;
+    },
+  },
+  { describe, it },
+);
