@@ -1,10 +1,10 @@
 // The suite of Leases over a server in this process, which lives on the same manual clock: by the stream, as
 // connect() chooses by itself, and by plain HTTP, as it does where no stream gets through.
 import { openManager } from "solehold";
+import { ManualEnv } from "solehold/env";
 import { describe } from "vitest";
 import { HttpTransport } from "../../../solehold/src/client/remote/http-transport.ts";
 import { RemoteLeaseManager } from "../../../solehold/src/client/remote/remote-manager.ts";
-import { ManualEnv } from "../../../solehold/src/env/index.ts";
 import { describeLeases, World } from "../../../solehold/test/client/suite/index.ts";
 import { testServer, until } from "../support/server.ts";
 

@@ -3,7 +3,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createLog, type RunningServer, resolveConfig, startServer } from "@solehold/server";
-import type { Env } from "solehold";
+import type { ManualEnv } from "solehold/env";
 import { onTestFinished } from "vitest";
 
 /** Answers have many shapes; a test that looks for a field that is not there fails. */
@@ -37,7 +37,7 @@ export async function tempFolder(): Promise<string> {
 
 export async function testServer(
   flags: Record<string, string> = {},
-  given: { readonly dataDir?: string; readonly env?: Env } = {},
+  given: { readonly dataDir?: string; readonly env?: ManualEnv } = {},
 ): Promise<TestServer> {
   const dataDir = given.dataDir ?? (await tempFolder());
   const logged: string[] = [];
@@ -46,7 +46,7 @@ export async function testServer(
     flags: { port: "0", store: "memory:", audit: "memory", dataDir, ...flags },
   });
   const server = await startServer(config, { log, ...(given.env === undefined ? {} : { env: given.env }) });
-  onTestFinished(async () => await server.close());
+  onTestFinished(async () => await whileTimeRuns(given.env, server.close()));
   const { url } = server;
   const get: TestServer["get"] = (path, headers = {}) => ask(`${url}${path}`, { headers });
   const post: TestServer["post"] = (path, body, headers = {}) =>
@@ -57,6 +57,17 @@ export async function testServer(
     });
   const lease: TestServer["lease"] = (command, body, headers) => post(`/v1/leases/${command}`, body, headers);
   return { server, url, dataDir, logged, get, post, lease };
+}
+
+/** What a manual clock must not hold up: draining, say, which has time limits. */
+export async function whileTimeRuns(env: ManualEnv | undefined, step: Promise<void>): Promise<void> {
+  let done = env === undefined;
+  const watched = step.finally(() => {
+    done = true;
+  });
+  watched.catch(() => undefined);
+  while (!done) await env?.advance(5);
+  await watched;
 }
 
 export async function ask(url: string, init: RequestInit): Promise<Answer> {
