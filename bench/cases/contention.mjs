@@ -1,0 +1,165 @@
+// Contention: 64 clients want one key and give it back at once. What counts is how often it changes hands, and how much
+// the store is asked for each time.
+import { connect } from "solehold";
+import { startRedis } from "../../scripts/engines/index.mjs";
+import { redisRequests, serverCommands } from "../lib/command-counts.mjs";
+import { leaseLocks, listLocks, pause } from "../lib/handovers.mjs";
+import { redisClient, redisPeers } from "../lib/redis-locks.mjs";
+import { withResources } from "../lib/resources.mjs";
+import { figure } from "../lib/rows.mjs";
+import { startServer } from "../lib/server-process.mjs";
+import { median, medianRatio } from "../lib/statistics.mjs";
+
+export const about = "Contention: 64 clients on one key";
+
+const CLIENTS = 64;
+
+export function run({ quick, say }) {
+  return withResources(async (resources) => {
+    const [rounds, roundMs] = quick ? [2, 400] : [5, 3_000];
+    const redis = resources.add(await startRedis({ flags: ["--appendonly", "no"] }), (each) => each.stop());
+    const server = resources.add(await startServer({ dataDir: resources.folder() }), (each) => each.stop());
+    const contenders = await openContenders(resources, { redis, server });
+    const results = contenders.map(() => []);
+    for (let round = 0; round <= rounds; round += 1) {
+      for (const [index, contender] of contenders.entries()) {
+        if (round === 0) say(contender.name);
+        const result = await crowdRound(contender, roundMs, `key-${round}`);
+        // The first round is the warm-up.
+        if (round > 0) results[index].push(result);
+      }
+    }
+    const measured = contenders.map(({ name, role }, index) =>
+      summaryOf({ name, role }, results[index], results[0]),
+    );
+    return {
+      conditions: [
+        `${CLIENTS} clients, each with a connection of its own (but "one process": one connection), that take the key and give it back at once`,
+        `Redis ${redis.version} without persistence; the server synced and audited; peers with their defaults`,
+        "a handover is a change of hands: taking the key again right after giving it back is none; requests: reads of Redis from its connections; lease commands of the server",
+      ],
+      doesMore: "a fence and an expiry for each holder; the server keeps one line, first come, first served",
+      chart: { groups: [barsOf(measured)] },
+      rows: rowsOf(measured),
+    };
+  });
+}
+
+async function openContenders(resources, { redis, server }) {
+  const client = () => resources.add(redisClient(redis.url), (each) => each.disconnect());
+  const leasesOn = async (url) => leaseLocks(resources.add(await connect(url), (each) => each.close()));
+  const crowdOf = (open) => Promise.all(Array.from({ length: CLIENTS }, open));
+  const counter = client();
+  const onRedis = () => redisRequests(counter);
+  const shared = await leasesOn(redis.url);
+  const peers = [];
+  for (const name of Object.keys(redisPeers(counter))) {
+    const locks = await crowdOf(async () => redisPeers(client())[name]);
+    peers.push({ name, role: "peer", locks, requests: onRedis });
+  }
+  return [
+    {
+      name: "blocking list in Redis",
+      role: "floor",
+      locks: await crowdOf(async () => listLocks(client())),
+      requests: onRedis,
+    },
+    {
+      name: "solehold, Redis",
+      role: "ours",
+      locks: await crowdOf(() => leasesOn(redis.url)),
+      requests: onRedis,
+    },
+    {
+      name: "solehold, Redis, one process",
+      role: "ours",
+      locks: Array(CLIENTS).fill(shared),
+      requests: onRedis,
+    },
+    {
+      name: "solehold, server",
+      role: "ours",
+      locks: await crowdOf(() => leasesOn(server.url)),
+      requests: () => serverCommands(server.url),
+    },
+    ...peers,
+  ];
+}
+
+/** Who takes the key again right after giving it back has handed nothing over. */
+async function crowdRound({ locks, requests }, forMs, key) {
+  const before = await requests();
+  const served = new Set();
+  let handovers = 0;
+  let gaveUp = 0;
+  let last = -1;
+  const start = performance.now();
+  const end = start + forMs;
+  const worker = async (lock, client) => {
+    while (performance.now() < end) {
+      try {
+        const unlock = await lock(key);
+        // Those who were still waiting at the end get it too, one after the other: they are not counted.
+        if (performance.now() < end) {
+          served.add(client);
+          if (last !== client) handovers += 1;
+          last = client;
+        }
+        await unlock();
+      } catch {
+        gaveUp += 1;
+      }
+    }
+  };
+  const all = Promise.all(locks.map(worker));
+  await pause(forMs);
+  const asked = (await requests()) - before - 1;
+  await all;
+  return {
+    perSecond: (handovers * 1_000) / forMs,
+    requestsEach: asked / Math.max(1, handovers),
+    served: served.size,
+    gaveUp,
+  };
+}
+
+function summaryOf(contender, rounds, floorRounds) {
+  const all = (field, from = rounds) => from.map((round) => round[field]);
+  return {
+    ...contender,
+    perSecond: median(all("perSecond")),
+    requestsEach: median(all("requestsEach")),
+    served: median(all("served")),
+    gaveUp: all("gaveUp").reduce((total, value) => total + value, 0),
+    ratio: medianRatio(all("perSecond"), all("perSecond", floorRounds)),
+  };
+}
+
+function rowsOf(measured) {
+  const [floor, ...others] = measured;
+  const rivals = others.filter(({ role }) => role === "peer");
+  const of = (field) => ({
+    floor: floor[field],
+    peers: Object.fromEntries(rivals.map((peer) => [peer.name, peer[field]])),
+  });
+  return others
+    .filter(({ role }) => role === "ours")
+    .flatMap(({ name, perSecond, requestsEach, served, ratio }) => {
+      const title = `contention: ${name.replace("solehold, ", "")}`;
+      return [
+        figure(title, perSecond, "handovers/s", { ...of("perSecond"), ratio }),
+        figure(`${title}, requests for each`, requestsEach, "requests", of("requestsEach")),
+        figure(`${title}, clients that were served`, served, `of ${CLIENTS}`, of("served")),
+      ];
+    });
+}
+
+function barsOf(measured) {
+  const bars = measured.map(({ name, role, perSecond, requestsEach, served }) => ({
+    label: name,
+    role,
+    value: perSecond,
+    note: `${requestsEach.toFixed(1)} requests each, ${Math.round(served)} served`,
+  }));
+  return { title: `${CLIENTS} clients, one key`, unit: "handovers/s", bars };
+}

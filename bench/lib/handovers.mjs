@@ -1,0 +1,61 @@
+// Somebody holds, somebody waits: how long from the beginning of the release until the waiter has it.
+
+const SETTLE_MS = 25;
+
+/**
+ * `holder` and `waiter` are `lock(name)` of two clients that know nothing of each other; each resolves with the function
+ * that unlocks. Returns the milliseconds of each handover. `settleMs` lets the waiter get into its wait.
+ */
+export async function handoverTimes({ holder, waiter, count, settleMs = SETTLE_MS, name }) {
+  const times = [];
+  for (let index = 0; index < count; index += 1) {
+    const key = `${name}/${index}`;
+    const unlock = await holder(key);
+    let handedOverAt = 0;
+    const waiting = waiter(key).then((next) => {
+      handedOverAt = performance.now();
+      return next;
+    });
+    await pause(settleMs);
+    const releasedAt = performance.now();
+    await Promise.all([unlock(), waiting]);
+    times.push(handedOverAt - releasedAt);
+    await (await waiting)();
+  }
+  return times;
+}
+
+export function pause(ms) {
+  return new Promise((resolve) => setTimeout(resolve, ms));
+}
+
+/** `lock(name)` of a `Leases` object, waiting for as long as it takes. */
+export function leaseLocks(leases) {
+  return async (name) => {
+    const lease = await leases.acquire(name, { wait: "1m" });
+    return () => lease.release();
+  };
+}
+
+/** A list with one token in it: whoever pops it holds the lock. Redis wakes who waits; nothing expires. */
+export function listLocks(client) {
+  const made = new Set();
+  return async (name) => {
+    const key = `list:${name}`;
+    if (!made.has(name)) {
+      made.add(name);
+      // The token exists once: only the first client that comes makes it.
+      if ((await client.setnx(`made:${key}`, "1")) === 1) await client.rpush(key, "token");
+    }
+    await client.blpop(key, 60);
+    return () => client.rpush(key, "token");
+  };
+}
+
+/** PostgreSQL's own lock between sessions, on a connection of its own. Nothing expires. */
+export function advisoryLocks(connection) {
+  return async (name) => {
+    await connection.query("select pg_advisory_lock(hashtext($1))", [name]);
+    return () => connection.query("select pg_advisory_unlock(hashtext($1))", [name]);
+  };
+}
