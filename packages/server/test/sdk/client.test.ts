@@ -6,7 +6,7 @@ import { Leases as LeasesOver } from "../../../solehold/src/client/leases.ts";
 import { HttpTransport } from "../../../solehold/src/client/remote/http-transport.ts";
 import { RemoteLeaseManager } from "../../../solehold/src/client/remote/remote-manager.ts";
 import { startProxy } from "../../../solehold/test/engines/index.ts";
-import { tempFolder, testServer } from "../support/server.ts";
+import { testServer } from "../support/server.ts";
 
 type Way = "stream" | "http";
 
