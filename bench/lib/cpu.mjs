@@ -1,5 +1,4 @@
-// Processor time of other processes and of one's own main thread, from /proc. Where there is no /proc (not Linux)
-// the answers are null and the tables leave the column empty.
+// Processor time and memory of processes, from /proc. Where there is none (not Linux) the tables leave the column empty.
 import { readdirSync, readFileSync } from "node:fs";
 
 const TICK_US = 10_000;
@@ -31,13 +30,13 @@ export function mainThreadMs() {
   }
 }
 
-/** Bytes of memory that a process has resident; null when unknown. */
-export function residentBytes(pid) {
+/** Bytes of memory that only this process has, without pages of files that it maps; NaN when unknown. */
+export function privateBytes(pid) {
   try {
-    const [, kilobytes] = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, "utf8")) ?? [];
+    const [, kilobytes] = /^RssAnon:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, "utf8")) ?? [];
     return Number(kilobytes) * 1_024;
   } catch {
-    return null;
+    return Number.NaN;
   }
 }
 
