@@ -99,7 +99,6 @@ export class Lease implements Renewable {
     this.#validity = this.#validityOf(grant);
     this.#expiresAtMs = lease.expiresAtMs;
     context.suspendWatch.add(this.#onSuspend);
-    this.#armExpiry();
     this.#planRenewal(RENEW_PART);
     // The answer may have been so long on its way that the lease is over: then nobody must be told "held".
     this.#check();
@@ -230,7 +229,9 @@ export class Lease implements Renewable {
   async #renewInBackground(): Promise<void> {
     // After a suspend this timer may be the first to run: a lease that is over must not be renewed.
     this.#check();
-    if (this.#isOver() || this.#breaking) return;
+    if (this.#isOver()) return;
+    this.#armExpiry();
+    if (this.#breaking) return;
     const { probe } = this.#options;
     if (probe !== undefined && !(await probeSaysAlive(probe, this.#context.env, this.#patienceMs()))) {
       this.#setState("jeopardy");
@@ -268,7 +269,6 @@ export class Lease implements Renewable {
     this.#validity = laterValidity(this.#validity, this.#validityOf(outcome));
     this.#expiresAtMs = outcome.decision.lease.expiresAtMs;
     this.#setState("held");
-    this.#armExpiry();
     this.#planRenewal(RENEW_PART);
   }
 
@@ -277,16 +277,27 @@ export class Lease implements Renewable {
     if (reason === "LEASE_BREAKING") {
       // Somebody asked for the lease. It stays valid until its end, but cannot be prolonged.
       this.#breaking = true;
+      this.#armExpiry();
       this.#setState("jeopardy");
       return;
     }
     this.#end("lost", LOSS_BY_REASON[reason] ?? "superseded");
   }
 
+  /**
+   * The end needs no timer of its own as long as a renewal comes well before it: most leases are renewed or
+   * released long before they could end.
+   */
   #planRenewal(partOfTtl: number): void {
-    if (this.#options.autoRenew === "no" || this.#isOver()) return;
+    if (this.#isOver()) return;
+    const { autoRenew, keepAlive } = this.#options;
     const { env, schedule } = this.#context;
-    schedule.plan(this, jittered(env, this.ttlMs * partOfTtl, JITTER_RATIO));
+    const inMs = jittered(env, this.ttlMs * partOfTtl, JITTER_RATIO);
+    if (autoRenew === "yes") schedule.plan(this, inMs);
+    const spareMs = remainingValidityMs(this.#validity, this.#now()) - inMs;
+    const comesInTime = autoRenew === "yes" && partOfTtl === RENEW_PART && spareMs > this.#patienceMs();
+    if (keepAlive === "yes" || !comesInTime) this.#armExpiry();
+    else this.#expiryTimer?.cancel();
   }
 
   #armExpiry(): void {

@@ -51,6 +51,38 @@ describe("the signal", () => {
     expect(aborts.count).toBe(1);
   });
 
+  it("aborts in time when the grant's answer came so late that it ends before its first renewal", async () => {
+    const env = new ManualEnv();
+    const store = new ClockedStore(env);
+    const leases = new Leases({ manager: new StoreLeaseManager({ store, env }), env, holder: "me" });
+    await leases.inspect("job");
+    store.afterReading = () => env.advance(4_000);
+    const lease = await leases.acquire("job", { ttl: TTL_MS / 2 });
+    store.afterReading = async () => undefined;
+    const aborts = countAborts(lease);
+    expect(lease.isHeld()).toBe(true);
+    await env.advance(TTL_MS / 2 - 4_000 - MARGIN_MS / 2);
+    expect(aborts.count).toBe(1);
+  });
+
+  it("aborts in time when a renewal is never answered and never given up on", async () => {
+    const { env, leases } = clientWorld();
+    leases.manager.renew = () => new Promise(() => undefined);
+    const lease = await leases.acquire("job", { ttl: TTL_MS });
+    const aborts = countAborts(lease);
+    await env.advance(TTL_MS - MARGIN_MS);
+    expect(aborts.count).toBe(1);
+  });
+
+  it("is aborted already when it is asked for after the end", async () => {
+    const { env, store, leases } = clientWorld();
+    const lease = await leases.acquire("job", { ttl: TTL_MS });
+    freeze(store);
+    await env.advance(TTL_MS);
+    expect(lease.signal.aborted).toBe(true);
+    expect(lease.signal.reason).toMatchObject({ code: "LEASE_LOST", reason: "unreachable" });
+  });
+
   it("aborts as superseded when the store shows another's grant at the next renewal", async () => {
     const { env, leases, other } = clientWorld({ policy: { revoked: "claim-at-once" } });
     const lease = await leases.acquire("job", { ttl: TTL_MS });
