@@ -6,6 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { keyId, type LeaseKey } from "../../../src/core/index.ts";
+import type { StoreEvent } from "../../../src/stores/index.ts";
 import { startEtcd } from "../../engines/index.ts";
 
 /** A prefix that no other test uses: the cluster is shared. */
@@ -65,4 +66,53 @@ export async function certificate(): Promise<{ cert: string; key: string; remove
     ...["-keyout", key, "-out", cert],
   ]);
   return { cert, key, remove: () => rmSync(folder, { recursive: true }) };
+}
+
+/** Events as they come; `next` waits for one that fits, also among those that came already. */
+export class Ear {
+  readonly heard: StoreEvent[] = [];
+  #wake: () => void = () => undefined;
+
+  readonly listen = (event: StoreEvent): void => {
+    this.heard.push(event);
+    this.#wake();
+  };
+
+  get resets(): number {
+    return this.heard.filter(({ kind }) => kind === "reset").length;
+  }
+
+  async next(fits: (event: StoreEvent) => boolean): Promise<StoreEvent> {
+    for (;;) {
+      const event = this.heard.find(fits);
+      if (event !== undefined) return event;
+      await new Promise<void>((resolve) => {
+        this.#wake = resolve;
+      });
+    }
+  }
+
+  /** The write with this nonce. */
+  async write(nonce: string): Promise<StoreEvent> {
+    return this.next((event) => event.kind === "changed" && event.record?.nonce === nonce);
+  }
+}
+
+/** The revision at which the cluster is. */
+export async function revisionAt(url: string): Promise<number> {
+  const { header } = (await gateway(url, "maintenance/status", {})) as { header: { revision: string } };
+  return Number(header.revision);
+}
+
+const PATIENCE_MS = 30_000;
+
+/** Waits for something that only asking can tell: elections and busy machines take their time. */
+export async function until<Value>(what: string, probe: () => Promise<Value | null>): Promise<Value> {
+  const deadlineMs = performance.now() + PATIENCE_MS;
+  for (;;) {
+    const value = await probe().catch(() => null);
+    if (value !== null) return value;
+    if (performance.now() > deadlineMs) throw new Error(`${what}: not within ${PATIENCE_MS} ms`);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
 }

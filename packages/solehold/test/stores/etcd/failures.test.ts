@@ -1,0 +1,178 @@
+/** Members that are silent, lost or wrong: what the caller is told, who is asked next, and that nothing breaks. */
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { keyId } from "../../../src/core/index.ts";
+import { type EtcdStore, openEtcdStore } from "../../../src/stores/etcd/index.ts";
+import { Lineage } from "../../../src/stores/etcd/lineage.ts";
+import { engineRecord, type FaultProxy, startEtcd, startProxy } from "../../engines/index.ts";
+import { applyOne, create, recordOf, rejection, writeOf } from "../redis/records.ts";
+import { base64, gateway, newPrefix, storeUrl, until } from "./support.ts";
+
+const { urls, url } = engineRecord("etcd");
+const prefix = newPrefix();
+const stores: EtcdStore[] = [];
+const proxies: FaultProxy[] = [];
+const strays: unknown[] = [];
+const noteStray = (error: unknown): void => void strays.push(error);
+
+beforeAll(() => void process.on("unhandledRejection", noteStray).on("uncaughtException", noteStray));
+
+afterEach(async () => {
+  for (const store of stores.splice(0)) await store.close();
+  for (const proxy of proxies.splice(0)) await proxy.close();
+  expect(strays.splice(0)).toEqual([]);
+});
+
+afterAll(() => void process.off("unhandledRejection", noteStray).off("uncaughtException", noteStray));
+
+async function open(members: readonly string[], timeoutMs = 2_000): Promise<EtcdStore> {
+  const store = await openEtcdStore({ url: storeUrl(members, prefix), timeoutMs });
+  stores.push(store);
+  return store;
+}
+
+async function proxyTo(target: string): Promise<FaultProxy & { readonly url: string }> {
+  const proxy = await startProxy({ targetPort: Number(new URL(target).port) });
+  proxies.push(proxy);
+  return Object.assign(proxy, { url: proxy.through(target) });
+}
+
+/** A store on two members, and the way to the one that it uses. */
+async function openOnTwo(timeoutMs?: number): Promise<{ store: EtcdStore; used: FaultProxy }> {
+  const ways = [await proxyTo(urls[0]!), await proxyTo(urls[1]!)];
+  const store = await open(
+    ways.map((way) => way.url),
+    timeoutMs,
+  );
+  const used = await until("one connection is left", async () => {
+    const connected = ways.filter(({ connections }) => connections > 0);
+    return connected.length === 1 ? connected[0]! : null;
+  });
+  return { store, used };
+}
+
+/** How often etcd says that the key was written since it was created. */
+async function timesWritten(name: string): Promise<number> {
+  const key = base64(`${prefix}/${keyId(recordOf(name).key)}`);
+  const { kvs } = (await gateway(url, "kv/range", { key })) as { kvs: { version: string }[] };
+  return Number(kvs[0]!.version);
+}
+
+describe("a member that falls silent", () => {
+  it("costs a read nothing but time: another one answers within the same call", async () => {
+    const { store, used } = await openOnTwo();
+    const record = recordOf("silent/read");
+    await create(store, record);
+    used.freeze();
+    expect((await store.read([record.key])).records[0]).toMatchObject({ record: { nonce: record.nonce } });
+  });
+
+  it("leaves a write unknown, is not asked again, and the write is not done twice", async () => {
+    const { store, used } = await openOnTwo();
+    const version = await create(store, recordOf("silent/write"));
+    used.dropReplies();
+    const next = recordOf("silent/write", { generation: 2n });
+    const lost = await rejection(store.apply([writeOf(next, version)]));
+    expect(lost).toMatchObject({ name: "StoreError", kind: "timeout", outcome: "unknown" });
+    const [stored] = (await store.read([next.key])).records;
+    expect(stored).toMatchObject({ kind: "found", record: { nonce: next.nonce } });
+    expect(await timesWritten("silent/write")).toBe(2);
+  });
+
+  it("is given up after its own time, long before that of the call", async () => {
+    const way = await proxyTo(url);
+    const options = { timeoutMs: 50_000, memberTimeoutMs: 200 };
+    const store = await openEtcdStore({ url: storeUrl([way.url], prefix), ...options });
+    stores.push(store);
+    way.freeze();
+    const lost = await rejection(store.apply([writeOf(recordOf("silent/early"))]));
+    expect(lost).toMatchObject({ kind: "timeout", outcome: "unknown" });
+    expect(lost.message).toContain("within 200 ms");
+  });
+});
+
+describe("a connection that is lost", () => {
+  it("leaves a write that was under way unknown, and it is never sent again", async () => {
+    const way = await proxyTo(url);
+    const store = await open([way.url]);
+    const version = await create(store, recordOf("reset"));
+    way.dropReplies();
+    const dropped = way.nextDroppedReply();
+    const next = recordOf("reset", { generation: 2n });
+    const call = rejection(store.apply([writeOf(next, version)]));
+    await dropped;
+    way.heal();
+    expect(await call).toMatchObject({ kind: "unreachable", outcome: "unknown" });
+    const [stored] = (await store.read([next.key])).records;
+    expect(stored).toMatchObject({ kind: "found", record: { nonce: next.nonce } });
+    expect(await timesWritten("reset")).toBe(2);
+  });
+
+  it("costs the next call nothing: it goes out on a new one", async () => {
+    const { store, used } = await openOnTwo();
+    const version = await create(store, recordOf("cut"));
+    used.cut();
+    await until("the loss was noticed", async () => (used.connections === 0 ? true : null));
+    const next = recordOf("cut", { generation: 2n });
+    expect((await applyOne(store, writeOf(next, version))).kind).toBe("applied");
+  });
+
+  it("makes a write that finds no member not applied, for certain", async () => {
+    const way = await proxyTo(url);
+    const store = await open([way.url], 400);
+    way.cut();
+    await way.close();
+    await until("the loss was noticed", async () => (way.connections === 0 ? true : null));
+    const refused = await rejection(store.apply([writeOf(recordOf("nowhere"))]));
+    expect(refused).toMatchObject({ kind: "unreachable", outcome: "not-applied" });
+    expect(refused.message).toContain("start etcd or correct the URL");
+  });
+});
+
+it("a call of a store that is closed meanwhile is rejected, and so is every later one", async () => {
+  const way = await proxyTo(url);
+  const store = await open([way.url]);
+  way.freeze();
+  const [write, read] = [store.apply([writeOf(recordOf("closing"))]), store.read([recordOf("closing").key])];
+  const outcomes = Promise.all([rejection(write), rejection(read)]);
+  await store.close();
+  expect((await outcomes).map(({ outcome }) => outcome)).toEqual(["unknown", "not-applied"]);
+  expect(await rejection(store.read([]))).toMatchObject({ kind: "closed", outcome: "not-applied" });
+});
+
+it("a batch that is too large is refused before it is sent", async () => {
+  const store = await open(urls);
+  const writes = Array.from({ length: 128 }, (_, index) => writeOf(recordOf(`large/${index}`)));
+  expect(await rejection(store.apply(writes))).toMatchObject({ kind: "config", outcome: "not-applied" });
+  expect((await store.apply(writes.slice(1))).results.every(({ kind }) => kind === "applied")).toBe(true);
+});
+
+describe("a cluster that lost data", () => {
+  it("or another one behind the same addresses serves nobody who saw the first", async () => {
+    const other = await startEtcd({ members: 1 });
+    const way = await proxyTo(url);
+    const store = await open([way.url, other.url], 1_000);
+    const record = recordOf("lineage");
+    await create(store, record);
+    // Whichever of the two answered first, it goes away.
+    await (way.connections > 0 ? way.close() : other.kill());
+    const refused = await until("the change is noticed", async () => {
+      const error = await rejection(store.read([record.key]));
+      return error.kind === "internal" ? error : null;
+    });
+    expect(refused.message).toContain("another cluster answers");
+    const write = await rejection(store.apply([writeOf(recordOf("lineage/2"))]));
+    expect(write).toMatchObject({ kind: "internal", outcome: "not-applied" });
+    await other.stop();
+  });
+
+  it("is known by revisions that go back, but not by replies that overtake each other", () => {
+    const lineage = new Lineage();
+    lineage.learn({ clusterId: 1n, revision: 10n }, 0n);
+    const askedAt = lineage.revision;
+    lineage.learn({ clusterId: 1n, revision: 12n }, askedAt);
+    lineage.learn({ clusterId: 1n, revision: 11n }, askedAt);
+    expect(() => lineage.assertIntact("here", "unknown")).not.toThrow();
+    lineage.learn({ clusterId: 1n, revision: 11n }, lineage.revision);
+    expect(() => lineage.assertIntact("here", "unknown")).toThrow(/went back from revision 12 to 11/);
+  });
+});

@@ -1,0 +1,145 @@
+/** News over lost connections, compactions and quiet times, on a real member of our own. */
+import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
+import { type EtcdStore, openEtcdStore } from "../../../src/stores/etcd/index.ts";
+import { type Engine, type FaultProxy, startEtcd, startProxy } from "../../engines/index.ts";
+import { applyOne, create, recordOf, rejection, writeOf } from "../redis/records.ts";
+import { Ear, gateway, newPrefix, putRaw, revisionAt, storeUrl, until } from "./support.ts";
+
+let server: Engine;
+let proxy: FaultProxy;
+const prefix = newPrefix();
+const opened: EtcdStore[] = [];
+const everything = { tenant: null, prefix: "" };
+
+beforeAll(async () => {
+  const progress = "--experimental-watch-progress-notify-interval=100ms";
+  server = await startEtcd({ members: 1, flags: [progress, "--max-request-bytes=200000"] });
+  proxy = await startProxy({ targetPort: Number(new URL(server.url).port) });
+});
+
+afterEach(async () => {
+  for (const store of opened.splice(0)) await store.close();
+  proxy.heal();
+});
+
+afterAll(async () => {
+  await proxy?.close();
+  await server?.stop();
+});
+
+async function open(url: string, timeoutMs = 2_000): Promise<EtcdStore> {
+  const store = await openEtcdStore({ url: storeUrl([url], prefix), timeoutMs });
+  opened.push(store);
+  return store;
+}
+
+/** A client whose connection can be disturbed, and one whose cannot. */
+async function openBoth(): Promise<readonly [EtcdStore, EtcdStore]> {
+  return [await open(proxy.through(server.url)), await open(server.url)];
+}
+
+it("a watch goes on where it was after its connection was lost: nothing is missing, nobody has to look", async () => {
+  const [watching, writing] = await openBoth();
+  const ear = new Ear();
+  await watching.watch({ tenant: "default", prefix: "gap/" }, ear.listen);
+  const before = recordOf("gap/before");
+  await create(writing, before);
+  await ear.write(before.nonce);
+  proxy.freeze();
+  // More than the server puts into one message, so that it comes in pieces.
+  const batches = Array.from({ length: 8 }, (_, batch) =>
+    Array.from({ length: 80 }, (_, index) => recordOf(`gap/${batch}/${index}`, { note: "n".repeat(512) })),
+  );
+  for (const batch of batches) await writing.apply(batch.map((next) => writeOf(next)));
+  proxy.cut();
+  proxy.heal();
+  for (const { nonce } of batches.flat()) await ear.write(nonce);
+  expect(ear.resets).toBe(0);
+});
+
+it("a watch whose place was compacted away says so once, and hears what comes after", async () => {
+  const [watching, writing] = await openBoth();
+  const ear = new Ear();
+  await watching.watch({ tenant: "default", prefix: "compacted/" }, ear.listen);
+  proxy.freeze();
+  const missed = recordOf("compacted/a");
+  const version = await create(writing, missed);
+  const latest = recordOf("compacted/a", { generation: 2n });
+  await applyOne(writing, writeOf(latest, version));
+  await gateway(server.url, "kv/compaction", { revision: await revisionAt(server.url), physical: true });
+  proxy.cut();
+  proxy.heal();
+  await ear.next(({ kind }) => kind === "reset");
+  const after = recordOf("compacted/b");
+  await create(writing, after);
+  await ear.write(after.nonce);
+  expect(ear.resets).toBe(1);
+});
+
+it("a quiet watch keeps up with the cluster, so a compaction does not cost it its place", async () => {
+  const [watching, writing] = await openBoth();
+  const ear = new Ear();
+  await watching.watch({ tenant: "default", prefix: "quiet/" }, ear.listen);
+  // Reports of progress cannot be seen from here: each round leaves more time for one to have come.
+  for (let pauseMs = 100; ; pauseMs *= 2) {
+    ear.heard.length = 0;
+    await create(writing, recordOf(`elsewhere/${pauseMs}`));
+    const revision = await revisionAt(server.url);
+    await new Promise((resolve) => setTimeout(resolve, pauseMs));
+    await gateway(server.url, "kv/compaction", { revision, physical: true });
+    proxy.cut();
+    const after = recordOf(`quiet/${pauseMs}`);
+    await create(writing, after);
+    await ear.write(after.nonce);
+    if (ear.resets === 0) break;
+    expect(pauseMs).toBeLessThan(3_000);
+  }
+});
+
+it("news carry the record as it is, null for one that is gone, and null for one that is damaged", async () => {
+  const [watching, writing] = await openBoth();
+  const ear = new Ear();
+  await watching.watch({ tenant: "default", prefix: "news/" }, ear.listen);
+  const record = recordOf("news/a", { holder: "someone" });
+  const version = await create(writing, record);
+  expect(await ear.write(record.nonce)).toMatchObject({ key: record.key, record: { holder: "someone" } });
+  await applyOne(writing, { key: record.key, expected: version, next: null });
+  await putRaw(server.url, prefix, recordOf("news/b").key, "damage");
+  const last = recordOf("news/c");
+  await create(writing, last);
+  await ear.write(last.nonce);
+  const told = ear.heard.map((event) => event.kind === "changed" && [event.key.name, event.record === null]);
+  expect(told).toEqual([
+    ["news/a", false],
+    ["news/a", true],
+    ["news/b", true],
+    ["news/c", false],
+  ]);
+});
+
+it("a watch that cannot be set up is an error, and works once the server is there", async () => {
+  const store = await open(proxy.through(server.url), 500);
+  proxy.freeze();
+  const refused = await rejection(store.watch(everything, () => undefined));
+  expect(refused).toMatchObject({ name: "StoreError", kind: "timeout", outcome: "not-applied" });
+  proxy.heal();
+  const ear = new Ear();
+  await until("the watch is set up", () => store.watch(everything, ear.listen));
+  const late = recordOf("late-watch");
+  await create(await open(server.url), late);
+  await ear.write(late.nonce);
+});
+
+it("a watch of a closed store says nothing more, also when it was closed while it was away", async () => {
+  const [watching, writing] = await openBoth();
+  const ear = new Ear();
+  await watching.watch(everything, ear.listen);
+  proxy.cut();
+  await watching.close();
+  const other = new Ear();
+  await writing.watch(everything, other.listen);
+  const later = recordOf("later");
+  await create(writing, later);
+  await other.write(later.nonce);
+  expect(ear.heard).toEqual([]);
+});
