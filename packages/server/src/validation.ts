@@ -14,9 +14,18 @@ interface SchemaError {
 
 export type Check<Schema extends TSchema> = (value: unknown) => Static<Schema>;
 
+/** Compiling costs far more than checking, and many servers may live in one process. */
+const validators = new WeakMap<TSchema, ReturnType<typeof Compile>>();
+
+function validatorOf(schema: TSchema): ReturnType<typeof Compile> {
+  const known = validators.get(schema) ?? Compile(schema);
+  validators.set(schema, known);
+  return known;
+}
+
 /** The value as its type, or a ProblemError with status 400. `root` names the value itself: "body". */
 export function checkOf<Schema extends TSchema>(schema: Schema, root: string): Check<Schema> {
-  const validator = Compile(schema);
+  const validator = validatorOf(schema);
   const known = Object.keys((schema as { properties?: object }).properties ?? {});
   return (value) => {
     if (validator.Check(value)) return value as Static<Schema>;

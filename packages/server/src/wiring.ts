@@ -5,7 +5,7 @@ import type { Quorum } from "solehold/coordinator";
 import type { Gatekeeper } from "./access/gatekeeper.ts";
 import { RateLimiter } from "./access/rate-limit.ts";
 import { Acquiring } from "./acquiring.ts";
-import { type App, buildApp } from "./app.ts";
+import { type App, type AppOptions, buildApp } from "./app.ts";
 import { Commands } from "./commands.ts";
 import type { ServerConfig } from "./config.ts";
 import type { Engine } from "./engine.ts";
@@ -39,13 +39,18 @@ export interface Surroundings {
   readonly url: () => string;
 }
 
-export interface Wired {
-  readonly app: App;
+/** Everything but the HTTP framework: a simulated server has its parts without a socket. */
+export interface Parts {
+  readonly appOptions: AppOptions;
   readonly streams: StreamServer;
   readonly events: EventStreams;
   readonly queue: WaitQueue;
   readonly hub: WatchHub;
   readonly membership: Membership;
+}
+
+export interface Wired extends Omit<Parts, "appOptions"> {
+  readonly app: App;
 }
 
 /** What waits to be sent to one watcher before its events are dropped for a reset. */
@@ -54,6 +59,11 @@ const MAX_BUFFERED_BYTES = 1_048_576;
 export const VERSION = versionOf(new URL("../package.json", import.meta.url));
 
 export function wire(config: ServerConfig, engine: Engine, around: Surroundings): Wired {
+  const { appOptions, ...parts } = partsOf(config, engine, around);
+  return { ...parts, app: buildApp(appOptions) };
+}
+
+export function partsOf(config: ServerConfig, engine: Engine, around: Surroundings): Parts {
   const { env, log, metrics, gatekeeper, quorum, tls, isDraining, url } = around;
   const { service, audit } = engine;
   const { waiterLimit, waitLimitMs, batchLimit, bodyLimitBytes } = config;
@@ -68,7 +78,11 @@ export function wire(config: ServerConfig, engine: Engine, around: Surroundings)
   const { manager } = service;
   const membership = new Membership({ env, manager, log, weight: config.weight });
   const keysRequired = (): boolean => gatekeeper.keysRequired;
-  const openApi = (): unknown => document;
+  let document: unknown = null;
+  const openApi = (): unknown => {
+    document ??= openApiDocument([...routes.map(({ spec }) => spec), WATCH_SPEC], VERSION);
+    return document;
+  };
   const routes: readonly Route[] = [
     ...operationsRoutes({ env, service, metrics, version: VERSION, isDraining, keysRequired, url, openApi }),
     ...commandRoutes({ commands, limiter, batchLimit }),
@@ -77,8 +91,7 @@ export function wire(config: ServerConfig, engine: Engine, around: Surroundings)
     ...coordinatorRoutes(env, quorum),
     replicasRoute(membership),
   ];
-  const document = openApiDocument([...routes.map(({ spec }) => spec), WATCH_SPEC], VERSION);
-  const app = buildApp({
+  const appOptions: AppOptions = {
     env,
     routes,
     events,
@@ -89,7 +102,7 @@ export function wire(config: ServerConfig, engine: Engine, around: Surroundings)
     bodyLimitBytes,
     tls,
     isDraining,
-  });
+  };
   const streams = new StreamServer({
     ...{ env, log, commands, hub, limiter, metrics, batchLimit },
     pendingLimit: batchLimit + waiterLimit,
@@ -107,7 +120,7 @@ export function wire(config: ServerConfig, engine: Engine, around: Surroundings)
     auditDropped: () => audit.dropped(),
     clockJumps: () => service.manager.clockJumps,
   });
-  return { app, streams, events, queue, hub, membership };
+  return { appOptions, streams, events, queue, hub, membership };
 }
 
 const READ_NAMES: Readonly<Record<string, string>> = {

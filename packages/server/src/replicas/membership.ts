@@ -90,11 +90,13 @@ export class Membership {
 
 function pause(env: Env, forMs: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
-    const timer = env.timer(forMs, resolve);
-    signal.addEventListener("abort", () => {
+    const done = (): void => {
       timer.cancel();
+      signal.removeEventListener("abort", done);
       resolve();
-    });
+    };
+    const timer = env.timer(forMs, done);
+    signal.addEventListener("abort", done);
   });
 }
 

@@ -45,7 +45,23 @@ export class StreamServer {
     server.on("upgrade", (request: IncomingMessage, socket: Duplex, head: Buffer) =>
       this.#onUpgrade(request, socket, head),
     );
+    this.watchLives();
+  }
+
+  /** From now on connections that are silent for too long are ended. */
+  watchLives(): void {
     this.#pingLater(this.#options.env);
+  }
+
+  /** A stream of somebody who was let in. */
+  open(socket: WebSocket, principal: Principal): void {
+    this.#connections.set(socket, new StreamConnection(this.#options, socket, principal));
+    socket.on("pong", () => this.#silent.delete(socket));
+    socket.on("message", () => this.#silent.delete(socket));
+    socket.on("close", () => {
+      this.#connections.delete(socket);
+      this.#silent.delete(socket);
+    });
   }
 
   /** Lets commands under way finish, at most until `forceClose`. */
@@ -65,21 +81,11 @@ export class StreamServer {
       if (this.#isDraining) throw new ProblemError(draining());
       if (pathOf(request) !== STREAM_PATH) throw new ProblemError(noStreamHere());
       const principal = this.#options.admit(request);
-      this.#sockets.handleUpgrade(request, socket, head, (webSocket) => this.#open(webSocket, principal));
+      this.#sockets.handleUpgrade(request, socket, head, (webSocket) => this.open(webSocket, principal));
     } catch (error) {
       const input = error instanceof ProblemError ? error.input : noStreamHere();
       refuseUpgrade(socket, input, traceOf(request.headers.traceparent, this.#options.env).traceId);
     }
-  }
-
-  #open(socket: WebSocket, principal: Principal): void {
-    this.#connections.set(socket, new StreamConnection(this.#options, socket, principal));
-    socket.on("pong", () => this.#silent.delete(socket));
-    socket.on("message", () => this.#silent.delete(socket));
-    socket.on("close", () => {
-      this.#connections.delete(socket);
-      this.#silent.delete(socket);
-    });
   }
 
   #checkLife(socket: WebSocket, connection: StreamConnection): void {

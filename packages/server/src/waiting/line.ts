@@ -63,6 +63,8 @@ export class Line {
   timer: Timer | null = null;
   /** Looks in a row that found the same obstacle. */
   looks = 0;
+  /** Since when, on the server's monotonic clock, those looks found the same. */
+  sameSinceMs = 0;
   #obstacle: Obstacle | null = null;
   #newestFence = 0n;
   /** The write that ended the lease, as far as the line was told: decisions and news tell it twice. */

@@ -21,6 +21,7 @@ import {
   keyId,
   type LeaseKey,
   type LeaseRecord,
+  type LeaseView,
   requestProblem,
   type StoreEvent,
 } from "solehold";
@@ -219,7 +220,16 @@ export class WaitQueue {
     const view = await this.#options.service.get(line.key).catch(() => null);
     if (view === null || !view.live) return await this.#ask(line);
     line.see(view);
+    if (this.#isStale(line, view)) return await this.#ask(line);
     this.#lookLater(line);
+  }
+
+  /**
+   * A lease that was not renewed for a whole ttl may be dead whatever the clock says (the store has none, or
+   * it was set back): only an attempt can find out, by having observed it.
+   */
+  #isStale(line: Line, { ttlMs }: LeaseView): boolean {
+    return line.looks > 0 && this.#options.env.monotonicMs() - line.sameSinceMs > ttlMs;
   }
 
   async #ask(line: Line): Promise<void> {
@@ -275,6 +285,7 @@ export class WaitQueue {
 
   #lookLater(line: Line, after: CommandOutcome["kind"] = "refused"): void {
     const { env } = this.#options;
+    if (line.looks === 0) line.sameSinceMs = env.monotonicMs();
     line.looks += 1;
     const inMs = after === "unsettled" ? RETRY_UNAVAILABLE_MS : this.#lookAgainMs(line);
     line.timer?.cancel();

@@ -52,8 +52,15 @@ export type Operation = (typeof OPERATIONS)[number];
 /** "bounded": rates stay within the drift that was configured. "unbounded": they do not. */
 export type ClockRegime = "bounded" | "unbounded";
 
+/** "library": each process decides by itself on the store. "server": all go through lease servers. */
+export type Entry = "library" | "server";
+
 export interface SimConfig {
   readonly seed: number;
+  readonly entry: Entry;
+  /** How many servers there are, and whether clients have streams to them or only plain HTTP. */
+  readonly servers: number;
+  readonly connection: "stream" | "http";
   readonly clocks: ClockRegime;
   readonly faults: ReadonlySet<Fault>;
   readonly operations: readonly Operation[];
@@ -86,6 +93,8 @@ export interface ConfigLimits {
   readonly clocks?: ClockRegime;
   /** Only these faults; all when not given. */
   readonly faults?: readonly Fault[];
+  /** Default: without servers. */
+  readonly entry?: Entry | "drawn";
 }
 
 /** Faults that no client can survive unharmed: rare, and with promises of their own (see expectations). */
@@ -110,6 +119,7 @@ export function drawConfig(seed: number, limits: ConfigLimits = {}): SimConfig {
   const delayMs = random.pick([0.2, 1, 3, 10]) * Math.min(1, ttlMs / 400);
   return {
     seed,
+    ...drawEntry(seed, limits.entry ?? "library"),
     clocks,
     faults,
     operations,
@@ -140,6 +150,19 @@ export function drawConfig(seed: number, limits: ConfigLimits = {}): SimConfig {
       graceMs: Math.floor(ttlMs / 10),
     },
   };
+}
+
+/** From a stream of its own, so that a seed's world is the same with and without servers. */
+function drawEntry(
+  seed: number,
+  wanted: Entry | "drawn",
+): Pick<SimConfig, "entry" | "servers" | "connection"> {
+  const random = new RandomStream(seed, "entry");
+  const drawn = random.chance(1 / 3) ? "server" : "library";
+  const servers = random.pick([1, 1, 2]);
+  const connection = random.pick(["stream", "stream", "http"] as const);
+  const entry = wanted === "drawn" ? drawn : wanted;
+  return { entry, servers: entry === "server" ? servers : 0, connection };
 }
 
 /** What may be asked of a world, given what it does to its inhabitants. */

@@ -22,6 +22,14 @@ export {
 } from "./explore/rules.ts";
 export { runFull } from "./full/run.ts";
 export type { GuardedWrite, Holding, Mutations } from "./mutations.ts";
+export type {
+  Endpoint,
+  EndpointHost,
+  Gateway,
+  HttpAnswerText,
+  HttpRequestText,
+  ServerSocket,
+} from "./net/gateway.ts";
 export { type KeyState, type ModelOperation, START, type Transition } from "./oracles/lease-model.ts";
 export { checkLinearizable, type LinearizabilityVerdict } from "./oracles/linearizability.ts";
 export { SITUATIONS, type Situation } from "./oracles/oracle.ts";

@@ -3,12 +3,14 @@
  * the store, the decision, the manager, the clocks, the handle, the guard, the trail.
  */
 
-import type { FencedResource, Lease } from "../client/index.ts";
+import type { FencedResource, Lease, Leases } from "../client/index.ts";
+import type { RemoteTransport } from "../client/remote/transport.ts";
 import type { DriftBound, decide, LeaseKey, LeasePolicy } from "../core/index.ts";
 import type { Env } from "../env/index.ts";
 import type { LeaseManager } from "../manager/index.ts";
 import type { AuditTrail } from "../service/index.ts";
 import type { LeaseStore } from "../stores/index.ts";
+import type { ServerSocket } from "./net/gateway.ts";
 import type { StoreEngine } from "./store/engine.ts";
 
 /** A handle as the workload uses it. */
@@ -35,6 +37,12 @@ export interface Mutations {
   /** What the handles believe about drift. */
   readonly clientDrift?: (drift: DriftBound) => DriftBound;
   readonly manager?: (manager: LeaseManager, env: Env) => LeaseManager;
+  /** Given how a program opens its leases. */
+  readonly leases?: (open: () => Leases) => Leases;
+  /** The SDK's way to servers. */
+  readonly transport?: (transport: RemoteTransport, env: Env) => RemoteTransport;
+  /** A server sees a stream end; with the texts that it got over it. */
+  readonly streamClosed?: (socket: ServerSocket, received: readonly string[]) => void;
   readonly holding?: (holding: Holding, manager: LeaseManager) => Holding;
   /** Whether the protected resource takes the write. */
   readonly guard?: (resource: FencedResource<number>, write: GuardedWrite) => boolean;

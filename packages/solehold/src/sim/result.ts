@@ -1,6 +1,7 @@
 /** What a run says about itself. */
-import type { ClockRegime, Fault, SimConfig } from "./config.ts";
+import type { ClockRegime, Entry, Fault, SimConfig } from "./config.ts";
 import type { Mutations } from "./mutations.ts";
+import type { Gateway } from "./net/gateway.ts";
 import type { Situation } from "./oracles/oracle.ts";
 import type { Allowed } from "./world/random.ts";
 import type { TimelineEntry } from "./world/world.ts";
@@ -16,6 +17,10 @@ export interface RunOptions {
   /** "yes" keeps a time-line for people. */
   readonly record?: "yes" | "no";
   readonly mutations?: Mutations;
+  /** Brings lease servers into the world; a part of the seeds then goes through them. */
+  readonly gateway?: Gateway;
+  /** Whether this run goes through servers; drawn by the seed when there is a gateway. */
+  readonly entry?: Entry;
 }
 
 export interface Violation {

@@ -188,7 +188,8 @@ export class RemoteLeaseManager implements LeaseManager {
         timeoutMs,
         ...signal,
       });
-      return outcomeOf(answer, token, { reading, driftRatio: this.drift.driftRatio });
+      const received = readClocks(this.#env);
+      return outcomeOf(answer, token, { reading, received, driftRatio: this.drift.driftRatio });
     } catch (error) {
       return unsettled(asStoreError(error));
     }

@@ -26,6 +26,7 @@ type Fields = { readonly [field: string]: unknown };
 /** The belief of a grant counts from before sending, plus the time spent in line, slowed by drift. */
 export interface Sent {
   readonly reading: ClockReading;
+  readonly received: ClockReading;
   readonly driftRatio: number;
 }
 
@@ -42,7 +43,7 @@ export function unsettled(cause: StoreError): UnsettledOutcome {
   return { kind: "unsettled", outcome: cause.outcome, cause };
 }
 
-function applied(body: Fields, ownToken: string, { reading, driftRatio }: Sent): CommandOutcome {
+function applied(body: Fields, ownToken: string, sent: Sent): CommandOutcome {
   const token = typeof body.token === "string" ? body.token : ownToken;
   const decision: GrantedDecision = {
     kind: "granted",
@@ -51,15 +52,26 @@ function applied(body: Fields, ownToken: string, { reading, driftRatio }: Sent):
     resumeFromLedgerRequired: body.resumeFromLedgerRequired === true,
     replayed: body.replayed === true,
   };
-  const waitedMs = whole(body, "waitedMs") / (1 + driftRatio);
   return {
     kind: "applied",
     decision,
     token,
-    believedFrom: { monotonicMs: reading.monotonicMs + waitedMs, wallMs: reading.wallMs + waitedMs },
+    believedFrom: beliefFrom(sent, whole(body, "waitedMs")),
     validForMs: whole(body, "validForMs"),
     storeTimeMs: whole(body, "storeTimeMs"),
   };
+}
+
+/**
+ * The server counted the time in line. While this machine slept its monotonic clock stood: what the wall
+ * clock moved more than that one is not added to it, or the belief would begin later than the grant.
+ */
+function beliefFrom({ reading, received, driftRatio }: Sent, waitedMs: number): ClockReading {
+  const inLineMs = waitedMs / (1 + driftRatio);
+  const elapsedMs = received.monotonicMs - reading.monotonicMs;
+  const sleptMs = Math.max(0, received.wallMs - reading.wallMs - elapsedMs);
+  const awakeMs = Math.max(0, Math.min(inLineMs - sleptMs, elapsedMs));
+  return { monotonicMs: reading.monotonicMs + awakeMs, wallMs: reading.wallMs + inLineMs };
 }
 
 function problem({ status, body }: RemoteAnswer): CommandOutcome {

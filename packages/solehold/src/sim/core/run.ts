@@ -74,6 +74,7 @@ export function runCore(options: RunOptions): RunResult {
     void sometimes.set(situation, (sometimes.get(situation) ?? 0) + 1);
   const scene: Scene = {
     config,
+    keys,
     expectations: expectationsOf(config),
     nowMs: () => world.nowMs,
     storeNowMs: () => engine.nowMs(),
@@ -120,6 +121,7 @@ export function runCore(options: RunOptions): RunResult {
     network,
     engine,
     machines,
+    links: machines.map((machine) => [machine, engine.machine]),
     keys,
     config,
     // A process that is gone is a pause without an end, for those who keep their leases in memory.

@@ -7,7 +7,7 @@
  * one that was told "certainly not done" has no effects.
  */
 import { keyId } from "../../core/index.ts";
-import type { SimConfig } from "../config.ts";
+import type { Entry, SimConfig } from "../config.ts";
 import { type CallRecord, isGrant, type LostEffect } from "../oracles/oracle.ts";
 import type { SentWrite } from "../store/client.ts";
 import type { AppliedWrite } from "../store/engine.ts";
@@ -39,27 +39,42 @@ export class EffectLog {
 
   lost(calls: readonly CallRecord[]): readonly LostEffect[] {
     // An answer that takes longer than this may have come too late.
-    const { callTimeoutMs, commandTimeoutMs, ttlMs, clocks } = this.#config;
+    const { callTimeoutMs, commandTimeoutMs, ttlMs, clocks, entry } = this.#config;
     const fastestClock = clocks === "bounded" ? 1 : 3;
     const promptMs =
       Math.min(SHORTEST_PATIENCE_MS, callTimeoutMs, commandTimeoutMs, ttlMs / 6) / 2 / fastestClock;
     const lost = new Map<string, LostEffect>();
     for (const sent of this.#sent) {
       const effect = this.#effects.get(sent.nonce);
-      if (effect === undefined || sent.answeredMs - sent.sentMs <= promptMs) continue;
-      if (calls.some((call) => mayHaveCaused(call, effect.op, sent)))
+      // A server that was told in time may still not have been able to tell its client.
+      const told = entry === "library" && sent.answeredMs - sent.sentMs <= promptMs;
+      if (effect === undefined || told) continue;
+      if (calls.some((call) => mayHaveCaused(call, effect, sent, entry)))
         lost.set(sent.nonce, { ...effect, process: sent.process });
     }
     return [...lost.values()];
   }
 }
 
-function mayHaveCaused(call: CallRecord, effect: LostEffect["op"], sent: SentWrite): boolean {
-  const { op, key } = call.request;
-  if ((op === "handoff" ? "release" : op) !== effect || keyId(key) !== sent.keyId) return false;
-  if (call.outcome?.kind === "unsettled" && call.outcome.outcome === "not-applied") return false;
-  const covers = call.startedMs <= sent.sentMs && sent.sentMs <= (call.endedMs ?? Number.POSITIVE_INFINITY);
-  return covers && call.process === sent.process;
+function mayHaveCaused(
+  { request, outcome, startedMs, endedMs, process }: CallRecord,
+  effect: Omit<LostEffect, "process">,
+  sent: SentWrite,
+  entry: Entry,
+): boolean {
+  if (!causes(request.op, effect.op, entry) || keyId(request.key) !== sent.keyId) return false;
+  if ("holder" in request && request.holder !== effect.holder) return false;
+  if (outcome?.kind === "unsettled" && outcome.outcome === "not-applied") return false;
+  // A server goes on with what its client has given up, and may get a request twice.
+  if (entry === "server") return startedMs <= sent.sentMs;
+  const covers = startedMs <= sent.sentMs && sent.sentMs <= (endedMs ?? Number.POSITIVE_INFINITY);
+  return covers && process === sent.process;
+}
+
+function causes(op: CallRecord["request"]["op"], effect: LostEffect["op"], entry: Entry): boolean {
+  if (op === effect || (op === "handoff" && effect === "release")) return true;
+  // What was granted to a client that does not want it any more is given back by the server.
+  return entry === "server" && op === "acquire" && effect === "release";
 }
 
 /** Which operation a write is the effect of, as far as it shows. */

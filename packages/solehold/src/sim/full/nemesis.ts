@@ -17,6 +17,8 @@ export interface NemesisOptions {
   readonly network: Network;
   readonly engine: StoreEngine;
   readonly machines: readonly Machine[];
+  /** Who talks with whom: what can be cut and clogged. */
+  readonly links: readonly (readonly [Machine, Machine])[];
   readonly keys: readonly LeaseKey[];
   readonly config: SimConfig;
   readonly crash: (machine: Machine) => void;
@@ -87,27 +89,27 @@ export class Nemesis {
   }
 
   #partition(random: RandomStream, lastsMs: number): void {
-    const { network, engine, machines, world } = this.#options;
-    const cutOff = machines.filter(() => random.chance(0.5));
+    const { network, links, world } = this.#options;
+    const cutOff = links.filter(() => random.chance(0.5));
     const direction = random.pick(["both", "requests", "replies"] as const);
-    for (const machine of cutOff) {
-      if (direction !== "replies") network.cut(machine, engine.machine);
-      if (direction !== "requests") network.cut(engine.machine, machine);
+    for (const [near, far] of cutOff) {
+      if (direction !== "replies") network.cut(near, far);
+      if (direction !== "requests") network.cut(far, near);
     }
     world.schedule(world.nowMs + lastsMs, null, "mend", () => {
-      for (const machine of cutOff) {
-        network.mend(machine, engine.machine);
-        network.mend(engine.machine, machine);
+      for (const [near, far] of cutOff) {
+        network.mend(near, far);
+        network.mend(far, near);
       }
     });
   }
 
   /** One link after the other is clogged, each for a time of its own: they open in another order. */
   #clog(random: RandomStream, lastsMs: number): void {
-    const { network, engine, machines } = this.#options;
-    for (const machine of machines) {
-      if (random.chance(0.5)) network.clog(machine, engine.machine, lastsMs * random.fraction());
-      if (random.chance(0.5)) network.clog(engine.machine, machine, lastsMs * random.fraction());
+    const { network, links } = this.#options;
+    for (const [near, far] of links) {
+      if (random.chance(0.5)) network.clog(near, far, lastsMs * random.fraction());
+      if (random.chance(0.5)) network.clog(far, near, lastsMs * random.fraction());
     }
   }
 

@@ -1,13 +1,10 @@
 /**
- * One life of one process: the real manager, service and client, put together as a program would, on the
- * simulated store and clocks. When it dies nothing of it runs again; a restart is a new Process.
+ * One life of one process: the real client, over a manager and service of its own or over the SDK's way to a
+ * server, put together as a program would. When it dies nothing of it runs again; a restart is a new Process.
  */
 import { Leases } from "../../client/index.ts";
 import type { DriftBound } from "../../core/index.ts";
-import { decide } from "../../core/index.ts";
-import type { Env } from "../../env/index.ts";
-import { type LeaseManager, StoreLeaseManager } from "../../manager/index.ts";
-import { type AuditTrail, LeaseService, MemoryAuditTrail } from "../../service/index.ts";
+import type { LeaseManager } from "../../manager/index.ts";
 import type { LeaseStore } from "../../stores/index.ts";
 import type { SimConfig } from "../config.ts";
 import type { Holding, Mutations } from "../mutations.ts";
@@ -15,11 +12,11 @@ import type { StoreEngine } from "../store/engine.ts";
 import { SimulatedEnv } from "../world/env.ts";
 import type { Machine } from "../world/machine.ts";
 import type { World } from "../world/world.ts";
+import { Backend } from "./backend.ts";
 import { type CallLog, RecordingManager } from "./recorder.ts";
 import { ServiceRoute } from "./service-route.ts";
 
 export const TENANT = "default";
-const AUDIT_CAPACITY = 10_000;
 
 export interface ProcessOptions {
   readonly world: World;
@@ -31,6 +28,8 @@ export interface ProcessOptions {
   readonly holder: string;
   readonly openStore: (env: SimulatedEnv, process: string) => LeaseStore;
   readonly engine: StoreEngine;
+  /** Null when the process decides by itself. */
+  readonly connect: ((env: SimulatedEnv, process: string) => LeaseManager) | null;
 }
 
 export class Process {
@@ -38,47 +37,33 @@ export class Process {
   readonly machine: Machine;
   readonly env: SimulatedEnv;
   readonly leases: Leases;
-  readonly manager: StoreLeaseManager;
+  /** Null when a server decides. */
+  readonly backend: Backend | null;
   /** As the client sees it: with the recorder, and with what was planted. */
   readonly clientManager: LeaseManager;
   readonly route: ServiceRoute | null;
-  readonly audit: AuditTrail;
   readonly holdings: Holding[] = [];
 
   constructor(options: ProcessOptions) {
-    const { world, machine, config, mutations, log, life, holder, engine } = options;
+    const { world, machine, config, mutations, log, life, holder, connect } = options;
     this.machine = machine;
-    this.name = life === 1 ? machine.name : `${machine.name}.${life}`;
-    this.env = new SimulatedEnv({
-      world,
-      machine,
-      random: world.choices.stream(`process ${this.name}`),
-      timerLatenessMs: config.timerLatenessMs,
-    });
-    const { env } = this;
-    const plainStore = options.openStore(env, this.name);
-    const managerEnv: Env = mutations.managerEnv?.(env) ?? env;
-    this.manager = new StoreLeaseManager({
-      store: mutations.store?.(plainStore, env, engine) ?? plainStore,
-      env: managerEnv,
-      policy: { ...config.policy, ...mutations.policy },
-      drift: { driftRatio: config.driftRatio, tickMs: config.tickMs },
-      callTimeoutMs: config.callTimeoutMs,
-      commandTimeoutMs: config.commandTimeoutMs,
-      retentionMs: config.retentionMs,
-      decide: mutations.decide?.(decide) ?? decide,
-    });
-    const trail = new MemoryAuditTrail({ capacity: AUDIT_CAPACITY });
-    this.audit = mutations.audit?.(trail) ?? trail;
-    const service = new LeaseService({ manager: this.manager, audit: this.audit, env: managerEnv });
-    this.route = config.route === "service" ? new ServiceRoute(service, this.name) : null;
-    const inner = this.route ?? this.manager;
-    const recorded = new RecordingManager({ inner, log, world, process: this.name, env });
+    this.name = nameOf(machine, life);
+    this.env = envOf(options, this.name);
+    const { env, name } = this;
+    this.backend = connect === null ? new Backend({ ...options, name, env }) : null;
+    const { backend } = this;
+    this.route =
+      backend !== null && config.route === "service" ? new ServiceRoute(backend.service, name) : null;
+    const inner = connect?.(env, name) ?? this.route ?? backend?.manager;
+    if (inner === undefined) throw new Error("a process decides by itself or through a server");
+    const recorded = new RecordingManager({ inner, log, world, process: name, env });
     const mutated = mutations.manager?.(recorded, env) ?? recorded;
     const drift = mutations.clientDrift?.(mutated.drift);
     this.clientManager = drift === undefined ? mutated : withDrift(mutated, drift);
     const clientEnv = mutations.clientEnv?.(env) ?? env;
-    this.leases = new Leases({ manager: this.clientManager, env: clientEnv, tenant: TENANT, holder });
+    const leases = (): Leases =>
+      new Leases({ manager: this.clientManager, env: clientEnv, tenant: TENANT, holder });
+    this.leases = mutations.leases?.(leases) ?? leases();
   }
 
   get alive(): boolean {
@@ -95,6 +80,18 @@ export class Process {
     await this.leases.close();
     await this.route?.service.close();
   }
+}
+
+export function nameOf(machine: Machine, life: number): string {
+  return life === 1 ? machine.name : `${machine.name}.${life}`;
+}
+
+export function envOf(
+  { world, machine, config }: Pick<ProcessOptions, "world" | "machine" | "config">,
+  name: string,
+): SimulatedEnv {
+  const random = world.choices.stream(`process ${name}`);
+  return new SimulatedEnv({ world, machine, random, timerLatenessMs: config.timerLatenessMs });
 }
 
 function withDrift(manager: LeaseManager, drift: DriftBound): LeaseManager {

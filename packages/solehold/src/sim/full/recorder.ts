@@ -11,6 +11,7 @@ import type {
   LeaseManager,
   LeaseRequest,
   LeaseView,
+  WaitInLine,
 } from "../../manager/index.ts";
 import type { ListQuery, StoreEvent, StoreWatch, WatchScope } from "../../stores/index.ts";
 import type { CallRecord } from "../oracles/oracle.ts";
@@ -35,7 +36,7 @@ export interface CallLog {
 }
 
 export class RecordingManager implements LeaseManager {
-  readonly line = "none";
+  readonly line: "none" | "server";
   readonly #inner: LeaseManager;
   readonly #log: CallLog;
   readonly #world: World;
@@ -50,6 +51,7 @@ export class RecordingManager implements LeaseManager {
     readonly env: Env;
   }) {
     this.#inner = options.inner;
+    this.line = options.inner.line;
     this.#log = options.log;
     this.#world = options.world;
     this.#process = options.process;
@@ -64,8 +66,9 @@ export class RecordingManager implements LeaseManager {
     return this.#inner.drift;
   }
 
-  acquire(request: Arguments<"acquire">): Promise<CommandOutcome> {
-    return this.#command({ ...request, op: "acquire" }, () => this.#inner.acquire(request));
+  acquire(request: Arguments<"acquire">, wait?: WaitInLine): Promise<CommandOutcome> {
+    const patience = wait === undefined ? "at once" : "in line";
+    return this.#command({ ...request, op: "acquire" }, () => this.#inner.acquire(request, wait), patience);
   }
 
   renew(request: Arguments<"renew">): Promise<CommandOutcome> {
@@ -97,7 +100,7 @@ export class RecordingManager implements LeaseManager {
   }
 
   async get(key: LeaseKey): Promise<LeaseView | null> {
-    const call = this.#begin({ op: "get", key });
+    const call = this.#begin({ op: "get", key }, "at once");
     const view = await this.#inner.get(key);
     this.#end(call, { kind: "view", view });
     return view;
@@ -119,21 +122,26 @@ export class RecordingManager implements LeaseManager {
     return this.#inner.close();
   }
 
-  async #command(request: LeaseRequest, send: () => Promise<CommandOutcome>): Promise<CommandOutcome> {
-    const call = this.#begin(request);
+  async #command(
+    request: LeaseRequest,
+    send: () => Promise<CommandOutcome>,
+    patience: CallRecord["patience"] = "at once",
+  ): Promise<CommandOutcome> {
+    const call = this.#begin(request, patience);
     const outcome = await send();
     if (outcome.kind === "applied") this.#remember(request, outcome);
     this.#end(call, outcome);
     return outcome;
   }
 
-  #begin(request: CallRecord["request"]): CallRecord {
+  #begin(request: CallRecord["request"], patience: CallRecord["patience"]): CallRecord {
     const token = "token" in request ? request.token : undefined;
     const generation = token === undefined ? null : (this.#log.generationOfToken.get(token) ?? null);
     const call: CallRecord = {
       id: this.#log.calls.length,
       process: this.#process,
       request,
+      patience,
       generation,
       startedMs: this.#world.nowMs,
       endedMs: null,

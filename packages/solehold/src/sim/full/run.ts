@@ -16,6 +16,7 @@ import { Workload } from "./workload.ts";
 export async function runFull(options: RunOptions): Promise<RunResult> {
   // The manager loads this when it is first needed; loading is real I/O, which must not happen inside a run.
   await import("../../manager/collector.ts");
+  await options.gateway?.prepare();
   return await withoutRealWorld(async () => {
     const stage = new Stage(options);
     const workload = await turmoil(stage);
@@ -43,7 +44,8 @@ async function turmoil(stage: Stage): Promise<Workload> {
     world,
     network,
     engine,
-    machines,
+    machines: stage.allMachines,
+    links: stage.links,
     keys,
     config,
     crash: (machine) => {
@@ -60,6 +62,10 @@ async function turmoil(stage: Stage): Promise<Workload> {
     machines,
     log,
     processOn: (machine) => stage.processOn(machine),
+    collect: async (process) => {
+      const { manager } = process.backend ?? stage.backends[0] ?? {};
+      await manager?.collect(TENANT);
+    },
     onLease: (process, lease) => {
       stage.hold(process, lease);
       if (stage.healed) void lease.release();
@@ -86,9 +92,13 @@ function patienceMs(stage: Stage): number {
   return (
     (ttlMs * 10 + granularityMs * 4 + 15_000) * (1 + driftRatio) ** 2 * clockRange(stage) +
     callTimeoutMs +
-    commandTimeoutMs
+    commandTimeoutMs +
+    (stage.servers === null ? 0 : SERVER_PATIENCE_MS)
   );
 }
+
+/** Until hung streams are given up, dead servers forgotten and those who come back found again. */
+const SERVER_PATIENCE_MS = 60_000;
 
 /** Out of bounds a clock may run at a third of the world's speed. */
 function clockRange(stage: Stage): number {
@@ -96,7 +106,7 @@ function clockRange(stage: Stage): number {
 }
 
 async function recovery(stage: Stage, workload: Workload): Promise<void> {
-  const { world, config, network, engine, machines } = stage;
+  const { world, config, network, engine } = stage;
   const go = (): "go on" | "stop" => stage.afterEvent();
   world.note("world", "heals");
   stage.healed = true;
@@ -104,8 +114,8 @@ async function recovery(stage: Stage, workload: Workload): Promise<void> {
   engine.full = false;
   // What is frozen thaws by itself; nothing lasts longer than three ttls.
   await world.run(world.nowMs + config.ttlMs * 4, go);
-  for (const machine of machines) stage.start(machine);
-  for (const { manager } of stage.processes) {
+  for (const machine of stage.allMachines) stage.start(machine);
+  for (const { manager } of stage.backends) {
     if (manager.clockJumps > 0) stage.sometimes("a jump of the store's clock was noticed");
   }
   for (const process of stage.processes) for (const { lease } of process.holdings) void lease.release();
@@ -123,14 +133,17 @@ async function recovery(stage: Stage, workload: Workload): Promise<void> {
 /** An operator repairs damaged records, above every generation that was ever granted. */
 async function repair(stage: Stage, go: () => "go on" | "stop"): Promise<void> {
   const { world, config, keys, log } = stage;
-  const [operator] = stage.processes;
+  const [operator] = stage.backends;
   if (!config.faults.has("corrupt") || operator === undefined) return;
   const highest = [...log.generationOfToken.values()].reduce((top, each) => (each > top ? each : top), 0n);
   for (const key of keys) void operator.manager.repair(key, highest + 100n);
   await world.run(world.nowMs + config.ttlMs, go);
 }
 
-/** Each process asks twice for each key. All are granted, and within a process first come is first served. */
+/**
+ * Each process asks twice for each key. All are granted, and first come is first served: within a process
+ * that decides by itself, and at a server in the order in which requests arrived there.
+ */
 async function servedInTurn(stage: Stage, go: () => "go on" | "stop"): Promise<void> {
   const { world, keys } = stage;
   const served: { readonly process: string; readonly key: string; readonly place: number }[] = [];
@@ -159,6 +172,11 @@ async function servedInTurn(stage: Stage, go: () => "go on" | "stop"): Promise<v
   await world.run(world.nowMs + waitMs * 2, () => (waiting === 0 ? "stop" : go()));
   if (stage.violation !== null) return;
   if (waiting > 0) stage.fail("liveness", `${waiting} waiters were not served after healing`);
+  if (stage.servers !== null) {
+    const disorder = stage.lines.disorder();
+    if (disorder !== null) stage.fail("first-come-first-served", disorder);
+    return;
+  }
   for (const { process, key, place } of served) {
     const earlier = served.find((each) => each.process === process && each.key === key);
     if (earlier?.place === 2 && place === 1)
@@ -171,14 +189,15 @@ async function askFor(
   name: string,
   waitMs: number,
 ): ReturnType<Process["leases"]["acquire"]> {
-  return await process.leases.acquire(name, { ttl: process.manager.policy.defaultTtlMs, wait: waitMs });
+  return await process.leases.acquire(name, { ttl: process.clientManager.policy.defaultTtlMs, wait: waitMs });
 }
 
 /** Long after, the ended records go: first a floor, a retention later what it covers. Fences still grow. */
 async function collected(stage: Stage, go: () => "go on" | "stop"): Promise<void> {
   const { world, config, keys } = stage;
-  const [collector] = stage.processes;
-  if (collector === undefined) return;
+  const [collector] = stage.backends;
+  const [client] = stage.processes;
+  if (collector === undefined || client === undefined) return;
   const retentionMs = config.retentionMs * (1 + config.driftRatio) ** 2 * clockRange(stage) * 1.1;
   for (let pass = 0; pass < 3; pass += 1) {
     await world.run(world.nowMs + retentionMs, go);
@@ -186,7 +205,7 @@ async function collected(stage: Stage, go: () => "go on" | "stop"): Promise<void
     await world.run(world.nowMs + config.callTimeoutMs * 2, go);
   }
   for (const { name } of keys) {
-    collector.leases.tryAcquire(name).then(
+    client.leases.tryAcquire(name).then(
       (attempt) => {
         if (attempt.ok) void attempt.lease.release();
       },
@@ -204,6 +223,12 @@ async function nothingLeft(stage: Stage, go: () => "go on" | "stop"): Promise<vo
       .shutDown()
       .catch((error: unknown) => stage.fail("no-surprise", `shutting down met ${describe(error)}`));
   await world.run(world.nowMs + config.callTimeoutMs * 4 + config.ttlMs * 4 + 10_000, go);
+  for (const { endpoint, backend } of stage.servers?.running ?? [])
+    endpoint
+      .close()
+      .then(() => backend.service.close())
+      .catch((error: unknown) => stage.fail("no-surprise", `closing a server met ${describe(error)}`));
+  if (stage.servers !== null) await world.run(world.nowMs + config.callTimeoutMs * 4 + 30_000, go);
   if (stage.violation !== null) return;
   const alive = new Set(stage.processes.map(({ name }) => name));
   const open = log.calls.find(
@@ -214,7 +239,7 @@ async function nothingLeft(stage: Stage, go: () => "go on" | "stop"): Promise<vo
       "every-call-ends",
       `${open.process} still waits for its ${open.request.op} of ${Math.round(open.startedMs)} ms`,
     );
-  for (const { name, env } of stage.processes) {
+  for (const { name, env } of [...stage.processes, ...stage.backends]) {
     if (env.pendingTimers > 0) stage.fail("no-leaks", `${name} left ${env.pendingTimers} timers behind`);
   }
 }

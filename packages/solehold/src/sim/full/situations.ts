@@ -14,7 +14,8 @@ export function situations(scene: Scene, machineOf: (process: string) => Machine
       const id = keyId(key);
       if (after === null) collected.add(id);
       if (after === null || !isGrant(write)) return;
-      grantedTo.set(`${id}@${recordFence(after)}`, by);
+      // A server writes for its clients: the holder's name says for whom.
+      grantedTo.set(`${id}@${recordFence(after)}`, scene.config.entry === "server" ? after.holder : by);
       if (before === null) {
         if (collected.has(id)) scene.sometimes("a record was collected and its key granted again");
         return;

@@ -4,23 +4,36 @@
 import type { Lease } from "../../client/index.ts";
 import { FencedResource, StaleFenceError } from "../../client/index.ts";
 import { createPolicy, keyId, type LeaseKey, recordFence } from "../../core/index.ts";
+import type { LeaseManager } from "../../manager/index.ts";
 import { drawConfig, expectationsOf, type SimConfig } from "../config.ts";
 import type { Holding, Mutations } from "../mutations.ts";
+import { simulatedSdk } from "../net/sdk.ts";
 import { type AuditedProcess, audit } from "../oracles/audit.ts";
-import type { Believer, CallRecord, LostEffect, Scene, Situation } from "../oracles/oracle.ts";
+import {
+  type Believer,
+  type CallRecord,
+  isGrant,
+  type LostEffect,
+  type Scene,
+  type Situation,
+} from "../oracles/oracle.ts";
 import { OracleSet } from "../oracles/set.ts";
 import type { RunOptions, Violation } from "../result.ts";
 import { SimulatedStore } from "../store/client.ts";
 import { type AppliedWrite, StoreEngine } from "../store/engine.ts";
 import { drawClock, drawStoreClock } from "../world/draw-clock.ts";
+import type { SimulatedEnv } from "../world/env.ts";
 import { Machine } from "../world/machine.ts";
 import { Network } from "../world/network.ts";
 import { Choices } from "../world/random.ts";
 import { World } from "../world/world.ts";
+import type { Backend } from "./backend.ts";
 import { LeaseBeliever } from "./believer.ts";
 import { EffectLog } from "./effects.ts";
 import { Process, TENANT } from "./process.ts";
 import type { CallLog } from "./recorder.ts";
+import { ServerLines } from "./server-lines.ts";
+import { Servers } from "./servers.ts";
 import { onLoss, situations } from "./situations.ts";
 
 function describeWrite({ key, after, by }: AppliedWrite): string {
@@ -38,6 +51,9 @@ export class Stage {
   readonly oracles: OracleSet;
   readonly log: CallLog;
   readonly sometimesCounts = new Map<Situation, number>();
+  /** Null when every process decides by itself. */
+  readonly servers: Servers | null;
+  readonly lines = new ServerLines(() => this.healed);
   readonly #mutations: Mutations;
   readonly #scene: Scene;
   readonly #believers = new Map<string, Believer[]>();
@@ -51,7 +67,9 @@ export class Stage {
   healed = false;
 
   constructor(options: RunOptions) {
-    this.config = drawConfig(options.seed, options);
+    const { gateway } = options;
+    const entry = gateway === undefined ? "library" : (options.entry ?? "drawn");
+    this.config = drawConfig(options.seed, { ...options, entry });
     this.#mutations = options.mutations ?? {};
     const { config } = this;
     this.#effects = new EffectLog(config);
@@ -75,6 +93,7 @@ export class Stage {
       onWrite: (write) => {
         world.note("store", "applied", () => describeWrite(write));
         this.#effects.onApplied(write, world.nowMs);
+        if (write.after !== null && isGrant(write)) this.lines.onGrant(write.after);
         this.oracles.onWrite(write);
       },
     });
@@ -95,6 +114,7 @@ export class Stage {
     };
     this.#scene = {
       config,
+      keys: this.keys,
       expectations: expectationsOf(config),
       nowMs: () => world.nowMs,
       storeNowMs: () => this.engine.nowMs(),
@@ -111,7 +131,42 @@ export class Stage {
       situations(this.#scene, machineOf),
       audit(this.#scene, () => this.#audited),
     ]);
+    this.servers =
+      gateway === undefined || config.entry === "library"
+        ? null
+        : new Servers({
+            world,
+            config,
+            gateway,
+            lines: this.lines,
+            engine: this.engine,
+            mutations: this.#mutations,
+            openStore: (env, process) => this.#openStore(env, process),
+          });
     for (const machine of this.machines) this.start(machine);
+  }
+
+  /** All machines but the store's. */
+  get allMachines(): readonly Machine[] {
+    return [...this.machines, ...(this.servers?.machines ?? [])];
+  }
+
+  /** Who talks with whom. */
+  get links(): readonly (readonly [Machine, Machine])[] {
+    const store = this.engine.machine;
+    if (this.servers === null) return this.machines.map((machine) => [machine, store]);
+    const { machines } = this.servers;
+    return [
+      ...this.machines.flatMap((client) => machines.map((server) => [client, server] as const)),
+      ...machines.map((server) => [server, store] as const),
+    ];
+  }
+
+  /** What decides at the moment, in processes or in servers. */
+  get backends(): readonly Backend[] {
+    return this.servers === null
+      ? this.processes.flatMap(({ backend }) => backend ?? [])
+      : this.servers.running.map(({ backend }) => backend);
   }
 
   get processes(): readonly Process[] {
@@ -123,8 +178,9 @@ export class Stage {
   }
 
   start(machine: Machine): void {
-    if (this.#running.has(machine)) return;
-    const { world, config, network, engine, log } = this;
+    this.servers?.start(machine);
+    if (this.#running.has(machine) || !this.machines.includes(machine)) return;
+    const { world, config, engine, log, servers } = this;
     const life = this.#processes.filter((process) => process.machine === machine).length + 1;
     const process = new Process({
       world,
@@ -135,25 +191,43 @@ export class Stage {
       life,
       engine,
       holder: config.sharedHolder ? "team" : machine.name,
-      openStore: (env, name) =>
-        new SimulatedStore({
-          world,
-          network,
-          engine,
-          env,
-          process: name,
-          config,
-          healed: () => this.healed,
-          sometimes: (situation) => this.sometimes(situation),
-          onSent: (write) => this.#effects.onSent(write),
-        }),
+      openStore: (env, name) => this.#openStore(env, name),
+      connect: servers === null ? null : (env, name) => this.#connect(servers, env, name),
     });
     this.#processes.push(process);
     this.#running.set(machine, process);
     world.note(process.name, "starts");
   }
 
+  #openStore(env: SimulatedEnv, process: string): SimulatedStore {
+    const { world, network, engine, config } = this;
+    return new SimulatedStore({
+      world,
+      network,
+      engine,
+      env,
+      process,
+      config,
+      healed: () => this.healed,
+      sometimes: (situation) => this.sometimes(situation),
+      onSent: (write) => this.#effects.onSent(write),
+    });
+  }
+
+  #connect(servers: Servers, env: SimulatedEnv, process: string): LeaseManager {
+    const { world, network, config } = this;
+    return simulatedSdk({
+      wire: { world, network, noticeMs: config.ttlMs * 0.2 },
+      env,
+      config,
+      mutations: this.#mutations,
+      servers: servers.addresses,
+      onRequest: (request, event) => this.oracles.ownership.asked(process, request, event),
+    });
+  }
+
   crash(machine: Machine): void {
+    this.servers?.crash(machine);
     const process = this.#running.get(machine);
     if (process === undefined) return;
     this.world.note(process.name, "crashes");
@@ -224,10 +298,14 @@ export class Stage {
   /** Everything is over: what can only be judged then is judged. */
   async judgeEnd(): Promise<void> {
     this.#lostEffects = this.#effects.lost(this.log.calls);
-    for (const { name, alive, audit: trail, route } of this.#processes) {
-      if (route === null) continue;
-      const entries = await trail.query({ limit: 10_000 });
+    for (const { name, alive, backend, route } of this.#processes) {
+      if (route === null || backend === null) continue;
+      const entries = await backend.audit.query({ limit: 10_000 });
       this.#audited.push({ name, alive, entries, answered: route.answered });
+    }
+    for (const { backend, answered } of this.servers?.lives ?? []) {
+      const entries = await backend.audit.query({ limit: 10_000 });
+      this.#audited.push({ name: backend.name, alive: backend.alive, entries, answered });
     }
     this.oracles.atEnd();
   }

@@ -23,6 +23,8 @@ export interface WorkloadOptions {
   readonly machines: readonly Machine[];
   readonly processOn: (machine: Machine) => Process | null;
   readonly log: CallLog;
+  /** Ended records of long ago go, by whoever decides for this process. */
+  readonly collect: (process: Process) => Promise<void>;
   /** A process has a lease in its hands. */
   readonly onLease: (process: Process, lease: Lease) => void;
   /** A process got the secret of another's grant, and then perhaps the lease. */
@@ -45,7 +47,7 @@ export class Workload {
 
   constructor(options: WorkloadOptions) {
     this.#options = options;
-    this.#lines = new WaiterLines("process", () =>
+    this.#lines = new WaiterLines(options.config.entry === "server" ? "world" : "process", () =>
       options.sometimes("a waiter at the head of the queue died or gave up"),
     );
   }
@@ -135,7 +137,7 @@ export class Workload {
       case "write":
         return this.#write(process, holding, random);
       case "collect":
-        await process.manager.collect(leases.tenant);
+        await this.#options.collect(process);
         return;
     }
   }

@@ -106,8 +106,9 @@ function applied({ outcome, request, generation }: CallRecord): Transition | nul
   }
 }
 
-function refused({ outcome, request, generation }: CallRecord): Transition | null {
-  if (outcome?.kind !== "refused") return null;
+/** Who waited in a server's line and never came first was denied by what the line knew, not by the record. */
+function refused({ outcome, request, generation, patience }: CallRecord): Transition | null {
+  if (outcome?.kind !== "refused" || patience === "in line") return null;
   const { decision } = outcome;
   const heldBy = decision.kind === "denied" ? decision.heldBy : null;
   const when =

@@ -27,6 +27,8 @@ export interface CallRecord {
   readonly id: number;
   readonly process: string;
   readonly request: LeaseRequest | { readonly op: "get"; readonly key: LeaseKey };
+  /** "in line": it waits at a server, which may answer without having asked the store for it. */
+  readonly patience: "at once" | "in line";
   /** The generation that the caller's token stands for; null when it has none. */
   readonly generation: bigint | null;
   readonly startedMs: number;
@@ -53,6 +55,8 @@ export interface ResourceWrite {
 /** The run as oracles see it. */
 export interface Scene {
   readonly config: SimConfig;
+  /** What the processes compete for. */
+  readonly keys: readonly LeaseKey[];
   readonly expectations: Expectations;
   readonly nowMs: () => number;
   readonly storeNowMs: () => number;

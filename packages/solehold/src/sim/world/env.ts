@@ -17,6 +17,7 @@ export class SimulatedEnv implements Env {
   readonly #random: RandomStream;
   readonly #latestMs: number;
   readonly #pending = new Set<Timer>();
+  readonly #onKill: (() => void)[] = [];
   #dead = false;
 
   constructor(options: {
@@ -44,6 +45,12 @@ export class SimulatedEnv implements Env {
   kill(): void {
     this.#dead = true;
     for (const timer of [...this.#pending]) timer.cancel();
+    for (const listener of this.#onKill.splice(0)) listener();
+  }
+
+  /** Calls back when the process is gone: what its kernel does for it, such as closing its connections. */
+  onKill(listener: () => void): void {
+    this.#onKill.push(listener);
   }
 
   monotonicMs(): number {

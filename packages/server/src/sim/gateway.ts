@@ -1,0 +1,93 @@
+/**
+ * The real server in the simulated world: its HTTP app, stream, wait lines, watches and membership, over the
+ * simulated manager and clocks. Left out: sockets and TLS, API keys and the files that hold them.
+ */
+import { MemoryLeaseManager, realEnv } from "solehold";
+import { type AuditTrail, LeaseService, MemoryAuditTrail } from "solehold/service";
+import type { Endpoint, EndpointHost, Gateway } from "solehold/sim";
+import type { WebSocket } from "ws";
+import { Gatekeeper } from "../access/gatekeeper.ts";
+import { LOCAL_PRINCIPAL } from "../access/principal.ts";
+import { resolveConfig } from "../config.ts";
+import { createLog } from "../telemetry/log.ts";
+import { Metrics } from "../telemetry/metrics.ts";
+import { type Parts, partsOf } from "../wiring.ts";
+import { AppShell } from "./app-shell.ts";
+import { memoryExchange } from "./in-memory-http.ts";
+
+const CONFIG = resolveConfig({ flags: { store: "memory:", audit: "memory", logLevel: "silent" } });
+const LOG = createLog("silent");
+const MOST_SERVERS = 2;
+
+export function serverGateway(): Gateway {
+  let shells: readonly AppShell[] = [];
+  return {
+    prepare: async () => {
+      if (shells.length > 0) return;
+      const built = Array.from({ length: MOST_SERVERS }, () => new AppShell(template()));
+      for (const { app } of built) await app.ready();
+      shells = built;
+    },
+    serve: (host) => {
+      const shell = shells[host.slot];
+      if (shell === undefined) throw new RangeError(`at most ${MOST_SERVERS} servers can be simulated`);
+      return serve(host, shell);
+    },
+  };
+}
+
+type Life = Pick<EndpointHost, "env" | "service" | "trail" | "url">;
+
+function template() {
+  const trail = new MemoryAuditTrail({ capacity: 1 });
+  const service = new LeaseService({ manager: new MemoryLeaseManager(), audit: trail, env: realEnv });
+  return partsFor({ env: realEnv, service, trail, url: "" }, () => false).appOptions;
+}
+
+function partsFor({ env, service, trail, url }: Life, isDraining: () => boolean): Parts {
+  const engine = { service, audit: auditLog(trail), close: async () => undefined };
+  return partsOf(CONFIG, engine, {
+    env,
+    log: LOG,
+    metrics: new Metrics(),
+    gatekeeper: new Gatekeeper({ env, dataDir: "", onReloadFailed: () => undefined }),
+    quorum: null,
+    tls: null,
+    isDraining,
+    url: () => url,
+  });
+}
+
+function auditLog(trail: AuditTrail) {
+  return {
+    trail,
+    verify: () => Promise.reject(new Error("a simulated trail is compared with the run instead")),
+    lag: () => 0,
+    dropped: () => 0,
+  };
+}
+
+function serve(host: EndpointHost, shell: AppShell): Endpoint {
+  let isDraining = false;
+  const { appOptions, streams, events, queue, hub, membership } = partsFor(host, () => isDraining);
+  const app = shell.lend(appOptions);
+  hub.start().catch(() => undefined);
+  streams.watchLives();
+  membership.join(new URL(host.url).host, host.url);
+  return {
+    handle: (request, answer) => {
+      const exchange = memoryExchange(request, answer);
+      app.routing(exchange.request, exchange.response);
+      return { hangUp: exchange.hangUp };
+    },
+    accept: (socket) => streams.open(socket as unknown as WebSocket, LOCAL_PRINCIPAL),
+    close: async () => {
+      isDraining = true;
+      await membership.leave();
+      queue.drain();
+      events.drain();
+      streams.forceClose();
+      await hub.close();
+    },
+  };
+}

@@ -1,0 +1,1 @@
+export { serverGateway } from "./gateway.ts";

@@ -1,0 +1,56 @@
+/**
+ * What decides, in one process: the real manager and service over the simulated store, with what was planted
+ * around them. A library process has one for itself, a server process for all its clients.
+ */
+import { decide } from "../../core/index.ts";
+import type { Env } from "../../env/index.ts";
+import { StoreLeaseManager } from "../../manager/index.ts";
+import { type AuditTrail, LeaseService, MemoryAuditTrail } from "../../service/index.ts";
+import type { LeaseStore } from "../../stores/index.ts";
+import type { SimConfig } from "../config.ts";
+import type { Mutations } from "../mutations.ts";
+import type { StoreEngine } from "../store/engine.ts";
+import type { SimulatedEnv } from "../world/env.ts";
+
+const AUDIT_CAPACITY = 10_000;
+
+export interface BackendOptions {
+  readonly name: string;
+  readonly env: SimulatedEnv;
+  readonly config: SimConfig;
+  readonly mutations: Mutations;
+  readonly openStore: (env: SimulatedEnv, process: string) => LeaseStore;
+  readonly engine: StoreEngine;
+}
+
+export class Backend {
+  readonly name: string;
+  readonly env: SimulatedEnv;
+  readonly manager: StoreLeaseManager;
+  readonly audit: AuditTrail;
+  readonly service: LeaseService;
+
+  constructor({ name, env, config, mutations, openStore, engine }: BackendOptions) {
+    this.name = name;
+    this.env = env;
+    const plainStore = openStore(env, name);
+    const managerEnv: Env = mutations.managerEnv?.(env) ?? env;
+    this.manager = new StoreLeaseManager({
+      store: mutations.store?.(plainStore, env, engine) ?? plainStore,
+      env: managerEnv,
+      policy: { ...config.policy, ...mutations.policy },
+      drift: { driftRatio: config.driftRatio, tickMs: config.tickMs },
+      callTimeoutMs: config.callTimeoutMs,
+      commandTimeoutMs: config.commandTimeoutMs,
+      retentionMs: config.retentionMs,
+      decide: mutations.decide?.(decide) ?? decide,
+    });
+    const trail = new MemoryAuditTrail({ capacity: AUDIT_CAPACITY });
+    this.audit = mutations.audit?.(trail) ?? trail;
+    this.service = new LeaseService({ manager: this.manager, audit: this.audit, env: managerEnv });
+  }
+
+  get alive(): boolean {
+    return !this.env.dead;
+  }
+}
