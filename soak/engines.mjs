@@ -1,0 +1,80 @@
+// What a soak runs on: how to start it, how its workers reach it, and how it is disturbed while they work.
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { startCeph, startEtcd, startNats, startPostgres, startRedis } from "../scripts/engines/index.mjs";
+
+/**
+ * @typedef {object} Ground
+ * @property {string} version
+ * @property {string} url
+ * @property {Readonly<Record<string, string>>} [env] For the workers, where a URL cannot carry credentials.
+ * @property {number} ttlMs
+ * @property {(() => Promise<void>) | null} restart One restart, gentle or not; null where nothing can be restarted.
+ * @property {() => Promise<void>} stop
+ */
+
+const SHORT_TTL_MS = 600;
+/** The clock of an object store shows whole seconds. */
+const COARSE_TTL_MS = 1_500;
+
+/** Half of the restarts are a kill. */
+async function restartOne(processes) {
+  const victim = processes[Math.floor(Math.random() * processes.length)];
+  if (Math.random() < 0.5) await victim.kill();
+  await victim.restart();
+}
+
+function served(engine, url, ttlMs = SHORT_TTL_MS) {
+  return {
+    version: engine.version,
+    url,
+    ttlMs,
+    restart: () => restartOne(engine.processes),
+    stop: () => engine.stop(),
+  };
+}
+
+function inFolder(scheme) {
+  const folder = mkdtempSync(join(tmpdir(), "solehold-soak-"));
+  return {
+    version: "in process",
+    url: `${scheme}:${join(folder, "data")}`,
+    ttlMs: SHORT_TTL_MS,
+    restart: null,
+    stop: async () => rmSync(folder, { recursive: true, force: true }),
+  };
+}
+
+/** @type {Readonly<Record<string, () => Promise<Ground>>>} */
+export const ENGINES = {
+  embedded: async () => inFolder("embedded"),
+  file: async () => inFolder("file"),
+  redis: async () => {
+    const engine = await startRedis({ flags: ["--appendfsync", "always"] });
+    return served(engine, engine.url);
+  },
+  postgres: async () => {
+    const engine = await startPostgres();
+    return served(engine, engine.url);
+  },
+  etcd: async () => {
+    const engine = await startEtcd();
+    const members = engine.urls.map((url) => new URL(url).host).join(",");
+    return served(engine, `etcd://${members}/soak?timeoutMs=2000`);
+  },
+  nats: async () => {
+    const engine = await startNats();
+    return served(engine, engine.url);
+  },
+  s3: async () => {
+    const engine = await startCeph();
+    const { accessKeyId, secretAccessKey, region, bucket } = engine.credentials;
+    return {
+      ...served(engine, `s3://${bucket}/soak?endpoint=${engine.url}&region=${region}`, COARSE_TTL_MS),
+      // The gateway alone: its storage is in memory.
+      restart: () => restartOne(engine.processes.filter(({ name }) => name === "rgw")),
+      env: { AWS_ACCESS_KEY_ID: accessKeyId, AWS_SECRET_ACCESS_KEY: secretAccessKey },
+    };
+  },
+};
