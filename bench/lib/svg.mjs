@@ -12,6 +12,7 @@ const BAR_HEIGHT = 18;
 const BAR_STEP = 24;
 const GROUP_GAP = 42;
 const TOP = 74;
+const LEGEND_HEIGHT = 26;
 
 export function escapeXml(text) {
   const names = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&apos;" };
@@ -24,17 +25,24 @@ export function escapeXml(text) {
  */
 export function barChart({ title, subtitle, groups }) {
   const parts = [];
-  let y = TOP;
+  let y = TOP + LEGEND_HEIGHT;
   for (const { title: groupTitle, unit, bars } of groups) {
     const largest = Math.max(...bars.map(({ value }) => value));
     const scale = (WIDTH - LABEL_WIDTH - VALUE_WIDTH) / largest;
-    parts.push(text(16, y + 4, `${groupTitle} (${unit})`, 'font-weight="600"'));
+    parts.push(
+      text(
+        16,
+        y + 4,
+        `${groupTitle}, ${unit}: ${unit.startsWith("ms") ? "less" : "more"} is better`,
+        'font-weight="600"',
+      ),
+    );
     y += 16;
     for (const { label, value, role, note } of bars) {
       const width = Math.max(1, value * scale);
       parts.push(text(LABEL_WIDTH - 8, y + BAR_HEIGHT - 5, label, 'text-anchor="end"'));
       parts.push(rect(LABEL_WIDTH, y, width, BAR_HEIGHT, COLOURS[role]));
-      const shown = note === undefined ? format(value) : `${format(value)}  ${note}`;
+      const shown = note === undefined ? format(value) : `${format(value)} (${note})`;
       parts.push(text(LABEL_WIDTH + width + 6, y + BAR_HEIGHT - 5, shown));
       y += BAR_STEP;
     }
@@ -50,7 +58,7 @@ export function lineChart({ title, subtitle, xLabel, yLabel, lines }) {
   const points = lines.flatMap((line) => line.points);
   const xs = points.map(([x]) => Math.log10(x));
   const [least, most] = [Math.min(...xs), Math.max(...xs)];
-  const highest = Math.max(...points.map(([, y]) => y)) * 1.1;
+  const highest = roundedUp(Math.max(...points.map(([, y]) => y)));
   const xOf = (x) => left + ((Math.log10(x) - least) / (most - least || 1)) * (right - left);
   const yOf = (y) => bottom - (y / highest) * (bottom - top);
   const grid = [0, 0.25, 0.5, 0.75, 1].flatMap((part) => [
@@ -80,6 +88,12 @@ export function lineChart({ title, subtitle, xLabel, yLabel, lines }) {
   return document({ title, subtitle, height: bottom + 62, parts: [...grid, ...ticks, ...drawn, ...axes] });
 }
 
+/** The next 1, 2 or 4 times a power of ten, so that quarters of it are short numbers. */
+export function roundedUp(value) {
+  const power = 10 ** Math.floor(Math.log10(value));
+  return [1, 2, 4, 10].map((factor) => factor * power).find((candidate) => candidate >= value);
+}
+
 function document({ title, subtitle, height, parts }) {
   return [
     `<svg xmlns="http://www.w3.org/2000/svg" width="${WIDTH}" height="${height}" viewBox="0 0 ${WIDTH} ${height}" ${FONT}>`,
@@ -92,10 +106,11 @@ function document({ title, subtitle, height, parts }) {
   ].join("\n");
 }
 
+/** On a line of its own under the subtitle. */
 function legend(roles) {
   return roles.flatMap((role, index) => {
-    const x = WIDTH - 150 * (roles.length - index);
-    return [rect(x, 16, 12, 12, COLOURS[role]), text(x + 18, 27, LEGEND[role], 'font-size="12"')];
+    const x = 16 + 140 * index;
+    return [rect(x, 58, 12, 12, COLOURS[role]), text(x + 18, 69, LEGEND[role], 'font-size="12"')];
   });
 }
 
