@@ -100,9 +100,10 @@ test("a bar in a cell does not end it", () => {
 });
 
 test("a message for etcd survives encoding: small and large numbers, texts, nothing for null", () => {
-  const fields = decodeMessage(encodeMessage([1, "key"], [2, 300], [5, 0n], [7, null], [20, 2n ** 62n]));
+  const fields = decodeMessage(encodeMessage([1, "key"], [2, 300], [3, 200], [5, 0n], [7, null], [20, 2n ** 62n]));
   expect(fields.get(1)).toEqual([Buffer.from("key")]);
   expect(fields.get(2)).toEqual([300n]);
+  expect(fields.get(3)).toEqual([200n]);
   expect(fields.get(5)).toEqual([0n]);
   expect(fields.has(7)).toBe(false);
   expect(fields.get(20)).toEqual([2n ** 62n]);
