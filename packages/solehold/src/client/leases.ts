@@ -15,12 +15,15 @@ import {
 } from "../core/index.ts";
 import { type Env, randomId, realEnv } from "../env/index.ts";
 import type {
+  AcquireRequest,
   AppliedOutcome,
   CommandOutcome,
   LeaseManager,
   LeaseView,
   PresentedApprovals,
+  RequestOf,
   WaitInLine,
+  Writable,
 } from "../manager/index.ts";
 import { type HeldDetails, LeaseHeldError } from "./errors.ts";
 import { type FailedOutcome, failureOf } from "./failures.ts";
@@ -236,14 +239,13 @@ export class Leases {
 
   async #attempt(key: LeaseKey, options: TryAcquireOptions, wait?: WaitInLine): Promise<CommandOutcome> {
     const { purpose = DEFAULT_PURPOSE, holder = this.holder, term, note, idempotencyKey, approval } = options;
-    const optional = {
-      ...(term === undefined ? {} : { term }),
-      ...(note === undefined ? {} : { note }),
-      ...(idempotencyKey === undefined ? {} : { idempotencyKey }),
-      ...(approval === undefined ? {} : { approval }),
-    };
     const ttlMs = this.#ttlMs(options.ttl);
-    const outcome = await this.manager.acquire({ key, holder, ttlMs, purpose, ...optional }, wait);
+    const request: Writable<RequestOf<AcquireRequest>> = { key, holder, ttlMs, purpose };
+    if (term !== undefined) request.term = term;
+    if (note !== undefined) request.note = note;
+    if (idempotencyKey !== undefined) request.idempotencyKey = idempotencyKey;
+    if (approval !== undefined) request.approval = approval;
+    const outcome = await this.manager.acquire(request, wait);
     return outcome.kind === "applied" && outcome.decision.replayed
       ? await this.#prolonged(outcome, ttlMs)
       : outcome;
