@@ -95,6 +95,11 @@ class Crew {
     }, pauseMs);
   }
 
+  /** The driver is being ended: nobody else would end those that are stopped. */
+  abandon() {
+    for (const { child } of this.#workers) child.kill("SIGKILL");
+  }
+
   async end() {
     await Promise.all(this.#workers.map((worker) => this.#kill(worker)));
   }
@@ -135,6 +140,8 @@ export async function soak(name, { seconds, processes, plant, onProgress }) {
     kills: crew.kills,
     restarts,
   });
+  const onExit = () => crew.abandon();
+  process.once("exit", onExit);
   try {
     await Promise.all(Array.from({ length: processes }, () => crew.start()));
     const endMs = monotonicMs() + seconds * 1_000;
@@ -155,6 +162,7 @@ export async function soak(name, { seconds, processes, plant, onProgress }) {
     recoveryMs = await progressAfterwards(ledger);
   } finally {
     await crew.end();
+    process.off("exit", onExit);
     await ground.stop();
   }
   const stuck =

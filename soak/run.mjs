@@ -28,6 +28,7 @@ Options:
   --json           one JSON array on standard output
   --help           show this help`;
 
+for (const signal of ["SIGINT", "SIGTERM"]) process.once(signal, () => process.exit(130));
 process.exitCode = await main();
 
 async function main() {

@@ -1,10 +1,20 @@
 /** The real servers that the fault matrix runs on: each private to the suite, because it is stopped and killed. */
 import type { Env } from "../../src/env/index.ts";
+import { openEtcdStore } from "../../src/stores/etcd/index.ts";
 import type { LeaseStore } from "../../src/stores/index.ts";
+import { openNatsStore } from "../../src/stores/nats/index.ts";
 import { openObjectStore } from "../../src/stores/object/index.ts";
 import { openPostgresStore } from "../../src/stores/postgres/index.ts";
 import { openRedisStore } from "../../src/stores/redis/index.ts";
-import { type Engine, type FaultProxy, startCeph, startPostgres, startRedis } from "../engines/index.ts";
+import {
+  type Engine,
+  type FaultProxy,
+  startCeph,
+  startEtcd,
+  startNats,
+  startPostgres,
+  startRedis,
+} from "../engines/index.ts";
 import { cephPlace } from "../stores/object/places.ts";
 
 export interface ClientOptions {
@@ -48,6 +58,25 @@ export const FAULT_ENGINES: readonly FaultEngine[] = [
     ttlMs: 900,
     start: () => startPostgres(),
     open: (engine, options) => openPostgresStore({ url: through(engine, options), ...common(options) }),
+    kill: killAll,
+  },
+  {
+    title: "etcd",
+    ttlMs: 900,
+    start: () => startEtcd(),
+    open: (engine, options) => {
+      // With a proxy in the way there must be no other way.
+      const urls = options.proxy === undefined ? engine.urls : [through(engine, options)];
+      const members = urls.map((url) => new URL(url).host).join(",");
+      return openEtcdStore({ url: `etcd://${members}`, ...common(options) });
+    },
+    kill: killAll,
+  },
+  {
+    title: "NATS",
+    ttlMs: 900,
+    start: () => startNats(),
+    open: (engine, options) => openNatsStore({ url: through(engine, options), ...common(options) }),
     kill: killAll,
   },
   {
