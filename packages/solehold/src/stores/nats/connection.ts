@@ -6,7 +6,7 @@ import { type Env, jittered, randomId, type Timer } from "../../env/index.ts";
 import { type FailedOutcome, StoreError } from "../contract.ts";
 import { Deadlines } from "../redis/deadlines.ts";
 import type { NatsPackage } from "./client.ts";
-import { closedError, isLasting, storeErrorFrom } from "./errors.ts";
+import { asUnknown, closedError, isLasting, storeErrorFrom } from "./errors.ts";
 import type { NatsSettings } from "./options.ts";
 import { NatsWire } from "./wire.ts";
 
@@ -77,9 +77,10 @@ export class NatsConnection {
       wire.end(this.#silence("unknown"));
       return this.#silence(outcome);
     };
-    return this.#deadlines.bound(call, onExpiry, (error) =>
-      Promise.reject(storeErrorFrom(error, this.address, outcome)),
-    );
+    return this.#deadlines.bound(call, onExpiry, (error) => {
+      const failure = storeErrorFrom(error, this.address, outcome);
+      return Promise.reject(outcome === "unknown" ? asUnknown(failure) : failure);
+    });
   }
 
   close(): void {

@@ -1,37 +1,24 @@
 /**
- * The data behind a connection. It is joined once per connection, before anything else is sent there, and
- * every call brings back a proof, pipelined with it in the same round trip:
- *
- *   a message written to the clock key, whose sequence must be above all that this client has seen,
- *   the time at which the server stored it, or a later one of another client: its clock, read while it answered,
- *   the state, which must still be that of the data which was joined.
- *
- * When it is not the data of before, the call fails and all later ones are refused. What such a call wrote has
- * the id of the old data in its key, where nobody looks any more: it counts as not done.
+ * The data behind a connection, and whether it still is the data of before. It is joined once per connection,
+ * before anything else is sent there. When it is not what it was, all is refused until the loss is accepted.
  */
 import type { Env } from "../../env/index.ts";
-import { type FailedOutcome, StoreError } from "../contract.ts";
+import { StoreError } from "../contract.ts";
 import type { Lineage } from "../redis/lineage.ts";
 import { type BucketInfo, createBucket, lastMessage, lookAtBucket } from "./bucket.ts";
+import { type Tick, tick } from "./clock.ts";
 import type { NatsConnection } from "./connection.ts";
-import { storeErrorFrom } from "./errors.ts";
 import type { NatsLayout } from "./layout.ts";
 import {
   beginning,
   continued,
+  DataLossError,
   type DataState,
   decodeState,
   encodeState,
   highest,
-  lossError,
 } from "./lineage.ts";
-import {
-  type KeptMessage,
-  NO_RESPONDERS,
-  RefusedRequest,
-  sequenceOf,
-  WRONG_LAST_SEQUENCE,
-} from "./replies.ts";
+import { type KeptMessage, RefusedRequest, sequenceOf, WRONG_LAST_SEQUENCE } from "./replies.ts";
 import type { NatsWire } from "./wire.ts";
 
 /** The data, as one connection joined it. */
@@ -39,11 +26,6 @@ export interface Joined {
   readonly wire: NatsWire;
   readonly id: string;
   readonly reads: BucketInfo["reads"];
-}
-
-export interface Proven<T> {
-  readonly value: T;
-  readonly storeTimeMs: number;
 }
 
 export interface DataSetOptions {
@@ -58,14 +40,8 @@ export interface DataSetOptions {
   readonly markerKeptMs?: number;
 }
 
-interface Tick {
-  readonly sequence: number;
-  readonly atMicros: bigint;
-}
-
 /** How often another client may change the state while this one joins. */
 const MAX_JOIN_ATTEMPTS = 8;
-const MAX_CLOCK_READS = 100;
 const MARKER_KEPT_MS = 600_000;
 export const EXPECTED_SEQUENCE = "Nats-Expected-Last-Subject-Sequence";
 
@@ -82,6 +58,7 @@ export class NatsDataSet {
   #lastSequence = 0;
   #suspectUpTo = 0;
   #loss: { readonly error: StoreError; readonly sinceMs: number } | null = null;
+  #onNewBeginning: () => void = () => undefined;
 
   constructor(options: DataSetOptions) {
     this.#options = options;
@@ -103,9 +80,18 @@ export class NatsDataSet {
     return this.#bucket;
   }
 
+  get lastSequence(): number {
+    return this.#lastSequence;
+  }
+
   /** Versions up to this sequence may be of writes that were lost: their numbers may stand for others now. */
   get suspectUpTo(): number {
     return this.#suspectUpTo;
+  }
+
+  /** Calls back whenever a loss was accepted, by whomever. */
+  onNewBeginning(callback: () => void): void {
+    this.#onNewBeginning = callback;
   }
 
   /** Resolves when connected, and on the data of before. */
@@ -122,18 +108,23 @@ export class NatsDataSet {
     }
   }
 
-  /** Sends on this connection and no other, all in this turn. `outcome` is what is true when no reply comes. */
-  async call<T>(joined: Joined, outcome: FailedOutcome, send: () => Promise<T>): Promise<Proven<T>> {
-    const { connection } = this.#options;
-    if (!joined.wire.isOpen)
-      throw storeErrorFrom(new Error("it ended before a call"), this.address, "not-applied");
-    const work = Promise.all([send(), this.#prove(joined)]);
-    const [value, { atMicros }] = await connection.inTime(joined.wire, work, outcome);
-    return { value, storeTimeMs: Number(atMicros / 1_000n) };
+  /** A call that began when `seenBefore` was the last sequence has written a message with this one. */
+  sawSequence(sequence: number, seenBefore: number): void {
+    if (sequence <= seenBefore) throw this.#lose("its last writes are gone");
+    this.#lastSequence = Math.max(this.#lastSequence, sequence);
   }
 
-  last(joined: Joined, subject: string): Promise<KeptMessage | null> {
-    return lastMessage(joined.wire, this.layout, joined.reads, subject);
+  /** Rejects when the state is not that of the data which was joined. Sent at once. */
+  async checkState({ wire, reads, id }: Joined): Promise<void> {
+    const expected = this.#stateText;
+    const standing = await lastMessage(wire, this.layout, reads, this.layout.stateSubject);
+    if (standing?.data.equals(expected) !== true) this.#follow(standing, id);
+  }
+
+  /** The bucket does not answer: joining it again tells whether it is gone. */
+  async joinAgain({ wire }: Joined): Promise<void> {
+    this.#joined = null;
+    await this.#joinOn(wire);
   }
 
   /** Goes on with whatever data there is now, with fences above everything that was handed out before. */
@@ -149,49 +140,12 @@ export class NatsDataSet {
     return this.#loss === null && wire !== null && wire === this.#joined?.wire ? this.#joined : null;
   }
 
-  async #prove(joined: Joined): Promise<Tick> {
-    const seenBefore = this.#lastSequence;
-    const stateText = this.#stateText;
-    try {
-      const [tick, standing] = await Promise.all([
-        this.#tick(joined.wire, joined.reads),
-        this.last(joined, this.layout.stateSubject),
-      ]);
-      if (tick.sequence <= seenBefore) throw this.#lose("its last writes are gone");
-      if (standing?.data.equals(stateText) !== true) this.#follow(standing, joined.id);
-      this.#lastSequence = Math.max(this.#lastSequence, tick.sequence);
-      return tick;
-    } catch (error) {
-      if (!(error instanceof RefusedRequest) || error.code !== NO_RESPONDERS) throw error;
-      // The bucket does not answer: joining it again tells whether it is gone.
-      this.#joined = null;
-      await this.#joinOn(joined.wire);
-      throw new StoreError("unreachable", `NATS at ${this.address}: the bucket did not answer`, {
-        outcome: "not-applied",
-      });
-    }
-  }
-
   /** Another client changed the state: the data is the same as long as its id is. */
   #follow(standing: KeptMessage | null, id: string): void {
     if (standing === null || standing.isMarker) throw this.#lose("it is empty now");
     const state = decodeState(standing.data.toString());
     if (state === null || state.id !== id) throw this.#lose("its data was replaced");
     this.#adoptState(state, standing.data);
-  }
-
-  /** Writes to the clock and reads it back. What is read may be later than what was written, never earlier. */
-  async #tick(wire: NatsWire, reads: BucketInfo["reads"]): Promise<Tick> {
-    const { clockSubject } = this.layout;
-    const ticking = wire.request(clockSubject).then(sequenceOf);
-    const reading = lastMessage(wire, this.layout, reads, clockSubject);
-    let [sequence, clock] = await Promise.all([ticking, reading]);
-    // Where there are replicas a read may overtake the write that it followed.
-    for (let attempt = 0; attempt < MAX_CLOCK_READS; attempt += 1) {
-      if (clock !== null && clock.sequence >= sequence) return { sequence, atMicros: clock.atMicros };
-      clock = await lastMessage(wire, this.layout, reads, clockSubject);
-    }
-    throw new RefusedRequest(0, "the clock key could not be read back");
   }
 
   async #joinOn(wire: NatsWire): Promise<void> {
@@ -202,34 +156,35 @@ export class NatsDataSet {
       return this.#beginAnew(wire);
     }
     const known = this.#state;
-    await this.#claim(wire, (found, bucket, tick) => {
-      if (known === null) return found === null ? this.#begin(wire, tick) : this.#continue(found, wire, tick);
+    await this.#claim(wire, (found, bucket, now) => {
+      if (known === null) return found === null ? this.#begin(wire, now) : this.#continue(found, wire, now);
       if (found === null) throw this.#lose("it is empty now");
       if (found.id !== known.id) throw this.#lose("its data was replaced");
       if (bucket.lastSequence < this.#lastSequence) throw this.#lose("its last writes are gone");
-      return this.#continue(found, wire, tick);
+      return this.#continue(found, wire, now);
     });
   }
 
   async #beginAnew(wire: NatsWire): Promise<void> {
     const known = this.#state;
-    await this.#claim(wire, (found, _bucket, tick) => {
-      if (found === null) return this.#begin(wire, tick);
+    await this.#claim(wire, (found, _bucket, now) => {
+      if (found === null) return this.#begin(wire, now);
       // Another client has begun anew already, above all that was; otherwise what is left goes on.
       return found.id === known?.id
-        ? continued(found, tick.atMicros, wire.serverId)
-        : this.#continue(found, wire, tick);
+        ? continued(found, now.atMicros, wire.serverId)
+        : this.#continue(found, wire, now);
     });
     this.#loss = null;
     const state = this.#state;
     // Caches may hold floors of the old data, so from here on even keys without a record are checked.
     if (state !== null) this.#state = { ...state, raised: highest(state.raised, state.floor) };
+    this.#onNewBeginning();
   }
 
   /** Makes the state what `next` says, and joins. Another client may be faster: then all is looked at again. */
   async #claim(
     wire: NatsWire,
-    next: (found: DataState | null, bucket: BucketInfo, tick: Tick) => DataState,
+    next: (found: DataState | null, bucket: BucketInfo, now: Tick) => DataState,
   ): Promise<void> {
     const { layout } = this;
     for (let attempt = 0; attempt < MAX_JOIN_ATTEMPTS; attempt += 1) {
@@ -241,11 +196,11 @@ export class NatsDataSet {
       }
       const standing = await lastMessage(wire, layout, bucket.reads, layout.stateSubject);
       const found = standing === null || standing.isMarker ? null : decodeState(standing.data.toString());
-      const tick = await this.#tick(wire, bucket.reads);
-      const state = next(found, bucket, tick);
+      const ticked = await tick(wire, layout, bucket.reads);
+      const state = next(found, bucket, ticked);
       const text = Buffer.from(encodeState(state));
       if (state !== found && !(await this.#putState(wire, text, standing?.sequence ?? 0))) continue;
-      this.#adopt(wire, bucket, state, state === found && standing !== null ? standing.data : text, tick);
+      this.#adopt(wire, bucket, state, state === found && standing !== null ? standing.data : text, ticked);
       return;
     }
     const message = `NATS at ${this.address}: other clients keep changing the state of the bucket`;
@@ -272,9 +227,9 @@ export class NatsDataSet {
     }
   }
 
-  #adopt(wire: NatsWire, bucket: BucketInfo, state: DataState, text: Buffer, tick: Tick): void {
+  #adopt(wire: NatsWire, bucket: BucketInfo, state: DataState, text: Buffer, now: Tick): void {
     const isSame = this.#run === "" || (this.#run === wire.serverId && this.#loss === null);
-    const sequence = Math.max(bucket.lastSequence, tick.sequence);
+    const sequence = Math.max(bucket.lastSequence, now.sequence);
     if (!isSame) this.#suspectUpTo = Math.max(this.#suspectUpTo, this.#lastSequence, sequence);
     this.#lastSequence = sequence;
     this.#run = wire.serverId;
@@ -291,7 +246,7 @@ export class NatsDataSet {
   }
 
   #lose(what: string): StoreError {
-    const error = lossError(this.address, what);
+    const error = new DataLossError(this.address, what);
     this.#loss ??= { error, sinceMs: this.#options.env.monotonicMs() };
     return error;
   }

@@ -1,5 +1,6 @@
 /** What went wrong, as a StoreError of one line that says what to do. Messages never carry a password. */
 import { type FailedOutcome, StoreError, type StoreErrorKind } from "../contract.ts";
+import { DataLossError } from "./lineage.ts";
 import { NO_RESPONDERS, RefusedRequest } from "./replies.ts";
 
 interface Diagnosis {
@@ -77,7 +78,7 @@ const LOST: Diagnosis = { kind: "unreachable", advice: "the connection was lost"
 
 /** `outcome` is what is true of the request if the server did not say that it refused. */
 export function storeErrorFrom(error: unknown, address: string, outcome: FailedOutcome): StoreError {
-  if (error instanceof StoreError) return withOutcome(error, outcome);
+  if (error instanceof StoreError) return error.outcome === outcome ? error : withOutcome(error, outcome);
   const text = describe(error);
   if (error instanceof RefusedRequest) {
     const diagnosis = REFUSALS[error.code] ?? { kind: "internal", advice: "it refused a request" };
@@ -88,10 +89,14 @@ export function storeErrorFrom(error: unknown, address: string, outcome: FailedO
   return failure(diagnosis, address, text, diagnosis.kind === "auth" ? "not-applied" : outcome, error);
 }
 
-/** The same failure, for another request that it befell: one that was surely not sent, or one that may have been. */
+/** For calls of several requests, of which one failed: the others may have been done. A loss of data undoes all. */
+export function asUnknown(error: StoreError): StoreError {
+  return error.outcome === "unknown" ? error : withOutcome(error, "unknown");
+}
+
 function withOutcome(error: StoreError, outcome: FailedOutcome): StoreError {
-  if (error.outcome === outcome || isLasting(error) || error.kind === "internal") return error;
-  return new StoreError(error.kind, error.message, { outcome, cause: error });
+  if (error instanceof DataLossError) return error;
+  return new StoreError(error.kind, error.message, { outcome, cause: error.cause ?? error });
 }
 
 export function closedError(): StoreError {

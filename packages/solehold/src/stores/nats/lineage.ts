@@ -63,10 +63,12 @@ export function highest(one: bigint, other: bigint): bigint {
 }
 
 /** Why nothing is granted any more. */
-export function lossError(address: string, what: string): StoreError {
-  return new StoreError(
-    "internal",
-    `NATS at ${address} lost data (${what}): nothing is read or written until acceptDataLoss() is called or the store is opened anew`,
-    { outcome: "not-applied" },
-  );
+export class DataLossError extends StoreError {
+  constructor(address: string, what: string) {
+    super(
+      "internal",
+      `NATS at ${address} lost data (${what}): nothing is read or written until acceptDataLoss() is called or the store is opened anew`,
+      { outcome: "not-applied" },
+    );
+  }
 }

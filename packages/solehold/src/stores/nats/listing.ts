@@ -5,23 +5,23 @@
 import type { LeaseKey, LeaseRecord } from "../../core/index.ts";
 import type { ListPage, ListQuery } from "../contract.ts";
 import { nameIsListed, recordIsListed } from "../selection.ts";
-import { readRecords } from "./access.ts";
 import { subjectsIn } from "./bucket.ts";
-import type { NatsDataSet } from "./data-set.ts";
+import type { NatsCalls } from "./calls.ts";
+import { readRecords } from "./reading.ts";
 
 /** How many records are read at a time when a filter hides most of them. */
 const MIN_STEP = 100;
 const MAX_STEP = 500;
 
-export async function listPage(query: ListQuery, data: NatsDataSet): Promise<ListPage> {
-  const { keys, storeTimeMs } = await keysAfter(query, data);
+export async function listPage(query: ListQuery, calls: NatsCalls): Promise<ListPage> {
+  const { keys, storeTimeMs } = await keysAfter(query, calls);
   const records: LeaseRecord[] = [];
   const corrupt: ListPage["corrupt"][number][] = [];
   const step = Math.min(Math.max(query.limit + 1, MIN_STEP), MAX_STEP);
   let timeMs = storeTimeMs;
   for (let start = 0; start < keys.length; start += step) {
     const part = keys.slice(start, start + step);
-    const reply = await readRecords(data, part);
+    const reply = await readRecords(calls, part);
     timeMs = reply.storeTimeMs ?? timeMs;
     for (const [index, key] of part.entries()) {
       const stored = reply.records[index];
@@ -42,12 +42,13 @@ function upTo(last: string): (entry: ListPage["corrupt"][number]) => boolean {
 
 async function keysAfter(
   query: ListQuery,
-  data: NatsDataSet,
+  calls: NatsCalls,
 ): Promise<{ readonly keys: readonly LeaseKey[]; readonly storeTimeMs: number }> {
+  const { data } = calls;
   const joined = await data.join();
   const { tenant, prefix, after } = query;
   const filter = data.layout.recordsOf(joined.id, tenant, prefix);
-  const { value, storeTimeMs } = await data.call(joined, "not-applied", () =>
+  const { value, storeTimeMs } = await calls.send(joined, "not-applied", () =>
     subjectsIn(joined.wire, data.layout, filter),
   );
   const keys = value

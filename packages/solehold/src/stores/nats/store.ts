@@ -2,7 +2,7 @@
  * NATS JetStream as a lease store: a key-value bucket whose revisions are the versions. All requests of a
  * batch are in flight at once. Records never expire in the bucket: a tombstone keeps the fence.
  *
- * The time in replies is the server's: see data-set.ts for how it is learned. What happens when the bucket
+ * The time in replies is the server's: see clock.ts for how it is learned. What happens when the bucket
  * loses data is written in lineage.ts and docs/stores/nats.md.
  */
 import type { LeaseKey } from "../../core/index.ts";
@@ -19,13 +19,15 @@ import type {
   StoreWatch,
   WatchScope,
 } from "../contract.ts";
-import { applyWrites, readRecords } from "./access.ts";
+import { NatsCalls } from "./calls.ts";
 import type { NatsConnection } from "./connection.ts";
 import { NatsDataSet } from "./data-set.ts";
 import { NatsLayout } from "./layout.ts";
 import { listPage } from "./listing.ts";
 import { NatsNews } from "./news.ts";
 import type { NatsSettings } from "./options.ts";
+import { readRecords } from "./reading.ts";
+import { applyWrites } from "./writing.ts";
 
 const MAX_BATCH = 128;
 
@@ -39,13 +41,14 @@ export class NatsStore implements LeaseStore {
   readonly name = "nats";
   readonly capabilities: StoreCapabilities;
   readonly #connection: NatsConnection;
-  readonly #data: NatsDataSet;
+  readonly #calls: NatsCalls;
   readonly #news: NatsNews;
 
   private constructor({ env, connection, settings }: NatsStoreParts, data: NatsDataSet) {
     this.#connection = connection;
-    this.#data = data;
+    this.#calls = new NatsCalls(data, connection);
     this.#news = new NatsNews({ env, connection, data });
+    data.onNewBeginning(() => this.#news.restart());
     this.capabilities = Object.freeze({
       // The server does not tell how often it syncs, and by default it does so every two minutes.
       durable: settings.durable ?? data.bucket?.replicated === true,
@@ -69,15 +72,15 @@ export class NatsStore implements LeaseStore {
   }
 
   read(keys: readonly LeaseKey[]): Promise<ReadReply> {
-    return readRecords(this.#data, keys);
+    return readRecords(this.#calls, keys);
   }
 
   apply(writes: readonly ConditionalWrite[]): Promise<ApplyReply> {
-    return applyWrites(this.#data, writes);
+    return applyWrites(this.#calls, writes);
   }
 
   list(query: ListQuery): Promise<ListPage> {
-    return listPage(query, this.#data);
+    return listPage(query, this.#calls);
   }
 
   watch(scope: WatchScope, listener: (event: StoreEvent) => void): Promise<StoreWatch> {
@@ -88,9 +91,8 @@ export class NatsStore implements LeaseStore {
    * Goes on after the bucket lost data: with what is there now, and with fences above all that were handed
    * out before. Call it when no holder of a lost lease can believe in it any more, or must not matter.
    */
-  async acceptDataLoss(): Promise<void> {
-    await this.#data.acceptLoss();
-    this.#news.restart();
+  acceptDataLoss(): Promise<void> {
+    return this.#calls.data.acceptLoss();
   }
 
   async close(): Promise<void> {

@@ -1,76 +1,89 @@
-/** What an operator does to a bucket behind the store's back, through the official key-value client. */
-import { jetstreamManager, type StreamConfig } from "@nats-io/jetstream";
-import { Kvm } from "@nats-io/kv";
+/**
+ * What an operator does to a bucket behind the store's back, through the official key-value client. Each
+ * action has a connection of its own, because the servers of these tests die in between.
+ */
+import { jetstreamManager, type StreamAPI, type StreamConfig } from "@nats-io/jetstream";
+import { type KV, Kvm } from "@nats-io/kv";
 import { connect, type NatsConnection } from "@nats-io/transport-node";
 
 export class Admin {
-  readonly #connection: NatsConnection;
+  readonly #url: URL;
 
-  private constructor(connection: NatsConnection) {
-    this.#connection = connection;
+  constructor(url: string) {
+    this.#url = new URL(url.replace("nats:", "http:"));
   }
 
-  static async connect(url: string): Promise<Admin> {
-    const { host, username, password } = new URL(url.replace("nats:", "http:"));
-    const user = username === "" ? {} : { user: username, pass: password };
-    const patience = { reconnectTimeWait: 20, maxReconnectAttempts: -1 };
-    return new Admin(await connect({ servers: host, ...user, ...patience }));
-  }
-
-  async createBucket(bucket: string, changes: Partial<StreamConfig> = {}): Promise<void> {
-    const streams = await this.#streams();
-    await streams.add({
-      name: `KV_${bucket}`,
-      subjects: [`$KV.${bucket}.>`],
-      max_msgs_per_subject: 1,
-      discard: "new",
-      allow_direct: true,
-      allow_rollup_hdrs: true,
-      deny_delete: true,
-      ...changes,
-    } as Parameters<typeof streams.add>[0]);
+  createBucket(bucket: string, changes: Partial<StreamConfig> = {}): Promise<void> {
+    return this.#withStreams(async (streams) => {
+      await streams.add({
+        name: `KV_${bucket}`,
+        subjects: [`$KV.${bucket}.>`],
+        max_msgs_per_subject: 1,
+        discard: "new",
+        allow_direct: true,
+        allow_rollup_hdrs: true,
+        deny_delete: true,
+        ...changes,
+      } as Parameters<StreamAPI["add"]>[0]);
+    });
   }
 
   async deleteBucket(bucket: string): Promise<void> {
-    await (await this.#streams()).delete(`KV_${bucket}`);
+    await this.#withStreams((streams) => streams.delete(`KV_${bucket}`));
   }
 
   async purgeBucket(bucket: string): Promise<void> {
-    await (await this.#streams()).purge(`KV_${bucket}`);
+    await this.#withStreams((streams) => streams.purge(`KV_${bucket}`));
   }
 
-  async bucketInfo(bucket: string) {
-    return await (await this.#streams()).info(`KV_${bucket}`);
+  bucketInfo(bucket: string) {
+    return this.#withStreams((streams) => streams.info(`KV_${bucket}`));
   }
 
   /** As `nats kv ls` shows them: those that have a value. */
-  async keys(bucket: string): Promise<string[]> {
-    const names: string[] = [];
-    for await (const name of await (await this.#bucket(bucket)).keys()) names.push(name);
-    return names;
+  keys(bucket: string): Promise<string[]> {
+    return this.#withBucket(bucket, async (kv) => {
+      const names: string[] = [];
+      for await (const name of await kv.keys()) names.push(name);
+      return names;
+    });
   }
 
-  async get(bucket: string, key: string): Promise<string | null> {
-    return (await (await this.#bucket(bucket)).get(key))?.string() ?? null;
+  get(bucket: string, key: string): Promise<string | null> {
+    return this.#withBucket(bucket, async (kv) => (await kv.get(key))?.string() ?? null);
   }
 
-  async put(bucket: string, key: string, value: string): Promise<number> {
-    return await (await this.#bucket(bucket)).put(key, value);
+  put(bucket: string, key: string, value: string): Promise<number> {
+    return this.#withBucket(bucket, (kv) => kv.put(key, value));
   }
 
-  async delete(bucket: string, key: string): Promise<void> {
-    await (await this.#bucket(bucket)).delete(key);
+  /** Writes to the key until the stream has reached this sequence. */
+  putUpTo(bucket: string, key: string, sequence: number): Promise<void> {
+    return this.#withBucket(bucket, async (kv) => {
+      while ((await kv.put(key, "")) < sequence);
+    });
   }
 
-  async close(): Promise<void> {
-    await this.#connection.close();
+  async delete(bucket: string, keys: readonly string[]): Promise<void> {
+    await this.#withBucket(bucket, (kv) => Promise.all(keys.map((key) => kv.delete(key))));
   }
 
-  async #streams() {
-    return (await jetstreamManager(this.#connection)).streams;
+  #withBucket<T>(bucket: string, act: (kv: KV) => Promise<T>): Promise<T> {
+    return this.#withConnection(async (connection) => act(await new Kvm(connection).open(bucket)));
   }
 
-  #bucket(bucket: string) {
-    return new Kvm(this.#connection).open(bucket);
+  #withStreams<T>(act: (streams: StreamAPI) => Promise<T>): Promise<T> {
+    return this.#withConnection(async (connection) => act((await jetstreamManager(connection)).streams));
+  }
+
+  async #withConnection<T>(act: (connection: NatsConnection) => Promise<T>): Promise<T> {
+    const { host, username, password } = this.#url;
+    const user = username === "" ? {} : { user: username, pass: password };
+    const connection = await connect({ servers: host, ...user });
+    try {
+      return await act(connection);
+    } finally {
+      await connection.close();
+    }
   }
 }

@@ -11,13 +11,12 @@ let admin: Admin;
 
 beforeAll(async () => {
   server = await startNats();
-  admin = await Admin.connect(server.url);
+  admin = new Admin(server.url);
   // As a bucket that an older tool made: without direct reads, and with a history.
   await admin.createBucket("by-leader", { allow_direct: false, max_msgs_per_subject: 3 });
 });
 
 afterAll(async () => {
-  await admin?.close();
   await server?.stop();
 });
 

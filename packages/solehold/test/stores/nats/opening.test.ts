@@ -43,12 +43,11 @@ beforeAll(async () => {
     startNats({ settings: ["authorization { token: s3cret }"] }),
     startNats({ settings: [ACCOUNTS] }),
   ]);
-  admin = await Admin.connect(as("admin"));
+  admin = new Admin(as("admin"));
 });
 
 afterAll(async () => {
   for (const listener of listeners) listener.close();
-  await admin?.close();
   await Promise.all([server?.stop(), guarded?.stop()]);
 });
 
@@ -206,7 +205,9 @@ describe("a server", () => {
 describe("a bucket", () => {
   it.each([
     ["that lets records end", { max_age: 60_000_000_000 }, "--max-age=0"],
-    ["that discards old records", { discard: "old", max_msgs: 10 }, "--discard=new"],
+    ["that discards old records", { discard: "old" }, "--discard=new"],
+    ["that has a limit of bytes", { max_bytes: 1_000_000 }, "--max-bytes=-1"],
+    ["that has a limit of messages", { max_msgs: 1_000 }, "--max-msgs=-1"],
     ["that refuses to replace a record", { discard_new_per_subject: true }, "discard_new_per_subject"],
     ["that acknowledges nothing", { no_ack: true }, "no_ack"],
     ["that is a work queue", { retention: "workqueue" }, "'limits'"],
