@@ -4,6 +4,7 @@ import { spawn } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
+import { engineTable } from "./engine-table.mjs";
 
 const ROOT = resolve(dirname(new URL(import.meta.url).pathname), "..");
 const scratch = mkdtempSync(join(tmpdir(), "solehold-test-"));
@@ -54,6 +55,7 @@ async function main() {
     const reporters = ["--reporter=default", "--reporter=json", `--outputFile.json=${report}`];
     const code = await run(bin("vitest"), ["run", ...reporters, ...narrowed]);
     const { passed, failed: failedTests } = countTests(code);
+    table = tableOf();
     return finish(passed, failed + failedTests);
   } finally {
     await run(process.execPath, [join(ROOT, "scripts/engines/cli.mjs"), "down"]);
@@ -74,6 +76,16 @@ function countTests(code) {
   }
 }
 
+/** Empty when the runner left no report. */
+function tableOf() {
+  try {
+    return engineTable(JSON.parse(readFileSync(report, "utf8")));
+  } catch {
+    return "";
+  }
+}
+
+let table = "";
 /** @type {{ passed: number, failed: number }} */
 let summary = { passed: 0, failed: 0 };
 
@@ -85,5 +97,6 @@ function finish(passed, failed) {
 await main();
 rmSync(scratch, { recursive: true, force: true });
 const seconds = Number(process.hrtime.bigint() - started) / 1e9;
+if (table !== "") console.log(`\n${table}`);
 console.log(`\nin ${seconds.toFixed(0)} s`);
 console.log(`${summary.passed} passed, ${summary.failed} failed`);

@@ -37,12 +37,15 @@ function served(engine, url, ttlMs = SHORT_TTL_MS) {
 
 function inFolder(scheme) {
   const folder = mkdtempSync(join(tmpdir(), "solehold-soak-"));
+  const remove = () => rmSync(folder, { recursive: true, force: true });
+  // Also when the soak is ended early.
+  process.once("exit", remove);
   return {
     version: "in process",
     url: `${scheme}:${join(folder, "data")}`,
     ttlMs: SHORT_TTL_MS,
     restart: null,
-    stop: async () => rmSync(folder, { recursive: true, force: true }),
+    stop: async () => remove(),
   };
 }
 
