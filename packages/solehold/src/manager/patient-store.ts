@@ -41,12 +41,13 @@ function watchOf(store: LeaseStore): NonNullable<LeaseStore["watch"]> {
   return store.watch.bind(store);
 }
 
-function withinLimit<Value>(
+/** For calls that a lost answer leaves without effect on any lease. */
+export function withinLimit<Value>(
   env: Env,
   limitMs: number,
   what: string,
   call: () => Promise<Value>,
-  onLate: ((value: Value) => void) | undefined,
+  onLate?: ((value: Value) => void) | undefined,
 ): Promise<Value> {
   return new Promise((resolve, reject) => {
     let late = false;

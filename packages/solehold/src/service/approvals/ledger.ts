@@ -9,6 +9,7 @@
 import type { AcceptedApproval } from "../../coordinator/index.ts";
 import { type LeaseKey, type LeaseRecord, NO_TOKEN_HASH } from "../../core/index.ts";
 import { type Env, randomId } from "../../env/index.ts";
+import { withinLimit } from "../../manager/patient-store.ts";
 import {
   ABSENT,
   type ConditionalWrite,
@@ -19,6 +20,8 @@ import {
 
 /** Begins with `$`, so no lease can have such a name. */
 const USED_PREFIX = "$approval/";
+/** A store that does not answer must not hold a command for ever. */
+const CALL_TIMEOUT_MS = 5_000;
 
 export interface ApprovalClaim {
   readonly writes: readonly { readonly key: LeaseKey; readonly version: string }[];
@@ -40,7 +43,8 @@ export class ApprovalUses {
     attempt: string,
   ): Promise<ReadonlySet<string>> {
     if (approvalIds.length === 0) return new Set();
-    const { records } = await this.#store.read(approvalIds.map((id) => usedKey(tenant, id)));
+    const keys = approvalIds.map((id) => usedKey(tenant, id));
+    const { records } = await this.#answered(() => this.#store.read(keys));
     return new Set(approvalIds.filter((_, index) => !isFreeFor(attempt, records[index] ?? ABSENT)));
   }
 
@@ -56,7 +60,7 @@ export class ApprovalUses {
       const nonce = randomId(this.#env);
       return { key, expected: null, next: useRecord(key, signerId, nowMs, notAfterMs, nonce, attempt) };
     });
-    const { results } = await this.#store.apply(writes);
+    const { results } = await this.#answered(() => this.#store.apply(writes));
     const taken = results.flatMap((result, index) => {
       const key = writes[index]?.key;
       return result.kind === "applied" && result.version !== null && key !== undefined
@@ -79,9 +83,12 @@ export class ApprovalUses {
   /** Best effort: what cannot be given back stays used. */
   async giveBack({ writes }: ApprovalClaim): Promise<void> {
     if (writes.length === 0 || !this.#store.capabilities.conditionalDelete) return;
-    await this.#store
-      .apply(writes.map(({ key, version }) => ({ key, expected: version, next: null })))
-      .catch(() => undefined);
+    const removals = writes.map(({ key, version }) => ({ key, expected: version, next: null }));
+    await this.#answered(() => this.#store.apply(removals)).catch(() => undefined);
+  }
+
+  #answered<Reply>(call: () => Promise<Reply>): Promise<Reply> {
+    return withinLimit(this.#env, CALL_TIMEOUT_MS, "check of approvals", call);
   }
 }
 
