@@ -1,6 +1,6 @@
-// Renewals in bulk: a process that holds very many leases renews all of them, on the embedded store and on Redis; through
-// the store alone (conditional writes) and through the manager (decisions, checks and outcomes as well).
-import { StoreLeaseManager } from "solehold";
+// Renewals in bulk: a process that holds very many leases renews all of them, on the embedded store, on Redis and over a
+// stream to a server; through the store alone (conditional writes) and through the manager (decisions and checks too).
+import { connect, StoreLeaseManager } from "solehold";
 import { encodeRecord } from "solehold/core";
 import { openEmbeddedStore } from "solehold/embedded";
 import { openRedisStore } from "solehold/redis";
@@ -11,6 +11,7 @@ import { applyAll, heldRecord, renewedRecord } from "../lib/records.mjs";
 import { redisClient } from "../lib/redis-locks.mjs";
 import { withResources } from "../lib/resources.mjs";
 import { figure } from "../lib/rows.mjs";
+import { startServer } from "../lib/server-process.mjs";
 import { median, medianRatio } from "../lib/statistics.mjs";
 
 export const about = "Renewals: all leases of a process that holds very many";
@@ -19,13 +20,17 @@ const LEASES = 100_000;
 /** Commands that a process starts in one turn of its event loop. */
 const SLICE = 500;
 const TTL_MS = 600_000;
+/** So many commands at once take a while on a busy machine; none of them shall be given up. */
+const PATIENCE_MS = 120_000;
 const EMBEDDED_BAR = 150_000;
 const TURN_BAR_MS = 20;
+/** Tells the keys of one measurement from those of another. */
+let calls = 0;
 
 export function run({ quick, pace, say }) {
   return withResources(async (resources) => {
     const rounds = quick ? 2 : Math.min(pace.rounds, 7);
-    const managed = quick ? 10_000 : LEASES;
+    const [managed, onRedisCount] = quick ? [10_000, 30_000] : [LEASES, LEASES];
     const redis = resources.add(await startRedis({ flags: ["--appendonly", "no"] }), (engine) =>
       engine.stop(),
     );
@@ -35,6 +40,8 @@ export function run({ quick, pace, say }) {
     const onRedis = resources.add(await openRedisStore({ url: redis.url }), (each) => each.close());
     const database = resources.add(openLmdb(resources.folder()), (each) => each.close());
     const client = resources.add(redisClient(redis.url), (each) => each.disconnect());
+    const server = resources.add(await startServer({ dataDir: resources.folder() }), (each) => each.stop());
+    const { manager: remote } = resources.add(await connect(server.url), (each) => each.close());
     const groups = [
       await measure({ title: "embedded", say, rounds }, [
         { name: "lmdb get + put, one transaction", role: "floor", ...(await lmdbLoop(database)) },
@@ -46,19 +53,27 @@ export function run({ quick, pace, say }) {
         },
       ]),
       await measure({ title: "redis", say, rounds }, [
-        { name: "raw script each, pipelined", role: "floor", ...(await redisLoop(client)) },
-        { name: "solehold", role: "ours", ...(await storeRenewals(onRedis)) },
+        { name: "raw script each, pipelined", role: "floor", ...(await redisLoop(client, onRedisCount)) },
+        { name: "solehold", role: "ours", ...(await storeRenewals(onRedis, onRedisCount)) },
         {
           name: "solehold, through the manager",
           role: "other",
           ...(await managerRenewals(onRedis, managed)),
         },
       ]),
+      await measure({ title: "server", say, rounds }, [
+        {
+          name: "no network, through the manager",
+          role: "floor",
+          ...(await managerRenewals(embedded, managed)),
+        },
+        { name: "solehold, one stream", role: "ours", ...(await commandRenewals(remote, managed)) },
+      ]),
     ];
     return {
       conditions: [
-        `${LEASES.toLocaleString("en-US")} leases (through the manager: ${managed.toLocaleString("en-US")}), embedded: every write synced; Redis ${redis.version}, no persistence`,
-        "floor of embedded: a blocking loop of LMDB's get and put over the same records, encoded, in one transaction",
+        `${LEASES.toLocaleString("en-US")} leases (on Redis ${onRedisCount.toLocaleString("en-US")}, through the manager ${managed.toLocaleString("en-US")}); embedded: every write synced; Redis ${redis.version}, no persistence`,
+        "server: embedded store, synced and audited, one connection; floor of embedded: a blocking loop of LMDB's get and put over the same records, encoded, in one transaction",
       ],
       doesMore:
         "compares a version for each, writes full records on Redis too, and gives the event loop its turns",
@@ -104,8 +119,8 @@ async function measure({ title, say, rounds }, contenders) {
 }
 
 /** All leases in store calls as large as the store takes. What to write was decided before. */
-async function storeRenewals(store) {
-  let records = keptRecords();
+async function storeRenewals(store, count = LEASES) {
+  let records = keptRecords(count);
   let writes = records.map((next) => ({ key: next.key, expected: null, next }));
   let versions = await applyAll(store, writes);
   const prepare = () => {
@@ -115,13 +130,17 @@ async function storeRenewals(store) {
   const renewAll = async () => {
     versions = await applyAll(store, writes);
   };
-  return { prepare, renewAll, count: LEASES };
+  return { prepare, renewAll, count };
+}
+
+function managerRenewals(store, count) {
+  return commandRenewals(new StoreLeaseManager({ store }), count);
 }
 
 /** As the handles of a process do it: one command a lease, a slice of them in each turn. */
-async function managerRenewals(store, count) {
-  const manager = new StoreLeaseManager({ store });
-  const holder = "worker-1";
+async function commandRenewals(manager, count) {
+  calls += 1;
+  const holder = `worker-${calls}`;
   const inSlices = async (command) => {
     const outcomes = [];
     for (let start = 0; start < count; start += SLICE) {
@@ -131,23 +150,43 @@ async function managerRenewals(store, count) {
     }
     return await Promise.all(outcomes);
   };
-  const keyOf = (index) => ({ tenant: "default", name: `managed/${index}` });
+  const keyOf = (index) => ({ tenant: "default", name: `${holder}/${index}` });
   const granted = await inSlices((index) =>
-    manager.acquire({ key: keyOf(index), holder, ttlMs: TTL_MS, purpose: "Operation" }),
+    manager.acquire({
+      key: keyOf(index),
+      holder,
+      ttlMs: TTL_MS,
+      purpose: "Operation",
+      timeoutMs: PATIENCE_MS,
+    }),
   );
+  assertApplied(granted);
   const renewAll = async () => {
     const outcomes = await inSlices((index) =>
-      manager.renew({ key: keyOf(index), holder, token: granted[index].token, ttlMs: TTL_MS }),
+      manager.renew({
+        key: keyOf(index),
+        holder,
+        token: granted[index].token,
+        ttlMs: TTL_MS,
+        timeoutMs: PATIENCE_MS,
+      }),
     );
-    const failed = outcomes.find(({ kind }) => kind !== "applied");
-    if (failed !== undefined) throw new Error(`not renewed: ${failed.kind}`);
+    assertApplied(outcomes);
   };
   return { renewAll, count };
 }
 
+function assertApplied(outcomes) {
+  const failed = outcomes.find(({ kind }) => kind !== "applied");
+  if (failed === undefined) return;
+  throw new Error(
+    `not applied: ${failed.kind === "refused" ? failed.decision.reason : failed.cause?.message}`,
+  );
+}
+
 /** The records are encoded within, as the store does. */
 async function lmdbLoop(database) {
-  const records = keptRecords();
+  const records = keptRecords(LEASES);
   const keys = records.map(({ key }) => `${key.tenant}/${key.name}`);
   const renewAll = async () => {
     database.transactionSync(() => {
@@ -160,17 +199,17 @@ async function lmdbLoop(database) {
   return { renewAll, count: LEASES };
 }
 
-function keptRecords() {
-  return Array.from({ length: LEASES }, (_, index) => heldRecord(`kept/${index}`, { ttlMs: TTL_MS }));
+function keptRecords(count) {
+  return Array.from({ length: count }, (_, index) => heldRecord(`kept/${index}`, { ttlMs: TTL_MS }));
 }
 
 /** A compare-and-expire script for each lease, a thousand in one pipeline. */
-async function redisLoop(client) {
+async function redisLoop(client, count) {
   const lua =
     "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('pexpire', KEYS[1], ARGV[2]) end return 0";
   client.defineCommand("renewLock", { numberOfKeys: 1, lua });
   const inPipelines = async (add) => {
-    for (let start = 0; start < LEASES; start += 1_000) {
+    for (let start = 0; start < count; start += 1_000) {
       const pipeline = client.pipeline();
       for (let index = start; index < start + 1_000; index += 1) add(pipeline, `kept:${index}`);
       await pipeline.exec();
@@ -178,7 +217,7 @@ async function redisLoop(client) {
   };
   await inPipelines((pipeline, key) => pipeline.set(key, "token", "PX", TTL_MS));
   const renewAll = () => inPipelines((pipeline, key) => pipeline.renewLock(key, "token", TTL_MS));
-  return { renewAll, count: LEASES };
+  return { renewAll, count };
 }
 
 function rowsOf({ title, contenders: [floor, ...ours] }) {

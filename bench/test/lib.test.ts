@@ -100,7 +100,9 @@ test("a bar in a cell does not end it", () => {
 });
 
 test("a message for etcd survives encoding: small and large numbers, texts, nothing for null", () => {
-  const fields = decodeMessage(encodeMessage([1, "key"], [2, 300], [3, 200], [5, 0n], [7, null], [20, 2n ** 62n]));
+  const fields = decodeMessage(
+    encodeMessage([1, "key"], [2, 300], [3, 200], [5, 0n], [7, null], [20, 2n ** 62n]),
+  );
   expect(fields.get(1)).toEqual([Buffer.from("key")]);
   expect(fields.get(2)).toEqual([300n]);
   expect(fields.get(3)).toEqual([200n]);
