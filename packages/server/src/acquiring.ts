@@ -9,6 +9,7 @@ import { type CommandRunner, contextOf, withBigints } from "./commands.ts";
 import { clientGone, ProblemError } from "./problem.ts";
 import type { AcquireInput } from "./schemas/leases.ts";
 import type { Metrics } from "./telemetry/metrics.ts";
+import { giveBack } from "./waiting/give-back.ts";
 import type { WaitQueue } from "./waiting/wait-queue.ts";
 import type { WatchHub } from "./watching/watch-hub.ts";
 
@@ -35,18 +36,22 @@ export class Acquiring implements CommandRunner {
     const { env, queue, metrics } = this.#options;
     const { waitMs = 0, token = newToken(env), ...rest } = withBigints(input);
     const { connection } = call;
-    const repeatable = input.token === undefined && input.idempotencyKey === undefined ? "no" : "yes";
-    const request = { key, ...rest, token };
+    const repeatable =
+      input.idempotencyKey !== undefined ? "by key" : input.token !== undefined ? "by token" : "no";
+    const caller = {
+      request: { key, ...rest, token },
+      context: contextOf(call),
+      options: { waitMs, connection, repeatable },
+    } as const;
     const startMs = env.monotonicMs();
-    const reply = await queue.acquire(request, contextOf(call), { waitMs, connection, repeatable });
-    if (waitMs === 0) return reply;
-    metrics.waited((env.monotonicMs() - startMs) / 1_000, reply.outcome.kind);
-    const isUnwanted = repeatable === "no" || connection.isCancelled();
-    if (connection.isGone() && isUnwanted && reply.outcome.kind === "applied") {
-      await this.#giveBack(request, call);
-      throw new ProblemError(clientGone());
-    }
-    return reply;
+    const reply = await queue.acquire(caller.request, caller.context, caller.options);
+    if (waitMs > 0) metrics.waited((env.monotonicMs() - startMs) / 1_000, reply.outcome.kind);
+    if (!connection.isGone()) return reply;
+    // The connection went between the grant and its answer: nobody would ever release it.
+    const released = await giveBack(this.#options.service, caller, reply);
+    if (released === null) return reply;
+    this.decided("release", key, released);
+    throw new ProblemError(clientGone());
   }
 
   decided(op: LeaseOp, key: LeaseKey, { outcome }: ServiceReply): void {
@@ -57,16 +62,6 @@ export class Acquiring implements CommandRunner {
     if (op !== "use") hub.decided(lease);
     if (op === "acquire" && resumeFromLedgerRequired && !replayed) metrics.takeover();
     this.#measureRenewal(op, lease);
-  }
-
-  /** The connection went between the grant and its answer: nobody would ever release it. */
-  async #giveBack(
-    request: { readonly key: LeaseKey; readonly holder: string; readonly token: string },
-    call: Call,
-  ): Promise<void> {
-    const { key, holder, token } = request;
-    const released = await this.#options.service.release({ key, holder, token }, contextOf(call));
-    this.decided("release", key, released);
   }
 
   #measureRenewal(op: LeaseOp, lease: LeaseRecord): void {

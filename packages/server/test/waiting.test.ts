@@ -66,7 +66,12 @@ class World {
 
   ask(
     holder: string,
-    options: { waitMs?: number; ttlMs?: number; repeatable?: "yes" | "no"; idempotencyKey?: string } = {},
+    options: {
+      waitMs?: number;
+      ttlMs?: number;
+      repeatable?: "no" | "by token" | "by key";
+      idempotencyKey?: string;
+    } = {},
   ): Caller {
     const { waitMs = 60_000, ttlMs = 10_000, repeatable = "no", idempotencyKey } = options;
     const connection = new TestConnection();
@@ -323,20 +328,43 @@ describe("waiters that die", () => {
     expect(actions.slice(-2)).toEqual(["grant a", "release a"]);
   });
 
-  it("keeps the grant of somebody who may be repeating the request: taking it away could make two believe", async () => {
+  it("gives back what was granted to somebody who chose the token and has gone; its repeat is granted anew", async () => {
     const world = new World();
     const owner = world.ask("owner");
     await settle();
-    const waiter = world.ask("a", { repeatable: "yes" });
+    const waiter = world.ask("a", { repeatable: "by token" });
     await settle();
     const { outcome } = await world.service.release({ key, holder: "owner", token: owner.token });
     if (outcome.kind === "applied") world.queue.notice(key, outcome.decision.lease);
     waiter.connection.drop();
-    const again = world.ask("a", { repeatable: "yes" }); // the same token, on a new connection
+    const again = world.ask("a", { repeatable: "by token" }); // the same token, on a new connection
     await settle();
-    expect(again.state).toBe("granted 2");
-    expect(await world.holder()).toBe("a");
+    expect(again.state).toBe("granted 3");
     await world.env.advance(9_000);
+    expect(await world.holder()).toBe("a");
+  });
+
+  it("does not give back what a repeat with the same token has found first: two could believe", async () => {
+    const { service } = new World();
+    const request = { key, holder: "a", token: "chosen", ttlMs: 10_000 };
+    const first = await service.grant(request);
+    await service.grant(request);
+    if (first.outcome.kind !== "applied") throw new Error("it was free");
+    const given = await service.giveBack(request, first.outcome.decision.lease);
+    expect(given.outcome).toMatchObject({ kind: "refused", decision: { reason: "LEASE_NOT_FOUND" } });
+    expect(await service.get(key)).toMatchObject({ holder: "a", live: true, generation: 1n });
+  });
+
+  it("keeps what was granted under an idempotency key: a repeat finds it without a trace", async () => {
+    const world = new World();
+    const owner = world.ask("owner");
+    await settle();
+    const waiter = world.ask("a", { repeatable: "by key", idempotencyKey: "once" });
+    await settle();
+    const { outcome } = await world.service.release({ key, holder: "owner", token: owner.token });
+    if (outcome.kind === "applied") world.queue.notice(key, outcome.decision.lease);
+    waiter.connection.drop();
+    await settle();
     expect(await world.holder()).toBe("a");
   });
 
@@ -344,7 +372,7 @@ describe("waiters that die", () => {
     const world = new World();
     const owner = world.ask("owner");
     await settle();
-    const waiter = world.ask("a", { repeatable: "yes" });
+    const waiter = world.ask("a", { repeatable: "by token" });
     await settle();
     const { outcome } = await world.service.release({ key, holder: "owner", token: owner.token });
     if (outcome.kind === "applied") world.queue.notice(key, outcome.decision.lease);

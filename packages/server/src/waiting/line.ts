@@ -20,8 +20,8 @@ export type WaitRequest = Parameters<LeaseService["grant"]>[0] & { readonly toke
 export interface WaitOptions {
   readonly waitMs: number;
   readonly connection: Connection;
-  /** Whether the caller could find the grant by repeating the request: it knows the token or a key. */
-  readonly repeatable: "yes" | "no";
+  /** How the caller could find the grant by repeating the request: it chose the token, or a key. */
+  readonly repeatable: "no" | "by token" | "by key";
 }
 
 export interface Waiter {

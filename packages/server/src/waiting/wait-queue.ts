@@ -4,11 +4,7 @@
  * current lease) and, in case news got lost, now and then.
  *
  * A waiter that disconnects or runs out of time leaves at once and never holds up those behind it; what was
- * granted to it in that very moment is given back before the next one asks. One exception: a caller that
- * chose the token, or an idempotency key, may be repeating its request at this moment, here or on another
- * server, and then believes in the grant that it finds. Taking that away would let two believe at once. So
- * such a grant is only given back when the caller said that it does not want it any more; otherwise its ttl
- * ends it.
+ * granted to it in that very moment is given back before the next one asks (see give-back.ts).
  *
  * Not promised: an order between waiters of different server processes.
  */
@@ -27,6 +23,7 @@ import {
 } from "solehold";
 import type { CallContext, LeaseService, ServiceReply } from "solehold/service";
 import { clientGone, draining, ProblemError, refusal, tooMany } from "../problem.ts";
+import { giveBack } from "./give-back.ts";
 import { Line, type Waiter, type WaitOptions, type WaitRequest } from "./line.ts";
 import { type QueueView, queueView } from "./queue-view.ts";
 
@@ -272,13 +269,9 @@ export class WaitQueue {
   }
 
   /** Granted, or perhaps granted, to somebody who has gone: the next one asks after it was given back. */
-  async #giveBack(line: Line, { request, context, options, last }: Waiter): Promise<void> {
-    const outcome = last?.outcome;
-    const perhaps = outcome?.kind === "unsettled" && outcome.outcome === "unknown";
-    const isUnwanted = options.repeatable === "no" || options.connection.isCancelled();
-    if (!isUnwanted || (outcome?.kind !== "applied" && !perhaps)) return;
-    const { key, holder, token } = request;
-    const released = await this.#options.service.release({ key, holder, token }, context);
+  async #giveBack(line: Line, waiter: Waiter): Promise<void> {
+    const released = await giveBack(this.#options.service, waiter, waiter.last);
+    if (released === null) return;
     if (released.outcome.kind === "applied") line.learn(released.outcome.decision.lease);
     line.again = true;
   }

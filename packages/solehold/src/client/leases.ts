@@ -32,7 +32,7 @@ import type { LivenessProbe } from "./probe.ts";
 import { RenewalSchedule } from "./renewal-schedule.ts";
 import { SuspendWatch } from "./suspend-watch.ts";
 import { readTransfer } from "./transfer.ts";
-import { type Patience, waitInServersLine, waitInTurn } from "./waiting.ts";
+import { mayBeGranted, waitInServersLine, waitInTurn } from "./waiting.ts";
 import { WaitingRooms } from "./waiting-room.ts";
 
 export interface TryAcquireOptions {
@@ -75,6 +75,7 @@ export interface LeasesOptions {
 }
 
 const DEFAULT_WAIT_MS = 10_000;
+const MAX_ABANDON_MS = 5_000;
 const RENEW_PART = 1 / 3;
 const RETRY_PART = 1 / 10;
 
@@ -85,6 +86,8 @@ export class Leases {
   readonly #env: Env;
   readonly #context: LeaseContext;
   readonly #rooms: WaitingRooms;
+  /** Releases under way of what may have been granted unheard. */
+  readonly #abandoned = new Set<Promise<unknown>>();
 
   constructor(options: LeasesOptions) {
     const { manager, env = realEnv, tenant = "default" } = options;
@@ -107,7 +110,7 @@ export class Leases {
 
   /** One attempt. Somebody else having it is a value; a store that does not answer is an error. */
   async tryAcquire(name: string, options: TryAcquireOptions = {}): Promise<AcquireAttempt> {
-    const outcome = await this.#attempt(this.#key(name), options);
+    const outcome = await this.#attemptOnce(this.#key(name), options);
     if (outcome.kind === "applied") {
       const lease = this.#leaseFrom(outcome, options);
       return { ok: true, lease, [Symbol.asyncDispose]: () => lease[Symbol.asyncDispose]() };
@@ -126,11 +129,14 @@ export class Leases {
     options.signal?.throwIfAborted();
     if (waitMs === 0) return await this.#acquireAtOnce(key, options);
     const { signal } = options;
-    const patience: Patience = { key, waitMs, signal, attempt: (wait) => this.#attempt(key, options, wait) };
+    // One token for all attempts: a later one finds the grant of an earlier one whose answer was lost.
+    const token = this.#tokenForServer();
+    const attempt = (wait?: WaitInLine): Promise<CommandOutcome> => this.#attempt(key, options, wait, token);
+    const abandon = (): void => this.#abandon(key, options, token);
     const outcome =
       this.manager.line === "server"
-        ? await waitInServersLine(this.#env, patience)
-        : await waitInTurn(this.#env, this.#rooms, patience);
+        ? await waitInServersLine(this.#env, { key, waitMs, signal, attempt, abandon })
+        : await waitInTurn(this.#env, this.#rooms, { key, waitMs, signal, attempt });
     return await this.#unlessAborted(outcome, options);
   }
 
@@ -211,11 +217,39 @@ export class Leases {
   async close(): Promise<void> {
     this.#context.schedule.close();
     this.#context.suspendWatch.close();
+    await Promise.all(this.#abandoned);
     await this.manager.close();
   }
 
+  /** A manager over a store remembers by itself which acquires may have been granted unheard. */
+  #tokenForServer(): string | undefined {
+    return this.manager.line === "server" ? randomId(this.#env) : undefined;
+  }
+
+  async #attemptOnce(key: LeaseKey, options: TryAcquireOptions): Promise<CommandOutcome> {
+    const token = this.#tokenForServer();
+    const outcome = await this.#attempt(key, options, undefined, token);
+    if (mayBeGranted(outcome)) this.#abandon(key, options, token);
+    return outcome;
+  }
+
+  /**
+   * Nobody heard of what may have been granted: without this it would bar the key until its ttl ends. With an
+   * idempotency key the caller may ask for that very grant again, unless it was the one to give up.
+   */
+  #abandon(key: LeaseKey, options: AcquireOptions, token: string | undefined): void {
+    const { holder = this.holder, idempotencyKey, signal } = options;
+    if (token === undefined || (idempotencyKey !== undefined && signal?.aborted !== true)) return;
+    const timeoutMs = Math.min(MAX_ABANDON_MS, this.#ttlMs(options.ttl));
+    const giving: Promise<unknown> = this.manager
+      .release({ key, holder, token, timeoutMs })
+      .catch(() => undefined)
+      .finally(() => this.#abandoned.delete(giving));
+    this.#abandoned.add(giving);
+  }
+
   async #acquireAtOnce(key: LeaseKey, options: AcquireOptions): Promise<Lease> {
-    const outcome = await this.#attempt(key, options);
+    const outcome = await this.#attemptOnce(key, options);
     if (outcome.kind === "applied") return this.#leaseFrom(outcome, options);
     throw failureOf(key, outcome);
   }
@@ -237,7 +271,12 @@ export class Leases {
     }
   }
 
-  async #attempt(key: LeaseKey, options: TryAcquireOptions, wait?: WaitInLine): Promise<CommandOutcome> {
+  async #attempt(
+    key: LeaseKey,
+    options: TryAcquireOptions,
+    wait?: WaitInLine,
+    token?: string,
+  ): Promise<CommandOutcome> {
     const { purpose = DEFAULT_PURPOSE, holder = this.holder, term, note, idempotencyKey, approval } = options;
     const ttlMs = this.#ttlMs(options.ttl);
     const request: Writable<RequestOf<AcquireRequest>> = { key, holder, ttlMs, purpose };
@@ -245,6 +284,7 @@ export class Leases {
     if (note !== undefined) request.note = note;
     if (idempotencyKey !== undefined) request.idempotencyKey = idempotencyKey;
     if (approval !== undefined) request.approval = approval;
+    if (token !== undefined) request.token = token;
     const outcome = await this.manager.acquire(request, wait);
     return outcome.kind === "applied" && outcome.decision.replayed
       ? await this.#prolonged(outcome, ttlMs)

@@ -15,21 +15,38 @@ export interface Patience {
   attempt(wait?: WaitInLine): Promise<CommandOutcome>;
 }
 
+export interface PatienceWithServer extends Patience {
+  /** The wait failed, and an attempt may have been granted although nobody heard of it. */
+  abandon(): void;
+}
+
 const RETRY_UNAVAILABLE_MS = 200;
 
 /** A connection that breaks has to queue again. */
-export async function waitInServersLine(env: Env, patience: Patience): Promise<AppliedOutcome> {
+export async function waitInServersLine(env: Env, patience: PatienceWithServer): Promise<AppliedOutcome> {
   const { key, waitMs, signal } = patience;
   const startedMs = env.monotonicMs();
-  for (;;) {
-    const leftMs = Math.max(0, waitMs - (env.monotonicMs() - startedMs));
-    const outcome = await patience.attempt({ waitMs: leftMs, ...(signal === undefined ? {} : { signal }) });
-    if (outcome.kind === "applied") return outcome;
-    signal?.throwIfAborted();
-    if (!isWorthWaiting(outcome)) throw failureOf(key, outcome);
-    if (env.monotonicMs() - startedMs >= waitMs) throw timeoutOf(key, outcome, waitMs);
-    if (outcome.kind === "unsettled") await delay(env, RETRY_UNAVAILABLE_MS, signal);
+  let perhapsGranted = false;
+  try {
+    for (;;) {
+      const leftMs = Math.max(0, waitMs - (env.monotonicMs() - startedMs));
+      const outcome = await patience.attempt({ waitMs: leftMs, ...(signal === undefined ? {} : { signal }) });
+      if (outcome.kind === "applied") return outcome;
+      perhapsGranted ||= mayBeGranted(outcome);
+      signal?.throwIfAborted();
+      if (!isWorthWaiting(outcome)) throw failureOf(key, outcome);
+      if (env.monotonicMs() - startedMs >= waitMs) throw timeoutOf(key, outcome, waitMs);
+      if (outcome.kind === "unsettled") await delay(env, RETRY_UNAVAILABLE_MS, signal);
+    }
+  } catch (error) {
+    if (perhapsGranted) patience.abandon();
+    throw error;
   }
+}
+
+/** Whether an acquire that was not confirmed may have been carried out. */
+export function mayBeGranted(outcome: CommandOutcome): boolean {
+  return outcome.kind === "unsettled" && outcome.outcome === "unknown";
 }
 
 export async function waitInTurn(env: Env, rooms: WaitingRooms, patience: Patience): Promise<AppliedOutcome> {

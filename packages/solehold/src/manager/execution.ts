@@ -218,11 +218,14 @@ export class Execution {
     const { record } = stored;
     const byNonce = this.#unknown.find((attempt) => attempt.nonce === record.nonce);
     if (byNonce !== undefined) return this.#applied(byNonce, record);
-    // Touched by somebody since (a break, say), but the token is of this command alone: the grant is ours.
+    // Broken by an operator since, but the token is of this command alone: the grant is ours, though it cannot
+    // be prolonged any more. In all other cases deciding again prolongs it, and that write makes it certain:
+    // a server may be about to give back what an earlier request with this token was granted.
     const [first] = this.#unknown;
     const ours =
       this.#command.op === "acquire" &&
       record.state === "held" &&
+      record.breakAtMs !== null &&
       record.tokenHash === this.#command.tokenHash;
     return ours && first !== undefined ? this.#applied(first, record) : null;
   }

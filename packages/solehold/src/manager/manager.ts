@@ -173,6 +173,18 @@ export class StoreLeaseManager implements LeaseManager {
     return this.#execute({ ...request, op: "release" }, request.token);
   }
 
+  /**
+   * Releases a grant of which nobody heard, if the record is still as the acquire wrote it. Whoever repeated
+   * that acquire with its token has written it anew, and keeps it.
+   */
+  async giveBack(request: RequestOf<ReleaseRequest>, granted: LeaseRecord): Promise<CommandOutcome> {
+    const context: ExecutionContext = { ...this.#context, decide: onlyRecord(granted, this.#context.decide) };
+    const asked: ReleaseRequest = { ...request, op: "release" };
+    const command = commandOf(asked, request.token, this.policy, randomId(this.#env));
+    const timeoutMs = request.timeoutMs ?? this.#commandTimeoutMs;
+    return await new Execution(context, command, request.token, timeoutMs).run();
+  }
+
   use(request: RequestOf<UseRequest>): Promise<CommandOutcome> {
     return this.#execute({ ...request, op: "use" }, request.token);
   }
@@ -283,6 +295,14 @@ export class MemoryLeaseManager extends StoreLeaseManager {
   constructor(options: Omit<StoreLeaseManagerOptions, "store"> = {}) {
     super({ ...options, store: new MemoryStore(options.env === undefined ? {} : { env: options.env }) });
   }
+}
+
+/** Decides as if there were no record but the one that this very attempt wrote. */
+function onlyRecord({ nonce }: LeaseRecord, inner: typeof decide): typeof decide {
+  return (command, snapshot, now, policy) => {
+    const record = snapshot.record?.nonce === nonce ? snapshot.record : null;
+    return inner(command, { ...snapshot, record }, now, policy);
+  };
 }
 
 /** Who asks for what: an acquire by the same holder for the same key may be a repeat. */

@@ -111,6 +111,17 @@ export class LeaseService {
     return this.#perform({ ...request, op: "release" }, context, (bound) => this.manager.release(bound));
   }
 
+  /** Releases a grant that nobody heard of, if nothing was written since. */
+  giveBack(
+    request: Without<ReleaseRequest>,
+    granted: LeaseRecord,
+    context: CallContext = {},
+  ): Promise<ServiceReply> {
+    return this.#perform({ ...request, op: "release" }, context, (bound) =>
+      this.manager.giveBack(bound, granted),
+    );
+  }
+
   use(request: Without<UseRequest>, context: CallContext = {}): Promise<ServiceReply> {
     return this.#perform({ ...request, op: "use" }, context, (bound) => this.manager.use(bound));
   }

@@ -35,7 +35,7 @@ export class World {
   async client(holder: string): Promise<Leases> {
     const manager = this.#counted(await this.#options.openManager());
     const leases = new Leases({ manager, env: this.env, holder });
-    onTestFinished(async () => await leases.close());
+    onTestFinished(async () => await this.settled(leases.close()));
     return leases;
   }
 
