@@ -124,7 +124,7 @@ async function loadPg(): Promise<PgLibrary> {
 /** Host, port and database: what a message may show. */
 function placeOf(url: string): string {
   const parsed = parsedUrl(url);
-  if (parsed === null || !/^postgres(ql)?:$/.test(parsed.protocol))
+  if (parsed === null || !/^postgres(ql)?:\/\//i.test(url))
     throw configError(
       `option 'url' must begin with postgres:// or postgresql://, got ${parsed === null ? "no URL" : `'${parsed.protocol}'`}`,
     );
