@@ -40,13 +40,24 @@ export class LiveIndex {
   }
 
   count(tenant: string): number {
-    this.#sweep(Number.MAX_SAFE_INTEGER);
+    this.#sweep(EXPIRIES_PER_TURN);
     return this.#liveByTenant.get(tenant) ?? 0;
   }
 
+  /** Of all tenants; those that ended in this very moment may still be counted. */
   total(): number {
-    this.#sweep(Number.MAX_SAFE_INTEGER);
     return this.#entries.size;
+  }
+
+  /**
+   * Whether the tenant has room for `more`. Only when it seems to have none is everything looked at that has
+   * ended by now: a grant must not pay for a crowd that ends at once.
+   */
+  hasRoom(tenant: string, more: number, limit: number): boolean {
+    const atMost = (this.#liveByTenant.get(tenant) ?? 0) + more;
+    if (atMost <= limit) return true;
+    this.#sweep(Number.MAX_SAFE_INTEGER);
+    return (this.#liveByTenant.get(tenant) ?? 0) + more <= limit;
   }
 
   has(key: LeaseKey): boolean {
@@ -58,8 +69,9 @@ export class LiveIndex {
     const id = keyId(record.key);
     const known = this.#entries.get(id)?.record;
     if (known !== undefined && isOlder(record, known)) return;
-    const live = record.state === "held" && record.expiresAtMs > this.#options.nowMs();
-    if (!live) {
+    // One that was known alive and has run out is not forgotten here: its end is still to be told.
+    const hasRunOut = record.expiresAtMs <= this.#options.nowMs();
+    if (record.state !== "held" || (hasRunOut && known === undefined)) {
       this.remove(record.key);
       return;
     }

@@ -8,6 +8,7 @@
 import type { QuorumVerification } from "../coordinator/index.ts";
 import type { LeaseKey, LeaseRecord } from "../core/index.ts";
 import { type Env, randomId } from "../env/index.ts";
+import { BoundedMap } from "../manager/bounded-map.ts";
 import type {
   AcquireRequest,
   BreakRequest,
@@ -50,11 +51,14 @@ export interface LeaseServiceOptions {
   readonly env: Env;
   /** Per tenant; more are denied with CAPACITY_EXCEEDED. */
   readonly maxLiveLeases?: number;
+  /** How many tenants are known to be read; more cost a read at their next use. */
+  readonly rememberedTenants?: number;
   /** Keys that need approvals; none without it. */
   readonly approvalPolicy?: ApprovalPolicy;
 }
 
 const DEFAULT_MAX_LIVE_LEASES = 1_000_000;
+const DEFAULT_REMEMBERED_TENANTS = 10_000;
 const LIST_PAGE = 1_000;
 
 type Without<Request extends LeaseRequest> = Omit<Request, "op" | "caller">;
@@ -67,7 +71,9 @@ export class LeaseService {
   readonly #guard: ApprovalGuard | null;
   readonly #index: LiveIndex;
   readonly #expiryListeners = new Set<(record: LeaseRecord) => void>();
-  readonly #loadedTenants = new Map<string, Promise<void>>();
+  /** Bounded, because anybody can name tenants; one that was forgotten is read again at its next use. */
+  #loadedTenants: BoundedMap<Promise<void>>;
+  readonly #rememberedTenants: number;
   /** Grants under way, so that a burst cannot slip past the limit together. */
   readonly #grantsUnderWay = new Map<string, number>();
   #watch: Promise<StoreWatch | null> | null = null;
@@ -77,6 +83,8 @@ export class LeaseService {
     this.audit = options.audit;
     this.#env = options.env;
     this.#maxLiveLeases = options.maxLiveLeases ?? DEFAULT_MAX_LIVE_LEASES;
+    this.#rememberedTenants = options.rememberedTenants ?? DEFAULT_REMEMBERED_TENANTS;
+    this.#loadedTenants = new BoundedMap(this.#rememberedTenants);
     const { approvalPolicy: policy, manager, env } = options;
     const nowMs = (): number => manager.storeNowMs();
     this.#guard =
@@ -99,7 +107,9 @@ export class LeaseService {
         this.manager.acquire(bound),
       );
     } finally {
-      this.#grantsUnderWay.set(tenant, (this.#grantsUnderWay.get(tenant) ?? 1) - 1);
+      const left = (this.#grantsUnderWay.get(tenant) ?? 1) - 1;
+      if (left > 0) this.#grantsUnderWay.set(tenant, left);
+      else this.#grantsUnderWay.delete(tenant);
     }
   }
 
@@ -236,8 +246,8 @@ export class LeaseService {
   }
 
   #isFull(key: LeaseKey): boolean {
-    const underWay = this.#grantsUnderWay.get(key.tenant) ?? 0;
-    return this.#index.count(key.tenant) + underWay >= this.#maxLiveLeases && !this.#index.has(key);
+    const wanted = (this.#grantsUnderWay.get(key.tenant) ?? 0) + 1;
+    return !this.#index.hasRoom(key.tenant, wanted, this.#maxLiveLeases) && !this.#index.has(key);
   }
 
   /** The first use of a tenant reads what is alive; from then on decisions and news keep it current. */
@@ -273,7 +283,7 @@ export class LeaseService {
 
   #onNews(event: StoreEvent): void {
     if (event.kind === "reset") {
-      this.#loadedTenants.clear();
+      this.#loadedTenants = new BoundedMap(this.#rememberedTenants);
       return;
     }
     if (event.record !== null) this.#index.learn(event.record);

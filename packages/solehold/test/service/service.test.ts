@@ -9,7 +9,9 @@ import { FaultyStore } from "../manager/faulty-store.ts";
 const KEY = { tenant: "default", name: "lease-1" };
 const SECOND_MS = 1_000;
 
-function serviceWorld(options: { readonly maxLiveLeases?: number } = {}) {
+function serviceWorld(
+  options: { readonly maxLiveLeases?: number; readonly rememberedTenants?: number } = {},
+) {
   const env = new ManualEnv();
   const manager = new MemoryLeaseManager({ env });
   const audit = new MemoryAuditTrail({ capacity: 10_000 });
@@ -330,9 +332,54 @@ describe("active leases", () => {
     await env.advance(10 * SECOND_MS);
     expect(expired).toHaveLength(101);
   });
+
+  it("that run out in a crowd are told in portions, even if somebody asks for a grant or a count meanwhile", async () => {
+    const { env, service } = serviceWorld({ maxLiveLeases: 20_000 });
+    const tell = (index: number): Promise<unknown> =>
+      service.grant({ key: { tenant: "default", name: `job-${index}` }, holder: "h", ttlMs: 5_000 });
+    await Promise.all(Array.from({ length: 5_000 }, (_, index) => tell(index)));
+    let told = 0;
+    service.onExpired(() => {
+      told += 1;
+    });
+    env.pause(5_000);
+    await tell(5_000);
+    expect(told).toBe(0);
+    expect(service.liveLeases()).toBe(5_001);
+    await service.activeCount("default");
+    expect(told).toBeLessThanOrEqual(2_000);
+    await env.advance(100);
+    expect(told).toBe(5_000);
+    expect(await service.activeCount("default")).toBe(1);
+  });
+
+  it("that have just ended do not stand in the way of the tenant's limit", async () => {
+    const { env, service } = serviceWorld({ maxLiveLeases: 3 });
+    const take = async (name: string): Promise<string> => {
+      const { entry } = await service.grant({ key: { tenant: "default", name }, holder: "h", ttlMs: 5_000 });
+      return entry.code;
+    };
+    for (const name of ["a", "b", "c"]) expect(await take(name)).toBe("LS_OK");
+    expect(await take("d")).toBe("LS_CAPACITY_EXCEEDED");
+    env.pause(5_000);
+    expect(await take("d")).toBe("LS_OK");
+  });
 });
 
 describe("tenants", () => {
+  it("that were forgotten, because too many were named since, are read again", async () => {
+    const { service } = serviceWorld({ maxLiveLeases: 2, rememberedTenants: 10 });
+    const take = async (tenant: string, name: string): Promise<string> => {
+      const { entry } = await service.grant({ key: { tenant, name }, holder: "h", ttlMs: 60_000 });
+      return entry.code;
+    };
+    await take("mine", "a");
+    await take("mine", "b");
+    for (let index = 0; index < 100; index += 1) await service.activeCount(`tenant-${index}`);
+    expect(await service.activeCount("mine")).toBe(2);
+    expect(await take("mine", "c")).toBe("LS_CAPACITY_EXCEEDED");
+  });
+
   it("never see or touch each other's leases of the same name", async () => {
     const { service } = serviceWorld();
     const mine = await service.grant({ key: { tenant: "mine", name: "job" }, holder: "h", ttlMs: 60_000 });
