@@ -117,12 +117,8 @@ export interface WatchResponse {
   readonly compactRevision: bigint;
   /** More of the same follows. */
   readonly fragment: boolean;
-  readonly events: readonly WatchEvent[];
-}
-
-export interface WatchEvent {
-  readonly kind: "put" | "delete";
-  readonly pair: KeyValue;
+  /** What was written, in order. A key that was deleted has an empty value. */
+  readonly events: readonly KeyValue[];
 }
 
 export interface StatusResponse {
@@ -199,7 +195,7 @@ export function decodeWatch(bytes: Uint8Array): WatchResponse {
   const reader = new MessageReader(bytes);
   let [header, compactRevision, cancelReason] = [NO_HEADER, 0n, ""];
   let [created, canceled, fragment] = [false, false, false];
-  const events: WatchEvent[] = [];
+  const events: KeyValue[] = [];
   while (reader.next()) {
     if (reader.field === 1) header = decodeHeader(reader.bytes());
     else if (reader.field === 3) created = reader.flag();
@@ -212,15 +208,12 @@ export function decodeWatch(bytes: Uint8Array): WatchResponse {
   return { header, created, canceled, cancelReason, compactRevision, fragment, events };
 }
 
-function decodeEvent(bytes: Uint8Array): WatchEvent {
+function decodeEvent(bytes: Uint8Array): KeyValue {
   const reader = new MessageReader(bytes);
-  let [kind, pair]: [WatchEvent["kind"], KeyValue | null] = ["put", null];
-  while (reader.next()) {
-    if (reader.field === 1) kind = reader.unsigned() === 1n ? "delete" : "put";
-    else if (reader.field === 2) pair = decodeKeyValue(reader.bytes());
-  }
+  let pair: KeyValue | null = null;
+  while (reader.next()) if (reader.field === 2) pair = decodeKeyValue(reader.bytes());
   if (pair === null) throw new ProtocolError("an event names no key");
-  return { kind, pair };
+  return pair;
 }
 
 /** The token that later calls carry. */

@@ -8,9 +8,8 @@ import { type Env, jittered, type Timer } from "../../env/index.ts";
 import { isInScope, type StoreEvent, type StoreWatch, type WatchScope } from "../contract.ts";
 import type { Calls, OpenStream } from "./calls.ts";
 import { closedError, silence } from "./failures.ts";
-import type { EtcdLayout, KeyRange } from "./layout.ts";
-import { storedFrom } from "./layout.ts";
-import { decodeWatch, encodeWatch, type WatchEvent, type WatchResponse } from "./messages.ts";
+import { type EtcdLayout, type KeyRange, storedFrom } from "./layout.ts";
+import { decodeWatch, encodeWatch, type KeyValue, type WatchResponse } from "./messages.ts";
 
 const WATCH_PATH = "/etcdserverpb.Watch/Watch";
 const FIRST_RETRY_MS = 20;
@@ -108,14 +107,15 @@ export class EtcdWatch implements StoreWatch {
     for (const event of events) this.#announce(event);
     const last = events.at(-1);
     // Of a revision that comes in pieces the rest is still missing.
-    if (last !== undefined) this.#nextRevision = last.pair.modRevision + (fragment ? 0n : 1n);
+    if (last !== undefined) this.#nextRevision = last.modRevision + (fragment ? 0n : 1n);
     else if (!created || this.#nextRevision === 0n) this.#nextRevision = header.revision + 1n;
   }
 
-  #announce({ kind, pair }: WatchEvent): void {
+  /** What was deleted is no record, and what is damaged is none either. */
+  #announce(pair: KeyValue): void {
     const key = this.#parts.layout.keyOf(pair.key);
     if (key === null || !isInScope(this.#scope, key)) return;
-    const stored = storedFrom(key, kind === "delete" ? undefined : pair);
+    const stored = storedFrom(key, pair);
     this.#tell({ kind: "changed", key, record: stored.kind === "found" ? stored.record : null });
   }
 

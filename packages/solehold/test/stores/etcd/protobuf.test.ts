@@ -93,8 +93,8 @@ describe("bytes that are no message", () => {
     ["a length beyond the end", [(1 << 3) | 2, 5, 1]],
     ["a length beyond all memory", [(1 << 3) | 2, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f]],
     ["a tag beyond 31 bits", [0xff, 0xff, 0xff, 0xff, 0x7f]],
-  ])("are refused: %s", (_what, bytes) => {
-    expect(() => walk(Uint8Array.from(bytes))).toThrow(ProtocolError);
+  ])("are refused before anything of them is read: %s", (_what, bytes) => {
+    expect(() => new MessageReader(Uint8Array.from(bytes)).next()).toThrow(ProtocolError);
   });
 
   it("are either walked through or refused, never anything else", () => {

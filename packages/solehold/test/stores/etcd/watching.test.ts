@@ -83,7 +83,7 @@ it("a quiet watch keeps up with the cluster, so a compaction does not cost it it
   // Reports of progress cannot be seen from here: each round leaves more time for one to have come.
   for (let pauseMs = 100; ; pauseMs *= 2) {
     ear.heard.length = 0;
-    await create(writing, recordOf(`elsewhere/${pauseMs}`));
+    for (const half of ["a", "b"]) await create(writing, recordOf(`elsewhere/${pauseMs}/${half}`));
     const revision = await revisionAt(server.url);
     await new Promise((resolve) => setTimeout(resolve, pauseMs));
     await gateway(server.url, "kv/compaction", { revision, physical: true });
