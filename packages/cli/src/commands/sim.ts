@@ -1,10 +1,9 @@
 /** `solehold sim`: the real code in a simulated world, seed after seed, and the proof that the checks bite. */
-import type { CampaignSummary, ClockRegime, Fault, RunOptions, Tier } from "solehold/sim";
+import type { CampaignSummary, ClockRegime, Entry, Fault, RunOptions, Tier } from "solehold/sim";
 import type { Command, Invocation } from "../command.ts";
 import { COMMON_OPTIONS } from "../options.ts";
 
 const DEFAULT_SEEDS = { core: 20_000, full: 1_000 } as const;
-const DETERMINISM_EVERY = 50;
 const PROGRESS_EVERY_MS = 500;
 const MINUTE_MS = 60_000;
 
@@ -28,6 +27,16 @@ export const command: Command = {
       help: "rates within the drift bound, or not (default bounded)",
     },
     faults: { type: "value", placeholder: "LIST", help: "only these faults, separated by commas" },
+    through: {
+      type: "value",
+      choices: ["library", "server"],
+      help: "with --seed: without or through servers, whatever the seed draws",
+    },
+    workers: {
+      type: "value",
+      placeholder: "N",
+      help: "threads (default: one a core); the result is the same",
+    },
     minutes: { type: "value", placeholder: "N", help: "go on for so many minutes in place of --seeds" },
     "planted-bugs": {
       type: "flag",
@@ -86,8 +95,14 @@ function tierOf({ values }: Invocation): Tier {
 async function oneSeed(invocation: Invocation, seed: number): Promise<number> {
   const { regressionOf, report, runOf, shrink } = await import("solehold/sim");
   const { io, flags, values } = invocation;
+  const { theGateway } = await import("../simulation/seed-range.ts");
   const run = runOf(tierOf(invocation));
-  const options = { seed, ...(await limitsOf(invocation)) };
+  const options: RunOptions = {
+    seed,
+    ...(await limitsOf(invocation)),
+    ...(tierOf(invocation) === "full" ? { gateway: await theGateway() } : {}),
+    ...(values.through === undefined ? {} : { entry: values.through as Entry }),
+  };
   const result = await run({ ...options, record: "yes" });
   if (result.violation !== null && values.save !== undefined) {
     const { writeFileSync } = await import("node:fs");
@@ -104,8 +119,9 @@ async function oneSeed(invocation: Invocation, seed: number): Promise<number> {
 }
 
 async function manySeeds(invocation: Invocation): Promise<number> {
-  const { campaign, realWait } = await import("solehold/sim");
+  const { realWait } = await import("solehold/sim");
   const { realEnv } = await import("solehold");
+  const { runSeeds } = await import("../simulation/crew.ts");
   const { values, io } = invocation;
   const tier = tierOf(invocation);
   const minutes = values.minutes === undefined ? null : await number(values.minutes, "minutes");
@@ -113,32 +129,37 @@ async function manySeeds(invocation: Invocation): Promise<number> {
   const startedMs = realEnv.monotonicMs();
   const elapsedMs = (): number => realEnv.monotonicMs() - startedMs;
   let shownMs = 0;
-  const summary = await campaign({
+  const show = (done: number, violations: number): void => {
+    if (!io.stderr.isTTY || elapsedMs() - shownMs < PROGRESS_EVERY_MS) return;
+    shownMs = elapsedMs();
+    io.stderr.write(`\r${done} seeds, ${violations} violations `);
+  };
+  const summary = await runSeeds({
     tier,
-    firstSeed: 1,
-    seeds: minutes === null ? seeds : Number.POSITIVE_INFINITY,
-    determinismEvery: DETERMINISM_EVERY,
+    seeds: minutes === null ? Math.max(1, seeds) : Number.MAX_SAFE_INTEGER,
+    workers: await workersOf(values.workers),
     ...(await limitsOf(invocation)),
-    enough: async (done) => {
-      if (elapsedMs() - shownMs > PROGRESS_EVERY_MS) {
-        shownMs = elapsedMs();
-        if (io.stderr.isTTY) io.stderr.write(`\r${done.seeds} seeds, ${done.violations} violations `);
-        // Signals and output need a turn of the real event loop now and then.
-        await realWait();
-      }
+    isOver: (done, violations) => {
+      show(done, violations);
       return minutes !== null && elapsedMs() > minutes * MINUTE_MS;
     },
+    breathe: realWait,
   });
   if (io.stderr.isTTY) io.stderr.write("\r");
   return await tell(invocation, summary, elapsedMs());
 }
 
+async function workersOf(text: string | undefined): Promise<number> {
+  const { availableParallelism } = await import("node:os");
+  return text === undefined ? availableParallelism() : Math.max(1, await number(text, "workers"));
+}
+
 async function tell(invocation: Invocation, summary: CampaignSummary, elapsedMs: number): Promise<number> {
-  const { expectedSituations, report } = await import("solehold/sim");
+  const { report } = await import("solehold/sim");
   const { io, flags } = invocation;
   const { seeds, tier, violations, sometimes, missed, failures, nondeterministic, givenUp } = summary;
   const seedsPerMinute = Math.round((seeds / Math.max(1, elapsedMs)) * MINUTE_MS);
-  const never = expectedSituations(tier).filter((situation) => sometimes[situation] === 0);
+  const never = Object.entries(sometimes).filter(([, count]) => count === 0);
   if (flags.has("json")) {
     const failed = failures.map(({ seed, violation }) => ({ seed, ...violation }));
     const document = {
@@ -162,16 +183,20 @@ async function tell(invocation: Invocation, summary: CampaignSummary, elapsedMs:
       io.stdout.write(`FAILED: two runs differed for the seeds ${nondeterministic.join(", ")}\n`);
     if (missed.length > 0) io.stdout.write(`FAILED: never reached in ${seeds} seeds: ${missed.join("; ")}\n`);
     else if (never.length > 0)
-      io.stdout.write(`not reached, in a run that is too small to expect it: ${never.join("; ")}\n`);
+      io.stdout.write(
+        `not reached, in a run that is too small to expect it: ${never.map(([name]) => name).join("; ")}\n`,
+      );
   }
   return violations === 0 && nondeterministic.length === 0 && missed.length === 0 ? 0 : 1;
 }
 
 async function plantedBugs({ io, flags }: Invocation): Promise<number> {
-  const { PLANTED_BUGS, searchBug } = await import("solehold/sim");
+  const { PLANTED_BUGS, SERVER_BUGS, searchBug } = await import("solehold/sim");
+  const { theGateway } = await import("../simulation/seed-range.ts");
+  const gateway = await theGateway();
   const found: { bug: string; oracle: string | null; foundAtSeed: number | null; seedsTried: number }[] = [];
-  for (const bug of PLANTED_BUGS) {
-    const { oracle, foundAtSeed, seedsTried } = await searchBug(bug);
+  for (const bug of [...PLANTED_BUGS, ...SERVER_BUGS]) {
+    const { oracle, foundAtSeed, seedsTried } = await searchBug(bug, gateway);
     found.push({ bug: bug.name, oracle, foundAtSeed, seedsTried });
     if (!flags.has("json")) {
       const where =

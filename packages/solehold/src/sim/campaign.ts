@@ -4,7 +4,8 @@ import { settle } from "../env/index.ts";
 import type { ClockRegime, Fault } from "./config.ts";
 import { runCore } from "./core/run.ts";
 import { runFull } from "./full/run.ts";
-import { SITUATIONS, type Situation } from "./oracles/oracle.ts";
+import type { Gateway } from "./net/gateway.ts";
+import { SERVER_SITUATIONS, SITUATIONS, type Situation } from "./oracles/oracle.ts";
 import type { RunOptions, RunResult, Tier } from "./result.ts";
 
 export interface CampaignOptions {
@@ -14,6 +15,8 @@ export interface CampaignOptions {
   readonly seeds: number;
   readonly clocks?: ClockRegime;
   readonly faults?: readonly Fault[];
+  /** Brings servers into the world of a part of the seeds (tier full). */
+  readonly gateway?: Gateway;
   /** Every so many seeds one is run twice, to see that both runs are the same; 0 for never. */
   readonly determinismEvery: number;
   /** Asked after every seed. */
@@ -56,8 +59,9 @@ const IN_CORE: ReadonlySet<Situation> = new Set<Situation>([
 ]);
 
 /** What this tier must reach at least once in a run of some length. */
-export function expectedSituations(tier: Tier): readonly Situation[] {
-  return tier === "full" ? SITUATIONS : SITUATIONS.filter((situation) => IN_CORE.has(situation));
+export function expectedSituations(tier: Tier, gateway?: Gateway): readonly Situation[] {
+  if (tier === "core") return SITUATIONS.filter((situation) => IN_CORE.has(situation));
+  return gateway === undefined ? SITUATIONS : [...SITUATIONS, ...SERVER_SITUATIONS];
 }
 
 /** What a run of so many seeds should have reached and did not. */
@@ -67,18 +71,19 @@ export function missedSituations(
   counts: Readonly<Partial<Record<Situation, number>>>,
 ): readonly Situation[] {
   if (seeds < SEEDS_TO_REACH_ALL[tier]) return [];
-  return expectedSituations(tier).filter((situation) => (counts[situation] ?? 0) === 0);
+  return (Object.keys(counts) as Situation[]).filter((situation) => counts[situation] === 0);
 }
 
 export async function campaign(options: CampaignOptions): Promise<CampaignSummary> {
-  const { tier, firstSeed, determinismEvery, clocks, faults } = options;
+  const { tier, firstSeed, determinismEvery, clocks, faults, gateway } = options;
   const limits = {
+    ...(gateway === undefined ? {} : { gateway }),
     ...(clocks === undefined ? {} : { clocks }),
     ...(faults === undefined ? {} : { faults }),
   };
   const run = async (given: RunOptions): Promise<RunResult> =>
     tier === "core" ? runCore(given) : await runFull(given);
-  const counts = Object.fromEntries(expectedSituations(tier).map((each) => [each, 0])) as Record<
+  const counts = Object.fromEntries(expectedSituations(tier, gateway).map((each) => [each, 0])) as Record<
     Situation,
     number
   >;
@@ -114,6 +119,32 @@ export async function campaign(options: CampaignOptions): Promise<CampaignSummar
     if (options.enough !== undefined && (await options.enough(summary()))) break;
   }
   return summary();
+}
+
+/** Runs of neighbouring seeds as one, in the order given: whoever made them, the result is the same. */
+export function mergeSummaries(
+  parts: readonly CampaignSummary[],
+  faults?: readonly Fault[],
+): CampaignSummary {
+  const [first, ...others] = parts;
+  if (first === undefined) throw new RangeError("there is nothing to merge");
+  return others.reduce((sum, part) => {
+    const names = Object.keys(sum.sometimes) as Situation[];
+    const counts = names.map((name) => [name, sum.sometimes[name] + part.sometimes[name]]);
+    const sometimes = Object.fromEntries(counts) as CampaignSummary["sometimes"];
+    const seeds = sum.seeds + part.seeds;
+    return {
+      tier: sum.tier,
+      seeds,
+      events: sum.events + part.events,
+      violations: sum.violations + part.violations,
+      failures: [...sum.failures, ...part.failures].slice(0, MOST_FAILURES),
+      sometimes,
+      missed: faults === undefined ? missedSituations(sum.tier, seeds, sometimes) : [],
+      nondeterministic: [...sum.nondeterministic, ...part.nondeterministic],
+      givenUp: sum.givenUp + part.givenUp,
+    };
+  }, first);
 }
 
 /** A turn of the real event loop, between two seeds: a run itself never gives one. */

@@ -61,6 +61,8 @@ export interface SimConfig {
   /** How many servers there are, and whether clients have streams to them or only plain HTTP. */
   readonly servers: number;
   readonly connection: "stream" | "http";
+  /** One more key, which needs the consent of signers (through a service only). */
+  readonly approvals: "yes" | "no";
   readonly clocks: ClockRegime;
   readonly faults: ReadonlySet<Fault>;
   readonly operations: readonly Operation[];
@@ -100,6 +102,8 @@ export interface ConfigLimits {
 /** Faults that no client can survive unharmed: rare, and with promises of their own (see expectations). */
 const DRASTIC: ReadonlySet<Fault> = new Set<Fault>(["corrupt", "clock-jump", "lost-writes"]);
 
+const LONGEST_TTL_WITH_SERVERS_MS = 3_000;
+
 export function drawConfig(seed: number, limits: ConfigLimits = {}): SimConfig {
   const random = new RandomStream(seed, "config");
   const clocks = limits.clocks ?? "bounded";
@@ -113,13 +117,17 @@ export function drawConfig(seed: number, limits: ConfigLimits = {}): SimConfig {
   const storeClock = random.pick(["exact", "reply", "reply", "none"] as const);
   // An HTTP Date header has whole seconds; leases shorter than that would never be taken over in time.
   const coarse = storeClock === "reply" && random.chance(0.15);
-  const ttlMs = coarse
+  const drawnTtlMs = coarse
     ? random.whole(2_500, 6_000)
     : random.pick([60, 150, 400, 1_000, 1_000, 3_000, 10_000]);
+  const entry = drawEntry(seed, limits.entry ?? "library");
+  // Servers and their clients have beats of their own, by the second: long worlds would hold little else.
+  const ttlMs = entry.entry === "server" ? Math.min(drawnTtlMs, LONGEST_TTL_WITH_SERVERS_MS) : drawnTtlMs;
   const delayMs = random.pick([0.2, 1, 3, 10]) * Math.min(1, ttlMs / 400);
   return {
     seed,
-    ...drawEntry(seed, limits.entry ?? "library"),
+    ...entry,
+    approvals: new RandomStream(seed, "approvals").chance(0.15) ? "yes" : "no",
     clocks,
     faults,
     operations,
@@ -152,7 +160,7 @@ export function drawConfig(seed: number, limits: ConfigLimits = {}): SimConfig {
   };
 }
 
-/** From a stream of its own, so that a seed's world is the same with and without servers. */
+/** From a stream of its own: the other draws of a seed are the same with and without servers. */
 function drawEntry(
   seed: number,
   wanted: Entry | "drawn",

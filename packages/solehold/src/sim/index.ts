@@ -1,10 +1,11 @@
 export type { PlantedBug } from "./bugs/bug.ts";
-export { type BugSearch, PLANTED_BUGS, plantedBug, searchBug } from "./bugs/registry.ts";
+export { type BugSearch, PLANTED_BUGS, plantedBug, SERVER_BUGS, searchBug } from "./bugs/registry.ts";
 export {
   type CampaignOptions,
   type CampaignSummary,
   campaign,
   expectedSituations,
+  mergeSummaries,
   missedSituations,
   realWait,
   SEEDS_TO_REACH_ALL,
@@ -32,7 +33,7 @@ export type {
 } from "./net/gateway.ts";
 export { type KeyState, type ModelOperation, START, type Transition } from "./oracles/lease-model.ts";
 export { checkLinearizable, type LinearizabilityVerdict } from "./oracles/linearizability.ts";
-export { SITUATIONS, type Situation } from "./oracles/oracle.ts";
+export { SERVER_SITUATIONS, SITUATIONS, type Situation } from "./oracles/oracle.ts";
 export { type RegressionCase, regressionOf, replay, runOf } from "./regression.ts";
 export type { RunOptions, RunResult, Tier, Violation } from "./result.ts";
 export { type ShrunkCase, shrink } from "./shrink.ts";

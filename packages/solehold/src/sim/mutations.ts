@@ -8,9 +8,9 @@ import type { RemoteTransport } from "../client/remote/transport.ts";
 import type { DriftBound, decide, LeaseKey, LeasePolicy } from "../core/index.ts";
 import type { Env } from "../env/index.ts";
 import type { LeaseManager } from "../manager/index.ts";
-import type { AuditTrail } from "../service/index.ts";
+import type { AuditTrail, LeaseService } from "../service/index.ts";
 import type { LeaseStore } from "../stores/index.ts";
-import type { ServerSocket } from "./net/gateway.ts";
+import type { Endpoint, ServerSocket } from "./net/gateway.ts";
 import type { StoreEngine } from "./store/engine.ts";
 
 /** A handle as the workload uses it. */
@@ -37,6 +37,10 @@ export interface Mutations {
   /** What the handles believe about drift. */
   readonly clientDrift?: (drift: DriftBound) => DriftBound;
   readonly manager?: (manager: LeaseManager, env: Env) => LeaseManager;
+  /** With a way to make a service that asks for no approvals. */
+  readonly service?: (service: LeaseService, openUnguarded: () => LeaseService) => LeaseService;
+  /** A server, as its handlers are reached. */
+  readonly endpoint?: (endpoint: Endpoint) => Endpoint;
   /** Given how a program opens its leases. */
   readonly leases?: (open: () => Leases) => Leases;
   /** The SDK's way to servers. */

@@ -1,8 +1,9 @@
 /** A failure that was found once, as a file that people can read and tests replay for ever. */
 import { plantedBug } from "./bugs/registry.ts";
-import type { ClockRegime, Fault } from "./config.ts";
+import type { ClockRegime, Entry, Fault } from "./config.ts";
 import { runCore } from "./core/run.ts";
 import { runFull } from "./full/run.ts";
+import type { Gateway } from "./net/gateway.ts";
 import type { RunOptions, RunResult, Tier } from "./result.ts";
 import type { Run, ShrunkCase } from "./shrink.ts";
 import { timelineText } from "./timeline.ts";
@@ -13,6 +14,8 @@ export interface RegressionCase {
   readonly seed: number;
   readonly clocks?: ClockRegime;
   readonly faults?: readonly Fault[];
+  /** "server": it goes through servers, and needs a gateway to be played. */
+  readonly entry?: Entry;
   /** The planted bug under which it fails; null for a bug of ours that is mended since. */
   readonly bug: string | null;
   /** The oracle that objects while the bug is there. */
@@ -40,6 +43,7 @@ export function regressionOf(
     seed: result.seed,
     ...(options.clocks === undefined ? {} : { clocks: options.clocks }),
     ...(options.faults === undefined ? {} : { faults: options.faults }),
+    ...(result.config.entry === "server" ? { entry: "server" } : {}),
     bug,
     oracle: result.violation?.oracle ?? "",
     needed,
@@ -48,7 +52,11 @@ export function regressionOf(
 }
 
 /** Plays the case: "with" its planted bug, or "without", as the code is now. */
-export async function replay(given: RegressionCase, bug: "with" | "without"): Promise<RunResult> {
+export async function replay(
+  given: RegressionCase,
+  bug: "with" | "without",
+  gateway?: Gateway,
+): Promise<RunResult> {
   const { seed, clocks, faults, needed, tier } = given;
   const mutations = bug === "with" && given.bug !== null ? plantedBug(given.bug).mutations : {};
   return await runOf(tier)({
@@ -56,6 +64,8 @@ export async function replay(given: RegressionCase, bug: "with" | "without"): Pr
     mutations,
     allowed: new Set(needed),
     record: "yes",
+    entry: given.entry ?? "library",
+    ...(gateway === undefined ? {} : { gateway }),
     ...(clocks === undefined ? {} : { clocks }),
     ...(faults === undefined ? {} : { faults }),
   });

@@ -1,5 +1,5 @@
 /** A mistake that people really make, planted to see it found. */
-import type { ClockRegime, Fault } from "../config.ts";
+import type { ClockRegime, Entry, Fault } from "../config.ts";
 import type { Mutations } from "../mutations.ts";
 
 export interface PlantedBug {
@@ -12,5 +12,7 @@ export interface PlantedBug {
   readonly withinSeeds: number;
   readonly clocks?: ClockRegime;
   readonly faults?: readonly Fault[];
+  /** "server": it shows only where clients go through servers. */
+  readonly entry?: Entry;
   readonly mutations: Mutations;
 }

@@ -56,6 +56,32 @@ export const PROCESS_BUGS: readonly PlantedBug[] = [
     },
   },
   {
+    name: "everybody-polls",
+    mistake: "each call waits by asking again and again for itself: there is no line",
+    caughtBy: ["first-come-first-served"],
+    withinSeeds: 100,
+    mutations: {
+      leases: (open) => withMembers(open(), { acquire: (name, options) => open().acquire(name, options) }),
+    },
+  },
+  {
+    name: "signatures-counted",
+    mistake: "a quorum counts signatures, so one signer can sign twice",
+    caughtBy: ["quorum"],
+    withinSeeds: 300,
+    mutations: {
+      service: (service, openUnguarded) => {
+        const unguarded = openUnguarded();
+        return withMembers(service, {
+          grant: ({ approval, ...request }, context) =>
+            approval !== undefined && approval.approvals.length > 1
+              ? unguarded.grant(request, context)
+              : service.grant({ ...request, ...(approval === undefined ? {} : { approval }) }, context),
+        });
+      },
+    },
+  },
+  {
     name: "timers-never-cancelled",
     mistake: "a timer that is no longer needed is left to fire",
     caughtBy: ["no-leaks"],

@@ -60,7 +60,7 @@ export function withGrants(
   change: (outcome: CommandOutcome) => CommandOutcome,
 ): LeaseManager {
   return withMembers(manager, {
-    acquire: async (request) => change(await manager.acquire(request)),
+    acquire: async (request, wait) => change(await manager.acquire(request, wait)),
     renew: async (request) => change(await manager.renew(request)),
   });
 }

@@ -11,6 +11,7 @@ import type { SimConfig } from "../config.ts";
 import type { Mutations } from "../mutations.ts";
 import type { StoreEngine } from "../store/engine.ts";
 import type { SimulatedEnv } from "../world/env.ts";
+import { DANGEROUS_POLICY } from "./dangerous.ts";
 
 const AUDIT_CAPACITY = 10_000;
 
@@ -47,7 +48,11 @@ export class Backend {
     });
     const trail = new MemoryAuditTrail({ capacity: AUDIT_CAPACITY });
     this.audit = mutations.audit?.(trail) ?? trail;
-    this.service = new LeaseService({ manager: this.manager, audit: this.audit, env: managerEnv });
+    const open = { manager: this.manager, audit: this.audit, env: managerEnv };
+    const service = new LeaseService(
+      config.approvals === "yes" ? { ...open, approvalPolicy: DANGEROUS_POLICY } : open,
+    );
+    this.service = mutations.service?.(service, () => new LeaseService(open)) ?? service;
   }
 
   get alive(): boolean {

@@ -32,7 +32,7 @@ export class EffectLog {
   onApplied(write: AppliedWrite, atMs: number): void {
     const op = effectOf(write);
     const { after, key } = write;
-    if (op === null || after === null) return;
+    if (op === null || after === null || key.name.startsWith("$")) return;
     const { nonce, generation, holder } = after;
     this.#effects.set(nonce, { keyId: keyId(key), op, generation, holder, atMs });
   }

@@ -8,6 +8,7 @@
 import { keyId } from "../../core/index.ts";
 import type { RunOptions, RunResult } from "../result.ts";
 import { withoutRealWorld } from "../world/trap.ts";
+import { askForDangerous, enough } from "./dangerous.ts";
 import { Nemesis } from "./nemesis.ts";
 import { type Process, TENANT } from "./process.ts";
 import { Stage } from "./stage.ts";
@@ -50,6 +51,7 @@ async function turmoil(stage: Stage): Promise<Workload> {
     config,
     crash: (machine) => {
       const process = stage.processOn(machine);
+      if (process === null && workload.waiting) stage.sometimes("a server died while clients waited");
       stage.crash(machine);
       if (process !== null) workload.died(process);
     },
@@ -66,6 +68,18 @@ async function turmoil(stage: Stage): Promise<Workload> {
       const { manager } = process.backend ?? stage.backends[0] ?? {};
       await manager?.collect(TENANT);
     },
+    askForDangerous: (process, random) =>
+      askForDangerous(process, random, {
+        ttlMs: config.ttlMs,
+        storeNowMs: () => engine.nowMs(),
+        onPresented: (presented) => {
+          if (enough(presented)) stage.quorum.approved(presented.holder);
+        },
+        onLease: (holder, lease) => {
+          stage.hold(holder, lease);
+          void lease.release();
+        },
+      }),
     onLease: (process, lease) => {
       stage.hold(process, lease);
       if (stage.healed) void lease.release();
@@ -99,6 +113,8 @@ function patienceMs(stage: Stage): number {
 
 /** Until hung streams are given up, dead servers forgotten and those who come back found again. */
 const SERVER_PATIENCE_MS = 60_000;
+/** Idle time is full of the beats of servers and clients: long retentions are left to runs without them. */
+const LONGEST_RETENTION_WITH_SERVERS_MS = 5_000;
 
 /** Out of bounds a clock may run at a third of the world's speed. */
 function clockRange(stage: Stage): number {
@@ -125,7 +141,9 @@ async function recovery(stage: Stage, workload: Workload): Promise<void> {
   // A store that forgot acknowledged writes is refused, for good, by everybody who remembers them.
   if (!config.faults.has("lost-writes")) await servedInTurn(stage, go);
   if (stage.violation !== null) return;
-  if (config.operations.includes("collect") && config.storeClock !== "none") await collected(stage, go);
+  const briefly = stage.servers === null || config.retentionMs <= LONGEST_RETENTION_WITH_SERVERS_MS;
+  if (briefly && config.operations.includes("collect") && config.storeClock !== "none")
+    await collected(stage, go);
   if (stage.violation !== null) return;
   await nothingLeft(stage, go);
 }

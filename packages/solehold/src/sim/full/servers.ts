@@ -1,6 +1,5 @@
 /** The lease servers of a run: machines of their own, with one life of a server process after another. */
 import type { LeaseService, ServiceReply } from "../../service/index.ts";
-import { withMembers } from "../bugs/wrap.ts";
 import type { Gateway } from "../net/gateway.ts";
 import type { ServerAddress, Serving } from "../net/server-address.ts";
 import { drawClock } from "../world/draw-clock.ts";
@@ -58,7 +57,7 @@ export class Servers {
   start(machine: Machine): void {
     const slot = this.machines.indexOf(machine);
     if (this.#running.has(machine) || slot < 0) return;
-    const { world, gateway, lines } = this.#options;
+    const { world, gateway, lines, mutations } = this.#options;
     const life = this.#lives.filter((each) => each.env.machine === machine).length + 1;
     const name = nameOf(machine, life);
     const env = envOf({ ...this.#options, machine }, name);
@@ -71,7 +70,7 @@ export class Servers {
       service: rememberingAnswers(backend.service, answered),
       trail: backend.audit,
     });
-    const endpoint = lines.watched(name, served);
+    const endpoint = lines.watched(name, mutations.endpoint?.(served) ?? served);
     const running = { env, endpoint, backend, answered };
     this.#lives.push(running);
     this.#running.set(machine, running);
@@ -87,21 +86,27 @@ export class Servers {
   }
 }
 
-const COMMANDS = ["grant", "renew", "release", "use", "resume", "handOff", "revoke", "break"] as const;
-
-type Command = (request: never, context: never) => Promise<ServiceReply>;
-
+/** Whatever the service answers about a command passes here. */
 function rememberingAnswers(service: LeaseService, answered: AnsweredAttempt[]): LeaseService {
-  const remembering = COMMANDS.map((name): [string, Command] => {
-    const command = service[name].bind(service) as Command;
-    return [
-      name,
-      async (request, context) => {
-        const reply = await command(request, context);
-        answered.push({ traceId: reply.entry.traceId, outcome: reply.outcome });
-        return reply;
-      },
-    ];
+  return new Proxy(service, {
+    get: (inner, field) => {
+      const member: unknown = Reflect.get(inner, field, inner);
+      if (typeof member !== "function") return member;
+      return (...given: readonly unknown[]): unknown => {
+        const result: unknown = Reflect.apply(member, inner, given);
+        if (result instanceof Promise)
+          result.then(
+            (reply: unknown) => {
+              if (isReply(reply)) answered.push({ traceId: reply.entry.traceId, outcome: reply.outcome });
+            },
+            () => undefined,
+          );
+        return result;
+      };
+    },
   });
-  return withMembers(service, Object.fromEntries(remembering) as Partial<LeaseService>);
+}
+
+function isReply(value: unknown): value is ServiceReply {
+  return typeof value === "object" && value !== null && "entry" in value && "outcome" in value;
 }

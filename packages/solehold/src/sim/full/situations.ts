@@ -7,15 +7,22 @@ export function situations(scene: Scene, machineOf: (process: string) => Machine
   /** Who got a grant, by key and fence. */
   const grantedTo = new Map<string, string>();
   const collected = new Set<string>();
+  const lastWriter = new Map<string, string>();
+  const throughServers = scene.config.entry === "server";
   return {
     name: "situations",
     onWrite: (write) => {
       const { before, after, by, key } = write;
       const id = keyId(key);
+      if (key.name.startsWith("$")) return;
       if (after === null) collected.add(id);
+      const writer = by.split(".")[0] ?? by;
+      if (throughServers && (lastWriter.get(id) ?? writer) !== writer)
+        scene.sometimes("two servers decided about one key");
+      lastWriter.set(id, writer);
       if (after === null || !isGrant(write)) return;
       // A server writes for its clients: the holder's name says for whom.
-      grantedTo.set(`${id}@${recordFence(after)}`, scene.config.entry === "server" ? after.holder : by);
+      grantedTo.set(`${id}@${recordFence(after)}`, throughServers ? after.holder : by);
       if (before === null) {
         if (collected.has(id)) scene.sometimes("a record was collected and its key granted again");
         return;
@@ -43,6 +50,11 @@ export function situations(scene: Scene, machineOf: (process: string) => Machine
     onCallEnd: ({ outcome, request }) => {
       if (outcome?.kind === "unsettled" && outcome.outcome === "unknown")
         scene.sometimes("a caller was told that nobody knows");
+      if (throughServers && outcome?.kind === "applied" && request.op === "acquire") {
+        const known = outcome.decision.replayed || outcome.decision.lease.renewals > 0;
+        if (known && request.idempotencyKey === undefined)
+          scene.sometimes("a request that was sent again found its own grant");
+      }
       if (outcome?.kind !== "refused") return;
       const { reason } = outcome.decision;
       if (reason === "RECORD_CORRUPT") scene.sometimes("a damaged record was refused");

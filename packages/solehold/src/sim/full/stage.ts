@@ -17,6 +17,7 @@ import {
   type Scene,
   type Situation,
 } from "../oracles/oracle.ts";
+import { type QuorumOracle, quorum } from "../oracles/quorum.ts";
 import { OracleSet } from "../oracles/set.ts";
 import type { RunOptions, Violation } from "../result.ts";
 import { SimulatedStore } from "../store/client.ts";
@@ -29,6 +30,7 @@ import { Choices } from "../world/random.ts";
 import { World } from "../world/world.ts";
 import type { Backend } from "./backend.ts";
 import { LeaseBeliever } from "./believer.ts";
+import { DANGEROUS } from "./dangerous.ts";
 import { EffectLog } from "./effects.ts";
 import { Process, TENANT } from "./process.ts";
 import type { CallLog } from "./recorder.ts";
@@ -49,6 +51,7 @@ export class Stage {
   readonly machines: readonly Machine[];
   readonly keys: readonly LeaseKey[];
   readonly oracles: OracleSet;
+  readonly quorum: QuorumOracle;
   readonly log: CallLog;
   readonly sometimesCounts = new Map<Situation, number>();
   /** Null when every process decides by itself. */
@@ -127,7 +130,9 @@ export class Stage {
     };
     const policy = createPolicy({ ...config.policy, ...this.#mutations.policy });
     const machineOf = (name: string): Machine | null => this.#processNamed(name)?.machine ?? null;
+    this.quorum = quorum(this.#scene, DANGEROUS);
     this.oracles = new OracleSet(this.#scene, this.keys, policy, [
+      this.quorum,
       situations(this.#scene, machineOf),
       audit(this.#scene, () => this.#audited),
     ]);

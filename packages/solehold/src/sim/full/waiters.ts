@@ -20,6 +20,10 @@ export class WaiterLines {
     this.#onHeadLost = onHeadLost;
   }
 
+  get empty(): boolean {
+    return [...this.#lines.values()].every((line) => line.length === 0);
+  }
+
   join(process: string, key: LeaseKey): Ticket {
     const line = this.#scope === "world" ? keyId(key) : `${process} ${keyId(key)}`;
     const ticket = { process, line };

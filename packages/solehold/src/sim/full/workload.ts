@@ -25,6 +25,8 @@ export interface WorkloadOptions {
   readonly log: CallLog;
   /** Ended records of long ago go, by whoever decides for this process. */
   readonly collect: (process: Process) => Promise<void>;
+  /** Asks for the key that needs consent. */
+  readonly askForDangerous: (process: Process, random: RandomStream) => Promise<void>;
   /** A process has a lease in its hands. */
   readonly onLease: (process: Process, lease: Lease) => void;
   /** A process got the secret of another's grant, and then perhaps the lease. */
@@ -58,7 +60,15 @@ export class Workload {
   }
 
   begin(): void {
-    for (const machine of this.#options.machines) this.#planNext(machine);
+    const { machines, config } = this.#options;
+    for (const machine of machines) this.#planNext(machine);
+    const guarded = config.approvals === "yes" && (config.entry === "server" || config.route === "service");
+    if (guarded) for (const machine of machines) this.#planDangerous(machine);
+  }
+
+  /** Somebody waits for something. */
+  get waiting(): boolean {
+    return !this.#lines.empty;
   }
 
   /** Operations of living processes that have not ended. */
@@ -78,6 +88,19 @@ export class Workload {
     });
   }
 
+  #planDangerous(machine: Machine): void {
+    const { world, config, processOn } = this.#options;
+    const random = world.choices.stream(`dangerous ${machine.name}`);
+    const atMs = world.nowMs + random.exponential(config.ttlMs * 2);
+    if (atMs > config.turmoilMs) return;
+    world.schedule(atMs, machine, "dangerous", () => {
+      const process = processOn(machine);
+      if (process !== null && world.choices.fires(`dangerous operation ${machine.name}`, 0.95))
+        this.#track(process, this.#options.askForDangerous(process, random));
+      this.#planDangerous(machine);
+    });
+  }
+
   #start(machine: Machine): void {
     const { world, config, processOn } = this.#options;
     const count = (this.#counts.get(machine.name) ?? 0) + 1;
@@ -88,9 +111,14 @@ export class Workload {
     if (!world.choices.fires(`operation ${machine.name}`, 0.95)) return;
     const process = processOn(machine);
     if (process === null) return;
+    this.#track(process, this.#perform(operation, process, key, random));
+  }
+
+  #track(process: Process, operation: Promise<void>): void {
+    const { config } = this.#options;
     const ended = (): void => void this.#underWay.set(process, (this.#underWay.get(process) ?? 0) - 1);
     this.#underWay.set(process, (this.#underWay.get(process) ?? 0) + 1);
-    this.#perform(operation, process, key, random).then(ended, (error: unknown) => {
+    operation.then(ended, (error: unknown) => {
       ended();
       const damaged = config.faults.has("corrupt") && String(error).includes("is damaged");
       const expected =
@@ -171,8 +199,11 @@ export class Workload {
     const ticket = this.#lines.join(process.name, key);
     try {
       const lease = await process.leases.acquire(key.name, { ...options, signal: giveUp.signal });
-      if (world.nowMs > startedMs + config.ttlMs / 4)
+      if (world.nowMs > startedMs + config.ttlMs / 4) {
         this.#options.sometimes("a waiter was granted after waiting");
+        if (config.entry === "server")
+          this.#options.sometimes("a waiter in a server's line was granted after waiting");
+      }
       this.#lines.served(ticket);
       this.#options.onLease(process, lease);
     } catch (error) {

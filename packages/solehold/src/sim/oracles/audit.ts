@@ -28,7 +28,7 @@ export function audit(scene: Scene, processes: () => readonly AuditedProcess[]):
     name,
     onWrite: (write) => {
       const { after, by } = write;
-      if (after === null || !isGrant(write)) return;
+      if (after === null || !isGrant(write) || after.key.name.startsWith("$")) return;
       // Servers hold leases of their own, beside their service.
       if (!scene.keys.some(({ tenant }) => tenant === after.key.tenant)) return;
       const { generation } = after;

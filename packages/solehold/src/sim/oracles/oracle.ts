@@ -108,9 +108,19 @@ export const SITUATIONS = [
   "a damaged record was refused",
   "a jump of the store's clock was noticed",
   "a lost write was noticed",
+  "a dangerous lease was granted to enough signers",
+  "a dangerous lease was refused to too few signers",
 ] as const;
 
-export type Situation = (typeof SITUATIONS)[number];
+/** What is only reached where clients go through servers. */
+export const SERVER_SITUATIONS = [
+  "a waiter in a server's line was granted after waiting",
+  "a server died while clients waited",
+  "a request that was sent again found its own grant",
+  "two servers decided about one key",
+] as const;
+
+export type Situation = (typeof SITUATIONS)[number] | (typeof SERVER_SITUATIONS)[number];
 
 /** A grant is a write that shows a fence for the first time. */
 export function isGrant({ before, after }: AppliedWrite): boolean {

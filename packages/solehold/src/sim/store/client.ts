@@ -133,11 +133,14 @@ export class SimulatedStore implements LeaseStore {
   #send(writes: readonly ConditionalWrite[]): Promise<ApplyReply> {
     // A request that was doubled on its way is one request: "certainly not done" holds for all its copies.
     let refusal: StoreError | null = null;
+    let acted = false;
     return this.#call("write", () => {
-      if (this.#options.engine.full) refusal ??= failure("full", "has no space left", "not-applied");
-      if (this.#fires("fail-before"))
+      if (!acted && this.#options.engine.full)
+        refusal ??= failure("full", "has no space left", "not-applied");
+      if (!acted && this.#fires("fail-before"))
         refusal ??= failure("internal", "failed before it acted", "not-applied");
       if (refusal !== null) throw refusal;
+      acted = true;
       if (this.#fires("late-apply")) {
         this.#applyLater(writes);
         throw failure("timeout", "is still working on it", "unknown");

@@ -34,6 +34,9 @@ function install(): () => void {
     [globalThis as unknown as Target, "setImmediate", "setImmediate"],
     [globalThis as unknown as Target, "fetch", "fetch"],
   ];
+  // Simulated failures are many and expected: their stack traces would cost more than the rest of the run.
+  const { stackTraceLimit } = Error;
+  Error.stackTraceLimit = 0;
   const undo = places.map(([target, field, name]) => {
     const own = Object.getOwnPropertyDescriptor(target, field);
     Object.defineProperty(target, field, { value: trapped(name), configurable: true, writable: true });
@@ -43,6 +46,7 @@ function install(): () => void {
     };
   });
   return () => {
+    Error.stackTraceLimit = stackTraceLimit;
     for (const each of undo) each();
   };
 }

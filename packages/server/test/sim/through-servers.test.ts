@@ -1,0 +1,68 @@
+// The real HTTP app, stream, wait lines and SDK in the simulated world; larger runs are made by `solehold sim`.
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { serverGateway } from "@solehold/server/sim";
+import { type RegressionCase, replay, report, runFull, SERVER_BUGS, searchBug } from "solehold/sim";
+import { describe, expect, it } from "vitest";
+
+const SEEDS = 60;
+const TWICE_EVERY = 10;
+const FOLDER = join(import.meta.dirname, "../../../../regressions");
+const CASES = readdirSync(FOLDER)
+  .filter((name) => name.endsWith(".json"))
+  .map((name): [string, RegressionCase] => [name, JSON.parse(readFileSync(join(FOLDER, name), "utf8"))])
+  .filter(([, kept]) => kept.entry === "server");
+
+const gateway = serverGateway();
+
+describe("clients that go through servers", () => {
+  it("find every promise kept, in runs that can be repeated event for event", async () => {
+    const reached = new Set<string>();
+    for (let seed = 1; seed <= SEEDS; seed += 1) {
+      const result = await runFull({ seed, gateway, entry: "server" });
+      if (result.violation !== null) expect(report(result)).toBe("");
+      for (const situation of result.sometimes.keys()) reached.add(situation);
+      if (seed % TWICE_EVERY > 0) continue;
+      const again = await runFull({ seed, gateway, entry: "server" });
+      expect([again.hash, again.events]).toEqual([result.hash, result.events]);
+    }
+    expect([...reached]).toEqual(
+      expect.arrayContaining([
+        "a waiter in a server's line was granted after waiting",
+        "a server died while clients waited",
+        "two servers decided about one key",
+        "a waiter at the head of the queue died or gave up",
+      ]),
+    );
+  }, 120_000);
+
+  it("go the same way when a seed does not say otherwise: some through servers, some not", async () => {
+    const entries = new Set<string>();
+    for (let seed = 1; seed <= 8; seed += 1) {
+      entries.add((await runFull({ seed, gateway, faults: [] })).config.entry);
+    }
+    expect([...entries].sort()).toEqual(["library", "server"]);
+  }, 60_000);
+});
+
+describe("planted bugs on the way to a server", () => {
+  it.each(SERVER_BUGS.map((bug) => [bug.name, bug.mistake, bug] as const))(
+    "are found: %s (%s)",
+    async (_name, _mistake, bug) => {
+      const { oracle, seedsTried } = await searchBug(bug, gateway);
+      expect(bug.caughtBy).toContain(oracle);
+      expect(seedsTried).toBeLessThanOrEqual(bug.withinSeeds);
+    },
+    120_000,
+  );
+});
+
+describe("kept failures through servers", () => {
+  it.each(CASES)("%s fails with its bug and not without", async (_name, kept) => {
+    if (kept.bug !== null) {
+      const { violation } = await replay(kept, "with", gateway);
+      expect(violation?.oracle).toBe(kept.oracle);
+    }
+    expect((await replay(kept, "without", gateway)).violation).toBeNull();
+  });
+});
