@@ -2,8 +2,10 @@
 import { afterAll, beforeAll, describe, it } from "vitest";
 import type { LeaseKey } from "../../../src/core/index.ts";
 import { openNatsStore } from "../../../src/stores/nats/index.ts";
-import { describeLeases, describeStore, type FaultyClient } from "../../../src/testing/index.ts";
-import { type Engine, startNats, startProxy } from "../../engines/index.ts";
+import { describeLeases, describeStore } from "../../../src/testing/index.ts";
+import { type Engine, startNats } from "../../engines/index.ts";
+import { kitProcess } from "../../testing/child.ts";
+import { faultyClient } from "../../testing/faulty.ts";
 import { Admin } from "./admin.ts";
 
 let server: Engine;
@@ -20,22 +22,7 @@ afterAll(async () => {
   await server?.stop();
 });
 
-async function openFaulty(): Promise<FaultyClient> {
-  const proxy = await startProxy({ targetPort: Number(new URL(server.url).port) });
-  const store = await openNatsStore({ url: proxy.through(server.url), timeoutMs: 700 });
-  const close = store.close.bind(store);
-  return {
-    store: Object.assign(store, {
-      close: async () => {
-        await close();
-        await proxy.close();
-      },
-    }),
-    loseReplies: () => proxy.dropReplies(),
-    holdRequests: () => proxy.freeze(),
-    heal: () => proxy.heal(),
-  };
-}
+const openFaulty = () => faultyClient(server.url, (url) => openNatsStore({ url, timeoutMs: 700 }));
 
 const open = () => openNatsStore({ url: server.url });
 const corrupt = async ({ tenant, name }: LeaseKey): Promise<void> => {
@@ -44,7 +31,11 @@ const corrupt = async ({ tenant, name }: LeaseKey): Promise<void> => {
 };
 
 describeStore("NATS", { open, openSecond: open, openFaulty, corrupt }, { describe, it });
-describeLeases("NATS", { open, openSecond: open, openFaulty }, { describe, it });
+describeLeases(
+  "NATS",
+  { open, openSecond: open, openFaulty, child: () => kitProcess(server.url), patienceMs: 30_000 },
+  { describe, it },
+);
 
 const openByLeader = () => openNatsStore({ url: `${server.url}/by-leader` });
 

@@ -5,39 +5,19 @@ import type { LeaseStore } from "../../../src/stores/index.ts";
 import { openObjectStore } from "../../../src/stores/object/index.ts";
 import { ObjectNames } from "../../../src/stores/object/names.ts";
 import { connectObjects } from "../../../src/stores/object/open.ts";
-import {
-  describeLeases,
-  describeStore,
-  type FaultyClient,
-  type KitChild,
-} from "../../../src/testing/index.ts";
+import { describeLeases, describeStore, type KitChild } from "../../../src/testing/index.ts";
 import { describeWriterLease } from "../../client/writer/seed-tests.ts";
-import { startProxy } from "../../engines/index.ts";
 import { kitProcess } from "../../testing/child.ts";
+import { faultyClient } from "../../testing/faulty.ts";
 import { cephPlace, freshPrefix } from "./places.ts";
 
 const prefix = freshPrefix();
 const open = () => openObjectStore({ place: cephPlace(), prefix, timeoutMs: 20_000 });
 
-async function openFaulty(): Promise<FaultyClient> {
-  const place = cephPlace();
-  const endpoint = place.endpoint ?? "";
-  const proxy = await startProxy({ targetPort: Number(new URL(endpoint).port) });
-  const faulty = { ...place, endpoint: proxy.through(endpoint) };
-  const store = await openObjectStore({ place: faulty, prefix, timeoutMs: 2_000 });
-  const close = store.close.bind(store);
-  return {
-    store: Object.assign(store, {
-      close: async () => {
-        await close();
-        await proxy.close();
-      },
-    }),
-    loseReplies: () => proxy.dropReplies(),
-    holdRequests: () => proxy.freeze(),
-    heal: () => proxy.heal(),
-  };
-}
+const openFaulty = () =>
+  faultyClient(cephPlace().endpoint ?? "", (endpoint) =>
+    openObjectStore({ place: { ...cephPlace(), endpoint }, prefix, timeoutMs: 2_000 }),
+  );
 
 function s3Process(): KitChild {
   const { bucket, region, endpoint, credentials } = cephPlace();

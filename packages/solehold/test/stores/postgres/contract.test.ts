@@ -4,9 +4,10 @@ import postgres from "postgres";
 import { afterAll, beforeAll, describe, it } from "vitest";
 import type { LeaseKey } from "../../../src/core/index.ts";
 import { openPostgresStore, type PostgresStoreOptions } from "../../../src/stores/postgres/index.ts";
-import { describeLeases, describeStore, type FaultyClient } from "../../../src/testing/index.ts";
-import { type Engine, startPostgres, startProxy } from "../../engines/index.ts";
+import { describeLeases, describeStore } from "../../../src/testing/index.ts";
+import { type Engine, startPostgres } from "../../engines/index.ts";
 import { kitProcess } from "../../testing/child.ts";
+import { faultyClient } from "../../testing/faulty.ts";
 
 let server: Engine;
 let admin: pg.Pool;
@@ -26,22 +27,7 @@ afterAll(async () => {
 
 const open = (options: PostgresStoreOptions = {}) => openPostgresStore({ url: server.url, ...options });
 
-async function openFaulty(): Promise<FaultyClient> {
-  const proxy = await startProxy({ targetPort: Number(new URL(server.url).port) });
-  const store = await open({ url: proxy.through(server.url), timeoutMs: 1_000 });
-  const close = store.close.bind(store);
-  return {
-    store: Object.assign(store, {
-      close: async () => {
-        await close();
-        await proxy.close();
-      },
-    }),
-    loseReplies: () => proxy.dropReplies(),
-    holdRequests: () => proxy.freeze(),
-    heal: () => proxy.heal(),
-  };
-}
+const openFaulty = () => faultyClient(server.url, (url) => open({ url, timeoutMs: 1_000 }));
 
 function damage(table: string): (key: LeaseKey) => Promise<void> {
   return async ({ tenant, name }) => {

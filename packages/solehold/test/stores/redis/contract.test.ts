@@ -2,11 +2,12 @@
 import { Redis } from "ioredis";
 import { createClient } from "redis";
 import { afterAll, beforeAll, describe, it } from "vitest";
-import { startProxy, startRedis } from "../../../../../scripts/engines/index.mjs";
+import { startRedis } from "../../../../../scripts/engines/index.mjs";
 import { keyId } from "../../../src/core/index.ts";
 import { openRedisStore } from "../../../src/stores/redis/index.ts";
-import { describeLeases, describeStore, type FaultyClient } from "../../../src/testing/index.ts";
+import { describeLeases, describeStore } from "../../../src/testing/index.ts";
 import { kitProcess } from "../../testing/child.ts";
+import { faultyClient } from "../../testing/faulty.ts";
 
 let server: Awaited<ReturnType<typeof startRedis>>;
 let admin: Redis;
@@ -21,22 +22,7 @@ afterAll(async () => {
   await server?.stop();
 });
 
-async function openFaulty(): Promise<FaultyClient> {
-  const proxy = await startProxy({ targetPort: Number(new URL(server.url).port) });
-  const store = await openRedisStore({ url: proxy.through(server.url), timeoutMs: 700 });
-  const close = store.close.bind(store);
-  return {
-    store: Object.assign(store, {
-      close: async () => {
-        await close();
-        await proxy.close();
-      },
-    }),
-    loseReplies: () => proxy.dropReplies(),
-    holdRequests: () => proxy.freeze(),
-    heal: () => proxy.heal(),
-  };
-}
+const openFaulty = () => faultyClient(server.url, (url) => openRedisStore({ url, timeoutMs: 700 }));
 
 const open = () => openRedisStore({ url: server.url });
 
