@@ -2,11 +2,16 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { connect, type Leases } from "../../../src/client/index.ts";
 import { keyId } from "../../../src/core/index.ts";
+import { realEnv } from "../../../src/env/index.ts";
 import type { LeaseStore } from "../../../src/stores/index.ts";
+import { NatsConnection } from "../../../src/stores/nats/connection.ts";
 import { type NatsStoreOptions, openNatsStore } from "../../../src/stores/nats/index.ts";
+import { settingsFrom } from "../../../src/stores/nats/options.ts";
+import { NatsStore } from "../../../src/stores/nats/store.ts";
 import { type Engine, startNats, startProxy } from "../../engines/index.ts";
 import { applyOne, create, HIGH, recordOf, rejection, until, writeOf } from "../redis/records.ts";
 import { Admin } from "./admin.ts";
+import { cuttingPackage, startTunnel } from "./faults.ts";
 
 let server: Engine;
 let admin: Admin;
@@ -141,6 +146,30 @@ describe("a call in flight", () => {
     } finally {
       await proxy.close();
     }
+  });
+
+  it("is unknown when it was acknowledged, but the connection ended before it was proven", async () => {
+    const cutting = cuttingPackage();
+    const settings = settingsFrom({ url: server.url });
+    const connection = await NatsConnection.open(realEnv, cutting.natsPackage, settings);
+    const store = await NatsStore.open({ env: realEnv, connection, settings });
+    open.push(store);
+    const direct = await opened();
+    const record = recordOf("acknowledged");
+    cutting.cutAfterNextReply();
+    const call = await rejection(store.apply([writeOf(record)]));
+    expect(call).toMatchObject({ name: "StoreError", kind: "unreachable", outcome: "unknown" });
+    expect((await direct.read([record.key])).records).toMatchObject([{ record: { nonce: record.nonce } }]);
+  });
+
+  it("on a connection that died without a word ends after one timeout, and the next has another", async () => {
+    const tunnel = await startTunnel(Number(new URL(server.url).port));
+    const store = await opened({ url: tunnel.url, timeoutMs: 500 });
+    tunnel.swallow();
+    expect(await rejection(store.read([]))).toMatchObject({ kind: "timeout" });
+    expect((await store.read([])).records).toEqual([]);
+    await store.close();
+    tunnel.close();
   });
 
   it("of a closed store is rejected, and so is every later one", async () => {

@@ -1,4 +1,5 @@
 /** Names as keys of a bucket: legal for NATS, one for each name, and back; and markers that do not stay. */
+import * as transport from "@nats-io/transport-node";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { keyNameProblem, type LeaseKey } from "../../../src/core/index.ts";
@@ -14,6 +15,7 @@ import { applyWrites } from "../../../src/stores/nats/writing.ts";
 import { type Engine, startNats } from "../../engines/index.ts";
 import { recordOf, until, writeOf } from "../redis/records.ts";
 import { Admin } from "./admin.ts";
+import { holdingPackage } from "./faults.ts";
 
 const layout = new NatsLayout("leases");
 const names = fc
@@ -75,9 +77,8 @@ describe("the marker of a deleted key", () => {
   });
   afterAll(() => server?.stop());
 
-  async function callsWith(markerKeptMs: number) {
+  async function callsWith(markerKeptMs: number, natsPackage: NatsPackage = transport as never) {
     const settings = settingsFrom({ url: server.url });
-    const natsPackage = (await import("@nats-io/transport-node")) as unknown as NatsPackage;
     const connection = await NatsConnection.open(realEnv, natsPackage, settings);
     const data = new NatsDataSet({
       ...{ env: realEnv, connection, layout: new NatsLayout("solehold"), replicas: 1 },
@@ -115,5 +116,23 @@ describe("the marker of a deleted key", () => {
     expect((await applyWrites(eager.calls, [writeOf(gone)])).results).toMatchObject([{ kind: "applied" }]);
     patient.close();
     eager.close();
+  });
+
+  it("does not take a record with it that was created while it was on its way out", async () => {
+    const holding = holdingPackage("STREAM.PURGE");
+    const writer = await callsWith(60_000);
+    const sweeper = await callsWith(0, holding.natsPackage);
+    const record = recordOf("young");
+    const [created] = (await applyWrites(writer.calls, [writeOf(record)])).results;
+    const expected = created?.kind === "applied" ? created.version : null;
+    await applyWrites(writer.calls, [{ key: record.key, expected, next: null }]);
+    await readRecords(sweeper.calls, [record.key]);
+    const next = recordOf("young");
+    expect((await applyWrites(writer.calls, [writeOf(next)])).results).toMatchObject([{ kind: "applied" }]);
+    expect(holding.release()).toBe(1);
+    const { records } = await readRecords(sweeper.calls, [record.key]);
+    expect(records).toMatchObject([{ kind: "found", record: { nonce: next.nonce } }]);
+    writer.close();
+    sweeper.close();
   });
 });
