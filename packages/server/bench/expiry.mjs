@@ -14,6 +14,8 @@ const program = new URL("../../cli/bin/solehold.js", import.meta.url).pathname;
 const words = ["serve", "--json", "--port", "0", "--data-dir", folder, "--log-level", "error"].concat([
   "--audit",
   audit,
+  "--requests-per-second",
+  "1000000",
   "--watch-backlog",
   "1000000",
 ]);

@@ -5,6 +5,7 @@ import { assertAllowed, assertAllowedEverywhere, type Principal, tenantOf } from
 import type { AuditLog } from "../audit-log.ts";
 import { ProblemError, tooMany } from "../problem.ts";
 import { defineRoute, type Route } from "../route.ts";
+import { Instant, LeaseId, Reason, ReasonCode, Sequence, TraceId } from "../schemas/fields.ts";
 
 const strict = { additionalProperties: false } as const;
 const MAX_ENTRIES = 1_000;
@@ -15,46 +16,71 @@ const AuditQuerySchema = Type.Object(
       Type.String({ description: "The tenant, as elsewhere; `*` for all, if the API key is for all." }),
     ),
     name: Type.Optional(Type.String({ description: "Only this lease." })),
-    holder: Type.Optional(Type.String()),
-    action: Type.Optional(Type.String({ description: "grant, renew, release, use, expire, ..." })),
+    holder: Type.Optional(Type.String({ description: "Only attempts of exactly this holder." })),
+    action: Type.Optional(
+      Type.String({ description: "Only one kind of attempt: grant, renew, release, use, expire, revoke." }),
+    ),
     after: Type.Optional(Type.Integer({ minimum: 0, description: "Only entries after this sequence." })),
-    limit: Type.Optional(Type.Integer({ minimum: 1, maximum: MAX_ENTRIES })),
-    order: Type.Optional(Type.Enum(["oldest-first", "newest-first"])),
+    limit: Type.Optional(
+      Type.Integer({ minimum: 1, maximum: MAX_ENTRIES, description: "How many entries at most." }),
+    ),
+    order: Type.Optional(
+      Type.Enum(["oldest-first", "newest-first"], { description: "From which end; oldest-first." }),
+    ),
   },
   strict,
 );
 
-const Head = Type.Object({ sequence: Type.Integer(), hash: Type.String() }, strict);
+const Hash = Type.String({ description: "SHA-256 over the entry and the hash before it, hexadecimal." });
 
-const AuditEntrySchema = Type.Object({
-  sequence: Type.Integer(),
-  previousHash: Type.String(),
-  hash: Type.String(),
-  at: Type.Integer(),
-  tenant: Type.String(),
-  key: Type.String(),
-  leaseId: Type.String(),
-  action: Type.String(),
-  allowed: Type.Boolean(),
-  reason: Type.String(),
-  reasonCode: Type.Integer(),
-  holder: Type.Optional(Type.String()),
-  fence: Type.Optional(Type.String()),
-  purpose: Type.Optional(Type.String()),
-  traceId: Type.String(),
-  outcome: Type.String(),
-});
+const Head = Type.Object(
+  { sequence: Sequence, hash: Hash },
+  { ...strict, description: "The last entry: keep it elsewhere, and nothing before it can be changed." },
+);
 
-const AuditReply = Type.Object({ entries: Type.Array(AuditEntrySchema) }, strict);
+const AuditEntrySchema = Type.Object(
+  {
+    sequence: Sequence,
+    previousHash: Type.String({ description: "The hash of the entry before." }),
+    hash: Hash,
+    at: Instant,
+    tenant: Type.String({ description: "Whose lease it was about." }),
+    key: Type.String({ description: "The lease's name." }),
+    leaseId: LeaseId,
+    action: Type.String({ description: "What was attempted: grant, renew, release, use, expire, revoke." }),
+    allowed: Type.Boolean({ description: "How it was decided." }),
+    reason: Reason,
+    reasonCode: ReasonCode,
+    holder: Type.Optional(Type.String({ description: "Who attempted it, where it was said." })),
+    fence: Type.Optional(Type.String({ description: "The grant's number, decimal, where there was one." })),
+    purpose: Type.Optional(Type.String({ description: "The purpose that was named, where one was." })),
+    traceId: TraceId,
+    outcome: Type.String({ description: "What became of the write: applied, none, or unknown." }),
+    detail: Type.Optional(
+      Type.Record(Type.String(), Type.Union([Type.String(), Type.Number(), Type.Boolean()]), {
+        description: "More where there is more to say, such as how approvals were judged.",
+      }),
+    ),
+  },
+  strict,
+);
 
-const VerifyReply = Type.Object({
-  ok: Type.Boolean(),
-  entries: Type.Optional(Type.Integer()),
-  head: Type.Optional(Head),
-  entry: Type.Optional(Type.Integer({ description: "The first entry that is not proven." })),
-  problem: Type.Optional(Type.String()),
-  message: Type.Optional(Type.String()),
-});
+const AuditReply = Type.Object(
+  { entries: Type.Array(AuditEntrySchema, { description: "In the order asked for." }) },
+  strict,
+);
+
+const VerifyReply = Type.Object(
+  {
+    ok: Type.Boolean({ description: "Whether every entry is proven." }),
+    entries: Type.Optional(Type.Integer({ description: "How many were proven." })),
+    head: Type.Optional(Head),
+    entry: Type.Optional(Type.Integer({ description: "The first entry that is not proven." })),
+    problem: Type.Optional(Type.String({ description: "What is wrong with it, in one word." })),
+    message: Type.Optional(Type.String({ description: "What is wrong with it, in a sentence." })),
+  },
+  strict,
+);
 
 /** `log` proves what `audit` answers from. */
 export function auditRoutes(audit: AuditTrail, log: Pick<AuditLog, "verify">): readonly Route[] {

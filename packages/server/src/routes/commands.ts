@@ -56,7 +56,13 @@ const RenewManyBody = Type.Object(
 const RenewManyReply = Type.Object(
   {
     results: Type.Array(
-      Type.Object({ status: Type.Integer(), body: Type.Union([GrantedReplySchema, ProblemSchema]) }, strict),
+      Type.Object(
+        {
+          status: Type.Integer({ description: "As a request of its own would have been answered." }),
+          body: Type.Union([GrantedReplySchema, ProblemSchema], { description: "Granted, or the problem." }),
+        },
+        strict,
+      ),
       { description: "One per lease, in the order given." },
     ),
   },

@@ -12,32 +12,40 @@ import { Type } from "typebox";
 import { assertAction, assertAllowed, tenantOf } from "../access/principal.ts";
 import { ProblemError, refusal } from "../problem.ts";
 import { defineRoute, type Route } from "../route.ts";
+import { Approvals, LeaseId, NotAfter, NotBefore, SignerId, TraceId } from "../schemas/fields.ts";
 
 const strict = { additionalProperties: false } as const;
 /** A whole number in 64 bits: as a number up to 2^53, else as a decimal string. */
-const Weight = Type.Union([Type.Integer({ minimum: 0 }), Type.String({ pattern: "^[0-9]{1,20}$" })]);
+const Weight = Type.Union([Type.Integer({ minimum: 0 }), Type.String({ pattern: "^[0-9]{1,20}$" })], {
+  description: "Its share of the keys: a whole number in 64 bits; as a decimal string above 2^53.",
+});
+const NodeId = Type.String({ description: "The node's name." });
+const Algorithm = { description: "How the choice is made; the first of these when not given." };
 const MAX_CANDIDATES = 1_000;
 
 const SelectBody = Type.Object(
   {
-    leaseId: Type.String(),
-    candidates: Type.Array(Type.Object({ nodeId: Type.String(), weight: Weight }, strict), {
+    leaseId: LeaseId,
+    candidates: Type.Array(Type.Object({ nodeId: NodeId, weight: Weight }, strict), {
       maxItems: MAX_CANDIDATES,
+      description: "Those who could coordinate it, in any order.",
     }),
-    algorithm: Type.Optional(Type.Enum([...SELECTION_ALGORITHMS])),
+    algorithm: Type.Optional(Type.Enum([...SELECTION_ALGORITHMS], Algorithm)),
   },
   strict,
 );
 
+const WeightText = Type.String({ description: "Its weight, decimal." });
+
 const SelectReply = Type.Object(
   {
-    selected: Type.String(),
-    candidates: Type.Array(Type.Object({ nodeId: Type.String(), weight: Type.String() }, strict), {
+    selected: Type.String({ description: "The node that coordinates the lease." }),
+    candidates: Type.Array(Type.Object({ nodeId: NodeId, weight: WeightText }, strict), {
       description: "The eligible ones, ordered by the UTF-8 bytes of their ids.",
     }),
-    algorithm: Type.String(),
-    leaseId: Type.String(),
-    traceId: Type.String(),
+    algorithm: Type.String({ description: "How the choice was made." }),
+    leaseId: LeaseId,
+    traceId: TraceId,
   },
   strict,
 );
@@ -45,73 +53,96 @@ const SelectReply = Type.Object(
 const QuorumSchema = Type.Object(
   {
     signers: Type.Array(
-      Type.Object({
-        signerId: Type.String(),
-        keys: Type.Array(
-          Type.Object({
-            publicKey: Type.String({ description: "A raw Ed25519 public key, 43 characters of base64url." }),
-            notBeforeMs: Type.Optional(Type.Integer()),
-            notAfterMs: Type.Optional(Type.Integer()),
-          }),
-        ),
-      }),
+      Type.Object(
+        {
+          signerId: Type.String({ description: "The signer's name." }),
+          keys: Type.Array(
+            Type.Object(
+              {
+                publicKey: Type.String({
+                  description: "A raw Ed25519 public key, 43 characters of base64url.",
+                }),
+                notBeforeMs: Type.Optional(NotBefore),
+                notAfterMs: Type.Optional(NotAfter),
+              },
+              strict,
+            ),
+            { description: "The signer's keys: old ones beside new ones while they are changed." },
+          ),
+        },
+        strict,
+      ),
+      { description: "Those whose approval counts." },
     ),
     thresholds: Type.Optional(
-      Type.Object({ standard: Type.Integer(), risky: Type.Integer(), dangerous: Type.Integer() }),
+      Type.Object(
+        {
+          standard: Type.Integer({ description: "How many for the tier Standard." }),
+          risky: Type.Integer({ description: "How many for the tier Risky." }),
+          dangerous: Type.Integer({ description: "How many for the tier Dangerous." }),
+        },
+        { ...strict, description: "How many distinct signers each tier needs." },
+      ),
     ),
-    mode: Type.Optional(Type.Enum(["strict", "lenient"])),
+    mode: Type.Optional(
+      Type.Enum(["strict", "lenient"], {
+        description: "Whether one invalid approval spoils the others (strict) or only does not count.",
+      }),
+    ),
   },
   {
+    ...strict,
     description: "Who may sign, and how many must. Without it, the quorum that the server was started with.",
   },
 );
 
 const VerifyBody = Type.Object(
   {
-    leaseId: Type.String(),
+    leaseId: LeaseId,
     quorum: Type.Optional(QuorumSchema),
     request: Type.Object(
       {
-        tenant: Type.String(),
-        key: Type.String(),
-        holder: Type.String(),
-        purpose: Type.String(),
+        tenant: Type.String({ description: "Whose lease." }),
+        key: Type.String({ description: "The lease's name." }),
+        holder: Type.String({ description: "For whom." }),
+        purpose: Type.String({ description: "For which purpose." }),
         tier: Type.String({ description: "Standard, Risky or Dangerous; any other counts as Dangerous." }),
-        action: Type.String(),
-        ttlMs: Type.Integer(),
-        nonce: Type.String(),
+        action: Type.String({ description: "What shall be done: acquire, revoke or break." }),
+        ttlMs: Type.Integer({ description: "For how long; 0 where that says nothing." }),
+        nonce: Type.String({ description: "The request's own; it makes the approvals good for one use." }),
       },
       { ...strict, description: "What the signatures must cover." },
     ),
-    approvals: Type.Array(
-      Type.Object(
-        {
-          signerId: Type.String(),
-          notBeforeMs: Type.Integer(),
-          notAfterMs: Type.Integer(),
-          signature: Type.String(),
-        },
-        strict,
-      ),
-    ),
+    approvals: Approvals,
     nowMs: Type.Optional(Type.Integer({ description: "Verify as of then; without it, now." })),
   },
   strict,
 );
 
 const VerifyReply = Type.Object({
-  leaseId: Type.String(),
-  tier: Type.String(),
-  required: Type.Integer(),
-  received: Type.Integer(),
-  passed: Type.Boolean(),
-  failures: Type.Array(Type.Object({ kind: Type.String(), code: Type.String() })),
-  failuresOmitted: Type.Integer(),
-  accepted: Type.Array(
-    Type.Object({ signerId: Type.String(), approvalId: Type.String(), notAfterMs: Type.Integer() }),
+  leaseId: LeaseId,
+  tier: Type.String({ description: "The tier that was applied." }),
+  required: Type.Integer({ description: "How many approvals the tier needs." }),
+  received: Type.Integer({ description: "How many valid ones of distinct signers there are." }),
+  passed: Type.Boolean({ description: "Whether these are enough." }),
+  failures: Type.Array(
+    Type.Object({
+      kind: Type.String({ description: "The class of the failure." }),
+      code: Type.String({ description: "What exactly is wrong." }),
+    }),
+    { description: "Why approvals did not count." },
   ),
-  traceId: Type.String(),
-  timestamp: Type.String(),
+  failuresOmitted: Type.Integer({ description: "How many failures are not listed." }),
+  accepted: Type.Array(
+    Type.Object({
+      signerId: SignerId,
+      approvalId: Type.String({ description: "Names the approval in the audit." }),
+      notAfterMs: NotAfter,
+    }),
+    { description: "Approvals that count." },
+  ),
+  traceId: TraceId,
+  timestamp: Type.String({ description: "As of when it was verified, ISO 8601." }),
   quorumFrom: Type.Enum(["request", "server"], { description: "Whose quorum was applied." }),
 });
 

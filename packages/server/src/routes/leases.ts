@@ -26,19 +26,38 @@ const ListQuery = Type.Object(
   {
     tenant: Type.Optional(Tenant),
     prefix: Type.Optional(Type.String({ description: "Only names that begin with this." })),
-    holder: Type.Optional(Type.String()),
-    state: Type.Optional(Type.Enum(["held", "released", "revoked"])),
+    holder: Type.Optional(Type.String({ description: "Only leases of exactly this holder." })),
+    state: Type.Optional(
+      Type.Enum(["held", "released", "revoked"], { description: "Only leases of which this was last done." }),
+    ),
     cursor: Type.Optional(Type.String({ description: "`next` of the page before." })),
-    limit: Type.Optional(Type.Integer({ minimum: 1, maximum: MAX_LIST_LIMIT })),
+    limit: Type.Optional(
+      Type.Integer({
+        minimum: 1,
+        maximum: MAX_LIST_LIMIT,
+        description: `How many at most; ${DEFAULT_LIMIT} when not given.`,
+      }),
+    ),
   },
   strict,
 );
 
 const ListReply = Type.Object(
   {
-    leases: Type.Array(LeaseSchema),
-    corrupt: Type.Array(Type.Object({ name: Type.String(), detail: Type.String() }, strict)),
-    next: Type.Union([Type.String(), Type.Null()]),
+    leases: Type.Array(LeaseSchema, { description: "Ordered by name." }),
+    corrupt: Type.Array(
+      Type.Object(
+        {
+          name: Type.String({ description: "Whose record it is." }),
+          detail: Type.String({ description: "What is wrong with it." }),
+        },
+        strict,
+      ),
+      { description: "Damaged records of this page, for an operator to repair." },
+    ),
+    next: Type.Union([Type.String(), Type.Null()], {
+      description: "The cursor of the next page; null on the last one.",
+    }),
   },
   strict,
 );

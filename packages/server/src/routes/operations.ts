@@ -6,6 +6,7 @@ import { assertAllowedEverywhere } from "../access/principal.ts";
 import { landingPage } from "../landing-page.ts";
 import { draining, ProblemError } from "../problem.ts";
 import { defineRoute, type Route } from "../route.ts";
+import { ProblemSchema } from "../schemas/problem.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import { TEXT_FORMAT } from "../telemetry/prometheus.ts";
 
@@ -48,9 +49,17 @@ export function operationsRoutes(options: OperationsOptions): readonly Route[] {
     replies: {
       200: {
         description: "Ready.",
-        schema: Type.Object({ status: Type.Literal("ready"), store: Type.String(), version: Type.String() }),
+        schema: Type.Object({
+          status: Type.Literal("ready"),
+          store: Type.String({ description: "Which kind of store it is over." }),
+          version: Type.String({ description: "Of the server." }),
+        }),
       },
-      503: { description: "Not now." },
+      503: {
+        description: "Not now: the store does not answer, or the server is going.",
+        contentType: "application/problem+json",
+        schema: ProblemSchema,
+      },
     },
     examples: [{ summary: "Ask", status: 200 }],
     async handle() {

@@ -3,22 +3,22 @@ import { Type } from "typebox";
 import { assertAllowed, tenantOf } from "../access/principal.ts";
 import { assertName } from "../commands.ts";
 import { defineRoute, type Route } from "../route.ts";
-import { Name, Tenant } from "../schemas/fields.ts";
+import { Name, NullableInstant, Tenant } from "../schemas/fields.ts";
 import type { WaitQueue } from "../waiting/wait-queue.ts";
 
 const strict = { additionalProperties: false } as const;
 
 const QueueReply = Type.Object(
   {
-    waiting: Type.Integer(),
-    heldBy: Type.Union([Type.String(), Type.Null()]),
-    heldUntilMs: Type.Union([Type.Integer(), Type.Null()]),
+    waiting: Type.Integer({ description: "How many." }),
+    heldBy: Type.Union([Type.String(), Type.Null()], { description: "Who has it, if that is known here." }),
+    heldUntilMs: NullableInstant("Until when, if nobody renews it."),
     waiters: Type.Array(
       Type.Object(
         {
           position: Type.Integer({ description: "0 is next." }),
-          holder: Type.String(),
-          waitedMs: Type.Integer(),
+          holder: Type.String({ description: "For whom." }),
+          waitedMs: Type.Integer({ description: "For how long already." }),
           expectedWaitMs: Type.Integer({
             description: "If nobody renews, and everybody ahead keeps the lease for its whole ttl.",
           }),

@@ -10,12 +10,13 @@ const ReplicasReply = Type.Object(
     replicas: Type.Array(
       Type.Object(
         {
-          nodeId: Type.String(),
-          url: Type.String(),
+          nodeId: Type.String({ description: "Its name, which decides on the keys at home there." }),
+          url: Type.String({ description: "Where clients reach it." }),
           weight: Type.Integer({ description: "Its share of the keys, against the others' weights." }),
         },
         strict,
       ),
+      { description: "Those that are alive, by name." },
     ),
   },
   strict,

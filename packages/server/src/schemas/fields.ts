@@ -33,4 +33,25 @@ export const Fence = Type.String({
   description: "The number to fence with: decimal, zero-padded, so that strings sort as fences do.",
 });
 export const Instant = Type.Integer({ description: "Milliseconds since 1970 on the store's clock." });
-export const NullableInstant = Type.Union([Type.Integer(), Type.Null()]);
+export const NullableInstant = (description: string) =>
+  Type.Union([Type.Integer(), Type.Null()], { description });
+export const LeaseId = Type.String({ description: "The lease's full name: tenant, a slash, its name." });
+export const TraceId = Type.String({ description: "32 hexadecimal digits (W3C trace context)." });
+export const Reason = Type.String({ description: "Why it was decided so: a stable word." });
+export const ReasonCode = Type.Integer({ description: "The reason's stable number." });
+export const SignerId = Type.String({ description: "Who signed." });
+export const Sequence = Type.Integer({ description: "Its place in the trail, counted from 1." });
+export const NotBefore = Type.Integer({ description: "Not valid before this instant, in ms since 1970." });
+export const NotAfter = Type.Integer({ description: "Not valid after this instant, in ms since 1970." });
+export const Approvals = Type.Array(
+  Type.Object(
+    {
+      signerId: SignerId,
+      notBeforeMs: NotBefore,
+      notAfterMs: NotAfter,
+      signature: Type.String({ description: "Ed25519, base64url." }),
+    },
+    { additionalProperties: false },
+  ),
+  { maxItems: 512, description: "Signatures of distinct signers." },
+);

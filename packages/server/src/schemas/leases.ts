@@ -1,17 +1,22 @@
 /** The shapes of lease commands and their replies. OpenAPI, the HTTP routes and the stream all read these. */
 import { type Static, Type } from "typebox";
 import {
+  Approvals,
   Decimal,
   Fence,
   Holder,
   IdempotencyKey,
   Instant,
+  LeaseId,
   Name,
   Note,
   NullableInstant,
   Purpose,
+  Reason,
+  ReasonCode,
   Tenant,
   Token,
+  TraceId,
   TtlMs,
 } from "./fields.ts";
 
@@ -32,18 +37,7 @@ const term = Decimal("The replication term.");
 const approval = Type.Object(
   {
     nonce: Type.String({ description: "The request's own nonce, which the signatures cover." }),
-    approvals: Type.Array(
-      Type.Object(
-        {
-          signerId: Type.String(),
-          notBeforeMs: Type.Integer(),
-          notAfterMs: Type.Integer(),
-          signature: Type.String({ description: "Ed25519, base64url." }),
-        },
-        strict,
-      ),
-      { maxItems: 512 },
-    ),
+    approvals: Approvals,
   },
   { ...strict, description: "Consent of signers to this very request, for keys under an approval rule." },
 );
@@ -111,30 +105,45 @@ export type BreakInput = Static<typeof BreakBody>;
 
 export const LeaseSchema = Type.Object(
   {
-    tenant: Type.String(),
-    name: Type.String(),
-    holder: Type.String(),
+    tenant: Type.String({ description: "Whose it is." }),
+    name: Type.String({ description: "What is leased." }),
+    holder: Type.String({ description: "Who holds it, or held it last." }),
     purpose: Purpose,
     fence: Fence,
-    term: Type.String(),
-    generation: Type.String(),
-    state: Type.Enum(["held", "released", "revoked"]),
+    term: Type.String({ description: "The fence's higher part, decimal; 0 where nobody uses terms." }),
+    generation: Type.String({ description: "The fence's lower part, decimal: grows with every grant." }),
+    state: Type.Enum(["held", "released", "revoked"], {
+      description: "What was last done; an expired lease stays held until somebody takes it.",
+    }),
     live: Type.Boolean({ description: "Held and not expired." }),
-    phase: Type.Enum(["active", "grace", "expired"]),
-    ttlMs: Type.Integer(),
+    phase: Type.Enum(["active", "grace", "expired"], {
+      description: "Where it is in its life; under a policy with a grace period that comes before its end.",
+    }),
+    ttlMs: Type.Integer({ description: "The longest ttl of this grant." }),
     grantedAtMs: Instant,
     renewedAtMs: Instant,
     expiresAtMs: Instant,
-    endedAtMs: NullableInstant,
-    remainingMs: Type.Integer(),
-    renewals: Type.Integer(),
-    resumeRequired: Type.Boolean(),
-    breakAtMs: NullableInstant,
-    handoff: Type.Union([
-      Type.Object({ successor: Type.String(), deadlineMs: Type.Integer() }, strict),
-      Type.Null(),
-    ]),
-    note: Type.String(),
+    endedAtMs: NullableInstant("When it was released or revoked; null while it was not."),
+    remainingMs: Type.Integer({ description: "How long it lasts without a renewal; 0 when it is over." }),
+    renewals: Type.Integer({ description: "How often this grant was renewed." }),
+    resumeRequired: Type.Boolean({
+      description: "Work must be rebuilt from persisted state before the lease may be used.",
+    }),
+    breakAtMs: NullableInstant("Somebody asked for it: no renewal reaches past this instant."),
+    handoff: Type.Union(
+      [
+        Type.Object(
+          {
+            successor: Type.String({ description: "Who may take it until the deadline." }),
+            deadlineMs: Instant,
+          },
+          strict,
+        ),
+        Type.Null(),
+      ],
+      { description: "To whom it is being handed; null when to nobody." },
+    ),
+    note: Type.String({ description: "Free text for people; empty when there is none." }),
   },
   { ...strict, description: "A lease as anybody who may read it sees it." },
 );
@@ -157,13 +166,13 @@ export const GrantedReplySchema = Type.Object(
       description: "The last holder did not finish: rebuild from persisted state before acting.",
     }),
     replayed: Type.Boolean({ description: "This answer was given before; nothing new was granted." }),
-    leaseId: Type.String(),
-    reason: Type.String(),
-    reasonCode: Type.Integer(),
-    code: Type.String(),
-    traceId: Type.String(),
+    leaseId: LeaseId,
+    reason: Reason,
+    reasonCode: ReasonCode,
+    code: Type.String({ description: "LS_OK." }),
+    traceId: TraceId,
   },
-  strict,
+  { ...strict, description: "The command was carried out." },
 );
 
 export type GrantedReply = Static<typeof GrantedReplySchema>;

@@ -1,30 +1,31 @@
 /** The shape of a problem document, for the OpenAPI file and the tests. */
 import { Type } from "typebox";
-
-const optionalInstant = Type.Optional(Type.Union([Type.Integer(), Type.Null()]));
+import { Instant, NullableInstant, Reason, ReasonCode, TraceId } from "./fields.ts";
 
 export const ProblemSchema = Type.Object(
   {
     type: Type.String({ description: "A URN that names the reason." }),
-    title: Type.String(),
-    status: Type.Integer(),
+    title: Type.String({ description: "The kind of problem, in a few words." }),
+    status: Type.Integer({ description: "The HTTP status, which the stream has no other place for." }),
     detail: Type.String({ description: "What happened and what to do, in one sentence." }),
-    reason: Type.String(),
-    reasonCode: Type.Integer({ description: "The reason's stable number." }),
+    reason: Reason,
+    reasonCode: ReasonCode,
     code: Type.String({ description: "LS_HELD, LS_EXPIRED, LS_STALE_USE, LS_INVALID, ..." }),
-    traceId: Type.String(),
+    traceId: TraceId,
     field: Type.Optional(Type.String({ description: "Which part of the request has to be mended." })),
-    heldBy: Type.Optional(Type.Union([Type.String(), Type.Null()])),
-    heldUntilMs: optionalInstant,
-    storeTimeMs: Type.Optional(Type.Integer()),
-    retryAfterMs: Type.Optional(Type.Integer()),
+    heldBy: Type.Optional(
+      Type.Union([Type.String(), Type.Null()], { description: "Who stands in the way, if somebody does." }),
+    ),
+    heldUntilMs: Type.Optional(NullableInstant("From when on it may be free, as far as is known now.")),
+    storeTimeMs: Type.Optional(Instant),
+    retryAfterMs: Type.Optional(Type.Integer({ description: "When it is worth trying again, from now." })),
     outcome: Type.Optional(
       Type.Enum(["unknown", "not-applied"], {
         description: "Whether the command may have been carried out.",
       }),
     ),
-    storeError: Type.Optional(Type.String()),
-    coordinatorCode: Type.Optional(Type.String()),
+    storeError: Type.Optional(Type.String({ description: "How the store failed, in one word." })),
+    coordinatorCode: Type.Optional(Type.String({ description: "Why no coordinator could be chosen." })),
   },
   { additionalProperties: false, description: "RFC 9457." },
 );
