@@ -1,11 +1,15 @@
 /**
  * What was granted to a caller that has gone is given back, so that nobody waits for a ghost.
  *
- * A caller that chose the token may be repeating its request at this moment, here or on another server, and
- * then believes in the grant that it finds. Its repeat writes the record anew, so the grant is only given back
- * while the record is as this request wrote it: either the repeat finds nothing and is granted anew, or it came
- * first and keeps what it found. With an idempotency key a repeat writes nothing: such a grant stays until
- * its ttl ends it, unless the caller said that it does not want it any more.
+ * A caller that chose the token, or an idempotency key, may be repeating its request at this moment, here or
+ * on another server, and then finds the grant. Before it believes, its repeat writes the record anew (who
+ * repeats a key renews what it found), so the grant is only given back while the record is as this request
+ * wrote it: either the repeat finds nothing and is granted anew, or it came first and keeps what it found.
+ * A caller that merely lost its connection keeps what its key stands for until the ttl ends it.
+ *
+ * Whether an attempt of unknown fate wrote anything cannot be told: it is only released when nobody else can
+ * find it, because the token was chosen here, or because its owner said that it does not want it any more
+ * (and has no key under which it could ask again).
  */
 import type { LeaseService, ServiceReply } from "solehold/service";
 import type { Waiter } from "./line.ts";
@@ -22,10 +26,12 @@ export async function giveBack(
   const { key, holder, token } = request;
   const owner = { key, holder, token };
   const { repeatable, connection } = options;
-  if (repeatable === "no" || connection.isCancelled()) {
-    const perhaps = outcome?.kind === "unsettled" && outcome.outcome === "unknown";
-    return outcome?.kind === "applied" || perhaps ? await service.release(owner, context) : null;
-  }
-  if (repeatable === "by key" || outcome?.kind !== "applied" || outcome.decision.replayed) return null;
+  const perhaps = outcome?.kind === "unsettled" && outcome.outcome === "unknown";
+  const isAlone = repeatable === "no" || (repeatable === "by token" && connection.isCancelled());
+  if (perhaps && isAlone) return await service.release(owner, context);
+  if (outcome?.kind !== "applied") return null;
+  if (repeatable === "no") return await service.release(owner, context);
+  const mayStay = outcome.decision.replayed || repeatable === "by key";
+  if (mayStay && !connection.isCancelled()) return null;
   return await service.giveBack(owner, outcome.decision.lease, context);
 }
