@@ -1,4 +1,5 @@
-/** `solehold explore`: every state of a small world, on the shipped decision and validity functions. */
+/** `solehold explore`: every state of small worlds, on the shipped decision and validity functions. */
+import type { ExploreResult, ExploreWorld, ExploreWorldName } from "solehold/sim";
 import type { Command, Invocation } from "../command.ts";
 import { COMMON_OPTIONS } from "../options.ts";
 
@@ -6,66 +7,178 @@ import { COMMON_OPTIONS } from "../options.ts";
 export const BUG_CHOICES = [
   "margin-zero",
   "stamp-from-reply",
+  "takeover-by-latest",
+  "stamp-from-earliest",
   "no-compare-and-swap",
   "delete-on-release",
-  "revoke-frees-at-once",
   "same-fence-on-regrant",
+  "renew-expired",
+  "renew-revives-released",
+  "release-by-key",
+  "revoke-frees-at-once",
+  "release-before-stopping",
+  "constant-nonce",
+  "collect-at-once",
+  "collect-without-floor",
+  "expired-stays-taken",
+  "handoff-for-anybody",
+  "break-ignored",
+  "guard-off",
 ] as const;
+export const WORLD_CHOICES = ["clocks", "doubt", "guard", "handoff", "crowd", "keys"] as const;
 
+/** Sizes that can be changed, by option. */
+const SIZES = {
+  clients: "clients",
+  keys: "keys",
+  ttl: "ttlTicks",
+  lag: "lag",
+  doubt: "doubt",
+  late: "late",
+} as const;
 const SECOND_MS = 1_000;
 
 export const command: Command = {
   name: "explore",
-  summary: "Walk through all interleavings of a small world",
+  summary: "Walk through all interleavings of small worlds",
   usage: "[options]",
   positionals: [],
   trailing: "none",
   options: {
+    world: { type: "value", choices: WORLD_CHOICES, help: "only this world (default all)" },
     bug: { type: "value", choices: BUG_CHOICES, help: "plant this mistake and show the shortest way to it" },
-    ticks: { type: "value", placeholder: "N", help: "the world ends after so many ticks (default 5)" },
-    clients: { type: "value", placeholder: "N", help: "2 or 3 clients (default 2)" },
+    bugs: { type: "flag", help: "plant every mistake, one after another" },
+    clients: { type: "value", placeholder: "N", help: "with --world: so many clients" },
+    keys: { type: "value", placeholder: "N", help: "with --world: so many keys" },
+    ttl: { type: "value", placeholder: "N", help: "with --world: a lease lasts so many ticks" },
+    lag: { type: "value", placeholder: "N", help: "with --world: clocks are off by so many ticks at most" },
+    doubt: {
+      type: "value",
+      placeholder: "N",
+      help: "with --world: the store's time is known within N ticks",
+    },
+    late: { type: "value", placeholder: "N", help: "with --world: so many requests may come too late" },
     ...COMMON_OPTIONS,
   },
-  notes: ["Exit code 1 when a promise is broken."],
+  notes: ["Exit code 1 when a promise is broken, or when a planted mistake is not found."],
   examples: [
-    { line: "solehold explore", what: "about a million states: all promises hold" },
-    { line: "solehold explore --bug margin-zero", what: "the shortest trace to two believers" },
+    { line: "solehold explore", what: "all worlds: all promises hold" },
+    { line: "solehold explore --bug margin-zero", what: "the shortest trace to a false belief" },
+    { line: "solehold explore --world crowd --ttl 4", what: "a larger world" },
   ],
   run,
 };
 
-async function run({ values, flags, io }: Invocation): Promise<number> {
-  const { DEFAULT_LIMITS, EXPLORABLE_BUGS, explore } = await import("solehold/sim");
-  const { realEnv } = await import("solehold");
-  const limits = {
-    ...DEFAULT_LIMITS,
-    ticks: await small(values.ticks, "ticks", DEFAULT_LIMITS.ticks),
-    clients: await small(values.clients, "clients", DEFAULT_LIMITS.clients),
-  };
-  const startedMs = realEnv.monotonicMs();
-  const rules = values.bug === undefined ? {} : (EXPLORABLE_BUGS[values.bug]?.rules ?? {});
-  const { states, depth, violation } = explore(limits, rules);
-  const seconds = Math.max(1, realEnv.monotonicMs() - startedMs) / SECOND_MS;
-  const statesPerSecond = Math.round(states / seconds);
-  const violations = violation === null ? 0 : 1;
-  if (flags.has("json")) {
-    const found = violation === null ? {} : { violation };
-    io.stdout.write(`${JSON.stringify({ states, violations, depth, statesPerSecond, ...found })}\n`);
-  } else {
-    io.stdout.write(`${states} states, depth ${depth}, ${statesPerSecond} states a second: `);
-    const trace =
-      violation?.trace.map((action, index) => `${String(index + 1).padStart(4)}  ${action}`) ?? [];
-    io.stdout.write(
-      violation === null ? "all promises hold\n" : `${violation.oracle} is broken\n${trace.join("\n")}\n`,
-    );
-  }
-  return violations;
+interface Explored extends ExploreResult {
+  readonly world: string;
+  readonly bug: string | null;
 }
 
-async function small(text: string | undefined, name: string, standard: number): Promise<number> {
-  if (text === undefined) return standard;
-  const value = /^[1-9]$/.test(text) ? Number(text) : Number.NaN;
-  if (!Number.isNaN(value)) return value;
+async function run(invocation: Invocation): Promise<number> {
+  const { EXPLORABLE_BUGS, EXPLORE_WORLDS } = await import("solehold/sim");
+  const { values, flags } = invocation;
+  const sizes = await sizesOf(invocation);
+  const world = (name: ExploreWorldName): ExploreWorld => ({ ...EXPLORE_WORLDS[name], ...sizes });
+  if (values.bug === undefined && !flags.has("bugs")) {
+    const names = values.world === undefined ? WORLD_CHOICES : [values.world as ExploreWorldName];
+    const { explored, seconds } = await exploreAll(
+      invocation,
+      names.map((name) => [name, null, world(name)]),
+    );
+    tellWorlds(invocation, explored, seconds);
+    return explored.some(({ violation }) => violation !== null) ? 1 : 0;
+  }
+  const chosen = Object.entries(EXPLORABLE_BUGS).filter(([name]) => flags.has("bugs") || name === values.bug);
+  const jobs = chosen.map(([name, bug]): Job => {
+    const shownIn = (values.world as ExploreWorldName | undefined) ?? bug.world;
+    return [shownIn, name, world(shownIn)];
+  });
+  const { explored, seconds } = await exploreAll(invocation, jobs);
+  if (flags.has("bugs")) {
+    tellBugs(invocation, explored);
+    return explored.every(({ violation }) => violation !== null) ? 0 : 1;
+  }
+  tellWorlds(invocation, explored, seconds);
+  return explored.some(({ violation }) => violation !== null) ? 1 : 0;
+}
+
+type Job = readonly [name: ExploreWorldName, bug: string | null, world: ExploreWorld];
+
+async function exploreAll(
+  { io }: Invocation,
+  jobs: readonly Job[],
+): Promise<{ readonly explored: readonly Explored[]; readonly seconds: number }> {
+  const { EXPLORABLE_BUGS, explore } = await import("solehold/sim");
+  const { realEnv } = await import("solehold");
+  const startedMs = realEnv.monotonicMs();
+  const explored = jobs.map(([name, bug, world]): Explored => {
+    const rules = bug === null ? {} : (EXPLORABLE_BUGS[bug]?.rules ?? {});
+    const result = explore(world, {
+      rules,
+      onLevel: ({ states, depth }) => {
+        if (io.stderr.isTTY) io.stderr.write(`\r${name}: ${states} states, depth ${depth} `);
+      },
+    });
+    return { world: name, bug, ...result };
+  });
+  if (io.stderr.isTTY) io.stderr.write("\r");
+  return { explored, seconds: Math.max(1, realEnv.monotonicMs() - startedMs) / SECOND_MS };
+}
+
+function tellWorlds({ io, flags }: Invocation, explored: readonly Explored[], seconds: number): void {
+  const states = explored.reduce((sum, each) => sum + each.states, 0);
+  const depth = Math.max(...explored.map((each) => each.depth));
+  const statesPerSecond = Math.round(states / seconds);
+  const broken = explored.filter(({ violation }) => violation !== null);
+  if (flags.has("json")) {
+    const [first] = broken;
+    const worlds = explored.map((each) => ({ world: each.world, states: each.states, depth: each.depth }));
+    const document = { states, violations: broken.length, depth, statesPerSecond, worlds };
+    const found = first === undefined ? {} : { violation: { world: first.world, ...first.violation } };
+    io.stdout.write(`${JSON.stringify({ ...document, ...found })}\n`);
+    return;
+  }
+  for (const each of explored) {
+    const verdict = each.violation === null ? "all promises hold" : `${each.violation.oracle} is broken`;
+    io.stdout.write(
+      `${each.world.padEnd(8)}${String(each.states).padStart(9)} states, depth ${String(each.depth).padStart(2)}: ${verdict}\n`,
+    );
+    each.violation?.trace.forEach((action, index) => {
+      io.stdout.write(`${String(index + 1).padStart(4)}  ${action}\n`);
+    });
+  }
+  io.stdout.write(`${states} states, ${statesPerSecond} a second\n`);
+}
+
+function tellBugs({ io, flags }: Invocation, explored: readonly Explored[]): void {
+  if (flags.has("json")) {
+    const found = explored.map(({ bug, world, violation, depth, states }) => ({
+      bug,
+      world,
+      oracle: violation?.oracle ?? null,
+      depth,
+      states,
+    }));
+    io.stdout.write(`${JSON.stringify(found)}\n`);
+    return;
+  }
+  io.stdout.write("| planted mistake | world | broken promise | depth |\n|---|---|---|---|\n");
+  for (const { bug, world, violation, depth } of explored)
+    io.stdout.write(`| ${bug} | ${world} | ${violation?.oracle ?? "NOT FOUND"} | ${depth} |\n`);
+}
+
+async function sizesOf({ values }: Invocation): Promise<Partial<ExploreWorld>> {
   const { usageFailure } = await import("../failure.ts");
-  throw usageFailure(`--${name} must be a number from 1 to 9, got ${JSON.stringify(text)}`);
+  const sizes: Record<string, number> = {};
+  for (const [option, field] of Object.entries(SIZES)) {
+    const text = values[option];
+    if (text === undefined) continue;
+    if (values.world === undefined)
+      throw usageFailure(`--${option} needs --world: say which world to change`);
+    const least = option === "clients" || option === "keys" || option === "ttl" ? 1 : 0;
+    if (!/^\d$/.test(text) || Number(text) < least)
+      throw usageFailure(`--${option} must be a number from ${least} to 9, got ${JSON.stringify(text)}`);
+    sizes[field] = Number(text);
+  }
+  return sizes;
 }

@@ -1,19 +1,14 @@
 /**
  * Breadth-first search through every state of a small world: all interleavings, all delays, all losses, all
- * clocks within the bound. What holds here holds in every run of that size; what does not comes with the
- * shortest trace that shows it.
+ * clocks within the bound, for as long as the world may go on. What holds here holds in every run of that
+ * size; what does not comes with the shortest trace that shows it.
  */
-import { createPolicy, decide, recordFence } from "../../core/index.ts";
-import { withWritten } from "../bugs/wrap.ts";
-import {
-  believes,
-  type ExploreLimits,
-  type ExploreRules,
-  type ExploreState,
-  startState,
-  stateKey,
-  steps,
-} from "./world.ts";
+import { Brain } from "./brain.ts";
+import { Catalogue } from "./catalogue.ts";
+import { Ageing, reduced, type Setting } from "./reduce.ts";
+import { type ExploreRules, type ExploreWorld, SHIPPED_RULES } from "./rules.ts";
+import { type ExploreState, startState } from "./state.ts";
+import { steps } from "./steps.ts";
 
 export interface ExploreResult {
   readonly states: number;
@@ -22,105 +17,121 @@ export interface ExploreResult {
   readonly violation: { readonly oracle: string; readonly trace: readonly string[] } | null;
 }
 
-export const DEFAULT_LIMITS: ExploreLimits = { clients: 2, ticks: 5, ttlTicks: 3, grants: 2, lag: 1 };
-
-/** A lag of one each way changes by two at most, which the margin has to cover. */
-export const SHIPPED_RULES: ExploreRules = {
-  policy: createPolicy({ maxTtlMs: 100, defaultTtlMs: 4 }),
-  drift: { driftRatio: 0, tickMs: 2 },
-  decide,
-  writes: "conditional",
-  beliefFrom: "request",
-};
-
-/** Mistakes that show in so small a world, and the promise that each breaks first. */
-export const EXPLORABLE_BUGS: Readonly<
-  Record<string, { readonly breaks: readonly string[]; readonly rules: Partial<ExploreRules> }>
-> = {
-  "margin-zero": {
-    breaks: ["belief-has-record", "mutual-belief"],
-    rules: { drift: { driftRatio: 0, tickMs: 0 } },
-  },
-  "stamp-from-reply": { breaks: ["belief-has-record", "mutual-belief"], rules: { beliefFrom: "reply" } },
-  "no-compare-and-swap": {
-    breaks: ["fences-grow", "belief-has-record", "mutual-belief"],
-    rules: { writes: "blind" },
-  },
-  "delete-on-release": {
-    breaks: ["fences-grow"],
-    rules: { policy: createPolicy({ maxTtlMs: 100, defaultTtlMs: 4, release: "delete" }) },
-  },
-  "revoke-frees-at-once": {
-    breaks: ["belief-has-record", "mutual-belief"],
-    rules: { policy: createPolicy({ maxTtlMs: 100, defaultTtlMs: 4, revoked: "claim-at-once" }) },
-  },
-  "same-fence-on-regrant": {
-    breaks: ["fences-grow"],
-    rules: {
-      decide: withWritten((record, { op }, before) =>
-        op === "acquire" && before !== null ? { ...record, generation: before.generation } : record,
-      )(decide),
-    },
-  },
-};
-
-interface Visited {
-  readonly parent: number;
-  readonly action: string;
-  readonly depth: number;
+export interface ExploreOptions {
+  readonly rules?: Partial<ExploreRules>;
+  /** Called after each level of the search. */
+  readonly onLevel?: (progress: { readonly states: number; readonly depth: number }) => void;
 }
 
-export function explore(
-  limits: ExploreLimits = DEFAULT_LIMITS,
-  given: Partial<ExploreRules> = {},
-): ExploreResult {
-  const rules: ExploreRules = { ...SHIPPED_RULES, ...given };
-  const start = startState(limits);
-  const seen = new Set<string>([stateKey(start)]);
-  const visited: Visited[] = [{ parent: -1, action: "start", depth: 0 }];
-  let level: { readonly state: ExploreState; readonly index: number }[] = [{ state: start, index: 0 }];
-  let depth = 0;
-  while (level.length > 0) {
-    const next: typeof level = [];
-    for (const { state, index } of level) {
-      for (const step of steps(state, limits, rules)) {
-        const broken = step.broken ?? brokenPromise(step.state);
-        if (broken === null) {
-          const key = stateKey(step.state);
-          if (seen.has(key)) continue;
-          seen.add(key);
-        }
-        visited.push({ parent: index, action: step.action, depth: depth + 1 });
-        if (broken !== null) {
-          const trace = traceOf(visited, visited.length - 1);
-          return { states: seen.size, depth: depth + 1, violation: { oracle: broken, trace } };
-        }
-        next.push({ state: step.state, index: visited.length - 1 });
-      }
-    }
-    if (next.length > 0) depth += 1;
-    level = next;
+export function explore(world: ExploreWorld, options: ExploreOptions = {}): ExploreResult {
+  const rules: ExploreRules = { ...SHIPPED_RULES, ...options.rules };
+  const catalogue = new Catalogue(world.clients, world.keys);
+  const setting: Setting = { world, rules, brain: new Brain(world, rules), catalogue };
+  return new Search(setting, options).run();
+}
+
+class Search {
+  readonly #setting: Setting;
+  readonly #options: ExploreOptions;
+  readonly #ageing: Ageing;
+  readonly #start: ExploreState;
+  /** Every state seen, with its number. */
+  readonly #seen = new Map<string, number>();
+  /** For each number, that of the state before it. */
+  readonly #parents: number[] = [-1];
+
+  constructor(setting: Setting, options: ExploreOptions) {
+    this.#setting = setting;
+    this.#options = options;
+    this.#ageing = new Ageing(setting);
+    const { keys, clients } = startState(setting.world.clients, setting.world.keys);
+    this.#start = reduced({ keys: [...keys], clients: [...clients] }, setting);
   }
-  return { states: seen.size, depth, violation: null };
+
+  run(): ExploreResult {
+    const { catalogue } = this.#setting;
+    this.#seen.set(catalogue.textOf(this.#start), 0);
+    let level: ExploreState[] = [this.#start];
+    let first = 0;
+    for (let depth = 0; ; depth += 1) {
+      const next: ExploreState[] = [];
+      for (let position = 0; position < level.length; position += 1) {
+        const state = level[position];
+        if (state === undefined) continue;
+        const broken = this.#expand(state, first + position, next);
+        if (broken === null) continue;
+        const trace = this.#traceTo(first + position, broken);
+        return { states: this.#seen.size, depth: trace.length, violation: { oracle: broken, trace } };
+      }
+      first += level.length;
+      if (next.length === 0) return { states: this.#seen.size, depth, violation: null };
+      level = next;
+      this.#options.onLevel?.({ states: this.#seen.size, depth: depth + 1 });
+    }
+  }
+
+  /** Adds the unseen states that follow; stops at the first promise that is broken. */
+  #expand(state: ExploreState, number: number, next: ExploreState[]): string | null {
+    let first: string | null = null;
+    steps(state, this.#setting, this.#ageing, (_action, following, broken) => {
+      if (first !== null) return;
+      first = broken ?? brokenPromise(following, this.#setting);
+      if (first !== null) return;
+      const key = this.#setting.catalogue.textOf(following);
+      if (this.#seen.has(key)) return;
+      this.#seen.set(key, this.#seen.size);
+      this.#parents.push(number);
+      next.push(following);
+    });
+    return first;
+  }
+
+  /** Walks from the start along the known way, so that the names in the trace stay the same throughout. */
+  #traceTo(last: number, oracle: string): readonly string[] {
+    const way: number[] = [];
+    for (let number = last; number > 0; number = this.#parents[number] ?? 0) way.unshift(number);
+    const trace: string[] = [];
+    let state = this.#start;
+    for (const number of way) {
+      let found: { readonly action: string; readonly state: ExploreState } | null = null;
+      steps(state, this.#setting, this.#ageing, (action, following, broken) => {
+        if (
+          found === null &&
+          broken === null &&
+          this.#seen.get(this.#setting.catalogue.textOf(following)) === number
+        )
+          found = { action: action(), state: following };
+      });
+      if (found === null) throw new Error("the way to a state could not be walked again");
+      const { action, state: reached }: { action: string; state: ExploreState } = found;
+      trace.push(action);
+      state = reached;
+    }
+    let final: string | null = null;
+    steps(state, this.#setting, this.#ageing, (action, following, broken) => {
+      if ((broken ?? brokenPromise(following, this.#setting)) === oracle) final ??= action();
+    });
+    return final === null ? trace : [...trace, final];
+  }
 }
 
-function brokenPromise(state: ExploreState): string | null {
-  const sure = state.clients.filter((client) => believes(state, client));
-  if (sure.length > 1) return "mutual-belief";
-  const [believer] = sure;
-  if (believer?.belief === undefined || believer.belief === null) return null;
-  const { record } = state;
-  const own =
-    record !== null &&
-    recordFence(record) === believer.belief.generation &&
-    record.state !== "released" &&
-    1_000 + state.now < record.expiresAtMs;
-  return own ? null : "belief-has-record";
-}
-
-function traceOf(visited: readonly Visited[], last: number): readonly string[] {
-  const trace: string[] = [];
-  for (let index = last; index > 0; index = visited[index]?.parent ?? 0)
-    trace.unshift(visited[index]?.action ?? "");
-  return trace;
+/** Promises about a state, whatever led to it. */
+function brokenPromise(state: ExploreState, { brain }: Setting): string | null {
+  for (let index = 0; index < state.keys.length; index += 1) {
+    const key = state.keys[index];
+    if (key === undefined) continue;
+    let believers = 0;
+    for (let client = 0; client < state.clients.length; client += 1) {
+      const belief = state.clients[client]?.beliefs[index] ?? null;
+      if (belief === null) continue;
+      believers += 1;
+      if (believers > 1) return "mutual-belief";
+      const { record } = key;
+      const own = record !== null && record.generation === belief.generation && record.holder === client;
+      if (!own || record.state === "released" || record.expires <= 0) return "belief-has-record";
+    }
+    const judged = brain.judge(key);
+    if (judged !== null) return judged;
+  }
+  return null;
 }

@@ -1,0 +1,68 @@
+/** What a small world is, and which rules hold in it: the shipped ones, unless a mistake is planted. */
+import { createPolicy, type DriftBound, decide, type LeasePolicy } from "../../core/index.ts";
+import type { Operation } from "./state.ts";
+
+export interface ExploreWorld {
+  readonly clients: number;
+  readonly keys: number;
+  readonly ttlTicks: number;
+  /** How far a client's clock may be ahead of or behind the store's. */
+  readonly lag: number;
+  /** By how much a client that decides may misjudge the store's time, either way. */
+  readonly doubt: number;
+  /** How many requests in the whole world may arrive after their sender gave up. */
+  readonly late: number;
+  readonly operations: readonly Operation[];
+  /** Whether writes to a guarded resource are on their way too. */
+  readonly guarded: "yes" | "no";
+}
+
+export interface ExploreRules {
+  readonly policy: LeasePolicy;
+  /** Made of the margin that the world's clocks call for. */
+  readonly drift: (bound: DriftBound) => DriftBound;
+  readonly decide: typeof decide;
+  readonly writes: "conditional" | "blind";
+  readonly beliefFrom: "request" | "reply";
+  /** When a holder that releases or hands on stops believing. */
+  readonly stops: "before-saying" | "never";
+  readonly nonces: "unique" | "constant";
+  /** Ended records are collected under a floor, once no request that saw an absence can be left. */
+  readonly collects: "settled-under-floor" | "at-once" | "without-floor";
+  readonly guard: "on" | "off";
+}
+
+export const SHIPPED_RULES: ExploreRules = {
+  policy: createPolicy({ maxTtlMs: 100, defaultTtlMs: 4 }),
+  drift: (bound) => bound,
+  decide,
+  writes: "conditional",
+  beliefFrom: "request",
+  stops: "before-saying",
+  nonces: "unique",
+  collects: "settled-under-floor",
+  guard: "on",
+};
+
+const BASE: ExploreWorld = {
+  clients: 2,
+  keys: 1,
+  ttlTicks: 4,
+  lag: 0,
+  doubt: 0,
+  late: 1,
+  operations: ["acquire", "renew", "release", "revoke"],
+  guarded: "no",
+};
+
+/** Each looks at one thing closely, because everything at once would be too many states. */
+export const EXPLORE_WORLDS = {
+  clocks: { ...BASE, lag: 1 },
+  doubt: { ...BASE, doubt: 1 },
+  guard: { ...BASE, guarded: "yes", operations: ["acquire", "renew", "release"] },
+  handoff: { ...BASE, operations: ["acquire", "renew", "handoff", "break"] },
+  crowd: { ...BASE, clients: 3, ttlTicks: 3, lag: 1, late: 0, operations: ["acquire", "renew", "release"] },
+  keys: { ...BASE, keys: 2, ttlTicks: 3, lag: 1, late: 0, operations: ["acquire", "release"] },
+} as const satisfies Record<string, ExploreWorld>;
+
+export type ExploreWorldName = keyof typeof EXPLORE_WORLDS;
