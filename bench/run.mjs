@@ -1,14 +1,15 @@
 // npm run bench [-- NAME...] [--quick] [--json]: measures, prints tables, writes bench/results.
 // Figures are ratios within one run: ours against the raw floor and against peers on the same machine.
+import { fork } from "node:child_process";
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { paceOf } from "./lib/pace.mjs";
 import { machine, writeReport, writeResult } from "./lib/results.mjs";
 import { notMeasured } from "./lib/rows.mjs";
 import { contenderCells, figureCells, textTable } from "./lib/table.mjs";
 
 const FOLDER = import.meta.dirname;
+const CASE_PROCESS = join(FOLDER, "lib", "case-process.mjs");
 const CASES = readdirSync(join(FOLDER, "cases"))
   .filter((file) => file.endsWith(".mjs"))
   .map((file) => file.replace(/\.mjs$/, ""));
@@ -59,25 +60,31 @@ async function main() {
 /** A case that fails is reported as such and does not keep the others from running. */
 async function measure(name, { quick, json, out, rounds, roundMs }) {
   const started = performance.now();
-  const say = (message) => void process.stderr.write(`${name}: ${message}\n`);
   const base = { name, quick, at: new Date().toISOString(), machine: machine() };
-  try {
-    const { about, run } = await import(`./cases/${name}.mjs`);
-    const measured = await run({ quick, say, pace: paceOf({ quick, rounds, roundMs }) });
-    const result = {
-      ...base,
-      about,
-      seconds: Math.round((performance.now() - started) / 1_000),
-      ...measured,
-    };
-    writeResult(out, result);
-    say(`done in ${result.seconds} s`);
-    if (!json) printCase(result);
-    return result;
-  } catch (error) {
-    console.error(`${name}: failed: ${error.stack}`);
-    return { ...base, failed: true, rows: [notMeasured(name, `failed: ${error.message}`)] };
+  const measured = await runCase({ name, quick, rounds, roundMs });
+  const seconds = Math.round((performance.now() - started) / 1_000);
+  if (measured === null) {
+    console.error(`${name}: failed after ${seconds} s`);
+    return { ...base, failed: true, rows: [notMeasured(name, "the case failed, see standard error")] };
   }
+  const result = { ...base, seconds, ...measured };
+  writeResult(out, result);
+  console.error(`${name}: done in ${seconds} s`);
+  if (!json) printCase(result);
+  return result;
+}
+
+/** Null when it ended without a result. */
+function runCase(request) {
+  return new Promise((resolve, reject) => {
+    const child = fork(CASE_PROCESS, [JSON.stringify(request)], { stdio: ["ignore", 2, "inherit", "ipc"] });
+    let measured = null;
+    child.once("message", (message) => {
+      measured = message;
+    });
+    child.once("error", reject);
+    child.once("exit", () => resolve(measured));
+  });
 }
 
 function printCase({ about, conditions = [], doesMore, notes = [], groups = [] }) {

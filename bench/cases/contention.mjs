@@ -95,11 +95,12 @@ async function crowdRound({ locks, requests }, forMs, key) {
   let last = -1;
   const start = performance.now();
   const end = start + forMs;
+  // Whoever can be told to stop waiting is told at the end; the others get the key once more, one after the other.
+  const ending = new AbortController();
   const worker = async (lock, client) => {
     while (performance.now() < end) {
       try {
-        const unlock = await lock(key);
-        // Those who were still waiting at the end get it too, one after the other: they are not counted.
+        const unlock = await lock(key, ending.signal);
         if (performance.now() < end) {
           served.add(client);
           if (last !== client) handovers += 1;
@@ -107,13 +108,14 @@ async function crowdRound({ locks, requests }, forMs, key) {
         }
         await unlock();
       } catch {
-        gaveUp += 1;
+        if (!ending.signal.aborted) gaveUp += 1;
       }
     }
   };
   const all = Promise.all(locks.map(worker));
   await pause(forMs);
   const asked = (await requests()) - before - 1;
+  ending.abort();
   await all;
   return {
     perSecond: (handovers * 1_000) / forMs,

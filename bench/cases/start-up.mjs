@@ -21,7 +21,7 @@ const LIBRARIES = {
 };
 
 export async function run({ quick, say }) {
-  const rounds = quick ? 5 : 15;
+  const rounds = quick ? 3 : 15;
   say("command line");
   const commands = inTurns(rounds, {
     node: () => processMs(["-e", "0"]),
@@ -36,7 +36,7 @@ export async function run({ quick, say }) {
     ),
   });
   say("server");
-  const servers = await serverTimes(quick ? 3 : 7);
+  const servers = await serverTimes(quick ? 2 : 7);
   return {
     conditions: [
       "floor of the command line: node without a program; imports are timed inside of a fresh process, files cached",

@@ -4,6 +4,10 @@
 import { cpuOfProcesses } from "./cpu.mjs";
 import { median, medianRatio, percentile } from "./statistics.mjs";
 
+/** The first time also compiles the code, of which some contenders have much more than others. */
+const FIRST_WARM_UP = 4;
+const isCompiled = new WeakSet();
+
 /**
  * A contender is `{ name, role, turn, against }`: `turn(worker, index)` does the unit of work once; `role` is "ours",
  * "floor", "peer" or "other"; `against` names the floor that it is compared with (default: the first); a peer with
@@ -12,7 +16,10 @@ import { median, medianRatio, percentile } from "./statistics.mjs";
 export async function compete({ title, unit = "pairs", inFlight, contenders, pace, serverPids = [], say }) {
   say(title);
   const { rounds, roundMs, warmUpMs } = pace;
-  for (const { turn } of contenders) await runRound(turn, inFlight, warmUpMs, []);
+  for (const { turn } of contenders) {
+    await runRound(turn, inFlight, isCompiled.has(turn) ? warmUpMs : warmUpMs * FIRST_WARM_UP, []);
+    isCompiled.add(turn);
+  }
   const results = contenders.map(() => []);
   for (let round = 0; round < rounds; round += 1) {
     for (const [index, { turn }] of contenders.entries()) {

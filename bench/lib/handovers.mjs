@@ -29,10 +29,10 @@ export function pause(ms) {
   return new Promise((resolve) => setTimeout(resolve, ms));
 }
 
-/** `lock(name)` of a `Leases` object, waiting for as long as it takes. */
+/** `lock(name, signal)` of a `Leases` object, waiting for as long as it takes or until the signal. */
 export function leaseLocks(leases) {
-  return async (name) => {
-    const lease = await leases.acquire(name, { wait: "1m" });
+  return async (name, signal) => {
+    const lease = await leases.acquire(name, { wait: "1m", ...(signal === undefined ? {} : { signal }) });
     return () => lease.release();
   };
 }
