@@ -30,22 +30,31 @@ interface StreamAnswer {
   readonly total?: number;
 }
 
-/** Null when there is no such bucket. */
+/** Null when there is no such bucket; rejects when leases would not be safe in it. */
 export async function lookAtBucket(
   wire: NatsWire,
   layout: NatsLayout,
   address: string,
 ): Promise<BucketInfo | null> {
+  let answer: StreamAnswer;
   try {
-    return bucketFrom(
-      answerOf(await wire.request(layout.api("STREAM.INFO"))) as StreamAnswer,
-      layout,
-      address,
-    );
+    answer = answerOf(await wire.request(layout.api("STREAM.INFO"))) as StreamAnswer;
   } catch (error) {
     if (error instanceof RefusedRequest && error.code === STREAM_NOT_FOUND) return null;
     throw error;
   }
+  const { config, state } = answer;
+  const replicas = Number(config.num_replicas ?? 1);
+  const problem = bucketProblem(config, layout) ?? replicaProblem(wire.serverVersion, replicas);
+  if (problem !== null) {
+    const message = `NATS at ${address}: the bucket of ${layout.stream} ${problem}`;
+    throw new StoreError("config", message, { outcome: "not-applied" });
+  }
+  return {
+    reads: replicas === 1 && config.allow_direct === true ? "direct" : "leader",
+    replicated: replicas > 2 && config.storage === "file",
+    lastSequence: state.last_seq,
+  };
 }
 
 /** As `nats kv add` would. Two that create it at once make the same. */
@@ -94,18 +103,15 @@ export async function lastMessage(
   return keptFromLeader(await wire.request(layout.api("STREAM.MSG.GET"), request));
 }
 
-function bucketFrom({ config, state }: StreamAnswer, layout: NatsLayout, address: string): BucketInfo {
-  const problem = bucketProblem(config, layout);
-  if (problem !== null) {
-    const message = `NATS at ${address}: the bucket of ${layout.stream} ${problem}`;
-    throw new StoreError("config", message, { outcome: "not-applied" });
-  }
-  const replicas = Number(config.num_replicas ?? 1);
-  return {
-    reads: replicas === 1 && config.allow_direct === true ? "direct" : "leader",
-    replicated: replicas > 2 && config.storage === "file",
-    lastSequence: state.last_seq,
-  };
+/**
+ * Older servers compare the sequence of a key with what is stored, but not with what is about to be: of many
+ * who write to a replicated stream at once on the same condition, all succeed.
+ */
+export function replicaProblem(serverVersion: string, replicas: number): string | null {
+  const [major = 0, minor = 0, patch = 0] = serverVersion.split(/[.-]/, 3).map(Number);
+  const isSafe = major > 2 || (major === 2 && (minor > 9 || (minor === 9 && patch >= 21)));
+  if (replicas === 1 || isSafe) return null;
+  return `has ${replicas} replicas, whose conditional writes nats-server ${serverVersion} gets wrong: upgrade it to 2.9.21 or later, or use one replica`;
 }
 
 function bucketProblem(config: StreamAnswer["config"], { base, stream }: NatsLayout): string | null {

@@ -22,7 +22,7 @@ export interface NatsSubscription {
 
 export interface NatsClient {
   /** `server_id` is drawn anew each time a server starts. */
-  readonly info?: { readonly server_id: string };
+  readonly info?: { readonly server_id: string; readonly version: string };
   publish(
     subject: string,
     payload: Uint8Array | string,

@@ -46,6 +46,10 @@ export class NatsWire {
     return this.#client.info?.server_id ?? "";
   }
 
+  get serverVersion(): string {
+    return this.#client.info?.version ?? "";
+  }
+
   get isOpen(): boolean {
     return this.#ended === null;
   }

@@ -3,6 +3,7 @@ import { createServer as createHttpServer } from "node:http";
 import { type AddressInfo, createServer, type Server } from "node:net";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { connect } from "../../../src/client/index.ts";
+import { replicaProblem } from "../../../src/stores/nats/bucket.ts";
 import { type NatsStoreOptions, openNatsStore } from "../../../src/stores/nats/index.ts";
 import { type Engine, startNats } from "../../engines/index.ts";
 import { applyOne, create, recordOf, rejection, writeOf } from "../redis/records.ts";
@@ -173,6 +174,25 @@ describe("a server", () => {
     expect(error).toMatchObject({ kind: "config" });
     expect(error.message).toContain("replicas");
   });
+
+  it.each([
+    ["2.9.10", 1, null],
+    ["2.9.10", 3, "2.9.21 or later"],
+    ["2.9.20", 3, "2.9.21 or later"],
+    ["2.8.4", 5, "2.9.21 or later"],
+    ["", 3, "2.9.21 or later"],
+    ["2.9.21", 3, null],
+    ["2.10.0-RC.1", 3, null],
+    ["2.12.1", 5, null],
+    ["3.0.0", 3, null],
+  ])(
+    "of version '%s' with %i replicas is refused if its conditions cannot be trusted",
+    (version, replicas, advice) => {
+      const problem = replicaProblem(version, replicas);
+      if (advice === null) expect(problem).toBeNull();
+      else expect(problem).toContain(advice);
+    },
+  );
 
   it("whose user may only read is an auth error that names the rights, without waiting for a timeout", async () => {
     await admin.createBucket("readable");
