@@ -40,6 +40,9 @@ export interface ProblemFacts {
   readonly storeTimeMs?: number;
   /** How the approvals were judged, where a rule asked for some. */
   readonly quorum?: object;
+  /** Of a record that cannot be read: the store's version, and what is wrong. */
+  readonly recordVersion?: string;
+  readonly recordDetail?: string;
   /** The coordinator's own code, where it refused. */
   readonly coordinatorCode?: string;
 }

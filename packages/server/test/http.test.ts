@@ -1,7 +1,7 @@
 import { request as httpRequest } from "node:http";
 import { connect } from "node:net";
-import type { ConditionalWrite, LeaseKey, ListQuery } from "solehold";
-import { describe, expect, it } from "vitest";
+import { type ConditionalWrite, connect as connectLeases, type LeaseKey, type ListQuery } from "solehold";
+import { describe, expect, it, onTestFinished } from "vitest";
 import { type Answer, ask, type Body, testServer } from "./support/server.ts";
 
 const owner = { name: "a/b", holder: "me", token: "token-of-me" };
@@ -220,7 +220,7 @@ describe("commands over HTTP", () => {
 
 describe("a damaged record", () => {
   it("is reported as such to readers and to who asks for the lease, and hurts nobody else", async () => {
-    const { server, lease, get } = await testServer();
+    const { server, url, lease, get } = await testServer();
     const { store } = server.service.manager;
     const { read, list, apply } = store;
     const damaged = { version: "1", detail: "not JSON" };
@@ -244,6 +244,14 @@ describe("a damaged record", () => {
       },
     });
     expectProblem(await get("/v1/lease?name=bad"), 409, "RECORD_CORRUPT", "LS_CORRUPT");
+    const leases = await connectLeases(url);
+    onTestFinished(async () => await leases.close());
+    const meant = { name: "CorruptRecordError", key: { tenant: "default", name: "bad" }, ...damaged };
+    await expect(leases.inspect("bad")).rejects.toMatchObject(meant);
+    await expect(server.service.manager.get(meant.key)).rejects.toMatchObject(meant);
+    await expect(leases.inspect("bad")).rejects.toThrow(
+      /default\/bad \(version 1\) is damaged: not JSON.*repair\(/,
+    );
     const refused = await lease("acquire", { name: "bad", holder: "h" });
     expectProblem(refused, 400, "RECORD_CORRUPT", "LS_CORRUPT");
     expect(refused.body.field).toBe("name");

@@ -1,11 +1,11 @@
 /** GET /v1/lease and GET /v1/leases: what is held, by whom, until when. Tokens are never in it. */
 import {
+  CorruptRecordError,
   isReservedName,
   type LeaseKey,
   type LeaseView,
   MAX_LIST_LIMIT,
   MAX_NAME_LENGTH,
-  StoreError,
 } from "solehold";
 import type { LeaseService } from "solehold/service";
 import { Type } from "typebox";
@@ -115,19 +115,15 @@ async function readLease(service: LeaseService, key: LeaseKey): Promise<LeaseVie
   try {
     return await service.get(key);
   } catch (error) {
-    if (error instanceof StoreError || !(await isCorrupt(service, key))) throw error;
+    if (!(error instanceof CorruptRecordError)) throw error;
     throw new ProblemError({
       status: 409,
-      reason: "RECORD_CORRUPT",
+      reason: error.code,
       code: "LS_CORRUPT",
       detail: "the record of this lease is damaged: an operator must repair it",
+      facts: { recordVersion: error.version, recordDetail: error.detail },
     });
   }
-}
-
-async function isCorrupt(service: LeaseService, { tenant, name }: LeaseKey): Promise<boolean> {
-  const page = await service.list({ tenant, prefix: name, limit: 1 });
-  return page.corrupt.some(({ key }) => key.name === name);
 }
 
 /** An empty prefix is fine; any other must be the beginning of a name. */

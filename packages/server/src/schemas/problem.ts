@@ -25,6 +25,15 @@ export const ProblemSchema = Type.Object(
       }),
     ),
     storeError: Type.Optional(Type.String({ description: "How the store failed, in one word." })),
+    recordVersion: Type.Optional(
+      Type.String({ description: "The store's version of a record that cannot be read." }),
+    ),
+    recordDetail: Type.Optional(Type.String({ description: "What is wrong with that record." })),
+    quorum: Type.Optional(
+      Type.Record(Type.String(), Type.Unknown(), {
+        description: "How the approvals were judged: tier, required, received, passed, failures.",
+      }),
+    ),
     coordinatorCode: Type.Optional(Type.String({ description: "Why no coordinator could be chosen." })),
   },
   { additionalProperties: false, description: "RFC 9457." },

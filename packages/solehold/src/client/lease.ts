@@ -10,6 +10,7 @@ import {
   type ClockReading,
   type DriftBound,
   formatFence,
+  handoffProblem,
   isStillValid,
   JITTER_RATIO,
   type LeaseKey,
@@ -23,7 +24,8 @@ import {
 } from "../core/index.ts";
 import { type Env, jittered, readClocks, type Timer } from "../env/index.ts";
 import type { AppliedOutcome, CommandOutcome, LeaseManager } from "../manager/index.ts";
-import { LeaseLostError, type LossReason } from "./errors.ts";
+import { LeaseLostError, LeaseRefusedError, type LossReason } from "./errors.ts";
+import { failureOf } from "./failures.ts";
 import { type LivenessProbe, probeSaysAlive } from "./probe.ts";
 import type { Renewable, RenewalSchedule } from "./renewal-schedule.ts";
 import type { SuspendWatch } from "./suspend-watch.ts";
@@ -182,15 +184,26 @@ export class Lease implements Renewable {
     return this.#releasing;
   }
 
-  /** Stops here, and lets only `successor` take over until the deadline; after it anybody may. */
+  /**
+   * Stops here, and lets only `successor` take over until the deadline; after it anybody may. Throws
+   * LeaseRefusedError when the request is wrong; a wrong one that is seen here does not end the lease.
+   */
   async handOff(successor: string, deadline: { readonly withinMs: number }): Promise<ReleaseResult> {
     this.assertHeld();
     const { key, holder } = this;
     const { withinMs } = deadline;
+    const { manager } = this.#context;
+    const problem = handoffProblem({ successor, withinMs }, manager.policy);
+    if (problem !== null) {
+      throw new LeaseRefusedError(key, "INPUT_SCHEMA_INVALID", problem.field, problem.message);
+    }
     this.#end("released", "released");
-    this.#releasing ??= this.#context.manager
-      .handOff({ key, holder, token: this.#token, successor, withinMs, timeoutMs: this.#releaseTimeoutMs() })
-      .then(releaseResult, unreachable);
+    const timeoutMs = this.#releaseTimeoutMs();
+    const handing = manager.handOff({ key, holder, token: this.#token, successor, withinMs, timeoutMs });
+    this.#releasing ??= handing.then(releaseResult, unreachable);
+    const outcome = await handing.catch(() => null);
+    // A server's policy may be stricter than what is known of it here.
+    if (outcome?.kind === "refused" && outcome.decision.kind === "refused") throw failureOf(key, outcome);
     return await this.#releasing;
   }
 

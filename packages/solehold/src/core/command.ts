@@ -4,7 +4,7 @@
  */
 import { MAX_U64 } from "./fence.ts";
 import { keyNameProblem, type LeaseKey, tenantProblem } from "./key.ts";
-import { MAX_DURATION_MS } from "./policy.ts";
+import { type LeasePolicy, MAX_DURATION_MS } from "./policy.ts";
 import { isPurpose, PURPOSES, type Purpose } from "./purpose.ts";
 import type { IdempotencyMark, LeaseRecord } from "./record.ts";
 import { describeType, nameProblem, noteProblem, tokenProblem } from "./text.ts";
@@ -200,6 +200,18 @@ function durationProblems(op: LeaseOp, request: Untrusted): FieldProblem | null 
   if (op === "handoff") return durationProblem("withinMs", request.withinMs, 1);
   if (op === "break") return durationProblem("periodMs", request.periodMs, 0);
   return null;
+}
+
+/** What is wrong with a handoff before anything is known of the lease; a key must not be reserved for ever. */
+export function handoffProblem(
+  { successor, withinMs }: { readonly successor: unknown; readonly withinMs: unknown },
+  { maxTtlMs }: LeasePolicy,
+): FieldProblem | null {
+  const problem =
+    found("successor", nameProblem(successor, MAX_HOLDER_LENGTH)) ?? durationProblem("withinMs", withinMs, 1);
+  if (problem !== null || (withinMs as number) <= maxTtlMs) return problem;
+  const message = `must be at most ${maxTtlMs} ms, the longest ttl of this policy, got ${String(withinMs)}`;
+  return { field: "withinMs", message };
 }
 
 function durationProblem(field: string, value: unknown, min: number): FieldProblem | null {

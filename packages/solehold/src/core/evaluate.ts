@@ -5,7 +5,7 @@
  * store time says so; the caller's OWN lease counts as alive only when even the latest says so. Every
  * comparison is half-open: dead at exactly expiresAtMs.
  */
-import { type AcquireCommand, commandProblem, type LeaseCommand } from "./command.ts";
+import { type AcquireCommand, commandProblem, handoffProblem, type LeaseCommand } from "./command.ts";
 import { MAX_U64 } from "./fence.ts";
 import { MAX_INSTANT_MS, type StoreInstant } from "./instant.ts";
 import type { LeasePolicy } from "./policy.ts";
@@ -48,7 +48,8 @@ export function evaluatePolicy(
     commandProblem(command, snapshot.record) ??
     instantProblem(now) ??
     proofProblem(command, policy) ??
-    termProblem(command, policy);
+    termProblem(command, policy) ??
+    (command.op === "handoff" ? handoffProblem(command, policy) : null);
   if (problem !== null) return refusal("INPUT_SCHEMA_INVALID", problem);
   const { record } = snapshot;
   const leaseExists = record !== null && record.state !== "released";

@@ -1,4 +1,5 @@
 export type { CollectionReport } from "./collector.ts";
+export * from "./corrupt-record-error.ts";
 export * from "./manager.ts";
 export * from "./outcome.ts";
 export * from "./requests.ts";

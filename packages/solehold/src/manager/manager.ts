@@ -25,6 +25,7 @@ import {
 } from "../stores/index.ts";
 import { BoundedMap } from "./bounded-map.ts";
 import type { CollectionReport } from "./collector.ts";
+import { CorruptRecordError } from "./corrupt-record-error.ts";
 import { Execution, type ExecutionContext } from "./execution.ts";
 import { KnownState } from "./known-state.ts";
 import { type CommandOutcome, refusedBeforehand } from "./outcome.ts";
@@ -76,7 +77,10 @@ export interface LeaseManager {
   handOff(request: RequestOf<HandoffRequest>): Promise<CommandOutcome>;
   revoke(request: RequestOf<RevokeRequest>): Promise<CommandOutcome>;
   break(request: RequestOf<BreakRequest>): Promise<CommandOutcome>;
-  /** Null when nothing was ever granted under the key, or its record was collected. Rejects with StoreError. */
+  /**
+   * Null when nothing was ever granted under the key, or its record was collected. Rejects with StoreError, or
+   * with CorruptRecordError.
+   */
   get(key: LeaseKey): Promise<LeaseView | null>;
   /** Whether this holder's lease is alive now, by the store's clock. */
   isValid(key: LeaseKey, holder: string): Promise<boolean>;
@@ -207,8 +211,7 @@ export class StoreLeaseManager implements LeaseManager {
 
   async get(key: LeaseKey): Promise<LeaseView | null> {
     const { stored } = await this.#context.known.read(key);
-    if (stored.kind === "corrupt")
-      throw new Error(`the record of ${key.tenant}/${key.name} is damaged: ${stored.detail}`);
+    if (stored.kind === "corrupt") throw new CorruptRecordError(key, stored.version, stored.detail);
     return stored.kind === "absent" ? null : viewOf(stored.record, this.#nowMs(stored.record), this.policy);
   }
 

@@ -176,10 +176,20 @@ describe("the bounds of other durations", () => {
   it.each([
     [0, "INPUT_SCHEMA_INVALID"],
     [1, "granted"],
-    [MAX_DURATION_MS, "granted"],
+    [3_600_000, "granted"],
+    [3_600_001, "INPUT_SCHEMA_INVALID"],
     [MAX_DURATION_MS + 1, "INPUT_SCHEMA_INVALID"],
   ])("a handoff within %i ms is %s", (withinMs, expected) => {
     expect(outcome(held().ask(handoff("a", "b", { withinMs }), 2_000))).toBe(expected);
+  });
+
+  it("a handoff that would reserve the key for longer than any lease may last is refused by name", () => {
+    const { decision } = held().ask(handoff("a", "b", { withinMs: 3_600_001 }), 2_000);
+    expect(decision).toMatchObject({
+      kind: "refused",
+      field: "withinMs",
+      message: "must be at most 3600000 ms, the longest ttl of this policy, got 3600001",
+    });
   });
 
   it.each([

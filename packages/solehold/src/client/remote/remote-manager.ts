@@ -14,23 +14,24 @@ import {
   type LeasePolicy,
 } from "../../core/index.ts";
 import { delay, type Env, jittered, randomId, readClocks } from "../../env/index.ts";
-import type {
-  AcquireRequest,
-  BreakRequest,
-  CommandOutcome,
-  HandoffRequest,
-  LeaseListing,
-  LeaseManager,
-  LeaseRequest,
-  LeaseView,
-  ReleaseRequest,
-  RenewRequest,
-  RequestOf,
-  ResumeRequest,
-  RevokeRequest,
-  UnsettledOutcome,
-  UseRequest,
-  WaitInLine,
+import {
+  type AcquireRequest,
+  type BreakRequest,
+  type CommandOutcome,
+  CorruptRecordError,
+  type HandoffRequest,
+  type LeaseListing,
+  type LeaseManager,
+  type LeaseRequest,
+  type LeaseView,
+  type ReleaseRequest,
+  type RenewRequest,
+  type RequestOf,
+  type ResumeRequest,
+  type RevokeRequest,
+  type UnsettledOutcome,
+  type UseRequest,
+  type WaitInLine,
 } from "../../manager/index.ts";
 import {
   type ListQuery,
@@ -111,6 +112,9 @@ export class RemoteLeaseManager implements LeaseManager {
   async get(key: LeaseKey): Promise<LeaseView | null> {
     const answer = await this.#read(`/v1/lease?${query({ tenant: key.tenant, name: key.name })}`);
     if (answer.status === 404) return null;
+    const { reason, recordVersion, recordDetail } = fieldsOf(answer.body ?? {});
+    if (reason === "RECORD_CORRUPT")
+      throw new CorruptRecordError(key, String(recordVersion), String(recordDetail));
     return viewFrom(this.#bodyOf(answer));
   }
 

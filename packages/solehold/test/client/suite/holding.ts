@@ -130,6 +130,15 @@ export function describeHolding(open: OpenWorld): void {
       expect((await waiting).fence).toBe(2n);
     });
 
+    it("by handoff: a deadline beyond the longest ttl, or no successor, is refused and ends nothing", async () => {
+      const lease = await (await (await open()).client("me")).acquire("job", { ttl: TTL_MS });
+      const tooLong = lease.handOff("heir", { withinMs: 3_600_001 });
+      await expect(tooLong).rejects.toMatchObject({ name: "LeaseRefusedError", field: "withinMs" });
+      const nobody = lease.handOff("", { withinMs: 1_000 });
+      await expect(nobody).rejects.toMatchObject({ name: "LeaseRefusedError", field: "successor" });
+      expect(await lease.renew()).toBe(true);
+    });
+
     it("by transfer: one process stops, the other adopts the same grant with the same fence", async () => {
       const [mine, heir] = await (await open()).clients("me", "heir");
       const lease = await mine.acquire("job", { ttl: TTL_MS });

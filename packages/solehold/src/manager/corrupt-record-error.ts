@@ -1,0 +1,20 @@
+/** A record that cannot be read. It is never overwritten silently, so it bars its key until somebody repairs it. */
+import { keyId, type LeaseKey } from "../core/index.ts";
+
+export class CorruptRecordError extends Error {
+  override readonly name = "CorruptRecordError";
+  readonly code = "RECORD_CORRUPT";
+  readonly key: LeaseKey;
+  /** The store's version of what cannot be read: a repair replaces exactly this. */
+  readonly version: string;
+  readonly detail: string;
+
+  constructor(key: LeaseKey, version: string, detail: string) {
+    super(
+      `the record of ${keyId(key)} (version ${version}) is damaged: ${detail}. Nothing is granted under it until an operator replaces it with repair(key, generation), where generation is at least the highest that was ever granted under this key`,
+    );
+    this.key = key;
+    this.version = version;
+    this.detail = detail;
+  }
+}
