@@ -1,10 +1,8 @@
-// Tries to connect to each URL that it is given, and prints how it was refused: one JSON line for each. The library is
-// the one in the folder that comes first, so that what surrounds it can be chosen.
-import { join } from "node:path";
-import { pathToFileURL } from "node:url";
+// Tries to connect to each URL that it is given, and prints how it was refused: one JSON line for each. It is copied
+// beside a copy of the build, to where no package is installed.
+import { connect } from "solehold";
 
-const [folder = "", ...urls] = process.argv.slice(2);
-const { connect } = await import(pathToFileURL(join(folder, "dist/index.js")).href);
+const urls = process.argv.slice(2);
 
 for (const url of urls) {
   const refusal = await connect(url).then(

@@ -7,7 +7,7 @@ import { ClockedStore } from "../manager/clocked-store.ts";
 let store: ClockedStore;
 
 describeLeases(
-  "a store whose time comes in replies",
+  "memory with its time in replies only",
   {
     open: async () => {
       store = new ClockedStore(realEnv);
