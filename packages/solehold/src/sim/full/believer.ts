@@ -49,8 +49,9 @@ export class LeaseBeliever implements Believer {
   overdue(): boolean {
     const { machine } = this.#process;
     const limit = this.#limits.get(this.#limitId);
-    // In the burst after a pause everything happens at once, in any order.
-    if (limit === undefined || machine.frozen || machine.thawedAtMs === this.#world.nowMs) return false;
+    // In the burst after a pause everything happens at once, in any order, and timers are set anew.
+    const justThawed = this.#world.nowMs - machine.thawedAtMs < TIMER_SLACK_MS;
+    if (limit === undefined || machine.frozen || justThawed) return false;
     if (machine.clock.monotonicMs() > limit.monotonicMs + TIMER_SLACK_MS) return true;
     const calmSinceMs = Math.max(machine.thawedAtMs, machine.wallSteppedAtMs);
     const calm = (this.#world.nowMs - calmSinceMs) * machine.clock.rate > NOTICES_SUSPEND_MS;

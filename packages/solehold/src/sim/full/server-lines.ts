@@ -1,7 +1,7 @@
 /**
  * First come, first served, at a server: whoever's request to wait for a key arrived there earlier gets the
- * key earlier. Watched after healing, when nobody hands on and no request is lost on its way. A request that
- * was sent more than once has no place of its own to judge by.
+ * key earlier. Watched long after healing, when no lease is being handed on (its successor goes first) and no
+ * request is lost on its way. A request that was sent more than once has no place of its own to judge by.
  */
 import { keyId, type LeaseRecord } from "../../core/index.ts";
 import { hashToken } from "../../manager/index.ts";
@@ -24,13 +24,13 @@ interface WaitBody {
 const ACQUIRE_PATH = "/v1/leases/acquire";
 
 export class ServerLines {
-  readonly #isWatching: () => boolean;
+  #isWatching = false;
   readonly #arrivals: Arrival[] = [];
   /** Tokens in the order of their grants. */
   readonly #granted: string[] = [];
 
-  constructor(isWatching: () => boolean) {
-    this.#isWatching = isWatching;
+  begin(): void {
+    this.#isWatching = true;
   }
 
   /** The same endpoint, with an eye on who arrives. */
@@ -49,7 +49,7 @@ export class ServerLines {
   }
 
   onGrant({ tokenHash }: LeaseRecord): void {
-    if (this.#isWatching()) this.#granted.push(tokenHash);
+    if (this.#isWatching) this.#granted.push(tokenHash);
   }
 
   /** Somebody who came later and was served earlier; null when all was in order. */
@@ -69,7 +69,7 @@ export class ServerLines {
   }
 
   #onText(server: string, text: string): void {
-    if (!this.#isWatching()) return;
+    if (!this.#isWatching) return;
     const parsed: unknown = JSON.parse(text);
     for (const each of (Array.isArray(parsed) ? parsed : [parsed]) as readonly WaitBody[]) {
       const { op = "acquire", tenant, name, token, waitMs = 0 } = each;

@@ -56,7 +56,7 @@ export class Stage {
   readonly sometimesCounts = new Map<Situation, number>();
   /** Null when every process decides by itself. */
   readonly servers: Servers | null;
-  readonly lines = new ServerLines(() => this.healed);
+  readonly lines = new ServerLines();
   readonly #mutations: Mutations;
   readonly #scene: Scene;
   readonly #believers = new Map<string, Believer[]>();

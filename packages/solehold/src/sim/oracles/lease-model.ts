@@ -96,8 +96,8 @@ function applied({ outcome, request, generation }: CallRecord): Transition | nul
       return (state) => (state.kind === "held" && state.generation === generation ? state : null);
     case "release":
     case "handoff":
-      // Who gives back what it may have been granted does not know which grant that is.
-      return endedAs(generation ?? lease.generation, "released");
+      // By the secret, which its caller may have been granted more than once without hearing of it.
+      return endedAs(lease.generation, "released");
     case "revoke":
       return endedAs(lease.generation, "revoked");
     case "break":

@@ -53,8 +53,8 @@ class Search {
   readonly #frames: Frame[] = [];
   #longest: readonly number[] = [];
   #left: number;
-  #doneHash = 0;
-  #doneSum = 0;
+  /** No operation after this one was ever done. */
+  #lastDone = -1;
   #visits = 0;
 
   constructor(operations: readonly ModelOperation[]) {
@@ -87,7 +87,7 @@ class Search {
       // What fits here and changes nothing can as well come now as later: there is nothing else to try.
       frame.next = state === frame.state ? this.#operations.length : index + 1;
       this.#done[index] = true;
-      this.#flip(index);
+      this.#lastDone = Math.max(this.#lastDone, index);
       if (operation.certainty === "known") this.#left -= 1;
       this.#enter(state, frame.open, index);
       return true;
@@ -101,7 +101,7 @@ class Search {
     while (this.#done[open] === true) open += 1;
     const deadlineMs = this.#operations[open]?.endedMs ?? Number.POSITIVE_INFINITY;
     // A configuration that was visited before leads nowhere: it is left at once.
-    const next = this.#seen(state) ? this.#operations.length : open;
+    const next = this.#seen(state, open) ? this.#operations.length : open;
     this.#frames.push({ state, open, deadlineMs, next, taken });
   }
 
@@ -111,7 +111,6 @@ class Search {
     this.#frames.pop();
     if (taken < 0) return;
     this.#done[taken] = false;
-    this.#flip(taken);
     if (this.#operations[taken]?.certainty === "known") this.#left += 1;
   }
 
@@ -124,17 +123,15 @@ class Search {
     return { kind: "violated", order: this.#longest.map(text), stuck: stuck.slice(0, 4) };
   }
 
-  /** The set of what is done, as two words that change with one operation at a time (Zobrist). */
-  #seen(state: KeyState): boolean {
-    const configuration = `${this.#doneHash}:${this.#doneSum}:${stateText(state)}`;
+  /** What is done: everything before the first open operation, and some after it. */
+  #seen(state: KeyState, open: number): boolean {
+    let later = "";
+    for (let index = open; index <= this.#lastDone; index += 1)
+      later += this.#done[index] === true ? "1" : "0";
+    const configuration = `${open}:${later.replace(/0+$/, "")}:${stateText(state)}`;
     if (this.#visited.has(configuration)) return true;
     this.#visited.add(configuration);
     return false;
-  }
-
-  #flip(index: number): void {
-    this.#doneHash ^= Math.imul(index + 1, 0x9e3779b1) ^ Math.imul(index + 7, 0x85ebca6b);
-    this.#doneSum += (this.#done[index] === true ? 1 : -1) * (index + 1) * (index + 3);
   }
 }
 
