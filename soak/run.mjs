@@ -1,5 +1,7 @@
 // npm run soak [-- --engine redis,postgres --seconds 60 --processes 6 --json]: real processes on real engines, disturbed
 // at random. Exit code 0 when every promise was kept on every engine, 1 when one was broken, 2 for wrong arguments.
+import { existsSync } from "node:fs";
+import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { soak } from "./driver.mjs";
 import { ENGINES } from "./engines.mjs";
@@ -42,6 +44,10 @@ async function main() {
   if (wanted.help) {
     console.log(HELP);
     return 0;
+  }
+  if (!existsSync(fileURLToPath(import.meta.resolve("solehold")))) {
+    console.error("soak: the library is not built: run `npm run build`");
+    return 2;
   }
   const results = [];
   for (const name of wanted.names) results.push(await soak(name, { ...wanted, onProgress: printProgress }));

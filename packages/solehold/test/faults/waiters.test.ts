@@ -13,6 +13,7 @@ import type { LeaseStore } from "../../src/stores/index.ts";
 import { openPostgresStore } from "../../src/stores/postgres/index.ts";
 import { openRedisStore } from "../../src/stores/redis/index.ts";
 import { type Engine, startPostgres, startRedis } from "../engines/index.ts";
+import { overriding } from "./witness.ts";
 
 const WAITERS = 20;
 const COUNTED_SECONDS = 2;
@@ -84,13 +85,7 @@ class Watched {
       opened();
       return handle;
     };
-    this.store = new Proxy(store, {
-      get: (target, name) => {
-        if (name === "watch") return watch;
-        const value: unknown = Reflect.get(target, name, target);
-        return typeof value === "function" ? value.bind(target) : value;
-      },
-    });
+    this.store = overriding(store, { watch });
   }
 
   waits(): Promise<void> {

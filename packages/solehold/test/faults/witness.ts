@@ -64,6 +64,17 @@ export class Escapes {
   }
 }
 
+/** The store with some of its methods replaced. Whatever else it is stays in its own hands. */
+export function overriding(store: LeaseStore, methods: Partial<LeaseStore>): LeaseStore {
+  return new Proxy(store, {
+    get: (target, name) => {
+      if (Object.hasOwn(methods, name)) return Reflect.get(methods, name);
+      const value: unknown = Reflect.get(target, name, target);
+      return typeof value === "function" ? value.bind(target) : value;
+    },
+  });
+}
+
 /** The store, with something that happens just before its next write. */
 export class WriteTrap {
   readonly store: LeaseStore;
@@ -75,14 +86,7 @@ export class WriteTrap {
       this.#next = null;
       return await store.apply(writes);
     };
-    // Whatever else the store is (a class with private parts, say) stays in its own hands.
-    this.store = new Proxy(store, {
-      get: (target, name) => {
-        if (name === "apply") return apply;
-        const value: unknown = Reflect.get(target, name, target);
-        return typeof value === "function" ? value.bind(target) : value;
-      },
-    });
+    this.store = overriding(store, { apply });
   }
 
   beforeNextWrite(action: () => void): void {
