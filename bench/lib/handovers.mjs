@@ -1,6 +1,6 @@
 // Somebody holds, somebody waits: how long from the beginning of the release until the waiter has it.
 
-const SETTLE_MS = 25;
+const SETTLE_MS = 60;
 
 /**
  * `holder` and `waiter` are `lock(name)` of two clients that know nothing of each other; each resolves with the function

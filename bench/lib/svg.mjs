@@ -7,7 +7,8 @@ const LEGEND = { ours: "Solehold", floor: "floor", peer: "peers", other: "parts 
 const FONT = 'font-family="system-ui, sans-serif" font-size="13"';
 const WIDTH = 860;
 const LABEL_WIDTH = 250;
-const VALUE_WIDTH = 150;
+const VALUE_MARGIN = 24;
+const CHARACTER_WIDTH = 7.5;
 const BAR_HEIGHT = 18;
 const BAR_STEP = 24;
 const GROUP_GAP = 42;
@@ -28,7 +29,8 @@ export function barChart({ title, subtitle, groups }) {
   let y = TOP + LEGEND_HEIGHT;
   for (const { title: groupTitle, unit, bars } of groups) {
     const largest = Math.max(...bars.map(({ value }) => value));
-    const scale = (WIDTH - LABEL_WIDTH - VALUE_WIDTH) / largest;
+    const longest = Math.max(...bars.map((bar) => valueText(bar).length));
+    const scale = (WIDTH - LABEL_WIDTH - VALUE_MARGIN - longest * CHARACTER_WIDTH) / largest;
     parts.push(
       text(
         16,
@@ -38,18 +40,22 @@ export function barChart({ title, subtitle, groups }) {
       ),
     );
     y += 16;
-    for (const { label, value, role, note } of bars) {
+    for (const bar of bars) {
+      const { label, value, role } = bar;
       const width = Math.max(1, value * scale);
       parts.push(text(LABEL_WIDTH - 8, y + BAR_HEIGHT - 5, label, 'text-anchor="end"'));
       parts.push(rect(LABEL_WIDTH, y, width, BAR_HEIGHT, COLOURS[role]));
-      const shown = note === undefined ? format(value) : `${format(value)} (${note})`;
-      parts.push(text(LABEL_WIDTH + width + 6, y + BAR_HEIGHT - 5, shown));
+      parts.push(text(LABEL_WIDTH + width + 6, y + BAR_HEIGHT - 5, valueText(bar)));
       y += BAR_STEP;
     }
     y += GROUP_GAP - 16;
   }
   const roles = [...new Set(groups.flatMap(({ bars }) => bars.map(({ role }) => role)))];
   return document({ title, subtitle, height: y, parts: [...parts, ...legend(roles)] });
+}
+
+function valueText({ value, note }) {
+  return note === undefined ? format(value) : `${format(value)} (${note})`;
 }
 
 /** `lines` are `{ label, role, points: [[x, y], ...] }`; x is logarithmic, y starts at zero. */
