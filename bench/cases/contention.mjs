@@ -1,5 +1,6 @@
-// Contention: 64 clients want one key and give it back at once. What counts is how often it changes hands, and how much
-// the store is asked for each time.
+// Contention: 64 clients want one key, give it back at once and want it again a moment later. What counts is how often it
+// changes hands, and how much the store is asked for each time.
+import { setMaxListeners } from "node:events";
 import { connect } from "solehold";
 import { startRedis } from "../../scripts/engines/index.mjs";
 import { redisRequests, serverCommands } from "../lib/command-counts.mjs";
@@ -13,6 +14,8 @@ import { median, medianRatio } from "../lib/statistics.mjs";
 export const about = "Contention: 64 clients on one key";
 
 const CLIENTS = 64;
+/** Without it, whoever gave the key back would be the first to take it again, and nothing would change hands. */
+const PAUSE_MS = 2;
 
 export function run({ quick, say }) {
   return withResources(async (resources) => {
@@ -34,9 +37,9 @@ export function run({ quick, say }) {
     );
     return {
       conditions: [
-        `${CLIENTS} clients, each with a connection of its own (but "one process": one connection), that take the key and give it back at once`,
+        `${CLIENTS} clients, each with a connection of its own (but "one process": one connection), that take the key, give it back at once and want it again ${PAUSE_MS} ms later`,
         `Redis ${redis.version} without persistence; the server synced and audited; peers with their defaults`,
-        "a handover is a change of hands: taking the key again right after giving it back is none; requests: reads of Redis from its connections; lease commands of the server",
+        "a handover is a change of hands: getting the key again after oneself is none; requests: reads of Redis from its connections; lease commands of the server",
       ],
       doesMore: "a fence and an expiry for each holder; the server keeps one line, first come, first served",
       chart: { groups: [barsOf(measured)] },
@@ -86,7 +89,7 @@ async function openContenders(resources, { redis, server }) {
   ];
 }
 
-/** Who takes the key again right after giving it back has handed nothing over. */
+/** Who gets the key again after itself was handed nothing over. */
 async function crowdRound({ locks, requests }, forMs, key) {
   const before = await requests();
   const served = new Set();
@@ -97,6 +100,7 @@ async function crowdRound({ locks, requests }, forMs, key) {
   const end = start + forMs;
   // Whoever can be told to stop waiting is told at the end; the others get the key once more, one after the other.
   const ending = new AbortController();
+  setMaxListeners(0, ending.signal);
   const worker = async (lock, client) => {
     while (performance.now() < end) {
       try {
@@ -107,6 +111,7 @@ async function crowdRound({ locks, requests }, forMs, key) {
           last = client;
         }
         await unlock();
+        await pause(PAUSE_MS);
       } catch {
         if (!ending.signal.aborted) gaveUp += 1;
       }
