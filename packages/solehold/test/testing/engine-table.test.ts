@@ -81,13 +81,13 @@ const ROWS: readonly Row[] = [
     can: { durable: false, clock: "reply", watch: true, conditionalDelete: true },
   },
   {
-    name: "S3",
+    name: "S3 (Ceph)",
     server: "ceph",
     open: () => openObjectStore({ place: cephPlace(), prefix: freshPrefix(), timeoutMs: 20_000 }),
     can: { durable: true, clock: "reply", watch: false, conditionalDelete: false },
   },
   {
-    name: "Azure Blob",
+    name: "Azure Blob (azurite)",
     server: "azurite",
     open: async () => openObjectStore({ place: await azuritePlace(), timeoutMs: 20_000 }),
     can: { durable: true, clock: "reply", watch: false, conditionalDelete: true },
