@@ -4,7 +4,15 @@
  */
 import { jetstreamManager, type StreamAPI, type StreamConfig } from "@nats-io/jetstream";
 import { type KV, Kvm } from "@nats-io/kv";
-import { connect, type NatsConnection } from "@nats-io/transport-node";
+import { connect, headers, type NatsConnection } from "@nats-io/transport-node";
+
+/** A message as a server would send it to a watcher. */
+export interface Delivery {
+  /** Of a status message. */
+  readonly status?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly reply?: string;
+}
 
 export class Admin {
   readonly #url: URL;
@@ -66,6 +74,27 @@ export class Admin {
 
   async delete(bucket: string, keys: readonly string[]): Promise<void> {
     await this.#withBucket(bucket, (kv) => Promise.all(keys.map((key) => kv.delete(key))));
+  }
+
+  /** Sends this to the one who watches the bucket, as its consumer would; the subject that was answered to. */
+  deliver(bucket: string, delivery: Delivery): Promise<string | null> {
+    return this.#withConnection(async (connection) => {
+      const { consumers } = await jetstreamManager(connection);
+      const [info] = await consumers.list(`KV_${bucket}`).next();
+      const answers: string[] = [];
+      connection.subscribe("$JS.FC.>", { callback: (_, { subject }) => void answers.push(subject) });
+      const fields = delivery.status === undefined ? headers() : headers(100, delivery.status);
+      for (const [name, value] of Object.entries(delivery.headers ?? {})) fields.set(name, value);
+      const { reply } = delivery;
+      const options = { headers: fields, ...(reply === undefined ? {} : { reply }) };
+      connection.publish(info?.config.deliver_subject ?? "", "", options);
+      // A round trip to the server, and time for one of the watcher's.
+      for (let round = 0; round < 20 && answers.length === 0; round += 1) {
+        await connection.flush();
+        await new Promise((resolve) => setTimeout(resolve, 5));
+      }
+      return answers[0] ?? null;
+    });
   }
 
   #withBucket<T>(bucket: string, act: (kv: KV) => Promise<T>): Promise<T> {

@@ -3,8 +3,8 @@ import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import type { StoreEvent } from "../../../src/stores/index.ts";
 import { type NatsStore, type NatsStoreOptions, openNatsStore } from "../../../src/stores/nats/index.ts";
 import { type Engine, type FaultProxy, startNats, startProxy } from "../../engines/index.ts";
-import { applyOne, create, recordOf, rejection, until } from "../redis/records.ts";
-import { Admin } from "./admin.ts";
+import { applyOne, create, recordOf, rejection, until, writeOf } from "../redis/records.ts";
+import { Admin, type Delivery } from "./admin.ts";
 
 let server: Engine;
 let proxy: FaultProxy;
@@ -124,18 +124,43 @@ it("a write that lost is not announced, nor is the clock of other clients' calls
   expect(ear.heard.map((event) => event.kind === "changed" && event.key.name)).toEqual(["won", "sense"]);
 });
 
-it("a watcher that is slow for a while hears of everything", async () => {
+it("a watcher that is slow for a while hears of everything, in order", async () => {
   const watching = await open({ url: proxy.through(server.url), timeoutMs: 60_000 });
   const writing = await open();
   const ear = new Ear();
   await watching.watch(everything, ear.listen);
   proxy.freeze();
-  const writes = Array.from({ length: 128 }, (_, index) =>
-    recordOf(`slow/${index}`, { note: "x".repeat(200) }),
-  );
-  await writing.apply(writes.map((next) => ({ key: next.key, expected: null, next })));
+  const names = Array.from({ length: 384 }, (_, index) => `slow/${index}`);
+  for (let start = 0; start < names.length; start += 128)
+    await writing.apply(names.slice(start, start + 128).map((name) => writeOf(recordOf(name))));
   proxy.heal();
-  for (const { key } of writes) await ear.next(about(key.name));
+  await ear.next(about("slow/383"));
+  expect(ear.heard.map((event) => (event.kind === "changed" ? event.key.name : event.kind))).toEqual(names);
+});
+
+it("a gap in what is delivered is told as one, and the server's question whether to go on is answered", async () => {
+  const store = await open({ bucket: "gaps" });
+  const ear = new Ear();
+  await store.watch(everything, ear.listen);
+  await create(store, recordOf("first"));
+  await ear.next(about("first"));
+  const deliver = (delivery: Delivery): Promise<string | null> => admin.deliver("gaps", delivery);
+  const heartbeat = { status: "Idle Heartbeat" };
+  await deliver({ ...heartbeat, headers: { "Nats-Last-Consumer": "1" } });
+  expect(await deliver({ status: "FlowControl Request", reply: "$JS.FC.KV_gaps.c.x" })).toBe(
+    "$JS.FC.KV_gaps.c.x",
+  );
+  expect(ear.heard.filter(isReset)).toHaveLength(0);
+  // The server says that it has sent nine, of which one arrived.
+  await deliver({ ...heartbeat, headers: { "Nats-Last-Consumer": "9" } });
+  await ear.next(isReset);
+  ear.heard.length = 0;
+  // And then sends number two, where ten is due.
+  await create(store, recordOf("second"));
+  await ear.next(about("second"));
+  await ear.next(isReset);
+  const stalled = { "Nats-Last-Consumer": "2", "Nats-Consumer-Stalled": "$JS.FC.KV_gaps.c.y" };
+  expect(await deliver({ ...heartbeat, headers: stalled })).toBe("$JS.FC.KV_gaps.c.y");
 });
 
 it("a watch that cannot be set up is an error, and works once the server is there", async () => {
