@@ -5,6 +5,7 @@
  * on another server, and then finds the grant. Before it believes, its repeat writes the record anew (who
  * repeats a key renews what it found), so the grant is only given back while the record is as this request
  * wrote it: either the repeat finds nothing and is granted anew, or it came first and keeps what it found.
+ * A request that was held up and found the grant of its own repeat has nothing to give back.
  * A caller that merely lost its connection keeps what its key stands for until the ttl ends it.
  *
  * Whether an attempt of unknown fate wrote anything cannot be told: it is only released when nobody else can
@@ -31,7 +32,8 @@ export async function giveBack(
   if (perhaps && isAlone) return await service.release(owner, context);
   if (outcome?.kind !== "applied") return null;
   if (repeatable === "no") return await service.release(owner, context);
-  const mayStay = outcome.decision.replayed || repeatable === "by key";
-  if (mayStay && !connection.isCancelled()) return null;
-  return await service.giveBack(owner, outcome.decision.lease, context);
+  const { lease, replayed } = outcome.decision;
+  const foundThere = replayed || lease.renewals > 0;
+  if (foundThere || (repeatable === "by key" && !connection.isCancelled())) return null;
+  return await service.giveBack(owner, lease, context);
 }
