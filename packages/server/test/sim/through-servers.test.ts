@@ -5,7 +5,7 @@ import { serverGateway } from "@solehold/server/sim";
 import { type RegressionCase, replay, report, runFull, SERVER_BUGS, searchBug } from "solehold/sim";
 import { describe, expect, it } from "vitest";
 
-const SEEDS = 60;
+const SEEDS = 40;
 const TWICE_EVERY = 10;
 const FOLDER = join(import.meta.dirname, "../../../../regressions");
 const CASES = readdirSync(FOLDER)

@@ -10,7 +10,7 @@ import type { Env } from "../env/index.ts";
 import type { LeaseManager } from "../manager/index.ts";
 import type { AuditTrail, LeaseService } from "../service/index.ts";
 import type { LeaseStore } from "../stores/index.ts";
-import type { Endpoint, ServerSocket } from "./net/gateway.ts";
+import type { Endpoint } from "./net/gateway.ts";
 import type { StoreEngine } from "./store/engine.ts";
 
 /** A handle as the workload uses it. */
@@ -45,8 +45,6 @@ export interface Mutations {
   readonly leases?: (open: () => Leases) => Leases;
   /** The SDK's way to servers. */
   readonly transport?: (transport: RemoteTransport, env: Env) => RemoteTransport;
-  /** A server sees a stream end; with the texts that it got over it. */
-  readonly streamClosed?: (socket: ServerSocket, received: readonly string[]) => void;
   readonly holding?: (holding: Holding, manager: LeaseManager) => Holding;
   /** Whether the protected resource takes the write. */
   readonly guard?: (resource: FencedResource<number>, write: GuardedWrite) => boolean;

@@ -80,18 +80,23 @@ export const SERVER_BUGS: readonly PlantedBug[] = [
     },
   },
   {
-    name: "lost-connection-read-as-cancel",
-    mistake: "a server takes back what it granted over a stream that broke, while the client asks again",
-    caughtBy: [...BELIEF, "ownership", "linearizability"],
+    name: "found-taken-for-granted",
+    mistake: "a server gives back what a request found, whose caller was told of it by another server",
+    caughtBy: [...BELIEF, "ownership"],
     withinSeeds: 400,
     entry,
-    faults: ["partition", "loss", "slow", "clog"],
+    faults: ["partition", "slow", "clog", "loss"],
     mutations: {
-      streamClosed: (socket, received) => {
-        const messages = received.flatMap((text) => JSON.parse(text) as readonly { readonly id: number }[]);
-        const cancels = messages.map(({ id }) => ({ id: `cancel ${id}`, op: "cancel", target: id }));
-        socket.emit("message", Buffer.from(JSON.stringify(cancels)), false);
-      },
+      service: (service) =>
+        withMembers(service, {
+          grant: async (request, context) => {
+            const reply = await service.grant(request, context);
+            if (reply.outcome.kind !== "applied") return reply;
+            const { decision } = reply.outcome;
+            const fresh = { ...decision, replayed: false, lease: { ...decision.lease, renewals: 0 } };
+            return { ...reply, outcome: { ...reply.outcome, decision: fresh } };
+          },
+        }),
     },
   },
   {

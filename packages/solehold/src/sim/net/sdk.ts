@@ -39,12 +39,10 @@ export function simulatedSdk(options: SdkOptions): LeaseManager {
   });
 }
 
-function linkTo({ wire, env, config, mutations }: SdkOptions, server: ServerAddress): RemoteTransport {
+function linkTo({ wire, env, config }: SdkOptions, server: ServerAddress): RemoteTransport {
   const http = new HttpLink({ wire, env, server });
   if (config.connection === "http") return http;
-  const onServerClosed = mutations.streamClosed;
-  const connect = () =>
-    openStream({ wire, env, server, ...(onServerClosed === undefined ? {} : { onServerClosed }) });
+  const connect = () => openStream({ wire, env, server });
   return new StreamTransport({ env, http, where: server.url, connect });
 }
 

@@ -21,8 +21,6 @@ export interface StreamLinkOptions {
   readonly wire: Wire;
   readonly env: SimulatedEnv;
   readonly server: ServerAddress;
-  /** What a planted mistake does when the server sees the stream end; with all that it got over it. */
-  readonly onServerClosed?: (socket: ServerSocket, received: readonly string[]) => void;
 }
 
 export function openStream(options: StreamLinkOptions): StreamSocket {
@@ -34,7 +32,6 @@ class StreamLink {
   readonly #options: StreamLinkOptions;
   readonly #up: Pipe<Frame>;
   readonly #down: Pipe<Frame>;
-  readonly #received: string[] = [];
   #serving: Serving | null = null;
   #server: ServerEnd | null = null;
 
@@ -70,10 +67,8 @@ class StreamLink {
     const { env } = this.#serving ?? {};
     const socket = this.#server;
     if (env === undefined || env.dead || socket === null || socket.isClosed) return;
-    if (frame.kind === "text") {
-      this.#received.push(frame.text);
-      socket.emit("message", Buffer.from(frame.text), false);
-    } else if (frame.kind === "pong") socket.emit("pong");
+    if (frame.kind === "text") socket.emit("message", Buffer.from(frame.text), false);
+    else if (frame.kind === "pong") socket.emit("pong");
     else if (frame.kind === "close") {
       this.#down.send({ kind: "close" });
       this.#closeServer();
@@ -114,7 +109,6 @@ class StreamLink {
   #closeServer(): void {
     const socket = this.#server;
     if (socket === null || socket.isClosed || this.#serving?.env.dead !== false) return;
-    this.#options.onServerClosed?.(socket, this.#received);
     socket.end();
   }
 
