@@ -1,4 +1,5 @@
 /** Where `solehold audit` reads: a trail's folder on this machine, or a server. */
+import { existsSync } from "node:fs";
 import { type AuditEntry, type AuditVerification, exportAudit, verifyAudit } from "solehold/service";
 import type { Invocation } from "./command.ts";
 import { EXIT } from "./exit-codes.ts";
@@ -14,6 +15,8 @@ export interface AuditSelection {
 export interface AuditSource {
   /** Every matching entry, oldest first. */
   entries(selection: AuditSelection): AsyncIterable<AuditEntry>;
+  /** The newest matching ones, oldest of them first. */
+  last(selection: AuditSelection, limit: number): Promise<readonly AuditEntry[]>;
   verify(): Promise<Verification>;
 }
 
@@ -30,12 +33,27 @@ export function auditSource({ values, io }: Invocation): AuditSource {
     throw usageFailure("--folder and --server exclude each other: give one of them");
   }
   if (server !== undefined) return serverSource(server, io.env.SOLEHOLD_API_KEY);
+  // Where the leases are on a server, so is their trail.
+  const [url = ""] = (io.env.SOLEHOLD_URL ?? "").split(",");
+  if (folder === undefined && /^https?:/i.test(url)) return serverSource(url, io.env.SOLEHOLD_API_KEY);
   return folderSource(folder ?? `${io.env.SOLEHOLD_DATA_DIR ?? "./.solehold"}/audit`);
 }
 
 function folderSource(folder: string): AuditSource {
+  if (!existsSync(folder)) {
+    const message = `there is no audit trail in ${folder}: name one with --folder, or a server with --server`;
+    throw new Failure(message, { exitCode: EXIT.error, code: "AUDIT_UNAVAILABLE" });
+  }
   return {
     entries: (selection) => exportAudit(folder, selection),
+    last: async (selection, limit) => {
+      let newest: AuditEntry[] = [];
+      for await (const entry of exportAudit(folder, selection)) {
+        newest.push(entry);
+        if (newest.length >= limit * 2) newest = newest.slice(-limit);
+      }
+      return newest.slice(-limit);
+    },
     verify: async () => verificationOf(await verifyAudit(folder)),
   };
 }
@@ -58,6 +76,10 @@ function serverSource(server: string, apiKey: string | undefined): AuditSource {
   };
   return {
     entries: (selection) => pages(get, selection),
+    last: async (selection, limit) => {
+      const query = queryOf(selection, { limit: Math.min(limit, PAGE), order: "newest-first" });
+      return [...(await page(get, query))].reverse();
+    },
     verify: async () => {
       const result = (await get("/v1/audit/verify")) as AuditVerification;
       return verificationOf(result);
@@ -65,15 +87,27 @@ function serverSource(server: string, apiKey: string | undefined): AuditSource {
   };
 }
 
-async function* pages(
-  get: (path: string) => Promise<unknown>,
+type Get = (path: string) => Promise<unknown>;
+
+function queryOf(
   { key, ...rest }: AuditSelection,
-): AsyncGenerator<AuditEntry> {
+  paging: Readonly<Record<string, string | number>>,
+): URLSearchParams {
+  const query = new URLSearchParams({ ...rest });
+  for (const [name, value] of Object.entries(paging)) query.set(name, String(value));
+  if (key !== undefined) query.set("name", key);
+  return query;
+}
+
+async function page(get: Get, query: URLSearchParams): Promise<readonly AuditEntry[]> {
+  const { entries } = (await get(`/v1/audit?${query}`)) as { readonly entries: readonly AuditEntry[] };
+  return entries;
+}
+
+async function* pages(get: Get, selection: AuditSelection): AsyncGenerator<AuditEntry> {
   let after = 0;
   for (;;) {
-    const query = new URLSearchParams({ limit: String(PAGE), after: String(after), ...rest });
-    if (key !== undefined) query.set("name", key);
-    const { entries } = (await get(`/v1/audit?${query}`)) as { readonly entries: readonly AuditEntry[] };
+    const entries = await page(get, queryOf(selection, { limit: PAGE, after }));
     yield* entries;
     if (entries.length < PAGE) return;
     after = entries.at(-1)?.sequence ?? after;

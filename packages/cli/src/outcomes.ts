@@ -48,7 +48,8 @@ const IN_WORDS: { readonly [reason in Reason]?: string } = {
   LEASE_PURPOSE_MISMATCH: "it was granted for another purpose",
   LEASE_HANDOFF_PENDING: "it is reserved for a successor",
   LEASE_BREAKING: "an operator asked for it back: it can be used until it ends, but not prolonged",
-  LEASE_RESUME_REQUIRED: "the last holder did not finish: rebuild from persisted state and resume first",
+  LEASE_RESUME_REQUIRED:
+    "the last holder did not finish: rebuild from persisted state, then 'solehold resume'",
   LEASE_GENERATION_STALE: "another grant is current: look at the fence that 'get' shows",
   FENCE_EXHAUSTED: "its fences are used up",
   QUORUM_NOT_MET: "approvals are missing",
@@ -100,7 +101,9 @@ function refused(reason: Reason, field: string, message: string): Failure {
 
 function unavailable(name: string, outcome: "unknown" | "not-applied", cause: Error): Failure {
   const hint = outcome === "unknown" ? " (it may have taken effect: repeating the command is safe)" : "";
-  return new Failure(oneLine(`${name}: the store did not answer: ${cause.message}${hint}`), {
+  const answered = cause instanceof StoreError && (cause.kind === "auth" || cause.kind === "config");
+  const what = answered ? cause.message : `the store did not answer: ${cause.message}${hint}`;
+  return new Failure(oneLine(`${name}: ${what}`), {
     exitCode: EXIT.error,
     code: "LEASE_UNAVAILABLE",
     facts: { key: name, outcome },
@@ -153,7 +156,8 @@ export function heldFailure(error: LeaseHeldError): Failure {
   const verb = reason === "LEASE_HANDOFF_PENDING" ? "reserved for" : "held by";
   const by = holder === null ? `not free: ${reasonInWords(reason)}` : `${verb} ${holder}`;
   const until = retryAfterMs === null ? "" : `, for at most another ${shortDuration(retryAfterMs)}`;
-  return new Failure(`${key.name} is ${by}${until}`, {
+  const self = reason === "LEASE_HELD_BY_SELF" ? " (your own name: renew it with its token)" : "";
+  return new Failure(`${key.name} is ${by}${until}${self}`, {
     exitCode: EXIT.held,
     code: error.code,
     facts: {

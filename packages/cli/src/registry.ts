@@ -12,6 +12,7 @@ const COMMANDS: Readonly<Record<string, Load>> = {
   renew: () => import("./commands/renew.ts"),
   release: () => import("./commands/release.ts"),
   use: () => import("./commands/use.ts"),
+  resume: () => import("./commands/resume.ts"),
   handoff: () => import("./commands/handoff.ts"),
   get: () => import("./commands/get.ts"),
   ls: () => import("./commands/ls.ts"),

@@ -1,5 +1,4 @@
 /** `solehold audit`: what was decided and why, and the proof that nobody changed it since. */
-import type { AuditEntry } from "solehold/service";
 import type { AuditSource } from "../audit-source.ts";
 import type { Command, Invocation } from "../command.ts";
 import { COMMON_OPTIONS } from "../options.ts";
@@ -19,7 +18,11 @@ export const command: Command = {
       placeholder: "FOLDER",
       help: "the trail's folder (default: audit in SOLEHOLD_DATA_DIR, or ./.solehold/audit)",
     },
-    server: { type: "value", placeholder: "URL", help: "a running server, in place of --folder" },
+    server: {
+      type: "value",
+      placeholder: "URL",
+      help: "a running server, in place of --folder (env SOLEHOLD_URL, if it names one)",
+    },
     tenant: { type: "value", placeholder: "NAME", help: "only this tenant" },
     key: { type: "value", placeholder: "KEY", help: "only this lease" },
     holder: { type: "value", placeholder: "NAME", help: "only this holder" },
@@ -73,12 +76,7 @@ async function list(invocation: Invocation, source: AuditSource): Promise<number
   const { printAnswer } = await import("../text/print.ts");
   const { tableLines } = await import("../text/table.ts");
   const limit = limitOption(invocation) ?? DEFAULT_LIMIT;
-  let last: AuditEntry[] = [];
-  for await (const entry of source.entries(selectionOf(invocation))) {
-    last.push(entry);
-    if (last.length >= limit * 2) last = last.slice(-limit);
-  }
-  const entries = last.slice(-limit);
+  const entries = await source.last(selectionOf(invocation), limit);
   const titles = ["SEQ", "TIME", "TENANT", "KEY", "ACTION", "HOLDER", "FENCE", "RESULT"];
   const columns = titles.map((title) => ({ title, align: "left" as const }));
   const rows = entries.map((entry) => [

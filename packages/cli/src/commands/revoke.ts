@@ -26,7 +26,9 @@ async function run(invocation: Invocation): Promise<number> {
   return await actAsOperator(invocation, {
     asks: { action: "revoke" },
     send: (manager, target) => manager.revoke(target),
-    say: (name, { validForMs, decision }) =>
-      `${name} is revoked; ${decision.lease.holder} may still believe in it for ${shortDuration(validForMs)}`,
+    say: (name, { validForMs, decision }) => {
+      const until = `${decision.lease.holder} may still believe in it for ${shortDuration(validForMs)}`;
+      return validForMs > 0 ? `${name} is revoked; ${until}` : `${name} is revoked`;
+    },
   });
 }

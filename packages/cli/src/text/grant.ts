@@ -30,7 +30,10 @@ export function printGrant(invocation: Invocation, lease: Lease): void {
       `  purpose  ${purpose}`,
       `  token    ${token}`,
       ...(resumeFromLedgerRequired
-        ? ["  resume   the last holder did not finish: rebuild from persisted state before you act"]
+        ? [
+            "  resume   the last holder did not finish: rebuild from persisted state before you act, then",
+            `           solehold resume ${shellWord(key.name)}`,
+          ]
         : []),
       "The token is a secret. To go on:",
       `  export SOLEHOLD_TOKEN=${token}`,
