@@ -74,7 +74,7 @@ export function partsOf(config: ServerConfig, engine: Engine, around: Surroundin
   const limiter = new RateLimiter(env, config.requestsPerSecond);
   const commands = new Commands(service, new Acquiring({ env, service, queue, hub, metrics }));
   const events = new EventStreams({ env, hub, maxBufferedBytes: MAX_BUFFERED_BYTES });
-  const reads = [...leaseRoutes(service), queueRoute(queue)];
+  const reads = [...leaseRoutes(service, () => hub.token), queueRoute(queue)];
   const { manager } = service;
   const membership = new Membership({ env, manager, log, weight: config.weight });
   const keysRequired = (): boolean => gatekeeper.keysRequired;

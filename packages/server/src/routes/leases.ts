@@ -58,11 +58,16 @@ const ListReply = Type.Object(
     next: Type.Union([Type.String(), Type.Null()], {
       description: "The cursor of the next page; null on the last one.",
     }),
+    watch: Type.String({
+      description:
+        "A token. Watching after the one of the first page brings every change that the pages may not show.",
+    }),
   },
   strict,
 );
 
-export function leaseRoutes(service: LeaseService): readonly Route[] {
+/** `watchToken` is that of now. */
+export function leaseRoutes(service: LeaseService, watchToken: () => string): readonly Route[] {
   const get = defineRoute({
     method: "GET",
     path: "/v1/lease",
@@ -102,9 +107,10 @@ export function leaseRoutes(service: LeaseService): readonly Route[] {
       assertAllowed(principal, "read", tenant, prefix);
       assertPrefix(prefix);
       const after = cursor === undefined ? {} : { after: cursor };
+      const watch = watchToken();
       const page = await service.list({ tenant, prefix, limit, ...filter, ...after });
       const corrupt = page.corrupt.map(({ key, detail }) => ({ name: key.name, detail }));
-      return { status: 200, body: { leases: page.leases.map(wireLease), corrupt, next: page.next } };
+      return { status: 200, body: { leases: page.leases.map(wireLease), corrupt, next: page.next, watch } };
     },
   });
   return [get, list];
