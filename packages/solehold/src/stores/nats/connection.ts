@@ -4,7 +4,7 @@
  */
 import { type Env, jittered, randomId, type Timer } from "../../env/index.ts";
 import { type FailedOutcome, StoreError } from "../contract.ts";
-import { Deadlines } from "../redis/deadlines.ts";
+import { Deadlines } from "../support/deadlines.ts";
 import type { NatsPackage } from "./client.ts";
 import { asUnknown, closedError, isLasting, storeErrorFrom } from "./errors.ts";
 import type { NatsSettings } from "./options.ts";

@@ -4,7 +4,7 @@
  */
 import type { Env } from "../../env/index.ts";
 import { StoreError } from "../contract.ts";
-import type { Lineage } from "../redis/lineage.ts";
+import type { Lineage } from "../support/lineage.ts";
 import { type BucketInfo, createBucket, lastMessage, lookAtBucket } from "./bucket.ts";
 import { type Tick, tick } from "./clock.ts";
 import type { NatsConnection } from "./connection.ts";

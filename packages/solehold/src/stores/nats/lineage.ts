@@ -17,7 +17,7 @@
  * living client witnessed; a server whose clock was set back by more than the time since the data began.
  */
 import { StoreError } from "../contract.ts";
-import { LEAST_RAISE, type Lineage } from "../redis/lineage.ts";
+import { LEAST_RAISE, type Lineage } from "../support/lineage.ts";
 
 /** Servers of a cluster, and their last restarts. */
 const MAX_RUNS = 32;

@@ -7,9 +7,7 @@
  */
 import { decodeRecord, FLOOR_NAME, type LeaseKey, type LeaseRecord } from "../../core/index.ts";
 import { ABSENT, type StoredRecord } from "../contract.ts";
-import { type Lineage, raised, withRaisedGeneration } from "../redis/lineage.ts";
-import { mustFollow } from "../redis/records.ts";
-import { highest } from "./lineage.ts";
+import { floorOf, impliedRecord, type Lineage, raised, shown } from "../support/lineage.ts";
 import type { KeptMessage } from "./replies.ts";
 
 export interface Version {
@@ -64,17 +62,7 @@ function found(record: LeaseRecord, sequence: number): StoredRecord {
   return { kind: "found", record, version: versionOf(sequence, record) };
 }
 
-function shown(record: LeaseRecord, lineage: Lineage, storeTimeMs: number): LeaseRecord {
-  if (record.key.name === FLOOR_NAME) return raised(record, floorOf(lineage));
-  return lineage.raised === 0n ? record : withRaisedGeneration(record, lineage, storeTimeMs);
-}
-
-function floorOf({ floor, raised: afterLoss }: Lineage): bigint {
-  return highest(floor, afterLoss);
-}
-
-/** Nothing is stored there, but something was, or may have been: its version stands for the absence. */
+/** Its version stands for the absence. */
 function implied(key: LeaseKey, generation: bigint): StoredRecord {
-  const stored = mustFollow(key, ABSENT, generation);
-  return stored.kind === "found" ? found(stored.record, 0) : stored;
+  return found(impliedRecord(key, generation), 0);
 }

@@ -5,7 +5,7 @@
  */
 import { type Env, jittered, type Timer } from "../../env/index.ts";
 import { type FailedOutcome, StoreError } from "../contract.ts";
-import { Deadlines } from "./deadlines.ts";
+import { Deadlines } from "../support/deadlines.ts";
 import type { RedisArgument, RedisDriver, RedisWire } from "./driver.ts";
 import { closedError, isLasting, isMissingScript, storeErrorFrom } from "./errors.ts";
 import type { RedisScript } from "./scripts.ts";

@@ -4,10 +4,11 @@
  */
 import { type Env, randomId } from "../../env/index.ts";
 import { type FailedOutcome, StoreError } from "../contract.ts";
+import { LEAST_RAISE, type Lineage } from "../support/lineage.ts";
 import type { RedisConnection } from "./connection.ts";
 import type { RedisArgument, RedisWire } from "./driver.ts";
 import type { RedisLayout } from "./layout.ts";
-import { assertUsable, LEAST_RAISE, type Lineage, lossError, parseInfo, type ServerInfo } from "./lineage.ts";
+import { assertUsable, lossError, parseInfo, type ServerInfo } from "./lineage.ts";
 import { JOIN, LOOK, type RedisScript } from "./scripts.ts";
 
 export interface ScriptReply {

@@ -16,19 +16,7 @@
  * What this cannot see: a loss behind a proxy that hides it and that no living client witnessed; a server
  * whose clock was set back by more than the time since the data began.
  */
-import type { LeaseRecord } from "../../core/index.ts";
 import { StoreError } from "../contract.ts";
-
-/** More grants of one key than can be lost between two runs, for a server whose clock went back. */
-export const LEAST_RAISE = 100_000_000n;
-
-export interface Lineage {
-  readonly id: string;
-  /** Keys that never had a record start above this generation. */
-  readonly floor: bigint;
-  /** Records at or below this generation may have had successors that were lost; zero when none. */
-  readonly raised: bigint;
-}
 
 export interface ServerInfo {
   readonly runId: string;
@@ -74,21 +62,4 @@ export function lossError(address: string, what: string): StoreError {
     `Redis at ${address} lost data (${what}): nothing is read or written until acceptDataLoss() is called or the store is opened anew`,
     { outcome: "not-applied" },
   );
-}
-
-/**
- * The record as a new grant must see it. A raised generation is shown only where nobody can still be
- * acting on the old one: the lease has ended, by the server's own clock.
- */
-export function withRaisedGeneration(
-  record: LeaseRecord,
-  lineage: Lineage,
-  storeTimeMs: number,
-): LeaseRecord {
-  const isOver = record.state !== "held" || record.expiresAtMs <= storeTimeMs;
-  return isOver ? raised(record, lineage.raised) : record;
-}
-
-export function raised(record: LeaseRecord, generation: bigint): LeaseRecord {
-  return record.generation < generation ? { ...record, generation } : record;
 }

@@ -16,7 +16,7 @@ import {
   type StoreWatch,
   type WatchScope,
 } from "../contract.ts";
-import { Deadlines } from "./deadlines.ts";
+import { Deadlines } from "../support/deadlines.ts";
 import type { RedisDriver, Subscription } from "./driver.ts";
 import { closedError, storeErrorFrom } from "./errors.ts";
 import type { RedisLayout } from "./layout.ts";

@@ -1,8 +1,8 @@
 /** From what a script replied to what the contract says: found, absent, or corrupt. */
 import { FLOOR_NAME, type LeaseKey, type LeaseRecord } from "../../core/index.ts";
 import { ABSENT, type StoredRecord } from "../contract.ts";
+import { floorOf, impliedRecord, type Lineage, raised, shown } from "../support/lineage.ts";
 import { versionOf, versionOfAbsence, versionOfDamage, WRONG_TYPE_HEADER } from "./layout.ts";
-import { type Lineage, raised, withRaisedGeneration } from "./lineage.ts";
 import { decodeValue } from "./value.ts";
 
 export const NOT_A_STRING = "its key holds something other than a string";
@@ -15,8 +15,7 @@ export function storedFrom(
   storeTimeMs: number,
 ): StoredRecord | null {
   if (typeof item === "number") return { kind: "corrupt", version: WRONG_TYPE_HEADER, detail: NOT_A_STRING };
-  if (typeof item !== "string")
-    return key.name === FLOOR_NAME ? impliedRecord(key, floorOf(lineage)) : ABSENT;
+  if (typeof item !== "string") return key.name === FLOOR_NAME ? implied(key, floorOf(lineage)) : ABSENT;
   const decoded = decodeValue(item, key);
   return decoded.ok ? found(shown(decoded.record, lineage, storeTimeMs)) : null;
 }
@@ -42,44 +41,15 @@ export function inspectedFrom(
 /** What a new grant that is below the raised floor is told to follow instead. */
 export function mustFollow(key: LeaseKey, current: StoredRecord, generation: bigint): StoredRecord {
   if (current.kind === "found") return found(raised(current.record, generation));
-  return current.kind === "absent" ? impliedRecord(key, generation) : current;
+  return current.kind === "absent" ? implied(key, generation) : current;
 }
 
 function found(record: LeaseRecord): StoredRecord {
   return { kind: "found", record, version: versionOf(record) };
 }
 
-function shown(record: LeaseRecord, lineage: Lineage, storeTimeMs: number): LeaseRecord {
-  if (record.key.name === FLOOR_NAME) return raised(record, floorOf(lineage));
-  return lineage.raised === 0n ? record : withRaisedGeneration(record, lineage, storeTimeMs);
-}
-
-function floorOf({ floor, raised: afterLoss }: Lineage): bigint {
-  return floor > afterLoss ? floor : afterLoss;
-}
-
-/** Nothing is stored there, but something was, or may have been: its version stands for the absence. */
-function impliedRecord(key: LeaseKey, generation: bigint): StoredRecord {
-  const record: LeaseRecord = {
-    key,
-    holder: "",
-    purpose: "Operation",
-    tokenHash: "",
-    term: 0n,
-    generation,
-    ttlMs: 0,
-    grantedAtMs: 0,
-    renewedAtMs: 0,
-    expiresAtMs: 0,
-    endedAtMs: 0,
-    state: "released",
-    renewals: 0,
-    resumeRequired: false,
-    breakAtMs: null,
-    handoff: null,
-    nonce: "",
-    idempotency: null,
-    note: "",
-  };
+/** Its version stands for the absence. */
+function implied(key: LeaseKey, generation: bigint): StoredRecord {
+  const record = impliedRecord(key, generation);
   return { kind: "found", record, version: versionOfAbsence(generation) };
 }

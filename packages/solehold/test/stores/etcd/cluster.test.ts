@@ -6,7 +6,7 @@ import { openEtcdStore } from "../../../src/stores/etcd/index.ts";
 import type { LeaseStore } from "../../../src/stores/index.ts";
 import { ShiftedEnv } from "../../../src/testing/shifted-env.ts";
 import { type EngineProcess, type EtcdEngine, startEtcd } from "../../engines/index.ts";
-import { applyOne, create, recordOf, rejection, writeOf } from "../redis/records.ts";
+import { applyOne, create, recordOf, rejection, writeOf } from "../records.ts";
 import { Ear, newPrefix, storeUrl, until } from "./support.ts";
 
 const TEN_MINUTES_MS = 600_000;

@@ -4,7 +4,7 @@ import { keyId } from "../../../src/core/index.ts";
 import { type EtcdStore, openEtcdStore } from "../../../src/stores/etcd/index.ts";
 import { Lineage } from "../../../src/stores/etcd/lineage.ts";
 import { engineRecord, type FaultProxy, startProxy } from "../../engines/index.ts";
-import { applyOne, create, recordOf, rejection, writeOf } from "../redis/records.ts";
+import { applyOne, create, recordOf, rejection, writeOf } from "../records.ts";
 import { base64, gateway, newPrefix, storeUrl, until } from "./support.ts";
 
 const { urls, url } = engineRecord("etcd");

@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { connect as connectLeases } from "../../../src/client/index.ts";
 import { type EtcdStoreOptions, openEtcdStore } from "../../../src/stores/etcd/index.ts";
 import { engineRecord, startEtcd } from "../../engines/index.ts";
-import { create, recordOf, rejection, writeOf } from "../redis/records.ts";
+import { create, recordOf, rejection, writeOf } from "../records.ts";
 import { certificate, type Guarded, gateway, newPrefix, startGuarded, storeUrl } from "./support.ts";
 
 const { urls, url } = engineRecord("etcd");

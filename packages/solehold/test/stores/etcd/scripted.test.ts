@@ -3,7 +3,7 @@ import { Server, ServerCredentials, type ServerDuplexStream, status } from "@grp
 import { afterEach, describe, expect, it } from "vitest";
 import { type EtcdStore, openEtcdStore } from "../../../src/stores/etcd/index.ts";
 import { bytesField, MessageReader, numberField } from "../../../src/stores/etcd/protobuf.ts";
-import { recordOf, rejection, writeOf } from "../redis/records.ts";
+import { recordOf, rejection, writeOf } from "../records.ts";
 import { Ear } from "./support.ts";
 
 type Stream = ServerDuplexStream<Buffer, Buffer>;

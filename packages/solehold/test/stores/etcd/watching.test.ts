@@ -2,7 +2,7 @@
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import { type EtcdStore, openEtcdStore } from "../../../src/stores/etcd/index.ts";
 import { type Engine, type FaultProxy, startEtcd, startProxy } from "../../engines/index.ts";
-import { applyOne, create, recordOf, rejection, writeOf } from "../redis/records.ts";
+import { applyOne, create, recordOf, rejection, writeOf } from "../records.ts";
 import { Ear, gateway, newPrefix, putRaw, revisionAt, storeUrl, until } from "./support.ts";
 
 let server: Engine;

@@ -9,7 +9,7 @@ import { type NatsStoreOptions, openNatsStore } from "../../../src/stores/nats/i
 import { settingsFrom } from "../../../src/stores/nats/options.ts";
 import { NatsStore } from "../../../src/stores/nats/store.ts";
 import { type Engine, startNats, startProxy } from "../../engines/index.ts";
-import { applyOne, create, HIGH, recordOf, rejection, until, writeOf } from "../redis/records.ts";
+import { applyOne, create, HIGH, recordOf, rejection, until, writeOf } from "../records.ts";
 import { Admin } from "./admin.ts";
 import { cuttingPackage, startTunnel } from "./faults.ts";
 

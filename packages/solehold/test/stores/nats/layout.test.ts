@@ -13,7 +13,7 @@ import { settingsFrom } from "../../../src/stores/nats/options.ts";
 import { readRecords } from "../../../src/stores/nats/reading.ts";
 import { applyWrites } from "../../../src/stores/nats/writing.ts";
 import { type Engine, startNats } from "../../engines/index.ts";
-import { recordOf, until, writeOf } from "../redis/records.ts";
+import { recordOf, until, writeOf } from "../records.ts";
 import { Admin } from "./admin.ts";
 import { holdingPackage } from "./faults.ts";
 

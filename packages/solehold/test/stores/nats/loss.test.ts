@@ -10,7 +10,7 @@ import { type CommandOutcome, StoreLeaseManager } from "../../../src/manager/ind
 import type { ConditionalWrite, LeaseStore, StoredRecord } from "../../../src/stores/index.ts";
 import { type NatsStore, type NatsStoreOptions, openNatsStore } from "../../../src/stores/nats/index.ts";
 import { type Engine, startNats } from "../../engines/index.ts";
-import { applyOne, create, recordOf, rejection, until, writeOf } from "../redis/records.ts";
+import { applyOne, create, recordOf, rejection, until, writeOf } from "../records.ts";
 import { Admin } from "./admin.ts";
 
 let server: Engine;

@@ -6,7 +6,7 @@ import { connect } from "../../../src/client/index.ts";
 import { replicaProblem } from "../../../src/stores/nats/bucket.ts";
 import { type NatsStoreOptions, openNatsStore } from "../../../src/stores/nats/index.ts";
 import { type Engine, startNats } from "../../engines/index.ts";
-import { applyOne, create, recordOf, rejection, writeOf } from "../redis/records.ts";
+import { applyOne, create, recordOf, rejection, writeOf } from "../records.ts";
 import { Admin } from "./admin.ts";
 
 /** What docs/stores/nats.md says that a dedicated user needs. */

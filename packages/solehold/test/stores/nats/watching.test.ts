@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import type { StoreEvent } from "../../../src/stores/index.ts";
 import { type NatsStore, type NatsStoreOptions, openNatsStore } from "../../../src/stores/nats/index.ts";
 import { type Engine, type FaultProxy, startNats, startProxy } from "../../engines/index.ts";
-import { applyOne, create, recordOf, rejection, until, writeOf } from "../redis/records.ts";
+import { applyOne, create, recordOf, rejection, until, writeOf } from "../records.ts";
 import { Admin, type Delivery } from "./admin.ts";
 
 let server: Engine;

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { startRedis } from "../../../../../scripts/engines/index.mjs";
 import { openRedisStore } from "../../../src/stores/redis/index.ts";
 import { describeStore } from "../../../src/testing/index.ts";
-import { create, recordOf, rejection, until } from "./records.ts";
+import { create, recordOf, rejection, until } from "../records.ts";
 
 const SLOTS = 16_384;
 let servers: Awaited<ReturnType<typeof startRedis>>[] = [];

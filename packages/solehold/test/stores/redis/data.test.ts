@@ -3,7 +3,7 @@ import { Redis } from "ioredis";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { startRedis } from "../../../../../scripts/engines/index.mjs";
 import { openRedisStore } from "../../../src/stores/redis/index.ts";
-import { applyOne, create, HIGH, recordOf, rejection, writeOf } from "./records.ts";
+import { applyOne, create, HIGH, recordOf, rejection, writeOf } from "../records.ts";
 
 let server: Awaited<ReturnType<typeof startRedis>>;
 let admin: Redis;

@@ -8,7 +8,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { startProxy, startRedis } from "../../../../../scripts/engines/index.mjs";
 import type { LeaseStore } from "../../../src/stores/index.ts";
 import { openRedisStore } from "../../../src/stores/redis/index.ts";
-import { applyOne, create, HIGH, recordOf, rejection, until, writeOf } from "./records.ts";
+import { applyOne, create, HIGH, recordOf, rejection, until, writeOf } from "../records.ts";
 
 let server: Awaited<ReturnType<typeof startRedis>>;
 const open: LeaseStore[] = [];

@@ -8,7 +8,7 @@ import { startRedis } from "../../../../../scripts/engines/index.mjs";
 import { floorKey, type LeaseRecord } from "../../../src/core/index.ts";
 import type { ConditionalWrite, LeaseStore, StoredRecord } from "../../../src/stores/index.ts";
 import { openRedisStore, type RedisStore, type RedisUrlOptions } from "../../../src/stores/redis/index.ts";
-import { applyOne, create, recordOf, rejection, until, writeOf } from "./records.ts";
+import { applyOne, create, recordOf, rejection, until, writeOf } from "../records.ts";
 
 let server: Awaited<ReturnType<typeof startRedis>>;
 let admin: Redis;

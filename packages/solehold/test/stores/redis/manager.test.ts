@@ -5,7 +5,7 @@ import { startRedis } from "../../../../../scripts/engines/index.mjs";
 import { recordFence } from "../../../src/core/index.ts";
 import { type CommandOutcome, StoreLeaseManager } from "../../../src/manager/index.ts";
 import { openRedisStore, type RedisStore } from "../../../src/stores/redis/index.ts";
-import { until } from "./records.ts";
+import { until } from "../records.ts";
 
 let server: Awaited<ReturnType<typeof startRedis>>;
 let admin: Redis;

@@ -5,7 +5,7 @@ import { createClient } from "redis";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { startRedis } from "../../../../../scripts/engines/index.mjs";
 import { openRedisStore, type RedisStoreOptions } from "../../../src/stores/redis/index.ts";
-import { create, recordOf, rejection } from "./records.ts";
+import { create, recordOf, rejection } from "../records.ts";
 
 let server: Awaited<ReturnType<typeof startRedis>>;
 let guarded: Awaited<ReturnType<typeof startRedis>>;

@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { LeaseRecord } from "../../../src/core/index.ts";
 import { decodeValue, encodeValue, HEADER_LENGTH, headerOf } from "../../../src/stores/redis/value.ts";
-import { recordOf } from "./records.ts";
+import { recordOf } from "../records.ts";
 
 const line = fc.string({ unit: "grapheme", maxLength: 40 }).filter((text) => !/\p{Cc}/u.test(text));
 const token = fc.stringMatching(/^[A-Za-z0-9_\-:./]{1,64}$/);

@@ -6,7 +6,7 @@ import { startProxy, startRedis } from "../../../../../scripts/engines/index.mjs
 import { keyId } from "../../../src/core/index.ts";
 import type { StoreEvent } from "../../../src/stores/index.ts";
 import { openRedisStore, type RedisStore, type RedisStoreOptions } from "../../../src/stores/redis/index.ts";
-import { applyOne, create, HIGH, recordOf, rejection, until, writeOf } from "./records.ts";
+import { applyOne, create, HIGH, recordOf, rejection, until, writeOf } from "../records.ts";
 
 let server: Awaited<ReturnType<typeof startRedis>>;
 let proxy: Awaited<ReturnType<typeof startProxy>>;
