@@ -25,7 +25,7 @@ export const BUG_CHOICES = [
   "break-ignored",
   "guard-off",
 ] as const;
-export const WORLD_CHOICES = ["clocks", "doubt", "guard", "handoff", "crowd", "keys"] as const;
+export const WORLD_CHOICES = ["clocks", "late", "both", "guard", "handoff", "crowd", "keys"] as const;
 
 /** Sizes that can be changed, by option. */
 const SIZES = {

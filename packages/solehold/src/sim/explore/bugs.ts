@@ -26,14 +26,14 @@ function planted(name: string): Partial<ExploreRules> {
 export const EXPLORABLE_BUGS: Readonly<Record<string, ExplorableBug>> = {
   "margin-zero": { world: "clocks", breaks: BELIEF, rules: planted("margin-zero") },
   "stamp-from-reply": { world: "clocks", breaks: BELIEF, rules: { beliefFrom: "reply" } },
-  "takeover-by-latest": { world: "doubt", breaks: BELIEF, rules: planted("takeover-by-latest") },
-  "stamp-from-earliest": { world: "doubt", breaks: BELIEF, rules: planted("stamp-from-earliest") },
+  "takeover-by-latest": { world: "late", breaks: BELIEF, rules: planted("takeover-by-latest") },
+  "stamp-from-earliest": { world: "late", breaks: BELIEF, rules: planted("stamp-from-earliest") },
   "no-compare-and-swap": {
-    world: "clocks",
+    world: "late",
     breaks: [...BELIEF, "fences-grow", "ownership"],
     rules: planted("no-compare-and-swap"),
   },
-  "delete-on-release": { world: "clocks", breaks: ["fences-grow"], rules: planted("delete-on-release") },
+  "delete-on-release": { world: "late", breaks: ["fences-grow"], rules: planted("delete-on-release") },
   "same-fence-on-regrant": {
     world: "clocks",
     breaks: ["fences-grow"],
@@ -48,8 +48,8 @@ export const EXPLORABLE_BUGS: Readonly<Record<string, ExplorableBug>> = {
   "release-by-key": { world: "clocks", breaks: ["ownership"], rules: planted("release-by-key") },
   "revoke-frees-at-once": { world: "clocks", breaks: BELIEF, rules: planted("revoke-frees-at-once") },
   "release-before-stopping": { world: "clocks", breaks: BELIEF, rules: { stops: "never" } },
-  "constant-nonce": { world: "clocks", breaks: BELIEF, rules: { nonces: "constant" } },
-  "collect-at-once": { world: "clocks", breaks: ["fences-grow"], rules: { collects: "at-once" } },
+  "constant-nonce": { world: "late", breaks: BELIEF, rules: { nonces: "constant" } },
+  "collect-at-once": { world: "late", breaks: ["fences-grow"], rules: { collects: "at-once" } },
   "collect-without-floor": { world: "clocks", breaks: ["fences-grow"], rules: { collects: "without-floor" } },
   "expired-stays-taken": {
     world: "clocks",

@@ -50,19 +50,22 @@ const BASE: ExploreWorld = {
   ttlTicks: 4,
   lag: 0,
   doubt: 0,
-  late: 1,
-  operations: ["acquire", "renew", "release", "revoke"],
+  late: 0,
+  operations: ["acquire", "renew", "release"],
   guarded: "no",
 };
 
-/** Each looks at one thing closely, because everything at once would be too many states. */
+const WITH_REVOKE = ["acquire", "renew", "release", "revoke"] as const;
+
+/** Each looks at some things closely, because everything at once would be too many states. */
 export const EXPLORE_WORLDS = {
-  clocks: { ...BASE, lag: 1 },
-  doubt: { ...BASE, doubt: 1 },
-  guard: { ...BASE, guarded: "yes", operations: ["acquire", "renew", "release"] },
-  handoff: { ...BASE, operations: ["acquire", "renew", "handoff", "break"] },
-  crowd: { ...BASE, clients: 3, ttlTicks: 3, lag: 1, late: 0, operations: ["acquire", "renew", "release"] },
-  keys: { ...BASE, keys: 2, ttlTicks: 3, lag: 1, late: 0, operations: ["acquire", "release"] },
+  clocks: { ...BASE, lag: 1, doubt: 1, operations: WITH_REVOKE },
+  late: { ...BASE, doubt: 1, late: 1, operations: WITH_REVOKE },
+  both: { ...BASE, ttlTicks: 3, lag: 1, late: 1 },
+  guard: { ...BASE, guarded: "yes" },
+  handoff: { ...BASE, late: 1, operations: ["acquire", "renew", "handoff", "break"] },
+  crowd: { ...BASE, clients: 3, ttlTicks: 3, lag: 1 },
+  keys: { ...BASE, keys: 2, ttlTicks: 3 },
 } as const satisfies Record<string, ExploreWorld>;
 
 export type ExploreWorldName = keyof typeof EXPLORE_WORLDS;

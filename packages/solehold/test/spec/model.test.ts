@@ -1,0 +1,69 @@
+import { describe, expect, it } from "vitest";
+import { quint, simulate } from "./quint.ts";
+
+const TIME_LIMIT_MS = 180_000;
+
+const WITNESSES = [
+  "someoneBelieves",
+  "takenOver",
+  "renewed",
+  "renewedLate",
+  "slowHolder",
+  "ownerUnaware",
+  "staleRequest",
+  "regrantedAfterCollection",
+];
+
+/** The mistake, the invariant that it breaks (each is broken once), and a seed that gets there soon. */
+const MISTAKES = [
+  ["marginZero", "mutualExclusion", 2],
+  ["stampFromReply", "beliefHasRecord", 1],
+  ["noCompareAndSwap", "fencesGrow", 1],
+  ["deleteOnRelease", "fencesGrow", 1],
+  ["collectAtOnce", "fencesGrow", 1],
+  ["releaseByKey", "renewalNeedsOwnership", 1],
+  ["renewExpired", "noResurrection", 8],
+  ["expiredStaysTaken", "expiredIsClaimable", 1],
+  ["guardOff", "guardedWritesGrow", 4],
+] as const;
+
+describe("the model", () => {
+  it(
+    "is well typed, with and without mistakes",
+    async () => {
+      expect(await quint("typecheck", "mistakes.qnt")).toEqual({ code: 0, output: "" });
+    },
+    TIME_LIMIT_MS,
+  );
+
+  it(
+    "keeps all its invariants, and reaches the situations in which they say something",
+    async () => {
+      const { code, output } = await simulate("lease.qnt", {
+        main: "shipped",
+        invariant: "safe",
+        samples: 200,
+        steps: 60,
+        seed: 3,
+        witnesses: WITNESSES,
+      });
+      expect(output).toContain("No violation found");
+      expect(code).toBe(0);
+      const reached = [...output.matchAll(/^(\w+) was witnessed in (\d+) trace/gm)]
+        .filter(([, , count]) => Number(count) > 0)
+        .map(([, name]) => name);
+      expect(reached).toEqual(WITNESSES);
+    },
+    TIME_LIMIT_MS,
+  );
+
+  it.concurrent.each(MISTAKES)(
+    "with the mistake %s breaks %s",
+    async (main, invariant, seed) => {
+      const run = await simulate("mistakes.qnt", { main, invariant, samples: 1_000, steps: 60, seed });
+      expect(run.output).toContain("[violation] Found an issue");
+      expect(run.code).toBe(1);
+    },
+    TIME_LIMIT_MS,
+  );
+});
