@@ -1,8 +1,8 @@
 /**
  * RenewalRequiresOwnership, and release touches only its own grant: whoever prolongs, releases or hands on
  * a grant is the process that was given it, or one that adopted it. Where a server writes for its clients,
- * such a process must have asked it to, with the secret of this very grant; only a grant that nothing was
- * written to since may be given back without a word, because its client may be gone before it heard of it.
+ * such a process must have asked it to, with the secret of this very grant; only a grant that its owner never
+ * prolonged may be given back without a word, because the client may be gone before it heard of it.
  */
 import type { RemoteRequest } from "../../client/remote/transport.ts";
 import { keyId, type LeaseRecord, recordFence } from "../../core/index.ts";
@@ -21,7 +21,6 @@ export function ownership(scene: Scene): OwnershipOracle {
   const name = "ownership";
   const owners = new Map<string, Set<string>>();
   const presented = new PresentedTokens();
-  const grantedBy = new Map<string, string>();
   return {
     name,
     asked: (process, request, event) => presented.add(process, request, event),
@@ -34,7 +33,6 @@ export function ownership(scene: Scene): OwnershipOracle {
       const throughServer =
         scene.config.entry === "server" && scene.keys.some(({ tenant }) => tenant === after.key.tenant);
       if (isGrant(write)) {
-        grantedBy.set(grantId, after.nonce);
         owners.set(grantId, throughServer ? presented.by(after, ["acquire"]) : new Set([by]));
         return;
       }
@@ -42,7 +40,7 @@ export function ownership(scene: Scene): OwnershipOracle {
       const owner = owners.get(grantId);
       if (owner === undefined) return;
       if (throughServer) {
-        if (after.state === "released" && before.nonce === grantedBy.get(grantId)) return;
+        if (after.state === "released" && before.renewals === 0) return;
         const askers = presented.by(after, after.state === "released" ? ENDING : PROLONGING);
         if (![...askers].some((process) => owner.has(process)))
           scene.fail(
