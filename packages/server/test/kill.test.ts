@@ -6,7 +6,8 @@ import { Dice } from "./support/hostile.ts";
 import { ServerProcess } from "./support/process.ts";
 import { type Answer, ask, tempFolder } from "./support/server.ts";
 
-const KILLS = Number(process.env.SOLEHOLD_KILLS ?? 10);
+/** Fewer than under SDK clients, in sdk/kill.test.ts: this one looks at the bare protocol. */
+const KILLS = Number(process.env.SOLEHOLD_KILLS ?? 5);
 const WORKERS = 8;
 const KEYS = 12;
 const LONG_TTL_MS = 600_000;

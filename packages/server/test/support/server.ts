@@ -78,10 +78,14 @@ export async function ask(url: string, init: RequestInit): Promise<Answer> {
 }
 
 /** Until the condition holds: for what happens in another process or on another connection. */
-export async function until(what: string, condition: () => boolean | Promise<boolean>): Promise<void> {
-  for (let tries = 0; tries < 1_000; tries += 1) {
+export async function until(
+  what: string,
+  condition: () => boolean | Promise<boolean>,
+  limitMs = 10_000,
+): Promise<void> {
+  for (const endMs = performance.now() + limitMs; performance.now() < endMs; ) {
     if (await condition()) return;
     await new Promise((resolve) => setTimeout(resolve, 10));
   }
-  throw new Error(`did not happen within 10 s: ${what}`);
+  throw new Error(`did not happen within ${limitMs} ms: ${what}`);
 }
