@@ -27,14 +27,14 @@ export const BUG_CHOICES = [
 ] as const;
 export const WORLD_CHOICES = ["clocks", "late", "both", "guard", "handoff", "crowd", "keys"] as const;
 
-/** Sizes that can be changed, by option. */
+/** Sizes that can be changed, by option, and how far: the ways to exchange names grow fast. */
 const SIZES = {
-  clients: "clients",
-  keys: "keys",
-  ttl: "ttlTicks",
-  lag: "lag",
-  doubt: "doubt",
-  late: "late",
+  clients: { field: "clients", least: 1, most: 4 },
+  keys: { field: "keys", least: 1, most: 3 },
+  ttl: { field: "ttlTicks", least: 1, most: 9 },
+  lag: { field: "lag", least: 0, most: 4 },
+  doubt: { field: "doubt", least: 0, most: 4 },
+  late: { field: "late", least: 0, most: 4 },
 } as const;
 const SECOND_MS = 1_000;
 
@@ -170,14 +170,15 @@ function tellBugs({ io, flags }: Invocation, explored: readonly Explored[]): voi
 async function sizesOf({ values }: Invocation): Promise<Partial<ExploreWorld>> {
   const { usageFailure } = await import("../failure.ts");
   const sizes: Record<string, number> = {};
-  for (const [option, field] of Object.entries(SIZES)) {
+  for (const [option, { field, least, most }] of Object.entries(SIZES)) {
     const text = values[option];
     if (text === undefined) continue;
     if (values.world === undefined)
       throw usageFailure(`--${option} needs --world: say which world to change`);
-    const least = option === "clients" || option === "keys" || option === "ttl" ? 1 : 0;
-    if (!/^\d$/.test(text) || Number(text) < least)
-      throw usageFailure(`--${option} must be a number from ${least} to 9, got ${JSON.stringify(text)}`);
+    if (!/^\d$/.test(text) || Number(text) < least || Number(text) > most)
+      throw usageFailure(
+        `--${option} must be a number from ${least} to ${most}, got ${JSON.stringify(text)}`,
+      );
     sizes[field] = Number(text);
   }
   return sizes;

@@ -115,6 +115,17 @@ describe("the explorer", () => {
     expect(violation?.trace).toHaveLength(depth);
   });
 
+  it.each([
+    ["crowd", "margin-zero"],
+    ["both", "stamp-from-reply"],
+    ["keys", "same-fence-on-regrant"],
+  ] as const)("could find a mistake in the world of %s too: %s", (world, name) => {
+    const bug = EXPLORABLE_BUGS[name];
+    expect(bug?.breaks).toContain(
+      explore(EXPLORE_WORLDS[world], { rules: bug?.rules ?? {} }).violation?.oracle,
+    );
+  });
+
   it("is offered on the command line with every bug and every world that it knows", () => {
     expect([...BUG_CHOICES].sort()).toEqual(Object.keys(EXPLORABLE_BUGS).sort());
     expect([...WORLD_CHOICES].sort()).toEqual(Object.keys(EXPLORE_WORLDS).sort());

@@ -84,23 +84,40 @@ export class Catalogue {
     this.keys = new Parts(this.#renamings, pushKey);
   }
 
-  /** The same text for states that differ only in names. */
+  /** The same text for states that differ only in names: that of the exchange which comes first. */
   textOf(state: ExploreState): string {
-    let least = "";
-    for (let index = 0; index < this.#renamings.length; index += 1) {
-      const text = this.#encode(state, index);
-      if (least === "" || text < least) least = text;
-    }
-    return least;
+    let first = 0;
+    for (let index = 1; index < this.#renamings.length; index += 1)
+      if (this.#precedes(state, index, first)) first = index;
+    const { clients, keys } = this.#renamings[first] as Renaming;
+    let text = "";
+    for (const position of keys) text += twoLetters(this.#keyName(state, position, first));
+    for (const position of clients) text += twoLetters(this.#clientName(state, position, first));
+    return text;
   }
 
-  #encode(state: ExploreState, index: number): string {
-    const { clients, keys } = this.#renamings[index] as Renaming;
-    let text = "";
-    for (const position of keys) text += twoLetters(this.keys.name(state.keys[position]?.id ?? 0, index));
-    for (const position of clients)
-      text += twoLetters(this.clients.name(state.clients[position]?.id ?? 0, index));
-    return text;
+  #precedes(state: ExploreState, one: number, other: number): boolean {
+    const [a, b] = [this.#renamings[one] as Renaming, this.#renamings[other] as Renaming];
+    for (let index = 0; index < a.keys.length; index += 1) {
+      const difference =
+        this.#keyName(state, a.keys[index] ?? 0, one) - this.#keyName(state, b.keys[index] ?? 0, other);
+      if (difference !== 0) return difference < 0;
+    }
+    for (let index = 0; index < a.clients.length; index += 1) {
+      const difference =
+        this.#clientName(state, a.clients[index] ?? 0, one) -
+        this.#clientName(state, b.clients[index] ?? 0, other);
+      if (difference !== 0) return difference < 0;
+    }
+    return false;
+  }
+
+  #keyName(state: ExploreState, position: number, renaming: number): number {
+    return this.keys.name(state.keys[position]?.id ?? 0, renaming);
+  }
+
+  #clientName(state: ExploreState, position: number, renaming: number): number {
+    return this.clients.name(state.clients[position]?.id ?? 0, renaming);
   }
 }
 

@@ -282,7 +282,10 @@ function guardedWrite(
   );
 }
 
-/** It forgets all it knew; a request that it no longer waits for may still arrive. */
+/**
+ * It forgets all it knew; a request that it no longer waits for may still arrive. (That it might then
+ * recognise it is more than a crashed client can do, and breaks no promise.)
+ */
 function crashes(state: ExploreState, index: number, client: Client, setting: Setting, visit: Visit): void {
   if (client.current === null && client.beliefs.every((belief) => belief === null)) return;
   const late = client.late?.phase === "written" ? null : client.late;
