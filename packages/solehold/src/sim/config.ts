@@ -175,7 +175,7 @@ function drawEntry(
 
 /** What may be asked of a world, given what it does to its inhabitants. */
 export interface Expectations {
-  /** No two believe at once, and a belief has its record. */
+  /** No two believe at once, a belief has its record, reservations last as long as was written. */
   readonly exclusive: boolean;
   /** No fence is ever granted twice or after a higher one. */
   readonly fencesGrow: boolean;
@@ -183,13 +183,19 @@ export interface Expectations {
   readonly linearizable: boolean;
 }
 
+/**
+ * What cannot be asked, and why. Rates out of bounds: a slow holder's time never ends for a fast store; only
+ * the guard is left. Lost writes: a store that forgets what it acknowledged keeps no promise, and only who
+ * remembers can refuse it. A jump of the store's clock: leases end early by it. A client that knew the clock
+ * before notices, and observes for a ttl; but one that meets the clock for the first time after the jump, or
+ * asks a store that judges by itself, has nothing to compare it with. A store without a clock cannot jump.
+ */
 export function expectationsOf(config: SimConfig): Expectations {
-  const { faults, clocks } = config;
-  // A store that forgets what it acknowledged keeps no promise; a client that meets its clock for the first
-  // time after a jump has nothing to compare it with.
+  const { faults, clocks, storeClock } = config;
   const storeIsHonest = !faults.has("lost-writes");
+  const jumps = faults.has("clock-jump") && storeClock !== "none";
   return {
-    exclusive: clocks === "bounded" && storeIsHonest && !faults.has("clock-jump"),
+    exclusive: clocks === "bounded" && storeIsHonest && !jumps,
     fencesGrow: storeIsHonest,
     linearizable: storeIsHonest,
   };

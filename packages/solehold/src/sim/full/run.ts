@@ -167,7 +167,7 @@ async function servedInTurn(stage: Stage, go: () => "go on" | "stop"): Promise<v
   const served: { readonly process: string; readonly key: string; readonly place: number }[] = [];
   const waitMs = Math.ceil(patienceMs(stage));
   let waiting = 0;
-  stage.lines.begin();
+  stage.lines.begin(keys.filter((key) => (stage.engine.recordOf(key)?.handoff ?? null) === null));
   for (const process of stage.processes) {
     for (const key of keys) {
       for (const place of [1, 2]) {

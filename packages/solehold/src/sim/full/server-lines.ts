@@ -3,7 +3,7 @@
  * key earlier. Watched long after healing, when no lease is being handed on (its successor goes first) and no
  * request is lost on its way. A request that was sent more than once has no place of its own to judge by.
  */
-import { keyId, type LeaseRecord } from "../../core/index.ts";
+import { keyId, type LeaseKey, type LeaseRecord } from "../../core/index.ts";
 import { hashToken } from "../../manager/index.ts";
 import type { Endpoint } from "../net/gateway.ts";
 
@@ -25,12 +25,15 @@ const ACQUIRE_PATH = "/v1/leases/acquire";
 
 export class ServerLines {
   #isWatching = false;
+  readonly #watched = new Set<string>();
   readonly #arrivals: Arrival[] = [];
   /** Tokens in the order of their grants. */
   readonly #granted: string[] = [];
 
-  begin(): void {
+  /** Watches these keys, which nobody is handing on. */
+  begin(keys: readonly LeaseKey[]): void {
     this.#isWatching = true;
+    for (const key of keys) this.#watched.add(keyId(key));
   }
 
   /** The same endpoint, with an eye on who arrives. */
@@ -59,6 +62,7 @@ export class ServerLines {
     const place = (arrival: Arrival): number => this.#granted.indexOf(arrival.tokenHash);
     const lastPlace = new Map<string, number>();
     for (const arrival of this.#arrivals) {
+      if (!this.#watched.has(arrival.keyId)) continue;
       if (counts.get(arrival.tokenHash) !== 1 || place(arrival) < 0) continue;
       const line = `${arrival.server} ${arrival.keyId}`;
       if (place(arrival) < (lastPlace.get(line) ?? -1))

@@ -1,6 +1,7 @@
 /**
  * BeliefConsistency: who believes finds its own grant in the store, unreleased and unexpired. The store's
- * true clock is asked, not anybody's estimate of it.
+ * true clock is asked, not anybody's estimate of it. A store without a clock is not asked for the expiry: its
+ * records are stamped by the wall clocks of their writers.
  */
 import { recordFence } from "../../core/index.ts";
 import type { Believer, Oracle, Scene } from "./oracle.ts";

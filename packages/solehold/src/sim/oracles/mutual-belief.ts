@@ -1,4 +1,7 @@
-/** LeaseUniqueness: no two may act under one lease at the same instant of the world's time. */
+/**
+ * LeaseUniqueness: no two may act under one lease at the same instant of the world's time. Asked wherever
+ * rates are within bounds and the store keeps what it acknowledged; see `expectationsOf` for the rest.
+ */
 import type { Oracle, Scene } from "./oracle.ts";
 
 export function mutualBelief(scene: Scene): Oracle {

@@ -1,6 +1,11 @@
 /**
  * Reservations are kept: until its deadline only the successor gets a lease that was handed on;
  * no renewal outruns a break.
+ *
+ * The deadline of a handoff is not asked for where rates are out of bounds (an observer may count it at
+ * nine times the store's speed), where the store's clock jumps (a deadline passes early by it, or is counted
+ * by observation instead), nor where the store forgets. A break is compared with what stands in the record,
+ * so it holds everywhere.
  */
 import { keyId } from "../../core/index.ts";
 import { isGrant, type Oracle, type Scene } from "./oracle.ts";
