@@ -1,7 +1,7 @@
 // A real server process is killed in the middle of its work, again and again, and must have lost nothing
 // that it had confirmed. SOLEHOLD_KILLS makes it more often.
-import { exportAudit, verifyAudit } from "solehold/service";
 import { describe, expect, it } from "vitest";
+import { expectAudited } from "./support/audited.ts";
 import { Dice } from "./support/hostile.ts";
 import { ServerProcess } from "./support/process.ts";
 import { type Answer, ask, tempFolder } from "./support/server.ts";
@@ -148,7 +148,7 @@ describe("a server killed with SIGKILL under load", () => {
       kept?.body.lease.fence,
     );
     await server.stop();
-    await expectAudited(dataDir, load);
+    await expectAudited(dataDir, load.grants);
   });
 });
 
@@ -171,15 +171,4 @@ async function expectNothingLost(url: string, { grants, broken }: Load): Promise
       broken.push(`${grant.name}: granted to a rival while ${grant.holder} may believe`);
     }
   }
-}
-
-async function expectAudited(dataDir: string, { grants }: Load): Promise<void> {
-  const folder = `${dataDir}/audit`;
-  expect(await verifyAudit(folder)).toMatchObject({ ok: true });
-  const audited = new Set<string>();
-  for await (const { action, allowed, key, fence, holder } of exportAudit(folder)) {
-    if (action === "grant" && allowed) audited.add(`${key} ${BigInt(fence ?? 0)} ${holder}`);
-  }
-  const missing = grants.filter(({ name, fence, holder }) => !audited.has(`${name} ${fence} ${holder}`));
-  expect(missing).toEqual([]);
 }

@@ -284,6 +284,18 @@ describe("waiting in line", () => {
   });
 });
 
+/** A waiter whose turn has just come: its attempt is under way. */
+async function grantedJustNow(options: Parameters<World["ask"]>[1]) {
+  const world = new World();
+  const owner = world.ask("owner");
+  await settle();
+  const waiter = world.ask("a", options);
+  await settle();
+  const { outcome } = await world.service.release({ key, holder: "owner", token: owner.token });
+  if (outcome.kind === "applied") world.queue.notice(key, outcome.decision.lease);
+  return { world, waiter };
+}
+
 describe("waiters that die", () => {
   const names = ["a", "b", "c", "d", "e"];
 
@@ -329,13 +341,7 @@ describe("waiters that die", () => {
   });
 
   it("gives back what was granted to somebody who chose the token and has gone; its repeat is granted anew", async () => {
-    const world = new World();
-    const owner = world.ask("owner");
-    await settle();
-    const waiter = world.ask("a", { repeatable: "by token" });
-    await settle();
-    const { outcome } = await world.service.release({ key, holder: "owner", token: owner.token });
-    if (outcome.kind === "applied") world.queue.notice(key, outcome.decision.lease);
+    const { world, waiter } = await grantedJustNow({ repeatable: "by token" });
     waiter.connection.drop();
     const again = world.ask("a", { repeatable: "by token" }); // the same token, on a new connection
     await settle();
@@ -356,26 +362,14 @@ describe("waiters that die", () => {
   });
 
   it("keeps what was granted under an idempotency key: a repeat finds it without a trace", async () => {
-    const world = new World();
-    const owner = world.ask("owner");
-    await settle();
-    const waiter = world.ask("a", { repeatable: "by key", idempotencyKey: "once" });
-    await settle();
-    const { outcome } = await world.service.release({ key, holder: "owner", token: owner.token });
-    if (outcome.kind === "applied") world.queue.notice(key, outcome.decision.lease);
+    const { world, waiter } = await grantedJustNow({ repeatable: "by key", idempotencyKey: "once" });
     waiter.connection.drop();
     await settle();
     expect(await world.holder()).toBe("a");
   });
 
   it("gives back even a repeatable grant when the caller said that it does not want it any more", async () => {
-    const world = new World();
-    const owner = world.ask("owner");
-    await settle();
-    const waiter = world.ask("a", { repeatable: "by token" });
-    await settle();
-    const { outcome } = await world.service.release({ key, holder: "owner", token: owner.token });
-    if (outcome.kind === "applied") world.queue.notice(key, outcome.decision.lease);
+    const { world, waiter } = await grantedJustNow({ repeatable: "by token" });
     waiter.connection.cancel();
     await settle();
     expect(await world.holder()).toBe(null);

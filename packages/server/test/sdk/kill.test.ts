@@ -1,9 +1,9 @@
 // A real server process is killed in the middle of its work, again and again, under SDK clients that hold, wait
 // and take over. SOLEHOLD_KILLS makes it more often.
 import { connect, type Lease, type Leases } from "solehold";
-import { exportAudit, verifyAudit } from "solehold/service";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { StableAddress } from "../support/address.ts";
+import { expectAudited } from "../support/audited.ts";
 import { Exclusion } from "../support/exclusion.ts";
 import { Dice } from "../support/hostile.ts";
 import { ServerProcess } from "../support/process.ts";
@@ -99,7 +99,7 @@ describe("a server killed with SIGKILL under SDK clients", () => {
     expect(exclusion.broken).toEqual([]);
     expect(exclusion.countsAgree()).toBe(true);
     expect(exclusion.grants.length).toBeGreaterThan(KILLS * WORKERS);
-    await expectAudited(dataDir, exclusion);
+    await expectAudited(dataDir, exclusion.grants);
   });
 });
 
@@ -137,15 +137,4 @@ async function expectNothingLost(
     if (fence < lease.fence) broken.push(`${lease.name}: confirmed ${lease.fence}, found ${fence}`);
     if (lease.isHeld() && fence !== lease.fence) broken.push(`${lease.name}: ${lease.holder} was deposed`);
   }
-}
-
-async function expectAudited(dataDir: string, { grants }: Exclusion): Promise<void> {
-  const folder = `${dataDir}/audit`;
-  expect(await verifyAudit(folder)).toMatchObject({ ok: true });
-  const audited = new Set<string>();
-  for await (const { action, allowed, key, fence, holder } of exportAudit(folder)) {
-    if (action === "grant" && allowed) audited.add(`${key} ${BigInt(fence ?? 0)} ${holder}`);
-  }
-  const missing = grants.filter(({ name, fence, holder }) => !audited.has(`${name} ${fence} ${holder}`));
-  expect(missing).toEqual([]);
 }

@@ -1,4 +1,5 @@
 export * from "./connect.ts";
+export type { ReleaseResult } from "./ending.ts";
 export * from "./errors.ts";
 export * from "./fenced-resource.ts";
 export * from "./lease.ts";

@@ -24,6 +24,7 @@ import {
 } from "../core/index.ts";
 import { type Env, jittered, readClocks, type Timer } from "../env/index.ts";
 import type { AppliedOutcome, CommandOutcome, LeaseManager } from "../manager/index.ts";
+import { lossOf, type ReleaseResult, releaseResult, unreachable } from "./ending.ts";
 import { LeaseLostError, LeaseRefusedError, type LossReason } from "./errors.ts";
 import { failureOf } from "./failures.ts";
 import { type LivenessProbe, probeSaysAlive } from "./probe.ts";
@@ -32,12 +33,6 @@ import type { SuspendWatch } from "./suspend-watch.ts";
 import { writeTransfer } from "./transfer.ts";
 
 export type LeaseHandleState = "held" | "jeopardy" | "lost" | "released";
-
-export interface ReleaseResult {
-  /** True when the store confirmed that this call (or an earlier one) ended the lease. */
-  readonly released: boolean;
-  readonly reason: "released" | "already-gone" | "unreachable";
-}
 
 export interface LeaseContext {
   readonly manager: LeaseManager;
@@ -294,7 +289,7 @@ export class Lease implements Renewable {
       this.#setState("jeopardy");
       return;
     }
-    this.#end("lost", LOSS_BY_REASON[reason] ?? "superseded");
+    this.#end("lost", lossOf(reason));
   }
 
   /**
@@ -398,19 +393,4 @@ export class Lease implements Renewable {
   #now(): ClockReading {
     return readClocks(this.#context.env);
   }
-}
-
-const LOSS_BY_REASON: { readonly [reason in Reason]?: LossReason } = {
-  LEASE_EXPIRED: "expired",
-  LEASE_REVOKED: "revoked",
-  LEASE_NOT_FOUND: "released",
-};
-
-function releaseResult(outcome: CommandOutcome): ReleaseResult {
-  if (outcome.kind === "applied") return { released: true, reason: "released" };
-  return { released: false, reason: outcome.kind === "refused" ? "already-gone" : "unreachable" };
-}
-
-function unreachable(): ReleaseResult {
-  return { released: false, reason: "unreachable" };
 }

@@ -9,6 +9,7 @@ import {
   durationMs,
   keyNameProblem,
   type LeaseKey,
+  type LeaseState,
   type Purpose,
   renewalTimingProblem,
   tenantProblem,
@@ -186,9 +187,9 @@ export class Leases {
     return await this.manager.get(this.#key(name));
   }
 
-  /** All leases whose names begin with `prefix`, page by page. */
+  /** All leases whose names begin with `prefix`, in the order of names, read page by page. */
   async *list(
-    filter: { readonly prefix?: string; readonly holder?: string } = {},
+    filter: { readonly prefix?: string; readonly holder?: string; readonly state?: LeaseState } = {},
   ): AsyncGenerator<LeaseView> {
     const { prefix = "", ...rest } = filter;
     let after: string | null = null;

@@ -75,6 +75,9 @@ export function describeOperating(open: OpenWorld): void {
       expect(await namesOf(mine, { prefix: "a/", holder: "them" })).toEqual(["a/them"]);
       expect(await namesOf(mine, {})).toHaveLength(5);
       expect(await namesOf(mine, { prefix: "c" })).toEqual([]);
+      await mine.revoke("b");
+      expect(await namesOf(mine, { state: "revoked" })).toEqual(["b"]);
+      expect(await namesOf(mine, { prefix: "a/", state: "held", holder: "me" })).toHaveLength(3);
     });
 
     it("list more than one page without loss or repetition", async () => {
