@@ -4,7 +4,15 @@ import { connect } from "solehold";
 import { compete } from "../lib/compete.mjs";
 import { HOW_TO_ADD_SQLITE, loadSqlite, lockfileLocks, sqlitePairs } from "../lib/file-locks.mjs";
 import { lmdbPairs, openLmdb } from "../lib/lmdb-floor.mjs";
-import { coldNames, DOES_MORE, leasePairs, lockPairs, managerPairs, warmNames } from "../lib/pairs.mjs";
+import {
+  coldNames,
+  DOES_MORE,
+  leasePairs,
+  lockPairs,
+  managerPairs,
+  waitingPairs,
+  warmNames,
+} from "../lib/pairs.mjs";
 import { withResources } from "../lib/resources.mjs";
 import { aheadOfPeers, atLeast, rowOf } from "../lib/rows.mjs";
 
@@ -30,6 +38,11 @@ export function run({ pace, say }) {
         role: "ours",
         turn: leasePairs(leases, coldNames()),
         against: "raw lmdb, cold",
+      },
+      {
+        name: "solehold, acquire that may wait",
+        role: "other",
+        turn: waitingPairs(leases, warmNames("patient")),
       },
       { name: "solehold, manager alone", role: "other", turn: managerPairs(leases, warmNames("alone")) },
       {

@@ -2,7 +2,15 @@
 import { connect } from "solehold";
 import { startPostgres } from "../../scripts/engines/index.mjs";
 import { compete } from "../lib/compete.mjs";
-import { coldNames, DOES_MORE, leasePairs, lockPairs, managerPairs, warmNames } from "../lib/pairs.mjs";
+import {
+  coldNames,
+  DOES_MORE,
+  leasePairs,
+  lockPairs,
+  managerPairs,
+  waitingPairs,
+  warmNames,
+} from "../lib/pairs.mjs";
 import { knexOn, rawPairs, rawPool, verrouOnKnex } from "../lib/postgres-locks.mjs";
 import { withResources } from "../lib/resources.mjs";
 import { aheadOfPeers, atLeast, atMost, rowOf } from "../lib/rows.mjs";
@@ -47,6 +55,11 @@ function contendersOn({ pool, wide, knex, leases }) {
     { name: "solehold", role: "ours", turn: leasePairs(leases, warmNames()) },
     { name: "raw, cold", role: "floor", turn: rawPairs(pool, coldNames()), against: "raw, cold" },
     { name: "solehold, cold", role: "ours", turn: leasePairs(leases, coldNames()), against: "raw, cold" },
+    {
+      name: "solehold, acquire that may wait",
+      role: "other",
+      turn: waitingPairs(leases, warmNames("patient")),
+    },
     { name: "solehold, manager alone", role: "other", turn: managerPairs(leases, warmNames("alone")) },
     { name: "raw, 16 connections", role: "floor", turn: rawPairs(wide, warmNames("wide")) },
     { name: "@verrou/core (knex)", role: "peer", turn: lockPairs(verrouOnKnex(knex), warmNames()) },

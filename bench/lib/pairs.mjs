@@ -4,12 +4,21 @@
 export const DOES_MORE =
   "fence, tombstone, secret token (hashed), nonce, store time, renewal and expiry timers";
 
-/** Through `Leases`: what `connect(url)` returns. */
+/** Through `Leases`, what `connect(url)` returns: one attempt, as the floors and peers make. */
 export function leasePairs(leases, names) {
   return async (worker, index) => {
     const attempt = await leases.tryAcquire(names(worker, index));
     if (!attempt.ok) throw new Error(`not granted: ${attempt.reason}`);
     const { released, reason } = await attempt.lease.release();
+    if (!released) throw new Error(`not released: ${reason}`);
+  };
+}
+
+/** Through `acquire`, which would wait if somebody else had the key. Here nobody has. */
+export function waitingPairs(leases, names) {
+  return async (worker, index) => {
+    const lease = await leases.acquire(names(worker, index));
+    const { released, reason } = await lease.release();
     if (!released) throw new Error(`not released: ${reason}`);
   };
 }
