@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import {
   campaign,
   expectedSituations,
+  mergeSummaries,
   missedSituations,
   report,
   SEEDS_TO_REACH_ALL,
@@ -39,6 +40,15 @@ describe("the core in a synchronous world", () => {
     expect(told).toBe("");
     expect(expectedSituations("core").filter((situation) => sometimes[situation] === 0)).toEqual([]);
   }, 60_000);
+});
+
+describe("ranges of seeds that were run apart", () => {
+  it("are together what one run of all of them is", async () => {
+    const range = (firstSeed: number, seeds: number) =>
+      campaign({ tier: "core", firstSeed, seeds, determinismEvery: 0 });
+    const parts = [await range(1, 100), await range(101, 150)];
+    expect(mergeSummaries(parts)).toEqual(await range(1, 250));
+  });
 });
 
 describe("a situation that was never reached", () => {

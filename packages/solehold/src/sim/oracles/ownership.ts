@@ -25,6 +25,13 @@ export function ownership(scene: Scene): OwnershipOracle {
     name,
     asked: (process, request, event) => presented.add(process, request, event),
     adopted: (grantId, process) => void owners.get(grantId)?.add(process),
+    // Whoever repeats a request by its key, after a restart say, is told the secret of its grant again.
+    onCallEnd: ({ request, outcome, process }) => {
+      if (request.op !== "acquire" || request.idempotencyKey === undefined) return;
+      if (outcome?.kind !== "applied" || !outcome.decision.replayed) return;
+      const { lease } = outcome.decision;
+      owners.get(`${keyId(lease.key)}@${recordFence(lease)}`)?.add(process);
+    },
     onWrite: (write) => {
       const { before, after, by } = write;
       if (after === null || after.key.name.startsWith("$")) return;
