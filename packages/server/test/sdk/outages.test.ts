@@ -123,7 +123,9 @@ describe.each<Way>(["stream", "http"])("a holder over %s does not notice", (way)
     await restart();
     await world.until(() => server().queue.size === 1);
     await lease.release();
-    expect((await world.settled(waiting)).fence).toBe(2n);
+    // A request that was cut off may have been granted and given back in between.
+    const got = await world.settled(waiting);
+    expect([got.fence > lease.fence, got.isHeld()]).toEqual([true, true]);
   });
 
   it("an outage that lasts: then the signal ends it in time, as unreachable", async () => {
