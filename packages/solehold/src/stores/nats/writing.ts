@@ -5,7 +5,7 @@ import type { Answer, NatsCalls } from "./calls.ts";
 import { EXPECTED_SEQUENCE, type Joined, type NatsDataSet } from "./data-set.ts";
 import { asUnknown, storeErrorFrom } from "./errors.ts";
 import { lastMessages, readJoined } from "./reading.ts";
-import { parseVersion, storedFrom, toFollow, versionOf } from "./records.ts";
+import { parseVersion, storedFrom, toFollow, type Version, versionOf } from "./records.ts";
 import {
   type KeptMessage,
   NO_RESPONDERS,
@@ -81,7 +81,7 @@ class Batch {
       const current = records[index] ?? ABSENT;
       const expected = parseVersion(write.expected);
       const standing = parseVersion(current.kind === "absent" ? null : current.version);
-      if (expected.sequence !== standing.sequence || expected.nonce !== standing.nonce) {
+      if (!isSameVersion(expected, standing)) {
         this.#done.set(write, { kind: "conflict", current });
       } else if (this.#isTooLow(write)) {
         const followed = toFollow(write.key, current, this.#data.lineage.raised);
@@ -206,6 +206,14 @@ class Batch {
   #subjectOf({ key }: ConditionalWrite): string {
     return this.#data.layout.recordSubject(this.#joined.id, key);
   }
+}
+
+/**
+ * The generation counts, too: a lease that is over is shown with the raised one, and a renewal that arrives late
+ * must not bring it back under the old.
+ */
+function isSameVersion(one: Version, other: Version): boolean {
+  return one.sequence === other.sequence && one.nonce === other.nonce && one.generation === other.generation;
 }
 
 function sequenceIn(outcome: PromiseSettledResult<number> | undefined): number | null {

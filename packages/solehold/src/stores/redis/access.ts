@@ -30,43 +30,55 @@ export function applyWrites(data: RedisDataSet, writes: readonly ConditionalWrit
     : applyAfterLoss(data, writes);
 }
 
-/** As long as no write can have been lost this only joins the data; otherwise new grants are checked first. */
+/** As long as no write can have been lost this only joins the data; otherwise it looks before it writes. */
 async function applyAfterLoss(data: RedisDataSet, writes: readonly ConditionalWrite[]): Promise<ApplyReply> {
-  if (!data.isJoined) await data.join();
+  // What had to wait for a connection may be a renewal from before the loss, of a lease that is over by now.
+  const isLate = !data.isJoined;
+  if (isLate) await data.join();
   const { lineage } = data;
   const { raised } = lineage;
-  const tooLow = writes.map((write) => beginsTooLow(write, raised));
-  if (!tooLow.includes(true)) return sendWrites(data, writes);
+  const doubtful = writes.filter((write) => isOld(write, raised) && (isLate || isNewGrant(write)));
+  if (doubtful.length === 0) return sendWrites(data, writes);
   // Read before writing: once something was written, nothing may fail any more.
-  const kept = writes.filter((_, index) => tooLow[index] === true);
   const { records } = await readRecords(
     data,
-    kept.map(({ key }) => key),
+    doubtful.map(({ key }) => key),
   );
   // What is sent below goes out in this turn, to the data whose lineage was looked at, or not at all.
   if (!data.isJoined || data.lineage !== lineage) return applyWrites(data, writes);
+  const refused = new Map<ConditionalWrite, WriteResult>();
+  for (const [index, write] of doubtful.entries()) {
+    const refusal = refusalOf(write, records[index] ?? ABSENT, raised);
+    if (refusal !== null) refused.set(write, refusal);
+  }
   const sent = await sendWrites(
     data,
-    writes.filter((_, index) => tooLow[index] === false),
+    writes.filter((write) => !refused.has(write)),
   );
-  const refused = kept.map((write, index) => refusal(write, records[index] ?? ABSENT, raised));
-  const [applied, denied] = [sent.results.values(), refused.values()];
-  const results = tooLow.flatMap((low) => (low ? denied : applied).next().value ?? []);
+  const applied = sent.results.values();
+  const results = writes.flatMap((write) => refused.get(write) ?? applied.next().value ?? []);
   return { storeTimeMs: sent.storeTimeMs, results };
 }
 
-/** Whether this is a new grant whose generation may have been handed out by data that is lost. */
-function beginsTooLow({ key, expected, next }: ConditionalWrite, raised: bigint): boolean {
-  if (next === null || next.generation > raised || isReservedName(key.name)) return false;
-  if (expected === null) return true;
-  const before = generationOfVersion(expected);
-  return before !== null && before !== next.generation;
+/** Whether its generation may have been handed out by data that is lost. */
+function isOld({ key, next }: ConditionalWrite, raised: bigint): boolean {
+  return next !== null && next.generation <= raised && !isReservedName(key.name);
 }
 
-function refusal({ key, expected }: ConditionalWrite, stored: StoredRecord, raised: bigint): WriteResult {
+function isNewGrant({ expected, next }: ConditionalWrite): boolean {
+  if (expected === null) return true;
+  const before = generationOfVersion(expected);
+  return before !== null && before !== next?.generation;
+}
+
+/** Null for a write that continues what stands there. A lease that is over is shown with a raised generation. */
+function refusalOf(write: ConditionalWrite, stored: StoredRecord, raised: bigint): WriteResult | null {
+  const { key, expected } = write;
   const version = stored.kind === "absent" ? null : stored.version;
   const asExpected = headerOfVersion(version) === headerOfVersion(expected);
-  return { kind: "conflict", current: asExpected ? mustFollow(key, stored, raised) : stored };
+  if (!asExpected) return { kind: "conflict", current: stored };
+  if (isNewGrant(write)) return { kind: "conflict", current: mustFollow(key, stored, raised) };
+  return version === expected ? null : { kind: "conflict", current: stored };
 }
 
 async function sendWrites(data: RedisDataSet, writes: readonly ConditionalWrite[]): Promise<ApplyReply> {
