@@ -64,7 +64,9 @@ export class Place {
 
 interface Room {
   readonly places: Place[];
-  watch: Promise<StoreWatch | null>;
+  /** Opened for the first who has to wait: most who come are served at once. */
+  watch: Promise<StoreWatch | null> | null;
+  news: "yes" | "no";
 }
 
 export class WaitingRooms {
@@ -77,7 +79,8 @@ export class WaitingRooms {
 
   enter(key: LeaseKey): Place {
     const id = keyId(key);
-    const room = this.#rooms.get(id) ?? this.#open(id, key);
+    const room = this.#rooms.get(id) ?? { places: [], watch: null, news: "no" };
+    this.#rooms.set(id, room);
     const place = new Place();
     room.places.push(place);
     return place;
@@ -97,13 +100,22 @@ export class WaitingRooms {
     room.places[0]?.wake();
     if (room.places.length > 0) return;
     this.#rooms.delete(id);
-    room.watch.then((watch) => watch?.close()).catch(() => undefined);
+    room.watch?.then((watch) => watch?.close()).catch(() => undefined);
   }
 
-  /** Whether news will come; resolves once it would. */
-  async hasNews(key: LeaseKey): Promise<boolean> {
-    const room = this.#rooms.get(keyId(key));
-    return room !== undefined && (await room.watch) !== null;
+  /** Whether every change from now on is announced. */
+  news(key: LeaseKey): "yes" | "no" {
+    return this.#rooms.get(keyId(key))?.news ?? "no";
+  }
+
+  /** Asks for news; resolves once it would come, or never will. A watch that fails makes waiting slower, never wrong. */
+  async awaitNews(key: LeaseKey): Promise<void> {
+    const id = keyId(key);
+    const room = this.#rooms.get(id);
+    if (room === undefined) return;
+    const scope = { tenant: key.tenant, prefix: key.name };
+    room.watch ??= this.#options.manager.watch(scope, (event) => this.#onNews(id, event)).catch(() => null);
+    if ((await room.watch) !== null) room.news = "yes";
   }
 
   /** How long to wait before looking without being woken. */
@@ -115,15 +127,6 @@ export class WaitingRooms {
     // An end that has passed and still stands in the way (who has no clock must observe) is no appointment.
     const spreadMs = growing(SPREAD_AT_EXPIRY_MS, overdueLooks, SLOWEST_LOOK_MS);
     return Math.min(jittered(env, slowest, 0.3), untilEnd + 1 + env.random() * spreadMs);
-  }
-
-  #open(id: string, key: LeaseKey): Room {
-    const room: Room = { places: [], watch: Promise.resolve(null) };
-    this.#rooms.set(id, room);
-    const scope = { tenant: key.tenant, prefix: key.name };
-    // A watch that cannot be had makes waiting slower, never wrong.
-    room.watch = this.#options.manager.watch(scope, (event) => this.#onNews(id, event)).catch(() => null);
-    return room;
   }
 
   #onNews(id: string, event: StoreEvent): void {

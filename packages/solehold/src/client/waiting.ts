@@ -58,6 +58,7 @@ export async function waitInTurn(env: Env, rooms: WaitingRooms, patience: Patien
     let last: FailedOutcome | null = null;
     let overdueLooks = 0;
     for (let looks = 0; ; looks += 1) {
+      const newsBefore = rooms.news(key);
       if (rooms.isHead(key, place)) {
         const outcome = await patience.attempt();
         if (outcome.kind === "applied") return outcome;
@@ -67,7 +68,7 @@ export async function waitInTurn(env: Env, rooms: WaitingRooms, patience: Patien
       }
       signal?.throwIfAborted();
       if (leftMs() <= 0) throw timeoutOf(key, last, waitMs);
-      const pauseMs = await pauseBefore(rooms, key, place, { last, looks, overdueLooks });
+      const pauseMs = await pauseBefore(rooms, key, place, { last, looks, overdueLooks, newsBefore });
       await place.wait(env, Math.min(pauseMs, Math.max(0, leftMs())), signal);
       signal?.throwIfAborted();
     }
@@ -80,17 +81,22 @@ interface Experience {
   readonly last: FailedOutcome | null;
   readonly looks: number;
   readonly overdueLooks: number;
+  /** Whether changes were announced already when it looked last. */
+  readonly newsBefore: "yes" | "no";
 }
 
 async function pauseBefore(
   rooms: WaitingRooms,
   key: LeaseKey,
   place: Place,
-  { last, looks, overdueLooks }: Experience,
+  { last, looks, overdueLooks, newsBefore }: Experience,
 ): Promise<number> {
   // Only the head looks; the others are woken when it leaves.
   if (!rooms.isHead(key, place)) return Number.MAX_SAFE_INTEGER;
   if (last?.kind === "unsettled") return RETRY_UNAVAILABLE_MS;
-  const news = (await rooms.hasNews(key)) ? "yes" : "no";
+  await rooms.awaitNews(key);
+  const news = rooms.news(key);
+  // What changed between the last look and the first news was announced to nobody.
+  if (news !== newsBefore) return 0;
   return rooms.lookAgainMs({ heldForMs: last === null ? null : heldForMs(last), looks, overdueLooks, news });
 }

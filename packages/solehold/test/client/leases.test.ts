@@ -42,6 +42,31 @@ describe("acquire", () => {
     expect(store.calls.read - before.read).toBeLessThanOrEqual(2);
   });
 
+  it("gets a lease that was released before its news was in force", async () => {
+    const { env, leases, other } = clientWorld();
+    const held = await other("them").acquire("job");
+    const { manager } = leases;
+    const watch = manager.watch.bind(manager);
+    manager.watch = async (scope, listener) => {
+      await held.release();
+      return await watch(scope, listener);
+    };
+    const waiting = leases.acquire("job", { wait: "1m" });
+    await env.advance(1);
+    expect((await waiting).fence).toBe(2n);
+  });
+
+  it("asks for news only when it has to wait", async () => {
+    const { leases } = clientWorld();
+    let watches = 0;
+    leases.manager.watch = async () => {
+      watches += 1;
+      return null;
+    };
+    await leases.acquire("job", { wait: "1m" });
+    expect(watches).toBe(0);
+  });
+
   it("looks at most now and then while it waits, however many wait", async () => {
     const { env, store, leases, other } = clientWorld({ holder: "waiter" });
     await other("holder").acquire("job", { ttl: "10m", autoRenew: "no" });
