@@ -248,19 +248,8 @@ export class StoreLeaseManager implements LeaseManager {
    * False when the record is not damaged (any more).
    */
   async repair(key: LeaseKey, generation: bigint): Promise<boolean> {
-    const { calls, known } = this.#context;
-    const { floorRecord } = await import("./collector.ts");
-    const { value } = await calls.read([key]);
-    const stored = value[0] ?? ABSENT;
-    if (stored.kind !== "corrupt") return false;
-    const nowMs = known.instant(ABSENT, readClocks(this.#env)).latestMs;
-    const next = {
-      ...floorRecord(key.tenant, generation, nowMs, randomId(this.#env)),
-      key,
-      note: "repaired",
-    };
-    const written = await calls.write(keyId(key), { key, expected: stored.version, next });
-    return written.value.kind === "applied";
+    const { repairRecord } = await import("./repair.ts");
+    return await repairRecord(key, generation, this.#context);
   }
 
   async close(): Promise<void> {
