@@ -17,6 +17,7 @@ import { Workload } from "./workload.ts";
 export async function runFull(options: RunOptions): Promise<RunResult> {
   // The manager loads this when it is first needed; loading is real I/O, which must not happen inside a run.
   await import("../../manager/collector.ts");
+  await import("../../manager/repair.ts");
   await options.gateway?.prepare();
   return await withoutRealWorld(async () => {
     const stage = new Stage(options);
