@@ -45,7 +45,8 @@ const CAPABILITIES: StoreCapabilities = Object.freeze({
   clockGranularityMs: 1,
   watch: true,
   conditionalDelete: true,
-  maxBatch: 10_000,
+  /** Measured: two calls of this size at once hold the event loop for less than 20 ms at a time. */
+  maxBatch: 2_500,
   maxConcurrentCalls: 2,
 });
 
