@@ -11,6 +11,8 @@ export default defineConfig({
     testTimeout: 60_000,
     hookTimeout: 120_000,
     pool: "forks",
+    // On two cores the default is one file at a time, although most of a file's time is waiting for servers.
+    maxWorkers: 2,
     reporters: ["default"],
   },
 });
