@@ -24,6 +24,8 @@ class Crew {
   readonly #ttlMs: number;
   readonly #children = new Map<ChildProcess, string>();
   #started = 0;
+  /** After this nobody is started any more, whatever was planned. */
+  #ended = false;
   #onGrant: (child: ChildProcess) => void = () => undefined;
   #onFailure: (error: Error) => void = () => undefined;
 
@@ -61,8 +63,8 @@ class Crew {
         // At any moment of its turn: while it holds, while it gives back, while it asks again.
         this.#bench.env.timer(this.#bench.env.random() * 12, () => {
           this.#kill(child).then(() => {
-            if (killed < kills) this.start();
-            else resolve();
+            if (killed === kills) resolve();
+            else if (!this.#ended) this.start();
           }, reject);
         });
       };
@@ -70,13 +72,15 @@ class Crew {
   }
 
   async end(): Promise<void> {
+    this.#ended = true;
     this.#onGrant = () => undefined;
     await Promise.all([...this.#children.keys()].map((child) => this.#kill(child)));
   }
 
   async #kill(child: ChildProcess): Promise<void> {
     const holder = this.#children.get(child);
-    this.#children.delete(child);
+    // Somebody else is at it.
+    if (!this.#children.delete(child)) return;
     if (child.exitCode === null && child.signalCode === null) {
       // With the end of its channel everything that it told has been heard.
       const gone = Promise.all([once(child, "exit"), once(child, "disconnect")]);
