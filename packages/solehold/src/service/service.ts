@@ -7,7 +7,7 @@
 
 import type { QuorumVerification } from "../coordinator/index.ts";
 import type { LeaseKey, LeaseRecord } from "../core/index.ts";
-import { type Env, randomId } from "../env/index.ts";
+import { delay, type Env, randomId } from "../env/index.ts";
 import { BoundedMap } from "../manager/bounded-map.ts";
 import type {
   AcquireRequest,
@@ -60,6 +60,13 @@ export interface LeaseServiceOptions {
 const DEFAULT_MAX_LIVE_LEASES = 1_000_000;
 const DEFAULT_REMEMBERED_TENANTS = 10_000;
 const LIST_PAGE = 1_000;
+/** How long a grant waits for its tenant's leases to be counted. */
+const LONGEST_COUNT_MS = 250;
+
+interface Loading {
+  readonly finished: Promise<void>;
+  state: "under way" | "finished";
+}
 
 type Without<Request extends LeaseRequest> = Omit<Request, "op" | "caller">;
 
@@ -72,7 +79,7 @@ export class LeaseService {
   readonly #index: LiveIndex;
   readonly #expiryListeners = new Set<(record: LeaseRecord) => void>();
   /** Bounded, because anybody can name tenants; one that was forgotten is read again at its next use. */
-  #loadedTenants: BoundedMap<Promise<void>>;
+  #loadedTenants: BoundedMap<Loading>;
   readonly #rememberedTenants: number;
   /** Grants under way, so that a burst cannot slip past the limit together. */
   readonly #grantsUnderWay = new Map<string, number>();
@@ -98,7 +105,7 @@ export class LeaseService {
 
   async grant(request: Without<AcquireRequest>, context: CallContext = {}): Promise<ServiceReply> {
     const { tenant } = request.key;
-    await this.#load(tenant);
+    await this.#loadAwhile(tenant);
     if (this.#isFull(request.key))
       return await this.#record({ ...request, op: "acquire" }, full(this.#nowMs()), context);
     this.#grantsUnderWay.set(tenant, (this.#grantsUnderWay.get(tenant) ?? 0) + 1);
@@ -162,7 +169,7 @@ export class LeaseService {
 
   /** How many leases of the tenant are alive now. Costs no scan after the tenant's first use. */
   async activeCount(tenant: string): Promise<number> {
-    await this.#load(tenant);
+    await this.#load(tenant).finished;
     return this.#index.count(tenant);
   }
 
@@ -251,10 +258,24 @@ export class LeaseService {
   }
 
   /** The first use of a tenant reads what is alive; from then on decisions and news keep it current. */
-  #load(tenant: string): Promise<void> {
-    const loaded = this.#loadedTenants.get(tenant) ?? this.#loadNow(tenant);
-    this.#loadedTenants.set(tenant, loaded);
-    return loaded;
+  #load(tenant: string): Loading {
+    const known = this.#loadedTenants.get(tenant);
+    if (known !== undefined) return known;
+    const finished = this.#loadNow(tenant).then(() => {
+      loading.state = "finished";
+    });
+    const loading: Loading = { finished, state: "under way" };
+    this.#loadedTenants.set(tenant, loading);
+    return loading;
+  }
+
+  /** A million leases take longer to count than a caller has patience; until then the limit may be exceeded. */
+  async #loadAwhile(tenant: string): Promise<void> {
+    const loading = this.#load(tenant);
+    if (loading.state === "finished") return;
+    const enough = new AbortController();
+    await Promise.race([loading.finished, delay(this.#env, LONGEST_COUNT_MS, enough.signal)]);
+    enough.abort();
   }
 
   async #loadNow(tenant: string): Promise<void> {

@@ -318,6 +318,17 @@ describe("active leases", () => {
     expect(other.entry.code).toBe("LS_OK");
   });
 
+  it("are granted while those of before are still being counted, if that takes long", async () => {
+    const env = new ManualEnv();
+    const store = new MemoryStore({ env });
+    store.list = () => new Promise(() => undefined);
+    const manager = new StoreLeaseManager({ store, env });
+    const service = new LeaseService({ manager, audit: new MemoryAuditTrail({ capacity: 10 }), env });
+    const granted = service.grant({ key: KEY, holder: "h", ttlMs: 60_000 });
+    await env.advance(SECOND_MS);
+    expect((await granted).entry.code).toBe("LS_OK");
+  });
+
   it("that run out are announced and audited, each once, without anybody asking", async () => {
     const { env, service, grant, trail } = serviceWorld();
     const expired: string[] = [];
