@@ -1,9 +1,9 @@
 /**
  * Redis loses what it acknowledged: FLUSHALL, a restart without persistence, a restart from an older
- * snapshot. Whoever saw more refuses; whoever did not gets fences above all that were handed out.
+ * snapshot, a failover to a replica that lagged behind. Whoever saw more refuses; whoever did not gets fences above all that were handed out.
  */
 import { Redis } from "ioredis";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { startRedis } from "../../../../../scripts/engines/index.mjs";
 import { floorKey, type LeaseRecord } from "../../../src/core/index.ts";
 import type { ConditionalWrite, LeaseStore, StoredRecord } from "../../../src/stores/index.ts";
@@ -220,6 +220,56 @@ describe("after a restart from an older snapshot", () => {
     );
     const refused = await applyOne(idle, writeOf(recordOf("young", { generation: lost })));
     expect(refused).toMatchObject({ kind: "conflict", current: { kind: "found" } });
+  });
+});
+
+describe("after a failover to a replica that lagged behind", () => {
+  let witness: RedisStore;
+  let lost: bigint;
+
+  beforeEach(async () => {
+    const { port } = new URL(server.url);
+    await admin.config("SET", "repl-diskless-sync-delay", "0");
+    const flags = ["--appendonly", "no", "--save", "", "--replicaof", `127.0.0.1 ${port}`];
+    const replica = await startRedis({ flags });
+    onTestFinished(async () => await replica.stop());
+    const promoting = new Redis(replica.url);
+    onTestFinished(() => promoting.disconnect());
+    witness = await open();
+    const ended = { state: "released", endedAtMs: 1 } as const;
+    lost = (await floorOf(witness)) + 50n;
+    await create(witness, recordOf("job", { ...ended, generation: lost - 1n }));
+    await until("the replica has it", async () =>
+      (await promoting.exists("{solehold:}default/job")) ? true : null,
+    );
+    // It is promoted while the old primary still takes writes, and then takes over its address.
+    await promoting.replicaof("NO", "ONE");
+    const stored = await readOne(witness, "job");
+    if (stored.kind !== "found") throw new Error("the record was just written");
+    const next = recordOf("job", { ...ended, generation: lost });
+    expect((await applyOne(witness, writeOf(next, stored.version))).kind).toBe("applied");
+    await server.kill();
+    await promoting.config("SET", "port", port);
+  });
+
+  it("a client that saw the lost writes refuses", async () => {
+    const error = await until("the loss is noticed", async () => {
+      const failure = await rejection(witness.read([]));
+      return failure.kind === "internal" ? failure : null;
+    });
+    expect(error.message).toContain("its last writes are gone");
+  });
+
+  it("whoever comes new grants above every generation that was lost", async () => {
+    const store = await open();
+    let write = grantAfter(await readOne(store, "job"), "job");
+    let result = await applyOne(store, write);
+    if (result.kind === "conflict") {
+      write = grantAfter(result.current, "job");
+      result = await applyOne(store, write);
+    }
+    expect(result.kind).toBe("applied");
+    expect(write.next!.generation).toBeGreaterThan(lost);
   });
 });
 
