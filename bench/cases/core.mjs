@@ -1,4 +1,4 @@
-// The core alone, without a store: decisions, selections, approvals, audit entries, and the size of the main entry.
+// The core alone, without a store: decisions, selections, approvals, audit entries; import and size of the main entry.
 import { createHash, generateKeyPairSync, sign, verify } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -14,8 +14,10 @@ import {
   verifyQuorum,
 } from "solehold/coordinator";
 import { MemoryAuditTrail } from "solehold/service";
+import { importMs } from "../lib/import-time.mjs";
 import { alternating, callsPerSecond } from "../lib/measure.mjs";
 import { figure } from "../lib/rows.mjs";
+import { median } from "../lib/statistics.mjs";
 
 const ENTRY = createRequire(import.meta.url).resolve("solehold");
 const LIBRARY = dirname(dirname(ENTRY));
@@ -32,6 +34,8 @@ export async function run({ quick, say }) {
   const [quorums, signatures] = alternating([quorumLoop(), signatureLoop()], options);
   say("audit");
   const [appends, hashes] = alternating([auditLoop(), hashLoop()], options);
+  say("import");
+  const importing = median(Array.from({ length: quick ? 5 : 11 }, () => importMs(["solehold"])));
   say("size");
   const { gzipped, dependencies } = await entrySize();
   const perProcessor = "counted in processor time, so other work on the machine does not count against it";
@@ -48,6 +52,7 @@ export async function run({ quick, say }) {
       figure("core: selectCoordinator, 5 candidates", selections, "selections/s"),
       figure(`core: verifyQuorum, ${SIGNERS} approvals`, quorums, "quorums/s", { floor: signatures }),
       figure("core: audit append in memory (floor: one SHA-256)", appends, "entries/s", { floor: hashes }),
+      figure("core: import of the main entry", importing, "ms", { bar: "< 60", met: importing < 60 }),
       figure("core: main entry, bundled and gzipped", gzipped / 1_000, "kB", {
         bar: "<= 20",
         met: gzipped <= 20_000,

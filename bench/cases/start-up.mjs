@@ -1,8 +1,7 @@
 // Start-up: what a user waits for before anything happens. Processes are started in turns; medians.
 import { spawnSync } from "node:child_process";
-import { createRequire } from "node:module";
-import { pathToFileURL } from "node:url";
 import { startEtcd, startNats, startPostgres, startRedis } from "../../scripts/engines/index.mjs";
+import { importMs } from "../lib/import-time.mjs";
 import { withResources } from "../lib/resources.mjs";
 import { figure } from "../lib/rows.mjs";
 import { CLI, startServer } from "../lib/server-process.mjs";
@@ -101,18 +100,6 @@ function processMs(words) {
   const { status, stderr } = spawnSync(process.execPath, words);
   if (status !== 0) throw new Error(`${words.join(" ")} ended with code ${status}: ${stderr}`);
   return performance.now() - started;
-}
-
-function importMs(modules) {
-  const { resolve } = createRequire(import.meta.url);
-  const urls = modules.map((name) => JSON.stringify(pathToFileURL(resolve(name)).href));
-  const script = `const t = performance.now(); ${urls.map((url) => `await import(${url});`).join(" ")} console.log(performance.now() - t);`;
-  const { stdout, stderr } = spawnSync(process.execPath, ["--input-type=module", "-e", script], {
-    encoding: "utf8",
-  });
-  const ms = Number.parseFloat(stdout);
-  if (Number.isNaN(ms)) throw new Error(`importing ${modules.join(", ")} failed: ${stderr}`);
-  return ms;
 }
 
 function medians(times) {
