@@ -12,6 +12,16 @@ import { ClockedStore } from "../manager/clocked-store.ts";
 import { runUntilSettled } from "../manager/helpers.ts";
 import { clientWorld, freeze, thaw } from "./helpers.ts";
 
+describe("close", () => {
+  it("leaves no timer of renewals or of the watch for suspends behind", async () => {
+    const { env, leases } = clientWorld();
+    const lease = await leases.acquire("job");
+    await lease.release();
+    await leases.close();
+    expect(env.pendingTimers).toBe(0);
+  });
+});
+
 describe("tryAcquire", () => {
   it("throws when the store is broken: that is not the same as being held", async () => {
     const { store, leases } = clientWorld();

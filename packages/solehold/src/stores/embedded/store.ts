@@ -45,7 +45,7 @@ const CAPABILITIES: StoreCapabilities = Object.freeze({
   clockGranularityMs: 1,
   watch: true,
   conditionalDelete: true,
-  /** Measured: two calls of this size at once hold the event loop for less than 20 ms at a time. */
+  /** Larger calls keep the event loop longer at a time: `npm run bench -- renewals` prints for how long. */
   maxBatch: 2_500,
   maxConcurrentCalls: 2,
 });
