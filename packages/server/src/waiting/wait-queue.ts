@@ -9,8 +9,8 @@
  * Not promised: an order between waiters of different server processes.
  */
 import {
+  acquireCommand,
   type CommandOutcome,
-  commandOf,
   decide,
   type Env,
   exactly,
@@ -122,9 +122,8 @@ export class WaitQueue {
   /** A request that can never be granted must not wait for its turn to hear it. Core is asked, not copied. */
   #wouldBeRefused(request: WaitRequest): boolean {
     const { manager } = this.#options.service;
-    const asked = { ...request, op: "acquire" } as const;
-    if (requestProblem(asked) !== null) return true;
-    const command = commandOf(asked, request.token, manager.policy, "nonce");
+    if (requestProblem(request, request.token) !== null) return true;
+    const command = acquireCommand(request, { token: request.token, nonce: "nonce", policy: manager.policy });
     const free = { record: null, floor: 0n };
     return decide(command, free, exactly(manager.storeNowMs()), manager.policy).decision.kind === "refused";
   }

@@ -28,8 +28,8 @@ import { lossOf, type ReleaseResult, releaseResult, unreachable } from "./ending
 import { LeaseLostError, LeaseRefusedError, type LossReason } from "./errors.ts";
 import { failureOf } from "./failures.ts";
 import { type LivenessProbe, probeSaysAlive } from "./probe.ts";
-import type { Renewable, RenewalSchedule } from "./renewal-schedule.ts";
-import type { SuspendWatch } from "./suspend-watch.ts";
+import { Appointment, type Renewable, type RenewalSchedule } from "./renewal-schedule.ts";
+import type { Suspendable, SuspendWatch } from "./suspend-watch.ts";
 import { writeTransfer } from "./transfer.ts";
 
 export type LeaseHandleState = "held" | "jeopardy" | "lost" | "released";
@@ -45,7 +45,7 @@ export interface LeaseContext {
 export interface LeaseOptions {
   readonly ttlMs: number;
   readonly autoRenew: "yes" | "no";
-  readonly probe?: LivenessProbe;
+  readonly probe: LivenessProbe | undefined;
   /** "yes" keeps the process alive while the lease is held. */
   readonly keepAlive: "yes" | "no";
 }
@@ -59,7 +59,7 @@ const MAX_RELEASE_MS = 5_000;
 /** Timers may fire a little late; the signal must not. */
 const EARLY_MS = 1;
 
-export class Lease implements Renewable {
+export class Lease implements Renewable, Suspendable {
   readonly key: LeaseKey;
   readonly holder: string;
   readonly purpose: Purpose;
@@ -70,6 +70,7 @@ export class Lease implements Renewable {
   readonly #context: LeaseContext;
   readonly #options: LeaseOptions;
   readonly #token: string;
+  readonly #appointment = new Appointment(this);
   /** Made when somebody asks for the signal: short leases end before anybody does, and both cost time. */
   #abort: AbortController | null = null;
   #listeners: Set<(state: LeaseHandleState) => void> | null = null;
@@ -78,6 +79,8 @@ export class Lease implements Renewable {
   #validity: Validity;
   #expiresAtMs: number;
   #expiryTimer: Timer | null = null;
+  /** Only who is watched has to hear at once that the machine slept; all else reads the clocks when asked. */
+  #isWatched = false;
   #storeFailing = false;
   #breaking = false;
   #releasing: Promise<ReleaseResult> | null = null;
@@ -95,10 +98,10 @@ export class Lease implements Renewable {
     this.resumeFromLedgerRequired = grant.decision.resumeFromLedgerRequired;
     this.#validity = this.#validityOf(grant);
     this.#expiresAtMs = lease.expiresAtMs;
-    context.suspendWatch.add(this.#onSuspend);
-    this.#planRenewal(RENEW_PART);
+    const now = this.#now();
+    this.#planRenewal(RENEW_PART, now);
     // The answer may have been so long on its way that the lease is over: then nobody must be told "held".
-    this.#check();
+    this.#check(now);
   }
 
   get name(): string {
@@ -109,6 +112,7 @@ export class Lease implements Renewable {
   get signal(): AbortSignal {
     if (this.#abort === null) {
       this.#abort = new AbortController();
+      this.#beWatched();
       this.#check();
       if (this.#isOver()) this.#abort.abort(this.#lostError());
     }
@@ -149,6 +153,7 @@ export class Lease implements Renewable {
 
   /** Calls back on every change of state. */
   onStateChange(listener: (state: LeaseHandleState) => void): () => void {
+    this.#beWatched();
     const listeners = this.#listeners ?? new Set();
     this.#listeners = listeners.add(listener);
     return () => void listeners.delete(listener);
@@ -296,19 +301,20 @@ export class Lease implements Renewable {
    * The end needs no timer of its own as long as a renewal comes well before it: most leases are renewed or
    * released long before they could end.
    */
-  #planRenewal(partOfTtl: number): void {
+  #planRenewal(partOfTtl: number, now = this.#now()): void {
     if (this.#isOver()) return;
     const { autoRenew, keepAlive } = this.#options;
     const { env, schedule } = this.#context;
     const inMs = jittered(env, this.ttlMs * partOfTtl, JITTER_RATIO);
-    if (autoRenew === "yes") schedule.plan(this, inMs);
-    const spareMs = remainingValidityMs(this.#validity, this.#now()) - inMs;
+    if (autoRenew === "yes") schedule.plan(this.#appointment, now.monotonicMs, inMs);
+    const spareMs = remainingValidityMs(this.#validity, now) - inMs;
     const comesInTime = autoRenew === "yes" && partOfTtl === RENEW_PART && spareMs > this.#patienceMs();
     if (keepAlive === "yes" || !comesInTime) this.#armExpiry();
     else this.#expiryTimer?.cancel();
   }
 
   #armExpiry(): void {
+    this.#beWatched();
     this.#expiryTimer?.cancel();
     const { env } = this.#context;
     const inMs = remainingValidityMs(this.#validity, this.#now()) - EARLY_MS;
@@ -323,15 +329,21 @@ export class Lease implements Renewable {
     else this.#runOut();
   }
 
-  #check(): void {
-    if (!this.#isOver() && !isStillValid(this.#validity, this.#now())) this.#runOut();
+  #check(now = this.#now()): void {
+    if (!this.#isOver() && !isStillValid(this.#validity, now)) this.#runOut();
   }
 
-  /** The clocks moved apart: what is left may be less than the timer knows. */
-  readonly #onSuspend = (): void => {
+  #beWatched(): void {
+    if (this.#isWatched || this.#isOver()) return;
+    this.#isWatched = true;
+    this.#context.suspendWatch.add(this);
+  }
+
+  /** For the suspend watch: the clocks moved apart, and what is left may be less than the timer knows. */
+  afterSuspend(): void {
     this.#check();
     if (!this.#isOver()) this.#armExpiry();
-  };
+  }
 
   #runOut(): void {
     this.#end("lost", this.#breaking ? "revoked" : this.#storeFailing ? "unreachable" : "expired");
@@ -340,8 +352,8 @@ export class Lease implements Renewable {
   #end(state: "lost" | "released", reason: LossReason): void {
     if (this.#isOver()) return;
     this.#lossReason = reason;
-    this.#context.schedule.cancel(this);
-    this.#context.suspendWatch.remove(this.#onSuspend);
+    this.#context.schedule.cancel(this.#appointment);
+    if (this.#isWatched) this.#context.suspendWatch.remove(this);
     this.#expiryTimer?.cancel();
     this.#setState(state);
     this.#abort?.abort(this.#lostError());
@@ -359,13 +371,13 @@ export class Lease implements Renewable {
     }
   }
 
-  async #release(): Promise<ReleaseResult> {
+  #release(): Promise<ReleaseResult> {
     const gone = this.#lossReason === "superseded" || this.#lossReason === "released";
     this.#end("released", "released");
-    if (gone) return { released: false, reason: "already-gone" };
+    if (gone) return Promise.resolve({ released: false, reason: "already-gone" });
     const { key, holder } = this;
     const timeoutMs = this.#releaseTimeoutMs();
-    return await this.#context.manager
+    return this.#context.manager
       .release({ key, holder, token: this.#token, timeoutMs })
       .then(releaseResult, unreachable);
   }

@@ -87,6 +87,8 @@ export class Leases {
   readonly #env: Env;
   readonly #context: LeaseContext;
   readonly #rooms: WaitingRooms;
+  /** The last ttl that was found to leave room for renewals. */
+  #goodTtlMs = 0;
   /** Releases under way of what may have been granted unheard. */
   readonly #abandoned = new Set<Promise<unknown>>();
 
@@ -111,16 +113,14 @@ export class Leases {
 
   /** One attempt. Somebody else having it is a value; a store that does not answer is an error. */
   async tryAcquire(name: string, options: TryAcquireOptions = {}): Promise<AcquireAttempt> {
-    const outcome = await this.#attemptOnce(this.#key(name), options);
-    if (outcome.kind === "applied") {
-      const lease = this.#leaseFrom(outcome, options);
-      return { ok: true, lease, [Symbol.asyncDispose]: () => lease[Symbol.asyncDispose]() };
-    }
-    return {
-      ok: false,
-      ...this.#heldOrThrow(this.#key(name), outcome),
-      [Symbol.asyncDispose]: async () => undefined,
-    };
+    const key = this.#key(name);
+    const token = this.#tokenForServer();
+    const ttlMs = this.#ttlMs(options.ttl);
+    const answer = await this.manager.acquire(this.#request(key, options, ttlMs, token));
+    const outcome = isReplay(answer) ? await this.#prolonged(answer, ttlMs) : answer;
+    if (outcome.kind === "applied") return new Granted(this.#leaseFrom(outcome, options, ttlMs));
+    if (mayBeGranted(outcome)) this.#abandon(key, options, token);
+    return { ok: false, ...this.#heldOrThrow(key, outcome), [Symbol.asyncDispose]: async () => undefined };
   }
 
   /** Waits for it. Throws LeaseHeldError, LeaseTimeoutError, LeaseUnavailableError, or the signal's reason. */
@@ -227,13 +227,6 @@ export class Leases {
     return this.manager.line === "server" ? randomId(this.#env) : undefined;
   }
 
-  async #attemptOnce(key: LeaseKey, options: TryAcquireOptions): Promise<CommandOutcome> {
-    const token = this.#tokenForServer();
-    const outcome = await this.#attempt(key, options, undefined, token);
-    if (mayBeGranted(outcome)) this.#abandon(key, options, token);
-    return outcome;
-  }
-
   /**
    * Nobody heard of what may have been granted: without this it would bar the key until its ttl ends. With an
    * idempotency key the caller may ask for that very grant again, unless it was the one to give up.
@@ -250,8 +243,10 @@ export class Leases {
   }
 
   async #acquireAtOnce(key: LeaseKey, options: AcquireOptions): Promise<Lease> {
-    const outcome = await this.#attemptOnce(key, options);
+    const token = this.#tokenForServer();
+    const outcome = await this.#attempt(key, options, undefined, token);
     if (outcome.kind === "applied") return this.#leaseFrom(outcome, options);
+    if (mayBeGranted(outcome)) this.#abandon(key, options, token);
     throw failureOf(key, outcome);
   }
 
@@ -278,18 +273,25 @@ export class Leases {
     wait?: WaitInLine,
     token?: string,
   ): Promise<CommandOutcome> {
-    const { purpose = DEFAULT_PURPOSE, holder = this.holder, term, note, idempotencyKey, approval } = options;
     const ttlMs = this.#ttlMs(options.ttl);
+    const answer = await this.manager.acquire(this.#request(key, options, ttlMs, token), wait);
+    return isReplay(answer) ? await this.#prolonged(answer, ttlMs) : answer;
+  }
+
+  #request(
+    key: LeaseKey,
+    options: TryAcquireOptions,
+    ttlMs: number,
+    token: string | undefined,
+  ): RequestOf<AcquireRequest> {
+    const { purpose = DEFAULT_PURPOSE, holder = this.holder, term, note, idempotencyKey, approval } = options;
     const request: Writable<RequestOf<AcquireRequest>> = { key, holder, ttlMs, purpose };
     if (term !== undefined) request.term = term;
     if (note !== undefined) request.note = note;
     if (idempotencyKey !== undefined) request.idempotencyKey = idempotencyKey;
     if (approval !== undefined) request.approval = approval;
     if (token !== undefined) request.token = token;
-    const outcome = await this.manager.acquire(request, wait);
-    return outcome.kind === "applied" && outcome.decision.replayed
-      ? await this.#prolonged(outcome, ttlMs)
-      : outcome;
+    return request;
   }
 
   /**
@@ -304,15 +306,9 @@ export class Leases {
       : renewed;
   }
 
-  #leaseFrom(outcome: AppliedOutcome, options: TryAcquireOptions): Lease {
+  #leaseFrom(outcome: AppliedOutcome, options: TryAcquireOptions, ttlMs = this.#ttlMs(options.ttl)): Lease {
     const { autoRenew = "yes", keepAlive = "no", probe } = options;
-    const ttlMs = this.#ttlMs(options.ttl);
-    return new Lease(this.#context, outcome, {
-      ttlMs,
-      autoRenew,
-      keepAlive,
-      ...(probe === undefined ? {} : { probe }),
-    });
+    return new Lease(this.#context, outcome, { ttlMs, autoRenew, keepAlive, probe });
   }
 
   #heldOrThrow(key: LeaseKey, outcome: FailedOutcome): HeldDetails {
@@ -334,9 +330,11 @@ export class Leases {
 
   #ttlMs(ttl: Duration | undefined): number {
     const ttlMs = ttl === undefined ? this.manager.policy.defaultTtlMs : durationMs("ttl", ttl, 1);
+    if (ttlMs === this.#goodTtlMs) return ttlMs;
     const timing = { ttlMs, renewEveryMs: ttlMs * RENEW_PART, retryEveryMs: ttlMs * RETRY_PART };
     const problem = renewalTimingProblem(timing, this.#context.drift);
     if (problem !== null) throw new RangeError(problem);
+    this.#goodTtlMs = ttlMs;
     return ttlMs;
   }
 
@@ -345,6 +343,24 @@ export class Leases {
     if (problem !== null) throw new RangeError(`the lease name ${problem}, got ${JSON.stringify(name)}`);
     return { tenant: this.tenant, name };
   }
+}
+
+/** What `await using` gives back at the end of its block. */
+class Granted {
+  readonly ok = true;
+  readonly lease: Lease;
+
+  constructor(lease: Lease) {
+    this.lease = lease;
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.lease[Symbol.asyncDispose]();
+  }
+}
+
+function isReplay(outcome: CommandOutcome): outcome is AppliedOutcome {
+  return outcome.kind === "applied" && outcome.decision.replayed;
 }
 
 function waitOf(wait: Duration | "forever" | undefined): number {

@@ -1,6 +1,9 @@
 /**
  * When which lease is renewed. Leases that fall due at about the same time are renewed in the same turn
  * and so travel in one store call, while jitter keeps processes (and mass acquisitions) apart.
+ *
+ * Most leases are given back long before they fall due, so coming and going must cost next to nothing: an
+ * appointment is linked into its slot and out of it again, without hashing and without allocating.
  */
 import type { Env, Timer } from "../env/index.ts";
 
@@ -13,72 +16,108 @@ export interface Renewable {
   renewNow(): void;
 }
 
+/** A lease's own place in the schedule. */
+export class Appointment {
+  readonly lease: Renewable;
+  /** Null while nothing is planned. */
+  slot: Slot | null = null;
+  previous: Appointment | null = null;
+  next: Appointment | null = null;
+
+  constructor(lease: Renewable) {
+    this.lease = lease;
+  }
+}
+
+/** All that fall due at the same instant. */
+class Slot {
+  readonly dueMs: number;
+  first: Appointment | null = null;
+
+  constructor(dueMs: number) {
+    this.dueMs = dueMs;
+  }
+}
+
 export class RenewalSchedule {
   readonly #env: Env;
-  readonly #slots = new Map<number, Set<Renewable>>();
-  readonly #slotOf = new Map<Renewable, number>();
+  readonly #slots = new Map<number, Slot>();
   #timer: Timer | null = null;
-  #timerSlot = Number.POSITIVE_INFINITY;
+  #timerDueMs = Number.POSITIVE_INFINITY;
 
   constructor(env: Env) {
     this.#env = env;
   }
 
   /** Replaces what was planned for this lease before. */
-  plan(lease: Renewable, inMs: number): void {
-    this.cancel(lease);
-    const slot = slotFor(this.#env.monotonicMs(), inMs);
-    const members = this.#slots.get(slot) ?? new Set<Renewable>();
-    members.add(lease);
-    this.#slots.set(slot, members);
-    this.#slotOf.set(lease, slot);
-    if (slot < this.#timerSlot) this.#arm(slot);
+  plan(appointment: Appointment, nowMs: number, inMs: number): void {
+    this.cancel(appointment);
+    const dueMs = dueAt(nowMs, inMs);
+    let slot = this.#slots.get(dueMs);
+    if (slot === undefined) {
+      slot = new Slot(dueMs);
+      this.#slots.set(dueMs, slot);
+    }
+    const { first } = slot;
+    if (first !== null) first.previous = appointment;
+    appointment.slot = slot;
+    appointment.next = first;
+    slot.first = appointment;
+    if (dueMs < this.#timerDueMs) this.#arm(dueMs);
   }
 
-  cancel(lease: Renewable): void {
-    const slot = this.#slotOf.get(lease);
-    if (slot === undefined) return;
-    this.#slotOf.delete(lease);
-    const members = this.#slots.get(slot);
-    members?.delete(lease);
+  cancel(appointment: Appointment): void {
+    const { slot, previous, next } = appointment;
+    if (slot === null) return;
+    if (previous === null) slot.first = next;
+    else previous.next = next;
+    if (next !== null) next.previous = previous;
+    appointment.slot = null;
+    appointment.previous = null;
+    appointment.next = null;
     // The timer stays until it fires: leases come and go far more often than it does.
-    if (members?.size === 0) this.#slots.delete(slot);
+    if (slot.first === null && this.#slots.get(slot.dueMs) === slot) this.#slots.delete(slot.dueMs);
   }
 
   close(): void {
     this.#slots.clear();
-    this.#slotOf.clear();
     this.#disarm();
   }
 
-  #arm(slot: number): void {
+  #arm(dueMs: number): void {
     this.#timer?.cancel();
-    this.#timerSlot = slot;
-    const inMs = Math.max(0, slot - this.#env.monotonicMs());
+    this.#timerDueMs = dueMs;
+    const inMs = Math.max(0, dueMs - this.#env.monotonicMs());
     this.#timer = this.#env.timer(inMs, () => this.#fire());
   }
 
   #disarm(): void {
     this.#timer?.cancel();
     this.#timer = null;
-    this.#timerSlot = Number.POSITIVE_INFINITY;
+    this.#timerDueMs = Number.POSITIVE_INFINITY;
   }
 
   #fire(): void {
     this.#disarm();
     const nowMs = this.#env.monotonicMs();
-    const due = [...this.#slots].filter(([slot]) => slot <= nowMs).flatMap(([, members]) => [...members]);
-    for (const lease of due) {
-      this.cancel(lease);
-      lease.renewNow();
+    for (const slot of [...this.#slots.values()]) if (slot.dueMs <= nowMs) this.#renewAll(slot);
+    let nextMs = Number.POSITIVE_INFINITY;
+    for (const { dueMs } of this.#slots.values()) nextMs = Math.min(nextMs, dueMs);
+    if (nextMs < this.#timerDueMs) this.#arm(nextMs);
+  }
+
+  /** Whatever a renewal plans or cancels: each lease that was due is renewed once. */
+  #renewAll(slot: Slot): void {
+    this.#slots.delete(slot.dueMs);
+    for (let due = slot.first; due !== null; due = slot.first) {
+      this.cancel(due);
+      due.lease.renewNow();
     }
-    const next = Math.min(...this.#slots.keys());
-    if (Number.isFinite(next) && next < this.#timerSlot) this.#arm(next);
   }
 }
 
 /** The instant at which a lease due in `inMs` is renewed. */
-function slotFor(nowMs: number, inMs: number): number {
+function dueAt(nowMs: number, inMs: number): number {
   const gridMs = inMs < SHORT_MS ? 1 : SLOT_MS;
   return Math.max(Math.ceil(nowMs), Math.floor((nowMs + inMs) / gridMs) * gridMs);
 }

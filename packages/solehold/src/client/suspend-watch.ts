@@ -8,22 +8,27 @@ const CHECK_EVERY_MS = 1_000;
 /** Both clocks are read at once and slewing is far slower: more than this was a sleep or a step. */
 const TOLERATED_GAP_MS = 5;
 
+export interface Suspendable {
+  /** The machine slept, or somebody set its clock. */
+  afterSuspend(): void;
+}
+
 export class SuspendWatch {
   readonly #env: Env;
-  readonly #listeners = new Set<() => void>();
+  readonly #listeners = new Set<Suspendable>();
   #timer: Timer | null = null;
 
   constructor(env: Env) {
     this.#env = env;
   }
 
-  add(listener: () => void): void {
+  add(listener: Suspendable): void {
     this.#listeners.add(listener);
     if (this.#timer === null) this.#arm();
   }
 
   /** The timer stays until it fires: leases come and go far more often than it does. */
-  remove(listener: () => void): void {
+  remove(listener: Suspendable): void {
     this.#listeners.delete(listener);
   }
 
@@ -40,7 +45,7 @@ export class SuspendWatch {
       const gapMs = now.wallMs - before.wallMs - (now.monotonicMs - before.monotonicMs);
       this.#timer = null;
       if (this.#listeners.size > 0) this.#arm();
-      if (Math.abs(gapMs) > TOLERATED_GAP_MS) for (const listener of [...this.#listeners]) listener();
+      if (Math.abs(gapMs) > TOLERATED_GAP_MS) for (const each of [...this.#listeners]) each.afterSuspend();
     });
   }
 }

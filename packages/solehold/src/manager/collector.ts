@@ -14,7 +14,6 @@
 import {
   endOfRecord,
   floorKey,
-  keyId,
   type LeaseKey,
   type LeasePolicy,
   type LeaseRecord,
@@ -67,7 +66,7 @@ export async function collectTenant(tenant: string, options: CollectorOptions): 
       "this machine slept while the store answered, so the store's time is not known: try again";
     throw new StoreError("timeout", message, { outcome: "not-applied" });
   }
-  const nowMs = known.instant(ABSENT, now).earliestMs;
+  const nowMs = known.time(now).earliestMs;
   const settled = floor.kind === "found" && nowMs - floor.record.renewedAtMs >= retentionMs;
   const settledGeneration = settled && floor.kind === "found" ? floor.record.generation : 0n;
   let [scanned, deleted, waiting, highest] = [0, 0, 0, 0n];
@@ -97,7 +96,7 @@ async function deleteAll(
     records.map(async ({ key }): Promise<number> => {
       const stored = await readOne(options.calls, key);
       if (stored.kind !== "found" || !isCollectable(stored.record, nowMs, options)) return 0;
-      const { value } = await options.calls.write(keyId(key), { key, expected: stored.version, next: null });
+      const { value } = await options.calls.write({ key, expected: stored.version, next: null });
       if (value.kind !== "applied") return 0;
       options.known.forget(key);
       return 1;
@@ -120,10 +119,10 @@ async function raiseFloor(
   const now = readClocks(options.env);
   // A floor that is stamped too early would settle too early: rather none in this pass.
   if (!options.known.knowsTime(now)) return current;
-  const stampMs = options.known.instant(ABSENT, now).latestMs;
+  const stampMs = options.known.time(now).latestMs;
   const next = floorRecord(tenant, highest, stampMs, randomId(options.env));
   const expected = floor.kind === "found" ? floor.version : null;
-  const { value } = await options.calls.write(keyId(next.key), { key: next.key, expected, next });
+  const { value } = await options.calls.write({ key: next.key, expected, next });
   return value.kind === "applied" ? highest : current;
 }
 

@@ -6,6 +6,9 @@
  * that wrote it, so an own write is recognised. If the old version still stands, the lost request may yet
  * arrive; writing again on that same version makes the late one fail. Only when the version has moved is
  * "not applied" true.
+ *
+ * Most commands guess right what is in the store, and their first write is applied: that way from the call
+ * to its answer needs a single promise. Whatever else happens goes on in `#proceed`, step by step.
  */
 import {
   type ClockReading,
@@ -17,29 +20,58 @@ import {
   type LeaseCommand,
   type LeasePolicy,
   type LeaseRecord,
-  type LeaseSnapshot,
   type StoreInstant,
 } from "../core/index.ts";
-import { delay, type Env, jittered, randomId, readClocks } from "../env/index.ts";
-import { type StoredRecord, StoreError, type WriteResult } from "../stores/index.ts";
+import { delay, type Env, jittered, type RandomIds, readClocks } from "../env/index.ts";
+import { type ConditionalWrite, type StoredRecord, StoreError, type WriteResult } from "../stores/index.ts";
 import type { KnownState, SnapshotSource } from "./known-state.ts";
 import { type CommandOutcome, refusedBeforehand } from "./outcome.ts";
 import { withNonce } from "./requests.ts";
-import type { Answered, StoreCalls } from "./store-calls.ts";
+import type { AnsweredCall, StoreCalls, WriteJob } from "./store-calls.ts";
 
 export interface ExecutionContext {
   readonly env: Env;
+  readonly ids: RandomIds;
   readonly policy: LeasePolicy;
   readonly calls: StoreCalls;
   readonly known: KnownState;
   readonly decide: typeof decide;
 }
 
-interface Attempt {
+/** A conditional write on its way. */
+class Attempt implements WriteJob {
+  readonly id: string;
+  readonly input: ConditionalWrite;
+  readonly patienceMs: number;
   readonly nonce: string;
   readonly reading: ClockReading;
   readonly now: StoreInstant;
   readonly decision: GrantedDecision;
+  readonly source: SnapshotSource;
+  readonly #execution: Execution;
+
+  constructor(
+    execution: Execution,
+    parts: Pick<Attempt, "id" | "input" | "patienceMs" | "nonce" | "reading" | "now" | "decision" | "source">,
+  ) {
+    this.#execution = execution;
+    this.id = parts.id;
+    this.input = parts.input;
+    this.patienceMs = parts.patienceMs;
+    this.nonce = parts.nonce;
+    this.reading = parts.reading;
+    this.now = parts.now;
+    this.decision = parts.decision;
+    this.source = parts.source;
+  }
+
+  answered(result: WriteResult, call: AnsweredCall): void {
+    this.#execution.answered(this, result, call);
+  }
+
+  failed(error: unknown): void {
+    this.#execution.failed(this, error);
+  }
 }
 
 const MAX_ATTEMPTS = 64;
@@ -58,8 +90,10 @@ export class Execution {
   readonly #startedAt: ClockReading;
   readonly #deadlineMs: number;
   /** Attempts whose fate is unknown. */
-  readonly #unknown: Attempt[] = [];
+  #unknown: Attempt[] | null = null;
+  #steps = 0;
   #conflicts = 0;
+  #finish: (outcome: CommandOutcome) => void = () => undefined;
 
   /** The command is given up, with its outcome as it then stands, after `timeoutMs`. */
   constructor(context: ExecutionContext, command: LeaseCommand, token: string, timeoutMs: number) {
@@ -71,119 +105,136 @@ export class Execution {
     this.#deadlineMs = this.#startedAt.monotonicMs + timeoutMs;
   }
 
-  async run(): Promise<CommandOutcome> {
+  /** Never rejects. `onOutcome` sees the outcome first, and may replace it; it must not throw. */
+  run(onOutcome?: (outcome: CommandOutcome) => CommandOutcome): Promise<CommandOutcome> {
+    return new Promise((resolve) => {
+      this.#finish = onOutcome === undefined ? resolve : (outcome) => resolve(onOutcome(outcome));
+      this.#start();
+    });
+  }
+
+  #start(): void {
     try {
       // Belief counts from before the write: the reading of the start is as good as a newer one, and free.
       const guess = this.#context.known.guess(this.#command, this.#id, this.#startedAt);
-      return await this.#settle(guess, this.#startedAt);
+      if (guess !== null) {
+        const next = this.#step(guess, this.#startedAt);
+        if (next === "read") this.#proceed(() => this.#read());
+        return;
+      }
+      // A request that is wrong in itself is not worth asking a store about, which may not even take its key.
+      const problem = commandProblem(this.#command);
+      if (problem !== null) this.#finish(refusedBeforehand(problem));
+      else this.#proceed(() => this.#read());
     } catch (error) {
-      return this.#unsettled(error);
+      this.#finish(this.#unsettled(error));
     }
   }
 
-  async #settle(guess: SnapshotSource | null, startedAt: ClockReading): Promise<CommandOutcome> {
-    const { known, env } = this.#context;
-    let source = guess;
-    let reading = startedAt;
-    if (source === null) {
-      // A request that is wrong in itself is not worth asking a store about, which may not even take its key.
-      const problem = commandProblem(this.#command);
-      if (problem !== null) return refusedBeforehand(problem);
-      source = await this.#read();
-      reading = readClocks(env);
+  /** The store's answer to an attempt. */
+  answered(attempt: Attempt, result: WriteResult, call: AnsweredCall): void {
+    const { known } = this.#context;
+    if (result.kind === "applied") {
+      known.wrote(this.#id, attempt.input.next, result.version, call.receivedMs);
+      this.#finish(this.#applied(attempt));
+    } else if (result.kind === "unknown") this.failed(attempt, result.cause);
+    else if (result.current.kind === "found" && result.current.record.nonce === attempt.nonce) {
+      // Somebody on the way repeated the request: the repeat met what the first had written.
+      known.learn(this.#id, result.current, attempt.source.floor, call);
+      this.#finish(this.#applied(attempt));
+    } else this.#proceed(() => this.#afterConflict(attempt, result.current, call));
+  }
+
+  /** Nobody knows whether the attempt was done; what stands in the store now will tell. */
+  failed(attempt: Attempt, error: unknown): void {
+    const cause = asStoreError(error);
+    if (cause.outcome === "not-applied") {
+      this.#finish(this.#unsettled(cause));
+      return;
     }
-    for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt += 1) {
-      const own = this.#ownWrite(source.stored);
-      if (own !== null) return own;
-      if (attempt > 0) reading = readClocks(env);
-      if (!known.knowsTime(reading)) {
-        // This machine slept: what it knew of the store's time is of no use any more.
-        source = await this.#read();
-        continue;
-      }
-      const now = known.instant(source.stored, reading);
-      const broken = known.brokenPromise(this.#command, source);
-      if (broken !== null) return { kind: "refused", decision: broken, storeTimeMs: now.stampMs };
-      const command = this.#commandFor(attempt);
-      const { decide, policy } = this.#context;
-      const decided = decide(command, snapshotOf(source), now, policy);
-      if (decided.effect.kind === "none" || decided.decision.kind !== "granted") {
-        // A guess may lead to a write, which checks it; it must never lead to an answer by itself. What is
-        // wrong with the request alone needs no store to say so.
-        if (source.callNumber !== null || decided.bundle.problem !== null)
-          return this.#answer(decided, now, reading);
-        source = await this.#read();
-        continue;
-      }
-      const next = decided.effect.kind === "write" ? decided.effect.record : null;
-      const attempted: Attempt = { nonce: command.nonce, reading, now, decision: decided.decision };
-      const settled = await this.#write(source, next, attempted);
-      if (settled === "applied") return this.#applied(attempted);
-      source = settled;
+    this.#unknown ??= [];
+    this.#unknown.push(attempt);
+    this.#proceed(() => this.#readUntilDeadline(cause));
+  }
+
+  /** Goes on, from what `look` finds, until the command is finished or its next write is on its way. */
+  async #proceed(look: () => Promise<SnapshotSource>): Promise<void> {
+    try {
+      let source = await look();
+      while (this.#step(source, readClocks(this.#context.env)) === "read") source = await this.#read();
+    } catch (error) {
+      this.#finish(this.#unsettled(error));
     }
-    throw new StoreError("timeout", `gave up after ${MAX_ATTEMPTS} attempts against other writers`, {
-      outcome: "not-applied",
-    });
+  }
+
+  /** Decides. Afterwards the command is finished, or a write is on its way, or the store has to be read. */
+  #step(source: SnapshotSource, reading: ClockReading): "done" | "sent" | "read" {
+    const { known, decide, policy, calls } = this.#context;
+    const own = this.#ownWrite(source.stored);
+    if (own !== null) return this.#done(own);
+    if (this.#steps === MAX_ATTEMPTS) {
+      throw new StoreError("timeout", `gave up after ${MAX_ATTEMPTS} attempts against other writers`, {
+        outcome: "not-applied",
+      });
+    }
+    this.#steps += 1;
+    // This machine slept: what it knew of the store's time is of no use any more.
+    if (!known.knowsTime(reading)) return "read";
+    const now = known.instant(source, reading);
+    const broken = known.brokenPromise(this.#command, source);
+    if (broken !== null) return this.#done({ kind: "refused", decision: broken, storeTimeMs: now.stampMs });
+    const command = this.#commandForStep();
+    const decided = decide(command, source, now, policy);
+    const { decision, effect } = decided;
+    if (effect.kind === "none" || decision.kind !== "granted") {
+      // A guess may lead to a write, which checks it; it must never lead to an answer by itself. What is
+      // wrong with the request alone needs no store to say so.
+      const isGuess = source.callNumber === null && decided.bundle.problem === null;
+      return isGuess ? "read" : this.#done(this.#answer(decided, now, reading));
+    }
+    const { stored } = source;
+    const input: ConditionalWrite = {
+      key: command.key,
+      expected: stored.kind === "found" ? stored.version : null,
+      next: effect.kind === "write" ? effect.record : null,
+    };
+    const patienceMs = Math.max(MIN_PATIENCE_MS, this.#deadlineMs - reading.monotonicMs);
+    const { nonce } = command;
+    calls.submit(
+      new Attempt(this, { id: this.#id, input, patienceMs, nonce, reading, now, decision, source }),
+    );
+    return "sent";
+  }
+
+  #done(outcome: CommandOutcome): "done" {
+    this.#finish(outcome);
+    return "done";
   }
 
   /**
    * Every attempt has a nonce of its own. An operator's command speaks of the grant that it found: once it may
    * have been done, trying again must not strike the grant that came after.
    */
-  #commandFor(attempt: number): LeaseCommand {
-    if (attempt === 0) return this.#command;
-    const command = withNonce(this.#command, randomId(this.#context.env));
-    const [first] = this.#unknown;
+  #commandForStep(): LeaseCommand {
+    if (this.#steps === 1) return this.#command;
+    const command = withNonce(this.#command, this.#context.ids.next());
+    const first = this.#unknown?.[0];
     if (first === undefined || (command.op !== "revoke" && command.op !== "break")) return command;
     return { ...command, generation: first.decision.lease.generation };
   }
 
-  /** "applied", or what stands in the store now, to decide again. */
-  async #write(
-    source: SnapshotSource,
-    next: LeaseRecord | null,
-    attempt: Attempt,
-  ): Promise<"applied" | SnapshotSource> {
-    const { known, calls } = this.#context;
-    const { key } = this.#command;
-    const expected = source.stored.kind === "found" ? source.stored.version : null;
-    let answer: Answered<WriteResult>;
-    try {
-      answer = await calls.write(this.#id, { key, expected, next }, this.#patienceMs());
-    } catch (error) {
-      return await this.#reread(attempt, asStoreError(error));
-    }
-    if (answer.value.kind === "unknown") return await this.#reread(attempt, asStoreError(answer.value.cause));
-    const { value } = answer;
-    if (value.kind === "applied") {
-      known.wrote(this.#id, next, value.version, answer.receivedMs);
-      return "applied";
-    }
-    // Somebody on the way repeated the request: the repeat met what the first had written.
-    if (value.current.kind === "found" && value.current.record.nonce === attempt.nonce) {
-      known.learn(this.#id, value.current, source.floor, answer);
-      return "applied";
-    }
+  async #afterConflict(attempt: Attempt, current: StoredRecord, call: AnsweredCall): Promise<SnapshotSource> {
     await this.#backOff();
     // An absence is only usable with a floor that was read after it.
-    if (value.current.kind === "absent") return await this.#read();
-    return known.learn(this.#id, value.current, source.floor, answer);
-  }
-
-  /** Nobody knows whether the attempt was done; what stands in the store now will tell. */
-  async #reread(attempt: Attempt, cause: StoreError): Promise<SnapshotSource> {
-    if (cause.outcome === "not-applied") throw cause;
-    this.#unknown.push(attempt);
-    return await this.#readUntilDeadline(cause);
+    if (current.kind === "absent") return await this.#read();
+    return this.#context.known.learn(this.#id, current, attempt.source.floor, call);
   }
 
   /** A single call may take what is left of the command's time. */
-  #patienceMs(): number {
-    return Math.max(MIN_PATIENCE_MS, this.#deadlineMs - this.#context.env.monotonicMs());
-  }
-
   async #read(): Promise<SnapshotSource> {
-    return await this.#context.known.read(this.#command.key, this.#patienceMs());
+    const { env, known } = this.#context;
+    const patienceMs = Math.max(MIN_PATIENCE_MS, this.#deadlineMs - env.monotonicMs());
+    return await known.read(this.#command.key, patienceMs);
   }
 
   async #readUntilDeadline(cause: unknown): Promise<SnapshotSource> {
@@ -214,7 +265,7 @@ export class Execution {
 
   /** An attempt of this command whose reply was lost, found in the store. */
   #ownWrite(stored: StoredRecord): CommandOutcome | null {
-    if (this.#unknown.length === 0 || stored.kind !== "found") return null;
+    if (this.#unknown === null || stored.kind !== "found") return null;
     const { record } = stored;
     const byNonce = this.#unknown.find((attempt) => attempt.nonce === record.nonce);
     if (byNonce !== undefined) return this.#applied(byNonce, record);
@@ -230,19 +281,18 @@ export class Execution {
     return ours && first !== undefined ? this.#applied(first, record) : null;
   }
 
-  #answer(decided: Decided, now: StoreInstant, reading: ClockReading): CommandOutcome {
-    const { decision } = decided;
+  #answer({ decision }: Decided, now: StoreInstant, reading: ClockReading): CommandOutcome {
     if (decision.kind !== "granted") return { kind: "refused", decision, storeTimeMs: now.stampMs };
     // Nothing was written, so nothing was prolonged: what is left is counted by the latest possible time.
-    return this.#applied({ nonce: "", reading, now: { ...now, stampMs: now.latestMs }, decision });
+    return this.#applied({ reading, now: { ...now, stampMs: now.latestMs }, decision });
   }
 
-  #applied(attempt: Attempt, found?: LeaseRecord): CommandOutcome {
+  #applied(attempt: Pick<Attempt, "decision" | "reading" | "now">, found?: LeaseRecord): CommandOutcome {
     const { decision, reading, now } = attempt;
     const lease = found ?? decision.lease;
     return {
       kind: "applied",
-      decision: { ...decision, lease },
+      decision: found === undefined ? decision : { ...decision, lease },
       token: this.#token,
       believedFrom: reading,
       validForMs: Math.max(0, Math.min(lease.expiresAtMs, decision.lease.expiresAtMs) - now.stampMs),
@@ -253,7 +303,7 @@ export class Execution {
   #unsettled(error: unknown): CommandOutcome {
     const cause = asStoreError(error);
     // A later failure that certainly did nothing does not settle an earlier attempt that may have.
-    const outcome = this.#unknown.length > 0 ? "unknown" : cause.outcome;
+    const outcome = this.#unknown === null ? cause.outcome : "unknown";
     return { kind: "unsettled", outcome, cause };
   }
 }
@@ -264,8 +314,4 @@ function asStoreError(error: unknown): StoreError {
     outcome: "unknown",
     cause: error,
   });
-}
-
-function snapshotOf(source: SnapshotSource): LeaseSnapshot {
-  return { record: source.stored.kind === "found" ? source.stored.record : null, floor: source.floor };
 }

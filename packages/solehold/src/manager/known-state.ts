@@ -9,6 +9,7 @@ import {
   type ClockReading,
   type DeniedDecision,
   type DriftBound,
+  exactly,
   fenceGeneration,
   fenceTerm,
   keyId,
@@ -16,6 +17,7 @@ import {
   type LeaseKey,
   type LeasePolicy,
   type LeaseRecord,
+  type LeaseSnapshot,
   type RefusedDecision,
   recordFence,
   type StoreInstant,
@@ -25,13 +27,14 @@ import { ABSENT, type LeaseStore, type StoredRecord } from "../stores/index.ts";
 import { BoundedMap } from "./bounded-map.ts";
 import { Floors } from "./floors.ts";
 import { isObservedOver } from "./observations.ts";
-import type { Answered, StoreCalls } from "./store-calls.ts";
+import type { AnsweredCall, StoreCalls } from "./store-calls.ts";
 import type { StoreClock } from "./store-clock.ts";
 
 /** What a decision will be based on. */
-export interface SnapshotSource {
+export interface SnapshotSource extends LeaseSnapshot {
   readonly stored: StoredRecord;
-  readonly floor: bigint;
+  /** The receipt of the first reply that showed this version, on the monotonic clock; null for no record. */
+  readonly sinceMs: number | null;
   /** The call that brought it; null for a guess, which must not lead to an answer. */
   readonly callNumber: number | null;
 }
@@ -39,9 +42,8 @@ export interface SnapshotSource {
 type FoundRecord = Extract<StoredRecord, { kind: "found" }>;
 
 interface Remembered {
-  readonly stored: FoundRecord;
-  /** The receipt of the first reply that showed this version, on the monotonic clock. */
-  readonly sinceMs: number;
+  /** What will be tried on the strength of this alone. */
+  readonly guess: SnapshotSource & { readonly stored: FoundRecord; readonly sinceMs: number };
   /** The highest fence seen. */
   readonly highestFence: bigint;
   /** Calls up to this number were sent before that fence was seen: their replies may be older. */
@@ -62,6 +64,8 @@ export interface KnownStateOptions {
 /** A guess is not worth it when the store's time is known so badly that expiries would be stretched. */
 const WIDEST_GUESS_RATIO = 0.05;
 
+const NO_RECORD = { record: null, sinceMs: null } as const;
+
 export class KnownState {
   readonly #options: KnownStateOptions;
   readonly #remembered: BoundedMap<Remembered>;
@@ -77,9 +81,9 @@ export class KnownState {
   guess(command: LeaseCommand, id: string, now: ClockReading): SnapshotSource | null {
     if (command.op === "use" || !this.#timeIsNarrow(command, now)) return null;
     const remembered = this.#remembered.get(id);
-    if (remembered !== undefined) return { stored: remembered.stored, floor: 0n, callNumber: null };
+    if (remembered !== undefined) return remembered.guess;
     const floor = command.op === "acquire" ? this.#floors.recent(command.key.tenant, now.monotonicMs) : null;
-    return floor === null ? null : { stored: ABSENT, floor, callNumber: null };
+    return floor === null ? null : { record: null, floor, stored: ABSENT, sinceMs: null, callNumber: null };
   }
 
   async read(key: LeaseKey, patienceMs?: number): Promise<SnapshotSource> {
@@ -90,9 +94,11 @@ export class KnownState {
   }
 
   /** The store showed this in its answer. */
-  learn(id: string, stored: StoredRecord, floor: bigint, answer: Answered<unknown>): SnapshotSource {
-    if (stored.kind === "found") this.#remember(id, stored, answer.receivedMs);
-    return { stored, floor, callNumber: answer.callNumber };
+  learn(id: string, stored: StoredRecord, floor: bigint, call: AnsweredCall): SnapshotSource {
+    const { callNumber } = call;
+    if (stored.kind !== "found") return { record: null, floor, stored, sinceMs: null, callNumber };
+    const sinceMs = this.#remember(id, stored, call.receivedMs);
+    return { record: stored.record, floor, stored, sinceMs, callNumber };
   }
 
   /** An own write was acknowledged. */
@@ -111,24 +117,28 @@ export class KnownState {
     return store.capabilities.clock !== "reply" || clock.interval(now) !== null;
   }
 
+  /** The store's time by itself. */
+  time(now: ClockReading): StoreInstant {
+    return this.instant(NO_RECORD, now);
+  }
+
   /** The store's time for a decision about this record. */
-  instant(stored: StoredRecord, now: ClockReading): StoreInstant {
-    const { store, clock } = this.#options;
+  instant({ record, sinceMs }: Pick<SnapshotSource, "record" | "sinceMs">, now: ClockReading): StoreInstant {
+    const { store, clock, drift } = this.#options;
     const { monotonicMs } = now;
-    if (store.now !== undefined) {
-      const nowMs = store.now();
-      return { earliestMs: nowMs, latestMs: nowMs, stampMs: nowMs };
-    }
+    if (store.now !== undefined) return exactly(store.now());
     const interval = clock.interval(now);
     const stampMs = interval === null ? Math.ceil(now.wallMs) : interval.latestMs;
-    const record = stored.kind === "found" ? stored.record : null;
     if (record === null) return { earliestMs: interval?.earliestMs ?? stampMs, latestMs: stampMs, stampMs };
-    const over = stored.kind === "found" && this.#isObservedOver(stored, monotonicMs);
-    const endMs = Math.max(record.expiresAtMs, record.handoff?.deadlineMs ?? 0);
-    if (over) return { earliestMs: endMs, latestMs: Math.max(endMs, stampMs), stampMs };
-    if (interval !== null && !clock.mustObserve(monotonicMs)) return { ...interval, stampMs };
+    if (sinceMs !== null && isObservedOver(record, monotonicMs - sinceMs, drift)) {
+      const endMs = Math.max(record.expiresAtMs, record.handoff?.deadlineMs ?? 0);
+      return { earliestMs: endMs, latestMs: Math.max(endMs, stampMs), stampMs };
+    }
+    if (interval !== null && !clock.mustObserve(monotonicMs))
+      return { earliestMs: interval.earliestMs, latestMs: interval.latestMs, stampMs };
     // Without a clock to trust the record stands until it was observed for long enough.
-    const beforeEndMs = Math.max(0, Math.min(record.expiresAtMs, record.handoff?.deadlineMs ?? endMs) - 1);
+    const firstEndMs = Math.min(record.expiresAtMs, record.handoff?.deadlineMs ?? record.expiresAtMs);
+    const beforeEndMs = Math.max(0, firstEndMs - 1);
     return { earliestMs: beforeEndMs, latestMs: beforeEndMs, stampMs };
   }
 
@@ -166,23 +176,19 @@ export class KnownState {
     return interval.latestMs - interval.earliestMs <= Math.max(50, ttlMs * WIDEST_GUESS_RATIO);
   }
 
-  /** Without a clock that can be trusted; see observations.ts. */
-  #isObservedOver({ record, version }: FoundRecord, nowMs: number): boolean {
-    const remembered = this.#remembered.get(keyId(record.key));
-    if (remembered === undefined || remembered.stored.version !== version) return false;
-    return isObservedOver(record, nowMs - remembered.sinceMs, this.#options.drift);
-  }
-
-  #remember(id: string, stored: FoundRecord, receivedMs: number): void {
-    const fence = recordFence(stored.record);
+  /** Since when this version is known to stand. */
+  #remember(id: string, stored: FoundRecord, receivedMs: number): number {
+    const { record } = stored;
+    const fence = recordFence(record);
     const before = this.#remembered.get(id);
     const grew = before === undefined || fence > before.highestFence;
+    const sinceMs = before?.guess.stored.version === stored.version ? before.guess.sinceMs : receivedMs;
     this.#remembered.set(id, {
-      stored,
-      sinceMs: before?.stored.version === stored.version ? before.sinceMs : receivedMs,
+      guess: { record, floor: 0n, stored, sinceMs, callNumber: null },
       highestFence: grew ? fence : before.highestFence,
       seenAtCall: grew ? this.#options.calls.lastCallNumber : before.seenAtCall,
     });
+    return sinceMs;
   }
 }
 

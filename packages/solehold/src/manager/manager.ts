@@ -9,13 +9,13 @@ import {
   decide,
   type GrantedDecision,
   keyId,
+  type LeaseCommand,
   type LeaseKey,
   type LeasePolicy,
   type LeaseRecord,
 } from "../core/index.ts";
-import { type Env, randomId, readClocks, realEnv } from "../env/index.ts";
+import { type Env, RandomIds, readClocks, realEnv } from "../env/index.ts";
 import {
-  ABSENT,
   type LeaseStore,
   type ListQuery,
   MemoryStore,
@@ -32,24 +32,32 @@ import { type CommandOutcome, refusedBeforehand } from "./outcome.ts";
 import { patientStore } from "./patient-store.ts";
 import {
   type AcquireRequest,
+  acquireCommand,
   type BreakRequest,
-  commandOf,
+  breakCommand,
+  type CommandParts,
   type HandoffRequest,
+  handoffCommand,
   type LeaseRequest,
   type ReleaseRequest,
   type RenewRequest,
+  type RequestOf,
   type ResumeRequest,
   type RevokeRequest,
+  releaseCommand,
+  renewCommand,
   requestProblem,
+  resumeCommand,
+  revokeCommand,
   type UseRequest,
+  useCommand,
 } from "./requests.ts";
 import { unsealToken } from "./secrets.ts";
 import { StoreCalls } from "./store-calls.ts";
 import { StoreClock } from "./store-clock.ts";
 import { type LeaseView, viewOf } from "./view.ts";
 
-/** A request whose operation is the method that takes it. */
-export type RequestOf<Request extends LeaseRequest> = Omit<Request, "op">;
+type AnyRequest = RequestOf<LeaseRequest>;
 
 export interface LeaseListing {
   readonly leases: readonly LeaseView[];
@@ -143,13 +151,14 @@ export class StoreLeaseManager implements LeaseManager {
     const floorMaxAgeMs = Math.min(60_000, retentionMs * FLOOR_AGE_RATIO);
     const clock = this.#clock;
     const known = new KnownState({ env, store, calls, clock, policy, drift, cacheSize, floorMaxAgeMs });
-    this.#context = { env, policy, calls, known, decide: options.decide ?? decide };
+    const ids = new RandomIds(env);
+    this.#context = { env, ids, policy, calls, known, decide: options.decide ?? decide };
     this.#commandTimeoutMs = commandTimeoutMs;
   }
 
   /** The store's time as far as it is known here, for people, counts and timers: never for a decision. */
   storeNowMs(): number {
-    return this.#context.known.instant(ABSENT, readClocks(this.#env)).latestMs;
+    return this.#context.known.time(readClocks(this.#env)).latestMs;
   }
 
   /** How often the store's clock was seen to jump. */
@@ -157,56 +166,56 @@ export class StoreLeaseManager implements LeaseManager {
     return this.#clock.jumps;
   }
 
-  async acquire(request: RequestOf<AcquireRequest>): Promise<CommandOutcome> {
-    const asked: AcquireRequest = { ...request, op: "acquire" };
-    const problem = requestProblem(asked);
-    if (problem !== null) return refusedBeforehand(problem);
-    const token = request.token ?? this.#takeUnsettled(request) ?? randomId(this.#env);
-    const outcome = await this.#run(asked, token);
-    if (outcome.kind === "unsettled" && outcome.outcome === "unknown")
-      this.#unsettledTokens.set(claimOf(request), token);
-    else this.#takeUnsettled(request);
-    return outcome.kind === "applied" ? withReplayedToken(outcome, request.idempotencyKey) : outcome;
+  acquire(request: RequestOf<AcquireRequest>): Promise<CommandOutcome> {
+    const given = request.token;
+    const problem = requestProblem(request, given);
+    if (problem !== null) return Promise.resolve(refusedBeforehand(problem));
+    const token = given ?? this.#takeUnsettled(request) ?? this.#context.ids.next();
+    const command = acquireCommand(request, this.#parts(token));
+    return this.#execution(command, token, request).run((outcome) => {
+      if (outcome.kind === "unsettled" && outcome.outcome === "unknown")
+        this.#unsettledTokens.set(claimOf(request), token);
+      else this.#takeUnsettled(request);
+      return outcome.kind === "applied" ? withReplayedToken(outcome, request.idempotencyKey) : outcome;
+    });
   }
 
   renew(request: RequestOf<RenewRequest>): Promise<CommandOutcome> {
-    return this.#execute({ ...request, op: "renew" }, request.token);
+    return this.#command(renewCommand, request, request.token);
   }
 
   release(request: RequestOf<ReleaseRequest>): Promise<CommandOutcome> {
-    return this.#execute({ ...request, op: "release" }, request.token);
+    return this.#command(releaseCommand, request, request.token);
   }
 
   /**
    * Releases a grant of which nobody heard, if the record is still as the acquire wrote it. Whoever repeated
    * that acquire with its token has written it anew, and keeps it.
    */
-  async giveBack(request: RequestOf<ReleaseRequest>, granted: LeaseRecord): Promise<CommandOutcome> {
+  giveBack(request: RequestOf<ReleaseRequest>, granted: LeaseRecord): Promise<CommandOutcome> {
+    const { token, timeoutMs = this.#commandTimeoutMs } = request;
     const context: ExecutionContext = { ...this.#context, decide: onlyRecord(granted, this.#context.decide) };
-    const asked: ReleaseRequest = { ...request, op: "release" };
-    const command = commandOf(asked, request.token, this.policy, randomId(this.#env));
-    const timeoutMs = request.timeoutMs ?? this.#commandTimeoutMs;
-    return await new Execution(context, command, request.token, timeoutMs).run();
+    return new Execution(context, releaseCommand(request, this.#parts(token)), token, timeoutMs).run();
   }
 
   use(request: RequestOf<UseRequest>): Promise<CommandOutcome> {
-    return this.#execute({ ...request, op: "use" }, request.token);
+    return this.#command(useCommand, request, request.token);
   }
 
   resume(request: RequestOf<ResumeRequest>): Promise<CommandOutcome> {
-    return this.#execute({ ...request, op: "resume" }, request.token);
+    return this.#command(resumeCommand, request, request.token);
   }
 
   handOff(request: RequestOf<HandoffRequest>): Promise<CommandOutcome> {
-    return this.#execute({ ...request, op: "handoff" }, request.token);
+    return this.#command(handoffCommand, request, request.token);
   }
 
   revoke(request: RequestOf<RevokeRequest>): Promise<CommandOutcome> {
-    return this.#execute({ ...request, op: "revoke" }, "");
+    return this.#command(revokeCommand, request);
   }
 
   break(request: RequestOf<BreakRequest>): Promise<CommandOutcome> {
-    return this.#execute({ ...request, op: "break" }, "");
+    return this.#command(breakCommand, request);
   }
 
   async get(key: LeaseKey): Promise<LeaseView | null> {
@@ -256,15 +265,24 @@ export class StoreLeaseManager implements LeaseManager {
     await this.store.close();
   }
 
-  async #execute(request: LeaseRequest, token: string): Promise<CommandOutcome> {
-    const problem = requestProblem(request);
-    return problem === null ? await this.#run(request, token) : refusedBeforehand(problem);
+  /** `token` proves ownership; an operator's command has none. */
+  #command<Request extends AnyRequest>(
+    commandOf: (request: Request, parts: CommandParts) => LeaseCommand,
+    request: Request,
+    token?: string,
+  ): Promise<CommandOutcome> {
+    const problem = requestProblem(request, token);
+    if (problem !== null) return Promise.resolve(refusedBeforehand(problem));
+    const proof = token ?? "";
+    return this.#execution(commandOf(request, this.#parts(proof)), proof, request).run();
   }
 
-  #run(request: LeaseRequest, token: string): Promise<CommandOutcome> {
-    const command = commandOf(request, token, this.policy, randomId(this.#env));
-    const timeoutMs = request.timeoutMs ?? this.#commandTimeoutMs;
-    return new Execution(this.#context, command, token, timeoutMs).run();
+  #execution(command: LeaseCommand, token: string, { timeoutMs }: AnyRequest): Execution {
+    return new Execution(this.#context, command, token, timeoutMs ?? this.#commandTimeoutMs);
+  }
+
+  #parts(token: string): CommandParts {
+    return { token, nonce: this.#context.ids.next(), policy: this.policy };
   }
 
   /** Taken out while it is tried: two calls at once must not both find, and both believe, the same grant. */
@@ -277,8 +295,7 @@ export class StoreLeaseManager implements LeaseManager {
   }
 
   #nowMs(record: LeaseRecord): number {
-    const stored = { kind: "found", record, version: "" } as const;
-    return this.#context.known.instant(stored, readClocks(this.#env)).latestMs;
+    return this.#context.known.instant({ record, sinceMs: null }, readClocks(this.#env)).latestMs;
   }
 }
 

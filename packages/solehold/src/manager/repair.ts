@@ -1,5 +1,5 @@
 /** Replacing a damaged record, on an operator's word about the highest generation that was ever granted under it. */
-import { keyId, type LeaseKey } from "../core/index.ts";
+import type { LeaseKey } from "../core/index.ts";
 import { type Env, randomId, readClocks } from "../env/index.ts";
 import { ABSENT } from "../stores/index.ts";
 import { floorRecord } from "./collector.ts";
@@ -16,9 +16,9 @@ export async function repairRecord(
   const { value } = await calls.read([key]);
   const stored = value[0] ?? ABSENT;
   if (stored.kind !== "corrupt") return false;
-  const nowMs = known.instant(ABSENT, readClocks(env)).latestMs;
+  const nowMs = known.time(readClocks(env)).latestMs;
   const tombstone = floorRecord(key.tenant, generation, nowMs, randomId(env));
   const next = { ...tombstone, key, note: "repaired" };
-  const written = await calls.write(keyId(key), { key, expected: stored.version, next });
+  const written = await calls.write({ key, expected: stored.version, next });
   return written.value.kind === "applied";
 }

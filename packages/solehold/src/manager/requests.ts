@@ -5,16 +5,22 @@ import {
   type AcquireCommand,
   type BreakCommand,
   DEFAULT_PURPOSE,
+  type FieldProblem,
+  type HandoffCommand,
   type IdempotencyMark,
   type LeaseCommand,
   type LeaseKey,
+  type LeaseOp,
   type LeasePolicy,
   MAX_TOKEN_LENGTH,
   nameProblem,
   type Purpose,
+  type ReleaseCommand,
   type RenewCommand,
+  type ResumeCommand,
   type RevokeCommand,
   tokenProblem,
+  type UseCommand,
 } from "../core/index.ts";
 import { hashIdempotencyKey, hashToken, sealToken, sha256 } from "./secrets.ts";
 
@@ -104,18 +110,20 @@ export type LeaseRequest =
   | RevokeRequest
   | BreakRequest;
 
+/** A request whose operation is the method that takes it. */
+export type RequestOf<Request extends LeaseRequest> = Omit<Request, "op">;
+
 /** A problem with what only the manager sees: the token and the idempotency key in the clear. */
-export function requestProblem(
-  request: LeaseRequest,
-): { readonly field: string; readonly message: string } | null {
-  if (typeof request.key !== "object" || request.key === null)
+export function requestProblem(request: RequestBase, token: string | undefined): FieldProblem | null {
+  const { key, idempotencyKey } = request;
+  if (typeof key !== "object" || key === null)
     return { field: "key", message: "must be an object with tenant and name" };
-  if ("token" in request && request.token !== undefined) {
-    const problem = tokenProblem(request.token, MAX_TOKEN_LENGTH);
+  if (token !== undefined) {
+    const problem = tokenProblem(token, MAX_TOKEN_LENGTH);
     if (problem !== null) return { field: "token", message: problem };
   }
-  if (request.idempotencyKey !== undefined) {
-    const problem = nameProblem(request.idempotencyKey, MAX_IDEMPOTENCY_KEY_LENGTH);
+  if (idempotencyKey !== undefined) {
+    const problem = nameProblem(idempotencyKey, MAX_IDEMPOTENCY_KEY_LENGTH);
     if (problem !== null) return { field: "idempotencyKey", message: problem };
   }
   return null;
@@ -126,104 +134,124 @@ export function withNonce(command: LeaseCommand, nonce: string): LeaseCommand {
   return { ...command, nonce };
 }
 
-/**
- * `token` is the one that a grant will carry, or that proves ownership; empty for an operator's command.
- * Field by field, because copying "all but these" costs more than the decision itself.
- */
-export function commandOf(
-  request: LeaseRequest,
-  token: string,
-  policy: LeasePolicy,
-  nonce: string,
-): LeaseCommand {
-  const command = bareCommand(request, token, policy, nonce);
-  const mark = markFor(request, token, policy);
-  return mark === undefined ? command : { ...command, idempotency: mark };
+/** What a command is made of besides the request. */
+export interface CommandParts {
+  /** The one that a grant will carry, or that proves ownership. */
+  readonly token: string;
+  readonly nonce: string;
+  readonly policy: LeasePolicy;
 }
 
-function bareCommand(request: LeaseRequest, token: string, policy: LeasePolicy, nonce: string): LeaseCommand {
-  const { op, key } = request;
-  if (op === "revoke" || op === "break") {
-    const { generation } = request;
-    const target = generation === undefined ? { key, nonce } : { key, nonce, generation };
-    return op === "revoke" ? { op, ...target } : { op, ...target, periodMs: request.periodMs };
-  }
+// Commands are built field by field, because copying "all but these" costs more than the decision itself.
+
+export function acquireCommand(request: RequestOf<AcquireRequest>, parts: CommandParts): AcquireCommand {
+  const { policy, token, nonce } = parts;
+  const { key, holder, ttlMs = policy.defaultTtlMs, purpose = DEFAULT_PURPOSE, term, note } = request;
   const tokenHash = hashToken(token);
-  const { holder } = request;
-  if (op === "acquire") {
-    const { ttlMs = policy.defaultTtlMs, purpose = DEFAULT_PURPOSE, term, note } = request;
+  const command: Writable<AcquireCommand> = {
+    op: "acquire",
+    key,
+    holder,
+    purpose,
+    ttlMs,
+    tokenHash,
     // A token is unique to its grant: finding it in the record means that this grant is already ours.
-    const command: Writable<AcquireCommand> = {
-      op,
-      key,
-      holder,
-      purpose,
-      ttlMs,
-      tokenHash,
-      provenTokenHash: tokenHash,
-      nonce,
-    };
-    if (term !== undefined) command.term = term;
-    if (note !== undefined) command.note = note;
-    return command;
-  }
-  const command = ownerCommand(request, tokenHash, policy, nonce);
-  if (request.generation !== undefined) command.generation = request.generation;
-  return command;
+    provenTokenHash: tokenHash,
+    nonce,
+  };
+  if (term !== undefined) command.term = term;
+  if (note !== undefined) command.note = note;
+  return marked(command, request, parts);
 }
 
-type OwnerRequests = Exclude<LeaseRequest, AcquireRequest | RevokeRequest | BreakRequest>;
-type OwnerCommands = Exclude<LeaseCommand, AcquireCommand | RevokeCommand | BreakCommand>;
-
-function ownerCommand(
-  request: OwnerRequests,
-  tokenHash: string,
-  policy: LeasePolicy,
-  nonce: string,
-): Writable<OwnerCommands> {
-  const { op, key, holder } = request;
-  switch (op) {
-    case "renew": {
-      const { ttlMs = policy.defaultTtlMs, term } = request;
-      const command: Writable<RenewCommand> = { op, key, holder, tokenHash, nonce, ttlMs };
-      if (term !== undefined) command.term = term;
-      return command;
-    }
-    case "use":
-      return { op, key, holder, tokenHash, nonce, purpose: request.purpose };
-    case "handoff": {
-      const { successor, withinMs } = request;
-      return { op, key, holder, tokenHash, nonce, successor, withinMs };
-    }
-    default:
-      return { op, key, holder, tokenHash, nonce };
-  }
+export function renewCommand(request: RequestOf<RenewRequest>, parts: CommandParts): RenewCommand {
+  const { policy, token, nonce } = parts;
+  const { key, holder, ttlMs = policy.defaultTtlMs, term } = request;
+  const tokenHash = hashToken(token);
+  const command: Writable<RenewCommand> = { op: "renew", key, holder, tokenHash, nonce, ttlMs };
+  if (term !== undefined) command.term = term;
+  return ofGeneration(command, request, parts);
 }
 
-function markFor(
-  request: LeaseRequest,
-  token: string,
-  policy: LeasePolicy,
-): Omit<IdempotencyMark, "op"> | undefined {
-  const { idempotencyKey, caller = "" } = request;
-  if (idempotencyKey === undefined) return undefined;
+export function releaseCommand(request: RequestOf<ReleaseRequest>, parts: CommandParts): ReleaseCommand {
+  const { key, holder } = request;
+  const { token, nonce } = parts;
+  return ofGeneration({ op: "release", key, holder, tokenHash: hashToken(token), nonce }, request, parts);
+}
+
+export function useCommand(request: RequestOf<UseRequest>, parts: CommandParts): UseCommand {
+  const { key, holder, purpose } = request;
+  const { token, nonce } = parts;
+  const tokenHash = hashToken(token);
+  return ofGeneration({ op: "use", key, holder, tokenHash, nonce, purpose }, request, parts);
+}
+
+export function resumeCommand(request: RequestOf<ResumeRequest>, parts: CommandParts): ResumeCommand {
+  const { key, holder } = request;
+  const { token, nonce } = parts;
+  return ofGeneration({ op: "resume", key, holder, tokenHash: hashToken(token), nonce }, request, parts);
+}
+
+export function handoffCommand(request: RequestOf<HandoffRequest>, parts: CommandParts): HandoffCommand {
+  const { key, holder, successor, withinMs } = request;
+  const { token, nonce } = parts;
+  const tokenHash = hashToken(token);
+  return ofGeneration({ op: "handoff", key, holder, tokenHash, nonce, successor, withinMs }, request, parts);
+}
+
+export function revokeCommand(request: RequestOf<RevokeRequest>, parts: CommandParts): RevokeCommand {
+  return ofGeneration({ op: "revoke", key: request.key, nonce: parts.nonce }, request, parts);
+}
+
+export function breakCommand(request: RequestOf<BreakRequest>, parts: CommandParts): BreakCommand {
+  const { key, periodMs } = request;
+  return ofGeneration({ op: "break", key, nonce: parts.nonce, periodMs }, request, parts);
+}
+
+/** The command speaks of one grant only, when the request does. */
+function ofGeneration<Command extends Exclude<LeaseCommand, AcquireCommand>>(
+  command: Command,
+  request: RequestBase & { readonly generation?: bigint },
+  parts: CommandParts,
+): Command {
+  const { generation } = request;
+  return marked(generation === undefined ? command : { ...command, generation }, request, parts);
+}
+
+function marked<Command extends LeaseCommand>(
+  command: Command,
+  request: RequestBase,
+  parts: CommandParts,
+): Command {
+  const { idempotencyKey } = request;
+  return idempotencyKey === undefined
+    ? command
+    : { ...command, idempotency: markOf(command.op, request, idempotencyKey, parts) };
+}
+
+function markOf(
+  op: LeaseOp,
+  request: RequestBase,
+  idempotencyKey: string,
+  { token, policy }: CommandParts,
+): Omit<IdempotencyMark, "op"> {
   return {
     keyHash: hashIdempotencyKey(request.key.tenant, idempotencyKey),
-    fingerprint: fingerprintOf(request, caller, policy),
-    sealedToken: request.op === "acquire" ? sealToken(token, idempotencyKey) : "",
+    fingerprint: fingerprintOf(op, request, policy),
+    sealedToken: op === "acquire" ? sealToken(token, idempotencyKey) : "",
   };
 }
 
 /** Every argument that changes what is asked for. The token does not: a repeat after a restart has another. */
-function fingerprintOf(request: LeaseRequest, caller: string, policy: LeasePolicy): string {
+function fingerprintOf(op: LeaseOp, request: RequestBase, policy: LeasePolicy): string {
   const argument = (name: string, value: unknown): string =>
     `${name}=${value === undefined ? "" : String(value)}`;
   const fields: { readonly [field: string]: unknown } = { ...request };
-  const ttlMs = "ttlMs" in request ? (request.ttlMs ?? policy.defaultTtlMs) : undefined;
+  const ttlMs = op === "acquire" || op === "renew" ? (fields.ttlMs ?? policy.defaultTtlMs) : undefined;
   const names = ["holder", "purpose", "term", "note", "generation", "successor", "withinMs", "periodMs"];
   return sha256(
-    caller,
-    request.op,
+    request.caller ?? "",
+    op,
     request.key.name,
     argument("ttlMs", ttlMs),
     ...names.map((name) => argument(name, fields[name])),

@@ -16,22 +16,26 @@ import {
 } from "../stores/index.ts";
 import type { StoreClock, TimeSample } from "./store-clock.ts";
 
-/** An answer, with the own monotonic instants between which the store gave it. */
-export interface Answered<Value> {
-  readonly value: Value;
+/** A call that was answered, with the own monotonic instants between which the store did so. */
+export interface AnsweredCall {
   /** Calls are numbered as they are sent: what was learned before this number was sent is older. */
   readonly callNumber: number;
   readonly sentMs: number;
   readonly receivedMs: number;
 }
 
-interface Job<Input, Value> {
+/** An operation on its way. Whoever asks implements it, so that nothing is allocated in between. */
+export interface StoreJob<Input, Value> {
+  /** Operations of one call have distinct ids. */
   readonly id: string;
   readonly input: Input;
   readonly patienceMs: number;
-  readonly resolve: (answer: Answered<Value>) => void;
-  readonly reject: (error: unknown) => void;
+  /** Exactly one of these two is called, once; neither may throw. */
+  answered(value: Value, call: AnsweredCall): void;
+  failed(error: unknown): void;
 }
+
+export type WriteJob = StoreJob<ConditionalWrite, WriteResult>;
 
 interface StoreReply<Value> {
   readonly storeTimeMs: number | null;
@@ -51,7 +55,7 @@ interface LaneOptions<Input, Value> {
 /** One queue of like operations. */
 class Lane<Input, Value> {
   readonly #options: LaneOptions<Input, Value>;
-  #queue: Job<Input, Value>[] = [];
+  #queue: StoreJob<Input, Value>[] = [];
   #inFlight = 0;
   #flushPlanned = false;
 
@@ -59,11 +63,9 @@ class Lane<Input, Value> {
     this.#options = options;
   }
 
-  submit(id: string, input: Input, patienceMs: number): Promise<Answered<Value>> {
-    return new Promise((resolve, reject) => {
-      this.#queue.push({ id, input, patienceMs, resolve, reject });
-      this.#planFlush();
-    });
+  submit(job: StoreJob<Input, Value>): void {
+    this.#queue.push(job);
+    if (!this.#flushPlanned) this.#planFlush();
   }
 
   #planFlush(): void {
@@ -77,65 +79,81 @@ class Lane<Input, Value> {
     });
   }
 
-  /** As many as fit, in order; a key that is already in the batch waits for the next one. */
-  #take(): Job<Input, Value>[] {
-    const taken = new Map<string, Job<Input, Value>>();
-    const left: Job<Input, Value>[] = [];
-    for (const job of this.#queue) {
-      if (taken.size < this.#options.maxBatch && !taken.has(job.id)) taken.set(job.id, job);
-      else left.push(job);
+  /** As many as fit, in order; one whose id is already in the batch waits for the next. */
+  #take(): readonly StoreJob<Input, Value>[] {
+    const queue = this.#queue;
+    const ids = new Set<string>();
+    const taken: StoreJob<Input, Value>[] = [];
+    const repeated: StoreJob<Input, Value>[] = [];
+    let seen = 0;
+    for (const job of queue) {
+      if (taken.length === this.#options.maxBatch) break;
+      seen += 1;
+      if (ids.has(job.id)) repeated.push(job);
+      else {
+        ids.add(job.id);
+        taken.push(job);
+      }
     }
-    this.#queue = left;
-    return [...taken.values()];
+    this.#queue = seen === queue.length ? repeated : [...repeated, ...queue.slice(seen)];
+    return taken;
   }
 
-  #send(batch: readonly Job<Input, Value>[]): void {
+  #send(batch: readonly StoreJob<Input, Value>[]): void {
     const { env, call, onTime } = this.#options;
     // The least patient sets the limit: a lease about to end must not wait behind a frozen call.
-    const callTimeoutMs = batch.reduce(
-      (least, job) => Math.min(least, job.patienceMs),
-      this.#options.callTimeoutMs,
-    );
+    let { callTimeoutMs } = this.#options;
+    for (const { patienceMs } of batch) if (patienceMs < callTimeoutMs) callTimeoutMs = patienceMs;
     const callNumber = this.#options.nextCallNumber();
     const sent = readClocks(env);
-    const sentMs = sent.monotonicMs;
-    let settled = false;
-    const finish = (deliver: () => void): void => {
-      if (settled) return;
-      settled = true;
+    let isSettled = false;
+    /** False when it was settled before. */
+    const settle = (): boolean => {
+      if (isSettled) return false;
+      isSettled = true;
       timeout.cancel();
       this.#inFlight -= 1;
-      deliver();
+      return true;
+    };
+    const fail = (error: unknown): void => {
+      if (!settle()) return;
+      for (const job of batch) job.failed(error);
       this.#planFlush();
     };
-    const fail = (error: unknown): void => finish(() => rejectAll(batch, error));
     const timeout = env.timer(callTimeoutMs, () => fail(noAnswer(callTimeoutMs)), { keepAlive: "yes" });
     this.#inFlight += 1;
     invoke(call, batch).then((reply) => {
-      finish(() => {
-        const received = readClocks(env);
-        const receivedMs = received.monotonicMs;
-        if (reply.storeTimeMs !== null) onTime({ sent, received, storeTimeMs: reply.storeTimeMs });
-        batch.forEach((job, index) => {
-          const value = reply.values[index];
-          if (value === undefined) job.reject(missingAnswer());
-          else job.resolve({ value, callNumber, sentMs, receivedMs });
-        });
+      if (!settle()) return;
+      const received = readClocks(env);
+      if (reply.storeTimeMs !== null) onTime({ sent, received, storeTimeMs: reply.storeTimeMs });
+      deliver(batch, reply.values, {
+        callNumber,
+        sentMs: sent.monotonicMs,
+        receivedMs: received.monotonicMs,
       });
+      this.#planFlush();
     }, fail);
+  }
+}
+
+function deliver<Input, Value>(
+  batch: readonly StoreJob<Input, Value>[],
+  values: readonly Value[],
+  call: AnsweredCall,
+): void {
+  for (const [index, job] of batch.entries()) {
+    const value = values[index];
+    if (value === undefined) job.failed(missingAnswer());
+    else job.answered(value, call);
   }
 }
 
 /** A store that throws instead of rejecting is treated alike. */
 async function invoke<Input, Value>(
   call: (inputs: readonly Input[]) => Promise<StoreReply<Value>>,
-  batch: readonly Job<Input, Value>[],
+  batch: readonly StoreJob<Input, Value>[],
 ): Promise<StoreReply<Value>> {
   return await call(batch.map((job) => job.input));
-}
-
-function rejectAll(batch: readonly { readonly reject: (error: unknown) => void }[], error: unknown): void {
-  for (const job of batch) job.reject(error);
 }
 
 function noAnswer(afterMs: number): StoreError {
@@ -146,6 +164,11 @@ function missingAnswer(): StoreError {
   return new StoreError("internal", "the store answered fewer operations than it was sent", {
     outcome: "unknown",
   });
+}
+
+/** An answer, with the call that brought it. */
+export interface Answered<Value> extends AnsweredCall {
+  readonly value: Value;
 }
 
 export class StoreCalls {
@@ -192,17 +215,29 @@ export class StoreCalls {
     patienceMs = Number.POSITIVE_INFINITY,
   ): Promise<Answered<readonly StoredRecord[]>> {
     this.#readCount += 1;
-    return this.#reads.submit(String(this.#readCount), keys, patienceMs);
+    return promised(this.#reads, String(this.#readCount), keys, patienceMs);
   }
 
-  /** `id` is that of the key: writes of one call have distinct keys. */
-  write(
-    id: string,
-    write: ConditionalWrite,
-    patienceMs = Number.POSITIVE_INFINITY,
-  ): Promise<Answered<WriteResult>> {
-    return this.#writes.submit(id, write, patienceMs);
+  write(write: ConditionalWrite): Promise<Answered<WriteResult>> {
+    return promised(this.#writes, keyId(write.key), write, Number.POSITIVE_INFINITY);
   }
+
+  /** As `write`, for who is its own job; its id is that of the key. */
+  submit(job: WriteJob): void {
+    this.#writes.submit(job);
+  }
+}
+
+function promised<Input, Value>(
+  lane: Lane<Input, Value>,
+  id: string,
+  input: Input,
+  patienceMs: number,
+): Promise<Answered<Value>> {
+  return new Promise((resolve, reject) => {
+    const answered = (value: Value, call: AnsweredCall): void => resolve({ value, ...call });
+    lane.submit({ id, input, patienceMs, answered, failed: reject });
+  });
 }
 
 /** Several requests may ask for the same key: it is read once, after every key that comes before it. */

@@ -35,6 +35,8 @@ export class StoreClock {
   readonly #granularityMs: number;
   readonly #observeForMs: number;
   #sample: TimeSample | null = null;
+  /** The last answer of `interval`: one decision asks several times, with the same reading. */
+  #asked: { readonly now: ClockReading; readonly interval: StoreTimeInterval | null } | null = null;
   #observeUntilMs = Number.NEGATIVE_INFINITY;
   #jumps = 0;
 
@@ -56,6 +58,7 @@ export class StoreClock {
 
   /** A reply arrived. */
   learn(sample: TimeSample): void {
+    this.#asked = null;
     const known = this.#sample;
     // Asleep while the answer was on its way: it may be old, and nobody can say how old.
     if (this.#movedApart(sample.sent, sample.received)) return;
@@ -75,17 +78,24 @@ export class StoreClock {
 
   /** Null before the first reply, and after a sleep or a step of the wall clock until the next. */
   interval(now: ClockReading): StoreTimeInterval | null {
+    if (this.#asked?.now === now) return this.#asked.interval;
+    const interval = this.#intervalAt(now);
+    this.#asked = { now, interval };
+    return interval;
+  }
+
+  /** True while this clock may not be used to judge that a lease is over. */
+  mustObserve(monotonicMs: number): boolean {
+    return monotonicMs < this.#observeUntilMs;
+  }
+
+  #intervalAt(now: ClockReading): StoreTimeInterval | null {
     const sample = this.#sample;
     if (sample === null || this.#movedApart(sample.received, now)) return null;
     return {
       earliestMs: Math.floor(this.#earliest(sample, now)),
       latestMs: Math.ceil(this.#latest(sample, now)),
     };
-  }
-
-  /** True while this clock may not be used to judge that a lease is over. */
-  mustObserve(monotonicMs: number): boolean {
-    return monotonicMs < this.#observeUntilMs;
   }
 
   #contradicts(known: TimeSample, sample: TimeSample): boolean {

@@ -1,6 +1,6 @@
 // Mistakes that the simulation found in the client, each as the shortest story that shows it.
 import { describe, expect, it } from "vitest";
-import { RenewalSchedule } from "../../src/client/renewal-schedule.ts";
+import { Appointment, RenewalSchedule } from "../../src/client/renewal-schedule.ts";
 import { WaitingRooms } from "../../src/client/waiting-room.ts";
 import { ManualEnv } from "../../src/env/index.ts";
 import { clientWorld, freeze } from "./helpers.ts";
@@ -45,13 +45,13 @@ describe("renewal in the background", () => {
     const env = new ManualEnv({ monotonicMs: 1_000 });
     const schedule = new RenewalSchedule(env);
     let renewals = 0;
-    const lease = {
+    const appointment = new Appointment({
       renewNow: () => {
         renewals += 1;
-        if (renewals < 1_000) schedule.plan(lease, 6);
+        if (renewals < 1_000) schedule.plan(appointment, env.monotonicMs(), 6);
       },
-    };
-    schedule.plan(lease, 6);
+    });
+    schedule.plan(appointment, env.monotonicMs(), 6);
     await env.advance(60);
     expect(renewals).toBeLessThanOrEqual(12);
   });
