@@ -45,6 +45,7 @@ interface StoreReply<Value> {
 interface LaneOptions<Input, Value> {
   readonly env: Env;
   readonly maxBatch: number;
+  readonly leastShare: number;
   readonly maxConcurrentCalls: number;
   readonly callTimeoutMs: number;
   readonly call: (inputs: readonly Input[]) => Promise<StoreReply<Value>>;
@@ -74,20 +75,28 @@ class Lane<Input, Value> {
     this.#flushPlanned = true;
     this.#options.env.defer(() => {
       this.#flushPlanned = false;
+      const share = this.#share();
       while (this.#queue.length > 0 && this.#inFlight < this.#options.maxConcurrentCalls)
-        this.#send(this.#take());
+        this.#send(this.#take(share));
     });
   }
 
+  /** How many operations the next call takes: all that fit, or the store's share of them. */
+  #share(): number {
+    const { maxBatch, leastShare, maxConcurrentCalls } = this.#options;
+    const evenly = Math.ceil(this.#queue.length / (maxConcurrentCalls - this.#inFlight));
+    return Math.min(maxBatch, Math.max(leastShare, evenly));
+  }
+
   /** As many as fit, in order; one whose id is already in the batch waits for the next. */
-  #take(): readonly StoreJob<Input, Value>[] {
+  #take(share: number): readonly StoreJob<Input, Value>[] {
     const queue = this.#queue;
     const ids = new Set<string>();
     const taken: StoreJob<Input, Value>[] = [];
     const repeated: StoreJob<Input, Value>[] = [];
     let seen = 0;
     for (const job of queue) {
-      if (taken.length === this.#options.maxBatch) break;
+      if (taken.length === share) break;
       seen += 1;
       if (ids.has(job.id)) repeated.push(job);
       else {
@@ -184,7 +193,7 @@ export class StoreCalls {
     readonly callTimeoutMs: number;
   }) {
     const { store, env, clock, callTimeoutMs } = options;
-    const { maxBatch, maxConcurrentCalls } = store.capabilities;
+    const { maxBatch, maxConcurrentCalls, leastShare = maxBatch } = store.capabilities;
     const onTime = (sample: TimeSample): void => clock.learn(sample);
     // A read asks for at most two keys; halving keeps every call within what the store takes.
     const readBatch = Math.max(1, Math.floor(maxBatch / 2));
@@ -192,7 +201,7 @@ export class StoreCalls {
       this.#callNumber += 1;
       return this.#callNumber;
     };
-    const common = { env, maxConcurrentCalls, callTimeoutMs, nextCallNumber, onTime };
+    const common = { env, leastShare, maxConcurrentCalls, callTimeoutMs, nextCallNumber, onTime };
     this.#reads = new Lane({ ...common, maxBatch: readBatch, call: (groups) => readGroups(store, groups) });
     this.#writes = new Lane({
       ...common,

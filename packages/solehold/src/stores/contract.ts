@@ -26,6 +26,12 @@ export interface StoreCapabilities {
   readonly maxBatch: number;
   /** How many calls are worth having in flight at once: 1 where batches beat concurrency. */
   readonly maxConcurrentCalls: number;
+  /**
+   * Many operations at once are shared out evenly among the calls that may be in flight, so that the store works
+   * on one while the answers of another are worked on; but no call gets fewer than this. Default: one call
+   * takes all that fit.
+   */
+  readonly leastShare?: number;
 }
 
 /** What a store knows about one key. A corrupt value is reported with its version, so that it can be repaired. */

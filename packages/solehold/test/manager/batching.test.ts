@@ -1,5 +1,8 @@
 import { describe, expect, it } from "vitest";
-import { settle } from "../../src/env/index.ts";
+import type { LeaseKey } from "../../src/core/index.ts";
+import { ManualEnv, settle } from "../../src/env/index.ts";
+import { StoreLeaseManager } from "../../src/manager/index.ts";
+import { type ConditionalWrite, MemoryStore } from "../../src/stores/index.ts";
 import { applied, KEY, runUntilSettled, world } from "./helpers.ts";
 
 const names = (count: number): { tenant: string; name: string }[] =>
@@ -17,6 +20,36 @@ describe("operations of one turn", () => {
       ),
     );
     expect(store.calls).toEqual({ read: 1, apply: 2, writes: 200 });
+  });
+
+  it("are shared out among the calls that a store wants in flight, but not into crumbs", async () => {
+    const batches: number[] = [];
+    const memory = new MemoryStore({ env: new ManualEnv() });
+    const store = Object.assign(Object.create(memory) as MemoryStore, {
+      capabilities: { ...memory.capabilities, maxBatch: 100, maxConcurrentCalls: 2, leastShare: 16 },
+      read: (keys: readonly LeaseKey[]) => memory.read(keys),
+      apply: (writes: readonly ConditionalWrite[]) => {
+        batches.push(writes.length);
+        return memory.apply(writes);
+      },
+      now: () => memory.now(),
+    });
+    const manager = new StoreLeaseManager({ store });
+    await manager.get(KEY);
+    const acquireAll = (count: number, prefix: string): Promise<unknown> =>
+      Promise.all(
+        names(count).map(({ tenant, name }) =>
+          manager.acquire({ key: { tenant, name: prefix + name }, holder: "a", ttlMs: 5_000 }),
+        ),
+      );
+    await acquireAll(64, "many-");
+    expect(batches.splice(0)).toEqual([32, 32]);
+    await acquireAll(20, "few-");
+    expect(batches.splice(0)).toEqual([16, 4]);
+    await acquireAll(10, "handful-");
+    expect(batches.splice(0)).toEqual([10]);
+    await acquireAll(300, "crowd-");
+    expect(batches.splice(0)).toEqual([100, 100, 50, 50]);
   });
 
   it("on one key are sent one after the other, and each gets its own answer", async () => {

@@ -48,6 +48,7 @@ const CAPABILITIES: StoreCapabilities = Object.freeze({
   /** Larger calls keep the event loop longer at a time: `npm run bench -- renewals` prints for how long. */
   maxBatch: 2_500,
   maxConcurrentCalls: 2,
+  leastShare: 16,
 });
 
 export interface StoreParts {

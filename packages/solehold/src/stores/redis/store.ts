@@ -61,6 +61,7 @@ export class RedisStore implements LeaseStore {
       maxBatch: MAX_BATCH,
       // The server works on one call while the client prepares the next.
       maxConcurrentCalls: 2,
+      leastShare: 16,
     });
     const { timeoutMs } = settings;
     const read = (keys: readonly LeaseKey[]): Promise<ReadReply> => readRecords(data, keys);
