@@ -262,9 +262,9 @@ function judgeOwner(
 function ownsGrant(command: LeaseCommand, record: LeaseRecord, policy: LeasePolicy): boolean {
   if (command.op === "revoke" || command.op === "break") return false;
   if (command.op === "acquire") {
-    return (
-      command.provenTokenHash !== undefined && equalInConstantTime(record.tokenHash, command.provenTokenHash)
-    );
+    // What is given back belongs to nobody, whatever its token was.
+    if (record.state === "released" || command.provenTokenHash === undefined) return false;
+    return equalInConstantTime(record.tokenHash, command.provenTokenHash);
   }
   if (command.generation !== undefined && command.generation !== record.generation) return false;
   return policy.proof === "generation" || equalInConstantTime(record.tokenHash, command.tokenHash);
