@@ -5,7 +5,7 @@
 import type { Env, LeaseKey, LeaseOp, LeaseRecord } from "solehold";
 import type { LeaseService, ServiceReply } from "solehold/service";
 import type { Call } from "./call.ts";
-import { type CommandRunner, contextOf, withBigints } from "./commands.ts";
+import { type CommandRunner, contextOf, requestOf } from "./commands.ts";
 import { clientGone, ProblemError } from "./problem.ts";
 import type { AcquireInput } from "./schemas/leases.ts";
 import type { Metrics } from "./telemetry/metrics.ts";
@@ -34,21 +34,19 @@ export class Acquiring implements CommandRunner {
 
   async acquire(key: LeaseKey, input: AcquireInput, call: Call): Promise<ServiceReply> {
     const { env, queue, metrics } = this.#options;
-    const { waitMs = 0, token = newToken(env), ...rest } = withBigints(input);
+    const { waitMs = 0, token = newToken(env), ...rest } = requestOf(key, input);
     const { connection } = call;
     const repeatable =
       input.idempotencyKey !== undefined ? "by key" : input.token !== undefined ? "by token" : "no";
-    const caller = {
-      request: { key, ...rest, token },
-      context: contextOf(call),
-      options: { waitMs, connection, repeatable },
-    } as const;
-    const startMs = env.monotonicMs();
-    const reply = await queue.acquire(caller.request, caller.context, caller.options);
+    const request = { ...rest, token };
+    const context = contextOf(call);
+    const options = { waitMs, connection, repeatable } as const;
+    const startMs = waitMs > 0 ? env.monotonicMs() : 0;
+    const reply = await queue.acquire(request, context, options);
     if (waitMs > 0) metrics.waited((env.monotonicMs() - startMs) / 1_000, reply.outcome.kind);
     if (!connection.isGone()) return reply;
     // The connection went between the grant and its answer: nobody would ever release it.
-    const released = await giveBack(this.#options.service, caller, reply);
+    const released = await giveBack(this.#options.service, { request, context, options }, reply);
     if (released === null) return reply;
     this.decided("release", key, released);
     throw new ProblemError(clientGone());
@@ -64,13 +62,14 @@ export class Acquiring implements CommandRunner {
     this.#measureRenewal(op, lease);
   }
 
+  /** The first renewal follows the grant, which its record names; only later ones have to be remembered. */
   #measureRenewal(op: LeaseOp, lease: LeaseRecord): void {
+    if (lease.renewals === 0 || (op !== "acquire" && op !== "renew")) return;
     const id = `${lease.key.tenant}/${lease.key.name}@${lease.generation}`;
-    const before = this.#renewedAtMs.get(id);
+    const before = lease.renewals === 1 ? lease.grantedAtMs : this.#renewedAtMs.get(id);
     if (op === "renew" && before !== undefined) {
       this.#options.metrics.renewed((lease.renewedAtMs - before) / lease.ttlMs);
     }
-    if (op !== "acquire" && op !== "renew") return;
     this.#renewedAtMs.delete(id);
     this.#renewedAtMs.set(id, lease.renewedAtMs);
     if (this.#renewedAtMs.size <= REMEMBERED_RENEWALS) return;

@@ -91,7 +91,7 @@ export function buildApp(options: AppOptions): App {
 
   app.addHook("onRequest", (request, reply, done) => {
     const arrival = arrivalOf(request);
-    reply.header("traceparent", arrival.span.traceparent);
+    reply.header("traceparent", arrival.span.traceparent());
     reply.header("x-content-type-options", "nosniff");
     reply.header("cache-control", "no-store");
     try {
@@ -119,7 +119,7 @@ export function buildApp(options: AppOptions): App {
     const resumed = request.headers["last-event-id"];
     const after = watch.after ?? (typeof resumed === "string" ? resumed : undefined);
     reply.hijack();
-    const headers = { traceparent: arrival.span.traceparent };
+    const headers = { traceparent: arrival.span.traceparent() };
     events.serve(reply.raw, after === undefined ? watch : { ...watch, after }, headers);
   });
   app.setNotFoundHandler((request, reply) => {

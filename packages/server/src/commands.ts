@@ -72,23 +72,20 @@ export class Commands {
   /** Never rejects for what a caller sent: a problem is an answer. */
   async execute(op: LeaseOp, body: unknown, call: Call): Promise<Answer> {
     try {
-      return await this.#execute(op, body, call);
+      const input = CHECKS[op](body) as Target;
+      const { principal } = call;
+      const tenant = tenantOf(principal, input.tenant);
+      assertAllowed(principal, op, tenant, input.name);
+      // The store is asked for the name before it is decided on: what is no name must not get that far.
+      assertName(input.name);
+      const key: LeaseKey = { tenant, name: input.name };
+      const reply = await this.#perform(op, key, input, call);
+      this.#runner.decided(op, key, reply, call);
+      return commandAnswer(op, reply, this.#service.manager.policy, waitedMs(reply, call));
     } catch (error) {
       if (error instanceof ProblemError) return problemAnswer(error.input, call.traceId);
       throw error;
     }
-  }
-
-  async #execute(op: LeaseOp, body: unknown, call: Call): Promise<Answer> {
-    const input = CHECKS[op](body) as Target;
-    const tenant = tenantOf(call.principal, input.tenant);
-    assertAllowed(call.principal, op, tenant, input.name);
-    // The store is asked for the name before it is decided on: what is no name must not get that far.
-    assertName(input.name);
-    const key: LeaseKey = { tenant, name: input.name };
-    const reply = await this.#perform(op, key, input, call);
-    this.#runner.decided(op, key, reply, call);
-    return commandAnswer(op, reply, this.#service.manager.policy, { waitedMs: waitedMs(reply, call) });
   }
 
   #perform(op: LeaseOp, key: LeaseKey, input: Target, call: Call): Promise<ServiceReply> {
@@ -98,19 +95,19 @@ export class Commands {
       case "acquire":
         return this.#runner.acquire(key, input as AcquireInput, call);
       case "renew":
-        return service.renew({ key, ...ownerFields(input as RenewInput) }, context);
+        return service.renew(requestOf(key, input as RenewInput), context);
       case "release":
-        return service.release({ key, ...ownerFields(input as OwnerInput) }, context);
+        return service.release(requestOf(key, input as OwnerInput), context);
       case "use":
-        return service.use({ key, ...ownerFields(input as UseInput) }, context);
+        return service.use(requestOf(key, input as UseInput), context);
       case "resume":
-        return service.resume({ key, ...ownerFields(input as OwnerInput) }, context);
+        return service.resume(requestOf(key, input as OwnerInput), context);
       case "handoff":
-        return service.handOff({ key, ...ownerFields(input as HandoffInput) }, context);
+        return service.handOff(requestOf(key, input as HandoffInput), context);
       case "revoke":
-        return service.revoke({ key, ...withBigints(input as RevokeInput) }, context);
+        return service.revoke(requestOf(key, input as RevokeInput), context);
       case "break":
-        return service.break({ key, ...withBigints(input as BreakInput) }, context);
+        return service.break(requestOf(key, input as BreakInput), context);
     }
   }
 }
@@ -130,23 +127,20 @@ function waitedMs({ outcome }: ServiceReply, { receivedMs }: Call): number {
   return Math.max(0, Math.floor(outcome.believedFrom.monotonicMs - receivedMs));
 }
 
-type Bigints<Input> = Omit<Input, "tenant" | "name" | "generation" | "term"> & {
+type RequestFrom<Input> = Omit<Input, "tenant" | "name" | "generation" | "term"> & {
+  readonly key: LeaseKey;
   generation?: bigint;
   term?: bigint;
 };
 
-function ownerFields<Input extends OwnerInput>(input: Input): Bigints<Input> {
-  return withBigints(input);
-}
-
 /** Decimal strings become bigints; whether they fit into 64 bits is for core to say. */
-export function withBigints<Input extends Target & { generation?: string; term?: string }>(
+export function requestOf<Input extends Target & { generation?: string; term?: string }>(
+  key: LeaseKey,
   input: Input,
-): Bigints<Input> {
+): RequestFrom<Input> {
   const { tenant: _tenant, name: _name, generation, term, ...rest } = input;
-  return {
-    ...rest,
-    ...(generation === undefined ? {} : { generation: BigInt(generation) }),
-    ...(term === undefined ? {} : { term: BigInt(term) }),
-  };
+  const request: RequestFrom<Input> = { key, ...rest };
+  if (generation !== undefined) request.generation = BigInt(generation);
+  if (term !== undefined) request.term = BigInt(term);
+  return request;
 }

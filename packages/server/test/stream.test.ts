@@ -56,6 +56,8 @@ describe("the stream", () => {
     const answers = await stream.ask(...commands);
     expect(new Set(statuses(answers))).toEqual(new Set([200]));
     expect(stream.frames).toBeLessThan(200);
+    // None is so long that a client which reads one a turn would be kept from its other work.
+    expect(stream.longestFrame).toBeLessThanOrEqual(64);
   });
 
   it("names what is wrong with a message, and lives on", async () => {

@@ -23,15 +23,18 @@ export class RateLimiter {
     this.#perSecond = perSecond;
   }
 
-  /** Throws a ProblemError with status 429. */
-  take(principalId: string, commands: number): void {
-    const nowMs = this.#env.monotonicMs();
+  /** Throws a ProblemError with status 429. `nowMs`: when they arrived, on the server's monotonic clock. */
+  take(principalId: string, commands: number, nowMs = this.#env.monotonicMs()): void {
     const capacity = this.#perSecond * BURST_SECONDS;
-    const bucket = this.#buckets.get(principalId) ?? { tokens: capacity, filledAtMs: nowMs };
-    const gained = ((nowMs - bucket.filledAtMs) / 1_000) * this.#perSecond;
-    bucket.tokens = Math.min(capacity, bucket.tokens + gained);
-    bucket.filledAtMs = nowMs;
-    this.#buckets.set(principalId, bucket);
+    let bucket = this.#buckets.get(principalId);
+    if (bucket === undefined) {
+      bucket = { tokens: capacity, filledAtMs: nowMs };
+      this.#buckets.set(principalId, bucket);
+    } else if (nowMs > bucket.filledAtMs) {
+      const gained = ((nowMs - bucket.filledAtMs) / 1_000) * this.#perSecond;
+      bucket.tokens = Math.min(capacity, bucket.tokens + gained);
+      bucket.filledAtMs = nowMs;
+    }
     if (bucket.tokens < 1) {
       const waitMs = ((1 - bucket.tokens) / this.#perSecond) * 1_000;
       throw new ProblemError(tooMany(`this API key may send ${this.#perSecond} commands per second`, waitMs));

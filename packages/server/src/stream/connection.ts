@@ -31,7 +31,7 @@ import {
   type ServerMessage,
   TargetBody,
 } from "./messages.ts";
-import { PendingOperation } from "./pending.ts";
+import { StreamOperation } from "./operation.ts";
 import { StreamWatches } from "./watches.ts";
 
 export interface StreamServices {
@@ -51,6 +51,12 @@ export interface StreamServices {
 
 const checkTarget = checkOf(TargetBody, "body");
 const checkEmpty = checkOf(EmptyBody, "body");
+/** A client that was answered thousands at once reads them in portions, with turns of its event loop between. */
+const MESSAGES_PER_FRAME = 64;
+/** For the meters: what is not an operation must not make a series of its own. */
+const ROUTES: ReadonlyMap<string, string> = new Map(
+  [...Object.keys(COMMAND_SCHEMAS), ...CONTROL_OPERATIONS].map((op) => [op, `stream ${op}`]),
+);
 /** The code of RFC 6455's registry for "come back in a moment". */
 const SERVICE_RESTART = 1012;
 
@@ -58,12 +64,13 @@ export class StreamConnection {
   readonly #services: StreamServices;
   readonly #socket: WebSocket;
   readonly #principal: Principal;
-  readonly #pending = new Map<MessageId, PendingOperation>();
+  readonly #pending = new Map<MessageId, StreamOperation>();
   readonly #watches: StreamWatches;
   #outgoing: ServerMessage[] = [];
   #isFlushing = false;
   #isPaused = false;
-  #isClosed = false;
+  /** For the operations, which ask it of this one place. */
+  readonly #life = { isClosed: false };
   /** Set while the connection drains. */
   #onIdle: (() => void) | null = null;
 
@@ -94,10 +101,10 @@ export class StreamConnection {
     this.#send({ notice: "draining" });
     await new Promise<void>((resolve) => {
       this.#onIdle = resolve;
-      if (this.#pending.size === 0 || this.#isClosed) resolve();
+      if (this.#pending.size === 0 || this.#life.isClosed) resolve();
     });
     this.#flush();
-    if (this.#isClosed) return;
+    if (this.#life.isClosed) return;
     // What was sent has arrived only when the client has answered the goodbye.
     const closed = new Promise<void>((resolve) => void this.#socket.once("close", () => resolve()));
     this.#socket.close(SERVICE_RESTART, "the server is shutting down");
@@ -137,21 +144,26 @@ export class StreamConnection {
 
   async #answer(envelope: Envelope, receivedMs: number): Promise<void> {
     const { env, metrics } = this.#services;
+    const { id, op } = envelope;
     const trace = traceOf(envelope.traceparent, env);
-    const route = `stream ${this.#isKnown(envelope.op) ? envelope.op : "unknown"}`;
+    const route = this.#routeOf(op);
     const span = startSpan(route, trace, env);
-    const connection = new PendingOperation(() => this.#isClosed);
-    this.#pending.set(envelope.id, connection);
-    const call: Call = { principal: this.#principal, traceId: trace.traceId, receivedMs, connection };
-    const answer = await this.#run(envelope, call).catch((error: unknown) => this.#failed(error, call));
-    this.#pending.delete(envelope.id);
+    const operation = new StreamOperation(this.#life, id, this.#principal, trace.traceId, receivedMs);
+    this.#pending.set(id, operation);
+    let answer: Answer;
+    try {
+      answer = await this.#run(envelope, operation);
+    } catch (error) {
+      answer = this.#failed(error, operation);
+    }
+    this.#pending.delete(id);
     span.end(answer.status);
     metrics.answered(route, answer.status, (env.monotonicMs() - receivedMs) / 1_000);
-    this.#send({ id: envelope.id, status: answer.status, body: answer.body });
+    this.#send({ id, status: answer.status, body: answer.body });
     // Events follow the answer that announces them.
-    this.#watches.begin(envelope.id);
+    if (op === "watch") this.#watches.begin(id);
     if (this.#pending.size === 0) this.#onIdle?.();
-    this.#regulate();
+    if (this.#isPaused) this.#regulate();
   }
 
   #failed(error: unknown, { traceId }: Call): Answer {
@@ -160,17 +172,19 @@ export class StreamConnection {
     return answer;
   }
 
-  #isKnown(op: string): boolean {
-    return Object.hasOwn(COMMAND_SCHEMAS, op) || this.#services.reads.has(op) || CONTROL_OPERATIONS.has(op);
+  #routeOf(op: string): string {
+    const known = ROUTES.get(op);
+    if (known !== undefined) return known;
+    return this.#services.reads.has(op) ? `stream ${op}` : "stream unknown";
   }
 
-  async #run({ id, op, body }: Envelope, call: Call): Promise<Answer> {
+  #run({ id, op, body }: Envelope, operation: StreamOperation): Answer | Promise<Answer> {
     const { commands, limiter, reads } = this.#services;
     if (this.#onIdle !== null) throw new ProblemError(draining());
-    limiter.take(this.#principal.id, 1);
-    if (Object.hasOwn(COMMAND_SCHEMAS, op)) return await commands.execute(op as LeaseOp, body, call);
+    limiter.take(this.#principal.id, 1, operation.receivedMs);
+    if (Object.hasOwn(COMMAND_SCHEMAS, op)) return commands.execute(op as LeaseOp, body, operation);
     const read = reads.get(op);
-    if (read !== undefined) return await read(body, call);
+    if (read !== undefined) return read(body, operation);
     switch (op) {
       case "watch":
         return { status: 200, body: { token: this.#watches.open(id, body, this.#principal) } };
@@ -211,15 +225,24 @@ export class StreamConnection {
   #flush(): void {
     this.#isFlushing = false;
     const messages = this.#outgoing;
-    if (messages.length === 0 || this.#isClosed) return;
+    if (messages.length === 0 || this.#life.isClosed) return;
     this.#outgoing = [];
-    this.#socket.send(JSON.stringify(messages), () => this.#regulate());
+    for (let start = 0; start < messages.length; start += MESSAGES_PER_FRAME) {
+      const frame =
+        start === 0 && messages.length <= MESSAGES_PER_FRAME
+          ? messages
+          : messages.slice(start, start + MESSAGES_PER_FRAME);
+      this.#socket.send(JSON.stringify(frame), this.#onSent);
+    }
+    this.#regulate();
   }
+
+  readonly #onSent = (): void => this.#regulate();
 
   /** Stops and resumes reading: what has been taken on is bounded, and so is what waits to be sent. */
   #regulate(): void {
     const isFull = this.#pending.size > this.#services.pendingLimit || this.#isUnread();
-    if (isFull === this.#isPaused || this.#isClosed) return;
+    if (isFull === this.#isPaused || this.#life.isClosed) return;
     this.#isPaused = isFull;
     if (isFull) this.#socket.pause();
     else this.#socket.resume();
@@ -231,7 +254,7 @@ export class StreamConnection {
   }
 
   #onClose(): void {
-    this.#isClosed = true;
+    this.#life.isClosed = true;
     this.#onIdle?.();
     for (const pending of [...this.#pending.values()]) pending.disconnect();
     this.#watches.endAll();

@@ -33,6 +33,8 @@ export class StreamServer {
       noServer: true,
       maxPayload: options.maxMessageBytes,
       perMessageDeflate: false,
+      // Messages that arrived together are read in turns of their own: other work gets its turn between them.
+      allowSynchronousEvents: false,
       clientTracking: false,
     });
   }

@@ -4,12 +4,25 @@
  */
 import { performance } from "node:perf_hooks";
 import type { AuditEvent } from "solehold/service";
-import { Registry } from "./prometheus.ts";
+import { type Count, type Distribution, Registry } from "./prometheus.ts";
 
 const SECONDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 const WAIT_SECONDS = [0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300];
 const RATIOS = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1];
 const MICROSECONDS = 1e6;
+
+/** What is counted of one route. */
+interface RouteMeters {
+  readonly seconds: Distribution;
+  readonly byStatus: Map<number, Count>;
+}
+
+/** What is counted of one kind of decision. */
+interface DecisionMeters {
+  readonly decisions: Count;
+  /** Grants, denials or expiries; null for all others. */
+  readonly special: Count | null;
+}
 
 /** What is only worth reading when somebody asks. */
 export interface Readings {
@@ -59,6 +72,10 @@ export class Metrics {
     "How much of its ttl a lease had used up when it was renewed; near 1 is nearly too late.",
     RATIOS,
   );
+  readonly #routes = new Map<string, RouteMeters>();
+  /** By reason, then by action. */
+  readonly #allowed = new Map<string, Map<string, DecisionMeters>>();
+  readonly #notAllowed = new Map<string, Map<string, DecisionMeters>>();
 
   /** Answers from now on include what `readings` say at that moment, and how the process does. */
   observe(readings: Readings): void {
@@ -86,10 +103,14 @@ export class Metrics {
   }
 
   audited({ action, allowed, reason }: AuditEvent): void {
-    this.#decisions.add({ action, allowed: String(allowed), reason });
-    if (action === "expire") this.#expiries.add();
-    else if (!allowed) this.#denials.add({ reason });
-    else if (action === "grant") this.#grants.add();
+    const byReason = allowed ? this.#allowed : this.#notAllowed;
+    let meters = byReason.get(reason)?.get(action);
+    if (meters === undefined) {
+      meters = this.#decisionMeters(action, allowed, reason);
+      byReason.set(reason, (byReason.get(reason) ?? new Map()).set(action, meters));
+    }
+    meters.decisions.value += 1;
+    if (meters.special !== null) meters.special.value += 1;
   }
 
   takeover(): void {
@@ -105,12 +126,29 @@ export class Metrics {
   }
 
   answered(route: string, status: number, seconds: number): void {
-    this.#requests.add({ route, status: String(status) });
-    this.#requestSeconds.observe(seconds, { route });
+    let meters = this.#routes.get(route);
+    if (meters === undefined) {
+      meters = { seconds: this.#requestSeconds.with({ route }), byStatus: new Map() };
+      this.#routes.set(route, meters);
+    }
+    meters.seconds.observe(seconds);
+    let count = meters.byStatus.get(status);
+    if (count === undefined) {
+      count = this.#requests.with({ route, status: String(status) });
+      meters.byStatus.set(status, count);
+    }
+    count.value += 1;
   }
 
   collided(writes: number): void {
     if (writes > 0) this.#conflicts.add({}, writes);
+  }
+
+  #decisionMeters(action: string, allowed: boolean, reason: string): DecisionMeters {
+    const decisions = this.#decisions.with({ action, allowed: String(allowed), reason });
+    if (action === "expire") return { decisions, special: this.#expiries.with({}) };
+    if (!allowed) return { decisions, special: this.#denials.with({ reason }) };
+    return { decisions, special: action === "grant" ? this.#grants.with({}) : null };
   }
 
   storeCalled(call: string, result: "ok" | "failed", seconds: number): void {

@@ -46,10 +46,15 @@ export class Registry {
   }
 }
 
+/** One line of a counter. Whoever counts often keeps it: finding it by its labels costs more than counting. */
+export interface Count {
+  value: number;
+}
+
 export class Counter implements Metric {
   readonly #name: string;
   readonly #help: string;
-  readonly #values = new Map<string, number>();
+  readonly #counts = new Map<string, Count>();
 
   constructor(name: string, help: string) {
     this.#name = name;
@@ -57,21 +62,46 @@ export class Counter implements Metric {
   }
 
   add(labels: Labels = {}, by = 1): void {
-    const series = seriesOf(this.#values, labels);
-    this.#values.set(series, (this.#values.get(series) ?? 0) + by);
+    this.with(labels).value += by;
+  }
+
+  with(labels: Labels): Count {
+    const series = seriesOf(this.#counts, labels);
+    const count = this.#counts.get(series) ?? { value: 0 };
+    this.#counts.set(series, count);
+    return count;
   }
 
   lines(): readonly string[] {
-    const values = [...this.#values].map(([series, value]) => `${this.#name}${series} ${number(value)}`);
+    const values = [...this.#counts].map(([series, { value }]) => `${this.#name}${series} ${number(value)}`);
     return [...heading(this.#name, this.#help, "counter"), ...values];
   }
 }
 
-interface Distribution {
+/** The observations of one combination of labels. */
+export class Distribution {
+  readonly #bounds: readonly number[];
   /** One per bound, not cumulative. */
   readonly counts: number[];
-  total: number;
-  sum: number;
+  total = 0;
+  sum = 0;
+
+  constructor(bounds: readonly number[]) {
+    this.#bounds = bounds;
+    this.counts = bounds.map(() => 0);
+  }
+
+  observe(value: number): void {
+    const bounds = this.#bounds;
+    for (let index = 0; index < bounds.length; index += 1) {
+      if (value <= (bounds[index] ?? Number.NaN)) {
+        this.counts[index] = (this.counts[index] ?? 0) + 1;
+        break;
+      }
+    }
+    this.total += 1;
+    this.sum += value;
+  }
 }
 
 export class Histogram implements Metric {
@@ -87,13 +117,14 @@ export class Histogram implements Metric {
   }
 
   observe(value: number, labels: Labels = {}): void {
+    this.with(labels).observe(value);
+  }
+
+  with(labels: Labels): Distribution {
     const series = seriesOf(this.#values, labels);
-    const distribution = this.#values.get(series) ?? { counts: this.#bounds.map(() => 0), total: 0, sum: 0 };
+    const distribution = this.#values.get(series) ?? new Distribution(this.#bounds);
     this.#values.set(series, distribution);
-    const index = this.#bounds.findIndex((bound) => value <= bound);
-    if (index >= 0) distribution.counts[index] = (distribution.counts[index] ?? 0) + 1;
-    distribution.total += 1;
-    distribution.sum += value;
+    return distribution;
   }
 
   lines(): readonly string[] {

@@ -62,6 +62,8 @@ export class WaitQueue {
   /** Grants, or denies when the wait is over. Rejects with ProblemError when it may not wait. */
   async acquire(request: WaitRequest, context: CallContext, options: WaitOptions): Promise<ServiceReply> {
     const { waitMs } = options;
+    const { service } = this.#options;
+    if (waitMs === 0 && this.#lines.size === 0) return await service.grant(request, context);
     if (waitMs === 0 || this.#wouldBeRefused(request)) return await this.#withoutWaiting(request, context);
     this.#assertMayWait(waitMs);
     const line = this.#lineOf(request.key);
@@ -72,6 +74,7 @@ export class WaitQueue {
 
   /** A decision of this process, or news from the store, about a key that somebody may be waiting for. */
   notice(key: LeaseKey, record: LeaseRecord | null): void {
+    if (this.#lines.size === 0) return;
     const line = this.#lines.get(keyId(key));
     if (line?.learn(record) === "worth a look") this.#advance(line);
   }

@@ -10,6 +10,8 @@ export class TestStream {
   readonly notices: string[] = [];
   /** How many messages brought the answers. */
   frames = 0;
+  /** The most that one of them brought. */
+  longestFrame = 0;
   closed: number | null = null;
   #lastId = 0;
 
@@ -17,7 +19,9 @@ export class TestStream {
     this.socket = socket;
     socket.on("message", (data) => {
       this.frames += 1;
-      for (const message of JSON.parse(String(data))) {
+      const messages: readonly Body[] = JSON.parse(String(data));
+      this.longestFrame = Math.max(this.longestFrame, messages.length);
+      for (const message of messages) {
         if ("watch" in message) this.events.push({ watch: message.watch, ...message.event });
         else if ("notice" in message) this.notices.push(message.notice);
         else this.answers.set(message.id, message);

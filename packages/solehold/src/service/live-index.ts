@@ -5,7 +5,7 @@
  * never based on it, except for the limit on live leases, which may be off by what other processes did in
  * the last moment.
  */
-import { fenceOf, keyId, type LeaseKey, type LeaseRecord } from "../core/index.ts";
+import { keyId, type LeaseKey, type LeaseRecord } from "../core/index.ts";
 import type { Env, Timer } from "../env/index.ts";
 
 interface Entry {
@@ -70,13 +70,14 @@ export class LiveIndex {
   learn(record: LeaseRecord): void {
     const id = keyId(record.key);
     const known = this.#entries.get(id)?.record;
-    if (known !== undefined && isOlder(record, known)) return;
-    // One that was known alive and has run out is not forgotten here: its end is still to be told.
-    const hasRunOut = record.expiresAtMs <= this.#options.nowMs();
-    if (record.state !== "held" || (hasRunOut && known === undefined)) {
-      this.remove(record.key);
+    // The service's own decision comes back as the store's news.
+    if (known === record || (known !== undefined && isOlder(record, known))) return;
+    if (record.state !== "held") {
+      if (known !== undefined) this.remove(record.key);
       return;
     }
+    // One that was known alive and has run out is not forgotten here: its end is still to be told.
+    if (known === undefined && record.expiresAtMs <= this.#options.nowMs()) return;
     const entry: Entry = { key: record.key, record, expiresAtMs: record.expiresAtMs };
     if (known === undefined) this.#adjust(record.key.tenant, 1);
     this.#entries.set(id, entry);
@@ -179,8 +180,8 @@ export class LiveIndex {
 
 /** Records of one key are ordered by fence, then by how often and how far they were renewed or ended. */
 function isOlder(a: LeaseRecord, b: LeaseRecord): boolean {
-  const [fenceA, fenceB] = [fenceOf(a.term, a.generation), fenceOf(b.term, b.generation)];
-  if (fenceA !== fenceB) return fenceA < fenceB;
+  if (a.term !== b.term) return a.term < b.term;
+  if (a.generation !== b.generation) return a.generation < b.generation;
   if (a.state !== "held") return false;
   return a.renewals < b.renewals;
 }

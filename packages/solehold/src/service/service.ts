@@ -68,6 +68,9 @@ interface Loading {
   state: "under way" | "finished";
 }
 
+/** The verdict where nothing is guarded. */
+const OPEN: GuardVerdict = Object.freeze({ kind: "open" });
+
 type Without<Request extends LeaseRequest> = Omit<Request, "op" | "caller">;
 
 export class LeaseService {
@@ -105,14 +108,15 @@ export class LeaseService {
 
   async grant(request: Without<AcquireRequest>, context: CallContext = {}): Promise<ServiceReply> {
     const { tenant } = request.key;
-    await this.#loadAwhile(tenant);
-    if (this.#isFull(request.key))
-      return await this.#record({ ...request, op: "acquire" }, full(this.#nowMs()), context);
+    const loading = this.#load(tenant);
+    if (loading.state === "under way") await this.#awhile(loading);
+    const asked: AcquireRequest = { ...request, op: "acquire" };
+    if (this.#isFull(request.key)) {
+      return await this.#record(asked, full(this.#nowMs()), this.#traceOf(context), OPEN);
+    }
     this.#grantsUnderWay.set(tenant, (this.#grantsUnderWay.get(tenant) ?? 0) + 1);
     try {
-      return await this.#perform({ ...request, op: "acquire" }, context, (bound) =>
-        this.manager.acquire(bound),
-      );
+      return await this.#perform(asked, context);
     } finally {
       const left = (this.#grantsUnderWay.get(tenant) ?? 1) - 1;
       if (left > 0) this.#grantsUnderWay.set(tenant, left);
@@ -121,11 +125,11 @@ export class LeaseService {
   }
 
   renew(request: Without<RenewRequest>, context: CallContext = {}): Promise<ServiceReply> {
-    return this.#perform({ ...request, op: "renew" }, context, (bound) => this.manager.renew(bound));
+    return this.#perform({ ...request, op: "renew" }, context);
   }
 
   release(request: Without<ReleaseRequest>, context: CallContext = {}): Promise<ServiceReply> {
-    return this.#perform({ ...request, op: "release" }, context, (bound) => this.manager.release(bound));
+    return this.#perform({ ...request, op: "release" }, context);
   }
 
   /** Releases a grant that nobody heard of, if nothing was written since. */
@@ -134,29 +138,27 @@ export class LeaseService {
     granted: LeaseRecord,
     context: CallContext = {},
   ): Promise<ServiceReply> {
-    return this.#perform({ ...request, op: "release" }, context, (bound) =>
-      this.manager.giveBack(bound, granted),
-    );
+    return this.#perform({ ...request, op: "release" }, context, granted);
   }
 
   use(request: Without<UseRequest>, context: CallContext = {}): Promise<ServiceReply> {
-    return this.#perform({ ...request, op: "use" }, context, (bound) => this.manager.use(bound));
+    return this.#perform({ ...request, op: "use" }, context);
   }
 
   resume(request: Without<ResumeRequest>, context: CallContext = {}): Promise<ServiceReply> {
-    return this.#perform({ ...request, op: "resume" }, context, (bound) => this.manager.resume(bound));
+    return this.#perform({ ...request, op: "resume" }, context);
   }
 
   handOff(request: Without<HandoffRequest>, context: CallContext = {}): Promise<ServiceReply> {
-    return this.#perform({ ...request, op: "handoff" }, context, (bound) => this.manager.handOff(bound));
+    return this.#perform({ ...request, op: "handoff" }, context);
   }
 
   revoke(request: Without<RevokeRequest>, context: CallContext = {}): Promise<ServiceReply> {
-    return this.#perform({ ...request, op: "revoke" }, context, (bound) => this.manager.revoke(bound));
+    return this.#perform({ ...request, op: "revoke" }, context);
   }
 
   break(request: Without<BreakRequest>, context: CallContext = {}): Promise<ServiceReply> {
-    return this.#perform({ ...request, op: "break" }, context, (bound) => this.manager.break(bound));
+    return this.#perform({ ...request, op: "break" }, context);
   }
 
   get(key: LeaseKey): Promise<LeaseView | null> {
@@ -192,29 +194,53 @@ export class LeaseService {
     await this.audit.flush();
   }
 
-  async #perform<Request extends LeaseRequest>(
-    request: Request,
+  async #perform(
+    request: LeaseRequest,
     context: CallContext,
-    command: (bound: Request) => Promise<CommandOutcome>,
+    granted: LeaseRecord | null = null,
   ): Promise<ServiceReply> {
-    const traced = { ...context, traceId: context.traceId ?? randomId(this.#env) };
+    const traceId = this.#traceOf(context);
     const bound = context.caller === undefined ? request : { ...request, caller: context.caller };
-    const verdict = await this.#guardVerdict(request, traced);
-    const barred = barredBy(verdict, this.#nowMs());
-    const outcome = barred ?? (await command(bound));
+    // Most services guard nothing: they do not pay for asking.
+    const verdict = this.#guard === null ? OPEN : await this.#guardVerdict(this.#guard, request, traceId);
+    const barred = verdict === OPEN ? null : barredBy(verdict, this.#nowMs());
+    const outcome = barred ?? (await this.#command(bound, granted));
     if (outcome.kind === "applied") this.#index.learn(outcome.decision.lease);
     else if (outcome.kind === "refused") await this.#guard?.withdraw(verdict);
-    return await this.#record(request, outcome, traced, verdict);
+    return await this.#record(request, outcome, traceId, verdict);
   }
 
-  async #guardVerdict(
-    request: LeaseRequest,
-    context: CallContext & { readonly traceId: string },
-  ): Promise<GuardVerdict> {
-    const command = this.#guard === null ? null : guardedCommandOf(request, this.manager.policy.defaultTtlMs);
-    if (this.#guard === null || command === null) return { kind: "open" };
+  #command(request: LeaseRequest, granted: LeaseRecord | null): Promise<CommandOutcome> {
+    const { manager } = this;
+    switch (request.op) {
+      case "acquire":
+        return manager.acquire(request);
+      case "renew":
+        return manager.renew(request);
+      case "release":
+        return granted === null ? manager.release(request) : manager.giveBack(request, granted);
+      case "use":
+        return manager.use(request);
+      case "resume":
+        return manager.resume(request);
+      case "handoff":
+        return manager.handOff(request);
+      case "revoke":
+        return manager.revoke(request);
+      case "break":
+        return manager.break(request);
+    }
+  }
+
+  #traceOf({ traceId }: CallContext): string {
+    return traceId ?? randomId(this.#env);
+  }
+
+  async #guardVerdict(guard: ApprovalGuard, request: LeaseRequest, traceId: string): Promise<GuardVerdict> {
+    const command = guardedCommandOf(request, this.manager.policy.defaultTtlMs);
+    if (command === null) return OPEN;
     try {
-      return await this.#guard.check(command, request.approval, context.traceId);
+      return await guard.check(command, request.approval, traceId);
     } catch (cause) {
       return { kind: "unavailable", cause: asStoreError(cause) };
     }
@@ -224,12 +250,11 @@ export class LeaseService {
   async #record(
     request: LeaseRequest,
     outcome: CommandOutcome,
-    context: CallContext,
-    verdict: GuardVerdict = { kind: "open" },
+    traceId: string,
+    verdict: GuardVerdict,
   ): Promise<ServiceReply> {
     const quorum = "verification" in verdict ? verdict.verification : null;
-    const traceId = context.traceId ?? randomId(this.#env);
-    const entry = entryOf(request, outcome, traceId, this.#nowMs());
+    const entry = entryOf(request, outcome, traceId, this.#whenDecided(outcome));
     try {
       await this.audit.append(auditEventOf(request, outcome, entry, quorum));
     } catch (cause) {
@@ -240,6 +265,11 @@ export class LeaseService {
       };
     }
     return { outcome, entry, quorum };
+  }
+
+  /** A refusal without the store, and what the store never settled, is stamped here. */
+  #whenDecided(outcome: CommandOutcome): number {
+    return outcome.kind !== "unsettled" && outcome.storeTimeMs > 0 ? outcome.storeTimeMs : this.#nowMs();
   }
 
   #announceExpiry(record: LeaseRecord): void {
@@ -270,9 +300,7 @@ export class LeaseService {
   }
 
   /** A million leases take longer to count than a caller has patience; until then the limit may be exceeded. */
-  async #loadAwhile(tenant: string): Promise<void> {
-    const loading = this.#load(tenant);
-    if (loading.state === "finished") return;
+  async #awhile(loading: Loading): Promise<void> {
     const enough = new AbortController();
     await Promise.race([loading.finished, delay(this.#env, LONGEST_COUNT_MS, enough.signal)]);
     enough.abort();

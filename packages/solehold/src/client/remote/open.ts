@@ -10,7 +10,13 @@ import { ReplicaTransport } from "./replicas.ts";
 import { type StreamSocket, StreamTransport } from "./stream-transport.ts";
 import type { RemoteTransport } from "./transport.ts";
 
-type SocketConstructor = new (url: string, options: { headers: Record<string, string> }) => StreamSocket;
+interface SocketOptions {
+  readonly headers: Record<string, string>;
+  /** False: messages that arrived together are told in turns of their own, so that many answers block nothing. */
+  readonly allowSynchronousEvents: boolean;
+}
+
+type SocketConstructor = new (url: string, options: SocketOptions) => StreamSocket;
 
 export async function openRemoteManager(
   address: string,
@@ -58,7 +64,7 @@ function openTransport(
     env,
     http,
     where: url.origin,
-    connect: () => new WebSocket(stream, { headers }),
+    connect: () => new WebSocket(stream, { headers, allowSynchronousEvents: false }),
   });
 }
 

@@ -11,6 +11,7 @@ import {
   type DriftBound,
   keyId,
   type LeaseKey,
+  type LeaseOp,
   type LeasePolicy,
 } from "../../core/index.ts";
 import { delay, type Env, jittered, randomId, readClocks } from "../../env/index.ts";
@@ -41,8 +42,10 @@ import {
   type WatchScope,
 } from "../../stores/index.ts";
 import { followServer } from "./follow.ts";
-import type { RemoteAnswer, RemoteTransport } from "./transport.ts";
+import type { RemoteAnswer, RemoteRequest, RemoteTransport } from "./transport.ts";
 import { fieldsOf, outcomeOf, unsettled, viewFrom } from "./wire.ts";
+
+type Writable<Value> = { -readonly [field in keyof Value]: Value[field] };
 
 export interface RemoteManagerOptions {
   readonly transport: RemoteTransport;
@@ -155,10 +158,16 @@ export class RemoteLeaseManager implements LeaseManager {
   async #command(request: LeaseRequest, token: string, wait?: WaitInLine): Promise<CommandOutcome> {
     const startedMs = this.#env.monotonicMs();
     const deadlineMs = startedMs + (request.timeoutMs ?? this.#commandTimeoutMs);
-    const body = bodyOf(request, token, wait);
+    const sending: Sending = {
+      path: COMMAND_PATHS[request.op],
+      routeBy: keyId(request.key),
+      body: bodyOf(request, token, wait),
+      inLineMs: wait === undefined ? 0 : Math.min(wait.waitMs, LONGEST_LINE_MS) + LINE_SLACK_MS,
+      signal: wait?.signal,
+    };
     let maybeDone: UnsettledOutcome | null = null;
     for (let attempt = 0; ; attempt += 1) {
-      const outcome = await this.#attempt(request, body, token, deadlineMs, wait);
+      const outcome = await this.#attempt(sending, token, deadlineMs);
       if (outcome.kind !== "unsettled") return outcome;
       if (outcome.outcome === "unknown") maybeDone = outcome;
       // An attempt that may have been carried out is worth asking about until the end.
@@ -171,27 +180,15 @@ export class RemoteLeaseManager implements LeaseManager {
     }
   }
 
-  async #attempt(
-    { op, key }: LeaseRequest,
-    body: object,
-    token: string,
-    deadlineMs: number,
-    wait: WaitInLine | undefined,
-  ): Promise<CommandOutcome> {
+  async #attempt(sending: Sending, token: string, deadlineMs: number): Promise<CommandOutcome> {
     // Read before anything is sent: the belief of a grant counts from here.
     const reading = readClocks(this.#env);
-    const inLineMs = wait === undefined ? 0 : Math.min(wait.waitMs, LONGEST_LINE_MS) + LINE_SLACK_MS;
+    const { path, routeBy, body, inLineMs, signal } = sending;
     const timeoutMs = Math.max(1, deadlineMs - reading.monotonicMs) + inLineMs;
+    const request: Writable<RemoteRequest> = { method: "POST", path, routeBy, body, timeoutMs };
+    if (signal !== undefined) request.signal = signal;
     try {
-      const signal = wait?.signal === undefined ? {} : { signal: wait.signal };
-      const answer = await this.#transport.send({
-        method: "POST",
-        path: `/v1/leases/${op}`,
-        routeBy: keyId(key),
-        body,
-        timeoutMs,
-        ...signal,
-      });
+      const answer = await this.#transport.send(request);
       const received = readClocks(this.#env);
       return outcomeOf(answer, token, { reading, received, driftRatio: this.drift.driftRatio });
     } catch (error) {
@@ -213,16 +210,39 @@ export class RemoteLeaseManager implements LeaseManager {
   }
 }
 
+/** What stays the same over the attempts of a command. */
+interface Sending {
+  readonly path: string;
+  readonly routeBy: string;
+  readonly body: object;
+  /** How much longer an answer may take because the request waits in line. */
+  readonly inLineMs: number;
+  readonly signal: AbortSignal | undefined;
+}
+
+const COMMAND_PATHS: { readonly [op in LeaseOp]: string } = {
+  acquire: "/v1/leases/acquire",
+  renew: "/v1/leases/renew",
+  release: "/v1/leases/release",
+  use: "/v1/leases/use",
+  resume: "/v1/leases/resume",
+  handoff: "/v1/leases/handoff",
+  revoke: "/v1/leases/revoke",
+  break: "/v1/leases/break",
+};
+
+/** What the server does not take, or gets in another form. */
+const NOT_SENT: ReadonlySet<string> = new Set(["op", "key", "caller", "timeoutMs"]);
+
 function bodyOf(request: LeaseRequest, token: string, wait: WaitInLine | undefined): object {
-  const { op: _op, key, caller: _caller, timeoutMs: _timeoutMs, ...fields } = request;
-  const proof = token === "" ? {} : { token };
-  const waiting = wait === undefined ? {} : { waitMs: Math.floor(Math.min(wait.waitMs, LONGEST_LINE_MS)) };
-  const bigints = Object.fromEntries(
-    Object.entries(fields)
-      .filter(([, value]) => value !== undefined)
-      .map(([name, value]) => [name, typeof value === "bigint" ? String(value) : value]),
-  );
-  return { tenant: key.tenant, name: key.name, ...bigints, ...proof, ...waiting };
+  const body: Record<string, unknown> = { tenant: request.key.tenant, name: request.key.name };
+  for (const [name, value] of Object.entries(request)) {
+    if (value === undefined || NOT_SENT.has(name)) continue;
+    body[name] = typeof value === "bigint" ? String(value) : value;
+  }
+  if (token !== "") body.token = token;
+  if (wait !== undefined) body.waitMs = Math.floor(Math.min(wait.waitMs, LONGEST_LINE_MS));
+  return body;
 }
 
 function query(parameters: Readonly<Record<string, string | undefined>>): string {

@@ -47,7 +47,7 @@ export class ReplicaTransport implements RemoteTransport {
   }
 
   async send(request: RemoteRequest): Promise<RemoteAnswer> {
-    await this.#looking;
+    if (this.#looking !== null) await this.#looking;
     const url = this.#home(request);
     try {
       const answer = await this.#transportOf(url).send(request);
@@ -83,6 +83,8 @@ export class ReplicaTransport implements RemoteTransport {
 
   /** The first in the key's own order that is not suspected; a request about no key goes to the first alive. */
   #home({ routeBy }: RemoteRequest): string {
+    const [only] = this.#members;
+    if (only !== undefined && this.#members.length === 1) return only.url;
     const alive = this.#alive();
     const [first] = alive;
     if (first === undefined)

@@ -11,6 +11,7 @@
 import type { Socket } from "node:net";
 import type { Env, Timer } from "../../env/index.ts";
 import { StoreError } from "../../stores/index.ts";
+import { type PendingRequest, PendingRequests } from "./pending-requests.ts";
 import {
   type RemoteAnswer,
   type RemoteRequest,
@@ -38,22 +39,18 @@ export interface StreamTransportOptions {
   readonly connect: () => StreamSocket;
 }
 
-interface Pending {
-  readonly resolve: (answer: RemoteAnswer) => void;
-  readonly reject: (error: StoreError) => void;
-  readonly timer: Timer;
-}
-
 const COMMAND_PATH = "/v1/leases/";
 /** After a stream failed, plain HTTP serves for this long before another is tried. */
 const RETRY_STREAM_MS = 1_000;
 const HEARTBEAT_MS = 1_000;
 /** A server that says nothing for this long, although it was asked to, hangs. */
 const SILENCE_MS = 3_000;
+/** A server gives its other clients their turn between two messages: none may be so long that it matters. */
+const COMMANDS_PER_MESSAGE = 64;
 
 export class StreamTransport implements RemoteTransport {
   readonly #options: StreamTransportOptions;
-  readonly #pending = new Map<number, Pending>();
+  readonly #pending = new PendingRequests();
   #socket: StreamSocket | null = null;
   #tcp: Socket | null = null;
   #isOpen = false;
@@ -62,7 +59,10 @@ export class StreamTransport implements RemoteTransport {
   #lastId = 0;
   #retryAtMs = Number.NEGATIVE_INFINITY;
   #heardAtMs = 0;
-  #heartbeat: Timer | null = null;
+  #pingAtMs = 0;
+  /** One for the pings and for all who wait: most are answered long before anything is due. */
+  #alarm: Timer | null = null;
+  #alarmAtMs = Number.POSITIVE_INFINITY;
 
   constructor(options: StreamTransportOptions) {
     this.#options = options;
@@ -88,77 +88,97 @@ export class StreamTransport implements RemoteTransport {
   }
 
   #sendOverStream(op: string, { body, timeoutMs, signal }: RemoteRequest): Promise<RemoteAnswer> {
-    const { env, where } = this.#options;
     this.#lastId += 1;
     const id = this.#lastId;
+    const nowMs = this.#options.env.monotonicMs();
     return new Promise((resolve, reject) => {
-      const giveUp = (error: StoreError): void => {
-        if (!this.#pending.has(id)) return;
-        this.#queue({ id: -id, op: "cancel", target: id });
-        this.#settle(id)?.reject(error);
-      };
-      const onAbort = (): void =>
-        giveUp(new StoreError("closed", "the caller gave up", { outcome: "unknown" }));
-      const silent = (): void =>
-        giveUp(
-          new StoreError("timeout", `${where} gave no answer within ${Math.round(timeoutMs)} ms`, {
-            outcome: "unknown",
-          }),
-        );
-      const done = <Value>(deliver: (value: Value) => void) => {
-        return (value: Value): void => {
-          signal?.removeEventListener("abort", onAbort);
-          deliver(value);
-        };
-      };
-      const timer = env.timer(timeoutMs, silent, { keepAlive: "yes" });
-      this.#pending.set(id, { resolve: done(resolve), reject: done(reject), timer });
-      signal?.addEventListener("abort", onAbort, { once: true });
-      if (this.#pending.size === 1) this.#beginToListen();
+      const stopListening = signal === undefined ? null : this.#listenTo(signal, id);
+      const deadlineMs = nowMs + timeoutMs;
+      this.#pending.add({ id, deadlineMs, timeoutMs, resolve, reject, stopListening });
+      if (this.#pending.size === 1) this.#beginToListen(nowMs);
+      if (deadlineMs < this.#alarmAtMs) this.#setAlarm(deadlineMs, nowMs);
       this.#queue({ id, op, ...(body as object) });
     });
   }
 
-  /** All messages of a turn leave as one. */
+  #listenTo(signal: AbortSignal, id: number): () => void {
+    const onAbort = (): void =>
+      this.#giveUp(id, new StoreError("closed", "the caller gave up", { outcome: "unknown" }));
+    signal.addEventListener("abort", onAbort, { once: true });
+    return () => signal.removeEventListener("abort", onAbort);
+  }
+
+  #giveUp(id: number, error: StoreError): void {
+    if (!this.#pending.has(id)) return;
+    this.#queue({ id: -id, op: "cancel", target: id });
+    this.#settle(id)?.reject(error);
+  }
+
+  /** All messages of a turn leave together. */
   #queue(message: object): void {
     this.#outgoing.push(message);
     if (this.#outgoing.length > 1) return;
     this.#options.env.defer(() => {
       const batch = this.#outgoing;
       this.#outgoing = [];
-      if (this.#isOpen) this.#socket?.send(JSON.stringify(batch));
+      if (!this.#isOpen) return;
+      for (let start = 0; start < batch.length; start += COMMANDS_PER_MESSAGE) {
+        this.#socket?.send(JSON.stringify(batch.slice(start, start + COMMANDS_PER_MESSAGE)));
+      }
     });
   }
 
-  #settle(id: number): Pending | undefined {
-    const pending = this.#pending.get(id);
-    this.#pending.delete(id);
-    pending?.timer.cancel();
+  #settle(id: number): PendingRequest | null {
+    const pending = this.#pending.take(id);
+    if (pending === null) return null;
+    pending.stopListening?.();
     if (this.#pending.size === 0) {
-      this.#heartbeat?.cancel();
+      this.#alarm?.cancel();
+      this.#alarmAtMs = Number.POSITIVE_INFINITY;
       this.#tcp?.unref();
     }
     return pending;
   }
 
-  #beginToListen(): void {
+  #beginToListen(nowMs: number): void {
     this.#tcp?.ref();
-    this.#heardAtMs = this.#options.env.monotonicMs();
-    this.#listen();
+    this.#heardAtMs = nowMs;
+    this.#pingAtMs = nowMs + HEARTBEAT_MS;
+    this.#setAlarm(this.#pingAtMs, nowMs);
   }
 
-  #listen(): void {
-    const { env } = this.#options;
-    this.#heartbeat?.cancel();
-    this.#heartbeat = env.timer(HEARTBEAT_MS, () => {
-      if (env.monotonicMs() - this.#heardAtMs >= SILENCE_MS) {
+  #setAlarm(atMs: number, nowMs: number): void {
+    this.#alarm?.cancel();
+    this.#alarmAtMs = atMs;
+    this.#alarm = this.#options.env.timer(Math.max(0, atMs - nowMs), () => this.#onAlarm(), {
+      keepAlive: "yes",
+    });
+  }
+
+  #onAlarm(): void {
+    const { env, where } = this.#options;
+    const nowMs = env.monotonicMs();
+    const waiting = this.#pending.all();
+    for (const { id, deadlineMs, timeoutMs } of waiting) {
+      if (deadlineMs > nowMs) continue;
+      const message = `${where} gave no answer within ${Math.round(timeoutMs)} ms`;
+      this.#giveUp(id, new StoreError("timeout", message, { outcome: "unknown" }));
+    }
+    if (this.#pending.size === 0) return;
+    if (nowMs >= this.#pingAtMs) {
+      if (nowMs - this.#heardAtMs >= SILENCE_MS) {
         this.#socket?.terminate();
         return;
       }
       this.#lastId += 1;
       this.#queue({ id: this.#lastId, op: "ping" });
-      this.#listen();
-    });
+      this.#pingAtMs = nowMs + HEARTBEAT_MS;
+    }
+    const firstMs = waiting.reduce(
+      (first, { deadlineMs }) => (deadlineMs > nowMs ? Math.min(first, deadlineMs) : first),
+      this.#pingAtMs,
+    );
+    this.#setAlarm(firstMs, nowMs);
   }
 
   #open(): void {
@@ -194,7 +214,7 @@ export class StreamTransport implements RemoteTransport {
     this.#socket = null;
     this.#isOpen = false;
     this.#tcp = null;
-    for (const id of [...this.#pending.keys()]) {
+    for (const { id } of this.#pending.all()) {
       this.#settle(id)?.reject(transportError(new Error("the stream closed"), this.#options.where));
     }
   }

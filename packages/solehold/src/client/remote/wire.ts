@@ -5,19 +5,16 @@
 import {
   type ClockReading,
   type GrantedDecision,
+  type Handoff,
   isPurpose,
   type LeaseRecord,
   type LeaseState,
   NO_TOKEN_HASH,
+  type Purpose,
   REASON_CODES,
   type Reason,
 } from "../../core/index.ts";
-import {
-  type CommandOutcome,
-  hashToken,
-  type LeaseView,
-  type UnsettledOutcome,
-} from "../../manager/index.ts";
+import type { CommandOutcome, LeaseView, UnsettledOutcome } from "../../manager/index.ts";
 import { StoreError } from "../../stores/index.ts";
 import type { RemoteAnswer } from "./transport.ts";
 
@@ -48,7 +45,7 @@ function applied(body: Fields, ownToken: string, sent: Sent): CommandOutcome {
   const decision: GrantedDecision = {
     kind: "granted",
     reason: "OK_DECISION_COMPUTE",
-    lease: recordFrom(fieldsOf(body.lease), token),
+    lease: recordFrom(fieldsOf(body.lease)),
     resumeFromLedgerRequired: body.resumeFromLedgerRequired === true,
     replayed: body.replayed === true,
   };
@@ -102,52 +99,55 @@ function denied(reason: Reason, fields: Fields): CommandOutcome {
 }
 
 /** What the server keeps to itself (hashes, nonces) is filled with what nobody can use. */
-function recordFrom(lease: Fields, token: string): LeaseRecord {
-  const view = viewFrom(lease);
-  const { live: _live, phase: _phase, fence: _fence, remainingMs: _remaining, ...shared } = view;
+function recordFrom(lease: Fields): LeaseRecord {
+  const { handoff } = lease;
   return {
-    ...shared,
-    tokenHash: token === "" ? NO_TOKEN_HASH : hashToken(token),
+    key: { tenant: text(lease, "tenant"), name: text(lease, "name") },
+    holder: text(lease, "holder"),
+    purpose: purposeFrom(lease.purpose),
+    tokenHash: NO_TOKEN_HASH,
+    term: BigInt(text(lease, "term")),
+    generation: BigInt(text(lease, "generation")),
+    ttlMs: whole(lease, "ttlMs"),
+    grantedAtMs: whole(lease, "grantedAtMs"),
+    renewedAtMs: whole(lease, "renewedAtMs"),
+    expiresAtMs: whole(lease, "expiresAtMs"),
+    endedAtMs: lease.endedAtMs === null ? null : whole(lease, "endedAtMs"),
+    state: stateFrom(lease.state),
+    renewals: whole(lease, "renewals"),
+    resumeRequired: lease.resumeRequired === true,
+    breakAtMs: lease.breakAtMs === null ? null : whole(lease, "breakAtMs"),
+    handoff: handoff === null ? null : handoffFrom(fieldsOf(handoff)),
     nonce: "remote",
     idempotency: null,
+    note: text(lease, "note"),
   };
 }
 
 /** A record as far as news tells it. */
 export function recordOfNews(lease: unknown): LeaseRecord {
-  return recordFrom(fieldsOf(lease), "");
+  return recordFrom(fieldsOf(lease));
 }
 
 export function viewFrom(lease: unknown): LeaseView {
   const fields = fieldsOf(lease);
-  const purpose = fields.purpose;
-  if (!isPurpose(purpose)) throw new Error(`purpose ${String(purpose)}`);
-  const handoff = fields.handoff === null ? null : fieldsOf(fields.handoff);
+  const { tokenHash: _tokenHash, nonce: _nonce, idempotency: _idempotency, ...shared } = recordFrom(fields);
   return {
-    key: { tenant: text(fields, "tenant"), name: text(fields, "name") },
-    holder: text(fields, "holder"),
-    purpose,
+    ...shared,
     fence: BigInt(text(fields, "fence")),
-    term: BigInt(text(fields, "term")),
-    generation: BigInt(text(fields, "generation")),
-    state: stateFrom(fields.state),
     live: fields.live === true,
     phase: fields.phase === "active" ? "active" : fields.phase === "grace" ? "grace" : "expired",
-    ttlMs: whole(fields, "ttlMs"),
-    grantedAtMs: whole(fields, "grantedAtMs"),
-    renewedAtMs: whole(fields, "renewedAtMs"),
-    expiresAtMs: whole(fields, "expiresAtMs"),
-    endedAtMs: fields.endedAtMs === null ? null : whole(fields, "endedAtMs"),
     remainingMs: whole(fields, "remainingMs"),
-    renewals: whole(fields, "renewals"),
-    resumeRequired: fields.resumeRequired === true,
-    breakAtMs: fields.breakAtMs === null ? null : whole(fields, "breakAtMs"),
-    handoff:
-      handoff === null
-        ? null
-        : { successor: text(handoff, "successor"), deadlineMs: whole(handoff, "deadlineMs") },
-    note: text(fields, "note"),
   };
+}
+
+function purposeFrom(value: unknown): Purpose {
+  if (isPurpose(value)) return value;
+  throw new Error(`purpose ${String(value)}`);
+}
+
+function handoffFrom(handoff: Fields): Handoff {
+  return { successor: text(handoff, "successor"), deadlineMs: whole(handoff, "deadlineMs") };
 }
 
 function stateFrom(value: unknown): LeaseState {

@@ -10,6 +10,7 @@
  * and dropped; the trail then says so itself with an "audit-gap" entry as soon as it can.
  */
 import { AnchorFile } from "./anchors.ts";
+import { encodeEvent } from "./chain.ts";
 import { AuditError, describeCause } from "./error.ts";
 import type { AuditEntry, AuditEvent, AuditHead } from "./event.ts";
 import { createFolder, listSegments, readTrailId, TRAIL_FILE, writeTrailId } from "./folder.ts";
@@ -24,7 +25,7 @@ import type { RecoveredTail } from "./recover.ts";
 import { recoverTrail } from "./recover.ts";
 import { queryFolder } from "./scan.ts";
 import type { AuditQuery, AuditTrail, InvalidEvents } from "./trail.ts";
-import { acceptEvent } from "./trail.ts";
+import { acceptEvent, encodeAccepted } from "./trail.ts";
 import { checkAuditEvent } from "./validate.ts";
 
 interface Parts {
@@ -91,14 +92,11 @@ export class FileAuditTrail implements AuditTrail {
   append(event: AuditEvent): void | Promise<void> {
     if (this.#parts.durability === "background") return this.#appendInBackground(event);
     try {
-      const accepted = this.#accept(event);
+      const encoded = this.#accept(event);
       if (this.lag >= this.#parts.maxPending) throw overloaded(this.#parts.maxPending);
-      return this.#parts.queue.pushAndWait(accepted);
+      return observed(this.#parts.queue.pushAndWait(encoded));
     } catch (error) {
-      const refused = Promise.reject(error);
-      // The same care as in the queue: an unobserved refusal must not end the process.
-      refused.catch(() => undefined);
-      return refused;
+      return observed(Promise.reject(error));
     }
   }
 
@@ -123,28 +121,31 @@ export class FileAuditTrail implements AuditTrail {
     return this.#closing;
   }
 
-  #accept(event: AuditEvent): AuditEvent {
-    if (this.#closing === null) return acceptEvent(event, this.#parts.invalidEvents);
+  #accept(event: AuditEvent): string {
+    if (this.#closing === null) return encodeAccepted(event, this.#parts.invalidEvents);
     throw new AuditError("AUDIT_CLOSED", "the audit trail is closed: append before close");
   }
 
   #appendInBackground(event: AuditEvent): void {
-    const accepted = this.#accept(event);
+    const encoded = this.#accept(event);
     // A gap entry takes a place of its own, so there must be room for two.
     if (this.lag + 1 >= this.#parts.maxPending) {
-      this.#gap = { events: (this.#gap?.events ?? 0) + 1, at: accepted.at };
+      this.#gap = {
+        events: (this.#gap?.events ?? 0) + 1,
+        at: acceptEvent(event, this.#parts.invalidEvents).at,
+      };
       this.#dropped += 1;
       this.#parts.queue.retry();
       return;
     }
     this.#reportGap();
-    this.#parts.queue.push(accepted);
+    this.#parts.queue.push(encoded);
   }
 
   /** The trail owns up to what it lost, in the place where it is missing. */
   #reportGap(): void {
     if (this.#gap === null) return;
-    this.#parts.queue.push(gapEvent(this.#gap));
+    this.#parts.queue.push(encodeEvent(gapEvent(this.#gap)));
     this.#gap = null;
   }
 
@@ -169,6 +170,14 @@ export class FileAuditTrail implements AuditTrail {
     );
   }
 }
+
+/** A caller that does not look at the result must not take the process down with it. */
+function observed(done: Promise<void>): Promise<void> {
+  done.catch(ignore);
+  return done;
+}
+
+function ignore(): void {}
 
 interface Gap {
   readonly events: number;

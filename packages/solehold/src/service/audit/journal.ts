@@ -7,10 +7,10 @@
  * After a failed sync the system may have forgotten what it was given, so nothing since the last good sync
  * is trusted: the file is opened anew and the entries are written again, or refused, by the queue above.
  */
-import { encodeEvent, seal } from "./chain.ts";
+import { seal } from "./chain.ts";
 import type { AuditDisk, AuditFile } from "./disk.ts";
 import { AuditError } from "./error.ts";
-import type { AuditEvent, AuditHead } from "./event.ts";
+import type { AuditHead } from "./event.ts";
 import type { Segment } from "./folder.ts";
 import { segmentAt } from "./folder.ts";
 import type { TrailEnd } from "./recover.ts";
@@ -59,15 +59,15 @@ export class Journal {
     return this.#segment !== null && this.#written.offset >= this.#segmentBytes;
   }
 
-  /** Writes as many of the events as the segment takes, at least one, and says how many. */
-  async write(events: readonly AuditEvent[]): Promise<number> {
+  /** Writes as many of the encoded events as the segment takes, at least one, and says how many. */
+  async write(events: readonly string[]): Promise<number> {
     const file = await this.#ready();
     let { head, offset } = this.#written;
     const lines: string[] = [];
     let pending = 0;
     for (const event of events) {
       if (lines.length > 0 && offset + pending >= this.#segmentBytes) break;
-      const { line, hash } = seal(encodeEvent(event), head);
+      const { line, hash } = seal(event, head);
       head = { sequence: head.sequence + 1, hash };
       lines.push(line);
       // Counted in characters: close enough to know when a segment is full, and free.

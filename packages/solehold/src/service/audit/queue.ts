@@ -9,15 +9,19 @@
 import type { Env } from "../../env/index.ts";
 import type { AnchorFile } from "./anchors.ts";
 import { AuditError, describeCause } from "./error.ts";
-import type { AuditEvent } from "./event.ts";
 import type { Journal } from "./journal.ts";
 
 export type AuditDurability = "before-reply" | "background";
 
 interface Pending {
-  readonly event: AuditEvent;
-  readonly resolve?: () => void;
-  readonly reject?: (error: AuditError) => void;
+  /** Its part of a line. */
+  readonly event: string;
+  readonly settle?: Settle;
+}
+
+interface Settle {
+  readonly resolve: () => void;
+  readonly reject: (error: AuditError) => void;
 }
 
 interface FlushWaiter {
@@ -67,19 +71,16 @@ export class CommitQueue {
     return this.#lastError;
   }
 
-  /** Nobody is told; look at `lag` and `lastError`. */
-  push(event: AuditEvent): void {
+  /** An encoded event. Nobody is told; look at `lag` and `lastError`. */
+  push(event: string): void {
     this.#add({ event });
   }
 
   /** Resolves once the event is on the device. */
-  pushAndWait(event: AuditEvent): Promise<void> {
-    const done = new Promise<void>((resolve, reject) => {
-      this.#add({ event, resolve, reject });
+  pushAndWait(event: string): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.#add({ event, settle: { resolve, reject } });
     });
-    // A caller that does not look at the result must not take the process down with it.
-    done.catch(() => undefined);
-    return done;
   }
 
   flush(): Promise<void> {
@@ -144,12 +145,12 @@ export class CommitQueue {
     const { journal } = this.#options;
     const round = this.#pending.slice(this.#written, this.#written + ROUND_EVENTS);
     this.#attempted = this.#written + round.length;
-    if (round.length > 0) this.#written += await journal.write(round.map(({ event }) => event));
+    if (round.length > 0) this.#written += await journal.write(round.map(encodedEvent));
     this.#attempted = this.#written;
     if (!this.#commitDue()) return;
     const segment = await journal.commit();
     this.#lastError = null;
-    for (const pending of this.#take(this.#written)) pending.resolve?.();
+    for (const pending of this.#take(this.#written)) pending.settle?.resolve();
     this.#written = 0;
     this.#settleFlushes();
     if (segment === "segment ended" || this.#anchorDue()) await this.#anchor();
@@ -176,7 +177,7 @@ export class CommitQueue {
     const waiters = this.#flushWaiters;
     this.#flushWaiters = [];
     await this.#options.journal.rollBack();
-    for (const pending of failed) pending.reject?.(error);
+    for (const pending of failed) pending.settle?.reject(error);
     for (const waiter of waiters) waiter.reject(error);
   }
 
@@ -192,6 +193,10 @@ export class CommitQueue {
     this.#flushWaiters = this.#flushWaiters.filter((waiter) => waiter.target > this.#settled);
     for (const waiter of due) waiter.resolve();
   }
+}
+
+function encodedEvent({ event }: Pending): string {
+  return event;
 }
 
 function writeFailed(cause: unknown): AuditError {

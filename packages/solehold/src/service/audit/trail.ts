@@ -4,8 +4,10 @@
  * sink's own promise.
  */
 
+import { encodeEvent } from "./chain.ts";
 import { AuditError } from "./error.ts";
 import type { AuditEntry, AuditEvent, AuditHead } from "./event.ts";
+import { encodePlainEvent } from "./plain.ts";
 import { checkAuditEvent, sanitiseAuditEvent } from "./validate.ts";
 
 export interface AuditTrail {
@@ -43,6 +45,20 @@ const EXACT_FIELDS = ["key", "tenant", "holder", "action"] as const;
 
 export function acceptEvent(event: AuditEvent, invalidEvents: InvalidEvents): AuditEvent {
   return invalidEvents === "sanitise" ? sanitiseAuditEvent(event) : checkAuditEvent(event);
+}
+
+/** The event's part of a line. Throws on a malformed event where those are refused. */
+export function encodeAccepted(event: AuditEvent, invalidEvents: InvalidEvents): string {
+  return plainText(event) ?? encodeEvent(acceptEvent(event, invalidEvents));
+}
+
+/** A getter or a proxy that throws is for the gate to deal with. */
+function plainText(event: AuditEvent): string | null {
+  try {
+    return encodePlainEvent(event);
+  } catch {
+    return null;
+  }
 }
 
 export function matches(event: AuditEvent, sequence: number, filter: AuditFilter): boolean {

@@ -6,6 +6,8 @@ import { ManualEnv } from "../../../src/env/index.ts";
 /** The other end of the stream, as a test plays it. */
 class FakeSocket implements StreamSocket {
   readonly sent: { id: number; op: string }[] = [];
+  /** How many were in each message. */
+  readonly lengths: number[] = [];
   readonly #listeners = new Map<string, (value: never) => void>();
 
   on(event: string, listener: (value: never) => void): void {
@@ -17,7 +19,9 @@ class FakeSocket implements StreamSocket {
   }
 
   send(text: string): void {
-    this.sent.push(...(JSON.parse(text) as { id: number; op: string }[]));
+    const messages = JSON.parse(text) as { id: number; op: string }[];
+    this.lengths.push(messages.length);
+    this.sent.push(...messages);
   }
 
   answer(id: number, body: unknown = {}): void {
@@ -88,6 +92,42 @@ describe("the stream", () => {
     expect(socket.sent.map(({ op }) => op)).toEqual(["a", "b", "c"]);
     for (const { id, op } of [...socket.sent].reverse()) socket.answer(id, op);
     expect((await answers).map(({ body }) => body)).toEqual(["a", "b", "c"]);
+  });
+
+  it("sends many commands of a turn in several messages, so that the server can turn to others between them", async () => {
+    const { socket, command, env } = streamWorld();
+    socket.emit("open");
+    for (let index = 0; index < 150; index += 1) void command("renew").catch(() => undefined);
+    await env.advance(0);
+    expect(socket.lengths).toEqual([64, 64, 22]);
+    expect(new Set(socket.sent.map(({ id }) => id)).size).toBe(150);
+  });
+
+  it("gives up each command at its own time, and only what was not answered", async () => {
+    const { socket, transport, env } = streamWorld();
+    socket.emit("open");
+    const told: string[] = [];
+    const command = (op: string, timeoutMs: number): void => {
+      transport.send({ method: "POST", path: `/v1/leases/${op}`, body: {}, timeoutMs }).then(
+        () => told.push(`${op} answered`),
+        ({ kind, outcome }: { kind: string; outcome: string }) => told.push(`${op} ${kind} ${outcome}`),
+      );
+    };
+    command("late", 900);
+    command("early", 300);
+    command("answered", 300);
+    await env.advance(0);
+    socket.answer(3);
+    await env.advance(299);
+    expect(told).toEqual(["answered answered"]);
+    await env.advance(1);
+    expect(told).toEqual(["answered answered", "early timeout unknown"]);
+    await env.advance(599);
+    expect(told).toHaveLength(2);
+    await env.advance(1);
+    expect(told).toEqual(["answered answered", "early timeout unknown", "late timeout unknown"]);
+    expect(socket.sent.filter(({ op }) => op === "cancel")).toHaveLength(2);
+    expect(env.pendingTimers).toBe(0);
   });
 
   it("gives up a server that hangs within moments: who waits in its line can queue elsewhere", async () => {

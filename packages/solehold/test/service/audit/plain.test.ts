@@ -1,0 +1,89 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { encodeEvent } from "../../../src/service/audit/chain.ts";
+import { TEXT_LIMITS } from "../../../src/service/audit/event.ts";
+import type { AuditEvent } from "../../../src/service/audit/index.ts";
+import { encodePlainEvent } from "../../../src/service/audit/plain.ts";
+import { encodeAccepted } from "../../../src/service/audit/trail.ts";
+import { sanitiseAuditEvent } from "../../../src/service/audit/validate.ts";
+import { anyEvent, eventOf } from "./support.ts";
+
+/** Well-formed events of which something was left out, swapped or made too long. */
+const brokenEvent = fc
+  .tuple(
+    anyEvent,
+    fc.constantFrom(
+      ...Object.keys(TEXT_LIMITS),
+      "at",
+      "fence",
+      "outcome",
+      "allowed",
+      "detail",
+      "token",
+      "__proto__",
+    ),
+    fc.oneof(
+      fc.anything(),
+      fc.constantFrom(
+        "",
+        "x".repeat(64),
+        "x".repeat(65),
+        "x".repeat(1024),
+        "x".repeat(1025),
+        "9".repeat(39),
+        "9".repeat(40),
+      ),
+    ),
+  )
+  .map(
+    ([event, field, value]) =>
+      Object.defineProperty({ ...event }, field, { value, enumerable: true }) as AuditEvent,
+  );
+
+describe("the short way into the trail", () => {
+  test("is taken by the events that the service makes", () => {
+    expect(encodePlainEvent(eventOf({ fence: "0".repeat(39), purpose: "Operation" }))).not.toBeNull();
+  });
+
+  test("writes what the gate and the encoder write, whatever comes", () => {
+    fc.assert(
+      fc.property(fc.oneof(anyEvent, brokenEvent), (event) => {
+        const expected = encodeEvent(sanitiseAuditEvent(event));
+        expect(encodePlainEvent(event) ?? expected).toBe(expected);
+        expect(encodeAccepted(event, "sanitise")).toBe(expected);
+      }),
+      { numRuns: 5_000 },
+    );
+  });
+
+  test("is closed to two halves of a surrogate pair that stand at the ends of neighbouring fields", () => {
+    const event = eventOf({ tenant: "a\ud835", key: "\udcb3b" });
+    expect(encodePlainEvent(event)).toBeNull();
+    expect(JSON.parse(`{${encodeAccepted(event, "refuse")}}`)).toMatchObject({
+      tenant: "a\ud835",
+      key: "\udcb3b",
+    });
+  });
+
+  test("reads every field once: what was checked is what is written", () => {
+    let reads = 0;
+    const event = Object.defineProperty({ ...eventOf() }, "holder", {
+      enumerable: true,
+      get: () => {
+        reads += 1;
+        return reads === 1 ? "h" : "x".repeat(TEXT_LIMITS.holder + 1);
+      },
+    });
+    expect(encodePlainEvent(event)).toContain('"holder":"h"');
+  });
+
+  test("leaves a getter that throws to the gate", () => {
+    const bomb = Object.defineProperty({ ...eventOf() }, "holder", {
+      enumerable: true,
+      get: () => {
+        throw new Error("boom");
+      },
+    });
+    expect(encodeAccepted(bomb, "sanitise")).toContain('"sanitised"');
+  });
+});
