@@ -4,8 +4,11 @@
 import { cpuOfProcesses } from "./cpu.mjs";
 import { median, medianRatio, percentile } from "./statistics.mjs";
 
-/** The first time also compiles the code, of which some contenders have much more than others. */
-const FIRST_WARM_UP = 4;
+/**
+ * The first warm-up also compiles the code, of which some contenders have much more than others: with many in flight,
+ * because what runs thousands of times a second is compiled in a second or two, and what waits for answers is not.
+ */
+const FIRST_WARM_UP = { inFlight: 64, ms: 1_500 };
 const isCompiled = new WeakSet();
 
 /**
@@ -17,8 +20,9 @@ export async function compete({ title, unit = "pairs", inFlight, contenders, pac
   say(title);
   const { rounds, roundMs, warmUpMs } = pace;
   for (const { turn } of contenders) {
-    await runRound(turn, inFlight, isCompiled.has(turn) ? warmUpMs : warmUpMs * FIRST_WARM_UP, []);
+    if (!isCompiled.has(turn)) await runRound(turn, FIRST_WARM_UP.inFlight, FIRST_WARM_UP.ms, []);
     isCompiled.add(turn);
+    await runRound(turn, inFlight, warmUpMs, []);
   }
   const results = contenders.map(() => []);
   for (let round = 0; round < rounds; round += 1) {
