@@ -13,18 +13,69 @@ const FIELD_COUNT = 26;
 /** As they are written here, and in no other way: what a person mistyped is damage, not another number. */
 const DECIMAL = /^(?:0|[1-9]\d{0,19})$/;
 
-export function encodeRecord(record: LeaseRecord): string {
+/** Takes the lines of a record one by one, each without its line break: as text, as bytes, as one likes. */
+export interface RecordLines {
+  text(line: string): void;
+  /** A whole number, in decimal digits. */
+  number(line: number): void;
+  bigint(line: bigint): void;
+}
+
+/** All lines but the last, the checksum, which is over these and their line breaks. */
+export function writeLines(record: LeaseRecord, to: RecordLines): void {
   const { key, handoff, idempotency } = record;
-  const body = `${FORMAT}\n${record.nonce}\n${key.tenant}\n${key.name}\n${record.holder}\n${record.purpose}\n${
-    record.tokenHash
-  }\n${record.term}\n${record.generation}\n${record.ttlMs}\n${record.grantedAtMs}\n${record.renewedAtMs}\n${
-    record.expiresAtMs
-  }\n${record.endedAtMs ?? ""}\n${record.state}\n${record.renewals}\n${record.resumeRequired ? 1 : 0}\n${
-    record.breakAtMs ?? ""
-  }\n${handoff?.successor ?? ""}\n${handoff?.deadlineMs ?? ""}\n${idempotency?.op ?? ""}\n${
-    idempotency?.keyHash ?? ""
-  }\n${idempotency?.fingerprint ?? ""}\n${idempotency?.sealedToken ?? ""}\n${record.note}\n`;
-  return body + checksum(body);
+  to.text(FORMAT);
+  to.text(record.nonce);
+  to.text(key.tenant);
+  to.text(key.name);
+  to.text(record.holder);
+  to.text(record.purpose);
+  to.text(record.tokenHash);
+  to.bigint(record.term);
+  to.bigint(record.generation);
+  to.number(record.ttlMs);
+  to.number(record.grantedAtMs);
+  to.number(record.renewedAtMs);
+  to.number(record.expiresAtMs);
+  writeOptional(record.endedAtMs, to);
+  to.text(record.state);
+  to.number(record.renewals);
+  to.number(record.resumeRequired ? 1 : 0);
+  writeOptional(record.breakAtMs, to);
+  to.text(handoff === null ? "" : handoff.successor);
+  writeOptional(handoff === null ? null : handoff.deadlineMs, to);
+  to.text(idempotency === null ? "" : idempotency.op);
+  to.text(idempotency === null ? "" : idempotency.keyHash);
+  to.text(idempotency === null ? "" : idempotency.fingerprint);
+  to.text(idempotency === null ? "" : idempotency.sealedToken);
+  to.text(record.note);
+}
+
+function writeOptional(value: number | null, to: RecordLines): void {
+  if (value === null) to.text("");
+  else to.number(value);
+}
+
+class TextLines implements RecordLines {
+  body = "";
+
+  text(line: string): void {
+    this.body += `${line}\n`;
+  }
+
+  number(line: number): void {
+    this.body += `${line}\n`;
+  }
+
+  bigint(line: bigint): void {
+    this.body += `${line}\n`;
+  }
+}
+
+export function encodeRecord(record: LeaseRecord): string {
+  const lines = new TextLines();
+  writeLines(record, lines);
+  return lines.body + checksum(lines.body);
 }
 
 export type DecodedRecord =

@@ -13,11 +13,23 @@ import { seal, unseal } from "./sealed.ts";
 export type Lmdb = typeof import("lmdb");
 
 /** What the records need of LMDB. Its own types leave out that null means "must be absent". */
-export interface RecordsDatabase extends Pick<Database<string, Buffer>, "getEntry" | "getRange"> {
-  /** Resolves after the sync; false when the condition did not hold. NaN never holds. */
-  put(key: Buffer, value: string, version: number, ifVersion: number | null): Promise<boolean>;
-  remove(key: Buffer, ifVersion: number): Promise<boolean>;
+export interface RecordsDatabase extends Pick<Database<string, Buffer>, "getRange"> {
+  getEntry(key: RecordKey): { readonly value: string; readonly version?: number } | undefined;
+  /**
+   * Resolves after the sync; false when the condition did not hold. NaN never holds. The bytes of the value
+   * must not change before that.
+   */
+  put(
+    key: RecordKey,
+    value: Uint8Array | string,
+    version: number,
+    ifVersion: number | null,
+  ): Promise<boolean>;
+  remove(key: RecordKey, ifVersion: number): Promise<boolean>;
 }
+
+/** Text is written as UTF-8. Keys that are read are bytes: what a damaged file holds may be no text. */
+export type RecordKey = string | Uint8Array;
 
 export interface Databases {
   readonly root: RootDatabase<string, string>;
@@ -40,6 +52,30 @@ export const MAX_KEY_BYTES = 1978;
 /** Address space, not disk: room for some millions of records before the map has to grow. */
 const MAP_BYTES = 2 ** 30;
 const MAX_READERS = 500;
+
+const LAST_ASCII = 0x7f;
+
+/** As the database's own encoder for bytes, but for text it needs no buffer in between. */
+const RECORD_KEYS = {
+  /** Returns where the key ends. */
+  writeKey(key: RecordKey, target: Uint8Array, start: number): number {
+    if (typeof key !== "string") return writeBytes(key, target, start);
+    for (let index = 0; index < key.length; index += 1) {
+      const unit = key.charCodeAt(index);
+      if (unit > LAST_ASCII) return writeBytes(Buffer.from(key), target, start);
+      target[start + index] = unit;
+    }
+    return start + key.length;
+  },
+  readKey(source: Uint8Array, start: number, end: number): Uint8Array {
+    return Uint8Array.prototype.slice.call(source, start, end);
+  },
+};
+
+function writeBytes(bytes: Uint8Array, target: Uint8Array, start: number): number {
+  target.set(bytes, start);
+  return start + bytes.length;
+}
 
 interface OpenOptions extends RootDatabaseOptions {
   readonly permissionsMode: number;
@@ -71,11 +107,9 @@ export function openDatabases(lmdb: Lmdb, folder: string): Databases {
   };
   const root = lmdb.open<string, string>(folder, options);
   root.on("beforecommit", () => handleOwnPromise(root));
-  const records = root.openDB<string, Buffer>("records", {
-    encoding: "string",
-    keyEncoding: "binary",
-    useVersions: true,
-  });
+  // The option is documented, but LMDB's types know it for the root only.
+  const ofRecords: RootDatabaseOptions = { encoding: "string", keyEncoder: RECORD_KEYS, useVersions: true };
+  const records = root.openDB<string, Buffer>("records", ofRecords);
   return {
     root,
     records: records as unknown as RecordsDatabase,

@@ -3,17 +3,18 @@ import { keyId, type LeaseKey } from "../../core/index.ts";
 import { StoreError } from "../contract.ts";
 import { MAX_KEY_BYTES } from "./database.ts";
 
+/** UTF-8 needs no more for a UTF-16 unit. */
+const MAX_BYTES_PER_UNIT = 3;
 /** Sorts after every character of UTF-8. */
 const AFTER_ALL = Buffer.from([0xff]);
 
-export function keyBytes(key: LeaseKey): Buffer {
-  return idBytes(keyId(key));
-}
-
-export function idBytes(id: string): Buffer {
-  const bytes = Buffer.from(id);
-  if (bytes.length <= MAX_KEY_BYTES) return bytes;
-  const message = `the key of ${bytes.length} bytes is too long: at most ${MAX_KEY_BYTES} can be stored`;
+/** "tenant/name". Throws when it cannot be a key of the database. */
+export function databaseKey(key: LeaseKey): string {
+  const id = keyId(key);
+  if (id.length * MAX_BYTES_PER_UNIT <= MAX_KEY_BYTES) return id;
+  const bytes = Buffer.byteLength(id);
+  if (bytes <= MAX_KEY_BYTES) return id;
+  const message = `the key of ${bytes} bytes is too long: at most ${MAX_KEY_BYTES} can be stored`;
   throw new StoreError("internal", message, { outcome: "not-applied" });
 }
 

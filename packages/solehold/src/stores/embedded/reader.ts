@@ -3,7 +3,7 @@ import type { LeaseKey } from "../../core/index.ts";
 import type { Env } from "../../env/index.ts";
 import { ABSENT, type StoredRecord } from "../contract.ts";
 import type { Databases } from "./database.ts";
-import { keyBytes } from "./keys.ts";
+import { databaseKey } from "./keys.ts";
 import { Pace } from "./pace.ts";
 import type { ValueCodec } from "./value.ts";
 
@@ -44,7 +44,7 @@ export class Reader {
 
   /** In the snapshot that is open. */
   current(key: LeaseKey): StoredRecord {
-    const entry = this.#databases.records.getEntry(keyBytes(key));
+    const entry = this.#databases.records.getEntry(databaseKey(key));
     if (entry === undefined) return ABSENT;
     return this.decode(key, entry.value, entry.version ?? 0);
   }

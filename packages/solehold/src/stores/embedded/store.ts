@@ -35,6 +35,7 @@ import type { Seams } from "./open.ts";
 import { Reader } from "./reader.ts";
 import { Revisions } from "./revisions.ts";
 import { raiseMark } from "./state.ts";
+import { Turns } from "./turns.ts";
 import { ValueCodec } from "./value.ts";
 import { Watchers } from "./watchers.ts";
 import { Writer } from "./writer.ts";
@@ -86,6 +87,7 @@ export class EmbeddedStore implements LeaseStore {
       ...{ databases, codec, env, folder, revisions },
       reader: this.#reader,
       journal: this.#journal,
+      turns: new Turns(databases),
     });
     this.#listing = new Listing(databases, this.#reader, env);
     this.#watchers = new Watchers(env);

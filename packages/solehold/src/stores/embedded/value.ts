@@ -2,13 +2,8 @@
  * A record as a value of the database: the epoch whose clock it was judged by, then core's text. The
  * database puts the version in front, so a conditional write compares eight bytes and decodes nothing.
  */
-import {
-  type DecodedRecord,
-  decodeRecord,
-  encodeRecord,
-  type LeaseKey,
-  type LeaseRecord,
-} from "../../core/index.ts";
+import { type DecodedRecord, decodeRecord, type LeaseKey, type LeaseRecord } from "../../core/index.ts";
+import { ByteLines } from "./byte-lines.ts";
 import type { StoreClock } from "./clock.ts";
 
 const HEADER = /^E(\d{1,10})\.([0-9a-f]{8})\n/;
@@ -22,14 +17,17 @@ export function epochHeader(epoch: number): string {
 export class ValueCodec {
   readonly #clock: StoreClock;
   readonly #header: string;
+  readonly #headerBytes: Uint8Array;
+  readonly #lines = new ByteLines();
 
   constructor(clock: StoreClock) {
     this.#clock = clock;
     this.#header = epochHeader(clock.epoch);
+    this.#headerBytes = Buffer.from(this.#header);
   }
 
-  encode(record: LeaseRecord): string {
-    return this.#header + encodeRecord(record);
+  encode(record: LeaseRecord): Uint8Array {
+    return this.#lines.encode(this.#headerBytes, record);
   }
 
   /** Never throws. The record's instants are in terms of the current epoch. */

@@ -1,25 +1,22 @@
 /**
  * Conditional writes. Each becomes one instruction with the version it expects; the thread that carries
- * out the transaction compares it with the eight bytes in front of the stored value. A call of many writes
- * is queued in parts, with turns of the event loop between them; what is queued while a commit is under way
- * is the next commit.
+ * out the transaction compares it with the eight bytes in front of the stored value. A call of very many
+ * writes is queued in parts, one a turn of the event loop; what is queued while a commit is under way is the
+ * next commit.
  */
-import { keyId } from "../../core/index.ts";
 import type { Env } from "../../env/index.ts";
 import { type ConditionalWrite, StoreError, type WriteResult } from "../contract.ts";
 import type { Databases } from "./database.ts";
 import { commitFailure, readFailure } from "./failure.ts";
 import type { Journal } from "./journal.ts";
-import { idBytes } from "./keys.ts";
-import { Pace } from "./pace.ts";
+import { databaseKey } from "./keys.ts";
 import type { Reader } from "./reader.ts";
 import type { Revisions } from "./revisions.ts";
+import { type Turns, WRITES_PER_TURN } from "./turns.ts";
 import type { ValueCodec } from "./value.ts";
 
-/** Takes about two milliseconds to queue. What is queued in one turn of the event loop is one transaction. */
-const PART_SIZE = 250;
 /** Not yet answered at any time, so that a call of any length needs bounded memory. */
-const PARTS_AT_ONCE = 40;
+const PARTS_AT_ONCE = 10;
 
 /** The answer to a delete of what must be absent: nothing to queue, one look after the others. */
 const NOT_DONE = Promise.resolve(false);
@@ -30,20 +27,18 @@ export interface WriterParts {
   readonly reader: Reader;
   readonly revisions: Revisions;
   readonly journal: Journal;
+  readonly turns: Turns;
   readonly env: Env;
   readonly folder: string;
 }
 
-/** What is queued for one write, parallel to the writes of a part. */
+/** What is queued for the writes of a part, parallel to them. */
 interface Instructions {
-  readonly ids: readonly string[];
-  readonly keys: readonly Buffer[];
+  readonly keys: readonly string[];
   /** Null for what must be absent. */
   readonly expected: readonly (number | null)[];
   /** Null to delete. */
-  readonly values: readonly (string | null)[];
-  /** The version of the first value; the others count on from it. */
-  readonly firstRevision: number;
+  readonly values: readonly (Uint8Array | null)[];
 }
 
 type PartOutcome = { readonly ok: true } | { readonly ok: false; readonly error: StoreError };
@@ -58,18 +53,28 @@ export class Writer {
   }
 
   async apply(writes: readonly ConditionalWrite[]): Promise<readonly WriteResult[]> {
-    const pace = new Pace(this.#parts.env);
-    const firstRevision = await this.#takeRevisions(writes.length);
-    const results = new Array<WriteResult>(writes.length);
-    const outcomes: Promise<PartOutcome>[] = [];
-    for (let start = 0; start < writes.length; start += PART_SIZE) {
-      await outcomes[outcomes.length - PARTS_AT_ONCE];
-      await pace.keep();
-      const end = Math.min(start + PART_SIZE, writes.length);
-      outcomes.push(this.#applyPart({ writes, results, firstRevision, start, end }));
+    const count = writes.length;
+    const firstRevision = await this.#takeRevisions(count);
+    const results = new Array<WriteResult>(count);
+    if (count <= WRITES_PER_TURN) {
+      assertSomeCommitted([await this.#applyPart({ writes, results, firstRevision, start: 0, end: count })]);
+      return results;
     }
-    assertSomeCommitted(await Promise.all(outcomes));
+    assertSomeCommitted(await this.#applyInTurns({ writes, results, firstRevision, start: 0, end: count }));
     return results;
+  }
+
+  async #applyInTurns({ start: first, end: last, ...call }: Part): Promise<readonly PartOutcome[]> {
+    const { turns } = this.#parts;
+    const outcomes: Promise<PartOutcome>[] = [];
+    for (let start = first; start < last; ) {
+      await outcomes[outcomes.length - PARTS_AT_ONCE];
+      while (turns.room === 0) await turns.next();
+      const end = Math.min(start + turns.room, last);
+      outcomes.push(this.#applyPart({ ...call, start, end }));
+      start = end;
+    }
+    return await Promise.all(outcomes);
   }
 
   /** For the whole call at once: parts that waited for numbers would all be queued in the same turn. */
@@ -108,42 +113,42 @@ export class Writer {
   async #commit(part: Part): Promise<void> {
     // All is encoded before anything is queued: an error here leaves nothing half queued.
     const instructions = this.#encode(part);
-    const done = await Promise.all(this.#queue(instructions));
+    const firstRevision = part.firstRevision + part.start;
+    const done = await Promise.all(this.#queue(instructions, firstRevision));
     // From here on the transaction is on disk, whatever else goes wrong.
-    for (const [index, applied] of done.entries()) {
+    for (let index = 0; index < done.length; index += 1) {
       const write = writeAt(part, index);
-      const version = write.next === null ? null : String(part.firstRevision + part.start + index);
-      part.results[part.start + index] = applied ? { kind: "applied", version } : this.#refusal(write);
+      const version = write.next === null ? null : String(firstRevision + index);
+      part.results[part.start + index] = done[index] ? { kind: "applied", version } : this.#refusal(write);
     }
   }
 
   #encode(part: Part): Instructions {
     const { codec } = this.#parts;
     const count = part.end - part.start;
-    const ids = new Array<string>(count);
-    const keys = new Array<Buffer>(count);
+    const keys = new Array<string>(count);
     const expected = new Array<number | null>(count);
-    const values = new Array<string | null>(count);
+    const values = new Array<Uint8Array | null>(count);
     for (let index = 0; index < count; index += 1) {
       const write = writeAt(part, index);
-      const id = keyId(write.key);
-      ids[index] = id;
-      keys[index] = idBytes(id);
+      keys[index] = databaseKey(write.key);
       expected[index] = write.expected === null ? null : this.#expectedRevision(write, write.expected);
       values[index] = write.next === null ? null : codec.encode(write.next);
     }
-    return { ids, keys, expected, values, firstRevision: part.firstRevision + part.start };
+    return { keys, expected, values };
   }
 
-  #queue({ ids, keys, expected, values, firstRevision }: Instructions): Promise<boolean>[] {
-    const { databases, journal } = this.#parts;
+  #queue({ keys, expected, values }: Instructions, firstRevision: number): Promise<boolean>[] {
+    const { databases, journal, turns } = this.#parts;
+    const { records } = databases;
     const queued = keys.map((key, index) => {
       const value = values[index] ?? null;
       const revision = expected[index] ?? null;
-      if (value !== null) return databases.records.put(key, value, firstRevision + index, revision);
-      return revision === null ? NOT_DONE : databases.records.remove(key, revision);
+      if (value !== null) return records.put(key, value, firstRevision + index, revision);
+      return revision === null ? NOT_DONE : records.remove(key, revision);
     });
-    journal.note(ids);
+    journal.note(keys);
+    turns.note(keys.length);
     return queued;
   }
 
