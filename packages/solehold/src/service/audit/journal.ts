@@ -35,6 +35,8 @@ export class Journal {
   #file: AuditFile | null = null;
   #durable: End;
   #written: End;
+  /** Everything that was written is on the device already. */
+  #isSynced = true;
   /** A write or sync failed: what lies behind the durable end is our own rest and may be cut off. */
   #uncertain = false;
   /** Someone else touched the segment: nothing is written any more, above all nothing is cut off. */
@@ -59,9 +61,13 @@ export class Journal {
     return this.#segment !== null && this.#written.offset >= this.#segmentBytes;
   }
 
-  /** Writes as many of the encoded events as the segment takes, at least one, and says how many. */
-  async write(events: readonly string[]): Promise<number> {
-    const file = await this.#ready();
+  /**
+   * Writes as many of the encoded events as the segment takes, at least one, and says how many. Those that a
+   * commit is going to follow at once are written "for a commit", in one step where the disk can.
+   */
+  async write(events: readonly string[], purpose: "for a commit" | "for later"): Promise<number> {
+    const file = this.#file ?? (await this.#reopen());
+    await this.#refuseIntruder(file);
     let { head, offset } = this.#written;
     const lines: string[] = [];
     let pending = 0;
@@ -74,7 +80,11 @@ export class Journal {
       pending += line.length + 1;
     }
     const data = Buffer.from(`${lines.join("\n")}\n`);
-    await file.write(data, offset);
+    // Safe are the bytes of this write alone: what an earlier one left to be synced still has to be.
+    const isSafe = purpose === "for a commit" && this.#isSynced && file.writeSafely !== undefined;
+    this.#isSynced = isSafe;
+    if (isSafe) await file.writeSafely?.(data, offset);
+    else await file.write(data, offset);
     offset += data.length;
     this.#written = { head, offset };
     return lines.length;
@@ -83,7 +93,8 @@ export class Journal {
   /** Makes durable what was written, and ends the segment if it has its size. */
   async commit(): Promise<"segment kept" | "segment ended"> {
     if (this.#file === null) return "segment kept";
-    await this.#file.sync();
+    if (!this.#isSynced) await this.#file.sync();
+    this.#isSynced = true;
     this.#durable = this.#written;
     if (!this.segmentFull) return "segment kept";
     const finished = this.#file;
@@ -97,6 +108,7 @@ export class Journal {
   /** After a failed write or commit: forgets what is not durable and cuts it off. */
   async rollBack(): Promise<void> {
     this.#written = this.#durable;
+    this.#isSynced = true;
     this.#uncertain = true;
     const broken = this.#file;
     this.#file = null;
@@ -111,11 +123,7 @@ export class Journal {
     await file?.close();
   }
 
-  async #ready(): Promise<AuditFile> {
-    if (this.#file !== null) {
-      await this.#refuseIntruder(this.#file);
-      return this.#file;
-    }
+  async #reopen(): Promise<AuditFile> {
     if (this.#segment === null) {
       this.#segment = segmentAt(this.#folder, this.#durable.head.sequence + 1);
       this.#durable = { head: this.#durable.head, offset: 0 };

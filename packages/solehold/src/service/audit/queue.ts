@@ -55,6 +55,7 @@ export class CommitQueue {
   #settled = 0;
   #flushWaiters: FlushWaiter[] = [];
   #round: Promise<void> | null = null;
+  #anchoring: Promise<void> | null = null;
   #lastError: AuditError | null = null;
 
   constructor(options: QueueOptions) {
@@ -96,9 +97,12 @@ export class CommitQueue {
     if (this.#workDue()) this.#wake();
   }
 
-  /** Resolves when no round is running. */
+  /** Resolves when no round is running, and no anchor is being written. */
   async idle(): Promise<void> {
-    while (this.#round !== null) await this.#round;
+    while (this.#round !== null || this.#anchoring !== null) {
+      await this.#round;
+      await this.#anchoring;
+    }
   }
 
   #add(pending: Pending): void {
@@ -142,10 +146,11 @@ export class CommitQueue {
   }
 
   async #oneRound(): Promise<void> {
-    const { journal } = this.#options;
+    const { journal, durability } = this.#options;
     const round = this.#pending.slice(this.#written, this.#written + ROUND_EVENTS);
     this.#attempted = this.#written + round.length;
-    if (round.length > 0) this.#written += await journal.write(round.map(encodedEvent));
+    const purpose = durability === "before-reply" ? "for a commit" : "for later";
+    if (round.length > 0) this.#written += await journal.write(round.map(encodedEvent), purpose);
     this.#attempted = this.#written;
     if (!this.#commitDue()) return;
     const segment = await journal.commit();
@@ -153,7 +158,7 @@ export class CommitQueue {
     for (const pending of this.#take(this.#written)) pending.settle?.resolve();
     this.#written = 0;
     this.#settleFlushes();
-    if (segment === "segment ended" || this.#anchorDue()) await this.#anchor();
+    if (segment === "segment ended" || this.#anchorDue()) this.#anchoring ??= this.#anchor();
   }
 
   #anchorDue(): boolean {
@@ -161,12 +166,13 @@ export class CommitQueue {
     return anchors.uncovered(journal.durableHead) >= anchorEvery;
   }
 
-  /** The entries are safe whether or not this works; it is tried again with the next commit. */
+  /** The entries are safe whether or not this works, and need not wait for it; it is tried again later. */
   async #anchor(): Promise<void> {
     const { anchors, journal } = this.#options;
     await anchors.write(journal.durableHead).catch((cause: unknown) => {
       this.#lastError = writeFailed(cause);
     });
+    this.#anchoring = null;
   }
 
   async #fail(cause: unknown): Promise<void> {

@@ -379,3 +379,59 @@ describe("any order of failures", () => {
     );
   });
 });
+
+describe("ways to the device", () => {
+  test("a disk that cannot write and sync in one step does it in two, and nothing is acknowledged between", async () => {
+    const folder = await temporaryFolder();
+    const disk = new FaultyDisk();
+    const plain = {
+      open: async (path: string) => {
+        const { writeSafely: _, ...file } = await disk.open(path);
+        return file;
+      },
+      syncFolder: (path: string) => disk.syncFolder(path),
+    };
+    const trail = await FileAuditTrail.open({ folder, durability: "before-reply", disk: plain });
+    await trail.append(eventOf({ traceId: "1" }));
+    await trail.append(eventOf({ traceId: "2" }));
+    expect(disk.counts).toMatchObject({ write: 2, sync: 2 });
+    const [segment] = await segmentFiles(folder);
+    expect(disk.safeBytes.get(segment!)).toBe((await readFile(join(folder, segment!))).length);
+    await trail.close();
+  });
+
+  test("an anchor that takes its time keeps no entry waiting, and closing waits for it", async () => {
+    const folder = await temporaryFolder();
+    const disk = new FaultyDisk();
+    const slow = gate();
+    let anchors = 0;
+    const slowAnchors = {
+      open: async (path: string) => {
+        const file = await disk.open(path);
+        if (!path.includes("anchors")) return file;
+        return {
+          ...file,
+          sync: async () => {
+            anchors += 1;
+            await slow.opened;
+            await file.sync();
+          },
+        };
+      },
+      syncFolder: (path: string) => disk.syncFolder(path),
+    };
+    const trail = await openOn(disk, { folder, disk: slowAnchors, anchorEvery: 2 });
+    for (const traceId of ["1", "2", "3", "4", "5"]) await trail.append(eventOf({ traceId }));
+    expect(anchors).toBe(1);
+    let closed = false;
+    const closing = trail.close().then(() => {
+      closed = true;
+    });
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(closed).toBe(false);
+    slow.open();
+    await closing;
+    expect(await traces(folder)).toEqual(["1", "2", "3", "4", "5"]);
+    expect(await verifyAudit(folder)).toMatchObject({ ok: true, entries: 5 });
+  });
+});

@@ -140,24 +140,31 @@ export class FaultyDisk implements AuditDisk {
   async open(path: string): Promise<AuditFile> {
     this.#begin("open");
     const file = await realDisk.open(path);
+    const write = async (data: Buffer, position: number): Promise<void> => {
+      try {
+        this.#begin("write");
+      } catch (cause) {
+        await file.write(data.subarray(0, Math.floor(data.length * this.partOfWrite)), position);
+        throw cause;
+      }
+      await file.write(data, position);
+    };
+    const sync = async (): Promise<void> => {
+      await this.beforeSync();
+      this.#begin("sync");
+      const size = await file.size();
+      await file.sync();
+      this.safeBytes.set(basename(path), size);
+    };
     return {
       size: () => file.size(),
       close: () => file.close(),
-      write: async (data, position) => {
-        try {
-          this.#begin("write");
-        } catch (cause) {
-          await file.write(data.subarray(0, Math.floor(data.length * this.partOfWrite)), position);
-          throw cause;
-        }
-        await file.write(data, position);
-      },
-      sync: async () => {
-        await this.beforeSync();
-        this.#begin("sync");
-        const size = await file.size();
-        await file.sync();
-        this.safeBytes.set(basename(path), size);
+      write,
+      sync,
+      // The real one takes one step; here either half of it can fail.
+      writeSafely: async (data, position) => {
+        await write(data, position);
+        await sync();
       },
       truncate: async (length) => {
         await this.beforeTruncate();
