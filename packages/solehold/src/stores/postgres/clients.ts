@@ -2,12 +2,29 @@
  * The client libraries, as far as the store uses them. They are described by shape and not imported, so that
  * any version, wrapper or instance of the caller's fits.
  */
-import type { Row } from "./driver.ts";
-
 export interface PgQueryConfig {
   readonly text: string;
   readonly values?: (string | null)[];
   readonly name?: string;
+  /** Rows as arrays instead of objects. */
+  readonly rowMode?: "array";
+  /** How values are read; without it, as the library is set up. */
+  readonly types?: { getTypeParser(): (text: string) => string };
+}
+
+/** A query of a class of its own, which `pg` hands the connection and the server's messages to. */
+export interface PgSubmittable {
+  submit(wire: PgWire): Error | null;
+  handleDataRow(message: { readonly fields: readonly (string | null)[] }): void;
+  handleError(error: Error): void;
+  handleReadyForQuery(): void;
+}
+
+/** The protocol's side of a connection of `pg`, as its own and other packages' queries use it. */
+export interface PgWire {
+  readonly parsedStatements: Readonly<Record<string, string | undefined>>;
+  readonly stream: { readonly writable: boolean; write(bytes: Uint8Array): unknown };
+  parse(statement: { readonly name: string; readonly text: string }): void;
 }
 
 export interface PgNotification {
@@ -17,7 +34,9 @@ export interface PgNotification {
 
 /** A connection of `pg`. */
 export interface PgConnection {
-  query(config: PgQueryConfig): Promise<{ readonly rows: readonly Row[] }>;
+  query(config: PgQueryConfig): Promise<{ readonly rows: readonly (readonly unknown[])[] }>;
+  /** Its end is told to the query itself. */
+  query(query: PgSubmittable): unknown;
   on(event: "notification", listener: (notification: PgNotification) => void): unknown;
   on(event: "error" | "end", listener: () => void): unknown;
   removeListener(event: string, listener: () => void): unknown;
@@ -38,13 +57,14 @@ export interface PgPool {
   removeListener(event: string, listener: () => void): unknown;
 }
 
+export interface PostgresJsQuery extends PromiseLike<unknown> {
+  /** Rows as arrays. */
+  values(): PromiseLike<readonly (readonly unknown[])[]>;
+}
+
 /** `postgres(url)` of postgres.js. */
 export interface PostgresJsClient {
-  unsafe(
-    text: string,
-    values?: (string | null)[],
-    options?: { readonly prepare?: boolean },
-  ): PromiseLike<readonly Row[]>;
+  unsafe(text: string, values?: (string | null)[], options?: { readonly prepare?: boolean }): PostgresJsQuery;
   listen?(
     channel: string,
     onPayload: (payload: string) => void,

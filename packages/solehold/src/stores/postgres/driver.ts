@@ -4,7 +4,8 @@
  */
 import type { Statement } from "./statements.ts";
 
-export type Row = Readonly<Record<string, unknown>>;
+/** The columns in the order selected, each as text: no client's type parser is involved. */
+export type Row = readonly (string | null)[];
 /** The client libraries want arrays that they could change. */
 export type Values = (string | null)[];
 
@@ -47,8 +48,12 @@ export interface SqlDriver {
   close(): Promise<void>;
 }
 
-/** A column that was selected as text. */
-export function textOf(row: Row | undefined, column: string): string | null {
-  const value = row?.[column];
-  return typeof value === "string" ? value : null;
+/** A row of a library that reads values by their types. */
+export function textsOf(values: readonly unknown[]): Row {
+  return values.map((value) => (value === null || value === undefined ? null : String(value)));
+}
+
+/** What a boolean column says: the server writes it in one way, some libraries in another. */
+export function isTrue(text: string | null | undefined): boolean {
+  return text === "t" || text === "true";
 }

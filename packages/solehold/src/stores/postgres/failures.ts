@@ -15,6 +15,7 @@ const CANNOT_HAVE_BEEN_SENT = new Set(["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN",
 /** Classes of SQLSTATE whose errors mean that the transaction was rolled back. */
 const ROLLED_BACK = /^(0A|22|23|25|26|28|34|3D|3F|42|44|53|54|55)|^(40001|40002|40P01|57014)$/;
 const RETRYABLE = new Set(["40001", "40P01"]);
+const DIVISION_BY_ZERO = "22012";
 const STALE_PREPARED = new Set(["26000", "42P05"]);
 
 interface Advice {
@@ -62,6 +63,11 @@ export function closedError(): StoreError {
 /** The statement lost against another one and was rolled back: the same statement may succeed now. */
 export function isRetryable(error: unknown): boolean {
   return RETRYABLE.has(codeOf(causeOf(error)));
+}
+
+/** A row that a batch was to change is gone: nothing of the batch was done (see `statements.ts`). */
+export function isVanishedRow(error: unknown): boolean {
+  return codeOf(causeOf(error)) === DIVISION_BY_ZERO;
 }
 
 /** A pooler gave the call to a connection that does not know the prepared statement. */

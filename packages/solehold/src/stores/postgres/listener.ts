@@ -12,7 +12,7 @@ import type { LeaseKey } from "../../core/index.ts";
 import { delay, type Env, jittered, randomId, type Timer } from "../../env/index.ts";
 import { StoreError, type WatchScope } from "../contract.ts";
 import { EVERYTHING, KEY_SEPARATOR } from "./announcer.ts";
-import { type SqlDriver, type SqlSession, textOf } from "./driver.ts";
+import type { SqlDriver, SqlSession } from "./driver.ts";
 import { closedError } from "./failures.ts";
 import {
   keyFrom,
@@ -34,7 +34,7 @@ const OLD_WRITERS_STEP_MS = 20;
 const OLD_WRITERS_SHARE = 0.2;
 
 const SNAPSHOT =
-  "select pg_snapshot_xmin(pg_current_snapshot())::text as oldest, pg_snapshot_xmax(pg_current_snapshot())::text as next";
+  "select pg_snapshot_xmin(pg_current_snapshot())::text, pg_snapshot_xmax(pg_current_snapshot())::text";
 
 export interface ListenerOptions {
   readonly env: Env;
@@ -147,8 +147,8 @@ export class Listener implements NewsSource {
   async #awaitOlderWriters(session: SqlSession): Promise<"all done" | "some remain"> {
     const { env, timeoutMs } = this.#options;
     const numbers = async (): Promise<readonly [oldest: bigint, next: bigint]> => {
-      const [row] = await session.run(SNAPSHOT);
-      return [BigInt(textOf(row, "oldest") ?? 0), BigInt(textOf(row, "next") ?? 0)];
+      const [[oldest, next] = []] = await session.run(SNAPSHOT);
+      return [BigInt(oldest ?? 0), BigInt(next ?? 0)];
     };
     const [, limit] = await numbers();
     for (let waitedMs = 0; waitedMs <= timeoutMs * OLD_WRITERS_SHARE; waitedMs += OLD_WRITERS_STEP_MS) {

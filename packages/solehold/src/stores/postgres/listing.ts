@@ -3,19 +3,20 @@ import type { LeaseKey, LeaseRecord } from "../../core/index.ts";
 import type { ListPage, ListQuery } from "../contract.ts";
 import { MAX_LIST_LIMIT } from "../selection.ts";
 import { databaseState } from "./columns.ts";
-import { type SqlDriver, textOf } from "./driver.ts";
+import type { SqlDriver } from "./driver.ts";
 import { storedFrom, timedReplyFrom } from "./replies.ts";
+import { HOLDER_COLLATION } from "./schema.ts";
 import { SEPARATOR_SQL, upperBound } from "./sql-text.ts";
-import { NOW_MS, rowText, statement } from "./statements.ts";
+import { NOW_US, rowText, statement } from "./statements.ts";
 
 export async function listPage(driver: SqlDriver, table: string, query: ListQuery): Promise<ListPage> {
   const limit = Math.min(query.limit, MAX_LIST_LIMIT);
-  const { conditions, values } = selectionOf(query);
+  const { conditions, values, name } = selectionOf(query);
   // One more than asked for tells whether there is a next page. The join keeps the time when nothing is found.
-  const page = `select t.work_order_id, ${rowText("t")} as row from ${table} t where ${conditions.join(" and ")} order by t.work_order_id limit ${limit + 1}`;
+  const page = `select t.work_order_id, ${rowText("t")} as row from ${table} t where ${conditions.join(" and ")} order by ${name} limit ${limit + 1}`;
   const rows = await driver.query(
     statement(
-      `select concat_ws(${SEPARATOR_SQL}, (select ${NOW_MS}), p.row) as reply, p.work_order_id as name from (select) one left join lateral (${page}) p on true order by p.work_order_id`,
+      `select concat_ws(${SEPARATOR_SQL}, (select ${NOW_US}), p.row), p.work_order_id from (select) one left join lateral (${page}) p on true order by p.work_order_id`,
     ),
     values,
   );
@@ -24,10 +25,10 @@ export async function listPage(driver: SqlDriver, table: string, query: ListQuer
   const corrupt: { key: LeaseKey; version: string; detail: string }[] = [];
   let last: string | null = null;
   for (const row of rows.slice(0, limit)) {
-    const name = textOf(row, "name");
-    if (name === null) continue;
-    last = name;
-    const key = { tenant: query.tenant, name };
+    const found = row[1];
+    if (typeof found !== "string") continue;
+    last = found;
+    const key = { tenant: query.tenant, name: found };
     const stored = storedFrom(timedReplyFrom(row).rest, key);
     if (stored.kind === "found") records.push(stored.record);
     if (stored.kind === "corrupt") corrupt.push({ key, version: stored.version, detail: stored.detail });
@@ -40,8 +41,16 @@ export async function listPage(driver: SqlDriver, table: string, query: ListQuer
   };
 }
 
+interface Selection {
+  readonly conditions: string[];
+  readonly values: string[];
+  /** The name as the index that fits keeps it. */
+  readonly name: string;
+}
+
 /** Only the conditions that are asked for, so that the planner sees which index fits. */
-function selectionOf(query: ListQuery): { readonly conditions: string[]; readonly values: string[] } {
+function selectionOf(query: ListQuery): Selection {
+  const name = query.holder === undefined ? "t.work_order_id" : `t.work_order_id ${HOLDER_COLLATION}`;
   const conditions: string[] = [];
   const values: string[] = [];
   const where = (condition: string, value: string): void => {
@@ -50,11 +59,11 @@ function selectionOf(query: ListQuery): { readonly conditions: string[]; readonl
   };
   where("t.tenant_id =", query.tenant);
   const upper = upperBound(query.prefix);
-  if (query.prefix !== "") where("t.work_order_id >=", query.prefix);
-  if (upper !== null) where("t.work_order_id <", upper);
-  if (query.after !== undefined) where("t.work_order_id >", query.after);
+  if (query.prefix !== "") where(`${name} >=`, query.prefix);
+  if (upper !== null) where(`${name} <`, upper);
+  if (query.after !== undefined) where(`${name} >`, query.after);
   if (query.holder !== undefined) where("t.lease_owner_id =", query.holder);
   if (query.state !== undefined) where("t.lease_state =", databaseState(query.state));
   if (!query.prefix.startsWith("$")) conditions.push("not starts_with(t.work_order_id, '$')");
-  return { conditions, values };
+  return { conditions, values, name };
 }

@@ -6,7 +6,7 @@ export const DEFAULT_SCHEMA = "solehold";
 /** The name that the work-order gate gives its table. */
 export const DEFAULT_TABLE = "work_order_leases";
 
-/** PostgreSQL cuts identifiers at 63 bytes; the names of index and view add up to 9 to the table's. */
+/** PostgreSQL cuts identifiers at 63 bytes; the names of index and view add up to 10 to the table's. */
 const IDENTIFIER = /^[A-Za-z_][A-Za-z0-9_]{0,47}$/;
 const SHARED_LOCK_SALT = "watched";
 const SETUP_LOCK_SALT = "setup";
@@ -25,7 +25,10 @@ export interface TableNames {
   readonly sqlSchema: string;
   readonly sqlTable: string;
   readonly sqlView: string;
+  /** An index is made in the schema of its table, and its name must not say so. */
   readonly sqlHolderIndex: string;
+  /** What earlier versions made instead: the planner could take it for a key (see `schema.ts`). */
+  readonly sqlFormerIndex: string;
   /** Where changes are announced: NOTIFY channels belong to one database. */
   readonly channel: string;
   /** Advisory locks: held by everyone who listens, and by whoever creates the table. */
@@ -43,7 +46,8 @@ export function tableNames(options: TableOptions = {}): TableNames {
     sqlSchema: quoted(schema),
     sqlTable: `${quoted(schema)}.${quoted(table)}`,
     sqlView: `${quoted(schema)}.${quoted(`${table}_readable`)}`,
-    sqlHolderIndex: quoted(`${table}_by_owner`),
+    sqlHolderIndex: quoted(`${table}_by_holder`),
+    sqlFormerIndex: `${quoted(schema)}.${quoted(`${table}_by_owner`)}`,
     channel: `solehold_${digest(place).slice(0, 24)}`,
     watchedLock: lockNumber(place, SHARED_LOCK_SALT),
     setupLock: lockNumber(place, SETUP_LOCK_SALT),

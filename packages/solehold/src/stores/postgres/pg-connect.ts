@@ -6,6 +6,11 @@ import { PgDriver } from "./pg-driver.ts";
 import type { SessionConnection } from "./pg-session.ts";
 
 const IDLE_MS = 60_000;
+/**
+ * A plan is made once and kept. Made while the table is small it would read the whole of it, and go on to
+ * when it has grown, until the server has counted its rows again.
+ */
+const BY_INDEX = "-c enable_seqscan=off -c jit=off";
 /** The server gives up before the caller does, so that a wait for a lock ends with a clear "not applied". */
 const SERVER_SHARE_OF_TIMEOUT = 0.8;
 
@@ -68,11 +73,13 @@ export async function driverOnUrl(settings: OwnPoolSettings): Promise<PgDriver> 
     fallback_application_name: "solehold",
   };
   // A transaction pooler refuses settings at the start of a connection, because it shares its own.
-  const limits =
-    settings.pooler === "none" ? { lock_timeout: Math.ceil(timeoutMs * SERVER_SHARE_OF_TIMEOUT) } : {};
+  const own =
+    settings.pooler === "none"
+      ? { lock_timeout: Math.ceil(timeoutMs * SERVER_SHARE_OF_TIMEOUT), options: BY_INDEX }
+      : {};
   const pool = new Pool({
     ...base,
-    ...limits,
+    ...own,
     max: settings.maxConnections,
     idleTimeoutMillis: IDLE_MS,
     allowExitOnIdle: true,

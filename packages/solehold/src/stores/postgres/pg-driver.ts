@@ -4,10 +4,20 @@
  */
 import type { Env } from "../../env/index.ts";
 import { Deadlines, retryDelayMs } from "./calls.ts";
-import type { PgPool, PgPoolConnection, PgQueryConfig } from "./clients.ts";
+import type { PgPool, PgPoolConnection } from "./clients.ts";
 import { Connections } from "./connections.ts";
-import type { FollowUp, FollowUpOf, Row, SessionHandlers, SqlDriver, SqlSession, Values } from "./driver.ts";
+import {
+  type FollowUp,
+  type FollowUpOf,
+  type Row,
+  type SessionHandlers,
+  type SqlDriver,
+  type SqlSession,
+  textsOf,
+  type Values,
+} from "./driver.ts";
 import { isStalePrepared, storeErrorFrom, timeoutError } from "./failures.ts";
+import { PgQuery, type QueryEnd } from "./pg-query.ts";
 import { PgSession, type SessionConnection } from "./pg-session.ts";
 import type { Statement } from "./statements.ts";
 
@@ -41,6 +51,9 @@ interface Attempt {
   /** Null until there is one: then nothing was sent. */
   connection: PgPoolConnection | null;
 }
+
+/** All columns as the server writes them, in their order. */
+const AS_TEXT = { rowMode: "array", types: { getTypeParser: () => (text: string) => text } } as const;
 
 export class PgDriver implements SqlDriver {
   readonly #options: PgDriverOptions;
@@ -100,25 +113,32 @@ export class PgDriver implements SqlDriver {
   }
 
   #send(attempt: Attempt, connection: PgPoolConnection): void {
-    const { statement, values, followUp, resolve } = attempt.call;
-    connection.query(this.#config(statement, values)).then(
-      ({ rows }) => {
-        if (!this.#deadlines.remove(attempt)) return;
-        const next = followUp?.(rows) ?? null;
-        // What follows is on its way before anybody hears of this reply.
-        if (next !== null) this.#follow(connection, next);
-        else this.#connections.give(connection);
-        resolve(rows);
-      },
-      (cause: unknown) => {
-        if (this.#deadlines.remove(attempt)) this.#fail(attempt, connection, cause);
-      },
-    );
+    const { followUp, resolve } = attempt.call;
+    this.#execute(attempt.call, connection, (error, rows) => {
+      if (!this.#deadlines.remove(attempt)) return;
+      if (error !== null) return this.#fail(attempt, connection, error);
+      const next = followUp?.(rows) ?? null;
+      // What follows is on its way before anybody hears of this reply.
+      if (next !== null) this.#follow(connection, next);
+      else this.#connections.give(connection);
+      resolve(rows);
+    });
   }
 
-  #config({ text, name }: Statement, values: Values | null): PgQueryConfig {
-    if (values === null) return { text };
-    return this.#prepare === "named" ? { text, values, name } : { text, values };
+  /** A caller's pool may be a wrapper of some kind, so it is asked in the documented way. */
+  #execute({ statement, values }: Call, connection: PgPoolConnection, end: QueryEnd): void {
+    const { text } = statement;
+    const name = this.#prepare === "named" ? statement.name : "";
+    const failed = (error: Error): void => end(error, []);
+    if (values === null) {
+      // The results of a script, one for each statement, are of no interest.
+      connection.query({ text }).then(() => end(null, []), failed);
+    } else if (this.#options.ownership === "own") {
+      connection.query(new PgQuery({ name, text }, values, end));
+    } else {
+      const config = { text, values, ...AS_TEXT, ...(name === "" ? {} : { name }) };
+      connection.query(config).then(({ rows }) => end(null, rows.map(textsOf)), failed);
+    }
   }
 
   #fail({ call, number }: Attempt, connection: PgPoolConnection, cause: unknown): void {

@@ -2,7 +2,7 @@
 import type { Env } from "../../env/index.ts";
 import { withDeadline } from "./calls.ts";
 import type { PgConnection } from "./clients.ts";
-import type { Row, SessionHandlers, SqlSession } from "./driver.ts";
+import { type Row, type SessionHandlers, type SqlSession, textsOf } from "./driver.ts";
 import { storeErrorFrom, timeoutError } from "./failures.ts";
 
 /** A connection, and how to be rid of it. */
@@ -58,10 +58,10 @@ export class PgSession implements SqlSession {
 
   async run(text: string): Promise<readonly Row[]> {
     const { env, place, timeoutMs } = this.#options;
-    const call = this.#session.connection.query({ text });
+    const call = this.#session.connection.query({ text, rowMode: "array" });
     const expired = (): Error => timeoutError(place, timeoutMs, "unknown");
     try {
-      return (await withDeadline(call, { env, timeoutMs, expired })).rows;
+      return (await withDeadline(call, { env, timeoutMs, expired })).rows.map(textsOf);
     } catch (cause) {
       throw storeErrorFrom(cause, "sent", place);
     }

@@ -13,7 +13,7 @@ import type { LeaseKey } from "../../core/index.ts";
 import { type Env, jittered, type Timer } from "../../env/index.ts";
 import type { WatchScope } from "../contract.ts";
 import { KEY_SEPARATOR } from "./announcer.ts";
-import { type Row, type SqlDriver, textOf } from "./driver.ts";
+import type { Row, SqlDriver } from "./driver.ts";
 import type { TableNames } from "./names.ts";
 import { keyFrom, type NewsSource, type ScopeHandlers, type ScopeSubscription } from "./news.ts";
 import { CHANGED_COLUMN, INSERTED_COLUMN } from "./schema.ts";
@@ -105,7 +105,7 @@ export class Poller implements NewsSource {
       column(({ last }) => last?.snapshot ?? null),
     ]);
     for (const row of rows) {
-      const subscription = subscriptions[Number(textOf(row, "place")) - 1];
+      const subscription = subscriptions[Number(row[0]) - 1];
       if (subscription !== undefined) tell(subscription, row);
     }
   }
@@ -113,11 +113,12 @@ export class Poller implements NewsSource {
 
 function tell(subscription: Subscription, row: Row): void {
   const { handlers, last } = subscription;
-  const look = { snapshot: textOf(row, "snapshot") ?? "", rows: Number(textOf(row, "counted")) };
+  const [, snapshot, counted, inserted, changedIds] = row;
+  const look = { snapshot: snapshot ?? "", rows: Number(counted) };
   subscription.last = look;
   if (last === null) return;
-  const deleted = last.rows + Number(textOf(row, "inserted")) - look.rows;
-  const changed = (textOf(row, "changed") ?? "").split(KEY_SEPARATOR);
+  const deleted = last.rows + Number(inserted) - look.rows;
+  const changed = (changedIds ?? "").split(KEY_SEPARATOR);
   const keys = changed.map(keyFrom).filter((key): key is LeaseKey => key !== null);
   if (deleted > 0 || keys.length > MAX_NAMED || wentBack(last, look)) handlers.onReset();
   else if (keys.length > 0) handlers.onKeys(keys);
@@ -138,6 +139,6 @@ function lookStatement(table: string, kind: "tenant" | "all"): Statement {
     `not pg_visible_in_snapshot(t.${column}, w.snapshot::pg_snapshot) and t.${column} < pg_snapshot_xmax(pg_current_snapshot())`;
   const inTenant = kind === "tenant" ? "t.tenant_id = w.tenant_id and " : "";
   return statement(
-    `select w.place::text as place, pg_current_snapshot()::text as snapshot, s.counted::text as counted, s.inserted::text as inserted, s.changed from unnest($1::text[], $2::text[], $3::text[], $4::text[]) with ordinality as w(tenant_id, low, high, snapshot, place), lateral (select count(*) as counted, count(*) filter (where ${fresh(INSERTED_COLUMN)}) as inserted, string_agg(t.tenant_id || '/' || t.work_order_id, E'\\n') filter (where ${fresh(CHANGED_COLUMN)}) as changed from ${table} t where ${inTenant}t.work_order_id >= w.low and (w.high is null or t.work_order_id < w.high)) s`,
+    `select w.place::text, pg_current_snapshot()::text, s.counted::text, s.inserted::text, s.changed from unnest($1::text[], $2::text[], $3::text[], $4::text[]) with ordinality as w(tenant_id, low, high, snapshot, place), lateral (select count(*) as counted, count(*) filter (where ${fresh(INSERTED_COLUMN)}) as inserted, string_agg(t.tenant_id || '/' || t.work_order_id, E'\\n') filter (where ${fresh(CHANGED_COLUMN)}) as changed from ${table} t where ${inTenant}t.work_order_id >= w.low and (w.high is null or t.work_order_id < w.high)) s`,
   );
 }

@@ -5,7 +5,16 @@
 import type { Env } from "../../env/index.ts";
 import { withDeadline, withRetries } from "./calls.ts";
 import type { PostgresJsClient } from "./clients.ts";
-import type { FollowUp, FollowUpOf, Row, SessionHandlers, SqlDriver, SqlSession, Values } from "./driver.ts";
+import {
+  type FollowUp,
+  type FollowUpOf,
+  type Row,
+  type SessionHandlers,
+  type SqlDriver,
+  type SqlSession,
+  textsOf,
+  type Values,
+} from "./driver.ts";
 import { isStalePrepared, storeErrorFrom, timeoutError } from "./failures.ts";
 import { PostgresJsSession } from "./postgresjs-session.ts";
 import type { Statement } from "./statements.ts";
@@ -58,9 +67,10 @@ export class PostgresJsDriver implements SqlDriver {
     await Promise.all(this.#followUps);
   }
 
-  #send(statement: Statement, values: Values): Promise<readonly Row[]> {
+  async #send(statement: Statement, values: Values): Promise<readonly Row[]> {
     const options = { prepare: this.#prepare === "named" };
-    return this.#inTime(this.#options.client.unsafe(statement.text, values, options));
+    const rows = await this.#inTime(this.#options.client.unsafe(statement.text, values, options).values());
+    return rows.map(textsOf);
   }
 
   #follow(next: FollowUp): void {

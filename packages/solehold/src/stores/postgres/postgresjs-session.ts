@@ -8,7 +8,7 @@
  * is missing the store looks for changes instead.
  */
 import type { PostgresJsClient } from "./clients.ts";
-import type { Row, SessionHandlers, SqlSession } from "./driver.ts";
+import { type Row, type SessionHandlers, type SqlSession, textsOf } from "./driver.ts";
 import { NotificationsUnavailable } from "./news.ts";
 
 type Listen = NonNullable<PostgresJsClient["listen"]>;
@@ -52,8 +52,8 @@ export class PostgresJsSession implements SqlSession {
     throw new NotificationsUnavailable();
   }
 
-  run(text: string): Promise<readonly Row[]> {
-    return this.#options.inTime(this.#connection.unsafe(text));
+  async run(text: string): Promise<readonly Row[]> {
+    return (await this.#options.inTime(this.#connection.unsafe(text).values())).map(textsOf);
   }
 
   async close(): Promise<void> {

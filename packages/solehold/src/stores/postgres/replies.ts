@@ -1,8 +1,8 @@
-/** What the statements answer: one text a row, its parts divided by line breaks. */
+/** What the statements answer. Reads answer one text a row, its parts divided by line breaks. */
 import type { LeaseKey } from "../../core/index.ts";
 import { ABSENT, type StoredRecord } from "../contract.ts";
 import { storedRecordFrom } from "./columns.ts";
-import { type Row, textOf } from "./driver.ts";
+import { isTrue, type Row } from "./driver.ts";
 import { SEPARATOR } from "./sql-text.ts";
 
 /** One write that was done. */
@@ -11,13 +11,15 @@ export interface WriteReply {
   readonly timeMs: number;
   /** Whether anybody listens. */
   readonly watched: boolean;
-  /** `tenant/name`; empty in the answer to a lone write. */
-  readonly id: string;
 }
 
 export function writeReplyFrom(row: Row): WriteReply {
-  const [version = "", time, watched, id = ""] = replyOf(row).split(SEPARATOR);
-  return { version, timeMs: Number(time), watched: watched === "t", id };
+  return { version: row[0] ?? "", timeMs: wholeMs(row[1]), watched: isTrue(row[2]) };
+}
+
+/** The id of the key that a reply of a batch is about. */
+export function replyIdFrom(row: Row): string {
+  return `${row[3]}/${row[4]}`;
 }
 
 /** The store's time, and what follows it; null when nothing does. */
@@ -25,9 +27,8 @@ export function timedReplyFrom(row: Row | undefined): {
   readonly timeMs: number;
   readonly rest: string | null;
 } {
-  const reply = replyOf(row);
-  const [time, rest] = firstPart(reply);
-  return { timeMs: Number(time), rest };
+  const [time, rest] = firstPart(row?.[0] ?? "");
+  return { timeMs: wholeMs(time), rest };
 }
 
 /** One of the keys of a read of many: which of them, and its row. */
@@ -50,6 +51,7 @@ function firstPart(text: string): readonly [first: string, rest: string | null] 
   return cut < 0 ? [text, null] : [text.slice(0, cut), text.slice(cut + 1)];
 }
 
-function replyOf(row: Row | undefined): string {
-  return textOf(row, "reply") ?? "";
+/** The server's time comes in microseconds. */
+function wholeMs(microseconds: string | null | undefined): number {
+  return Math.floor(Number(microseconds) / 1_000);
 }

@@ -4,7 +4,7 @@
  */
 import { StoreError, type StoreErrorKind } from "../contract.ts";
 import { COLUMNS } from "./columns.ts";
-import { type Row, type SqlDriver, textOf } from "./driver.ts";
+import { isTrue, type SqlDriver } from "./driver.ts";
 import type { TableNames } from "./names.ts";
 import {
   CHANGED_COLUMN,
@@ -20,6 +20,25 @@ const OLDEST_SERVER = 130_000;
 const PRIVILEGES = ["SELECT", "INSERT", "UPDATE", "DELETE"];
 const COLUMN_NAMES = [...COLUMNS.map(({ name }) => name), VERSION_COLUMN, CHANGED_COLUMN, INSERTED_COLUMN];
 
+const COLUMN_ROWS = COLUMN_NAMES.map((name) => `('${name}')`).join(", ");
+const PRIVILEGE_ROWS = PRIVILEGES.map((name) => `('${name}')`).join(", ");
+
+/** What is asked of the server, of the schema `n` and of the table `c`. */
+const QUESTIONS = {
+  serverVersion: "current_setting('server_version_num')",
+  encoding: "current_setting('server_encoding')",
+  readOnly: "pg_is_in_recovery() or current_setting('transaction_read_only') = 'on'",
+  role: "current_user::text",
+  hasSchema: "n.oid is not null",
+  hasTable: "c.oid is not null",
+  durable:
+    "current_setting('fsync') = 'on' and current_setting('synchronous_commit') <> 'off' and c.relpersistence = 'p'",
+  missingColumns: `(select string_agg(v.name, ', ') from (values ${COLUMN_ROWS}) v(name) where not exists (select from pg_attribute a where a.attrelid = c.oid and a.attname = v.name and not a.attisdropped))`,
+  denied: `(select string_agg(p.name, ', ') from (values ${PRIVILEGE_ROWS}) p(name) where not has_schema_privilege(n.oid, 'USAGE') or not has_table_privilege(c.oid, p.name))`,
+} as const;
+
+type Found = Readonly<Record<keyof typeof QUESTIONS, string | null>>;
+
 export interface SetupResult {
   /** An acknowledged write is on disk, as this server is configured. */
   readonly durable: boolean;
@@ -30,20 +49,19 @@ export async function setUp(
   names: TableNames,
   create: "if-missing" | "never",
 ): Promise<SetupResult> {
-  const inspect = statement(inspection(names));
-  let [found] = await driver.query(inspect, []);
+  let found = await inspect(driver, names);
   assertServerFits(found);
-  if (textOf(found, "has_table") !== "true") {
+  if (!isTrue(found.hasTable)) {
     if (create === "never")
       throw refused(
         "config",
         `table ${names.sqlTable} is missing: run the statements of postgresSchema() once`,
       );
-    await driver.script(creation(names, textOf(found, "has_schema") === "true" ? "exists" : "missing"));
-    [found] = await driver.query(inspect, []);
+    await driver.script(creation(names, isTrue(found.hasSchema) ? "exists" : "missing"));
+    found = await inspect(driver, names);
   }
   assertTableIsOurs(found, names);
-  return { durable: textOf(found, "durable") === "true" };
+  return { durable: isTrue(found.durable) };
 }
 
 /** One client creates, the others wait for it and find it done. */
@@ -58,30 +76,30 @@ function creation(names: TableNames, schema: "exists" | "missing"): string {
   ].join(";\n");
 }
 
-function assertServerFits(row: Row | undefined): void {
-  const version = Number(textOf(row, "server_version"));
+function assertServerFits(found: Found): void {
+  const version = Number(found.serverVersion);
   if (version < OLDEST_SERVER)
     throw refused(
       "config",
       `PostgreSQL 13 or newer is needed, this is ${Math.floor(version / 10_000)}: upgrade it`,
     );
-  const encoding = textOf(row, "encoding");
+  const { encoding } = found;
   if (encoding !== "UTF8")
     throw refused(
       "config",
       `the database's encoding must be UTF8, it is ${encoding}: create one with encoding 'UTF8'`,
     );
-  if (textOf(row, "read_only") === "true")
+  if (isTrue(found.readOnly))
     throw refused("config", "the server is read-only (a standby?): connect to the primary");
 }
 
-function assertTableIsOurs(row: Row | undefined, { sqlTable }: TableNames): void {
-  const missing = textOf(row, "missing_columns") ?? "";
-  if (missing !== "")
-    throw refused("config", `table ${sqlTable} lacks the columns ${missing}: give the store another 'table'`);
-  const denied = textOf(row, "denied") ?? "";
-  if (denied !== "") {
-    const role = textOf(row, "role");
+function assertTableIsOurs({ missingColumns, denied, role }: Found, { sqlTable }: TableNames): void {
+  if (missingColumns !== null)
+    throw refused(
+      "config",
+      `table ${sqlTable} lacks the columns ${missingColumns}: give the store another 'table'`,
+    );
+  if (denied !== null) {
     throw refused(
       "auth",
       `role ${role} may not ${denied} on ${sqlTable}: grant ${denied} on ${sqlTable} to ${role}`,
@@ -89,22 +107,14 @@ function assertTableIsOurs(row: Row | undefined, { sqlTable }: TableNames): void
   }
 }
 
-function inspection({ schema, table }: TableNames): string {
-  const columns = COLUMN_NAMES.map((name) => `('${name}')`).join(", ");
-  const privileges = PRIVILEGES.map((name) => `('${name}')`).join(", ");
-  return `select
-    current_setting('server_version_num') as server_version,
-    current_setting('server_encoding') as encoding,
-    (pg_is_in_recovery() or current_setting('transaction_read_only') = 'on')::text as read_only,
-    current_user::text as role,
-    (n.oid is not null)::text as has_schema,
-    (c.oid is not null)::text as has_table,
-    (current_setting('fsync') = 'on' and current_setting('synchronous_commit') <> 'off' and c.relpersistence = 'p')::text as durable,
-    (select string_agg(v.name, ', ') from (values ${columns}) v(name) where not exists (select from pg_attribute a where a.attrelid = c.oid and a.attname = v.name and not a.attisdropped)) as missing_columns,
-    (select string_agg(p.name, ', ') from (values ${privileges}) p(name) where not has_schema_privilege(n.oid, 'USAGE') or not has_table_privilege(c.oid, p.name)) as denied
-  from (select) one
-    left join pg_namespace n on n.nspname = '${schema}'
-    left join pg_class c on c.relnamespace = n.oid and c.relname = '${table}' and c.relkind in ('r', 'p')`;
+async function inspect(driver: SqlDriver, { schema, table }: TableNames): Promise<Found> {
+  const text = `select ${Object.values(QUESTIONS).join(", ")}
+    from (select) one
+      left join pg_namespace n on n.nspname = '${schema}'
+      left join pg_class c on c.relnamespace = n.oid and c.relname = '${table}' and c.relkind in ('r', 'p')`;
+  const [row = []] = await driver.query(statement(text), []);
+  const answers = Object.keys(QUESTIONS).map((name, index) => [name, row[index] ?? null]);
+  return Object.fromEntries(answers) as Found;
 }
 
 function refused(kind: StoreErrorKind, message: string): StoreError {

@@ -31,6 +31,23 @@ export function rowsLiteral(rows: readonly (readonly (string | null)[])[]): stri
 }
 
 /**
+ * The order of UTF-8 bytes, which collation "C" sorts by. Code units of UTF-16 are in the same order, except
+ * that surrogates (of characters above all others) come before the last of the rest.
+ */
+export function compareBytes(a: string, b: string): number {
+  const length = Math.min(a.length, b.length);
+  for (let index = 0; index < length; index += 1) {
+    const difference = rank(a.charCodeAt(index)) - rank(b.charCodeAt(index));
+    if (difference !== 0) return difference;
+  }
+  return a.length - b.length;
+}
+
+function rank(unit: number): number {
+  return unit >= FIRST_SURROGATE && unit < AFTER_SURROGATES ? unit + LAST_CODE_POINT : unit;
+}
+
+/**
  * The names that begin with a prefix are, in byte order, those from the prefix to below this text; null when
  * there is no upper end.
  */

@@ -2,18 +2,19 @@
  * The SQL of reads and conditional writes. Every statement stands alone: it is its own transaction, so it
  * works behind a pooler, and all its rows commit together.
  *
- * Two writers of the same rows never wait for each other in a circle:
- * - all writes of one statement take their rows in order of key (inserts by `order by`, updates and deletes
- *   by locking first, in order: the join of an update may visit rows in any order);
- * - creations travel apart from updates and deletes. A creation can wait for a row that another statement
- *   has changed; mixed into one statement, two batches could each hold what the other one waits for.
+ * Two writers of the same rows never wait for each other in a circle, because every statement takes its rows
+ * in order of key: an upsert in the order in which it is given them, a delete by locking first, in order (the
+ * join of a delete may visit rows in any order).
+ *
+ * Creations and updates of a batch are one upsert. It finds each row by the primary key, whatever the planner
+ * believes about the table, and needs no join; a multi-row update that locks in order costs a third more.
  *
  * A write that finds another version changes nothing and returns no row. What is current then is read by a
  * second statement: the snapshot of the first may be older than the version that it lost to.
  */
 import { COLUMNS, type Column } from "./columns.ts";
 import { digest, type TableNames } from "./names.ts";
-import { CHANGED_COLUMN, VERSION_COLUMN } from "./schema.ts";
+import { CHANGED_COLUMN, INSERTED_COLUMN, VERSION_COLUMN } from "./schema.ts";
 import { NULL_MARK_SQL, SEPARATOR_SQL } from "./sql-text.ts";
 
 export interface Statement {
@@ -26,14 +27,21 @@ export function statement(text: string): Statement {
   return { name: `solehold_${digest(text).slice(0, 24)}`, text };
 }
 
-/** Every value is sent as text and comes back inside a text: no client's type parser is involved. */
-export const NOW_MS = "floor(extract(epoch from clock_timestamp()) * 1000)::bigint";
+/** Microseconds: a float holds them exactly, and a numeric (what `extract` returns) costs ten times as much. */
+export const NOW_US = "(date_part('epoch', clock_timestamp()) * 1000000)::bigint";
 
 const NAMES = COLUMNS.map(({ name }) => name);
 const KEY_COLUMNS = COLUMNS.slice(0, 2);
 const CHANGEABLE = NAMES.slice(2);
-const EXPECTED_PARAMETER = NAMES.length + 1;
+/** Behind the columns, as a parameter and as a field of a batch's row. */
+const EXPECTED_FIELD = NAMES.length + 1;
 const ORDER = "tenant_id, work_order_id";
+
+/**
+ * An update whose row is gone must not create one. It would be inserted with this number, which no
+ * transaction has, and then the answer divides by zero: nothing of the batch is done (see `isVanishedRow`).
+ */
+const NOT_TO_BE_INSERTED = "0";
 
 export interface Statements {
   readonly clock: Statement;
@@ -42,8 +50,7 @@ export interface Statements {
   readonly insertOne: Statement;
   readonly updateOne: Statement;
   readonly deleteOne: Statement;
-  readonly insertMany: Statement;
-  readonly updateMany: Statement;
+  readonly upsertMany: Statement;
   readonly deleteMany: Statement;
   readonly notify: Statement;
 }
@@ -59,31 +66,33 @@ export function statementsFor(names: TableNames): Statements {
   const parameters = COLUMNS.map((_, index) => parameter(index)).join(", ");
   const answer = answerOf(names);
   const changed = `${VERSION_COLUMN} = gen_random_uuid(), ${CHANGED_COLUMN} = pg_current_xact_id()`;
+  // A creation brings a version that no row has, so it changes none; an update brings the one it expects.
+  const expected = `s.f[${EXPECTED_FIELD}]`;
+  const wantedVersion = `coalesce(${expected}::uuid, gen_random_uuid())`;
+  const insertion = `case when ${expected} is null then pg_current_xact_id() else '${NOT_TO_BE_INSERTED}'::xid8 end`;
+  const vanished = `1 / case t.${INSERTED_COLUMN} when '${NOT_TO_BE_INSERTED}'::xid8 then 0 else 1 end`;
   const assign = (source: (name: string, index: number) => string): string =>
     CHANGEABLE.map((name, index) => `${name} = ${source(name, index)}`).join(", ");
 
   return {
-    clock: statement(`select concat(${NOW_MS}) as reply`),
+    clock: statement(`select ${NOW_US}`),
     readOne: statement(
-      `select concat_ws(${SEPARATOR_SQL}, ${NOW_MS}, (select ${rowText("t")} from ${table} t where t.tenant_id = $1 and t.work_order_id = $2)) as reply`,
+      `select concat_ws(${SEPARATOR_SQL}, ${NOW_US}, (select ${rowText("t")} from ${table} t where t.tenant_id = $1 and t.work_order_id = $2))`,
     ),
     readMany: statement(
-      `select concat_ws(${SEPARATOR_SQL}, (select ${NOW_MS}), k.place, (select ${rowText("t")} from ${table} t where t.tenant_id = k.tenant_id and t.work_order_id = k.work_order_id)) as reply from unnest($1::text[], $2::text[]) with ordinality as k(${ORDER}, place)`,
+      `select concat_ws(${SEPARATOR_SQL}, (select ${NOW_US}), k.place, (select ${rowText("t")} from ${table} t where t.tenant_id = k.tenant_id and t.work_order_id = k.work_order_id)) from unnest($1::text[], $2::text[]) with ordinality as k(${ORDER}, place)`,
     ),
     insertOne: statement(
       `insert into ${table} as t (${NAMES.join(", ")}) values (${parameters}) on conflict do nothing ${answer.one}`,
     ),
     updateOne: statement(
-      `update ${table} as t set ${assign((_, index) => parameter(index + 2))}, ${changed} where t.tenant_id = $1 and t.work_order_id = $2 and t.${VERSION_COLUMN} = $${EXPECTED_PARAMETER} ${answer.one}`,
+      `update ${table} as t set ${assign((_, index) => parameter(index + 2))}, ${changed} where t.tenant_id = $1 and t.work_order_id = $2 and t.${VERSION_COLUMN} = $${EXPECTED_FIELD} ${answer.one}`,
     ),
     deleteOne: statement(
       `delete from ${table} as t where t.tenant_id = $1 and t.work_order_id = $2 and t.${VERSION_COLUMN} = $3 ${answer.one}`,
     ),
-    insertMany: statement(
-      `insert into ${table} as t (${NAMES.join(", ")}) select ${fields(COLUMNS)} from ${ROWS} order by s.f[1] collate "C", s.f[2] collate "C" on conflict do nothing ${answer.many}`,
-    ),
-    updateMany: statement(
-      `${lockInOrder(table, COLUMNS)} update ${table} as t set ${assign((name) => `w.${name}`)}, ${changed} from wanted w where ${LOCKED_AND_MATCHING} ${answer.many}`,
+    upsertMany: statement(
+      `insert into ${table} as t (${NAMES.join(", ")}, ${VERSION_COLUMN}, ${INSERTED_COLUMN}) select ${fields(COLUMNS)}, ${wantedVersion}, ${insertion} from ${ROWS} on conflict (${ORDER}) do update set ${assign((name) => `excluded.${name}`)}, ${changed} where t.${VERSION_COLUMN} = excluded.${VERSION_COLUMN} ${answer.many}, ${vanished}`,
     ),
     deleteMany: statement(
       `${lockInOrder(table, KEY_COLUMNS)} delete from ${table} as t using wanted w where ${LOCKED_AND_MATCHING} ${answer.many}`,
@@ -121,18 +130,18 @@ const MATCHING = `t.tenant_id = w.tenant_id and t.work_order_id = w.work_order_i
 const LOCKED_AND_MATCHING = `(select rows from counted) >= 0 and ${MATCHING}`;
 
 /**
- * One row for each write that was done. In a batch, what is the same for all rows runs once, in sub-selects,
- * which a lone statement is quicker without. Both run after the first row was written, when the transaction
- * has a number: whoever begins to listen relies on it.
+ * One row for each write that was done: its version, the server's time and whether anyone listens, and in a
+ * batch its key. What is the same for all rows of a batch runs once, in sub-selects, which a lone statement
+ * is quicker without. Both run after the first row was written, when the transaction has a number: whoever
+ * begins to listen relies on it.
  *
- * `watched` says whether anyone listens: a listener holds the lock in shared mode, so that nobody else
- * gets it. Two writers that try at the same instant may see each other instead; then one announces in vain.
+ * A listener holds the lock in shared mode, so that nobody else gets it. Two writers that try at the same
+ * instant may see each other instead; then one announces in vain.
  */
 function answerOf({ watchedLock: lock }: TableNames): { readonly one: string; readonly many: string } {
   const watched = `case when pg_try_advisory_lock(${lock}) then not pg_advisory_unlock(${lock}) else true end`;
-  const once = `${SEPARATOR_SQL}, ${NOW_MS}, ${SEPARATOR_SQL}, ${watched}`;
   return {
-    one: `returning concat(t.${VERSION_COLUMN}, ${once}) as reply`,
-    many: `returning concat(t.${VERSION_COLUMN}, (select concat(${once}, ${SEPARATOR_SQL})), t.tenant_id, '/', t.work_order_id) as reply`,
+    one: `returning t.${VERSION_COLUMN}, ${NOW_US}, ${watched}`,
+    many: `returning t.${VERSION_COLUMN}, (select ${NOW_US}), (select ${watched}), t.tenant_id, t.work_order_id`,
   };
 }

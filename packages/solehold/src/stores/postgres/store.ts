@@ -40,6 +40,8 @@ import { Writer } from "./writer.ts";
 const MAX_BATCH = 1_000;
 /** Two: while one batch waits for the disk, the next is being executed. More only make batches smaller. */
 const MAX_CONCURRENT_CALLS = 2;
+/** Of smaller batches the wait for the disk is the larger part, and shared out it would be waited for twice. */
+const LEAST_SHARE = 16;
 
 /** Connects, creates the table on first use, and checks that the store can do its work. */
 export async function openPostgresStore(options: PostgresStoreOptions): Promise<PostgresStore> {
@@ -82,6 +84,7 @@ export class PostgresStore implements LeaseStore {
       conditionalDelete: true,
       maxBatch: MAX_BATCH,
       maxConcurrentCalls: MAX_CONCURRENT_CALLS,
+      leastShare: LEAST_SHARE,
     });
     const { env, names } = options;
     const statements = statementsFor(names);

@@ -1,40 +1,38 @@
 /**
- * Conditional writes: creations, updates and deletes of a batch, one statement for each of the three (see
- * `statements.ts` for why they travel apart), then one read for those that found another version.
+ * Conditional writes: a lone one as a plain statement; of a batch the creations and updates as one upsert, the
+ * deletes as another statement, then one read for those that found another version.
  *
  * When one statement of a call fails and another does not, the writes of the failed one are answered as
  * unknown each; when nothing was done the call rejects.
  */
-import { keyId } from "../../core/index.ts";
 import { type ApplyReply, type ConditionalWrite, StoreError, type WriteResult } from "../contract.ts";
 import type { Announcer } from "./announcer.ts";
-import { columnValues } from "./columns.ts";
-import type { SqlDriver, Values } from "./driver.ts";
+import type { Row, SqlDriver, Values } from "./driver.ts";
+import { isVanishedRow } from "./failures.ts";
 import type { Reader } from "./reader.ts";
-import { type WriteReply, writeReplyFrom } from "./replies.ts";
+import { replyIdFrom, type WriteReply, writeReplyFrom } from "./replies.ts";
 import { rowsLiteral } from "./sql-text.ts";
 import type { Statement, Statements } from "./statements.ts";
+import {
+  appliedAs,
+  type Operation,
+  operationOf,
+  type Place,
+  partsOf,
+  placeOf,
+  rowOf,
+  valuesOf,
+} from "./writes.ts";
 
-const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
-/** A version that no row has, for those that this store never gave out. */
-const NO_VERSION = "00000000-0000-0000-0000-000000000000";
-
-type WriteOperation = "insert" | "update" | "delete";
-/** A "check" writes nothing: that an absent key be absent. */
-type Operation = WriteOperation | "check";
-
-interface Place {
-  readonly index: number;
-  readonly write: ConditionalWrite;
-}
-
-/** A part of a batch, and what became of it. */
-interface PartOutcome {
-  readonly operation: Operation;
+/** What became of some writes. Without a failure, those without a reply were not done and never will be. */
+interface Sent {
   readonly places: readonly Place[];
-  readonly replies: readonly WriteReply[];
+  /** By the ids of their keys, those that were done. */
+  readonly replies: ReadonlyMap<string, WriteReply>;
   readonly failure: StoreError | null;
 }
+
+type Results = (WriteResult | undefined)[];
 
 export interface WriterOptions {
   readonly driver: SqlDriver;
@@ -42,6 +40,8 @@ export interface WriterOptions {
   readonly reader: Reader;
   readonly announcer: Announcer;
 }
+
+const NONE: ReadonlyMap<string, WriteReply> = new Map();
 
 export class Writer {
   readonly #options: WriterOptions;
@@ -55,155 +55,179 @@ export class Writer {
     return first !== undefined && writes.length === 1 ? this.#applyOne(first) : this.#applyMany(writes);
   }
 
+  /** A lone write is the usual case and waits for nobody. */
+  async #applyOne(write: ConditionalWrite): Promise<ApplyReply> {
+    const place = placeOf(write, 0);
+    const reply = await this.#sendOne(place);
+    if (reply !== null) return { storeTimeMs: reply.timeMs, results: [appliedAs(write, reply.version)] };
+    const results: Results = [];
+    const storeTimeMs = await this.#settle([place], results);
+    return { storeTimeMs, results: [results[0] ?? unanswered()] };
+  }
+
   async #applyMany(writes: readonly ConditionalWrite[]): Promise<ApplyReply> {
     if (writes.length === 0) return { storeTimeMs: await this.#options.reader.now(), results: [] };
-    const parts = await Promise.all(partsOf(writes).map((part) => this.#run(...part)));
-    const results = new Map<number, WriteResult>();
-    const times: number[] = [];
-    const open: { readonly place: Place; readonly operation: Operation }[] = [];
-    for (const { operation, places, replies, failure } of parts) {
-      if (replies[0] !== undefined) times.push(replies[0].timeMs);
-      const versions = versionsOf(places, replies);
+    const { upserts, deletes, checks } = partsOf(writes);
+    const sending: Promise<Sent>[] = [];
+    if (upserts.length > 0) sending.push(this.#upsert(upserts));
+    if (deletes.length > 0) sending.push(this.#sendAll(this.#options.statements.deleteMany, deletes));
+    const parts = await Promise.all(sending);
+    assertSomethingDone(parts, checks.length);
+    const results: Results = new Array(writes.length).fill(undefined);
+    const open = [...checks];
+    let timeMs = Number.NEGATIVE_INFINITY;
+    for (const { places, replies, failure } of parts) {
       for (const place of places) {
-        const version = versions.get(keyId(place.write.key));
-        if (failure !== null) results.set(place.index, { kind: "unknown", cause: failure });
-        else if (version === undefined) open.push({ place, operation });
-        else results.set(place.index, appliedAs(operation, version));
+        const reply = replies.get(place.id);
+        if (reply !== undefined) {
+          results[place.index] = appliedAs(place.write, reply.version);
+          timeMs = Math.max(timeMs, reply.timeMs);
+        } else if (failure !== null) results[place.index] = { kind: "unknown", cause: failure };
+        else open.push(place);
       }
     }
-    assertSomethingDone(parts);
-    if (open.length > 0) times.push(await this.#settle(open, results));
-    return {
-      storeTimeMs: Math.max(...times),
-      results: writes.map((_, index) => results.get(index) ?? unanswered()),
-    };
+    if (open.length > 0) timeMs = Math.max(timeMs, await this.#settle(open, results));
+    return { storeTimeMs: timeMs, results: results.map((result) => result ?? unanswered()) };
   }
 
-  /** The same for a lone write, which is the usual case and waits for nobody. */
-  async #applyOne(write: ConditionalWrite): Promise<ApplyReply> {
-    const operation = operationOf(write);
-    if (operation !== "check") {
-      const [reply] = await this.#send(operation, [write]);
-      if (reply !== undefined)
-        return { storeTimeMs: reply.timeMs, results: [appliedAs(operation, reply.version)] };
-    }
-    const results = new Map<number, WriteResult>();
-    const storeTimeMs = await this.#settle([{ place: { index: 0, write }, operation }], results);
-    return { storeTimeMs, results: [results.get(0) ?? unanswered()] };
+  /** Creations and updates, in order of key. */
+  async #upsert(places: readonly Place[]): Promise<Sent> {
+    const { upsertMany } = this.#options.statements;
+    const sent = await this.#sendAll(upsertMany, places);
+    if (!isVanishedRow(sent.failure)) return sent;
+    // Nothing was done: rows are gone that were to be changed. Those writes can never be done; the others can.
+    const hopeful = await this.#hopefulOf(places);
+    if (hopeful instanceof StoreError) return { places, replies: NONE, failure: hopeful };
+    let again = await this.#sendAll(upsertMany, hopeful);
+    // Meanwhile one more has gone. Alone, a write cannot fail another one.
+    if (isVanishedRow(again.failure)) again = await this.#sendEach(hopeful);
+    return { ...again, places };
   }
 
-  async #run(operation: Operation, places: readonly Place[]): Promise<PartOutcome> {
-    if (operation === "check") return { operation, places, replies: [], failure: null };
+  /** The creations, and the updates that still find what they expect. */
+  async #hopefulOf(places: readonly Place[]): Promise<readonly Place[] | StoreError> {
+    const updates = places.filter(({ write }) => write.expected !== null);
     try {
-      const writes = places.map(({ write }) => write);
-      return { operation, places, replies: await this.#send(operation, writes), failure: null };
+      const { records } = await this.#options.reader.read(updates.map(({ write }) => write.key));
+      const stale = new Set(
+        updates.filter(({ write }, position) => {
+          const stored = records[position];
+          return stored === undefined || stored.kind === "absent" || stored.version !== write.expected;
+        }),
+      );
+      return places.filter((place) => !stale.has(place));
+    } catch (error) {
+      return notApplied(error);
+    }
+  }
+
+  async #sendAll(statement: Statement, places: readonly Place[]): Promise<Sent> {
+    if (places.length <= 1) return this.#sendEach(places);
+    try {
+      const values = [rowsLiteral(places.map(({ write }) => rowOf(write)))];
+      const rows = await this.#send(statement, values, places, replyIdFrom);
+      const replies = new Map(rows.map((row) => [replyIdFrom(row), writeReplyFrom(row)]));
+      return { places, replies, failure: null };
     } catch (error) {
       if (!(error instanceof StoreError)) throw error;
-      return { operation, places, replies: [], failure: error };
+      return { places, replies: NONE, failure: error };
     }
   }
 
-  /** Writes of one kind, and behind them the news, if anybody listens. One reply for each that was done. */
+  async #sendEach(places: readonly Place[]): Promise<Sent> {
+    const replies = new Map<string, WriteReply>();
+    const failures: StoreError[] = [];
+    const send = async (place: Place): Promise<void> => {
+      try {
+        const reply = await this.#sendOne(place);
+        if (reply !== null) replies.set(place.id, reply);
+      } catch (error) {
+        if (!(error instanceof StoreError)) throw error;
+        failures.push(error);
+      }
+    };
+    await Promise.all(places.map(send));
+    return { places, replies, failure: worstOf(failures) };
+  }
+
+  /** A plain statement: the form for many costs a lone write a fifth of its speed. Null when it was not done. */
+  async #sendOne(place: Place): Promise<WriteReply | null> {
+    const statement = loneStatement(operationOf(place.write), this.#options.statements);
+    if (statement === null) return null;
+    const [row] = await this.#send(statement, valuesOf(place.write), [place], () => place.id);
+    return row === undefined ? null : writeReplyFrom(row);
+  }
+
+  /** Runs a statement, and behind it the news of what was done, if anybody listens. */
   async #send(
-    operation: WriteOperation,
-    writes: readonly ConditionalWrite[],
-  ): Promise<readonly WriteReply[]> {
-    const { announcer, driver, statements } = this.#options;
-    const [statement, values] = callOf(operation, writes, statements);
-    let replies: readonly WriteReply[] = [];
+    statement: Statement,
+    values: Values,
+    places: readonly Place[],
+    idFrom: (row: Row) => string,
+  ): Promise<readonly Row[]> {
+    const { announcer, driver } = this.#options;
     try {
-      await driver.query(statement, values, (rows) => {
-        replies = rows.map(writeReplyFrom);
-        return replies[0]?.watched ? announcer.afterWrite(idsOf(replies, writes)) : null;
+      return await driver.query(statement, values, (rows) => {
+        const [first] = rows;
+        if (first === undefined || !writeReplyFrom(first).watched) return null;
+        return announcer.afterWrite(rows.map(idFrom));
       });
-      return replies;
     } catch (error) {
       if (error instanceof StoreError && error.outcome === "unknown")
-        announcer.keep(writes.map(({ key }) => keyId(key)));
+        announcer.keep(places.map(({ id }) => id));
       throw error;
     }
   }
 
   /** What is current where a write was not done; the store's time of that look. */
-  async #settle(
-    open: readonly { readonly place: Place; readonly operation: Operation }[],
-    results: Map<number, WriteResult>,
-  ): Promise<number> {
+  async #settle(open: readonly Place[], results: Results): Promise<number> {
     try {
-      const reply = await this.#options.reader.read(open.map(({ place }) => place.write.key));
-      for (const [position, { place, operation }] of open.entries()) {
+      const reply = await this.#options.reader.read(open.map(({ write }) => write.key));
+      for (const [position, { index, write }] of open.entries()) {
         const current = reply.records[position];
         if (current === undefined) continue;
-        const done = operation === "check" && current.kind === "absent";
-        results.set(place.index, done ? { kind: "applied", version: null } : { kind: "conflict", current });
+        const done = operationOf(write) === "check" && current.kind === "absent";
+        results[index] = done ? { kind: "applied", version: null } : { kind: "conflict", current };
       }
       return reply.storeTimeMs ?? Number.NEGATIVE_INFINITY;
     } catch (error) {
-      if (!(error instanceof StoreError)) throw error;
+      const cause = notApplied(error);
       // None of these was done. With others that were, or may have been, that can only be told as unknown.
-      if (results.size === 0)
-        throw new StoreError(error.kind, error.message, { outcome: "not-applied", cause: error });
-      for (const { place } of open) results.set(place.index, { kind: "unknown", cause: error });
+      if (results.every((result) => result === undefined)) throw cause;
+      for (const { index } of open) results[index] = { kind: "unknown", cause };
       return Number.NEGATIVE_INFINITY;
     }
   }
 }
 
-function appliedAs(operation: Operation, version: string): WriteResult {
-  return { kind: "applied", version: operation === "delete" ? null : version };
-}
-
-/** The answer to a lone write does not repeat its key. */
-function idsOf(replies: readonly WriteReply[], writes: readonly ConditionalWrite[]): string[] {
-  return writes.length === 1 ? writes.map(({ key }) => keyId(key)) : replies.map(({ id }) => id);
-}
-
-function versionsOf(places: readonly Place[], replies: readonly WriteReply[]): Map<string, string> {
-  const ids = idsOf(
-    replies,
-    places.map(({ write }) => write),
-  );
-  return new Map(replies.map(({ version }, index) => [ids[index] ?? "", version]));
-}
-
-function operationOf({ expected, next }: ConditionalWrite): Operation {
-  if (expected === null) return next === null ? "check" : "insert";
-  return next === null ? "delete" : "update";
-}
-
-function partsOf(writes: readonly ConditionalWrite[]): [Operation, Place[]][] {
-  const parts = new Map<Operation, Place[]>();
-  for (const [index, write] of writes.entries()) {
-    const operation = operationOf(write);
-    const places = parts.get(operation);
-    if (places === undefined) parts.set(operation, [{ index, write }]);
-    else places.push({ index, write });
+function loneStatement(operation: Operation, statements: Statements): Statement | null {
+  switch (operation) {
+    case "insert":
+      return statements.insertOne;
+    case "update":
+      return statements.updateOne;
+    case "delete":
+      return statements.deleteOne;
+    case "check":
+      return null;
   }
-  return [...parts];
 }
 
-/** A lone write goes as a plain statement: the form for many costs it a fifth of its speed. */
-function callOf(
-  operation: WriteOperation,
-  writes: readonly ConditionalWrite[],
-  statements: Statements,
-): readonly [Statement, Values] {
-  const [only] = writes;
-  if (only !== undefined && writes.length === 1) return [statements[`${operation}One`], valuesOf(only)];
-  return [statements[`${operation}Many`], [rowsLiteral(writes.map(valuesOf))]];
+/** A look that failed: of what it was for, nothing was done. */
+function notApplied(error: unknown): StoreError {
+  if (!(error instanceof StoreError)) throw error;
+  return new StoreError(error.kind, error.message, { outcome: "not-applied", cause: error });
 }
 
-function valuesOf({ key, expected, next }: ConditionalWrite): (string | null)[] {
-  const values = next === null ? [key.tenant, key.name] : columnValues(next);
-  if (expected !== null) values.push(UUID.test(expected) ? expected : NO_VERSION);
-  return values;
+function worstOf(failures: readonly StoreError[]): StoreError | null {
+  return failures.find(({ outcome }) => outcome === "unknown") ?? failures[0] ?? null;
 }
 
-function assertSomethingDone(parts: readonly PartOutcome[]): void {
-  const failures = parts.flatMap(({ failure }) => failure ?? []);
-  const [first] = failures;
-  if (first === undefined || failures.length < parts.length) return;
-  throw failures.find(({ outcome }) => outcome === "unknown") ?? first;
+/** When every part failed and nothing of it was done, that is the answer to the whole call. */
+function assertSomethingDone(parts: readonly Sent[], checks: number): void {
+  const failures = parts.flatMap(({ failure, replies }) => (replies.size > 0 ? [] : (failure ?? [])));
+  const worst = worstOf(failures);
+  if (worst !== null && checks === 0 && failures.length === parts.length) throw worst;
 }
 
 function unanswered(): WriteResult {

@@ -195,6 +195,31 @@ describe("a pooler that gives every statement another connection", () => {
   });
 });
 
+describe("a batch that is to change a row that is gone", () => {
+  it("creates none in its place, and does everything else", async () => {
+    const store = await openPostgresStore({ url: server.url, table: "vanished" });
+    const gone = await create(store, key("b/gone"));
+    const there = await create(store, key("c/there"));
+    await admin.query("delete from solehold.vanished where work_order_id = 'b/gone'");
+    const { results } = await store.apply([
+      { key: key("a/new"), expected: null, next: record(key("a/new")) },
+      { key: key("b/gone"), expected: gone, next: record(key("b/gone")) },
+      { key: key("c/there"), expected: there, next: record(key("c/there"), { generation: 2n }) },
+      { key: key("d/unknown"), expected: "no version of ours", next: record(key("d/unknown")) },
+    ]);
+    expect(results).toMatchObject([
+      { kind: "applied" },
+      { kind: "conflict", current: { kind: "absent" } },
+      { kind: "applied" },
+      { kind: "conflict", current: { kind: "absent" } },
+    ]);
+    const { rows } = await admin.query("select work_order_id from solehold.vanished order by 1");
+    expect(rows.map(({ work_order_id }) => work_order_id)).toEqual(["a/new", "c/there"]);
+    expect(await readOne(store, key("c/there"))).toMatchObject({ record: { generation: 2n } });
+    await store.close();
+  });
+});
+
 describe("keys that must be absent", () => {
   it("are confirmed or contradicted without a write", async () => {
     const store = await openPostgresStore({ url: server.url, table: "absence" });

@@ -167,13 +167,14 @@ describe("a connection that is lost", () => {
   it("answers only the half of a batch that was lost as unknown", async () => {
     const store = await open();
     const version = await create(store, key("half/updated"));
+    const deleted = await create(store, key("half/deleted"));
     const blocker = await lockRow("half/updated");
     const call = store.apply([
       { key: key("half/updated"), expected: version, next: record(key("half/updated"), { generation: 2n }) },
-      { key: key("half/created"), expected: null, next: record(key("half/created")) },
+      { key: key("half/deleted"), expected: deleted, next: null },
     ]);
     const waiting = await waitingFor(blocker);
-    await eventually(async () => (await readOne(store, key("half/created"))).kind === "found");
+    await eventually(async () => (await readOne(store, key("half/deleted"))).kind === "absent");
     await blocker.query("select pg_terminate_backend($1)", [waiting]);
     const { results, storeTimeMs } = await call;
     expect(results).toMatchObject([{ kind: "unknown" }, { kind: "applied" }]);

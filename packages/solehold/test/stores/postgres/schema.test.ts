@@ -3,7 +3,7 @@ import pg from "pg";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { openPostgresStore, postgresSchema } from "../../../src/stores/postgres/index.ts";
 import { type Engine, startPostgres } from "../../engines/index.ts";
-import { applyOne, create, key, readOne, record } from "./support.ts";
+import { applyOne, create, eventually, key, readOne, record } from "./support.ts";
 
 let server: Engine;
 let admin: pg.Pool;
@@ -123,6 +123,64 @@ describe("the table", () => {
       lease_state, term, generation + 1, acquired_at_ms, renewed_at_ms, lease_expires_at_ms, released_at_ms,
       idempotency_key_hash, nonce, details from solehold.work_order_leases where work_order_id = 'guarded'`;
     await expect(admin.query(copy)).rejects.toMatchObject({ code: "23505" });
+    await store.close();
+  });
+
+  it("is searched by its key while the server knows nothing of it, and when it was tiny at the last count", async () => {
+    const table = "searched";
+    const scans = async (): Promise<{ key: number; other: number }> => {
+      const { rows } = await admin.query(
+        `select (select idx_scan from pg_stat_user_indexes where indexrelname = '${table}_pkey') as key,
+          (select idx_scan from pg_stat_user_indexes where indexrelname = '${table}_by_holder') + seq_scan as other
+        from pg_stat_user_tables where relname = '${table}'`,
+      );
+      return { key: Number(rows[0].key), other: Number(rows[0].other) };
+    };
+    const use = async (name: string): Promise<void> => {
+      const before = await scans();
+      const store = await open({ table });
+      let version = await create(store, key(name));
+      for (let turn = 0; turn < 20; turn += 1) {
+        const result = await applyOne(store, key(name), version, record(key(name)));
+        if (result.kind !== "applied" || result.version === null) throw new Error(result.kind);
+        version = result.version;
+        await readOne(store, key(name));
+        await store.read([key(name), key("none")]);
+      }
+      // What a connection did is counted when it ends.
+      await store.close();
+      const total = ({ key: byKey, other }: typeof before): number => byKey + other;
+      await eventually(async () => total(await scans()) >= total(before) + 80);
+      expect((await scans()).other).toBe(before.other);
+    };
+    await admin.query(postgresSchema({ table }));
+    await use("first");
+    await admin.query(`analyze solehold.${table}`);
+    await use("second");
+  });
+
+  it("of an earlier version is used as it is, and gets the new index from the printed statements", async () => {
+    const table = "earlier";
+    const holders = async (): Promise<string[]> => {
+      const { rows } = await admin.query(
+        `select indexname from pg_indexes where tablename = '${table}' and indexname like '%_by_%'`,
+      );
+      return rows.map(({ indexname }) => indexname);
+    };
+    await admin.query(postgresSchema({ table }));
+    await admin.query(`drop index solehold.${table}_by_holder;
+      create index ${table}_by_owner on solehold.${table} (tenant_id, lease_owner_id, work_order_id)`);
+    const store = await open({ table });
+    for (const name of ["b", "a", "c"]) await create(store, key(name));
+    const names = async (): Promise<string[]> => {
+      const { records } = await store.list({ tenant: "default", prefix: "", holder: "holder-1", limit: 2 });
+      return records.map((each) => each.key.name);
+    };
+    expect(await names()).toEqual(["a", "b"]);
+    expect(await holders()).toEqual([`${table}_by_owner`]);
+    await admin.query(postgresSchema({ table }));
+    expect(await holders()).toEqual([`${table}_by_holder`]);
+    expect(await names()).toEqual(["a", "b"]);
     await store.close();
   });
 

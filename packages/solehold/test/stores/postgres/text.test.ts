@@ -3,7 +3,8 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { EVERYTHING, KEY_SEPARATOR, payloadsOf } from "../../../src/stores/postgres/announcer.ts";
 import { COLUMNS, columnValues, storedRecordFrom } from "../../../src/stores/postgres/columns.ts";
-import { arrayLiteral, upperBound } from "../../../src/stores/postgres/sql-text.ts";
+import { boundStatement } from "../../../src/stores/postgres/pg-wire.ts";
+import { arrayLiteral, compareBytes, upperBound } from "../../../src/stores/postgres/sql-text.ts";
 import { key, record } from "./support.ts";
 
 const text = fc.string({ unit: "grapheme" });
@@ -27,6 +28,48 @@ describe("the range of a prefix", () => {
         }
       }),
       { numRuns: 2_000 },
+    );
+  });
+});
+
+describe("the order of keys", () => {
+  it("is that of their bytes", () => {
+    const unit = fc.constantFrom("a", "b", "\u0000", "\ud7ff", "\ue000", "\uffff", "\u{10000}", "\u{10ffff}");
+    const word = fc.array(unit, { maxLength: 4 }).map((units) => units.join(""));
+    fc.assert(
+      fc.property(word, word, (a, b) => {
+        expect(Math.sign(compareBytes(a, b))).toBe(inByteOrder(a, b));
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+});
+
+/** Reads the messages of a bound statement as the server does. */
+function unbound(bytes: Buffer): { name: string; values: (string | null)[]; rest: string } {
+  expect(bytes.toString("latin1", 0, 1)).toBe("B");
+  const end = 1 + bytes.readInt32BE(1);
+  const nameEnd = bytes.indexOf(0, 6);
+  const values: (string | null)[] = [];
+  let at = nameEnd + 5;
+  for (let left = bytes.readUInt16BE(nameEnd + 3); left > 0; left -= 1) {
+    const length = bytes.readInt32BE(at);
+    at += 4;
+    values.push(length < 0 ? null : bytes.toString("utf8", at, at + length));
+    at += Math.max(0, length);
+  }
+  expect([bytes[5], bytes.readUInt16BE(nameEnd + 1), bytes.readUInt16BE(at), at + 2]).toEqual([0, 0, 0, end]);
+  return { name: bytes.toString("latin1", 6, nameEnd), values, rest: bytes.toString("hex", end) };
+}
+
+describe("a bound statement", () => {
+  it("holds the name and every value, and is followed by execute and sync", () => {
+    const value = fc.option(fc.string({ unit: "binary", maxLength: 300 }));
+    fc.assert(
+      fc.property(fc.constantFrom("", "solehold_1"), fc.array(value, { maxLength: 20 }), (name, values) => {
+        const found = unbound(Buffer.from(boundStatement(name, values)));
+        expect(found).toEqual({ name, values, rest: "45000000090000000000" + "5300000004" });
+      }),
     );
   });
 });

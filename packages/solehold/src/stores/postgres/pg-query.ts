@@ -1,0 +1,63 @@
+/**
+ * One statement on a connection of the store's own pool, in as few messages as the protocol allows. `pg`
+ * hands it the server's messages, as it does with its own queries.
+ *
+ * It ends exactly once: with the rows, or with the error, whatever comes afterwards.
+ */
+import type { PgSubmittable, PgWire } from "./clients.ts";
+import type { Row, Values } from "./driver.ts";
+import { boundStatement } from "./pg-wire.ts";
+import type { Statement } from "./statements.ts";
+
+export type QueryEnd = (error: Error | null, rows: readonly Row[]) => void;
+
+export class PgQuery implements PgSubmittable {
+  /** Both are read by `pg`: it remembers which statements a connection has parsed. */
+  readonly name: string;
+  readonly text: string;
+  /** Called once; `pg` and what observes it may put something around it. */
+  callback: QueryEnd;
+  readonly #values: Values;
+  readonly #rows: Row[] = [];
+  #ended = false;
+
+  /** Without a name the statement is parsed each time. */
+  constructor({ name, text }: Statement, values: Values, callback: QueryEnd) {
+    this.name = name;
+    this.text = text;
+    this.callback = callback;
+    this.#values = values;
+  }
+
+  submit(wire: PgWire): null {
+    const { name, text } = this;
+    if (name === "" || wire.parsedStatements[name] === undefined) wire.parse({ name, text });
+    // A stream that is closed already ends this query by itself.
+    if (wire.stream.writable) wire.stream.write(boundStatement(name, this.#values));
+    return null;
+  }
+
+  handleDataRow({ fields }: { readonly fields: Row }): void {
+    this.#rows.push(fields);
+  }
+
+  handleError(error: Error): void {
+    this.#end(error, []);
+  }
+
+  handleReadyForQuery(): void {
+    this.#end(null, this.#rows);
+  }
+
+  /** What else the server says needs no answer. */
+  handleRowDescription(): void {}
+  handleCommandComplete(): void {}
+  handleEmptyQuery(): void {}
+  handlePortalSuspended(): void {}
+
+  #end(error: Error | null, rows: readonly Row[]): void {
+    if (this.#ended) return;
+    this.#ended = true;
+    this.callback(error, rows);
+  }
+}

@@ -1,0 +1,75 @@
+/** Conditional writes on their way into statements: what kind each is, its values, and the order of a batch. */
+import { keyId, type LeaseKey } from "../../core/index.ts";
+import type { ConditionalWrite, WriteResult } from "../contract.ts";
+import { columnValues } from "./columns.ts";
+import type { Values } from "./driver.ts";
+import { compareBytes } from "./sql-text.ts";
+
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+/** A version that no row has, for those that this store never gave out. */
+const NO_VERSION = "00000000-0000-0000-0000-000000000000";
+
+/** A "check" writes nothing: that an absent key be absent. */
+export type Operation = "insert" | "update" | "delete" | "check";
+
+/** A write, its key's id, and its place in the call. */
+export interface Place {
+  readonly index: number;
+  readonly id: string;
+  readonly write: ConditionalWrite;
+}
+
+export function placeOf(write: ConditionalWrite, index: number): Place {
+  return { index, id: keyId(write.key), write };
+}
+
+export function operationOf({ expected, next }: ConditionalWrite): Operation {
+  if (expected === null) return next === null ? "check" : "insert";
+  return next === null ? "delete" : "update";
+}
+
+export interface Parts {
+  /** In the order in which all clients take rows. */
+  readonly upserts: Place[];
+  readonly deletes: Place[];
+  readonly checks: Place[];
+}
+
+export function partsOf(writes: readonly ConditionalWrite[]): Parts {
+  const parts: Parts = { upserts: [], deletes: [], checks: [] };
+  for (const [index, write] of writes.entries()) {
+    const place = placeOf(write, index);
+    if (write.next !== null) parts.upserts.push(place);
+    else if (write.expected !== null) parts.deletes.push(place);
+    else parts.checks.push(place);
+  }
+  parts.upserts.sort((a, b) => inKeyOrder(a.write.key, b.write.key));
+  return parts;
+}
+
+/** The order of the primary key. */
+export function inKeyOrder(a: LeaseKey, b: LeaseKey): number {
+  return compareBytes(a.tenant, b.tenant) || compareBytes(a.name, b.name);
+}
+
+/** The columns, or only the key for a delete, and the expected version if there is one. */
+export function valuesOf({ key, expected, next }: ConditionalWrite): Values {
+  const values = next === null ? [key.tenant, key.name] : columnValues(next);
+  if (expected !== null) values.push(knownVersion(expected));
+  return values;
+}
+
+/** The same for a row of an upsert, in which a creation says that it expects nothing. */
+export function rowOf(write: ConditionalWrite): Values {
+  const values = valuesOf(write);
+  if (write.expected === null) values.push(null);
+  return values;
+}
+
+export function appliedAs({ next }: ConditionalWrite, version: string): WriteResult {
+  return { kind: "applied", version: next === null ? null : version };
+}
+
+function knownVersion(expected: string): string {
+  return UUID.test(expected) ? expected : NO_VERSION;
+}

@@ -1,0 +1,131 @@
+/** The writer against a driver of its own: what it answers when rows vanish again and again, and statements fail. */
+import { describe, expect, it } from "vitest";
+import { realEnv } from "../../../src/env/index.ts";
+import { type ConditionalWrite, StoreError } from "../../../src/stores/index.ts";
+import { Announcer } from "../../../src/stores/postgres/announcer.ts";
+import type { Row, SqlDriver, Values } from "../../../src/stores/postgres/driver.ts";
+import { tableNames } from "../../../src/stores/postgres/names.ts";
+import { Reader } from "../../../src/stores/postgres/reader.ts";
+import { type Statement, type Statements, statementsFor } from "../../../src/stores/postgres/statements.ts";
+import { Writer } from "../../../src/stores/postgres/writer.ts";
+import { key, record } from "./support.ts";
+
+const VERSION = "6f1c1f0e-0000-4000-8000-000000000000";
+const NEXT = "6f1c1f0e-0000-4000-8000-000000000001";
+const TIME_US = "1750000000000123";
+const names = tableNames();
+const statements = statementsFor(names);
+
+type Answer = (values: Values) => readonly Row[];
+
+function failure(outcome: "not-applied" | "unknown", code: string): StoreError {
+  return new StoreError("internal", "planted", { outcome, cause: { code } });
+}
+
+/** Answers each statement as told, and keeps the names of those that were sent. */
+function writerOn(answers: Partial<Record<keyof Statements, Answer>>): { writer: Writer; sent: string[] } {
+  const sent: string[] = [];
+  const query = async (statement: Statement, values: Values): Promise<readonly Row[]> => {
+    const found = Object.entries(statements).find(([, each]) => each === statement);
+    const name = found?.[0] as keyof Statements;
+    sent.push(name);
+    return answers[name]?.(values) ?? [];
+  };
+  const driver: SqlDriver = {
+    query,
+    script: async () => {},
+    openSession: () => null,
+    close: async () => {},
+  };
+  const announcer = new Announcer({ env: realEnv, driver, notify: statements.notify });
+  const reader = new Reader(driver, statements);
+  return { writer: new Writer({ driver, statements, reader, announcer }), sent };
+}
+
+/** Every key is found with the version that all writes expect. */
+const allThere: Answer = ([tenants, keys]) =>
+  (keys ?? "").split(",").map((_, index) => {
+    const name = (keys ?? "").replace(/[{}"]/g, "").split(",")[index] ?? "";
+    const tenant = (tenants ?? "").replace(/[{}"]/g, "").split(",")[index] ?? "";
+    const row = [VERSION, tenant, name, "h", "t", "ACTIVE", 0, 1, 1, 1, 1, "", "", "n", '{"ttlMs":1}'];
+    return [[TIME_US, index + 1, ...row].join("\n")];
+  });
+
+const vanishing: Answer = () => {
+  throw failure("not-applied", "22012");
+};
+
+const updateOf = (name: string): ConditionalWrite => ({
+  key: key(name),
+  expected: VERSION,
+  next: record(key(name)),
+});
+
+describe("a batch whose rows vanish between every look and the next statement", () => {
+  it("is written one by one in the end", async () => {
+    const { writer, sent } = writerOn({
+      upsertMany: vanishing,
+      readMany: allThere,
+      updateOne: () => [[NEXT, TIME_US, "f"]],
+    });
+    const { results, storeTimeMs } = await writer.apply([updateOf("a"), updateOf("b")]);
+    expect(results).toEqual([
+      { kind: "applied", version: NEXT },
+      { kind: "applied", version: NEXT },
+    ]);
+    expect(storeTimeMs).toBe(1_750_000_000_000);
+    expect(sent).toEqual(["upsertMany", "readMany", "upsertMany", "updateOne", "updateOne"]);
+  });
+
+  it("is not answered as not applied when one of them was and another failed", async () => {
+    const { writer } = writerOn({
+      upsertMany: vanishing,
+      readMany: allThere,
+      updateOne: ([, name]) => {
+        if (name === "a") return [[NEXT, TIME_US, "f"]];
+        throw failure("not-applied", "55P03");
+      },
+    });
+    const { results } = await writer.apply([updateOf("a"), updateOf("b")]);
+    expect(results).toMatchObject([{ kind: "applied" }, { kind: "unknown" }]);
+  });
+
+  it("is answered as unknown when nobody knows of one, and nothing is known to be done", async () => {
+    const { writer } = writerOn({
+      upsertMany: vanishing,
+      readMany: allThere,
+      updateOne: ([, name]) => {
+        throw failure(name === "a" ? "not-applied" : "unknown", "08006");
+      },
+    });
+    await expect(writer.apply([updateOf("a"), updateOf("b")])).rejects.toMatchObject({ outcome: "unknown" });
+  });
+
+  it("was not done when the look in between fails", async () => {
+    const { writer } = writerOn({
+      upsertMany: vanishing,
+      readMany: () => {
+        throw failure("unknown", "08006");
+      },
+    });
+    await expect(writer.apply([updateOf("a"), updateOf("b")])).rejects.toMatchObject({
+      outcome: "not-applied",
+    });
+  });
+});
+
+describe("a batch", () => {
+  it("is sent in order of key, whatever order it came in", async () => {
+    const rows: string[] = [];
+    const { writer } = writerOn({
+      upsertMany: ([literal]) => {
+        rows.push(...Array.from((literal ?? "").matchAll(/default\n([^\n]+)/g), ([, name = ""]) => name));
+        return ["b", "c"].map((name) => [NEXT, TIME_US, "f", "default", name]);
+      },
+      readOne: () => [[TIME_US]],
+    });
+    const { results } = await writer.apply([updateOf("c"), updateOf("a"), updateOf("b")]);
+    expect(rows).toEqual(["a", "b", "c"]);
+    expect(results.map(({ kind }) => kind)).toEqual(["applied", "conflict", "applied"]);
+  });
+});
