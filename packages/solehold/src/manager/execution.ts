@@ -66,7 +66,12 @@ class Attempt implements WriteJob {
   }
 
   answered(result: WriteResult, call: AnsweredCall): void {
-    this.#execution.answered(this, result, call);
+    try {
+      this.#execution.answered(this, result, call);
+    } catch (error) {
+      // A store that breaks its contract: whatever it answered, others' answers came with it.
+      this.#execution.failed(this, error);
+    }
   }
 
   failed(error: unknown): void {

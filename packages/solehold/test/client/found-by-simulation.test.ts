@@ -8,12 +8,16 @@ import { clientWorld, freeze } from "./helpers.ts";
 describe("the signal", () => {
   it("aborts by the wall clock's end after a short sleep, although the timers slept too", async () => {
     const { env, leases, store } = clientWorld();
-    const lease = await leases.acquire("job", { ttl: 30_000, wait: 0 });
+    const { signal } = await leases.acquire("job", { ttl: 30_000, wait: 0 });
+    const watched = await leases.acquire("other job", { ttl: 30_000, wait: 0 });
+    const states: string[] = [];
+    watched.onStateChange((state) => states.push(state));
     freeze(store);
     env.suspend(20_000);
     // A second to notice, and the rest of the thirty that is left.
     await env.advance(10_000);
-    expect(lease.signal.aborted).toBe(true);
+    expect(signal.aborted).toBe(true);
+    expect(states).toContain("lost");
   });
 
   it("has already aborted on a lease whose grant was longer on its way than it lasts", async () => {

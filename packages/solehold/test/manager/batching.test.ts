@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { LeaseKey } from "../../src/core/index.ts";
 import { ManualEnv, settle } from "../../src/env/index.ts";
 import { StoreLeaseManager } from "../../src/manager/index.ts";
-import { type ConditionalWrite, MemoryStore } from "../../src/stores/index.ts";
+import { type ConditionalWrite, MemoryStore, type WriteResult } from "../../src/stores/index.ts";
 import { applied, KEY, runUntilSettled, world } from "./helpers.ts";
 
 const names = (count: number): { tenant: string; name: string }[] =>
@@ -78,6 +78,23 @@ describe("operations of one turn", () => {
     applied(await manager.acquire({ key: { tenant: "default", name: "cold" }, holder: "a", ttlMs: 5_000 }));
     expect(store.calls.read - before.read).toBe(0);
     expect(store.calls.apply - before.apply).toBe(1);
+  });
+});
+
+describe("an answer that breaks the contract", () => {
+  it("is nobody's but the one's whom it concerns", async () => {
+    const { env, manager, store, memory } = world({ commandTimeoutMs: 1_000 });
+    await manager.get(KEY);
+    store.apply = async (writes) => {
+      const reply = await memory.apply(writes);
+      const nonsense = { kind: "conflict" } as unknown as WriteResult;
+      const results = reply.results.map((result, index) => (index === 1 ? nonsense : result));
+      return { ...reply, results };
+    };
+    const commands = names(3).map((key) => manager.acquire({ key, holder: "a", ttlMs: 5_000 }));
+    const outcomes = await runUntilSettled(env, Promise.all(commands));
+    // The one in the middle found by reading that it was applied.
+    expect(outcomes.map(({ kind }) => kind)).toEqual(["applied", "applied", "applied"]);
   });
 });
 

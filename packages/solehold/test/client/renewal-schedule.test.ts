@@ -1,0 +1,104 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { Appointment, RenewalSchedule } from "../../src/client/renewal-schedule.ts";
+import { ManualEnv } from "../../src/env/index.ts";
+
+/** Leases that are renewed by a schedule, each with what shall happen when it is. */
+function leasesOf(count: number): {
+  env: ManualEnv;
+  schedule: RenewalSchedule;
+  appointments: Appointment[];
+  renewals: number[];
+  onRenewal: (action: (lease: number) => void) => void;
+} {
+  const env = new ManualEnv({ monotonicMs: 1_000 });
+  const schedule = new RenewalSchedule(env);
+  const renewals = Array.from({ length: count }, () => 0);
+  let action: (lease: number) => void = () => undefined;
+  const appointments = renewals.map(
+    (_, lease) =>
+      new Appointment({
+        renewNow: () => {
+          renewals[lease] = (renewals[lease] ?? 0) + 1;
+          action(lease);
+        },
+      }),
+  );
+  const onRenewal = (next: (lease: number) => void): void => {
+    action = next;
+  };
+  return { env, schedule, appointments, renewals, onRenewal };
+}
+
+const FAR_MS = 60_000;
+const step = fc.record({
+  lease: fc.nat(4),
+  action: fc.constantFrom("plan", "cancel"),
+  inMs: fc.integer({ min: 1, max: 400 }),
+  passMs: fc.integer({ min: 0, max: 60 }),
+});
+
+describe("the schedule of renewals", () => {
+  it("renews each lease once for its last plan, unless that was cancelled", async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { maxLength: 40 }), async (steps) => {
+        const { env, schedule, appointments, renewals } = leasesOf(5);
+        const planned = new Map<number, number>();
+        for (const { lease, action, inMs, passMs } of steps) {
+          const appointment = appointments[lease];
+          if (appointment === undefined) continue;
+          const before = renewals[lease];
+          if (action === "plan") {
+            schedule.plan(appointment, env.monotonicMs(), inMs);
+            planned.set(lease, env.monotonicMs() + inMs);
+          } else {
+            schedule.cancel(appointment);
+            planned.delete(lease);
+          }
+          expect(renewals[lease]).toBe(before);
+          const expected = [...renewals];
+          await env.advance(passMs);
+          for (const [each, dueMs] of planned) {
+            const renewed = (renewals[each] ?? 0) - (expected[each] ?? 0);
+            expect(renewed).toBeLessThanOrEqual(1);
+            // Never late; early by less than the grid.
+            if (dueMs <= env.monotonicMs()) expect(renewed).toBe(1);
+            if (renewed === 1) {
+              expect(dueMs - env.monotonicMs()).toBeLessThan(25);
+              planned.delete(each);
+              expected[each] = renewals[each] ?? 0;
+            }
+          }
+          expect(renewals).toEqual(expected);
+        }
+        const expected = renewals.map((count, lease) => count + (planned.has(lease) ? 1 : 0));
+        await env.advance(FAR_MS);
+        expect(renewals).toEqual(expected);
+        expect(env.pendingTimers).toBe(0);
+      }),
+    );
+  });
+
+  it("keeps a lease that is planned anew for the instant at which others are being renewed", async () => {
+    const { env, schedule, appointments, renewals, onRenewal } = leasesOf(2);
+    onRenewal((lease) => {
+      const appointment = appointments[lease];
+      // The clock stands still while callbacks run: this falls due at the very instant that is served.
+      if (appointment !== undefined && renewals[lease] === 1)
+        schedule.plan(appointment, env.monotonicMs() - 1, 1);
+    });
+    for (const appointment of appointments) schedule.plan(appointment, env.monotonicMs(), 5);
+    await env.advance(FAR_MS);
+    expect(renewals).toEqual([2, 2]);
+  });
+
+  it("leaves out a lease that is cancelled while others of its instant are being renewed", async () => {
+    const { env, schedule, appointments, renewals, onRenewal } = leasesOf(3);
+    onRenewal(() => {
+      for (const appointment of appointments) schedule.cancel(appointment);
+    });
+    for (const appointment of appointments) schedule.plan(appointment, env.monotonicMs(), 5);
+    await env.advance(FAR_MS);
+    expect(renewals.reduce((sum, count) => sum + count, 0)).toBe(1);
+  });
+});
