@@ -9,12 +9,16 @@ import { SEPARATOR } from "./sql-text.ts";
 export interface WriteReply {
   readonly version: string;
   readonly timeMs: number;
-  /** Whether anybody listens. */
-  readonly watched: boolean;
 }
 
-export function writeReplyFrom(row: Row): WriteReply {
-  return { version: row[0] ?? "", timeMs: wholeMs(row[1]), watched: isTrue(row[2]) };
+/** `version` is what a lone write brought with it; a batch is told. */
+export function writeReplyFrom(row: Row, version = row[2] ?? ""): WriteReply {
+  return { version, timeMs: wholeMs(row[0]) };
+}
+
+/** Whether anybody listens. */
+export function isWatched(row: Row): boolean {
+  return isTrue(row[1]);
 }
 
 /** The id of the key that a reply of a batch is about. */

@@ -92,7 +92,7 @@ export class PostgresStore implements LeaseStore {
     this.#table = names.sqlTable;
     this.#reader = new Reader(driver, statements);
     this.#announcer = new Announcer({ env, driver, notify: statements.notify });
-    this.#writer = new Writer({ driver, statements, reader: this.#reader, announcer: this.#announcer });
+    this.#writer = new Writer({ env, driver, statements, reader: this.#reader, announcer: this.#announcer });
     this.#watches = new WatchHub({
       env,
       source: newsSource(driver, options, statements),

@@ -5,16 +5,18 @@
  * When one statement of a call fails and another does not, the writes of the failed one are answered as
  * unknown each; when nothing was done the call rejects.
  */
+import type { Env } from "../../env/index.ts";
 import { type ApplyReply, type ConditionalWrite, StoreError, type WriteResult } from "../contract.ts";
 import type { Announcer } from "./announcer.ts";
 import type { Row, SqlDriver, Values } from "./driver.ts";
 import { isVanishedRow } from "./failures.ts";
 import type { Reader } from "./reader.ts";
-import { replyIdFrom, type WriteReply, writeReplyFrom } from "./replies.ts";
+import { isWatched, replyIdFrom, type WriteReply, writeReplyFrom } from "./replies.ts";
 import { rowsLiteral } from "./sql-text.ts";
 import type { Statement, Statements } from "./statements.ts";
 import {
   appliedAs,
+  newVersion,
   type Operation,
   operationOf,
   type Place,
@@ -35,6 +37,7 @@ interface Sent {
 type Results = (WriteResult | undefined)[];
 
 export interface WriterOptions {
+  readonly env: Env;
   readonly driver: SqlDriver;
   readonly statements: Statements;
   readonly reader: Reader;
@@ -154,8 +157,9 @@ export class Writer {
   async #sendOne(place: Place): Promise<WriteReply | null> {
     const statement = loneStatement(operationOf(place.write), this.#options.statements);
     if (statement === null) return null;
-    const [row] = await this.#send(statement, valuesOf(place.write), [place], () => place.id);
-    return row === undefined ? null : writeReplyFrom(row);
+    const version = newVersion(this.#options.env);
+    const [row] = await this.#send(statement, valuesOf(place.write, version), [place], () => place.id);
+    return row === undefined ? null : writeReplyFrom(row, version);
   }
 
   /** Runs a statement, and behind it the news of what was done, if anybody listens. */
@@ -169,7 +173,7 @@ export class Writer {
     try {
       return await driver.query(statement, values, (rows) => {
         const [first] = rows;
-        if (first === undefined || !writeReplyFrom(first).watched) return null;
+        if (first === undefined || !isWatched(first)) return null;
         return announcer.afterWrite(rows.map(idFrom));
       });
     } catch (error) {

@@ -1,5 +1,6 @@
 /** Conditional writes on their way into statements: what kind each is, its values, and the order of a batch. */
 import { keyId, type LeaseKey } from "../../core/index.ts";
+import type { Env } from "../../env/index.ts";
 import type { ConditionalWrite, WriteResult } from "../contract.ts";
 import { columnValues } from "./columns.ts";
 import type { Values } from "./driver.ts";
@@ -52,18 +53,26 @@ export function inKeyOrder(a: LeaseKey, b: LeaseKey): number {
   return compareBytes(a.tenant, b.tenant) || compareBytes(a.name, b.name);
 }
 
-/** The columns, or only the key for a delete, and the expected version if there is one. */
-export function valuesOf({ key, expected, next }: ConditionalWrite): Values {
+/** For a lone statement: the columns, or only the key for a delete; the version that is expected, and the new one. */
+export function valuesOf({ key, expected, next }: ConditionalWrite, version: string): Values {
   const values = next === null ? [key.tenant, key.name] : columnValues(next);
   if (expected !== null) values.push(knownVersion(expected));
+  if (next !== null) values.push(version);
   return values;
 }
 
-/** The same for a row of an upsert, in which a creation says that it expects nothing. */
-export function rowOf(write: ConditionalWrite): Values {
-  const values = valuesOf(write);
-  if (write.expected === null) values.push(null);
+/** For a statement of many, in which a creation says that it expects nothing. */
+export function rowOf({ key, expected, next }: ConditionalWrite): Values {
+  const values = next === null ? [key.tenant, key.name] : columnValues(next);
+  values.push(expected === null ? null : knownVersion(expected));
   return values;
+}
+
+/** Random, in the form in which the database shows it. */
+export function newVersion(env: Env): string {
+  const { buffer, byteOffset, length } = env.randomBytes(16);
+  const hex = Buffer.from(buffer, byteOffset, length).toString("hex");
+  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`;
 }
 
 export function appliedAs({ next }: ConditionalWrite, version: string): WriteResult {
