@@ -126,10 +126,14 @@ export function openDatabases(lmdb: Lmdb, folder: string): Databases {
  */
 function handleOwnPromise(root: RootDatabase<string, string>): void {
   // A microtask later the promise of the commit that is about to start exists.
-  Promise.resolve()
-    .then(() => root.committed)
-    .catch((error: { readonly commitError?: Promise<unknown> }) => error.commitError?.catch(() => undefined));
+  queueMicrotask(() => {
+    root.committed.then(ignore, (error: { readonly commitError?: Promise<unknown> }) => {
+      error.commitError?.catch(ignore);
+    });
+  });
 }
+
+function ignore(): void {}
 
 /**
  * Replaces one value of `meta` on condition that nobody else did, as often as it takes. `update` gets the

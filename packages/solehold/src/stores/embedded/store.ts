@@ -35,7 +35,7 @@ import type { Seams } from "./open.ts";
 import { Reader } from "./reader.ts";
 import { Revisions } from "./revisions.ts";
 import { raiseMark } from "./state.ts";
-import { Turns } from "./turns.ts";
+import { LEAST_SHARE, Turns } from "./turns.ts";
 import { ValueCodec } from "./value.ts";
 import { Watchers } from "./watchers.ts";
 import { Writer } from "./writer.ts";
@@ -49,7 +49,7 @@ const CAPABILITIES: StoreCapabilities = Object.freeze({
   /** Larger calls keep the event loop longer at a time: `npm run bench -- renewals` prints for how long. */
   maxBatch: 2_500,
   maxConcurrentCalls: 2,
-  leastShare: 16,
+  leastShare: LEAST_SHARE,
 });
 
 export interface StoreParts {
@@ -71,7 +71,8 @@ export class EmbeddedStore implements LeaseStore {
   readonly #watchers: Watchers;
   readonly #bell: Bell;
   readonly #follower: Follower;
-  readonly #inFlight = new Set<Promise<unknown>>();
+  #callsUnderWay = 0;
+  #onIdle: () => void = () => undefined;
   #following: Promise<void> | null = null;
   #closing: Promise<void> | null = null;
 
@@ -147,7 +148,11 @@ export class EmbeddedStore implements LeaseStore {
   }
 
   async #close(): Promise<void> {
-    await Promise.allSettled(this.#inFlight);
+    if (this.#callsUnderWay > 0) {
+      await new Promise<void>((resolve) => {
+        this.#onIdle = resolve;
+      });
+    }
     this.#watchers.clear();
     this.#follower.stop();
     this.#bell.close();
@@ -193,12 +198,12 @@ export class EmbeddedStore implements LeaseStore {
       throw new StoreError("closed", `the embedded store in '${this.#parts.folder}' was closed`, {
         outcome: "not-applied",
       });
-    const running = run();
-    this.#inFlight.add(running);
+    this.#callsUnderWay += 1;
     try {
-      return await running;
+      return await run();
     } finally {
-      this.#inFlight.delete(running);
+      this.#callsUnderWay -= 1;
+      if (this.#callsUnderWay === 0) this.#onIdle();
     }
   }
 }

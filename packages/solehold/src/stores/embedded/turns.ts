@@ -1,12 +1,18 @@
 /**
- * How much is queued for one commit. All that is queued in one turn of the event loop is one transaction,
- * which begins when the turn ends; so a call of very many writes waits for that before it goes on, and
- * timers, sockets and signals of this process get their turn.
+ * What is queued for one commit. All that is queued in one turn of the event loop is one transaction, which
+ * begins when the turn ends; what comes while it is under way is the next one.
+ *
+ * So a call of very many writes waits for the end of the turn before it goes on, and timers, sockets and
+ * signals of this process get their turn. And of two calls of some size that come in one turn the second
+ * waits, too: then the thread is at work on the one while this process works on the other, and on its
+ * answers. If the thread is slow to begin, it takes both: nothing is lost then.
  */
 import type { Databases } from "./database.ts";
 
 /** Takes some milliseconds to encode and queue, and about as long to answer. */
 export const WRITES_PER_TURN = 1_000;
+/** Fewer writes than this cost less than a commit of their own. */
+export const LEAST_SHARE = 16;
 
 export class Turns {
   #queued = 0;
@@ -21,12 +27,17 @@ export class Turns {
     return Math.max(0, WRITES_PER_TURN - this.#queued);
   }
 
+  /** Whether a call of so many writes is better off in a commit of its own. */
+  isShared(count: number): boolean {
+    return Math.min(count, this.#queued) >= LEAST_SHARE;
+  }
+
   /** That many were handed to the database. */
   note(count: number): void {
     this.#queued += count;
   }
 
-  /** Only while there is no room: then something is queued, whose commit begins with the next turn. */
+  /** Only while something is queued: its commit begins with the next turn. */
   next(): Promise<void> {
     return new Promise((resolve) => this.#waiting.push(resolve));
   }

@@ -41,8 +41,6 @@ interface Instructions {
   readonly values: readonly (Uint8Array | null)[];
 }
 
-type PartOutcome = { readonly ok: true } | { readonly ok: false; readonly error: StoreError };
-
 export class Writer {
   readonly #parts: WriterParts;
   /** Set when LMDB refuses further work in this process: a queued write would never be answered. */
@@ -54,53 +52,70 @@ export class Writer {
 
   async apply(writes: readonly ConditionalWrite[]): Promise<readonly WriteResult[]> {
     const count = writes.length;
-    const firstRevision = await this.#takeRevisions(count);
+    const { revisions, turns } = this.#parts;
+    // For the whole call at once: parts that waited for numbers would all be queued in the same turn.
+    while (!revisions.has(count)) await this.#refill(count);
     const results = new Array<WriteResult>(count);
-    if (count <= WRITES_PER_TURN) {
-      assertSomeCommitted([await this.#applyPart({ writes, results, firstRevision, start: 0, end: count })]);
-      return results;
+    const call: Part = { writes, results, firstRevision: revisions.take(count), start: 0, end: count };
+    if (count > WRITES_PER_TURN) assertSomeCommitted(await this.#applyInTurns(call));
+    else {
+      while (turns.isShared(count)) await turns.next();
+      const failure = await this.#applyPart(call);
+      if (failure !== null) throw failure;
     }
-    assertSomeCommitted(await this.#applyInTurns({ writes, results, firstRevision, start: 0, end: count }));
     return results;
   }
 
-  async #applyInTurns({ start: first, end: last, ...call }: Part): Promise<readonly PartOutcome[]> {
-    const { turns } = this.#parts;
-    const outcomes: Promise<PartOutcome>[] = [];
-    for (let start = first; start < last; ) {
-      await outcomes[outcomes.length - PARTS_AT_ONCE];
-      while (turns.room === 0) await turns.next();
-      const end = Math.min(start + turns.room, last);
-      outcomes.push(this.#applyPart({ ...call, start, end }));
-      start = end;
-    }
-    return await Promise.all(outcomes);
-  }
-
-  /** For the whole call at once: parts that waited for numbers would all be queued in the same turn. */
-  async #takeRevisions(count: number): Promise<number> {
+  async #refill(count: number): Promise<void> {
     const { revisions, databases, env, folder } = this.#parts;
     try {
       this.#assertWorking();
-      while (!revisions.has(count)) await revisions.refill(count);
-      return revisions.take(count);
+      await revisions.refill(count);
     } catch (error) {
       throw await commitFailure(error, databases, env, folder);
     }
   }
 
-  /** Never rejects, so that a part that fails early is not an unhandled rejection while others run. */
-  async #applyPart(part: Part): Promise<PartOutcome> {
-    const { databases, env, folder } = this.#parts;
+  async #applyInTurns({ start: first, end: last, ...call }: Part): Promise<readonly (StoreError | null)[]> {
+    const { turns } = this.#parts;
+    const failures: Promise<StoreError | null>[] = [];
+    for (let start = first; start < last; ) {
+      await failures[failures.length - PARTS_AT_ONCE];
+      while (turns.room === 0) await turns.next();
+      const end = Math.min(start + turns.room, last);
+      failures.push(this.#applyPart({ ...call, start, end }));
+      start = end;
+    }
+    return await Promise.all(failures);
+  }
+
+  /**
+   * Null when it was committed. Never rejects, so that a part that fails early is not an unhandled rejection
+   * while others run.
+   */
+  async #applyPart(part: Part): Promise<StoreError | null> {
     try {
       this.#assertWorking();
-      await this.#commit(part);
-      return { ok: true };
+      // All is encoded before anything is queued: an error here leaves nothing half queued.
+      const instructions = this.#encode(part);
+      this.#answer(part, await this.#queue(instructions, part.firstRevision + part.start));
+      return null;
     } catch (cause) {
+      const { databases, env, folder } = this.#parts;
       const error = await commitFailure(cause, databases, env, folder);
       if (error.outcome === "unknown") this.#broken ??= error;
       part.results.fill({ kind: "unknown", cause: error }, part.start, part.end);
-      return { ok: false, error };
+      return error;
+    }
+  }
+
+  /** The transaction is on disk, whatever else goes wrong. */
+  #answer(part: Part, done: readonly boolean[]): void {
+    const { results, start, firstRevision } = part;
+    for (let index = 0; index < done.length; index += 1) {
+      const write = writeAt(part, index);
+      const version = write.next === null ? null : String(firstRevision + start + index);
+      results[start + index] = done[index] ? { kind: "applied", version } : this.#refusal(write);
     }
   }
 
@@ -108,19 +123,6 @@ export class Writer {
     if (this.#broken === null) return;
     const { message, kind } = this.#broken;
     throw new StoreError(kind, message, { outcome: "not-applied", cause: this.#broken });
-  }
-
-  async #commit(part: Part): Promise<void> {
-    // All is encoded before anything is queued: an error here leaves nothing half queued.
-    const instructions = this.#encode(part);
-    const firstRevision = part.firstRevision + part.start;
-    const done = await Promise.all(this.#queue(instructions, firstRevision));
-    // From here on the transaction is on disk, whatever else goes wrong.
-    for (let index = 0; index < done.length; index += 1) {
-      const write = writeAt(part, index);
-      const version = write.next === null ? null : String(firstRevision + index);
-      part.results[part.start + index] = done[index] ? { kind: "applied", version } : this.#refusal(write);
-    }
   }
 
   #encode(part: Part): Instructions {
@@ -138,7 +140,7 @@ export class Writer {
     return { keys, expected, values };
   }
 
-  #queue({ keys, expected, values }: Instructions, firstRevision: number): Promise<boolean>[] {
+  #queue({ keys, expected, values }: Instructions, firstRevision: number): Promise<boolean[]> {
     const { databases, journal, turns } = this.#parts;
     const { records } = databases;
     const queued = keys.map((key, index) => {
@@ -149,7 +151,7 @@ export class Writer {
     });
     journal.note(keys);
     turns.note(keys.length);
-    return queued;
+    return Promise.all(queued);
   }
 
   /**
@@ -195,8 +197,8 @@ function writeAt({ writes, start }: Part, index: number): ConditionalWrite {
 }
 
 /** A call fails as a whole when none of it was committed; otherwise its results say which part was not. */
-function assertSomeCommitted(outcomes: readonly PartOutcome[]): void {
-  const errors = outcomes.flatMap((outcome) => (outcome.ok ? [] : [outcome.error]));
-  if (errors.length === 0 || errors.length < outcomes.length) return;
+function assertSomeCommitted(failures: readonly (StoreError | null)[]): void {
+  const errors = failures.filter((failure) => failure !== null);
+  if (errors.length < failures.length) return;
   throw errors.find(({ outcome }) => outcome === "unknown") ?? errors[0];
 }

@@ -8,7 +8,7 @@ import { commitFailure } from "../../../src/stores/embedded/failure.ts";
 import { openEmbeddedStore } from "../../../src/stores/embedded/index.ts";
 import { openWithSeams } from "../../../src/stores/embedded/open.ts";
 import { readMembers } from "../../../src/stores/embedded/state.ts";
-import type { ConditionalWrite, LeaseStore } from "../../../src/stores/index.ts";
+import type { ConditionalWrite, LeaseStore, WriteResult } from "../../../src/stores/index.ts";
 import {
   Child,
   closing,
@@ -34,6 +34,31 @@ function commits(folder: string): number {
   const { transaction } = file.snapshot();
   file.close();
   return transaction;
+}
+
+/** How many of the records were encoded in each turn of the event loop while something runs. */
+async function encodedPerTurn(
+  writes: readonly ConditionalWrite[],
+  run: () => Promise<void>,
+): Promise<number[]> {
+  let encoded = 0;
+  const note = {
+    get: (): string => {
+      encoded += 1;
+      return "";
+    },
+  };
+  for (const { next } of writes) Object.defineProperty(next, "note", note);
+  const perTurn: number[] = [];
+  let counting = true;
+  const count = (before: number): void => {
+    perTurn.push(encoded - before);
+    if (counting) setImmediate(count, encoded);
+  };
+  setImmediate(count, 0);
+  await run();
+  counting = false;
+  return perTurn;
 }
 
 async function newStore(): Promise<{ readonly folder: string; readonly store: LeaseStore }> {
@@ -64,28 +89,24 @@ describe("commits", () => {
     expect(commits(folder) - before).toBe(1);
   });
 
+  it("of two calls of some size in one turn are two, so that one is worked on during the other", async () => {
+    const { store } = await newStore();
+    const calls = [creates(30, "first"), creates(30, "second"), creates(5, "small")];
+    const perTurn = await encodedPerTurn(calls.flat(), async () => {
+      const replies = await Promise.all(calls.map((writes) => store.apply(writes)));
+      expect(replies.flatMap(({ results }) => results).every(({ kind }) => kind === "applied")).toBe(true);
+    });
+    expect(perTurn.filter((count) => count > 0)).toEqual([35, 30]);
+  });
+
   it("calls of thousands of writes give the event loop its turns, and answer in order", async () => {
     const { store } = await newStore();
     const writes = creates(10_000, "bulk");
-    // Every record counts when it is encoded; every turn of the event loop notes how many that were.
-    let encoded = 0;
-    const note = {
-      get: (): string => {
-        encoded += 1;
-        return "";
-      },
-    };
-    for (const { next } of writes) Object.defineProperty(next, "note", note);
-    const perTurn: number[] = [];
-    let counting = true;
-    const count = (before: number): void => {
-      perTurn.push(encoded - before);
-      if (counting) setImmediate(count, encoded);
-    };
-    setImmediate(count, 0);
-    const calls = [writes.slice(0, 7_000), writes.slice(7_000)].map((part) => store.apply(part));
-    const results = (await Promise.all(calls)).flatMap((reply) => reply.results);
-    counting = false;
+    let results: readonly WriteResult[] = [];
+    const perTurn = await encodedPerTurn(writes, async () => {
+      const calls = [writes.slice(0, 7_000), writes.slice(7_000)].map((part) => store.apply(part));
+      results = (await Promise.all(calls)).flatMap((reply) => reply.results);
+    });
     expect(Math.max(...perTurn)).toBeLessThanOrEqual(1_000);
     const versions = results.map((result) => (result.kind === "applied" ? result.version : null));
     expect(new Set(versions).size).toBe(10_000);
