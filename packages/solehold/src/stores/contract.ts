@@ -94,7 +94,13 @@ export interface ListPage {
 
 /** News is a hint to look: it may be late, doubled or out of order. "reset" says that some may be missing. */
 export type StoreEvent =
-  | { readonly kind: "changed"; readonly key: LeaseKey; readonly record: LeaseRecord | null }
+  | {
+      readonly kind: "changed";
+      readonly key: LeaseKey;
+      readonly record: LeaseRecord | null;
+      /** Where the record was left out, because its watch wants to know only this. */
+      readonly held?: "yes" | "no";
+    }
   | { readonly kind: "reset" };
 
 export interface StoreWatch {
@@ -124,6 +130,8 @@ export interface LeaseStore {
 export interface WatchScope {
   readonly tenant: string | null;
   readonly prefix: string;
+  /** "holding": whether a key is held is enough, so a store that would have to read the record need not. */
+  readonly wants?: "records" | "holding";
 }
 
 export function isInScope(scope: WatchScope, key: LeaseKey): boolean {

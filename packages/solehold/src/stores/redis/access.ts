@@ -9,9 +9,9 @@ import {
   type WriteResult,
 } from "../contract.ts";
 import type { RedisDataSet } from "./data-set.ts";
-import { generationOfVersion, headerOfVersion, versionOf } from "./layout.ts";
+import { ENDED, generationOfVersion, HELD, headerOfVersion, isVersionOfRecord, versionOf } from "./layout.ts";
 import { inspectedFrom, mustFollow, storedFrom } from "./records.ts";
-import { APPLY, INSPECT, READ } from "./scripts.ts";
+import { INSPECT, READ } from "./scripts.ts";
 import { encodeValue } from "./value.ts";
 
 /** Damage whose version could not be asked for: enough to say that the write lost. */
@@ -81,27 +81,32 @@ function refusalOf(write: ConditionalWrite, stored: StoredRecord, raised: bigint
   return version === expected ? null : { kind: "conflict", current: stored };
 }
 
-async function sendWrites(data: RedisDataSet, writes: readonly ConditionalWrite[]): Promise<ApplyReply> {
-  const keys = [data.layout.indexKey];
+/** One call, sent in this turn. */
+function sendWrites(data: RedisDataSet, writes: readonly ConditionalWrite[]): Promise<ApplyReply> {
+  const { layout } = data;
+  const keys: string[] = [];
+  let replacements = 0;
   let expected = "";
-  const values: string[] = [];
+  let letters = "";
+  const args = [""];
   for (const write of writes) {
-    keys.push(data.layout.recordKey(write.key));
+    const { next } = write;
+    keys.push(layout.recordKey(write.key));
+    if (next !== null && isVersionOfRecord(write.expected)) replacements += 1;
     expected += headerOfVersion(write.expected);
-    values.push(write.next === null ? "" : encodeValue(write.next));
+    letters += next !== null && next.state === "held" ? HELD : ENDED;
+    args.push(next === null ? "" : encodeValue(next));
   }
-  const { storeTimeMs, items } = await data.run(
-    APPLY,
-    keys,
-    [data.layout.channel, expected, ...values],
-    "unknown",
-  );
-  const results: WriteResult[] = writes.map(({ next }) => ({
-    kind: "applied",
-    version: next === null ? null : versionOf(next),
-  }));
-  if (items.length > 0) await noteConflicts(data, writes, items, storeTimeMs, results);
-  return { storeTimeMs, results };
+  args[0] = expected + letters;
+  if (replacements < writes.length) keys.push(layout.indexKey);
+  return data.write(keys, args).then((reply) => {
+    const { storeTimeMs, items } = data.understand(reply);
+    const results: WriteResult[] = [];
+    for (const { next } of writes)
+      results.push({ kind: "applied", version: next === null ? null : versionOf(next) });
+    if (items.length === 0) return { storeTimeMs, results };
+    return noteConflicts(data, writes, items, storeTimeMs, results).then(() => ({ storeTimeMs, results }));
+  });
 }
 
 /** `items` alternate between the number of a write, from one, and what stands in its way. */

@@ -77,9 +77,9 @@ export class RedisConnection {
     outcome: FailedOutcome,
   ): Promise<unknown> {
     if (this.#closed) return Promise.reject(closedError());
-    if (wire !== this.#wire) return Promise.reject(this.#lost());
+    if (wire !== this.#wire) return Promise.reject(this.lost());
     return this.#deadlines.bound(
-      wire.call("EVALSHA", args),
+      wire.call("evalsha", args),
       () => {
         // A connection that does not answer is not worth keeping, and may be dead without our knowing.
         wire.close();
@@ -89,7 +89,7 @@ export class RedisConnection {
       async (error) => {
         if (!isMissingScript(error)) throw storeErrorFrom(error, this.address, outcome);
         try {
-          return await wire.call("EVAL", [script.source, ...args.slice(1)]);
+          return await wire.call("eval", [script.source, ...args.slice(1)]);
         } catch (second) {
           throw storeErrorFrom(second, this.address, outcome);
         }
@@ -123,7 +123,7 @@ export class RedisConnection {
     own = wire;
     if (ended || this.#closed) {
       wire.close();
-      throw this.#closed ? closedError() : this.#lost();
+      throw this.#closed ? closedError() : this.lost();
     }
     this.#wire = wire;
     this.#attempts = 0;
@@ -136,7 +136,7 @@ export class RedisConnection {
 
   #lose(): void {
     this.#wire = null;
-    this.#lastFailure = this.#lost();
+    this.#lastFailure = this.lost();
     if (!this.#closed) this.#reconnect();
   }
 
@@ -168,7 +168,8 @@ export class RedisConnection {
     );
   }
 
-  #lost(): StoreError {
+  /** Why nothing could be sent. */
+  lost(): StoreError {
     return new StoreError("unreachable", `Redis at ${this.address}: the connection was lost`, {
       outcome: "not-applied",
     });

@@ -10,6 +10,7 @@ import type { RedisArgument, RedisWire } from "./driver.ts";
 import type { RedisLayout } from "./layout.ts";
 import { assertUsable, lossError, parseInfo, type ServerInfo } from "./lineage.ts";
 import { JOIN, LOOK, type RedisScript } from "./scripts.ts";
+import { writingScript } from "./writing-script.ts";
 
 export interface ScriptReply {
   readonly storeTimeMs: number;
@@ -34,6 +35,7 @@ export class RedisDataSet {
   #lineage: Lineage | null = null;
   #sequenceKey = "";
   #lastSequence = 0;
+  readonly #writing: RedisScript;
   #joinedWire: RedisWire | null = null;
   #joinedEpoch = 0;
   #joining: Promise<void> | null = null;
@@ -45,6 +47,7 @@ export class RedisDataSet {
     this.#connection = connection;
     this.#acceptAfterMs = acceptAfterMs;
     this.layout = layout;
+    this.#writing = writingScript(layout);
   }
 
   /** Known once a call was answered. */
@@ -85,7 +88,18 @@ export class RedisDataSet {
     const wire = this.#joined() ?? (await this.join());
     const command: RedisArgument[] = [script.sha, String(keys.length + 1), this.#sequenceKey, ...keys];
     command.push(String(this.#lastSequence), ...args);
-    return this.#understand(await this.#connection.run(wire, script, command, outcome));
+    return this.understand(await this.#connection.run(wire, script, command, outcome));
+  }
+
+  /** Writes in this turn, to data that is joined, or not at all. The reply is for `understand`. */
+  write(keys: readonly string[], args: readonly string[]): Promise<unknown> {
+    const wire = this.#joined();
+    if (wire === null) return Promise.reject(this.#connection.lost());
+    const command = [this.#writing.sha, String(keys.length + 1), this.#sequenceKey];
+    for (const key of keys) command.push(key);
+    command.push(String(this.#lastSequence));
+    for (const arg of args) command.push(arg);
+    return this.#connection.run(wire, this.#writing, command, "unknown");
   }
 
   /** Goes on with whatever data there is now, with a floor above everything that was handed out before. */
@@ -123,12 +137,17 @@ export class RedisDataSet {
     return intact ? wire : null;
   }
 
-  #understand(reply: unknown): ScriptReply {
+  /** What a script said. Throws when it says that the data is not what it was. */
+  understand(reply: unknown): ScriptReply {
     if (reply === "lost") throw this.#lose("what this client saw is not there any more");
-    const [header, items] = Array.isArray(reply) ? [reply[0], reply.slice(1)] : [reply, NOTHING];
-    const [seconds = "", micros = "", sequence = ""] = String(header).split(" ");
-    this.#lastSequence = Math.max(this.#lastSequence, Number(sequence));
-    return { storeTimeMs: Number(seconds) * 1_000 + Math.floor(Number(micros) / 1_000), items };
+    const header = String(Array.isArray(reply) ? reply[0] : reply);
+    const items = Array.isArray(reply) ? reply.slice(1) : NOTHING;
+    const first = header.indexOf(" ");
+    const second = header.indexOf(" ", first + 1);
+    const sequence = Number(header.slice(second + 1));
+    if (sequence > this.#lastSequence) this.#lastSequence = sequence;
+    const micros = Number(header.slice(first + 1, second));
+    return { storeTimeMs: Number(header.slice(0, first)) * 1_000 + Math.floor(micros / 1_000), items };
   }
 
   async #joinOnce(wire: RedisWire): Promise<void> {

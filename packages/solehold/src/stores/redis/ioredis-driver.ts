@@ -1,5 +1,6 @@
 /** ioredis, standalone or Cluster, through the few methods that are used. Its own retries are off. */
 import type { ConnectionLife, RedisArgument, RedisDriver, RedisWire, Subscription } from "./driver.ts";
+import { requestText } from "./request-text.ts";
 
 /** What is used of an ioredis client. */
 export interface IoRedisClient {
@@ -8,9 +9,17 @@ export interface IoRedisClient {
   connect(): Promise<unknown>;
   disconnect(): void;
   call(command: string, args: RedisArgument[]): Promise<unknown>;
+  sendCommand(command: object): Promise<unknown>;
   subscribe(channel: string): Promise<unknown>;
   on(event: string, listener: (...values: never[]) => void): unknown;
 }
+
+/** What is used of ioredis' commands. */
+export type IoRedisCommandClass = new (
+  name: string,
+  args: RedisArgument[],
+  options: { readonly replyEncoding: "utf8" },
+) => { toWritable(socket: object): string | Buffer };
 
 /** What is used of an ioredis Cluster. */
 export interface IoRedisCluster extends IoRedisClient {
@@ -38,7 +47,13 @@ const OPTIONS = {
   stringNumbers: false,
 } as const;
 
-export function ioRedisDriver(address: string, timeoutMs: number, create: ClientFactory): RedisDriver {
+/** With `Command`, the class of the very package that the clients are of, requests are encoded here. */
+export function ioRedisDriver(
+  address: string,
+  timeoutMs: number,
+  create: ClientFactory,
+  Command: IoRedisCommandClass | null,
+): RedisDriver {
   const open = async (life: ConnectionLife): Promise<IoRedisClient> => {
     const client = create({ ...OPTIONS, connectTimeout: timeoutMs });
     await connectIoRedis(client, life);
@@ -47,7 +62,7 @@ export function ioRedisDriver(address: string, timeoutMs: number, create: Client
   return {
     address,
     topology: "single",
-    connect: async (life) => wireOf(await open(life)),
+    connect: async (life) => wireOf(await open(life), Command),
     subscribe: async (channel, onMessage, life) => subscribeWith(await open(life), channel, onMessage),
   };
 }
@@ -71,7 +86,7 @@ export function ioRedisClusterDriver(
       for (const event of ["+node", "-node", "node error"]) cluster.on(event, changed);
       await connectIoRedis(cluster, life);
       latest = cluster;
-      const wire = wireOf(cluster);
+      const wire = wireOf(cluster, null);
       return {
         ...wire,
         get epoch() {
@@ -121,11 +136,37 @@ async function connectIoRedis(client: IoRedisClient, life: ConnectionLife): Prom
   }
 }
 
-function wireOf(client: IoRedisClient): RedisWire {
+function wireOf(client: IoRedisClient, Command: IoRedisCommandClass | null): RedisWire {
   return {
     epoch: 0,
-    call: (command, args) => client.call(command, args as RedisArgument[]),
+    call:
+      Command === null ? (name, args) => client.call(name, args as RedisArgument[]) : callOf(client, Command),
     close: () => client.disconnect(),
+  };
+}
+
+/**
+ * Encodes by itself: ioredis looks at every argument several times. The command does not get the arguments: commands
+ * outlive their replies, and what they refer to would cost the collector more than the whole call.
+ */
+function callOf(client: IoRedisClient, Command: IoRedisCommandClass): RedisWire["call"] {
+  class EncodedCommand extends Command {
+    readonly #text: string;
+
+    constructor(name: string, text: string) {
+      super(name, [], { replyEncoding: "utf8" });
+      this.#text = text;
+    }
+
+    override toWritable(): string {
+      return this.#text;
+    }
+  }
+  return (name, args) => {
+    const text = requestText(name, args);
+    return text === null
+      ? client.call(name, args as RedisArgument[])
+      : client.sendCommand(new EncodedCommand(name, text));
   };
 }
 

@@ -18,6 +18,16 @@ export const ABSENT_HEADER = " ".repeat(HEADER_LENGTH);
 /** The header of a key that holds something other than a string. No nonce contains a "!". */
 export const WRONG_TYPE_HEADER = "!wrong-type".padEnd(HEADER_LENGTH);
 
+/** Versions that begin with a space or a "!" are those of absence and damage. */
+const LAST_OF_NO_NONCE = "!".charCodeAt(0);
+
+/** What is announced of a key, by one letter: that it is held now, or that it is not. */
+export const HELD = "h";
+export const ENDED = "e";
+
+/** The first character of every key. No letter of an announcement is one. */
+export const KEY_BEGINS = "{";
+
 export class RedisLayout {
   /** What every key begins with. */
   readonly base: string;
@@ -26,7 +36,7 @@ export class RedisLayout {
   readonly channel: string;
 
   constructor(prefix: string) {
-    this.base = `{${prefix}}`;
+    this.base = `${KEY_BEGINS}${prefix}}`;
     this.stateKey = `${this.base}$state`;
     this.indexKey = `${this.base}$index`;
     this.channel = `${this.base}news`;
@@ -68,6 +78,11 @@ export function headerOfVersion(version: string | null): string {
   if (version === null) return ABSENT_HEADER;
   const header = version.slice(0, HEADER_LENGTH);
   return header.length === HEADER_LENGTH ? header : header.padEnd(HEADER_LENGTH, "!");
+}
+
+/** Whether it names a record that could be read, and neither an absence nor damage. */
+export function isVersionOfRecord(version: string | null): version is string {
+  return version !== null && version.charCodeAt(0) > LAST_OF_NO_NONCE;
 }
 
 /** Null for versions of damaged values, which have none. */

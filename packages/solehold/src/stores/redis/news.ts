@@ -1,7 +1,7 @@
 /**
- * Wake-ups. The script that writes also publishes the names of its keys; here a connection of its own
- * listens, reads the records that somebody watches, and tells the watchers. After a gap they are told to
- * look for themselves.
+ * Wake-ups. The script that writes also publishes the names of its keys, each with a letter that says whether it is
+ * held now; here a connection of its own listens. Who wants to know no more is told at once; for the others the
+ * records that somebody watches are read. After a gap watchers are told to look for themselves.
  *
  * Names travel without their records: most processes watch few keys, and every process hears of all.
  */
@@ -19,7 +19,7 @@ import {
 import { Deadlines } from "../support/deadlines.ts";
 import type { RedisDriver, Subscription } from "./driver.ts";
 import { closedError, storeErrorFrom } from "./errors.ts";
-import type { RedisLayout } from "./layout.ts";
+import { HELD, KEY_BEGINS, type RedisLayout } from "./layout.ts";
 
 interface Watcher {
   readonly scope: WatchScope;
@@ -138,21 +138,29 @@ export class RedisNews {
     );
   }
 
+  /** The letters come first, up to the brace that begins every key; without them, one has to look. */
   #hear(message: string): void {
-    for (const redisKey of message.split("\n")) {
-      const key = this.#options.layout.keyOf(redisKey);
-      if (key === null) continue;
-      for (const { scope } of this.#watchers) {
-        if (!isInScope(scope, key)) continue;
-        this.#changed.set(keyId(key), key);
-        break;
-      }
+    const letters = message.indexOf(KEY_BEGINS);
+    const names = message.slice(Math.max(0, letters)).split("\n");
+    for (const [index, name] of names.entries()) {
+      const key = this.#options.layout.keyOf(name);
+      if (key !== null) this.#note(key, index < letters ? message.charAt(index) : "");
     }
     if (!this.#reading && this.#changed.size > 0) {
       this.#reading = true;
       this.#announce().finally(() => {
         this.#reading = false;
       });
+    }
+  }
+
+  #note(key: LeaseKey, letter: string): void {
+    const changed: StoreEvent = { kind: "changed", key, record: null };
+    const event: StoreEvent = letter === "" ? changed : { ...changed, held: letter === HELD ? "yes" : "no" };
+    for (const watcher of this.#watchers) {
+      if (!isInScope(watcher.scope, key)) continue;
+      if (watcher.scope.wants === "holding") this.#tell(watcher, event);
+      else this.#changed.set(keyId(key), key);
     }
   }
 
@@ -172,7 +180,9 @@ export class RedisNews {
         const stored = reply.records[index];
         const record = stored?.kind === "found" ? stored.record : null;
         for (const watcher of this.#watchers) {
-          if (isInScope(watcher.scope, key)) this.#tell(watcher, { kind: "changed", key, record });
+          const { scope } = watcher;
+          if (scope.wants !== "holding" && isInScope(scope, key))
+            this.#tell(watcher, { kind: "changed", key, record });
         }
       }
     }

@@ -6,6 +6,7 @@ import type { RedisDriver } from "./driver.ts";
 import {
   type IoRedisClient,
   type IoRedisCluster,
+  type IoRedisCommandClass,
   ioRedisClusterDriver,
   ioRedisDriver,
 } from "./ioredis-driver.ts";
@@ -34,7 +35,7 @@ export async function openRedisStore(options: RedisStoreOptions): Promise<RedisS
   const driver =
     "url" in options
       ? await driverForUrl(parseRedisUrl(options.url), settings.timeoutMs)
-      : driverForClient(options.client, settings.timeoutMs);
+      : await driverForClient(options.client, settings.timeoutMs);
   const connection = await RedisConnection.open(env, driver, settings.timeoutMs);
   try {
     return await RedisStore.open({ env, driver, connection, settings });
@@ -47,6 +48,7 @@ export async function openRedisStore(options: RedisStoreOptions): Promise<RedisS
 /** As much of the package as is used, so that its types are not needed by those who use another client. */
 interface IoRedisPackage {
   readonly Redis: new (options: never) => unknown;
+  readonly Command: IoRedisCommandClass;
 }
 
 async function loadIoRedis(): Promise<IoRedisPackage> {
@@ -61,15 +63,16 @@ async function loadIoRedis(): Promise<IoRedisPackage> {
 }
 
 async function driverForUrl(address: RedisAddress, timeoutMs: number): Promise<RedisDriver> {
-  const { Redis } = await loadIoRedis();
+  const { Redis, Command } = await loadIoRedis();
   return ioRedisDriver(
     `${address.host}:${address.port}${address.tls === undefined ? "" : " (TLS)"}`,
     timeoutMs,
     (options) => new Redis({ ...address, ...options } as never) as IoRedisClient,
+    Command,
   );
 }
 
-function driverForClient(client: RedisClient, timeoutMs: number): RedisDriver {
+async function driverForClient(client: RedisClient, timeoutMs: number): Promise<RedisDriver> {
   if (typeof client !== "object" || client === null || typeof client.duplicate !== "function") {
     throw problem("client", "must be a client of ioredis or node-redis", typeof client);
   }
@@ -83,6 +86,7 @@ function driverForClient(client: RedisClient, timeoutMs: number): RedisDriver {
       addressOf((client as { readonly options?: unknown }).options),
       timeoutMs,
       (options) => client.duplicate(options as never) as IoRedisClient,
+      await commandClassFor(client),
     );
   }
   if ("sendCommand" in client && typeof client.sendCommand === "function" && "destroy" in client) {
@@ -91,6 +95,12 @@ function driverForClient(client: RedisClient, timeoutMs: number): RedisDriver {
     return nodeRedisDriver(addressOf(socket), timeoutMs, nodeRedis);
   }
   throw problem("client", "must be a client of ioredis or node-redis", client.constructor.name);
+}
+
+/** Null when the client is of another copy of the package than the one that is found here. */
+async function commandClassFor(client: object): Promise<IoRedisCommandClass | null> {
+  const found = await loadIoRedis().catch(() => null);
+  return found !== null && client instanceof found.Redis ? found.Command : null;
 }
 
 function addressOf(options: unknown): string {

@@ -1,95 +1,18 @@
 /**
- * The scripts. They compare and swap, read, and keep the identity of the data; they know nothing of
- * leases, so no rule exists twice. Every key they touch is in KEYS. Every reply begins with the server's
- * time and the sequence, except "lost": then the data is not what this client saw before, and nothing
- * was done.
- *
- * What counts here is the server's own time: one MGET and one MSET for a whole batch, no pattern match,
- * and no table or number conversion for an item that is simply replaced.
+ * The scripts that read, and keep the identity of the data; the one that writes is in writing-script.ts. Every key they
+ * touch is in KEYS. Every reply begins with the server's time and the sequence, except "lost": then the data is not
+ * what this client saw before, and nothing was done.
  */
 import { createHash } from "node:crypto";
-import { ABSENT_HEADER, WRONG_TYPE_HEADER } from "./layout.ts";
-import { HEADER_LENGTH } from "./value.ts";
 
 export interface RedisScript {
   readonly source: string;
   readonly sha: string;
 }
 
-function script(source: string): RedisScript {
+export function script(source: string): RedisScript {
   return { source, sha: createHash("sha1").update(source).digest("hex") };
 }
-
-/**
- * KEYS: sequence, index, then a key per write.
- * ARGV: last sequence seen, channel, the expected headers joined, then a value per write (empty: delete).
- * Reply: "time" when all were applied; otherwise { "time", number of a write that was not, what is there
- * instead (false: nothing, 1: not a string), ... }.
- */
-export const APPLY = script(`
-local sequence = redis.call('INCR', KEYS[1])
-if sequence <= tonumber(ARGV[1]) then
-  if sequence == 1 then redis.call('DEL', KEYS[1]) end
-  return 'lost'
-end
-local time = redis.call('TIME')
-local header = time[1] .. ' ' .. time[2] .. ' ' .. sequence
-local count = #KEYS - 2
-if count == 0 then return header end
-local sub = string.sub
-local stored = redis.call('MGET', unpack(KEYS, 3))
-local expected = ARGV[3]
-local puts, put = {}, 0
-local rest
-for i = 1, count do
-  local value = stored[i]
-  local next = ARGV[i + 3]
-  if value and next ~= '' and sub(value, 1, ${HEADER_LENGTH}) == sub(expected, i * ${HEADER_LENGTH} - ${HEADER_LENGTH - 1}, i * ${HEADER_LENGTH}) then
-    puts[put + 1] = KEYS[i + 2]
-    puts[put + 2] = next
-    put = put + 2
-  elseif rest then
-    rest[#rest + 1] = i
-  else
-    rest = { i }
-  end
-end
-if put > 0 then redis.call('MSET', unpack(puts)) end
-local applied = put / 2
-local reply
-if rest then
-  for _, i in ipairs(rest) do
-    local key, value, next = KEYS[i + 2], stored[i], ARGV[i + 3]
-    local want = sub(expected, i * ${HEADER_LENGTH} - ${HEADER_LENGTH - 1}, i * ${HEADER_LENGTH})
-    local other = not value and redis.call('EXISTS', key) == 1
-    local fits
-    if value then
-      fits = sub(value, 1, ${HEADER_LENGTH}) == want or '!' .. sub(redis.sha1hex(value), 1, ${HEADER_LENGTH - 1}) == want
-    elseif other then
-      fits = want == '${WRONG_TYPE_HEADER}'
-    else
-      fits = want == '${ABSENT_HEADER}'
-    end
-    if fits then
-      applied = applied + 1
-      local member = sub(key, string.find(key, '}', 1, true) + 1)
-      if next == '' then
-        redis.call('DEL', key)
-        redis.call('ZREM', KEYS[2], member)
-      else
-        redis.call('SET', key, next)
-        redis.call('ZADD', KEYS[2], 0, member)
-      end
-    else
-      reply = reply or { header }
-      reply[#reply + 1] = i
-      if other then reply[#reply + 1] = 1 else reply[#reply + 1] = value end
-    end
-  end
-end
-if applied > 0 then redis.call('PUBLISH', ARGV[2], table.concat(KEYS, '\\n', 3)) end
-return reply or header
-`);
 
 /**
  * KEYS: sequence, then the keys to read. ARGV: last sequence seen.

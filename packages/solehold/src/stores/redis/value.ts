@@ -28,20 +28,30 @@ export function headerOf(nonce: string): string {
   return createHash("sha256").update(nonce).digest("base64url").slice(0, HEADER_LENGTH);
 }
 
+/** Few pieces: joining them is what costs. Most records have none of the rare fields. */
 export function encodeValue(record: LeaseRecord): string {
-  const { key, nonce, handoff, idempotency } = record;
-  const text = `${headerOf(nonce)}\n${nonce.length > HEADER_LENGTH ? nonce : ""}\n${key.tenant}\n${key.name}\n${
-    record.holder
-  }\n${record.state}\n${record.purpose}\n${record.term}\n${record.generation}\n${record.ttlMs}\n${
-    record.grantedAtMs
-  }\n${record.renewedAtMs}\n${record.expiresAtMs}\n${record.endedAtMs ?? ""}\n${record.renewals}\n${
-    record.resumeRequired ? 1 : 0
-  }\n${record.breakAtMs ?? ""}\n${handoff?.successor ?? ""}\n${handoff?.deadlineMs ?? ""}\n${
-    record.tokenHash
-  }\n${idempotency?.op ?? ""}\n${idempotency?.keyHash ?? ""}\n${idempotency?.fingerprint ?? ""}\n${
-    idempotency?.sealedToken ?? ""
-  }\n${record.note}\n`;
+  const { key, nonce, idempotency } = record;
+  const longNonce = nonce.length > HEADER_LENGTH ? nonce : "";
+  const endedAt = record.endedAtMs === null ? "" : String(record.endedAtMs);
+  const text = `${headerOf(nonce)}\n${longNonce}\n${key.tenant}\n${key.name}\n${record.holder}\n${record.state}\n${
+    record.purpose
+  }\n${record.term}\n${record.generation}\n${record.ttlMs}\n${record.grantedAtMs}\n${record.renewedAtMs}\n${
+    record.expiresAtMs
+  }\n${endedAt}\n${record.renewals}${demandsOf(record)}${record.tokenHash}${
+    idempotency === null ? "\n\n\n\n\n" : textOf(idempotency)
+  }${record.note}\n`;
   return text + text.length;
+}
+
+/** The lines between the count of renewals and the hash of the token. */
+function demandsOf({ resumeRequired, breakAtMs, handoff }: LeaseRecord): string {
+  if (!resumeRequired && breakAtMs === null && handoff === null) return "\n0\n\n\n\n";
+  return `\n${resumeRequired ? 1 : 0}\n${breakAtMs ?? ""}\n${handoff?.successor ?? ""}\n${handoff?.deadlineMs ?? ""}\n`;
+}
+
+/** The lines between the hash of the token and the note. */
+function textOf({ op, keyHash, fingerprint, sealedToken }: IdempotencyMark): string {
+  return `\n${op}\n${keyHash}\n${fingerprint}\n${sealedToken}\n`;
 }
 
 export type DecodedValue =

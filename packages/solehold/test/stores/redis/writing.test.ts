@@ -1,0 +1,147 @@
+/** The script that writes, where its short ways end: keys that hold something else, and what it announces. */
+import { Redis } from "ioredis";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { startRedis } from "../../../../../scripts/engines/index.mjs";
+import type { StoreEvent } from "../../../src/stores/index.ts";
+import { openRedisStore, type RedisStore } from "../../../src/stores/redis/index.ts";
+import { applyOne, create, recordOf, until, writeOf } from "../records.ts";
+
+let server: Awaited<ReturnType<typeof startRedis>>;
+let admin: Redis;
+const opened: RedisStore[] = [];
+
+beforeAll(async () => {
+  server = await startRedis();
+  admin = new Redis(server.url);
+});
+
+afterEach(async () => {
+  for (const store of opened.splice(0)) await store.close();
+});
+
+afterAll(async () => {
+  admin?.disconnect();
+  await server?.stop();
+});
+
+async function open(prefix = "solehold:"): Promise<RedisStore> {
+  const store = await openRedisStore({ url: server.url, prefix });
+  opened.push(store);
+  return store;
+}
+
+const redisKey = (name: string): string => `{solehold:}default/${name}`;
+
+/** What is published, as it is. */
+async function listenIn(): Promise<{ readonly messages: string[]; stop(): void }> {
+  const ear = new Redis(server.url);
+  const messages: string[] = [];
+  ear.on("message", (_channel, message) => messages.push(message));
+  await ear.subscribe("{solehold:}news");
+  return { messages, stop: () => ear.disconnect() };
+}
+
+describe("a key that holds something other than a record", () => {
+  it("stops a replacement, alone and among others, and only that one", async () => {
+    const store = await open();
+    const [lone, one, two] = ["lone", "one", "two"].map((name) => recordOf(`replaced/${name}`));
+    const versions = await Promise.all([lone!, one!, two!].map((record) => create(store, record)));
+    for (const { key } of [lone!, one!]) {
+      await admin.del(redisKey(key.name));
+      await admin.hset(redisKey(key.name), "field", "value");
+    }
+    const isInTheWay = {
+      kind: "conflict",
+      current: { kind: "corrupt", version: expect.stringMatching(/^!/) },
+    };
+    expect(await applyOne(store, writeOf(recordOf("replaced/lone"), versions[0]!))).toMatchObject(isInTheWay);
+    const { results } = await store.apply([
+      writeOf(recordOf("replaced/one"), versions[1]!),
+      writeOf(recordOf("replaced/two"), versions[2]!),
+    ]);
+    expect(results).toMatchObject([isInTheWay, { kind: "applied" }]);
+    expect(await admin.hget(redisKey("replaced/lone"), "field")).toBe("value");
+  });
+
+  it("stops a creation, alone and among others, and only that one", async () => {
+    const store = await open();
+    await admin.rpush(redisKey("created/list"), "value");
+    const { results } = await store.apply(
+      ["created/before", "created/list", "created/after"].map((name) => writeOf(recordOf(name))),
+    );
+    expect(results.map(({ kind }) => kind)).toEqual(["applied", "conflict", "applied"]);
+    expect(await applyOne(store, writeOf(recordOf("created/list")))).toMatchObject({ kind: "conflict" });
+    expect(await admin.lrange(redisKey("created/list"), 0, -1)).toEqual(["value"]);
+    const { records } = await store.list({ tenant: "default", prefix: "created/", limit: 10 });
+    expect(records.map(({ key }) => key.name)).toEqual(["created/after", "created/before"]);
+  });
+});
+
+describe("an announcement", () => {
+  it("names what was written, with whether it is held now, and nothing that was not written", async () => {
+    const store = await open();
+    const names = ["said/a", "said/b", "said/c"];
+    const versions = await Promise.all(names.map((name) => create(store, recordOf(name))));
+    const news = await listenIn();
+    await store.apply([
+      writeOf(recordOf("said/a"), versions[0]!),
+      writeOf(recordOf("said/b"), "x".repeat(22)),
+      writeOf(recordOf("said/c", { state: "released", endedAtMs: 1 }), versions[2]!),
+    ]);
+    const lone = await applyOne(store, writeOf(recordOf("said/b", { state: "released" }), versions[1]!));
+    expect(lone).toMatchObject({ kind: "applied" });
+    await store.apply([writeOf(recordOf("said/b"), "x".repeat(22))]);
+    await store.apply([writeOf(recordOf("said/new")), writeOf(recordOf("said/newer"))]);
+    const { version } = lone as { version: string };
+    await store.apply([{ key: recordOf("said/b").key, expected: version, next: null }]);
+    await until("all was heard", async () => (news.messages.length >= 4 ? news.messages : null));
+    expect(news.messages).toEqual([
+      `he${redisKey("said/a")}\n${redisKey("said/c")}`,
+      `e${redisKey("said/b")}`,
+      `hh${redisKey("said/new")}\n${redisKey("said/newer")}`,
+      `e${redisKey("said/b")}`,
+    ]);
+    news.stop();
+  });
+
+  it("tells who wants no more whether the key is held, and shows the others the record", async () => {
+    const [store, watcher] = [await open(), await open()];
+    const events: { readonly holding: StoreEvent[]; readonly records: StoreEvent[] } = {
+      holding: [],
+      records: [],
+    };
+    const scope = { tenant: "default", prefix: "watched" };
+    await watcher.watch({ ...scope, wants: "holding" }, (event) => events.holding.push(event));
+    await watcher.watch(scope, (event) => events.records.push(event));
+    const record = recordOf("watched");
+    const version = await create(store, record);
+    await until("the record was shown", async () => events.records.at(0) ?? null);
+    const ended = recordOf("watched", { state: "released", endedAtMs: 1 });
+    await applyOne(store, writeOf(ended, version));
+    await until("its end was shown", async () => events.records.at(1) ?? null);
+    // As one who knows no letters would announce it.
+    await admin.publish("{solehold:}news", redisKey("watched"));
+    await until("it was shown again", async () => events.records.at(2) ?? null);
+    const { key } = record;
+    expect(events.holding).toEqual([
+      { kind: "changed", key, record: null, held: "yes" },
+      { kind: "changed", key, record: null, held: "no" },
+      { kind: "changed", key, record: null },
+    ]);
+    expect(events.records).toEqual(
+      [record, ended, ended].map((shown) => ({ kind: "changed", key, record: shown })),
+    );
+  });
+
+  it("is heard under a prefix that means something in a script", async () => {
+    const store = await open("it's]]\\n\"%d:");
+    const events: StoreEvent[] = [];
+    await store.watch({ tenant: "default", prefix: "", wants: "holding" }, (event) => events.push(event));
+    const record = recordOf("quoted");
+    await create(store, record);
+    await until("it was heard", async () => events.at(0) ?? null);
+    expect(events).toEqual([{ kind: "changed", key: record.key, record: null, held: "yes" }]);
+    const { records } = await store.list({ tenant: "default", prefix: "", limit: 10 });
+    expect(records).toEqual([record]);
+  });
+});
