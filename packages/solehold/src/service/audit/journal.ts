@@ -7,7 +7,7 @@
  * After a failed sync the system may have forgotten what it was given, so nothing since the last good sync
  * is trusted: the file is opened anew and the entries are written again, or refused, by the queue above.
  */
-import { seal } from "./chain.ts";
+import { mostBytesOf, sealInto } from "./chain.ts";
 import type { AuditDisk, AuditFile } from "./disk.ts";
 import { AuditError } from "./error.ts";
 import type { AuditHead } from "./event.ts";
@@ -27,6 +27,9 @@ export interface JournalOptions {
   readonly segmentBytes: number;
 }
 
+/** About a hundred entries. */
+const FIRST_PAGE_BYTES = 64 * 1024;
+
 export class Journal {
   readonly #disk: AuditDisk;
   readonly #folder: string;
@@ -35,6 +38,8 @@ export class Journal {
   #file: AuditFile | null = null;
   #durable: End;
   #written: End;
+  /** Where lines are put together, used again for every write. */
+  #page = Buffer.allocUnsafe(FIRST_PAGE_BYTES);
   /** Everything that was written is on the device already. */
   #isSynced = true;
   /** A write or sync failed: what lies behind the durable end is our own rest and may be cut off. */
@@ -68,26 +73,43 @@ export class Journal {
   async write(events: readonly string[], purpose: "for a commit" | "for later"): Promise<number> {
     const file = this.#file ?? (await this.#reopen());
     await this.#refuseIntruder(file);
-    let { head, offset } = this.#written;
-    const lines: string[] = [];
-    let pending = 0;
-    for (const event of events) {
-      if (lines.length > 0 && offset + pending >= this.#segmentBytes) break;
-      const { line, hash } = seal(event, head);
-      head = { sequence: head.sequence + 1, hash };
-      lines.push(line);
-      // Counted in characters: close enough to know when a segment is full, and free.
-      pending += line.length + 1;
-    }
-    const data = Buffer.from(`${lines.join("\n")}\n`);
+    const { offset } = this.#written;
+    const { data, head, count } = this.#sealed(events);
     // Safe are the bytes of this write alone: what an earlier one left to be synced still has to be.
     const isSafe = purpose === "for a commit" && this.#isSynced && file.writeSafely !== undefined;
     this.#isSynced = isSafe;
     if (isSafe) await file.writeSafely?.(data, offset);
     else await file.write(data, offset);
-    offset += data.length;
-    this.#written = { head, offset };
-    return lines.length;
+    this.#written = { head, offset: offset + data.length };
+    return count;
+  }
+
+  /** As many of the events as the segment takes, at least one, as lines. The bytes are good until the next call. */
+  #sealed(events: readonly string[]): {
+    readonly data: Buffer;
+    readonly head: AuditHead;
+    readonly count: number;
+  } {
+    let { head } = this.#written;
+    const room = this.#segmentBytes - this.#written.offset;
+    let end = 0;
+    let count = 0;
+    for (const event of events) {
+      if (count > 0 && end >= room) break;
+      this.#makeRoom(end, mostBytesOf(event));
+      const sealed = sealInto(this.#page, end, event, head);
+      head = { sequence: head.sequence + 1, hash: sealed.hash };
+      end = sealed.end;
+      count += 1;
+    }
+    return { data: this.#page.subarray(0, end), head, count };
+  }
+
+  #makeRoom(used: number, more: number): void {
+    if (used + more <= this.#page.length) return;
+    const larger = Buffer.allocUnsafe(Math.max(this.#page.length * 2, used + more));
+    this.#page.copy(larger, 0, 0, used);
+    this.#page = larger;
   }
 
   /** Makes durable what was written, and ends the segment if it has its size. */

@@ -9,8 +9,6 @@
 import type { AuditEvent } from "./event.ts";
 import { TEXT_LIMITS } from "./event.ts";
 
-/** What the encoder would escape, and lone surrogates among it. */
-const NEEDS_ESCAPE = /["\\\p{Cc}\ud800-\udfff]/u;
 const DECIMAL = /^\d{1,39}$/;
 const FIELDS: ReadonlySet<string> = new Set(
   "at tenant key leaseId action allowed reason reasonCode holder fence purpose traceId outcome".split(" "),
@@ -27,31 +25,34 @@ export function encodePlainEvent(event: AuditEvent): string | null {
     isCount(at) &&
     isCount(reasonCode) &&
     typeof allowed === "boolean" &&
-    isShort(tenant, TEXT_LIMITS.tenant) &&
-    isShort(key, TEXT_LIMITS.key) &&
-    isShort(leaseId, TEXT_LIMITS.leaseId) &&
-    isShort(action, TEXT_LIMITS.action) &&
+    isPlainText(tenant, TEXT_LIMITS.tenant) &&
+    isPlainText(key, TEXT_LIMITS.key) &&
+    isPlainText(leaseId, TEXT_LIMITS.leaseId) &&
+    isPlainText(action, TEXT_LIMITS.action) &&
     action !== "" &&
-    isShort(reason, TEXT_LIMITS.reason) &&
+    isPlainText(reason, TEXT_LIMITS.reason) &&
     reason !== "" &&
-    isShort(traceId, TEXT_LIMITS.traceId) &&
+    isPlainText(traceId, TEXT_LIMITS.traceId) &&
     (outcome === "applied" || outcome === "refused" || outcome === "unknown" || outcome === "none") &&
-    (holder === undefined || isShort(holder, TEXT_LIMITS.holder)) &&
-    (purpose === undefined || isShort(purpose, TEXT_LIMITS.purpose)) &&
+    (holder === undefined || isPlainText(holder, TEXT_LIMITS.holder)) &&
+    (purpose === undefined || isPlainText(purpose, TEXT_LIMITS.purpose)) &&
     (fence === undefined || (typeof fence === "string" && DECIMAL.test(fence)));
   if (!isPlain) return null;
-  // In one look, with spaces between: two halves of a surrogate pair must not meet at a seam.
-  if (NEEDS_ESCAPE.test(`${tenant} ${key} ${leaseId} ${action} ${reason} ${holder} ${purpose} ${traceId}`)) {
-    return null;
-  }
   const held = holder === undefined ? "" : `,"holder":"${holder}"`;
   const fenced = fence === undefined ? "" : `,"fence":"${fence}"`;
   const meant = purpose === undefined ? "" : `,"purpose":"${purpose}"`;
   return `"at":${at},"tenant":"${tenant}","key":"${key}","leaseId":"${leaseId}","action":"${action}","allowed":${allowed},"reason":"${reason}","reasonCode":${reasonCode}${held}${fenced}${meant},"traceId":"${traceId}","outcome":"${outcome}"`;
 }
 
-function isShort(value: unknown, limit: number): boolean {
-  return typeof value === "string" && value.length <= limit;
+/** Without quotes, backslashes, control characters and surrogates: what the encoder would have to look at. */
+function isPlainText(value: unknown, limit: number): boolean {
+  if (typeof value !== "string" || value.length > limit) return false;
+  for (let index = 0; index < value.length; index += 1) {
+    const unit = value.charCodeAt(index);
+    if (unit < 0x20 || unit === 0x22 || unit === 0x5c) return false;
+    if ((unit >= 0x7f && unit <= 0x9f) || (unit >= 0xd800 && unit <= 0xdfff)) return false;
+  }
+  return true;
 }
 
 function isCount(value: unknown): boolean {

@@ -5,9 +5,11 @@ import {
   encodeEntry,
   encodeEvent,
   genesis,
+  mostBytesOf,
   readEntry,
   readFrame,
   seal,
+  sealInto,
 } from "../../../src/service/audit/chain.ts";
 import { checkAuditEvent, MemoryAuditTrail } from "../../../src/service/audit/index.ts";
 import { anyEvent, eventOf } from "./support.ts";
@@ -43,6 +45,27 @@ describe("the chain's format", () => {
         const entry = readEntry(bytes, frame!);
         expect(entry).toEqual(JSON.parse(line));
         expect(encodeEntry(entry!)).toBe(line);
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  test("lines that are sealed in their place are the same bytes, one behind the other", () => {
+    fc.assert(
+      fc.property(fc.array(anyEvent, { minLength: 1, maxLength: 5 }), (given) => {
+        const events = given.map((event) => encodeEvent(checkAuditEvent(event)));
+        const page = Buffer.alloc(events.reduce((sum, event) => sum + mostBytesOf(event), 0));
+        let [end, head, lines] = [0, genesis("t"), ""];
+        for (const event of events) {
+          const sealed = sealInto(page, end, event, head);
+          const { line, hash } = seal(event, head);
+          expect(sealed.hash).toBe(hash);
+          expect(sealed.end - end).toBeLessThanOrEqual(mostBytesOf(event));
+          end = sealed.end;
+          lines += `${line}\n`;
+          head = { sequence: head.sequence + 1, hash };
+        }
+        expect(page.subarray(0, end).toString()).toBe(Buffer.from(lines).toString());
       }),
       { numRuns: 500 },
     );
