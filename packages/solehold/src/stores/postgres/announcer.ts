@@ -1,5 +1,6 @@
 /**
- * Tells listeners which keys changed, by NOTIFY, right behind the write and on the same connection.
+ * Tells listeners which keys changed, and whether each is held now, by NOTIFY, right behind the write and on
+ * the same connection.
  *
  * Not inside the write: PostgreSQL lets transactions that notify commit only one at a time, each with its
  * wait for the disk. Measured with 32 connections, that is a tenth of the writes and less. Behind the write
@@ -9,22 +10,18 @@
  */
 import { type Env, jittered, type Timer } from "../../env/index.ts";
 import type { FollowUp, SqlDriver } from "./driver.ts";
+import { EVERYTHING, type News, payloadsOf } from "./payloads.ts";
 import { arrayLiteral } from "./sql-text.ts";
 import type { Statement } from "./statements.ts";
 
-/** The server takes payloads of less than 8000 bytes. */
-const MAX_PAYLOAD_BYTES = 7_900;
 const MAX_KEPT = 10_000;
 const RETRY_MS = 1_000;
-
-export const KEY_SEPARATOR = "\n";
-/** Instead of keys: too many to name, look at everything. */
-export const EVERYTHING = "*";
 
 export class Announcer {
   readonly #env: Env;
   readonly #driver: SqlDriver;
   readonly #notify: Statement;
+  /** Ids of keys. */
   readonly #kept = new Set<string>();
   #retry: Timer | null = null;
   #closed = false;
@@ -36,13 +33,15 @@ export class Announcer {
   }
 
   /** What to send behind a write that was done, if anybody listens. */
-  afterWrite(ids: readonly string[]): FollowUp {
-    const all = [...this.#kept, ...ids];
+  afterWrite(news: readonly News[]): FollowUp {
+    // What became of these meanwhile is not known.
+    const kept = Array.from(this.#kept, (id): News => ({ id, held: "unknown" }));
+    const all = [...kept, ...news];
     this.#kept.clear();
     return {
       statement: this.#notify,
       values: [arrayLiteral(payloadsOf(all))],
-      settled: (failure) => failure !== null && this.keep(all),
+      settled: (failure) => failure !== null && this.keep(all.map(({ id }) => id)),
     };
   }
 
@@ -71,24 +70,4 @@ export class Announcer {
       (failure: Error) => settled(failure),
     );
   }
-}
-
-/** As few payloads as the limit allows. */
-export function payloadsOf(ids: readonly string[]): string[] {
-  if (ids.includes(EVERYTHING)) return [EVERYTHING];
-  const payloads: string[] = [];
-  let payload = "";
-  let bytes = 0;
-  for (const id of ids) {
-    const size = Buffer.byteLength(id) + KEY_SEPARATOR.length;
-    if (bytes > 0 && bytes + size > MAX_PAYLOAD_BYTES) {
-      payloads.push(payload);
-      payload = "";
-      bytes = 0;
-    }
-    payload += payload === "" ? id : KEY_SEPARATOR + id;
-    bytes += size;
-  }
-  if (payload !== "") payloads.push(payload);
-  return payloads;
 }

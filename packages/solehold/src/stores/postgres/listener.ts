@@ -8,19 +8,17 @@
  * Behind a transaction-mode pooler notifications never arrive. That is found out by announcing something to
  * oneself before the first watch begins; `subscribe` then rejects with NotificationsUnavailable.
  */
-import type { LeaseKey } from "../../core/index.ts";
 import { delay, type Env, jittered, randomId, type Timer } from "../../env/index.ts";
 import { StoreError, type WatchScope } from "../contract.ts";
-import { EVERYTHING, KEY_SEPARATOR } from "./announcer.ts";
 import type { SqlDriver, SqlSession } from "./driver.ts";
 import { closedError } from "./failures.ts";
 import {
-  keyFrom,
   type NewsSource,
   NotificationsUnavailable,
   type ScopeHandlers,
   type ScopeSubscription,
 } from "./news.ts";
+import { changesFrom, EVERYTHING } from "./payloads.ts";
 import { arrayLiteral } from "./sql-text.ts";
 import type { Statement } from "./statements.ts";
 
@@ -165,11 +163,8 @@ export class Listener implements NewsSource {
       return;
     }
     if (payload === EVERYTHING) this.#reset();
-    const keys = payload
-      .split(KEY_SEPARATOR)
-      .map(keyFrom)
-      .filter((key): key is LeaseKey => key !== null);
-    for (const subscriber of this.#subscribers) subscriber.onKeys(keys);
+    const changes = changesFrom(payload);
+    for (const subscriber of this.#subscribers) subscriber.onChanges(changes);
   }
 
   #reset(): void {

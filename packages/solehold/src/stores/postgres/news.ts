@@ -1,9 +1,19 @@
-/** Where the store hears of changes: by notification or by looking. Both only name keys; the store reads them. */
+/**
+ * Where the store hears of changes: by notification or by looking. Both only name keys, and notifications say
+ * whether each is held now; what else there is to know the store reads.
+ */
 import type { LeaseKey } from "../../core/index.ts";
 import type { WatchScope } from "../contract.ts";
 
+/** A key whose record changed. */
+export interface Change {
+  readonly key: LeaseKey;
+  /** Whether it was held then; "unknown" to whoever only saw that it changed. */
+  readonly held: "yes" | "no" | "unknown";
+}
+
 export interface ScopeHandlers {
-  onKeys(keys: readonly LeaseKey[]): void;
+  onChanges(changes: readonly Change[]): void;
   /** Some changes in the scope may have been missed. */
   onReset(): void;
 }
@@ -16,12 +26,6 @@ export interface NewsSource {
   /** Resolves once every later change in the scope will be told. Changes outside it may be told, too. */
   subscribe(scope: WatchScope, handlers: ScopeHandlers): Promise<ScopeSubscription>;
   close(): Promise<void>;
-}
-
-/** Reads `tenant/name`; a tenant contains no slash. Null for what is no key. */
-export function keyFrom(id: string): LeaseKey | null {
-  const slash = id.indexOf("/");
-  return slash > 0 ? { tenant: id.slice(0, slash), name: id.slice(slash + 1) } : null;
 }
 
 /** Notifications do not reach this client. */

@@ -9,13 +9,12 @@
  * Rows of a scope are scanned at every look, because an index on the transaction number would cost each
  * renewal more than the look is worth. A watch of everything in a large table is better served by LISTEN.
  */
-import type { LeaseKey } from "../../core/index.ts";
 import { type Env, jittered, type Timer } from "../../env/index.ts";
 import type { WatchScope } from "../contract.ts";
-import { KEY_SEPARATOR } from "./announcer.ts";
 import type { Row, SqlDriver } from "./driver.ts";
 import type { TableNames } from "./names.ts";
-import { keyFrom, type NewsSource, type ScopeHandlers, type ScopeSubscription } from "./news.ts";
+import type { NewsSource, ScopeHandlers, ScopeSubscription } from "./news.ts";
+import { changesFrom } from "./payloads.ts";
 import { CHANGED_COLUMN, INSERTED_COLUMN } from "./schema.ts";
 import { arrayLiteral, upperBound } from "./sql-text.ts";
 import { type Statement, statement } from "./statements.ts";
@@ -118,10 +117,9 @@ function tell(subscription: Subscription, row: Row): void {
   subscription.last = look;
   if (last === null) return;
   const deleted = last.rows + Number(inserted) - look.rows;
-  const changed = (changedIds ?? "").split(KEY_SEPARATOR);
-  const keys = changed.map(keyFrom).filter((key): key is LeaseKey => key !== null);
-  if (deleted > 0 || keys.length > MAX_NAMED || wentBack(last, look)) handlers.onReset();
-  else if (keys.length > 0) handlers.onKeys(keys);
+  const changes = changesFrom(changedIds ?? "");
+  if (deleted > 0 || changes.length > MAX_NAMED || wentBack(last, look)) handlers.onReset();
+  else if (changes.length > 0) handlers.onChanges(changes);
 }
 
 /** The server was replaced by an older copy of itself: transaction numbers say nothing about the last look. */

@@ -1,6 +1,7 @@
 /**
- * All watches of the store over one source of news. Keys that were named are read together, and each watch
- * is told of those in its scope. What was named while a read is under way is read next, once.
+ * All watches of the store over one source of news. A watch that wants to know only whether a key is held is
+ * told at once, if the news says it. For the others the keys that were named are read together, and each
+ * watch is told of those in its scope. What was named while a read is under way is read next, once.
  */
 import { keyId, type LeaseKey } from "../../core/index.ts";
 import type { Env } from "../../env/index.ts";
@@ -12,11 +13,17 @@ import {
   type StoreWatch,
   type WatchScope,
 } from "../contract.ts";
-import type { NewsSource } from "./news.ts";
+import type { Change, NewsSource } from "./news.ts";
 
 interface Watch {
   readonly scope: WatchScope;
   readonly listener: (event: StoreEvent) => void;
+}
+
+/** A key to be read, and for whom. */
+interface Named {
+  readonly key: LeaseKey;
+  readonly watches: Set<Watch>;
 }
 
 export interface WatchHubOptions {
@@ -29,7 +36,7 @@ export interface WatchHubOptions {
 export class WatchHub {
   readonly #options: WatchHubOptions;
   readonly #watches = new Set<Watch>();
-  #named = new Map<string, LeaseKey>();
+  readonly #named = new Map<string, Named>();
   #reading = false;
 
   constructor(options: WatchHubOptions) {
@@ -41,7 +48,7 @@ export class WatchHub {
     this.#watches.add(watch);
     try {
       const subscription = await this.#options.source.subscribe(scope, {
-        onKeys: (keys) => this.#look(keys),
+        onChanges: (changes) => this.#hear(watch, changes),
         onReset: () => this.#tell(watch, { kind: "reset" }),
       });
       let closing: Promise<void> | null = null;
@@ -62,22 +69,31 @@ export class WatchHub {
     await this.#options.source.close();
   }
 
-  #look(keys: readonly LeaseKey[]): void {
-    const watches = [...this.#watches];
-    for (const key of keys) {
-      if (watches.some(({ scope }) => isInScope(scope, key))) this.#named.set(keyId(key), key);
+  #hear(watch: Watch, changes: readonly Change[]): void {
+    for (const { key, held } of changes) {
+      if (!isInScope(watch.scope, key)) continue;
+      if (watch.scope.wants === "holding" && held !== "unknown")
+        this.#tell(watch, { kind: "changed", key, record: null, held });
+      else this.#name(key, watch);
     }
     if (!this.#reading && this.#named.size > 0) void this.#readNamed();
+  }
+
+  #name(key: LeaseKey, watch: Watch): void {
+    const id = keyId(key);
+    const named = this.#named.get(id);
+    if (named === undefined) this.#named.set(id, { key, watches: new Set([watch]) });
+    else named.watches.add(watch);
   }
 
   async #readNamed(): Promise<void> {
     this.#reading = true;
     while (this.#named.size > 0) {
-      const keys = [...this.#named.values()].slice(0, this.#options.maxBatch);
-      for (const key of keys) this.#named.delete(keyId(key));
+      const batch = [...this.#named].slice(0, this.#options.maxBatch);
+      for (const [id] of batch) this.#named.delete(id);
       try {
-        const { records } = await this.#options.read(keys);
-        for (const [index, key] of keys.entries()) this.#announce(key, records[index]);
+        const { records } = await this.#options.read(batch.map(([, { key }]) => key));
+        for (const [index, [, named]] of batch.entries()) this.#announce(named, records[index]);
       } catch {
         // What was named cannot be read now; whoever watches has to look for itself.
         for (const watch of this.#watches) this.#tell(watch, { kind: "reset" });
@@ -86,11 +102,9 @@ export class WatchHub {
     this.#reading = false;
   }
 
-  #announce(key: LeaseKey, stored: StoredRecord | undefined): void {
+  #announce({ key, watches }: Named, stored: StoredRecord | undefined): void {
     const record = stored?.kind === "found" ? stored.record : null;
-    for (const watch of this.#watches) {
-      if (isInScope(watch.scope, key)) this.#tell(watch, { kind: "changed", key, record });
-    }
+    for (const watch of watches) this.#tell(watch, { kind: "changed", key, record });
   }
 
   #tell(watch: Watch, event: StoreEvent): void {

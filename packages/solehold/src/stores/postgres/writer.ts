@@ -10,6 +10,7 @@ import { type ApplyReply, type ConditionalWrite, StoreError, type WriteResult } 
 import type { Announcer } from "./announcer.ts";
 import type { Row, SqlDriver, Values } from "./driver.ts";
 import { isVanishedRow } from "./failures.ts";
+import type { News } from "./payloads.ts";
 import type { Reader } from "./reader.ts";
 import { isWatched, replyIdFrom, type WriteReply, writeReplyFrom } from "./replies.ts";
 import { rowsLiteral } from "./sql-text.ts";
@@ -174,7 +175,7 @@ export class Writer {
       return await driver.query(statement, values, (rows) => {
         const [first] = rows;
         if (first === undefined || !isWatched(first)) return null;
-        return announcer.afterWrite(rows.map(idFrom));
+        return announcer.afterWrite(newsOf(places, new Set(rows.map(idFrom))));
       });
     } catch (error) {
       if (error instanceof StoreError && error.outcome === "unknown")
@@ -202,6 +203,13 @@ export class Writer {
       return Number.NEGATIVE_INFINITY;
     }
   }
+}
+
+/** What changed, and which of it is held now. */
+function newsOf(places: readonly Place[], done: ReadonlySet<string>): News[] {
+  return places.flatMap(({ id, write }) =>
+    done.has(id) ? { id, held: write.next?.state === "held" ? "yes" : "no" } : [],
+  );
 }
 
 function loneStatement(operation: Operation, statements: Statements): Statement | null {

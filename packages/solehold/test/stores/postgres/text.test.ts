@@ -1,13 +1,11 @@
 /** Texts on their way into the database and back: arrays, prefixes, rows, payloads. */
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { EVERYTHING, KEY_SEPARATOR, payloadsOf } from "../../../src/stores/postgres/announcer.ts";
 import { COLUMNS, columnValues, storedRecordFrom } from "../../../src/stores/postgres/columns.ts";
+import { changesFrom, EVERYTHING, type News, payloadsOf } from "../../../src/stores/postgres/payloads.ts";
 import { boundStatement } from "../../../src/stores/postgres/pg-wire.ts";
 import { arrayLiteral, compareBytes, upperBound } from "../../../src/stores/postgres/sql-text.ts";
 import { key, record } from "./support.ts";
-
-const text = fc.string({ unit: "grapheme" });
 
 function inByteOrder(a: string, b: string): number {
   return Buffer.compare(Buffer.from(a), Buffer.from(b));
@@ -83,33 +81,39 @@ describe("an array literal", () => {
 });
 
 describe("payloads", () => {
-  it("name every key, and are as long as the server allows", () => {
+  const news = (id: string, held: News["held"] = "yes"): News => ({ id, held });
+
+  it("name every key and whether it is held, and are as long as the server allows", () => {
+    const name = fc.string({ unit: "grapheme", maxLength: 200 }).filter((each) => !each.includes("\n"));
+    const held = fc.constantFrom<News["held"]>("yes", "no", "unknown");
     fc.assert(
-      fc.property(
-        fc.array(
-          text.map((name) => `default/${name.slice(0, 200)}`),
-          { maxLength: 400 },
-        ),
-        (ids) => {
-          const payloads = payloadsOf(ids);
-          expect(payloads.flatMap((payload) => payload.split(KEY_SEPARATOR)).join(KEY_SEPARATOR)).toBe(
-            ids.join(KEY_SEPARATOR),
-          );
-          for (const payload of payloads) expect(Buffer.byteLength(payload)).toBeLessThan(8_000);
-        },
-      ),
+      fc.property(fc.array(fc.tuple(name, held), { maxLength: 400 }), (keys) => {
+        const payloads = payloadsOf(keys.map(([each, state]) => news(`default/${each}`, state)));
+        expect(payloads.flatMap(changesFrom)).toEqual(
+          keys.map(([each, state]) => ({ key: key(each), held: state })),
+        );
+        for (const payload of payloads) expect(Buffer.byteLength(payload)).toBeLessThan(8_000);
+      }),
     );
   });
 
   it("are few and full: the longest keys do not exceed the limit either", () => {
-    const ids = Array.from({ length: 100 }, (_, index) => `default/${index}/${"\u6f22".repeat(250)}`);
-    const sizes = payloadsOf(ids).map((payload) => Buffer.byteLength(payload));
+    const all = Array.from({ length: 100 }, (_, index) => news(`default/${index}/${"\u6f22".repeat(250)}`));
+    const sizes = payloadsOf(all).map((payload) => Buffer.byteLength(payload));
     expect(Math.max(...sizes)).toBeLessThan(8_000);
-    expect(sizes.length).toBeLessThan(ids.length / 8);
+    expect(sizes.length).toBeLessThan(all.length / 8);
   });
 
   it("say that everything may have changed when there were too many", () => {
-    expect(payloadsOf(["default/a", EVERYTHING])).toEqual([EVERYTHING]);
+    expect(payloadsOf([news("default/a"), news(EVERYTHING)])).toEqual([EVERYTHING]);
+  });
+
+  it("are understood without letters, as earlier versions send them, and are understood by those", () => {
+    const changes = [key("a/b"), key("c")].map((each) => ({ key: each, held: "unknown" }));
+    expect(changesFrom("default/a/b\ndefault/c")).toEqual(changes);
+    const [payload = ""] = payloadsOf([news("default/a/b", "no"), news("default/c")]);
+    // They take a line without a slash for no key.
+    expect(payload.split("\n").filter((line) => line.includes("/"))).toEqual(["default/a/b", "default/c"]);
   });
 });
 

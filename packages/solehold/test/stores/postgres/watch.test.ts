@@ -71,8 +71,40 @@ describe("announcements", () => {
     await create(writer, key("after"));
     await admin.query("select pg_notify($1, 'the end')", [tableNames({ table }).channel]);
     await eventually(async () => bystander.heard.includes("the end"));
-    expect(bystander.heard).toEqual(["default/during", "the end"]);
+    expect(bystander.heard).toEqual(["+\ndefault/during", "the end"]);
     await bystander.end();
+  });
+
+  it("say whether a key is held, which a watch that wants to know no more is told without a read", async () => {
+    const table = "holding";
+    const writer = await open({ table });
+    const reads = new pg.Pool({ connectionString: server.url });
+    const watcher = await open({ table, pool: reads });
+    const [holding, records] = [new Events(), new Events()];
+    const watch = await watcher.watch!({ ...EVERYTHING, wants: "holding" }, holding.listener);
+    const statements = vi.spyOn(pg.Client.prototype, "query");
+    const version = await create(writer, key("job"));
+    const next = record(key("job"), { state: "released", endedAtMs: 1 });
+    const released = await applyOne(writer, key("job"), version, next);
+    await holding.until(() => holding.seen.length === 2);
+    const texts = statements.mock.calls.map(([query]) => (query as { text?: string }).text ?? "");
+    statements.mockRestore();
+    expect(texts.filter((text) => text.startsWith("select concat_ws"))).toEqual([]);
+    const told = { kind: "changed", key: key("job"), record: null };
+    expect(holding.seen).toEqual([
+      { ...told, held: "yes" },
+      { ...told, held: "no" },
+    ]);
+    await watcher.watch!(EVERYTHING, records.listener);
+    if (released.kind !== "applied") throw new Error(released.kind);
+    await applyOne(writer, key("job"), released.version, record(key("job")));
+    await records.until(() => records.seen.length === 1);
+    await holding.until(() => holding.seen.length === 3);
+    expect(records.seen).toMatchObject([{ record: { state: "held" } }]);
+    expect(holding.seen[2]).toEqual({ ...told, held: "yes" });
+    await watch.close();
+    await stores.pop()?.close();
+    await reads.end();
   });
 
   it("of a batch travel in few payloads, each below the server's limit", async () => {
