@@ -2,9 +2,9 @@
 import type { LeaseKey } from "../../core/index.ts";
 import type { ReadReply } from "../contract.ts";
 import type { SqlDriver } from "./driver.ts";
-import { placedReplyFrom, storedFrom, timedReplyFrom } from "./replies.ts";
+import { placedReplyFrom, storedFrom, timedReplyFrom, wholeMs } from "./replies.ts";
 import { arrayLiteral } from "./sql-text.ts";
-import type { Statements } from "./statements.ts";
+import type { Statement, Statements } from "./statements.ts";
 
 export class Reader {
   readonly #driver: SqlDriver;
@@ -18,7 +18,9 @@ export class Reader {
   async read(keys: readonly LeaseKey[]): Promise<ReadReply> {
     const [first] = keys;
     if (first === undefined) return { storeTimeMs: await this.now(), records: [] };
-    return keys.length === 1 ? this.#readOne(first) : this.#readMany(keys);
+    const { readOne, readTwo } = this.#statements;
+    if (keys.length === 1) return this.#readFew(readOne, keys);
+    return keys.length === 2 ? this.#readFew(readTwo, keys) : this.#readMany(keys);
   }
 
   async now(): Promise<number> {
@@ -26,11 +28,19 @@ export class Reader {
     return timedReplyFrom(row).timeMs;
   }
 
-  /** A lone key goes as a plain statement: arrays and a join cost a fifth of its speed. */
-  async #readOne(key: LeaseKey): Promise<ReadReply> {
-    const [row] = await this.#driver.query(this.#statements.readOne, [key.tenant, key.name]);
-    const { timeMs, rest } = timedReplyFrom(row);
-    return { storeTimeMs: timeMs, records: [storedFrom(rest, key)] };
+  /**
+   * A lone key, or a key and the floor of its tenant, goes as a plain statement: arrays and a join cost a
+   * fifth of its speed.
+   */
+  async #readFew(statement: Statement, keys: readonly LeaseKey[]): Promise<ReadReply> {
+    const [[time, ...rows] = []] = await this.#driver.query(
+      statement,
+      keys.flatMap(({ tenant, name }) => [tenant, name]),
+    );
+    return {
+      storeTimeMs: wholeMs(time),
+      records: keys.map((key, index) => storedFrom(rows[index] ?? null, key)),
+    };
   }
 
   async #readMany(keys: readonly LeaseKey[]): Promise<ReadReply> {

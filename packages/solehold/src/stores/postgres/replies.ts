@@ -1,4 +1,4 @@
-/** What the statements answer. Reads answer one text a row, its parts divided by line breaks. */
+/** What the statements answer. Reads of many answer one text a row, its parts divided by line breaks. */
 import type { LeaseKey } from "../../core/index.ts";
 import { ABSENT, type StoredRecord } from "../contract.ts";
 import { storedRecordFrom } from "./columns.ts";
@@ -56,6 +56,6 @@ function firstPart(text: string): readonly [first: string, rest: string | null] 
 }
 
 /** The server's time comes in microseconds. */
-function wholeMs(microseconds: string | null | undefined): number {
+export function wholeMs(microseconds: string | null | undefined): number {
   return Math.floor(Number(microseconds) / 1_000);
 }

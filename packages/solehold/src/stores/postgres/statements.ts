@@ -49,6 +49,7 @@ const NOT_TO_BE_INSERTED = "0";
 export interface Statements {
   readonly clock: Statement;
   readonly readOne: Statement;
+  readonly readTwo: Statement;
   readonly readMany: Statement;
   readonly insertOne: Statement;
   readonly updateOne: Statement;
@@ -75,14 +76,15 @@ export function statementsFor(names: TableNames): Statements {
   const wantedVersion = `coalesce(${expected}::uuid, gen_random_uuid())`;
   const insertion = `case when ${expected} is null then pg_current_xact_id() else '${NOT_TO_BE_INSERTED}'::xid8 end`;
   const vanished = `1 / case t.${INSERTED_COLUMN} when '${NOT_TO_BE_INSERTED}'::xid8 then 0 else 1 end`;
+  const rowAt = (parameter: number): string =>
+    `(select ${rowText("t")} from ${table} t where t.tenant_id = $${parameter} and t.work_order_id = $${parameter + 1})`;
   const assign = (source: (name: string, index: number) => string): string =>
     CHANGEABLE.map((name, index) => `${name} = ${source(name, index)}`).join(", ");
 
   return {
     clock: statement(`select ${NOW_US}`),
-    readOne: statement(
-      `select concat_ws(${SEPARATOR_SQL}, ${NOW_US}, (select ${rowText("t")} from ${table} t where t.tenant_id = $1 and t.work_order_id = $2))`,
-    ),
+    readOne: statement(`select ${NOW_US}, ${rowAt(1)}`),
+    readTwo: statement(`select ${NOW_US}, ${rowAt(1)}, ${rowAt(3)}`),
     readMany: statement(
       `select concat_ws(${SEPARATOR_SQL}, (select ${NOW_US}), k.place, (select ${rowText("t")} from ${table} t where t.tenant_id = k.tenant_id and t.work_order_id = k.work_order_id)) from unnest($1::text[], $2::text[]) with ordinality as k(${ORDER}, place)`,
     ),
