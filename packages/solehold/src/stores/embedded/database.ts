@@ -32,6 +32,7 @@ export interface RecordsDatabase extends Pick<Database<string, Buffer>, "getRang
 export type RecordKey = string | Uint8Array;
 
 export interface Databases {
+  /** Besides the heads of the others: the members' lines, see state.ts. */
   readonly root: RootDatabase<string, string>;
   /** "tenant/name" in UTF-8 -> epoch and record. The version is a revision, see revisions.ts. */
   readonly records: RecordsDatabase;

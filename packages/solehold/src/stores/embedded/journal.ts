@@ -1,6 +1,6 @@
 /**
- * What this process writes beside its records, in the same transaction: its line in `meta` with the time
- * and a sequence number, and while somebody watches, the keys that changed.
+ * What this process writes beside its records, in the same transaction: its line with the time and a
+ * sequence number, and while somebody watches, the keys that changed.
  *
  * The journal is a ring: entry N of a member lies at N modulo its size, and says that it is N. Without
  * watchers a transaction only raises the sequence number, so a watcher that came while it was under way,
@@ -60,7 +60,7 @@ export class Journal {
       markMs: this.#clock.now(),
       sequence: this.#sequence,
     });
-    ignoreFailure(this.#databases.meta.put(memberKey(this.memberId), line, 0));
+    ignoreFailure(this.#databases.root.put(memberKey(this.memberId), line));
   }
 
   #append(entry: string | null): void {

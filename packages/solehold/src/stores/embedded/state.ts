@@ -6,6 +6,10 @@
  * Every process that writes is a MEMBER with a line of its own, rewritten in each of its transactions:
  * the time, which is its part of the high-water mark, and how many entries its journal has. Members never
  * write each other's lines, so no transaction has to look at anything but the records it is about.
+ *
+ * The lines lie beside the heads of the databases, on a page that every transaction writes anyway. Members of
+ * format 1 have theirs in `meta`: such a folder is of format 2 from its next opening on, and the lines of
+ * members that still run count as before.
  */
 import type { Env } from "../../env/index.ts";
 import type { Boot } from "./boot.ts";
@@ -22,7 +26,8 @@ import { type Databases, updateMeta } from "./database.ts";
 import { configProblem, oneLine } from "./failure.ts";
 import { seal, unseal } from "./sealed.ts";
 
-const FORMAT = "1";
+const FORMAT = "2";
+const READABLE_FORMATS: readonly string[] = ["1", FORMAT];
 const FORMAT_KEY = "format";
 const CLOCK_KEY = "clock";
 /** The mark as far as no member's line has it: of the epoch's start, of swept members, of closed stores. */
@@ -48,13 +53,21 @@ export function memberLine({ epoch, markMs, sequence }: Omit<Member, "id">): str
   return seal(`${epoch} ${markMs} ${sequence}`);
 }
 
-export function readMembers({ meta }: Databases): readonly Member[] {
+export function readMembers({ root, meta }: Databases): readonly Member[] {
   const members: Member[] = [];
-  for (const { key, value } of meta.getRange({ start: MEMBER_PREFIX, end: `${MEMBER_PREFIX}~` })) {
-    const [epoch = 0, markMs = 0, sequence = 0] = unseal(value).split(" ").map(Number);
-    members.push({ id: key.slice(MEMBER_PREFIX.length), epoch, markMs, sequence });
+  for (const database of [root, meta]) {
+    for (const { key, value } of database.getRange({ start: MEMBER_PREFIX, end: `${MEMBER_PREFIX}~` })) {
+      const [epoch = 0, markMs = 0, sequence = 0] = unseal(value).split(" ").map(Number);
+      members.push({ id: key.slice(MEMBER_PREFIX.length), epoch, markMs, sequence });
+    }
   }
   return members;
+}
+
+/** Inside of a transaction. */
+function removeMember({ root, meta }: Databases, id: string): void {
+  root.remove(memberKey(id));
+  meta.remove(memberKey(id));
 }
 
 export interface StateRequest {
@@ -86,7 +99,9 @@ function stateInTransaction(request: StateRequest): ClockState {
   const { databases, env, boot, folder, expect } = request;
   if (databases.meta.get(FORMAT_KEY) === undefined && expect === "new")
     return firstState(databases, env, boot);
-  const { state, members } = readState(databases);
+  const { format, state, members } = readState(databases);
+  // A version that does not know where the lines are must not work out a mark from them.
+  if (format !== FORMAT) databases.meta.put(FORMAT_KEY, seal(FORMAT), nextVersion(databases, FORMAT_KEY));
   if (!belongsToBoot(state, boot)) return newEpoch(databases, state, members, env, boot);
   sweep(databases, state, members, { env, boot, folder });
   return state;
@@ -94,14 +109,16 @@ function stateInTransaction(request: StateRequest): ClockState {
 
 /** All of it, so that damage is found on opening and not by a write in the middle of the night. */
 function readState(databases: Databases): {
+  readonly format: string;
   readonly state: ClockState;
   readonly members: readonly Member[];
 } {
   try {
     const format = metaValue(databases, FORMAT_KEY);
-    if (format !== FORMAT) throw new Error(`the format of its data is '${format}'`);
+    if (!READABLE_FORMATS.includes(format)) throw new Error(`the format of its data is '${format}'`);
     for (const key of [MARK_KEY, REVISION_KEY]) metaValue(databases, key);
-    return { state: parseClock(metaValue(databases, CLOCK_KEY)), members: readMembers(databases) };
+    const state = parseClock(metaValue(databases, CLOCK_KEY));
+    return { format, state, members: readMembers(databases) };
   } catch (error) {
     throw new DamagedState(oneLine(error));
   }
@@ -130,7 +147,7 @@ function newEpoch(
   boot: Boot,
 ): ClockState {
   const markMs = highWater(databases, last, members);
-  for (const { id } of members) databases.meta.remove(memberKey(id));
+  for (const { id } of members) removeMember(databases, id);
   databases.changes.clearSync();
   const state = nextEpoch(last, markMs, env, boot);
   putClock(databases.meta, state);
@@ -163,7 +180,7 @@ function sweep(
   if (silent.length === 0) return;
   databases.meta.put(MARK_KEY, seal(String(markMs)), nextVersion(databases, MARK_KEY));
   for (const { id } of silent) {
-    databases.meta.remove(memberKey(id));
+    removeMember(databases, id);
     const journal = [...databases.changes.getKeys({ start: `${id}/`, end: `${id}/~` })];
     for (const key of journal) databases.changes.remove(key);
   }

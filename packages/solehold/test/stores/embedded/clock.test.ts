@@ -4,7 +4,10 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { ManualEnv } from "../../../src/env/index.ts";
 import { isSameBoot, namespaceShiftMs, readBoot } from "../../../src/stores/embedded/boot.ts";
+import { loadLmdb, openDatabases } from "../../../src/stores/embedded/database.ts";
 import { openWithSeams } from "../../../src/stores/embedded/open.ts";
+import { seal } from "../../../src/stores/embedded/sealed.ts";
+import { memberKey, memberLine, readMembers } from "../../../src/stores/embedded/state.ts";
 import type { EmbeddedStore } from "../../../src/stores/embedded/store.ts";
 import { afterThisTest, found, putApplied, recordNamed, temporaryFolder } from "./fixtures.ts";
 
@@ -267,6 +270,52 @@ describe("a reboot", () => {
       }),
       { numRuns: 40 },
     );
+  });
+});
+
+describe("a folder of the format before, with the members' lines in another place", () => {
+  /** As its last process left it: `format` 1, and a line that has the latest mark of all. */
+  async function agedFolder(box: Machine, markMs: number): Promise<void> {
+    const databases = openDatabases(await loadLmdb(), box.folder);
+    await databases.meta.put("format", seal("1"), 1);
+    await databases.meta.put(memberKey("aged"), memberLine({ epoch: 1, markMs, sequence: 3 }), 0);
+    await databases.root.close();
+  }
+
+  it("is opened, its marks count, and from then on it has the new format", async () => {
+    const box = machine();
+    await lease(await box.open(), "job");
+    await box.env.advance(10_000);
+    const markMs = START_MS + 10_000;
+    await agedFolder(box, markMs);
+    await box.crashAndBoot(START_MS - HOUR_MS);
+    const after = await box.open();
+    expect(after.now()).toBe(markMs);
+    expect((await found(after, "job")).record.expiresAtMs - after.now()).toBe(TTL_MS - 10_000);
+    const databases = openDatabases(await loadLmdb(), box.folder);
+    expect([databases.meta.get("format"), readMembers(databases)]).toEqual([seal("2"), []]);
+    await databases.root.close();
+  });
+
+  it("hears of the writes of a process that had it open before", async () => {
+    const box = machine();
+    const store = await box.open();
+    await agedFolder(box, START_MS);
+    const databases = openDatabases(await loadLmdb(), box.folder);
+    expect(readMembers(databases)).toEqual([{ id: "aged", epoch: 1, markMs: START_MS, sequence: 3 }]);
+    await lease(store, "job");
+    databases.root.resetReadTxn();
+    expect(readMembers(databases).map(({ sequence }) => sequence)).toEqual([1, 3]);
+    await databases.root.close();
+  });
+
+  it("of a format that is not known yet is refused", async () => {
+    const box = machine();
+    await box.close(await box.open());
+    const databases = openDatabases(await loadLmdb(), box.folder);
+    await databases.meta.put("format", seal("3"), 2);
+    await databases.root.close();
+    await expect(box.open()).rejects.toThrow(/the format of its data is '3'/);
   });
 });
 

@@ -97,7 +97,7 @@ describe("watching across processes", () => {
     afterThisTest(() => databases.root.close());
     // What a process leaves behind that queued its transaction before anybody watched: no journal entry.
     const line = memberLine({ epoch: 1, markMs: store.now(), sequence: 1 });
-    await databases.meta.put(memberKey("late"), line, 0);
+    await databases.root.put(memberKey("late"), line);
     await env.advance(1_000);
     expect(ear.events).toEqual([{ kind: "reset" }]);
     await env.advance(5_000);
