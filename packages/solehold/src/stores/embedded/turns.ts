@@ -9,8 +9,8 @@
  */
 import type { Databases } from "./database.ts";
 
-/** Takes some milliseconds to encode and queue, and about as long to answer. */
-export const WRITES_PER_TURN = 1_000;
+/** Takes some milliseconds to encode, to queue and to answer. */
+export const WRITES_PER_TURN = 500;
 /** Fewer writes than this cost less than a commit of their own. */
 export const LEAST_SHARE = 16;
 

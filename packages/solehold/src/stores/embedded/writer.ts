@@ -16,7 +16,7 @@ import { type Turns, WRITES_PER_TURN } from "./turns.ts";
 import type { ValueCodec } from "./value.ts";
 
 /** Not yet answered at any time, so that a call of any length needs bounded memory. */
-const PARTS_AT_ONCE = 10;
+const PARTS_AT_ONCE = 20;
 
 /** The answer to a delete of what must be absent: nothing to queue, one look after the others. */
 const NOT_DONE = Promise.resolve(false);
