@@ -4,8 +4,10 @@ import pg from "pg";
 import { connect } from "solehold";
 import { startEtcd, startPostgres, startRedis } from "../../scripts/engines/index.mjs";
 import { postgresTransactions, redisRequests, serverCommands } from "../lib/command-counts.mjs";
+import { runRound } from "../lib/compete.mjs";
 import { EtcdClient, lockServiceLocks } from "../lib/etcd-locks.mjs";
 import { advisoryLocks, handoverTimes, leaseLocks, listLocks, pause } from "../lib/handovers.mjs";
+import { lockPairs, warmNames } from "../lib/pairs.mjs";
 import { knexOn, rawPool, verrouOnKnex } from "../lib/postgres-locks.mjs";
 import { redisClient, redisPeers } from "../lib/redis-locks.mjs";
 import { withResources } from "../lib/resources.mjs";
@@ -17,6 +19,7 @@ export const about = "Handover: from a release to the next holder";
 
 const BAR_MS = 3;
 const WAITERS = 20;
+const COMPILING = { inFlight: 64, ms: 1_000 };
 const REDIS_PEERS = ["redlock", "redis-semaphore", "@verrou/core", "redlock-universal"];
 
 export function run({ quick, say }) {
@@ -73,6 +76,8 @@ async function openPlaces(resources) {
   const counter = client();
   const statistics = resources.add(await rawPool(postgres.url, 1), (each) => each.end());
 
+  const serverLocks = await twice(() => leasesOn(server.url));
+
   const redisContenders = {
     "blocking list": { role: "floor", pair: await twice(async () => listLocks(client())) },
     solehold: { role: "ours", pair: await twice(() => leasesOn(redis.url)) },
@@ -101,7 +106,7 @@ async function openPlaces(resources) {
       title: "server",
       contenders: {
         "blocking list in Redis": { role: "floor", pair: redisContenders["blocking list"].pair },
-        solehold: { role: "ours", pair: await twice(() => leasesOn(server.url)) },
+        solehold: { role: "ours", pair: serverLocks, compile: () => compiled(serverLocks) },
         // A watch of etcd 3.4 may need 100 ms until it is in step: who released sooner would measure that.
         "etcd lock service": { role: "peer", pair: await twice(onEtcd), settleMs: 150 },
       },
@@ -119,6 +124,17 @@ async function openPlaces(resources) {
   };
 }
 
+/**
+ * Handovers come far apart, so that the code of a server and its clients would be measured before it is compiled. It is
+ * the same code that serves many at once, which compiles it within seconds.
+ */
+async function compiled(locks) {
+  for (const [index, lock] of locks.entries()) {
+    const turn = lockPairs(lock, warmNames(`compile/${index}`));
+    await runRound(turn, COMPILING.inFlight, COMPILING.ms, []);
+  }
+}
+
 /** Floor, ours and quick peers take turns; peers that sleep between attempts would only prolong it, and follow. */
 async function measurePlace({ title, contenders }, counts, say) {
   const times = new Map(Object.keys(contenders).map((name) => [name, []]));
@@ -131,7 +147,10 @@ async function measurePlace({ title, contenders }, counts, say) {
     times.get(name).push(...(await handoverTimes({ holder, waiter, count, name: label, settleMs })));
   };
   say(title);
-  for (const name of names) await run(name, 2, "warm-up");
+  for (const name of names) {
+    await contenders[name].compile?.();
+    await run(name, 2, "warm-up");
+  }
   for (const list of times.values()) list.length = 0;
   for (let batch = 0; batch < counts.batches; batch += 1) {
     for (const name of names.filter((each) => !isSlow(each))) await run(name, counts.each, batch);

@@ -41,9 +41,12 @@ export function countedAudit(audit: AuditTrail, metrics: Metrics): AuditTrail {
       if (safe === undefined) metrics.audited(event);
       return safe?.then(() => metrics.audited(event));
     },
+    hold: () => audit.hold?.() ?? letNothingGo,
     flush: () => audit.flush(),
     head: () => audit.head(),
     query: (query) => audit.query(query),
     close: () => audit.close(),
   };
 }
+
+function letNothingGo(): void {}

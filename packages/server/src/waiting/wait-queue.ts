@@ -236,7 +236,7 @@ export class WaitQueue {
     if (waiter === undefined) return;
     line.trying = waiter;
     try {
-      const reply = await this.#options.service.grant(this.#timed(waiter), waiter.context);
+      const reply = await this.#options.service.grant(this.#timed(waiter), waiter.context, "next in line");
       line.trying = null;
       this.#conclude(line, waiter, reply);
       if (!waiter.present && !waiter.answered) await this.#giveBack(line, waiter);

@@ -63,6 +63,17 @@ const LIST_PAGE = 1_000;
 /** How long a grant waits for its tenant's leases to be counted. */
 const LONGEST_COUNT_MS = 250;
 
+/** How long the audit waits for a grant that follows the end of another. */
+const LONGEST_HOLD_MS = 5;
+
+/** What some commands come with. */
+interface Special {
+  /** A release gives back this grant, and nothing that was written since. */
+  readonly granted?: LeaseRecord | null;
+  /** The audit is held until this is called. */
+  readonly letGo?: (() => void) | null;
+}
+
 interface Loading {
   readonly finished: Promise<void>;
   state: "under way" | "finished";
@@ -106,7 +117,12 @@ export class LeaseService {
     });
   }
 
-  async grant(request: Without<AcquireRequest>, context: CallContext = {}): Promise<ServiceReply> {
+  /** For the next in line the end of the last lease and this grant become safe in the audit together. */
+  async grant(
+    request: Without<AcquireRequest>,
+    context: CallContext = {},
+    place: "alone" | "next in line" = "alone",
+  ): Promise<ServiceReply> {
     const { tenant } = request.key;
     const loading = this.#load(tenant);
     if (loading.state === "under way") await this.#awhile(loading);
@@ -115,9 +131,11 @@ export class LeaseService {
       return await this.#record(asked, full(this.#nowMs()), this.#traceOf(context), OPEN);
     }
     this.#grantsUnderWay.set(tenant, (this.#grantsUnderWay.get(tenant) ?? 0) + 1);
+    const letGo = place === "alone" ? null : this.#holdAudit();
     try {
-      return await this.#perform(asked, context);
+      return await this.#perform(asked, context, { letGo });
     } finally {
+      letGo?.();
       const left = (this.#grantsUnderWay.get(tenant) ?? 1) - 1;
       if (left > 0) this.#grantsUnderWay.set(tenant, left);
       else this.#grantsUnderWay.delete(tenant);
@@ -138,7 +156,7 @@ export class LeaseService {
     granted: LeaseRecord,
     context: CallContext = {},
   ): Promise<ServiceReply> {
-    return this.#perform({ ...request, op: "release" }, context, granted);
+    return this.#perform({ ...request, op: "release" }, context, { granted });
   }
 
   use(request: Without<UseRequest>, context: CallContext = {}): Promise<ServiceReply> {
@@ -197,7 +215,7 @@ export class LeaseService {
   async #perform(
     request: LeaseRequest,
     context: CallContext,
-    granted: LeaseRecord | null = null,
+    { granted = null, letGo = null }: Special = {},
   ): Promise<ServiceReply> {
     const traceId = this.#traceOf(context);
     const bound = context.caller === undefined ? request : { ...request, caller: context.caller };
@@ -207,7 +225,18 @@ export class LeaseService {
     const outcome = barred ?? (await this.#command(bound, granted));
     if (outcome.kind === "applied") this.#index.learn(outcome.decision.lease);
     else if (outcome.kind === "refused") await this.#guard?.withdraw(verdict);
-    return await this.#record(request, outcome, traceId, verdict);
+    return await this.#record(request, outcome, traceId, verdict, letGo);
+  }
+
+  /** What waits for a store that does not answer must not wait for long. */
+  #holdAudit(): (() => void) | null {
+    const letGo = this.audit.hold?.();
+    if (letGo === undefined) return null;
+    const timer = this.#env.timer(LONGEST_HOLD_MS, letGo);
+    return () => {
+      timer.cancel();
+      letGo();
+    };
   }
 
   #command(request: LeaseRequest, granted: LeaseRecord | null): Promise<CommandOutcome> {
@@ -252,11 +281,14 @@ export class LeaseService {
     outcome: CommandOutcome,
     traceId: string,
     verdict: GuardVerdict,
+    letGo: (() => void) | null = null,
   ): Promise<ServiceReply> {
     const quorum = "verification" in verdict ? verdict.verification : null;
     const entry = entryOf(request, outcome, traceId, this.#whenDecided(outcome));
     try {
-      await this.audit.append(auditEventOf(request, outcome, entry, quorum));
+      const safe = this.audit.append(auditEventOf(request, outcome, entry, quorum));
+      letGo?.();
+      await safe;
     } catch (cause) {
       return {
         outcome: unaudited(cause),

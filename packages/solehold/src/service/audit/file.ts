@@ -100,6 +100,10 @@ export class FileAuditTrail implements AuditTrail {
     }
   }
 
+  hold(): () => void {
+    return this.#parts.queue.hold();
+  }
+
   async flush(): Promise<void> {
     this.#reportGap();
     await this.#parts.queue.flush();

@@ -4,7 +4,7 @@
  *  - "before-reply": the events of the failed round are refused to their callers and forgotten;
  *  - "background": nobody waits, so they are kept and tried again with the next event or flush.
  * No timer is used: a round begins at the end of the turn in which something came in or the round before
- * it ended.
+ * it ended, or when what belongs to it has come in too (`hold`).
  */
 import type { Env } from "../../env/index.ts";
 import type { AnchorFile } from "./anchors.ts";
@@ -41,6 +41,8 @@ export interface QueueOptions {
 
 /** Bounds how long sealing one round keeps the event loop: about two milliseconds. */
 const ROUND_EVENTS = 512;
+/** With more than these a round is worth its while: nothing waits for those that hold. */
+const FEW_EVENTS = 4;
 /** In the background the disk is asked to sync after this many, which also bounds what is kept for a retry. */
 const BACKGROUND_SYNC_EVENTS = 1024;
 
@@ -55,6 +57,7 @@ export class CommitQueue {
   #settled = 0;
   #flushWaiters: FlushWaiter[] = [];
   #round: Promise<void> | null = null;
+  readonly #holds = new Set<Promise<void>>();
   #anchoring: Promise<void> | null = null;
   #lastError: AuditError | null = null;
 
@@ -82,6 +85,19 @@ export class CommitQueue {
     return new Promise((resolve, reject) => {
       this.#add({ event, settle: { resolve, reject } });
     });
+  }
+
+  /** See AuditTrail. */
+  hold(): () => void {
+    let open: () => void = () => undefined;
+    const held = new Promise<void>((resolve) => {
+      open = resolve;
+    });
+    this.#holds.add(held);
+    return () => {
+      this.#holds.delete(held);
+      open();
+    };
   }
 
   flush(): Promise<void> {
@@ -119,6 +135,8 @@ export class CommitQueue {
   async #run(): Promise<void> {
     // Those who were just answered often have more to append: they get the rest of the turn to join.
     for (await this.#endOfTurn(); this.#workDue(); await this.#endOfTurn()) {
+      // Those that hold by now, and no others: a round that is due is never put off for long.
+      if (this.#holds.size > 0 && this.#pending.length <= FEW_EVENTS) await Promise.all(this.#holds);
       try {
         await this.#oneRound();
       } catch (cause) {

@@ -13,6 +13,12 @@ import { checkAuditEvent, sanitiseAuditEvent } from "./validate.ts";
 export interface AuditTrail {
   /** Where this returns a promise, the event is as safe as the sink makes it once that resolves. */
   append(event: AuditEvent): void | Promise<void>;
+  /**
+   * Something is about to be appended that belongs to what was appended just now: until it is let go, a sink that
+   * has little else to do waits, and makes both safe in one step. Whoever holds must let go within moments,
+   * whatever happens; letting go twice is fine.
+   */
+  hold?(): () => void;
   /** Resolves when everything appended before is as safe as the sink makes it. */
   flush(): Promise<void>;
   /** The last entry that is safe. Keep copies of it elsewhere: they are what rewriting cannot reach. */

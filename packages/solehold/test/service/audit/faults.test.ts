@@ -434,4 +434,40 @@ describe("ways to the device", () => {
     expect(await traces(folder)).toEqual(["1", "2", "3", "4", "5"]);
     expect(await verifyAudit(folder)).toMatchObject({ ok: true, entries: 5 });
   });
+
+  test("what belongs together is made safe in one step, while somebody holds the trail", async () => {
+    const folder = await temporaryFolder();
+    const disk = new FaultyDisk();
+    const trail = await openOn(disk, { folder });
+    const letGo = trail.hold();
+    let isSafe = false;
+    const first = Promise.resolve(trail.append(eventOf({ traceId: "release" }))).then(() => {
+      isSafe = true;
+    });
+    for (let turn = 0; turn < 5; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+    expect([isSafe, disk.counts.write]).toEqual([false, 0]);
+    const second = trail.append(eventOf({ traceId: "grant" }));
+    letGo();
+    letGo();
+    await Promise.all([first, second]);
+    expect(disk.counts.sync).toBe(1);
+    await trail.append(eventOf({ traceId: "later" }));
+    expect(disk.counts.sync).toBe(2);
+    expect(await traces(folder)).toEqual(["release", "grant", "later"]);
+    await trail.close();
+  });
+
+  test("a trail with more to do does not wait for who holds it, and who comes later holds up no round that was due", async () => {
+    const folder = await temporaryFolder();
+    const disk = new FaultyDisk();
+    const trail = await openOn(disk, { folder });
+    const letGo = trail.hold();
+    await Promise.all(["1", "2", "3", "4", "5"].map((traceId) => trail.append(eventOf({ traceId }))));
+    const due = trail.append(eventOf({ traceId: "6" }));
+    await new Promise((resolve) => setImmediate(resolve));
+    trail.hold();
+    letGo();
+    await due;
+    expect(await traces(folder)).toEqual(["1", "2", "3", "4", "5", "6"]);
+  });
 });
