@@ -16,6 +16,8 @@ export const about = "Contention: 64 clients on one key";
 const CLIENTS = 64;
 /** Without it, whoever gave the key back would be the first to take it again, and nothing would change hands. */
 const PAUSE_MS = 2;
+/** Until a crowd has formed: all of them come at the same instant, each with a connection that was never used. */
+const SETTLE_MS = 500;
 
 export function run({ quick, say }) {
   return withResources(async (resources) => {
@@ -39,7 +41,7 @@ export function run({ quick, say }) {
       conditions: [
         `${CLIENTS} clients, each with a connection of its own (but "one process": one connection), that take the key, give it back at once and want it again ${PAUSE_MS} ms later`,
         `Redis ${redis.version} without persistence; the server synced and audited; peers with their defaults`,
-        "a handover is a change of hands: getting the key again after oneself is none; requests: reads of Redis from its connections; lease commands of the server",
+        `the first ${SETTLE_MS} ms of a round do not count; a handover is a change of hands: getting the key again after oneself is none; requests: reads of Redis from its connections; lease commands of the server`,
       ],
       doesMore: "a fence and an expiry for each holder; the server keeps one line, first come, first served",
       chart: { groups: [barsOf(measured)] },
@@ -91,12 +93,11 @@ async function openContenders(resources, { redis, server }) {
 
 /** Who gets the key again after itself was handed nothing over. */
 async function crowdRound({ locks, requests }, forMs, key) {
-  const before = await requests();
   const served = new Set();
   let handovers = 0;
   let gaveUp = 0;
   let last = -1;
-  const start = performance.now();
+  const start = performance.now() + SETTLE_MS;
   const end = start + forMs;
   // Whoever can be told to stop waiting is told at the end; the others get the key once more, one after the other.
   const ending = new AbortController();
@@ -105,7 +106,8 @@ async function crowdRound({ locks, requests }, forMs, key) {
     while (performance.now() < end) {
       try {
         const unlock = await lock(key, ending.signal);
-        if (performance.now() < end) {
+        const now = performance.now();
+        if (now >= start && now < end) {
           served.add(client);
           if (last !== client) handovers += 1;
           last = client;
@@ -118,7 +120,9 @@ async function crowdRound({ locks, requests }, forMs, key) {
     }
   };
   const all = Promise.all(locks.map(worker));
-  await pause(forMs);
+  await pause(SETTLE_MS);
+  const before = await requests();
+  await pause(end - performance.now());
   const asked = (await requests()) - before - 1;
   ending.abort();
   await all;

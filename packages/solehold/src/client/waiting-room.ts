@@ -2,10 +2,15 @@
  * Waiting for a key: first come, first served within this process; woken by the store's news where it
  * has any. News is only a hint to look; a jittered look now and then makes up for news that got lost, and
  * the end of the current lease is looked for when it is due.
+ *
+ * Every process hears at the same instant that a key is free, and only one can have it. Who tries in vain doubles
+ * the time over which it spreads its attempts, and who is served shortens it by what it waited to no end: so a crowd
+ * of any size soon makes few attempts in vain. Who hears in time that the key is taken does not try. Whoever has seen
+ * more handovers go by tries sooner. A lone waiter never tries in vain, and so tries at once.
  */
 import type { LeaseKey } from "../core/index.ts";
 import { keyId } from "../core/index.ts";
-import { type Env, jittered } from "../env/index.ts";
+import { type Env, jittered, type Timer } from "../env/index.ts";
 import type { LeaseManager } from "../manager/index.ts";
 import type { StoreEvent, StoreWatch } from "../stores/index.ts";
 
@@ -20,6 +25,9 @@ const FIRST_LOOK_WITHOUT_NEWS_MS = 50;
 const SLOWEST_LOOK_MS = 1_000;
 /** Everybody sees a lease end at the same instant; only one can have it. */
 const SPREAD_AT_EXPIRY_MS = 10;
+const MOST_SPREAD_MS = 250;
+/** Of how many keys it is remembered how crowded they were. */
+const MAX_SPREADS = 1_000;
 
 /** What a waiter knows when it decides how long to wait before the next look. */
 export interface Looking {
@@ -67,11 +75,19 @@ interface Room {
   /** Opened for the first who has to wait: most who come are served at once. */
   watch: Promise<StoreWatch | null> | null;
   news: "yes" | "no";
+  /** The attempt to come, since the key was said to be free. */
+  attempt: Timer | null;
+  /** How long the attempt that is under way was put off. */
+  putOffMs: number | null;
+  /** How often the key was said to be free since this process had it; half of it is spent by trying in vain. */
+  missed: number;
 }
 
 export class WaitingRooms {
   readonly #options: WaitingRoomOptions;
   readonly #rooms = new Map<string, Room>();
+  /** Over how many milliseconds attempts for a key are spread. */
+  readonly #spreads = new Map<string, number>();
 
   constructor(options: WaitingRoomOptions) {
     this.#options = options;
@@ -79,7 +95,14 @@ export class WaitingRooms {
 
   enter(key: LeaseKey): Place {
     const id = keyId(key);
-    const room = this.#rooms.get(id) ?? { places: [], watch: null, news: "no" };
+    const room = this.#rooms.get(id) ?? {
+      places: [],
+      watch: null,
+      news: "no",
+      attempt: null,
+      putOffMs: null,
+      missed: 0,
+    };
     this.#rooms.set(id, room);
     const place = new Place();
     room.places.push(place);
@@ -100,6 +123,7 @@ export class WaitingRooms {
     room.places[0]?.wake();
     if (room.places.length > 0) return;
     this.#rooms.delete(id);
+    room.attempt?.cancel();
     room.watch?.then((watch) => watch?.close()).catch(() => undefined);
   }
 
@@ -113,7 +137,7 @@ export class WaitingRooms {
     const id = keyId(key);
     const room = this.#rooms.get(id);
     if (room === undefined) return;
-    const scope = { tenant: key.tenant, prefix: key.name };
+    const scope = { tenant: key.tenant, prefix: key.name, wants: "holding" } as const;
     room.watch ??= this.#options.manager.watch(scope, (event) => this.#onNews(id, event)).catch(() => null);
     if ((await room.watch) !== null) room.news = "yes";
   }
@@ -129,11 +153,43 @@ export class WaitingRooms {
     return Math.min(jittered(env, slowest, 0.3), untilEnd + 1 + env.random() * spreadMs);
   }
 
+  /** Whether attempts for it were in vain lately. */
+  isCrowded(key: LeaseKey): boolean {
+    return (this.#spreads.get(keyId(key)) ?? 0) >= 1;
+  }
+
+  /** How an attempt ended. It tells of the crowd if it was made because the key was said to be free. */
+  tried(key: LeaseKey, result: "won" | "lost"): void {
+    const id = keyId(key);
+    const room = this.#rooms.get(id);
+    if (room === undefined || room.putOffMs === null) return;
+    const spreadMs = this.#spreads.get(id) ?? 0;
+    if (this.#spreads.size >= MAX_SPREADS) this.#spreads.clear();
+    if (result === "lost") this.#spreads.set(id, Math.min(MOST_SPREAD_MS, spreadMs * 2 + 1));
+    else this.#spreads.set(id, Math.max(0, spreadMs - room.putOffMs));
+    room.missed = result === "won" ? 0 : room.missed / 2;
+    room.putOffMs = null;
+  }
+
   #onNews(id: string, event: StoreEvent): void {
-    const concernsUs = event.kind === "reset" || keyId(event.key) === id;
-    if (!concernsUs) return;
-    const stillHeld = event.kind === "changed" && event.record !== null && event.record.state === "held";
-    if (!stillHeld) this.#rooms.get(id)?.places[0]?.wake();
+    const room = this.#rooms.get(id);
+    if (room === undefined || (event.kind === "changed" && keyId(event.key) !== id)) return;
+    room.attempt?.cancel();
+    if (event.kind === "reset") room.places[0]?.wake();
+    else if (event.held !== "yes" && event.record?.state !== "held") this.#race(id, room);
+  }
+
+  #race(id: string, room: Room): void {
+    const { env } = this.#options;
+    const spreadMs = (this.#spreads.get(id) ?? 0) - room.missed;
+    const putOffMs = spreadMs < 1 ? 0 : env.random() * spreadMs;
+    const start = (): void => {
+      room.putOffMs = putOffMs;
+      room.places[0]?.wake();
+    };
+    room.missed += 1;
+    if (putOffMs < 1) start();
+    else room.attempt = env.timer(putOffMs, start);
   }
 }
 

@@ -57,10 +57,13 @@ export async function waitInTurn(env: Env, rooms: WaitingRooms, patience: Patien
   try {
     let last: FailedOutcome | null = null;
     let overdueLooks = 0;
+    // Most who come are served at once and need no news. In a crowd hardly anybody is.
+    if (rooms.isCrowded(key)) await rooms.awaitNews(key);
     for (let looks = 0; ; looks += 1) {
       const newsBefore = rooms.news(key);
       if (rooms.isHead(key, place)) {
         const outcome = await patience.attempt();
+        if (outcome.kind !== "unsettled") rooms.tried(key, outcome.kind === "applied" ? "won" : "lost");
         if (outcome.kind === "applied") return outcome;
         if (!isWorthWaiting(outcome)) throw failureOf(key, outcome);
         last = outcome;

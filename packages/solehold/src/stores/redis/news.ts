@@ -66,9 +66,12 @@ export class RedisNews {
     return { close: async () => void this.#watchers.delete(watcher) };
   }
 
-  /** Everything may have changed. */
+  /** Everything may have changed. Who comes later knows of no gap. */
   reset(): void {
-    for (const watcher of this.#watchers) this.#tell(watcher, RESET);
+    const watchers = [...this.#watchers];
+    this.#options.env.defer(() => {
+      for (const watcher of watchers) this.#tell(watcher, RESET);
+    });
   }
 
   close(): void {
@@ -141,10 +144,13 @@ export class RedisNews {
   /** The letters come first, up to the brace that begins every key; without them, one has to look. */
   #hear(message: string): void {
     const letters = message.indexOf(KEY_BEGINS);
-    const names = message.slice(Math.max(0, letters)).split("\n");
-    for (const [index, name] of names.entries()) {
-      const key = this.#options.layout.keyOf(name);
+    let at = Math.max(0, letters);
+    for (let index = 0; at < message.length; index += 1) {
+      const lineEnd = message.indexOf("\n", at);
+      const end = lineEnd < 0 ? message.length : lineEnd;
+      const key = this.#options.layout.keyOf(message.slice(at, end));
       if (key !== null) this.#note(key, index < letters ? message.charAt(index) : "");
+      at = end + 1;
     }
     if (!this.#reading && this.#changed.size > 0) {
       this.#reading = true;
@@ -155,11 +161,9 @@ export class RedisNews {
   }
 
   #note(key: LeaseKey, letter: string): void {
-    const changed: StoreEvent = { kind: "changed", key, record: null };
-    const event: StoreEvent = letter === "" ? changed : { ...changed, held: letter === HELD ? "yes" : "no" };
     for (const watcher of this.#watchers) {
       if (!isInScope(watcher.scope, key)) continue;
-      if (watcher.scope.wants === "holding") this.#tell(watcher, event);
+      if (watcher.scope.wants === "holding") this.#tell(watcher, holdingEvent(key, letter));
       else this.#changed.set(keyId(key), key);
     }
   }
@@ -188,11 +192,15 @@ export class RedisNews {
     }
   }
 
-  /** In a turn of its own, so that a listener that throws is its owner's problem alone. */
+  /** A listener that throws is its owner's problem alone. */
   #tell(watcher: Watcher, event: StoreEvent): void {
-    this.#options.env.defer(() => {
+    try {
       if (this.#watchers.has(watcher)) watcher.listener(event);
-    });
+    } catch (error) {
+      this.#options.env.defer(() => {
+        throw error;
+      });
+    }
   }
 
   #inTime<T>(promise: Promise<T>, onExpiry: () => void): Promise<T> {
@@ -209,4 +217,11 @@ export class RedisNews {
     this.#timer?.cancel();
     this.#timer = env.timer(jittered(env, delayMs, 0.3), callback);
   }
+}
+
+/** Without a letter it says only that something changed. */
+function holdingEvent(key: LeaseKey, letter: string): StoreEvent {
+  return letter === ""
+    ? { kind: "changed", key, record: null }
+    : { kind: "changed", key, record: null, held: letter === HELD ? "yes" : "no" };
 }
