@@ -88,7 +88,7 @@ export class EmbeddedStore implements LeaseStore {
       ...{ databases, codec, env, folder, revisions },
       reader: this.#reader,
       journal: this.#journal,
-      turns: new Turns(databases),
+      turns: new Turns(databases, env),
     });
     this.#listing = new Listing(databases, this.#reader, env);
     this.#watchers = new Watchers(env);

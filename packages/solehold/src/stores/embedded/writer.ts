@@ -59,7 +59,7 @@ export class Writer {
     const call: Part = { writes, results, firstRevision: revisions.take(count), start: 0, end: count };
     if (count > WRITES_PER_TURN) assertSomeCommitted(await this.#applyInTurns(call));
     else {
-      while (turns.isShared(count)) await turns.next();
+      while (turns.isForNext(count)) await turns.next();
       const failure = await this.#applyPart(call);
       if (failure !== null) throw failure;
     }
@@ -94,14 +94,17 @@ export class Writer {
    * while others run.
    */
   async #applyPart(part: Part): Promise<StoreError | null> {
+    const { databases, env, folder, turns } = this.#parts;
     try {
       this.#assertWorking();
       // All is encoded before anything is queued: an error here leaves nothing half queued.
       const instructions = this.#encode(part);
-      this.#answer(part, await this.#queue(instructions, part.firstRevision + part.start));
+      const queuedAtMs = env.monotonicMs();
+      const done = await this.#queue(instructions, part.firstRevision + part.start);
+      turns.learn(queuedAtMs);
+      this.#answer(part, done);
       return null;
     } catch (cause) {
-      const { databases, env, folder } = this.#parts;
       const error = await commitFailure(cause, databases, env, folder);
       if (error.outcome === "unknown") this.#broken ??= error;
       part.results.fill({ kind: "unknown", cause: error }, part.start, part.end);

@@ -1,7 +1,7 @@
 /** What the embedded store does beyond the kit of all stores. */
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { ManualEnv, realEnv } from "../../../src/env/index.ts";
+import { type Env, ManualEnv, realEnv } from "../../../src/env/index.ts";
 import { DataFile } from "../../../src/stores/embedded/data-file.ts";
 import { loadLmdb, openDatabases } from "../../../src/stores/embedded/database.ts";
 import { commitFailure } from "../../../src/stores/embedded/failure.ts";
@@ -68,6 +68,20 @@ async function newStore(): Promise<{ readonly folder: string; readonly store: Le
   return { folder, store };
 }
 
+async function storeWithClock(monotonicMs: () => number): Promise<LeaseStore> {
+  const env: Env = {
+    monotonicMs,
+    wallMs: () => realEnv.wallMs(),
+    timer: (delayMs, callback, options) => realEnv.timer(delayMs, callback, options),
+    defer: (callback) => realEnv.defer(callback),
+    randomBytes: (length) => realEnv.randomBytes(length),
+    random: () => realEnv.random(),
+  };
+  const store = closing(await openEmbeddedStore({ folder: join(temporaryFolder(), "store"), env }));
+  await putApplied(store, recordNamed("warm-up"));
+  return store;
+}
+
 describe("commits", () => {
   it("calls of one turn of the event loop share one", async () => {
     const { folder, store } = await newStore();
@@ -90,13 +104,28 @@ describe("commits", () => {
   });
 
   it("of two calls of some size in one turn are two, so that one is worked on during the other", async () => {
-    const { store } = await newStore();
+    // The clock stands still, so a commit takes no time.
+    const store = await storeWithClock(() => 1_000_000);
     const calls = [creates(30, "first"), creates(30, "second"), creates(5, "small")];
     const perTurn = await encodedPerTurn(calls.flat(), async () => {
       const replies = await Promise.all(calls.map((writes) => store.apply(writes)));
       expect(replies.flatMap(({ results }) => results).every(({ kind }) => kind === "applied")).toBe(true);
     });
     expect(perTurn.filter((count) => count > 0)).toEqual([35, 30]);
+  });
+
+  it("of two calls of some size in one turn is one where a commit takes longer than the work besides", async () => {
+    // Every look at the clock takes ten milliseconds, so every commit does.
+    let looks = 0;
+    const store = await storeWithClock(() => {
+      looks += 1;
+      return 1_000_000 + looks * 10;
+    });
+    const calls = [creates(30, "first"), creates(30, "second")];
+    const perTurn = await encodedPerTurn(calls.flat(), async () => {
+      await Promise.all(calls.map((writes) => store.apply(writes)));
+    });
+    expect(perTurn.filter((count) => count > 0)).toEqual([60]);
   });
 
   it("calls of thousands of writes give the event loop its turns, and answer in order", async () => {
