@@ -1,5 +1,8 @@
 import { ROOT_CONTEXT, type Span, type SpanContext, type Tracer, trace } from "@opentelemetry/api";
+import { type LeaseStore, MemoryStore, realEnv } from "solehold";
 import { describe, expect, it, onTestFinished } from "vitest";
+import { measuredStore } from "../src/telemetry/measured.ts";
+import { Metrics } from "../src/telemetry/metrics.ts";
 import { Registry } from "../src/telemetry/prometheus.ts";
 import { type Body, type TestServer, testServer, until } from "./support/server.ts";
 import { TestStream } from "./support/stream.ts";
@@ -73,6 +76,15 @@ describe("metrics", () => {
     }
     const { text } = await server.get("/metrics");
     expect(text).not.toMatch(/tenant-|name-|holder-|path-/);
+  });
+
+  it("are taken of an embedded store in one call a turn, however many it would have", () => {
+    const memory = new MemoryStore();
+    const shared = { ...memory.capabilities, leastShare: 16 };
+    const measured = (name: string) =>
+      measuredStore({ ...memory, name, capabilities: shared } as LeaseStore, new Metrics(), realEnv);
+    expect(measured("redis").capabilities).toEqual(shared);
+    expect(measured("embedded").capabilities).toEqual(memory.capabilities);
   });
 
   it("are in the text format, with cumulative buckets and escaped labels", () => {

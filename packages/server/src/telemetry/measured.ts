@@ -1,5 +1,5 @@
-/** The store and the audit trail with a meter on them. Neither behaves differently for it. */
-import type { Env, LeaseStore } from "solehold";
+/** The store and the audit trail with a meter on them, called as suits a server; neither answers differently for it. */
+import type { Env, LeaseStore, StoreCapabilities } from "solehold";
 import type { AuditTrail } from "solehold/service";
 import type { Metrics } from "./metrics.ts";
 
@@ -20,7 +20,7 @@ export function measuredStore(store: LeaseStore, metrics: Metrics, env: Env): Le
   const { now, watch } = store;
   return {
     name: store.name,
-    capabilities: store.capabilities,
+    capabilities: inWholeTurns(store),
     read: (keys) => timed("read", () => store.read(keys)),
     apply: async (writes) => {
       const reply = await timed("apply", () => store.apply(writes));
@@ -32,6 +32,16 @@ export function measuredStore(store: LeaseStore, metrics: Metrics, env: Env): Le
     ...(now === undefined ? {} : { now: () => now.call(store) }),
     ...(watch === undefined ? {} : { watch: (scope, listener) => watch.call(store, scope, listener) }),
   };
+}
+
+/**
+ * The embedded store would have the writes of a turn in two calls, so that one is prepared while the other is
+ * synced. A server has its audit to sync after each call, on the same disk and with the same processors: one call
+ * a turn costs it a third less, and brings more answers.
+ */
+function inWholeTurns({ name, capabilities }: LeaseStore): StoreCapabilities {
+  const { leastShare: _leastShare, ...others } = capabilities;
+  return name === "embedded" ? others : capabilities;
 }
 
 export function countedAudit(audit: AuditTrail, metrics: Metrics): AuditTrail {

@@ -46,7 +46,7 @@ const HEARTBEAT_MS = 1_000;
 /** A server that says nothing for this long, although it was asked to, hangs. */
 const SILENCE_MS = 3_000;
 /** A server gives its other clients their turn between two messages: none may be so long that it matters. */
-const COMMANDS_PER_MESSAGE = 32;
+const COMMANDS_PER_MESSAGE = 64;
 
 export class StreamTransport implements RemoteTransport {
   readonly #options: StreamTransportOptions;

@@ -99,7 +99,7 @@ describe("the stream", () => {
     socket.emit("open");
     for (let index = 0; index < 150; index += 1) void command("renew").catch(() => undefined);
     await env.advance(0);
-    expect(socket.lengths).toEqual([32, 32, 32, 32, 22]);
+    expect(socket.lengths).toEqual([64, 64, 22]);
     expect(new Set(socket.sent.map(({ id }) => id)).size).toBe(150);
   });
 
