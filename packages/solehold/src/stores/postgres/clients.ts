@@ -23,7 +23,13 @@ export interface PgSubmittable {
 /** The protocol's side of a connection of `pg`, as its own and other packages' queries use it. */
 export interface PgWire {
   readonly parsedStatements: Readonly<Record<string, string | undefined>>;
-  readonly stream: { readonly writable: boolean; write(bytes: Uint8Array): unknown };
+  readonly stream: {
+    readonly writable: boolean;
+    write(bytes: Uint8Array): unknown;
+    /** What is written in between leaves together. */
+    cork(): void;
+    uncork(): void;
+  };
   parse(statement: { readonly name: string; readonly text: string }): void;
 }
 

@@ -98,11 +98,12 @@ export class Connections {
   }
 
   #release(connection: PgPoolConnection, failure?: Error): void {
-    // From here on the pool listens; only then may we stop.
-    connection.release(failure);
     const listener = this.#listeners.get(connection);
+    // Two calls that were on it may each find that it broke.
     if (listener === undefined) return;
     this.#listeners.delete(connection);
+    // From here on the pool listens; only then may we stop.
+    connection.release(failure);
     connection.removeListener("error", listener);
     connection.removeListener("end", listener);
   }

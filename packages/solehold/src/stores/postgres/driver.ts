@@ -37,10 +37,11 @@ export interface SqlDriver {
    * Runs one statement. Rejects with a StoreError that says whether it can have happened; an answer that
    * does not come in time ends the connection where the library allows it.
    *
-   * `followUp` is asked once the reply is there. What it returns is on the way before this resolves, so
+   * `followUp`, if it is a function, is asked once the reply is there; otherwise it is sent whatever becomes of
+   * the statement, together with it where the library allows. Either is on the way before this resolves, so
    * that it is sent even if the process ends next.
    */
-  query(statement: Statement, values: Values, followUp?: FollowUpOf): Promise<readonly Row[]>;
+  query(statement: Statement, values: Values, followUp?: FollowUp | FollowUpOf): Promise<readonly Row[]>;
   /** Several statements without parameters, in one transaction. */
   script(text: string): Promise<void>;
   /** Null where the library gives no session. */

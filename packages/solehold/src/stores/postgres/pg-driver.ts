@@ -39,7 +39,7 @@ interface Call {
   readonly statement: Statement;
   /** Null for a script, which may hold several statements. */
   readonly values: Values | null;
-  readonly followUp: FollowUpOf | undefined;
+  readonly followUp: FollowUp | FollowUpOf | undefined;
   resolve(rows: readonly Row[]): void;
   reject(error: Error): void;
 }
@@ -70,7 +70,11 @@ export class PgDriver implements SqlDriver {
     this.#deadlines = new Deadlines(options.env, options.timeoutMs, (attempt) => this.#expire(attempt));
   }
 
-  query(statement: Statement, values: Values | null, followUp?: FollowUpOf): Promise<readonly Row[]> {
+  query(
+    statement: Statement,
+    values: Values | null,
+    followUp?: FollowUp | FollowUpOf,
+  ): Promise<readonly Row[]> {
     return new Promise((resolve, reject) => {
       this.#start({ statement, values, followUp, resolve, reject }, 1);
     });
@@ -113,39 +117,69 @@ export class PgDriver implements SqlDriver {
   }
 
   #send(attempt: Attempt, connection: PgPoolConnection): void {
-    const { followUp, resolve } = attempt.call;
-    this.#execute(attempt.call, connection, (error, rows) => {
+    const { call } = attempt;
+    const { followUp, resolve } = call;
+    const together = typeof followUp === "object" && this.#options.ownership === "own" ? followUp : null;
+    const end: QueryEnd = (error, rows) => {
       if (!this.#deadlines.remove(attempt)) return;
-      if (error !== null) return this.#fail(attempt, connection, error);
-      const next = followUp?.(rows) ?? null;
-      // What follows is on its way before anybody hears of this reply.
-      if (next !== null) this.#follow(connection, next);
-      else this.#connections.give(connection);
+      if (error !== null) return this.#fail(attempt, connection, error, together);
+      if (together === null) {
+        const next = typeof followUp === "function" ? followUp(rows) : (followUp ?? null);
+        // What follows is on its way before anybody hears of this reply.
+        if (next !== null) this.#follow(connection, next);
+        else this.#connections.give(connection);
+      }
       resolve(rows);
-    });
+    };
+    if (together === null) this.#execute(call, connection, end);
+    else this.#executeTogether(call, together, connection, end);
   }
 
   /** A caller's pool may be a wrapper of some kind, so it is asked in the documented way. */
-  #execute({ statement, values }: Call, connection: PgPoolConnection, end: QueryEnd): void {
-    const { text } = statement;
-    const name = this.#prepare === "named" ? statement.name : "";
+  #execute(
+    { statement, values }: Pick<Call, "statement" | "values">,
+    connection: PgPoolConnection,
+    end: QueryEnd,
+  ): void {
     const failed = (error: Error): void => end(error, []);
     if (values === null) {
       // The results of a script, one for each statement, are of no interest.
-      connection.query({ text }).then(() => end(null, []), failed);
+      connection.query({ text: statement.text }).then(() => end(null, []), failed);
     } else if (this.#options.ownership === "own") {
-      connection.query(new PgQuery({ name, text }, values, end));
+      connection.query(new PgQuery(this.#prepared(statement), values, end));
     } else {
+      const { name, text } = this.#prepared(statement);
       const config = { text, values, ...AS_TEXT, ...(name === "" ? {} : { name }) };
       connection.query(config).then(({ rows }) => end(null, rows.map(textsOf)), failed);
     }
   }
 
-  #fail({ call, number }: Attempt, connection: PgPoolConnection, cause: unknown): void {
+  /** Two transactions in one message: the server begins the second when it has answered the first. */
+  #executeTogether(call: Call, followUp: FollowUp, connection: PgPoolConnection, end: QueryEnd): void {
+    const first = new PgQuery(this.#prepared(call.statement), call.values ?? [], end);
+    this.#track(connection, followUp, (followUpEnd) => {
+      const second = new PgQuery(this.#prepared(followUp.statement), followUp.values, followUpEnd);
+      first.followedBy(second);
+      connection.query(first);
+      connection.query(second);
+    });
+  }
+
+  #prepared({ name, text }: Statement): Statement {
+    return { name: this.#prepare === "named" ? name : "", text };
+  }
+
+  /** `together` still has the connection, if it is not null and the connection is good. */
+  #fail(
+    { call, number }: Attempt,
+    connection: PgPoolConnection,
+    cause: unknown,
+    together: FollowUp | null,
+  ): void {
     const { env, place } = this.#options;
     const error = storeErrorFrom(cause, "sent", place);
     if (error.outcome === "unknown") this.#connections.discard(connection, error);
-    else this.#connections.give(connection);
+    else if (together === null) this.#connections.give(connection);
     const stale = isStalePrepared(error);
     if (stale) this.#prepare = "unnamed";
     const delayMs = stale ? 0 : retryDelayMs(env, error, number);
@@ -160,13 +194,27 @@ export class PgDriver implements SqlDriver {
     call.reject(error);
   }
 
+  #follow(connection: PgPoolConnection, followUp: FollowUp): void {
+    const { statement, values } = followUp;
+    this.#track(connection, followUp, (end) => this.#execute({ statement, values }, connection, end));
+  }
+
   /** The connection is free for others when this was answered, too. */
-  #follow(connection: PgPoolConnection, { statement, values, settled }: FollowUp): void {
+  #track(
+    connection: PgPoolConnection,
+    { statement, values, settled }: FollowUp,
+    send: (end: QueryEnd) => void,
+  ): void {
     const done = new Promise<readonly Row[]>((resolve, reject) => {
       const call: Call = { statement, values, followUp: undefined, resolve, reject };
       const attempt: Attempt = { call, number: 1, connection };
       this.#deadlines.add(attempt);
-      this.#send(attempt, connection);
+      send((error, rows) => {
+        if (!this.#deadlines.remove(attempt)) return;
+        if (error !== null) return this.#fail(attempt, connection, error, null);
+        this.#connections.give(connection);
+        resolve(rows);
+      });
     })
       .then(
         () => settled(null),

@@ -19,7 +19,8 @@ export class PgQuery implements PgSubmittable {
   callback: QueryEnd;
   readonly #values: Values;
   readonly #rows: Row[] = [];
-  #ended = false;
+  #behind: PgQuery | null = null;
+  #state: "new" | "sent" | "ended" = "new";
 
   /** Without a name the statement is parsed each time. */
   constructor({ name, text }: Statement, values: Values, callback: QueryEnd) {
@@ -29,12 +30,29 @@ export class PgQuery implements PgSubmittable {
     this.#values = values;
   }
 
+  /** Another one that leaves together with this one. It must be the next that the connection is given. */
+  followedBy(next: PgQuery): void {
+    this.#behind = next;
+  }
+
   submit(wire: PgWire): null {
+    if (this.#state !== "new") return null;
+    if (this.#behind === null) this.#send(wire);
+    else {
+      wire.stream.cork();
+      this.#send(wire);
+      this.#behind.#send(wire);
+      wire.stream.uncork();
+    }
+    return null;
+  }
+
+  #send(wire: PgWire): void {
     const { name, text } = this;
+    this.#state = "sent";
     if (name === "" || wire.parsedStatements[name] === undefined) wire.parse({ name, text });
     // A stream that is closed already ends this query by itself.
     if (wire.stream.writable) wire.stream.write(boundStatement(name, this.#values));
-    return null;
   }
 
   handleDataRow({ fields }: { readonly fields: Row }): void {
@@ -56,8 +74,8 @@ export class PgQuery implements PgSubmittable {
   handlePortalSuspended(): void {}
 
   #end(error: Error | null, rows: readonly Row[]): void {
-    if (this.#ended) return;
-    this.#ended = true;
+    if (this.#state === "ended") return;
+    this.#state = "ended";
     this.callback(error, rows);
   }
 }

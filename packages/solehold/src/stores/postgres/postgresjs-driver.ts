@@ -38,14 +38,14 @@ export class PostgresJsDriver implements SqlDriver {
     this.#prepare = options.prepare;
   }
 
-  query(statement: Statement, values: Values, followUp?: FollowUpOf): Promise<readonly Row[]> {
+  query(statement: Statement, values: Values, followUp?: FollowUp | FollowUpOf): Promise<readonly Row[]> {
     return withRetries(this.#options.env, async () => {
       const rows = await this.#send(statement, values).catch((error: unknown) => {
         if (!isStalePrepared(error)) throw error;
         this.#prepare = "unnamed";
         return this.#send(statement, values);
       });
-      const next = followUp?.(rows) ?? null;
+      const next = typeof followUp === "function" ? followUp(rows) : (followUp ?? null);
       if (next !== null) this.#follow(next);
       return rows;
     });

@@ -8,15 +8,16 @@
 import type { Env } from "../../env/index.ts";
 import { type ApplyReply, type ConditionalWrite, StoreError, type WriteResult } from "../contract.ts";
 import type { Announcer } from "./announcer.ts";
-import type { Row, SqlDriver, Values } from "./driver.ts";
+import type { FollowUp, Row, SqlDriver, Values } from "./driver.ts";
 import { isVanishedRow } from "./failures.ts";
-import type { News } from "./payloads.ts";
 import type { Reader } from "./reader.ts";
 import { isWatched, replyIdFrom, type WriteReply, writeReplyFrom } from "./replies.ts";
 import { rowsLiteral } from "./sql-text.ts";
 import type { Statement, Statements } from "./statements.ts";
 import {
   appliedAs,
+  isEnd,
+  newsOf,
   newVersion,
   type Operation,
   operationOf,
@@ -49,6 +50,8 @@ const NONE: ReadonlyMap<string, WriteReply> = new Map();
 
 export class Writer {
   readonly #options: WriterOptions;
+  /** Whether anybody listened when something was written last. */
+  #isWatched = false;
 
   constructor(options: WriterOptions) {
     this.#options = options;
@@ -171,12 +174,19 @@ export class Writer {
     idFrom: (row: Row) => string,
   ): Promise<readonly Row[]> {
     const { announcer, driver } = this.#options;
+    const newsAfter = (rows: readonly Row[]): FollowUp | null => {
+      const [first] = rows;
+      if (first === undefined) return null;
+      this.#isWatched = isWatched(first);
+      return this.#isWatched ? announcer.afterWrite(newsOf(places, new Set(rows.map(idFrom)))) : null;
+    };
     try {
-      return await driver.query(statement, values, (rows) => {
-        const [first] = rows;
-        if (first === undefined || !isWatched(first)) return null;
-        return announcer.afterWrite(newsOf(places, new Set(rows.map(idFrom))));
-      });
+      if (!this.#isWatched || !isEnd(places)) return await driver.query(statement, values, newsAfter);
+      // Somebody probably waits for it: the news leaves with the write.
+      const rows = await driver.query(statement, values, announcer.afterWrite(newsOf(places, null)));
+      const [first] = rows;
+      if (first !== undefined) this.#isWatched = isWatched(first);
+      return rows;
     } catch (error) {
       if (error instanceof StoreError && error.outcome === "unknown")
         announcer.keep(places.map(({ id }) => id));
@@ -203,13 +213,6 @@ export class Writer {
       return Number.NEGATIVE_INFINITY;
     }
   }
-}
-
-/** What changed, and which of it is held now. */
-function newsOf(places: readonly Place[], done: ReadonlySet<string>): News[] {
-  return places.flatMap(({ id, write }) =>
-    done.has(id) ? { id, held: write.next?.state === "held" ? "yes" : "no" } : [],
-  );
 }
 
 function loneStatement(operation: Operation, statements: Statements): Statement | null {

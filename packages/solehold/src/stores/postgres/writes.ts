@@ -1,9 +1,10 @@
-/** Conditional writes on their way into statements: what kind each is, its values, and the order of a batch. */
+/** Conditional writes on their way into statements: what kind each is, its values and news, the order of a batch. */
 import { keyId, type LeaseKey } from "../../core/index.ts";
 import type { Env } from "../../env/index.ts";
 import type { ConditionalWrite, WriteResult } from "../contract.ts";
 import { columnValues } from "./columns.ts";
 import type { Values } from "./driver.ts";
+import type { News } from "./payloads.ts";
 import { compareBytes } from "./sql-text.ts";
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
@@ -66,6 +67,19 @@ export function rowOf({ key, expected, next }: ConditionalWrite): Values {
   const values = next === null ? [key.tenant, key.name] : columnValues(next);
   values.push(expected === null ? null : knownVersion(expected));
   return values;
+}
+
+/** A lone write after which nobody holds the key. Unlike a grant, for which many compete, it is nearly always done. */
+export function isEnd(places: readonly Place[]): boolean {
+  const [first] = places;
+  return places.length === 1 && first !== undefined && first.write.next?.state !== "held";
+}
+
+/** What changed, and which of it is held now; null when all of it did. */
+export function newsOf(places: readonly Place[], done: ReadonlySet<string> | null): News[] {
+  return places.flatMap(({ id, write }) =>
+    done === null || done.has(id) ? { id, held: write.next?.state === "held" ? "yes" : "no" } : [],
+  );
 }
 
 /** Random, in the form in which the database shows it. */

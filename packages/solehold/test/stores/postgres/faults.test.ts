@@ -164,6 +164,22 @@ describe("a connection that is lost", () => {
     await blocker.end();
   });
 
+  it("leaves an end unknown that was sent together with its news, and the store goes on", async () => {
+    const store = await open({ maxConnections: 2 });
+    await store.watch?.({ tenant: null, prefix: "" }, () => undefined);
+    const version = await create(store, key("end"));
+    const blocker = await lockRow("end");
+    const next = record(key("end"), { state: "released", endedAtMs: 1 });
+    const call = ended(applyOne(store, key("end"), version, next));
+    await blocker.query("select pg_terminate_backend($1)", [await waitingFor(blocker)]);
+    expect(await call).toMatchObject({ kind: "unreachable", outcome: "unknown" });
+    await blocker.query("rollback");
+    await blocker.end();
+    for (let turn = 0; turn < 6; turn += 1)
+      expect(await readOne(store, key("end"))).toMatchObject({ kind: "found", version });
+    expect(await applyOne(store, key("end"), version, next)).toMatchObject({ kind: "applied" });
+  });
+
   it("answers only the half of a batch that was lost as unknown", async () => {
     const store = await open();
     const version = await create(store, key("half/updated"));
@@ -195,6 +211,31 @@ describe("a row that somebody else keeps locked", () => {
     });
     await blocker.query("rollback");
     await blocker.end();
+  });
+
+  it("does so for an end that was sent together with its news, and leaves the connection in order", async () => {
+    const store = await open({ timeoutMs: 1_000, maxConnections: 2 });
+    await store.watch?.({ tenant: null, prefix: "" }, () => undefined);
+    const version = await create(store, key("locked end"));
+    const blocker = await lockRow("locked end");
+    const next = record(key("locked end"), { state: "released", endedAtMs: 1 });
+    expect(await ended(applyOne(store, key("locked end"), version, next))).toMatchObject({
+      kind: "timeout",
+      outcome: "not-applied",
+    });
+    // It must not be given to two calls at once: the second would wait behind the first.
+    const order: string[] = [];
+    const note = (what: string) => (): unknown => order.push(what);
+    await Promise.all([
+      ended(applyOne(store, key("locked end"), version, next)).then(note("write")),
+      readOne(store, key("locked end")).then(note("read")),
+    ]);
+    expect(order).toEqual(["read", "write"]);
+    await blocker.query("rollback");
+    await blocker.end();
+    const reads = Array.from({ length: 6 }, () => readOne(store, key("locked end")));
+    for (const stored of await Promise.all(reads)) expect(stored).toMatchObject({ kind: "found", version });
+    expect(await applyOne(store, key("locked end"), version, next)).toMatchObject({ kind: "applied" });
   });
 });
 

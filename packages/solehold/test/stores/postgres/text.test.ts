@@ -3,6 +3,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { COLUMNS, columnValues, storedRecordFrom } from "../../../src/stores/postgres/columns.ts";
 import { changesFrom, EVERYTHING, type News, payloadsOf } from "../../../src/stores/postgres/payloads.ts";
+import { PgQuery } from "../../../src/stores/postgres/pg-query.ts";
 import { boundStatement } from "../../../src/stores/postgres/pg-wire.ts";
 import { arrayLiteral, compareBytes, upperBound } from "../../../src/stores/postgres/sql-text.ts";
 import { key, record } from "./support.ts";
@@ -69,6 +70,33 @@ describe("a bound statement", () => {
         expect(found).toEqual({ name, values, rest: "45000000090000000000" + "5300000004" });
       }),
     );
+  });
+});
+
+describe("a query that is followed by another", () => {
+  it("sends both in one piece, each behind its own parse, and the other sends nothing when its turn comes", () => {
+    const sent: string[] = [];
+    const wire = {
+      parsedStatements: { first: "" },
+      parse: ({ name }: { name: string }) => void sent.push(`parse ${name}`),
+      stream: {
+        writable: true,
+        write: (bytes: Uint8Array) => sent.push(unbound(Buffer.from(bytes)).name),
+        cork: () => void sent.push("cork"),
+        uncork: () => void sent.push("uncork"),
+      },
+    };
+    const ends: string[] = [];
+    const [first, second] = ["first", "second"].map(
+      (name) => new PgQuery({ name, text: "" }, [], () => ends.push(name)),
+    ) as [PgQuery, PgQuery];
+    first.followedBy(second);
+    first.submit(wire);
+    second.submit(wire);
+    expect(sent).toEqual(["cork", "first", "parse second", "second", "uncork"]);
+    first.handleError(new Error("refused"));
+    first.handleReadyForQuery();
+    expect(ends).toEqual(["first"]);
   });
 });
 

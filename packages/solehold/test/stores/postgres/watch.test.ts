@@ -107,6 +107,25 @@ describe("announcements", () => {
     await reads.end();
   });
 
+  it("of an end leave together with it, once, and in vain if it was not done", async () => {
+    const table = "together";
+    const [writer, watcher] = [await open({ table }), await open({ table })];
+    await watchAll(watcher);
+    const bystander = await overhear(table);
+    const of = key("job");
+    const version = await create(writer, of);
+    const next = record(of, { state: "released", endedAtMs: 1 });
+    expect(await applyOne(writer, of, version, next)).toMatchObject({ kind: "applied" });
+    expect(await applyOne(writer, of, version, next)).toMatchObject({ kind: "conflict" });
+    await create(writer, key("last"));
+    await eventually(async () => bystander.heard.length >= 4);
+    // They come over several connections, so in any order.
+    expect(bystander.heard.toSorted()).toEqual(
+      ["+\ndefault/job", "-\ndefault/job", "-\ndefault/job", "+\ndefault/last"].toSorted(),
+    );
+    await bystander.end();
+  });
+
   it("of a batch travel in few payloads, each below the server's limit", async () => {
     const table = "batched";
     const [writer, watcher] = [await open({ table }), await open({ table })];
@@ -127,6 +146,8 @@ describe("announcements", () => {
     const events = await watchAll(await open({ table }));
     const version = await create(writer, key("job"));
     await events.until(() => events.names().length === 1);
+    // The announcement may still be under way on its connection; after this there is one that is free.
+    await writer.read([]);
     proxy.dropReplies();
     const next = record(key("job"), { state: "released", endedAtMs: 1 });
     await expect(applyOne(writer, key("job"), version, next)).rejects.toMatchObject({ outcome: "unknown" });
