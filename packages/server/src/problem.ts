@@ -4,7 +4,7 @@
  *
  * No problem carries a token, an API key, or what another tenant holds.
  */
-import { REASON_CODES, type Reason } from "solehold";
+import { REASON_CODES, type Reason } from "solehold/core";
 import type { LeaseServiceCode } from "solehold/service";
 
 /** What can go wrong before a request becomes a command. The numbers continue core's, in a range of their own. */

@@ -11,10 +11,10 @@ import {
   type LeaseOp,
   type LeasePolicy,
   type LeaseView,
-  reasonCode,
   viewOf,
 } from "solehold";
 import type { QuorumVerification } from "solehold/coordinator";
+import { reasonCode } from "solehold/core";
 import type { ServiceReply } from "solehold/service";
 import { type ProblemBody, type ProblemFacts, type ProblemInput, problemBody } from "./problem.ts";
 import type { GrantedReply, WireLease } from "./schemas/leases.ts";

@@ -1,5 +1,6 @@
-// The main entry: what a program needs to hold leases. Kept small: stores beyond memory, the service, the test kit
-// and the record's text form have entries of their own, and the clients of stores load when they are asked for.
+// The main entry: what a program needs to hold leases. Kept small: stores beyond memory, the service, the test kit,
+// the record's text form and the numbers of reasons have entries of their own, and the clients of stores load when
+// they are asked for.
 export * from "./client/index.ts";
 export * from "./core/command.ts";
 export * from "./core/compute.ts";
@@ -11,7 +12,7 @@ export * from "./core/instant.ts";
 export * from "./core/key.ts";
 export * from "./core/policy.ts";
 export * from "./core/purpose.ts";
-export * from "./core/reasons.ts";
+export type { Reason } from "./core/reasons.ts";
 export * from "./core/record.ts";
 export * from "./core/validity.ts";
 export { type Env, realEnv, type Timer } from "./env/index.ts";

@@ -1,7 +1,7 @@
 /** From a URL to Leases: the scheme chooses the store. Store clients load only when their scheme is used. */
 import { hostname } from "node:os";
 import type { DriftBound, LeasePolicy } from "../core/index.ts";
-import { type Env, randomId, realEnv } from "../env/index.ts";
+import { type Env, RandomIds, realEnv } from "../env/index.ts";
 import { type LeaseManager, StoreLeaseManager } from "../manager/index.ts";
 import type { LeaseStore } from "../stores/index.ts";
 import { Leases } from "./leases.ts";
@@ -47,5 +47,5 @@ export async function connect(url: string, options: ConnectOptions = {}): Promis
 
 /** Unique per process and readable: host names are cut so that the name stays within its limit. */
 export function defaultHolder(env: Env): string {
-  return `${hostname().slice(0, 60)}:${process.pid}:${randomId(env).slice(0, 8)}`;
+  return `${hostname().slice(0, 60)}:${process.pid}:${new RandomIds(env).next().slice(0, 8)}`;
 }

@@ -14,7 +14,7 @@ import {
   renewalTimingProblem,
   tenantProblem,
 } from "../core/index.ts";
-import { type Env, randomId, realEnv } from "../env/index.ts";
+import { type Env, RandomIds, realEnv } from "../env/index.ts";
 import type {
   AcquireRequest,
   AppliedOutcome,
@@ -85,6 +85,7 @@ export class Leases {
   readonly holder: string;
   readonly manager: LeaseManager;
   readonly #env: Env;
+  readonly #ids: RandomIds;
   readonly #context: LeaseContext;
   readonly #rooms: WaitingRooms;
   /** The last ttl that was found to leave room for renewals. */
@@ -98,8 +99,9 @@ export class Leases {
     if (problem !== null) throw new RangeError(`tenant ${problem}, got ${JSON.stringify(tenant)}`);
     this.tenant = tenant;
     this.manager = manager;
-    this.holder = options.holder ?? `holder-${randomId(env)}`;
     this.#env = env;
+    this.#ids = new RandomIds(env);
+    this.holder = options.holder ?? `holder-${this.#ids.next()}`;
     const drift: DriftBound = manager.drift;
     this.#context = {
       manager,
@@ -224,7 +226,7 @@ export class Leases {
 
   /** A manager over a store remembers by itself which acquires may have been granted unheard. */
   #tokenForServer(): string | undefined {
-    return this.manager.line === "server" ? randomId(this.#env) : undefined;
+    return this.manager.line === "server" ? this.#ids.next() : undefined;
   }
 
   /**

@@ -2,8 +2,7 @@
  * When which lease is renewed. Leases that fall due at about the same time are renewed in the same turn
  * and so travel in one store call, while jitter keeps processes (and mass acquisitions) apart.
  *
- * Most leases are given back long before they fall due, so coming and going must cost next to nothing: an
- * appointment is linked into its slot and out of it again, without hashing and without allocating.
+ * Most leases are given back long before they fall due, so coming and going must cost next to nothing.
  */
 import type { Env, Timer } from "../env/index.ts";
 
@@ -19,29 +18,17 @@ export interface Renewable {
 /** A lease's own place in the schedule. */
 export class Appointment {
   readonly lease: Renewable;
-  /** Null while nothing is planned. */
-  slot: Slot | null = null;
-  previous: Appointment | null = null;
-  next: Appointment | null = null;
+  /** All that fall due at the same instant; null while nothing is planned. */
+  slot: Set<Appointment> | null = null;
 
   constructor(lease: Renewable) {
     this.lease = lease;
   }
 }
 
-/** All that fall due at the same instant. */
-class Slot {
-  readonly dueMs: number;
-  first: Appointment | null = null;
-
-  constructor(dueMs: number) {
-    this.dueMs = dueMs;
-  }
-}
-
 export class RenewalSchedule {
   readonly #env: Env;
-  readonly #slots = new Map<number, Slot>();
+  readonly #slots = new Map<number, Set<Appointment>>();
   #timer: Timer | null = null;
   #timerDueMs = Number.POSITIVE_INFINITY;
 
@@ -53,30 +40,16 @@ export class RenewalSchedule {
   plan(appointment: Appointment, nowMs: number, inMs: number): void {
     this.cancel(appointment);
     const dueMs = dueAt(nowMs, inMs);
-    let slot = this.#slots.get(dueMs);
-    if (slot === undefined) {
-      slot = new Slot(dueMs);
-      this.#slots.set(dueMs, slot);
-    }
-    const { first } = slot;
-    if (first !== null) first.previous = appointment;
-    appointment.slot = slot;
-    appointment.next = first;
-    slot.first = appointment;
+    const slot = this.#slots.get(dueMs) ?? new Set();
+    this.#slots.set(dueMs, slot);
+    appointment.slot = slot.add(appointment);
     if (dueMs < this.#timerDueMs) this.#arm(dueMs);
   }
 
+  /** An empty slot stays until it is due, and so does the timer: leases come and go far more often. */
   cancel(appointment: Appointment): void {
-    const { slot, previous, next } = appointment;
-    if (slot === null) return;
-    if (previous === null) slot.first = next;
-    else previous.next = next;
-    if (next !== null) next.previous = previous;
+    appointment.slot?.delete(appointment);
     appointment.slot = null;
-    appointment.previous = null;
-    appointment.next = null;
-    // The timer stays until it fires: leases come and go far more often than it does.
-    if (slot.first === null && this.#slots.get(slot.dueMs) === slot) this.#slots.delete(slot.dueMs);
   }
 
   close(): void {
@@ -100,19 +73,16 @@ export class RenewalSchedule {
   #fire(): void {
     this.#disarm();
     const nowMs = this.#env.monotonicMs();
-    for (const slot of [...this.#slots.values()]) if (slot.dueMs <= nowMs) this.#renewAll(slot);
-    let nextMs = Number.POSITIVE_INFINITY;
-    for (const { dueMs } of this.#slots.values()) nextMs = Math.min(nextMs, dueMs);
-    if (nextMs < this.#timerDueMs) this.#arm(nextMs);
-  }
-
-  /** Whatever a renewal plans or cancels: each lease that was due is renewed once. */
-  #renewAll(slot: Slot): void {
-    this.#slots.delete(slot.dueMs);
-    for (let due = slot.first; due !== null; due = slot.first) {
-      this.cancel(due);
-      due.lease.renewNow();
+    for (const [dueMs, slot] of [...this.#slots]) {
+      if (dueMs > nowMs) continue;
+      this.#slots.delete(dueMs);
+      for (const appointment of slot) {
+        this.cancel(appointment);
+        appointment.lease.renewNow();
+      }
     }
+    const nextMs = Math.min(...this.#slots.keys());
+    if (nextMs < this.#timerDueMs) this.#arm(nextMs);
   }
 }
 

@@ -13,3 +13,4 @@ export * from "./reasons.ts";
 export * from "./record.ts";
 export * from "./text.ts";
 export * from "./validity.ts";
+export * from "./writer-policy.ts";

@@ -44,16 +44,6 @@ export const DEFAULT_POLICY: LeasePolicy = Object.freeze({
   terms: "accept",
 });
 
-/** The writer lease of databases on object storage: terms, holder and generation instead of tokens. */
-export const WRITER_POLICY: LeasePolicy = Object.freeze({
-  ...DEFAULT_POLICY,
-  reacquire: "supersede",
-  renewExpired: "if-unclaimed",
-  release: "delete",
-  proof: "generation",
-  baseTerm: 1n,
-});
-
 /** No duration or instant may leave the integers that a double holds exactly. */
 export const MAX_DURATION_MS = 365 * 24 * 3_600_000;
 

@@ -61,4 +61,4 @@ export function equalInConstantTime(a: string, b: string): boolean {
 }
 
 /** Stands where a token's hash would, in records that nobody can own: no token hashes to it. */
-export const NO_TOKEN_HASH = "-".repeat(43);
+export const NO_TOKEN_HASH = "-------------------------------------------";

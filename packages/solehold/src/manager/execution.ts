@@ -26,7 +26,6 @@ import { delay, type Env, jittered, type RandomIds, readClocks } from "../env/in
 import { type ConditionalWrite, type StoredRecord, StoreError, type WriteResult } from "../stores/index.ts";
 import type { KnownState, SnapshotSource } from "./known-state.ts";
 import { type CommandOutcome, refusedBeforehand } from "./outcome.ts";
-import { withNonce } from "./requests.ts";
 import type { AnsweredCall, StoreCalls, WriteJob } from "./store-calls.ts";
 
 export interface ExecutionContext {
@@ -39,44 +38,12 @@ export interface ExecutionContext {
 }
 
 /** A conditional write on its way. */
-class Attempt implements WriteJob {
-  readonly id: string;
-  readonly input: ConditionalWrite;
-  readonly patienceMs: number;
+interface Attempt extends WriteJob {
   readonly nonce: string;
   readonly reading: ClockReading;
   readonly now: StoreInstant;
   readonly decision: GrantedDecision;
   readonly source: SnapshotSource;
-  readonly #execution: Execution;
-
-  constructor(
-    execution: Execution,
-    parts: Pick<Attempt, "id" | "input" | "patienceMs" | "nonce" | "reading" | "now" | "decision" | "source">,
-  ) {
-    this.#execution = execution;
-    this.id = parts.id;
-    this.input = parts.input;
-    this.patienceMs = parts.patienceMs;
-    this.nonce = parts.nonce;
-    this.reading = parts.reading;
-    this.now = parts.now;
-    this.decision = parts.decision;
-    this.source = parts.source;
-  }
-
-  answered(result: WriteResult, call: AnsweredCall): void {
-    try {
-      this.#execution.answered(this, result, call);
-    } catch (error) {
-      // A store that breaks its contract: whatever it answered, others' answers came with it.
-      this.#execution.failed(this, error);
-    }
-  }
-
-  failed(error: unknown): void {
-    this.#execution.failed(this, error);
-  }
 }
 
 const MAX_ATTEMPTS = 64;
@@ -136,22 +103,26 @@ export class Execution {
     }
   }
 
-  /** The store's answer to an attempt. */
-  answered(attempt: Attempt, result: WriteResult, call: AnsweredCall): void {
+  #answered(attempt: Attempt, result: WriteResult, call: AnsweredCall): void {
     const { known } = this.#context;
-    if (result.kind === "applied") {
-      known.wrote(this.#id, attempt.input.next, result.version, call.receivedMs);
-      this.#finish(this.#applied(attempt));
-    } else if (result.kind === "unknown") this.failed(attempt, result.cause);
-    else if (result.current.kind === "found" && result.current.record.nonce === attempt.nonce) {
-      // Somebody on the way repeated the request: the repeat met what the first had written.
-      known.learn(this.#id, result.current, attempt.source.floor, call);
-      this.#finish(this.#applied(attempt));
-    } else this.#proceed(() => this.#afterConflict(attempt, result.current, call));
+    try {
+      if (result.kind === "applied") {
+        known.wrote(this.#id, attempt.input.next, result.version, call.receivedMs);
+        this.#finish(this.#applied(attempt));
+      } else if (result.kind === "unknown") this.#failed(attempt, result.cause);
+      else if (result.current.kind === "found" && result.current.record.nonce === attempt.nonce) {
+        // Somebody on the way repeated the request: the repeat met what the first had written.
+        known.learn(this.#id, result.current, attempt.source.floor, call);
+        this.#finish(this.#applied(attempt));
+      } else this.#proceed(() => this.#afterConflict(attempt, result.current, call));
+    } catch (error) {
+      // A store that breaks its contract: whatever it answered, others' answers came with it.
+      this.#failed(attempt, error);
+    }
   }
 
   /** Nobody knows whether the attempt was done; what stands in the store now will tell. */
-  failed(attempt: Attempt, error: unknown): void {
+  #failed(attempt: Attempt, error: unknown): void {
     const cause = asStoreError(error);
     if (cause.outcome === "not-applied") {
       this.#finish(this.#unsettled(cause));
@@ -203,11 +174,19 @@ export class Execution {
       expected: stored.kind === "found" ? stored.version : null,
       next: effect.kind === "write" ? effect.record : null,
     };
-    const patienceMs = Math.max(MIN_PATIENCE_MS, this.#deadlineMs - reading.monotonicMs);
-    const { nonce } = command;
-    calls.submit(
-      new Attempt(this, { id: this.#id, input, patienceMs, nonce, reading, now, decision, source }),
-    );
+    const attempt: Attempt = {
+      id: this.#id,
+      input,
+      patienceMs: Math.max(MIN_PATIENCE_MS, this.#deadlineMs - reading.monotonicMs),
+      nonce: command.nonce,
+      reading,
+      now,
+      decision,
+      source,
+      answered: (result, call) => this.#answered(attempt, result, call),
+      failed: (error) => this.#failed(attempt, error),
+    };
+    calls.submit(attempt);
     return "sent";
   }
 
@@ -222,7 +201,7 @@ export class Execution {
    */
   #commandForStep(): LeaseCommand {
     if (this.#steps === 1) return this.#command;
-    const command = withNonce(this.#command, this.#context.ids.next());
+    const command: LeaseCommand = { ...this.#command, nonce: this.#context.ids.next() };
     const first = this.#unknown?.[0];
     if (first === undefined || (command.op !== "revoke" && command.op !== "break")) return command;
     return { ...command, generation: first.decision.lease.generation };

@@ -129,11 +129,6 @@ export function requestProblem(request: RequestBase, token: string | undefined):
   return null;
 }
 
-/** A request may be repeated with another nonce: every attempt to write has its own. */
-export function withNonce(command: LeaseCommand, nonce: string): LeaseCommand {
-  return { ...command, nonce };
-}
-
 /** What a command is made of besides the request. */
 export interface CommandParts {
   /** The one that a grant will carry, or that proves ownership. */
@@ -180,23 +175,22 @@ export function releaseCommand(request: RequestOf<ReleaseRequest>, parts: Comman
 }
 
 export function useCommand(request: RequestOf<UseRequest>, parts: CommandParts): UseCommand {
-  const { key, holder, purpose } = request;
-  const { token, nonce } = parts;
-  const tokenHash = hashToken(token);
-  return ofGeneration({ op: "use", key, holder, tokenHash, nonce, purpose }, request, parts);
+  const { purpose } = request;
+  return ofGeneration({ op: "use", ...proofOf(request, parts), purpose }, request, parts);
 }
 
 export function resumeCommand(request: RequestOf<ResumeRequest>, parts: CommandParts): ResumeCommand {
-  const { key, holder } = request;
-  const { token, nonce } = parts;
-  return ofGeneration({ op: "resume", key, holder, tokenHash: hashToken(token), nonce }, request, parts);
+  return ofGeneration({ op: "resume", ...proofOf(request, parts) }, request, parts);
 }
 
 export function handoffCommand(request: RequestOf<HandoffRequest>, parts: CommandParts): HandoffCommand {
-  const { key, holder, successor, withinMs } = request;
-  const { token, nonce } = parts;
-  const tokenHash = hashToken(token);
-  return ofGeneration({ op: "handoff", key, holder, tokenHash, nonce, successor, withinMs }, request, parts);
+  const { successor, withinMs } = request;
+  return ofGeneration({ op: "handoff", ...proofOf(request, parts), successor, withinMs }, request, parts);
+}
+
+/** For commands that are rare enough to be built from parts. */
+function proofOf({ key, holder }: OwnerRequest, { token, nonce }: CommandParts): Omit<ReleaseCommand, "op"> {
+  return { key, holder, tokenHash: hashToken(token), nonce };
 }
 
 export function revokeCommand(request: RequestOf<RevokeRequest>, parts: CommandParts): RevokeCommand {

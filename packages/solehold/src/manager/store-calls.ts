@@ -24,7 +24,7 @@ export interface AnsweredCall {
   readonly receivedMs: number;
 }
 
-/** An operation on its way. Whoever asks implements it, so that nothing is allocated in between. */
+/** An operation on its way. */
 export interface StoreJob<Input, Value> {
   /** Operations of one call have distinct ids. */
   readonly id: string;
@@ -116,44 +116,32 @@ class Lane<Input, Value> {
     const callNumber = this.#options.nextCallNumber();
     const sent = readClocks(env);
     let isSettled = false;
-    /** False when it was settled before. */
-    const settle = (): boolean => {
-      if (isSettled) return false;
+    const settle = (deliver: () => void): void => {
+      if (isSettled) return;
       isSettled = true;
       timeout.cancel();
       this.#inFlight -= 1;
-      return true;
-    };
-    const fail = (error: unknown): void => {
-      if (!settle()) return;
-      for (const job of batch) job.failed(error);
+      deliver();
       this.#planFlush();
     };
+    const fail = (error: unknown): void =>
+      settle(() => {
+        for (const job of batch) job.failed(error);
+      });
     const timeout = env.timer(callTimeoutMs, () => fail(noAnswer(callTimeoutMs)), { keepAlive: "yes" });
     this.#inFlight += 1;
-    invoke(call, batch).then((reply) => {
-      if (!settle()) return;
-      const received = readClocks(env);
-      if (reply.storeTimeMs !== null) onTime({ sent, received, storeTimeMs: reply.storeTimeMs });
-      deliver(batch, reply.values, {
-        callNumber,
-        sentMs: sent.monotonicMs,
-        receivedMs: received.monotonicMs,
+    const receive = ({ storeTimeMs, values }: StoreReply<Value>): void =>
+      settle(() => {
+        const received = readClocks(env);
+        if (storeTimeMs !== null) onTime({ sent, received, storeTimeMs });
+        const answered = { callNumber, sentMs: sent.monotonicMs, receivedMs: received.monotonicMs };
+        batch.forEach((job, index) => {
+          const value = values[index];
+          if (value === undefined) job.failed(missingAnswer());
+          else job.answered(value, answered);
+        });
       });
-      this.#planFlush();
-    }, fail);
-  }
-}
-
-function deliver<Input, Value>(
-  batch: readonly StoreJob<Input, Value>[],
-  values: readonly Value[],
-  call: AnsweredCall,
-): void {
-  for (const [index, job] of batch.entries()) {
-    const value = values[index];
-    if (value === undefined) job.failed(missingAnswer());
-    else job.answered(value, call);
+    invoke(call, batch).then(receive, fail);
   }
 }
 

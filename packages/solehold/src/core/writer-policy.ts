@@ -1,0 +1,11 @@
+/** The writer lease of databases on object storage: terms, holder and generation instead of tokens. */
+import { DEFAULT_POLICY, type LeasePolicy } from "./policy.ts";
+
+export const WRITER_POLICY: LeasePolicy = Object.freeze({
+  ...DEFAULT_POLICY,
+  reacquire: "supersede",
+  renewExpired: "if-unclaimed",
+  release: "delete",
+  proof: "generation",
+  baseTerm: 1n,
+});
