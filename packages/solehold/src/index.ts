@@ -13,7 +13,16 @@ export * from "./core/key.ts";
 export * from "./core/policy.ts";
 export * from "./core/purpose.ts";
 export type { Reason } from "./core/reasons.ts";
-export * from "./core/record.ts";
+export {
+  type Handoff,
+  type IdempotencyMark,
+  isLiveAt,
+  type LeasePhase,
+  type LeaseRecord,
+  type LeaseState,
+  phaseAt,
+  recordFence,
+} from "./core/record.ts";
 export * from "./core/validity.ts";
 export { type Env, realEnv, type Timer } from "./env/index.ts";
 export * from "./manager/index.ts";

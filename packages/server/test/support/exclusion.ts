@@ -2,7 +2,8 @@
  * Who believes to hold what, over all clients of a test: they live in one process and read one clock, so two
  * that believe at once are seen as such. It also remembers the newest fence that was heard of each key.
  */
-import { FencedResource, type Lease } from "solehold";
+import type { Lease } from "solehold";
+import { FencedResource } from "solehold/guards";
 
 export class Exclusion {
   /** What went wrong, in words; empty when nothing did. */

@@ -1,7 +1,6 @@
 export * from "./connect.ts";
 export type { ReleaseResult } from "./ending.ts";
 export * from "./errors.ts";
-export * from "./fenced-resource.ts";
 export * from "./lease.ts";
 export * from "./leases.ts";
 export type { LivenessProbe } from "./probe.ts";

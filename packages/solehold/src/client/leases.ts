@@ -33,7 +33,7 @@ import type { LivenessProbe } from "./probe.ts";
 import { RenewalSchedule } from "./renewal-schedule.ts";
 import { SuspendWatch } from "./suspend-watch.ts";
 import { readTransfer } from "./transfer.ts";
-import { mayBeGranted, waitInServersLine, waitInTurn } from "./waiting.ts";
+import { mayBeGranted, type Patience, waitInTurn } from "./waiting.ts";
 import { WaitingRooms } from "./waiting-room.ts";
 
 export interface TryAcquireOptions {
@@ -88,6 +88,7 @@ export class Leases {
   readonly #ids: RandomIds;
   readonly #context: LeaseContext;
   readonly #rooms: WaitingRooms;
+  #serversLine: Promise<typeof import("./remote/servers-line.ts")> | null = null;
   /** The last ttl that was found to leave room for renewals. */
   #goodTtlMs = 0;
   /** Releases under way of what may have been granted unheard. */
@@ -135,10 +136,9 @@ export class Leases {
     // One token for all attempts: a later one finds the grant of an earlier one whose answer was lost.
     const token = this.#tokenForServer();
     const attempt = (wait?: WaitInLine): Promise<CommandOutcome> => this.#attempt(key, options, wait, token);
-    const abandon = (): void => this.#abandon(key, options, token);
     const outcome =
       this.manager.line === "server"
-        ? await waitInServersLine(this.#env, { key, waitMs, signal, attempt, abandon })
+        ? await this.#inServersLine({ key, waitMs, signal, attempt }, options, token)
         : await waitInTurn(this.#env, this.#rooms, { key, waitMs, signal, attempt });
     return await this.#unlessAborted(outcome, options);
   }
@@ -227,6 +227,18 @@ export class Leases {
   /** A manager over a store remembers by itself which acquires may have been granted unheard. */
   #tokenForServer(): string | undefined {
     return this.manager.line === "server" ? this.#ids.next() : undefined;
+  }
+
+  /** Loaded once, by who has to do with a server. */
+  async #inServersLine(
+    patience: Patience,
+    options: AcquireOptions,
+    token: string | undefined,
+  ): Promise<AppliedOutcome> {
+    this.#serversLine ??= import("./remote/servers-line.ts");
+    const { waitInServersLine } = await this.#serversLine;
+    const abandon = (): void => this.#abandon(patience.key, options, token);
+    return await waitInServersLine(this.#env, { ...patience, abandon });
   }
 
   /**

@@ -1,9 +1,9 @@
 /**
  * Acquiring with patience: attempt after attempt until it is granted, hopeless, aborted or out of time.
- * Over a store this process keeps its own line; over a server the server keeps one for all its clients.
+ * Over a store this process keeps its own line; over a server see remote/servers-line.ts.
  */
 import type { LeaseKey } from "../core/index.ts";
-import { delay, type Env } from "../env/index.ts";
+import type { Env } from "../env/index.ts";
 import type { AppliedOutcome, CommandOutcome, WaitInLine } from "../manager/index.ts";
 import { type FailedOutcome, failureOf, heldForMs, isWorthWaiting, timeoutOf } from "./failures.ts";
 import type { Place, WaitingRooms } from "./waiting-room.ts";
@@ -15,34 +15,7 @@ export interface Patience {
   attempt(wait?: WaitInLine): Promise<CommandOutcome>;
 }
 
-export interface PatienceWithServer extends Patience {
-  /** The wait failed, and an attempt may have been granted although nobody heard of it. */
-  abandon(): void;
-}
-
-const RETRY_UNAVAILABLE_MS = 200;
-
-/** A connection that breaks has to queue again. */
-export async function waitInServersLine(env: Env, patience: PatienceWithServer): Promise<AppliedOutcome> {
-  const { key, waitMs, signal } = patience;
-  const startedMs = env.monotonicMs();
-  let perhapsGranted = false;
-  try {
-    for (;;) {
-      const leftMs = Math.max(0, waitMs - (env.monotonicMs() - startedMs));
-      const outcome = await patience.attempt({ waitMs: leftMs, ...(signal === undefined ? {} : { signal }) });
-      if (outcome.kind === "applied") return outcome;
-      perhapsGranted ||= mayBeGranted(outcome);
-      signal?.throwIfAborted();
-      if (!isWorthWaiting(outcome)) throw failureOf(key, outcome);
-      if (env.monotonicMs() - startedMs >= waitMs) throw timeoutOf(key, outcome, waitMs);
-      if (outcome.kind === "unsettled") await delay(env, RETRY_UNAVAILABLE_MS, signal);
-    }
-  } catch (error) {
-    if (perhapsGranted) patience.abandon();
-    throw error;
-  }
-}
+export const RETRY_UNAVAILABLE_MS = 200;
 
 /** Whether an acquire that was not confirmed may have been carried out. */
 export function mayBeGranted(outcome: CommandOutcome): boolean {

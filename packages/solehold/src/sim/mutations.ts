@@ -3,7 +3,8 @@
  * the store, the decision, the manager, the clocks, the handle, the guard, the trail.
  */
 
-import type { FencedResource, Lease, Leases } from "../client/index.ts";
+import type { FencedResource } from "../client/guards/index.ts";
+import type { Lease, Leases } from "../client/index.ts";
 import type { RemoteTransport } from "../client/remote/transport.ts";
 import type { DriftBound, decide, LeaseKey, LeasePolicy } from "../core/index.ts";
 import type { Env } from "../env/index.ts";

@@ -2,8 +2,9 @@
 // only a store in this process can have; everything else is in the suite that every way to leases runs.
 import { describe, expect, it } from "vitest";
 import { connect, openStore } from "../../src/client/connect.ts";
-import { LeaseUnavailableError, StaleFenceError } from "../../src/client/errors.ts";
-import { FencedResource } from "../../src/client/fenced-resource.ts";
+import { LeaseUnavailableError } from "../../src/client/errors.ts";
+import { FencedResource } from "../../src/client/guards/fenced-resource.ts";
+import { StaleFenceError } from "../../src/client/guards/stale-fence-error.ts";
 import type { Lease } from "../../src/client/lease.ts";
 import { Leases } from "../../src/client/leases.ts";
 import { ManualEnv } from "../../src/env/index.ts";

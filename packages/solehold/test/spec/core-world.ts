@@ -4,7 +4,8 @@
  * is compared with what the shipped code does.
  */
 import { expect } from "vitest";
-import { FencedResource, StaleFenceError } from "../../src/client/index.ts";
+import { FencedResource } from "../../src/client/guards/index.ts";
+import { StaleFenceError } from "../../src/client/guards/stale-fence-error.ts";
 import {
   createPolicy,
   type Decided,

@@ -6,8 +6,8 @@
  * It guards one process. What it has seen outlives the process only with a memory of your own.
  */
 import { keyId, type LeaseKey } from "../../core/index.ts";
-import { StaleFenceError } from "../errors.ts";
-import type { Fenced } from "../fenced-resource.ts";
+import type { Fenced } from "./fenced-resource.ts";
+import { StaleFenceError } from "./stale-fence-error.ts";
 
 /** Where the newest fence of a resource is kept over restarts. Called by one at a time per resource. */
 export interface FenceMemory {

@@ -11,8 +11,8 @@ import { formatFence, parseFence } from "../../core/index.ts";
 import { type Env, randomId, realEnv } from "../../env/index.ts";
 import { StoreError } from "../../stores/index.ts";
 import type { ConditionalObjects } from "../../stores/object/index.ts";
-import { StaleFenceError } from "../errors.ts";
-import type { Fenced } from "../fenced-resource.ts";
+import type { Fenced } from "./fenced-resource.ts";
+import { StaleFenceError } from "./stale-fence-error.ts";
 
 export interface FencedObject {
   readonly bytes: Buffer;

@@ -9,9 +9,9 @@
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { formatFence, type LeaseKey, parseFence } from "../../core/index.ts";
-import { StaleFenceError } from "../errors.ts";
-import type { Fenced } from "../fenced-resource.ts";
 import { FenceGate } from "./fence-gate.ts";
+import type { Fenced } from "./fenced-resource.ts";
+import { StaleFenceError } from "./stale-fence-error.ts";
 
 export const FENCE_HEADER = "solehold-fence";
 

@@ -7,8 +7,8 @@
  * a trigger for tables that nobody may write without a fence.
  */
 import { formatFence, keyId } from "../../core/index.ts";
-import { StaleFenceError } from "../errors.ts";
-import type { Fenced } from "../fenced-resource.ts";
+import type { Fenced } from "./fenced-resource.ts";
+import { StaleFenceError } from "./stale-fence-error.ts";
 
 export const FENCE_TABLE = "solehold_fences";
 /** The codes that the trigger raises. */

@@ -5,8 +5,8 @@
  * It is as durable as Redis is: data that is lost with its fence can be written by anybody again.
  */
 import { formatFence, keyId, parseFence } from "../../core/index.ts";
-import { StaleFenceError } from "../errors.ts";
-import type { Fenced } from "../fenced-resource.ts";
+import type { Fenced } from "./fenced-resource.ts";
+import { StaleFenceError } from "./stale-fence-error.ts";
 
 /** The part of ioredis that is used. */
 export interface ScriptClient {

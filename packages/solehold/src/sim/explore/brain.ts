@@ -2,7 +2,9 @@
  * Where the explored world asks the shipped code: `decide`, the validity of a belief, the end of a record,
  * the guard. All of them are pure, so an answer is asked for once and kept.
  */
-import { FencedResource, StaleFenceError } from "../../client/index.ts";
+
+import { FencedResource } from "../../client/guards/index.ts";
+import { StaleFenceError } from "../../client/guards/stale-fence-error.ts";
 import {
   type DriftBound,
   endOfRecord,

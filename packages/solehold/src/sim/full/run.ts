@@ -15,9 +15,10 @@ import { Stage } from "./stage.ts";
 import { Workload } from "./workload.ts";
 
 export async function runFull(options: RunOptions): Promise<RunResult> {
-  // The manager loads this when it is first needed; loading is real I/O, which must not happen inside a run.
+  // These are loaded when they are first needed; loading is real I/O, which must not happen inside a run.
   await import("../../manager/collector.ts");
   await import("../../manager/repair.ts");
+  await import("../../client/remote/servers-line.ts");
   await options.gateway?.prepare();
   return await withoutRealWorld(async () => {
     const stage = new Stage(options);

@@ -1,8 +1,10 @@
 /**
  * Machines, network, store and processes of one run of the full tier, and what the oracles see of them.
  */
+
+import { FencedResource } from "../../client/guards/index.ts";
+import { StaleFenceError } from "../../client/guards/stale-fence-error.ts";
 import type { Lease } from "../../client/index.ts";
-import { FencedResource, StaleFenceError } from "../../client/index.ts";
 import { createPolicy, keyId, type LeaseKey, recordFence } from "../../core/index.ts";
 import type { LeaseManager } from "../../manager/index.ts";
 import { drawConfig, expectationsOf, type SimConfig } from "../config.ts";

@@ -1,5 +1,5 @@
 /** Two holders of one lease, one after the other; the first does not know that it lost it. */
-import type { Fenced } from "../../../src/client/fenced-resource.ts";
+import type { Fenced } from "../../../src/client/guards/fenced-resource.ts";
 import { fenceOf } from "../../../src/core/index.ts";
 
 const key = { tenant: "default", name: "it's/the report" };

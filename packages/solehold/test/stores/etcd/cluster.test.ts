@@ -1,6 +1,7 @@
 /** A cluster of three of our own, under load, while its members are killed, stopped and brought back. */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { connect, FencedResource, type Lease, type Leases } from "../../../src/client/index.ts";
+import { FencedResource } from "../../../src/client/guards/index.ts";
+import { connect, type Lease, type Leases } from "../../../src/client/index.ts";
 import { realEnv } from "../../../src/env/index.ts";
 import { openEtcdStore } from "../../../src/stores/etcd/index.ts";
 import type { LeaseStore } from "../../../src/stores/index.ts";

@@ -2,8 +2,8 @@
  * A guard for something in this process: it accepts writes whose fence is at least the newest it has
  * seen, and refuses older ones. The check and the write are one step: no other write can come between.
  */
-import type { LeaseKey } from "../core/index.ts";
-import { StaleFenceError } from "./errors.ts";
+import type { LeaseKey } from "../../core/index.ts";
+import { StaleFenceError } from "./stale-fence-error.ts";
 
 /** Anything that carries a fence: a Lease, or what was sent along with a request. */
 export interface Fenced {
