@@ -24,12 +24,13 @@ import type {
   StoreLeaseManager,
   UseRequest,
 } from "../manager/index.ts";
-import { type ListQuery, StoreError, type StoreEvent, type StoreWatch } from "../stores/index.ts";
+import type { ListQuery, StoreEvent, StoreWatch } from "../stores/index.ts";
 import { barredBy, guardedCommandOf } from "./approvals/barrier.ts";
 import { ApprovalGuard, type ApprovalPolicy, type GuardVerdict } from "./approvals/index.ts";
 import type { AuditTrail } from "./audit/index.ts";
 import { auditEventOf, entryOf, expiryEvent, type LeaseDecisionEntry } from "./decision-entry.ts";
 import { LiveIndex } from "./live-index.ts";
+import { asStoreError, full, unaudited } from "./outcomes.ts";
 
 /** Who asks, and under which trace. */
 export interface CallContext {
@@ -374,27 +375,4 @@ export class LeaseService {
   #nowMs(): number {
     return this.manager.storeNowMs();
   }
-}
-
-function full(nowMs: number): CommandOutcome {
-  const decision = { kind: "denied", reason: "CAPACITY_EXCEEDED", heldBy: null, heldUntilMs: null } as const;
-  return { kind: "refused", decision, storeTimeMs: nowMs };
-}
-
-function unaudited(cause: unknown): CommandOutcome {
-  const detail = cause instanceof Error ? cause.message : String(cause);
-  const message = `the audit trail could not be written, so the request is not confirmed: ${detail}`;
-  return {
-    kind: "unsettled",
-    outcome: "unknown",
-    cause: new StoreError("full", message, { outcome: "unknown", cause }),
-  };
-}
-
-function asStoreError(cause: unknown): StoreError {
-  if (cause instanceof StoreError) return cause;
-  return new StoreError("internal", `the approvals could not be checked: ${String(cause)}`, {
-    outcome: "not-applied",
-    cause,
-  });
 }
