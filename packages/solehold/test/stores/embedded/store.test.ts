@@ -136,7 +136,8 @@ describe("commits", () => {
       const calls = [writes.slice(0, 7_000), writes.slice(7_000)].map((part) => store.apply(part));
       results = (await Promise.all(calls)).flatMap((reply) => reply.results);
     });
-    expect(Math.max(...perTurn)).toBeLessThanOrEqual(500);
+    // One commit takes 500; what was left of its room and the next one's may fall into one turn.
+    expect(Math.max(...perTurn)).toBeLessThan(1_000);
     const versions = results.map((result) => (result.kind === "applied" ? result.version : null));
     expect(new Set(versions).size).toBe(10_000);
     const { records } = await store.read(writes.map(({ key }) => key));
