@@ -3,10 +3,10 @@
  * has any. News is only a hint to look; a jittered look now and then makes up for news that got lost, and
  * the end of the current lease is looked for when it is due.
  *
- * Every process hears at the same instant that a key is free, and only one can have it. Who tries in vain doubles
- * the time over which it spreads its attempts, and who is served shortens it by what it waited to no end: so a crowd
- * of any size soon makes few attempts in vain. Who hears in time that the key is taken does not try. Whoever has seen
- * more handovers go by tries sooner. A lone waiter never tries in vain, and so tries at once.
+ * Every process hears at the same instant that a key is free, and only one can have it. Who tries in vain spreads its
+ * next attempt over more time, and who is served over half of it, so that a crowd of any size soon makes a few attempts
+ * in vain a handover, and a few waiters make no detour. Who hears in time that the key is taken does not try. Whoever
+ * has seen more handovers go by tries sooner. A lone waiter never tries in vain, and so tries at once.
  */
 import type { LeaseKey } from "../core/index.ts";
 import { keyId } from "../core/index.ts";
@@ -26,6 +26,8 @@ const SLOWEST_LOOK_MS = 1_000;
 /** Everybody sees a lease end at the same instant; only one can have it. */
 const SPREAD_AT_EXPIRY_MS = 10;
 const MOST_SPREAD_MS = 250;
+/** Against halving it leaves about two attempts in vain a handover: fewer would hold up crowds of three or four. */
+const SPREAD_GROWTH = 1.4;
 /** Of how many keys it is remembered how crowded they were. */
 const MAX_SPREADS = 1_000;
 
@@ -77,8 +79,8 @@ interface Room {
   news: "yes" | "no";
   /** The attempt to come, since the key was said to be free. */
   attempt: Timer | null;
-  /** How long the attempt that is under way was put off. */
-  putOffMs: number | null;
+  /** Whether the attempt under way was made because the key was said to be free. */
+  racing: "yes" | "no";
   /** How often the key was said to be free since this process had it; half of it is spent by trying in vain. */
   missed: number;
 }
@@ -100,7 +102,7 @@ export class WaitingRooms {
       watch: null,
       news: "no",
       attempt: null,
-      putOffMs: null,
+      racing: "no",
       missed: 0,
     };
     this.#rooms.set(id, room);
@@ -162,13 +164,13 @@ export class WaitingRooms {
   tried(key: LeaseKey, result: "won" | "lost"): void {
     const id = keyId(key);
     const room = this.#rooms.get(id);
-    if (room === undefined || room.putOffMs === null) return;
+    if (room === undefined || room.racing === "no") return;
     const spreadMs = this.#spreads.get(id) ?? 0;
     if (this.#spreads.size >= MAX_SPREADS) this.#spreads.clear();
-    if (result === "lost") this.#spreads.set(id, Math.min(MOST_SPREAD_MS, spreadMs * 2 + 1));
-    else this.#spreads.set(id, Math.max(0, spreadMs - room.putOffMs));
+    const longerMs = Math.min(MOST_SPREAD_MS, (spreadMs + 0.3) * SPREAD_GROWTH);
+    this.#spreads.set(id, result === "won" ? spreadMs / 2 : longerMs);
     room.missed = result === "won" ? 0 : room.missed / 2;
-    room.putOffMs = null;
+    room.racing = "no";
   }
 
   #onNews(id: string, event: StoreEvent): void {
@@ -184,7 +186,7 @@ export class WaitingRooms {
     const spreadMs = (this.#spreads.get(id) ?? 0) - room.missed;
     const putOffMs = spreadMs < 1 ? 0 : env.random() * spreadMs;
     const start = (): void => {
-      room.putOffMs = putOffMs;
+      room.racing = "yes";
       room.places[0]?.wake();
     };
     room.missed += 1;
