@@ -1,6 +1,7 @@
 // Several processes run this; one at a time does the work, and what it writes is fenced.
 //   node examples/one-at-a-time.mjs ./data
-import { connect, FencedResource } from "solehold";
+import { connect } from "solehold";
+import { FencedResource } from "solehold/guards";
 
 const [folder = "./data"] = process.argv.slice(2);
 const leases = await connect(`embedded:${folder}`);
