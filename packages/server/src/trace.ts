@@ -33,22 +33,6 @@ export function newSpanId(env: Env): string {
   return hex(env, 8);
 }
 
-/** Every request needs an id: drawn and written out many at a time, they cost a tenth. */
-const POOL_BYTES = 4_096;
-
-interface HexPool {
-  digits: string;
-  used: number;
-}
-
-const pools = new WeakMap<Env, HexPool>();
-
 function hex(env: Env, bytes: number): string {
-  let pool = pools.get(env);
-  if (pool === undefined || pool.used + bytes * 2 > pool.digits.length) {
-    pool = { digits: Buffer.from(env.randomBytes(POOL_BYTES)).toString("hex"), used: 0 };
-    pools.set(env, pool);
-  }
-  pool.used += bytes * 2;
-  return pool.digits.slice(pool.used - bytes * 2, pool.used);
+  return Buffer.from(env.randomBytes(bytes)).toString("hex");
 }
