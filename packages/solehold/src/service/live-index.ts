@@ -72,6 +72,9 @@ export class LiveIndex {
     const known = this.#entries.get(id)?.record;
     // The service's own decision comes back as the store's news.
     if (known === record || (known !== undefined && isOlder(record, known))) return;
+    // Somebody took it over before its end was told here: that is told now, or it never would be.
+    if (known !== undefined && !isSameGrant(known, record) && known.expiresAtMs <= this.#options.nowMs())
+      this.#options.onExpired(known);
     if (record.state !== "held") {
       if (known !== undefined) this.remove(record.key);
       return;
@@ -176,6 +179,10 @@ export class LiveIndex {
     this.#heap.length = 0;
     for (const entry of live) this.#heap.push(entry);
   }
+}
+
+function isSameGrant(a: LeaseRecord, b: LeaseRecord): boolean {
+  return a.term === b.term && a.generation === b.generation;
 }
 
 /** Records of one key are ordered by fence, then by how often and how far they were renewed or ended. */

@@ -387,6 +387,22 @@ describe("active leases", () => {
     expect((await granted).entry.code).toBe("LS_OK");
   });
 
+  it("tells the end of a lease that somebody took over before a timer could", async () => {
+    const { env, service, grant, trail } = serviceWorld();
+    const ended: bigint[] = [];
+    service.onExpired((record) => ended.push(record.generation));
+    await grant("Operation", 10);
+    env.pause(10 * SECOND_MS);
+    await grant("Operation", 10, KEY.name, "heir");
+    await env.advance(SECOND_MS);
+    expect(ended).toEqual([1n]);
+    expect((await trail()).map(({ action, holder }) => `${action} ${holder}`).sort()).toEqual([
+      "expire holder",
+      "grant heir",
+      "grant holder",
+    ]);
+  });
+
   it("that run out are announced and audited, each once, without anybody asking", async () => {
     const { env, service, grant, trail } = serviceWorld();
     const expired: string[] = [];
