@@ -74,7 +74,10 @@ describe("a server that stands still", () => {
     await server.resume();
     expect(write).toMatchObject({ name: "StoreError", kind: "timeout", outcome: "unknown" });
     // It needed a new connection: its own patience and that of connecting end at the same moment.
-    expect(read).toMatchObject({ name: "StoreError", kind: expect.stringMatching(/^(timeout|unreachable)$/) });
+    expect(read).toMatchObject({
+      name: "StoreError",
+      kind: expect.stringMatching(/^(timeout|unreachable)$/),
+    });
     await eventually(async () => {
       const stored = await readOne(await open(), key("frozen"));
       return stored.kind === "found" && stored.record.nonce === next.nonce;
