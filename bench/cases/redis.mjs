@@ -14,6 +14,7 @@ import {
 import { rawPairs, redisClient, redisPeers } from "../lib/redis-locks.mjs";
 import { withResources } from "../lib/resources.mjs";
 import { aheadOfPeers, atLeast, atMost, rowOf } from "../lib/rows.mjs";
+import { storePairs } from "../lib/store-pairs.mjs";
 
 export const about = "Redis: acquire + release of a key";
 
@@ -61,6 +62,11 @@ function contendersOn({ client, leases }) {
       turn: waitingPairs(leases, warmNames("patient")),
     },
     { name: "solehold, manager alone", role: "other", turn: managerPairs(leases, warmNames("alone")) },
+    {
+      name: "solehold, store alone",
+      role: "other",
+      turn: storePairs(leases.manager.store, warmNames("store")),
+    },
     ...peers,
   ];
 }

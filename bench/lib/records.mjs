@@ -38,6 +38,11 @@ export function renewedRecord(record, nowMs = Date.now()) {
   };
 }
 
+/** The same lease, given back. */
+export function releasedRecord(record, nowMs = Date.now()) {
+  return { ...record, state: "released", endedAtMs: nowMs, nonce: nextNonce() };
+}
+
 /** Conditional writes in calls as large, and as many at once, as the store says. Returns the new versions. */
 export async function applyAll(store, writes) {
   const { maxBatch, maxConcurrentCalls } = store.capabilities;
