@@ -8,7 +8,6 @@
  */
 import {
   type ClockReading,
-  type DriftBound,
   formatFence,
   handoffProblem,
   isStillValid,
@@ -22,33 +21,16 @@ import {
   type Validity,
   validityFrom,
 } from "../core/index.ts";
-import { type Env, jittered, readClocks, type Timer } from "../env/index.ts";
-import type { AppliedOutcome, CommandOutcome, LeaseManager } from "../manager/index.ts";
+import { jittered, readClocks, type Timer } from "../env/index.ts";
+import type { AppliedOutcome, CommandOutcome } from "../manager/index.ts";
 import { lossOf, type ReleaseResult, releaseResult, unreachable } from "./ending.ts";
 import { LeaseLostError, LeaseRefusedError, type LossReason } from "./errors.ts";
 import { failureOf } from "./failures.ts";
-import { type LivenessProbe, probeSaysAlive } from "./probe.ts";
-import { Appointment, type Renewable, type RenewalSchedule } from "./renewal-schedule.ts";
-import type { Suspendable, SuspendWatch } from "./suspend-watch.ts";
+import type { LeaseContext, LeaseHandleState, LeaseOptions } from "./lease-context.ts";
+import { probeSaysAlive } from "./probe.ts";
+import { Appointment, type Renewable } from "./renewal-schedule.ts";
+import type { Suspendable } from "./suspend-watch.ts";
 import { writeTransfer } from "./transfer.ts";
-
-export type LeaseHandleState = "held" | "jeopardy" | "lost" | "released";
-
-export interface LeaseContext {
-  readonly manager: LeaseManager;
-  readonly env: Env;
-  readonly drift: DriftBound;
-  readonly schedule: RenewalSchedule;
-  readonly suspendWatch: SuspendWatch;
-}
-
-export interface LeaseOptions {
-  readonly ttlMs: number;
-  readonly autoRenew: "yes" | "no";
-  readonly probe: LivenessProbe | undefined;
-  /** "yes" keeps the process alive while the lease is held. */
-  readonly keepAlive: "yes" | "no";
-}
 
 /** Renewals are sent after a third of the ttl, retries after a tenth, and given up on after a sixth. */
 const RENEW_PART = 1 / 3;

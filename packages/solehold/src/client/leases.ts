@@ -28,7 +28,8 @@ import type {
 } from "../manager/index.ts";
 import { type HeldDetails, LeaseHeldError } from "./errors.ts";
 import { type FailedOutcome, failureOf } from "./failures.ts";
-import { Lease, type LeaseContext } from "./lease.ts";
+import { Lease } from "./lease.ts";
+import type { LeaseContext } from "./lease-context.ts";
 import type { LivenessProbe } from "./probe.ts";
 import { RenewalSchedule } from "./renewal-schedule.ts";
 import { SuspendWatch } from "./suspend-watch.ts";

@@ -1,0 +1,25 @@
+/** What a lease in somebody's hand is made with, and the states that it goes through. */
+import type { DriftBound } from "../core/index.ts";
+import type { Env } from "../env/index.ts";
+import type { LeaseManager } from "../manager/index.ts";
+import type { LivenessProbe } from "./probe.ts";
+import type { RenewalSchedule } from "./renewal-schedule.ts";
+import type { SuspendWatch } from "./suspend-watch.ts";
+
+export type LeaseHandleState = "held" | "jeopardy" | "lost" | "released";
+
+export interface LeaseContext {
+  readonly manager: LeaseManager;
+  readonly env: Env;
+  readonly drift: DriftBound;
+  readonly schedule: RenewalSchedule;
+  readonly suspendWatch: SuspendWatch;
+}
+
+export interface LeaseOptions {
+  readonly ttlMs: number;
+  readonly autoRenew: "yes" | "no";
+  readonly probe: LivenessProbe | undefined;
+  /** "yes" keeps the process alive while the lease is held. */
+  readonly keepAlive: "yes" | "no";
+}
