@@ -34,8 +34,7 @@ import type { LivenessProbe } from "./probe.ts";
 import { RenewalSchedule } from "./renewal-schedule.ts";
 import { SuspendWatch } from "./suspend-watch.ts";
 import { readTransfer } from "./transfer.ts";
-import { mayBeGranted, type Patience, waitInTurn } from "./waiting.ts";
-import { WaitingRooms } from "./waiting-room.ts";
+import { Lines, mayBeGranted, type Patience } from "./waiting.ts";
 
 export interface TryAcquireOptions {
   /** How long the lease lasts without a renewal. Default: the policy's, 30 s. */
@@ -88,7 +87,7 @@ export class Leases {
   readonly #env: Env;
   readonly #ids: RandomIds;
   readonly #context: LeaseContext;
-  readonly #rooms: WaitingRooms;
+  readonly #lines: Lines;
   #serversLine: Promise<typeof import("./remote/servers-line.ts")> | null = null;
   /** The last ttl that was found to leave room for renewals. */
   #goodTtlMs = 0;
@@ -112,7 +111,7 @@ export class Leases {
       schedule: new RenewalSchedule(env),
       suspendWatch: new SuspendWatch(env),
     };
-    this.#rooms = new WaitingRooms({ env, manager });
+    this.#lines = new Lines({ env, manager });
   }
 
   /** One attempt. Somebody else having it is a value; a store that does not answer is an error. */
@@ -140,7 +139,7 @@ export class Leases {
     const outcome =
       this.manager.line === "server"
         ? await this.#inServersLine({ key, waitMs, signal, attempt }, options, token)
-        : await waitInTurn(this.#env, this.#rooms, { key, waitMs, signal, attempt });
+        : await this.#lines.wait({ key, waitMs, signal, attempt });
     return await this.#unlessAborted(outcome, options);
   }
 
@@ -221,6 +220,7 @@ export class Leases {
   async close(): Promise<void> {
     this.#context.schedule.close();
     this.#context.suspendWatch.close();
+    this.#lines.close();
     await Promise.all(this.#abandoned);
     await this.manager.close();
   }

@@ -1,35 +1,31 @@
 /**
- * Waiting for a key: first come, first served within this process; woken by the store's news where it
- * has any. News is only a hint to look; a jittered look now and then makes up for news that got lost, and
- * the end of the current lease is looked for when it is due.
+ * What this process knows of a key that somebody in it waits for, and when the head of its line tries for it: woken by
+ * the store's news where it has any. News is only a hint to look; a jittered look now and then makes up for news that
+ * got lost, and the end of the current lease is looked for when it is due. Who tries when in a crowd of processes is
+ * written in waiting-crowd.ts.
  *
- * Every process hears at the same instant that a key is free, and only one can have it. Who tries in vain spreads its
- * next attempt over more time, and who is served over half of it, so that a crowd of any size soon makes a few attempts
- * in vain a handover, and a few waiters make no detour. Who hears in time that the key is taken does not try. Whoever
- * has seen more handovers go by tries sooner. A lone waiter never tries in vain, and so tries at once.
+ * A room is kept for a moment after the last has left: in a crowd they come back, and it knows then whose turn it is.
  */
-import type { LeaseKey } from "../core/index.ts";
-import { keyId } from "../core/index.ts";
-import { type Env, jittered, type Timer } from "../env/index.ts";
-import type { LeaseManager } from "../manager/index.ts";
-import type { StoreEvent, StoreWatch } from "../stores/index.ts";
-
-export interface WaitingRoomOptions {
-  readonly env: Env;
-  readonly manager: LeaseManager;
-}
+import { keyId, type LeaseKey } from "../core/index.ts";
+import { jittered, type Timer } from "../env/index.ts";
+import type { AppliedOutcome, CommandOutcome } from "../manager/index.ts";
+import type { StoredRecord, StoreEvent, StoreWatch } from "../stores/index.ts";
+import { type FailedOutcome, failureOf, heldForMs, isWorthWaiting, timeoutOf } from "./failures.ts";
+import { type LinesOptions, type Patience, type Place, RETRY_UNAVAILABLE_MS } from "./waiting.ts";
+import { Crowd } from "./waiting-crowd.ts";
 
 /** With news the look is insurance; without news it is the only way. */
 const LOOK_WITH_NEWS_MS = 2_000;
+/** For who never saw when the current lease ends. */
+const FIRST_LOOK_WITH_NEWS_MS = 500;
 const FIRST_LOOK_WITHOUT_NEWS_MS = 50;
 const SLOWEST_LOOK_MS = 1_000;
 /** Everybody sees a lease end at the same instant; only one can have it. */
 const SPREAD_AT_EXPIRY_MS = 10;
-const MOST_SPREAD_MS = 250;
-/** Against halving it leaves about two attempts in vain a handover: fewer would hold up crowds of three or four. */
-const SPREAD_GROWTH = 1.4;
-/** Of how many keys it is remembered how crowded they were. */
-const MAX_SPREADS = 1_000;
+/** Timers are no more exact than this. */
+const LEAST_HOLD_BACK_MS = 1;
+const REST_MS = 2_000;
+const MOST_RESTING = 64;
 
 /** What a waiter knows when it decides how long to wait before the next look. */
 export interface Looking {
@@ -40,159 +36,227 @@ export interface Looking {
   readonly news: "yes" | "no";
 }
 
-/** One waiter's place. It is the head when it may try. */
-export class Place {
-  #wake: (() => void) | null = null;
-  #woken = false;
+export class Room {
+  readonly #key: LeaseKey;
+  readonly #id: string;
+  readonly #places: readonly Place[];
+  readonly #options: LinesOptions;
+  /** Of all rooms, those that nobody is in, the oldest first. */
+  readonly #resting: Set<Room>;
+  readonly #crowd = new Crowd();
+  #watch: Promise<StoreWatch | null> | null = null;
+  /** Whether every change from now on is announced. */
+  #news: "yes" | "no" = "no";
+  /** What was heard or seen last; "unknown" while an attempt is under way and nothing was heard since it began. */
+  #state: "free" | "held" | "unknown" = "unknown";
+  /** When the lease ends that was seen last, on the monotonic clock. */
+  #heldUntilMs: number | null = null;
+  #isFailing = false;
+  /** The head may try now. */
+  #isDue = false;
+  /** Whether the next attempt is made because the key was said to be free. */
+  #isRacing = false;
+  #holdBack: Timer | null = null;
+  #freed: (() => StoredRecord | null) | null = null;
+  #rest: Timer | null = null;
+  #onGone: () => void = () => undefined;
 
-  /** Resolves when it is worth looking again: news, a turn of the queue, the time, or the signal. */
-  wait(env: Env, forMs: number, signal: AbortSignal | undefined): Promise<void> {
-    if (this.#woken || signal?.aborted === true) {
-      this.#woken = false;
-      return Promise.resolve();
+  constructor(key: LeaseKey, places: readonly Place[], options: LinesOptions, resting: Set<Room>) {
+    this.#key = key;
+    this.#id = keyId(key);
+    this.#places = places;
+    this.#options = options;
+    this.#resting = resting;
+  }
+
+  /** `first` is how an attempt ended that was made before the room was there. */
+  async wait(
+    place: Place,
+    patience: Patience,
+    startedMs: number,
+    first: FailedOutcome | null,
+  ): Promise<AppliedOutcome> {
+    const { env } = this.#options;
+    const { waitMs, signal } = patience;
+    const leftMs = (): number => waitMs - (env.monotonicMs() - startedMs);
+    if (first !== null) this.#failed(first);
+    let last = first;
+    let overdueLooks = 0;
+    for (let looks = first === null ? 0 : 1; ; ) {
+      signal?.throwIfAborted();
+      if (leftMs() <= 0) throw timeoutOf(this.#key, last, waitMs);
+      const pauseMs = await this.#pauseMs(place, looks, overdueLooks);
+      const pause = pauseMs <= 0 ? "over" : await this.#pause(place, Math.min(pauseMs, leftMs()), signal);
+      signal?.throwIfAborted();
+      if (pause === "woken" || this.#places[0] !== place) continue;
+      const outcome = await this.#try(patience);
+      if (outcome.kind === "applied") return outcome;
+      last = outcome;
+      looks += 1;
+      overdueLooks = heldForMs(outcome) === 0 ? overdueLooks + 1 : 0;
     }
+  }
+
+  /** Somebody of this process has it now. */
+  won(outcome: AppliedOutcome): void {
+    this.#settle();
+    this.#isFailing = false;
+    this.#state = "held";
+    this.#heldUntilMs = this.#options.env.monotonicMs() + outcome.validForMs;
+    this.#crowd.won();
+  }
+
+  /** Nobody is in it. Without news it would know nothing when they come back. */
+  rest(onGone: () => void): void {
+    this.#onGone = onGone;
+    this.#rest?.cancel();
+    this.#resting.delete(this);
+    if (this.#news === "no") {
+      this.close();
+      return;
+    }
+    this.#resting.add(this);
+    this.#rest = this.#options.env.timer(REST_MS, () => this.close());
+    const [oldest] = this.#resting;
+    if (this.#resting.size > MOST_RESTING) oldest?.close();
+  }
+
+  /** Unless somebody has come. */
+  close(): void {
+    this.#rest?.cancel();
+    this.#resting.delete(this);
+    if (this.#places.length > 0) return;
+    this.#settle();
+    this.#watch?.then((watch) => watch?.close()).catch(() => undefined);
+    this.#onGone();
+  }
+
+  /** How long to wait for news before looking; 0 to look at once. */
+  async #pauseMs(place: Place, looks: number, overdueLooks: number): Promise<number> {
+    const { env } = this.#options;
+    // Only the head looks; the others are woken when it leaves.
+    if (this.#places[0] !== place) return Number.MAX_SAFE_INTEGER;
+    if (this.#isFailing) return this.#isDue ? 0 : RETRY_UNAVAILABLE_MS;
+    if (looks === 0 && !this.#isHeldByAllSigns()) return 0;
+    const newsBefore = this.#news;
+    await this.#awaitNews();
+    // What changed between the last look and the first news was announced to nobody.
+    if (this.#news !== newsBefore || this.#isDue) return 0;
+    const heldForMs = this.#heldUntilMs === null ? null : this.#heldUntilMs - env.monotonicMs();
+    return lookAgainMs(env, { heldForMs, looks, overdueLooks, news: this.#news });
+  }
+
+  /** Whether who comes now need not look: somebody holds it, and it will be heard or seen when that ends. */
+  #isHeldByAllSigns(): boolean {
+    const { env } = this.#options;
+    if (this.#state === "free" && this.#holdBack === null && !this.#isDue) this.#race();
+    if (this.#state === "free") return !this.#isDue;
+    if (this.#state === "unknown") return false;
+    return (this.#heldUntilMs ?? 0) > env.monotonicMs() || (this.#news === "yes" && this.#crowd.others > 0);
+  }
+
+  #pause(place: Place, forMs: number, signal: AbortSignal | undefined): Promise<"woken" | "over"> {
     return new Promise((resolve) => {
-      const done = (): void => {
+      const end = (how: "woken" | "over"): void => {
         timer.cancel();
-        signal?.removeEventListener("abort", done);
-        this.#wake = null;
-        this.#woken = false;
-        resolve();
+        signal?.removeEventListener("abort", wake);
+        place.wake = null;
+        resolve(how);
       };
-      const timer = env.timer(forMs, done, { keepAlive: "yes" });
-      signal?.addEventListener("abort", done, { once: true });
-      this.#wake = done;
+      const wake = (): void => end("woken");
+      const timer = this.#options.env.timer(forMs, () => end("over"), { keepAlive: "yes" });
+      signal?.addEventListener("abort", wake, { once: true });
+      place.wake = wake;
     });
   }
 
-  /** Wakes the waiter, or remembers to when it is not waiting at the moment. */
-  wake(): void {
-    this.#woken = true;
-    this.#wake?.();
-  }
-}
-
-interface Room {
-  readonly places: Place[];
-  /** Opened for the first who has to wait: most who come are served at once. */
-  watch: Promise<StoreWatch | null> | null;
-  news: "yes" | "no";
-  /** The attempt to come, since the key was said to be free. */
-  attempt: Timer | null;
-  /** Whether the attempt under way was made because the key was said to be free. */
-  racing: "yes" | "no";
-  /** How often the key was said to be free since this process had it; half of it is spent by trying in vain. */
-  missed: number;
-}
-
-export class WaitingRooms {
-  readonly #options: WaitingRoomOptions;
-  readonly #rooms = new Map<string, Room>();
-  /** Over how many milliseconds attempts for a key are spread. */
-  readonly #spreads = new Map<string, number>();
-
-  constructor(options: WaitingRoomOptions) {
-    this.#options = options;
+  async #try(patience: Patience): Promise<CommandOutcome> {
+    const { env, manager } = this.#options;
+    const wasRacing = this.#isRacing;
+    const record = this.#freed?.() ?? null;
+    this.#settle();
+    this.#state = "unknown";
+    if (record !== null) manager.heard?.(this.#key, record);
+    const startedMs = env.monotonicMs();
+    const outcome = await patience.attempt();
+    if (outcome.kind !== "unsettled") this.#crowd.took(env.monotonicMs() - startedMs);
+    if (outcome.kind === "applied") this.won(outcome);
+    else {
+      if (wasRacing && outcome.kind === "refused") this.#crowd.lost(() => env.random());
+      this.#failed(outcome);
+    }
+    return outcome;
   }
 
-  enter(key: LeaseKey): Place {
-    const id = keyId(key);
-    const room = this.#rooms.get(id) ?? {
-      places: [],
-      watch: null,
-      news: "no",
-      attempt: null,
-      racing: "no",
-      missed: 0,
-    };
-    this.#rooms.set(id, room);
-    const place = new Place();
-    room.places.push(place);
-    return place;
-  }
-
-  isHead(key: LeaseKey, place: Place): boolean {
-    return this.#rooms.get(keyId(key))?.places[0] === place;
-  }
-
-  /** Leaving wakes the next in line; a waiter that gave up never blocks those behind it. */
-  leave(key: LeaseKey, place: Place): void {
-    const id = keyId(key);
-    const room = this.#rooms.get(id);
-    if (room === undefined) return;
-    const index = room.places.indexOf(place);
-    if (index >= 0) room.places.splice(index, 1);
-    room.places[0]?.wake();
-    if (room.places.length > 0) return;
-    this.#rooms.delete(id);
-    room.attempt?.cancel();
-    room.watch?.then((watch) => watch?.close()).catch(() => undefined);
-  }
-
-  /** Whether every change from now on is announced. */
-  news(key: LeaseKey): "yes" | "no" {
-    return this.#rooms.get(keyId(key))?.news ?? "no";
+  /** An attempt did not get it. Throws what ends the wait. */
+  #failed(outcome: FailedOutcome): void {
+    this.#isFailing = outcome.kind === "unsettled";
+    const forMs = heldForMs(outcome);
+    this.#heldUntilMs = forMs === null ? null : this.#options.env.monotonicMs() + forMs;
+    // What was heard while the attempt was under way may be newer.
+    if (this.#state === "unknown" && outcome.kind === "refused") this.#state = "held";
+    if (!isWorthWaiting(outcome)) throw failureOf(this.#key, outcome);
   }
 
   /** Asks for news; resolves once it would come, or never will. A watch that fails makes waiting slower, never wrong. */
-  async awaitNews(key: LeaseKey): Promise<void> {
-    const id = keyId(key);
-    const room = this.#rooms.get(id);
-    if (room === undefined) return;
-    const scope = { tenant: key.tenant, prefix: key.name, wants: "holding" } as const;
-    room.watch ??= this.#options.manager.watch(scope, (event) => this.#onNews(id, event)).catch(() => null);
-    if ((await room.watch) !== null) room.news = "yes";
+  async #awaitNews(): Promise<void> {
+    if (this.#news === "yes") return;
+    const { tenant, name } = this.#key;
+    const scope = { tenant, prefix: name, wants: "holding" } as const;
+    this.#watch ??= this.#options.manager.watch(scope, (event) => this.#hear(event)).catch(() => null);
+    if ((await this.#watch) !== null) this.#news = "yes";
   }
 
-  /** How long to wait before looking without being woken. */
-  lookAgainMs({ heldForMs, looks, overdueLooks, news }: Looking): number {
+  #hear(event: StoreEvent): void {
+    if (event.kind === "changed" && keyId(event.key) !== this.#id) return;
+    this.#settle();
+    if (event.kind === "reset") {
+      this.#state = "unknown";
+      this.#wakeHead();
+    } else if (event.held === "yes" || event.record?.state === "held") this.#state = "held";
+    else {
+      this.#state = "free";
+      this.#heldUntilMs = null;
+      this.#freed = event.stored ?? null;
+      this.#crowd.freed(event.by ?? event.record?.holder ?? null);
+      this.#race();
+    }
+  }
+
+  /** It is free: the head tries now, or once it is its turn. */
+  #race(): void {
     const { env } = this.#options;
-    const slowest =
-      news === "yes" ? LOOK_WITH_NEWS_MS : growing(FIRST_LOOK_WITHOUT_NEWS_MS, looks, SLOWEST_LOOK_MS);
-    const untilEnd = heldForMs === null ? Number.POSITIVE_INFINITY : Math.max(0, heldForMs);
-    // An end that has passed and still stands in the way (who has no clock must observe) is no appointment.
-    const spreadMs = growing(SPREAD_AT_EXPIRY_MS, overdueLooks, SLOWEST_LOOK_MS);
-    return Math.min(jittered(env, slowest, 0.3), untilEnd + 1 + env.random() * spreadMs);
+    this.#isRacing = true;
+    const holdBackMs = this.#crowd.holdBackMs(() => env.random());
+    if (holdBackMs < LEAST_HOLD_BACK_MS) this.#wakeHead();
+    else this.#holdBack = env.timer(holdBackMs, () => this.#wakeHead());
   }
 
-  /** Whether attempts for it were in vain lately. */
-  isCrowded(key: LeaseKey): boolean {
-    return (this.#spreads.get(keyId(key)) ?? 0) >= 1;
+  #wakeHead(): void {
+    this.#holdBack = null;
+    this.#isDue = true;
+    this.#places[0]?.wake?.();
   }
 
-  /** How an attempt ended. It tells of the crowd if it was made because the key was said to be free. */
-  tried(key: LeaseKey, result: "won" | "lost"): void {
-    const id = keyId(key);
-    const room = this.#rooms.get(id);
-    if (room === undefined || room.racing === "no") return;
-    const spreadMs = this.#spreads.get(id) ?? 0;
-    if (this.#spreads.size >= MAX_SPREADS) this.#spreads.clear();
-    const longerMs = Math.min(MOST_SPREAD_MS, (spreadMs + 0.3) * SPREAD_GROWTH);
-    this.#spreads.set(id, result === "won" ? spreadMs / 2 : longerMs);
-    room.missed = result === "won" ? 0 : room.missed / 2;
-    room.racing = "no";
+  /** Whatever was planned is out of date. */
+  #settle(): void {
+    this.#holdBack?.cancel();
+    this.#holdBack = null;
+    this.#isDue = false;
+    this.#isRacing = false;
+    this.#freed = null;
   }
+}
 
-  #onNews(id: string, event: StoreEvent): void {
-    const room = this.#rooms.get(id);
-    if (room === undefined || (event.kind === "changed" && keyId(event.key) !== id)) return;
-    room.attempt?.cancel();
-    if (event.kind === "reset") room.places[0]?.wake();
-    else if (event.held !== "yes" && event.record?.state !== "held") this.#race(id, room);
-  }
-
-  #race(id: string, room: Room): void {
-    const { env } = this.#options;
-    const spreadMs = (this.#spreads.get(id) ?? 0) - room.missed;
-    const putOffMs = spreadMs < 1 ? 0 : env.random() * spreadMs;
-    const start = (): void => {
-      room.racing = "yes";
-      room.places[0]?.wake();
-    };
-    room.missed += 1;
-    if (putOffMs < 1) start();
-    else room.attempt = env.timer(putOffMs, start);
-  }
+/** How long to wait before looking without being woken. */
+export function lookAgainMs(env: LinesOptions["env"], looking: Looking): number {
+  const { heldForMs, looks, overdueLooks, news } = looking;
+  const withNewsMs = heldForMs === null ? FIRST_LOOK_WITH_NEWS_MS : LOOK_WITH_NEWS_MS;
+  const slowest = news === "yes" ? withNewsMs : growing(FIRST_LOOK_WITHOUT_NEWS_MS, looks, SLOWEST_LOOK_MS);
+  const untilEnd = heldForMs === null ? Number.POSITIVE_INFINITY : Math.max(0, heldForMs);
+  // An end that has passed and still stands in the way (who has no clock must observe) is no appointment.
+  const spreadMs = growing(SPREAD_AT_EXPIRY_MS, overdueLooks, SLOWEST_LOOK_MS);
+  return Math.min(jittered(env, slowest, 0.3), untilEnd + 1 + env.random() * spreadMs);
 }
 
 function growing(firstMs: number, times: number, mostMs: number): number {

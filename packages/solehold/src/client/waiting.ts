@@ -1,12 +1,14 @@
 /**
- * Acquiring with patience: attempt after attempt until it is granted, hopeless, aborted or out of time.
- * Over a store this process keeps its own line; over a server see remote/servers-line.ts.
+ * Acquiring with patience: attempt after attempt until it is granted, hopeless, aborted or out of time. Over a store
+ * this process keeps a line of its own for each key, first come, first served, and only the head of a line tries; over
+ * a server see remote/servers-line.ts.
+ *
+ * Most who come are served at once. What only those need who are not is in waiting-room.ts, and loaded by the first.
  */
-import type { LeaseKey } from "../core/index.ts";
+import { keyId, type LeaseKey } from "../core/index.ts";
 import type { Env } from "../env/index.ts";
-import type { AppliedOutcome, CommandOutcome, WaitInLine } from "../manager/index.ts";
-import { type FailedOutcome, failureOf, heldForMs, isWorthWaiting, timeoutOf } from "./failures.ts";
-import type { Place, WaitingRooms } from "./waiting-room.ts";
+import type { AppliedOutcome, CommandOutcome, LeaseManager, WaitInLine } from "../manager/index.ts";
+import type { Room } from "./waiting-room.ts";
 
 export interface Patience {
   readonly key: LeaseKey;
@@ -22,57 +24,75 @@ export function mayBeGranted(outcome: CommandOutcome): boolean {
   return outcome.kind === "unsettled" && outcome.outcome === "unknown";
 }
 
-export async function waitInTurn(env: Env, rooms: WaitingRooms, patience: Patience): Promise<AppliedOutcome> {
-  const { key, waitMs, signal } = patience;
-  const place = rooms.enter(key);
-  const startedMs = env.monotonicMs();
-  const leftMs = (): number => waitMs - (env.monotonicMs() - startedMs);
-  try {
-    let last: FailedOutcome | null = null;
-    let overdueLooks = 0;
-    // Most who come are served at once and need no news. In a crowd hardly anybody is.
-    if (rooms.isCrowded(key)) await rooms.awaitNews(key);
-    for (let looks = 0; ; looks += 1) {
-      const newsBefore = rooms.news(key);
-      if (rooms.isHead(key, place)) {
-        const outcome = await patience.attempt();
-        if (outcome.kind !== "unsettled") rooms.tried(key, outcome.kind === "applied" ? "won" : "lost");
-        if (outcome.kind === "applied") return outcome;
-        if (!isWorthWaiting(outcome)) throw failureOf(key, outcome);
-        last = outcome;
-        overdueLooks = heldForMs(outcome) === 0 ? overdueLooks + 1 : 0;
-      }
-      signal?.throwIfAborted();
-      if (leftMs() <= 0) throw timeoutOf(key, last, waitMs);
-      const pauseMs = await pauseBefore(rooms, key, place, { last, looks, overdueLooks, newsBefore });
-      await place.wait(env, Math.min(pauseMs, Math.max(0, leftMs())), signal);
-      signal?.throwIfAborted();
-    }
-  } finally {
-    rooms.leave(key, place);
+/** One waiter's place in a line. */
+export interface Place {
+  /** Something has changed: it is the head now, or should look. Null while it is not waiting to hear of it. */
+  wake: (() => void) | null;
+}
+
+/** Who waits for a key in this process. */
+export interface Line {
+  /** In the order in which they came; the first may try. */
+  readonly places: Place[];
+  /** What is known of the key. Made for the first who has to wait. */
+  room: Room | null;
+}
+
+export interface LinesOptions {
+  readonly env: Env;
+  readonly manager: LeaseManager;
+}
+
+let loaded: typeof import("./waiting-room.ts") | null = null;
+
+/** Who must not meet the loading in the middle of something, such as a simulation, calls this before. */
+export async function loadWaitingRooms(): Promise<typeof import("./waiting-room.ts")> {
+  loaded ??= await import("./waiting-room.ts");
+  return loaded;
+}
+
+export class Lines {
+  readonly #options: LinesOptions;
+  readonly #lines = new Map<string, Line>();
+  /** Rooms that nobody is in, the oldest first. */
+  readonly #resting = new Set<Room>();
+
+  constructor(options: LinesOptions) {
+    this.#options = options;
   }
-}
 
-interface Experience {
-  readonly last: FailedOutcome | null;
-  readonly looks: number;
-  readonly overdueLooks: number;
-  /** Whether changes were announced already when it looked last. */
-  readonly newsBefore: "yes" | "no";
-}
+  async wait(patience: Patience): Promise<AppliedOutcome> {
+    const id = keyId(patience.key);
+    const line: Line = this.#lines.get(id) ?? { places: [], room: null };
+    this.#lines.set(id, line);
+    const { places } = line;
+    const place: Place = { wake: null };
+    places.push(place);
+    const startedMs = this.#options.env.monotonicMs();
+    try {
+      let first: CommandOutcome | null = null;
+      if (line.room === null && places[0] === place) {
+        first = await patience.attempt();
+        if (first.kind === "applied") {
+          // Others may have come meanwhile.
+          this.#lines.get(id)?.room?.won(first);
+          return first;
+        }
+      }
+      const { Room } = loaded ?? (await loadWaitingRooms());
+      line.room ??= new Room(patience.key, places, this.#options, this.#resting);
+      return await line.room.wait(place, patience, startedMs, first);
+    } finally {
+      places.splice(places.indexOf(place), 1);
+      places[0]?.wake?.();
+      if (places.length === 0) {
+        if (line.room === null) this.#lines.delete(id);
+        else line.room.rest(() => this.#lines.delete(id));
+      }
+    }
+  }
 
-async function pauseBefore(
-  rooms: WaitingRooms,
-  key: LeaseKey,
-  place: Place,
-  { last, looks, overdueLooks, newsBefore }: Experience,
-): Promise<number> {
-  // Only the head looks; the others are woken when it leaves.
-  if (!rooms.isHead(key, place)) return Number.MAX_SAFE_INTEGER;
-  if (last?.kind === "unsettled") return RETRY_UNAVAILABLE_MS;
-  await rooms.awaitNews(key);
-  const news = rooms.news(key);
-  // What changed between the last look and the first news was announced to nobody.
-  if (news !== newsBefore) return 0;
-  return rooms.lookAgainMs({ heldForMs: last === null ? null : heldForMs(last), looks, overdueLooks, news });
+  close(): void {
+    for (const room of [...this.#resting]) room.close();
+  }
 }

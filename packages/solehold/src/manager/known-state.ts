@@ -107,6 +107,18 @@ export class KnownState {
     else this.#remember(id, { kind: "found", record, version }, receivedMs);
   }
 
+  /**
+   * News showed this. It may be late, so it is no more than a guess at what to try next: how high fences have grown is
+   * learned from the store's own answers alone.
+   */
+  heard(id: string, stored: StoredRecord, receivedMs: number): void {
+    const before = this.#remembered.get(id);
+    if (stored.kind !== "found" || recordFence(stored.record) < (before?.highestFence ?? 0n)) return;
+    if (before?.guess.stored.version === stored.version) return;
+    const { highestFence = 0n, seenAtCall = 0 } = before ?? {};
+    this.#remembered.set(id, { guess: guessOf(stored, receivedMs), highestFence, seenAtCall });
+  }
+
   forget(key: LeaseKey): void {
     this.#remembered.delete(keyId(key));
   }
@@ -184,12 +196,16 @@ export class KnownState {
     const grew = before === undefined || fence > before.highestFence;
     const sinceMs = before?.guess.stored.version === stored.version ? before.guess.sinceMs : receivedMs;
     this.#remembered.set(id, {
-      guess: { record, floor: 0n, stored, sinceMs, callNumber: null },
+      guess: guessOf(stored, sinceMs),
       highestFence: grew ? fence : before.highestFence,
       seenAtCall: grew ? this.#options.calls.lastCallNumber : before.seenAtCall,
     });
     return sinceMs;
   }
+}
+
+function guessOf(stored: FoundRecord, sinceMs: number): Remembered["guess"] {
+  return { record: stored.record, floor: 0n, stored, sinceMs, callNumber: null };
 }
 
 function corruptMessage(detail: string): string {

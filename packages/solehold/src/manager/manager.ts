@@ -19,6 +19,7 @@ import {
   type LeaseStore,
   type ListQuery,
   MemoryStore,
+  type StoredRecord,
   type StoreEvent,
   type StoreWatch,
   type WatchScope,
@@ -95,6 +96,8 @@ export interface LeaseManager {
   list(query: ListQuery): Promise<LeaseListing>;
   /** Null when the store cannot announce changes. */
   watch(scope: WatchScope, listener: (event: StoreEvent) => void): Promise<StoreWatch | null>;
+  /** The store's news showed this. Like all news it is a hint: it may save a look before the next attempt. */
+  heard?(key: LeaseKey, stored: StoredRecord): void;
   close(): Promise<void>;
 }
 
@@ -241,6 +244,10 @@ export class StoreLeaseManager implements LeaseManager {
 
   async watch(scope: WatchScope, listener: (event: StoreEvent) => void): Promise<StoreWatch | null> {
     return this.store.watch === undefined ? null : await this.store.watch(scope, listener);
+  }
+
+  heard(key: LeaseKey, stored: StoredRecord): void {
+    this.#context.known.heard(keyId(key), stored, this.#env.monotonicMs());
   }
 
   /** One pass of collection over a tenant's ended records. */

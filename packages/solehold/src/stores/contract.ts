@@ -100,6 +100,10 @@ export type StoreEvent =
       readonly record: LeaseRecord | null;
       /** Where the record was left out, because its watch wants to know only this. */
       readonly held?: "yes" | "no";
+      /** With `held`: a mark of its holder, or of who held it last. It tells holders apart, and no more. */
+      readonly by?: string;
+      /** With `held`, where it came with the news: what was written, as a read would have shown it then. */
+      readonly stored?: () => StoredRecord | null;
     }
   | { readonly kind: "reset" };
 

@@ -1,7 +1,7 @@
 // Mistakes that the simulation found in the client, each as the shortest story that shows it.
 import { describe, expect, it } from "vitest";
 import { Appointment, RenewalSchedule } from "../../src/client/renewal-schedule.ts";
-import { WaitingRooms } from "../../src/client/waiting-room.ts";
+import { lookAgainMs } from "../../src/client/waiting-room.ts";
 import { ManualEnv } from "../../src/env/index.ts";
 import { clientWorld, freeze } from "./helpers.ts";
 
@@ -64,10 +64,8 @@ describe("renewal in the background", () => {
 describe("waiting", () => {
   it("does not storm a store whose lease has ended by the clock and must still be observed", () => {
     const env = new ManualEnv();
-    const { leases } = clientWorld();
-    const rooms = new WaitingRooms({ env, manager: leases.manager });
     const pausesMs = Array.from({ length: 40 }, (_, overdueLooks) =>
-      rooms.lookAgainMs({ heldForMs: 0, looks: overdueLooks, overdueLooks, news: "yes" }),
+      lookAgainMs(env, { heldForMs: 0, looks: overdueLooks, overdueLooks, news: "yes" }),
     );
     // The first looks come soon, because the end may have been misjudged by moments.
     expect(pausesMs[0]).toBeLessThanOrEqual(11);

@@ -1,9 +1,13 @@
 import type { LeasesOptions } from "../../src/client/leases.ts";
 import { Leases } from "../../src/client/leases.ts";
+import { loadWaitingRooms } from "../../src/client/waiting.ts";
 import { ManualEnv } from "../../src/env/index.ts";
 import { StoreLeaseManager, type StoreLeaseManagerOptions } from "../../src/manager/index.ts";
 import { MemoryStore } from "../../src/stores/index.ts";
 import { FaultyStore } from "../manager/faulty-store.ts";
+
+// Loading takes real time, of which a world that moves only when a test says so knows nothing.
+await loadWaitingRooms();
 
 export interface ClientWorld {
   readonly env: ManualEnv;

@@ -5,6 +5,7 @@
  * Then the world heals, everybody lets go, and each process asks for each key twice: all must be served
  * within a bounded time, in the order in which they asked, and afterwards nothing may be left behind.
  */
+import { loadWaitingRooms } from "../../client/waiting.ts";
 import { keyId } from "../../core/index.ts";
 import type { RunOptions, RunResult } from "../result.ts";
 import { withoutRealWorld } from "../world/trap.ts";
@@ -19,6 +20,7 @@ export async function runFull(options: RunOptions): Promise<RunResult> {
   await import("../../manager/collector.ts");
   await import("../../manager/repair.ts");
   await import("../../client/remote/servers-line.ts");
+  await loadWaitingRooms();
   await options.gateway?.prepare();
   return await withoutRealWorld(async () => {
     const stage = new Stage(options);

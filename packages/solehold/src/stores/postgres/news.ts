@@ -1,6 +1,6 @@
 /**
  * Where the store hears of changes: by notification or by looking. Both only name keys, and notifications say
- * whether each is held now; what else there is to know the store reads.
+ * whether each is held now, and mark by whom; what else there is to know the store reads.
  */
 import type { LeaseKey } from "../../core/index.ts";
 import type { WatchScope } from "../contract.ts";
@@ -10,6 +10,8 @@ export interface Change {
   readonly key: LeaseKey;
   /** Whether it was held then; "unknown" to whoever only saw that it changed. */
   readonly held: "yes" | "no" | "unknown";
+  /** A mark of who holds it, or held it last; null where that is not known. */
+  readonly by: string | null;
 }
 
 export interface ScopeHandlers {

@@ -1,9 +1,11 @@
 /**
  * What a notification says: a line with one letter for each key, whether it is held, then the keys, a line
- * each. Nothing else of the records, because every role may listen to every channel.
+ * each, and a line with one mark for each key, by which holders can be told apart. Nothing else of the records, because
+ * every role may listen to every channel: a mark is too short to find a name by.
  *
- * A line of letters has no slash, which every key has: who does not know letters takes it for no key.
+ * A line of letters or marks has no slash, which every key has: who does not know them takes it for no key.
  */
+import { createHash } from "node:crypto";
 import type { LeaseKey } from "../../core/index.ts";
 import type { Change } from "./news.ts";
 
@@ -20,10 +22,15 @@ const HELD: ReadonlyMap<string, Change["held"]> = new Map([
   [LETTERS.no, "no"],
 ]);
 
+const MARK_LENGTH = 4;
+/** Of a key of which is not known who holds it. */
+const NO_MARK = "-".repeat(MARK_LENGTH);
+
 /** What is announced of a key, which is named by its id. */
 export interface News {
   readonly id: string;
   readonly held: Change["held"];
+  readonly holder: string | null;
 }
 
 /** As few payloads as the limit allows. */
@@ -32,21 +39,29 @@ export function payloadsOf(news: readonly News[]): string[] {
   const payloads: string[] = [];
   let letters = "";
   let ids = "";
+  let marks: string = KEY_SEPARATOR;
   let bytes = 0;
-  for (const { id, held } of news) {
-    const size = Buffer.byteLength(id) + KEY_SEPARATOR.length + 1;
+  for (const { id, held, holder } of news) {
+    const size = Buffer.byteLength(id) + KEY_SEPARATOR.length + 1 + MARK_LENGTH;
     if (bytes > 0 && bytes + size > MAX_PAYLOAD_BYTES) {
-      payloads.push(letters + ids);
+      payloads.push(letters + ids + marks);
       letters = "";
       ids = "";
+      marks = KEY_SEPARATOR;
       bytes = 0;
     }
     letters += LETTERS[held];
     ids += KEY_SEPARATOR + id;
+    marks += holder === null ? NO_MARK : markOf(holder);
     bytes += size;
   }
-  if (bytes > 0) payloads.push(letters + ids);
+  if (bytes > 0) payloads.push(letters + ids + marks);
   return payloads;
+}
+
+/** Has no slash. */
+function markOf(holder: string): string {
+  return createHash("sha256").update(holder).digest("base64url").slice(0, MARK_LENGTH);
 }
 
 /** The keys of a payload, also of one without letters. */
@@ -54,10 +69,13 @@ export function changesFrom(payload: string): Change[] {
   const lines = payload.split(KEY_SEPARATOR);
   const [letters = ""] = lines;
   const ids = letters.includes("/") ? lines : lines.slice(1);
+  const marks = lines.at(-1) ?? "";
   return ids.flatMap((id, index) => {
     const key = keyFrom(id);
+    if (key === null) return [];
     const letter = ids === lines ? "" : letters.charAt(index);
-    return key === null ? [] : { key, held: HELD.get(letter) ?? "unknown" };
+    const mark = marks.includes("/") ? "" : marks.slice(index * MARK_LENGTH, (index + 1) * MARK_LENGTH);
+    return { key, held: HELD.get(letter) ?? "unknown", by: mark === "" || mark === NO_MARK ? null : mark };
   });
 }
 

@@ -78,7 +78,9 @@ export function isEnd(places: readonly Place[]): boolean {
 /** What changed, and which of it is held now; null when all of it did. */
 export function newsOf(places: readonly Place[], done: ReadonlySet<string> | null): News[] {
   return places.flatMap(({ id, write }) =>
-    done === null || done.has(id) ? { id, held: write.next?.state === "held" ? "yes" : "no" } : [],
+    done === null || done.has(id)
+      ? { id, held: write.next?.state === "held" ? "yes" : "no", holder: write.next?.holder ?? null }
+      : [],
   );
 }
 

@@ -24,6 +24,11 @@ export async function readRecords(data: RedisDataSet, keys: readonly LeaseKey[])
   return { storeTimeMs, records: await withDamageInspected(data, keys, records) };
 }
 
+/** A value that came with news. Null where what stands in Redis is shown in another way, for which its time is needed. */
+export function announcedRecord(data: RedisDataSet, key: LeaseKey, value: string): StoredRecord | null {
+  return data.isJoined && data.lineage.raised === 0n ? storedFrom(key, value, data.lineage, 0) : null;
+}
+
 export function applyWrites(data: RedisDataSet, writes: readonly ConditionalWrite[]): Promise<ApplyReply> {
   return data.isJoined && data.lineage.raised === 0n
     ? sendWrites(data, writes)

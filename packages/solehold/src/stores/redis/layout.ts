@@ -28,6 +28,9 @@ export const ENDED = "e";
 /** The first character of every key. No letter of an announcement is one. */
 export const KEY_BEGINS = "{";
 
+/** Stands between the key of an announcement and the value that was written. No key has a line break. */
+export const VALUE_FOLLOWS = "\n\n";
+
 export class RedisLayout {
   /** What every key begins with. */
   readonly base: string;

@@ -3,7 +3,8 @@
  * held now; here a connection of its own listens. Who wants to know no more is told at once; for the others the
  * records that somebody watches are read. After a gap watchers are told to look for themselves.
  *
- * Names travel without their records: most processes watch few keys, and every process hears of all.
+ * Names travel without their records, because most processes watch few keys, and every process hears of all; but a lone
+ * key that was given back comes with what was written, for whoever waits for it.
  */
 
 import { keyId, type LeaseKey } from "../../core/index.ts";
@@ -11,6 +12,7 @@ import { type Env, jittered, type Timer } from "../../env/index.ts";
 import {
   isInScope,
   type ReadReply,
+  type StoredRecord,
   StoreError,
   type StoreEvent,
   type StoreWatch,
@@ -19,7 +21,8 @@ import {
 import { Deadlines } from "../support/deadlines.ts";
 import type { RedisDriver, Subscription } from "./driver.ts";
 import { closedError, storeErrorFrom } from "./errors.ts";
-import { HELD, KEY_BEGINS, type RedisLayout } from "./layout.ts";
+import { HELD, KEY_BEGINS, type RedisLayout, VALUE_FOLLOWS } from "./layout.ts";
+import { holderIn } from "./value.ts";
 
 interface Watcher {
   readonly scope: WatchScope;
@@ -33,6 +36,8 @@ export interface NewsOptions {
   readonly timeoutMs: number;
   readonly maxBatch: number;
   readonly read: (keys: readonly LeaseKey[]) => Promise<ReadReply>;
+  /** What a read would show of this value; null when it is not certain. */
+  readonly shown: (key: LeaseKey, value: string) => StoredRecord | null;
 }
 
 const FIRST_RETRY_MS = 20;
@@ -144,12 +149,15 @@ export class RedisNews {
   /** The letters come first, up to the brace that begins every key; without them, one has to look. */
   #hear(message: string): void {
     const letters = message.indexOf(KEY_BEGINS);
+    const valueAt = message.indexOf(VALUE_FOLLOWS);
+    const keysEnd = valueAt < 0 ? message.length : valueAt;
+    const value = valueAt < 0 ? null : message.slice(valueAt + VALUE_FOLLOWS.length);
     let at = Math.max(0, letters);
-    for (let index = 0; at < message.length; index += 1) {
+    for (let index = 0; at < keysEnd; index += 1) {
       const lineEnd = message.indexOf("\n", at);
-      const end = lineEnd < 0 ? message.length : lineEnd;
+      const end = lineEnd < 0 ? keysEnd : lineEnd;
       const key = this.#options.layout.keyOf(message.slice(at, end));
-      if (key !== null) this.#note(key, index < letters ? message.charAt(index) : "");
+      if (key !== null) this.#note(key, index < letters ? message.charAt(index) : "", value);
       at = end + 1;
     }
     if (!this.#reading && this.#changed.size > 0) {
@@ -160,12 +168,23 @@ export class RedisNews {
     }
   }
 
-  #note(key: LeaseKey, letter: string): void {
+  #note(key: LeaseKey, letter: string, value: string | null): void {
     for (const watcher of this.#watchers) {
       if (!isInScope(watcher.scope, key)) continue;
-      if (watcher.scope.wants === "holding") this.#tell(watcher, holdingEvent(key, letter));
+      if (watcher.scope.wants === "holding") this.#tell(watcher, this.#holdingEvent(key, letter, value));
       else this.#changed.set(keyId(key), key);
     }
+  }
+
+  /** Without a letter it says only that something changed. */
+  #holdingEvent(key: LeaseKey, letter: string, value: string | null): StoreEvent {
+    const changed = { kind: "changed", key, record: null } as const;
+    if (letter === "") return changed;
+    const held = letter === HELD ? "yes" : "no";
+    if (value === null) return { ...changed, held };
+    // Most who hear it will not try: only who does reads all of it.
+    const stored = (): StoredRecord | null => this.#options.shown(key, value);
+    return { ...changed, held, by: holderIn(value), stored };
   }
 
   /** One read at a time: what is heard meanwhile is read together, once. */
@@ -217,11 +236,4 @@ export class RedisNews {
     this.#timer?.cancel();
     this.#timer = env.timer(jittered(env, delayMs, 0.3), callback);
   }
-}
-
-/** Without a letter it says only that something changed. */
-function holdingEvent(key: LeaseKey, letter: string): StoreEvent {
-  return letter === ""
-    ? { kind: "changed", key, record: null }
-    : { kind: "changed", key, record: null, held: letter === HELD ? "yes" : "no" };
 }

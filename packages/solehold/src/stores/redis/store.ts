@@ -15,11 +15,12 @@ import type {
   ListQuery,
   ReadReply,
   StoreCapabilities,
+  StoredRecord,
   StoreEvent,
   StoreWatch,
   WatchScope,
 } from "../contract.ts";
-import { applyWrites, readRecords } from "./access.ts";
+import { announcedRecord, applyWrites, readRecords } from "./access.ts";
 import type { RedisConnection } from "./connection.ts";
 import { RedisDataSet } from "./data-set.ts";
 import type { RedisDriver } from "./driver.ts";
@@ -65,7 +66,9 @@ export class RedisStore implements LeaseStore {
     });
     const { timeoutMs } = settings;
     const read = (keys: readonly LeaseKey[]): Promise<ReadReply> => readRecords(data, keys);
-    this.#news = new RedisNews({ env, driver, layout: data.layout, timeoutMs, maxBatch: MAX_BATCH, read });
+    const shown = (key: LeaseKey, value: string): StoredRecord | null => announcedRecord(data, key, value);
+    const { layout } = data;
+    this.#news = new RedisNews({ env, driver, layout, timeoutMs, maxBatch: MAX_BATCH, read, shown });
   }
 
   static async open(parts: RedisStoreParts): Promise<RedisStore> {

@@ -19,6 +19,7 @@ import {
 export const HEADER_LENGTH = 22;
 
 const FIELD_COUNT = 26;
+const HOLDER_FIELD = 4;
 const WHOLE = /^(0|[1-9]\d*)$/;
 
 /** 22 characters that are as unique as the nonce: longer nonces are hashed to 132 bits. */
@@ -54,6 +55,13 @@ function textOf({ op, keyHash, fingerprint, sealedToken }: IdempotencyMark): str
   return `\n${op}\n${keyHash}\n${fingerprint}\n${sealedToken}\n`;
 }
 
+/** The holder in a value, or in whatever stands there if it is damaged. */
+export function holderIn(value: string): string {
+  let at = 0;
+  for (let line = 0; line < HOLDER_FIELD; line += 1) at = value.indexOf("\n", at) + 1;
+  return value.slice(at, value.indexOf("\n", at));
+}
+
 export type DecodedValue =
   | { readonly ok: true; readonly record: LeaseRecord }
   | { readonly ok: false; readonly detail: string };
@@ -84,7 +92,7 @@ function recordFrom(at: (index: number) => string, key: LeaseKey, nonce: string)
   if (!isPurpose(purpose)) throw new Error(`its purpose '${purpose}' is unknown`);
   return {
     key,
-    holder: at(4),
+    holder: at(HOLDER_FIELD),
     purpose,
     tokenHash: at(19),
     term: BigInt(digits("term", at(7))),

@@ -6,13 +6,15 @@
  * one MSET for a whole batch, no pattern match, no table for a lone item, and the channel in the source instead of an
  * argument. Most writes replace a record that this client knows: then no index is named, and none is looked after.
  *
- * It announces what it wrote: a letter a key (the client knows what its records say), then the keys.
+ * It announces what it wrote: a letter a key (the client knows what its records say), then the keys. Behind a lone key
+ * that nobody holds any more comes its value: whoever waits for it can try at once, without a look.
  */
-import { ABSENT_HEADER, type RedisLayout, WRONG_TYPE_HEADER } from "./layout.ts";
+import { ABSENT_HEADER, ENDED, type RedisLayout, VALUE_FOLLOWS, WRONG_TYPE_HEADER } from "./layout.ts";
 import { type RedisScript, script } from "./scripts.ts";
 import { HEADER_LENGTH } from "./value.ts";
 
 const EXPECTED = `sub(wants, i * ${HEADER_LENGTH} - ${HEADER_LENGTH - 1}, i * ${HEADER_LENGTH})`;
+const VALUE_FOLLOWS_LUA = VALUE_FOLLOWS.replaceAll("\n", "\\n");
 const HEADER = `sub(value, 1, ${HEADER_LENGTH})`;
 
 /**
@@ -41,8 +43,10 @@ local stored = call('MGET', unpack(KEYS, 2, count + 1))
 if count == 1 and not index then
   local value = stored[1]
   if value and ${HEADER} == sub(wants, 1, ${HEADER_LENGTH}) then
+    local said = sub(wants, ${HEADER_LENGTH + 1}) .. KEYS[2]
+    if sub(said, 1, 1) == '${ENDED}' then said = said .. '${VALUE_FOLLOWS_LUA}' .. ARGV[3] end
     call('SET', KEYS[2], ARGV[3])
-    ${publish}sub(wants, ${HEADER_LENGTH + 1}) .. KEYS[2])
+    ${publish}said)
     return header
   end
 end

@@ -109,7 +109,11 @@ describe("an array literal", () => {
 });
 
 describe("payloads", () => {
-  const news = (id: string, held: News["held"] = "yes"): News => ({ id, held });
+  const news = (id: string, held: News["held"] = "yes", holder: string | null = "me"): News => ({
+    id,
+    held,
+    holder,
+  });
 
   it("name every key and whether it is held, and are as long as the server allows", () => {
     const name = fc.string({ unit: "grapheme", maxLength: 200 }).filter((each) => !each.includes("\n"));
@@ -118,7 +122,7 @@ describe("payloads", () => {
       fc.property(fc.array(fc.tuple(name, held), { maxLength: 400 }), (keys) => {
         const payloads = payloadsOf(keys.map(([each, state]) => news(`default/${each}`, state)));
         expect(payloads.flatMap(changesFrom)).toEqual(
-          keys.map(([each, state]) => ({ key: key(each), held: state })),
+          keys.map(([each, state]) => ({ key: key(each), held: state, by: expect.any(String) })),
         );
         for (const payload of payloads) expect(Buffer.byteLength(payload)).toBeLessThan(8_000);
       }),
@@ -132,12 +136,26 @@ describe("payloads", () => {
     expect(sizes.length).toBeLessThan(all.length / 8);
   });
 
+  it("tell holders apart, without their names", () => {
+    const [payload = ""] = payloadsOf([
+      news("default/a", "no", "host:1"),
+      news("default/b", "yes", "host:2"),
+      news("default/c", "no", null),
+      news("default/d", "no", "host:1"),
+    ]);
+    const [a, b, c, d] = changesFrom(payload).map(({ by }) => by);
+    expect(a).toBe(d);
+    expect(a).not.toBe(b);
+    expect(c).toBeNull();
+    expect(payload).not.toContain("host");
+  });
+
   it("say that everything may have changed when there were too many", () => {
     expect(payloadsOf([news("default/a"), news(EVERYTHING)])).toEqual([EVERYTHING]);
   });
 
   it("are understood without letters, as earlier versions send them, and are understood by those", () => {
-    const changes = [key("a/b"), key("c")].map((each) => ({ key: each, held: "unknown" }));
+    const changes = [key("a/b"), key("c")].map((each) => ({ key: each, held: "unknown", by: null }));
     expect(changesFrom("default/a/b\ndefault/c")).toEqual(changes);
     const [payload = ""] = payloadsOf([news("default/a/b", "no"), news("default/c")]);
     // They take a line without a slash for no key.

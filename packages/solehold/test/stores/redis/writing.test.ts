@@ -4,6 +4,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { startRedis } from "../../../../../scripts/engines/index.mjs";
 import type { StoreEvent } from "../../../src/stores/index.ts";
 import { openRedisStore, type RedisStore } from "../../../src/stores/redis/index.ts";
+import { encodeValue } from "../../../src/stores/redis/value.ts";
 import { applyOne, create, recordOf, until, writeOf } from "../records.ts";
 
 let server: Awaited<ReturnType<typeof startRedis>>;
@@ -88,7 +89,8 @@ describe("an announcement", () => {
       writeOf(recordOf("said/b"), "x".repeat(22)),
       writeOf(recordOf("said/c", { state: "released", endedAtMs: 1 }), versions[2]!),
     ]);
-    const lone = await applyOne(store, writeOf(recordOf("said/b", { state: "released" }), versions[1]!));
+    const ended = recordOf("said/b", { state: "released" });
+    const lone = await applyOne(store, writeOf(ended, versions[1]!));
     expect(lone).toMatchObject({ kind: "applied" });
     await store.apply([writeOf(recordOf("said/b"), "x".repeat(22))]);
     await store.apply([writeOf(recordOf("said/new")), writeOf(recordOf("said/newer"))]);
@@ -97,7 +99,7 @@ describe("an announcement", () => {
     await until("all was heard", async () => (news.messages.length >= 4 ? news.messages : null));
     expect(news.messages).toEqual([
       `he${redisKey("said/a")}\n${redisKey("said/c")}`,
-      `e${redisKey("said/b")}`,
+      `e${redisKey("said/b")}\n\n${encodeValue(ended)}`,
       `hh${redisKey("said/new")}\n${redisKey("said/newer")}`,
       `e${redisKey("said/b")}`,
     ]);
@@ -123,11 +125,16 @@ describe("an announcement", () => {
     await admin.publish("{solehold:}news", redisKey("watched"));
     await until("it was shown again", async () => events.records.at(2) ?? null);
     const { key } = record;
+    const told = { kind: "changed", key, record: null };
+    const { holder: by } = record;
     expect(events.holding).toEqual([
-      { kind: "changed", key, record: null, held: "yes" },
-      { kind: "changed", key, record: null, held: "no" },
-      { kind: "changed", key, record: null },
+      { ...told, held: "yes" },
+      { ...told, held: "no", by, stored: expect.any(Function) },
+      told,
     ]);
+    const [, end] = events.holding;
+    const { records } = await watcher.read([key]);
+    expect(end?.kind === "changed" && end.stored?.()).toEqual(records[0]);
     expect(events.records).toEqual(
       [record, ended, ended].map((shown) => ({ kind: "changed", key, record: shown })),
     );
