@@ -1,5 +1,5 @@
 // Contenders take turns: after a warm-up each runs for a short round, A B C A B C ..., so that all of them meet the
-// same noise of the machine. What is reported is the median of the rounds, and ratios are medians of the ratios of
+// same noise of the machine; with one in flight they take turns within a round, too. What is reported is the median of the rounds, and ratios are medians of the ratios of
 // neighbouring rounds. Rates of different runs are not comparable; ratios of one run are.
 import { cpuOfProcesses } from "./cpu.mjs";
 import { median, medianRatio, percentile } from "./statistics.mjs";
@@ -10,6 +10,13 @@ import { median, medianRatio, percentile } from "./statistics.mjs";
  */
 const FIRST_WARM_UP = { inFlight: 64, ms: 1_500 };
 const isCompiled = new WeakSet();
+
+/**
+ * Into so many slices a round is cut when one is in flight: a lone operation's latency follows whatever else the machine
+ * does for the moment, and two rounds are too far apart to meet the same. With many in flight a slice would be over
+ * before the first answers are.
+ */
+const SLICES_OF_A_LONE_ROUND = 6;
 
 /**
  * A contender is `{ name, role, turn, against }`: `turn(worker, index)` does the unit of work once; `role` is "ours",
@@ -26,9 +33,8 @@ export async function compete({ title, unit = "pairs", inFlight, contenders, pac
   }
   const results = contenders.map(() => []);
   for (let round = 0; round < rounds; round += 1) {
-    for (const [index, { turn }] of contenders.entries()) {
-      results[index].push(await runRound(turn, inFlight, roundMs, serverPids));
-    }
+    const all = await oneRound({ contenders, inFlight, roundMs, serverPids });
+    for (const [index, result] of all.entries()) results[index].push(result);
   }
   const floorOf = ({ against }) =>
     contenders.findIndex(({ name, role }) => (against === undefined ? role === "floor" : name === against));
@@ -42,6 +48,17 @@ export async function compete({ title, unit = "pairs", inFlight, contenders, pac
       return { ...described, ...summary(results[index], floor) };
     }),
   };
+}
+
+/** A round of each contender, in slices that take turns. */
+async function oneRound({ contenders, inFlight, roundMs, serverPids }) {
+  const count = inFlight === 1 ? SLICES_OF_A_LONE_ROUND : 1;
+  const slices = contenders.map(() => []);
+  for (let slice = 0; slice < count; slice += 1) {
+    for (const [index, { turn }] of contenders.entries())
+      slices[index].push(await runRound(turn, inFlight, roundMs / count, serverPids));
+  }
+  return slices.map(joined);
 }
 
 /** Keeps `inFlight` units of work going for about `forMs`. */
@@ -64,12 +81,21 @@ export async function runRound(turn, inFlight, forMs, serverPids) {
   const elapsedMs = performance.now() - start;
   const { user, system } = process.cpuUsage(cpuBefore);
   const serverAfter = cpuOfProcesses(serverPids);
+  const serverUs = serverBefore === null || serverAfter === null ? null : serverAfter - serverBefore;
+  return { latencies, elapsedMs, clientUs: user + system, serverUs };
+}
+
+/** The figures of one round. */
+export function joined(slices) {
+  const latencies = slices.flatMap((slice) => slice.latencies);
+  const sum = (field) => slices.reduce((total, slice) => total + slice[field], 0);
+  const knowsServer = slices.every(({ serverUs }) => serverUs !== null);
   return {
-    perSecond: (latencies.length * 1_000) / elapsedMs,
+    perSecond: (latencies.length * 1_000) / sum("elapsedMs"),
     p50Ms: percentile(latencies, 0.5),
     p99Ms: percentile(latencies, 0.99),
-    cpuUs: (user + system) / latencies.length,
-    serverCpuUs: serverBefore === null ? null : (serverAfter - serverBefore) / latencies.length,
+    cpuUs: sum("clientUs") / latencies.length,
+    serverCpuUs: knowsServer ? sum("serverUs") / latencies.length : null,
   };
 }
 

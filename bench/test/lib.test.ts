@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { summary } from "../lib/compete.mjs";
+import { joined, summary } from "../lib/compete.mjs";
 import { decodeMessage, encodeMessage } from "../lib/protobuf.mjs";
 import { aheadOfPeers, atLeast, atMost, rowOf } from "../lib/rows.mjs";
 import { median, medianRatio, percentile } from "../lib/statistics.mjs";
@@ -37,6 +37,13 @@ const rounds = (perSecond: readonly number[]) =>
 test("a summary compares with the floor, and knows no ratio without one", () => {
   expect(summary(rounds([2, 4, 6]), rounds([1, 2, 3])).ratio.perSecond).toBe(2);
   expect(summary(rounds([2, 4, 6]), undefined).ratio.perSecond).toBeNull();
+});
+
+test("the slices of a round count by what was done in them, not each alike", () => {
+  const quick = { latencies: [1, 1, 1], elapsedMs: 3, clientUs: 30, serverUs: 60 };
+  const slow = { latencies: [7], elapsedMs: 7, clientUs: 50, serverUs: 20 };
+  expect(joined([quick, slow])).toEqual({ perSecond: 400, p50Ms: 1, p99Ms: 7, cpuUs: 20, serverCpuUs: 20 });
+  expect(joined([quick, { ...slow, serverUs: null }]).serverCpuUs).toBeNull();
 });
 
 const contender = (name: string, role: string, perSecond: number, more: object = {}) => ({
