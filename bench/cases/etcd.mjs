@@ -1,7 +1,14 @@
 // etcd: acquire + release of a key, ours against bare transactions and against the Lock of etcd3.
 import { startEtcd } from "../../scripts/engines/index.mjs";
 import { compete } from "../lib/compete.mjs";
-import { EtcdClient, etcd3Client, etcd3Locks, lockServicePairs, rawPairs } from "../lib/etcd-locks.mjs";
+import {
+  BareEtcdClient,
+  EtcdClient,
+  etcd3Client,
+  etcd3Locks,
+  lockServicePairs,
+  rawPairs,
+} from "../lib/etcd-locks.mjs";
 import { coldNames, DOES_MORE, leasePairs, lockPairs, warmNames } from "../lib/pairs.mjs";
 import { withResources } from "../lib/resources.mjs";
 import { atLeast, atLeastOf, atMost, notMeasured, rowOf } from "../lib/rows.mjs";
@@ -16,13 +23,14 @@ export function run({ pace, say }) {
     const etcd = resources.add(await startEtcd({ members: 1 }), (engine) => engine.stop());
     const client = resources.add(new EtcdClient(etcd.url), (each) => each.close());
     await client.openSession();
+    const bare = resources.add(new BareEtcdClient(etcd.url, client.session), (each) => each.close());
     const etcd3 = resources.add(etcd3Client(etcd.url), (each) => each.close());
     const leases = await leasesOf("solehold/etcd", ({ openEtcdStore }) =>
       openEtcdStore({ url: etcd.url.replace(/^http/, "etcd") }),
     );
     if (leases !== null) resources.add(leases, (each) => each.close());
     const serverPids = etcd.processes.map(({ pid }) => pid);
-    const contenders = contendersOn({ client, etcd3, leases });
+    const contenders = contendersOn({ client, bare, etcd3, leases });
     const groups = [];
     for (const inFlight of [1, 64]) {
       const title = `${inFlight} in flight`;
@@ -31,6 +39,7 @@ export function run({ pace, say }) {
     return {
       conditions: [
         `etcd ${etcd.version}, one member on loopback, synced as it always is; one connection each`,
+        "raw and the lock service speak through @grpc/grpc-js, as etcd3 does; ours and the bare one through Node's HTTP/2",
         "raw and etcd's lock service use one etcd lease for all keys; etcd3 makes one for every lock, as it does by default",
       ],
       doesMore: DOES_MORE,
@@ -40,7 +49,7 @@ export function run({ pace, say }) {
   });
 }
 
-function contendersOn({ client, etcd3, leases }) {
+function contendersOn({ client, bare, etcd3, leases }) {
   const ours =
     leases === null
       ? []
@@ -51,6 +60,7 @@ function contendersOn({ client, etcd3, leases }) {
   return [
     { name: "raw", role: "floor", turn: rawPairs(client, warmNames()) },
     ...ours,
+    { name: "raw, HTTP/2 alone", role: "other", turn: rawPairs(bare, warmNames("bare")) },
     { name: ETCD3, role: "peer", turn: lockPairs(etcd3Locks(etcd3), warmNames()) },
     { name: "etcd lock service", role: "peer", turn: lockServicePairs(client, warmNames()) },
   ];

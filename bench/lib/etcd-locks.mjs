@@ -1,6 +1,9 @@
-// Locks on etcd: bare transactions as the floor, etcd's own lock service, and the Lock of etcd3. The first two speak gRPC
-// with messages encoded by hand, so that no client library stands between them and the server.
+// Locks on etcd: bare transactions as the floor, etcd's own lock service, and the Lock of etcd3. The first two encode
+// their messages by hand and send them with the usual gRPC client, so that no more than that stands between them and
+// the server; bare transactions also without it.
 import { randomInt } from "node:crypto";
+import { once } from "node:events";
+import { connect } from "node:http2";
 import { Client, credentials } from "@grpc/grpc-js";
 import { Etcd3 } from "etcd3";
 import { decodeMessage, encodeMessage } from "./protobuf.mjs";
@@ -35,6 +38,35 @@ export class EtcdClient {
 
   close() {
     this.#client.close();
+  }
+}
+
+/** The same calls with nothing but HTTP/2, which is the least that Node can do. */
+export class BareEtcdClient {
+  session;
+  #http2;
+
+  /** `session` is that of another client. */
+  constructor(url, session) {
+    this.session = session;
+    this.#http2 = connect(url, { settings: { enablePush: false } });
+  }
+
+  async call(path, request) {
+    const fields = { "content-type": "application/grpc", te: "trailers" };
+    const stream = this.#http2.request({ ":method": "POST", ":path": path, ...fields });
+    const prefix = Buffer.alloc(5);
+    prefix.writeUInt32BE(request.length, 1);
+    const pieces = [];
+    stream.on("data", (piece) => pieces.push(piece));
+    stream.end(Buffer.concat([prefix, request]));
+    const [trailers] = await once(stream, "trailers");
+    if (trailers["grpc-status"] !== "0") throw new Error(`etcd: ${trailers["grpc-message"]}`);
+    return decodeMessage(Buffer.concat(pieces).subarray(prefix.length));
+  }
+
+  close() {
+    this.#http2.close();
   }
 }
 

@@ -90,7 +90,6 @@ describe("a package that is not installed", () => {
     "postgres://user:s3cret@127.0.0.1:1/db": "pg",
     "embedded:./never-made": "lmdb",
     "s3://bucket?endpoint=http://127.0.0.1:1": "aws4fetch",
-    "etcd://127.0.0.1:1": "@grpc/grpc-js",
     "nats://127.0.0.1:1": "@nats-io/transport-node",
   };
 

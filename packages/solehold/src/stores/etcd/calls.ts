@@ -6,7 +6,7 @@
 import { delay, type Env, jittered } from "../../env/index.ts";
 import type { FailedOutcome } from "../contract.ts";
 import { closedError, type EtcdError, errorFrom, silence } from "./failures.ts";
-import type { GrpcMetadata, MemberConnection, StreamListener } from "./grpc.ts";
+import type { CallFields, MemberConnection, StreamListener } from "./grpc.ts";
 import { inTime } from "./in-time.ts";
 import { Lineage } from "./lineage.ts";
 import type { Login } from "./login.ts";
@@ -33,7 +33,7 @@ export interface CallsOptions {
 /** A member that is ready to be asked, and what a question carries. */
 interface Way {
   readonly member: MemberConnection;
-  readonly metadata: GrpcMetadata;
+  readonly fields: CallFields;
 }
 
 export interface OpenStream {
@@ -67,7 +67,7 @@ export class Calls {
   /** A stream on some member. It is open-ended: the listener must see to it that something comes in time. */
   async stream(path: string, first: Uint8Array, listener: StreamListener): Promise<OpenStream> {
     const way = await this.#way(this.#options.memberTimeoutMs);
-    const end = way.member.stream(path, first, way.metadata, listener);
+    const end = way.member.stream(path, first, way.fields, listener);
     const { address } = way.member;
     return { address, end, failed: (cause) => this.#failed(cause, way, "not-applied") };
   }
@@ -103,12 +103,12 @@ export class Calls {
   ): Promise<Reply> {
     const { env, members, memberTimeoutMs } = this.#options;
     const deadlineMs = env.monotonicMs() + leftMs;
-    const way = await this.#way(Math.min(leftMs, memberTimeoutMs));
+    const way = this.#wayNow() ?? (await this.#way(Math.min(leftMs, memberTimeoutMs)));
     const askedAt = this.#lineage.revision;
     const patienceMs = Math.max(1, Math.min(deadlineMs - env.monotonicMs(), memberTimeoutMs));
     let reply: Reply;
     try {
-      const answer = way.member.request(path, message, way.metadata);
+      const answer = way.member.request(path, message, way.fields);
       const expired = (): EtcdError => silence(way.member.address, patienceMs, outcome);
       reply = decode(await inTime(env, answer, patienceMs, expired));
     } catch (cause) {
@@ -119,28 +119,36 @@ export class Calls {
     return reply;
   }
 
+  /** Null where something has to be waited for first. */
+  #wayNow(): Way | null {
+    const { members, login } = this.#options;
+    const member = members.current;
+    const fields = login.current;
+    return member === null || fields === null ? null : { member, fields };
+  }
+
   async #way(patienceMs: number): Promise<Way> {
     const { env, members, login } = this.#options;
     const expired = (): EtcdError => silence(members.addresses, patienceMs, "not-applied");
     const member = members.current ?? (await inTime(env, members.connected(), patienceMs, expired));
-    if (login.current !== null) return { member, metadata: login.current };
+    if (login.current !== null) return { member, fields: login.current };
     try {
-      return { member, metadata: await inTime(env, login.logIn(member), patienceMs, expired) };
+      return { member, fields: await inTime(env, login.logIn(member), patienceMs, expired) };
     } catch (cause) {
-      throw this.#failed(cause, { member, metadata: null }, "not-applied");
+      throw this.#failed(cause, { member, fields: null }, "not-applied");
     }
   }
 
   #failed(
     cause: unknown,
-    { member, metadata }: { readonly member: MemberConnection; readonly metadata: GrpcMetadata | null },
+    { member, fields }: { readonly member: MemberConnection; readonly fields: CallFields | null },
     outcome: FailedOutcome,
   ): EtcdError {
     const { members, login } = this.#options;
     if (this.#closed && outcome === "not-applied") return closedError();
     const error = errorFrom(cause, member.address, outcome);
     if (error.remedy === "another-member") members.leave(member);
-    if (error.remedy === "new-token" && metadata !== null) login.forget(metadata);
+    if (error.remedy === "new-token" && fields !== null) login.forget(fields);
     return error;
   }
 }

@@ -12,7 +12,7 @@ import { textOf } from "./protobuf.ts";
 const AFTER_ALL = Buffer.from([0xff]);
 /** A revision that no key has, for versions that this store never gave out. */
 const NO_REVISION = 2n ** 63n - 1n;
-const VERSION = /^([1-9]\d{0,17})@/;
+const REVISION = /^[1-9]\d{0,17}$/;
 
 export interface KeyRange {
   readonly key: Buffer;
@@ -84,8 +84,7 @@ export function versionOf(key: LeaseKey, modRevision: bigint): string {
 /** What a comparison expects: zero where there must be no record. */
 export function revisionOf(key: LeaseKey, version: string | null): bigint {
   if (version === null) return 0n;
-  const [, revision] = VERSION.exec(version) ?? [];
-  return revision !== undefined && version === versionOf(key, BigInt(revision))
-    ? BigInt(revision)
-    : NO_REVISION;
+  const end = version.indexOf("@");
+  const revision = version.slice(0, Math.max(0, end));
+  return REVISION.test(revision) && version.slice(end + 1) === keyId(key) ? BigInt(revision) : NO_REVISION;
 }

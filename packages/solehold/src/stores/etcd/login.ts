@@ -1,28 +1,27 @@
 /** Logging in: the name and password of the URL become a token, which every call carries until it is refused. */
-
-import type { GrpcMetadata, GrpcPackage, MemberConnection } from "./grpc.ts";
+import type { CallFields, MemberConnection } from "./grpc.ts";
 import { decodeAuthenticate, encodeAuthenticate } from "./messages.ts";
 import type { EtcdSettings } from "./options.ts";
 
 const AUTHENTICATE_PATH = "/etcdserverpb.Auth/Authenticate";
+/** A member without a leader is to refuse at once, not to wait for one: another may have one. */
+const WITHOUT_TOKEN: CallFields = Object.freeze({ hasleader: "true" });
 
 export class Login {
-  readonly #grpc: GrpcPackage;
   readonly #user: EtcdSettings["user"];
-  #current: GrpcMetadata | null = null;
-  #loggingIn: Promise<GrpcMetadata> | null = null;
+  #current: CallFields | null = null;
+  #loggingIn: Promise<CallFields> | null = null;
 
-  constructor(grpc: GrpcPackage, user: EtcdSettings["user"]) {
-    this.#grpc = grpc;
+  constructor(user: EtcdSettings["user"]) {
     this.#user = user;
   }
 
   /** What a call is to carry; null when it must log in first. */
-  get current(): GrpcMetadata | null {
+  get current(): CallFields | null {
     return this.#current;
   }
 
-  logIn(member: MemberConnection): Promise<GrpcMetadata> {
+  logIn(member: MemberConnection): Promise<CallFields> {
     this.#loggingIn ??= this.#logIn(member).finally(() => {
       this.#loggingIn = null;
     });
@@ -30,28 +29,23 @@ export class Login {
   }
 
   /** The server no longer accepts it. A newer one is kept. */
-  forget(metadata: GrpcMetadata): void {
-    if (this.#current === metadata) this.#current = null;
+  forget(fields: CallFields): void {
+    if (this.#current === fields) this.#current = null;
   }
 
-  async #logIn(member: MemberConnection): Promise<GrpcMetadata> {
-    const metadata = new this.#grpc.Metadata();
-    // A member without a leader is to refuse at once, not to wait for one: another may have one.
-    metadata.set("hasleader", "true");
-    const token = this.#user === null ? null : await this.#token(this.#user, member, metadata);
-    if (token !== null) metadata.set("token", token);
-    this.#current = metadata;
-    return metadata;
+  async #logIn(member: MemberConnection): Promise<CallFields> {
+    const token = this.#user === null ? null : await this.#token(this.#user, member);
+    this.#current = token === null ? { ...WITHOUT_TOKEN } : { ...WITHOUT_TOKEN, token };
+    return this.#current;
   }
 
   async #token(
     { name, password }: NonNullable<EtcdSettings["user"]>,
     member: MemberConnection,
-    metadata: GrpcMetadata,
   ): Promise<string | null> {
     try {
       const request = encodeAuthenticate(name, password);
-      return decodeAuthenticate(await member.request(AUTHENTICATE_PATH, request, metadata));
+      return decodeAuthenticate(await member.request(AUTHENTICATE_PATH, request, WITHOUT_TOKEN));
     } catch (error) {
       // A cluster that asks nobody for a password needs no token.
       if (String(error).includes("authentication is not enabled")) return null;

@@ -5,24 +5,26 @@
  */
 import type { Env } from "../../env/index.ts";
 import { closedError, EtcdError, errorFrom, isLasting, silence } from "./failures.ts";
-import { type GrpcMetadata, type GrpcPackage, MemberConnection } from "./grpc.ts";
+import { MemberConnection } from "./grpc.ts";
 import { inTime } from "./in-time.ts";
 import { decodeStatus } from "./messages.ts";
+import type { EtcdTls } from "./options.ts";
 
 const STATUS_PATH = "/etcdserverpb.Maintenance/Status";
 const NO_MESSAGE = Buffer.alloc(0);
+const NO_FIELDS = {};
 
 export interface MembersOptions {
   readonly env: Env;
-  readonly grpc: GrpcPackage;
-  readonly credentials: unknown;
+  readonly tls: EtcdTls | null;
   readonly addresses: readonly string[];
   readonly memberTimeoutMs: number;
 }
 
 export class Members {
+  /** All of them, for messages. */
+  readonly addresses: string;
   readonly #options: MembersOptions;
-  readonly #noMetadata: GrpcMetadata;
   /** Those that failed last. They are tried again when no other is left. */
   readonly #suspects = new Set<string>();
   readonly #trying = new Set<MemberConnection>();
@@ -32,12 +34,7 @@ export class Members {
 
   constructor(options: MembersOptions) {
     this.#options = options;
-    this.#noMetadata = new options.grpc.Metadata();
-  }
-
-  /** All of them, for messages. */
-  get addresses(): string {
-    return this.#options.addresses.join(",");
+    this.addresses = options.addresses.join(",");
   }
 
   /** The member of the moment; null when there is none, or its connection was lost. */
@@ -92,8 +89,8 @@ export class Members {
   }
 
   async #try(address: string): Promise<MemberConnection> {
-    const { grpc, credentials } = this.#options;
-    const member = new MemberConnection(grpc, address, credentials);
+    const { env, tls } = this.#options;
+    const member = new MemberConnection({ env, address, tls });
     this.#trying.add(member);
     try {
       await this.#assertUseful(member);
@@ -111,7 +108,7 @@ export class Members {
 
   async #assertUseful(member: MemberConnection): Promise<void> {
     const { env, memberTimeoutMs } = this.#options;
-    const answer = member.request(STATUS_PATH, NO_MESSAGE, this.#noMetadata);
+    const answer = member.request(STATUS_PATH, NO_MESSAGE, NO_FIELDS);
     const expired = (): EtcdError => silence(member.address, memberTimeoutMs, "not-applied");
     const { leader } = decodeStatus(await inTime(env, answer, memberTimeoutMs, expired));
     if (leader === 0n) throw new Error("etcdserver: no leader");

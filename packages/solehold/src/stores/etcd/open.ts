@@ -1,7 +1,7 @@
 /** Opening: from a URL to a store that has reached its cluster once. */
 import { realEnv } from "../../env/index.ts";
 import { Calls, RANGE_PATH } from "./calls.ts";
-import { credentialsFor, loadGrpc } from "./grpc.ts";
+import { assertUsable } from "./grpc.ts";
 import { EtcdLayout } from "./layout.ts";
 import { Login } from "./login.ts";
 import { Members } from "./members.ts";
@@ -13,10 +13,9 @@ import { EtcdStore } from "./store.ts";
 export async function openEtcdStore(options: EtcdStoreOptions): Promise<EtcdStore> {
   const { members: addresses, user, tls, prefix, timeoutMs, memberTimeoutMs } = settingsFrom(options);
   const env = options.env ?? realEnv;
-  const grpc = await loadGrpc();
-  const credentials = credentialsFor(grpc, tls);
-  const members = new Members({ env, grpc, credentials, addresses, memberTimeoutMs });
-  const login = new Login(grpc, user);
+  assertUsable(tls);
+  const members = new Members({ env, tls, addresses, memberTimeoutMs });
+  const login = new Login(user);
   const calls = new Calls({ env, members, login, timeoutMs, memberTimeoutMs });
   const layout = new EtcdLayout(prefix);
   try {

@@ -8,7 +8,7 @@ export interface EtcdStoreOptions {
   /**
    * `etcd://user:password@host1:2379,host2:2379,host3:2379/prefix`, or `etcds:` for TLS. All members are named,
    * so that the store can go on with another when one is down. After a `?` may stand `timeoutMs`,
-   * `memberTimeoutMs`, and for TLS the paths of files: `ca`, `cert`, `key`. Needs the package @grpc/grpc-js.
+   * `memberTimeoutMs`, and for TLS the paths of files: `ca`, `cert`, `key`.
    */
   readonly url: string;
   /** A call that got no answer by then ends. Default 5000. */

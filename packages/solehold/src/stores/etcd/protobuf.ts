@@ -19,36 +19,55 @@ const LENGTH_DELIMITED = 2;
 const FIXED_32 = 5;
 
 const MAX_VARINT_BYTES = 10;
+const MAX_SMALL = 0x7fffffffn;
+/** Up to 49 bits are exact in a double: nearly all numbers are within. */
+const EXACT_BYTES = 7;
 const EMPTY = new Uint8Array(0);
 
 /** A number as a field. Negative ones travel as 64-bit two's complement. */
 export function numberField(field: number, value: bigint): Buffer {
-  return Buffer.from([...varint(BigInt(field << 3)), ...varint(BigInt.asUintN(64, value))]);
+  const unsigned = BigInt.asUintN(64, value);
+  const tag = field << 3;
+  const bytes = Buffer.allocUnsafe(sizeOf(tag) + MAX_VARINT_BYTES);
+  let end = writeSmall(bytes, 0, tag);
+  if (unsigned <= MAX_SMALL) return bytes.subarray(0, writeSmall(bytes, end, Number(unsigned)));
+  let rest = unsigned;
+  for (; rest >= 0x80n; rest >>= 7n) {
+    bytes[end] = Number(rest & 0x7fn) | 0x80;
+    end += 1;
+  }
+  bytes[end] = Number(rest);
+  return bytes.subarray(0, end + 1);
 }
 
 /** Text, bytes, or a message that is already encoded. */
 export function bytesField(field: number, value: Uint8Array | string): Buffer {
-  const bytes = typeof value === "string" ? Buffer.from(value) : value;
-  const head = [...smallVarint((field << 3) | LENGTH_DELIMITED), ...smallVarint(bytes.length)];
-  return Buffer.concat([Uint8Array.from(head), bytes]);
-}
-
-function varint(value: bigint): number[] {
-  if (value < 0x80000000n) return smallVarint(Number(value));
-  const bytes: number[] = [];
-  let rest = value;
-  for (; rest >= 0x80n; rest >>= 7n) bytes.push(Number(rest & 0x7fn) | 0x80);
-  bytes.push(Number(rest));
+  const tag = (field << 3) | LENGTH_DELIMITED;
+  const length = typeof value === "string" ? Buffer.byteLength(value) : value.length;
+  const bytes = Buffer.allocUnsafe(sizeOf(tag) + sizeOf(length) + length);
+  const start = writeSmall(bytes, writeSmall(bytes, 0, tag), length);
+  if (typeof value === "string") bytes.write(value, start);
+  else bytes.set(value, start);
   return bytes;
 }
 
-/** For values below 2^31. */
-function smallVarint(value: number): number[] {
-  const bytes: number[] = [];
+/** For values below 2^31, as the next two. */
+function sizeOf(value: number): number {
+  let size = 1;
+  for (let rest = value; rest >= 0x80; rest >>>= 7) size += 1;
+  return size;
+}
+
+/** Returns where it ends. */
+function writeSmall(bytes: Buffer, start: number, value: number): number {
+  let end = start;
   let rest = value;
-  for (; rest >= 0x80; rest >>>= 7) bytes.push((rest & 0x7f) | 0x80);
-  bytes.push(rest);
-  return bytes;
+  for (; rest >= 0x80; rest >>>= 7) {
+    bytes[end] = (rest & 0x7f) | 0x80;
+    end += 1;
+  }
+  bytes[end] = rest;
+  return end + 1;
 }
 
 /** Walks over the fields of one message: `while (reader.next()) switch (reader.field) { ... }`. */
@@ -57,7 +76,7 @@ export class MessageReader {
   #position = 0;
   #field = 0;
   #wireType = VARINT;
-  #number = 0n;
+  #number: number | bigint = 0;
   #content: Uint8Array = EMPTY;
 
   constructor(bytes: Uint8Array) {
@@ -95,8 +114,7 @@ export class MessageReader {
 
   /** Of a field that is declared as uint64. */
   unsigned(): bigint {
-    if (this.#wireType !== VARINT) throw new ProtocolError(`field ${this.#field} is not a number`);
-    return this.#number;
+    return BigInt(this.#anyNumber());
   }
 
   /** Of a field that is declared as int64. */
@@ -105,7 +123,7 @@ export class MessageReader {
   }
 
   flag(): boolean {
-    return this.unsigned() !== 0n;
+    return Number(this.#anyNumber()) !== 0;
   }
 
   /** Shares its memory with the message. */
@@ -116,6 +134,11 @@ export class MessageReader {
 
   text(): string {
     return textOf(this.bytes());
+  }
+
+  #anyNumber(): number | bigint {
+    if (this.#wireType !== VARINT) throw new ProtocolError(`field ${this.#field} is not a number`);
+    return this.#number;
   }
 
   #take(length: number): Uint8Array {
@@ -136,20 +159,21 @@ export class MessageReader {
   /** Of tags and lengths. */
   #smallVarint(): number {
     const value = this.#varint();
-    if (value > 0x7fffffffn) throw new ProtocolError(`a tag or length of ${value} is too large`);
+    if (value > 0x7fffffff) throw new ProtocolError(`a tag or length of ${value} is too large`);
     return Number(value);
   }
 
-  #varint(): bigint {
+  #varint(): number | bigint {
     let low = 0;
-    // Up to 49 bits are exact in a double: nearly all numbers end here.
-    for (let index = 0; index < 7; index += 1) {
+    let unit = 1;
+    for (let index = 0; index < EXACT_BYTES; index += 1) {
       const byte = this.#byte();
-      low += (byte & 0x7f) * 2 ** (7 * index);
-      if (byte < 0x80) return BigInt(low);
+      low += (byte & 0x7f) * unit;
+      if (byte < 0x80) return low;
+      unit *= 0x80;
     }
     let value = BigInt(low);
-    for (let index = 7; index < MAX_VARINT_BYTES; index += 1) {
+    for (let index = EXACT_BYTES; index < MAX_VARINT_BYTES; index += 1) {
       const byte = this.#byte();
       value |= BigInt(byte & 0x7f) << BigInt(7 * index);
       if (byte < 0x80) {

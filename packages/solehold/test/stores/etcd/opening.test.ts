@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { createServer as createHttpServer } from "node:http";
 import { type AddressInfo, connect, createServer, type Server } from "node:net";
 import { createServer as createTlsServer } from "node:tls";
-import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { connect as connectLeases } from "../../../src/client/index.ts";
 import { type EtcdStoreOptions, openEtcdStore } from "../../../src/stores/etcd/index.ts";
 import { engineRecord, startEtcd } from "../../engines/index.ts";
@@ -217,16 +217,4 @@ it("a cluster that has no space left is full, for a batch as for a lone write, a
   expect((await store.read([record.key])).records[0]!.kind).toBe("found");
   await store.close();
   await engine.stop();
-});
-
-it("a missing package is a config error that names the command to run", async () => {
-  vi.resetModules();
-  vi.doMock("@grpc/grpc-js", () => {
-    throw new Error("Cannot find package '@grpc/grpc-js'");
-  });
-  const { openEtcdStore: openWithout } = await import("../../../src/stores/etcd/index.ts");
-  const error = await rejection(openWithout({ url: storeUrl(urls, prefix) }));
-  vi.doUnmock("@grpc/grpc-js");
-  expect(error).toMatchObject({ kind: "config" });
-  expect(error.message).toContain("npm install @grpc/grpc-js");
 });
