@@ -5,11 +5,11 @@
 import type { Env, LeaseKey, LeaseOp, LeaseRecord } from "solehold";
 import type { LeaseService, ServiceReply } from "solehold/service";
 import type { Call } from "./call.ts";
-import { type CommandRunner, contextOf, requestOf } from "./commands.ts";
+import { acquireRequest, type CommandRunner, contextOf } from "./commands.ts";
 import { clientGone, ProblemError } from "./problem.ts";
 import type { AcquireInput } from "./schemas/leases.ts";
 import type { Metrics } from "./telemetry/metrics.ts";
-import { giveBack } from "./waiting/give-back.ts";
+import { type GrantedTo, giveBack } from "./waiting/give-back.ts";
 import type { WaitQueue } from "./waiting/wait-queue.ts";
 import type { WatchHub } from "./watching/watch-hub.ts";
 
@@ -32,23 +32,27 @@ export class Acquiring implements CommandRunner {
     this.#options = options;
   }
 
-  async acquire(key: LeaseKey, input: AcquireInput, call: Call): Promise<ServiceReply> {
+  acquire(key: LeaseKey, input: AcquireInput, call: Call): Promise<ServiceReply> {
     const { env, queue, metrics } = this.#options;
-    const { waitMs = 0, token = newToken(env), ...rest } = requestOf(key, input);
+    const { waitMs = 0, token = newToken(env), idempotencyKey } = input;
     const { connection } = call;
     const repeatable =
-      input.idempotencyKey !== undefined ? "by key" : input.token !== undefined ? "by token" : "no";
-    const request = { ...rest, token };
+      idempotencyKey !== undefined ? "by key" : input.token !== undefined ? "by token" : "no";
+    const request = acquireRequest(key, input, token);
     const context = contextOf(call);
     const options = { waitMs, connection, repeatable } as const;
     const startMs = waitMs > 0 ? env.monotonicMs() : 0;
-    const reply = await queue.acquire(request, context, options);
-    if (waitMs > 0) metrics.waited((env.monotonicMs() - startMs) / 1_000, reply.outcome.kind);
-    if (!connection.isGone()) return reply;
-    // The connection went between the grant and its answer: nobody would ever release it.
-    const released = await giveBack(this.#options.service, { request, context, options }, reply);
+    return queue.acquire(request, context, options).then((reply) => {
+      if (waitMs > 0) metrics.waited((env.monotonicMs() - startMs) / 1_000, reply.outcome.kind);
+      return connection.isGone() ? this.#giveBack(reply, { request, context, options }) : reply;
+    });
+  }
+
+  /** The connection went between the grant and its answer: nobody would ever release it. */
+  async #giveBack(reply: ServiceReply, grantedTo: GrantedTo): Promise<ServiceReply> {
+    const released = await giveBack(this.#options.service, grantedTo, reply);
     if (released === null) return reply;
-    this.decided("release", key, released);
+    this.decided("release", grantedTo.request.key, released);
     throw new ProblemError(clientGone());
   }
 

@@ -24,6 +24,8 @@ export interface Answer<Body = unknown> {
   readonly body: Body | ProblemBody;
   /** Where it is not JSON; the body then is text. */
   readonly contentType?: string;
+  /** The whole answer but its id, where it is told briefly; the body then is empty. */
+  readonly brief?: string;
 }
 
 /** Field by field: this is done for every answer, and a rest pattern takes several times as long. */

@@ -16,12 +16,13 @@ import { problemOfError } from "../http-problems.ts";
 import { draining, ProblemError, refusal } from "../problem.ts";
 import type { Logger } from "../telemetry/log.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
-import { startSpan } from "../telemetry/spans.ts";
+import { type RequestSpan, startSpan } from "../telemetry/spans.ts";
 import { traceOf } from "../trace.ts";
 import { checkOf } from "../validation.ts";
 import type { WatchHub } from "../watching/watch-hub.ts";
 import { type Answer, problemAnswer } from "../wire.ts";
 import {
+  bodyOfMessage,
   CONTROL_OPERATIONS,
   EmptyBody,
   type Envelope,
@@ -31,7 +32,7 @@ import {
   type ServerMessage,
   TargetBody,
 } from "./messages.ts";
-import { StreamOperation } from "./operation.ts";
+import { type Line, StreamOperation } from "./operation.ts";
 import { StreamWatches } from "./watches.ts";
 
 export interface StreamServices {
@@ -48,6 +49,8 @@ export interface StreamServices {
   /** Reading operations that HTTP offers too: get, list, queue. */
   readonly reads: ReadonlyMap<string, (body: unknown, call: Call) => Promise<Answer>>;
 }
+
+type Writable<Value> = { -readonly [field in keyof Value]: Value[field] };
 
 const checkTarget = checkOf(TargetBody, "body");
 const checkEmpty = checkOf(EmptyBody, "body");
@@ -70,7 +73,7 @@ export class StreamConnection {
   #isFlushing = false;
   #isPaused = false;
   /** For the operations, which ask it of this one place. */
-  readonly #life = { isClosed: false };
+  readonly #life: Writable<Line> = { isClosed: false, answers: "full" };
   /** Set while the connection drains. */
   #onIdle: (() => void) | null = null;
 
@@ -134,7 +137,7 @@ export class StreamConnection {
       const message = `${JSON.stringify(reading.envelope.id)} is in use by another message or watch`;
       this.#refuse(null, "id", message);
     } else {
-      void this.#answer(reading.envelope, receivedMs);
+      this.#answer(reading.envelope, receivedMs);
     }
   }
 
@@ -142,24 +145,31 @@ export class StreamConnection {
     return this.#pending.has(id) || this.#watches.has(id);
   }
 
-  async #answer(envelope: Envelope, receivedMs: number): Promise<void> {
-    const { env, metrics } = this.#services;
+  #answer(envelope: Envelope, receivedMs: number): void {
+    const { env } = this.#services;
     const { id, op } = envelope;
     const trace = traceOf(envelope.traceparent, env);
-    const route = this.#routeOf(op);
-    const span = startSpan(route, trace, env);
+    const span = startSpan(this.#routeOf(op), trace, env);
     const operation = new StreamOperation(this.#life, id, this.#principal, trace.traceId, receivedMs);
     this.#pending.set(id, operation);
-    let answer: Answer;
+    const answered = (answer: Answer): void => this.#finish(op, operation, span, answer);
+    const failed = (error: unknown): void => answered(this.#failed(error, operation));
     try {
-      answer = await this.#run(envelope, operation);
+      const answer = this.#run(envelope, operation);
+      if (answer instanceof Promise) answer.then(answered, failed);
+      else answered(answer);
     } catch (error) {
-      answer = this.#failed(error, operation);
+      failed(error);
     }
+  }
+
+  #finish(op: string, { id, receivedMs }: StreamOperation, span: RequestSpan, answer: Answer): void {
+    const { env, metrics } = this.#services;
+    const { status, body, brief } = answer;
     this.#pending.delete(id);
-    span.end(answer.status);
-    metrics.answered(route, answer.status, (env.monotonicMs() - receivedMs) / 1_000);
-    this.#send({ id, status: answer.status, body: answer.body });
+    span.end(status);
+    metrics.answered(this.#routeOf(op), status, (env.monotonicMs() - receivedMs) / 1_000);
+    this.#send(brief === undefined ? { id, status, body } : `[${JSON.stringify(id)},${brief}`);
     // Events follow the answer that announces them.
     if (op === "watch") this.#watches.begin(id);
     if (this.#pending.size === 0) this.#onIdle?.();
@@ -178,11 +188,12 @@ export class StreamConnection {
     return this.#services.reads.has(op) ? `stream ${op}` : "stream unknown";
   }
 
-  #run({ id, op, body }: Envelope, operation: StreamOperation): Answer | Promise<Answer> {
+  #run({ id, op, message }: Envelope, operation: StreamOperation): Answer | Promise<Answer> {
     const { commands, limiter, reads } = this.#services;
     if (this.#onIdle !== null) throw new ProblemError(draining());
     limiter.take(this.#principal.id, 1, operation.receivedMs);
-    if (Object.hasOwn(COMMAND_SCHEMAS, op)) return commands.execute(op as LeaseOp, body, operation);
+    if (Object.hasOwn(COMMAND_SCHEMAS, op)) return commands.executeMessage(op as LeaseOp, message, operation);
+    const body = bodyOfMessage(message);
     const read = reads.get(op);
     if (read !== undefined) return read(body, operation);
     switch (op) {
@@ -194,6 +205,10 @@ export class StreamConnection {
         return this.#cancel(checkTarget(body).target);
       case "ping":
         checkEmpty(body);
+        return { status: 200, body: {} };
+      case "brief":
+        checkEmpty(body);
+        this.#life.answers = "brief";
         return { status: 200, body: {} };
       default:
         throw new ProblemError(refusal("op", `is not an operation: use ${this.#operations().join(", ")}`));
@@ -228,11 +243,11 @@ export class StreamConnection {
     if (messages.length === 0 || this.#life.isClosed) return;
     this.#outgoing = [];
     for (let start = 0; start < messages.length; start += MESSAGES_PER_FRAME) {
-      const frame =
-        start === 0 && messages.length <= MESSAGES_PER_FRAME
-          ? messages
-          : messages.slice(start, start + MESSAGES_PER_FRAME);
-      this.#socket.send(JSON.stringify(frame), this.#onSent);
+      const frame = messages
+        .slice(start, start + MESSAGES_PER_FRAME)
+        .map(encoded)
+        .join(",");
+      this.#socket.send(`[${frame}]`, this.#onSent);
     }
     this.#regulate();
   }
@@ -260,4 +275,8 @@ export class StreamConnection {
     this.#watches.endAll();
     this.#outgoing = [];
   }
+}
+
+function encoded(message: ServerMessage): string {
+  return typeof message === "string" ? message : JSON.stringify(message);
 }

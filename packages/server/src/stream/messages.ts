@@ -2,24 +2,27 @@
  * What travels over the stream: documented in docs/stream.md. A client sends one message or an array of
  * them; the server sends arrays, and each answer names the message it belongs to.
  */
-import { Type } from "typebox";
+import { type TObject, type TSchema, Type } from "typebox";
+import { Compile } from "typebox/compile";
 import { Tenant } from "../schemas/fields.ts";
 import type { WatchEvent } from "../watching/watch-hub.ts";
 
 export type MessageId = string | number;
 
-/** Everything but these four fields is the body of the operation. */
 export interface Envelope {
   readonly id: MessageId;
   readonly op: string;
   readonly traceparent: string | undefined;
-  readonly body: Readonly<Record<string, unknown>>;
+  /** With the three fields above; all the others are the body of the operation. */
+  readonly message: object;
 }
 
 export type ServerMessage =
   | { readonly id: MessageId | null; readonly status: number; readonly body: unknown }
   | { readonly watch: MessageId; readonly event: WatchEvent }
-  | { readonly notice: "draining" };
+  | { readonly notice: "draining" }
+  /** Encoded already. */
+  | string;
 
 export const WatchBody = Type.Object(
   {
@@ -48,7 +51,7 @@ export function readEnvelope(value: unknown): EnvelopeReading {
   if (typeof value !== "object" || value === null || Array.isArray(value)) {
     return { ok: false, id: null, field: "message", message: "must be an object with id and op" };
   }
-  const { id, op, traceparent, ...body } = value as Readonly<Record<string, unknown>>;
+  const { id, op, traceparent } = value as Readonly<Record<string, unknown>>;
   if (!isMessageId(id)) {
     const message = `must be a whole number, or 1 to ${LONGEST_ID} characters, that names this message`;
     return { ok: false, id: null, field: "id", message };
@@ -58,7 +61,28 @@ export function readEnvelope(value: unknown): EnvelopeReading {
   if (traceparent !== undefined && typeof traceparent !== "string") {
     return { ok: false, id, field: "traceparent", message: "must be a string" };
   }
-  return { ok: true, envelope: { id, op, traceparent, body } };
+  return { ok: true, envelope: { id, op, traceparent, message: value } };
+}
+
+/** The message without its envelope: a copy, for what is rare or refused. */
+export function bodyOfMessage(message: object): object {
+  const {
+    id: _id,
+    op: _op,
+    traceparent: _traceparent,
+    ...body
+  } = message as Readonly<Record<string, unknown>>;
+  return body;
+}
+
+const ANY = Type.Optional(Type.Unknown());
+
+/** Whether a whole message, envelope and all, has a body of that shape: one look, and no copy. */
+export function messageCheckOf(body: TSchema): (message: object) => boolean {
+  const { properties } = body as TObject;
+  const envelope = { id: ANY, op: ANY, traceparent: ANY };
+  const validator = Compile(Type.Object({ ...properties, ...envelope }, { additionalProperties: false }));
+  return (message) => validator.Check(message);
 }
 
 function isMessageId(value: unknown): value is MessageId {
@@ -67,7 +91,13 @@ function isMessageId(value: unknown): value is MessageId {
 }
 
 /** Operations that concern the connection itself. */
-export const CONTROL_OPERATIONS: ReadonlySet<string> = new Set(["watch", "unwatch", "cancel", "ping"]);
+export const CONTROL_OPERATIONS: ReadonlySet<string> = new Set([
+  "watch",
+  "unwatch",
+  "cancel",
+  "ping",
+  "brief",
+]);
 
 /** One message or many; null when it is not JSON. */
 export function parseMessages(data: Buffer): readonly unknown[] | null {

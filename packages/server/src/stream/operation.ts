@@ -9,6 +9,8 @@ import type { MessageId } from "./messages.ts";
 /** The connection that it came by. */
 export interface Line {
   readonly isClosed: boolean;
+  /** How the client wants to be answered. */
+  readonly answers: "full" | "brief";
 }
 
 export class StreamOperation implements Call, Connection {
@@ -27,6 +29,10 @@ export class StreamOperation implements Call, Connection {
     this.principal = principal;
     this.traceId = traceId;
     this.receivedMs = receivedMs;
+  }
+
+  get answers(): "full" | "brief" {
+    return this.#line.answers;
   }
 
   get connection(): Connection {

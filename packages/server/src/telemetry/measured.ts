@@ -1,6 +1,6 @@
 /** The store and the audit trail with a meter on them, called as suits a server; neither answers differently for it. */
 import type { Env, LeaseStore, StoreCapabilities } from "solehold";
-import type { AuditTrail } from "solehold/service";
+import type { AuditEvent, AuditTrail } from "solehold/service";
 import type { Metrics } from "./metrics.ts";
 
 export function measuredStore(store: LeaseStore, metrics: Metrics, env: Env): LeaseStore {
@@ -51,6 +51,15 @@ export function countedAudit(audit: AuditTrail, metrics: Metrics): AuditTrail {
       if (safe === undefined) metrics.audited(event);
       return safe?.then(() => metrics.audited(event));
     },
+    ...(audit.appendThen === undefined
+      ? {}
+      : {
+          appendThen: (event: AuditEvent, settled: (failure: unknown) => void) =>
+            audit.appendThen?.(event, (failure) => {
+              if (failure === null) metrics.audited(event);
+              settled(failure);
+            }),
+        }),
     hold: () => audit.hold?.() ?? letNothingGo,
     flush: () => audit.flush(),
     head: () => audit.head(),

@@ -60,15 +60,14 @@ export class WaitQueue {
   }
 
   /** Grants, or denies when the wait is over. Rejects with ProblemError when it may not wait. */
-  async acquire(request: WaitRequest, context: CallContext, options: WaitOptions): Promise<ServiceReply> {
+  acquire(request: WaitRequest, context: CallContext, options: WaitOptions): Promise<ServiceReply> {
     const { waitMs } = options;
     const { service } = this.#options;
-    if (waitMs === 0 && this.#lines.size === 0) return await service.grant(request, context);
-    if (waitMs === 0 || this.#wouldBeRefused(request)) return await this.#withoutWaiting(request, context);
-    this.#assertMayWait(waitMs);
-    const line = this.#lineOf(request.key);
-    return await new Promise((resolve, reject) => {
-      this.#join(line, { request, context, options, resolve, reject });
+    if (waitMs === 0 && this.#lines.size === 0) return service.grant(request, context);
+    if (waitMs === 0 || this.#wouldBeRefused(request)) return this.#withoutWaiting(request, context);
+    return new Promise((resolve, reject) => {
+      this.#assertMayWait(waitMs);
+      this.#join(this.#lineOf(request.key), { request, context, options, resolve, reject });
     });
   }
 

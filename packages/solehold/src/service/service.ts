@@ -7,8 +7,7 @@
 
 import type { QuorumVerification } from "../coordinator/index.ts";
 import type { LeaseKey, LeaseRecord } from "../core/index.ts";
-import { delay, type Env, randomId } from "../env/index.ts";
-import { BoundedMap } from "../manager/bounded-map.ts";
+import { type Env, randomId } from "../env/index.ts";
 import type {
   AcquireRequest,
   BreakRequest,
@@ -24,12 +23,12 @@ import type {
   StoreLeaseManager,
   UseRequest,
 } from "../manager/index.ts";
-import type { ListQuery, StoreEvent, StoreWatch } from "../stores/index.ts";
+import type { ListQuery } from "../stores/index.ts";
 import { barredBy, guardedCommandOf } from "./approvals/barrier.ts";
 import { ApprovalGuard, type ApprovalPolicy, type GuardVerdict } from "./approvals/index.ts";
-import type { AuditTrail } from "./audit/index.ts";
+import type { AuditEvent, AuditTrail } from "./audit/index.ts";
 import { auditEventOf, entryOf, expiryEvent, type LeaseDecisionEntry } from "./decision-entry.ts";
-import { LiveIndex } from "./live-index.ts";
+import { LiveLeases } from "./live-leases.ts";
 import { asStoreError, full, unaudited } from "./outcomes.ts";
 
 /** Who asks, and under which trace. */
@@ -60,9 +59,6 @@ export interface LeaseServiceOptions {
 
 const DEFAULT_MAX_LIVE_LEASES = 1_000_000;
 const DEFAULT_REMEMBERED_TENANTS = 10_000;
-const LIST_PAGE = 1_000;
-/** How long a grant waits for its tenant's leases to be counted. */
-const LONGEST_COUNT_MS = 250;
 
 /** How long the audit waits for a grant that follows the end of another. */
 const LONGEST_HOLD_MS = 5;
@@ -75,13 +71,10 @@ interface Special {
   readonly letGo?: (() => void) | null;
 }
 
-interface Loading {
-  readonly finished: Promise<void>;
-  state: "under way" | "finished";
-}
-
 /** The verdict where nothing is guarded. */
 const OPEN: GuardVerdict = Object.freeze({ kind: "open" });
+
+const NOTHING_SPECIAL: Special = Object.freeze({});
 
 type Without<Request extends LeaseRequest> = Omit<Request, "op" | "caller">;
 
@@ -89,58 +82,51 @@ export class LeaseService {
   readonly manager: StoreLeaseManager;
   readonly audit: AuditTrail;
   readonly #env: Env;
-  readonly #maxLiveLeases: number;
   readonly #guard: ApprovalGuard | null;
-  readonly #index: LiveIndex;
+  readonly #live: LiveLeases;
   readonly #expiryListeners = new Set<(record: LeaseRecord) => void>();
-  /** Bounded, because anybody can name tenants; one that was forgotten is read again at its next use. */
-  #loadedTenants: BoundedMap<Loading>;
-  readonly #rememberedTenants: number;
-  /** Grants under way, so that a burst cannot slip past the limit together. */
-  readonly #grantsUnderWay = new Map<string, number>();
-  #watch: Promise<StoreWatch | null> | null = null;
 
   constructor(options: LeaseServiceOptions) {
     this.manager = options.manager;
     this.audit = options.audit;
     this.#env = options.env;
-    this.#maxLiveLeases = options.maxLiveLeases ?? DEFAULT_MAX_LIVE_LEASES;
-    this.#rememberedTenants = options.rememberedTenants ?? DEFAULT_REMEMBERED_TENANTS;
-    this.#loadedTenants = new BoundedMap(this.#rememberedTenants);
     const { approvalPolicy: policy, manager, env } = options;
     const nowMs = (): number => manager.storeNowMs();
     this.#guard =
       policy === undefined ? null : new ApprovalGuard({ policy, store: manager.store, env, nowMs });
-    this.#index = new LiveIndex({
+    this.#live = new LiveLeases({
       env,
-      nowMs,
+      manager,
+      maxLiveLeases: options.maxLiveLeases ?? DEFAULT_MAX_LIVE_LEASES,
+      rememberedTenants: options.rememberedTenants ?? DEFAULT_REMEMBERED_TENANTS,
       onExpired: (record) => this.#announceExpiry(record),
     });
   }
 
   /** For the next in line the end of the last lease and this grant become safe in the audit together. */
-  async grant(
+  grant(
     request: Without<AcquireRequest>,
     context: CallContext = {},
     place: "alone" | "next in line" = "alone",
   ): Promise<ServiceReply> {
-    const { tenant } = request.key;
-    const loading = this.#load(tenant);
-    if (loading.state === "under way") await this.#awhile(loading);
+    const loaded = this.#live.loaded(request.key.tenant);
+    return loaded === null
+      ? this.#grant(request, context, place)
+      : loaded.then(() => this.#grant(request, context, place));
+  }
+
+  #grant(
+    request: Without<AcquireRequest>,
+    context: CallContext,
+    place: "alone" | "next in line",
+  ): Promise<ServiceReply> {
     const asked: AcquireRequest = { ...request, op: "acquire" };
-    if (this.#isFull(request.key)) {
-      return await this.#record(asked, full(this.#nowMs()), this.#traceOf(context), OPEN);
+    if (this.#live.isFull(request.key)) {
+      const denied = full(this.#nowMs());
+      return new Promise((resolve) => this.#record(asked, denied, this.#traceOf(context), OPEN, resolve));
     }
-    this.#grantsUnderWay.set(tenant, (this.#grantsUnderWay.get(tenant) ?? 0) + 1);
     const letGo = place === "alone" ? null : this.#holdAudit();
-    try {
-      return await this.#perform(asked, context, { letGo });
-    } finally {
-      letGo?.();
-      const left = (this.#grantsUnderWay.get(tenant) ?? 1) - 1;
-      if (left > 0) this.#grantsUnderWay.set(tenant, left);
-      else this.#grantsUnderWay.delete(tenant);
-    }
+    return this.#perform(asked, context, { letGo });
   }
 
   renew(request: Without<RenewRequest>, context: CallContext = {}): Promise<ServiceReply> {
@@ -190,13 +176,12 @@ export class LeaseService {
 
   /** How many leases of the tenant are alive now. Costs no scan after the tenant's first use. */
   async activeCount(tenant: string): Promise<number> {
-    await this.#load(tenant).finished;
-    return this.#index.count(tenant);
+    return await this.#live.count(tenant);
   }
 
   /** Alive leases of all tenants that were used through this service. */
   liveLeases(): number {
-    return this.#index.total();
+    return this.#live.total;
   }
 
   /** Calls back when a lease runs out without having been ended. */
@@ -207,26 +192,48 @@ export class LeaseService {
 
   /** Stops following the store, and makes the audit safe. The manager is its owner's to close. */
   async close(): Promise<void> {
-    this.#index.close();
-    const watch = this.#watch === null ? null : await this.#watch.catch(() => null);
-    await watch?.close();
+    await this.#live.close();
     await this.audit.flush();
   }
 
-  async #perform(
+  #perform(
     request: LeaseRequest,
     context: CallContext,
-    { granted = null, letGo = null }: Special = {},
+    { granted = null, letGo = null }: Special = NOTHING_SPECIAL,
   ): Promise<ServiceReply> {
     const traceId = this.#traceOf(context);
     const bound = context.caller === undefined ? request : { ...request, caller: context.caller };
-    // Most services guard nothing: they do not pay for asking.
-    const verdict = this.#guard === null ? OPEN : await this.#guardVerdict(this.#guard, request, traceId);
+    const { tenant } = request.key;
+    if (request.op === "acquire") this.#live.grantBegins(tenant);
+    return new Promise((resolve, reject) => {
+      const decided = (outcome: CommandOutcome, verdict: GuardVerdict): void => {
+        if (outcome.kind === "applied") this.#live.learn(outcome.decision.lease);
+        if (request.op === "acquire") this.#live.grantEnds(tenant);
+        this.#record(request, outcome, traceId, verdict, resolve);
+        letGo?.();
+      };
+      // Most services guard nothing: they do not pay for asking.
+      if (this.#guard === null)
+        this.#command(bound, granted)
+          .then((outcome) => decided(outcome, OPEN))
+          .catch(reject);
+      else this.#guarded(this.#guard, bound, granted, traceId, decided).catch(reject);
+    });
+  }
+
+  async #guarded(
+    guard: ApprovalGuard,
+    request: LeaseRequest,
+    granted: LeaseRecord | null,
+    traceId: string,
+    decided: (outcome: CommandOutcome, verdict: GuardVerdict) => void,
+  ): Promise<void> {
+    const verdict = await this.#guardVerdict(guard, request, traceId);
     const barred = verdict === OPEN ? null : barredBy(verdict, this.#nowMs());
-    const outcome = barred ?? (await this.#command(bound, granted));
-    if (outcome.kind === "applied") this.#index.learn(outcome.decision.lease);
-    else if (outcome.kind === "refused") await this.#guard?.withdraw(verdict);
-    return await this.#record(request, outcome, traceId, verdict, letGo);
+    const outcome = barred ?? (await this.#command(request, granted));
+    // An approval that was not used is given back; should that fail, the answer is the same.
+    if (outcome.kind === "refused") await guard.withdraw(verdict).catch(() => undefined);
+    decided(outcome, verdict);
   }
 
   /** What waits for a store that does not answer must not wait for long. */
@@ -277,27 +284,18 @@ export class LeaseService {
   }
 
   /** The attempt enters the audit before its answer leaves. */
-  async #record(
+  #record(
     request: LeaseRequest,
     outcome: CommandOutcome,
     traceId: string,
     verdict: GuardVerdict,
-    letGo: (() => void) | null = null,
-  ): Promise<ServiceReply> {
+    reply: (reply: ServiceReply) => void,
+  ): void {
     const quorum = "verification" in verdict ? verdict.verification : null;
     const entry = entryOf(request, outcome, traceId, this.#whenDecided(outcome));
-    try {
-      const safe = this.audit.append(auditEventOf(request, outcome, entry, quorum));
-      letGo?.();
-      await safe;
-    } catch (cause) {
-      return {
-        outcome: unaudited(cause),
-        entry: { ...entry, allowed: false, code: "LS_UNAVAILABLE" },
-        quorum,
-      };
-    }
-    return { outcome, entry, quorum };
+    appendTo(this.audit, auditEventOf(request, outcome, entry, quorum), (failure) =>
+      reply(failure === null ? { outcome, entry, quorum } : unconfirmed(entry, quorum, failure)),
+    );
   }
 
   /** A refusal without the store, and what the store never settled, is stamped here. */
@@ -315,64 +313,33 @@ export class LeaseService {
     await this.audit.append(expiryEvent(record));
   }
 
-  #isFull(key: LeaseKey): boolean {
-    const wanted = (this.#grantsUnderWay.get(key.tenant) ?? 0) + 1;
-    return !this.#index.hasRoom(key.tenant, wanted, this.#maxLiveLeases) && !this.#index.has(key);
-  }
-
-  /** The first use of a tenant reads what is alive; from then on decisions and news keep it current. */
-  #load(tenant: string): Loading {
-    const known = this.#loadedTenants.get(tenant);
-    if (known !== undefined) return known;
-    const finished = this.#loadNow(tenant).then(() => {
-      loading.state = "finished";
-    });
-    const loading: Loading = { finished, state: "under way" };
-    this.#loadedTenants.set(tenant, loading);
-    return loading;
-  }
-
-  /** A million leases take longer to count than a caller has patience; until then the limit may be exceeded. */
-  async #awhile(loading: Loading): Promise<void> {
-    const enough = new AbortController();
-    await Promise.race([loading.finished, delay(this.#env, LONGEST_COUNT_MS, enough.signal)]);
-    enough.abort();
-  }
-
-  async #loadNow(tenant: string): Promise<void> {
-    try {
-      await this.#follow();
-      let after: string | null = null;
-      do {
-        const cursor: { after?: string } = after === null ? {} : { after };
-        const query: ListQuery = { tenant, prefix: "", state: "held", limit: LIST_PAGE, ...cursor };
-        const page = await this.manager.store.list(query);
-        for (const record of page.records) this.#index.learn(record);
-        after = page.next;
-      } while (after !== null);
-    } catch {
-      // The index only serves counts and limits: a store that is down now is asked again at the next use.
-      this.#loadedTenants.delete(tenant);
-    }
-  }
-
-  async #follow(): Promise<void> {
-    this.#watch ??= this.manager.watch({ tenant: null, prefix: "" }, (event) => this.#onNews(event));
-    await this.#watch.catch(() => {
-      this.#watch = null;
-    });
-  }
-
-  #onNews(event: StoreEvent): void {
-    if (event.kind === "reset") {
-      this.#loadedTenants = new BoundedMap(this.#rememberedTenants);
-      return;
-    }
-    if (event.record !== null) this.#index.learn(event.record);
-    else this.#index.remove(event.key);
-  }
-
   #nowMs(): number {
     return this.manager.storeNowMs();
   }
+}
+
+function appendTo(audit: AuditTrail, event: AuditEvent, settled: (failure: unknown) => void): void {
+  if (audit.appendThen !== undefined) {
+    audit.appendThen(event, settled);
+    return;
+  }
+  try {
+    const safe = audit.append(event);
+    if (safe === undefined) settled(null);
+    else safe.then(() => settled(null), settled);
+  } catch (failure) {
+    settled(failure);
+  }
+}
+
+function unconfirmed(
+  entry: LeaseDecisionEntry,
+  quorum: QuorumVerification | null,
+  failure: unknown,
+): ServiceReply {
+  return {
+    outcome: unaudited(failure),
+    entry: { ...entry, allowed: false, code: "LS_UNAVAILABLE" },
+    quorum,
+  };
 }

@@ -46,17 +46,34 @@ export class ReplicaTransport implements RemoteTransport {
     return this.#members;
   }
 
-  async send(request: RemoteRequest): Promise<RemoteAnswer> {
-    if (this.#looking !== null) await this.#looking;
-    const url = this.#home(request);
+  send(request: RemoteRequest): Promise<RemoteAnswer> {
+    return this.#looking === null ? this.#sendHome(request) : this.#sendLater(request, this.#looking);
+  }
+
+  async #sendLater(request: RemoteRequest, looking: Promise<void>): Promise<RemoteAnswer> {
+    await looking;
+    return await this.#sendHome(request);
+  }
+
+  #sendHome(request: RemoteRequest): Promise<RemoteAnswer> {
+    let url: string;
     try {
-      const answer = await this.#transportOf(url).send(request);
-      if (answer.status === 503) this.#suspect(url);
-      return answer;
+      url = this.#home(request);
     } catch (error) {
-      if (error instanceof StoreError && error.kind !== "closed") this.#suspect(url);
-      throw error;
+      return Promise.reject(error);
     }
+    return this.#transportOf(url)
+      .send(request)
+      .then(
+        (answer) => {
+          if (answer.status === 503) this.#suspect(url);
+          return answer;
+        },
+        (error: unknown) => {
+          if (error instanceof StoreError && error.kind !== "closed") this.#suspect(url);
+          throw error;
+        },
+      );
   }
 
   async events(

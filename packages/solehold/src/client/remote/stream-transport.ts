@@ -55,7 +55,8 @@ export class StreamTransport implements RemoteTransport {
   #tcp: Socket | null = null;
   #isOpen = false;
   #isClosed = false;
-  #outgoing: object[] = [];
+  /** Encoded, until the turn ends. */
+  #outgoing: string[] = [];
   #lastId = 0;
   #retryAtMs = Number.NEGATIVE_INFINITY;
   #heardAtMs = 0;
@@ -97,7 +98,7 @@ export class StreamTransport implements RemoteTransport {
       this.#pending.add({ id, deadlineMs, timeoutMs, resolve, reject, stopListening });
       if (this.#pending.size === 1) this.#beginToListen(nowMs);
       if (deadlineMs < this.#alarmAtMs) this.#setAlarm(deadlineMs, nowMs);
-      this.#queue({ id, op, ...(body as object) });
+      this.#queue(encoded(id, op, body));
     });
   }
 
@@ -110,12 +111,12 @@ export class StreamTransport implements RemoteTransport {
 
   #giveUp(id: number, error: StoreError): void {
     if (!this.#pending.has(id)) return;
-    this.#queue({ id: -id, op: "cancel", target: id });
+    this.#queue(encoded(-id, "cancel", { target: id }));
     this.#settle(id)?.reject(error);
   }
 
   /** All messages of a turn leave together. */
-  #queue(message: object): void {
+  #queue(message: string): void {
     this.#outgoing.push(message);
     if (this.#outgoing.length > 1) return;
     this.#options.env.defer(() => {
@@ -123,7 +124,7 @@ export class StreamTransport implements RemoteTransport {
       this.#outgoing = [];
       if (!this.#isOpen) return;
       for (let start = 0; start < batch.length; start += COMMANDS_PER_MESSAGE) {
-        this.#socket?.send(JSON.stringify(batch.slice(start, start + COMMANDS_PER_MESSAGE)));
+        this.#socket?.send(`[${batch.slice(start, start + COMMANDS_PER_MESSAGE).join(",")}]`);
       }
     });
   }
@@ -171,7 +172,7 @@ export class StreamTransport implements RemoteTransport {
         return;
       }
       this.#lastId += 1;
-      this.#queue({ id: this.#lastId, op: "ping" });
+      this.#queue(encoded(this.#lastId, "ping", {}));
       this.#pingAtMs = nowMs + HEARTBEAT_MS;
     }
     const firstMs = waiting.reduce(
@@ -194,6 +195,8 @@ export class StreamTransport implements RemoteTransport {
     socket.on("open", () => {
       if (this.#isClosed) socket.close();
       this.#isOpen = !this.#isClosed;
+      // A server that does not know this says so, and goes on answering in full.
+      if (this.#isOpen) socket.send(`[${encoded(0, "brief", {})}]`);
     });
     socket.on("message", (data) => this.#onMessage(data.toString()));
     socket.on("error", () => socket.terminate());
@@ -202,12 +205,19 @@ export class StreamTransport implements RemoteTransport {
 
   #onMessage(text: string): void {
     this.#heardAtMs = this.#options.env.monotonicMs();
-    const messages = parseMessages(text);
-    for (const { id, status, body, notice } of messages) {
-      if (notice === "draining") this.#isOpen = false;
-      if (typeof id !== "number" || typeof status !== "number") continue;
-      this.#settle(id)?.resolve({ status, body });
+    for (const message of parseMessages(text)) {
+      if (Array.isArray(message)) this.#answered(message[0], 200, message);
+      else {
+        const { id, status, body, notice } = message as StreamMessage;
+        if (notice === "draining") this.#isOpen = false;
+        this.#answered(id, status, body);
+      }
     }
+  }
+
+  #answered(id: unknown, status: unknown, body: unknown): void {
+    if (typeof id !== "number" || typeof status !== "number") return;
+    this.#settle(id)?.resolve({ status, body });
   }
 
   #onClose(): void {
@@ -227,11 +237,18 @@ interface StreamMessage {
   readonly notice?: unknown;
 }
 
-function parseMessages(text: string): readonly StreamMessage[] {
+/** A brief answer is an array that begins with its id. */
+function parseMessages(text: string): readonly (StreamMessage | readonly unknown[])[] {
   try {
     const parsed: unknown = JSON.parse(text);
     return (Array.isArray(parsed) ? parsed : [parsed]) as readonly StreamMessage[];
   } catch {
     return [];
   }
+}
+
+/** The body's fields stand beside the id and the operation. */
+function encoded(id: number, op: string, body: unknown): string {
+  const fields = JSON.stringify(body).slice(1);
+  return `{"id":${id},"op":"${op}"${fields === "}" ? "" : ","}${fields}`;
 }

@@ -8,7 +8,6 @@ import {
   type Handoff,
   isPurpose,
   type LeaseRecord,
-  type LeaseState,
   NO_TOKEN_HASH,
   type Purpose,
   REASON_CODES,
@@ -16,6 +15,7 @@ import {
 } from "../../core/index.ts";
 import type { CommandOutcome, LeaseView, UnsettledOutcome } from "../../manager/index.ts";
 import { StoreError } from "../../stores/index.ts";
+import { type Question, readBrief, stateOf } from "./brief.ts";
 import type { RemoteAnswer } from "./transport.ts";
 
 type Fields = { readonly [field: string]: unknown };
@@ -23,13 +23,22 @@ type Fields = { readonly [field: string]: unknown };
 /** The belief of a grant counts from before sending, plus the time spent in line, slowed by drift. */
 export interface Sent {
   readonly reading: ClockReading;
-  readonly received: ClockReading;
+  /** Asked at once, and only after a wait. */
+  readonly received: () => ClockReading;
   readonly driftRatio: number;
 }
 
-export function outcomeOf(answer: RemoteAnswer, token: string, sent: Sent): CommandOutcome {
+/** `asked`: null for a command of an operator, who holds nothing; those are not answered briefly. */
+export function outcomeOf(
+  answer: RemoteAnswer,
+  token: string,
+  sent: Sent,
+  asked: Question | null,
+): CommandOutcome {
   try {
-    return answer.status === 200 ? applied(fieldsOf(answer.body), token, sent) : problem(answer);
+    if (answer.status !== 200) return problem(answer);
+    if (asked !== null && Array.isArray(answer.body)) return briefly(answer.body, token, sent, asked);
+    return applied(fieldsOf(answer.body), token, sent);
   } catch (cause) {
     const message = `the server's answer (status ${answer.status}) cannot be read: ${String(cause)}`;
     return unsettled(new StoreError("internal", message, { outcome: "unknown", cause }));
@@ -59,11 +68,25 @@ function applied(body: Fields, ownToken: string, sent: Sent): CommandOutcome {
   };
 }
 
+function briefly(body: readonly unknown[], token: string, sent: Sent, asked: Question): CommandOutcome {
+  const { decision, storeTimeMs, validForMs, waitedMs } = readBrief(body, asked);
+  return {
+    kind: "applied",
+    decision,
+    token,
+    believedFrom: beliefFrom(sent, waitedMs),
+    validForMs,
+    storeTimeMs,
+  };
+}
+
 /**
  * The server counted the time in line. While this machine slept its monotonic clock stood: what the wall
  * clock moved more than that one is not added to it, or the belief would begin later than the grant.
  */
-function beliefFrom({ reading, received, driftRatio }: Sent, waitedMs: number): ClockReading {
+function beliefFrom({ reading, received: readNow, driftRatio }: Sent, waitedMs: number): ClockReading {
+  if (waitedMs === 0) return reading;
+  const received = readNow();
   const inLineMs = waitedMs / (1 + driftRatio);
   const elapsedMs = received.monotonicMs - reading.monotonicMs;
   const sleptMs = Math.max(0, received.wallMs - reading.wallMs - elapsedMs);
@@ -113,7 +136,7 @@ function recordFrom(lease: Fields): LeaseRecord {
     renewedAtMs: whole(lease, "renewedAtMs"),
     expiresAtMs: whole(lease, "expiresAtMs"),
     endedAtMs: lease.endedAtMs === null ? null : whole(lease, "endedAtMs"),
-    state: stateFrom(lease.state),
+    state: stateOf(lease.state),
     renewals: whole(lease, "renewals"),
     resumeRequired: lease.resumeRequired === true,
     breakAtMs: lease.breakAtMs === null ? null : whole(lease, "breakAtMs"),
@@ -148,11 +171,6 @@ function purposeFrom(value: unknown): Purpose {
 
 function handoffFrom(handoff: Fields): Handoff {
   return { successor: text(handoff, "successor"), deadlineMs: whole(handoff, "deadlineMs") };
-}
-
-function stateFrom(value: unknown): LeaseState {
-  if (value === "held" || value === "released" || value === "revoked") return value;
-  throw new Error(`state ${String(value)}`);
 }
 
 export function fieldsOf(value: unknown): Fields {

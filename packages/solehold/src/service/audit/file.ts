@@ -91,12 +91,25 @@ export class FileAuditTrail implements AuditTrail {
 
   append(event: AuditEvent): void | Promise<void> {
     if (this.#parts.durability === "background") return this.#appendInBackground(event);
+    return observed(
+      new Promise((resolve, reject) => {
+        this.appendThen(event, (failure) => (failure === null ? resolve() : reject(failure)));
+      }),
+    );
+  }
+
+  appendThen(event: AuditEvent, settled: (failure: unknown) => void): void {
     try {
+      if (this.#parts.durability === "background") {
+        this.#appendInBackground(event);
+        settled(null);
+        return;
+      }
       const encoded = this.#accept(event);
       if (this.lag >= this.#parts.maxPending) throw overloaded(this.#parts.maxPending);
-      return observed(this.#parts.queue.pushAndWait(encoded));
+      this.#parts.queue.pushThen(encoded, settled);
     } catch (error) {
-      return observed(Promise.reject(error));
+      settled(error);
     }
   }
 

@@ -16,13 +16,11 @@ export type AuditDurability = "before-reply" | "background";
 interface Pending {
   /** Its part of a line. */
   readonly event: string;
-  readonly settle?: Settle;
+  readonly settled: Settled | null;
 }
 
-interface Settle {
-  readonly resolve: () => void;
-  readonly reject: (error: AuditError) => void;
-}
+/** Called once, with null when the event is on the device. Must not throw. */
+export type Settled = (failure: AuditError | null) => void;
 
 interface FlushWaiter {
   /** Everything up to this many settled events. */
@@ -77,14 +75,12 @@ export class CommitQueue {
 
   /** An encoded event. Nobody is told; look at `lag` and `lastError`. */
   push(event: string): void {
-    this.#add({ event });
+    this.#add({ event, settled: null });
   }
 
-  /** Resolves once the event is on the device. */
-  pushAndWait(event: string): Promise<void> {
-    return new Promise((resolve, reject) => {
-      this.#add({ event, settle: { resolve, reject } });
-    });
+  /** Calls back: a promise for each event would cost more than its line. */
+  pushThen(event: string, settled: Settled): void {
+    this.#add({ event, settled });
   }
 
   /** See AuditTrail. */
@@ -173,7 +169,7 @@ export class CommitQueue {
     if (!this.#commitDue()) return;
     const segment = await journal.commit();
     this.#lastError = null;
-    for (const pending of this.#take(this.#written)) pending.settle?.resolve();
+    for (const { settled } of this.#take(this.#written)) settled?.(null);
     this.#written = 0;
     this.#settleFlushes();
     if (segment === "segment ended" || this.#anchorDue()) this.#anchoring ??= this.#anchor();
@@ -201,7 +197,7 @@ export class CommitQueue {
     const waiters = this.#flushWaiters;
     this.#flushWaiters = [];
     await this.#options.journal.rollBack();
-    for (const pending of failed) pending.settle?.reject(error);
+    for (const { settled } of failed) settled?.(error);
     for (const waiter of waiters) waiter.reject(error);
   }
 

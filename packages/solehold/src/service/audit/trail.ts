@@ -14,6 +14,11 @@ export interface AuditTrail {
   /** Where this returns a promise, the event is as safe as the sink makes it once that resolves. */
   append(event: AuditEvent): void | Promise<void>;
   /**
+   * `append` for who appends thousands a second: calls back once, with null when the event is as safe as the sink
+   * makes it, else with what went wrong; perhaps before this returns. `settled` must not throw, nor does this.
+   */
+  appendThen?(event: AuditEvent, settled: (failure: unknown) => void): void;
+  /**
    * Something is about to be appended that belongs to what was appended just now: until it is let go, a sink that
    * has little else to do waits, and makes both safe in one step. Whoever holds must let go within moments,
    * whatever happens; letting go twice is fine.

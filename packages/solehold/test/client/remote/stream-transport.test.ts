@@ -6,6 +6,7 @@ import { ManualEnv } from "../../../src/env/index.ts";
 /** The other end of the stream, as a test plays it. */
 class FakeSocket implements StreamSocket {
   readonly sent: { id: number; op: string }[] = [];
+  asksToBeBrief = false;
   /** How many were in each message. */
   readonly lengths: number[] = [];
   readonly #listeners = new Map<string, (value: never) => void>();
@@ -20,6 +21,10 @@ class FakeSocket implements StreamSocket {
 
   send(text: string): void {
     const messages = JSON.parse(text) as { id: number; op: string }[];
+    if (messages[0]?.op === "brief") {
+      this.asksToBeBrief = true;
+      return;
+    }
     this.lengths.push(messages.length);
     this.sent.push(...messages);
   }
@@ -82,6 +87,23 @@ describe("the stream", () => {
     socket.answer(socket.sent[0]?.id ?? 0, "over the stream");
     expect(await answer).toMatchObject({ body: "over the stream" });
     expect(overHttp).toEqual(["/v1/leases/renew"]);
+  });
+
+  it("asks for brief answers as soon as it is open, and takes whatever form comes", async () => {
+    const { socket, command, env } = streamWorld();
+    expect(socket.asksToBeBrief).toBe(false);
+    socket.emit("open");
+    expect(socket.asksToBeBrief).toBe(true);
+    // As a server answers that has never heard of it.
+    socket.emit("message", JSON.stringify([{ id: 0, status: 400, body: { field: "op" } }]));
+    const answers = Promise.all(["a", "b"].map((op) => command(op)));
+    await env.advance(0);
+    const [a, b] = socket.sent;
+    socket.emit("message", JSON.stringify([[b?.id, 1, 2], { id: a?.id, status: 409, body: "denied" }]));
+    expect(await answers).toEqual([
+      { status: 409, body: "denied" },
+      { status: 200, body: [b?.id, 1, 2] },
+    ]);
   });
 
   it("sends the commands of a turn in one message and gives each its own answer, in any order", async () => {
