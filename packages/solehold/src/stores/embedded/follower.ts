@@ -40,8 +40,8 @@ export class Follower {
 
   /** Once this has resolved, every later commit is noticed. */
   async start(): Promise<void> {
-    const { databases, clock, bell } = this.#parts;
-    await announceWatcher(databases, clock);
+    const { databases, clock, bell, ownMemberId } = this.#parts;
+    await announceWatcher(databases, clock, ownMemberId);
     this.#renewAtMs = clock.now() + WATCH_RENEWAL_MS;
     databases.root.resetReadTxn();
     for (const { id, sequence } of readMembers(databases)) this.#seen.set(id, sequence);
@@ -74,10 +74,10 @@ export class Follower {
 
   /** If it fails, others stop ringing, and polling finds their gaps. */
   #giveSignOfLife(): void {
-    const { databases, clock } = this.#parts;
+    const { databases, clock, ownMemberId } = this.#parts;
     if (clock.now() < this.#renewAtMs) return;
     this.#renewAtMs = clock.now() + WATCH_RENEWAL_MS;
-    announceWatcher(databases, clock).catch(() => undefined);
+    announceWatcher(databases, clock, ownMemberId).catch(() => undefined);
   }
 
   #look(): void {

@@ -1,6 +1,6 @@
 /**
  * What this process writes beside its records, in the same transaction: its line with the time and a
- * sequence number, and while somebody watches, the keys that changed.
+ * sequence number, and while somebody else watches, the keys that changed. Its own watchers it tells itself.
  *
  * The journal is a ring: entry N of a member lies at N modulo its size, and says that it is N. Without
  * watchers a transaction only raises the sequence number, so a watcher that came while it was under way,
@@ -13,7 +13,8 @@ import { memberKey, memberLine } from "./state.ts";
 
 const RING_ENTRIES = 1_024;
 const ENTRY_CHARACTERS = 16_384;
-const WATCHED_KEY = "watched";
+/** Who watches: a line for each, with until when its sign of life counts. */
+const WATCHERS_KEY = "watchers";
 
 /** How long a sign of life of a watcher counts, and how often it gives one. */
 const WATCHED_MS = 30_000;
@@ -25,6 +26,9 @@ export class Journal {
   readonly #clock: StoreClock;
   #sequence = 0;
   #pending: (readonly string[])[] = [];
+  /** The lines as they were last seen, and what they said. */
+  #watchers = "";
+  #othersUntilMs = 0;
 
   constructor(databases: Databases, clock: StoreClock, env: Env) {
     this.memberId = randomId(env);
@@ -38,11 +42,17 @@ export class Journal {
     this.#pending.push(ids);
   }
 
-  /** When it cannot be known, it is better to keep a journal in vain. */
+  /** By another. When it cannot be known, it is better to keep a journal in vain. */
   isWatched(): boolean {
     try {
       this.#databases.root.resetReadTxn();
-      return Number(this.#databases.meta.get(WATCHED_KEY) ?? 0) > this.#clock.now();
+      const watchers = this.#databases.meta.get(WATCHERS_KEY) ?? "";
+      if (watchers !== this.#watchers) {
+        const others = watchersIn(watchers).filter(({ memberId }) => memberId !== this.memberId);
+        this.#othersUntilMs = Math.max(0, ...others.map(({ untilMs }) => untilMs));
+        this.#watchers = watchers;
+      }
+      return this.#othersUntilMs > this.#clock.now();
     } catch {
       return true;
     }
@@ -100,10 +110,39 @@ export function readEntry({ changes }: Databases, memberId: string, sequence: nu
   return number === String(sequence) ? ids : null;
 }
 
+interface Watching {
+  readonly memberId: string;
+  readonly untilMs: number;
+}
+
+function watchersIn(text: string): readonly Watching[] {
+  return text.split("\n").flatMap((line) => {
+    const [memberId = "", until = ""] = line.split(" ");
+    const untilMs = Number(until);
+    return memberId === "" || Number.isNaN(untilMs) ? [] : [{ memberId, untilMs }];
+  });
+}
+
 /**
- * A watcher's sign of life. All share one line: whoever watches last moves it furthest, and when all have
- * ended, killed or not, it runs out by itself.
+ * A watcher's sign of life, among those of the others: whoever ends, killed or not, is out of the list when the
+ * next one gives its own.
  */
-export async function announceWatcher({ meta }: Databases, clock: StoreClock): Promise<void> {
-  await meta.put(WATCHED_KEY, String(clock.now() + WATCHED_MS), 0);
+export async function announceWatcher(
+  { root, meta }: Databases,
+  clock: StoreClock,
+  memberId: string,
+): Promise<void> {
+  for (let done = false; !done; ) {
+    root.resetReadTxn();
+    const entry = meta.getEntry(WATCHERS_KEY);
+    const version = entry?.version ?? null;
+    const nowMs = clock.now();
+    const others = watchersIn(entry?.value ?? "").filter((watching) => {
+      return watching.memberId !== memberId && watching.untilMs > nowMs;
+    });
+    const lines = [...others, { memberId, untilMs: nowMs + WATCHED_MS }];
+    const text = lines.map((watching) => `${watching.memberId} ${watching.untilMs}`).join("\n");
+    // LMDB takes null for "must be absent", which its types do not know.
+    done = await meta.put(WATCHERS_KEY, text, (version ?? 0) + 1, version as unknown as number);
+  }
 }

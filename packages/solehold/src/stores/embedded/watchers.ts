@@ -11,6 +11,8 @@ interface Watcher {
 export class Watchers {
   readonly #env: Env;
   readonly #watchers = new Set<Watcher>();
+  /** What is to be told when the work at hand is done. */
+  #news: { readonly watcher: Watcher; readonly event: StoreEvent }[] = [];
 
   constructor(env: Env) {
     this.#env = env;
@@ -45,11 +47,26 @@ export class Watchers {
     for (const watcher of this.#watchers) this.#tell(watcher, { kind: "reset" });
   }
 
-  /** After the work at hand: a listener that throws must not stop a transaction's answer. */
+  /** After the work at hand, all at once: thousands of changes may come in one call. */
   #tell(watcher: Watcher, event: StoreEvent): void {
-    this.#env.defer(() => {
-      if (this.#watchers.has(watcher)) watcher.listener(event);
-    });
+    this.#news.push({ watcher, event });
+    if (this.#news.length === 1) this.#env.defer(() => this.#tellAll());
+  }
+
+  /** A listener that throws must keep neither the others from hearing, nor its mistake to itself. */
+  #tellAll(): void {
+    const news = this.#news;
+    this.#news = [];
+    for (const { watcher, event } of news) {
+      if (!this.#watchers.has(watcher)) continue;
+      try {
+        watcher.listener(event);
+      } catch (error) {
+        this.#env.defer(() => {
+          throw error;
+        });
+      }
+    }
   }
 }
 

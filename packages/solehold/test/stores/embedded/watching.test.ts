@@ -88,6 +88,48 @@ describe("watching across processes", () => {
     expect(await world.journalLength()).toBe(1);
   });
 
+  it("keeps no journal for watchers of its own, and keeps one as soon as somebody else watches as well", async () => {
+    const folder = join(temporaryFolder(), "store");
+    const world = await sameMachineLater(folder, 0);
+    const own = await Ear.on(world.store);
+    await putApplied(world.store, recordNamed("alone"));
+    await own.changed("alone");
+    expect(await world.journalLength()).toBe(0);
+    const another = closing(await openWithSeams({ folder, env: world.env }, {}));
+    const ear = await Ear.on(another);
+    await putApplied(world.store, recordNamed("in-company"));
+    await ear.changed("in-company");
+    await own.changed("in-company");
+    expect(await world.journalLength()).toBe(1);
+    // The other way round, too: neither sign of life has covered the other.
+    await putApplied(another, recordNamed("answer"));
+    await own.changed("answer");
+    expect(own.events.map(({ kind }) => kind)).not.toContain("reset");
+  });
+
+  it("a listener that throws keeps nobody else from hearing", async () => {
+    const folder = join(temporaryFolder(), "store");
+    const store = closing(await openEmbeddedStore({ folder }));
+    const mistakes: unknown[] = [];
+    const onMistake = (error: unknown): void => void mistakes.push(error);
+    process.prependListener("uncaughtException", onMistake);
+    const others = process.rawListeners("uncaughtException").filter((listener) => listener !== onMistake);
+    for (const listener of others) process.off("uncaughtException", listener as never);
+    try {
+      await store.watch(EVERYTHING, () => {
+        throw new Error("a listener's mistake");
+      });
+      const ear = await Ear.on(store);
+      await putApplied(store, recordNamed("job"));
+      await ear.changed("job");
+      await new Promise((resolve) => setImmediate(resolve));
+      expect(mistakes).toHaveLength(1);
+    } finally {
+      for (const listener of others) process.on("uncaughtException", listener as never);
+      process.off("uncaughtException", onMistake);
+    }
+  });
+
   it("a commit that was under way when the watch began shows as a reset, never as silence", async () => {
     const folder = join(temporaryFolder(), "store");
     const env = new ManualEnv();
