@@ -136,7 +136,7 @@ export class Commands {
       case "renew":
         return service.renew(renewRequest(key, input as RenewInput), context);
       case "release":
-        return service.release(ownerRequest(key, input as OwnerInput), context);
+        return service.release(releaseRequest(key, input as OwnerInput), context);
       case "use":
         return service.use(requestOf(key, input as UseInput), context);
       case "resume":
@@ -195,7 +195,7 @@ export function acquireRequest(
   token: string,
 ): Parameters<LeaseService["grant"]>[0] & { readonly token: string } {
   const { holder, ttlMs, purpose, term, note, idempotencyKey, approval } = input;
-  const request: Writable<ReturnType<typeof acquireRequest>> = { key, holder, token };
+  const request: Writable<ReturnType<typeof acquireRequest>> = { op: "acquire", key, holder, token };
   if (ttlMs !== undefined) request.ttlMs = ttlMs;
   if (purpose !== undefined) request.purpose = purpose;
   if (term !== undefined) request.term = BigInt(term);
@@ -206,16 +206,23 @@ export function acquireRequest(
 }
 
 function renewRequest(key: LeaseKey, input: RenewInput): Parameters<LeaseService["renew"]>[0] {
-  const { ttlMs, term } = input;
-  const request: Writable<Parameters<LeaseService["renew"]>[0]> = ownerRequest(key, input);
+  const { holder, token, ttlMs, term } = input;
+  const request: Writable<Parameters<LeaseService["renew"]>[0]> = { op: "renew", key, holder, token };
   if (ttlMs !== undefined) request.ttlMs = ttlMs;
   if (term !== undefined) request.term = BigInt(term);
-  return request;
+  return aboutGrant(request, input);
 }
 
-function ownerRequest(key: LeaseKey, input: OwnerInput): Parameters<LeaseService["release"]>[0] {
-  const { holder, token, generation, idempotencyKey } = input;
-  const request: Writable<Parameters<LeaseService["release"]>[0]> = { key, holder, token };
+function releaseRequest(key: LeaseKey, input: OwnerInput): Parameters<LeaseService["release"]>[0] {
+  const { holder, token } = input;
+  const request: Writable<Parameters<LeaseService["release"]>[0]> = { op: "release", key, holder, token };
+  return aboutGrant(request, input);
+}
+
+function aboutGrant<Request extends { generation?: bigint; idempotencyKey?: string }>(
+  request: Request,
+  { generation, idempotencyKey }: OwnerInput,
+): Request {
   if (generation !== undefined) request.generation = BigInt(generation);
   if (idempotencyKey !== undefined) request.idempotencyKey = idempotencyKey;
   return request;

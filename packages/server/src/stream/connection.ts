@@ -55,7 +55,7 @@ type Writable<Value> = { -readonly [field in keyof Value]: Value[field] };
 const checkTarget = checkOf(TargetBody, "body");
 const checkEmpty = checkOf(EmptyBody, "body");
 /** A client that was answered thousands at once reads them in portions, with turns of its event loop between. */
-const MESSAGES_PER_FRAME = 64;
+const MESSAGES_PER_FRAME = 32;
 /** For the meters: what is not an operation must not make a series of its own. */
 const ROUTES: ReadonlyMap<string, string> = new Map(
   [...Object.keys(COMMAND_SCHEMAS), ...CONTROL_OPERATIONS].map((op) => [op, `stream ${op}`]),

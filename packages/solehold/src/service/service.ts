@@ -76,7 +76,8 @@ const OPEN: GuardVerdict = Object.freeze({ kind: "open" });
 
 const NOTHING_SPECIAL: Special = Object.freeze({});
 
-type Without<Request extends LeaseRequest> = Omit<Request, "op" | "caller">;
+/** Who calls a method need not name the operation again; but a request that does is not copied. */
+type Without<Request extends LeaseRequest> = Omit<Request, "op" | "caller"> & { readonly op?: Request["op"] };
 
 export class LeaseService {
   readonly manager: StoreLeaseManager;
@@ -120,7 +121,7 @@ export class LeaseService {
     context: CallContext,
     place: "alone" | "next in line",
   ): Promise<ServiceReply> {
-    const asked: AcquireRequest = { ...request, op: "acquire" };
+    const asked: AcquireRequest = isNamed(request) ? request : { ...request, op: "acquire" };
     if (this.#live.isFull(request.key)) {
       const denied = full(this.#nowMs());
       return new Promise((resolve) => this.#record(asked, denied, this.#traceOf(context), OPEN, resolve));
@@ -130,11 +131,11 @@ export class LeaseService {
   }
 
   renew(request: Without<RenewRequest>, context: CallContext = {}): Promise<ServiceReply> {
-    return this.#perform({ ...request, op: "renew" }, context);
+    return this.#perform(isNamed(request) ? request : { ...request, op: "renew" }, context);
   }
 
   release(request: Without<ReleaseRequest>, context: CallContext = {}): Promise<ServiceReply> {
-    return this.#perform({ ...request, op: "release" }, context);
+    return this.#perform(isNamed(request) ? request : { ...request, op: "release" }, context);
   }
 
   /** Releases a grant that nobody heard of, if nothing was written since. */
@@ -202,21 +203,25 @@ export class LeaseService {
     { granted = null, letGo = null }: Special = NOTHING_SPECIAL,
   ): Promise<ServiceReply> {
     const traceId = this.#traceOf(context);
-    const bound = context.caller === undefined ? request : { ...request, caller: context.caller };
+    const { caller } = context;
+    // Only what an idempotency key stands for is bound to its caller.
+    const isBound = caller !== undefined && request.idempotencyKey !== undefined;
+    const bound = isBound ? { ...request, caller } : request;
     const { tenant } = request.key;
     if (request.op === "acquire") this.#live.grantBegins(tenant);
     return new Promise((resolve, reject) => {
-      const decided = (outcome: CommandOutcome, verdict: GuardVerdict): void => {
-        if (outcome.kind === "applied") this.#live.learn(outcome.decision.lease);
-        if (request.op === "acquire") this.#live.grantEnds(tenant);
-        this.#record(request, outcome, traceId, verdict, resolve);
+      const decided = (outcome: CommandOutcome, verdict: GuardVerdict = OPEN): void => {
+        try {
+          if (request.op === "acquire") this.#live.grantEnds(tenant);
+          if (outcome.kind === "applied") this.#live.learn(outcome.decision.lease);
+          this.#record(request, outcome, traceId, verdict, resolve);
+        } catch (error) {
+          reject(error);
+        }
         letGo?.();
       };
       // Most services guard nothing: they do not pay for asking.
-      if (this.#guard === null)
-        this.#command(bound, granted)
-          .then((outcome) => decided(outcome, OPEN))
-          .catch(reject);
+      if (this.#guard === null) this.#command(bound, granted).then((outcome) => decided(outcome), reject);
       else this.#guarded(this.#guard, bound, granted, traceId, decided).catch(reject);
     });
   }
@@ -342,4 +347,10 @@ function unconfirmed(
     entry: { ...entry, allowed: false, code: "LS_UNAVAILABLE" },
     quorum,
   };
+}
+
+function isNamed<Request extends LeaseRequest>(
+  request: Without<Request>,
+): request is Without<Request> & Request {
+  return request.op !== undefined;
 }

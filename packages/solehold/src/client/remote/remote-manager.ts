@@ -42,6 +42,7 @@ import {
   type StoreWatch,
   type WatchScope,
 } from "../../stores/index.ts";
+import type { Question } from "./brief.ts";
 import { followServer } from "./follow.ts";
 import type { RemoteAnswer, RemoteRequest, RemoteTransport } from "./transport.ts";
 import { fieldsOf, outcomeOf, unsettled, viewFrom } from "./wire.ts";
@@ -82,35 +83,35 @@ export class RemoteLeaseManager implements LeaseManager {
   }
 
   acquire(request: RequestOf<AcquireRequest>, wait?: WaitInLine): Promise<CommandOutcome> {
-    return this.#command({ ...request, op: "acquire" }, request.token ?? randomId(this.#env), wait);
+    return this.#command("acquire", request, request.token ?? randomId(this.#env), wait);
   }
 
   renew(request: RequestOf<RenewRequest>): Promise<CommandOutcome> {
-    return this.#command({ ...request, op: "renew" }, request.token);
+    return this.#command("renew", request, request.token);
   }
 
   release(request: RequestOf<ReleaseRequest>): Promise<CommandOutcome> {
-    return this.#command({ ...request, op: "release" }, request.token);
+    return this.#command("release", request, request.token);
   }
 
   use(request: RequestOf<UseRequest>): Promise<CommandOutcome> {
-    return this.#command({ ...request, op: "use" }, request.token);
+    return this.#command("use", request, request.token);
   }
 
   resume(request: RequestOf<ResumeRequest>): Promise<CommandOutcome> {
-    return this.#command({ ...request, op: "resume" }, request.token);
+    return this.#command("resume", request, request.token);
   }
 
   handOff(request: RequestOf<HandoffRequest>): Promise<CommandOutcome> {
-    return this.#command({ ...this.#repeatable(request), op: "handoff" }, request.token);
+    return this.#command("handoff", this.#repeatable(request), request.token);
   }
 
   revoke(request: RequestOf<RevokeRequest>): Promise<CommandOutcome> {
-    return this.#command({ ...this.#repeatable(request), op: "revoke" }, "");
+    return this.#command("revoke", this.#repeatable(request), "");
   }
 
   break(request: RequestOf<BreakRequest>): Promise<CommandOutcome> {
-    return this.#command({ ...this.#repeatable(request), op: "break" }, "");
+    return this.#command("break", this.#repeatable(request), "");
   }
 
   async get(key: LeaseKey): Promise<LeaseView | null> {
@@ -157,12 +158,13 @@ export class RemoteLeaseManager implements LeaseManager {
   }
 
   /** Most commands are answered at once: that way needs no loop, and few promises. */
-  #command(request: LeaseRequest, token: string, wait?: WaitInLine): Promise<CommandOutcome> {
+  #command(op: LeaseOp, request: Asked, token: string, wait?: WaitInLine): Promise<CommandOutcome> {
     const reading = readClocks(this.#env);
     const sending: Sending = {
+      op,
       request,
       token,
-      body: bodyOf(request, token, wait),
+      body: bodyOf(op, request, token, wait),
       routeBy: keyId(request.key),
       inLineMs: wait === undefined ? 0 : Math.min(wait.waitMs, LONGEST_LINE_MS) + LINE_SLACK_MS,
       signal: wait?.signal,
@@ -197,9 +199,9 @@ export class RemoteLeaseManager implements LeaseManager {
     reading: ClockReading,
     settled: (outcome: CommandOutcome) => CommandOutcome | Promise<CommandOutcome>,
   ): Promise<CommandOutcome> {
-    const { request, token, routeBy, body, inLineMs, signal, deadlineMs } = sending;
+    const { op, request, token, routeBy, body, inLineMs, signal, deadlineMs } = sending;
     const timeoutMs = Math.max(1, deadlineMs - reading.monotonicMs) + inLineMs;
-    const path = COMMAND_PATHS[request.op];
+    const path = COMMAND_PATHS[op];
     const sent: Writable<RemoteRequest> = { method: "POST", path, routeBy, body, timeoutMs };
     if (signal !== undefined) sent.signal = signal;
     const { driftRatio } = this.drift;
@@ -207,7 +209,7 @@ export class RemoteLeaseManager implements LeaseManager {
     return this.#transport.send(sent).then(
       (answer) =>
         settled(
-          outcomeOf(answer, token, { reading, received, driftRatio }, "holder" in request ? request : null),
+          outcomeOf(answer, token, { reading, received, driftRatio }, isByHolder(request) ? request : null),
         ),
       (error: unknown) => settled(unsettled(asStoreError(error))),
     );
@@ -229,7 +231,8 @@ export class RemoteLeaseManager implements LeaseManager {
 
 /** What stays the same over the attempts of a command. */
 interface Sending {
-  readonly request: LeaseRequest;
+  readonly op: LeaseOp;
+  readonly request: Asked;
   readonly token: string;
   readonly body: object;
   readonly routeBy: string;
@@ -239,9 +242,17 @@ interface Sending {
   readonly deadlineMs: number;
 }
 
+/** All but an operator's commands. */
+function isByHolder(request: Asked): request is Asked & Question {
+  return request.holder !== undefined;
+}
+
 function same(outcome: CommandOutcome): CommandOutcome {
   return outcome;
 }
+
+/** The operation is named beside it. */
+type Asked = RequestOf<LeaseRequest> & { readonly holder?: string };
 
 const COMMAND_PATHS: { readonly [op in LeaseOp]: string } = {
   acquire: "/v1/leases/acquire",
@@ -258,29 +269,37 @@ const COMMAND_PATHS: { readonly [op in LeaseOp]: string } = {
 const NOT_SENT: ReadonlySet<string> = new Set(["op", "key", "caller", "timeoutMs"]);
 
 /** The frequent ones are made field by field, which is many times faster; absent fields vanish on the way. */
-function bodyOf(request: LeaseRequest, token: string, wait: WaitInLine | undefined): object {
-  const { op, key, idempotencyKey, approval } = request;
-  const { tenant, name } = key;
-  if (op === "acquire") {
-    const { holder, ttlMs, purpose, note } = request;
-    const waitMs = wait === undefined ? undefined : Math.floor(Math.min(wait.waitMs, LONGEST_LINE_MS));
-    const term = decimal(request.term);
-    return { tenant, name, holder, ttlMs, purpose, token, waitMs, term, note, idempotencyKey, approval };
-  }
-  if (op === "release" || op === "renew") {
-    const { holder } = request;
-    const ttlMs = op === "renew" ? request.ttlMs : undefined;
-    const term = op === "renew" ? decimal(request.term) : undefined;
-    const generation = decimal(request.generation);
-    return { tenant, name, holder, token, ttlMs, generation, term, idempotencyKey, approval };
-  }
-  const body: Record<string, unknown> = { tenant, name };
+function bodyOf(op: LeaseOp, request: Asked, token: string, wait: WaitInLine | undefined): object {
+  if (op === "acquire") return acquireBody(request as RequestOf<AcquireRequest>, token, wait);
+  if (op === "release" || op === "renew") return ownerBody(request as RequestOf<RenewRequest>, token);
+  const body: Record<string, unknown> = { tenant: request.key.tenant, name: request.key.name };
   for (const [field, value] of Object.entries(request)) {
     if (value === undefined || NOT_SENT.has(field)) continue;
     body[field] = typeof value === "bigint" ? String(value) : value;
   }
   if (token !== "") body.token = token;
   return body;
+}
+
+function acquireBody(
+  request: RequestOf<AcquireRequest>,
+  token: string,
+  wait: WaitInLine | undefined,
+): object {
+  const { key, holder, ttlMs, purpose, note, idempotencyKey, approval } = request;
+  const { tenant, name } = key;
+  const term = decimal(request.term);
+  const waitMs = wait === undefined ? undefined : Math.floor(Math.min(wait.waitMs, LONGEST_LINE_MS));
+  return { tenant, name, holder, ttlMs, purpose, token, waitMs, term, note, idempotencyKey, approval };
+}
+
+/** A release has neither a ttl nor a term. */
+function ownerBody(request: RequestOf<RenewRequest>, token: string): object {
+  const { key, holder, ttlMs, idempotencyKey, approval } = request;
+  const { tenant, name } = key;
+  const generation = decimal(request.generation);
+  const term = decimal(request.term);
+  return { tenant, name, holder, token, ttlMs, generation, term, idempotencyKey, approval };
 }
 
 function decimal(value: bigint | undefined): string | undefined {
