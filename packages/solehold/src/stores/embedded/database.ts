@@ -9,6 +9,7 @@
 import type { Database, RootDatabase, RootDatabaseOptions } from "lmdb";
 import { StoreError } from "../contract.ts";
 import { seal, unseal } from "./sealed.ts";
+import { cutSpentWrites } from "./spent-writes.ts";
 
 export type Lmdb = typeof import("lmdb");
 
@@ -108,6 +109,7 @@ export function openDatabases(lmdb: Lmdb, folder: string): Databases {
   };
   const root = lmdb.open<string, string>(folder, options);
   root.on("beforecommit", () => handleOwnPromise(root));
+  cutSpentWrites(root);
   // The option is documented, but LMDB's types know it for the root only.
   const ofRecords: RootDatabaseOptions = { encoding: "string", keyEncoder: RECORD_KEYS, useVersions: true };
   const records = root.openDB<string, Buffer>("records", ofRecords);
