@@ -5,4 +5,3 @@ export * from "./lease.ts";
 export type * from "./lease-context.ts";
 export * from "./leases.ts";
 export type { LivenessProbe } from "./probe.ts";
-export { readTransfer, type Transfer } from "./transfer.ts";

@@ -20,6 +20,7 @@ import {
   remainingValidityMs,
   type Validity,
   validityFrom,
+  writeTransfer,
 } from "../core/index.ts";
 import { jittered, readClocks, type Timer } from "../env/index.ts";
 import type { AppliedOutcome, CommandOutcome } from "../manager/index.ts";
@@ -30,7 +31,6 @@ import type { LeaseContext, LeaseHandleState, LeaseOptions } from "./lease-conte
 import { probeSaysAlive } from "./probe.ts";
 import { Appointment, type Renewable } from "./renewal-schedule.ts";
 import type { Suspendable } from "./suspend-watch.ts";
-import { writeTransfer } from "./transfer.ts";
 
 /** Renewals are sent after a third of the ttl, retries after a tenth, and given up on after a sixth. */
 const RENEW_PART = 1 / 3;

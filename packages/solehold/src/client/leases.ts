@@ -33,7 +33,6 @@ import type { LeaseContext } from "./lease-context.ts";
 import type { LivenessProbe } from "./probe.ts";
 import { RenewalSchedule } from "./renewal-schedule.ts";
 import { SuspendWatch } from "./suspend-watch.ts";
-import { readTransfer } from "./transfer.ts";
 import { Lines, mayBeGranted, type Patience } from "./waiting.ts";
 
 export interface TryAcquireOptions {
@@ -178,6 +177,8 @@ export class Leases {
     secret: string,
     options: Omit<TryAcquireOptions, "ttl" | "holder" | "purpose"> = {},
   ): Promise<Lease> {
+    // Loaded by who adopts, which few processes do.
+    const { readTransfer } = await import("../core/transfer.ts");
     const { key, holder, token, ttlMs } = readTransfer(secret);
     const outcome = await this.manager.renew({ key, holder, token, ttlMs });
     if (outcome.kind === "applied") return this.#leaseFrom(outcome, { ...options, ttl: ttlMs });

@@ -12,5 +12,6 @@ export * from "./purpose.ts";
 export * from "./reasons.ts";
 export * from "./record.ts";
 export * from "./text.ts";
+export * from "./transfer.ts";
 export * from "./validity.ts";
 export * from "./writer-policy.ts";

@@ -9,7 +9,8 @@ const SPACE = 0x20;
 /** \p{DI} and the blank Braille pattern draw nothing: a holder of that name would look like no holder. */
 const FORBIDDEN = /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}\p{DI}\u2800]/u;
 const WHITE_ENDS = /^\s|\s$/u;
-const TOKEN_ALPHABET = /^[A-Za-z0-9_\-:./]+$/;
+/** By character code: every command carries such strings, and a table takes a fraction of the time of a pattern. */
+const TOKEN_ALPHABET = Array.from({ length: 128 }, (_, code) => /[\w\-:./]/.test(String.fromCharCode(code)));
 
 /** Null when `value` is a good name of 1 to `maxLength` UTF-16 units; otherwise what is wrong with it. */
 export function nameProblem(value: unknown, maxLength: number): string | null {
@@ -35,7 +36,9 @@ export function tokenProblem(value: unknown, maxLength: number): string | null {
   if (typeof value !== "string") return `must be a string, got ${describeType(value)}`;
   if (value.length === 0) return "must not be empty";
   if (value.length > maxLength) return `must have at most ${maxLength} characters, got ${value.length}`;
-  if (!TOKEN_ALPHABET.test(value)) return "may only contain letters, digits and _ - : . /";
+  for (let index = 0; index < value.length; index += 1)
+    if (TOKEN_ALPHABET[value.charCodeAt(index)] !== true)
+      return "may only contain letters, digits and _ - : . /";
   return null;
 }
 

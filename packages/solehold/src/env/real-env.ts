@@ -27,8 +27,11 @@ class RealTimer implements Timer {
   }
 }
 
+/** `performance.now` counts from the start of the process, on the very clock that others on this machine read. */
+const PROCESS_START_MS = Number(process.hrtime.bigint()) / NANOSECONDS_PER_MS - performance.now();
+
 function monotonicNow(): number {
-  return Number(process.hrtime.bigint()) / NANOSECONDS_PER_MS;
+  return PROCESS_START_MS + performance.now();
 }
 
 class RealEnv implements Env {

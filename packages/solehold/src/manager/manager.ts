@@ -270,6 +270,7 @@ export class StoreLeaseManager implements LeaseManager {
 
   async close(): Promise<void> {
     await this.store.close();
+    this.#context.calls.close();
   }
 
   /** `token` proves ownership; an operator's command has none. */

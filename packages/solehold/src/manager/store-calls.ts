@@ -6,7 +6,7 @@
  * cannot hold the queue. Nothing here retries: a blind retry would turn an unknown outcome into a wrong one.
  */
 import { keyId, type LeaseKey } from "../core/index.ts";
-import { type Env, readClocks } from "../env/index.ts";
+import { type Env, readClocks, type Timer } from "../env/index.ts";
 import {
   type ConditionalWrite,
   type LeaseStore,
@@ -53,12 +53,21 @@ interface LaneOptions<Input, Value> {
   readonly onTime: (sample: TimeSample) => void;
 }
 
+/** A call that was not answered yet. */
+interface PendingCall {
+  readonly deadlineMs: number;
+  expire(): void;
+}
+
 /** One queue of like operations. */
 class Lane<Input, Value> {
   readonly #options: LaneOptions<Input, Value>;
   #queue: StoreJob<Input, Value>[] = [];
-  #inFlight = 0;
+  readonly #pending: PendingCall[] = [];
   #flushPlanned = false;
+  /** One for all calls, and it stays when they are answered: a timer for each would cost more than all else here. */
+  #timer: Timer | null = null;
+  #timerDueMs = Number.POSITIVE_INFINITY;
 
   constructor(options: LaneOptions<Input, Value>) {
     this.#options = options;
@@ -69,28 +78,38 @@ class Lane<Input, Value> {
     if (!this.#flushPlanned) this.#planFlush();
   }
 
+  close(): void {
+    this.#timer?.cancel();
+  }
+
   #planFlush(): void {
-    if (this.#flushPlanned || this.#queue.length === 0) return;
-    if (this.#inFlight >= this.#options.maxConcurrentCalls) return;
+    if (this.#flushPlanned || this.#queue.length === 0 || !this.#mayCall()) return;
     this.#flushPlanned = true;
     this.#options.env.defer(() => {
       this.#flushPlanned = false;
       const share = this.#share();
-      while (this.#queue.length > 0 && this.#inFlight < this.#options.maxConcurrentCalls)
-        this.#send(this.#take(share));
+      while (this.#queue.length > 0 && this.#mayCall()) this.#send(this.#take(share));
     });
+  }
+
+  #mayCall(): boolean {
+    return this.#pending.length < this.#options.maxConcurrentCalls;
   }
 
   /** How many operations the next call takes: all that fit, or the store's share of them. */
   #share(): number {
     const { maxBatch, leastShare, maxConcurrentCalls } = this.#options;
-    const evenly = Math.ceil(this.#queue.length / (maxConcurrentCalls - this.#inFlight));
+    const evenly = Math.ceil(this.#queue.length / (maxConcurrentCalls - this.#pending.length));
     return Math.min(maxBatch, Math.max(leastShare, evenly));
   }
 
   /** As many as fit, in order; one whose id is already in the batch waits for the next. */
   #take(share: number): readonly StoreJob<Input, Value>[] {
     const queue = this.#queue;
+    if (queue.length === 1) {
+      this.#queue = [];
+      return queue;
+    }
     const ids = new Set<string>();
     const taken: StoreJob<Input, Value>[] = [];
     const repeated: StoreJob<Input, Value>[] = [];
@@ -115,12 +134,11 @@ class Lane<Input, Value> {
     for (const { patienceMs } of batch) if (patienceMs < callTimeoutMs) callTimeoutMs = patienceMs;
     const callNumber = this.#options.nextCallNumber();
     const sent = readClocks(env);
-    let isSettled = false;
     const settle = (deliver: () => void): void => {
-      if (isSettled) return;
-      isSettled = true;
-      timeout.cancel();
-      this.#inFlight -= 1;
+      const index = this.#pending.indexOf(pending);
+      // An answer that comes after the time limit counts for nothing.
+      if (index < 0) return;
+      this.#pending.splice(index, 1);
       deliver();
       this.#planFlush();
     };
@@ -128,8 +146,6 @@ class Lane<Input, Value> {
       settle(() => {
         for (const job of batch) job.failed(error);
       });
-    const timeout = env.timer(callTimeoutMs, () => fail(noAnswer(callTimeoutMs)), { keepAlive: "yes" });
-    this.#inFlight += 1;
     const receive = ({ storeTimeMs, values }: StoreReply<Value>): void =>
       settle(() => {
         const received = readClocks(env);
@@ -141,16 +157,42 @@ class Lane<Input, Value> {
           else job.answered(value, answered);
         });
       });
+    const pending: PendingCall = {
+      deadlineMs: sent.monotonicMs + callTimeoutMs,
+      expire: () => fail(noAnswer(callTimeoutMs)),
+    };
+    this.#pending.push(pending);
     invoke(call, batch).then(receive, fail);
+    this.#wakeAt(pending.deadlineMs);
+  }
+
+  /** This need not keep the process from ending: what a store waits for does. */
+  #wakeAt(dueMs: number): void {
+    if (dueMs >= this.#timerDueMs) return;
+    const { env } = this.#options;
+    this.#timer?.cancel();
+    this.#timerDueMs = dueMs;
+    this.#timer = env.timer(Math.max(0, dueMs - env.monotonicMs()), () => {
+      this.#timerDueMs = Number.POSITIVE_INFINITY;
+      const nowMs = env.monotonicMs();
+      for (const { deadlineMs, expire } of [...this.#pending]) {
+        if (deadlineMs <= nowMs) expire();
+        else this.#wakeAt(deadlineMs);
+      }
+    });
   }
 }
 
 /** A store that throws instead of rejecting is treated alike. */
-async function invoke<Input, Value>(
+function invoke<Input, Value>(
   call: (inputs: readonly Input[]) => Promise<StoreReply<Value>>,
   batch: readonly StoreJob<Input, Value>[],
 ): Promise<StoreReply<Value>> {
-  return await call(batch.map((job) => job.input));
+  try {
+    return call(batch.map((job) => job.input));
+  } catch (error) {
+    return Promise.reject(error);
+  }
 }
 
 function noAnswer(afterMs: number): StoreError {
@@ -194,10 +236,8 @@ export class StoreCalls {
     this.#writes = new Lane({
       ...common,
       maxBatch,
-      call: async (writes) => {
-        const reply = await store.apply(writes);
-        return { storeTimeMs: reply.storeTimeMs, values: reply.results };
-      },
+      call: (writes) =>
+        store.apply(writes).then(({ storeTimeMs, results }) => ({ storeTimeMs, values: results })),
     });
   }
 
@@ -222,6 +262,12 @@ export class StoreCalls {
   /** As `write`, for who is its own job; its id is that of the key. */
   submit(job: WriteJob): void {
     this.#writes.submit(job);
+  }
+
+  /** What is still under way is settled by the store, whose end this is too. */
+  close(): void {
+    this.#reads.close();
+    this.#writes.close();
   }
 }
 

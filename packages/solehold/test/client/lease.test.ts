@@ -137,8 +137,8 @@ describe("renewal", () => {
     const writes = store.calls.writes;
     await env.advance(10 * TTL_MS);
     expect(store.calls.writes).toBe(writes);
-    expect(await leases.inspect("job")).toMatchObject({ state: "released" });
     expect(env.pendingTimers).toBe(0);
+    expect(await leases.inspect("job")).toMatchObject({ state: "released" });
   });
 
   it("that was applied but is answered only after release does not bring the lease back to life", async () => {

@@ -1,5 +1,6 @@
 /** A lease on its way from one process to another: what the secret of `lease.transfer()` says. */
-import { formatFence, type LeaseKey, parseFence } from "../core/index.ts";
+import { formatFence, parseFence } from "./fence.ts";
+import type { LeaseKey } from "./key.ts";
 
 export interface Transfer {
   readonly key: LeaseKey;
