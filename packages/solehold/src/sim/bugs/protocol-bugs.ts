@@ -113,7 +113,8 @@ export const PROTOCOL_BUGS: readonly PlantedBug[] = [
   {
     name: "acknowledged-before-durable",
     mistake: "the store forgets writes that it has acknowledged",
-    caughtBy: [...BELIEF, "fences-grow", "linearizability", "ownership"],
+    // Who saw the forgotten fence refuses to go below it, for good: then the key is not granted any more.
+    caughtBy: [...BELIEF, "fences-grow", "linearizability", "ownership", "liveness"],
     withinSeeds: 100,
     mutations: {
       store: (store, _env, engine) =>
