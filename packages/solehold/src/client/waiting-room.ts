@@ -9,7 +9,7 @@
 import { keyId, type LeaseKey } from "../core/index.ts";
 import { jittered, type Timer } from "../env/index.ts";
 import type { AppliedOutcome, CommandOutcome } from "../manager/index.ts";
-import type { StoredRecord, StoreEvent, StoreWatch } from "../stores/index.ts";
+import type { StoredRecord, StoreEvent, StorePlace, StoreWatch } from "../stores/index.ts";
 import { type FailedOutcome, failureOf, heldForMs, isWorthWaiting, timeoutOf } from "./failures.ts";
 import { type LinesOptions, type Patience, type Place, RETRY_UNAVAILABLE_MS } from "./waiting.ts";
 import { Crowd } from "./waiting-crowd.ts";
@@ -47,6 +47,9 @@ export class Room {
   #watch: Promise<StoreWatch | null> | null = null;
   /** Whether every change from now on is announced. */
   #news: "yes" | "no" = "no";
+  /** Where the store keeps a line for the key, this process's place in it. */
+  #line: StorePlace | null = null;
+  #isInLine = false;
   /** What was heard or seen last; "unknown" while an attempt is under way and nothing was heard since it began. */
   #state: "free" | "held" | "unknown" = "unknown";
   /** When the lease ends that was seen last, on the monotonic clock. */
@@ -89,6 +92,7 @@ export class Room {
       const pause = pauseMs <= 0 ? "over" : await this.#pause(place, Math.min(pauseMs, leftMs()), signal);
       signal?.throwIfAborted();
       if (pause === "woken" || this.#places[0] !== place) continue;
+      if (this.#mayLookFromLine() && pauseMs > 0 && leftMs() > 0) continue;
       const outcome = await this.#try(patience);
       if (outcome.kind === "applied") return outcome;
       last = outcome;
@@ -104,11 +108,15 @@ export class Room {
     this.#state = "held";
     this.#heldUntilMs = this.#options.env.monotonicMs() + outcome.validForMs;
     this.#crowd.won();
+    this.#line?.leave("served");
+    this.#isInLine = false;
   }
 
   /** Nobody is in it. Without news it would know nothing when they come back. */
   rest(onGone: () => void): void {
     this.#onGone = onGone;
+    this.#line?.leave("gone");
+    this.#isInLine = false;
     this.#rest?.cancel();
     this.#resting.delete(this);
     if (this.#news === "no") {
@@ -140,10 +148,28 @@ export class Room {
     if (looks === 0 && !this.#isHeldByAllSigns()) return 0;
     const newsBefore = this.#news;
     await this.#awaitNews();
-    // What changed between the last look and the first news was announced to nobody.
-    if (this.#news !== newsBefore || this.#isDue) return 0;
+    await this.#enterLine();
+    // What changed between the last look and the first news was announced to nobody; entering a line shows it.
+    if ((this.#news !== newsBefore && this.#line === null) || this.#isDue) return 0;
     const heldForMs = this.#heldUntilMs === null ? null : this.#heldUntilMs - env.monotonicMs();
     return lookAgainMs(env, { heldForMs, looks, overdueLooks, news: this.#news });
+  }
+
+  /** Where the store keeps a line it tells when it is this process's turn; until then nothing is heard. */
+  async #enterLine(): Promise<void> {
+    if (this.#line === null || this.#isInLine || this.#isDue) return;
+    this.#isInLine = true;
+    await this.#line.enter().catch(() => {
+      this.#isInLine = false;
+    });
+  }
+
+  /** In a line a look is to enter it again, which says whether the key is free; unless its lease may be over. */
+  #mayLookFromLine(): boolean {
+    const isHeld = (this.#heldUntilMs ?? 0) > this.#options.env.monotonicMs();
+    if (this.#line === null || this.#isDue || !this.#isInLine || !isHeld) return false;
+    this.#isInLine = false;
+    return true;
   }
 
   /** Whether who comes now need not look: somebody holds it, and it will be heard or seen when that ends. */
@@ -201,10 +227,17 @@ export class Room {
   /** Asks for news; resolves once it would come, or never will. A watch that fails makes waiting slower, never wrong. */
   async #awaitNews(): Promise<void> {
     if (this.#news === "yes") return;
-    const { tenant, name } = this.#key;
-    const scope = { tenant, prefix: name, wants: "holding" } as const;
-    this.#watch ??= this.#options.manager.watch(scope, (event) => this.#hear(event)).catch(() => null);
+    this.#watch ??= this.#listen().catch(() => null);
     if ((await this.#watch) !== null) this.#news = "yes";
+  }
+
+  async #listen(): Promise<StoreWatch | null> {
+    const { manager } = this.#options;
+    const hear = (event: StoreEvent): void => this.#hear(event);
+    this.#line = (await manager.standInLine?.(this.#key, hear)?.catch(() => null)) ?? null;
+    if (this.#line !== null) return this.#line;
+    const { tenant, name } = this.#key;
+    return await manager.watch({ tenant, prefix: name, wants: "holding" }, hear);
   }
 
   #hear(event: StoreEvent): void {
@@ -212,13 +245,15 @@ export class Room {
     this.#settle();
     if (event.kind === "reset") {
       this.#state = "unknown";
+      this.#isInLine = false;
       this.#wakeHead();
     } else if (event.held === "yes" || event.record?.state === "held") this.#state = "held";
     else {
       this.#state = "free";
+      this.#isInLine = false;
       this.#heldUntilMs = null;
       this.#freed = event.stored ?? null;
-      this.#crowd.freed(event.by ?? event.record?.holder ?? null);
+      if (this.#line === null) this.#crowd.freed(event.by ?? event.record?.holder ?? null);
       this.#race();
     }
   }
@@ -227,7 +262,8 @@ export class Room {
   #race(): void {
     const { env } = this.#options;
     this.#isRacing = true;
-    const holdBackMs = this.#crowd.holdBackMs(() => env.random());
+    // Who stands in a line is told when it is its turn.
+    const holdBackMs = this.#line === null ? this.#crowd.holdBackMs(() => env.random()) : 0;
     if (holdBackMs < LEAST_HOLD_BACK_MS) this.#wakeHead();
     else this.#holdBack = env.timer(holdBackMs, () => this.#wakeHead());
   }

@@ -21,6 +21,7 @@ import {
   MemoryStore,
   type StoredRecord,
   type StoreEvent,
+  type StorePlace,
   type StoreWatch,
   type WatchScope,
 } from "../stores/index.ts";
@@ -96,6 +97,8 @@ export interface LeaseManager {
   list(query: ListQuery): Promise<LeaseListing>;
   /** Null when the store cannot announce changes. */
   watch(scope: WatchScope, listener: (event: StoreEvent) => void): Promise<StoreWatch | null>;
+  /** Null when the store keeps no line. */
+  standInLine?(key: LeaseKey, listener: (event: StoreEvent) => void): Promise<StorePlace> | null;
   /** The store's news showed this. Like all news it is a hint: it may save a look before the next attempt. */
   heard?(key: LeaseKey, stored: StoredRecord): void;
   close(): Promise<void>;
@@ -244,6 +247,10 @@ export class StoreLeaseManager implements LeaseManager {
 
   async watch(scope: WatchScope, listener: (event: StoreEvent) => void): Promise<StoreWatch | null> {
     return this.store.watch === undefined ? null : await this.store.watch(scope, listener);
+  }
+
+  standInLine(key: LeaseKey, listener: (event: StoreEvent) => void): Promise<StorePlace> | null {
+    return this.store.standInLine?.(key, listener) ?? null;
   }
 
   heard(key: LeaseKey, stored: StoredRecord): void {

@@ -31,6 +31,7 @@ export function patientStore(store: LeaseStore, env: Env, callTimeoutMs: number)
               },
             ),
         }),
+    ...(store.standInLine === undefined ? {} : { standInLine: store.standInLine.bind(store) }),
     close: () => store.close(),
   };
 }

@@ -111,6 +111,18 @@ export interface StoreWatch {
   close(): Promise<void>;
 }
 
+/** A place in the line that a store keeps for a key. It decides nothing: who is told has to try like everybody. */
+export interface StorePlace {
+  /**
+   * Takes a place at the end, or the one it had before it was told, or makes sure that it still has it. The listener is
+   * told at once if nobody holds the key; otherwise when somebody has given it back and it is this one's turn.
+   */
+  enter(): Promise<void>;
+  /** It has the key, or wants it no more: then, if it had been told, the next one is. */
+  leave(why: "served" | "gone"): void;
+  close(): Promise<void>;
+}
+
 export interface LeaseStore {
   /** For messages and metrics: "memory", "embedded", "redis". */
   readonly name: string;
@@ -127,6 +139,11 @@ export interface LeaseStore {
   list(query: ListQuery): Promise<ListPage>;
   /** Resolves once every later change will be announced. Present exactly when capabilities.watch is true. */
   watch?(scope: WatchScope, listener: (event: StoreEvent) => void): Promise<StoreWatch>;
+  /**
+   * For stores that can tell those who wait for a key one after the other, first come, first served, instead of all of
+   * them at once: a client's place in the line for it, which is not entered yet. Turns may get lost, like all news.
+   */
+  standInLine?(key: LeaseKey, listener: (event: StoreEvent) => void): Promise<StorePlace>;
   close(): Promise<void>;
 }
 

@@ -1,5 +1,5 @@
 /** Reading and writing records: one script call each, unless something is damaged. */
-import { isReservedName, type LeaseKey } from "../../core/index.ts";
+import { isReservedName, type LeaseKey, type LeaseRecord } from "../../core/index.ts";
 import {
   ABSENT,
   type ApplyReply,
@@ -8,8 +8,9 @@ import {
   type StoredRecord,
   type WriteResult,
 } from "../contract.ts";
+import { ENDED, HELD } from "./announcement.ts";
 import type { RedisDataSet } from "./data-set.ts";
-import { ENDED, generationOfVersion, HELD, headerOfVersion, isVersionOfRecord, versionOf } from "./layout.ts";
+import { generationOfVersion, headerOfVersion, isVersionOfRecord, versionOf } from "./layout.ts";
 import { inspectedFrom, mustFollow, storedFrom } from "./records.ts";
 import { INSPECT, READ } from "./scripts.ts";
 import { encodeValue } from "./value.ts";
@@ -89,6 +90,8 @@ function refusalOf(write: ConditionalWrite, stored: StoredRecord, raised: bigint
 /** One call, sent in this turn. */
 function sendWrites(data: RedisDataSet, writes: readonly ConditionalWrite[]): Promise<ApplyReply> {
   const { layout } = data;
+  const [first] = writes;
+  if (first !== undefined && writes.length === 1 && isEnd(first)) return sendEnd(data, writes, first);
   const keys: string[] = [];
   let replacements = 0;
   let expected = "";
@@ -104,14 +107,36 @@ function sendWrites(data: RedisDataSet, writes: readonly ConditionalWrite[]): Pr
   }
   args[0] = expected + letters;
   if (replacements < writes.length) keys.push(layout.indexKey);
-  return data.write(keys, args).then((reply) => {
-    const { storeTimeMs, items } = data.understand(reply);
-    const results: WriteResult[] = [];
-    for (const { next } of writes)
-      results.push({ kind: "applied", version: next === null ? null : versionOf(next) });
-    if (items.length === 0) return { storeTimeMs, results };
-    return noteConflicts(data, writes, items, storeTimeMs, results).then(() => ({ storeTimeMs, results }));
-  });
+  return data.write(keys, args).then((reply) => answered(data, writes, reply));
+}
+
+/** Of a lease that was held, by a record that nobody holds. */
+function isEnd(write: ConditionalWrite): write is ConditionalWrite & { expected: string; next: LeaseRecord } {
+  return write.next !== null && write.next.state !== "held" && isVersionOfRecord(write.expected);
+}
+
+/** Whoever is next in line for the key is told. */
+function sendEnd(
+  data: RedisDataSet,
+  writes: readonly ConditionalWrite[],
+  { key, expected, next }: ConditionalWrite & { readonly next: LeaseRecord },
+): Promise<ApplyReply> {
+  const keys = [data.layout.recordKey(key), data.layout.lineKey(key)];
+  const args = [headerOfVersion(expected), encodeValue(next)];
+  return data.write(keys, args, data.ending).then((reply) => answered(data, writes, reply));
+}
+
+function answered(
+  data: RedisDataSet,
+  writes: readonly ConditionalWrite[],
+  reply: unknown,
+): ApplyReply | Promise<ApplyReply> {
+  const { storeTimeMs, items } = data.understand(reply);
+  const results: WriteResult[] = [];
+  for (const { next } of writes)
+    results.push({ kind: "applied", version: next === null ? null : versionOf(next) });
+  if (items.length === 0) return { storeTimeMs, results };
+  return noteConflicts(data, writes, items, storeTimeMs, results).then(() => ({ storeTimeMs, results }));
 }
 
 /** `items` alternate between the number of a write, from one, and what stands in its way. */

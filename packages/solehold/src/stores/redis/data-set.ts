@@ -8,6 +8,7 @@ import { LEAST_RAISE, type Lineage } from "../support/lineage.ts";
 import type { RedisConnection } from "./connection.ts";
 import type { RedisArgument, RedisWire } from "./driver.ts";
 import type { RedisLayout } from "./layout.ts";
+import { endingScript } from "./line-scripts.ts";
 import { assertUsable, lossError, parseInfo, type ServerInfo } from "./lineage.ts";
 import { JOIN, LOOK, type RedisScript } from "./scripts.ts";
 import { writingScript } from "./writing-script.ts";
@@ -36,6 +37,8 @@ export class RedisDataSet {
   #sequenceKey = "";
   #lastSequence = 0;
   readonly #writing: RedisScript;
+  /** For a lone lease that ends. */
+  readonly ending: RedisScript;
   #joinedWire: RedisWire | null = null;
   #joinedEpoch = 0;
   #joining: Promise<void> | null = null;
@@ -48,6 +51,7 @@ export class RedisDataSet {
     this.#acceptAfterMs = acceptAfterMs;
     this.layout = layout;
     this.#writing = writingScript(layout);
+    this.ending = endingScript(layout);
   }
 
   /** Known once a call was answered. */
@@ -92,14 +96,14 @@ export class RedisDataSet {
   }
 
   /** Writes in this turn, to data that is joined, or not at all. The reply is for `understand`. */
-  write(keys: readonly string[], args: readonly string[]): Promise<unknown> {
+  write(keys: readonly string[], args: readonly string[], script = this.#writing): Promise<unknown> {
     const wire = this.#joined();
     if (wire === null) return Promise.reject(this.#connection.lost());
-    const command = [this.#writing.sha, String(keys.length + 1), this.#sequenceKey];
+    const command = [script.sha, String(keys.length + 1), this.#sequenceKey];
     for (const key of keys) command.push(key);
     command.push(String(this.#lastSequence));
     for (const arg of args) command.push(arg);
-    return this.#connection.run(wire, this.#writing, command, "unknown");
+    return this.#connection.run(wire, script, command, "unknown");
   }
 
   /** Goes on with whatever data there is now, with a floor above everything that was handed out before. */

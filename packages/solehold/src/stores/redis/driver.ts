@@ -37,7 +37,7 @@ export interface RedisDriver {
   connect(life: ConnectionLife): Promise<RedisWire>;
   /** On a connection of its own. Resolves when the server has confirmed. */
   subscribe(
-    channel: string,
+    channels: readonly string[],
     onMessage: (message: string) => void,
     life: ConnectionLife,
   ): Promise<Subscription>;

@@ -10,7 +10,7 @@ export interface IoRedisClient {
   disconnect(): void;
   call(command: string, args: RedisArgument[]): Promise<unknown>;
   sendCommand(command: object): Promise<unknown>;
-  subscribe(channel: string): Promise<unknown>;
+  subscribe(...channels: readonly string[]): Promise<unknown>;
   on(event: string, listener: (...values: never[]) => void): unknown;
 }
 
@@ -63,7 +63,7 @@ export function ioRedisDriver(
     address,
     topology: "single",
     connect: async (life) => wireOf(await open(life), Command),
-    subscribe: async (channel, onMessage, life) => subscribeWith(await open(life), channel, onMessage),
+    subscribe: async (channels, onMessage, life) => subscribeWith(await open(life), channels, onMessage),
   };
 }
 
@@ -95,14 +95,14 @@ export function ioRedisClusterDriver(
       };
     },
     /** News reach every node, so any one will do; after a failure the next attempt tries another. */
-    subscribe: async (channel, onMessage, life) => {
+    subscribe: async (channels, onMessage, life) => {
       const nodes = (latest?.nodes("all") ?? []) as IoRedisClient[];
       const node = nodes[Math.floor(nodes.length * spread())];
       if (node === undefined) throw new Error("the cluster has no reachable node");
       const options = { ...OPTIONS, connectTimeout: timeoutMs } as never;
       const client = node.duplicate(options) as IoRedisClient;
       await connectIoRedis(client, life);
-      return subscribeWith(client, channel, onMessage);
+      return subscribeWith(client, channels, onMessage);
     },
   };
 }
@@ -172,12 +172,12 @@ function callOf(client: IoRedisClient, Command: IoRedisCommandClass): RedisWire[
 
 async function subscribeWith(
   client: IoRedisClient,
-  channel: string,
+  channels: readonly string[],
   onMessage: (message: string) => void,
 ): Promise<Subscription> {
   client.on("message", (_channel: string, message: string) => onMessage(message));
   try {
-    await client.subscribe(channel);
+    await client.subscribe(...channels);
   } catch (error) {
     client.disconnect();
     throw error;

@@ -5,7 +5,10 @@
  *   {solehold:}$sequence:{id}   counts the calls that wrote, see lineage.ts
  *   {solehold:}$index           a sorted set of tenant/name, for listings in order of name
  *   {solehold:}{tenant}/{name}  one record
+ *   {solehold:}$line:{tenant}/{name}  a sorted set of the clients that wait for a key, see lines.ts
  *   {solehold:}news             the channel on which changed keys are announced
+ *   {solehold:}turn:{client}    the channel on which a client hears that it is its turn
+ *   {solehold:}freed            the channel on which all who stand in line hear of keys that were freed together
  *
  * The braces are Redis Cluster's: all keys of a prefix lie in one slot, so one call can serve a whole
  * batch, on one clock. Tenants begin with a letter or digit, so no record can pose as a key with a "$".
@@ -21,32 +24,35 @@ export const WRONG_TYPE_HEADER = "!wrong-type".padEnd(HEADER_LENGTH);
 /** Versions that begin with a space or a "!" are those of absence and damage. */
 const LAST_OF_NO_NONCE = "!".charCodeAt(0);
 
-/** What is announced of a key, by one letter: that it is held now, or that it is not. */
-export const HELD = "h";
-export const ENDED = "e";
-
-/** The first character of every key. No letter of an announcement is one. */
-export const KEY_BEGINS = "{";
-
-/** Stands between the key of an announcement and the value that was written. No key has a line break. */
-export const VALUE_FOLLOWS = "\n\n";
-
 export class RedisLayout {
   /** What every key begins with. */
   readonly base: string;
   readonly stateKey: string;
   readonly indexKey: string;
   readonly channel: string;
+  readonly freedChannel: string;
+  readonly #turns: string;
 
   constructor(prefix: string) {
-    this.base = `${KEY_BEGINS}${prefix}}`;
+    this.base = `{${prefix}}`;
     this.stateKey = `${this.base}$state`;
     this.indexKey = `${this.base}$index`;
     this.channel = `${this.base}news`;
+    this.freedChannel = `${this.base}freed`;
+    this.#turns = `${this.base}turn:`;
   }
 
   sequenceKey(id: string): string {
     return `${this.base}$sequence:${id}`;
+  }
+
+  lineKey(key: LeaseKey): string {
+    return `${this.base}$line:${keyId(key)}`;
+  }
+
+  /** Of one client; without an id, what all of them begin with. */
+  turnChannel(id: string): string {
+    return this.#turns + id;
   }
 
   recordKey(key: LeaseKey): string {

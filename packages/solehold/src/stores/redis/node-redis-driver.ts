@@ -7,7 +7,7 @@ export interface NodeRedisClient {
   duplicate(overrides: never): unknown;
   connect(): Promise<unknown>;
   sendCommand(args: RedisArgument[]): Promise<unknown>;
-  subscribe(channel: string, listener: (message: string) => void): Promise<unknown>;
+  subscribe(channels: string[], listener: (message: string) => void): Promise<unknown>;
   on(event: string, listener: (...values: never[]) => void): unknown;
   destroy(): void;
 }
@@ -55,10 +55,10 @@ export function nodeRedisDriver(address: string, timeoutMs: number, client: Node
         close: () => destroy(own),
       };
     },
-    subscribe: async (channel, onMessage, life) => {
+    subscribe: async (channels, onMessage, life) => {
       const own = await open(life);
       try {
-        await own.subscribe(channel, (message) => onMessage(message));
+        await own.subscribe([...channels], (message) => onMessage(message));
       } catch (error) {
         destroy(own);
         throw error;

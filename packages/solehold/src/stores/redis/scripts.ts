@@ -14,15 +14,34 @@ export function script(source: string): RedisScript {
   return { source, sha: createHash("sha1").update(source).digest("hex") };
 }
 
+/** A string of Lua: whatever is not plain is written by its number. */
+export function luaText(text: string): string {
+  const plain = text.replace(/[^\w:/{}$-]/g, (char) => `\\${String(char.charCodeAt(0)).padStart(3, "0")}`);
+  return `'${plain}'`;
+}
+
+/** How a script begins that writes no record. KEYS[1]: sequence. ARGV[1]: last sequence seen. */
+export const SAME_DATA = `local sequence = tonumber(redis.call('GET', KEYS[1]) or '0')
+if sequence < tonumber(ARGV[1]) then return 'lost' end
+local time = redis.call('TIME')
+local header = time[1] .. ' ' .. time[2] .. ' ' .. sequence`;
+
+/** How a script begins that writes records. */
+export const WRITES_SAME_DATA = `local call = redis.call
+local sequence = call('INCR', KEYS[1])
+if sequence <= tonumber(ARGV[1]) then
+  if sequence == 1 then call('DEL', KEYS[1]) end
+  return 'lost'
+end
+local time = call('TIME')
+local header = time[1] .. ' ' .. time[2] .. ' ' .. sequence`;
+
 /**
  * KEYS: sequence, then the keys to read. ARGV: last sequence seen.
  * Reply: { "time", per key its value, false for nothing, or 1 for something that is not a string }.
  */
-export const READ = script(`
-local sequence = tonumber(redis.call('GET', KEYS[1]) or '0')
-if sequence < tonumber(ARGV[1]) then return 'lost' end
-local time = redis.call('TIME')
-local reply = { time[1] .. ' ' .. time[2] .. ' ' .. sequence }
+export const READ = script(`${SAME_DATA}
+local reply = { header }
 if #KEYS == 1 then return reply end
 local stored = redis.call('MGET', unpack(KEYS, 2))
 for i = 1, #KEYS - 1 do
@@ -34,11 +53,8 @@ return reply
 `);
 
 /** As READ, for values that could not be read: each is followed by its SHA-1, which serves as its version. */
-export const INSPECT = script(`
-local sequence = tonumber(redis.call('GET', KEYS[1]) or '0')
-if sequence < tonumber(ARGV[1]) then return 'lost' end
-local time = redis.call('TIME')
-local reply = { time[1] .. ' ' .. time[2] .. ' ' .. sequence }
+export const INSPECT = script(`${SAME_DATA}
+local reply = { header }
 local stored = redis.call('MGET', unpack(KEYS, 2))
 for i = 1, #KEYS - 1 do
   local value = stored[i]
@@ -51,12 +67,9 @@ return reply
 `);
 
 /** KEYS: sequence, index. ARGV: last sequence seen, first and last member, limit. Reply: { "time", members }. */
-export const RANGE = script(`
-local sequence = tonumber(redis.call('GET', KEYS[1]) or '0')
-if sequence < tonumber(ARGV[1]) then return 'lost' end
-local time = redis.call('TIME')
+export const RANGE = script(`${SAME_DATA}
 local reply = redis.call('ZRANGEBYLEX', KEYS[2], ARGV[2], ARGV[3], 'LIMIT', 0, ARGV[4])
-table.insert(reply, 1, time[1] .. ' ' .. time[2] .. ' ' .. sequence)
+table.insert(reply, 1, header)
 return reply
 `);
 

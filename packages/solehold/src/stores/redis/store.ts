@@ -17,6 +17,7 @@ import type {
   StoreCapabilities,
   StoredRecord,
   StoreEvent,
+  StorePlace,
   StoreWatch,
   WatchScope,
 } from "../contract.ts";
@@ -25,6 +26,7 @@ import type { RedisConnection } from "./connection.ts";
 import { RedisDataSet } from "./data-set.ts";
 import type { RedisDriver } from "./driver.ts";
 import { RedisLayout } from "./layout.ts";
+import { RedisLines } from "./lines.ts";
 import { listPage } from "./listing.ts";
 import { RedisNews } from "./news.ts";
 import type { RedisSettings } from "./options.ts";
@@ -48,6 +50,7 @@ export class RedisStore implements LeaseStore {
   readonly #connection: RedisConnection;
   readonly #data: RedisDataSet;
   readonly #news: RedisNews;
+  readonly #lines: RedisLines;
 
   private constructor(parts: RedisStoreParts, data: RedisDataSet, durable: boolean) {
     const { env, driver, connection, settings } = parts;
@@ -68,6 +71,7 @@ export class RedisStore implements LeaseStore {
     const read = (keys: readonly LeaseKey[]): Promise<ReadReply> => readRecords(data, keys);
     const shown = (key: LeaseKey, value: string): StoredRecord | null => announcedRecord(data, key, value);
     const { layout } = data;
+    this.#lines = new RedisLines({ env, driver, data, timeoutMs, shown });
     this.#news = new RedisNews({ env, driver, layout, timeoutMs, maxBatch: MAX_BATCH, read, shown });
   }
 
@@ -96,6 +100,10 @@ export class RedisStore implements LeaseStore {
     return this.#news.watch(scope, listener);
   }
 
+  standInLine(key: LeaseKey, listener: (event: StoreEvent) => void): Promise<StorePlace> {
+    return this.#lines.stand(key, listener);
+  }
+
   /**
    * Goes on after Redis lost data: with what is there now, and with fences above all that were handed
    * out before. Call it when no holder of a lost lease can believe in it any more, or must not matter.
@@ -103,10 +111,12 @@ export class RedisStore implements LeaseStore {
   async acceptDataLoss(): Promise<void> {
     await this.#data.acceptLoss();
     this.#news.reset();
+    this.#lines.reset();
   }
 
   async close(): Promise<void> {
     this.#news.close();
+    this.#lines.close();
     this.#connection.close();
   }
 }

@@ -6,15 +6,16 @@
  * one MSET for a whole batch, no pattern match, no table for a lone item, and the channel in the source instead of an
  * argument. Most writes replace a record that this client knows: then no index is named, and none is looked after.
  *
- * It announces what it wrote: a letter a key (the client knows what its records say), then the keys. Behind a lone key
- * that nobody holds any more comes its value: whoever waits for it can try at once, without a look.
+ * It announces what it wrote: a letter a key (the client knows what its records say), then the keys. If some of them are
+ * not held any more, all who stand in line hear of it. (A lone lease that ends is written by another script, which tells
+ * the next in line: see line-scripts.ts.)
  */
-import { ABSENT_HEADER, ENDED, type RedisLayout, VALUE_FOLLOWS, WRONG_TYPE_HEADER } from "./layout.ts";
-import { type RedisScript, script } from "./scripts.ts";
+import { ENDED } from "./announcement.ts";
+import { ABSENT_HEADER, type RedisLayout, WRONG_TYPE_HEADER } from "./layout.ts";
+import { luaText, type RedisScript, script, WRITES_SAME_DATA } from "./scripts.ts";
 import { HEADER_LENGTH } from "./value.ts";
 
 const EXPECTED = `sub(wants, i * ${HEADER_LENGTH} - ${HEADER_LENGTH - 1}, i * ${HEADER_LENGTH})`;
-const VALUE_FOLLOWS_LUA = VALUE_FOLLOWS.replaceAll("\n", "\\n");
 const HEADER = `sub(value, 1, ${HEADER_LENGTH})`;
 
 /**
@@ -26,14 +27,8 @@ const HEADER = `sub(value, 1, ${HEADER_LENGTH})`;
 export function writingScript(layout: RedisLayout): RedisScript {
   const member = `sub(key, ${layout.base.length + 1})`;
   const publish = `call('PUBLISH', ${luaText(layout.channel)}, `;
-  return script(`local call = redis.call
-local sequence = call('INCR', KEYS[1])
-if sequence <= tonumber(ARGV[1]) then
-  if sequence == 1 then call('DEL', KEYS[1]) end
-  return 'lost'
-end
-local time = call('TIME')
-local header = time[1] .. ' ' .. time[2] .. ' ' .. sequence
+  const freed = `if find(letters, '${ENDED}', 1, true) then redis.pcall('PUBLISH', ${luaText(layout.freedChannel)}, `;
+  return script(`${WRITES_SAME_DATA}
 local count = #ARGV - 2
 if count == 0 then return header end
 local sub = string.sub
@@ -43,10 +38,8 @@ local stored = call('MGET', unpack(KEYS, 2, count + 1))
 if count == 1 and not index then
   local value = stored[1]
   if value and ${HEADER} == sub(wants, 1, ${HEADER_LENGTH}) then
-    local said = sub(wants, ${HEADER_LENGTH + 1}) .. KEYS[2]
-    if sub(said, 1, 1) == '${ENDED}' then said = said .. '${VALUE_FOLLOWS_LUA}' .. ARGV[3] end
     call('SET', KEYS[2], ARGV[3])
-    ${publish}said)
+    ${publish}sub(wants, ${HEADER_LENGTH + 1}) .. KEYS[2])
     return header
   end
 end
@@ -117,8 +110,11 @@ elseif rest then
 end
 if put > 0 then call('MSET', unpack(puts)) end
 local letters = sub(wants, count * ${HEADER_LENGTH} + 1)
+local find = string.find
 if not lost then
-  ${publish}letters .. table.concat(KEYS, '\\n', 2, count + 1))
+  local names = letters .. table.concat(KEYS, '\\n', 2, count + 1)
+  ${publish}names)
+  ${freed}names) end
   return header
 end
 local reply, said, names = { header }, '', {}
@@ -133,13 +129,11 @@ for i = 1, count do
     names[#names + 1] = key
   end
 end
-if said ~= '' then ${publish}said .. table.concat(names, '\\n')) end
+if said ~= '' then
+  letters, names = said, said .. table.concat(names, '\\n')
+  ${publish}names)
+  ${freed}names) end
+end
 return reply
 `);
-}
-
-/** A string of Lua: whatever is not plain is written by its number. */
-function luaText(text: string): string {
-  const plain = text.replace(/[^\w:/{}-]/g, (char) => `\\${String(char.charCodeAt(0)).padStart(3, "0")}`);
-  return `'${plain}'`;
 }

@@ -76,8 +76,8 @@ it("damage is listed once, on the page where its name belongs", async () => {
 it("a user who may do what the manual says can do everything, and touches no other key", async () => {
   await admin.flushall();
   const commands =
-    "evalsha eval info incr get mget mset set del exists time zadd zrem zrangebylex hget hset hmget publish subscribe ping";
-  const rules = ["on", ">lease", "resetkeys", "~{solehold:}*", "resetchannels", "&{solehold:}news", "-@all"];
+    "evalsha eval info incr get mget mset set del exists time zadd zrem zrangebylex zpopmin zscore zrange pexpire hget hset hmget publish subscribe ping";
+  const rules = ["on", ">lease", "resetkeys", "~{solehold:}*", "resetchannels", "&{solehold:}*", "-@all"];
   const allowed = commands.split(" ").map((command) => `+${command}`);
   await admin.call("ACL", "SETUSER", "leases", ...rules, ...allowed, "+@connection");
   const url = server.url.replace("redis://", "redis://leases:lease@");
@@ -87,7 +87,19 @@ it("a user who may do what the manual says can do everything, and touches no oth
   });
   const stored = (await store.read([recordOf("job").key])).records[0]!;
   if (stored.kind !== "found") throw new Error("the record was created");
-  await applyOne(store, { key: stored.record.key, expected: stored.version, next: null });
+  let toldOf: (event: unknown) => void = () => undefined;
+  const place = await store.standInLine(stored.record.key, (event) => toldOf(event));
+  await place.enter();
+  const ended = writeOf(recordOf("job", { state: "released", endedAtMs: 1 }), stored.version);
+  const [written] = await Promise.all([
+    applyOne(store, ended),
+    new Promise((heard) => {
+      toldOf = heard;
+    }),
+  ]);
+  place.leave("gone");
+  const version = written.kind === "applied" ? written.version : null;
+  await applyOne(store, { key: stored.record.key, expected: version, next: null });
   await store.list({ tenant: "default", prefix: "", limit: 1 });
   await admin.set("{solehold:}default/bad", "garbage");
   expect((await store.read([recordOf("bad").key])).records[0]!.kind).toBe("corrupt");
