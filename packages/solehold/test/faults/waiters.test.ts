@@ -69,7 +69,7 @@ const ENGINES: readonly Counted[] = [
   },
 ];
 
-/** A store that says how many of its watches are set up: from then on its waiters wait. */
+/** A store that says when a watch is set up or a place in line taken: from then on its waiters wait. */
 class Watched {
   readonly store: LeaseStore;
   readonly #open: Promise<void>;
@@ -85,7 +85,19 @@ class Watched {
       opened();
       return handle;
     };
-    this.store = overriding(store, { watch });
+    const standInLine: NonNullable<LeaseStore["standInLine"]> = async (key, listener) => {
+      const place = await store.standInLine?.(key, listener);
+      if (place === undefined) throw new Error(`${store.name} keeps no line`);
+      const enter = async (): Promise<void> => {
+        await place.enter();
+        opened();
+      };
+      return { ...place, enter };
+    };
+    this.store = overriding(store, {
+      watch,
+      ...(store.standInLine === undefined ? {} : { standInLine }),
+    });
   }
 
   waits(): Promise<void> {
