@@ -12,7 +12,7 @@ const onlyProcess = (engine: Engine) => engine.processes[0]!;
 describe("a Redis of the test's own", () => {
   let redis: Engine;
   beforeAll(async () => {
-    redis = await startRedis();
+    redis = await startRedis({ flags: ["--appendfsync", "always"] });
   });
   afterAll(() => redis.stop());
 

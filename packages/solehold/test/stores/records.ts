@@ -56,13 +56,17 @@ export async function rejection(
   );
 }
 
-/** Waits for something that only asking can tell, for at most five seconds. */
+/** Waits for something that only asking can tell. The limit is for a busy machine: nothing is measured here. */
 export async function until<T>(what: string, probe: () => Promise<T | null>): Promise<T> {
-  const deadline = performance.now() + 5_000;
+  const deadline = performance.now() + 20_000;
   for (;;) {
-    const value = await probe().catch(() => null);
+    let cause: unknown = "it was never so";
+    const value = await probe().catch((error: unknown) => {
+      cause = error;
+      return null;
+    });
     if (value !== null) return value;
-    if (performance.now() > deadline) throw new Error(`${what}: not within 5 s`);
+    if (performance.now() > deadline) throw new Error(`${what}: not within 20 s`, { cause });
     await new Promise((resolve) => setTimeout(resolve, 20));
   }
 }
