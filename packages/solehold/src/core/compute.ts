@@ -8,7 +8,7 @@ import type { LeaseSnapshot, PolicyBundle } from "./evaluate.ts";
 import type { StoreInstant } from "./instant.ts";
 import type { LeasePolicy } from "./policy.ts";
 import type { Reason } from "./reasons.ts";
-import type { IdempotencyMark, LeaseRecord } from "./record.ts";
+import { draftOf, type IdempotencyMark, type LeaseRecord, type RecordDraft } from "./record.ts";
 
 export interface GrantedDecision {
   readonly kind: "granted";
@@ -145,37 +145,41 @@ function prolongedUntil(command: WithTtl, old: LeaseRecord, now: StoreInstant): 
  * believe, and a shorter one would let the next renewal or an observer cut the promise.
  */
 function prolonged(command: WithTtl, old: LeaseRecord, now: StoreInstant): LeaseRecord {
-  return {
-    ...old,
-    ttlMs: Math.max(command.ttlMs, old.ttlMs),
-    renewedAtMs: now.stampMs,
-    expiresAtMs: prolongedUntil(command, old, now),
-    renewals: old.renewals + 1,
-    nonce: command.nonce,
-    idempotency: markOf(command) ?? old.idempotency,
-  };
+  const next = draftBy(command, old);
+  next.ttlMs = Math.max(command.ttlMs, old.ttlMs);
+  next.renewedAtMs = now.stampMs;
+  next.expiresAtMs = prolongedUntil(command, old, now);
+  next.renewals = old.renewals + 1;
+  return next;
 }
 
 function marked(command: LeaseCommand, old: LeaseRecord, now: StoreInstant): LeaseRecord {
-  const base = { ...old, nonce: command.nonce, idempotency: markOf(command) ?? old.idempotency };
-  if (command.op !== "break") return { ...base, resumeRequired: false };
-  const wanted = now.stampMs + command.periodMs;
-  return { ...base, breakAtMs: old.breakAtMs === null ? wanted : Math.min(old.breakAtMs, wanted) };
+  const next = draftBy(command, old);
+  if (command.op === "break") {
+    const wanted = now.stampMs + command.periodMs;
+    next.breakAtMs = old.breakAtMs === null ? wanted : Math.min(old.breakAtMs, wanted);
+  } else next.resumeRequired = false;
+  return next;
 }
 
 function endedRecord(command: LeaseCommand, old: LeaseRecord, now: StoreInstant): LeaseRecord {
-  return {
-    ...old,
-    state: command.op === "revoke" ? "revoked" : "released",
-    expiresAtMs: command.op === "revoke" ? believedUntil(old, now) : old.expiresAtMs,
-    endedAtMs: now.stampMs,
-    handoff:
-      command.op === "handoff"
-        ? { successor: command.successor, deadlineMs: now.stampMs + command.withinMs }
-        : null,
-    nonce: command.nonce,
-    idempotency: markOf(command) ?? old.idempotency,
-  };
+  const next = draftBy(command, old);
+  next.state = command.op === "revoke" ? "revoked" : "released";
+  if (command.op === "revoke") next.expiresAtMs = believedUntil(old, now);
+  next.endedAtMs = now.stampMs;
+  next.handoff =
+    command.op === "handoff"
+      ? { successor: command.successor, deadlineMs: now.stampMs + command.withinMs }
+      : null;
+  return next;
+}
+
+/** The record as it was, but written by this command. */
+function draftBy(command: LeaseCommand, old: LeaseRecord): RecordDraft {
+  const next = draftOf(old);
+  next.nonce = command.nonce;
+  next.idempotency = markOf(command) ?? old.idempotency;
+  return next;
 }
 
 /** A holder that handed on has stopped; any other may believe what it was promised. */
