@@ -3,9 +3,9 @@
  * wait, watchers and meters hear of it.
  */
 import type { Env, LeaseKey, LeaseOp, LeaseRecord } from "solehold";
-import type { LeaseService, ServiceReply } from "solehold/service";
+import type { CallContext, LeaseService, ServiceReply } from "solehold/service";
 import type { Call } from "./call.ts";
-import { acquireRequest, type CommandRunner, contextOf } from "./commands.ts";
+import { acquireRequest, type CommandRunner, contextOf, type ReleaseAsked } from "./commands.ts";
 import { clientGone, ProblemError } from "./problem.ts";
 import type { AcquireInput } from "./schemas/leases.ts";
 import type { Metrics } from "./telemetry/metrics.ts";
@@ -48,6 +48,10 @@ export class Acquiring implements CommandRunner {
     });
   }
 
+  release(request: ReleaseAsked, context: CallContext): Promise<ServiceReply> {
+    return this.#options.queue.release(request, context);
+  }
+
   /** The connection went between the grant and its answer: nobody would ever release it. */
   async #giveBack(reply: ServiceReply, grantedTo: GrantedTo): Promise<ServiceReply> {
     const released = await giveBack(this.#options.service, grantedTo, reply);
@@ -56,8 +60,9 @@ export class Acquiring implements CommandRunner {
     throw new ProblemError(clientGone());
   }
 
-  decided(op: LeaseOp, key: LeaseKey, { outcome }: ServiceReply): void {
-    if (outcome.kind !== "applied") return;
+  decided(op: LeaseOp, key: LeaseKey, { outcome, superseded }: ServiceReply): void {
+    // What never stood in the store is no news.
+    if (outcome.kind !== "applied" || superseded === true) return;
     const { queue, hub, metrics } = this.#options;
     const { lease, resumeFromLedgerRequired, replayed } = outcome.decision;
     queue.notice(key, lease);

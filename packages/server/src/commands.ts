@@ -67,6 +67,8 @@ function checkedMessage(op: LeaseOp, message: object): Target {
 /** What a command does once it is allowed. An acquire may wait in line. */
 export interface CommandRunner {
   acquire(key: LeaseKey, input: AcquireInput, call: Call): Promise<ServiceReply>;
+  /** What is released may go to somebody who waits for it. */
+  release(request: ReleaseAsked, context: CallContext): Promise<ServiceReply>;
   /** Everything that was decided passes here. */
   decided(op: LeaseOp, key: LeaseKey, reply: ServiceReply, call: Call): void;
 }
@@ -136,7 +138,7 @@ export class Commands {
       case "renew":
         return service.renew(renewRequest(key, input as RenewInput), context);
       case "release":
-        return service.release(releaseRequest(key, input as OwnerInput), context);
+        return this.#runner.release(releaseRequest(key, input as OwnerInput), context);
       case "use":
         return service.use(requestOf(key, input as UseInput), context);
       case "resume":
@@ -213,9 +215,11 @@ function renewRequest(key: LeaseKey, input: RenewInput): Parameters<LeaseService
   return aboutGrant(request, input);
 }
 
-function releaseRequest(key: LeaseKey, input: OwnerInput): Parameters<LeaseService["release"]>[0] {
+export type ReleaseAsked = Parameters<LeaseService["release"]>[0];
+
+function releaseRequest(key: LeaseKey, input: OwnerInput): ReleaseAsked {
   const { holder, token } = input;
-  const request: Writable<Parameters<LeaseService["release"]>[0]> = { op: "release", key, holder, token };
+  const request: Writable<ReleaseAsked> = { op: "release", key, holder, token };
   return aboutGrant(request, input);
 }
 

@@ -18,10 +18,12 @@ import {
   type LeaseKey,
   type LeaseRecord,
   type LeaseView,
+  type ReleaseRequest,
   requestProblem,
   type StoreEvent,
 } from "solehold";
-import type { CallContext, LeaseService, ServiceReply } from "solehold/service";
+import type { Asking, CallContext, LeaseService, ServiceReply } from "solehold/service";
+import type { ReleaseAsked } from "../commands.ts";
 import { clientGone, draining, ProblemError, refusal, tooMany } from "../problem.ts";
 import { giveBack } from "./give-back.ts";
 import { Line, type Waiter, type WaitOptions, type WaitRequest } from "./line.ts";
@@ -69,6 +71,15 @@ export class WaitQueue {
       this.#assertMayWait(waitMs);
       this.#join(this.#lineOf(request.key), { request, context, options, resolve, reject });
     });
+  }
+
+  /** Gives a lease back; whoever is next in line gets it with the same write. */
+  release(request: ReleaseAsked, context: CallContext): Promise<ServiceReply> {
+    const line = this.#lines.size === 0 ? undefined : this.#lines.get(keyId(request.key));
+    const waiter = line?.attempt === null ? line.next() : undefined;
+    if (line === undefined || waiter === undefined || this.#draining)
+      return this.#options.service.release(request, context);
+    return this.#handOver(line, waiter, { request, context });
   }
 
   /** A decision of this process, or news from the store, about a key that somebody may be waiting for. */
@@ -205,12 +216,57 @@ export class WaitQueue {
     line.timer?.cancel();
     line.timer = null;
     line.again = false;
-    const step = how === "ask" ? this.#ask(line) : this.#look(line);
+    this.#track(line, how === "ask" ? this.#ask(line) : this.#look(line));
+  }
+
+  /** Remembers what is under way for the line, and goes on when it is done. `step` never rejects. */
+  #track(line: Line, step: Promise<void>): void {
     line.attempt = step.then(() => {
       line.attempt = null;
       if (line.waiters.length === 0) this.#closeIfEmpty(line);
       else if (line.again || line.timer === null) this.#advance(line);
     });
+  }
+
+  /** The attempt of the first in line travels with the release that it waited for. */
+  #handOver(line: Line, waiter: Waiter, release: Asking<ReleaseRequest>): Promise<ServiceReply> {
+    const { env, service } = this.#options;
+    line.timer?.cancel();
+    line.timer = null;
+    line.again = false;
+    line.trying = waiter;
+    const both = service.handOver(release, waiter);
+    const concluded = both.then(
+      ([released, granted]) => this.#concludeHandOver(line, waiter, released, granted),
+      (error: unknown) => {
+        line.trying = null;
+        this.#leave(line, waiter, () => waiter.reject(error));
+      },
+    );
+    this.#track(line, concluded);
+    // Who waited is told first: it has work to do.
+    return both.then(([released]) => new Promise((resolve) => env.defer(() => resolve(released))));
+  }
+
+  async #concludeHandOver(
+    line: Line,
+    waiter: Waiter,
+    released: ServiceReply,
+    granted: ServiceReply | null,
+  ): Promise<void> {
+    line.trying = null;
+    if (granted !== null) {
+      this.#conclude(line, waiter, granted);
+      if (!waiter.present && !waiter.answered) await this.#giveBack(line, waiter);
+    } else if (released.outcome.kind === "applied") {
+      line.learn(released.outcome.decision.lease);
+      line.again = true;
+    } else {
+      // Nothing was released. Whose time ran out meanwhile was not told yet.
+      if (waiter.timedOut) this.#leave(line, waiter, () => waiter.resolve(this.#stillHeld(line, waiter)));
+      else if (this.#draining) this.#leave(line, waiter, () => waiter.reject(new ProblemError(draining())));
+      this.#lookLater(line);
+    }
   }
 
   /** Reading costs no entry in the audit; only a lease that may be free is asked for. */

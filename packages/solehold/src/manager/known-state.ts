@@ -46,6 +46,8 @@ interface Remembered {
   readonly guess: SnapshotSource & { readonly stored: FoundRecord; readonly sinceMs: number };
   /** The highest fence seen. */
   readonly highestFence: bigint;
+  /** The record has that fence. If not, the store lost writes: nothing is tried on it without a look. */
+  readonly isHighest: boolean;
   /** Calls up to this number were sent before that fence was seen: their replies may be older. */
   readonly seenAtCall: number;
 }
@@ -81,7 +83,7 @@ export class KnownState {
   guess(command: LeaseCommand, id: string, now: ClockReading): SnapshotSource | null {
     if (command.op === "use" || !this.#timeIsNarrow(command, now)) return null;
     const remembered = this.#remembered.get(id);
-    if (remembered !== undefined) return remembered.guess;
+    if (remembered !== undefined) return remembered.isHighest ? remembered.guess : null;
     const floor = command.op === "acquire" ? this.#floors.recent(command.key.tenant, now.monotonicMs) : null;
     return floor === null ? null : { record: null, floor, stored: ABSENT, sinceMs: null, callNumber: null };
   }
@@ -116,7 +118,12 @@ export class KnownState {
     if (stored.kind !== "found" || recordFence(stored.record) < (before?.highestFence ?? 0n)) return;
     if (before?.guess.stored.version === stored.version) return;
     const { highestFence = 0n, seenAtCall = 0 } = before ?? {};
-    this.#remembered.set(id, { guess: guessOf(stored, receivedMs), highestFence, seenAtCall });
+    this.#remembered.set(id, {
+      guess: guessOf(stored, receivedMs),
+      highestFence,
+      isHighest: true,
+      seenAtCall,
+    });
   }
 
   forget(key: LeaseKey): void {
@@ -198,6 +205,7 @@ export class KnownState {
     this.#remembered.set(id, {
       guess: guessOf(stored, sinceMs),
       highestFence: grew ? fence : before.highestFence,
+      isHighest: grew || fence === before.highestFence,
       seenAtCall: grew ? this.#options.calls.lastCallNumber : before.seenAtCall,
     });
     return sinceMs;

@@ -13,6 +13,7 @@ import {
   type LeaseKey,
   type LeasePolicy,
   type LeaseRecord,
+  type LeaseSnapshot,
 } from "../core/index.ts";
 import { type Env, RandomIds, readClocks, realEnv } from "../env/index.ts";
 import {
@@ -29,7 +30,7 @@ import { BoundedMap } from "./bounded-map.ts";
 import type { CollectionReport } from "./collector.ts";
 import { CorruptRecordError } from "./corrupt-record-error.ts";
 import { Execution, type ExecutionContext } from "./execution.ts";
-import { KnownState } from "./known-state.ts";
+import { KnownState, type SnapshotSource } from "./known-state.ts";
 import { type CommandOutcome, refusedBeforehand } from "./outcome.ts";
 import { patientStore } from "./patient-store.ts";
 import {
@@ -58,6 +59,11 @@ import { unsealToken } from "./secrets.ts";
 import { StoreCalls } from "./store-calls.ts";
 import { StoreClock } from "./store-clock.ts";
 import { type LeaseView, viewOf } from "./view.ts";
+
+export type Decide = typeof decide;
+
+/** Whether a grant on this base would keep what fences promise. */
+export type IsIntact = (command: LeaseCommand, found: LeaseSnapshot) => boolean;
 
 type AnyRequest = RequestOf<LeaseRequest>;
 
@@ -199,8 +205,20 @@ export class StoreLeaseManager implements LeaseManager {
    * that acquire with its token has written it anew, and keeps it.
    */
   giveBack(request: RequestOf<ReleaseRequest>, granted: LeaseRecord): Promise<CommandOutcome> {
+    return this.releaseBy(request, (inner) => onlyRecord(granted, inner));
+  }
+
+  /** Releases by a rule of its own, which is made of `decide` and of what tells a store that lost writes. */
+  releaseBy(
+    request: RequestOf<ReleaseRequest>,
+    rule: (decide: Decide, isIntact: IsIntact) => Decide,
+  ): Promise<CommandOutcome> {
     const { token, timeoutMs = this.#commandTimeoutMs } = request;
-    const context: ExecutionContext = { ...this.#context, decide: onlyRecord(granted, this.#context.decide) };
+    const { known, decide } = this.#context;
+    // Commands are decided on what was found, with all that is known of it.
+    const isIntact: IsIntact = (command, found) =>
+      known.brokenPromise(command, found as SnapshotSource) === null;
+    const context: ExecutionContext = { ...this.#context, decide: rule(decide, isIntact) };
     return new Execution(context, releaseCommand(request, this.#parts(token)), token, timeoutMs).run();
   }
 
@@ -322,7 +340,7 @@ export class MemoryLeaseManager extends StoreLeaseManager {
 }
 
 /** Decides as if there were no record but the one that this very attempt wrote. */
-function onlyRecord({ nonce }: LeaseRecord, inner: typeof decide): typeof decide {
+function onlyRecord({ nonce }: LeaseRecord, inner: Decide): Decide {
   return (command, snapshot, now, policy) => {
     const record = snapshot.record?.nonce === nonce ? snapshot.record : null;
     return inner(command, { ...snapshot, record }, now, policy);

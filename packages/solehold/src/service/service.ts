@@ -8,26 +8,30 @@
 import type { QuorumVerification } from "../coordinator/index.ts";
 import type { LeaseKey, LeaseRecord } from "../core/index.ts";
 import { type Env, randomId } from "../env/index.ts";
-import type {
-  AcquireRequest,
-  BreakRequest,
-  CommandOutcome,
-  HandoffRequest,
-  LeaseListing,
-  LeaseRequest,
-  LeaseView,
-  ReleaseRequest,
-  RenewRequest,
-  ResumeRequest,
-  RevokeRequest,
-  StoreLeaseManager,
-  UseRequest,
+import {
+  type AcquireRequest,
+  acquireCommand,
+  type BreakRequest,
+  type CommandOutcome,
+  type HandoffRequest,
+  type LeaseListing,
+  type LeaseRequest,
+  type LeaseView,
+  type ReleaseRequest,
+  type RenewRequest,
+  type ResumeRequest,
+  type RevokeRequest,
+  requestProblem,
+  type StoreLeaseManager,
+  type UseRequest,
 } from "../manager/index.ts";
 import type { ListQuery } from "../stores/index.ts";
 import { barredBy, guardedCommandOf } from "./approvals/barrier.ts";
 import { ApprovalGuard, type ApprovalPolicy, type GuardVerdict } from "./approvals/index.ts";
-import type { AuditEvent, AuditTrail } from "./audit/index.ts";
+import type { AuditTrail } from "./audit/index.ts";
+import { appendTo } from "./audit/trail.ts";
 import { auditEventOf, entryOf, expiryEvent, type LeaseDecisionEntry } from "./decision-entry.ts";
+import { HandOver } from "./hand-over.ts";
 import { LiveLeases } from "./live-leases.ts";
 import { asStoreError, full, unaudited } from "./outcomes.ts";
 
@@ -43,6 +47,14 @@ export interface ServiceReply {
   readonly entry: LeaseDecisionEntry;
   /** How the approvals were judged, where a rule asked for some. */
   readonly quorum: QuorumVerification | null;
+  /** The same write granted the lease to the next: what this reply tells never stood in the store. */
+  readonly superseded?: true;
+}
+
+/** A request with who makes it. */
+export interface Asking<Request extends LeaseRequest> {
+  readonly request: Without<Request>;
+  readonly context: CallContext;
 }
 
 export interface LeaseServiceOptions {
@@ -147,6 +159,41 @@ export class LeaseService {
     return this.#perform({ ...request, op: "release" }, context, { granted });
   }
 
+  /**
+   * Releases, and grants to who waits, with one write: see hand-over.ts. Resolves with null for the second where the
+   * release was decided alone.
+   */
+  async handOver(
+    { request, context }: Asking<ReleaseRequest>,
+    next: Asking<AcquireRequest> & { readonly request: { readonly token: string } },
+  ): Promise<readonly [ServiceReply, ServiceReply | null]> {
+    const { tenant } = request.key;
+    const { token } = next.request;
+    const isSound = requestProblem(request, request.token) ?? requestProblem(next.request, token);
+    const isOpen = this.#guard === null && this.#live.loaded(tenant) === null;
+    if (isSound !== null || !isOpen || this.#live.isFull(request.key))
+      return [await this.release(request, context), null];
+    const { manager } = this;
+    const release = boundTo(context, { ...request, op: "release" });
+    const acquire = boundTo(next.context, { ...next.request, op: "acquire" });
+    this.#live.grantBegins(tenant);
+    const parts = { token, nonce: "", policy: manager.policy };
+    const both = new HandOver(acquireCommand(acquire, parts), token);
+    const ended = both.outcomes(await manager.releaseBy(release, (...rule) => both.deciding(...rule)));
+    this.#live.grantEnds(tenant);
+    const [released, granted] = await Promise.all([
+      this.#settle(release, ended.released, this.#traceOf(context)),
+      ended.granted === null ? null : this.#settle(acquire, ended.granted, this.#traceOf(next.context)),
+    ]);
+    const isSuperseded = ended.granted?.kind === "applied";
+    return [isSuperseded ? { ...released, superseded: true } : released, granted];
+  }
+
+  #settle(request: LeaseRequest, outcome: CommandOutcome, traceId: string): Promise<ServiceReply> {
+    if (outcome.kind === "applied") this.#live.learn(outcome.decision.lease);
+    return new Promise((resolve) => this.#record(request, outcome, traceId, OPEN, resolve));
+  }
+
   use(request: Without<UseRequest>, context: CallContext = {}): Promise<ServiceReply> {
     return this.#perform({ ...request, op: "use" }, context);
   }
@@ -203,10 +250,7 @@ export class LeaseService {
     { granted = null, letGo = null }: Special = NOTHING_SPECIAL,
   ): Promise<ServiceReply> {
     const traceId = this.#traceOf(context);
-    const { caller } = context;
-    // Only what an idempotency key stands for is bound to its caller.
-    const isBound = caller !== undefined && request.idempotencyKey !== undefined;
-    const bound = isBound ? { ...request, caller } : request;
+    const bound = boundTo(context, request);
     const { tenant } = request.key;
     if (request.op === "acquire") this.#live.grantBegins(tenant);
     return new Promise((resolve, reject) => {
@@ -323,20 +367,6 @@ export class LeaseService {
   }
 }
 
-function appendTo(audit: AuditTrail, event: AuditEvent, settled: (failure: unknown) => void): void {
-  if (audit.appendThen !== undefined) {
-    audit.appendThen(event, settled);
-    return;
-  }
-  try {
-    const safe = audit.append(event);
-    if (safe === undefined) settled(null);
-    else safe.then(() => settled(null), settled);
-  } catch (failure) {
-    settled(failure);
-  }
-}
-
 function unconfirmed(
   entry: LeaseDecisionEntry,
   quorum: QuorumVerification | null,
@@ -353,4 +383,9 @@ function isNamed<Request extends LeaseRequest>(
   request: Without<Request>,
 ): request is Without<Request> & Request {
   return request.op !== undefined;
+}
+
+/** Only what an idempotency key stands for is bound to its caller. */
+function boundTo<Request extends LeaseRequest>({ caller }: CallContext, request: Request): Request {
+  return caller === undefined || request.idempotencyKey === undefined ? request : { ...request, caller };
 }

@@ -32,6 +32,21 @@ export interface AuditTrail {
   close(): Promise<void>;
 }
 
+/** By the way that a trail has: calls back once, as `appendThen` does. */
+export function appendTo(audit: AuditTrail, event: AuditEvent, settled: (failure: unknown) => void): void {
+  if (audit.appendThen !== undefined) {
+    audit.appendThen(event, settled);
+    return;
+  }
+  try {
+    const safe = audit.append(event);
+    if (safe === undefined) settled(null);
+    else safe.then(() => settled(null), settled);
+  } catch (failure) {
+    settled(failure);
+  }
+}
+
 /** Every field given must match. */
 export interface AuditFilter {
   readonly afterSequence?: number;

@@ -96,8 +96,9 @@ function rememberingAnswers(service: LeaseService, answered: AnsweredAttempt[]):
         const result: unknown = Reflect.apply(member, inner, given);
         if (result instanceof Promise)
           result.then(
-            (reply: unknown) => {
-              if (isReply(reply)) answered.push({ traceId: reply.entry.traceId, outcome: reply.outcome });
+            (replies: unknown) => {
+              for (const reply of [replies].flat())
+                if (isReply(reply)) answered.push({ traceId: reply.entry.traceId, outcome: reply.outcome });
             },
             () => undefined,
           );

@@ -1,0 +1,233 @@
+/** A release while somebody waits: both decisions travel in one write. */
+import { type ConditionalWrite, type LeaseStore, MemoryStore, StoreError, StoreLeaseManager } from "solehold";
+import { LeaseService, MemoryAuditTrail, type ServiceReply } from "solehold/service";
+import { describe, expect, it } from "vitest";
+import { ManualEnv, settle } from "../../solehold/src/env/index.ts";
+import type { Connection } from "../src/call.ts";
+import { WaitQueue } from "../src/waiting/wait-queue.ts";
+
+const key = { tenant: "default", name: "job" };
+
+/** Stays for as long as the test wants. */
+function connectionOf(): Connection & { drop(): void } {
+  let gone = false;
+  const listeners = new Set<() => void>();
+  return {
+    isGone: () => gone,
+    isCancelled: () => false,
+    onGone: (listener) => {
+      listeners.add(listener);
+      return () => void listeners.delete(listener);
+    },
+    drop: () => {
+      gone = true;
+      for (const listener of listeners) listener();
+    },
+  };
+}
+
+async function world() {
+  const env = new ManualEnv();
+  const inner = new MemoryStore({ env });
+  const writes: ConditionalWrite[] = [];
+  let next: "answers" | "loses the answer" | "loses the request" = "answers";
+  let opened: Promise<void> = Promise.resolve();
+  const store: LeaseStore = {
+    name: inner.name,
+    capabilities: inner.capabilities,
+    now: () => inner.now(),
+    read: async (keys) => {
+      await opened;
+      return await inner.read(keys);
+    },
+    list: (query) => inner.list(query),
+    watch: (scope, listener) => inner.watch(scope, listener),
+    close: () => inner.close(),
+    apply: async (batch) => {
+      const how = next;
+      next = "answers";
+      writes.push(...batch);
+      await opened;
+      const reply = how === "loses the request" ? null : await inner.apply(batch);
+      if (how === "answers" && reply !== null) return reply;
+      throw new StoreError("timeout", "no answer", { outcome: "unknown" });
+    },
+  };
+  const manager = new StoreLeaseManager({ store, env });
+  const audit = new MemoryAuditTrail({ capacity: 1_000 });
+  const service = new LeaseService({ manager, audit, env });
+  const queue = new WaitQueue({ env, service, waiterLimit: 100, waitLimitMs: 600_000 });
+  await manager.watch({ tenant: null, prefix: "" }, (event) => queue.onNews(event));
+  const ask = (holder: string, changes: { waitMs?: number; ttlMs?: number } = {}) => {
+    const { waitMs = 60_000, ttlMs = 10_000 } = changes;
+    const connection = connectionOf();
+    const asked = { connection, reply: null as ServiceReply | null };
+    const request = { key, holder, ttlMs, token: `token-of-${holder}` };
+    queue.acquire(request, { traceId: holder }, { waitMs, connection, repeatable: "no" }).then(
+      (reply) => {
+        asked.reply = reply;
+      },
+      () => undefined,
+    );
+    return asked;
+  };
+  const release = (holder: string, token = `token-of-${holder}`) =>
+    queue.release({ key, holder, token }, { traceId: `release-of-${holder}` });
+  const freeze = (): (() => void) => {
+    let open: () => void = () => undefined;
+    opened = new Promise((resolve) => {
+      open = resolve;
+    });
+    return open;
+  };
+  const trail = async () =>
+    (await audit.query({ limit: 1_000 })).map(
+      ({ action, outcome, traceId, fence }) => `${traceId}: ${action} ${outcome} ${BigInt(fence ?? 0)}`,
+    );
+  const first = ask("one");
+  await settle();
+  expect(first.reply?.outcome.kind).toBe("applied");
+  writes.length = 0;
+  const lose = (what: typeof next): void => {
+    next = what;
+  };
+  return { env, store: inner, manager, service, queue, writes, ask, release, trail, lose, freeze };
+}
+
+function fenceOf(reply: ServiceReply | null): string {
+  return reply?.outcome.kind === "applied"
+    ? `${reply.outcome.decision.lease.holder}@${reply.outcome.decision.lease.generation}`
+    : String(reply?.outcome.kind);
+}
+
+describe("a release while somebody waits", () => {
+  it("is one write with the grant, and each has its own answer and its own entry in the audit", async () => {
+    const { ask, release, writes, trail, service } = await world();
+    const second = ask("two");
+    await settle();
+    writes.length = 0;
+    const released = await release("one");
+    await settle();
+    expect(writes.map(({ next }) => [next?.state, next?.holder])).toEqual([["held", "two"]]);
+    expect(fenceOf(released)).toBe("one@1");
+    expect(released.outcome).toMatchObject({ decision: { lease: { state: "released" } } });
+    expect(fenceOf(second.reply)).toBe("two@2");
+    expect(second.reply?.outcome).toMatchObject({ token: "token-of-two", validForMs: 10_000 });
+    const entries = await trail();
+    expect(entries.slice(-2)).toEqual(["release-of-one: release applied 1", "two: grant applied 2"]);
+    expect(await service.get(key)).toMatchObject({ holder: "two", live: true, generation: 2n });
+  });
+
+  it("goes to the first in line, and the others stay in it without an attempt of their own", async () => {
+    const { ask, release, trail } = await world();
+    const callers = ["two", "three", "four"].map((holder) => ask(holder));
+    await settle();
+    const before = (await trail()).length;
+    await release("one");
+    await settle();
+    expect(callers.map(({ reply }) => reply && fenceOf(reply))).toEqual(["two@2", null, null]);
+    expect((await trail()).length).toBe(before + 2);
+    await release("two");
+    await settle();
+    await release("three");
+    await settle();
+    expect(callers.map(({ reply }) => reply && fenceOf(reply))).toEqual(["two@2", "three@3", "four@4"]);
+  });
+
+  it("with the wrong token releases nothing and grants nothing; the right one does, later", async () => {
+    const { ask, release, service, trail } = await world();
+    const second = ask("two");
+    await settle();
+    const before = (await trail()).length;
+    const refused = await release("one", "stolen");
+    await settle();
+    expect(refused.outcome.kind).toBe("refused");
+    expect(second.reply).toBeNull();
+    expect((await trail()).length).toBe(before + 1);
+    expect(await service.get(key)).toMatchObject({ holder: "one", live: true });
+    await release("one");
+    await settle();
+    expect(fenceOf(second.reply)).toBe("two@2");
+  });
+
+  it("whose answer is lost is found again: both are told that it was done, with one grant", async () => {
+    const { ask, release, lose, writes } = await world();
+    const second = ask("two");
+    await settle();
+    writes.length = 0;
+    lose("loses the answer");
+    const released = await release("one");
+    await settle();
+    expect(fenceOf(released)).toBe("one@1");
+    expect(released.outcome).toMatchObject({ decision: { lease: { state: "released", holder: "one" } } });
+    expect(fenceOf(second.reply)).toBe("two@2");
+    expect(writes).toHaveLength(1);
+  });
+
+  it("that never arrived is tried again, and both are told of the one that did", async () => {
+    const { ask, release, lose, writes } = await world();
+    const second = ask("two");
+    await settle();
+    writes.length = 0;
+    lose("loses the request");
+    const released = await release("one");
+    await settle();
+    expect(fenceOf(released)).toBe("one@1");
+    expect(fenceOf(second.reply)).toBe("two@2");
+    expect(writes.map(({ next }) => next?.holder)).toEqual(["two", "two"]);
+  });
+
+  it("for somebody who left meanwhile is given back, and the next one gets it", async () => {
+    const { ask, release, freeze } = await world();
+    const second = ask("two");
+    const third = ask("three");
+    await settle();
+    const thaw = freeze();
+    const releasing = release("one");
+    await settle();
+    second.connection.drop();
+    thaw();
+    expect(fenceOf(await releasing)).toBe("one@1");
+    await settle();
+    expect(second.reply).toBeNull();
+    expect(fenceOf(third.reply)).toBe("three@3");
+  });
+
+  it("that is refused still tells the one whose time ran out meanwhile", async () => {
+    const { env, ask, release, service, freeze } = await world();
+    const second = ask("two", { waitMs: 50 });
+    await settle();
+    const thaw = freeze();
+    const releasing = release("one", "stolen");
+    await env.advance(60);
+    expect(second.reply).toBeNull();
+    thaw();
+    expect((await releasing).outcome.kind).toBe("refused");
+    await settle();
+    expect(second.reply?.outcome.kind).toBe("refused");
+    expect(await service.get(key)).toMatchObject({ holder: "one" });
+  });
+
+  it("does not hand out a fence again after the store lost writes: the release goes alone", async () => {
+    const { ask, release, manager, store, writes } = await world();
+    const [early] = (await store.read([key])).records;
+    if (early?.kind !== "found") throw new Error("the first grant is there");
+    await release("one");
+    await manager.acquire({ key, holder: "x", token: "token-of-x", ttlMs: 10_000 });
+    await manager.release({ key, holder: "x", token: "token-of-x" });
+    await manager.acquire({ key, holder: "y", token: "token-of-y", ttlMs: 10_000 });
+    const waiting = ask("two");
+    await settle();
+    expect(waiting.reply).toBeNull();
+    // A backup is played back: the first grant stands there again, as if the others had never been.
+    const [now] = (await store.read([key])).records;
+    const restored = { ...early.record, nonce: "restored" };
+    await store.apply([{ key, expected: now?.kind === "found" ? now.version : null, next: restored }]);
+    await settle();
+    writes.length = 0;
+    expect(fenceOf(await release("one"))).toBe("one@1");
+    await settle();
+    expect(writes.map(({ next }) => [next?.state, next?.generation])).toEqual([["released", 1n]]);
+    expect(waiting.reply?.outcome).toMatchObject({ decision: { reason: "FENCE_WENT_BACK" } });
+  });
+});
