@@ -85,19 +85,19 @@ describe("a plain HTTP client with a token of its own", () => {
       `POST /v1/leases/acquire HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`,
     );
     await until("it waits", () => server.queue.size === 1);
-    const { grant } = server.service;
+    const { handOver } = server.service;
     // The client dies in the very moment of its grant: after the store has it, before anybody is told.
-    server.service.grant = async (...given) => {
-      const reply = await grant.apply(server.service, given);
+    server.service.handOver = async (...given) => {
+      const replies = await handOver.apply(server.service, given);
       const gone = new Promise((resolve) => socket.once("close", resolve));
       socket.resetAndDestroy();
       await gone;
       await new Promise((resolve) => setTimeout(resolve, 20));
-      return reply;
+      return replies;
     };
     await lease("release", owner);
     await until("the line is empty", () => server.queue.size === 0);
-    server.service.grant = grant;
+    server.service.handOver = handOver;
     await until("the key is free", async () => (await holderOf(server)) === null);
     const entries = await server.service.audit.query({ key: "job" });
     expect(entries.slice(-2).map(({ action, holder }) => `${action} ${holder}`)).toEqual([
