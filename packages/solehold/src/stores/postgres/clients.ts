@@ -26,6 +26,7 @@ export interface PgWire {
   readonly stream: {
     readonly writable: boolean;
     write(bytes: Uint8Array): unknown;
+    write(text: string, encoding: "latin1"): unknown;
     /** What is written in between leaves together. */
     cork(): void;
     uncork(): void;

@@ -65,11 +65,15 @@ export function databaseState(state: LeaseState): string {
  * would be taken for two.
  */
 export function columnValues(record: LeaseRecord): (string | null)[] {
+  const { key, holder, tokenHash, idempotency, nonce } = record;
+  // All at once, because it is nearly always in vain.
+  if (DIVIDING.test(`${key.tenant}${key.name}${holder}${tokenHash}${nonce}${idempotency?.keyHash ?? ""}`))
+    throw dividedField(record);
   return [
-    undivided("tenant", record.key.tenant),
-    undivided("name", record.key.name),
-    undivided("holder", record.holder),
-    undivided("tokenHash", record.tokenHash),
+    key.tenant,
+    key.name,
+    holder,
+    tokenHash,
     DATABASE_STATES[record.state],
     String(record.term),
     String(record.generation),
@@ -77,16 +81,18 @@ export function columnValues(record: LeaseRecord): (string | null)[] {
     String(record.renewedAtMs),
     String(record.expiresAtMs),
     record.endedAtMs === null ? null : String(record.endedAtMs),
-    record.idempotency === null ? null : undivided("idempotency.keyHash", record.idempotency.keyHash),
-    undivided("nonce", record.nonce),
+    idempotency === null ? null : idempotency.keyHash,
+    nonce,
     detailsOf(record),
   ];
 }
 
-function undivided(field: string, text: string): string {
-  if (!DIVIDING.test(text)) return text;
+function dividedField({ key, holder, tokenHash, idempotency, nonce }: LeaseRecord): StoreError {
+  const { tenant, name } = key;
+  const texts = { tenant, name, holder, tokenHash, nonce, "idempotency.keyHash": idempotency?.keyHash ?? "" };
+  const [field, text] = Object.entries(texts).find(([, each]) => DIVIDING.test(each)) ?? [];
   const message = `a record's ${field} must not contain a line break or a tab, got ${JSON.stringify(text)}`;
-  throw new StoreError("config", message, { outcome: "not-applied" });
+  return new StoreError("config", message, { outcome: "not-applied" });
 }
 
 /** Reads the version and the columns as one text. Never throws: what makes no sense is reported as corrupt. */

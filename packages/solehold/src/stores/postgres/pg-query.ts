@@ -6,7 +6,7 @@
  */
 import type { PgSubmittable, PgWire } from "./clients.ts";
 import type { Row, Values } from "./driver.ts";
-import { boundStatement } from "./pg-wire.ts";
+import { boundStatement, boundText } from "./pg-wire.ts";
 import type { Statement } from "./statements.ts";
 
 export type QueryEnd = (error: Error | null, rows: readonly Row[]) => void;
@@ -52,7 +52,10 @@ export class PgQuery implements PgSubmittable {
     this.#state = "sent";
     if (name === "" || wire.parsedStatements[name] === undefined) wire.parse({ name, text });
     // A stream that is closed already ends this query by itself.
-    if (wire.stream.writable) wire.stream.write(boundStatement(name, this.#values));
+    if (!wire.stream.writable) return;
+    const message = boundText(name, this.#values);
+    if (message === null) wire.stream.write(boundStatement(name, this.#values));
+    else wire.stream.write(message, "latin1");
   }
 
   handleDataRow({ fields }: { readonly fields: Row }): void {

@@ -4,6 +4,9 @@
  * The library's own way sends five messages (it also asks for the columns each time, which are known here)
  * and builds each in a buffer of its own. For a statement of a few microseconds that is most of the client's
  * work.
+ *
+ * Nearly all values are short and plain ASCII. Then the message is one text with a character for each byte, which is
+ * written as it is: no buffer, and one step into the runtime instead of one for each value.
  */
 
 const BIND = 0x42;
@@ -14,6 +17,34 @@ const FIXED_BYTES = 32;
 /** A value's length; a code unit of UTF-16 takes at most three bytes of UTF-8. */
 const LENGTH_BYTES = 4;
 const BYTES_PER_UNIT = 3;
+
+/** A value's length as four characters, for values so short that each is ASCII. */
+const SHORT_LENGTHS = Array.from({ length: 0x80 }, (_, length) => `\0\0\0${String.fromCharCode(length)}`);
+const NULL_LENGTH = "\xff\xff\xff\xff";
+const END_TEXT = EXECUTE_AND_SYNC.toString("latin1");
+
+/** As `boundStatement`, a character for each byte; null for values that are long or not ASCII. */
+export function boundText(name: string, values: readonly (string | null)[]): string | null {
+  let body = "";
+  let nulls = 0;
+  for (const value of values) {
+    if (value === null) {
+      nulls += 1;
+      body += NULL_LENGTH;
+    } else {
+      const length = SHORT_LENGTHS[value.length];
+      if (length === undefined) return null;
+      body += length + value;
+    }
+  }
+  // In UTF-8 a character of the four that stand for null takes one byte more, and so does any that is not ASCII.
+  if (Buffer.byteLength(body) !== body.length + nulls * NULL_LENGTH.length) return null;
+  const count = values.length;
+  const message = `\0${name}\0\0\0${String.fromCharCode(count >>> 8, count & 0xff)}${body}\0\0`;
+  const size = LENGTH_BYTES + message.length;
+  const sizeText = String.fromCharCode(size >>> 24, (size >>> 16) & 0xff, (size >>> 8) & 0xff, size & 0xff);
+  return `B${sizeText}${message}${END_TEXT}`;
+}
 
 /** Parameters and columns travel as text. */
 export function boundStatement(name: string, values: readonly (string | null)[]): Uint8Array {

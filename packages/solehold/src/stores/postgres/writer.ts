@@ -14,11 +14,11 @@ import type { Reader } from "./reader.ts";
 import { isWatched, replyIdFrom, type WriteReply, writeReplyFrom } from "./replies.ts";
 import { rowsLiteral } from "./sql-text.ts";
 import type { Statement, Statements } from "./statements.ts";
+import { Versions } from "./versions.ts";
 import {
   appliedAs,
   isEnd,
   newsOf,
-  newVersion,
   type Operation,
   operationOf,
   type Place,
@@ -50,11 +50,13 @@ const NONE: ReadonlyMap<string, WriteReply> = new Map();
 
 export class Writer {
   readonly #options: WriterOptions;
+  readonly #versions: Versions;
   /** Whether anybody listened when something was written last. */
   #isWatched = false;
 
   constructor(options: WriterOptions) {
     this.#options = options;
+    this.#versions = new Versions(options.env);
   }
 
   apply(writes: readonly ConditionalWrite[]): Promise<ApplyReply> {
@@ -62,11 +64,16 @@ export class Writer {
     return first !== undefined && writes.length === 1 ? this.#applyOne(first) : this.#applyMany(writes);
   }
 
-  /** A lone write is the usual case and waits for nobody. */
-  async #applyOne(write: ConditionalWrite): Promise<ApplyReply> {
+  /** A lone write is the usual case: it waits for nobody, and takes few steps. */
+  #applyOne(write: ConditionalWrite): Promise<ApplyReply> {
     const place = placeOf(write, 0);
-    const reply = await this.#sendOne(place);
-    if (reply !== null) return { storeTimeMs: reply.timeMs, results: [appliedAs(write, reply.version)] };
+    const sending = this.#sendOne(place);
+    return sending === null
+      ? this.#settleOne(place)
+      : sending.then((reply) => (reply === null ? this.#settleOne(place) : appliedAlone(write, reply)));
+  }
+
+  async #settleOne(place: Place): Promise<ApplyReply> {
     const results: Results = [];
     const storeTimeMs = await this.#settle([place], results);
     return { storeTimeMs, results: [results[0] ?? unanswered()] };
@@ -157,41 +164,56 @@ export class Writer {
     return { places, replies, failure: worstOf(failures) };
   }
 
-  /** A plain statement: the form for many costs a lone write a fifth of its speed. Null when it was not done. */
-  async #sendOne(place: Place): Promise<WriteReply | null> {
+  /**
+   * A plain statement: the form for many costs a lone write a fifth of its speed. Null when there is nothing to
+   * send; resolves with null when it was not done.
+   */
+  #sendOne(place: Place): Promise<WriteReply | null> | null {
     const statement = loneStatement(operationOf(place.write), this.#options.statements);
     if (statement === null) return null;
-    const version = newVersion(this.#options.env);
-    const [row] = await this.#send(statement, valuesOf(place.write, version), [place], () => place.id);
-    return row === undefined ? null : writeReplyFrom(row, version);
+    const version = this.#versions.next();
+    let values: Values;
+    try {
+      values = valuesOf(place.write, version);
+    } catch (error) {
+      return Promise.reject(error);
+    }
+    const { id } = place;
+    return this.#send(statement, values, [place], () => id).then(([row]) =>
+      row === undefined ? null : writeReplyFrom(row, version),
+    );
   }
 
   /** Runs a statement, and behind it the news of what was done, if anybody listens. */
-  async #send(
+  #send(
     statement: Statement,
     values: Values,
     places: readonly Place[],
     idFrom: (row: Row) => string,
   ): Promise<readonly Row[]> {
     const { announcer, driver } = this.#options;
+    const failed = (error: unknown): never => {
+      if (error instanceof StoreError && error.outcome === "unknown")
+        announcer.keep(places.map(({ id }) => id));
+      throw error;
+    };
+    if (this.#isWatched && isEnd(places)) {
+      // Somebody probably waits for it: the news leaves with the write.
+      const news = announcer.afterWrite(newsOf(places, null));
+      const noted = (rows: readonly Row[]): readonly Row[] => {
+        const [first] = rows;
+        if (first !== undefined) this.#isWatched = isWatched(first);
+        return rows;
+      };
+      return driver.query(statement, values, news).then(noted, failed);
+    }
     const newsAfter = (rows: readonly Row[]): FollowUp | null => {
       const [first] = rows;
       if (first === undefined) return null;
       this.#isWatched = isWatched(first);
       return this.#isWatched ? announcer.afterWrite(newsOf(places, new Set(rows.map(idFrom)))) : null;
     };
-    try {
-      if (!this.#isWatched || !isEnd(places)) return await driver.query(statement, values, newsAfter);
-      // Somebody probably waits for it: the news leaves with the write.
-      const rows = await driver.query(statement, values, announcer.afterWrite(newsOf(places, null)));
-      const [first] = rows;
-      if (first !== undefined) this.#isWatched = isWatched(first);
-      return rows;
-    } catch (error) {
-      if (error instanceof StoreError && error.outcome === "unknown")
-        announcer.keep(places.map(({ id }) => id));
-      throw error;
-    }
+    return driver.query(statement, values, newsAfter).catch(failed);
   }
 
   /** What is current where a write was not done; the store's time of that look. */
@@ -243,6 +265,10 @@ function assertSomethingDone(parts: readonly Sent[], checks: number): void {
   const failures = parts.flatMap(({ failure, replies }) => (replies.size > 0 ? [] : (failure ?? [])));
   const worst = worstOf(failures);
   if (worst !== null && checks === 0 && failures.length === parts.length) throw worst;
+}
+
+function appliedAlone(write: ConditionalWrite, { timeMs, version }: WriteReply): ApplyReply {
+  return { storeTimeMs: timeMs, results: [appliedAs(write, version)] };
 }
 
 function unanswered(): WriteResult {

@@ -1,15 +1,11 @@
 /** Conditional writes on their way into statements: what kind each is, its values and news, the order of a batch. */
 import { keyId, type LeaseKey } from "../../core/index.ts";
-import type { Env } from "../../env/index.ts";
 import type { ConditionalWrite, WriteResult } from "../contract.ts";
 import { columnValues } from "./columns.ts";
 import type { Values } from "./driver.ts";
 import type { News } from "./payloads.ts";
 import { compareBytes } from "./sql-text.ts";
-
-const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
-/** A version that no row has, for those that this store never gave out. */
-const NO_VERSION = "00000000-0000-0000-0000-000000000000";
+import { knownVersion } from "./versions.ts";
 
 /** A "check" writes nothing: that an absent key be absent. */
 export type Operation = "insert" | "update" | "delete" | "check";
@@ -84,17 +80,6 @@ export function newsOf(places: readonly Place[], done: ReadonlySet<string> | nul
   );
 }
 
-/** Random, in the form in which the database shows it. */
-export function newVersion(env: Env): string {
-  const { buffer, byteOffset, length } = env.randomBytes(16);
-  const hex = Buffer.from(buffer, byteOffset, length).toString("hex");
-  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`;
-}
-
 export function appliedAs({ next }: ConditionalWrite, version: string): WriteResult {
   return { kind: "applied", version: next === null ? null : version };
-}
-
-function knownVersion(expected: string): string {
-  return UUID.test(expected) ? expected : NO_VERSION;
 }

@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import { COLUMNS, columnValues, storedRecordFrom } from "../../../src/stores/postgres/columns.ts";
 import { changesFrom, EVERYTHING, type News, payloadsOf } from "../../../src/stores/postgres/payloads.ts";
 import { PgQuery } from "../../../src/stores/postgres/pg-query.ts";
-import { boundStatement } from "../../../src/stores/postgres/pg-wire.ts";
+import { boundStatement, boundText } from "../../../src/stores/postgres/pg-wire.ts";
 import { arrayLiteral, compareBytes, upperBound } from "../../../src/stores/postgres/sql-text.ts";
 import { key, record } from "./support.ts";
 
@@ -71,6 +71,23 @@ describe("a bound statement", () => {
       }),
     );
   });
+
+  it("is the same as one text where all values are short and ASCII, and only there", () => {
+    const ascii = fc.string({ unit: "binary-ascii", maxLength: 127 });
+    const other = fc.constantFrom("é", "\u0080", "\u00ff", "€", "😀", "x".repeat(128));
+    const values = fc.array(fc.option(ascii), { maxLength: 20 });
+    fc.assert(
+      fc.property(fc.constantFrom("", "solehold_1"), values, (name, all) => {
+        const text = boundText(name, all);
+        expect(Buffer.from(text ?? "", "latin1")).toEqual(Buffer.from(boundStatement(name, all)));
+      }),
+    );
+    fc.assert(
+      fc.property(values, other, values, (before, odd, after) => {
+        expect(boundText("solehold_1", [...before, odd, ...after])).toBeNull();
+      }),
+    );
+  });
 });
 
 describe("a query that is followed by another", () => {
@@ -81,7 +98,8 @@ describe("a query that is followed by another", () => {
       parse: ({ name }: { name: string }) => void sent.push(`parse ${name}`),
       stream: {
         writable: true,
-        write: (bytes: Uint8Array) => sent.push(unbound(Buffer.from(bytes)).name),
+        write: (bytes: Uint8Array | string) =>
+          sent.push(unbound(Buffer.from(bytes as string, "latin1")).name),
         cork: () => void sent.push("cork"),
         uncork: () => void sent.push("uncork"),
       },
