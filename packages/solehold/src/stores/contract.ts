@@ -13,7 +13,8 @@ export interface StoreCapabilities {
   readonly durable: boolean;
   /**
    * Where the store's time comes from. "exact": `now()` reads it without I/O. "reply": every reply carries
-   * it. "none": the store has no clock, and leases end for others only by observation.
+   * it, but that to writes that were all done may leave it out if one shortly before did not. "none": the
+   * store has no clock, and leases end for others only by observation.
    */
   readonly clock: "exact" | "reply" | "none";
   /** The resolution of the time in replies: 1000 for an HTTP Date header. */
@@ -66,6 +67,7 @@ export type WriteResult =
   | { readonly kind: "unknown"; readonly cause: Error };
 
 export interface ApplyReply {
+  /** As in a ReadReply; null as well where all writes were done and the time was told just now. */
   readonly storeTimeMs: number | null;
   /** One per write, in the order given. */
   readonly results: readonly WriteResult[];

@@ -18,6 +18,7 @@ import {
   type WatchScope,
   type WriteResult,
 } from "../../stores/index.ts";
+import { ToldTime } from "../../stores/support/told-time.ts";
 import type { SimConfig } from "../config.ts";
 import type { Situation } from "../oracles/oracle.ts";
 import type { SimulatedEnv } from "../world/env.ts";
@@ -72,6 +73,8 @@ export class SimulatedStore implements LeaseStore {
   readonly capabilities: StoreCapabilities;
   readonly #options: StoreClientOptions;
   readonly #unanswered = new Map<string, Unanswered>();
+  readonly #time: ToldTime;
+  readonly #isSparing: boolean;
   /** Present exactly when the store's clock can be read without a message. */
   readonly now?: () => number;
   readonly watch?: (scope: WatchScope, listener: (event: StoreEvent) => void) => Promise<StoreWatch>;
@@ -79,6 +82,9 @@ export class SimulatedStore implements LeaseStore {
   constructor(options: StoreClientOptions) {
     const { config, engine } = options;
     this.#options = options;
+    this.#time = new ToldTime(options.env);
+    this.#isSparing =
+      config.storeClock === "reply" && options.world.choices.stream("sparing with time").chance(0.5);
     this.capabilities = {
       durable: true,
       clock: config.storeClock,
@@ -147,8 +153,14 @@ export class SimulatedStore implements LeaseStore {
       }
       const results = writes.map((write) => this.#applyOne(write));
       if (this.#fires("lost-reply")) throw failure("unreachable", "closed the connection", "unknown");
-      return { storeTimeMs: this.#toldMs(), results };
+      const storeTimeMs = this.#leavesOutTime(results) ? null : this.#toldMs();
+      return { storeTimeMs, results };
     });
+  }
+
+  /** Some stores do not tell their time with writes that were done if they told it just now. */
+  #leavesOutTime(results: readonly WriteResult[]): boolean {
+    return this.#isSparing && this.#time.isFresh && results.every(({ kind }) => kind === "applied");
   }
 
   list(query: ListQuery): Promise<ListPage> {
@@ -235,7 +247,9 @@ export class SimulatedStore implements LeaseStore {
   }
 
   #toldMs(): number | null {
-    const { engine, config } = this.#options;
+    const { engine, config, env } = this.#options;
+    // Told now, sent before: this much sooner it is told again.
+    this.#time.told(env.monotonicMs());
     return config.storeClock === "none" ? null : engine.toldMs();
   }
 

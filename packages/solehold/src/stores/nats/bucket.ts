@@ -9,6 +9,7 @@ import { StoreError } from "../contract.ts";
 import type { NatsLayout } from "./layout.ts";
 import {
   answerOf,
+  bufferOf,
   type KeptMessage,
   keptFromDirect,
   keptFromLeader,
@@ -101,6 +102,22 @@ export async function lastMessage(
   if (reads === "direct") return keptFromDirect(await wire.request(`${layout.api("DIRECT.GET")}.${subject}`));
   const request = JSON.stringify({ last_by_subj: subject });
   return keptFromLeader(await wire.request(layout.api("STREAM.MSG.GET"), request));
+}
+
+/** As `lastMessage`, but nothing is looked at where the content is what it is known to be: that is nearly always. */
+export async function unlessKnown(
+  wire: NatsWire,
+  layout: NatsLayout,
+  reads: BucketInfo["reads"],
+  subject: string,
+  content: Buffer,
+): Promise<KeptMessage | null | "known"> {
+  if (reads === "leader") {
+    const kept = await lastMessage(wire, layout, reads, subject);
+    return kept?.data.equals(content) === true ? "known" : kept;
+  }
+  const message = await wire.request(`${layout.api("DIRECT.GET")}.${subject}`);
+  return bufferOf(message.data).equals(content) ? "known" : keptFromDirect(message);
 }
 
 /**

@@ -3,14 +3,16 @@
  * the call, in the same round trip:
  *
  *   a message that was written, whose sequence must be above all that this client has seen,
- *   the time at which the server stored it, see clock.ts,
+ *   the time at which the server stored it, see clock.ts, unless it was told just now,
  *   the state of the data, which must be what it was. (An update that was done needs none: its key has the id
  *   of the data, and had the sequence that only this data can have given it.)
  *
  * A call that met other data fails. What it wrote has the id of the old data in its key, where nobody looks any
  * more: it counts as not done.
  */
+import type { Env } from "../../env/index.ts";
 import { type FailedOutcome, StoreError } from "../contract.ts";
+import { ToldTime } from "../support/told-time.ts";
 import { lastMessage } from "./bucket.ts";
 import { readBack, type Tick, tick } from "./clock.ts";
 import type { NatsConnection } from "./connection.ts";
@@ -18,11 +20,24 @@ import type { Joined, NatsDataSet } from "./data-set.ts";
 import { closedError, storeErrorFrom } from "./errors.ts";
 import { type KeptMessage, NO_RESPONDERS, RefusedRequest } from "./replies.ts";
 
-/** An answer and the server's time while it answered; null where nothing was proven. */
-export interface Answer<T, Time = number> {
+/** An answer and the server's time while it answered. */
+export interface Answer<T> {
   readonly value: T;
-  readonly storeTimeMs: Time;
+  readonly storeTimeMs: number;
 }
+
+/** That a call met the data that was joined, and the server's time if it was asked for. */
+export interface Proof {
+  readonly storeTimeMs: number | null;
+}
+
+/** The answer to writes; its proof is null where nothing was proven. */
+export interface WriteAnswer<T> {
+  readonly value: T;
+  readonly proof: Proof | null;
+}
+
+const WITHOUT_TIME: Proof = Object.freeze({ storeTimeMs: null });
 
 /** The write of a call that serves as its proof if it is done. */
 export interface Witness<T> {
@@ -36,10 +51,14 @@ export interface Witness<T> {
 export class NatsCalls {
   readonly data: NatsDataSet;
   readonly #connection: NatsConnection;
+  readonly #env: Env;
+  readonly #time: ToldTime;
 
-  constructor(data: NatsDataSet, connection: NatsConnection) {
+  constructor(env: Env, data: NatsDataSet, connection: NatsConnection) {
     this.data = data;
     this.#connection = connection;
+    this.#env = env;
+    this.#time = new ToldTime(env);
   }
 
   /** Sends on this connection and no other, all in this turn. */
@@ -51,11 +70,7 @@ export class NatsCalls {
   }
 
   /** As `send`, for writes, of which one is the witness. */
-  async write<T>(
-    joined: Joined,
-    witness: Witness<T>,
-    send: () => Promise<T>,
-  ): Promise<Answer<T, number | null>> {
+  async write<T>(joined: Joined, witness: Witness<T>, send: () => Promise<T>): Promise<WriteAnswer<T>> {
     this.#assertOpen(joined);
     const work = this.#writeWith(joined, witness, send);
     return await this.#connection.inTime(joined.wire, work, "unknown");
@@ -75,10 +90,11 @@ export class NatsCalls {
   async #prove(joined: Joined): Promise<number> {
     const { data } = this;
     const seenBefore = data.lastSequence;
+    const sentMs = this.#env.monotonicMs();
     const ticking = tick(joined.wire, data.layout, joined.reads);
     try {
       const [ticked] = await Promise.all([ticking, data.checkState(joined)]);
-      return this.#accept(ticked, seenBefore);
+      return this.#accept(ticked, seenBefore, sentMs);
     } catch (error) {
       throw await this.#explain(error, joined);
     }
@@ -88,31 +104,34 @@ export class NatsCalls {
     joined: Joined,
     { subject, state, sequenceIn }: Witness<T>,
     send: () => Promise<T>,
-  ): Promise<Answer<T, number | null>> {
+  ): Promise<WriteAnswer<T>> {
     const seenBefore = this.data.lastSequence;
+    const sentMs = this.#env.monotonicMs();
     const sending = send();
-    const looking = Promise.allSettled([
-      this.last(joined, subject),
-      state === "needed" ? this.data.checkState(joined) : null,
-    ]);
+    const reading = this.#time.isFresh ? null : settled(this.last(joined, subject));
+    const checking = state === "needed" ? settled(this.data.checkState(joined)) : null;
     const value = await sending;
     try {
       const sequence = sequenceIn(value);
       // The answers to the rest are not waited for: a bucket that is gone gives none.
-      if (sequence === null) return { value, storeTimeMs: null };
-      const [reading, checking] = await looking;
-      if (checking.status === "rejected") throw checking.reason;
-      if (reading.status === "rejected") throw reading.reason;
-      const ticked = await readBack(reading.value, sequence, () => this.last(joined, subject));
-      return { value, storeTimeMs: this.#accept(ticked, seenBefore) };
+      if (sequence === null) return { value, proof: null };
+      if (checking !== null) unwrapped(await checking);
+      if (reading === null) {
+        this.data.sawSequence(sequence, seenBefore);
+        return { value, proof: WITHOUT_TIME };
+      }
+      const first = unwrapped(await reading);
+      const ticked = await readBack(first, sequence, () => this.last(joined, subject));
+      return { value, proof: { storeTimeMs: this.#accept(ticked, seenBefore, sentMs) } };
     } catch (error) {
       throw await this.#explain(error, joined);
     }
   }
 
   /** The server's time, in milliseconds. */
-  #accept({ sequence, atMicros }: Tick, seenBefore: number): number {
+  #accept({ sequence, atMicros }: Tick, seenBefore: number, sentMs: number): number {
     this.data.sawSequence(sequence, seenBefore);
+    this.#time.told(sentMs);
     return Number(atMicros / 1_000n);
   }
 
@@ -124,4 +143,19 @@ export class NatsCalls {
       outcome: "not-applied",
     });
   }
+}
+
+type Settled<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly error: unknown };
+
+/** Of what may fail before anybody waits for it. */
+function settled<T>(promise: Promise<T>): Promise<Settled<T>> {
+  return promise.then(
+    (value) => ({ ok: true, value }),
+    (error: unknown) => ({ ok: false, error }),
+  );
+}
+
+function unwrapped<T>(result: Settled<T>): T {
+  if (!result.ok) throw result.error;
+  return result.value;
 }

@@ -6,7 +6,7 @@ export interface NatsHeaders {
   /** Of a status message, such as 404 or 503; otherwise 0. */
   readonly code: number;
   get(name: string): string;
-  set(name: string, value: string): void;
+  append(name: string, value: string): void;
 }
 
 export interface NatsMessage {

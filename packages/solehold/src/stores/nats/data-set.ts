@@ -5,7 +5,7 @@
 import type { Env } from "../../env/index.ts";
 import { StoreError } from "../contract.ts";
 import type { Lineage } from "../support/lineage.ts";
-import { type BucketInfo, createBucket, lastMessage, lookAtBucket } from "./bucket.ts";
+import { type BucketInfo, createBucket, lastMessage, lookAtBucket, unlessKnown } from "./bucket.ts";
 import { type Tick, tick } from "./clock.ts";
 import type { NatsConnection } from "./connection.ts";
 import type { NatsLayout } from "./layout.ts";
@@ -94,10 +94,16 @@ export class NatsDataSet {
     this.#onNewBeginning = callback;
   }
 
+  /** Null where it has to be joined first. */
+  get current(): Joined | null {
+    const wire = this.#options.connection.current;
+    return this.#loss === null && wire !== null && wire === this.#joined?.wire ? this.#joined : null;
+  }
+
   /** Resolves when connected, and on the data of before. */
   async join(): Promise<Joined> {
     for (;;) {
-      const joined = this.#current();
+      const joined = this.current;
       if (joined !== null) return joined;
       const { connection } = this.#options;
       const wire = await connection.ready();
@@ -116,9 +122,9 @@ export class NatsDataSet {
 
   /** Rejects when the state is not that of the data which was joined. Sent at once. */
   async checkState({ wire, reads, id }: Joined): Promise<void> {
-    const expected = this.#stateText;
-    const standing = await lastMessage(wire, this.layout, reads, this.layout.stateSubject);
-    if (standing?.data.equals(expected) !== true) this.#follow(standing, id);
+    const { layout } = this;
+    const standing = await unlessKnown(wire, layout, reads, layout.stateSubject, this.#stateText);
+    if (standing !== "known") this.#follow(standing, id);
   }
 
   /** The bucket does not answer: joining it again tells whether it is gone. */
@@ -133,11 +139,6 @@ export class NatsDataSet {
     const wire = await connection.ready();
     await this.#joining?.catch(() => undefined);
     if (this.#loss !== null) await connection.inTime(wire, this.#beginAnew(wire), "not-applied");
-  }
-
-  #current(): Joined | null {
-    const wire = this.#options.connection.current;
-    return this.#loss === null && wire !== null && wire === this.#joined?.wire ? this.#joined : null;
   }
 
   /** Another client changed the state: the data is the same as long as its id is. */

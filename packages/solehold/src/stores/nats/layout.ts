@@ -12,6 +12,7 @@
 import type { LeaseKey } from "../../core/index.ts";
 
 const PLAIN = /^[A-Za-z0-9_-]+$/;
+const PLAIN_PARTS = /^[A-Za-z0-9_-]+(?:\/[A-Za-z0-9_-]+)*$/;
 const ESCAPED = /(?:=[0-9A-F]{2})+/g;
 const SPECIAL = /[^A-Za-z0-9_-]+/gu;
 
@@ -59,6 +60,7 @@ export class NatsLayout {
 }
 
 function encodeName(name: string): string {
+  if (PLAIN_PARTS.test(name)) return name.replaceAll("/", ".");
   return name.split("/").map(encodePart).join(".");
 }
 

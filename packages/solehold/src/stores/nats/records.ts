@@ -38,6 +38,13 @@ export function parseVersion(version: string | null): Version {
   };
 }
 
+/** Of a version no more than what the server compares. */
+export function expectedSequence(version: string | null): number {
+  if (version === null) return NO_RECORD.sequence;
+  const sequence = VERSION.exec(version)?.[1];
+  return sequence === undefined ? FOREIGN.sequence : Number(sequence);
+}
+
 export function storedFrom(
   key: LeaseKey,
   kept: KeptMessage | null,

@@ -46,7 +46,7 @@ export class NatsStore implements LeaseStore {
 
   private constructor({ env, connection, settings }: NatsStoreParts, data: NatsDataSet) {
     this.#connection = connection;
-    this.#calls = new NatsCalls(data, connection);
+    this.#calls = new NatsCalls(env, data, connection);
     this.#news = new NatsNews({ env, connection, data });
     data.onNewBeginning(() => this.#news.restart());
     this.capabilities = Object.freeze({

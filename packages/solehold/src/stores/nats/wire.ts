@@ -115,7 +115,7 @@ export class NatsWire {
 
   #headersFrom(fields: Readonly<Record<string, string>>): NatsHeaders {
     const headers = this.#headers();
-    for (const [name, value] of Object.entries(fields)) headers.set(name, value);
+    for (const name in fields) headers.append(name, fields[name] ?? "");
     return headers;
   }
 

@@ -1,11 +1,11 @@
 /** Writing records: all writes of a call are in flight at once, each on condition of its own key's sequence. */
 import { encodeRecord, isReservedName } from "../../core/index.ts";
 import { ABSENT, type ApplyReply, type ConditionalWrite, StoreError, type WriteResult } from "../contract.ts";
-import type { Answer, NatsCalls } from "./calls.ts";
+import type { Answer, NatsCalls, Proof } from "./calls.ts";
 import { EXPECTED_SEQUENCE, type Joined, type NatsDataSet } from "./data-set.ts";
 import { asUnknown, storeErrorFrom } from "./errors.ts";
 import { lastMessages, readJoined } from "./reading.ts";
-import { parseVersion, storedFrom, toFollow, type Version, versionOf } from "./records.ts";
+import { expectedSequence, parseVersion, storedFrom, toFollow, type Version, versionOf } from "./records.ts";
 import {
   type KeptMessage,
   NO_RESPONDERS,
@@ -16,12 +16,14 @@ import {
 
 /** How often a deleted key may change hands while it is being created. */
 const MAX_CREATE_ATTEMPTS = 5;
+const NONE: readonly ConditionalWrite[] = [];
 /** For a key that was created and deleted again each time it was looked at. */
 const CONFLICT_WITH_NOTHING: WriteResult = Object.freeze({ kind: "conflict", current: ABSENT });
 
-/** A write, and the sequence that the key's last message must have. */
+/** A write, where it goes, and the sequence that the key's last message must have. */
 interface Attempt {
   readonly write: ConditionalWrite;
+  readonly subject: string;
   readonly sequence: number;
 }
 
@@ -29,7 +31,7 @@ export async function applyWrites(
   calls: NatsCalls,
   writes: readonly ConditionalWrite[],
 ): Promise<ApplyReply> {
-  return new Batch(calls, await calls.data.join()).apply(writes);
+  return new Batch(calls, calls.data.current ?? (await calls.data.join())).apply(writes);
 }
 
 class Batch {
@@ -45,16 +47,24 @@ class Batch {
   }
 
   async apply(writes: readonly ConditionalWrite[]): Promise<ApplyReply> {
-    const doubtful = writes.filter((write) => this.#isTooLow(write) || this.#isSuspect(write));
+    const doubtful = this.#doubtful(writes);
     // Read before writing: once something was written, nothing may fail any more.
     const readAtMs = doubtful.length === 0 ? null : await this.#refuse(doubtful);
-    const attempts = writes
-      .filter((write) => !this.#done.has(write))
-      .map((write) => ({ write, sequence: parseVersion(write.expected).sequence }));
+    const open = doubtful.length === 0 ? writes : writes.filter((write) => !this.#done.has(write));
+    const attempts = open.map((write) => this.#attemptOf(write, expectedSequence(write.expected)));
+    // Who is shown another's record is told the time of that look, if no later one was.
     const storeTimeMs =
-      attempts.length === 0 && readAtMs !== null ? readAtMs : await this.#attemptAndSettle(attempts);
+      attempts.length === 0 && readAtMs !== null
+        ? readAtMs
+        : ((await this.#attemptAndSettle(attempts)) ?? readAtMs);
     const results = writes.map((write) => this.#done.get(write) ?? CONFLICT_WITH_NOTHING);
     return { storeTimeMs, results };
+  }
+
+  /** Where nothing was ever lost there are none. */
+  #doubtful(writes: readonly ConditionalWrite[]): readonly ConditionalWrite[] {
+    if (this.#data.lineage.raised === 0n && this.#data.suspectUpTo === 0) return NONE;
+    return writes.filter((write) => this.#isTooLow(write) || this.#isSuspect(write));
   }
 
   /** Whether this is a new grant whose generation may have been handed out by data that is lost. */
@@ -91,26 +101,26 @@ class Batch {
     return storeTimeMs;
   }
 
-  /** The server's time; rejects unless what was written is proven. */
-  async #attemptAndSettle(attempts: readonly Attempt[]): Promise<number> {
-    const { lost, writtenAtMs } = await this.#attempt(attempts);
+  /** The server's time if it was told; rejects unless what was written is proven. */
+  async #attemptAndSettle(attempts: readonly Attempt[]): Promise<number | null> {
+    const { lost, proof } = await this.#attempt(attempts);
     const failures = [...this.#done.values()].filter(({ kind }) => kind === "unknown");
     const [failure] = failures.length === attempts.length ? failures : [];
     if (failure?.kind === "unknown") throw failure.cause;
-    const provenAtMs = lost.length === 0 ? writtenAtMs : await this.#settle(lost, writtenAtMs);
-    return provenAtMs ?? (await this.#proof());
+    const last = lost.length === 0 ? proof : await this.#settle(lost, proof);
+    return (last ?? (await this.#proof())).storeTimeMs;
   }
 
   /** Notes all results but those of writes that another version stood in the way of. */
   async #attempt(
     attempts: readonly Attempt[],
-  ): Promise<{ readonly lost: readonly Attempt[]; readonly writtenAtMs: number | null }> {
+  ): Promise<{ readonly lost: readonly Attempt[]; readonly proof: Proof | null }> {
     const last = attempts.at(-1);
-    if (last === undefined) return { lost: [], writtenAtMs: null };
-    const { value, storeTimeMs } = await this.#calls.write(
+    if (last === undefined) return { lost: [], proof: null };
+    const { value, proof } = await this.#calls.write(
       this.#joined,
       {
-        subject: this.#subjectOf(last.write),
+        subject: last.subject,
         state: attempts.every(({ sequence }) => sequence > 0) ? "implied" : "needed",
         sequenceIn: (outcomes) => sequenceIn(outcomes.at(-1)),
       },
@@ -118,7 +128,7 @@ class Batch {
     );
     return {
       lost: attempts.filter((attempt, index) => !this.#note(attempt, value[index])),
-      writtenAtMs: storeTimeMs,
+      proof,
     };
   }
 
@@ -136,45 +146,44 @@ class Batch {
   }
 
   /** The sequence of the written message. Sent at once. */
-  async #put({ write, sequence }: Attempt): Promise<number> {
+  #put({ write, subject, sequence }: Attempt): Promise<number> {
     const { wire } = this.#joined;
-    const condition = { [EXPECTED_SEQUENCE]: String(sequence) };
-    const marker = { ...condition, "KV-Operation": "DEL" };
-    const subject = this.#subjectOf(write);
-    return sequenceOf(
-      write.next === null
-        ? await wire.request(subject, "", marker)
-        : await wire.request(subject, encodeRecord(write.next), condition),
-    );
+    const { next } = write;
+    const expected = String(sequence);
+    const sent =
+      next === null
+        ? wire.request(subject, "", { [EXPECTED_SEQUENCE]: expected, "KV-Operation": "DEL" })
+        : wire.request(subject, encodeRecord(next), { [EXPECTED_SEQUENCE]: expected });
+    return sent.then(sequenceOf);
   }
 
   /**
    * What stands in the way of writes that were refused. A key that was deleted is absent, but its marker has a
-   * sequence: a write that wants an absent key is sent again with that. The time of the last proof.
+   * sequence: a write that wants an absent key is sent again with that. The last proof, with the time of the look.
    */
-  async #settle(lost: readonly Attempt[], writtenAtMs: number | null): Promise<number | null> {
+  async #settle(lost: readonly Attempt[], writtenProof: Proof | null): Promise<Proof | null> {
     let open = lost;
-    let provenAtMs = writtenAtMs;
+    let proof = writtenProof;
     try {
       for (let attempt = 0; attempt < MAX_CREATE_ATTEMPTS && open.length > 0; attempt += 1) {
         const keys = open.map(({ write }) => write.key);
         const reply = await lastMessages(this.#calls, this.#joined, keys);
-        provenAtMs = reply.storeTimeMs;
+        proof = reply;
         const again = this.#conflicts(open, reply);
         const sent = await this.#attempt(again);
-        if (again.length > 0) provenAtMs = sent.writtenAtMs;
+        if (again.length > 0) proof = sent.proof === null ? null : { storeTimeMs: later(reply, sent.proof) };
         open = sent.lost;
       }
     } catch (error) {
       const cause =
         error instanceof StoreError ? error : storeErrorFrom(error, this.#data.address, "unknown");
       // Without a proof nothing that this call wrote counts.
-      if (provenAtMs === null) throw asUnknown(cause);
+      if (proof === null) throw asUnknown(cause);
       // Otherwise these fail alone, and their cause says whether they may be done.
       for (const { write } of open)
         if (!this.#done.has(write)) this.#done.set(write, { kind: "unknown", cause });
     }
-    return provenAtMs;
+    return proof;
   }
 
   /** Notes what stands in the way; those that want an absent key, and have one, are to be tried again. */
@@ -188,23 +197,23 @@ class Batch {
       const isGone = kept === null || kept.isMarker;
       const current = storedFrom(write.key, kept, this.#data.lineage, storeTimeMs);
       if (isGone && parseVersion(write.expected).sequence === 0)
-        again.push({ write, sequence: kept?.sequence ?? 0 });
+        again.push(this.#attemptOf(write, kept?.sequence ?? 0));
       else this.#done.set(write, { kind: "conflict", current });
     }
     return again;
   }
 
   /** For what was written without a witness. */
-  async #proof(): Promise<number> {
+  async #proof(): Promise<Proof> {
     try {
-      return (await this.#calls.send(this.#joined, "unknown", () => Promise.resolve())).storeTimeMs;
+      return await this.#calls.send(this.#joined, "unknown", () => Promise.resolve());
     } catch (error) {
       throw asUnknown(storeErrorFrom(error, this.#data.address, "unknown"));
     }
   }
 
-  #subjectOf({ key }: ConditionalWrite): string {
-    return this.#data.layout.recordSubject(this.#joined.id, key);
+  #attemptOf(write: ConditionalWrite, sequence: number): Attempt {
+    return { write, sequence, subject: this.#data.layout.recordSubject(this.#joined.id, write.key) };
   }
 }
 
@@ -214,6 +223,11 @@ class Batch {
  */
 function isSameVersion(one: Version, other: Version): boolean {
   return one.sequence === other.sequence && one.nonce === other.nonce && one.generation === other.generation;
+}
+
+/** What stood in the way may be somebody else's: its time is told, whether or not a later write told one. */
+function later(look: Answer<unknown>, write: Proof): number {
+  return write.storeTimeMs ?? look.storeTimeMs;
 }
 
 function sequenceIn(outcome: PromiseSettledResult<number> | undefined): number | null {

@@ -84,7 +84,7 @@ describe("the marker of a deleted key", () => {
       ...{ env: realEnv, connection, layout: new NatsLayout("solehold"), replicas: 1 },
       ...{ acceptAfterMs: null, markerKeptMs },
     });
-    return { calls: new NatsCalls(data, connection), close: () => connection.close() };
+    return { calls: new NatsCalls(realEnv, data, connection), close: () => connection.close() };
   }
 
   it("goes once it is old enough and somebody reads the key, and takes nothing with it", async () => {
