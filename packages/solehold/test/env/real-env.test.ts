@@ -2,6 +2,7 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import { realEnv } from "../../src/env/index.ts";
+import { clockOffsetMs } from "../../src/env/real-env.ts";
 
 function fires(delayMs: number): Promise<void> {
   return new Promise((resolve) => realEnv.timer(delayMs, resolve, { keepAlive: "yes" }));
@@ -143,5 +144,35 @@ describe("real clocks and randomness", () => {
   it("random numbers are from 0 to below 1", () => {
     const numbers = Array.from({ length: 1_000 }, () => realEnv.random());
     expect(numbers.every((number) => number >= 0 && number < 1)).toBe(true);
+  });
+});
+
+describe("the monotonic clock", () => {
+  const machineMs = (): number => Number(process.hrtime.bigint()) / 1e6;
+
+  it("is the machine's, the same for all its processes", () => {
+    const beforeMs = machineMs();
+    const nowMs = realEnv.monotonicMs();
+    const afterMs = machineMs();
+    // Half a millisecond is far more than its offset is known by, and far less than a process is ever stopped for.
+    expect(nowMs).toBeGreaterThan(beforeMs - 0.5);
+    expect(nowMs).toBeLessThan(afterMs + 0.5);
+  });
+
+  it("is found although the process is stopped between two readings, whichever they are", () => {
+    for (let stoppedAt = 0; stoppedAt < 90; stoppedAt += 1) {
+      let readings = 0;
+      let clockMs = 5_000;
+      const read = (): number => {
+        clockMs += readings === stoppedAt ? 40 : 0.001;
+        readings += 1;
+        return clockMs;
+      };
+      const offsetMs = clockOffsetMs(
+        () => read() + 700,
+        () => read(),
+      );
+      expect(Math.abs(offsetMs - 700)).toBeLessThan(0.01);
+    }
   });
 });
