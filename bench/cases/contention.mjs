@@ -93,7 +93,7 @@ async function openContenders(resources, { redis, server }) {
 
 /** Who gets the key again after itself was handed nothing over. */
 async function crowdRound({ locks, requests }, forMs, key) {
-  const served = new Set();
+  const grants = locks.map(() => 0);
   let handovers = 0;
   let gaveUp = 0;
   let last = -1;
@@ -108,7 +108,7 @@ async function crowdRound({ locks, requests }, forMs, key) {
         const unlock = await lock(key, ending.signal);
         const now = performance.now();
         if (now >= start && now < end) {
-          served.add(client);
+          grants[client] += 1;
           if (last !== client) handovers += 1;
           last = client;
         }
@@ -129,9 +129,14 @@ async function crowdRound({ locks, requests }, forMs, key) {
   return {
     perSecond: (handovers * 1_000) / forMs,
     requestsEach: asked / Math.max(1, handovers),
-    served: served.size,
+    served: grants.filter((count) => count > 0).length,
+    largestShare: (Math.max(...grants) * CLIENTS) / Math.max(1, sumOf(grants)),
     gaveUp,
   };
+}
+
+function sumOf(numbers) {
+  return numbers.reduce((total, value) => total + value, 0);
 }
 
 function summaryOf(contender, rounds, floorRounds) {
@@ -141,7 +146,8 @@ function summaryOf(contender, rounds, floorRounds) {
     perSecond: median(all("perSecond")),
     requestsEach: median(all("requestsEach")),
     served: median(all("served")),
-    gaveUp: all("gaveUp").reduce((total, value) => total + value, 0),
+    largestShare: median(all("largestShare")),
+    gaveUp: sumOf(all("gaveUp")),
     ratio: medianRatio(all("perSecond"), all("perSecond", floorRounds)),
   };
 }
@@ -155,12 +161,13 @@ function rowsOf(measured) {
   });
   return others
     .filter(({ role }) => role === "ours")
-    .flatMap(({ name, perSecond, requestsEach, served, ratio }) => {
+    .flatMap(({ name, perSecond, requestsEach, served, largestShare, ratio }) => {
       const title = `contention: ${name.replace("solehold, ", "")}`;
       return [
         figure(title, perSecond, "handovers/s", { ...of("perSecond"), ratio }),
         figure(`${title}, requests for each`, requestsEach, "requests", of("requestsEach")),
         figure(`${title}, clients that were served`, served, `of ${CLIENTS}`, of("served")),
+        figure(`${title}, the busiest client`, largestShare, "x its share", of("largestShare")),
       ];
     });
 }
