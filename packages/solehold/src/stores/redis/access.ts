@@ -110,9 +110,10 @@ function sendWrites(data: RedisDataSet, writes: readonly ConditionalWrite[]): Pr
   return data.write(keys, args).then((reply) => answered(data, writes, reply));
 }
 
-/** Of a lease that was held, by a record that nobody holds. */
+/** A lone write after which the next in line may have the key. What is reserved for somebody is told to all. */
 function isEnd(write: ConditionalWrite): write is ConditionalWrite & { expected: string; next: LeaseRecord } {
-  return write.next !== null && write.next.state !== "held" && isVersionOfRecord(write.expected);
+  const { expected, next } = write;
+  return next !== null && next.state !== "held" && next.handoff === null && isVersionOfRecord(expected);
 }
 
 /** Whoever is next in line for the key is told. */

@@ -92,8 +92,10 @@ export class RedisLines {
       const { key, letter } = announced;
       if (letter !== TURN && letter !== ENDED) continue;
       const event = holdingEvent(announced, shown);
-      for (const place of this.#places.get(keyId(key)) ?? [])
-        place.tell(event, letter === TURN ? "told" : "in");
+      for (const place of this.#places.get(keyId(key)) ?? []) {
+        if (letter === TURN) place.tellTurn(event, announced.value);
+        else place.tell(event, "in");
+      }
     }
   }
 }
@@ -112,6 +114,8 @@ class Place {
   #state: "out" | "in" | "told" = "out";
   /** Where in the line it is, or was until it was told; empty for nowhere. */
   #position = "";
+  /** What stood there when it was told last: it has tried for that, and need not hear of it again. */
+  #toldOf: string | null = null;
 
   constructor(key: LeaseKey, listener: Listener, options: PlaceOptions) {
     this.#key = key;
@@ -129,6 +133,11 @@ class Place {
     }
   }
 
+  tellTurn(event: StoreEvent, value: string | null): void {
+    this.#toldOf = value;
+    this.tell(event, "told");
+  }
+
   async enter(): Promise<void> {
     const { data, client } = this.#options;
     const { layout } = data;
@@ -140,10 +149,12 @@ class Place {
     if (this.#isOut()) return this.#send("pass");
     this.#position = String(position);
     const stored = storedFrom(this.#key, value, data.lineage, storeTimeMs);
-    if (isPending === 1 || (stored?.kind === "found" && stored.record.state === "held")) return;
+    const text = typeof value === "string" ? value : "";
+    if (isPending === 1 || text === this.#toldOf) return;
+    if (stored?.kind === "found" && stored.record.state === "held") return;
     // Nobody holds it, and nobody was told: so nobody will tell.
     this.#send("claim");
-    this.tell(freed(this.#key, stored), "told");
+    this.tellTurn(freed(this.#key, stored), text);
   }
 
   leave(why: "served" | "gone"): void {

@@ -10,7 +10,7 @@
  * not held any more, all who stand in line hear of it. (A lone lease that ends is written by another script, which tells
  * the next in line: see line-scripts.ts.)
  */
-import { ENDED } from "./announcement.ts";
+import { ENDED, HELD } from "./announcement.ts";
 import { ABSENT_HEADER, type RedisLayout, WRONG_TYPE_HEADER } from "./layout.ts";
 import { luaText, type RedisScript, script, WRITES_SAME_DATA } from "./scripts.ts";
 import { HEADER_LENGTH } from "./value.ts";
@@ -35,11 +35,11 @@ local sub = string.sub
 local wants = ARGV[2]
 local index = KEYS[count + 2]
 local stored = call('MGET', unpack(KEYS, 2, count + 1))
-if count == 1 and not index then
+if count == 1 and not index and sub(wants, ${HEADER_LENGTH + 1}) == '${HELD}' then
   local value = stored[1]
   if value and ${HEADER} == sub(wants, 1, ${HEADER_LENGTH}) then
     call('SET', KEYS[2], ARGV[3])
-    ${publish}sub(wants, ${HEADER_LENGTH + 1}) .. KEYS[2])
+    ${publish}'${HELD}' .. KEYS[2])
     return header
   end
 end

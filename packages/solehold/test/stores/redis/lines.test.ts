@@ -2,7 +2,7 @@
 import { Redis } from "ioredis";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { startProxy, startRedis } from "../../../../../scripts/engines/index.mjs";
-import { Leases } from "../../../src/client/index.ts";
+import { type Lease, Leases } from "../../../src/client/index.ts";
 import { StoreLeaseManager } from "../../../src/manager/index.ts";
 import type { StoreEvent, StorePlace } from "../../../src/stores/index.ts";
 import { openRedisStore, type RedisStore } from "../../../src/stores/redis/index.ts";
@@ -160,6 +160,18 @@ describe("a line", () => {
     });
   });
 
+  it("tells nobody twice of what it could not have", async () => {
+    const store = await open();
+    const version = await create(store, recordOf("revoked"));
+    await applyOne(store, writeOf(recordOf("revoked", { state: "revoked", endedAtMs: 1 }), version));
+    const order: string[] = [];
+    const waiter = await stand("revoked", "waiter", order);
+    expect(order).toEqual(["waiter"]);
+    // Its attempt was denied: the last holder's time is not over.
+    for (let again = 0; again < 3; again += 1) await waiter.place.enter();
+    expect(order).toEqual(["waiter"]);
+  });
+
   it("hears of keys that were freed together", async () => {
     const store = await open();
     const jobs = ["joint/a", "joint/b"];
@@ -223,6 +235,31 @@ describe("a crowd of processes", () => {
     for (let start = 0; start + 12 <= rounds.length; start += 12) {
       expect(new Set(rounds.slice(start, start + 12)).size).toBeGreaterThanOrEqual(10);
     }
+  });
+
+  it("lets a successor have what was handed to it, wherever it stands", async () => {
+    const [holder, other, successor] = await Promise.all(
+      ["holder", "other", "successor"].map((name) => leases(name)),
+    );
+    const lease = await holder!.acquire("handed", { ttl: 20_000 });
+    const stop = new AbortController();
+    const inVain = other!.acquire("handed", { wait: "1m", signal: stop.signal }).catch(() => "stopped");
+    await until("the other stands in line", async () =>
+      (await lineOf("handed")).length === 1 ? true : null,
+    );
+    const waiting = successor!.acquire("handed", { wait: "1m" });
+    await until("both stand in line", async () => ((await lineOf("handed")).length === 2 ? true : null));
+    await admin.config("RESETSTAT");
+    await lease.handOff("successor", { withinMs: 15_000 });
+    const granted = await waiting;
+    expect(granted.holder).toBe("successor");
+    // The other one was denied, and does not ask over and over.
+    const [, calls] = /cmdstat_evalsha:calls=(\d+)/.exec(await admin.info("commandstats")) ?? [];
+    expect(Number(calls)).toBeLessThan(20);
+    await granted.release();
+    stop.abort();
+    const last = await inVain;
+    if (last !== "stopped") await (last as Lease).release();
   });
 
   it("takes turns by news where its user may not use channels for lines", async () => {
