@@ -145,6 +145,16 @@ describe("real clocks and randomness", () => {
     const numbers = Array.from({ length: 1_000 }, () => realEnv.random());
     expect(numbers.every((number) => number >= 0 && number < 1)).toBe(true);
   });
+
+  it("reads the monotonic clock that all processes of the machine share", () => {
+    const now = (): number => Number(process.hrtime.bigint()) / 1e6;
+    const beforeMs = now();
+    const readMs = realEnv.monotonicMs();
+    const afterMs = now();
+    // What the clock's origin may be off by: far less than anything that is compared between processes.
+    expect(readMs).toBeGreaterThanOrEqual(beforeMs - 0.5);
+    expect(readMs).toBeLessThanOrEqual(afterMs + 0.5);
+  });
 });
 
 describe("the monotonic clock", () => {
