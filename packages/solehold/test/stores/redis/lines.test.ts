@@ -172,6 +172,19 @@ describe("a line", () => {
     expect(order).toEqual(["waiter"]);
   });
 
+  it("hears, all of it, of a key that is reserved for somebody", async () => {
+    const store = await open();
+    const version = await create(store, recordOf("reserved"));
+    const order: string[] = [];
+    for (const name of ["a", "b", "c"]) await stand("reserved", name, order);
+    const handoff = { successor: "b", deadlineMs: 1_750_000_060_000 };
+    await applyOne(
+      store,
+      writeOf(recordOf("reserved", { state: "released", endedAtMs: 1, handoff }), version),
+    );
+    await until("all were told", async () => (order.length === 3 ? true : null));
+  });
+
   it("hears of keys that were freed together", async () => {
     const store = await open();
     const jobs = ["joint/a", "joint/b"];
