@@ -66,6 +66,8 @@ class Keeper {
       child.once("error", (error: NodeJS.ErrnoException) => failed(error.code ?? "ERROR", error.message));
       return;
     }
+    // Before all else: until the holder knows the group it could not end it, should this process be killed.
+    tell({ kind: "started", groupId });
     this.#groupId = groupId;
     const kill = (signal: NodeJS.Signals): void => {
       send(groupId, signal);
@@ -75,7 +77,6 @@ class Keeper {
     const onStopping = (cause: StopCause): void => tell({ kind: "stopping", cause });
     const guard = new Guard({ env: realEnv, plan, deadline, kill, onStopping });
     this.#guard = guard;
-    tell({ kind: "started", groupId });
     child.once("exit", (code, signal) => {
       const { stoppedBecause } = guard;
       clearGroup(groupId, guard, plan).then((leftovers) => {
