@@ -1,4 +1,4 @@
 export * from "./env.ts";
 export * from "./manual-env.ts";
 export * from "./random-ids.ts";
-export { realEnv } from "./real-env.ts";
+export * from "./real-env.ts";

@@ -27,32 +27,8 @@ class RealTimer implements Timer {
   }
 }
 
-/**
- * By how much the first clock is ahead of the second. The process may be stopped between two readings, so the closest
- * of several counts: otherwise its clock would be behind that of all others on this machine, by as long as it stood.
- */
-export function clockOffsetMs(firstMs: () => number, secondMs: () => number): number {
-  let closestMs = Number.POSITIVE_INFINITY;
-  let offsetMs = 0;
-  for (let reading = 0; reading < 32; reading += 1) {
-    const beforeMs = secondMs();
-    const first = firstMs();
-    const apartMs = secondMs() - beforeMs;
-    if (apartMs >= closestMs) continue;
-    closestMs = apartMs;
-    offsetMs = first - beforeMs - apartMs / 2;
-  }
-  return offsetMs;
-}
-
-/** `performance.now` counts from the start of the process, on the very clock that others on this machine read. */
-const PROCESS_START_MS = clockOffsetMs(
-  () => Number(process.hrtime.bigint()) / NANOSECONDS_PER_MS,
-  () => performance.now(),
-);
-
 function monotonicNow(): number {
-  return PROCESS_START_MS + performance.now();
+  return Number(process.hrtime.bigint()) / NANOSECONDS_PER_MS;
 }
 
 class RealEnv implements Env {

@@ -2,7 +2,6 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import { realEnv } from "../../src/env/index.ts";
-import { clockOffsetMs } from "../../src/env/real-env.ts";
 
 function fires(delayMs: number): Promise<void> {
   return new Promise((resolve) => realEnv.timer(delayMs, resolve, { keepAlive: "yes" }));
@@ -147,42 +146,10 @@ describe("real clocks and randomness", () => {
   });
 
   it("reads the monotonic clock that all processes of the machine share", () => {
-    const now = (): number => Number(process.hrtime.bigint()) / 1e6;
-    const beforeMs = now();
-    const readMs = realEnv.monotonicMs();
-    const afterMs = now();
-    // What the clock's origin may be off by: far less than anything that is compared between processes.
-    expect(readMs).toBeGreaterThanOrEqual(beforeMs - 0.5);
-    expect(readMs).toBeLessThanOrEqual(afterMs + 0.5);
-  });
-});
-
-describe("the monotonic clock", () => {
-  const machineMs = (): number => Number(process.hrtime.bigint()) / 1e6;
-
-  it("is the machine's, the same for all its processes", () => {
+    const machineMs = (): number => Number(process.hrtime.bigint()) / 1e6;
     const beforeMs = machineMs();
     const nowMs = realEnv.monotonicMs();
-    const afterMs = machineMs();
-    // Half a millisecond is far more than its offset is known by, and far less than a process is ever stopped for.
-    expect(nowMs).toBeGreaterThan(beforeMs - 0.5);
-    expect(nowMs).toBeLessThan(afterMs + 0.5);
-  });
-
-  it("is found although the process is stopped between two readings, whichever they are", () => {
-    for (let stoppedAt = 0; stoppedAt < 90; stoppedAt += 1) {
-      let readings = 0;
-      let clockMs = 5_000;
-      const read = (): number => {
-        clockMs += readings === stoppedAt ? 40 : 0.001;
-        readings += 1;
-        return clockMs;
-      };
-      const offsetMs = clockOffsetMs(
-        () => read() + 700,
-        () => read(),
-      );
-      expect(Math.abs(offsetMs - 700)).toBeLessThan(0.01);
-    }
+    expect(nowMs).toBeGreaterThanOrEqual(beforeMs);
+    expect(nowMs).toBeLessThanOrEqual(machineMs());
   });
 });
