@@ -57,7 +57,40 @@ describe("the stream", () => {
     expect(new Set(statuses(answers))).toEqual(new Set([200]));
     expect(stream.frames).toBeLessThan(200);
     // None is so long that a client which reads one a turn would be kept from its other work.
-    expect(stream.longestFrame).toBeLessThanOrEqual(64);
+    expect(stream.longestFrame).toBeLessThanOrEqual(32);
+  });
+
+  it("reads no further while hundreds are under way; those who wait in line hold nobody up", async () => {
+    const { url, server } = await testServer();
+    const stream = await TestStream.open(url);
+    await stream.ask({ op: "acquire", name: "job", holder: "h", token: "t" });
+    for (let index = 0; index < 600; index += 1)
+      stream.post({ op: "acquire", name: "job", holder: `w${index}`, waitMs: 60_000 });
+    expect(statuses(await stream.ask({ op: "ping" }))).toEqual([200]);
+    expect(server.queue.size).toBe(600);
+    let finish: () => void = () => undefined;
+    const finished = new Promise<void>((resolve) => {
+      finish = resolve;
+    });
+    const key = { tenant: "default", name: "job" };
+    const reply = await server.service.renew({ key, holder: "h", token: "t" });
+    let begun = 0;
+    server.service.renew = async () => {
+      begun += 1;
+      await finished;
+      return reply;
+    };
+    const renewal = { op: "renew", name: "job", holder: "h", token: "t" };
+    const ids = Array.from({ length: 60 }, () => stream.post(...Array(100).fill(renewal))).flat();
+    await until("it has begun with hundreds", () => begun > 512);
+    // Another client is served while this one has to wait. What had arrived with the last that was read is begun.
+    const other = await TestStream.open(url);
+    for (let turn = 0; turn < 30; turn += 1) expect(statuses(await other.ask({ op: "ping" }))).toEqual([200]);
+    expect(begun).toBeLessThanOrEqual(2_500);
+    finish();
+    await until("all are answered", () => ids.every((id) => stream.answers.has(id)));
+    expect(new Set(ids.map((id) => stream.answers.get(id)?.status))).toEqual(new Set([200]));
+    expect(begun).toBe(6_000);
   });
 
   it("names what is wrong with a message, and lives on", async () => {

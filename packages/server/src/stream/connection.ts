@@ -56,6 +56,11 @@ const checkTarget = checkOf(TargetBody, "body");
 const checkEmpty = checkOf(EmptyBody, "body");
 /** A client that was answered thousands at once reads them in portions, with turns of its event loop between. */
 const MESSAGES_PER_FRAME = 32;
+/**
+ * More than these are not begun at once, unless they came in one message: what waits unread costs nothing, and what
+ * waits as objects is moved about by the garbage collector again and again.
+ */
+const MOST_AT_ONCE = 512;
 /** For the meters: what is not an operation must not make a series of its own. */
 const ROUTES: ReadonlyMap<string, string> = new Map(
   [...Object.keys(COMMAND_SCHEMAS), ...CONTROL_OPERATIONS].map((op) => [op, `stream ${op}`]),
@@ -70,6 +75,8 @@ export class StreamConnection {
   readonly #pending = new Map<MessageId, StreamOperation>();
   readonly #watches: StreamWatches;
   #outgoing: ServerMessage[] = [];
+  /** Of those pending, those that do not wait in line. */
+  #atOnce = 0;
   #isFlushing = false;
   #isPaused = false;
   /** For the operations, which ask it of this one place. */
@@ -152,7 +159,12 @@ export class StreamConnection {
     const span = startSpan(this.#routeOf(op), trace, env);
     const operation = new StreamOperation(this.#life, id, this.#principal, trace.traceId, receivedMs);
     this.#pending.set(id, operation);
-    const answered = (answer: Answer): void => this.#finish(op, operation, span, answer);
+    const weight = mayWait(envelope) ? 0 : 1;
+    this.#atOnce += weight;
+    const answered = (answer: Answer): void => {
+      this.#atOnce -= weight;
+      this.#finish(op, operation, span, answer);
+    };
     const failed = (error: unknown): void => answered(this.#failed(error, operation));
     try {
       const answer = this.#run(envelope, operation);
@@ -256,7 +268,8 @@ export class StreamConnection {
 
   /** Stops and resumes reading: what has been taken on is bounded, and so is what waits to be sent. */
   #regulate(): void {
-    const isFull = this.#pending.size > this.#services.pendingLimit || this.#isUnread();
+    const isTooMuch = this.#atOnce > MOST_AT_ONCE || this.#pending.size > this.#services.pendingLimit;
+    const isFull = isTooMuch || this.#isUnread();
     if (isFull === this.#isPaused || this.#life.isClosed) return;
     this.#isPaused = isFull;
     if (isFull) this.#socket.pause();
@@ -279,4 +292,8 @@ export class StreamConnection {
 
 function encoded(message: ServerMessage): string {
   return typeof message === "string" ? message : JSON.stringify(message);
+}
+
+function mayWait({ op, message }: Envelope): boolean {
+  return op === "acquire" && "waitMs" in message && message.waitMs !== 0;
 }
