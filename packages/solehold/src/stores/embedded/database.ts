@@ -1,5 +1,5 @@
 /**
- * The LMDB environment of one folder and its three databases. Nothing here knows what a lease is.
+ * The LMDB environment of one folder and its three databases. Nothing here knows more of a lease than its key.
  *
  * Writes are queued as instructions that a thread of the pool carries out: it takes the lock between the
  * processes, compares versions, writes and syncs without ever waiting for this process's event loop. So
@@ -7,6 +7,7 @@
  * one's event loop. All that is queued in one turn of the event loop is one transaction and one sync.
  */
 import type { Database, RootDatabase, RootDatabaseOptions } from "lmdb";
+import { keyId, type LeaseKey } from "../../core/index.ts";
 import { StoreError } from "../contract.ts";
 import { seal, unseal } from "./sealed.ts";
 import { cutSpentWrites } from "./spent-writes.ts";
@@ -29,8 +30,8 @@ export interface RecordsDatabase extends Pick<Database<string, Buffer>, "getRang
   remove(key: RecordKey, ifVersion: number): Promise<boolean>;
 }
 
-/** Text is written as UTF-8. Keys that are read are bytes: what a damaged file holds may be no text. */
-export type RecordKey = string | Uint8Array;
+/** "tenant/name" in UTF-8. Keys that are read are bytes: what a damaged file holds may be no text. */
+export type RecordKey = LeaseKey | Uint8Array;
 
 export interface Databases {
   /** Besides the heads of the others: the members' lines, see state.ts. */
@@ -56,23 +57,34 @@ const MAP_BYTES = 2 ** 30;
 const MAX_READERS = 500;
 
 const LAST_ASCII = 0x7f;
+const SLASH = 0x2f;
 
-/** As the database's own encoder for bytes, but for text it needs no buffer in between. */
+/** As the database's own encoder for bytes, but a key needs neither a text nor a buffer in between. */
 const RECORD_KEYS = {
   /** Returns where the key ends. */
   writeKey(key: RecordKey, target: Uint8Array, start: number): number {
-    if (typeof key !== "string") return writeBytes(key, target, start);
-    for (let index = 0; index < key.length; index += 1) {
-      const unit = key.charCodeAt(index);
-      if (unit > LAST_ASCII) return writeBytes(Buffer.from(key), target, start);
-      target[start + index] = unit;
-    }
-    return start + key.length;
+    if (key instanceof Uint8Array) return writeBytes(key, target, start);
+    const { tenant, name } = key;
+    const slash = start + tenant.length;
+    if (!writeAscii(tenant, target, start) || !writeAscii(name, target, slash + 1))
+      return writeBytes(Buffer.from(keyId(key)), target, start);
+    target[slash] = SLASH;
+    return slash + 1 + name.length;
   },
   readKey(source: Uint8Array, start: number, end: number): Uint8Array {
     return Uint8Array.prototype.slice.call(source, start, end);
   },
 };
+
+/** False when it is not, and then it does not matter what was written. */
+function writeAscii(text: string, target: Uint8Array, start: number): boolean {
+  for (let index = 0; index < text.length; index += 1) {
+    const unit = text.charCodeAt(index);
+    if (unit > LAST_ASCII) return false;
+    target[start + index] = unit;
+  }
+  return true;
+}
 
 function writeBytes(bytes: Uint8Array, target: Uint8Array, start: number): number {
   target.set(bytes, start);

@@ -6,6 +6,7 @@
  * watchers a transaction only raises the sequence number, so a watcher that came while it was under way,
  * or that fell behind by a whole ring, finds a number without its entry, and knows that it missed something.
  */
+import { keyId, type LeaseKey } from "../../core/index.ts";
 import { type Env, randomId } from "../../env/index.ts";
 import type { StoreClock } from "./clock.ts";
 import type { Databases } from "./database.ts";
@@ -25,7 +26,7 @@ export class Journal {
   readonly #databases: Databases;
   readonly #clock: StoreClock;
   #sequence = 0;
-  #pending: (readonly string[])[] = [];
+  #pending: (readonly LeaseKey[])[] = [];
   /** The lines as they were last seen, and what they said. */
   #watchers = "";
   #othersUntilMs = 0;
@@ -38,8 +39,8 @@ export class Journal {
   }
 
   /** To be written with the transaction that is being queued. */
-  note(ids: readonly string[]): void {
-    this.#pending.push(ids);
+  note(keys: readonly LeaseKey[]): void {
+    this.#pending.push(keys);
   }
 
   /** By another. When it cannot be known, it is better to keep a journal in vain. */
@@ -61,9 +62,9 @@ export class Journal {
   /** Queued last, so that the time is not before that at which any of the writes was handed over. */
   #enter(): void {
     if (this.#pending.length === 0) return;
-    const ids = this.#pending;
+    const keys = this.#pending;
     this.#pending = [];
-    const entries = this.isWatched() ? packed(ids.flat()) : [null];
+    const entries = this.isWatched() ? packed(keys.flat().map(keyId)) : [null];
     for (const entry of entries) this.#append(entry);
     const line = memberLine({
       epoch: this.#clock.epoch,

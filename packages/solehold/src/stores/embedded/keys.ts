@@ -8,12 +8,11 @@ const MAX_BYTES_PER_UNIT = 3;
 /** Sorts after every character of UTF-8. */
 const AFTER_ALL = Buffer.from([0xff]);
 
-/** "tenant/name". Throws when it cannot be a key of the database. */
-export function databaseKey(key: LeaseKey): string {
-  const id = keyId(key);
-  if (id.length * MAX_BYTES_PER_UNIT <= MAX_KEY_BYTES) return id;
-  const bytes = Buffer.byteLength(id);
-  if (bytes <= MAX_KEY_BYTES) return id;
+/** Throws when it cannot be a key of the database. */
+export function databaseKey(key: LeaseKey): LeaseKey {
+  if ((key.tenant.length + 1 + key.name.length) * MAX_BYTES_PER_UNIT <= MAX_KEY_BYTES) return key;
+  const bytes = Buffer.byteLength(keyId(key));
+  if (bytes <= MAX_KEY_BYTES) return key;
   const message = `the key of ${bytes} bytes is too long: at most ${MAX_KEY_BYTES} can be stored`;
   throw new StoreError("internal", message, { outcome: "not-applied" });
 }

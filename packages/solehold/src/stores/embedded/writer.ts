@@ -4,6 +4,7 @@
  * writes is queued in parts, one a turn of the event loop; what is queued while a commit is under way is the
  * next commit.
  */
+import type { LeaseKey } from "../../core/index.ts";
 import type { Env } from "../../env/index.ts";
 import { type ConditionalWrite, StoreError, type WriteResult } from "../contract.ts";
 import type { Databases } from "./database.ts";
@@ -34,7 +35,7 @@ export interface WriterParts {
 
 /** What is queued for the writes of a part, parallel to them. */
 interface Instructions {
-  readonly keys: readonly string[];
+  readonly keys: readonly LeaseKey[];
   /** Null for what must be absent. */
   readonly expected: readonly (number | null)[];
   /** Null to delete. */
@@ -131,7 +132,7 @@ export class Writer {
   #encode(part: Part): Instructions {
     const { codec } = this.#parts;
     const count = part.end - part.start;
-    const keys = new Array<string>(count);
+    const keys = new Array<LeaseKey>(count);
     const expected = new Array<number | null>(count);
     const values = new Array<Uint8Array | null>(count);
     for (let index = 0; index < count; index += 1) {

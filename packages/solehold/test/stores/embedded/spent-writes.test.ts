@@ -4,7 +4,7 @@ import type { RootDatabase } from "lmdb";
 import { describe, expect, it } from "vitest";
 import { loadLmdb, openDatabases } from "../../../src/stores/embedded/database.ts";
 import { cutSpentWrites } from "../../../src/stores/embedded/spent-writes.ts";
-import { afterThisTest, temporaryFolder } from "./fixtures.ts";
+import { afterThisTest, keyNamed, temporaryFolder } from "./fixtures.ts";
 
 interface Link {
   next: unknown;
@@ -17,10 +17,10 @@ describe("a write that was answered", () => {
     const firsts: Link[] = [];
     databases.root.on("aftercommit", ({ next }: { next: Link }) => firsts.push(next));
     for (let round = 1; round <= 4; round += 1) {
-      const names = ["a", "b", "c"].map((name) => `${name}/${round}`);
-      const done = await Promise.all(names.map((name) => databases.records.put(name, "value", round, null)));
+      const keys = ["a", "b", "c"].map((name) => keyNamed(`${name}/${round}`));
+      const done = await Promise.all(keys.map((key) => databases.records.put(key, "value", round, null)));
       expect(done).toEqual([true, true, true]);
-      expect(await databases.records.put("a/1", "other", 9, 8)).toBe(false);
+      expect(await databases.records.put(keyNamed("a/1"), "other", 9, 8)).toBe(false);
     }
     const [latest, ...earlier] = firsts.reverse();
     expect(earlier.length).toBeGreaterThanOrEqual(7);
