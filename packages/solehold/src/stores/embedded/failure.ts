@@ -1,8 +1,8 @@
 /** What went wrong in the database, as a StoreError that says what to do and what may have happened. */
-import { statfsSync } from "node:fs";
 import { delay, type Env } from "../../env/index.ts";
 import { type FailedOutcome, StoreError } from "../contract.ts";
 import type { Databases } from "./database.ts";
+import { noSpace, spaceLeft } from "./space.ts";
 
 /** ENOSPC, EDQUOT, EFBIG, MDB_MAP_FULL. */
 const NO_SPACE = new Set([28, 122, 27, -30792]);
@@ -47,10 +47,7 @@ export async function commitFailure(
   const cause = await reasonOf(error, env);
   const outcome = outcomeOfFailedCommit(databases);
   const { code } = cause as { readonly code?: unknown };
-  if (isLackOfSpace(code, folder)) {
-    const message = `no space left for the embedded store in '${folder}': free some and try again`;
-    return new StoreError("full", message, { outcome, cause });
-  }
+  if (isLackOfSpace(code, folder)) return noSpace(folder, { outcome, cause });
   const advice = outcome === "unknown" ? "check the disk, then open the store again" : "check the disk";
   const message = `the embedded store in '${folder}' could not write (${oneLine(cause)}): ${advice}`;
   return new StoreError("internal", message, { outcome, cause });
@@ -60,15 +57,6 @@ function isLackOfSpace(code: unknown, folder: string): boolean {
   if (typeof code !== "number") return false;
   if (NO_SPACE.has(code)) return true;
   return code === INPUT_OUTPUT_ERROR && spaceLeft(folder) < SPACE_LEFT_BYTES;
-}
-
-function spaceLeft(folder: string): number {
-  try {
-    const { bavail, bsize } = statfsSync(folder);
-    return bavail * bsize;
-  } catch {
-    return Number.POSITIVE_INFINITY;
-  }
 }
 
 export function readFailure(cause: unknown, folder: string): StoreError {

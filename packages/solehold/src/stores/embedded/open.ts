@@ -10,6 +10,7 @@ import { DATA_FILE, type Databases, type Lmdb, loadLmdb, openDatabases } from ".
 import { commitFailure, configProblem, oneLine } from "./failure.ts";
 import { completeFolder, type FolderState, prepareFolder } from "./folder.ts";
 import { REVISION_BLOCK } from "./revisions.ts";
+import { spaceLeft } from "./space.ts";
 import { openState } from "./state.ts";
 import { EmbeddedStore } from "./store.ts";
 
@@ -26,9 +27,11 @@ export interface Seams {
   readonly revisionBlock: number;
   /** "deaf" as where files cannot be watched: news then comes by polling. */
   readonly bell: "hearing" | "deaf";
+  /** On the disk of a folder, in bytes. */
+  readonly spaceLeft: (folder: string) => number;
 }
 
-const REAL_SEAMS: Seams = { readBoot, revisionBlock: REVISION_BLOCK, bell: "hearing" };
+const REAL_SEAMS: Seams = { readBoot, revisionBlock: REVISION_BLOCK, bell: "hearing", spaceLeft };
 
 const CREATION_PATIENCE_MS = 2_000;
 const CREATION_POLL_MS = 20;

@@ -34,6 +34,7 @@ import { Listing } from "./listing.ts";
 import type { Seams } from "./open.ts";
 import { Reader } from "./reader.ts";
 import { Revisions } from "./revisions.ts";
+import { Space } from "./space.ts";
 import { raiseMark } from "./state.ts";
 import { LEAST_SHARE, Turns } from "./turns.ts";
 import { ValueCodec } from "./value.ts";
@@ -57,7 +58,7 @@ export interface StoreParts {
   readonly folder: string;
   readonly clock: StoreClock;
   readonly env: Env;
-  readonly seams: Pick<Seams, "revisionBlock" | "bell">;
+  readonly seams: Pick<Seams, "revisionBlock" | "bell" | "spaceLeft">;
 }
 
 export class EmbeddedStore implements LeaseStore {
@@ -89,6 +90,7 @@ export class EmbeddedStore implements LeaseStore {
       reader: this.#reader,
       journal: this.#journal,
       turns: new Turns(databases, env),
+      space: new Space(folder, env, seams.spaceLeft),
     });
     this.#listing = new Listing(databases, this.#reader, env);
     this.#watchers = new Watchers(env);

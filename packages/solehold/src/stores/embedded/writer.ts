@@ -13,6 +13,7 @@ import type { Journal } from "./journal.ts";
 import { databaseKey } from "./keys.ts";
 import type { Reader } from "./reader.ts";
 import type { Revisions } from "./revisions.ts";
+import type { Space } from "./space.ts";
 import { type Turns, WRITES_PER_TURN } from "./turns.ts";
 import type { ValueCodec } from "./value.ts";
 
@@ -29,6 +30,7 @@ export interface WriterParts {
   readonly revisions: Revisions;
   readonly journal: Journal;
   readonly turns: Turns;
+  readonly space: Space;
   readonly env: Env;
   readonly folder: string;
 }
@@ -98,6 +100,7 @@ export class Writer {
     const { databases, env, folder, turns } = this.#parts;
     try {
       this.#assertWorking();
+      this.#assertRoom(part);
       // All is encoded before anything is queued: an error here leaves nothing half queued.
       const instructions = this.#encode(part);
       const queuedAtMs = env.monotonicMs();
@@ -127,6 +130,13 @@ export class Writer {
     if (this.#broken === null) return;
     const { message, kind } = this.#broken;
     throw new StoreError(kind, message, { outcome: "not-applied", cause: this.#broken });
+  }
+
+  /** Deletes may begin on a full disk: they make room. */
+  #assertRoom({ writes, start, end }: Part): void {
+    let records = 0;
+    for (let index = start; index < end; index += 1) if (writes[index]?.next !== null) records += 1;
+    if (records > 0) this.#parts.space.assertFor(records);
   }
 
   #encode(part: Part): Instructions {
