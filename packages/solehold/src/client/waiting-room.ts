@@ -54,6 +54,8 @@ export class Room {
   #state: "free" | "held" | "unknown" = "unknown";
   /** When the lease ends that was seen last, on the monotonic clock. */
   #heldUntilMs: number | null = null;
+  /** The grant that was given back last, by what marks it. */
+  #freedGrant: string | bigint | null = null;
   #isFailing = false;
   /** The head may try now. */
   #isDue = false;
@@ -241,14 +243,23 @@ export class Room {
   }
 
   #hear(event: StoreEvent): void {
-    if (event.kind === "changed" && keyId(event.key) !== this.#id) return;
-    this.#settle();
     if (event.kind === "reset") {
+      this.#settle();
       this.#state = "unknown";
       this.#isInLine = false;
       this.#wakeHead();
-    } else if (event.held === "yes" || event.record?.state === "held") this.#state = "held";
-    else {
+      return;
+    }
+    if (keyId(event.key) !== this.#id) return;
+    const grant = event.grant ?? event.record?.generation ?? null;
+    if (event.held === "yes" || event.record?.state === "held") {
+      // It was overtaken by the news that the same grant was given back.
+      if (grant !== null && grant === this.#freedGrant) return;
+      this.#settle();
+      this.#state = "held";
+    } else {
+      this.#settle();
+      this.#freedGrant = grant;
       this.#state = "free";
       this.#isInLine = false;
       this.#heldUntilMs = null;

@@ -104,6 +104,11 @@ export type StoreEvent =
       readonly held?: "yes" | "no";
       /** With `held`: a mark of its holder, or of who held it last. It tells holders apart, and no more. */
       readonly by?: string;
+      /**
+       * With `held`: a mark of the grant that it is about. Of one grant the news that it was given back is the last,
+       * in whatever order they arrive.
+       */
+      readonly grant?: string;
       /** With `held`, where it came with the news: what was written, as a read would have shown it then. */
       readonly stored?: () => StoredRecord | null;
     }

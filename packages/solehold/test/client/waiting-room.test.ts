@@ -47,8 +47,8 @@ class World {
     this.announce("no", by);
   }
 
-  announce(held: "yes" | "no", by = "somebody", more: { stored?: () => StoredRecord } = {}): void {
-    const event: StoreEvent = { kind: "changed", key, record: null, held, by, ...more };
+  announce(held: "yes" | "no", by = "somebody", more: Partial<StoreEvent> = {}): void {
+    const event = { kind: "changed", key, record: null, held, by, ...more } as StoreEvent;
     this.env.timer(NEWS_MS, () => {
       for (const listener of this.#listeners) listener(event);
     });
@@ -220,6 +220,34 @@ describe("waiting in a crowd", () => {
     expect(world.attempts).toBe(before);
     ending.abort();
     await again;
+  });
+
+  it("is not misled by old news of a grant that was given back", async () => {
+    const world = new World();
+    const lines = world.lines();
+    const first = world.wait(lines);
+    await world.env.advance(10);
+    for (const by of ["a", "b", "c", "d"]) {
+      world.announce("no", by);
+      await world.env.advance(NEWS_MS);
+      world.announce("yes", by);
+      await world.env.advance(20);
+    }
+    world.release("a");
+    await world.env.advance(100);
+    await first;
+    const again = world.wait(lines);
+    await world.env.advance(20);
+    // It is not its turn, but nobody else comes.
+    world.isHeld = false;
+    world.announce("no", "b", { grant: "7" });
+    world.announce("yes", "b", { grant: "7" });
+    let isServed = false;
+    again.then(() => {
+      isServed = true;
+    });
+    await world.env.advance(50);
+    expect(isServed).toBe(true);
   });
 
   it("tries at once when alone", async () => {

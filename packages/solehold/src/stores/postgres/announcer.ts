@@ -35,7 +35,7 @@ export class Announcer {
   /** What to send behind a write that was done, if anybody listens. */
   afterWrite(news: readonly News[]): FollowUp {
     // What became of these meanwhile is not known.
-    const kept = Array.from(this.#kept, (id): News => ({ id, held: "unknown", holder: null }));
+    const kept = Array.from(this.#kept, (id): News => ({ id, held: "unknown", record: null }));
     const all = [...kept, ...news];
     this.#kept.clear();
     return {

@@ -12,6 +12,8 @@ export interface Change {
   readonly held: "yes" | "no" | "unknown";
   /** A mark of who holds it, or held it last; null where that is not known. */
   readonly by: string | null;
+  /** A mark of the grant, by which the news of one can be put in order; null as well. */
+  readonly grant: string | null;
 }
 
 export interface ScopeHandlers {

@@ -1,12 +1,12 @@
 /**
  * What a notification says: a line with one letter for each key, whether it is held, then the keys, a line
- * each, and a line with one mark for each key, by which holders can be told apart. Nothing else of the records, because
- * every role may listen to every channel: a mark is too short to find a name by.
+ * each, and a line with one mark for each key, by which holders and grants can be told apart. Nothing else of the
+ * records, because every role may listen to every channel: a mark is too short to find a name by.
  *
  * A line of letters or marks has no slash, which every key has: who does not know them takes it for no key.
  */
 import { createHash } from "node:crypto";
-import type { LeaseKey } from "../../core/index.ts";
+import type { LeaseKey, LeaseRecord } from "../../core/index.ts";
 import type { Change } from "./news.ts";
 
 /** The server takes payloads of less than 8000 bytes. */
@@ -22,7 +22,9 @@ const HELD: ReadonlyMap<string, Change["held"]> = new Map([
   [LETTERS.no, "no"],
 ]);
 
-const MARK_LENGTH = 4;
+/** Of the holder, then of the grant. */
+const HALF_MARK_LENGTH = 4;
+const MARK_LENGTH = 2 * HALF_MARK_LENGTH;
 /** Of a key of which is not known who holds it. */
 const NO_MARK = "-".repeat(MARK_LENGTH);
 
@@ -30,7 +32,8 @@ const NO_MARK = "-".repeat(MARK_LENGTH);
 export interface News {
   readonly id: string;
   readonly held: Change["held"];
-  readonly holder: string | null;
+  /** What was written; null when that is not known, or was a delete. */
+  readonly record: Pick<LeaseRecord, "holder" | "generation"> | null;
 }
 
 /** As few payloads as the limit allows. */
@@ -41,7 +44,7 @@ export function payloadsOf(news: readonly News[]): string[] {
   let ids = "";
   let marks: string = KEY_SEPARATOR;
   let bytes = 0;
-  for (const { id, held, holder } of news) {
+  for (const { id, held, record } of news) {
     const size = Buffer.byteLength(id) + KEY_SEPARATOR.length + 1 + MARK_LENGTH;
     if (bytes > 0 && bytes + size > MAX_PAYLOAD_BYTES) {
       payloads.push(letters + ids + marks);
@@ -52,7 +55,7 @@ export function payloadsOf(news: readonly News[]): string[] {
     }
     letters += LETTERS[held];
     ids += KEY_SEPARATOR + id;
-    marks += holder === null ? NO_MARK : markOf(holder);
+    marks += record === null ? NO_MARK : markOf(record);
     bytes += size;
   }
   if (bytes > 0) payloads.push(letters + ids + marks);
@@ -60,8 +63,9 @@ export function payloadsOf(news: readonly News[]): string[] {
 }
 
 /** Has no slash. */
-function markOf(holder: string): string {
-  return createHash("sha256").update(holder).digest("base64url").slice(0, MARK_LENGTH);
+function markOf({ holder, generation }: Pick<LeaseRecord, "holder" | "generation">): string {
+  const grant = generation.toString(36).slice(-HALF_MARK_LENGTH).padStart(HALF_MARK_LENGTH, "0");
+  return createHash("sha256").update(holder).digest("base64url").slice(0, HALF_MARK_LENGTH) + grant;
 }
 
 /** The keys of a payload, also of one without letters. */
@@ -75,7 +79,10 @@ export function changesFrom(payload: string): Change[] {
     if (key === null) return [];
     const letter = ids === lines ? "" : letters.charAt(index);
     const mark = marks.includes("/") ? "" : marks.slice(index * MARK_LENGTH, (index + 1) * MARK_LENGTH);
-    return { key, held: HELD.get(letter) ?? "unknown", by: mark === "" || mark === NO_MARK ? null : mark };
+    const known = mark.length === MARK_LENGTH && mark !== NO_MARK;
+    const by = known ? mark.slice(0, HALF_MARK_LENGTH) : null;
+    const grant = known ? mark.slice(HALF_MARK_LENGTH) : null;
+    return { key, held: HELD.get(letter) ?? "unknown", by, grant };
   });
 }
 

@@ -70,10 +70,13 @@ export class WatchHub {
   }
 
   #hear(watch: Watch, changes: readonly Change[]): void {
-    for (const { key, held, by } of changes) {
+    for (const { key, held, by, grant } of changes) {
       if (!isInScope(watch.scope, key)) continue;
       if (watch.scope.wants === "holding" && held !== "unknown")
-        this.#tell(watch, { kind: "changed", key, record: null, held, ...(by === null ? {} : { by }) });
+        this.#tell(watch, {
+          ...{ kind: "changed", key, record: null, held },
+          ...(by === null || grant === null ? {} : { by, grant }),
+        });
       else this.#name(key, watch);
     }
     if (!this.#reading && this.#named.size > 0) void this.#readNamed();

@@ -75,7 +75,7 @@ export function isEnd(places: readonly Place[]): boolean {
 export function newsOf(places: readonly Place[], done: ReadonlySet<string> | null): News[] {
   return places.flatMap(({ id, write }) =>
     done === null || done.has(id)
-      ? { id, held: write.next?.state === "held" ? "yes" : "no", holder: write.next?.holder ?? null }
+      ? { id, held: write.next?.state === "held" ? "yes" : "no", record: write.next }
       : [],
   );
 }

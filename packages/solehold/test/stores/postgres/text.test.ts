@@ -127,10 +127,10 @@ describe("an array literal", () => {
 });
 
 describe("payloads", () => {
-  const news = (id: string, held: News["held"] = "yes", holder: string | null = "me"): News => ({
+  const news = (id: string, held: News["held"] = "yes", holder = "me", generation = 1n): News => ({
     id,
     held,
-    holder,
+    record: { holder, generation },
   });
 
   it("name every key and whether it is held, and are as long as the server allows", () => {
@@ -140,7 +140,12 @@ describe("payloads", () => {
       fc.property(fc.array(fc.tuple(name, held), { maxLength: 400 }), (keys) => {
         const payloads = payloadsOf(keys.map(([each, state]) => news(`default/${each}`, state)));
         expect(payloads.flatMap(changesFrom)).toEqual(
-          keys.map(([each, state]) => ({ key: key(each), held: state, by: expect.any(String) })),
+          keys.map(([each, state]) => ({
+            key: key(each),
+            held: state,
+            by: expect.any(String),
+            grant: "0001",
+          })),
         );
         for (const payload of payloads) expect(Buffer.byteLength(payload)).toBeLessThan(8_000);
       }),
@@ -154,17 +159,19 @@ describe("payloads", () => {
     expect(sizes.length).toBeLessThan(all.length / 8);
   });
 
-  it("tell holders apart, without their names", () => {
+  it("tell holders and grants apart, without names", () => {
     const [payload = ""] = payloadsOf([
-      news("default/a", "no", "host:1"),
-      news("default/b", "yes", "host:2"),
-      news("default/c", "no", null),
-      news("default/d", "no", "host:1"),
+      news("default/a", "no", "host:1", 1_794_775_264_617_001n),
+      news("default/b", "yes", "host:2", 1_794_775_264_617_001n),
+      { id: "default/c", held: "no", record: null },
+      news("default/d", "no", "host:1", 1_794_775_264_617_002n),
     ]);
-    const [a, b, c, d] = changesFrom(payload).map(({ by }) => by);
-    expect(a).toBe(d);
-    expect(a).not.toBe(b);
-    expect(c).toBeNull();
+    const [a, b, c, d] = changesFrom(payload);
+    expect(a?.by).toBe(d?.by);
+    expect(a?.by).not.toBe(b?.by);
+    expect(a?.grant).toBe(b?.grant);
+    expect(a?.grant).not.toBe(d?.grant);
+    expect(c).toMatchObject({ by: null, grant: null });
     expect(payload).not.toContain("host");
   });
 
@@ -173,7 +180,12 @@ describe("payloads", () => {
   });
 
   it("are understood without letters, as earlier versions send them, and are understood by those", () => {
-    const changes = [key("a/b"), key("c")].map((each) => ({ key: each, held: "unknown", by: null }));
+    const changes = [key("a/b"), key("c")].map((each) => ({
+      key: each,
+      held: "unknown",
+      by: null,
+      grant: null,
+    }));
     expect(changesFrom("default/a/b\ndefault/c")).toEqual(changes);
     const [payload = ""] = payloadsOf([news("default/a/b", "no"), news("default/c")]);
     // They take a line without a slash for no key.

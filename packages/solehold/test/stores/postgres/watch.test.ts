@@ -95,7 +95,13 @@ describe("announcements", () => {
     const texts = statements.mock.calls.map(([query]) => (query as { text?: string }).text ?? "");
     statements.mockRestore();
     expect(texts.filter((text) => text.includes('from "solehold"'))).toEqual([]);
-    const told = { kind: "changed", key: key("job"), record: null, by: expect.any(String) };
+    const told = {
+      kind: "changed",
+      key: key("job"),
+      record: null,
+      by: expect.any(String),
+      grant: expect.any(String),
+    };
     expect(holding.seen).toEqual([
       { ...told, held: "yes" },
       { ...told, held: "no" },
