@@ -33,6 +33,8 @@ export interface SqlSession {
 }
 
 export interface SqlDriver {
+  /** Whether it runs statements whose answer is "counted". */
+  readonly counts: "yes" | "no";
   /**
    * Runs one statement. Rejects with a StoreError that says whether it can have happened; an answer that
    * does not come in time ends the connection where the library allows it.

@@ -62,9 +62,11 @@ export class PgDriver implements SqlDriver {
   /** Calls that nobody waits for but `close`. */
   readonly #followUps = new Set<Promise<void>>();
   #prepare: "named" | "unnamed";
+  readonly counts: "yes" | "no";
 
   constructor(options: PgDriverOptions) {
     this.#options = options;
+    this.counts = options.ownership === "own" ? "yes" : "no";
     this.#prepare = options.prepare;
     this.#connections = new Connections(options);
     this.#deadlines = new Deadlines(options.env, options.timeoutMs, (attempt) => this.#expire(attempt));
@@ -165,8 +167,8 @@ export class PgDriver implements SqlDriver {
     });
   }
 
-  #prepared({ name, text }: Statement): Statement {
-    return { name: this.#prepare === "named" ? name : "", text };
+  #prepared(statement: Statement): Statement {
+    return this.#prepare === "named" ? statement : { ...statement, name: "" };
   }
 
   /** `together` still has the connection, if it is not null and the connection is good. */

@@ -11,21 +11,25 @@ import type { Statement } from "./statements.ts";
 
 export type QueryEnd = (error: Error | null, rows: readonly Row[]) => void;
 
+const NO_COLUMNS: Row = [];
+
 export class PgQuery implements PgSubmittable {
   /** Both are read by `pg`: it remembers which statements a connection has parsed. */
   readonly name: string;
   readonly text: string;
   /** Called once; `pg` and what observes it may put something around it. */
   callback: QueryEnd;
+  readonly #answer: Statement["answer"];
   readonly #values: Values;
   readonly #rows: Row[] = [];
   #behind: PgQuery | null = null;
   #state: "new" | "sent" | "ended" = "new";
 
   /** Without a name the statement is parsed each time. */
-  constructor({ name, text }: Statement, values: Values, callback: QueryEnd) {
+  constructor({ name, text, answer }: Statement, values: Values, callback: QueryEnd) {
     this.name = name;
     this.text = text;
+    this.#answer = answer;
     this.callback = callback;
     this.#values = values;
   }
@@ -70,9 +74,15 @@ export class PgQuery implements PgSubmittable {
     this.#end(null, this.#rows);
   }
 
+  /** `INSERT 0 1` or `UPDATE 1`: the last number is that of the rows. */
+  handleCommandComplete({ text }: { readonly text: string }): void {
+    if (this.#answer !== "counted") return;
+    for (let rows = Number(text.slice(text.lastIndexOf(" ") + 1)); rows > 0; rows -= 1)
+      this.#rows.push(NO_COLUMNS);
+  }
+
   /** What else the server says needs no answer. */
   handleRowDescription(): void {}
-  handleCommandComplete(): void {}
   handleEmptyQuery(): void {}
   handlePortalSuspended(): void {}
 

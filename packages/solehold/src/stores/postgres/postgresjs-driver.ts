@@ -29,6 +29,7 @@ export interface PostgresJsDriverOptions {
 }
 
 export class PostgresJsDriver implements SqlDriver {
+  readonly counts = "no";
   readonly #options: PostgresJsDriverOptions;
   readonly #followUps = new Set<Promise<void>>();
   #prepare: "named" | "unnamed";

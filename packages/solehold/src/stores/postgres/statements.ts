@@ -21,10 +21,16 @@ export interface Statement {
   /** Unique for the text, so that stores of several tables can share a pool. */
   readonly name: string;
   readonly text: string;
+  /** "counted": it returns no row; whoever runs it answers with an empty one for each that it changed. */
+  readonly answer?: "counted";
 }
 
 export function statement(text: string): Statement {
   return { name: `solehold_${digest(text).slice(0, 24)}`, text };
+}
+
+function counted(text: string): Statement {
+  return { ...statement(text), answer: "counted" };
 }
 
 /** Microseconds: a float holds them exactly, and a numeric (what `extract` returns) costs ten times as much. */
@@ -53,6 +59,9 @@ export interface Statements {
   readonly readMany: Statement;
   readonly insertOne: Statement;
   readonly updateOne: Statement;
+  /** Done only if nobody listens, and told without the time: see `unheard`. */
+  readonly insertUnheard: Statement;
+  readonly updateUnheard: Statement;
   readonly deleteOne: Statement;
   readonly upsertMany: Statement;
   readonly deleteMany: Statement;
@@ -93,6 +102,12 @@ export function statementsFor(names: TableNames): Statements {
     ),
     updateOne: statement(
       `update ${table} as t set ${assign((_, index) => parameter(index + 2))}, ${changedTo(UPDATED_VERSION)} where t.tenant_id = $1 and t.work_order_id = $2 and t.${VERSION_COLUMN} = $${EXPECTED_FIELD} ${answer.one}`,
+    ),
+    insertUnheard: counted(
+      `insert into ${table} as t (${NAMES.join(", ")}, ${VERSION_COLUMN}) select ${parameters}, ${CREATED_VERSION} where ${unheard(names)} on conflict do nothing`,
+    ),
+    updateUnheard: counted(
+      `update ${table} as t set ${assign((_, index) => parameter(index + 2))}, ${changedTo(UPDATED_VERSION)} where t.tenant_id = $1 and t.work_order_id = $2 and t.${VERSION_COLUMN} = $${EXPECTED_FIELD} and ${unheard(names)}`,
     ),
     deleteOne: statement(
       `delete from ${table} as t where t.tenant_id = $1 and t.work_order_id = $2 and t.${VERSION_COLUMN} = $3 ${answer.one}`,
@@ -150,4 +165,13 @@ function answerOf({ watchedLock: lock }: TableNames): { readonly one: string; re
     one: `returning ${NOW_US}, ${watched}`,
     many: `returning (select ${NOW_US}), (select ${watched}), t.${VERSION_COLUMN}, t.tenant_id, t.work_order_id`,
   };
+}
+
+/**
+ * That nobody listens, as a condition. A statement that returns a row keeps it in a store of its own until all is done,
+ * which is more of its work than anything else that a lone write could do without. The transaction gets its number
+ * first: whoever begins to listen relies on it.
+ */
+function unheard({ watchedLock: lock }: TableNames): string {
+  return `case when pg_current_xact_id() is null then false when pg_try_advisory_lock(${lock}) then pg_advisory_unlock(${lock}) else false end`;
 }

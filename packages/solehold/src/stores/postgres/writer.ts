@@ -7,6 +7,7 @@
  */
 import type { Env } from "../../env/index.ts";
 import { type ApplyReply, type ConditionalWrite, StoreError, type WriteResult } from "../contract.ts";
+import { ToldTime } from "../support/told-time.ts";
 import type { Announcer } from "./announcer.ts";
 import type { FollowUp, Row, SqlDriver, Values } from "./driver.ts";
 import { isVanishedRow } from "./failures.ts";
@@ -51,12 +52,16 @@ const NONE: ReadonlyMap<string, WriteReply> = new Map();
 export class Writer {
   readonly #options: WriterOptions;
   readonly #versions: Versions;
+  readonly #time: ToldTime;
   /** Whether anybody listened when something was written last. */
   #isWatched = false;
+  /** Whether a lone write may be sent in the hope that nobody does. */
+  #isCalm = false;
 
   constructor(options: WriterOptions) {
     this.#options = options;
     this.#versions = new Versions(options.env);
+    this.#time = new ToldTime(options.env);
   }
 
   apply(writes: readonly ConditionalWrite[]): Promise<ApplyReply> {
@@ -67,10 +72,47 @@ export class Writer {
   /** A lone write is the usual case: it waits for nobody, and takes few steps. */
   #applyOne(write: ConditionalWrite): Promise<ApplyReply> {
     const place = placeOf(write, 0);
+    if (this.#isCalm && write.next !== null && this.#time.isFresh) return this.#applyUnheard(place);
+    return this.#applyTold(place);
+  }
+
+  /**
+   * What was found a moment ago probably still is: nobody listens, and the time is known. If it is not done, it may
+   * be for another reason, which the usual statement tells.
+   */
+  #applyUnheard(place: Place): Promise<ApplyReply> {
+    const { statements, driver, announcer } = this.#options;
+    const { write } = place;
+    const statement = write.expected === null ? statements.insertUnheard : statements.updateUnheard;
+    const version = this.#versions.next();
+    let values: Values;
+    try {
+      values = valuesOf(write, version);
+    } catch (error) {
+      return Promise.reject(error);
+    }
+    return driver.query(statement, values).then(
+      ({ length }) => {
+        if (length > 0) return { storeTimeMs: null, results: [appliedAs(write, version)] };
+        this.#isCalm = false;
+        return this.#applyTold(place);
+      },
+      (error: unknown) => {
+        if (error instanceof StoreError && error.outcome === "unknown") announcer.keep([place.id]);
+        throw error;
+      },
+    );
+  }
+
+  #applyTold(place: Place): Promise<ApplyReply> {
+    const sentMs = this.#options.env.monotonicMs();
     const sending = this.#sendOne(place);
-    return sending === null
-      ? this.#settleOne(place)
-      : sending.then((reply) => (reply === null ? this.#settleOne(place) : appliedAlone(write, reply)));
+    if (sending === null) return this.#settleOne(place);
+    return sending.then((reply) => {
+      if (reply === null) return this.#settleOne(place);
+      this.#time.told(sentMs);
+      return appliedAlone(place.write, reply);
+    });
   }
 
   async #settleOne(place: Place): Promise<ApplyReply> {
@@ -202,7 +244,7 @@ export class Writer {
       const news = announcer.afterWrite(newsOf(places, null));
       const noted = (rows: readonly Row[]): readonly Row[] => {
         const [first] = rows;
-        if (first !== undefined) this.#isWatched = isWatched(first);
+        if (first !== undefined) this.#note(first);
         return rows;
       };
       return driver.query(statement, values, news).then(noted, failed);
@@ -210,10 +252,15 @@ export class Writer {
     const newsAfter = (rows: readonly Row[]): FollowUp | null => {
       const [first] = rows;
       if (first === undefined) return null;
-      this.#isWatched = isWatched(first);
+      this.#note(first);
       return this.#isWatched ? announcer.afterWrite(newsOf(places, new Set(rows.map(idFrom)))) : null;
     };
     return driver.query(statement, values, newsAfter).catch(failed);
+  }
+
+  #note(row: Row): void {
+    this.#isWatched = isWatched(row);
+    this.#isCalm = !this.#isWatched && this.#options.driver.counts === "yes";
   }
 
   /** What is current where a write was not done; the store's time of that look. */

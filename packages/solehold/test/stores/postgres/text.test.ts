@@ -90,6 +90,25 @@ describe("a bound statement", () => {
   });
 });
 
+describe("a query whose rows are only counted", () => {
+  it.each([
+    ["INSERT 0 1", "counted", 1],
+    ["UPDATE 1", "counted", 1],
+    ["UPDATE 0", "counted", 0],
+    ["INSERT 0 0", "counted", 0],
+    ["UPDATE 1", undefined, 0],
+  ] as const)("that ends with '%s' and is %s answers %d", (text, answer, count) => {
+    let length = -1;
+    const statement = { name: "one", text: "", ...(answer === undefined ? {} : { answer }) };
+    const query = new PgQuery(statement, [], (_error, rows) => {
+      length = rows.length;
+    });
+    query.handleCommandComplete({ text });
+    query.handleReadyForQuery();
+    expect(length).toBe(count);
+  });
+});
+
 describe("a query that is followed by another", () => {
   it("sends both in one piece, each behind its own parse, and the other sends nothing when its turn comes", () => {
     const sent: string[] = [];

@@ -3,7 +3,7 @@ import { connect, createServer, type Socket } from "node:net";
 import pg from "pg";
 import postgres from "postgres";
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
-import { ManualEnv } from "../../../src/env/index.ts";
+import { type Env, ManualEnv, realEnv } from "../../../src/env/index.ts";
 import type { LeaseStore } from "../../../src/stores/index.ts";
 import { openPostgresStore, type PostgresStoreOptions } from "../../../src/stores/postgres/index.ts";
 import { tableNames } from "../../../src/stores/postgres/names.ts";
@@ -63,6 +63,34 @@ function withoutMarks(payload: string): string {
 }
 
 describe("announcements", () => {
+  it("are not forgotten by a writer that found nobody listening a moment ago", async () => {
+    const table = "calm";
+    // Its clock stands still, so that a moment ago lasts.
+    const env: Env = {
+      monotonicMs: () => 1_000,
+      wallMs: () => realEnv.wallMs(),
+      timer: (delayMs, callback, options) => realEnv.timer(delayMs, callback, options),
+      defer: (callback) => realEnv.defer(callback),
+      randomBytes: (length) => realEnv.randomBytes(length),
+      random: () => realEnv.random(),
+    };
+    const [writer, watcher] = [await open({ table, env }), await open({ table })];
+    const times: (number | null)[] = [];
+    const write = async (name: string): Promise<void> => {
+      const { storeTimeMs, results } = await writer.apply([
+        { key: key(name), expected: null, next: record(key(name)) },
+      ]);
+      expect(results[0]!.kind).toBe("applied");
+      times.push(storeTimeMs);
+    };
+    await write("first");
+    await write("unheard");
+    const events = await watchAll(watcher);
+    await write("heard");
+    await events.until(() => events.names().includes("default/heard"));
+    expect(times.map((time) => time === null)).toEqual([false, true, false]);
+  });
+
   it("are sent while somebody watches, and not otherwise", async () => {
     const table = "announced";
     const [writer, watcher] = [await open({ table }), await open({ table })];

@@ -1,6 +1,6 @@
 /** The writer against a driver of its own: what it answers when rows vanish again and again, and statements fail. */
 import { describe, expect, it } from "vitest";
-import { realEnv } from "../../../src/env/index.ts";
+import { type Env, ManualEnv, realEnv } from "../../../src/env/index.ts";
 import { type ConditionalWrite, StoreError } from "../../../src/stores/index.ts";
 import { Announcer } from "../../../src/stores/postgres/announcer.ts";
 import type { Row, SqlDriver, Values } from "../../../src/stores/postgres/driver.ts";
@@ -23,23 +23,29 @@ function failure(outcome: "not-applied" | "unknown", code: string): StoreError {
 }
 
 /** Answers each statement as told, and keeps the names of those that were sent. */
-function writerOn(answers: Partial<Record<keyof Statements, Answer>>): { writer: Writer; sent: string[] } {
+function writerOn(
+  answers: Partial<Record<keyof Statements, Answer>>,
+  { env = realEnv, counts = "no" }: { readonly env?: Env; readonly counts?: SqlDriver["counts"] } = {},
+): { writer: Writer; sent: string[] } {
   const sent: string[] = [];
-  const query = async (statement: Statement, values: Values): Promise<readonly Row[]> => {
+  const query: SqlDriver["query"] = async (statement: Statement, values: Values, followUp) => {
     const found = Object.entries(statements).find(([, each]) => each === statement);
     const name = found?.[0] as keyof Statements;
     sent.push(name);
-    return answers[name]?.(values) ?? [];
+    const rows = answers[name]?.(values) ?? [];
+    if (typeof followUp === "function") followUp(rows);
+    return rows;
   };
   const driver: SqlDriver = {
+    counts,
     query,
     script: async () => {},
     openSession: () => null,
     close: async () => {},
   };
-  const announcer = new Announcer({ env: realEnv, driver, notify: statements.notify });
+  const announcer = new Announcer({ env, driver, notify: statements.notify });
   const reader = new Reader(driver, statements);
-  return { writer: new Writer({ env: realEnv, driver, statements, reader, announcer }), sent };
+  return { writer: new Writer({ env, driver, statements, reader, announcer }), sent };
 }
 
 /** Every key is found with the version that all writes expect. */
@@ -126,5 +132,76 @@ describe("a batch", () => {
     const { results } = await writer.apply([updateOf("c"), updateOf("a"), updateOf("b")]);
     expect(rows).toEqual(["a", "b", "c"]);
     expect(results.map(({ kind }) => kind)).toEqual(["applied", "conflict", "applied"]);
+  });
+});
+
+describe("a lone write of which nobody needs to hear, just after the time was told", () => {
+  const TIME_MS = 1_750_000_000_000;
+  const unwatched: Answer = () => [[TIME_US, "f"]];
+  const done: Answer = () => [[]];
+  const create = (name: string): ConditionalWrite => ({ ...updateOf(name), expected: null });
+
+  it("asks for no row, and tells no time until that is due again", async () => {
+    const env = new ManualEnv();
+    const answers = { updateOne: unwatched, updateUnheard: done, insertUnheard: done };
+    const { writer, sent } = writerOn(answers, { env, counts: "yes" });
+    const times: (number | null)[] = [];
+    for (const write of [updateOf("a"), updateOf("a"), create("b")])
+      times.push((await writer.apply([write])).storeTimeMs);
+    await env.advance(19);
+    times.push((await writer.apply([updateOf("a")])).storeTimeMs);
+    await env.advance(1);
+    times.push((await writer.apply([updateOf("a")])).storeTimeMs);
+    expect(times).toEqual([TIME_MS, null, null, null, TIME_MS]);
+    expect(sent).toEqual(["updateOne", "updateUnheard", "insertUnheard", "updateUnheard", "updateOne"]);
+  });
+
+  it("is sent as usual when it was not done, so that a conflict is shown with its time", async () => {
+    const env = new ManualEnv();
+    let isStale = false;
+    const { writer, sent } = writerOn(
+      { updateOne: () => (isStale ? [] : [[TIME_US, "f"]]), updateUnheard: () => [], readOne: allThere },
+      { env, counts: "yes" },
+    );
+    await writer.apply([updateOf("a")]);
+    expect(await writer.apply([updateOf("a")])).toMatchObject({
+      storeTimeMs: TIME_MS,
+      results: [{ kind: "applied" }],
+    });
+    isStale = true;
+    expect(await writer.apply([updateOf("a")])).toMatchObject({
+      storeTimeMs: TIME_MS,
+      results: [{ kind: "conflict" }],
+    });
+    // After one that was in vain the next is not even tried.
+    await writer.apply([updateOf("a")]);
+    expect(sent).toEqual([
+      ...["updateOne", "updateUnheard", "updateOne", "updateUnheard", "updateOne", "readOne"],
+      ...["updateOne", "readOne"],
+    ]);
+  });
+
+  it("is never sent that way while somebody listens, nor through a library that does not count, nor to delete", async () => {
+    const watched = writerOn({ updateOne: () => [[TIME_US, "t"]] }, { counts: "yes" });
+    const uncounted = writerOn({ updateOne: unwatched });
+    for (const { writer } of [watched, uncounted])
+      for (let round = 0; round < 3; round += 1) await writer.apply([updateOf("a")]);
+    expect(new Set([...watched.sent, ...uncounted.sent])).toEqual(new Set(["updateOne"]));
+    const { writer, sent } = writerOn({ updateOne: unwatched, deleteOne: unwatched }, { counts: "yes" });
+    await writer.apply([updateOf("a")]);
+    await writer.apply([{ ...updateOf("a"), next: null }]);
+    expect(sent).toEqual(["updateOne", "deleteOne"]);
+  });
+
+  it("is announced later when nobody knows what became of it", async () => {
+    const env = new ManualEnv();
+    const lost: Answer = () => {
+      throw failure("unknown", "08006");
+    };
+    const { writer, sent } = writerOn({ updateOne: unwatched, updateUnheard: lost }, { env, counts: "yes" });
+    await writer.apply([updateOf("a")]);
+    await expect(writer.apply([updateOf("a")])).rejects.toMatchObject({ outcome: "unknown" });
+    await env.advance(2_000);
+    expect(sent).toEqual(["updateOne", "updateUnheard", "notify"]);
   });
 });
