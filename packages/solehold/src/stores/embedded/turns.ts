@@ -3,10 +3,14 @@
  * begins when the turn ends; what comes while it is under way is the next one.
  *
  * So a call of very many writes waits for the end of the turn before it goes on, and timers, sockets and
- * signals of this process get their turn. And of two calls of some size that come in one turn the second
- * waits, too: then the thread is at work on the one while this process works on the other, and on its
- * answers. If the thread is slow to begin, it takes both: nothing is lost then. Where a commit takes longer than
- * this process has to do meanwhile, two would be slower than one, and they share it.
+ * signals of this process get their turn.
+ *
+ * Smaller calls are worked on in one of two ways. Where this process has more to do for its writes than a commit
+ * costs in itself, they take turns: of two calls of some size that come in one turn the second waits for the next,
+ * and the thread is at work on the one while this process works on the other, and on its answers. If the thread is
+ * slow to begin, it takes both: nothing is lost then. Where a commit costs more, as on a slow disk, two would be
+ * slower than one: calls share a commit, and one that comes while another is under way waits for its end, because
+ * the answers to that one bring more.
  */
 import type { Env } from "../../env/index.ts";
 import type { Databases } from "./database.ts";
@@ -17,12 +21,24 @@ export const WRITES_PER_TURN = 500;
 export const LEAST_SHARE = 16;
 /** What a process roughly does for a write besides: deciding it, and working on its answer. */
 const WORK_MS_PER_WRITE = 0.015;
+/** What a commit takes longer for each of its writes, about. */
+const COMMIT_MS_PER_WRITE = 0.01;
+
+/** One transaction, from the first write that is queued for it. */
+export interface Commit {
+  count: number;
+  beganAtMs: number;
+  state: "open" | "done";
+}
 
 export class Turns {
-  #queued = 0;
+  #open: Commit = newCommit();
+  /** Queued or under way, and not yet answered. */
+  #unanswered = 0;
   #waiting: (() => void)[] = [];
+  #waitingForAnswers: (() => void)[] = [];
   readonly #env: Env;
-  /** How long the latest commit took, and when it was done. */
+  /** What the latest commit cost in itself, and when it was done. */
   #commitMs = 0;
   #doneAtMs = 0;
 
@@ -33,25 +49,45 @@ export class Turns {
 
   /** How many more writes this turn takes. */
   get room(): number {
-    return Math.max(0, WRITES_PER_TURN - this.#queued);
+    return Math.max(0, WRITES_PER_TURN - this.#open.count);
   }
 
   /** Whether a call of so many writes is better off in a commit of its own. */
   isForNext(count: number): boolean {
-    const least = Math.min(count, this.#queued);
-    return least >= LEAST_SHARE && this.#commitMs < 2 * least * WORK_MS_PER_WRITE;
+    const least = Math.min(count, this.#open.count);
+    return least >= LEAST_SHARE && this.#isCheap(2 * least);
   }
 
-  /** After the commit of writes that were queued then. One that waited for another began when that was done. */
-  learn(queuedAtMs: number): void {
+  /** Whether a call of so many writes is better off with those that the answers to others will bring. */
+  isForLater(count: number): boolean {
+    return this.#open.count === 0 && this.#unanswered > 0 && !this.#isCheap(this.#unanswered + count);
+  }
+
+  /** Whether a commit in itself costs less than what there is to do for so many writes. */
+  #isCheap(count: number): boolean {
+    return this.#commitMs < count * WORK_MS_PER_WRITE;
+  }
+
+  /** That many were handed to the database, for the commit that is returned. */
+  note(count: number): Commit {
+    this.#open.count += count;
+    this.#unanswered += count;
+    return this.#open;
+  }
+
+  /** So many writes of a commit were answered, or failed. */
+  settle(commit: Commit, count: number): void {
+    this.#unanswered -= count;
+    if (commit.state === "done") return;
+    commit.state = "done";
     const nowMs = this.#env.monotonicMs();
-    this.#commitMs = nowMs - Math.max(queuedAtMs, this.#doneAtMs);
+    // One that waited for another began when that was done.
+    const tookMs = nowMs - Math.max(commit.beganAtMs, this.#doneAtMs);
+    this.#commitMs = tookMs - commit.count * COMMIT_MS_PER_WRITE;
     this.#doneAtMs = nowMs;
-  }
-
-  /** That many were handed to the database. */
-  note(count: number): void {
-    this.#queued += count;
+    const waiting = this.#waitingForAnswers;
+    this.#waitingForAnswers = [];
+    for (const resolve of waiting) resolve();
   }
 
   /** Only while something is queued: its commit begins with the next turn. */
@@ -59,10 +95,20 @@ export class Turns {
     return new Promise((resolve) => this.#waiting.push(resolve));
   }
 
+  /** Only while something is under way. */
+  answers(): Promise<void> {
+    return new Promise((resolve) => this.#waitingForAnswers.push(resolve));
+  }
+
   #begin(): void {
     const waiting = this.#waiting;
     this.#waiting = [];
-    this.#queued = 0;
+    this.#open.beganAtMs = this.#env.monotonicMs();
+    this.#open = newCommit();
     for (const resolve of waiting) resolve();
   }
+}
+
+function newCommit(): Commit {
+  return { count: 0, beganAtMs: 0, state: "open" };
 }

@@ -62,6 +62,7 @@ export class Writer {
     const call: Part = { writes, results, firstRevision: revisions.take(count), start: 0, end: count };
     if (count > WRITES_PER_TURN) assertSomeCommitted(await this.#applyInTurns(call));
     else {
+      if (turns.isForLater(count)) await turns.answers();
       while (turns.isForNext(count)) await turns.next();
       const failure = await this.#applyPart(call);
       if (failure !== null) throw failure;
@@ -97,16 +98,13 @@ export class Writer {
    * while others run.
    */
   async #applyPart(part: Part): Promise<StoreError | null> {
-    const { databases, env, folder, turns } = this.#parts;
+    const { databases, env, folder } = this.#parts;
     try {
       this.#assertWorking();
       this.#assertRoom(part);
       // All is encoded before anything is queued: an error here leaves nothing half queued.
       const instructions = this.#encode(part);
-      const queuedAtMs = env.monotonicMs();
-      const done = await this.#queue(instructions, part.firstRevision + part.start);
-      turns.learn(queuedAtMs);
-      this.#answer(part, done);
+      this.#answer(part, await this.#commit(instructions, part.firstRevision + part.start));
       return null;
     } catch (cause) {
       const error = await commitFailure(cause, databases, env, folder);
@@ -154,7 +152,7 @@ export class Writer {
     return { keys, expected, values };
   }
 
-  #queue({ keys, expected, values }: Instructions, firstRevision: number): Promise<boolean[]> {
+  async #commit({ keys, expected, values }: Instructions, firstRevision: number): Promise<boolean[]> {
     const { databases, journal, turns } = this.#parts;
     const { records } = databases;
     const queued = keys.map((key, index) => {
@@ -164,8 +162,12 @@ export class Writer {
       return revision === null ? NOT_DONE : records.remove(key, revision);
     });
     journal.note(keys);
-    turns.note(keys.length);
-    return Promise.all(queued);
+    const commit = turns.note(keys.length);
+    try {
+      return await Promise.all(queued);
+    } finally {
+      turns.settle(commit, keys.length);
+    }
   }
 
   /**

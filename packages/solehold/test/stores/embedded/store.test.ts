@@ -68,7 +68,10 @@ async function newStore(): Promise<{ readonly folder: string; readonly store: Le
   return { folder, store };
 }
 
-async function storeWithClock(monotonicMs: () => number): Promise<LeaseStore> {
+async function storeWithClock(
+  monotonicMs: () => number,
+  folder = join(temporaryFolder(), "store"),
+): Promise<LeaseStore> {
   const env: Env = {
     monotonicMs,
     wallMs: () => realEnv.wallMs(),
@@ -77,9 +80,18 @@ async function storeWithClock(monotonicMs: () => number): Promise<LeaseStore> {
     randomBytes: (length) => realEnv.randomBytes(length),
     random: () => realEnv.random(),
   };
-  const store = closing(await openEmbeddedStore({ folder: join(temporaryFolder(), "store"), env }));
+  const store = closing(await openEmbeddedStore({ folder, env }));
   await putApplied(store, recordNamed("warm-up"));
   return store;
+}
+
+/** Every look at it takes ten milliseconds, so every commit does. */
+function slowClock(): () => number {
+  let looks = 0;
+  return () => {
+    looks += 1;
+    return 1_000_000 + looks * 10;
+  };
 }
 
 describe("commits", () => {
@@ -115,17 +127,37 @@ describe("commits", () => {
   });
 
   it("of two calls of some size in one turn is one where a commit takes longer than the work besides", async () => {
-    // Every look at the clock takes ten milliseconds, so every commit does.
-    let looks = 0;
-    const store = await storeWithClock(() => {
-      looks += 1;
-      return 1_000_000 + looks * 10;
-    });
+    const store = await storeWithClock(slowClock());
     const calls = [creates(30, "first"), creates(30, "second")];
     const perTurn = await encodedPerTurn(calls.flat(), async () => {
       await Promise.all(calls.map((writes) => store.apply(writes)));
     });
     expect(perTurn.filter((count) => count > 0)).toEqual([60]);
+  });
+
+  it("of a call that comes during a slow one is that of the calls that its answers bring", async () => {
+    const folder = join(temporaryFolder(), "store");
+    const store = await storeWithClock(slowClock(), folder);
+    const before = commits(folder);
+    const [first = [], second = [], third = []] = ["first", "second", "third"].map((name) =>
+      creates(5, name),
+    );
+    const answered = store.apply(first).then(() => store.apply(third));
+    // Its commit begins when the turn ends.
+    await new Promise((resolve) => setImmediate(resolve));
+    const replies = await Promise.all([store.apply(second), answered]);
+    expect(replies.flatMap(({ results }) => results).map(({ kind }) => kind)).toEqual(
+      Array(10).fill("applied"),
+    );
+    expect(commits(folder) - before).toBe(2);
+  });
+
+  it("a write that fails keeps no call waiting for its answer", async () => {
+    const folder = join(temporaryFolder(), "store");
+    const store = await storeWithClock(slowClock(), folder);
+    const tooLong = { ...recordNamed("x"), key: keyNamed("n".repeat(2_000)) };
+    await expect(put(store, tooLong)).rejects.toMatchObject({ outcome: "not-applied" });
+    for (const name of ["a", "b"]) await putApplied(store, recordNamed(name));
   });
 
   it("calls of thousands of writes give the event loop its turns, and answer in order", async () => {
