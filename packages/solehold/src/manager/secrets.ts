@@ -5,27 +5,15 @@
  */
 import { createHash, hash } from "node:crypto";
 
-/** A power of two. */
-const RECENT_HASHES = 1_024;
-/** A place is taken over by whoever comes there next. */
-const recentHashes: ({ readonly token: string; readonly hash: string } | undefined)[] = new Array(
-  RECENT_HASHES,
-);
-
 export function sha256(...parts: readonly string[]): string {
   const hash = createHash("sha256");
   for (const part of parts) hash.update(`${Buffer.byteLength(part)}:`).update(part);
   return hash.digest("base64url");
 }
 
-/** What the store keeps of a token. Most tokens come back soon, with the release: their hash is still known then. */
+/** What the store keeps of a token. */
 export function hashToken(token: string): string {
-  const place = ((token.charCodeAt(0) << 6) ^ token.charCodeAt(1)) & (RECENT_HASHES - 1);
-  const recent = recentHashes[place];
-  if (recent?.token === token) return recent.hash;
-  const hashed = hash("sha256", `solehold-token:${token}`, "base64url");
-  recentHashes[place] = { token, hash: hashed };
-  return hashed;
+  return hash("sha256", `solehold-token:${token}`, "base64url");
 }
 
 /** What the store keeps of an idempotency key, bound to its tenant. */

@@ -85,7 +85,7 @@ const FAILURES: Table = [
     },
   ],
   [
-    /ENOTFOUND|EAI_AGAIN|Name resolution failed/,
+    /ENOTFOUND|EAI_AGAIN/,
     {
       kind: "unreachable",
       remedy: "another-member",
@@ -174,9 +174,5 @@ export function isLasting({ kind }: StoreError): boolean {
 
 function describe(cause: unknown): string {
   const text = cause instanceof Error ? cause.message : String(cause);
-  const bare = text.replace(
-    /No connection established\. Last error: (Error: )?|\.? Resolution note:.*$/gs,
-    "",
-  );
-  return bare.replace(/\s+/g, " ").trim().slice(0, 300);
+  return text.replace(/\s+/g, " ").trim().slice(0, 300);
 }
