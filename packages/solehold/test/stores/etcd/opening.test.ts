@@ -7,8 +7,9 @@ import { createServer as createTlsServer } from "node:tls";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { connect as connectLeases } from "../../../src/client/index.ts";
 import { type EtcdStoreOptions, openEtcdStore } from "../../../src/stores/etcd/index.ts";
+import type { StoreEvent } from "../../../src/stores/index.ts";
 import { engineRecord, startEtcd } from "../../engines/index.ts";
-import { create, recordOf, rejection, writeOf } from "../records.ts";
+import { create, recordOf, rejection, until, writeOf } from "../records.ts";
 import { certificate, type Guarded, gateway, newPrefix, startGuarded, storeUrl } from "./support.ts";
 
 const { urls, url } = engineRecord("etcd");
@@ -165,11 +166,13 @@ describe("a cluster that asks for passwords", () => {
   it("serves its user, watches included, and again after it forgot the login", async () => {
     const store = await openEtcdStore({ url: as("keeper:s3cret") });
     const version = await create(store, recordOf("guarded"));
-    const heard = new Promise((resolve) => store.watch({ tenant: null, prefix: "" }, resolve));
+    const heard: StoreEvent[] = [];
+    await store.watch({ tenant: null, prefix: "" }, (event) => heard.push(event));
     await guarded.restart();
     const next = recordOf("guarded", { generation: 2n });
     expect((await store.apply([writeOf(next, version)])).results[0]!.kind).toBe("applied");
-    expect(await heard).toMatchObject({ kind: "changed", record: { nonce: next.nonce } });
+    const first = await until("the change is heard of", async () => heard[0] ?? null);
+    expect(first).toMatchObject({ kind: "changed", record: { nonce: next.nonce } });
     await store.close();
   });
 
