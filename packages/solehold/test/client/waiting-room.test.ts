@@ -70,6 +70,15 @@ class World {
   wait(lines: Lines, signal?: AbortSignal): Promise<CommandOutcome> {
     return lines.wait({ key, waitMs: 60_000, signal, attempt: this.attempt });
   }
+
+  async isServedWithin(ms: number, waiting: Promise<CommandOutcome>): Promise<boolean> {
+    let isServed = false;
+    waiting.then(() => {
+      isServed = true;
+    });
+    await this.env.advance(ms);
+    return isServed;
+  }
 }
 
 interface Turns {
@@ -242,12 +251,7 @@ describe("waiting in a crowd", () => {
     world.isHeld = false;
     world.announce("no", "b", { grant: "7" });
     world.announce("yes", "b", { grant: "7" });
-    let isServed = false;
-    again.then(() => {
-      isServed = true;
-    });
-    await world.env.advance(50);
-    expect(isServed).toBe(true);
+    expect(await world.isServedWithin(50, again)).toBe(true);
   });
 
   it("tries at once when alone", async () => {
@@ -278,12 +282,7 @@ describe("waiting in a crowd", () => {
     world.env.timer(ATTEMPT_MS + 0.2, () => {
       world.isHeld = false;
     });
-    let isServed = false;
-    waiting.then(() => {
-      isServed = true;
-    });
-    await world.env.advance(10);
-    expect(isServed).toBe(true);
+    expect(await world.isServedWithin(10, waiting)).toBe(true);
   });
 
   it("gives what came with the news to the attempt that it leads to", async () => {

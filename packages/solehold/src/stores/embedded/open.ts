@@ -2,6 +2,7 @@
 import { existsSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { delay, type Env, realEnv } from "../../env/index.ts";
+import { assertOptions } from "../support/given-options.ts";
 import { type Boot, readBoot } from "./boot.ts";
 import { assertSoundData } from "./check.ts";
 import { levelFor, noteChecked } from "./checked-mark.ts";
@@ -38,6 +39,7 @@ const CREATION_POLL_MS = 20;
 
 /** Rejects with a StoreError "config" when the folder cannot be used; then nothing in it was changed. */
 export async function openEmbeddedStore(options: EmbeddedStoreOptions): Promise<EmbeddedStore> {
+  assertOptions("openEmbeddedStore", options, '{ folder: "./leases" }');
   return await openWithSeams(options, {});
 }
 

@@ -1,5 +1,6 @@
 /** Opening: from a URL to a store that has reached its cluster once. */
 import { realEnv } from "../../env/index.ts";
+import { assertOptions } from "../support/given-options.ts";
 import { Calls, RANGE_PATH } from "./calls.ts";
 import { assertUsable } from "./grpc.ts";
 import { EtcdLayout } from "./layout.ts";
@@ -11,6 +12,7 @@ import { EtcdStore } from "./store.ts";
 
 /** Resolves when the cluster has answered a read; rejects with a StoreError that says what to do. */
 export async function openEtcdStore(options: EtcdStoreOptions): Promise<EtcdStore> {
+  assertOptions("openEtcdStore", options, '{ url: "etcd://localhost:2379" }');
   const { members: addresses, user, tls, prefix, timeoutMs, memberTimeoutMs } = settingsFrom(options);
   const env = options.env ?? realEnv;
   assertUsable(tls);

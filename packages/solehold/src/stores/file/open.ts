@@ -3,6 +3,7 @@ import { readdir, readFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { type Env, realEnv } from "../../env/index.ts";
 import { type Boot, readBoot } from "../embedded/boot.ts";
+import { assertOptions } from "../support/given-options.ts";
 import { openClock } from "./clock-file.ts";
 import { configProblem, fileFailure } from "./failures.ts";
 import { prepareFolders, realFileSystemType, removeIfThere } from "./folder.ts";
@@ -28,6 +29,7 @@ const REAL_SEAMS: Seams = { readBoot, fileSystemType: realFileSystemType };
 
 /** Rejects with a StoreError "config" when the folder cannot be used. */
 export async function openFileStore(options: FileStoreOptions): Promise<FileStore> {
+  assertOptions("openFileStore", options, '{ folder: "./leases" }');
   return await openWithSeams(options, {});
 }
 

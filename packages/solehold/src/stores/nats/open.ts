@@ -1,6 +1,7 @@
 /** Opening: from options to a store that has reached its server once, and has its bucket. */
 import { realEnv } from "../../env/index.ts";
 import { StoreError } from "../contract.ts";
+import { assertOptions } from "../support/given-options.ts";
 import type { NatsPackage } from "./client.ts";
 import { NatsConnection } from "./connection.ts";
 import { type NatsStoreOptions, settingsFrom } from "./options.ts";
@@ -8,6 +9,7 @@ import { NatsStore } from "./store.ts";
 
 /** Resolves when the server has answered; rejects with a StoreError that says what to do. */
 export async function openNatsStore(options: NatsStoreOptions): Promise<NatsStore> {
+  assertOptions("openNatsStore", options, '{ url: "nats://localhost:4222" }');
   const settings = settingsFrom(options);
   const env = options.env ?? realEnv;
   const connection = await NatsConnection.open(env, await loadNats(), settings);

@@ -52,7 +52,7 @@ const BUCKET = /^[A-Za-z0-9_-]{1,64}$/;
 
 export function settingsFrom(options: NatsStoreOptions): NatsSettings {
   const { timeoutMs = 5_000, replicas = 1, dataLoss = "refuse", durable = null, connection = {} } = options;
-  const address = parseNatsUrl(options.url);
+  const address = parseNatsUrl(String(options.url));
   const bucket = options.bucket ?? address.bucket ?? "solehold";
   if (!BUCKET.test(bucket)) {
     throw problem("bucket", "must have 1 to 64 letters, digits, '_' or '-'", bucket);

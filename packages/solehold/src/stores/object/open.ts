@@ -1,5 +1,6 @@
 /** From a place to a store: choose the dialect, let the server prove itself, begin. */
 import { type Env, realEnv } from "../../env/index.ts";
+import { assertOptions } from "../support/given-options.ts";
 import { type AzurePlace, azureDialect } from "./azure.ts";
 import type { Dialect } from "./dialect.ts";
 import { type EtagPlace, etagDialect } from "./etag-http.ts";
@@ -38,6 +39,7 @@ export type ObjectStoreOptions = CommonOptions &
 
 /** Rejects with a StoreError of one line: wrong place, wrong credentials, a server that ignores conditions. */
 export async function openObjectStore(options: ObjectStoreOptions): Promise<ObjectStore> {
+  assertOptions("openObjectStore", options, '{ url: "s3://bucket/prefix" }');
   const { env = realEnv } = options;
   const { place, prefix } = placeOf(options);
   const objects = await connectObjects(place, options);
@@ -91,7 +93,8 @@ function placeOf(options: ObjectStoreOptions): { readonly place: ObjectPlace; re
     const { place, prefix = "leases/" } = options;
     return { place, prefix: assertPrefix(prefix, place.kind) };
   }
-  const { url, variables = process.env } = options;
+  const { variables = process.env } = options;
+  const url = String(options.url);
   if (/^s3:/i.test(url)) {
     const { place, prefix } = parseS3Url(url, variables);
     return { place: { kind: "s3", ...place }, prefix };

@@ -20,6 +20,7 @@ import type {
   WatchScope,
 } from "../contract.ts";
 import { StoreError } from "../contract.ts";
+import { assertOptions } from "../support/given-options.ts";
 import { Announcer } from "./announcer.ts";
 import { isPgPool } from "./clients.ts";
 import type { SqlDriver } from "./driver.ts";
@@ -45,6 +46,7 @@ const LEAST_SHARE = 16;
 
 /** Connects, creates the table on first use, and checks that the store can do its work. */
 export async function openPostgresStore(options: PostgresStoreOptions): Promise<PostgresStore> {
+  assertOptions("openPostgresStore", options, '{ url: "postgres://user:password@localhost/database" }');
   const resolved = resolveOptions(options);
   const driver = await driverFor(resolved);
   try {

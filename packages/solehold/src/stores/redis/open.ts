@@ -1,6 +1,7 @@
 /** Opening: from options to a store that has reached its server once. */
 import { realEnv } from "../../env/index.ts";
 import { StoreError } from "../contract.ts";
+import { assertOptions } from "../support/given-options.ts";
 import { RedisConnection } from "./connection.ts";
 import type { RedisDriver } from "./driver.ts";
 import {
@@ -23,6 +24,7 @@ import { RedisStore } from "./store.ts";
 
 /** Resolves when the server has answered; rejects with a StoreError that says what to do. */
 export async function openRedisStore(options: RedisStoreOptions): Promise<RedisStore> {
+  assertOptions("openRedisStore", options, '{ url: "redis://localhost:6379" }');
   const settings = settingsFrom(options);
   if ("url" in options === "client" in options) {
     throw problem(

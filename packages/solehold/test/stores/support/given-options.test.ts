@@ -1,0 +1,37 @@
+// What a caller without a type checker gets for the most likely mistake.
+import { describe, expect, it } from "vitest";
+import { openEmbeddedStore } from "../../../src/stores/embedded/index.ts";
+import { openEtcdStore } from "../../../src/stores/etcd/index.ts";
+import { openFileStore } from "../../../src/stores/file/index.ts";
+import { openNatsStore } from "../../../src/stores/nats/index.ts";
+import { openObjectStore } from "../../../src/stores/object/index.ts";
+import { openPostgresStore } from "../../../src/stores/postgres/index.ts";
+import { openRedisStore } from "../../../src/stores/redis/index.ts";
+import { rejection } from "../records.ts";
+
+const OPENERS: Readonly<Record<string, (options: never) => Promise<unknown>>> = {
+  openEmbeddedStore,
+  openEtcdStore,
+  openFileStore,
+  openNatsStore,
+  openObjectStore,
+  openPostgresStore,
+  openRedisStore,
+};
+
+describe.each(Object.entries(OPENERS))("%s", (name, open) => {
+  it("says what it wants when it is given nothing, or the address by itself, and repeats no password", async () => {
+    for (const given of [undefined, null, "redis://user:s3cret@host"]) {
+      const error = await rejection(open(given as never));
+      expect(error).toMatchObject({ name: "StoreError", kind: "config", outcome: "not-applied" });
+      expect(error.message).toContain(`${name}: the options must be an object, as in {`);
+      expect(error.message).not.toContain("s3cret");
+    }
+  });
+
+  it("says what is missing when it is given no address", async () => {
+    const error = await rejection(open({} as never));
+    expect(error).toMatchObject({ name: "StoreError", kind: "config" });
+    expect(error.message).toMatch(/url|URL|folder/);
+  });
+});
