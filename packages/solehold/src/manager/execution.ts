@@ -11,6 +11,7 @@
  * to its answer needs a single promise. Whatever else happens goes on in `#proceed`, step by step.
  */
 import {
+  type AcquireCommand,
   type ClockReading,
   commandProblem,
   type Decided,
@@ -23,7 +24,7 @@ import {
   type StoreInstant,
 } from "../core/index.ts";
 import { delay, type Env, jittered, type RandomIds, readClocks } from "../env/index.ts";
-import { type ConditionalWrite, type StoredRecord, StoreError, type WriteResult } from "../stores/index.ts";
+import { type StoredRecord, StoreError, type WriteResult } from "../stores/index.ts";
 import type { KnownState, SnapshotSource } from "./known-state.ts";
 import { type CommandOutcome, refusedBeforehand } from "./outcome.ts";
 import type { AnsweredCall, StoreCalls, WriteJob } from "./store-calls.ts";
@@ -35,15 +36,18 @@ export interface ExecutionContext {
   readonly calls: StoreCalls;
   readonly known: KnownState;
   readonly decide: typeof decide;
+  /** Hears how an acquire ended before its caller does; it must not throw. */
+  readonly acquireEnded: (command: AcquireCommand, token: string, outcome: CommandOutcome) => void;
 }
 
-/** A conditional write on its way. */
+/** A conditional write on its way, as the store is given it. */
 interface Attempt extends WriteJob {
   readonly nonce: string;
   readonly reading: ClockReading;
   readonly now: StoreInstant;
   readonly decision: GrantedDecision;
   readonly source: SnapshotSource;
+  readonly execution: Execution;
 }
 
 const MAX_ATTEMPTS = 64;
@@ -65,7 +69,7 @@ export class Execution {
   #unknown: Attempt[] | null = null;
   #steps = 0;
   #conflicts = 0;
-  #finish: (outcome: CommandOutcome) => void = () => undefined;
+  #resolve: (outcome: CommandOutcome) => void = () => undefined;
 
   /** The command is given up, with its outcome as it then stands, after `timeoutMs`. */
   constructor(context: ExecutionContext, command: LeaseCommand, token: string, timeoutMs: number) {
@@ -77,12 +81,18 @@ export class Execution {
     this.#deadlineMs = this.#startedAt.monotonicMs + timeoutMs;
   }
 
-  /** Never rejects. `onOutcome` sees the outcome first, and may replace it; it must not throw. */
-  run(onOutcome?: (outcome: CommandOutcome) => CommandOutcome): Promise<CommandOutcome> {
+  /** Never rejects. */
+  run(): Promise<CommandOutcome> {
     return new Promise((resolve) => {
-      this.#finish = onOutcome === undefined ? resolve : (outcome) => resolve(onOutcome(outcome));
+      this.#resolve = resolve;
       this.#start();
     });
+  }
+
+  #finish(outcome: CommandOutcome): void {
+    const command = this.#command;
+    if (command.op === "acquire") this.#context.acquireEnded(command, this.#token, outcome);
+    this.#resolve(outcome);
   }
 
   #start(): void {
@@ -103,13 +113,14 @@ export class Execution {
     }
   }
 
-  #answered(attempt: Attempt, result: WriteResult, call: AnsweredCall): void {
+  /** The store answered an attempt of this command. */
+  answered(attempt: Attempt, result: WriteResult, call: AnsweredCall): void {
     const { known } = this.#context;
     try {
       if (result.kind === "applied") {
-        known.wrote(this.#id, attempt.input.next, result.version, call.receivedMs);
+        known.wrote(this.#id, attempt.next, result.version, call.receivedMs);
         this.#finish(this.#applied(attempt));
-      } else if (result.kind === "unknown") this.#failed(attempt, result.cause);
+      } else if (result.kind === "unknown") this.failed(attempt, result.cause);
       else if (result.current.kind === "found" && result.current.record.nonce === attempt.nonce) {
         // Somebody on the way repeated the request: the repeat met what the first had written.
         known.learn(this.#id, result.current, attempt.source.floor, call);
@@ -117,12 +128,12 @@ export class Execution {
       } else this.#proceed(() => this.#afterConflict(attempt, result.current, call));
     } catch (error) {
       // A store that breaks its contract: whatever it answered, others' answers came with it.
-      this.#failed(attempt, error);
+      this.failed(attempt, error);
     }
   }
 
   /** Nobody knows whether the attempt was done; what stands in the store now will tell. */
-  #failed(attempt: Attempt, error: unknown): void {
+  failed(attempt: Attempt, error: unknown): void {
     const cause = asStoreError(error);
     if (cause.outcome === "not-applied") {
       this.#finish(this.#unsettled(cause));
@@ -169,22 +180,20 @@ export class Execution {
       return isGuess ? "read" : this.#done(this.#answer(decided, now, reading));
     }
     const { stored } = source;
-    const input: ConditionalWrite = {
+    const attempt: Attempt = {
       key: command.key,
       expected: stored.kind === "found" ? stored.version : null,
       next: effect.kind === "write" ? effect.record : null,
-    };
-    const attempt: Attempt = {
       id: this.#id,
-      input,
       patienceMs: Math.max(MIN_PATIENCE_MS, this.#deadlineMs - reading.monotonicMs),
       nonce: command.nonce,
       reading,
       now,
       decision,
       source,
-      answered: (result, call) => this.#answered(attempt, result, call),
-      failed: (error) => this.#failed(attempt, error),
+      execution: this,
+      answered: attemptAnswered,
+      failed: attemptFailed,
     };
     calls.submit(attempt);
     return "sent";
@@ -290,6 +299,14 @@ export class Execution {
     const outcome = this.#unknown === null ? cause.outcome : "unknown";
     return { kind: "unsettled", outcome, cause };
   }
+}
+
+function attemptAnswered(this: Attempt, result: WriteResult, call: AnsweredCall): void {
+  this.execution.answered(this, result, call);
+}
+
+function attemptFailed(this: Attempt, error: unknown): void {
+  this.execution.failed(this, error);
 }
 
 function asStoreError(error: unknown): StoreError {

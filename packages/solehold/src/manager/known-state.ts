@@ -41,15 +41,44 @@ export interface SnapshotSource extends LeaseSnapshot {
 
 type FoundRecord = Extract<StoredRecord, { kind: "found" }>;
 
-interface Remembered {
-  /** What will be tried on the strength of this alone. */
-  readonly guess: SnapshotSource & { readonly stored: FoundRecord; readonly sinceMs: number };
-  /** The highest fence seen. */
+/**
+ * A record as it was last seen: what will be tried on the strength of memory alone. There is one for each key that this
+ * process has to do with, and a new one for each write: so it is a single object, and stands for what is stored, too.
+ */
+class Remembered implements SnapshotSource {
+  readonly kind = "found";
+  readonly floor = 0n;
+  readonly callNumber = null;
+  readonly record: LeaseRecord;
+  readonly version: string;
+  readonly sinceMs: number;
+  /** The highest fence that the store's own answers showed. */
   readonly highestFence: bigint;
-  /** The record has that fence. If not, the store lost writes: nothing is tried on it without a look. */
-  readonly isHighest: boolean;
   /** Calls up to this number were sent before that fence was seen: their replies may be older. */
   readonly seenAtCall: number;
+
+  constructor(
+    record: LeaseRecord,
+    version: string,
+    sinceMs: number,
+    highestFence: bigint,
+    seenAtCall: number,
+  ) {
+    this.record = record;
+    this.version = version;
+    this.sinceMs = sinceMs;
+    this.highestFence = highestFence;
+    this.seenAtCall = seenAtCall;
+  }
+
+  get stored(): FoundRecord {
+    return this;
+  }
+
+  /** Below the highest fence means that the store lost writes: nothing is tried on such a record without a look. */
+  get isWorthTrying(): boolean {
+    return recordFence(this.record) >= this.highestFence;
+  }
 }
 
 export interface KnownStateOptions {
@@ -83,7 +112,7 @@ export class KnownState {
   guess(command: LeaseCommand, id: string, now: ClockReading): SnapshotSource | null {
     if (command.op === "use" || !this.#timeIsNarrow(command, now)) return null;
     const remembered = this.#remembered.get(id);
-    if (remembered !== undefined) return remembered.isHighest ? remembered.guess : null;
+    if (remembered !== undefined) return remembered.isWorthTrying ? remembered : null;
     const floor = command.op === "acquire" ? this.#floors.recent(command.key.tenant, now.monotonicMs) : null;
     return floor === null ? null : { record: null, floor, stored: ABSENT, sinceMs: null, callNumber: null };
   }
@@ -99,14 +128,15 @@ export class KnownState {
   learn(id: string, stored: StoredRecord, floor: bigint, call: AnsweredCall): SnapshotSource {
     const { callNumber } = call;
     if (stored.kind !== "found") return { record: null, floor, stored, sinceMs: null, callNumber };
-    const sinceMs = this.#remember(id, stored, call.receivedMs);
-    return { record: stored.record, floor, stored, sinceMs, callNumber };
+    const { record, version } = stored;
+    const sinceMs = this.#remember(id, record, version, call.receivedMs);
+    return { record, floor, stored, sinceMs, callNumber };
   }
 
   /** An own write was acknowledged. */
   wrote(id: string, record: LeaseRecord | null, version: string | null, receivedMs: number): void {
     if (record === null || version === null) this.#remembered.delete(id);
-    else this.#remember(id, { kind: "found", record, version }, receivedMs);
+    else this.#remember(id, record, version, receivedMs);
   }
 
   /**
@@ -116,14 +146,10 @@ export class KnownState {
   heard(id: string, stored: StoredRecord, receivedMs: number): void {
     const before = this.#remembered.get(id);
     if (stored.kind !== "found" || recordFence(stored.record) < (before?.highestFence ?? 0n)) return;
-    if (before?.guess.stored.version === stored.version) return;
+    if (before?.version === stored.version) return;
     const { highestFence = 0n, seenAtCall = 0 } = before ?? {};
-    this.#remembered.set(id, {
-      guess: guessOf(stored, receivedMs),
-      highestFence,
-      isHighest: true,
-      seenAtCall,
-    });
+    const { record, version } = stored;
+    this.#remembered.set(id, new Remembered(record, version, receivedMs, highestFence, seenAtCall));
   }
 
   forget(key: LeaseKey): void {
@@ -148,13 +174,12 @@ export class KnownState {
     if (store.now !== undefined) return exactly(store.now());
     const interval = clock.interval(now);
     const stampMs = interval === null ? Math.ceil(now.wallMs) : interval.latestMs;
-    if (record === null) return { earliestMs: interval?.earliestMs ?? stampMs, latestMs: stampMs, stampMs };
+    if (record === null) return interval ?? exactly(stampMs);
     if (sinceMs !== null && isObservedOver(record, monotonicMs - sinceMs, drift)) {
       const endMs = Math.max(record.expiresAtMs, record.handoff?.deadlineMs ?? 0);
       return { earliestMs: endMs, latestMs: Math.max(endMs, stampMs), stampMs };
     }
-    if (interval !== null && !clock.mustObserve(monotonicMs))
-      return { earliestMs: interval.earliestMs, latestMs: interval.latestMs, stampMs };
+    if (interval !== null && !clock.mustObserve(monotonicMs)) return interval;
     // Without a clock to trust the record stands until it was observed for long enough.
     const firstEndMs = Math.min(record.expiresAtMs, record.handoff?.deadlineMs ?? record.expiresAtMs);
     const beforeEndMs = Math.max(0, firstEndMs - 1);
@@ -196,24 +221,16 @@ export class KnownState {
   }
 
   /** Since when this version is known to stand. */
-  #remember(id: string, stored: FoundRecord, receivedMs: number): number {
-    const { record } = stored;
+  #remember(id: string, record: LeaseRecord, version: string, receivedMs: number): number {
     const fence = recordFence(record);
     const before = this.#remembered.get(id);
+    const sinceMs = before?.version === version ? before.sinceMs : receivedMs;
     const grew = before === undefined || fence > before.highestFence;
-    const sinceMs = before?.guess.stored.version === stored.version ? before.guess.sinceMs : receivedMs;
-    this.#remembered.set(id, {
-      guess: guessOf(stored, sinceMs),
-      highestFence: grew ? fence : before.highestFence,
-      isHighest: grew || fence === before.highestFence,
-      seenAtCall: grew ? this.#options.calls.lastCallNumber : before.seenAtCall,
-    });
+    const highestFence = grew ? fence : before.highestFence;
+    const seenAtCall = grew ? this.#options.calls.lastCallNumber : before.seenAtCall;
+    this.#remembered.set(id, new Remembered(record, version, sinceMs, highestFence, seenAtCall));
     return sinceMs;
   }
-}
-
-function guessOf(stored: FoundRecord, sinceMs: number): Remembered["guess"] {
-  return { record: stored.record, floor: 0n, stored, sinceMs, callNumber: null };
 }
 
 function corruptMessage(detail: string): string {

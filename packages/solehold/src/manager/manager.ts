@@ -164,7 +164,12 @@ export class StoreLeaseManager implements LeaseManager {
     const clock = this.#clock;
     const known = new KnownState({ env, store, calls, clock, policy, drift, cacheSize, floorMaxAgeMs });
     const ids = new RandomIds(env);
-    this.#context = { env, ids, policy, calls, known, decide: options.decide ?? decide };
+    const acquireEnded: ExecutionContext["acquireEnded"] = (command, token, outcome) => {
+      const mayBeGranted = outcome.kind === "unsettled" && outcome.outcome === "unknown";
+      if (mayBeGranted) this.#unsettledTokens.set(claimOf(command), token);
+      else this.#takeUnsettled(command);
+    };
+    this.#context = { env, ids, policy, calls, known, decide: options.decide ?? decide, acquireEnded };
     this.#commandTimeoutMs = commandTimeoutMs;
   }
 
@@ -184,12 +189,11 @@ export class StoreLeaseManager implements LeaseManager {
     if (problem !== null) return Promise.resolve(refusedBeforehand(problem));
     const token = given ?? this.#takeUnsettled(request) ?? this.#context.ids.next();
     const command = acquireCommand(request, this.#parts(token));
-    return this.#execution(command, token, request).run((outcome) => {
-      if (outcome.kind === "unsettled" && outcome.outcome === "unknown")
-        this.#unsettledTokens.set(claimOf(request), token);
-      else this.#takeUnsettled(request);
-      return outcome.kind === "applied" ? withReplayedToken(outcome, request.idempotencyKey) : outcome;
-    });
+    const ended = this.#execution(command, token, request).run();
+    const { idempotencyKey } = request;
+    return idempotencyKey === undefined
+      ? ended
+      : ended.then((outcome) => withReplayedToken(outcome, idempotencyKey));
   }
 
   renew(request: RequestOf<RenewRequest>): Promise<CommandOutcome> {
@@ -319,9 +323,9 @@ export class StoreLeaseManager implements LeaseManager {
   }
 
   /** Taken out while it is tried: two calls at once must not both find, and both believe, the same grant. */
-  #takeUnsettled(request: RequestOf<AcquireRequest>): string | undefined {
+  #takeUnsettled(wanted: Claim): string | undefined {
     if (this.#unsettledTokens.size === 0) return undefined;
-    const claim = claimOf(request);
+    const claim = claimOf(wanted);
     const token = this.#unsettledTokens.get(claim);
     this.#unsettledTokens.delete(claim);
     return token;
@@ -347,19 +351,17 @@ function onlyRecord({ nonce }: LeaseRecord, inner: Decide): Decide {
   };
 }
 
+type Claim = Pick<AcquireRequest, "key" | "holder">;
+
 /** Who asks for what: an acquire by the same holder for the same key may be a repeat. */
-function claimOf({ key, holder }: RequestOf<AcquireRequest>): string {
+function claimOf({ key, holder }: Claim): string {
   return `${keyId(key)}\n${holder}`;
 }
 
 /** A replayed grant carries the token of the first answer, not the one drawn for the repeat. */
-function withReplayedToken(
-  outcome: Extract<CommandOutcome, { kind: "applied" }>,
-  idempotencyKey: string | undefined,
-): CommandOutcome {
-  const { decision } = outcome;
-  if (!decision.replayed || idempotencyKey === undefined) return outcome;
-  const token = tokenOfReplay(decision, idempotencyKey);
+function withReplayedToken(outcome: CommandOutcome, idempotencyKey: string): CommandOutcome {
+  if (outcome.kind !== "applied" || !outcome.decision.replayed) return outcome;
+  const token = tokenOfReplay(outcome.decision, idempotencyKey);
   return token === null ? outcome : { ...outcome, token };
 }
 

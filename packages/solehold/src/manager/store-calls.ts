@@ -25,30 +25,34 @@ export interface AnsweredCall {
 }
 
 /** An operation on its way. */
-export interface StoreJob<Input, Value> {
+interface StoreJob<Value> {
   /** Operations of one call have distinct ids. */
   readonly id: string;
-  readonly input: Input;
   readonly patienceMs: number;
   /** Exactly one of these two is called, once; neither may throw. */
   answered(value: Value, call: AnsweredCall): void;
   failed(error: unknown): void;
 }
 
-export type WriteJob = StoreJob<ConditionalWrite, WriteResult>;
+/** It is what the store is given, and must not change: a store may still look at it after the time limit. */
+export interface WriteJob extends StoreJob<WriteResult>, ConditionalWrite {}
+
+interface ReadJob extends StoreJob<readonly StoredRecord[]> {
+  readonly keys: readonly LeaseKey[];
+}
 
 interface StoreReply<Value> {
   readonly storeTimeMs: number | null;
   readonly values: readonly Value[];
 }
 
-interface LaneOptions<Input, Value> {
+interface LaneOptions<Job, Value> {
   readonly env: Env;
   readonly maxBatch: number;
   readonly leastShare: number;
   readonly maxConcurrentCalls: number;
   readonly callTimeoutMs: number;
-  readonly call: (inputs: readonly Input[]) => Promise<StoreReply<Value>>;
+  readonly call: (jobs: readonly Job[]) => Promise<StoreReply<Value>>;
   readonly nextCallNumber: () => number;
   readonly onTime: (sample: TimeSample) => void;
 }
@@ -60,20 +64,20 @@ interface PendingCall {
 }
 
 /** One queue of like operations. */
-class Lane<Input, Value> {
-  readonly #options: LaneOptions<Input, Value>;
-  #queue: StoreJob<Input, Value>[] = [];
+class Lane<Job extends StoreJob<Value>, Value> {
+  readonly #options: LaneOptions<Job, Value>;
+  #queue: Job[] = [];
   readonly #pending: PendingCall[] = [];
   #flushPlanned = false;
   /** One for all calls, and it stays when they are answered: a timer for each would cost more than all else here. */
   #timer: Timer | null = null;
   #timerDueMs = Number.POSITIVE_INFINITY;
 
-  constructor(options: LaneOptions<Input, Value>) {
+  constructor(options: LaneOptions<Job, Value>) {
     this.#options = options;
   }
 
-  submit(job: StoreJob<Input, Value>): void {
+  submit(job: Job): void {
     this.#queue.push(job);
     if (!this.#flushPlanned) this.#planFlush();
   }
@@ -104,15 +108,15 @@ class Lane<Input, Value> {
   }
 
   /** As many as fit, in order; one whose id is already in the batch waits for the next. */
-  #take(share: number): readonly StoreJob<Input, Value>[] {
+  #take(share: number): readonly Job[] {
     const queue = this.#queue;
     if (queue.length === 1) {
       this.#queue = [];
       return queue;
     }
     const ids = new Set<string>();
-    const taken: StoreJob<Input, Value>[] = [];
-    const repeated: StoreJob<Input, Value>[] = [];
+    const taken: Job[] = [];
+    const repeated: Job[] = [];
     let seen = 0;
     for (const job of queue) {
       if (taken.length === share) break;
@@ -127,7 +131,7 @@ class Lane<Input, Value> {
     return taken;
   }
 
-  #send(batch: readonly StoreJob<Input, Value>[]): void {
+  #send(batch: readonly Job[]): void {
     const { env, call, onTime } = this.#options;
     // The least patient sets the limit: a lease about to end must not wait behind a frozen call.
     let { callTimeoutMs } = this.#options;
@@ -184,12 +188,12 @@ class Lane<Input, Value> {
 }
 
 /** A store that throws instead of rejecting is treated alike. */
-function invoke<Input, Value>(
-  call: (inputs: readonly Input[]) => Promise<StoreReply<Value>>,
-  batch: readonly StoreJob<Input, Value>[],
+function invoke<Job, Value>(
+  call: (jobs: readonly Job[]) => Promise<StoreReply<Value>>,
+  batch: readonly Job[],
 ): Promise<StoreReply<Value>> {
   try {
-    return call(batch.map((job) => job.input));
+    return call(batch);
   } catch (error) {
     return Promise.reject(error);
   }
@@ -211,8 +215,8 @@ export interface Answered<Value> extends AnsweredCall {
 }
 
 export class StoreCalls {
-  readonly #reads: Lane<readonly LeaseKey[], readonly StoredRecord[]>;
-  readonly #writes: Lane<ConditionalWrite, WriteResult>;
+  readonly #reads: Lane<ReadJob, readonly StoredRecord[]>;
+  readonly #writes: Lane<WriteJob, WriteResult>;
   #readCount = 0;
   #callNumber = 0;
 
@@ -232,7 +236,7 @@ export class StoreCalls {
       return this.#callNumber;
     };
     const common = { env, leastShare, maxConcurrentCalls, callTimeoutMs, nextCallNumber, onTime };
-    this.#reads = new Lane({ ...common, maxBatch: readBatch, call: (groups) => readGroups(store, groups) });
+    this.#reads = new Lane({ ...common, maxBatch: readBatch, call: (jobs) => readGroups(store, jobs) });
     this.#writes = new Lane({
       ...common,
       maxBatch,
@@ -252,11 +256,18 @@ export class StoreCalls {
     patienceMs = Number.POSITIVE_INFINITY,
   ): Promise<Answered<readonly StoredRecord[]>> {
     this.#readCount += 1;
-    return promised(this.#reads, String(this.#readCount), keys, patienceMs);
+    const id = String(this.#readCount);
+    return new Promise((resolve, failed) =>
+      this.#reads.submit({ id, keys, patienceMs, answered: answering(resolve), failed }),
+    );
   }
 
   write(write: ConditionalWrite): Promise<Answered<WriteResult>> {
-    return promised(this.#writes, keyId(write.key), write, Number.POSITIVE_INFINITY);
+    const id = keyId(write.key);
+    const patienceMs = Number.POSITIVE_INFINITY;
+    return new Promise((resolve, failed) =>
+      this.#writes.submit({ ...write, id, patienceMs, answered: answering(resolve), failed }),
+    );
   }
 
   /** As `write`, for who is its own job; its id is that of the key. */
@@ -271,23 +282,18 @@ export class StoreCalls {
   }
 }
 
-function promised<Input, Value>(
-  lane: Lane<Input, Value>,
-  id: string,
-  input: Input,
-  patienceMs: number,
-): Promise<Answered<Value>> {
-  return new Promise((resolve, reject) => {
-    const answered = (value: Value, call: AnsweredCall): void => resolve({ value, ...call });
-    lane.submit({ id, input, patienceMs, answered, failed: reject });
-  });
+function answering<Value>(
+  resolve: (answer: Answered<Value>) => void,
+): (value: Value, call: AnsweredCall) => void {
+  return (value, call) => resolve({ value, ...call });
 }
 
 /** Several requests may ask for the same key: it is read once, after every key that comes before it. */
 async function readGroups(
   store: LeaseStore,
-  groups: readonly (readonly LeaseKey[])[],
+  jobs: readonly ReadJob[],
 ): Promise<StoreReply<readonly StoredRecord[]>> {
+  const groups = jobs.map((job) => job.keys);
   const depth = Math.max(...groups.map((group) => group.length));
   const wanted = new Map<string, LeaseKey>();
   for (let level = 0; level < depth; level += 1) {

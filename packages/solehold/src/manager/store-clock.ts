@@ -13,12 +13,7 @@
  * another clock, or somebody set it. From then on, for `observeForMs`, nothing may be judged dead by this
  * clock; see `observations.ts` for what is used instead.
  */
-import type { ClockReading, DriftBound } from "../core/index.ts";
-
-export interface StoreTimeInterval {
-  readonly earliestMs: number;
-  readonly latestMs: number;
-}
+import type { ClockReading, DriftBound, StoreInstant } from "../core/index.ts";
 
 /** What a reply said, and the own clocks when the question left and when the answer came. */
 export interface TimeSample {
@@ -35,8 +30,9 @@ export class StoreClock {
   readonly #granularityMs: number;
   readonly #observeForMs: number;
   #sample: TimeSample | null = null;
-  /** The last answer of `interval`: one decision asks several times, with the same reading. */
-  #asked: { readonly now: ClockReading; readonly interval: StoreTimeInterval | null } | null = null;
+  /** The last question to `interval`, and the answer: one decision asks several times, with the same reading. */
+  #askedAt: ClockReading | null = null;
+  #interval: StoreInstant | null = null;
   #observeUntilMs = Number.NEGATIVE_INFINITY;
   #jumps = 0;
 
@@ -58,7 +54,7 @@ export class StoreClock {
 
   /** A reply arrived. */
   learn(sample: TimeSample): void {
-    this.#asked = null;
+    this.#askedAt = null;
     const known = this.#sample;
     // Asleep while the answer was on its way: it may be old, and nobody can say how old.
     if (this.#movedApart(sample.sent, sample.received)) return;
@@ -77,11 +73,12 @@ export class StoreClock {
   }
 
   /** Null before the first reply, and after a sleep or a step of the wall clock until the next. */
-  interval(now: ClockReading): StoreTimeInterval | null {
-    if (this.#asked?.now === now) return this.#asked.interval;
-    const interval = this.#intervalAt(now);
-    this.#asked = { now, interval };
-    return interval;
+  interval(now: ClockReading): StoreInstant | null {
+    if (this.#askedAt !== now) {
+      this.#interval = this.#intervalAt(now);
+      this.#askedAt = now;
+    }
+    return this.#interval;
   }
 
   /** True while this clock may not be used to judge that a lease is over. */
@@ -89,13 +86,12 @@ export class StoreClock {
     return monotonicMs < this.#observeUntilMs;
   }
 
-  #intervalAt(now: ClockReading): StoreTimeInterval | null {
+  /** What is written is stamped with the latest time that it may be: never before the true one. */
+  #intervalAt(now: ClockReading): StoreInstant | null {
     const sample = this.#sample;
     if (sample === null || this.#movedApart(sample.received, now)) return null;
-    return {
-      earliestMs: Math.floor(this.#earliest(sample, now)),
-      latestMs: Math.ceil(this.#latest(sample, now)),
-    };
+    const latestMs = Math.ceil(this.#latest(sample, now));
+    return { earliestMs: Math.floor(this.#earliest(sample, now)), latestMs, stampMs: latestMs };
   }
 
   #contradicts(known: TimeSample, sample: TimeSample): boolean {
