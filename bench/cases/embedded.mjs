@@ -3,16 +3,9 @@ import { join } from "node:path";
 import { connect } from "solehold";
 import { compete } from "../lib/compete.mjs";
 import { HOW_TO_ADD_SQLITE, loadSqlite, lockfileLocks, sqlitePairs } from "../lib/file-locks.mjs";
+import { LEAST, leastPairs } from "../lib/least-pairs.mjs";
 import { lmdbPairs, openLmdb, VALUE } from "../lib/lmdb-floor.mjs";
-import {
-  coldNames,
-  DOES_MORE,
-  leasePairs,
-  lockPairs,
-  managerPairs,
-  waitingPairs,
-  warmNames,
-} from "../lib/pairs.mjs";
+import { coldNames, DOES_MORE, leasePairs, lockPairs, waitingPairs, warmNames } from "../lib/pairs.mjs";
 import { withResources } from "../lib/resources.mjs";
 import { aheadOfPeers, atLeast, rowOf } from "../lib/rows.mjs";
 
@@ -44,7 +37,7 @@ export function run({ pace, say }) {
         role: "other",
         turn: waitingPairs(leases, warmNames("patient")),
       },
-      { name: "solehold, manager alone", role: "other", turn: managerPairs(leases, warmNames("alone")) },
+      { name: LEAST, role: "limit", turn: leastPairs(leases.manager.store, warmNames("least")) },
       {
         name: "proper-lockfile (not durable)",
         role: "peer",

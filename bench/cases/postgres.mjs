@@ -2,15 +2,8 @@
 import { connect } from "solehold";
 import { startPostgres } from "../../scripts/engines/index.mjs";
 import { compete } from "../lib/compete.mjs";
-import {
-  coldNames,
-  DOES_MORE,
-  leasePairs,
-  lockPairs,
-  managerPairs,
-  waitingPairs,
-  warmNames,
-} from "../lib/pairs.mjs";
+import { LEAST, leastPairs } from "../lib/least-pairs.mjs";
+import { coldNames, DOES_MORE, leasePairs, lockPairs, waitingPairs, warmNames } from "../lib/pairs.mjs";
 import { knexOn, rawPairs, rawPool, verrouOnKnex } from "../lib/postgres-locks.mjs";
 import { withResources } from "../lib/resources.mjs";
 import { aheadOfPeers, atLeast, atMost, rowOf } from "../lib/rows.mjs";
@@ -60,7 +53,7 @@ function contendersOn({ pool, wide, knex, leases }) {
       role: "other",
       turn: waitingPairs(leases, warmNames("patient")),
     },
-    { name: "solehold, manager alone", role: "other", turn: managerPairs(leases, warmNames("alone")) },
+    { name: LEAST, role: "limit", turn: leastPairs(leases.manager.store, warmNames("least")) },
     { name: "raw, 16 connections", role: "floor", turn: rawPairs(wide, warmNames("wide")) },
     { name: "@verrou/core (knex)", role: "peer", turn: lockPairs(verrouOnKnex(knex), warmNames()) },
   ];

@@ -2,15 +2,8 @@
 import { connect } from "solehold";
 import { startRedis } from "../../scripts/engines/index.mjs";
 import { compete } from "../lib/compete.mjs";
-import {
-  coldNames,
-  DOES_MORE,
-  leasePairs,
-  lockPairs,
-  managerPairs,
-  waitingPairs,
-  warmNames,
-} from "../lib/pairs.mjs";
+import { LEAST, leastPairs } from "../lib/least-pairs.mjs";
+import { coldNames, DOES_MORE, leasePairs, lockPairs, waitingPairs, warmNames } from "../lib/pairs.mjs";
 import { rawPairs, redisClient, redisPeers } from "../lib/redis-locks.mjs";
 import { withResources } from "../lib/resources.mjs";
 import { aheadOfPeers, atLeast, atMost, rowOf } from "../lib/rows.mjs";
@@ -61,7 +54,7 @@ function contendersOn({ client, leases }) {
       role: "other",
       turn: waitingPairs(leases, warmNames("patient")),
     },
-    { name: "solehold, manager alone", role: "other", turn: managerPairs(leases, warmNames("alone")) },
+    { name: LEAST, role: "limit", turn: leastPairs(leases.manager.store, warmNames("least")) },
     {
       name: "solehold, store alone",
       role: "other",

@@ -20,7 +20,7 @@ const SLICES_OF_A_LONE_ROUND = 6;
 
 /**
  * A contender is `{ name, role, turn, against }`: `turn(worker, index)` does the unit of work once; `role` is "ours",
- * "floor", "peer" or "other"; `against` names the floor that it is compared with (default: the first); a peer with
+ * "floor", "peer", "limit" (what ours could be at best) or "other"; `against` names the floor that it is compared with (default: the first); a peer with
  * `promises: "less"` is shown, but nobody has to be ahead of it.
  */
 export async function compete({ title, unit = "pairs", inFlight, contenders, pace, serverPids = [], say }) {

@@ -23,17 +23,6 @@ export function waitingPairs(leases, names) {
   };
 }
 
-/** Through the manager alone: no handle, no timers, no signal. */
-export function managerPairs({ manager, tenant, holder }, names) {
-  return async (worker, index) => {
-    const key = { tenant, name: names(worker, index) };
-    const granted = await manager.acquire({ key, holder, ttlMs: 30_000, purpose: "Operation" });
-    if (granted.kind !== "applied") throw new Error(`not granted: ${granted.kind}`);
-    const released = await manager.release({ key, holder, token: granted.token });
-    if (released.kind !== "applied") throw new Error(`not released: ${released.kind}`);
-  };
-}
-
 /** Through a peer's `lock(name)`, which resolves with the function that unlocks. */
 export function lockPairs(lock, names) {
   return async (worker, index) => {

@@ -1,5 +1,5 @@
 // A row is one figure with its bar: `{ case, unit, ours, floor, ratio, peers, bar, met }`. `met` is null when there is
-// no bar, or when it could not be measured; then `note` says why.
+// no bar, or when it could not be measured; then `note` says why. `limit` is the ratio that ours could reach at best.
 
 const FIELDS = {
   perSecond: { unit: ({ unit }) => `${unit}/s`, better: (ours, other) => ours > other },
@@ -40,8 +40,15 @@ export function rowOf(group, { title, name, field, bars = [], ...rest }) {
     ratio,
     peers,
     ...verdict(bars, { ours: value, ratio, peers, isAhead }),
+    ...limitOf(group, ours, field),
     ...rest,
   };
+}
+
+/** What ours could be at best, as a ratio to the same floor, where the case knows. */
+function limitOf({ contenders }, { against }, field) {
+  const limit = contenders.find((each) => each.role === "limit" && each.against === against);
+  return limit === undefined ? {} : { limit: limit.ratio[field] };
 }
 
 /** A figure by itself, judged by `isMet` when there is a bar. */

@@ -2,8 +2,14 @@
 // every bar carries its value, so nothing depends on telling colours apart.
 import { format } from "./table.mjs";
 
-const COLOURS = { ours: "#1f6f8b", floor: "#8a8a8a", peer: "#d9a441", other: "#9cc5d3" };
-const LEGEND = { ours: "Solehold", floor: "floor", peer: "peers", other: "parts of Solehold" };
+const COLOURS = { ours: "#1f6f8b", floor: "#8a8a8a", peer: "#d9a441", other: "#9cc5d3", limit: "#5b8c5a" };
+const LEGEND = {
+  ours: "Solehold",
+  floor: "floor",
+  peer: "peers",
+  other: "parts of Solehold",
+  limit: "least possible",
+};
 const FONT = 'font-family="system-ui, sans-serif" font-size="13"';
 const WIDTH = 860;
 const LABEL_WIDTH = 250;

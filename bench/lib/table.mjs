@@ -1,6 +1,6 @@
 // The same tables for a terminal and for Markdown: one row a figure, and one row a contender.
 
-const ROW_HEAD = ["case", "ours", "floor", "ratio", "peers", "bar", ""];
+const ROW_HEAD = ["case", "ours", "floor", "ratio", "limit", "peers", "bar", ""];
 const CONTENDER_HEAD = [
   "",
   "a second",
@@ -61,13 +61,14 @@ export function times(ratio) {
   return ratio === null || ratio === undefined ? "-" : `${ratio.toFixed(2)} x`;
 }
 
-function cellsOfRow({ case: title, ours, unit, floor, ratio, peers, bar, met, note }) {
-  if (ours === null) return [title, "not measured", "-", "-", "-", bar ?? "-", note ?? ""];
+function cellsOfRow({ case: title, ours, unit, floor, ratio, limit, peers, bar, met, note }) {
+  if (ours === null) return [title, "not measured", "-", "-", "-", "-", bar ?? "-", note ?? ""];
   return [
     title,
     `${format(ours)} ${unit}`,
     format(floor),
     times(ratio),
+    times(limit),
     Object.entries(peers)
       .map(([name, value]) => `${name} ${format(value)}`)
       .join(", ") || "-",
