@@ -17,7 +17,6 @@ import {
   type Decided,
   type decide,
   type GrantedDecision,
-  keyId,
   type LeaseCommand,
   type LeasePolicy,
   type LeaseRecord,
@@ -25,7 +24,7 @@ import {
 } from "../core/index.ts";
 import { delay, type Env, jittered, type RandomIds, readClocks } from "../env/index.ts";
 import { type StoredRecord, StoreError, type WriteResult } from "../stores/index.ts";
-import type { KnownState, SnapshotSource } from "./known-state.ts";
+import type { KnownState, OwnWrite, SnapshotSource } from "./known-state.ts";
 import { type CommandOutcome, refusedBeforehand } from "./outcome.ts";
 import type { AnsweredCall, StoreCalls, WriteJob } from "./store-calls.ts";
 
@@ -41,7 +40,7 @@ export interface ExecutionContext {
 }
 
 /** A conditional write on its way, as the store is given it. */
-interface Attempt extends WriteJob {
+interface Attempt extends WriteJob, OwnWrite {
   readonly nonce: string;
   readonly reading: ClockReading;
   readonly now: StoreInstant;
@@ -72,10 +71,16 @@ export class Execution {
   #resolve: (outcome: CommandOutcome) => void = () => undefined;
 
   /** The command is given up, with its outcome as it then stands, after `timeoutMs`. */
-  constructor(context: ExecutionContext, command: LeaseCommand, token: string, timeoutMs: number) {
+  constructor(
+    context: ExecutionContext,
+    command: LeaseCommand,
+    id: string,
+    token: string,
+    timeoutMs: number,
+  ) {
     this.#context = context;
     this.#command = command;
-    this.#id = keyId(command.key);
+    this.#id = id;
     this.#token = token;
     this.#startedAt = readClocks(context.env);
     this.#deadlineMs = this.#startedAt.monotonicMs + timeoutMs;
@@ -118,7 +123,7 @@ export class Execution {
     const { known } = this.#context;
     try {
       if (result.kind === "applied") {
-        known.wrote(this.#id, attempt.next, result.version, call.receivedMs);
+        known.wrote(attempt, result.version, call.receivedMs);
         this.#finish(this.#applied(attempt));
       } else if (result.kind === "unknown") this.failed(attempt, result.cause);
       else if (result.current.kind === "found" && result.current.record.nonce === attempt.nonce) {
@@ -142,6 +147,12 @@ export class Execution {
     this.#unknown ??= [];
     this.#unknown.push(attempt);
     this.#proceed(() => this.#readUntilDeadline(cause));
+  }
+
+  /** A release may hand over to the next: then the record is of another's token. */
+  #provenBy(next: LeaseRecord | null): string | null {
+    const command = this.#command;
+    return "tokenHash" in command && command.tokenHash === next?.tokenHash ? this.#token : null;
   }
 
   /** Goes on, from what `look` finds, until the command is finished or its next write is on its way. */
@@ -180,11 +191,13 @@ export class Execution {
       return isGuess ? "read" : this.#done(this.#answer(decided, now, reading));
     }
     const { stored } = source;
+    const next = effect.kind === "write" ? effect.record : null;
     const attempt: Attempt = {
       key: command.key,
       expected: stored.kind === "found" ? stored.version : null,
-      next: effect.kind === "write" ? effect.record : null,
+      next,
       id: this.#id,
+      provenBy: this.#provenBy(next),
       patienceMs: Math.max(MIN_PATIENCE_MS, this.#deadlineMs - reading.monotonicMs),
       nonce: command.nonce,
       reading,

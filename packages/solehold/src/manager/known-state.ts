@@ -9,6 +9,7 @@ import {
   type ClockReading,
   type DeniedDecision,
   type DriftBound,
+  equalInConstantTime,
   exactly,
   fenceGeneration,
   fenceTerm,
@@ -52,6 +53,8 @@ class Remembered implements SnapshotSource {
   readonly record: LeaseRecord;
   readonly version: string;
   readonly sinceMs: number;
+  /** What hashes to the record's token hash, while this process was the last to write a lease that is held. */
+  token: string | null = null;
   /** The highest fence that the store's own answers showed. */
   readonly highestFence: bigint;
   /** Calls up to this number were sent before that fence was seen: their replies may be older. */
@@ -79,6 +82,14 @@ class Remembered implements SnapshotSource {
   get isWorthTrying(): boolean {
     return recordFence(this.record) >= this.highestFence;
   }
+}
+
+/** A conditional write of this process. */
+export interface OwnWrite {
+  readonly id: string;
+  readonly next: LeaseRecord | null;
+  /** The token whose hash the record has; null when it was not told. */
+  readonly provenBy: string | null;
 }
 
 export interface KnownStateOptions {
@@ -129,14 +140,27 @@ export class KnownState {
     const { callNumber } = call;
     if (stored.kind !== "found") return { record: null, floor, stored, sinceMs: null, callNumber };
     const { record, version } = stored;
-    const sinceMs = this.#remember(id, record, version, call.receivedMs);
+    const { sinceMs } = this.#remember(id, record, version, call.receivedMs);
     return { record, floor, stored, sinceMs, callNumber };
   }
 
   /** An own write was acknowledged. */
-  wrote(id: string, record: LeaseRecord | null, version: string | null, receivedMs: number): void {
-    if (record === null || version === null) this.#remembered.delete(id);
-    else this.#remember(id, record, version, receivedMs);
+  wrote({ id, next, provenBy }: OwnWrite, version: string | null, receivedMs: number): void {
+    if (next === null || version === null) {
+      this.#remembered.delete(id);
+      return;
+    }
+    const remembered = this.#remember(id, next, version, receivedMs);
+    if (next.state === "held") remembered.token = provenBy;
+  }
+
+  /** The token's hash, if it is that of the lease that is held: owners come back, and hashing is slower than deciding. */
+  hashOf(id: string, token: string): string | null {
+    const remembered = this.#remembered.get(id);
+    const known = remembered?.token ?? null;
+    return known !== null && equalInConstantTime(known, token)
+      ? (remembered?.record.tokenHash ?? null)
+      : null;
   }
 
   /**
@@ -220,16 +244,16 @@ export class KnownState {
     return interval.latestMs - interval.earliestMs <= Math.max(50, ttlMs * WIDEST_GUESS_RATIO);
   }
 
-  /** Since when this version is known to stand. */
-  #remember(id: string, record: LeaseRecord, version: string, receivedMs: number): number {
+  #remember(id: string, record: LeaseRecord, version: string, receivedMs: number): Remembered {
     const fence = recordFence(record);
     const before = this.#remembered.get(id);
     const sinceMs = before?.version === version ? before.sinceMs : receivedMs;
     const grew = before === undefined || fence > before.highestFence;
     const highestFence = grew ? fence : before.highestFence;
     const seenAtCall = grew ? this.#options.calls.lastCallNumber : before.seenAtCall;
-    this.#remembered.set(id, new Remembered(record, version, sinceMs, highestFence, seenAtCall));
-    return sinceMs;
+    const remembered = new Remembered(record, version, sinceMs, highestFence, seenAtCall);
+    this.#remembered.set(id, remembered);
+    return remembered;
   }
 }
 

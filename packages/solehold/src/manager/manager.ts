@@ -188,8 +188,8 @@ export class StoreLeaseManager implements LeaseManager {
     const problem = requestProblem(request, given);
     if (problem !== null) return Promise.resolve(refusedBeforehand(problem));
     const token = given ?? this.#takeUnsettled(request) ?? this.#context.ids.next();
-    const command = acquireCommand(request, this.#parts(token));
-    const ended = this.#execution(command, token, request).run();
+    const command = acquireCommand(request, this.#parts(token, null));
+    const ended = this.#run(command, keyId(request.key), token, request);
     const { idempotencyKey } = request;
     return idempotencyKey === undefined
       ? ended
@@ -223,7 +223,9 @@ export class StoreLeaseManager implements LeaseManager {
     const isIntact: IsIntact = (command, found) =>
       known.brokenPromise(command, found as SnapshotSource) === null;
     const context: ExecutionContext = { ...this.#context, decide: rule(decide, isIntact) };
-    return new Execution(context, releaseCommand(request, this.#parts(token)), token, timeoutMs).run();
+    const id = keyId(request.key);
+    const command = releaseCommand(request, this.#parts(token, known.hashOf(id, token)));
+    return new Execution(context, command, id, token, timeoutMs).run();
   }
 
   use(request: RequestOf<UseRequest>): Promise<CommandOutcome> {
@@ -310,16 +312,23 @@ export class StoreLeaseManager implements LeaseManager {
   ): Promise<CommandOutcome> {
     const problem = requestProblem(request, token);
     if (problem !== null) return Promise.resolve(refusedBeforehand(problem));
+    const id = keyId(request.key);
+    const tokenHash = token === undefined ? null : this.#context.known.hashOf(id, token);
     const proof = token ?? "";
-    return this.#execution(commandOf(request, this.#parts(proof)), proof, request).run();
+    return this.#run(commandOf(request, this.#parts(proof, tokenHash)), id, proof, request);
   }
 
-  #execution(command: LeaseCommand, token: string, { timeoutMs }: AnyRequest): Execution {
-    return new Execution(this.#context, command, token, timeoutMs ?? this.#commandTimeoutMs);
+  #run(
+    command: LeaseCommand,
+    id: string,
+    token: string,
+    { timeoutMs = this.#commandTimeoutMs }: AnyRequest,
+  ): Promise<CommandOutcome> {
+    return new Execution(this.#context, command, id, token, timeoutMs).run();
   }
 
-  #parts(token: string): CommandParts {
-    return { token, nonce: this.#context.ids.next(), policy: this.policy };
+  #parts(token: string, tokenHash: string | null): CommandParts {
+    return { token, tokenHash, nonce: this.#context.ids.next(), policy: this.policy };
   }
 
   /** Taken out while it is tried: two calls at once must not both find, and both believe, the same grant. */

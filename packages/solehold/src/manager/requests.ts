@@ -133,6 +133,8 @@ export function requestProblem(request: RequestBase, token: string | undefined):
 export interface CommandParts {
   /** The one that a grant will carry, or that proves ownership. */
   readonly token: string;
+  /** Its hash, where it is known already. */
+  readonly tokenHash?: string | null;
   readonly nonce: string;
   readonly policy: LeasePolicy;
 }
@@ -142,7 +144,7 @@ export interface CommandParts {
 export function acquireCommand(request: RequestOf<AcquireRequest>, parts: CommandParts): AcquireCommand {
   const { policy, token, nonce } = parts;
   const { key, holder, ttlMs = policy.defaultTtlMs, purpose = DEFAULT_PURPOSE, term, note } = request;
-  const tokenHash = hashToken(token);
+  const tokenHash = parts.tokenHash ?? hashToken(token);
   const command: Writable<AcquireCommand> = {
     op: "acquire",
     key,
@@ -162,7 +164,7 @@ export function acquireCommand(request: RequestOf<AcquireRequest>, parts: Comman
 export function renewCommand(request: RequestOf<RenewRequest>, parts: CommandParts): RenewCommand {
   const { policy, token, nonce } = parts;
   const { key, holder, ttlMs = policy.defaultTtlMs, term } = request;
-  const tokenHash = hashToken(token);
+  const tokenHash = parts.tokenHash ?? hashToken(token);
   const command: Writable<RenewCommand> = { op: "renew", key, holder, tokenHash, nonce, ttlMs };
   if (term !== undefined) command.term = term;
   return ofGeneration(command, request, parts);
@@ -171,7 +173,8 @@ export function renewCommand(request: RequestOf<RenewRequest>, parts: CommandPar
 export function releaseCommand(request: RequestOf<ReleaseRequest>, parts: CommandParts): ReleaseCommand {
   const { key, holder } = request;
   const { token, nonce } = parts;
-  return ofGeneration({ op: "release", key, holder, tokenHash: hashToken(token), nonce }, request, parts);
+  const tokenHash = parts.tokenHash ?? hashToken(token);
+  return ofGeneration({ op: "release", key, holder, tokenHash, nonce }, request, parts);
 }
 
 export function useCommand(request: RequestOf<UseRequest>, parts: CommandParts): UseCommand {
@@ -189,8 +192,11 @@ export function handoffCommand(request: RequestOf<HandoffRequest>, parts: Comman
 }
 
 /** For commands that are rare enough to be built from parts. */
-function proofOf({ key, holder }: OwnerRequest, { token, nonce }: CommandParts): Omit<ReleaseCommand, "op"> {
-  return { key, holder, tokenHash: hashToken(token), nonce };
+function proofOf(
+  { key, holder }: OwnerRequest,
+  { token, tokenHash, nonce }: CommandParts,
+): Omit<ReleaseCommand, "op"> {
+  return { key, holder, tokenHash: tokenHash ?? hashToken(token), nonce };
 }
 
 export function revokeCommand(request: RequestOf<RevokeRequest>, parts: CommandParts): RevokeCommand {

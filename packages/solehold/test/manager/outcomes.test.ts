@@ -219,6 +219,27 @@ describe("a token", () => {
   });
 });
 
+describe("a token that is remembered with the lease it proved", () => {
+  it("is not confused with another of the same holder, of the same length", async () => {
+    const { manager } = world();
+    const { token } = applied(await manager.acquire({ key: KEY, holder: "a", ttlMs: 5_000 }));
+    const guess = `${token.startsWith("A") ? "B" : "A"}${token.slice(1)}`;
+    const { decision } = refused(await manager.release({ key: KEY, holder: "a", token: guess }));
+    expect(decision.reason).toBe("LEASE_TOKEN_INVALID");
+    applied(await manager.renew({ key: KEY, holder: "a", token, ttlMs: 5_000 }));
+    applied(await manager.release({ key: KEY, holder: "a", token }));
+  });
+
+  it("proves nothing once the key is another's", async () => {
+    const { manager, another, env } = world();
+    const { token } = applied(await manager.acquire({ key: KEY, holder: "a", ttlMs: 5_000 }));
+    await env.advance(10_000);
+    applied(await another().acquire({ key: KEY, holder: "a", ttlMs: 5_000 }));
+    const { decision } = refused(await manager.renew({ key: KEY, holder: "a", token, ttlMs: 5_000 }));
+    expect(decision.reason).toBe("LEASE_TOKEN_INVALID");
+  });
+});
+
 describe("a request that is wrong in itself", () => {
   it("is refused by name without asking the store anything", async () => {
     const { manager, store } = world();
