@@ -25,17 +25,15 @@ describe("what a client knows of its store's clock", () => {
   it("is at least the last reply plus what passed since its RECEIPT, at most plus what passed since SENDING", () => {
     const clock = new StoreClock({ drift: DRIFT, granularityMs: 0, observeForMs: 1_000 });
     clock.learn({ sent: at(100), received: at(300), storeTimeMs: 5_000 });
-    expect(clock.interval(at(300))).toEqual({ earliestMs: 5_000, latestMs: 5_202 });
-    expect(clock.interval(at(1_310))).toEqual({
-      earliestMs: 6_000,
-      latestMs: Math.ceil(5_000 + 1_210 * 1.01),
-    });
+    expect(clock.interval(at(300))).toEqual({ earliestMs: 5_000, latestMs: 5_202, stampMs: 5_202 });
+    const latestMs = Math.ceil(5_000 + 1_210 * 1.01);
+    expect(clock.interval(at(1_310))).toEqual({ earliestMs: 6_000, latestMs, stampMs: latestMs });
   });
 
   it("counts a coarse clock as anything within its step", () => {
     const clock = new StoreClock({ drift: DRIFT, granularityMs: 1_000, observeForMs: 1_000 });
     clock.learn({ sent: at(100), received: at(100), storeTimeMs: 5_000 });
-    expect(clock.interval(at(100))).toEqual({ earliestMs: 5_000, latestMs: 6_000 });
+    expect(clock.interval(at(100))).toEqual({ earliestMs: 5_000, latestMs: 6_000, stampMs: 6_000 });
   });
 
   it("keeps the narrower of two samples", () => {
