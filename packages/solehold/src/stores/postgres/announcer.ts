@@ -9,10 +9,10 @@
  * Keys whose announcement failed, or whose write ended unknown, are kept and announced with the next one.
  */
 import { type Env, jittered, type Timer } from "../../env/index.ts";
-import type { FollowUp, SqlDriver } from "./driver.ts";
+import type { FollowUp, Message, SqlDriver } from "./driver.ts";
 import { EVERYTHING, type News, payloadsOf } from "./payloads.ts";
 import { arrayLiteral } from "./sql-text.ts";
-import type { Statement } from "./statements.ts";
+import type { Statements } from "./statements.ts";
 
 const MAX_KEPT = 10_000;
 const RETRY_MS = 1_000;
@@ -20,27 +20,38 @@ const RETRY_MS = 1_000;
 export class Announcer {
   readonly #env: Env;
   readonly #driver: SqlDriver;
-  readonly #notify: Statement;
+  readonly #statements: Pick<Statements, "notify" | "notifyOne">;
   /** Ids of keys. */
   readonly #kept = new Set<string>();
   #retry: Timer | null = null;
   #closed = false;
 
-  constructor(options: { readonly env: Env; readonly driver: SqlDriver; readonly notify: Statement }) {
+  constructor(options: {
+    readonly env: Env;
+    readonly driver: SqlDriver;
+    readonly statements: Pick<Statements, "notify" | "notifyOne">;
+  }) {
     this.#env = options.env;
     this.#driver = options.driver;
-    this.#notify = options.notify;
+    this.#statements = options.statements;
   }
 
-  /** What to send behind a write that was done, if anybody listens. */
+  /**
+   * What to send behind a write that was done, if anybody listens. Somebody may wait for a key that is free now; that one
+   * is held need not be told before its holder goes on.
+   */
   afterWrite(news: readonly News[]): FollowUp {
     // What became of these meanwhile is not known.
-    const kept = Array.from(this.#kept, (id): News => ({ id, held: "unknown", record: null }));
+    const kept = Array.from(this.#kept, (id): News => ({ id, held: "unknown", record: null, end: null }));
     const all = [...kept, ...news];
     this.#kept.clear();
+    let message: Message | null = null;
     return {
-      statement: this.#notify,
-      values: [arrayLiteral(payloadsOf(all))],
+      message: () => {
+        message ??= this.#messageOf(all);
+        return message;
+      },
+      pace: all.every(({ held }) => held === "yes") ? "soon" : "now",
       settled: (failure) => failure !== null && this.keep(all.map(({ id }) => id)),
     };
   }
@@ -61,10 +72,20 @@ export class Announcer {
     this.#retry?.cancel();
   }
 
+  #messageOf(news: readonly News[]): Message {
+    const { notify, notifyOne } = this.#statements;
+    const payloads = payloadsOf(news);
+    const [payload] = payloads;
+    return payload !== undefined && payloads.length === 1
+      ? { statement: notifyOne, values: [payload] }
+      : { statement: notify, values: [arrayLiteral(payloads)] };
+  }
+
   #sendKept(): void {
     this.#retry = null;
     if (this.#kept.size === 0) return;
-    const { statement, values, settled } = this.afterWrite([]);
+    const { message, settled } = this.afterWrite([]);
+    const { statement, values } = message();
     this.#driver.query(statement, values).then(
       () => settled(null),
       (failure: Error) => settled(failure),

@@ -87,6 +87,13 @@ export function columnValues(record: LeaseRecord): (string | null)[] {
   ];
 }
 
+/** The columns that a plain end changes, in the order of its statement. */
+export function endValues(record: LeaseRecord): (string | null)[] {
+  if (DIVIDING.test(record.nonce)) throw dividedField(record);
+  const { state, endedAtMs, nonce } = record;
+  return [DATABASE_STATES[state], endedAtMs === null ? null : String(endedAtMs), nonce];
+}
+
 function dividedField({ key, holder, tokenHash, idempotency, nonce }: LeaseRecord): StoreError {
   const { tenant, name } = key;
   const texts = { tenant, name, holder, tokenHash, nonce, "idempotency.keyHash": idempotency?.keyHash ?? "" };

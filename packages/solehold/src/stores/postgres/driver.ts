@@ -9,10 +9,20 @@ export type Row = readonly (string | null)[];
 /** The client libraries want arrays that they could change. */
 export type Values = (string | null)[];
 
-/** A statement to send right behind another one. */
-export interface FollowUp {
+export interface Message {
   readonly statement: Statement;
   readonly values: Values;
+}
+
+/** A statement to send right behind another one. */
+export interface FollowUp {
+  /** Asked for when it is sent, and always the same. */
+  message(): Message;
+  /**
+   * "now": on its way before anybody hears of the reply, so that it is sent even if the process ends next. "soon": in the
+   * same turn, but whoever waits for the reply need not wait for this.
+   */
+  readonly pace: "now" | "soon";
   /** Its end. Nobody waits for it, so nobody else would see its failure. */
   settled(failure: Error | null): void;
 }
@@ -40,8 +50,7 @@ export interface SqlDriver {
    * does not come in time ends the connection where the library allows it.
    *
    * `followUp`, if it is a function, is asked once the reply is there; otherwise it is sent whatever becomes of
-   * the statement, together with it where the library allows. Either is on the way before this resolves, so
-   * that it is sent even if the process ends next.
+   * the statement, together with it where the library allows.
    */
   query(statement: Statement, values: Values, followUp?: FollowUp | FollowUpOf): Promise<readonly Row[]>;
   /** Several statements without parameters, in one transaction. */

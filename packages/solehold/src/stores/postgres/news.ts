@@ -1,6 +1,6 @@
 /**
  * Where the store hears of changes: by notification or by looking. Both only name keys, and notifications say
- * whether each is held now, and mark by whom; what else there is to know the store reads.
+ * whether each is held now, and mark by whom; what else there is to know the store reads, unless all that changed came along.
  */
 import type { LeaseKey } from "../../core/index.ts";
 import type { WatchScope } from "../contract.ts";
@@ -14,6 +14,8 @@ export interface Change {
   readonly by: string | null;
   /** A mark of the grant, by which the news of one can be put in order; null as well. */
   readonly grant: string | null;
+  /** How the lease ended, for who knows the row before; null where that was not told. */
+  readonly end: string | null;
 }
 
 export interface ScopeHandlers {

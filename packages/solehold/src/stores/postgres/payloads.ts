@@ -1,11 +1,12 @@
 /**
  * What a notification says: a line with one letter for each key, whether it is held, then the keys, a line
  * each, and a line with one mark for each key, by which holders and grants can be told apart. Nothing else of the
- * records, because every role may listen to every channel: a mark is too short to find a name by.
+ * records, because every role may listen to every channel: a mark is too short to find a name by. How leases ended (see
+ * `plain-ends.ts`) stands in a line before the marks, divided by commas.
  *
- * A line of letters or marks has no slash, which every key has: who does not know them takes it for no key.
+ * A line of letters, ends or marks has no slash, which every key has: who does not know them takes it for no key.
  */
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import type { LeaseKey, LeaseRecord } from "../../core/index.ts";
 import type { Change } from "./news.ts";
 
@@ -22,6 +23,8 @@ const HELD: ReadonlyMap<string, Change["held"]> = new Map([
   [LETTERS.no, "no"],
 ]);
 
+const END_SEPARATOR = ",";
+
 /** Of the holder, then of the grant. */
 const HALF_MARK_LENGTH = 4;
 const MARK_LENGTH = 2 * HALF_MARK_LENGTH;
@@ -34,46 +37,61 @@ export interface News {
   readonly held: Change["held"];
   /** What was written; null when that is not known, or was a delete. */
   readonly record: Pick<LeaseRecord, "holder" | "generation"> | null;
+  /** How it ended, for who knows the row before; null where that cannot be told. */
+  readonly end: string | null;
 }
 
 /** As few payloads as the limit allows. */
 export function payloadsOf(news: readonly News[]): string[] {
   if (news.some(({ id }) => id === EVERYTHING)) return [EVERYTHING];
   const payloads: string[] = [];
-  let letters = "";
-  let ids = "";
-  let marks: string = KEY_SEPARATOR;
+  let part: News[] = [];
   let bytes = 0;
-  for (const { id, held, record } of news) {
-    const size = Buffer.byteLength(id) + KEY_SEPARATOR.length + 1 + MARK_LENGTH;
+  for (const each of news) {
+    const { id, end } = each;
+    const endBytes = (end?.length ?? 0) + END_SEPARATOR.length;
+    const size = Buffer.byteLength(id) + KEY_SEPARATOR.length + 1 + endBytes + MARK_LENGTH;
     if (bytes > 0 && bytes + size > MAX_PAYLOAD_BYTES) {
-      payloads.push(letters + ids + marks);
-      letters = "";
-      ids = "";
-      marks = KEY_SEPARATOR;
+      payloads.push(payloadOf(part));
+      part = [];
       bytes = 0;
     }
-    letters += LETTERS[held];
-    ids += KEY_SEPARATOR + id;
-    marks += record === null ? NO_MARK : markOf(record);
+    part.push(each);
     bytes += size;
   }
-  if (bytes > 0) payloads.push(letters + ids + marks);
+  if (bytes > 0) payloads.push(payloadOf(part));
   return payloads;
+}
+
+function payloadOf(news: readonly News[]): string {
+  let letters = "";
+  let ids = "";
+  let ends = "";
+  let marks = "";
+  for (const { id, held, record, end } of news) {
+    letters += LETTERS[held];
+    ids += KEY_SEPARATOR + id;
+    ends += (end ?? "") + END_SEPARATOR;
+    marks += record === null ? NO_MARK : markOf(record);
+  }
+  const hasEnds = ends.length > news.length * END_SEPARATOR.length;
+  return letters + ids + (hasEnds ? KEY_SEPARATOR + ends : "") + KEY_SEPARATOR + marks;
 }
 
 /** Has no slash. */
 function markOf({ holder, generation }: Pick<LeaseRecord, "holder" | "generation">): string {
   const grant = generation.toString(36).slice(-HALF_MARK_LENGTH).padStart(HALF_MARK_LENGTH, "0");
-  return createHash("sha256").update(holder).digest("base64url").slice(0, HALF_MARK_LENGTH) + grant;
+  return hash("sha256", holder, "base64url").slice(0, HALF_MARK_LENGTH) + grant;
 }
 
 /** The keys of a payload, also of one without letters. */
 export function changesFrom(payload: string): Change[] {
   const lines = payload.split(KEY_SEPARATOR);
   const [letters = ""] = lines;
-  const ids = letters.includes("/") ? lines : lines.slice(1);
+  const ids = letters.includes("/") ? lines : lines.slice(1, 1 + letters.length);
   const marks = lines.at(-1) ?? "";
+  const hasEnds = ids !== lines && lines.length === letters.length + 3;
+  const ends = hasEnds ? (lines.at(-2) ?? "").split(END_SEPARATOR) : [];
   return ids.flatMap((id, index) => {
     const key = keyFrom(id);
     if (key === null) return [];
@@ -82,7 +100,7 @@ export function changesFrom(payload: string): Change[] {
     const known = mark.length === MARK_LENGTH && mark !== NO_MARK;
     const by = known ? mark.slice(0, HALF_MARK_LENGTH) : null;
     const grant = known ? mark.slice(HALF_MARK_LENGTH) : null;
-    return { key, held: HELD.get(letter) ?? "unknown", by, grant };
+    return { key, held: HELD.get(letter) ?? "unknown", by, grant, end: ends[index] || null };
   });
 }
 

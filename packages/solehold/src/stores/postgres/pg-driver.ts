@@ -127,7 +127,6 @@ export class PgDriver implements SqlDriver {
       if (error !== null) return this.#fail(attempt, connection, error, together);
       if (together === null) {
         const next = typeof followUp === "function" ? followUp(rows) : (followUp ?? null);
-        // What follows is on its way before anybody hears of this reply.
         if (next !== null) this.#follow(connection, next);
         else this.#connections.give(connection);
       }
@@ -160,7 +159,8 @@ export class PgDriver implements SqlDriver {
   #executeTogether(call: Call, followUp: FollowUp, connection: PgPoolConnection, end: QueryEnd): void {
     const first = new PgQuery(this.#prepared(call.statement), call.values ?? [], end);
     this.#track(connection, followUp, (followUpEnd) => {
-      const second = new PgQuery(this.#prepared(followUp.statement), followUp.values, followUpEnd);
+      const { statement, values } = followUp.message();
+      const second = new PgQuery(this.#prepared(statement), values, followUpEnd);
       first.followedBy(second);
       connection.query(first);
       connection.query(second);
@@ -197,18 +197,26 @@ export class PgDriver implements SqlDriver {
   }
 
   #follow(connection: PgPoolConnection, followUp: FollowUp): void {
-    const { statement, values } = followUp;
-    this.#track(connection, followUp, (end) => this.#execute({ statement, values }, connection, end));
+    this.#track(connection, followUp, (end) => {
+      if (followUp.pace === "now") this.#execute(followUp.message(), connection, end);
+      else this.#options.env.defer(() => this.#execute(followUp.message(), connection, end));
+    });
   }
 
   /** The connection is free for others when this was answered, too. */
-  #track(
-    connection: PgPoolConnection,
-    { statement, values, settled }: FollowUp,
-    send: (end: QueryEnd) => void,
-  ): void {
+  #track(connection: PgPoolConnection, followUp: FollowUp, send: (end: QueryEnd) => void): void {
     const done = new Promise<readonly Row[]>((resolve, reject) => {
-      const call: Call = { statement, values, followUp: undefined, resolve, reject };
+      const call: Call = {
+        get statement() {
+          return followUp.message().statement;
+        },
+        get values() {
+          return followUp.message().values;
+        },
+        followUp: undefined,
+        resolve,
+        reject,
+      };
       const attempt: Attempt = { call, number: 1, connection };
       this.#deadlines.add(attempt);
       send((error, rows) => {
@@ -219,8 +227,8 @@ export class PgDriver implements SqlDriver {
       });
     })
       .then(
-        () => settled(null),
-        (failure: Error) => settled(failure),
+        () => followUp.settled(null),
+        (failure: Error) => followUp.settled(failure),
       )
       .finally(() => this.#followUps.delete(done));
     this.#followUps.add(done);

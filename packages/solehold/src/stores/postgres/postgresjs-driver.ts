@@ -75,7 +75,8 @@ export class PostgresJsDriver implements SqlDriver {
   }
 
   #follow(next: FollowUp): void {
-    const done = this.#send(next.statement, next.values)
+    const { statement, values } = next.message();
+    const done = this.#send(statement, values)
       .then(
         () => next.settled(null),
         (failure: Error) => next.settled(failure),

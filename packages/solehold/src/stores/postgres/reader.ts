@@ -1,7 +1,8 @@
 /** Reads: one statement, one snapshot, so no key is older than another. */
-import type { LeaseKey } from "../../core/index.ts";
-import type { ReadReply } from "../contract.ts";
+import { keyId, type LeaseKey } from "../../core/index.ts";
+import type { ReadReply, StoredRecord } from "../contract.ts";
 import type { SqlDriver } from "./driver.ts";
+import type { KnownRows } from "./plain-ends.ts";
 import { placedReplyFrom, storedFrom, timedReplyFrom, wholeMs } from "./replies.ts";
 import { arrayLiteral } from "./sql-text.ts";
 import type { Statement, Statements } from "./statements.ts";
@@ -9,10 +10,12 @@ import type { Statement, Statements } from "./statements.ts";
 export class Reader {
   readonly #driver: SqlDriver;
   readonly #statements: Statements;
+  readonly #known: KnownRows;
 
-  constructor(driver: SqlDriver, statements: Statements) {
+  constructor(driver: SqlDriver, statements: Statements, known: KnownRows) {
     this.#driver = driver;
     this.#statements = statements;
+    this.#known = known;
   }
 
   async read(keys: readonly LeaseKey[]): Promise<ReadReply> {
@@ -39,7 +42,7 @@ export class Reader {
     );
     return {
       storeTimeMs: wholeMs(time),
-      records: keys.map((key, index) => storedFrom(rows[index] ?? null, key)),
+      records: keys.map((key, index) => this.#stored(rows[index] ?? null, key)),
     };
   }
 
@@ -49,7 +52,13 @@ export class Reader {
       arrayLiteral(keys.map(({ name }) => name)),
     ]);
     const replies = new Map(rows.map(placedReplyFrom).map((reply) => [reply.place, reply]));
-    const records = keys.map((key, index) => storedFrom(replies.get(index + 1)?.rest ?? null, key));
+    const records = keys.map((key, index) => this.#stored(replies.get(index + 1)?.rest ?? null, key));
     return { storeTimeMs: timedReplyFrom(rows[0]).timeMs, records };
+  }
+
+  #stored(row: string | null, key: LeaseKey): StoredRecord {
+    const stored = storedFrom(row, key);
+    if (stored.kind === "found") this.#known.note(keyId(key), stored.version, stored.record);
+    return stored;
   }
 }

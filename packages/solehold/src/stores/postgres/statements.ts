@@ -62,10 +62,14 @@ export interface Statements {
   /** Done only if nobody listens, and told without the time: see `unheard`. */
   readonly insertUnheard: Statement;
   readonly updateUnheard: Statement;
+  /** As an update, where no more than the state changes: see `plain-ends.ts`. */
+  readonly endOne: Statement;
+  readonly endUnheard: Statement;
   readonly deleteOne: Statement;
   readonly upsertMany: Statement;
   readonly deleteMany: Statement;
   readonly notify: Statement;
+  readonly notifyOne: Statement;
 }
 
 /** The row as one text, in the order that `storedRecordFrom` reads. */
@@ -87,6 +91,7 @@ export function statementsFor(names: TableNames): Statements {
   const vanished = `1 / case t.${INSERTED_COLUMN} when '${NOT_TO_BE_INSERTED}'::xid8 then 0 else 1 end`;
   const rowAt = (parameter: number): string =>
     `(select ${rowText("t")} from ${table} t where t.tenant_id = $${parameter} and t.work_order_id = $${parameter + 1})`;
+  const end = `update ${table} as t set lease_state = $4, released_at_ms = $5, nonce = $6, ${changedTo("$7")} where t.tenant_id = $1 and t.work_order_id = $2 and t.${VERSION_COLUMN} = $3`;
   const assign = (source: (name: string, index: number) => string): string =>
     CHANGEABLE.map((name, index) => `${name} = ${source(name, index)}`).join(", ");
 
@@ -109,6 +114,8 @@ export function statementsFor(names: TableNames): Statements {
     updateUnheard: counted(
       `update ${table} as t set ${assign((_, index) => parameter(index + 2))}, ${changedTo(UPDATED_VERSION)} where t.tenant_id = $1 and t.work_order_id = $2 and t.${VERSION_COLUMN} = $${EXPECTED_FIELD} and ${unheard(names)}`,
     ),
+    endOne: statement(`${end} ${answer.one}`),
+    endUnheard: counted(`${end} and ${unheard(names)}`),
     deleteOne: statement(
       `delete from ${table} as t where t.tenant_id = $1 and t.work_order_id = $2 and t.${VERSION_COLUMN} = $3 ${answer.one}`,
     ),
@@ -118,6 +125,7 @@ export function statementsFor(names: TableNames): Statements {
     deleteMany: statement(
       `${lockInOrder(table, KEY_COLUMNS)} delete from ${table} as t using wanted w where ${LOCKED_AND_MATCHING} ${answer.many}`,
     ),
+    notifyOne: statement(`select pg_notify('${names.channel}', $1)`),
     notify: statement(
       `select pg_notify('${names.channel}', p.payload) from unnest($1::text[]) as p(payload)`,
     ),

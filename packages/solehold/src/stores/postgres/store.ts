@@ -30,6 +30,7 @@ import { listPage } from "./listing.ts";
 import { FallingBackSource, type NewsSource } from "./news.ts";
 import { type PostgresStoreOptions, type ResolvedOptions, resolveOptions } from "./options.ts";
 import { driverOnPool, driverOnUrl } from "./pg-connect.ts";
+import { KnownRows } from "./plain-ends.ts";
 import { Poller } from "./poller.ts";
 import { PostgresJsDriver } from "./postgresjs-driver.ts";
 import { Reader } from "./reader.ts";
@@ -92,13 +93,16 @@ export class PostgresStore implements LeaseStore {
     const statements = statementsFor(names);
     this.#driver = driver;
     this.#table = names.sqlTable;
-    this.#reader = new Reader(driver, statements);
-    this.#announcer = new Announcer({ env, driver, notify: statements.notify });
-    this.#writer = new Writer({ env, driver, statements, reader: this.#reader, announcer: this.#announcer });
+    const known = new KnownRows();
+    this.#reader = new Reader(driver, statements, known);
+    this.#announcer = new Announcer({ env, driver, statements });
+    const { reader, announcer } = { reader: this.#reader, announcer: this.#announcer };
+    this.#writer = new Writer({ env, driver, statements, known, reader, announcer });
     this.#watches = new WatchHub({
       env,
       source: newsSource(driver, options, statements),
       maxBatch: MAX_BATCH,
+      known,
       read: (keys) => this.#reader.read(keys),
     });
   }

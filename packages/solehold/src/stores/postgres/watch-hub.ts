@@ -14,6 +14,7 @@ import {
   type WatchScope,
 } from "../contract.ts";
 import type { Change, NewsSource } from "./news.ts";
+import type { KnownRows } from "./plain-ends.ts";
 
 interface Watch {
   readonly scope: WatchScope;
@@ -30,6 +31,7 @@ export interface WatchHubOptions {
   readonly env: Env;
   readonly source: NewsSource;
   readonly maxBatch: number;
+  readonly known: KnownRows;
   read(keys: readonly LeaseKey[]): Promise<ReadReply>;
 }
 
@@ -70,12 +72,14 @@ export class WatchHub {
   }
 
   #hear(watch: Watch, changes: readonly Change[]): void {
-    for (const { key, held, by, grant } of changes) {
+    const { known } = this.#options;
+    for (const { key, held, by, grant, end } of changes) {
       if (!isInScope(watch.scope, key)) continue;
       if (watch.scope.wants === "holding" && held !== "unknown")
         this.#tell(watch, {
           ...{ kind: "changed", key, record: null, held },
           ...(by === null || grant === null ? {} : { by, grant }),
+          ...(end === null ? {} : { stored: () => known.storedFrom(keyId(key), end) }),
         });
       else this.#name(key, watch);
     }

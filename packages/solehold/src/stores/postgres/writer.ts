@@ -11,23 +11,15 @@ import { ToldTime } from "../support/told-time.ts";
 import type { Announcer } from "./announcer.ts";
 import type { FollowUp, Row, SqlDriver, Values } from "./driver.ts";
 import { isVanishedRow } from "./failures.ts";
+import { endToTell, type Form, type LoneWrite, loneWriteOf } from "./lone-write.ts";
+import type { News } from "./payloads.ts";
+import type { KnownRows } from "./plain-ends.ts";
 import type { Reader } from "./reader.ts";
 import { isWatched, replyIdFrom, type WriteReply, writeReplyFrom } from "./replies.ts";
 import { rowsLiteral } from "./sql-text.ts";
 import type { Statement, Statements } from "./statements.ts";
 import { Versions } from "./versions.ts";
-import {
-  appliedAs,
-  isEnd,
-  newsOf,
-  type Operation,
-  operationOf,
-  type Place,
-  partsOf,
-  placeOf,
-  rowOf,
-  valuesOf,
-} from "./writes.ts";
+import { appliedAs, isEnd, newsOf, operationOf, type Place, partsOf, placeOf, rowOf } from "./writes.ts";
 
 /** What became of some writes. Without a failure, those without a reply were not done and never will be. */
 interface Sent {
@@ -43,6 +35,7 @@ export interface WriterOptions {
   readonly env: Env;
   readonly driver: SqlDriver;
   readonly statements: Statements;
+  readonly known: KnownRows;
   readonly reader: Reader;
   readonly announcer: Announcer;
 }
@@ -81,19 +74,12 @@ export class Writer {
    * be for another reason, which the usual statement tells.
    */
   #applyUnheard(place: Place): Promise<ApplyReply> {
-    const { statements, driver, announcer } = this.#options;
-    const { write } = place;
-    const statement = write.expected === null ? statements.insertUnheard : statements.updateUnheard;
-    const version = this.#versions.next();
-    let values: Values;
-    try {
-      values = valuesOf(write, version);
-    } catch (error) {
-      return Promise.reject(error);
-    }
-    return driver.query(statement, values).then(
+    const { driver, announcer } = this.#options;
+    const lone = this.#loneWrite(place, "unheard");
+    if (lone === null || lone instanceof Error) return this.#applyTold(place);
+    return driver.query(lone.statement, lone.values).then(
       ({ length }) => {
-        if (length > 0) return { storeTimeMs: null, results: [appliedAs(write, version)] };
+        if (length > 0) return { storeTimeMs: null, results: [this.#applied(place, lone.version)] };
         this.#isCalm = false;
         return this.#applyTold(place);
       },
@@ -111,8 +97,13 @@ export class Writer {
     return sending.then((reply) => {
       if (reply === null) return this.#settleOne(place);
       this.#time.told(sentMs);
-      return appliedAlone(place.write, reply);
+      return { storeTimeMs: reply.timeMs, results: [this.#applied(place, reply.version)] };
     });
+  }
+
+  #applied({ id, write }: Place, version: string): WriteResult {
+    if (write.next !== null) this.#options.known.note(id, version, write.next);
+    return appliedAs(write, version);
   }
 
   async #settleOne(place: Place): Promise<ApplyReply> {
@@ -181,7 +172,7 @@ export class Writer {
     if (places.length <= 1) return this.#sendEach(places);
     try {
       const values = [rowsLiteral(places.map(({ write }) => rowOf(write)))];
-      const rows = await this.#send(statement, values, places, replyIdFrom);
+      const rows = await this.#send(statement, values, places, (done) => newsOfMany(places, done));
       const replies = new Map(rows.map((row) => [replyIdFrom(row), writeReplyFrom(row)]));
       return { places, replies, failure: null };
     } catch (error) {
@@ -206,32 +197,34 @@ export class Writer {
     return { places, replies, failure: worstOf(failures) };
   }
 
-  /**
-   * A plain statement: the form for many costs a lone write a fifth of its speed. Null when there is nothing to
-   * send; resolves with null when it was not done.
-   */
+  /** Null when there is nothing to send; resolves with null when it was not done. */
   #sendOne(place: Place): Promise<WriteReply | null> | null {
-    const statement = loneStatement(operationOf(place.write), this.#options.statements);
-    if (statement === null) return null;
-    const version = this.#versions.next();
-    let values: Values;
-    try {
-      values = valuesOf(place.write, version);
-    } catch (error) {
-      return Promise.reject(error);
-    }
-    const { id } = place;
-    return this.#send(statement, values, [place], () => id).then(([row]) =>
-      row === undefined ? null : writeReplyFrom(row, version),
+    const lone = this.#loneWrite(place, "told");
+    if (lone === null) return null;
+    if (lone instanceof Error) return Promise.reject(lone);
+    const newsOfDone = (): News[] => [newsOf(place, endToTell(lone, place.id))];
+    return this.#send(lone.statement, lone.values, [place], newsOfDone).then(([row]) =>
+      row === undefined ? null : writeReplyFrom(row, lone.version),
     );
   }
 
-  /** Runs a statement, and behind it the news of what was done, if anybody listens. */
+  #loneWrite(place: Place, form: Form): LoneWrite | Error | null {
+    try {
+      return loneWriteOf(place, form, this.#versions.next(), this.#options);
+    } catch (error) {
+      return error instanceof Error ? error : new Error(String(error));
+    }
+  }
+
+  /**
+   * Runs a statement, and behind it the news of what was done, if anybody listens. `newsOfDone` gets the answer, or null
+   * when that is not waited for because all of it will probably be done.
+   */
   #send(
     statement: Statement,
     values: Values,
     places: readonly Place[],
-    idFrom: (row: Row) => string,
+    newsOfDone: (done: readonly Row[] | null) => readonly News[],
   ): Promise<readonly Row[]> {
     const { announcer, driver } = this.#options;
     const failed = (error: unknown): never => {
@@ -241,7 +234,7 @@ export class Writer {
     };
     if (this.#isWatched && isEnd(places)) {
       // Somebody probably waits for it: the news leaves with the write.
-      const news = announcer.afterWrite(newsOf(places, null));
+      const news = announcer.afterWrite(newsOfDone(null));
       const noted = (rows: readonly Row[]): readonly Row[] => {
         const [first] = rows;
         if (first !== undefined) this.#note(first);
@@ -253,7 +246,7 @@ export class Writer {
       const [first] = rows;
       if (first === undefined) return null;
       this.#note(first);
-      return this.#isWatched ? announcer.afterWrite(newsOf(places, new Set(rows.map(idFrom)))) : null;
+      return this.#isWatched ? announcer.afterWrite(newsOfDone(rows)) : null;
     };
     return driver.query(statement, values, newsAfter).catch(failed);
   }
@@ -284,17 +277,10 @@ export class Writer {
   }
 }
 
-function loneStatement(operation: Operation, statements: Statements): Statement | null {
-  switch (operation) {
-    case "insert":
-      return statements.insertOne;
-    case "update":
-      return statements.updateOne;
-    case "delete":
-      return statements.deleteOne;
-    case "check":
-      return null;
-  }
+/** Of a batch what was done is told, by the ids in its answer. */
+function newsOfMany(places: readonly Place[], rows: readonly Row[] | null): News[] {
+  const done = rows === null ? null : new Set(rows.map(replyIdFrom));
+  return places.flatMap((place) => (done === null || done.has(place.id) ? newsOf(place, null) : []));
 }
 
 /** A look that failed: of what it was for, nothing was done. */
@@ -312,10 +298,6 @@ function assertSomethingDone(parts: readonly Sent[], checks: number): void {
   const failures = parts.flatMap(({ failure, replies }) => (replies.size > 0 ? [] : (failure ?? [])));
   const worst = worstOf(failures);
   if (worst !== null && checks === 0 && failures.length === parts.length) throw worst;
-}
-
-function appliedAlone(write: ConditionalWrite, { timeMs, version }: WriteReply): ApplyReply {
-  return { storeTimeMs: timeMs, results: [appliedAs(write, version)] };
 }
 
 function unanswered(): WriteResult {

@@ -1,7 +1,7 @@
 /** Conditional writes on their way into statements: what kind each is, its values and news, the order of a batch. */
-import { keyId, type LeaseKey } from "../../core/index.ts";
+import { keyId, type LeaseKey, type LeaseRecord } from "../../core/index.ts";
 import type { ConditionalWrite, WriteResult } from "../contract.ts";
-import { columnValues } from "./columns.ts";
+import { columnValues, endValues } from "./columns.ts";
 import type { Values } from "./driver.ts";
 import type { News } from "./payloads.ts";
 import { compareBytes } from "./sql-text.ts";
@@ -58,6 +58,17 @@ export function valuesOf({ key, expected, next }: ConditionalWrite, version: str
   return values;
 }
 
+/** For the statement of a plain end. */
+export function valuesOfEnd(
+  { key }: ConditionalWrite,
+  next: LeaseRecord,
+  expected: string,
+  version: string,
+): Values {
+  const [state = null, endedAtMs = null, nonce = null] = endValues(next);
+  return [key.tenant, key.name, expected, state, endedAtMs, nonce, version];
+}
+
 /** For a statement of many, in which a creation says that it expects nothing. */
 export function rowOf({ key, expected, next }: ConditionalWrite): Values {
   const values = next === null ? [key.tenant, key.name] : columnValues(next);
@@ -71,13 +82,9 @@ export function isEnd(places: readonly Place[]): boolean {
   return places.length === 1 && first !== undefined && first.write.next?.state !== "held";
 }
 
-/** What changed, and which of it is held now; null when all of it did. */
-export function newsOf(places: readonly Place[], done: ReadonlySet<string> | null): News[] {
-  return places.flatMap(({ id, write }) =>
-    done === null || done.has(id)
-      ? { id, held: write.next?.state === "held" ? "yes" : "no", record: write.next }
-      : [],
-  );
+/** What changed, whether it is held now, and how it ended. */
+export function newsOf({ id, write: { next } }: Place, end: string | null): News {
+  return { id, held: next?.state === "held" ? "yes" : "no", record: next, end };
 }
 
 export function appliedAs({ next }: ConditionalWrite, version: string): WriteResult {

@@ -150,20 +150,24 @@ describe("payloads", () => {
     id,
     held,
     record: { holder, generation },
+    end: null,
   });
 
   it("name every key and whether it is held, and are as long as the server allows", () => {
     const name = fc.string({ unit: "grapheme", maxLength: 200 }).filter((each) => !each.includes("\n"));
     const held = fc.constantFrom<News["held"]>("yes", "no", "unknown");
+    const end = fc.option(fc.stringMatching(/^[\w:-]{1,150}$/), { freq: 1 });
     fc.assert(
-      fc.property(fc.array(fc.tuple(name, held), { maxLength: 400 }), (keys) => {
-        const payloads = payloadsOf(keys.map(([each, state]) => news(`default/${each}`, state)));
+      fc.property(fc.array(fc.tuple(name, held, end), { maxLength: 400 }), (keys) => {
+        const all = keys.map(([each, state, how]) => ({ ...news(`default/${each}`, state), end: how }));
+        const payloads = payloadsOf(all);
         expect(payloads.flatMap(changesFrom)).toEqual(
-          keys.map(([each, state]) => ({
+          keys.map(([each, state, how]) => ({
             key: key(each),
             held: state,
             by: expect.any(String),
             grant: "0001",
+            end: how,
           })),
         );
         for (const payload of payloads) expect(Buffer.byteLength(payload)).toBeLessThan(8_000);
@@ -182,7 +186,7 @@ describe("payloads", () => {
     const [payload = ""] = payloadsOf([
       news("default/a", "no", "host:1", 1_794_775_264_617_001n),
       news("default/b", "yes", "host:2", 1_794_775_264_617_001n),
-      { id: "default/c", held: "no", record: null },
+      { id: "default/c", held: "no", record: null, end: null },
       news("default/d", "no", "host:1", 1_794_775_264_617_002n),
     ]);
     const [a, b, c, d] = changesFrom(payload);
@@ -204,11 +208,15 @@ describe("payloads", () => {
       held: "unknown",
       by: null,
       grant: null,
+      end: null,
     }));
     expect(changesFrom("default/a/b\ndefault/c")).toEqual(changes);
-    const [payload = ""] = payloadsOf([news("default/a/b", "no"), news("default/c")]);
+    const ended: News = { ...news("default/a/b", "no"), end: "how:it-ended" };
+    const [payload = ""] = payloadsOf([ended, news("default/c")]);
     // They take a line without a slash for no key.
     expect(payload.split("\n").filter((line) => line.includes("/"))).toEqual(["default/a/b", "default/c"]);
+    // They read the marks in the last line.
+    expect(payload.split("\n").at(-1)).toMatch(/^[\w-]{16}$/);
   });
 });
 

@@ -3,12 +3,15 @@ import { connect, createServer, type Socket } from "node:net";
 import pg from "pg";
 import postgres from "postgres";
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
+import { Leases } from "../../../src/client/index.ts";
+import type { LeaseRecord } from "../../../src/core/index.ts";
 import { type Env, ManualEnv, realEnv } from "../../../src/env/index.ts";
-import type { LeaseStore } from "../../../src/stores/index.ts";
+import { StoreLeaseManager } from "../../../src/manager/index.ts";
+import type { LeaseStore, StoreEvent } from "../../../src/stores/index.ts";
 import { openPostgresStore, type PostgresStoreOptions } from "../../../src/stores/postgres/index.ts";
 import { tableNames } from "../../../src/stores/postgres/names.ts";
 import { type Engine, startPostgres, startProxy } from "../../engines/index.ts";
-import { applyOne, create, Events, eventually, key, record } from "./support.ts";
+import { applyOne, create, Events, eventually, key, readOne, record } from "./support.ts";
 
 const EVERYTHING = { tenant: null, prefix: "" };
 
@@ -57,9 +60,13 @@ async function overhear(table: string): Promise<{ readonly heard: string[]; end(
   return { heard, end: () => client.end() };
 }
 
-/** The last line of what is announced tells holders apart. */
+/** The last line of what is announced tells holders apart, the one before how leases ended. */
 function withoutMarks(payload: string): string {
-  return payload.replace(/\n[\w-]+$/, "");
+  return payload.replace(/(\n[\w:,-]+,)?\n[\w-]+$/, "");
+}
+
+function freed(events: Events): Extract<StoreEvent, { kind: "changed" }> | undefined {
+  return events.seen.flatMap((event) => (event.kind === "changed" && event.held === "no" ? event : []))[0];
 }
 
 describe("announcements", () => {
@@ -132,7 +139,7 @@ describe("announcements", () => {
     };
     expect(holding.seen).toEqual([
       { ...told, held: "yes" },
-      { ...told, held: "no" },
+      { ...told, held: "no", stored: expect.any(Function) },
     ]);
     await watcher.watch!(EVERYTHING, records.listener);
     if (released.kind !== "applied") throw new Error(released.kind);
@@ -163,6 +170,49 @@ describe("announcements", () => {
       ["+\ndefault/job", "-\ndefault/job", "-\ndefault/job", "+\ndefault/last"].toSorted(),
     );
     await bystander.end();
+  });
+
+  it("of an end bring all that there is to know to who has seen the row before, and nothing to others", async () => {
+    const table = "ends";
+    const [writer, seeing, late] = [await open({ table }), await open({ table }), await open({ table })];
+    const of = key("job");
+    const version = await create(writer, of);
+    const events = await Promise.all(
+      [seeing, late].map(async (store) => {
+        const each = new Events();
+        await store.watch!({ ...EVERYTHING, wants: "holding" }, each.listener);
+        return each;
+      }),
+    );
+    // The other one last saw what was there before it was renewed.
+    await readOne(late, of);
+    const renewed = record(of, { renewals: 1 });
+    const again = await applyOne(writer, of, version, renewed);
+    if (again.kind !== "applied") throw new Error(again.kind);
+    await readOne(seeing, of);
+    const next: LeaseRecord = { ...renewed, state: "released", endedAtMs: 1, nonce: "the-end" };
+    await applyOne(writer, of, again.version, next);
+    await Promise.all(events.map((each) => each.until(() => freed(each) !== undefined)));
+    const [told, nothing] = events.map((each) => freed(each)?.stored?.());
+    expect(told).toMatchObject({ kind: "found", record: next });
+    expect(told).toEqual(await readOne(writer, of));
+    expect(nothing).toBeNull();
+  });
+
+  it("of an end let the next one take it without a look", async () => {
+    const table = "without_a_look";
+    const [held, wanted] = [await open({ table }), await open({ table })];
+    const reads = vi.spyOn(wanted, "read");
+    const mine = new Leases({ manager: new StoreLeaseManager({ store: held }) });
+    const theirs = new Leases({ manager: new StoreLeaseManager({ store: wanted }) });
+    const lease = await mine.acquire("job");
+    const waiting = theirs.acquire("job", { wait: "20s" });
+    // Once because it is held, and once more when it has begun to listen.
+    await eventually(async () => reads.mock.results.length === 2);
+    await reads.mock.results[1]?.value;
+    await lease.release();
+    await (await waiting).release();
+    expect(reads).toHaveBeenCalledTimes(2);
   });
 
   it("of a batch travel in few payloads, each below the server's limit", async () => {

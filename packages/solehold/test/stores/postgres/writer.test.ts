@@ -1,10 +1,12 @@
 /** The writer against a driver of its own: what it answers when rows vanish again and again, and statements fail. */
 import { describe, expect, it } from "vitest";
+import type { LeaseRecord } from "../../../src/core/index.ts";
 import { type Env, ManualEnv, realEnv } from "../../../src/env/index.ts";
 import { type ConditionalWrite, StoreError } from "../../../src/stores/index.ts";
 import { Announcer } from "../../../src/stores/postgres/announcer.ts";
 import type { Row, SqlDriver, Values } from "../../../src/stores/postgres/driver.ts";
 import { tableNames } from "../../../src/stores/postgres/names.ts";
+import { KnownRows } from "../../../src/stores/postgres/plain-ends.ts";
 import { Reader } from "../../../src/stores/postgres/reader.ts";
 import { type Statement, type Statements, statementsFor } from "../../../src/stores/postgres/statements.ts";
 import { Writer } from "../../../src/stores/postgres/writer.ts";
@@ -43,9 +45,10 @@ function writerOn(
     openSession: () => null,
     close: async () => {},
   };
-  const announcer = new Announcer({ env, driver, notify: statements.notify });
-  const reader = new Reader(driver, statements);
-  return { writer: new Writer({ env, driver, statements, reader, announcer }), sent };
+  const announcer = new Announcer({ env, driver, statements });
+  const known = new KnownRows();
+  const reader = new Reader(driver, statements, known);
+  return { writer: new Writer({ env, driver, statements, known, reader, announcer }), sent };
 }
 
 /** Every key is found with the version that all writes expect. */
@@ -202,6 +205,50 @@ describe("a lone write of which nobody needs to hear, just after the time was to
     await writer.apply([updateOf("a")]);
     await expect(writer.apply([updateOf("a")])).rejects.toMatchObject({ outcome: "unknown" });
     await env.advance(2_000);
-    expect(sent).toEqual(["updateOne", "updateUnheard", "notify"]);
+    expect(sent).toEqual(["updateOne", "updateUnheard", "notifyOne"]);
+  });
+});
+
+describe("a lone end", () => {
+  const answers = { insertOne: (): Row[] => [[TIME_US, "t"]], updateOne: (): Row[] => [[TIME_US, "t"]] };
+  const held = record(key("job"));
+  const ended: LeaseRecord = { ...held, state: "released", endedAtMs: 1, nonce: "n-2" };
+
+  async function versionAfter(writer: Writer, write: Partial<ConditionalWrite>): Promise<string> {
+    const { results } = await writer.apply([{ key: held.key, expected: null, next: held, ...write }]);
+    const [result] = results;
+    if (result?.kind !== "applied" || result.version === null) throw new Error(`${result?.kind}`);
+    return result.version;
+  }
+
+  it("of a row that this client wrote sends no more than what is different", async () => {
+    const seen: Values[] = [];
+    const endOne: Answer = (values) => {
+      seen.push(values);
+      return [[TIME_US, "t"]];
+    };
+    const { writer, sent } = writerOn({ ...answers, endOne });
+    const expected = await versionAfter(writer, {});
+    const version = await versionAfter(writer, { expected, next: ended });
+    expect(sent).toEqual(["insertOne", "endOne"]);
+    expect(seen).toEqual([["default", "job", expected, "RELEASED", "1", "n-2", version]]);
+  });
+
+  it.each([
+    ["another field changes, too", { next: { ...ended, renewals: 1 } }],
+    ["the row was replaced by somebody else", { expected: NEXT, next: ended }],
+    ["it is no end", { next: { ...held, nonce: "n-3" } }],
+  ])("is written whole when %s", async (_case, write) => {
+    const { writer, sent } = writerOn(answers);
+    const expected = await versionAfter(writer, {});
+    await versionAfter(writer, { expected, ...write });
+    expect(sent).toEqual(["insertOne", "updateOne"]);
+  });
+
+  it("is refused with a nonce that would be taken for two fields", async () => {
+    const { writer } = writerOn(answers);
+    const expected = await versionAfter(writer, {});
+    const writing = versionAfter(writer, { expected, next: { ...ended, nonce: "a\nb" } });
+    await expect(writing).rejects.toMatchObject({ kind: "config", outcome: "not-applied" });
   });
 });
