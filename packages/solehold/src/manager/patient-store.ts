@@ -1,5 +1,5 @@
 /**
- * A store whose listings and watches end: one that gives no answer within the time limit fails with a
+ * A store whose listings, watches and lines end: one that gives no answer within the time limit fails with a
  * StoreError instead of holding its caller for ever. (Reads and writes have limits of their own, in
  * store-calls.ts, because commands differ in patience.)
  */
@@ -7,8 +7,9 @@ import type { Env } from "../env/index.ts";
 import { type LeaseStore, StoreError, type StoreWatch } from "../stores/index.ts";
 
 export function patientStore(store: LeaseStore, env: Env, callTimeoutMs: number): LeaseStore {
-  const limited = <Value>(what: string, call: () => Promise<Value>, onLate?: (value: Value) => void) =>
-    withinLimit(env, callTimeoutMs, what, call, onLate);
+  const limited: Limited = (what, call, onLate) => withinLimit(env, callTimeoutMs, what, call, onLate);
+  const watch = store.watch?.bind(store);
+  const standInLine = store.standInLine?.bind(store);
   return {
     name: store.name,
     get capabilities() {
@@ -18,28 +19,37 @@ export function patientStore(store: LeaseStore, env: Env, callTimeoutMs: number)
     read: (keys) => store.read(keys),
     apply: (writes) => store.apply(writes),
     list: (query) => limited("listing", () => store.list(query)),
-    ...(store.watch === undefined
+    ...(watch === undefined
       ? {}
-      : {
-          watch: (scope, listener) =>
-            limited(
-              "watch",
-              () => watchOf(store)(scope, listener),
-              (late: StoreWatch) => {
-                // Nobody waits for it any more, so nobody else would close it.
-                late.close().catch(() => undefined);
-              },
-            ),
-        }),
-    ...(store.standInLine === undefined ? {} : { standInLine: store.standInLine.bind(store) }),
+      : { watch: (scope, listener) => limited("watch", () => watch(scope, listener), closeLate) }),
+    ...(standInLine === undefined ? {} : { standInLine: patientLine(standInLine, limited) }),
     close: () => store.close(),
   };
 }
 
-function watchOf(store: LeaseStore): NonNullable<LeaseStore["watch"]> {
-  if (store.watch === undefined)
-    throw new StoreError("config", "the store cannot watch", { outcome: "not-applied" });
-  return store.watch.bind(store);
+type Limited = <Value>(
+  what: string,
+  call: () => Promise<Value>,
+  onLate?: (value: Value) => void,
+) => Promise<Value>;
+
+type StandInLine = NonNullable<LeaseStore["standInLine"]>;
+
+/** Who waits in a line looks for itself, too; but not while it waits for an answer. */
+function patientLine(standInLine: StandInLine, limited: Limited): StandInLine {
+  return async (key, listener) => {
+    const place = await limited("place in line", () => standInLine(key, listener), closeLate);
+    return {
+      enter: () => limited("place in line", () => place.enter()),
+      leave: (why) => place.leave(why),
+      close: () => place.close(),
+    };
+  };
+}
+
+/** Nobody waits for it any more, so nobody else would close it. */
+function closeLate(late: StoreWatch): void {
+  late.close().catch(() => undefined);
 }
 
 /** For calls that a lost answer leaves without effect on any lease. */

@@ -74,6 +74,8 @@ export interface SimConfig {
   readonly storeClock: "exact" | "reply" | "none";
   readonly granularityMs: number;
   readonly watch: boolean;
+  /** Whether the store, where it has news, keeps lines of those who wait. */
+  readonly lines: "yes" | "no";
   readonly maxConcurrentCalls: number;
   readonly callTimeoutMs: number;
   readonly commandTimeoutMs: number;
@@ -139,6 +141,7 @@ export function drawConfig(seed: number, limits: ConfigLimits = {}): SimConfig {
     storeClock,
     granularityMs: coarse ? 1_000 : 1,
     watch: random.chance(0.6),
+    lines: new RandomStream(seed, "lines").chance(0.5) ? "yes" : "no",
     maxConcurrentCalls: random.pick([1, 2, 8]),
     callTimeoutMs: Math.ceil(ttlMs * random.pick([0.3, 1, 3])),
     commandTimeoutMs: Math.ceil(ttlMs * random.pick([0.5, 1, 4])),

@@ -1,8 +1,11 @@
 // Mistakes that the simulation found in the client, each as the shortest story that shows it.
 import { describe, expect, it } from "vitest";
+import { Leases } from "../../src/client/leases.ts";
 import { Appointment, RenewalSchedule } from "../../src/client/renewal-schedule.ts";
 import { lookAgainMs } from "../../src/client/waiting-room.ts";
 import { ManualEnv } from "../../src/env/index.ts";
+import { StoreLeaseManager } from "../../src/manager/index.ts";
+import { MemoryStore, type StorePlace } from "../../src/stores/index.ts";
 import { clientWorld, freeze } from "./helpers.ts";
 
 describe("the signal", () => {
@@ -71,5 +74,28 @@ describe("waiting", () => {
     expect(pausesMs[0]).toBeLessThanOrEqual(11);
     const inTenSecondsMs = pausesMs.reduce((sum, each) => sum + each, 0);
     expect(inTenSecondsMs).toBeGreaterThan(10_000);
+  });
+
+  it("goes on when the store never answers who wants a place in its line", async () => {
+    const env = new ManualEnv();
+    const silent = new Promise<never>(() => undefined);
+    class SilentLines extends MemoryStore {
+      async standInLine(): Promise<StorePlace> {
+        return { enter: () => silent, leave: () => undefined, close: async () => undefined };
+      }
+    }
+    const manager = new StoreLeaseManager({ store: new SilentLines({ env }), env, callTimeoutMs: 1_000 });
+    const first = new Leases({ manager, env, holder: "first" });
+    const second = new Leases({ manager, env, holder: "second" });
+    const lease = await first.acquire("job", { ttl: 5_000 });
+    const waiting = second.acquire("job", { ttl: 5_000, wait: 60_000 });
+    let isServed = false;
+    void waiting.then(() => {
+      isServed = true;
+    });
+    await env.advance(100);
+    await lease.release();
+    await env.advance(30_000);
+    expect(isServed).toBe(true);
   });
 });

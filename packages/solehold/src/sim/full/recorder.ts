@@ -13,7 +13,14 @@ import type {
   LeaseView,
   WaitInLine,
 } from "../../manager/index.ts";
-import type { ListQuery, StoreEvent, StoreWatch, WatchScope } from "../../stores/index.ts";
+import type {
+  ListQuery,
+  StoredRecord,
+  StoreEvent,
+  StorePlace,
+  StoreWatch,
+  WatchScope,
+} from "../../stores/index.ts";
 import type { CallRecord } from "../oracles/oracle.ts";
 import type { World } from "../world/world.ts";
 
@@ -116,6 +123,14 @@ export class RecordingManager implements LeaseManager {
 
   watch(scope: WatchScope, listener: (event: StoreEvent) => void): Promise<StoreWatch | null> {
     return this.#inner.watch(scope, listener);
+  }
+
+  standInLine(key: LeaseKey, listener: (event: StoreEvent) => void): Promise<StorePlace> | null {
+    return this.#inner.standInLine?.(key, listener) ?? null;
+  }
+
+  heard(key: LeaseKey, stored: StoredRecord): void {
+    this.#inner.heard?.(key, stored);
   }
 
   close(): Promise<void> {

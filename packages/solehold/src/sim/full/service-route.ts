@@ -8,7 +8,14 @@ import type {
   LeaseView,
 } from "../../manager/index.ts";
 import type { CallContext, LeaseService, ServiceReply } from "../../service/index.ts";
-import type { ListQuery, StoreEvent, StoreWatch, WatchScope } from "../../stores/index.ts";
+import type {
+  ListQuery,
+  StoredRecord,
+  StoreEvent,
+  StorePlace,
+  StoreWatch,
+  WatchScope,
+} from "../../stores/index.ts";
 
 type Arguments<Op extends LeaseRequest["op"]> = Omit<Extract<LeaseRequest, { op: Op }>, "op">;
 
@@ -73,6 +80,14 @@ export class ServiceRoute implements LeaseManager {
 
   get(key: LeaseKey): Promise<LeaseView | null> {
     return this.service.get(key);
+  }
+
+  standInLine(key: LeaseKey, listener: (event: StoreEvent) => void): Promise<StorePlace> | null {
+    return this.service.manager.standInLine?.(key, listener) ?? null;
+  }
+
+  heard(key: LeaseKey, stored: StoredRecord): void {
+    this.service.manager.heard?.(key, stored);
   }
 
   isValid(key: LeaseKey, holder: string): Promise<boolean> {

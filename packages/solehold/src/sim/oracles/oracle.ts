@@ -100,6 +100,7 @@ export const SITUATIONS = [
   "an idempotency key with other arguments was refused",
   "a waiter at the head of the queue died or gave up",
   "a waiter was granted after waiting",
+  "a waiter in a store's line was told of its turn",
   "a lease was lost because the store did not answer",
   "a lease was broken",
   "a lease was adopted",

@@ -12,8 +12,10 @@ import {
   type ListQuery,
   type ReadReply,
   type StoreCapabilities,
+  type StoredRecord,
   StoreError,
   type StoreEvent,
+  type StorePlace,
   type StoreWatch,
   type WatchScope,
   type WriteResult,
@@ -78,6 +80,7 @@ export class SimulatedStore implements LeaseStore {
   /** Present exactly when the store's clock can be read without a message. */
   readonly now?: () => number;
   readonly watch?: (scope: WatchScope, listener: (event: StoreEvent) => void) => Promise<StoreWatch>;
+  readonly standInLine?: (key: LeaseKey, listener: (event: StoreEvent) => void) => Promise<StorePlace>;
 
   constructor(options: StoreClientOptions) {
     const { config, engine } = options;
@@ -96,6 +99,8 @@ export class SimulatedStore implements LeaseStore {
     };
     if (config.storeClock === "exact") this.now = () => engine.nowMs();
     if (config.watch) this.watch = (scope, listener) => this.#watch(scope, listener);
+    if (config.watch && config.lines === "yes")
+      this.standInLine = async (key, listener) => this.#placeFor(key, listener);
   }
 
   read(keys: readonly LeaseKey[]): Promise<ReadReply> {
@@ -211,6 +216,41 @@ export class SimulatedStore implements LeaseStore {
       };
       return { close };
     });
+  }
+
+  /** What is said to the store about the line is not said again when it gets lost. */
+  #placeFor(key: LeaseKey, listener: (event: StoreEvent) => void): StorePlace {
+    const { engine, network, env } = this.#options;
+    let ticket: number | null = null;
+    let isIn = false;
+    const deliver = (stored: StoredRecord): void => {
+      if (env.dead) return;
+      // It left just when its turn came.
+      if (!isIn) say("gone");
+      else listener({ kind: "changed", key, record: null, held: "no", stored: () => stored });
+    };
+    const member = {
+      isListening: () => !env.dead,
+      tell: (stored: StoredRecord): void => {
+        if (this.#fires("watch-loss")) return;
+        this.#options.sometimes("a waiter in a store's line was told of its turn");
+        network.send(engine.machine, env.machine, "turn", () => deliver(stored));
+      },
+    };
+    const say = (why: "served" | "gone"): void => {
+      network.send(env.machine, engine.machine, "leave line", () => engine.leaveLine(key, member, why));
+    };
+    const enter = async (): Promise<void> => {
+      isIn = true;
+      ticket = await this.#call("enter line", () => engine.enterLine(key, member, ticket));
+      if (!isIn) say("gone");
+    };
+    const leave = (why: "served" | "gone"): void => {
+      if (isIn) say(why);
+      isIn = false;
+      ticket = null;
+    };
+    return { enter, leave, close: async () => leave("gone") };
   }
 
   /** A request leg, the work at the store, a reply leg. Lost legs leave the caller waiting, or end in an error. */

@@ -16,6 +16,7 @@ import {
   type WriteResult,
 } from "../../stores/index.ts";
 import type { Machine } from "../world/machine.ts";
+import { type LineMember, StoreLines } from "./lines.ts";
 
 export interface AppliedWrite {
   readonly key: LeaseKey;
@@ -50,6 +51,7 @@ export class StoreEngine {
   readonly #options: EngineOptions;
   readonly #records = new Map<string, StoredRecord>();
   readonly #subscribers = new Set<Subscriber>();
+  readonly #lines = new StoreLines();
   readonly #undo: Undo[] = [];
   #version = 0;
   #jumpedMs = 0;
@@ -78,7 +80,11 @@ export class StoreEngine {
   }
 
   read(keys: readonly LeaseKey[]): readonly StoredRecord[] {
-    return keys.map((key) => this.#records.get(keyId(key)) ?? ABSENT);
+    return keys.map((key) => this.#storedAt(key));
+  }
+
+  #storedAt(key: LeaseKey): StoredRecord {
+    return this.#records.get(keyId(key)) ?? ABSENT;
   }
 
   apply(write: ConditionalWrite, by: string): WriteResult {
@@ -93,6 +99,7 @@ export class StoreEngine {
     this.#options.onWrite({ key: write.key, before, after: write.next, by, storeMs: this.nowMs() });
     const event: StoreEvent = { kind: "changed", key: write.key, record: write.next };
     for (const { scope, notify } of this.#subscribers) if (isInScope(scope, write.key)) notify(event);
+    this.#lines.written(write.key, this.#storedAt(write.key), this.nowMs());
     return { kind: "applied", version: applied };
   }
 
@@ -116,6 +123,15 @@ export class StoreEngine {
     const subscriber = { scope, notify };
     this.#subscribers.add(subscriber);
     return () => void this.#subscribers.delete(subscriber);
+  }
+
+  /** Returns the number of the place in line, for who has to come back to it. */
+  enterLine(key: LeaseKey, member: LineMember, before: number | null): number {
+    return this.#lines.enter(key, member, before, this.#storedAt(key), this.nowMs());
+  }
+
+  leaveLine(key: LeaseKey, member: LineMember, why: "served" | "gone"): void {
+    this.#lines.leave(key, member, why, this.#storedAt(key), this.nowMs());
   }
 
   /** The value under the key can no longer be read. False when there is none. */
