@@ -117,10 +117,8 @@ export class Leases {
   async tryAcquire(name: string, options: TryAcquireOptions = {}): Promise<AcquireAttempt> {
     const key = this.#key(name);
     const token = this.#tokenForServer();
-    const ttlMs = this.#ttlMs(options.ttl);
-    const answer = await this.manager.acquire(this.#request(key, options, ttlMs, token));
-    const outcome = isReplay(answer) ? await this.#prolonged(answer, ttlMs) : answer;
-    if (outcome.kind === "applied") return new Granted(this.#leaseFrom(outcome, options, ttlMs));
+    const outcome = await this.#attempt(key, options, undefined, token);
+    if (outcome.kind === "applied") return new Granted(this.#leaseFrom(outcome, options));
     if (mayBeGranted(outcome)) this.#abandon(key, options, token);
     return { ok: false, ...this.#heldOrThrow(key, outcome), [Symbol.asyncDispose]: async () => undefined };
   }
@@ -139,7 +137,11 @@ export class Leases {
       this.manager.line === "server"
         ? await this.#inServersLine({ key, waitMs, signal, attempt }, options, token)
         : await this.#lines.wait({ key, waitMs, signal, attempt });
-    return await this.#unlessAborted(outcome, options);
+    const lease = this.#leaseFrom(outcome, options);
+    if (signal?.aborted !== true) return lease;
+    // Granted just when the caller gave up: the grant goes back, so that nobody waits for a ghost.
+    await lease.release();
+    throw signal.reason;
   }
 
   /**
@@ -266,14 +268,6 @@ export class Leases {
     throw failureOf(key, outcome);
   }
 
-  /** Granted just when the caller gave up: the grant goes back, so that nobody waits for a ghost. */
-  async #unlessAborted(outcome: AppliedOutcome, options: AcquireOptions): Promise<Lease> {
-    const lease = this.#leaseFrom(outcome, options);
-    if (options.signal?.aborted !== true) return lease;
-    await lease.release();
-    throw options.signal.reason;
-  }
-
   async #campaign(name: string, options: Omit<AcquireOptions, "wait">): Promise<Lease | null> {
     try {
       return await this.acquire(name, { keepAlive: "yes", ...options, wait: "forever" });
@@ -283,15 +277,18 @@ export class Leases {
     }
   }
 
-  async #attempt(
+  #attempt(
     key: LeaseKey,
     options: TryAcquireOptions,
     wait?: WaitInLine,
     token?: string,
   ): Promise<CommandOutcome> {
     const ttlMs = this.#ttlMs(options.ttl);
-    const answer = await this.manager.acquire(this.#request(key, options, ttlMs, token), wait);
-    return isReplay(answer) ? await this.#prolonged(answer, ttlMs) : answer;
+    const answer = this.manager.acquire(this.#request(key, options, ttlMs, token), wait);
+    // Only who asks by such a key gets an answer again.
+    return options.idempotencyKey === undefined
+      ? answer
+      : answer.then((outcome) => (isReplay(outcome) ? this.#prolonged(outcome, ttlMs) : outcome));
   }
 
   #request(
@@ -322,8 +319,9 @@ export class Leases {
       : renewed;
   }
 
-  #leaseFrom(outcome: AppliedOutcome, options: TryAcquireOptions, ttlMs = this.#ttlMs(options.ttl)): Lease {
+  #leaseFrom(outcome: AppliedOutcome, options: TryAcquireOptions): Lease {
     const { autoRenew = "yes", keepAlive = "no", probe } = options;
+    const ttlMs = this.#ttlMs(options.ttl);
     return new Lease(this.#context, outcome, { ttlMs, autoRenew, keepAlive, probe });
   }
 
