@@ -35,7 +35,10 @@ export function loneWriteOf(
     return { statement, values: valuesOfEnd(write, end.next, end.before, version), version, end };
   }
   const statement = usualStatement(write, form, statements);
-  return statement === null ? null : { statement, values: valuesOf(write, version), version, end };
+  if (statement === null) return null;
+  // A version that the database showed is one that it understands.
+  const asked = expected === null || known.recordAt(id, expected) !== null ? expected : knownVersion(expected);
+  return { statement, values: valuesOf(write, asked, version), version, end };
 }
 
 /** An end is told with what follows it. */
@@ -46,7 +49,7 @@ export function endToTell({ version, end }: LoneWrite, id: string): string | nul
 function plainEndOf(id: string, expected: string, next: LeaseRecord, known: KnownRows): LoneWrite["end"] {
   if (next.state === "held") return null;
   const before = known.recordAt(id, expected);
-  return before !== null && isPlainEnd(before, next) ? { before: knownVersion(expected), next } : null;
+  return before !== null && isPlainEnd(before, next) ? { before: expected, next } : null;
 }
 
 function usualStatement(write: Place["write"], form: Form, statements: Statements): Statement | null {

@@ -7,7 +7,7 @@
 
 const SPECIAL = /["\\]/g;
 export const SEPARATOR = "\n";
-const NULL_MARK = "\t";
+export const NULL_MARK = "\t";
 /** The same two in SQL. */
 export const SEPARATOR_SQL = "E'\\n'";
 export const NULL_MARK_SQL = "E'\\t'";

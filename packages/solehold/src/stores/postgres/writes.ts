@@ -51,9 +51,9 @@ export function inKeyOrder(a: LeaseKey, b: LeaseKey): number {
 }
 
 /** For a lone statement: the columns, or only the key for a delete; the version that is expected, and the new one. */
-export function valuesOf({ key, expected, next }: ConditionalWrite, version: string): Values {
+export function valuesOf({ key, next }: ConditionalWrite, expected: string | null, version: string): Values {
   const values = next === null ? [key.tenant, key.name] : columnValues(next);
-  if (expected !== null) values.push(knownVersion(expected));
+  if (expected !== null) values.push(expected);
   if (next !== null) values.push(version);
   return values;
 }
