@@ -9,6 +9,7 @@ import { differentialCases } from "./differential-cases.ts";
 import { failureCases } from "./failure-cases.ts";
 import { keyCases } from "./key-cases.ts";
 import { leaseCases } from "./lease-cases.ts";
+import { lineCases } from "./line-cases.ts";
 import { listCases } from "./list-cases.ts";
 import { processCases } from "./process-cases.ts";
 import { raceCases } from "./race-cases.ts";
@@ -24,6 +25,7 @@ const STORE_CASES: readonly BenchCase[] = [
   ...timeCases,
   ...listCases,
   ...watchCases,
+  ...lineCases,
   ...raceCases,
   ...failureCases,
   ...differentialCases,

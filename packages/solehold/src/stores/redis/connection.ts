@@ -54,6 +54,10 @@ export class RedisConnection {
     return this.#driver.address;
   }
 
+  get topology(): RedisDriver["topology"] {
+    return this.#driver.topology;
+  }
+
   /** Null while there is no connection. */
   get current(): RedisWire | null {
     return this.#wire;

@@ -51,7 +51,7 @@ export class RedisDataSet {
     this.#acceptAfterMs = acceptAfterMs;
     this.layout = layout;
     this.#writing = writingScript(layout);
-    this.ending = endingScript(layout);
+    this.ending = endingScript(layout, connection.topology);
   }
 
   /** Known once a call was answered. */

@@ -3,9 +3,12 @@
  * tells the next in line. Like the others they know nothing of leases: they compare, swap, and keep an order.
  */
 import { ENDED, TURN, VALUE_FOLLOWS } from "./announcement.ts";
+import type { RedisDriver } from "./driver.ts";
 import type { RedisLayout } from "./layout.ts";
 import { luaText, type RedisScript, SAME_DATA, script, WRITES_SAME_DATA } from "./scripts.ts";
 import { HEADER_LENGTH } from "./value.ts";
+
+type Topology = RedisDriver["topology"];
 
 /** Of microseconds since 1970 a double holds every one. It expects `time`. */
 const NOW_US = "(time[1] * 1000000 + time[2])";
@@ -16,13 +19,15 @@ const GRACE_US = 100_000;
 /**
  * Tells the next in line, and marks it: its score is the time, made negative. So it is the first that the next one who
  * tells takes out, and newcomers can see that somebody was told just now. Who listens no more is passed over: its
- * connection is gone. What the user may not do is left out: a lease that has ended must not look as if it had not.
+ * connection is gone. The nodes of a cluster count those who listen at them alone, so that there nobody can be passed
+ * over: a turn of who is gone is lost, and the others find out by looking. What the user may not do is left out: a lease that has ended must not look as if it had not.
  * It expects `time`, `line` and `said`.
  */
-function tellNext(layout: RedisLayout): string {
+function tellNext(layout: RedisLayout, topology: Topology): string {
   const channel = `${luaText(layout.turnChannel(""))} .. heir[1]`;
+  const unheard = topology === "single" ? "0" : "false";
   return `local heir = redis.pcall('ZPOPMIN', line)
-while heir[1] and (tonumber(heir[2]) < 0 or redis.pcall('PUBLISH', ${channel}, said) == 0) do
+while heir[1] and (tonumber(heir[2]) < 0 or redis.pcall('PUBLISH', ${channel}, said) == ${unheard}) do
   heir = redis.call('ZPOPMIN', line)
 end
 if heir[1] then redis.call('ZADD', line, string.format('%.0f', -${NOW_US}), heir[1]) end
@@ -34,7 +39,7 @@ if heir[1] then redis.call('ZADD', line, string.format('%.0f', -${NOW_US}), heir
  * KEYS: sequence, record, line. ARGV: last sequence seen, the expected header, the value.
  * Reply: as that of the writing script.
  */
-export function endingScript(layout: RedisLayout): RedisScript {
+export function endingScript(layout: RedisLayout, topology: Topology): RedisScript {
   return script(`${WRITES_SAME_DATA}
 local stored = redis.call('MGET', KEYS[2])[1]
 if not stored or string.sub(stored, 1, ${HEADER_LENGTH}) ~= ARGV[2] then
@@ -46,7 +51,7 @@ local said = KEYS[2] .. ${luaText(VALUE_FOLLOWS)} .. ARGV[3]
 redis.call('PUBLISH', ${luaText(layout.channel)}, '${ENDED}' .. said)
 local line = KEYS[3]
 said = '${TURN}' .. said
-${tellNext(layout)}return header
+${tellNext(layout, topology)}return header
 `);
 }
 
@@ -70,7 +75,7 @@ return { header, place, redis.call('MGET', KEYS[3])[1], isPending and 1 or 0 }
  * Gives up a place. "pass": if it was this client's turn, the next one is told. "claim": it goes on as if it had been told.
  * KEYS: sequence, line, record. ARGV: last sequence seen, client, "pass", "claim" or "keep". Reply: { "time" }.
  */
-export function leavingScript(layout: RedisLayout): RedisScript {
+export function leavingScript(layout: RedisLayout, topology: Topology): RedisScript {
   return script(`${SAME_DATA}
 local line = KEYS[2]
 if ARGV[3] == 'claim' then
@@ -81,7 +86,7 @@ local score = tonumber(redis.call('ZSCORE', line, ARGV[2]) or -1)
 redis.call('ZREM', line, ARGV[2])
 if ARGV[3] == 'pass' and score < 0 then
   local said = '${TURN}' .. KEYS[3]
-  ${tellNext(layout)}end
+  ${tellNext(layout, topology)}end
 return { header }
 `);
 }

@@ -41,10 +41,10 @@ export class RedisLines {
   readonly #subscription: LastingSubscription;
 
   constructor(options: LinesOptions) {
-    const { env, data } = options;
+    const { env, data, driver } = options;
     this.#options = options;
     this.#client = randomId(env);
-    this.#leaving = leavingScript(data.layout);
+    this.#leaving = leavingScript(data.layout, driver.topology);
     this.#subscription = new LastingSubscription({
       ...options,
       channels: [data.layout.turnChannel(this.#client), data.layout.freedChannel],
