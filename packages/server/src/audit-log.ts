@@ -1,4 +1,6 @@
 /** The server's audit trail: in files that survive it, or in memory for trials and tests. */
+
+import type { LeaseStore } from "solehold";
 import {
   type AuditTrail,
   type AuditVerification,
@@ -24,13 +26,16 @@ const MEMORY_ENTRIES = 10_000;
 /** A request must not fail because its name is too long for the trail: what does not fit is cut. */
 const invalidEvents = "sanitise";
 
-export async function openAudit({
-  audit,
-  dataDir,
-}: Pick<ServerConfig, "audit" | "dataDir">): Promise<AuditLog> {
+export async function openAudit(
+  { audit, dataDir }: Pick<ServerConfig, "audit" | "dataDir">,
+  store: LeaseStore,
+): Promise<AuditLog> {
   if (audit === "memory") return memoryAudit();
   const folder = `${dataDir}/audit`;
-  const trail = await FileAuditTrail.open({ folder, durability: audit, invalidEvents });
+  const trail = await FileAuditTrail.open({
+    ...{ folder, durability: audit, invalidEvents },
+    ...(store.notebook === undefined ? {} : { notebook: store.notebook.bind(store) }),
+  });
   return {
     trail,
     verify: () => verifyAudit(folder, { throughSequence: trail.head().sequence }),

@@ -18,7 +18,7 @@ export async function openEngine(config: ServerConfig, env: Env, metrics: Metric
   const store = await openStore(config.store, { env });
   try {
     const manager = managerOver(measuredStore(store, metrics, env), config, env);
-    const audit = await openAudit(config);
+    const audit = await openAudit(config, store);
     const trail = countedAudit(audit.trail, metrics);
     const policy = await readApprovalPolicy(config.policyFile);
     const service = new LeaseService({

@@ -1,6 +1,6 @@
 /** The store and the audit trail with a meter on them, called as suits a server; neither answers differently for it. */
 import type { Env, LeaseStore, StoreCapabilities } from "solehold";
-import type { AuditEvent, AuditTrail } from "solehold/service";
+import type { AuditEvent, AuditNotes, AuditTrail } from "solehold/service";
 import type { Metrics } from "./metrics.ts";
 
 export function measuredStore(store: LeaseStore, metrics: Metrics, env: Env): LeaseStore {
@@ -17,7 +17,7 @@ export function measuredStore(store: LeaseStore, metrics: Metrics, env: Env): Le
       throw error;
     }
   };
-  const { now, watch } = store;
+  const { now, watch, notebook } = store;
   return {
     name: store.name,
     capabilities: inWholeTurns(store),
@@ -30,6 +30,7 @@ export function measuredStore(store: LeaseStore, metrics: Metrics, env: Env): Le
     list: (query) => timed("list", () => store.list(query)),
     close: () => store.close(),
     ...(now === undefined ? {} : { now: () => now.call(store) }),
+    ...(notebook === undefined ? {} : { notebook: (name) => notebook.call(store, name) }),
     ...(watch === undefined ? {} : { watch: (scope, listener) => watch.call(store, scope, listener) }),
   };
 }
@@ -60,11 +61,24 @@ export function countedAudit(audit: AuditTrail, metrics: Metrics): AuditTrail {
               settled(failure);
             }),
         }),
+    notes: countedNotes(audit, metrics),
     hold: () => audit.hold?.() ?? letNothingGo,
     flush: () => audit.flush(),
     head: () => audit.head(),
     query: (query) => audit.query(query),
     close: () => audit.close(),
+  };
+}
+
+function countedNotes({ notes = null }: AuditTrail, metrics: Metrics): AuditNotes | null {
+  if (notes === null) return null;
+  return {
+    make: (events) => notes.make(events),
+    keep: (note, events) => {
+      for (const event of events) metrics.audited(event);
+      notes.keep(note, events);
+    },
+    drop: (note) => notes.drop(note),
   };
 }
 

@@ -42,6 +42,7 @@ import {
   type HandoffRequest,
   handoffCommand,
   type LeaseRequest,
+  type Noting,
   type ReleaseRequest,
   type RenewRequest,
   type RequestOf,
@@ -183,25 +184,29 @@ export class StoreLeaseManager implements LeaseManager {
     return this.#clock.jumps;
   }
 
-  acquire(request: RequestOf<AcquireRequest>): Promise<CommandOutcome> {
+  acquire(
+    request: RequestOf<AcquireRequest>,
+    _wait?: WaitInLine,
+    noting: Noting | null = null,
+  ): Promise<CommandOutcome> {
     const given = request.token;
     const problem = requestProblem(request, given);
     if (problem !== null) return Promise.resolve(refusedBeforehand(problem));
     const token = given ?? this.#takeUnsettled(request) ?? this.#context.ids.next();
     const command = acquireCommand(request, this.#parts(token, null));
-    const ended = this.#run(command, keyId(request.key), token, request);
+    const ended = this.#run(command, keyId(request.key), token, request, noting);
     const { idempotencyKey } = request;
     return idempotencyKey === undefined
       ? ended
       : ended.then((outcome) => withReplayedToken(outcome, idempotencyKey));
   }
 
-  renew(request: RequestOf<RenewRequest>): Promise<CommandOutcome> {
-    return this.#command(renewCommand, request, request.token);
+  renew(request: RequestOf<RenewRequest>, noting: Noting | null = null): Promise<CommandOutcome> {
+    return this.#command(renewCommand, request, request.token, noting);
   }
 
-  release(request: RequestOf<ReleaseRequest>): Promise<CommandOutcome> {
-    return this.#command(releaseCommand, request, request.token);
+  release(request: RequestOf<ReleaseRequest>, noting: Noting | null = null): Promise<CommandOutcome> {
+    return this.#command(releaseCommand, request, request.token, noting);
   }
 
   /**
@@ -216,8 +221,9 @@ export class StoreLeaseManager implements LeaseManager {
   releaseBy(
     request: RequestOf<ReleaseRequest>,
     rule: (decide: Decide, isIntact: IsIntact) => Decide,
+    noting: Noting | null = null,
   ): Promise<CommandOutcome> {
-    const { token, timeoutMs = this.#commandTimeoutMs } = request;
+    const { token } = request;
     const { known, decide } = this.#context;
     // Commands are decided on what was found, with all that is known of it.
     const isIntact: IsIntact = (command, found) =>
@@ -225,7 +231,7 @@ export class StoreLeaseManager implements LeaseManager {
     const context: ExecutionContext = { ...this.#context, decide: rule(decide, isIntact) };
     const id = keyId(request.key);
     const command = releaseCommand(request, this.#parts(token, known.hashOf(id, token)));
-    return new Execution(context, command, id, token, timeoutMs).run();
+    return this.#run(command, id, token, request, noting, context);
   }
 
   use(request: RequestOf<UseRequest>): Promise<CommandOutcome> {
@@ -309,13 +315,14 @@ export class StoreLeaseManager implements LeaseManager {
     commandOf: (request: Request, parts: CommandParts) => LeaseCommand,
     request: Request,
     token?: string,
+    noting: Noting | null = null,
   ): Promise<CommandOutcome> {
     const problem = requestProblem(request, token);
     if (problem !== null) return Promise.resolve(refusedBeforehand(problem));
     const id = keyId(request.key);
     const tokenHash = token === undefined ? null : this.#context.known.hashOf(id, token);
     const proof = token ?? "";
-    return this.#run(commandOf(request, this.#parts(proof, tokenHash)), id, proof, request);
+    return this.#run(commandOf(request, this.#parts(proof, tokenHash)), id, proof, request, noting);
   }
 
   #run(
@@ -323,8 +330,10 @@ export class StoreLeaseManager implements LeaseManager {
     id: string,
     token: string,
     { timeoutMs = this.#commandTimeoutMs }: AnyRequest,
+    noting: Noting | null,
+    context: ExecutionContext = this.#context,
   ): Promise<CommandOutcome> {
-    return new Execution(this.#context, command, id, token, timeoutMs).run();
+    return new Execution(context, command, id, token, timeoutMs, noting).run();
   }
 
   #parts(token: string, tokenHash: string | null): CommandParts {

@@ -23,6 +23,7 @@ export function patientStore(store: LeaseStore, env: Env, callTimeoutMs: number)
       ? {}
       : { watch: (scope, listener) => limited("watch", () => watch(scope, listener), closeLate) }),
     ...(standInLine === undefined ? {} : { standInLine: patientLine(standInLine, limited) }),
+    ...(store.notebook === undefined ? {} : { notebook: store.notebook.bind(store) }),
     close: () => store.close(),
   };
 }

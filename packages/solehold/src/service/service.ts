@@ -30,10 +30,12 @@ import { barredBy, guardedCommandOf } from "./approvals/barrier.ts";
 import { ApprovalGuard, type ApprovalPolicy, type GuardVerdict } from "./approvals/index.ts";
 import type { AuditTrail } from "./audit/index.ts";
 import { appendTo } from "./audit/trail.ts";
+import { AuditNote, type FollowingGrant } from "./audit-note.ts";
 import { auditEventOf, entryOf, expiryEvent, type LeaseDecisionEntry } from "./decision-entry.ts";
 import { HandOver } from "./hand-over.ts";
 import { LiveLeases } from "./live-leases.ts";
 import { asStoreError, full, unaudited } from "./outcomes.ts";
+import { sendTo } from "./send.ts";
 
 /** Who asks, and under which trace. */
 export interface CallContext {
@@ -179,18 +181,32 @@ export class LeaseService {
     this.#live.grantBegins(tenant);
     const parts = { token, nonce: "", policy: manager.policy };
     const both = new HandOver(acquireCommand(acquire, parts), token);
-    const ended = both.outcomes(await manager.releaseBy(release, (...rule) => both.deciding(...rule)));
+    const traceId = this.#traceOf(context);
+    const nextTraceId = this.#traceOf(next.context);
+    const { notes = null } = this.audit;
+    const pairOf: FollowingGrant["pairOf"] = (decision) => both.pairOf(decision);
+    const following: FollowingGrant = { request: acquire, traceId: nextTraceId, pairOf };
+    const note = notes === null ? null : new AuditNote(notes, release, traceId, following);
+    const ended = both.outcomes(await manager.releaseBy(release, (...rule) => both.deciding(...rule), note));
     this.#live.grantEnds(tenant);
+    const safe = note?.settled() ?? null;
+    const nextSafe = note?.followingEntry ?? null;
     const [released, granted] = await Promise.all([
-      this.#settle(release, ended.released, this.#traceOf(context)),
-      ended.granted === null ? null : this.#settle(acquire, ended.granted, this.#traceOf(next.context)),
+      this.#settle(release, ended.released, traceId, safe),
+      ended.granted === null ? null : this.#settle(acquire, ended.granted, nextTraceId, nextSafe),
     ]);
     const isSuperseded = ended.granted?.kind === "applied";
     return [isSuperseded ? { ...released, superseded: true } : released, granted];
   }
 
-  #settle(request: LeaseRequest, outcome: CommandOutcome, traceId: string): Promise<ServiceReply> {
+  #settle(
+    request: LeaseRequest,
+    outcome: CommandOutcome,
+    traceId: string,
+    safe: LeaseDecisionEntry | null,
+  ): Promise<ServiceReply> {
     if (outcome.kind === "applied") this.#live.learn(outcome.decision.lease);
+    if (safe !== null) return Promise.resolve({ outcome, entry: safe, quorum: null });
     return new Promise((resolve) => this.#record(request, outcome, traceId, OPEN, resolve));
   }
 
@@ -250,6 +266,10 @@ export class LeaseService {
     { granted = null, letGo = null }: Special = NOTHING_SPECIAL,
   ): Promise<ServiceReply> {
     const traceId = this.#traceOf(context);
+    // A guarded command's entry tells how its approvals were judged: that goes the usual way.
+    const { notes = null } = this.audit;
+    const isUsual = notes === null || this.#guard !== null || granted !== null;
+    const note = isUsual ? null : new AuditNote(notes, request, traceId);
     const bound = boundTo(context, request);
     const { tenant } = request.key;
     if (request.op === "acquire") this.#live.grantBegins(tenant);
@@ -258,14 +278,17 @@ export class LeaseService {
         try {
           if (request.op === "acquire") this.#live.grantEnds(tenant);
           if (outcome.kind === "applied") this.#live.learn(outcome.decision.lease);
-          this.#record(request, outcome, traceId, verdict, resolve);
+          const safe = note === null ? null : note.settled();
+          if (safe === null) this.#record(request, outcome, traceId, verdict, resolve);
+          else resolve({ outcome, entry: safe, quorum: null });
         } catch (error) {
           reject(error);
         }
         letGo?.();
       };
       // Most services guard nothing: they do not pay for asking.
-      if (this.#guard === null) this.#command(bound, granted).then((outcome) => decided(outcome), reject);
+      if (this.#guard === null)
+        sendTo(this.manager, bound, granted, note).then((outcome) => decided(outcome), reject);
       else this.#guarded(this.#guard, bound, granted, traceId, decided).catch(reject);
     });
   }
@@ -279,7 +302,7 @@ export class LeaseService {
   ): Promise<void> {
     const verdict = await this.#guardVerdict(guard, request, traceId);
     const barred = verdict === OPEN ? null : barredBy(verdict, this.#nowMs());
-    const outcome = barred ?? (await this.#command(request, granted));
+    const outcome = barred ?? (await sendTo(this.manager, request, granted, null));
     // An approval that was not used is given back; should that fail, the answer is the same.
     if (outcome.kind === "refused") await guard.withdraw(verdict).catch(() => undefined);
     decided(outcome, verdict);
@@ -294,28 +317,6 @@ export class LeaseService {
       timer.cancel();
       letGo();
     };
-  }
-
-  #command(request: LeaseRequest, granted: LeaseRecord | null): Promise<CommandOutcome> {
-    const { manager } = this;
-    switch (request.op) {
-      case "acquire":
-        return manager.acquire(request);
-      case "renew":
-        return manager.renew(request);
-      case "release":
-        return granted === null ? manager.release(request) : manager.giveBack(request, granted);
-      case "use":
-        return manager.use(request);
-      case "resume":
-        return manager.resume(request);
-      case "handoff":
-        return manager.handOff(request);
-      case "revoke":
-        return manager.revoke(request);
-      case "break":
-        return manager.break(request);
-    }
   }
 
   #traceOf({ traceId }: CallContext): string {

@@ -56,11 +56,41 @@ export interface ConditionalWrite {
   readonly expected: string | null;
   /** The record to write; null to delete. */
   readonly next: LeaseRecord | null;
+  /**
+   * To be written in the same step, so that both are done or neither. It was made by a notebook of this store. Where
+   * the store cannot keep it for the moment, the record is written without it, and the answer says so.
+   */
+  readonly aside?: StoreNote | null;
+}
+
+/** Text beside a record. */
+export interface StoreNote {
+  /** Of two notes about one key the later has the higher place. */
+  readonly place: number;
+  readonly text: string;
+}
+
+/**
+ * Notes that lie in the store until they are safe elsewhere. One process has a notebook open at a time: its owner
+ * sees to that.
+ */
+export interface Notebook {
+  /** From before it was opened, by their places: all that may not have been given back. */
+  readonly left: readonly StoreNote[];
+  /** To be written with a record; null while too many were not given back. */
+  note(text: string): StoreNote | null;
+  /** The note is safe elsewhere, or it does not matter any more whether it was written. */
+  giveBack(note: StoreNote): void;
+  /** What was given back by now is not `left` when the notebook is opened again. */
+  save(): Promise<void>;
 }
 
 export type WriteResult =
-  /** It is done, durably if the store is durable. `version` names the new record; null after a delete. */
-  | { readonly kind: "applied"; readonly version: string | null }
+  /**
+   * It is done, durably if the store is durable. `version` names the new record; null after a delete. `aside` says that
+   * the write's note was written with it.
+   */
+  | { readonly kind: "applied"; readonly version: string | null; readonly aside?: "kept" }
   /** It was not done and never will be: another version is current. */
   | { readonly kind: "conflict"; readonly current: StoredRecord }
   /** Nobody knows: it may have been done, or may still be done later. */
@@ -151,6 +181,8 @@ export interface LeaseStore {
    * them at once: a client's place in the line for it, which is not entered yet. Turns may get lost, like all news.
    */
   standInLine?(key: LeaseKey, listener: (event: StoreEvent) => void): Promise<StorePlace>;
+  /** For durable stores that can write a note in the same step as a record. A name has no "/". */
+  notebook?(name: string): Promise<Notebook>;
   close(): Promise<void>;
 }
 

@@ -113,6 +113,12 @@ export function encodeEntry(entry: AuditEntry): string {
   return `${start}${encodeEvent(event)}${HASH_LABEL}${hash}"}`;
 }
 
+/** What `encodeEvent` gave for the entry of this line; null when it is not an entry. */
+export function eventTextOf(line: Buffer): string | null {
+  const [prefix] = PREFIX.exec(line.toString("latin1", 0, PREFIX_BYTES_MAX)) ?? [];
+  return prefix === undefined ? null : line.toString("utf8", prefix.length, line.length - SUFFIX_BYTES);
+}
+
 /** Null when this is not an entry at all. Looks at bytes: decoding first would hide some changes. */
 export function readFrame(line: Buffer): Frame | null {
   const hashAt = line.length - SUFFIX_BYTES;

@@ -4,11 +4,15 @@
  * "before-reply": `append` resolves once the entry is on the device, together with all others of its round;
  * what was acknowledged survives kill -9 and loss of power. "background": `append` returns at once; a crash
  * of the process loses what had not reached the system yet, a loss of power up to about 1,000 entries more.
- * In both, a failing disk never damages the trail, and a reopened trail goes on where it ended.
+ * With the notebook of a store an event may instead be written beside the record that it is about (`notes`): it is
+ * safe there, the files follow in the background, and what a crash kept from them is added when the trail is opened.
+ * In all of these, a failing disk never damages the trail, and a reopened trail goes on where it ended.
  *
  * When the disk fails for so long in the background that `maxPending` events wait, further ones are counted
  * and dropped; the trail then says so itself with an "audit-gap" entry as soon as it can.
  */
+
+import type { Notebook } from "../../stores/index.ts";
 import { AnchorFile } from "./anchors.ts";
 import { encodeEvent } from "./chain.ts";
 import { AuditError, describeCause } from "./error.ts";
@@ -17,6 +21,7 @@ import { createFolder, listSegments, readTrailId, TRAIL_FILE, writeTrailId } fro
 import { Journal } from "./journal.ts";
 import type { WriterLock } from "./lock.ts";
 import { lockFolder } from "./lock.ts";
+import { missingEvents, TrailNotes } from "./notes.ts";
 import type { CheckedOptions, FileAuditOptions } from "./options.ts";
 import { checkOptions } from "./options.ts";
 import type { AuditDurability } from "./queue.ts";
@@ -24,7 +29,7 @@ import { CommitQueue } from "./queue.ts";
 import type { RecoveredTail } from "./recover.ts";
 import { recoverTrail } from "./recover.ts";
 import { queryFolder } from "./scan.ts";
-import type { AuditQuery, AuditTrail, InvalidEvents } from "./trail.ts";
+import type { AuditNotes, AuditQuery, AuditTrail, InvalidEvents } from "./trail.ts";
 import { acceptEvent, encodeAccepted } from "./trail.ts";
 import { checkAuditEvent } from "./validate.ts";
 
@@ -39,9 +44,12 @@ interface Parts {
   readonly queue: CommitQueue;
   readonly lock: WriterLock;
   readonly recovered: RecoveredTail | null;
+  readonly notebook: Notebook | null;
+  readonly takenOver: number;
 }
 
 export class FileAuditTrail implements AuditTrail {
+  readonly notes: AuditNotes | null;
   readonly #parts: Parts;
   #dropped = 0;
   /** Dropped events that no "audit-gap" entry speaks of yet. */
@@ -50,6 +58,9 @@ export class FileAuditTrail implements AuditTrail {
 
   private constructor(parts: Parts) {
     this.#parts = parts;
+    const { notebook, journal, queue } = parts;
+    const encode = (event: AuditEvent): string => this.#accept(event);
+    this.notes = notebook === null ? null : new TrailNotes({ notebook, journal, queue, encode });
   }
 
   static async open(options: FileAuditOptions): Promise<FileAuditTrail> {
@@ -74,7 +85,12 @@ export class FileAuditTrail implements AuditTrail {
     return this.#parts.recovered;
   }
 
-  /** Events accepted and not yet on the device. */
+  /** Entries that a crash had kept from the files, and that were taken from the store's notes on opening. */
+  get takenOver(): number {
+    return this.#parts.takenOver;
+  }
+
+  /** Events accepted and not yet in the files, on the device. */
   get lag(): number {
     return this.#parts.queue.lag;
   }
@@ -173,6 +189,8 @@ export class FileAuditTrail implements AuditTrail {
       step.catch((cause: unknown) => void failures.push(cause));
     await attempt(this.flush());
     await queue.idle();
+    queue.stop();
+    if (failures.length === 0) await attempt(this.#parts.notebook?.save() ?? Promise.resolve());
     const unsaved = queue.lag;
     await attempt(anchors.write(journal.durableHead));
     await attempt(journal.close());
@@ -230,8 +248,21 @@ async function assemble(options: CheckedOptions, lock: WriterLock): Promise<Part
   const anchors = await AnchorFile.open(disk, folder, end.lastAnchor);
   const journal = new Journal(options, end);
   const queue = new CommitQueue({ ...options, journal, anchors });
+  const notebook = durability === "before-reply" ? ((await options.notebook?.(trailId)) ?? null) : null;
+  const takenOver = notebook === null ? 0 : await takeOver(notebook, folder, queue);
   const { recovered } = end;
-  return { trailId, folder, durability, invalidEvents, maxPending, journal, anchors, queue, lock, recovered };
+  const common = { trailId, folder, durability, invalidEvents, maxPending };
+  return { ...common, journal, anchors, queue, lock, recovered, notebook, takenOver };
+}
+
+/** What was in the store's notes only is in the files, too, before anything else is. */
+async function takeOver(notebook: Notebook, folder: string, queue: CommitQueue): Promise<number> {
+  const missing = await missingEvents(folder, notebook.left);
+  for (const event of missing) queue.push(event);
+  await queue.flush();
+  for (const note of notebook.left) notebook.giveBack(note);
+  await notebook.save();
+  return missing.length;
 }
 
 async function settleTrailId({ folder, trailId, env }: CheckedOptions): Promise<string> {

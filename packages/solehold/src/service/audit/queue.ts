@@ -3,10 +3,13 @@
  * write and one sync. What a failure means depends on the durability:
  *  - "before-reply": the events of the failed round are refused to their callers and forgotten;
  *  - "background": nobody waits, so they are kept and tried again with the next event or flush.
- * No timer is used: a round begins at the end of the turn in which something came in or the round before
- * it ended, or when what belongs to it has come in too (`hold`).
+ * A round begins at the end of the turn in which something came in or the round before it ended, or when what
+ * belongs to it has come in too (`hold`).
+ *
+ * Events that are safe in a store already (`pushKept`) are in no hurry: they wait for a round that others need, until
+ * they are many, or for a moment. They are never forgotten: a round that fails leaves them for the next.
  */
-import type { Env } from "../../env/index.ts";
+import type { Env, Timer } from "../../env/index.ts";
 import type { AnchorFile } from "./anchors.ts";
 import { AuditError, describeCause } from "./error.ts";
 import type { Journal } from "./journal.ts";
@@ -17,6 +20,8 @@ interface Pending {
   /** Its part of a line. */
   readonly event: string;
   readonly settled: Settled | null;
+  /** "in a store": it can wait, and must not be forgotten. */
+  readonly safe: "in a store" | "not yet";
 }
 
 /** Called once, with null when the event is on the device. Must not throw. */
@@ -30,7 +35,7 @@ interface FlushWaiter {
 }
 
 export interface QueueOptions {
-  readonly env: Pick<Env, "defer">;
+  readonly env: Pick<Env, "defer" | "timer">;
   readonly journal: Journal;
   readonly anchors: AnchorFile;
   readonly durability: AuditDurability;
@@ -43,6 +48,12 @@ const ROUND_EVENTS = 512;
 const FEW_EVENTS = 4;
 /** In the background the disk is asked to sync after this many, which also bounds what is kept for a retry. */
 const BACKGROUND_SYNC_EVENTS = 1024;
+
+/** Events that are safe in a store wait until they are so many, or for so long. */
+const KEPT_TOGETHER = 256;
+const KEPT_FOR_MS = 20;
+/** After a failure, if nothing else tries again before. */
+const KEPT_RETRY_MS = 1_000;
 
 export class CommitQueue {
   readonly #options: QueueOptions;
@@ -58,6 +69,10 @@ export class CommitQueue {
   readonly #holds = new Set<Promise<void>>();
   #anchoring: Promise<void> | null = null;
   #lastError: AuditError | null = null;
+  /** How many of those pending are safe in a store. */
+  #kept = 0;
+  #keptTimer: Timer | null = null;
+  #isStopped = false;
 
   constructor(options: QueueOptions) {
     this.#options = options;
@@ -75,12 +90,18 @@ export class CommitQueue {
 
   /** An encoded event. Nobody is told; look at `lag` and `lastError`. */
   push(event: string): void {
-    this.#add({ event, settled: null });
+    this.#add({ event, settled: null, safe: "not yet" });
+  }
+
+  /** For one that is safe in a store. Calls back when that need not keep it any longer. */
+  pushKept(event: string, settled: (() => void) | null): void {
+    this.#kept += 1;
+    this.#add({ event, settled, safe: "in a store" });
   }
 
   /** Calls back: a promise for each event would cost more than its line. */
   pushThen(event: string, settled: Settled): void {
-    this.#add({ event, settled });
+    this.#add({ event, settled, safe: "not yet" });
   }
 
   /** See AuditTrail. */
@@ -109,6 +130,12 @@ export class CommitQueue {
     if (this.#workDue()) this.#wake();
   }
 
+  /** Nothing is tried again by itself from now on. */
+  stop(): void {
+    this.#isStopped = true;
+    this.#keptTimer?.cancel();
+  }
+
   /** Resolves when no round is running, and no anchor is being written. */
   async idle(): Promise<void> {
     while (this.#round !== null || this.#anchoring !== null) {
@@ -120,7 +147,23 @@ export class CommitQueue {
   #add(pending: Pending): void {
     this.#pending.push(pending);
     this.#accepted += 1;
-    this.#wake();
+    if (this.#isPressing()) this.#wake();
+    else this.#lookAgain(KEPT_FOR_MS);
+  }
+
+  /** Somebody waits for one of those pending, or those that can wait have become many. */
+  #isPressing(): boolean {
+    const { length } = this.#pending;
+    const areMany = length >= KEPT_TOGETHER && this.#lastError === null;
+    return length > this.#kept || areMany || this.#flushWaiters.length > 0;
+  }
+
+  #lookAgain(afterMs: number): void {
+    if (this.#isStopped) return;
+    this.#keptTimer ??= this.#options.env.timer(afterMs, () => {
+      this.#keptTimer = null;
+      this.#wake();
+    });
   }
 
   #wake(): void {
@@ -130,7 +173,8 @@ export class CommitQueue {
   /** Never rejects. */
   async #run(): Promise<void> {
     // Those who were just answered often have more to append: they get the rest of the turn to join.
-    for (await this.#endOfTurn(); this.#workDue(); await this.#endOfTurn()) {
+    await this.#endOfTurn();
+    for (let isFirst = true; this.#workDue() && (isFirst || this.#isPressing()); isFirst = false) {
       // Those that hold by now, and no others: a round that is due is never put off for long.
       if (this.#holds.size > 0 && this.#pending.length <= FEW_EVENTS) await Promise.all(this.#holds);
       try {
@@ -140,8 +184,10 @@ export class CommitQueue {
         // Kept events wait for the next occasion, unless somebody asked for a flush in the meantime.
         if (this.#options.durability === "background" && this.#flushWaiters.length === 0) break;
       }
+      await this.#endOfTurn();
     }
     this.#round = null;
+    if (this.#kept > 0) this.#lookAgain(this.#lastError === null ? KEPT_FOR_MS : KEPT_RETRY_MS);
   }
 
   #endOfTurn(): Promise<void> {
@@ -192,7 +238,9 @@ export class CommitQueue {
   async #fail(cause: unknown): Promise<void> {
     const error = writeFailed(cause);
     this.#lastError = error;
-    const failed = this.#options.durability === "before-reply" ? this.#take(this.#attempted) : [];
+    const attempted = this.#options.durability === "before-reply" ? this.#take(this.#attempted) : [];
+    const failed = attempted.filter(({ safe }) => safe === "not yet");
+    this.#putBack(attempted.filter(({ safe }) => safe === "in a store"));
     this.#written = 0;
     const waiters = this.#flushWaiters;
     this.#flushWaiters = [];
@@ -204,7 +252,14 @@ export class CommitQueue {
   #take(count: number): readonly Pending[] {
     const taken = this.#pending.splice(0, count);
     this.#settled += taken.length;
+    for (const { safe } of taken) if (safe === "in a store") this.#kept -= 1;
     return taken;
+  }
+
+  #putBack(kept: readonly Pending[]): void {
+    this.#pending.unshift(...kept);
+    this.#kept += kept.length;
+    this.#settled -= kept.length;
   }
 
   #settleFlushes(): void {

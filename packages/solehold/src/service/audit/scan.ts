@@ -60,7 +60,7 @@ async function newestFirst(segments: readonly Segment[], filter: AuditFilter, li
 }
 
 /** A segment ends where the next begins, so those that end before the wanted entries are passed over. */
-async function segmentsAfter(folder: string, afterSequence: number): Promise<readonly Segment[]> {
+export async function segmentsAfter(folder: string, afterSequence: number): Promise<readonly Segment[]> {
   const segments = await listSegments(folder);
   return segments.filter(
     (_, index) => (segments[index + 1]?.firstSequence ?? Number.POSITIVE_INFINITY) > afterSequence + 1,

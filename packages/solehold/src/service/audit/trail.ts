@@ -4,6 +4,7 @@
  * sink's own promise.
  */
 
+import type { StoreNote } from "../../stores/index.ts";
 import { encodeEvent } from "./chain.ts";
 import { AuditError } from "./error.ts";
 import type { AuditEntry, AuditEvent, AuditHead } from "./event.ts";
@@ -24,12 +25,27 @@ export interface AuditTrail {
    * whatever happens; letting go twice is fine.
    */
   hold?(): () => void;
+  /** Where a store can write events beside the records that they are about. */
+  readonly notes?: AuditNotes | null;
   /** Resolves when everything appended before is as safe as the sink makes it. */
   flush(): Promise<void>;
   /** The last entry that is safe. Keep copies of it elsewhere: they are what rewriting cannot reach. */
   head(): AuditHead;
   query(query?: AuditQuery): Promise<readonly AuditEntry[]>;
   close(): Promise<void>;
+}
+
+/** Events on their way into a trail by way of a store. None of these throws. */
+export interface AuditNotes {
+  /**
+   * A note of these events, for the store to write in the same step as a record; null when they have to be appended
+   * instead. Whoever gets one says what became of it, with `keep` or `drop`.
+   */
+  make(events: readonly AuditEvent[]): StoreNote | null;
+  /** The note of these events was written: they are safe, and enter the trail without anybody waiting. */
+  keep(note: StoreNote, events: readonly AuditEvent[]): void;
+  /** The note was not written, or its events are appended in another way. */
+  drop(note: StoreNote): void;
 }
 
 /** By the way that a trail has: calls back once, as `appendThen` does. */

@@ -25,9 +25,11 @@ export interface RecordsDatabase extends Pick<Database<string, Buffer>, "getRang
     key: RecordKey,
     value: Uint8Array | string,
     version: number,
-    ifVersion: number | null,
+    ifVersion?: number | null,
   ): Promise<boolean>;
-  remove(key: RecordKey, ifVersion: number): Promise<boolean>;
+  remove(key: RecordKey, ifVersion?: number): Promise<boolean>;
+  /** What `write` queues is done if the record has this version, as one with all that it queues. */
+  ifVersion(key: RecordKey, version: number | null, write: () => void): Promise<boolean>;
 }
 
 /** "tenant/name" in UTF-8. Keys that are read are bytes: what a damaged file holds may be no text. */
@@ -109,7 +111,7 @@ export function openDatabases(lmdb: Lmdb, folder: string): Databases {
   const options: OpenOptions = {
     noSubdir: false,
     encoding: "string",
-    maxDbs: 4,
+    maxDbs: 8,
     maxReaders: MAX_READERS,
     mapSize: MAP_BYTES,
     permissionsMode: 0o600,

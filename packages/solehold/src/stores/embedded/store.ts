@@ -15,6 +15,7 @@ import {
   type LeaseStore,
   type ListPage,
   type ListQuery,
+  type Notebook,
   type ReadReply,
   type StoreCapabilities,
   StoreError,
@@ -31,6 +32,7 @@ import { Follower } from "./follower.ts";
 import { Journal } from "./journal.ts";
 import { keyFromId } from "./keys.ts";
 import { Listing } from "./listing.ts";
+import { NoteRing } from "./notebook.ts";
 import type { Seams } from "./open.ts";
 import { Reader } from "./reader.ts";
 import { Revisions } from "./revisions.ts";
@@ -142,6 +144,10 @@ export class EmbeddedStore implements LeaseStore {
       }
       return { close: async () => this.#unwatch(remove) };
     });
+  }
+
+  notebook(name: string): Promise<Notebook> {
+    return this.#call(() => this.#reading(async () => new NoteRing(this.#parts.databases, name)));
   }
 
   close(): Promise<void> {

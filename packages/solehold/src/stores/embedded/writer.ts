@@ -11,6 +11,7 @@ import type { Databases } from "./database.ts";
 import { commitFailure, readFailure } from "./failure.ts";
 import type { Journal } from "./journal.ts";
 import { databaseKey } from "./keys.ts";
+import { RingNote } from "./notebook.ts";
 import type { Reader } from "./reader.ts";
 import type { Revisions } from "./revisions.ts";
 import type { Space } from "./space.ts";
@@ -104,7 +105,11 @@ export class Writer {
       this.#assertRoom(part);
       // All is encoded before anything is queued: an error here leaves nothing half queued.
       const instructions = this.#encode(part);
-      this.#answer(part, await this.#commit(instructions, part.firstRevision + part.start));
+      const firstRevision = part.firstRevision + part.start;
+      const bundle = this.#bundleOf(part);
+      if (bundle !== null && (await this.#commit(instructions, firstRevision, bundle)).every(isDone))
+        this.#answer(part, null);
+      else this.#answer(part, await this.#commit(instructions, firstRevision, null));
       return null;
     } catch (cause) {
       const error = await commitFailure(cause, databases, env, folder);
@@ -114,14 +119,31 @@ export class Writer {
     }
   }
 
-  /** The transaction is on disk, whatever else goes wrong. */
-  #answer(part: Part, done: readonly boolean[]): void {
-    const { results, start, firstRevision } = part;
-    for (let index = 0; index < done.length; index += 1) {
+  /** The transaction is on disk, whatever else goes wrong. `done` is null when all were, and their notes with them. */
+  #answer(part: Part, done: readonly boolean[] | null): void {
+    const { results, start, end, firstRevision } = part;
+    for (let index = 0; index < end - start; index += 1) {
       const write = writeAt(part, index);
       const version = write.next === null ? null : String(firstRevision + start + index);
-      results[start + index] = done[index] ? { kind: "applied", version } : this.#refusal(write);
+      const isKept = done === null && (write.aside ?? null) !== null;
+      if (isKept) results[start + index] = { kind: "applied", version, aside: "kept" };
+      else if (done === null || done[index]) results[start + index] = { kind: "applied", version };
+      else results[start + index] = this.#refusal(write);
     }
+  }
+
+  /** What queues the notes of the writes; null when there are none, or they cannot be kept for the moment. */
+  #bundleOf({ writes, start, end }: Part): (() => void) | null {
+    const notes: RingNote[] = [];
+    for (let index = start; index < end; index += 1) {
+      const { aside: note = null, next = null, expected = null } = writes[index] ?? {};
+      // What must be absent and is to be deleted has no instruction that a note could belong to.
+      if (next === null && expected === null) return null;
+      if (note === null) continue;
+      if (!(note instanceof RingNote) || note.ring !== (notes[0] ?? note).ring) return null;
+      notes.push(note);
+    }
+    return notes[0]?.ring.bundle(notes) ?? null;
   }
 
   #assertWorking(): void {
@@ -152,15 +174,18 @@ export class Writer {
     return { keys, expected, values };
   }
 
-  async #commit({ keys, expected, values }: Instructions, firstRevision: number): Promise<boolean[]> {
-    const { databases, journal, turns } = this.#parts;
-    const { records } = databases;
-    const queued = keys.map((key, index) => {
-      const value = values[index] ?? null;
-      const revision = expected[index] ?? null;
-      if (value !== null) return records.put(key, value, firstRevision + index, revision);
-      return revision === null ? NOT_DONE : records.remove(key, revision);
-    });
+  /** With a bundle of notes all are written or none. */
+  async #commit(
+    instructions: Instructions,
+    firstRevision: number,
+    bundle: (() => void) | null,
+  ): Promise<boolean[]> {
+    const { journal, turns } = this.#parts;
+    const { keys } = instructions;
+    const queued =
+      bundle === null
+        ? this.#queueEach(instructions, firstRevision)
+        : this.#queueTogether(instructions, firstRevision, bundle);
     journal.note(keys);
     const commit = turns.note(keys.length);
     try {
@@ -168,6 +193,44 @@ export class Writer {
     } finally {
       turns.settle(commit, keys.length);
     }
+  }
+
+  #queueEach({ keys, expected, values }: Instructions, firstRevision: number): readonly Promise<boolean>[] {
+    const { records } = this.#parts.databases;
+    return keys.map((key, index) => {
+      const value = values[index] ?? null;
+      const revision = expected[index] ?? null;
+      if (value !== null) return records.put(key, value, firstRevision + index, revision);
+      return revision === null ? NOT_DONE : records.remove(key, revision);
+    });
+  }
+
+  /**
+   * One condition in the other, and all writes in the innermost, without conditions of their own: inside of a block
+   * that does not count LMDB 3.5 would carry out a write that must find nothing. All conditions hold if each says so.
+   */
+  #queueTogether(
+    { keys, expected, values }: Instructions,
+    firstRevision: number,
+    bundle: () => void,
+  ): readonly Promise<boolean>[] {
+    const { records } = this.#parts.databases;
+    const conditions = new Array<Promise<boolean>>(keys.length);
+    const writeAll = (): void => {
+      for (const [index, key] of keys.entries()) {
+        const value = values[index] ?? null;
+        if (value === null) records.remove(key);
+        else records.put(key, value, firstRevision + index);
+      }
+      bundle();
+    };
+    const enter = (index: number): void => {
+      const key = keys[index];
+      if (key === undefined) writeAll();
+      else conditions[index] = records.ifVersion(key, expected[index] ?? null, () => enter(index + 1));
+    };
+    enter(0);
+    return conditions;
   }
 
   /**
@@ -204,6 +267,10 @@ interface Part {
   readonly firstRevision: number;
   readonly start: number;
   readonly end: number;
+}
+
+function isDone(done: boolean): boolean {
+  return done;
 }
 
 function writeAt({ writes, start }: Part, index: number): ConditionalWrite {

@@ -37,7 +37,8 @@ export function loneWriteOf(
   const statement = usualStatement(write, form, statements);
   if (statement === null) return null;
   // A version that the database showed is one that it understands.
-  const asked = expected === null || known.recordAt(id, expected) !== null ? expected : knownVersion(expected);
+  const asked =
+    expected === null || known.recordAt(id, expected) !== null ? expected : knownVersion(expected);
   return { statement, values: valuesOf(write, asked, version), version, end };
 }
 

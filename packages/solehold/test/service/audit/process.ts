@@ -1,4 +1,4 @@
-/** Starts and ends the writer of appender.mjs as a process of its own. It runs the build, not the sources. */
+/** Starts and ends the writer of appender.mjs, or another that prints lines, as a process of its own. It runs the build, not the sources. */
 import type { ChildProcess } from "node:child_process";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -15,8 +15,8 @@ export class Writer {
   #closed = false;
   #changed: () => void = () => {};
 
-  constructor(folder: string, name: string, mode: "append" | "hold") {
-    this.#child = spawn(process.execPath, [APPENDER, folder, name, mode], {
+  constructor(folder: string, name: string, mode: "append" | "hold", script = APPENDER) {
+    this.#child = spawn(process.execPath, [script, folder, name, mode], {
       stdio: ["pipe", "pipe", "inherit"],
     });
     // Not "exit": what was printed last may still be on its way then.

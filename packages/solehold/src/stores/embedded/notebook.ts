@@ -1,0 +1,178 @@
+/**
+ * Notes that are written in the same transaction as the records of a call, until they are safe elsewhere. Those of a
+ * call are one value: a value of their own each would cost the database more than the records.
+ *
+ * A notebook is a ring: bundle N lies at N modulo its size. So nothing has to be deleted; a slot is used again when
+ * all notes in it have been given back. Every bundle also says up to which place all had been given back when it was
+ * queued. What the latest one does not count as given back is `left` when the notebook is opened again: a few of
+ * those may be safe elsewhere all the same.
+ */
+import type { Database, RootDatabaseOptions } from "lmdb";
+import type { Notebook, StoreNote } from "../contract.ts";
+import type { Databases } from "./database.ts";
+
+/** Bundles, and what fits into one: together they bound what a notebook takes of the disk. */
+const RING_BUNDLES = 512;
+const BUNDLE_BYTES = 2 ** 15;
+/** Some tenths of a second of a busy server. */
+const MOST_NOTES = 4_096;
+/** The key of what was given back at the last `save`: above those of all bundles. */
+const SAVED_KEY = 2 ** 31;
+
+const KEY_BYTES = 4;
+const BLOCK_BYTES = 2 ** 17;
+/** UTF-8 needs no more for a UTF-16 unit. */
+const MAX_BYTES_PER_UNIT = 3;
+/** More than the numbers before a bundle or a note take. */
+const NUMBERS_BYTES = 48;
+
+/** Four bytes, the highest first: sorted as bytes they are sorted as numbers. */
+const NUMBER_KEYS = {
+  writeKey(key: number, target: Uint8Array, start: number): number {
+    target[start] = key >>> 24;
+    target[start + 1] = key >>> 16;
+    target[start + 2] = key >>> 8;
+    target[start + 3] = key;
+    return start + KEY_BYTES;
+  },
+  readKey(source: Uint8Array, start: number): number {
+    return Buffer.from(source.buffer, source.byteOffset + start, KEY_BYTES).readUInt32BE();
+  },
+};
+
+type NotesDatabase = Database<string | Uint8Array, number>;
+
+export class NoteRing implements Notebook {
+  readonly left: readonly StoreNote[];
+  readonly #notes: NotesDatabase;
+  #last: number;
+  /** All up to here were given back. */
+  #through: number;
+  /** Those above that were given back before one below them. */
+  readonly #early = new Set<number>();
+  #bundle: number;
+  /** Of each slot the highest place in it. */
+  readonly #highest = new Array<number>(RING_BUNDLES).fill(0);
+  /** Bytes on their way. They are never used again: the database's thread reads them later. */
+  #block = Buffer.allocUnsafeSlow(BLOCK_BYTES);
+  #end = 0;
+
+  constructor({ root }: Databases, name: string) {
+    const options: RootDatabaseOptions = { encoding: "string", keyEncoder: NUMBER_KEYS };
+    this.#notes = root.openDB<string | Uint8Array, number>(`notes/${name}`, options);
+    const found = readRing(this.#notes);
+    this.#last = found.last;
+    this.#through = found.through;
+    this.#bundle = found.bundle;
+    this.left = found.left;
+    // Until they are given back, whichever slots they are in.
+    if (found.left.length > 0) this.#highest.fill(found.last);
+  }
+
+  note(text: string): StoreNote | null {
+    if (this.#last - this.#through >= MOST_NOTES) return null;
+    this.#last += 1;
+    return new RingNote(this, this.#last, text);
+  }
+
+  giveBack({ place }: StoreNote): void {
+    if (place > this.#last || place <= this.#through) return;
+    this.#early.add(place);
+    while (this.#early.delete(this.#through + 1)) this.#through += 1;
+  }
+
+  async save(): Promise<void> {
+    await this.#notes.put(SAVED_KEY, String(this.#through));
+  }
+
+  /**
+   * What queues these notes for the transaction that is being put together. Null when that is not possible now: there
+   * are too many, or what is in the next slot was not given back.
+   */
+  bundle(notes: readonly StoreNote[]): (() => void) | null {
+    const slot = (this.#bundle + 1) % RING_BUNDLES;
+    if ((this.#highest[slot] ?? 0) > this.#through) return null;
+    const bytes = this.#encoded(notes);
+    if (bytes === null) return null;
+    this.#bundle += 1;
+    this.#highest[slot] = notes.reduce((highest, { place }) => Math.max(highest, place), 0);
+    return () => {
+      // What fails is the transaction, and that reaches its caller by the records.
+      this.#notes.put(slot, bytes).catch(ignore);
+    };
+  }
+
+  /** The bundle's number, what was given back, then for each note its place, its length and its text. */
+  #encoded(notes: readonly StoreNote[]): Uint8Array | null {
+    let mostBytes = NUMBERS_BYTES;
+    for (const { text } of notes) mostBytes += NUMBERS_BYTES + text.length * MAX_BYTES_PER_UNIT;
+    if (mostBytes > BUNDLE_BYTES * MAX_BYTES_PER_UNIT) return null;
+    if (this.#end + mostBytes > this.#block.length) {
+      this.#block = Buffer.allocUnsafeSlow(BLOCK_BYTES);
+      this.#end = 0;
+    }
+    const block = this.#block;
+    const start = this.#end;
+    let end = start + block.write(`${this.#bundle + 1} ${this.#through}\n`, start);
+    for (const { place, text } of notes) end += block.write(`${place} ${text.length}\n${text}`, end);
+    this.#end = end;
+    return new Uint8Array(block.buffer, start, end - start);
+  }
+}
+
+/** A note that knows where it belongs. */
+export class RingNote implements StoreNote {
+  readonly place: number;
+  readonly text: string;
+  readonly ring: NoteRing;
+
+  constructor(ring: NoteRing, place: number, text: string) {
+    this.ring = ring;
+    this.place = place;
+    this.text = text;
+  }
+}
+
+function ignore(): void {}
+
+interface FoundRing {
+  readonly last: number;
+  readonly through: number;
+  readonly bundle: number;
+  readonly left: readonly StoreNote[];
+}
+
+function readRing(database: NotesDatabase): FoundRing {
+  const notes: StoreNote[] = [];
+  let bundle = 0;
+  let through = 0;
+  for (const { key, value } of database.getRange()) {
+    if (typeof value !== "string") continue;
+    if (key === SAVED_KEY) through = Math.max(through, Number(value));
+    else {
+      const [number = 0, givenBack = 0] = numbersAt(value, 0);
+      bundle = Math.max(bundle, number);
+      through = Math.max(through, givenBack);
+      notes.push(...notesIn(value));
+    }
+  }
+  const last = notes.reduce((highest, { place }) => Math.max(highest, place), through);
+  const left = notes.filter(({ place }) => place > through).sort((a, b) => a.place - b.place);
+  return { last, through, bundle, left };
+}
+
+function notesIn(value: string): readonly StoreNote[] {
+  const notes: StoreNote[] = [];
+  for (let start = value.indexOf("\n") + 1; start < value.length; ) {
+    const [place = 0, length = 0] = numbersAt(value, start);
+    const textStart = value.indexOf("\n", start) + 1;
+    notes.push({ place, text: value.slice(textStart, textStart + length) });
+    start = textStart + length;
+  }
+  return notes;
+}
+
+/** The two numbers of the line that begins there. */
+function numbersAt(value: string, start: number): readonly number[] {
+  return value.slice(start, value.indexOf("\n", start)).split(" ").map(Number);
+}

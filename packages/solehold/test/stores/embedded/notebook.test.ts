@@ -1,0 +1,153 @@
+/** Notes that the embedded store writes in the same transaction as records. */
+import { describe, expect, it } from "vitest";
+import { openEmbeddedStore } from "../../../src/stores/embedded/index.ts";
+import type { ConditionalWrite, LeaseStore, Notebook, StoreNote } from "../../../src/stores/index.ts";
+import { closing, get, keyNamed, recordNamed, temporaryFolder } from "./fixtures.ts";
+
+const NAME = "trail";
+
+async function notebookOf(store: LeaseStore): Promise<Notebook> {
+  if (store.notebook === undefined) throw new Error("the store has no notebooks");
+  return await store.notebook(NAME);
+}
+
+function noteIn(notebook: Notebook, text: string): StoreNote {
+  const note = notebook.note(text);
+  if (note === null) throw new Error("no room for a note");
+  return note;
+}
+
+function creation(name: string, note: StoreNote | null): ConditionalWrite {
+  return { key: keyNamed(name), expected: null, next: recordNamed(name), aside: note };
+}
+
+async function texts(folder: string): Promise<readonly string[]> {
+  const store = await openEmbeddedStore({ folder });
+  const { left } = await notebookOf(store);
+  await store.close();
+  return left.map(({ text }) => text);
+}
+
+describe("notes in the embedded store", () => {
+  it("are left, in their order, with whatever text, when the folder is opened again", async () => {
+    const folder = temporaryFolder();
+    const store = await openEmbeddedStore({ folder });
+    const notebook = await notebookOf(store);
+    expect(notebook.left).toEqual([]);
+    const [first, second, third] = ["zwölf\n𝒳", "", "3 3\nabc"].map((text) => noteIn(notebook, text));
+    const { results } = await store.apply([
+      creation("b", second!),
+      creation("a", first!),
+      creation("c", null),
+    ]);
+    expect(results.map((result) => result.kind === "applied" && result.aside)).toEqual([
+      "kept",
+      "kept",
+      undefined,
+    ]);
+    await store.apply([creation("d", third!)]);
+    await store.close();
+    expect(await texts(folder)).toEqual(["zwölf\n𝒳", "", "3 3\nabc"]);
+  });
+
+  it("are left only as long as they were not given back", async () => {
+    const folder = temporaryFolder();
+    const store = await openEmbeddedStore({ folder });
+    const notebook = await notebookOf(store);
+    const notes = ["one", "two", "three"].map((text) => noteIn(notebook, text));
+    await store.apply(notes.map((note, index) => creation(`job/${index}`, note)));
+    // The second is given back before the first: nothing may be forgotten because of it.
+    notebook.giveBack(notes[1]!);
+    await notebook.save();
+    expect((await notebookOf(store)).left.map(({ text }) => text)).toEqual(["one", "two", "three"]);
+    notebook.giveBack(notes[0]!);
+    await notebook.save();
+    await store.close();
+    expect(await texts(folder)).toEqual(["three"]);
+  });
+
+  it("tell by a later note what was given back before it", async () => {
+    const folder = temporaryFolder();
+    const store = await openEmbeddedStore({ folder });
+    const notebook = await notebookOf(store);
+    const first = noteIn(notebook, "first");
+    await store.apply([creation("first", first)]);
+    notebook.giveBack(first);
+    await store.apply([creation("second", noteIn(notebook, "second"))]);
+    await store.close();
+    expect(await texts(folder)).toEqual(["second"]);
+  });
+
+  it("are not written where a condition of their call does not hold, and the rest of the call is done", async () => {
+    const folder = temporaryFolder();
+    const store = await openEmbeddedStore({ folder });
+    const notebook = await notebookOf(store);
+    await store.apply([creation("taken", null)]);
+    const notes = ["a", "taken", "b"].map((text) => noteIn(notebook, text));
+    const { results } = await store.apply([
+      creation("a", notes[0]!),
+      creation("taken", notes[1]!),
+      creation("b", notes[2]!),
+    ]);
+    expect(results.map(({ kind }) => kind)).toEqual(["applied", "conflict", "applied"]);
+    expect(results.map((result) => result.kind === "applied" && result.aside)).toEqual([
+      undefined,
+      false,
+      undefined,
+    ]);
+    expect((await get(store, "a")).kind).toBe("found");
+    expect((await get(store, "b")).kind).toBe("found");
+    await store.close();
+    expect(await texts(folder)).toEqual([]);
+  });
+
+  it("never let a write through whose own condition does not hold", async () => {
+    const store = closing(await openEmbeddedStore({ folder: temporaryFolder() }));
+    const notebook = await notebookOf(store);
+    await store.apply([creation("old", null)]);
+    // What must be absent comes after what fails: inside of a block that does not count.
+    const stale: ConditionalWrite = { ...creation("old", noteIn(notebook, "old")), expected: "77" };
+    const { results } = await store.apply([stale, creation("new", noteIn(notebook, "new"))]);
+    expect(results.map(({ kind }) => kind)).toEqual(["conflict", "applied"]);
+    const removal: ConditionalWrite = { key: keyNamed("new"), expected: "78", next: null };
+    const again = await store.apply([{ ...removal, aside: noteIn(notebook, "gone") }]);
+    expect(again.results.map(({ kind }) => kind)).toEqual(["conflict"]);
+    expect((await get(store, "new")).kind).toBe("found");
+  });
+
+  it("go with a deletion, too", async () => {
+    const folder = temporaryFolder();
+    const store = await openEmbeddedStore({ folder });
+    const notebook = await notebookOf(store);
+    const { results } = await store.apply([creation("done", null)]);
+    const expected = results[0]?.kind === "applied" ? results[0].version : null;
+    const removal: ConditionalWrite = { key: keyNamed("done"), expected, next: null };
+    const removed = await store.apply([{ ...removal, aside: noteIn(notebook, "removed") }]);
+    expect(removed.results).toEqual([{ kind: "applied", version: null, aside: "kept" }]);
+    expect((await get(store, "done")).kind).toBe("absent");
+    await store.close();
+    expect(await texts(folder)).toEqual(["removed"]);
+  });
+
+  it("are bounded: without room the record is written alone, and with room again they are kept", async () => {
+    const store = closing(await openEmbeddedStore({ folder: temporaryFolder() }));
+    const notebook = await notebookOf(store);
+    const notes: StoreNote[] = [];
+    let kept = 0;
+    for (let index = 0; index < 600; index += 1) {
+      const note = noteIn(notebook, "x".repeat(300));
+      notes.push(note);
+      const { results } = await store.apply([creation(`job/${index}`, note)]);
+      expect(results[0]?.kind).toBe("applied");
+      if (results[0]?.kind === "applied" && results[0].aside === "kept") kept += 1;
+    }
+    expect(kept).toBe(512);
+    for (const note of notes) notebook.giveBack(note);
+    const { results } = await store.apply([creation("later", noteIn(notebook, "later"))]);
+    expect(results).toMatchObject([{ kind: "applied", aside: "kept" }]);
+    const many = Array.from({ length: 5_000 }, () => notebook.note(""));
+    expect(many.filter((note) => note !== null)).toHaveLength(4_095);
+    const long = creation("long", noteIn(await store.notebook("another"), "y".repeat(100_000)));
+    expect((await store.apply([long])).results).toEqual([{ kind: "applied", version: expect.any(String) }]);
+  });
+});
