@@ -71,14 +71,16 @@ describe("a service over a store that keeps notes", () => {
   });
 
   it("tells a release and the grant that its write carries as two entries, in their order", async () => {
-    const { service, audited } = await world();
+    const { service, disk, audited } = await world();
     await service.grant({ ...owner("a", "t1"), ttlMs: 60_000 }, { traceId: "first" });
+    disk.failing.set("write", "EIO");
     const [released, granted] = await service.handOver(
       { request: owner("a", "t1"), context: { traceId: "release" } },
       { request: { ...owner("b", "t2"), ttlMs: 60_000 }, context: { traceId: "next" } },
     );
     expect(released).toMatchObject({ superseded: true, entry: { traceId: "release", action: "release" } });
     expect(granted).toMatchObject({ outcome: { kind: "applied" }, entry: { traceId: "next", fence: 2n } });
+    disk.failing.clear();
     expect(await audited()).toEqual([
       "first grant applied 1",
       "release release applied 1",

@@ -26,6 +26,8 @@ const MAX_BYTES_PER_UNIT = 3;
 /** More than the numbers before a bundle or a note take. */
 const NUMBERS_BYTES = 48;
 
+const NUMBERS = /^(\d{1,15}) (\d{1,15})\n/;
+
 /** Four bytes, the highest first: sorted as bytes they are sorted as numbers. */
 const NUMBER_KEYS = {
   writeKey(key: number, target: Uint8Array, start: number): number {
@@ -148,9 +150,9 @@ function readRing(database: NotesDatabase): FoundRing {
   let through = 0;
   for (const { key, value } of database.getRange()) {
     if (typeof value !== "string") continue;
-    if (key === SAVED_KEY) through = Math.max(through, Number(value));
+    if (key === SAVED_KEY) through = Math.max(through, Number(value) || 0);
     else {
-      const [number = 0, givenBack = 0] = numbersAt(value, 0);
+      const [number, givenBack] = numbersAt(value, 0);
       bundle = Math.max(bundle, number);
       through = Math.max(through, givenBack);
       notes.push(...notesIn(value));
@@ -161,18 +163,22 @@ function readRing(database: NotesDatabase): FoundRing {
   return { last, through, bundle, left };
 }
 
+/** What is damaged ends the bundle: there is no telling what came after. */
 function notesIn(value: string): readonly StoreNote[] {
   const notes: StoreNote[] = [];
-  for (let start = value.indexOf("\n") + 1; start < value.length; ) {
-    const [place = 0, length = 0] = numbersAt(value, start);
+  for (let start = value.indexOf("\n") + 1; start > 0 && start < value.length; ) {
+    const [place, length] = numbersAt(value, start);
     const textStart = value.indexOf("\n", start) + 1;
-    notes.push({ place, text: value.slice(textStart, textStart + length) });
-    start = textStart + length;
+    const end = textStart + length;
+    if (place === 0 || textStart === 0 || end > value.length) break;
+    notes.push({ place, text: value.slice(textStart, end) });
+    start = end;
   }
   return notes;
 }
 
-/** The two numbers of the line that begins there. */
-function numbersAt(value: string, start: number): readonly number[] {
-  return value.slice(start, value.indexOf("\n", start)).split(" ").map(Number);
+/** The two numbers of the line that begins there; zeros for what is none. */
+function numbersAt(value: string, start: number): readonly [number, number] {
+  const [, first, second] = NUMBERS.exec(value.slice(start, start + NUMBERS_BYTES)) ?? [];
+  return [Number(first ?? 0), Number(second ?? 0)];
 }

@@ -1,5 +1,6 @@
 /** Notes that the embedded store writes in the same transaction as records. */
 import { describe, expect, it } from "vitest";
+import { loadLmdb, openDatabases } from "../../../src/stores/embedded/database.ts";
 import { openEmbeddedStore } from "../../../src/stores/embedded/index.ts";
 import type { ConditionalWrite, LeaseStore, Notebook, StoreNote } from "../../../src/stores/index.ts";
 import { closing, get, keyNamed, recordNamed, temporaryFolder } from "./fixtures.ts";
@@ -113,6 +114,24 @@ describe("notes in the embedded store", () => {
     const again = await store.apply([{ ...removal, aside: noteIn(notebook, "gone") }]);
     expect(again.results.map(({ kind }) => kind)).toEqual(["conflict"]);
     expect((await get(store, "new")).kind).toBe("found");
+  });
+
+  it("that are damaged in the file are passed over, and the others are left", async () => {
+    const folder = temporaryFolder();
+    const store = await openEmbeddedStore({ folder });
+    const notebook = await notebookOf(store);
+    await store.apply([creation("a", noteIn(notebook, "sound"))]);
+    await store.close();
+    const lmdb = await loadLmdb();
+    const databases = openDatabases(lmdb, folder);
+    const raw = databases.root.openDB<string, Buffer>(`notes/${NAME}`, {
+      encoding: "string",
+      keyEncoding: "binary",
+    });
+    for (const [slot, value] of ["x", "2 0\n9", "3 0\n5 1e9\nabc", "4 0\n-1 2\nab", ""].entries())
+      await raw.put(Buffer.from([0, 0, 1, slot]), value);
+    await databases.root.close();
+    expect(await texts(folder)).toEqual(["sound"]);
   });
 
   it("go with a deletion, too", async () => {
