@@ -6,7 +6,14 @@ import { startEtcd, startPostgres, startRedis } from "../../scripts/engines/inde
 import { postgresTransactions, redisRequests, serverCommands } from "../lib/command-counts.mjs";
 import { runRound } from "../lib/compete.mjs";
 import { EtcdClient, lockServiceLocks } from "../lib/etcd-locks.mjs";
-import { advisoryLocks, handoverTimes, leaseLocks, listLocks, pause } from "../lib/handovers.mjs";
+import {
+  advisoryLocks,
+  handoverTimes,
+  leaseLocks,
+  listLocks,
+  notifiedLocks,
+  pause,
+} from "../lib/handovers.mjs";
 import { lockPairs, warmNames } from "../lib/pairs.mjs";
 import { knexOn, rawPool, verrouOnKnex } from "../lib/postgres-locks.mjs";
 import { redisClient, redisPeers } from "../lib/redis-locks.mjs";
@@ -67,7 +74,7 @@ async function openPlaces(resources) {
   const session = async () => {
     const connection = new pg.Client({ connectionString: postgres.url });
     await connection.connect();
-    return advisoryLocks(resources.add(connection, (each) => each.end()));
+    return resources.add(connection, (each) => each.end());
   };
   const onEtcd = async () => {
     const connection = resources.add(new EtcdClient(etcd.url), (each) => each.close());
@@ -98,7 +105,8 @@ async function openPlaces(resources) {
     postgres: {
       title: "postgres",
       contenders: {
-        "advisory lock": { role: "floor", pair: await twice(session) },
+        "synced claim and NOTIFY": { role: "floor", pair: await twice(() => notifiedLocks(session)) },
+        "advisory lock": { role: "other", pair: await twice(async () => advisoryLocks(await session())) },
         solehold: { role: "ours", pair: await twice(() => leasesOn(postgres.url)) },
         "@verrou/core (knex)": { role: "peer", pair: await twice(verrou) },
       },

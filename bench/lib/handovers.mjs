@@ -52,6 +52,41 @@ export function listLocks(client) {
   };
 }
 
+const CLAIM = `insert into handed_over values ($1, $2) on conflict (name) do update set holder = excluded.holder
+  where handed_over.holder is null`;
+const GIVE_BACK = "update handed_over set holder = null where name = $1 and holder = $2";
+const CHANNEL = "handed_over";
+
+/**
+ * A row that is claimed and given back by hand-written statements, each synced; who waits is woken by NOTIFY and claims
+ * at once. `connect()` gives a client of `pg`: one for the statements, one to listen. Nothing expires.
+ */
+export async function notifiedLocks(connect) {
+  const [client, listening] = [await connect(), await connect()];
+  const woken = new Map();
+  listening.on("notification", ({ payload }) => woken.get(payload)?.());
+  await client.query("create table if not exists handed_over (name text primary key, holder text)");
+  await listening.query(`listen ${CHANNEL}`);
+  const claimed = async (name) => {
+    const { rowCount } = await client.query({ name: "claim", text: CLAIM, values: [name, "holder"] });
+    return rowCount === 1;
+  };
+  return async (name) => {
+    for (;;) {
+      // It may be told before the answer to its claim is there.
+      const told = new Promise((resolve) => woken.set(name, resolve));
+      if (await claimed(name)) break;
+      await told;
+    }
+    woken.delete(name);
+    return async () => {
+      const given = client.query({ name: "give", text: GIVE_BACK, values: [name, "holder"] });
+      const told = client.query({ name: "tell", text: `select pg_notify('${CHANNEL}', $1)`, values: [name] });
+      await Promise.all([given, told]);
+    };
+  };
+}
+
 /** PostgreSQL's own lock between sessions, on a connection of its own. Nothing expires. */
 export function advisoryLocks(connection) {
   return async (name) => {
