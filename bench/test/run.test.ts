@@ -50,6 +50,8 @@ test("a case prints one JSON array, tells its progress elsewhere, and leaves fig
       peers: expect.objectContaining({ "proper-lockfile (not durable)": expect.any(Number) }),
       bar: ">= 0.8 x floor, ahead of every peer",
       met: expect.any(Boolean),
+      // What is possible at best is measured with warm keys.
+      ...(String(row.case).endsWith("warm keys") ? { limit: expect.any(Number) } : {}),
     });
     expect(row.ours).toBeGreaterThan(0);
   }
