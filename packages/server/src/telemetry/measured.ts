@@ -37,8 +37,8 @@ export function measuredStore(store: LeaseStore, metrics: Metrics, env: Env): Le
 
 /**
  * The embedded store would have the writes of a turn in two calls, so that one is prepared while the other is
- * synced. A server has its audit to sync after each call, on the same disk and with the same processors: one call
- * a turn costs it a third less, and brings more answers.
+ * synced. A server's turns are shared out by the messages of its clients already: one call a turn costs it less, and
+ * brings more answers.
  */
 function inWholeTurns({ name, capabilities }: LeaseStore): StoreCapabilities {
   const { leastShare: _leastShare, ...others } = capabilities;

@@ -12,8 +12,8 @@ import type { Notebook, StoreNote } from "../contract.ts";
 import type { Databases } from "./database.ts";
 
 /** Bundles, and what fits into one: together they bound what a notebook takes of the disk. */
-const RING_BUNDLES = 512;
-const BUNDLE_BYTES = 2 ** 15;
+const RING_BUNDLES = 256;
+const BUNDLE_BYTES = 2 ** 17;
 /** Some tenths of a second of a busy server. */
 const MOST_NOTES = 4_096;
 /** The key of what was given back at the last `save`: above those of all bundles. */
@@ -110,7 +110,7 @@ export class NoteRing implements Notebook {
     for (const { text } of notes) mostBytes += NUMBERS_BYTES + text.length * MAX_BYTES_PER_UNIT;
     if (mostBytes > BUNDLE_BYTES * MAX_BYTES_PER_UNIT) return null;
     if (this.#end + mostBytes > this.#block.length) {
-      this.#block = Buffer.allocUnsafeSlow(BLOCK_BYTES);
+      this.#block = Buffer.allocUnsafeSlow(Math.max(BLOCK_BYTES, mostBytes));
       this.#end = 0;
     }
     const block = this.#block;
