@@ -35,7 +35,7 @@ export function run({ quick, say }) {
   return withResources(async (resources) => {
     // Waiters of ours look by themselves about every two seconds: a shorter wait would see none of it.
     const counts = quick
-      ? { batches: 3, each: 5, peers: 4, waitMs: 3_000 }
+      ? { batches: 3, each: 5, peers: 4, waitMs: 2_000 }
       : { batches: 10, each: 20, peers: 50, waitMs: 10_000 };
     const places = await openPlaces(resources);
     const groups = [];
