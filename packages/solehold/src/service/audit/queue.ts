@@ -148,7 +148,7 @@ export class CommitQueue {
     this.#pending.push(pending);
     this.#accepted += 1;
     if (this.#isPressing()) this.#wake();
-    else this.#lookAgain(KEPT_FOR_MS);
+    else this.#lookAgain();
   }
 
   /** Somebody waits for one of those pending, or those that can wait have become many. */
@@ -158,8 +158,9 @@ export class CommitQueue {
     return length > this.#kept || areMany || this.#flushWaiters.length > 0;
   }
 
-  #lookAgain(afterMs: number): void {
+  #lookAgain(): void {
     if (this.#isStopped) return;
+    const afterMs = this.#lastError === null ? KEPT_FOR_MS : KEPT_RETRY_MS;
     this.#keptTimer ??= this.#options.env.timer(afterMs, () => {
       this.#keptTimer = null;
       this.#wake();
@@ -187,7 +188,10 @@ export class CommitQueue {
       await this.#endOfTurn();
     }
     this.#round = null;
-    if (this.#kept > 0) this.#lookAgain(this.#lastError === null ? KEPT_FOR_MS : KEPT_RETRY_MS);
+    // What was planned before the round was planned for a disk that works.
+    this.#keptTimer?.cancel();
+    this.#keptTimer = null;
+    if (this.#kept > 0) this.#lookAgain();
   }
 
   #endOfTurn(): Promise<void> {

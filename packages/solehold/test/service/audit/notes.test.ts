@@ -1,5 +1,6 @@
 /** Events that lie in a store's notebook before they are in the files of a trail. */
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
+import { type Env, ManualEnv, realEnv } from "../../../src/env/index.ts";
 import type { AuditEvent } from "../../../src/service/audit/index.ts";
 import { FileAuditTrail, verifyAudit } from "../../../src/service/audit/index.ts";
 import type { Notebook, StoreNote } from "../../../src/stores/index.ts";
@@ -35,11 +36,23 @@ class PaperNotebook implements Notebook {
   }
 }
 
-async function openOn(folder: string, notebook: PaperNotebook, disk?: FaultyDisk): Promise<FileAuditTrail> {
+/** With a clock, timers run by it alone. */
+async function openOn(
+  folder: string,
+  notebook: PaperNotebook,
+  disk?: FaultyDisk,
+  clock?: ManualEnv,
+): Promise<FileAuditTrail> {
+  const timer: Env["timer"] = (...args) => (clock ?? realEnv).timer(...args);
   return await FileAuditTrail.open({
     folder,
     durability: "before-reply",
     notebook: async () => notebook,
+    env: {
+      defer: (work) => realEnv.defer(work),
+      randomBytes: (length) => realEnv.randomBytes(length),
+      timer,
+    },
     ...(disk === undefined ? {} : { disk }),
   });
 }
@@ -147,22 +160,49 @@ describe("events that a store keeps", () => {
     expect(await verifyAudit(folder)).toMatchObject({ ok: true, entries: 4 });
   });
 
-  test("do not keep a disk busy that fails: a round for many of them, not one for each turn", async () => {
+  test("do not keep a disk busy that fails: it is tried again after a second, however many come meanwhile", async () => {
     const folder = await temporaryFolder();
     const notebook = new PaperNotebook();
     const disk = new FaultyDisk();
-    const trail = await openOn(folder, notebook, disk);
+    const clock = new ManualEnv();
+    const trail = await openOn(folder, notebook, disk, clock);
     await trail.append(event("1"));
     disk.failing.set("write", "EIO");
     const before = disk.counts.write;
-    for (let index = 0; index < 1_000; index += 1) {
-      keep(trail, notebook, [event(`kept ${index}`)]);
-      if (index % 50 === 0) await new Promise((resolve) => setImmediate(resolve));
-    }
-    expect(disk.counts.write - before).toBeLessThan(20);
+    const tries = (): number => disk.counts.write - before;
+    const keepMany = async (count: number): Promise<void> => {
+      for (let index = 0; index < count; index += 1) {
+        keep(trail, notebook, [event(`kept ${index}`)]);
+        if (index % 50 === 0) await new Promise((resolve) => setImmediate(resolve));
+      }
+    };
+    let rollBack: () => void = () => undefined;
+    disk.beforeTruncate = () =>
+      new Promise((resolve) => {
+        rollBack = resolve;
+      });
+    await keepMany(10);
+    await clock.advance(20);
+    await vi.waitFor(() => expect(trail.lastError).not.toBeNull());
+    // These come while it fails, and the rest when it has failed.
+    await keepMany(500);
+    disk.beforeTruncate = async () => undefined;
+    rollBack();
+    await keepMany(10_000);
+    await clock.advance(20);
+    await keepMany(490);
+    expect(tries()).toBe(1);
+    await vi.waitFor(async () => {
+      await clock.advance(1_000);
+      expect(tries()).toBeGreaterThan(1);
+    });
     disk.failing.clear();
+    await vi.waitFor(async () => {
+      await clock.advance(1_000);
+      expect(trail).toMatchObject({ lag: 0, lastError: null });
+    });
     await trail.close();
-    expect(await verifyAudit(folder)).toMatchObject({ ok: true, entries: 1_001 });
+    expect(await verifyAudit(folder)).toMatchObject({ ok: true, entries: 11_001 });
   });
 
   test("are not made of what is not an event, nor after the end, nor in the background", async () => {
