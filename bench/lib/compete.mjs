@@ -1,6 +1,7 @@
 // Contenders take turns: after a warm-up each runs for a short round, A B C A B C ..., so that all of them meet the
-// same noise of the machine; with one in flight they take turns within a round, too. What is reported is the median of the rounds, and ratios are medians of the ratios of
-// neighbouring rounds. Rates of different runs are not comparable; ratios of one run are.
+// same noise of the machine; with one in flight they take turns within a round, too. What is reported is the median of the
+// rounds, and ratios are medians of the ratios of neighbouring rounds. Rates of different runs are not comparable; ratios of
+// one run are.
 import { cpuOfProcesses } from "./cpu.mjs";
 import { median, medianRatio, percentile } from "./statistics.mjs";
 
@@ -20,8 +21,8 @@ const SLICES_OF_A_LONE_ROUND = 6;
 
 /**
  * A contender is `{ name, role, turn, against }`: `turn(worker, index)` does the unit of work once; `role` is "ours",
- * "floor", "peer", "limit" (what ours could be at best) or "other"; `against` names the floor that it is compared with (default: the first); a peer with
- * `promises: "less"` is shown, but nobody has to be ahead of it.
+ * "floor", "peer", "limit" (what ours could be at best) or "other"; `against` names the floor that it is compared with
+ * (default: the first); a peer with `promises: "less"` is shown, but nobody has to be ahead of it.
  */
 export async function compete({ title, unit = "pairs", inFlight, contenders, pace, serverPids = [], say }) {
   say(title);

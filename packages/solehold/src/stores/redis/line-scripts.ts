@@ -20,8 +20,8 @@ const GRACE_US = 100_000;
  * Tells the next in line, and marks it: its score is the time, made negative. So it is the first that the next one who
  * tells takes out, and newcomers can see that somebody was told just now. Who listens no more is passed over: its
  * connection is gone. The nodes of a cluster count those who listen at them alone, so that there nobody can be passed
- * over: a turn of who is gone is lost, and the others find out by looking. What the user may not do is left out: a lease that has ended must not look as if it had not.
- * It expects `time`, `line` and `said`.
+ * over: a turn of who is gone is lost, and the others find out by looking. What the user may not do is left out: a
+ * lease that has ended must not look as if it had not. It expects `time`, `line` and `said`.
  */
 function tellNext(layout: RedisLayout, topology: Topology): string {
   const channel = `${luaText(layout.turnChannel(""))} .. heir[1]`;

@@ -1,4 +1,7 @@
-/** Starts and ends the writer of appender.mjs, or another that prints lines, as a process of its own. It runs the build, not the sources. */
+/**
+ * Starts and ends the writer of appender.mjs, or another that prints lines, as a process of its own. It runs the build,
+ * not the sources.
+ */
 import type { ChildProcess } from "node:child_process";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
