@@ -1,5 +1,6 @@
 // A row is one figure with its bar: `{ case, unit, ours, floor, ratio, peers, bar, met }`. `met` is null when there is
-// no bar, or when it could not be measured; then `note` says why. `limit` is the ratio that ours could reach at best.
+// no bar, or when it could not be measured; then `note` says why. `limit` is what ours could reach at best over its
+// store as it is.
 
 const FIELDS = {
   perSecond: { unit: ({ unit }) => `${unit}/s`, better: (ours, other) => ours > other },
@@ -45,7 +46,7 @@ export function rowOf(group, { title, name, field, bars = [], ...rest }) {
   };
 }
 
-/** What ours could be at best, as a ratio to the same floor, where the case knows. */
+/** What ours could be at best over its store as it is, as a ratio to the same floor, where the case knows. */
 function limitOf({ contenders }, { against }, field) {
   const limit = contenders.find((each) => each.role === "limit" && each.against === against);
   return limit === undefined ? {} : { limit: limit.ratio[field] };

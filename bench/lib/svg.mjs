@@ -8,7 +8,7 @@ const LEGEND = {
   floor: "floor",
   peer: "peers",
   other: "parts of Solehold",
-  limit: "least possible",
+  limit: "the least above our store",
 };
 const FONT = 'font-family="system-ui, sans-serif" font-size="13"';
 const WIDTH = 860;

@@ -128,8 +128,11 @@ describe("notes in the embedded store", () => {
       encoding: "string",
       keyEncoding: "binary",
     });
-    for (const [slot, value] of ["x", "2 0\n9", "3 0\n5 1e9\nabc", "4 0\n-1 2\nab", ""].entries())
-      await raw.put(Buffer.from([0, 0, 1, slot]), value);
+    const cut = "5 0\n5 99\ncut short";
+    // What looks like a note behind something that is none may be part of it.
+    const unclear = "6 0\nnothing\n7 3\nabc";
+    const damaged = ["x", "2 0\n9", "3 0\n5 1e9\nabc", "4 0\n-1 2\nab", "", cut, unclear];
+    for (const [slot, value] of damaged.entries()) await raw.put(Buffer.from([0, 0, 1, slot]), value);
     await databases.root.close();
     expect(await texts(folder)).toEqual(["sound"]);
   });
