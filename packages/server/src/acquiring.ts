@@ -32,20 +32,26 @@ export class Acquiring implements CommandRunner {
     this.#options = options;
   }
 
-  acquire(key: LeaseKey, input: AcquireInput, call: Call): Promise<ServiceReply> {
+  acquire({ request, context, options }: GrantedTo): Promise<ServiceReply> {
     const { env, queue, metrics } = this.#options;
-    const { waitMs = 0, token = newToken(env), idempotencyKey } = input;
-    const { connection } = call;
+    const reply = queue.acquire(request, context, options);
+    if (options.waitMs === 0) return reply;
+    const startMs = env.monotonicMs();
+    return reply.then((waited) => {
+      metrics.waited((env.monotonicMs() - startMs) / 1_000, waited.outcome.kind);
+      return waited;
+    });
+  }
+
+  asked(key: LeaseKey, input: AcquireInput, call: Call): GrantedTo {
+    const { waitMs = 0, token = newToken(this.#options.env), idempotencyKey } = input;
     const repeatable =
       idempotencyKey !== undefined ? "by key" : input.token !== undefined ? "by token" : "no";
-    const request = acquireRequest(key, input, token);
-    const context = contextOf(call);
-    const options = { waitMs, connection, repeatable } as const;
-    const startMs = waitMs > 0 ? env.monotonicMs() : 0;
-    return queue.acquire(request, context, options).then((reply) => {
-      if (waitMs > 0) metrics.waited((env.monotonicMs() - startMs) / 1_000, reply.outcome.kind);
-      return connection.isGone() ? this.#giveBack(reply, { request, context, options }) : reply;
-    });
+    return {
+      request: acquireRequest(key, input, token),
+      context: contextOf(call),
+      options: { waitMs, connection: call.connection, repeatable },
+    };
   }
 
   release(request: ReleaseAsked, context: CallContext): Promise<ServiceReply> {
@@ -53,10 +59,10 @@ export class Acquiring implements CommandRunner {
   }
 
   /** The connection went between the grant and its answer: nobody would ever release it. */
-  async #giveBack(reply: ServiceReply, grantedTo: GrantedTo): Promise<ServiceReply> {
-    const released = await giveBack(this.#options.service, grantedTo, reply);
+  async abandoned(asked: GrantedTo, reply: ServiceReply): Promise<ServiceReply> {
+    const released = await giveBack(this.#options.service, asked, reply);
     if (released === null) return reply;
-    this.decided("release", grantedTo.request.key, released);
+    this.decided("release", asked.request.key, released);
     throw new ProblemError(clientGone());
   }
 

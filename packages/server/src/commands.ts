@@ -28,6 +28,7 @@ import {
 } from "./schemas/leases.ts";
 import { bodyOfMessage, messageCheckOf } from "./stream/messages.ts";
 import { type Check, checkOf } from "./validation.ts";
+import type { GrantedTo } from "./waiting/give-back.ts";
 import { type Answer, commandAnswer, problemAnswer } from "./wire.ts";
 
 interface Target {
@@ -64,9 +65,18 @@ function checkedMessage(op: LeaseOp, message: object): Target {
   return CHECKS[op](bodyOfMessage(message)) as Target;
 }
 
+/** Where the answer to a command goes: one of these is called, once. */
+export interface AnswerSink {
+  answered(answer: Answer): void;
+  failed(error: unknown): void;
+}
+
 /** What a command does once it is allowed. An acquire may wait in line. */
 export interface CommandRunner {
-  acquire(key: LeaseKey, input: AcquireInput, call: Call): Promise<ServiceReply>;
+  asked(key: LeaseKey, input: AcquireInput, call: Call): GrantedTo;
+  acquire(asked: GrantedTo): Promise<ServiceReply>;
+  /** What becomes of the reply to an acquire whose caller has gone meanwhile. */
+  abandoned(asked: GrantedTo, reply: ServiceReply): Promise<ServiceReply>;
   /** What is released may go to somebody who waits for it. */
   release(request: ReleaseAsked, context: CallContext): Promise<ServiceReply>;
   /** Everything that was decided passes here. */
@@ -89,32 +99,53 @@ export class Commands {
 
   /** A command as HTTP brings it. Never rejects for what a caller sent: a problem is an answer. */
   execute(op: LeaseOp, body: unknown, call: Call): Promise<Answer> {
-    return this.#execute(op, () => CHECKS[op](body) as Target, call);
+    return new Promise((answered, failed) => {
+      const sink: AnswerSink = { answered, failed };
+      try {
+        this.#execute(op, CHECKS[op](body) as Target, call, sink);
+      } catch (error) {
+        refuse(error, call, sink);
+      }
+    });
   }
 
-  /** A command as the stream brings it: `message` has the fields of the envelope beside those of the body. */
-  executeMessage(op: LeaseOp, message: object, call: Call): Promise<Answer> {
-    return this.#execute(op, () => checkedMessage(op, message), call);
-  }
-
-  #execute(op: LeaseOp, check: () => Target, call: Call): Promise<Answer> {
+  /**
+   * A command as the stream brings it: `message` has the fields of the envelope beside those of the body. Calls
+   * back instead of promising, because there are thousands a second.
+   */
+  executeMessage(op: LeaseOp, message: object, call: Call, sink: AnswerSink): void {
     try {
-      const input = check();
-      const { principal } = call;
-      const tenant = tenantOf(principal, input.tenant);
-      assertAllowed(principal, op, tenant, input.name);
-      // The store is asked for the name before it is decided on: what is no name must not get that far.
-      assertName(input.name);
-      const key: LeaseKey = { tenant, name: input.name };
-      return this.#perform(op, key, input, call).then(
-        (reply) => this.#answer(op, key, input, reply, call),
-        (error: unknown) => this.#problem(error, call),
-      );
+      this.#execute(op, checkedMessage(op, message), call, sink);
     } catch (error) {
-      return error instanceof ProblemError
-        ? Promise.resolve(problemAnswer(error.input, call.traceId))
-        : Promise.reject(error);
+      refuse(error, call, sink);
     }
+  }
+
+  /** What this throws, nothing was done about. */
+  #execute(op: LeaseOp, input: Target, call: Call, sink: AnswerSink): void {
+    const { principal } = call;
+    const tenant = tenantOf(principal, input.tenant);
+    assertAllowed(principal, op, tenant, input.name);
+    // The store is asked for the name before it is decided on: what is no name must not get that far.
+    assertName(input.name);
+    const key: LeaseKey = { tenant, name: input.name };
+    let asked: GrantedTo | null = null;
+    const failed = (error: unknown): void => refuse(error, call, sink);
+    const decided = (reply: ServiceReply): void => {
+      try {
+        sink.answered(this.#answer(op, key, input, reply, call));
+      } catch (error) {
+        failed(error);
+      }
+    };
+    const performed = (reply: ServiceReply): void => {
+      if (asked === null || !call.connection.isGone()) decided(reply);
+      else this.#runner.abandoned(asked, reply).then(decided, failed);
+    };
+    if (op === "acquire") {
+      asked = this.#runner.asked(key, input as AcquireInput, call);
+      this.#runner.acquire(asked).then(performed, failed);
+    } else this.#perform(op, key, input, call).then(performed, failed);
   }
 
   #answer(op: LeaseOp, key: LeaseKey, input: Target, reply: ServiceReply, call: Call): Answer {
@@ -125,14 +156,8 @@ export class Commands {
     return commandAnswer(op, reply, this.#service.manager.policy, inLineMs);
   }
 
-  #problem(error: unknown, { traceId }: Call): Answer {
-    if (error instanceof ProblemError) return problemAnswer(error.input, traceId);
-    throw error;
-  }
-
-  #perform(op: LeaseOp, key: LeaseKey, input: Target, call: Call): Promise<ServiceReply> {
+  #perform(op: Exclude<LeaseOp, "acquire">, key: LeaseKey, input: Target, call: Call): Promise<ServiceReply> {
     const service = this.#service;
-    if (op === "acquire") return this.#runner.acquire(key, input as AcquireInput, call);
     const context = contextOf(call);
     switch (op) {
       case "renew":
@@ -151,6 +176,12 @@ export class Commands {
         return service.break(requestOf(key, input as BreakInput), context);
     }
   }
+}
+
+/** A problem is an answer. */
+function refuse(error: unknown, { traceId }: Call, sink: AnswerSink): void {
+  if (error instanceof ProblemError) sink.answered(problemAnswer(error.input, traceId));
+  else sink.failed(error);
 }
 
 export function assertName(name: string): void {

@@ -15,18 +15,45 @@ export interface Trace {
 const TRACEPARENT = /^(?!ff)[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(?:-.*)?$/;
 const NO_TRACE = "0".repeat(32);
 const NO_SPAN = "0".repeat(16);
+const TRACE_DIGITS = 32;
+const TRACES_AT_ONCE = 64;
 
-export function traceOf(header: string | string[] | undefined, env: Env): Trace {
-  if (header === undefined) return { traceId: hex(env, 16), parentId: null, sampled: false };
+/** New trace ids, drawn in bulk: for a stream, which needs one for every command. */
+export class TraceIds {
+  readonly #env: Env;
+  #digits = "";
+  #used = 0;
+
+  constructor(env: Env) {
+    this.#env = env;
+  }
+
+  next(): string {
+    if (this.#used === this.#digits.length) {
+      this.#digits = hex(this.#env, (TRACE_DIGITS / 2) * TRACES_AT_ONCE);
+      this.#used = 0;
+    }
+    this.#used += TRACE_DIGITS;
+    return this.#digits.slice(this.#used - TRACE_DIGITS, this.#used);
+  }
+}
+
+/** `from`: where an id comes from if the request brought none. */
+export function traceOf(header: string | string[] | undefined, from: Env | TraceIds): Trace {
+  if (header === undefined) return newTrace(from);
   const match = typeof header === "string" ? TRACEPARENT.exec(header) : null;
   const [, traceId = NO_TRACE, parentId = NO_SPAN, flags = "00"] = match ?? [];
-  if (traceId === NO_TRACE || parentId === NO_SPAN)
-    return { traceId: hex(env, 16), parentId: null, sampled: false };
+  if (traceId === NO_TRACE || parentId === NO_SPAN) return newTrace(from);
   return { traceId, parentId, sampled: (Number.parseInt(flags, 16) & 1) === 1 };
 }
 
 export function traceparent({ traceId, sampled }: Trace, spanId: string): string {
   return `00-${traceId}-${spanId}-${sampled ? "01" : "00"}`;
+}
+
+function newTrace(from: Env | TraceIds): Trace {
+  const traceId = from instanceof TraceIds ? from.next() : hex(from, TRACE_DIGITS / 2);
+  return { traceId, parentId: null, sampled: false };
 }
 
 export function newSpanId(env: Env): string {

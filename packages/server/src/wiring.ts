@@ -23,6 +23,7 @@ import type { StreamServices } from "./stream/connection.ts";
 import { StreamServer } from "./stream/server.ts";
 import type { Logger } from "./telemetry/log.ts";
 import type { Metrics } from "./telemetry/metrics.ts";
+import { TraceIds } from "./trace.ts";
 import { WaitQueue } from "./waiting/wait-queue.ts";
 import { EventStreams, WATCH_SPEC } from "./watching/sse.ts";
 import { WatchHub } from "./watching/watch-hub.ts";
@@ -105,6 +106,7 @@ export function partsOf(config: ServerConfig, engine: Engine, around: Surroundin
   };
   const streams = new StreamServer({
     ...{ env, log, commands, hub, limiter, metrics, batchLimit },
+    traces: new TraceIds(env),
     pendingLimit: batchLimit + waiterLimit,
     maxBufferedBytes: MAX_BUFFERED_BYTES,
     maxMessageBytes: bodyLimitBytes,

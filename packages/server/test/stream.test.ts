@@ -60,6 +60,23 @@ describe("the stream", () => {
     expect(stream.longestFrame).toBeLessThanOrEqual(32);
   });
 
+  it("gives a trace of its own to every message that brings none, and keeps the one that a message brings", async () => {
+    const { url } = await testServer();
+    const stream = await TestStream.open(url);
+    const commands = Array.from({ length: 200 }, (_, index) => ({
+      op: "acquire",
+      name: `n/${index}`,
+      holder: "h",
+    }));
+    const traces = (await stream.ask(...commands)).map(({ body }) => String(body.traceId));
+    expect(new Set(traces).size).toBe(200);
+    for (const trace of traces) expect(trace).toMatch(/^[0-9a-f]{32}$/);
+    const traceId = "0af7651916cd43dd8448eb211c80319c";
+    const traceparent = `00-${traceId}-b7ad6b7169203331-01`;
+    const [told] = await stream.ask({ op: "release", name: "n/0", holder: "h", token: "t", traceparent });
+    expect(told?.body.traceId).toBe(traceId);
+  });
+
   it("reads no further while hundreds are under way; those who wait in line hold nobody up", async () => {
     const { url, server } = await testServer();
     const stream = await TestStream.open(url);

@@ -16,8 +16,8 @@ import { problemOfError } from "../http-problems.ts";
 import { draining, ProblemError, refusal } from "../problem.ts";
 import type { Logger } from "../telemetry/log.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
-import { type RequestSpan, startSpan } from "../telemetry/spans.ts";
-import { traceOf } from "../trace.ts";
+import { startSpan } from "../telemetry/spans.ts";
+import { type TraceIds, traceOf } from "../trace.ts";
 import { checkOf } from "../validation.ts";
 import type { WatchHub } from "../watching/watch-hub.ts";
 import { type Answer, problemAnswer } from "../wire.ts";
@@ -37,6 +37,7 @@ import { StreamWatches } from "./watches.ts";
 
 export interface StreamServices {
   readonly env: Env;
+  readonly traces: TraceIds;
   readonly commands: Commands;
   readonly hub: WatchHub;
   readonly limiter: RateLimiter;
@@ -49,8 +50,6 @@ export interface StreamServices {
   /** Reading operations that HTTP offers too: get, list, queue. */
   readonly reads: ReadonlyMap<string, (body: unknown, call: Call) => Promise<Answer>>;
 }
-
-type Writable<Value> = { -readonly [field in keyof Value]: Value[field] };
 
 const checkTarget = checkOf(TargetBody, "body");
 const checkEmpty = checkOf(EmptyBody, "body");
@@ -65,13 +64,19 @@ const MOST_AT_ONCE = 512;
 const ROUTES: ReadonlyMap<string, string> = new Map(
   [...Object.keys(COMMAND_SCHEMAS), ...CONTROL_OPERATIONS].map((op) => [op, `stream ${op}`]),
 );
+const COMMANDS: ReadonlySet<string> = new Set(Object.keys(COMMAND_SCHEMAS));
 /** The code of RFC 6455's registry for "come back in a moment". */
 const SERVICE_RESTART = 1012;
+
+/** What operations ask and tell their connection. */
+interface Life extends Line {
+  isClosed: boolean;
+  answers: "full" | "brief";
+}
 
 export class StreamConnection {
   readonly #services: StreamServices;
   readonly #socket: WebSocket;
-  readonly #principal: Principal;
   readonly #pending = new Map<MessageId, StreamOperation>();
   readonly #watches: StreamWatches;
   #outgoing: ServerMessage[] = [];
@@ -79,15 +84,20 @@ export class StreamConnection {
   #atOnce = 0;
   #isFlushing = false;
   #isPaused = false;
-  /** For the operations, which ask it of this one place. */
-  readonly #life: Writable<Line> = { isClosed: false, answers: "full" };
+  readonly #life: Life;
   /** Set while the connection drains. */
   #onIdle: (() => void) | null = null;
 
   constructor(services: StreamServices, socket: WebSocket, principal: Principal) {
     this.#services = services;
     this.#socket = socket;
-    this.#principal = principal;
+    this.#life = {
+      principal,
+      isClosed: false,
+      answers: "full",
+      finish: (operation, answer) => this.#finish(operation, answer),
+      fail: (operation, error) => this.#finish(operation, this.#failed(error, operation)),
+    };
     const { env, hub, maxBufferedBytes } = services;
     this.#watches = new StreamWatches({
       env,
@@ -139,12 +149,12 @@ export class StreamConnection {
     const reading = readEnvelope(message);
     if (!reading.ok) {
       this.#refuse(reading.id, reading.field, reading.message);
-    } else if (this.#isInUse(reading.envelope.id)) {
+    } else if (this.#isInUse(reading.id)) {
       // Answered without the id: with it, the answer would be taken for that of the message in progress.
-      const message = `${JSON.stringify(reading.envelope.id)} is in use by another message or watch`;
+      const message = `${JSON.stringify(reading.id)} is in use by another message or watch`;
       this.#refuse(null, "id", message);
     } else {
-      this.#answer(reading.envelope, receivedMs);
+      this.#answer(reading, receivedMs);
     }
   }
 
@@ -153,34 +163,27 @@ export class StreamConnection {
   }
 
   #answer(envelope: Envelope, receivedMs: number): void {
-    const { env } = this.#services;
-    const { id, op } = envelope;
-    const trace = traceOf(envelope.traceparent, env);
-    const span = startSpan(this.#routeOf(op), trace, env);
-    const operation = new StreamOperation(this.#life, id, this.#principal, trace.traceId, receivedMs);
-    this.#pending.set(id, operation);
-    const weight = mayWait(envelope) ? 0 : 1;
-    this.#atOnce += weight;
-    const answered = (answer: Answer): void => {
-      this.#atOnce -= weight;
-      this.#finish(op, operation, span, answer);
-    };
-    const failed = (error: unknown): void => answered(this.#failed(error, operation));
+    const { env, traces } = this.#services;
+    const route = this.#routeOf(envelope.op);
+    const trace = traceOf(envelope.traceparent, traces);
+    const span = startSpan(route, trace, env);
+    const operation = new StreamOperation(this.#life, envelope, route, trace.traceId, span, receivedMs);
+    this.#pending.set(envelope.id, operation);
+    if (!operation.mayWait) this.#atOnce += 1;
     try {
-      const answer = this.#run(envelope, operation);
-      if (answer instanceof Promise) answer.then(answered, failed);
-      else answered(answer);
+      this.#run(envelope, operation);
     } catch (error) {
-      failed(error);
+      operation.failed(error);
     }
   }
 
-  #finish(op: string, { id, receivedMs }: StreamOperation, span: RequestSpan, answer: Answer): void {
+  #finish({ id, op, route, span, receivedMs, mayWait }: StreamOperation, answer: Answer): void {
     const { env, metrics } = this.#services;
     const { status, body, brief } = answer;
     this.#pending.delete(id);
+    if (!mayWait) this.#atOnce -= 1;
     span.end(status);
-    metrics.answered(this.#routeOf(op), status, (env.monotonicMs() - receivedMs) / 1_000);
+    metrics.answered(route, status, (env.monotonicMs() - receivedMs) / 1_000);
     this.#send(brief === undefined ? { id, status, body } : `[${JSON.stringify(id)},${brief}`);
     // Events follow the answer that announces them.
     if (op === "watch") this.#watches.begin(id);
@@ -200,17 +203,29 @@ export class StreamConnection {
     return this.#services.reads.has(op) ? `stream ${op}` : "stream unknown";
   }
 
-  #run({ id, op, message }: Envelope, operation: StreamOperation): Answer | Promise<Answer> {
+  /** Hands it to who answers it, sooner or later; what this throws is its answer. */
+  #run({ id, op, message }: Envelope, operation: StreamOperation): void {
     const { commands, limiter, reads } = this.#services;
     if (this.#onIdle !== null) throw new ProblemError(draining());
-    limiter.take(this.#principal.id, 1, operation.receivedMs);
-    if (Object.hasOwn(COMMAND_SCHEMAS, op)) return commands.executeMessage(op as LeaseOp, message, operation);
+    limiter.take(operation.principal.id, 1, operation.receivedMs);
+    if (COMMANDS.has(op)) {
+      commands.executeMessage(op as LeaseOp, message, operation, operation);
+      return;
+    }
     const body = bodyOfMessage(message);
     const read = reads.get(op);
-    if (read !== undefined) return read(body, operation);
+    if (read === undefined) operation.answered(this.#control(id, op, body));
+    else
+      read(body, operation).then(
+        (answer) => operation.answered(answer),
+        (error: unknown) => operation.failed(error),
+      );
+  }
+
+  #control(id: MessageId, op: string, body: object): Answer {
     switch (op) {
       case "watch":
-        return { status: 200, body: { token: this.#watches.open(id, body, this.#principal) } };
+        return { status: 200, body: { token: this.#watches.open(id, body, this.#life.principal) } };
       case "unwatch":
         return { status: 200, body: { ended: this.#watches.end(checkTarget(body).target) } };
       case "cancel":
@@ -238,7 +253,7 @@ export class StreamConnection {
   }
 
   #refuse(id: MessageId | null, field: string, message: string): void {
-    const { traceId } = traceOf(undefined, this.#services.env);
+    const { traceId } = traceOf(undefined, this.#services.traces);
     this.#send({ id, ...problemAnswer(refusal(field, message), traceId) });
   }
 
@@ -292,8 +307,4 @@ export class StreamConnection {
 
 function encoded(message: ServerMessage): string {
   return typeof message === "string" ? message : JSON.stringify(message);
-}
-
-function mayWait({ op, message }: Envelope): boolean {
-  return op === "acquire" && "waitMs" in message && message.waitMs !== 0;
 }

@@ -10,6 +10,7 @@ import type { WatchEvent } from "../watching/watch-hub.ts";
 export type MessageId = string | number;
 
 export interface Envelope {
+  readonly ok: true;
   readonly id: MessageId;
   readonly op: string;
   readonly traceparent: string | undefined;
@@ -44,7 +45,7 @@ export const EmptyBody = Type.Object({}, { additionalProperties: false });
 const LONGEST_ID = 64;
 
 export type EnvelopeReading =
-  | { readonly ok: true; readonly envelope: Envelope }
+  | Envelope
   | { readonly ok: false; readonly id: MessageId | null; readonly field: string; readonly message: string };
 
 export function readEnvelope(value: unknown): EnvelopeReading {
@@ -61,7 +62,7 @@ export function readEnvelope(value: unknown): EnvelopeReading {
   if (traceparent !== undefined && typeof traceparent !== "string") {
     return { ok: false, id, field: "traceparent", message: "must be a string" };
   }
-  return { ok: true, envelope: { id, op, traceparent, message: value } };
+  return { ok: true, id, op, traceparent, message: value };
 }
 
 /** The message without its envelope: a copy, for what is rare or refused. */

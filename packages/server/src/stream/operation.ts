@@ -1,34 +1,59 @@
 /**
- * One operation of a stream that has no answer yet: to the rest of the server the call it serves, and somebody
- * who may go away. One object for all of that, since there is one for every command.
+ * One operation of a stream that has no answer yet: to the rest of the server the call it serves, somebody who may
+ * go away, and where its answer goes. One object for all of that, since there is one for every command.
  */
 import type { Principal } from "../access/principal.ts";
 import type { Call, Connection } from "../call.ts";
-import type { MessageId } from "./messages.ts";
+import type { AnswerSink } from "../commands.ts";
+import type { RequestSpan } from "../telemetry/spans.ts";
+import type { Answer } from "../wire.ts";
+import type { Envelope, MessageId } from "./messages.ts";
 
 /** The connection that it came by. */
 export interface Line {
+  readonly principal: Principal;
   readonly isClosed: boolean;
   /** How the client wants to be answered. */
   readonly answers: "full" | "brief";
+  finish(operation: StreamOperation, answer: Answer): void;
+  fail(operation: StreamOperation, error: unknown): void;
 }
 
-export class StreamOperation implements Call, Connection {
+export class StreamOperation implements Call, Connection, AnswerSink {
   readonly id: MessageId;
-  readonly principal: Principal;
+  readonly op: string;
+  /** For the meters. */
+  readonly route: string;
   readonly traceId: string;
+  readonly span: RequestSpan;
   readonly receivedMs: number;
+  /** Waits in line if it has to: then it may take long. */
+  readonly mayWait: boolean;
   readonly #line: Line;
   /** Few ever wait: most are answered before anybody asks to be told. */
   #listeners: Set<() => void> | null = null;
   #cancelled = false;
 
-  constructor(line: Line, id: MessageId, principal: Principal, traceId: string, receivedMs: number) {
+  constructor(
+    line: Line,
+    { id, op, message }: Envelope,
+    route: string,
+    traceId: string,
+    span: RequestSpan,
+    receivedMs: number,
+  ) {
     this.#line = line;
     this.id = id;
-    this.principal = principal;
+    this.op = op;
+    this.route = route;
     this.traceId = traceId;
+    this.span = span;
     this.receivedMs = receivedMs;
+    this.mayWait = op === "acquire" && "waitMs" in message && message.waitMs !== 0;
+  }
+
+  get principal(): Principal {
+    return this.#line.principal;
   }
 
   get answers(): "full" | "brief" {
@@ -37,6 +62,14 @@ export class StreamOperation implements Call, Connection {
 
   get connection(): Connection {
     return this;
+  }
+
+  answered(answer: Answer): void {
+    this.#line.finish(this, answer);
+  }
+
+  failed(error: unknown): void {
+    this.#line.fail(this, error);
   }
 
   isGone(): boolean {

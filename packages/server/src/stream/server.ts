@@ -86,7 +86,7 @@ export class StreamServer {
       this.#sockets.handleUpgrade(request, socket, head, (webSocket) => this.open(webSocket, principal));
     } catch (error) {
       const input = error instanceof ProblemError ? error.input : noStreamHere();
-      refuseUpgrade(socket, input, traceOf(request.headers.traceparent, this.#options.env).traceId);
+      refuseUpgrade(socket, input, traceOf(request.headers.traceparent, this.#options.traces).traceId);
     }
   }
 

@@ -273,24 +273,23 @@ export class LeaseService {
     const bound = boundTo(context, request);
     const { tenant } = request.key;
     if (request.op === "acquire") this.#live.grantBegins(tenant);
-    return new Promise((resolve, reject) => {
-      const decided = (outcome: CommandOutcome, verdict: GuardVerdict = OPEN): void => {
-        try {
-          if (request.op === "acquire") this.#live.grantEnds(tenant);
-          if (outcome.kind === "applied") this.#live.learn(outcome.decision.lease);
-          const safe = note === null ? null : note.settled();
-          if (safe === null) this.#record(request, outcome, traceId, verdict, resolve);
-          else resolve({ outcome, entry: safe, quorum: null });
-        } catch (error) {
-          reject(error);
-        }
+    const decided = (
+      outcome: CommandOutcome,
+      verdict: GuardVerdict = OPEN,
+    ): ServiceReply | Promise<ServiceReply> => {
+      try {
+        if (request.op === "acquire") this.#live.grantEnds(tenant);
+        if (outcome.kind === "applied") this.#live.learn(outcome.decision.lease);
+        const safe = note === null ? null : note.settled();
+        if (safe !== null) return { outcome, entry: safe, quorum: null };
+        return new Promise((resolve) => this.#record(request, outcome, traceId, verdict, resolve));
+      } finally {
         letGo?.();
-      };
-      // Most services guard nothing: they do not pay for asking.
-      if (this.#guard === null)
-        sendTo(this.manager, bound, granted, note).then((outcome) => decided(outcome), reject);
-      else this.#guarded(this.#guard, bound, granted, traceId, decided).catch(reject);
-    });
+      }
+    };
+    // Most services guard nothing: they do not pay for asking.
+    if (this.#guard !== null) return this.#guarded(this.#guard, bound, granted, traceId, decided);
+    return sendTo(this.manager, bound, granted, note).then((outcome) => decided(outcome));
   }
 
   async #guarded(
@@ -298,14 +297,14 @@ export class LeaseService {
     request: LeaseRequest,
     granted: LeaseRecord | null,
     traceId: string,
-    decided: (outcome: CommandOutcome, verdict: GuardVerdict) => void,
-  ): Promise<void> {
+    decided: (outcome: CommandOutcome, verdict: GuardVerdict) => ServiceReply | Promise<ServiceReply>,
+  ): Promise<ServiceReply> {
     const verdict = await this.#guardVerdict(guard, request, traceId);
     const barred = verdict === OPEN ? null : barredBy(verdict, this.#nowMs());
     const outcome = barred ?? (await sendTo(this.manager, request, granted, null));
     // An approval that was not used is given back; should that fail, the answer is the same.
     if (outcome.kind === "refused") await guard.withdraw(verdict).catch(() => undefined);
-    decided(outcome, verdict);
+    return await decided(outcome, verdict);
   }
 
   /** What waits for a store that does not answer must not wait for long. */
