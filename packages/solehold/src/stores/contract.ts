@@ -63,9 +63,18 @@ export interface ConditionalWrite {
   readonly aside?: StoreNote | null;
 }
 
-/** Text beside a record. */
+/** Text beside a record, as UTF-8. */
 export interface StoreNote {
   /** Of two notes about one key the later has the higher place. */
+  readonly place: number;
+  /** Its bytes, in a page that it shares with others; nobody writes there again. */
+  readonly page: Buffer;
+  readonly start: number;
+  readonly end: number;
+}
+
+/** A note that was found when its notebook was opened. */
+export interface LeftNote {
   readonly place: number;
   readonly text: string;
 }
@@ -76,11 +85,14 @@ export interface StoreNote {
  */
 export interface Notebook {
   /** From before it was opened, by their places: all that may not have been given back. */
-  readonly left: readonly StoreNote[];
-  /** To be written with a record; null while too many were not given back. */
-  note(text: string): StoreNote | null;
+  readonly left: readonly LeftNote[];
+  /**
+   * To be written with a record; null while too many were not given back. `write` puts at most `mostBytes` into the
+   * page from `start` on and returns where they end; if it throws or returns less than `start`, there is no note.
+   */
+  note(mostBytes: number, write: (page: Buffer, start: number) => number): StoreNote | null;
   /** The note is safe elsewhere, or it does not matter any more whether it was written. */
-  giveBack(note: StoreNote): void;
+  giveBack(note: { readonly place: number }): void;
   /** What was given back by now is not `left` when the notebook is opened again. */
   save(): Promise<void>;
 }

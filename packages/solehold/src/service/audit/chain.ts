@@ -92,18 +92,37 @@ export interface SealedBytes {
   readonly hash: string;
 }
 
+/** An encoded event as UTF-8, in a page where others may lie, too. */
+export interface EventBytes {
+  readonly page: Buffer;
+  readonly start: number;
+  readonly end: number;
+}
+
+/** The event's part of a line, as a text or as the bytes of it. */
+export type EncodedEvent = string | EventBytes;
+
 /** More than this many bytes of the page a line of this event never takes: three for each UTF-16 unit. */
-export function mostBytesOf(encodedEvent: string): number {
-  return encodedEvent.length * 3 + PREFIX_BYTES_MAX + SUFFIX_BYTES + 1;
+export function mostBytesOf(event: EncodedEvent): number {
+  const bytes = typeof event === "string" ? event.length * 3 : event.end - event.start;
+  return bytes + PREFIX_BYTES_MAX + SUFFIX_BYTES + 1;
 }
 
 /** `seal` with the line feed, as bytes in their place: no text is put together only to be taken apart. */
-export function sealInto(page: Buffer, at: number, encodedEvent: string, previous: AuditHead): SealedBytes {
-  const start = `{"sequence":${previous.sequence + 1},"previousHash":"${previous.hash}",`;
-  const bodyEnd = at + page.write(`${start}${encodedEvent}}`, at, "utf8");
+export function sealInto(page: Buffer, at: number, event: EncodedEvent, previous: AuditHead): SealedBytes {
+  const bodyEnd = writeBody(page, at, event, previous);
   const hash = digest("sha256", page.subarray(at, bodyEnd), "hex");
   const end = bodyEnd - 1 + page.write(`${HASH_LABEL}${hash}"}\n`, bodyEnd - 1, "latin1");
   return { end, hash };
+}
+
+function writeBody(page: Buffer, at: number, event: EncodedEvent, { sequence, hash }: AuditHead): number {
+  const start = `{"sequence":${sequence + 1},"previousHash":"${hash}",`;
+  if (typeof event === "string") return at + page.write(`${start}${event}}`, at, "utf8");
+  const eventAt = at + page.write(start, at, "latin1");
+  const end = eventAt + event.page.copy(page, eventAt, event.start, event.end);
+  page[end] = CLOSING_BRACE;
+  return end + 1;
 }
 
 /** The line of an entry that was read or kept as an object. The hash is taken over, not computed. */

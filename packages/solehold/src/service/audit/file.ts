@@ -60,7 +60,8 @@ export class FileAuditTrail implements AuditTrail {
     this.#parts = parts;
     const { notebook, journal, queue } = parts;
     const encode = (event: AuditEvent): string => this.#accept(event);
-    this.notes = notebook === null ? null : new TrailNotes({ notebook, journal, queue, encode });
+    const isOpen = (): boolean => this.#closing === null;
+    this.notes = notebook === null ? null : new TrailNotes({ notebook, journal, queue, isOpen, encode });
   }
 
   static async open(options: FileAuditOptions): Promise<FileAuditTrail> {

@@ -7,7 +7,7 @@
  * After a failed sync the system may have forgotten what it was given, so nothing since the last good sync
  * is trusted: the file is opened anew and the entries are written again, or refused, by the queue above.
  */
-import { mostBytesOf, sealInto } from "./chain.ts";
+import { type EncodedEvent, mostBytesOf, sealInto } from "./chain.ts";
 import type { AuditDisk, AuditFile } from "./disk.ts";
 import { AuditError } from "./error.ts";
 import type { AuditHead } from "./event.ts";
@@ -70,7 +70,7 @@ export class Journal {
    * Writes as many of the encoded events as the segment takes, at least one, and says how many. Those that a
    * commit is going to follow at once are written "for a commit", in one step where the disk can.
    */
-  async write(events: readonly string[], purpose: "for a commit" | "for later"): Promise<number> {
+  async write(events: readonly EncodedEvent[], purpose: "for a commit" | "for later"): Promise<number> {
     const file = this.#file ?? (await this.#reopen());
     await this.#refuseIntruder(file);
     const { offset } = this.#written;
@@ -85,7 +85,7 @@ export class Journal {
   }
 
   /** As many of the events as the segment takes, at least one, as lines. The bytes are good until the next call. */
-  #sealed(events: readonly string[]): {
+  #sealed(events: readonly EncodedEvent[]): {
     readonly data: Buffer;
     readonly head: AuditHead;
     readonly count: number;

@@ -1,57 +1,103 @@
 /**
- * Events that lie in the store, beside the records that they are about, until they are in the trail's files. Text and
+ * Events that lie in the store, beside the records that they are about, until they are in the trail's files. Bytes and
  * place of a note are the notebook's business; what is in it is written and read here:
- *   the sequence that was the last durable one when the note was made, a line feed, then its events, encoded, one a line
+ *   the sequence that was the last durable one when the note was made, with zeros in front, and a line feed, then its
+ *   events, encoded, one a line
  * An event of a note can only be in the files after that sequence, so few lines have to be looked at to know whether
  * a note that a crash left in the store had already come that far.
+ *
+ * From its note an event goes into a line as it lies there: what is made thousands of times a second, and has to wait
+ * for a moment, should not be a text that the garbage collector carries about.
  */
-import type { Notebook, StoreNote } from "../../stores/index.ts";
+import type { LeftNote, Notebook, StoreNote } from "../../stores/index.ts";
 import { eventTextOf } from "./chain.ts";
 import type { AuditEvent } from "./event.ts";
 import type { Segment } from "./folder.ts";
 import type { Journal } from "./journal.ts";
 import { readLines } from "./lines.ts";
+import { MOST_PLAIN_BYTES, NOT_PLAIN, writeDigits } from "./plain.ts";
 import type { CommitQueue } from "./queue.ts";
 import { segmentsAfter } from "./scan.ts";
-import type { AuditNotes } from "./trail.ts";
+import { type AuditNotes, writePlain } from "./trail.ts";
 
 interface TrailNotesOptions {
   readonly notebook: Notebook;
   readonly journal: Pick<Journal, "durableHead">;
   readonly queue: Pick<CommitQueue, "pushKept">;
+  /** Whether the trail still takes events. */
+  readonly isOpen: () => boolean;
   /** Throws when the event cannot be taken. */
   readonly encode: (event: AuditEvent) => string;
 }
 
+const SEQUENCE_DIGITS = 16;
+/** The sequence and its line feed. */
+const HEAD_BYTES = SEQUENCE_DIGITS + 1;
+const LINE_FEED = 0x0a;
+/** UTF-8 needs no more for a UTF-16 unit. */
+const MAX_BYTES_PER_UNIT = 3;
+
 export class TrailNotes implements AuditNotes {
   readonly #options: TrailNotesOptions;
+  readonly #head = Buffer.alloc(HEAD_BYTES, "\n");
+  /** What the head says. */
+  #sequence = -1;
 
   constructor(options: TrailNotesOptions) {
     this.#options = options;
   }
 
   make(events: readonly AuditEvent[]): StoreNote | null {
-    const { notebook, journal, encode } = this.#options;
+    if (!this.#options.isOpen()) return null;
     try {
-      return notebook.note(`${journal.durableHead.sequence}\n${events.map(encode).join("\n")}`);
+      return this.#plainNote(events) ?? this.#anyNote(events);
     } catch {
       // What is wrong with an event is for `append` to say.
       return null;
     }
   }
 
-  keep(note: StoreNote): void {
+  #plainNote(events: readonly AuditEvent[]): StoreNote | null {
+    const mostBytes = HEAD_BYTES + events.length * (MOST_PLAIN_BYTES + 1);
+    return this.#options.notebook.note(mostBytes, (page, start) => {
+      let end = this.#writeHead(page, start);
+      for (const event of events) {
+        end = writePlain(event, page, end);
+        if (end < 0) return NOT_PLAIN;
+        page[end] = LINE_FEED;
+        end += 1;
+      }
+      return end - 1;
+    });
+  }
+
+  #anyNote(events: readonly AuditEvent[]): StoreNote | null {
+    const text = events.map(this.#options.encode).join("\n");
+    const mostBytes = HEAD_BYTES + text.length * MAX_BYTES_PER_UNIT;
+    return this.#options.notebook.note(mostBytes, (page, start) => {
+      const textAt = this.#writeHead(page, start);
+      return textAt + page.write(text, textAt);
+    });
+  }
+
+  #writeHead(page: Buffer, start: number): number {
+    const { sequence } = this.#options.journal.durableHead;
+    if (sequence !== this.#sequence) writeDigits(this.#head, 0, sequence, SEQUENCE_DIGITS);
+    this.#sequence = sequence;
+    for (let index = 0; index < HEAD_BYTES; index += 1) page[start + index] = this.#head[index] ?? 0;
+    return start + HEAD_BYTES;
+  }
+
+  keep(note: StoreNote, { length }: readonly AuditEvent[]): void {
     const { notebook, queue } = this.#options;
-    const { text } = note;
-    const start = text.indexOf("\n") + 1;
-    const end = text.indexOf("\n", start);
-    const giveBack = (): void => notebook.giveBack(note);
-    if (end < 0) queue.pushKept(text.slice(start), giveBack);
-    else {
-      const events = eventsOf(note);
-      for (const event of events.slice(0, -1)) queue.pushKept(event, null);
-      queue.pushKept(events.at(-1) ?? "", giveBack);
+    const { page, end } = note;
+    let start = note.start + HEAD_BYTES;
+    for (let left = length; left > 1; left -= 1) {
+      const lineEnd = page.indexOf(LINE_FEED, start);
+      queue.pushKept({ page, start, end: lineEnd }, null);
+      start = lineEnd + 1;
     }
+    queue.pushKept({ page, start, end }, () => notebook.giveBack(note));
   }
 
   drop(note: StoreNote): void {
@@ -59,11 +105,11 @@ export class TrailNotes implements AuditNotes {
   }
 }
 
-function eventsOf({ text }: StoreNote): readonly string[] {
+function eventsOf({ text }: LeftNote): readonly string[] {
   return text.slice(text.indexOf("\n") + 1).split("\n");
 }
 
-function sequenceBefore({ text }: StoreNote): number {
+function sequenceBefore({ text }: LeftNote): number {
   return Number.parseInt(text, 10);
 }
 

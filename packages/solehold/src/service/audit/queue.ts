@@ -11,14 +11,14 @@
  */
 import type { Env, Timer } from "../../env/index.ts";
 import type { AnchorFile } from "./anchors.ts";
+import type { EncodedEvent } from "./chain.ts";
 import { AuditError, describeCause } from "./error.ts";
 import type { Journal } from "./journal.ts";
 
 export type AuditDurability = "before-reply" | "background";
 
 interface Pending {
-  /** Its part of a line. */
-  readonly event: string;
+  readonly event: EncodedEvent;
   readonly settled: Settled | null;
   /** "in a store": it can wait, and must not be forgotten. */
   readonly safe: "in a store" | "not yet";
@@ -94,7 +94,7 @@ export class CommitQueue {
   }
 
   /** For one that is safe in a store. Calls back when that need not keep it any longer. */
-  pushKept(event: string, settled: (() => void) | null): void {
+  pushKept(event: EncodedEvent, settled: (() => void) | null): void {
     this.#kept += 1;
     this.#add({ event, settled, safe: "in a store" });
   }
@@ -274,7 +274,7 @@ export class CommitQueue {
   }
 }
 
-function encodedEvent({ event }: Pending): string {
+function encodedEvent({ event }: Pending): EncodedEvent {
   return event;
 }
 

@@ -8,7 +8,7 @@ import type { StoreNote } from "../../stores/index.ts";
 import { encodeEvent } from "./chain.ts";
 import { AuditError } from "./error.ts";
 import type { AuditEntry, AuditEvent, AuditHead } from "./event.ts";
-import { encodePlainEvent } from "./plain.ts";
+import { encodePlainEvent, NOT_PLAIN, writePlainEvent } from "./plain.ts";
 import { checkAuditEvent, sanitiseAuditEvent } from "./validate.ts";
 
 export interface AuditTrail {
@@ -100,6 +100,15 @@ function plainText(event: AuditEvent): string | null {
     return encodePlainEvent(event);
   } catch {
     return null;
+  }
+}
+
+/** Writes what `encodeAccepted` gives and returns where it ends; NOT_PLAIN where that has to look at the event. */
+export function writePlain(event: AuditEvent, page: Uint8Array, start: number): number {
+  try {
+    return writePlainEvent(event, page, start);
+  } catch {
+    return NOT_PLAIN;
   }
 }
 

@@ -2,13 +2,16 @@
  * Notes that are written in the same transaction as the records of a call, until they are safe elsewhere. Those of a
  * call are one value: a value of their own each would cost the database more than the records.
  *
+ * A note is written once, into a page in memory, with its place and length before it; a bundle is a copy of what lies
+ * there, in one piece where its notes were made in a row.
+ *
  * A notebook is a ring: bundle N lies at N modulo its size. So nothing has to be deleted; a slot is used again when
  * all notes in it have been given back. Every bundle also says up to which place all had been given back when it was
  * queued. What the latest one does not count as given back is `left` when the notebook is opened again: a few of
  * those may be safe elsewhere all the same.
  */
 import type { Database, RootDatabaseOptions } from "lmdb";
-import type { Notebook, StoreNote } from "../contract.ts";
+import type { LeftNote, Notebook, StoreNote } from "../contract.ts";
 import type { Databases } from "./database.ts";
 
 /** Bundles, and what fits into one: together they bound what a notebook takes of the disk. */
@@ -21,12 +24,17 @@ const SAVED_KEY = 2 ** 31;
 
 const KEY_BYTES = 4;
 const BLOCK_BYTES = 2 ** 17;
-/** UTF-8 needs no more for a UTF-16 unit. */
-const MAX_BYTES_PER_UNIT = 3;
-/** More than the numbers before a bundle or a note take. */
+/** More than the numbers before a bundle take. */
 const NUMBERS_BYTES = 48;
+/** Before a note stand its place and its length in bytes, with zeros in front, so that they take this much. */
+const PLACE_DIGITS = 15;
+const LENGTH_DIGITS = 9;
+const HEAD_BYTES = PLACE_DIGITS + 1 + LENGTH_DIGITS + 1;
 
 const NUMBERS = /^(\d{1,15}) (\d{1,15})\n/;
+const ZERO = 0x30;
+const BLANK = 0x20;
+const LINE_FEED = 0x0a;
 
 /** Four bytes, the highest first: sorted as bytes they are sorted as numbers. */
 const NUMBER_KEYS = {
@@ -45,7 +53,7 @@ const NUMBER_KEYS = {
 type NotesDatabase = Database<string | Uint8Array, number>;
 
 export class NoteRing implements Notebook {
-  readonly left: readonly StoreNote[];
+  readonly left: readonly LeftNote[];
   readonly #notes: NotesDatabase;
   #last: number;
   /** All up to here were given back. */
@@ -55,7 +63,10 @@ export class NoteRing implements Notebook {
   #bundle: number;
   /** Of each slot the highest place in it. */
   readonly #highest = new Array<number>(RING_BUNDLES).fill(0);
-  /** Bytes on their way. They are never used again: the database's thread reads them later. */
+  /** Where notes are written, up to the end; what was written there stays. */
+  #page = Buffer.allocUnsafeSlow(BLOCK_BYTES);
+  #pageEnd = 0;
+  /** Bundles on their way. They are never used again: the database's thread reads them later. */
   #block = Buffer.allocUnsafeSlow(BLOCK_BYTES);
   #end = 0;
 
@@ -71,13 +82,27 @@ export class NoteRing implements Notebook {
     if (found.left.length > 0) this.#highest.fill(found.last);
   }
 
-  note(text: string): StoreNote | null {
+  note(mostBytes: number, write: (page: Buffer, start: number) => number): StoreNote | null {
     if (this.#last - this.#through >= MOST_NOTES) return null;
+    const head = this.#roomInPage(HEAD_BYTES + mostBytes);
+    const start = head + HEAD_BYTES;
+    const end = write(this.#page, start);
+    if (end < start) return null;
     this.#last += 1;
-    return new RingNote(this, this.#last, text);
+    this.#pageEnd = end;
+    writeHead(this.#page, head, this.#last, end - start);
+    return new RingNote(this, this.#last, this.#page, start, end);
   }
 
-  giveBack({ place }: StoreNote): void {
+  #roomInPage(bytes: number): number {
+    if (this.#pageEnd + bytes > this.#page.length) {
+      this.#page = Buffer.allocUnsafeSlow(Math.max(BLOCK_BYTES, bytes));
+      this.#pageEnd = 0;
+    }
+    return this.#pageEnd;
+  }
+
+  giveBack({ place }: { readonly place: number }): void {
     if (place > this.#last || place <= this.#through) return;
     this.#early.add(place);
     while (this.#early.delete(this.#through + 1)) this.#through += 1;
@@ -91,7 +116,7 @@ export class NoteRing implements Notebook {
    * What queues these notes for the transaction that is being put together. Null when that is not possible now: there
    * are too many, or what is in the next slot was not given back.
    */
-  bundle(notes: readonly StoreNote[]): (() => void) | null {
+  bundle(notes: readonly RingNote[]): (() => void) | null {
     const slot = (this.#bundle + 1) % RING_BUNDLES;
     if ((this.#highest[slot] ?? 0) > this.#through) return null;
     const bytes = this.#encoded(notes);
@@ -105,10 +130,10 @@ export class NoteRing implements Notebook {
   }
 
   /** The bundle's number, what was given back, then for each note its place, its length and its text. */
-  #encoded(notes: readonly StoreNote[]): Uint8Array | null {
+  #encoded(notes: readonly RingNote[]): Uint8Array | null {
     let mostBytes = NUMBERS_BYTES;
-    for (const { text } of notes) mostBytes += NUMBERS_BYTES + text.length * MAX_BYTES_PER_UNIT;
-    if (mostBytes > BUNDLE_BYTES * MAX_BYTES_PER_UNIT) return null;
+    for (const { start, end } of notes) mostBytes += HEAD_BYTES + end - start;
+    if (mostBytes > BUNDLE_BYTES) return null;
     if (this.#end + mostBytes > this.#block.length) {
       this.#block = Buffer.allocUnsafeSlow(Math.max(BLOCK_BYTES, mostBytes));
       this.#end = 0;
@@ -116,7 +141,12 @@ export class NoteRing implements Notebook {
     const block = this.#block;
     const start = this.#end;
     let end = start + block.write(`${this.#bundle + 1} ${this.#through}\n`, start);
-    for (const { place, text } of notes) end += block.write(`${place} ${text.length}\n${text}`, end);
+    for (let first = 0; first < notes.length; ) {
+      const last = lastInARow(notes, first);
+      const from = (notes[first]?.start ?? 0) - HEAD_BYTES;
+      end += notes[first]?.page.copy(block, end, from, notes[last]?.end) ?? 0;
+      first = last + 1;
+    }
     this.#end = end;
     return new Uint8Array(block.buffer, start, end - start);
   }
@@ -124,15 +154,47 @@ export class NoteRing implements Notebook {
 
 /** A note that knows where it belongs. */
 export class RingNote implements StoreNote {
-  readonly place: number;
-  readonly text: string;
   readonly ring: NoteRing;
+  readonly place: number;
+  readonly page: Buffer;
+  readonly start: number;
+  readonly end: number;
 
-  constructor(ring: NoteRing, place: number, text: string) {
+  constructor(ring: NoteRing, place: number, page: Buffer, start: number, end: number) {
     this.ring = ring;
     this.place = place;
-    this.text = text;
+    this.page = page;
+    this.start = start;
+    this.end = end;
   }
+}
+
+/** Up to which of the notes each lies right behind the one before it. */
+function lastInARow(notes: readonly RingNote[], first: number): number {
+  let last = first;
+  for (let note = notes[first]; note !== undefined; last += 1) {
+    const next = notes[last + 1];
+    if (next === undefined || next.page !== note.page || next.start !== note.end + HEAD_BYTES) break;
+    note = next;
+  }
+  return last;
+}
+
+function writeHead(page: Buffer, start: number, place: number, bytes: number): void {
+  const lengthAt = writeDigits(page, start, place, PLACE_DIGITS);
+  page[lengthAt] = BLANK;
+  const end = writeDigits(page, lengthAt + 1, bytes, LENGTH_DIGITS);
+  page[end] = LINE_FEED;
+}
+
+function writeDigits(page: Buffer, start: number, count: number, digits: number): number {
+  let rest = count;
+  for (let index = start + digits - 1; index >= start; index -= 1) {
+    const tenth = Math.floor(rest / 10);
+    page[index] = ZERO + (rest - tenth * 10);
+    rest = tenth;
+  }
+  return start + digits;
 }
 
 function ignore(): void {}
@@ -141,21 +203,22 @@ interface FoundRing {
   readonly last: number;
   readonly through: number;
   readonly bundle: number;
-  readonly left: readonly StoreNote[];
+  readonly left: readonly LeftNote[];
 }
 
 function readRing(database: NotesDatabase): FoundRing {
-  const notes: StoreNote[] = [];
+  const notes: LeftNote[] = [];
   let bundle = 0;
   let through = 0;
   for (const { key, value } of database.getRange()) {
     if (typeof value !== "string") continue;
     if (key === SAVED_KEY) through = Math.max(through, Number(value) || 0);
     else {
-      const [number, givenBack] = numbersAt(value, 0);
+      const bytes = Buffer.from(value);
+      const [number, givenBack] = numbersAt(bytes, 0);
       bundle = Math.max(bundle, number);
       through = Math.max(through, givenBack);
-      notes.push(...notesIn(value));
+      notes.push(...notesIn(bytes));
     }
   }
   const last = notes.reduce((highest, { place }) => Math.max(highest, place), through);
@@ -164,21 +227,21 @@ function readRing(database: NotesDatabase): FoundRing {
 }
 
 /** What is damaged ends the bundle: there is no telling what came after. */
-function notesIn(value: string): readonly StoreNote[] {
-  const notes: StoreNote[] = [];
-  for (let start = value.indexOf("\n") + 1; start > 0 && start < value.length; ) {
+function notesIn(value: Buffer): readonly LeftNote[] {
+  const notes: LeftNote[] = [];
+  for (let start = value.indexOf(LINE_FEED) + 1; start > 0 && start < value.length; ) {
     const [place, length] = numbersAt(value, start);
-    const textStart = value.indexOf("\n", start) + 1;
+    const textStart = value.indexOf(LINE_FEED, start) + 1;
     const end = textStart + length;
     if (place === 0 || textStart === 0 || end > value.length) break;
-    notes.push({ place, text: value.slice(textStart, end) });
+    notes.push({ place, text: value.toString("utf8", textStart, end) });
     start = end;
   }
   return notes;
 }
 
 /** The two numbers of the line that begins there; zeros for what is none. */
-function numbersAt(value: string, start: number): readonly [number, number] {
-  const [, first, second] = NUMBERS.exec(value.slice(start, start + NUMBERS_BYTES)) ?? [];
+function numbersAt(value: Buffer, start: number): readonly [number, number] {
+  const [, first, second] = NUMBERS.exec(value.toString("latin1", start, start + NUMBERS_BYTES)) ?? [];
   return [Number(first ?? 0), Number(second ?? 0)];
 }

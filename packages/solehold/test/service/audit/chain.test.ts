@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import {
+  type EventBytes,
   encodeEntry,
   encodeEvent,
   genesis,
@@ -50,15 +51,21 @@ describe("the chain's format", () => {
     );
   });
 
-  test("lines that are sealed in their place are the same bytes, one behind the other", () => {
+  test("lines that are sealed in their place, of texts or of bytes, are the same, one behind the other", () => {
     fc.assert(
       fc.property(fc.array(anyEvent, { minLength: 1, maxLength: 5 }), (given) => {
-        const events = given.map((event) => encodeEvent(checkAuditEvent(event)));
+        const texts = given.map((event) => encodeEvent(checkAuditEvent(event)));
+        const asBytes = (text: string): EventBytes => {
+          const start = text.length % 5;
+          const page = Buffer.concat([Buffer.alloc(start, "x"), Buffer.from(text), Buffer.from("yz")]);
+          return { page, start, end: page.length - 2 };
+        };
+        const events = texts.map((text, index) => (index % 2 === 0 ? text : asBytes(text)));
         const page = Buffer.alloc(events.reduce((sum, event) => sum + mostBytesOf(event), 0));
         let [end, head, lines] = [0, genesis("t"), ""];
-        for (const event of events) {
+        for (const [index, event] of events.entries()) {
           const sealed = sealInto(page, end, event, head);
-          const { line, hash } = seal(event, head);
+          const { line, hash } = seal(texts[index] ?? "", head);
           expect(sealed.hash).toBe(hash);
           expect(sealed.end - end).toBeLessThanOrEqual(mostBytesOf(event));
           end = sealed.end;

@@ -3,22 +3,35 @@ import { describe, expect, test, vi } from "vitest";
 import { type Env, ManualEnv, realEnv } from "../../../src/env/index.ts";
 import type { AuditEvent } from "../../../src/service/audit/index.ts";
 import { FileAuditTrail, verifyAudit } from "../../../src/service/audit/index.ts";
-import type { Notebook, StoreNote } from "../../../src/stores/index.ts";
+import type { LeftNote, Notebook, StoreNote } from "../../../src/stores/index.ts";
 import { allEntries, crashCopy, eventOf, FaultyDisk, temporaryFolder } from "./support.ts";
+
+const MARGIN = "##";
+
+function textOf({ page, start, end }: StoreNote): string {
+  return page.toString("utf8", start, end);
+}
 
 /** A notebook in memory: what was written into it outlives the trail, as a store would. */
 class PaperNotebook implements Notebook {
   readonly written = new Map<number, StoreNote>();
-  left: readonly StoreNote[] = [];
+  left: readonly LeftNote[] = [];
   saves = 0;
   #last = 0;
 
-  note(text: string): StoreNote {
+  note(mostBytes: number, write: (page: Buffer, start: number) => number): StoreNote | null {
+    // Between others, as in a store: nothing may be written outside of what was asked for.
+    const page = Buffer.alloc(mostBytes + 2 * MARGIN.length, MARGIN);
+    const end = write(page, MARGIN.length);
+    if (end < MARGIN.length) return null;
+    const around =
+      page.toString("latin1", 0, MARGIN.length) + page.toString("latin1", mostBytes + MARGIN.length);
+    expect(around).toBe(MARGIN + MARGIN);
     this.#last += 1;
-    return { place: this.#last, text };
+    return { place: this.#last, page, start: MARGIN.length, end };
   }
 
-  giveBack({ place }: StoreNote): void {
+  giveBack({ place }: { readonly place: number }): void {
     this.written.delete(place);
   }
 
@@ -30,8 +43,8 @@ class PaperNotebook implements Notebook {
   reopened(): PaperNotebook {
     const next = new PaperNotebook();
     next.#last = this.#last;
-    next.left = [...this.written.values()];
-    for (const note of next.left) next.written.set(note.place, note);
+    next.left = [...this.written.values()].map((note) => ({ place: note.place, text: textOf(note) }));
+    for (const note of this.written.values()) next.written.set(note.place, note);
     return next;
   }
 }
@@ -80,11 +93,39 @@ describe("events that a store keeps", () => {
     expect(notebook.written.size).toBe(2);
     await trail.append(event("4"));
     keep(trail, notebook, [event("5")]);
+    // What was durable by then need not be looked at after a crash.
+    expect([...notebook.written.values()].map(textOf)).toEqual([expect.stringMatching(/^0*4\n/)]);
     expect((await trail.query()).map(({ traceId }) => traceId)).toEqual(["1", "2", "3", "4", "5"]);
     expect(notebook.written.size).toBe(0);
     await trail.close();
     expect(notebook.saves).toBeGreaterThan(0);
     expect(await verifyAudit(folder)).toMatchObject({ ok: true, entries: 5 });
+  });
+
+  test("are in the files as if they had been appended, whatever they say", async () => {
+    const events = [
+      eventOf({ traceId: "plain" }),
+      eventOf({ traceId: "ä", key: "Füße/𝒳", holder: 'a "quoted"\\\n one' }),
+      eventOf({ traceId: "long", key: "k".repeat(1024), tenant: "t".repeat(256), holder: "h".repeat(256) }),
+      eventOf({ traceId: "detailed", detail: { tier: "two\nlines", required: 2 } }),
+      eventOf({ traceId: "bare", leaseId: "", fence: "0", allowed: false, outcome: "refused" }),
+    ];
+    const [noted, appended] = [await temporaryFolder(), await temporaryFolder()];
+    const notebook = new PaperNotebook();
+    const trail = await openOn(noted, notebook);
+    for (const each of events) keep(trail, notebook, [each]);
+    keep(trail, notebook, events.slice(0, 2));
+    keep(trail, notebook, [events[4]!, events[0]!, events[4]!]);
+    await trail.close();
+    const other = await FileAuditTrail.open({ folder: appended, durability: "before-reply" });
+    const all = [...events, ...events.slice(0, 2), events[4]!, events[0]!, events[4]!];
+    for (const each of all) await other.append(each);
+    await other.close();
+    const withoutChain = (entry: object): object => ({ ...entry, previousHash: "", hash: "" });
+    expect((await allEntries(noted)).map(withoutChain)).toEqual(
+      (await allEntries(appended)).map(withoutChain),
+    );
+    expect(await verifyAudit(noted)).toMatchObject({ ok: true, entries: all.length });
   });
 
   test("reach the files although nothing else is appended and nobody asks", async () => {
@@ -223,5 +264,5 @@ function noteTextOf(trail: FileAuditTrail, noted: AuditEvent): string {
   const note = trail.notes?.make([noted]) ?? null;
   if (note === null) throw new Error("no note was made");
   // Made before anything was in the files.
-  return note.text.replace(/^\d+/, "0");
+  return textOf(note).replace(/^\d+/, "0");
 }

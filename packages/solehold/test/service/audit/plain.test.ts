@@ -3,7 +3,12 @@ import { describe, expect, test } from "vitest";
 import { encodeEvent } from "../../../src/service/audit/chain.ts";
 import { TEXT_LIMITS } from "../../../src/service/audit/event.ts";
 import type { AuditEvent } from "../../../src/service/audit/index.ts";
-import { encodePlainEvent } from "../../../src/service/audit/plain.ts";
+import {
+  encodePlainEvent,
+  MOST_PLAIN_BYTES,
+  NOT_PLAIN,
+  writePlainEvent,
+} from "../../../src/service/audit/plain.ts";
 import { encodeAccepted } from "../../../src/service/audit/trail.ts";
 import { sanitiseAuditEvent } from "../../../src/service/audit/validate.ts";
 import { anyEvent, eventOf } from "./support.ts";
@@ -54,6 +59,22 @@ describe("the short way into the trail", () => {
       }),
       { numRuns: 5_000 },
     );
+  });
+
+  test("writes where it is told to, and never more than it may", () => {
+    const longest = eventOf({
+      at: Number.MAX_SAFE_INTEGER,
+      reasonCode: Number.MAX_SAFE_INTEGER,
+      fence: "9".repeat(39),
+      outcome: "unknown",
+      ...Object.fromEntries(Object.entries(TEXT_LIMITS).map(([field, limit]) => [field, "~".repeat(limit)])),
+    });
+    const page = Buffer.alloc(MOST_PLAIN_BYTES + 7, "#");
+    const end = writePlainEvent(longest, page, 3);
+    expect(page.toString("latin1", 3, end)).toBe(encodeEvent(longest));
+    expect(end).toBeLessThanOrEqual(3 + MOST_PLAIN_BYTES);
+    expect(page.toString("latin1", 0, 3) + page.toString("latin1", end)).toMatch(/^#+$/);
+    expect(writePlainEvent(eventOf({ key: "ü" }), page, 3)).toBe(NOT_PLAIN);
   });
 
   test("is closed to two halves of a surrogate pair that stand at the ends of neighbouring fields", () => {

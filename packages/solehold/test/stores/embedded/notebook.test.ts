@@ -13,7 +13,7 @@ async function notebookOf(store: LeaseStore): Promise<Notebook> {
 }
 
 function noteIn(notebook: Notebook, text: string): StoreNote {
-  const note = notebook.note(text);
+  const note = notebook.note(Buffer.byteLength(text), (page, start) => start + page.write(text, start));
   if (note === null) throw new Error("no room for a note");
   return note;
 }
@@ -49,6 +49,49 @@ describe("notes in the embedded store", () => {
     await store.apply([creation("d", third!)]);
     await store.close();
     expect(await texts(folder)).toEqual(["zwölf\n𝒳", "", "3 3\nabc"]);
+  });
+
+  it("are told apart however they were made: in a row, with gaps, in another order, over several pages", async () => {
+    const folder = temporaryFolder();
+    const store = await openEmbeddedStore({ folder });
+    const notebook = await notebookOf(store);
+    const all = Array.from({ length: 60 }, (_, index) => `${index} ${"ü".repeat((index * 331) % 3_000)}`);
+    const notes = all.map((text) => noteIn(notebook, text));
+    const isDropped = (index: number): boolean => index % 7 === 3;
+    const kept = notes.filter((_, index) => !isDropped(index));
+    const [forwards, backwards] = [kept.slice(0, 20), kept.slice(20).reverse()];
+    for (const call of [forwards, backwards.slice(0, 16), backwards.slice(16)]) {
+      const writes = call.map((note) => creation(`job/${note.place}`, note));
+      const { results } = await store.apply(writes);
+      expect(results.every((result) => result.kind === "applied" && result.aside === "kept")).toBe(true);
+    }
+    await store.close();
+    expect(await texts(folder)).toEqual(all.filter((_, index) => !isDropped(index)));
+  });
+
+  it("are not taken for neighbours because they lie at the same distances in different pages", async () => {
+    const folder = temporaryFolder();
+    const store = await openEmbeddedStore({ folder });
+    const notebook = await notebookOf(store);
+    const all = Array.from({ length: 60 }, (_, index) => String(index).padStart(4_000, "x"));
+    const notes = all.map((text) => noteIn(notebook, text));
+    const second = notes.findIndex(({ page }) => page !== notes[0]?.page);
+    const chosen = [second, 1, second + 1, 2];
+    await store.apply(chosen.map((index) => creation(`job/${index}`, notes[index]!)));
+    await store.close();
+    expect(await texts(folder)).toEqual([1, 2, second, second + 1].map((index) => all[index]));
+  });
+
+  it("are not made where nothing was written, and take no place then", async () => {
+    const store = closing(await openEmbeddedStore({ folder: temporaryFolder() }));
+    const notebook = await notebookOf(store);
+    const first = noteIn(notebook, "first");
+    expect(notebook.note(10, () => -1)).toBeNull();
+    const broken = (): number => {
+      throw new Error("broken");
+    };
+    expect(() => notebook.note(10, broken)).toThrow("broken");
+    expect(noteIn(notebook, "second")).toMatchObject({ place: first.place + 1 });
   });
 
   it("are left only as long as they were not given back", async () => {
@@ -167,7 +210,7 @@ describe("notes in the embedded store", () => {
     for (const note of notes) notebook.giveBack(note);
     const { results } = await store.apply([creation("later", noteIn(notebook, "later"))]);
     expect(results).toMatchObject([{ kind: "applied", aside: "kept" }]);
-    const many = Array.from({ length: 5_000 }, () => notebook.note(""));
+    const many = Array.from({ length: 5_000 }, () => notebook.note(0, (_page, start) => start));
     expect(many.filter((note) => note !== null)).toHaveLength(4_095);
     const long = creation("long", noteIn(await store.notebook("another"), "y".repeat(200_000)));
     expect((await store.apply([long])).results).toEqual([{ kind: "applied", version: expect.any(String) }]);
