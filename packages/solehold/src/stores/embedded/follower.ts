@@ -7,13 +7,15 @@ import { type Env, jittered, type Timer } from "../../env/index.ts";
 import type { Bell } from "./bell.ts";
 import type { StoreClock } from "./clock.ts";
 import type { Databases } from "./database.ts";
-import { announceWatcher, readEntry, WATCH_RENEWAL_MS } from "./journal.ts";
+import { announceWatcher, LOOK_MS, readEntry, WATCH_RENEWAL_MS } from "./journal.ts";
 import { readMembers } from "./state.ts";
 
 /** With a bell, for rings that got lost with their process. Without one, this is how fast news travels. */
 const POLL_WITH_BELL_MS = 1_000;
 const POLL_ALONE_MS = 50;
 const JITTER_RATIO = 0.3;
+/** By then everybody knows of a new watcher; timers may come a little early. */
+const FIRST_LOOK_MS = LOOK_MS + 3;
 
 export interface FollowerParts {
   readonly databases: Databases;
@@ -38,7 +40,10 @@ export class Follower {
     this.#parts = parts;
   }
 
-  /** Once this has resolved, every later commit is noticed. */
+  /**
+   * Once this has resolved, every later commit is noticed: those of the next milliseconds, whose writers may not know yet
+   * that somebody watches, by the first look.
+   */
   async start(): Promise<void> {
     const { databases, clock, bell, ownMemberId } = this.#parts;
     await announceWatcher(databases, clock, ownMemberId);
@@ -51,7 +56,7 @@ export class Follower {
         this.#stopListening = null;
       },
     );
-    this.#schedule();
+    this.#schedule(FIRST_LOOK_MS);
   }
 
   stop(): void {
@@ -62,13 +67,13 @@ export class Follower {
     this.#seen.clear();
   }
 
-  #schedule(): void {
+  #schedule(delayMs: number): void {
     const { env } = this.#parts;
-    const intervalMs = this.#stopListening === null ? POLL_ALONE_MS : POLL_WITH_BELL_MS;
-    this.#timer = env.timer(jittered(env, intervalMs, JITTER_RATIO), () => {
+    this.#timer = env.timer(delayMs, () => {
       this.#look();
       this.#giveSignOfLife();
-      this.#schedule();
+      const intervalMs = this.#stopListening === null ? POLL_ALONE_MS : POLL_WITH_BELL_MS;
+      this.#schedule(jittered(env, intervalMs, JITTER_RATIO));
     });
   }
 

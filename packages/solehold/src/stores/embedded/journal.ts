@@ -20,21 +20,29 @@ const WATCHERS_KEY = "watchers";
 /** How long a sign of life of a watcher counts, and how often it gives one. */
 const WATCHED_MS = 30_000;
 export const WATCH_RENEWAL_MS = 10_000;
+/**
+ * For how long a look at the list of watchers counts. A look costs a tenth of a small commit, so not every commit has one:
+ * who begins to watch looks for itself what was written in this time, see follower.ts.
+ */
+export const LOOK_MS = 5;
 
 export class Journal {
   readonly memberId: string;
   readonly #databases: Databases;
   readonly #clock: StoreClock;
+  readonly #env: Env;
   #sequence = 0;
   #pending: (readonly LeaseKey[])[] = [];
-  /** The lines as they were last seen, and what they said. */
-  #watchers = "";
+  /** The lines as they were last seen, and what they said; null when they could not be read. */
+  #watchers: string | null = null;
   #othersUntilMs = 0;
+  #lookAgainAtMs = Number.NEGATIVE_INFINITY;
 
   constructor(databases: Databases, clock: StoreClock, env: Env) {
     this.memberId = randomId(env);
     this.#databases = databases;
     this.#clock = clock;
+    this.#env = env;
     databases.root.on("beforecommit", () => this.#enter());
   }
 
@@ -45,17 +53,25 @@ export class Journal {
 
   /** By another. When it cannot be known, it is better to keep a journal in vain. */
   isWatched(): boolean {
+    const nowMs = this.#env.monotonicMs();
+    if (nowMs >= this.#lookAgainAtMs) {
+      this.#look();
+      this.#lookAgainAtMs = nowMs + LOOK_MS;
+    }
+    return this.#othersUntilMs > this.#clock.now();
+  }
+
+  #look(): void {
     try {
       this.#databases.root.resetReadTxn();
       const watchers = this.#databases.meta.get(WATCHERS_KEY) ?? "";
-      if (watchers !== this.#watchers) {
-        const others = watchersIn(watchers).filter(({ memberId }) => memberId !== this.memberId);
-        this.#othersUntilMs = Math.max(0, ...others.map(({ untilMs }) => untilMs));
-        this.#watchers = watchers;
-      }
-      return this.#othersUntilMs > this.#clock.now();
+      if (watchers === this.#watchers) return;
+      const others = watchersIn(watchers).filter(({ memberId }) => memberId !== this.memberId);
+      this.#othersUntilMs = Math.max(0, ...others.map(({ untilMs }) => untilMs));
+      this.#watchers = watchers;
     } catch {
-      return true;
+      this.#othersUntilMs = Number.POSITIVE_INFINITY;
+      this.#watchers = null;
     }
   }
 

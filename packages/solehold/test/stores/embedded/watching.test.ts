@@ -5,6 +5,7 @@ import { ManualEnv, realEnv } from "../../../src/env/index.ts";
 import type { Boot } from "../../../src/stores/embedded/boot.ts";
 import { loadLmdb, openDatabases } from "../../../src/stores/embedded/database.ts";
 import { openEmbeddedStore } from "../../../src/stores/embedded/index.ts";
+import { LOOK_MS } from "../../../src/stores/embedded/journal.ts";
 import { openWithSeams } from "../../../src/stores/embedded/open.ts";
 import { memberKey, memberLine } from "../../../src/stores/embedded/state.ts";
 import type { LeaseStore, StoreEvent } from "../../../src/stores/index.ts";
@@ -97,6 +98,7 @@ describe("watching across processes", () => {
     expect(await world.journalLength()).toBe(0);
     const another = closing(await openWithSeams({ folder, env: world.env }, {}));
     const ear = await Ear.on(another);
+    await world.env.advance(LOOK_MS);
     await putApplied(world.store, recordNamed("in-company"));
     await ear.changed("in-company");
     await own.changed("in-company");
@@ -144,6 +146,23 @@ describe("watching across processes", () => {
     expect(ear.events).toEqual([{ kind: "reset" }]);
     await env.advance(5_000);
     expect(ear.events).toHaveLength(1);
+  });
+
+  it("a write by someone who looked for watchers just before shows as a reset at the first look", async () => {
+    const folder = join(temporaryFolder(), "store");
+    const env = new ManualEnv();
+    const seams = { readBoot: testBoot } as const;
+    const writer = closing(await openWithSeams({ folder, env }, seams));
+    const watcher = closing(await openWithSeams({ folder, env }, seams));
+    await putApplied(writer, recordNamed("before"));
+    const ear = await Ear.on(watcher);
+    await putApplied(writer, recordNamed("unannounced"));
+    expect(ear.events).toEqual([]);
+    await env.advance(LOOK_MS + 3);
+    expect(ear.events).toEqual([{ kind: "reset" }]);
+    await putApplied(writer, recordNamed("announced"));
+    await ear.changed("announced");
+    expect(ear.events.map(({ kind }) => kind)).toEqual(["reset", "changed"]);
   });
 
   it("a watcher that fell behind by more than the journal holds is told to look at everything", async () => {
