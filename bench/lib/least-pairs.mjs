@@ -26,6 +26,7 @@ export function leastPairs(store, names) {
         key: command.key,
         expected: snapshot.version,
         next: effect.record,
+        replaces: snapshot.record,
         answered: ({ kind, version }) => {
           if (kind !== "applied") return reject(new Error(`not applied: ${kind}`));
           known.set(name, { record: effect.record, floor: 0n, version });

@@ -3,13 +3,17 @@
 import { heldRecord, releasedRecord } from "./records.mjs";
 
 export function storePairs(store, names) {
-  const versions = new Map();
+  const ended = new Map();
   const write = batched(store);
   return async (worker, index) => {
     const name = names(worker, index);
     const held = heldRecord(name);
-    const granted = await write({ key: held.key, expected: versions.get(name) ?? null, next: held });
-    versions.set(name, await write({ key: held.key, expected: granted, next: releasedRecord(held) }));
+    const released = releasedRecord(held);
+    const { key } = held;
+    const { version, record } = ended.get(name) ?? { version: null, record: null };
+    const granted = await write({ key, expected: version, next: held, replaces: record });
+    const given = await write({ key, expected: granted, next: released, replaces: held });
+    ended.set(name, { version: given, record: released });
   };
 }
 

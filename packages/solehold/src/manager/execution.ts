@@ -202,6 +202,7 @@ export class Execution {
       key: command.key,
       expected: stored.kind === "found" ? stored.version : null,
       next,
+      replaces: source.confirmed,
       aside: this.#noting === null ? null : this.#noting.note(decision, now.stampMs),
       id: this.#id,
       provenBy: this.#provenBy(next),

@@ -34,6 +34,8 @@ import type { StoreClock } from "./store-clock.ts";
 /** What a decision will be based on. */
 export interface SnapshotSource extends LeaseSnapshot {
   readonly stored: StoredRecord;
+  /** The record, if the store itself showed it or took it; null for what was only heard of. */
+  readonly confirmed: LeaseRecord | null;
   /** The receipt of the first reply that showed this version, on the monotonic clock; null for no record. */
   readonly sinceMs: number | null;
   /** The call that brought it; null for a guess, which must not lead to an answer. */
@@ -52,6 +54,7 @@ class Remembered implements SnapshotSource {
   readonly callNumber = null;
   readonly record: LeaseRecord;
   readonly version: string;
+  readonly confirmed: LeaseRecord | null;
   readonly sinceMs: number;
   /** What hashes to the record's token hash, while this process was the last to write a lease that is held. */
   token: string | null = null;
@@ -63,12 +66,14 @@ class Remembered implements SnapshotSource {
   constructor(
     record: LeaseRecord,
     version: string,
+    confirmed: LeaseRecord | null,
     sinceMs: number,
     highestFence: bigint,
     seenAtCall: number,
   ) {
     this.record = record;
     this.version = version;
+    this.confirmed = confirmed;
     this.sinceMs = sinceMs;
     this.highestFence = highestFence;
     this.seenAtCall = seenAtCall;
@@ -125,7 +130,8 @@ export class KnownState {
     const remembered = this.#remembered.get(id);
     if (remembered !== undefined) return remembered.isWorthTrying ? remembered : null;
     const floor = command.op === "acquire" ? this.#floors.recent(command.key.tenant, now.monotonicMs) : null;
-    return floor === null ? null : { record: null, floor, stored: ABSENT, sinceMs: null, callNumber: null };
+    if (floor === null) return null;
+    return { record: null, floor, stored: ABSENT, confirmed: null, sinceMs: null, callNumber: null };
   }
 
   async read(key: LeaseKey, patienceMs?: number): Promise<SnapshotSource> {
@@ -138,10 +144,11 @@ export class KnownState {
   /** The store showed this in its answer. */
   learn(id: string, stored: StoredRecord, floor: bigint, call: AnsweredCall): SnapshotSource {
     const { callNumber } = call;
-    if (stored.kind !== "found") return { record: null, floor, stored, sinceMs: null, callNumber };
-    const { record, version } = stored;
-    const { sinceMs } = this.#remember(id, record, version, call.receivedMs);
-    return { record, floor, stored, sinceMs, callNumber };
+    if (stored.kind !== "found")
+      return { record: null, floor, stored, confirmed: null, sinceMs: null, callNumber };
+    const { record } = stored;
+    const { sinceMs } = this.#remember(id, record, stored.version, call.receivedMs);
+    return { record, floor, stored, confirmed: record, sinceMs, callNumber };
   }
 
   /** An own write was acknowledged. */
@@ -173,7 +180,7 @@ export class KnownState {
     if (before?.version === stored.version) return;
     const { highestFence = 0n, seenAtCall = 0 } = before ?? {};
     const { record, version } = stored;
-    this.#remembered.set(id, new Remembered(record, version, receivedMs, highestFence, seenAtCall));
+    this.#remembered.set(id, new Remembered(record, version, null, receivedMs, highestFence, seenAtCall));
   }
 
   forget(key: LeaseKey): void {
@@ -251,7 +258,7 @@ export class KnownState {
     const grew = before === undefined || fence > before.highestFence;
     const highestFence = grew ? fence : before.highestFence;
     const seenAtCall = grew ? this.#options.calls.lastCallNumber : before.seenAtCall;
-    const remembered = new Remembered(record, version, sinceMs, highestFence, seenAtCall);
+    const remembered = new Remembered(record, version, record, sinceMs, highestFence, seenAtCall);
     this.#remembered.set(id, remembered);
     return remembered;
   }

@@ -56,6 +56,8 @@ export interface ConditionalWrite {
   readonly expected: string | null;
   /** The record to write; null to delete. */
   readonly next: LeaseRecord | null;
+  /** The record that `expected` names, where the writer knows it: a store may then send no more than what changes. */
+  readonly replaces?: LeaseRecord | null;
   /**
    * To be written in the same step, so that both are done or neither. It was made by a notebook of this store. Where
    * the store cannot keep it for the moment, the record is written without it, and the answer says so.

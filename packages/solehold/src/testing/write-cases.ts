@@ -1,5 +1,6 @@
 /** The heart of the contract: a write happens exactly when the version it names is still the current one. */
 import { ok } from "node:assert/strict";
+import type { LeaseRecord } from "../core/index.ts";
 import type { ConditionalWrite, LeaseStore } from "../stores/index.ts";
 import { applyAll, applyOne, type BenchCase, nth, readAll, readOne, type StoreBench } from "./bench.ts";
 import {
@@ -162,6 +163,33 @@ export const writeCases: readonly BenchCase[] = [
     },
   },
   {
+    title:
+      "a write that says what it replaces leaves the new record and nothing of the old, alone and in a batch",
+    run: async (bench) => {
+      const store = await bench.open();
+      for (const [index, changes] of changesOfARecord(bench).entries()) {
+        const [lone, other] = [
+          bench.record(bench.key(`lone/${index}`)),
+          bench.record(bench.key(`other/${index}`)),
+        ];
+        const expected = await claimCreated(store, lone);
+        const [loneNext, otherNext] = [bench.record(lone.key, changes), bench.record(other.key, changes)];
+        const write = { key: lone.key, expected, next: loneNext, replaces: lone };
+        const version = claimApplied(nth(await applyAll(store, [write]), 0), "the lone write");
+        const back = bench.record(lone.key);
+        const results = await applyAll(store, [
+          { key: other.key, expected: await claimCreated(store, other), next: otherNext, replaces: other },
+          { key: lone.key, expected: version, next: back, replaces: loneNext },
+        ]);
+        for (const result of results) claimApplied(result, "a write of the batch");
+        const said = `after ${Object.keys(changes).join(", ")} changed`;
+        const found = await claimStored(store, otherNext, said);
+        ok(found.version === claimApplied(nth(results, 0), said), `${said} the version is not what was said`);
+        await claimStored(store, back, `${said} back`);
+      }
+    },
+  },
+  {
     title: "an empty batch and an empty read are answered with nothing",
     run: async (bench) => {
       const store = await bench.open();
@@ -170,6 +198,34 @@ export const writeCases: readonly BenchCase[] = [
     },
   },
 ];
+
+/** One for each way in which a lease goes on, and for what few leases have. */
+function changesOfARecord(bench: StoreBench): readonly Partial<LeaseRecord>[] {
+  const { grantedAtMs, expiresAtMs } = bench.record(bench.key("model"));
+  const [laterMs, muchLaterMs] = [grantedAtMs + 1_234, expiresAtMs + 1_234];
+  const tokenHash = "n4bQgYhMfWWaL-qgxVrQFaO_TxsrC4Is0V1sFbDwCgg";
+  return [
+    { renewedAtMs: laterMs, expiresAtMs: muchLaterMs, renewals: 1 },
+    { renewedAtMs: laterMs, expiresAtMs: muchLaterMs, renewals: 12, ttlMs: 40_000 },
+    { state: "released", endedAtMs: laterMs },
+    { state: "released", endedAtMs: laterMs, handoff: { successor: "heir", deadlineMs: muchLaterMs } },
+    { state: "revoked", endedAtMs: laterMs, expiresAtMs: laterMs },
+    {
+      generation: 7n,
+      grantedAtMs: laterMs,
+      renewedAtMs: laterMs,
+      expiresAtMs: laterMs + 30_000,
+      tokenHash,
+    },
+    { generation: 7n, holder: "holder-2", purpose: "StateWrite", resumeRequired: true, tokenHash },
+    { term: 3n },
+    { generation: 7n },
+    { breakAtMs: laterMs },
+    { note: "in the night" },
+    { idempotency: { op: "acquire", keyHash: tokenHash, fingerprint: tokenHash, sealedToken: "" } },
+    { nonce: `${bench.record(bench.key("model")).nonce}-and-longer-than-others` },
+  ];
+}
 
 async function claimVersionIsNew(
   bench: StoreBench,

@@ -2,7 +2,7 @@
 import { expect, it } from "vitest";
 import { ManualEnv } from "../../src/env/index.ts";
 import { StoreLeaseManager } from "../../src/manager/index.ts";
-import { MemoryStore, type StoredRecord } from "../../src/stores/index.ts";
+import { type ConditionalWrite, MemoryStore, type StoredRecord } from "../../src/stores/index.ts";
 
 const key = { tenant: "default", name: "job" };
 
@@ -10,6 +10,7 @@ type Found = Extract<StoredRecord, { kind: "found" }>;
 
 class CountingStore extends MemoryStore {
   readonly calls: string[] = [];
+  readonly writes: ConditionalWrite[] = [];
 
   override read(...args: Parameters<MemoryStore["read"]>): ReturnType<MemoryStore["read"]> {
     this.calls.push("read");
@@ -18,6 +19,7 @@ class CountingStore extends MemoryStore {
 
   override apply(...args: Parameters<MemoryStore["apply"]>): ReturnType<MemoryStore["apply"]> {
     this.calls.push("apply");
+    this.writes.push(...args[0]);
     return super.apply(...args);
   }
 }
@@ -80,4 +82,13 @@ it("news of a fence that no answer showed does not make the store's answers susp
   const released = await stored();
   waiter.heard(key, { ...released, version: "no such", record: { ...released.record, generation: 900n } });
   expect(await tryAgain()).toMatchObject({ kind: "applied", decision: { lease: { generation: 2n } } });
+});
+
+it("a store is not told that a record stands there which was only heard of", async () => {
+  const { store, waiter, stored, release, tryAgain } = await world();
+  await release();
+  const released = await stored();
+  waiter.heard(key, { ...released, record: { ...released.record, holder: "somebody else" } });
+  expect(await tryAgain()).toMatchObject({ kind: "applied" });
+  expect(store.writes.map(({ replaces }) => replaces?.state ?? null)).toEqual([null, "held", null]);
 });

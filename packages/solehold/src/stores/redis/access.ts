@@ -10,10 +10,10 @@ import {
 } from "../contract.ts";
 import { ENDED, HELD } from "./announcement.ts";
 import type { RedisDataSet } from "./data-set.ts";
-import { generationOfVersion, headerOfVersion, isVersionOfRecord, versionOf } from "./layout.ts";
+import { generationAfter, generationOfVersion, headerOfVersion, isVersionOfRecord } from "./layout.ts";
 import { inspectedFrom, mustFollow, storedFrom } from "./records.ts";
 import { INSPECT, READ } from "./scripts.ts";
-import { encodeValue } from "./value.ts";
+import { type Extent, encodeExtent, extentOf, headerOf } from "./value.ts";
 
 /** Damage whose version could not be asked for: enough to say that the write lost. */
 const UNREADABLE: StoredRecord = { kind: "corrupt", version: "!", detail: "it could not be read" };
@@ -91,23 +91,38 @@ function refusalOf(write: ConditionalWrite, stored: StoredRecord, raised: bigint
 function sendWrites(data: RedisDataSet, writes: readonly ConditionalWrite[]): Promise<ApplyReply> {
   const { layout } = data;
   const [first] = writes;
-  if (first !== undefined && writes.length === 1 && isEnd(first)) return sendEnd(data, writes, first);
+  if (first !== undefined && writes.length === 1 && isEnd(first)) return sendEnd(data, first);
   const keys: string[] = [];
-  let replacements = 0;
-  let expected = "";
-  let letters = "";
   const args = [""];
+  const versions: (string | null)[] = [];
+  let replacements = 0;
+  let headers = "";
+  let letters = "";
   for (const write of writes) {
     const { next } = write;
     keys.push(layout.recordKey(write.key));
-    if (next !== null && isVersionOfRecord(write.expected)) replacements += 1;
-    expected += headerOfVersion(write.expected);
-    letters += next !== null && next.state === "held" ? HELD : ENDED;
-    args.push(next === null ? "" : encodeValue(next));
+    headers += headerOfVersion(write.expected);
+    if (next === null) {
+      versions.push(null);
+      letters += ENDED;
+      args.push("");
+    } else {
+      const extent = extentToSend(data, write.replaces, next);
+      const generation = generationAfter(write.expected, next, extent);
+      if (isVersionOfRecord(write.expected)) replacements += 1;
+      versions.push(headerOf(next.nonce) + generation);
+      letters += next.state === "held" ? HELD : ENDED;
+      args.push(encodeExtent(next, extent, generation));
+    }
   }
-  args[0] = expected + letters;
+  args[0] = headers + letters;
   if (replacements < writes.length) keys.push(layout.indexKey);
-  return data.write(keys, args).then((reply) => answered(data, writes, reply));
+  return data.write(keys, args).then((reply) => answered(data, writes, versions, reply));
+}
+
+/** After a loss records are shown otherwise than they stand in Redis: then nothing that stands there can be kept. */
+function extentToSend(data: RedisDataSet, before: LeaseRecord | null | undefined, next: LeaseRecord): Extent {
+  return before === null || before === undefined || data.lineage.raised > 0n ? "all" : extentOf(before, next);
 }
 
 /** A lone write after which the next in line may have the key. What is reserved for somebody is told to all. */
@@ -119,23 +134,26 @@ function isEnd(write: ConditionalWrite): write is ConditionalWrite & { expected:
 /** Whoever is next in line for the key is told. */
 function sendEnd(
   data: RedisDataSet,
-  writes: readonly ConditionalWrite[],
-  { key, expected, next }: ConditionalWrite & { readonly next: LeaseRecord },
+  write: ConditionalWrite & { readonly next: LeaseRecord },
 ): Promise<ApplyReply> {
+  const { key, expected, next } = write;
+  const extent = extentToSend(data, write.replaces, next);
+  const generation = generationAfter(expected, next, extent);
   const keys = [data.layout.recordKey(key), data.layout.lineKey(key)];
-  const args = [headerOfVersion(expected), encodeValue(next)];
-  return data.write(keys, args, data.ending).then((reply) => answered(data, writes, reply));
+  const args = [headerOfVersion(expected), encodeExtent(next, extent, generation)];
+  const versions = [headerOf(next.nonce) + generation];
+  return data.write(keys, args, data.ending).then((reply) => answered(data, [write], versions, reply));
 }
 
 function answered(
   data: RedisDataSet,
   writes: readonly ConditionalWrite[],
+  versions: readonly (string | null)[],
   reply: unknown,
 ): ApplyReply | Promise<ApplyReply> {
   const { storeTimeMs, items } = data.understand(reply);
   const results: WriteResult[] = [];
-  for (const { next } of writes)
-    results.push({ kind: "applied", version: next === null ? null : versionOf(next) });
+  for (const version of versions) results.push({ kind: "applied", version });
   if (items.length === 0) return { storeTimeMs, results };
   return noteConflicts(data, writes, items, storeTimeMs, results).then(() => ({ storeTimeMs, results }));
 }

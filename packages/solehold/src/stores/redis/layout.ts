@@ -14,7 +14,7 @@
  * batch, on one clock. Tenants begin with a letter or digit, so no record can pose as a key with a "$".
  */
 import { keyId, type LeaseKey, type LeaseRecord } from "../../core/index.ts";
-import { HEADER_LENGTH, headerOf } from "./value.ts";
+import { type Extent, HEADER_LENGTH, headerOf } from "./value.ts";
 
 /** What a write that must find no record expects. No nonce contains a space. */
 export const ABSENT_HEADER = " ".repeat(HEADER_LENGTH);
@@ -77,6 +77,11 @@ export function keyOfMember(member: string): LeaseKey | null {
  */
 export function versionOf(record: LeaseRecord): string {
   return headerOf(record.nonce) + record.generation;
+}
+
+/** The generation of what replaces `expected`, as text: where no more is sent than a state it is that of before. */
+export function generationAfter(expected: string | null, next: LeaseRecord, extent: Extent): string {
+  return extent === "state" && expected !== null ? expected.slice(HEADER_LENGTH) : String(next.generation);
 }
 
 export function versionOfAbsence(generation: bigint): string {

@@ -7,6 +7,7 @@ import type { RedisDriver } from "./driver.ts";
 import type { RedisLayout } from "./layout.ts";
 import { luaText, type RedisScript, SAME_DATA, script, WRITES_SAME_DATA } from "./scripts.ts";
 import { HEADER_LENGTH } from "./value.ts";
+import { WITH_ITS_REST } from "./writing-script.ts";
 
 type Topology = RedisDriver["topology"];
 
@@ -36,19 +37,25 @@ if heir[1] then redis.call('ZADD', line, string.format('%.0f', -${NOW_US}), heir
 
 /**
  * Replaces a record by one that nobody holds.
- * KEYS: sequence, record, line. ARGV: last sequence seen, the expected header, the value.
+ * KEYS: sequence, record, line. ARGV: last sequence seen, the expected header, the value or its first lines.
  * Reply: as that of the writing script.
  */
 export function endingScript(layout: RedisLayout, topology: Topology): RedisScript {
   return script(`${WRITES_SAME_DATA}
-local stored = redis.call('MGET', KEYS[2])[1]
-if not stored or string.sub(stored, 1, ${HEADER_LENGTH}) ~= ARGV[2] then
-  if not stored and redis.call('EXISTS', KEYS[2]) == 1 then stored = 1 end
-  return { header, 1, stored }
+local sub = string.sub
+local value, next = call('MGET', KEYS[2])[1], ARGV[3]
+if value and sub(value, 1, ${HEADER_LENGTH}) == ARGV[2] then
+  ${WITH_ITS_REST}
+else
+  next = false
 end
-redis.call('SET', KEYS[2], ARGV[3])
-local said = KEYS[2] .. ${luaText(VALUE_FOLLOWS)} .. ARGV[3]
-redis.call('PUBLISH', ${luaText(layout.channel)}, '${ENDED}' .. said)
+if not next then
+  if not value and call('EXISTS', KEYS[2]) == 1 then value = 1 end
+  return { header, 1, value }
+end
+call('SET', KEYS[2], next)
+local said = KEYS[2] .. ${luaText(VALUE_FOLLOWS)} .. next
+call('PUBLISH', ${luaText(layout.channel)}, '${ENDED}' .. said)
 local line = KEYS[3]
 said = '${TURN}' .. said
 ${tellNext(layout, topology)}return header

@@ -1,10 +1,17 @@
 /**
- * A record as the value of a Redis key: one field a line, so that `redis-cli GET` shows something that a
- * person can read. First comes a header of fixed width, the nonce of the write, which the script compares
- * without looking for its end.
+ * A record as the value of a Redis key: text that a person can read with `redis-cli GET`. What changes most often comes
+ * first, in lines of fixed width:
  *
- * Unlike the text of core's codec it has no checksum over the content, which costs a client more than all
- * the rest of a write; its last line is its length, which catches cut, joined and edited values.
+ *   the state: the nonce of the write, state, when it ended ("-": it has not), was renewed, will expire, renewals
+ *   the grant: when it was granted, generation, hash of the token
+ *   the rest:  holder, tenant, name, purpose, ttl and what is rare, each on a line of its own
+ *
+ * So a client that knows what it replaces sends no more than the first line, or the first two, and the script keeps what
+ * is behind as many characters. Its header, the nonce, is what the script compares. Times are counted from the grant;
+ * the expiry from the last renewal.
+ *
+ * Unlike the text of core's codec it has no checksum over the content, which costs a client more than all the rest of a
+ * write; its last line is its length, which catches cut, joined and edited values.
  */
 import { createHash } from "node:crypto";
 import {
@@ -18,9 +25,21 @@ import {
 /** As long as the nonces that Solehold draws. */
 export const HEADER_LENGTH = 22;
 
-const FIELD_COUNT = 26;
-const HOLDER_FIELD = 4;
-const WHOLE = /^(0|[1-9]\d*)$/;
+const HASH_LENGTH = 43;
+const STATE_WIDTH = 75;
+const GRANT_WIDTH = 81;
+/** What is sent of a value that is not sent whole is never longer than this; a whole value always is. */
+export const LONGEST_PART = STATE_WIDTH + 1 + GRANT_WIDTH;
+
+const LINE_COUNT = 18;
+const HOLDER_LINE = 2;
+const NEVER = "-";
+const WHOLE_NUMBER = /^(0|[1-9]\d*)$/;
+const OFFSET = /^(0|-?[1-9]\d*)$/;
+const SPACES = Array.from({ length: GRANT_WIDTH + 1 }, (_, count) => " ".repeat(count));
+
+/** How much of a value is sent to replace another: all of it, or its first lines. */
+export type Extent = "state" | "state and grant" | "all";
 
 /** 22 characters that are as unique as the nonce: longer nonces are hashed to 132 bits. */
 export function headerOf(nonce: string): string {
@@ -29,36 +48,92 @@ export function headerOf(nonce: string): string {
   return createHash("sha256").update(nonce).digest("base64url").slice(0, HEADER_LENGTH);
 }
 
-/** Few pieces: joining them is what costs. Most records have none of the rare fields. */
-export function encodeValue(record: LeaseRecord): string {
-  const { key, nonce, idempotency } = record;
-  const longNonce = nonce.length > HEADER_LENGTH ? nonce : "";
-  const endedAt = record.endedAtMs === null ? "" : String(record.endedAtMs);
-  const text = `${headerOf(nonce)}\n${longNonce}\n${key.tenant}\n${key.name}\n${record.holder}\n${record.state}\n${
-    record.purpose
-  }\n${record.term}\n${record.generation}\n${record.ttlMs}\n${record.grantedAtMs}\n${record.renewedAtMs}\n${
-    record.expiresAtMs
-  }\n${endedAt}\n${record.renewals}${demandsOf(record)}${record.tokenHash}${
-    idempotency === null ? "\n\n\n\n\n" : textOf(idempotency)
-  }${record.note}\n`;
+/** What has to be sent where `before` stands. */
+export function extentOf(before: LeaseRecord, next: LeaseRecord): Extent {
+  const sameRest =
+    before.holder === next.holder &&
+    before.purpose === next.purpose &&
+    before.ttlMs === next.ttlMs &&
+    before.term === next.term &&
+    before.resumeRequired === next.resumeRequired &&
+    before.breakAtMs === next.breakAtMs &&
+    before.handoff === next.handoff &&
+    before.idempotency === next.idempotency &&
+    before.note === next.note;
+  if (!sameRest || !fitsItsLines(before) || !fitsItsLines(next)) return "all";
+  const sameGrant =
+    before.grantedAtMs === next.grantedAtMs &&
+    before.generation === next.generation &&
+    before.tokenHash === next.tokenHash;
+  return sameGrant ? "state" : "state and grant";
+}
+
+/** Whether its first two lines have the width that they should have: all records that are not very odd do. */
+function fitsItsLines(record: LeaseRecord): boolean {
+  const { grantedAtMs, renewedAtMs, endedAtMs } = record;
+  return (
+    record.nonce.length <= HEADER_LENGTH &&
+    record.tokenHash.length <= HASH_LENGTH &&
+    isShort(renewedAtMs - grantedAtMs) &&
+    isShort(record.expiresAtMs - renewedAtMs) &&
+    isShort((endedAtMs ?? grantedAtMs) - grantedAtMs) &&
+    isShort(record.renewals)
+  );
+}
+
+/** Of ten digits at most: as milliseconds, of four months. */
+function isShort(value: number): boolean {
+  return value >= 0 && value < 10_000_000_000;
+}
+
+/** As much of the value as `extent` says. `generation` is that of the record, as text. */
+export function encodeExtent(record: LeaseRecord, extent: Extent, generation: string): string {
+  const state = stateLine(record);
+  if (extent === "state") return state;
+  const grant = `${record.grantedAtMs} ${generation} ${record.tokenHash}`;
+  const first = `${state}\n${grant}${SPACES[GRANT_WIDTH - grant.length] ?? ""}`;
+  if (extent === "state and grant") return first;
+  const text = `${first}\n${restOf(record)}\n`;
   return text + text.length;
 }
 
-/** The lines between the count of renewals and the hash of the token. */
+export function encodeValue(record: LeaseRecord): string {
+  return encodeExtent(record, "all", String(record.generation));
+}
+
+/** Few pieces: joining them is what costs. Most records have none of the rare fields. */
+function stateLine(record: LeaseRecord): string {
+  const { nonce, grantedAtMs, renewedAtMs, endedAtMs } = record;
+  const ended = endedAtMs === null ? NEVER : endedAtMs - grantedAtMs;
+  const long = nonce.length > HEADER_LENGTH ? ` ${nonce}` : "";
+  const text = `${headerOf(nonce)} ${record.state} ${ended} ${renewedAtMs - grantedAtMs} ${
+    record.expiresAtMs - renewedAtMs
+  } ${record.renewals}${long}`;
+  return text + (SPACES[STATE_WIDTH - text.length] ?? "");
+}
+
+function restOf(record: LeaseRecord): string {
+  const { key, idempotency } = record;
+  return `${record.holder}\n${key.tenant}\n${key.name}\n${record.purpose}\n${record.ttlMs}\n${record.term}${demandsOf(
+    record,
+  )}${idempotency === null ? "\n\n\n\n" : textOf(idempotency)}${record.note}`;
+}
+
+/** The lines between the term and the idempotency mark. */
 function demandsOf({ resumeRequired, breakAtMs, handoff }: LeaseRecord): string {
   if (!resumeRequired && breakAtMs === null && handoff === null) return "\n0\n\n\n\n";
   return `\n${resumeRequired ? 1 : 0}\n${breakAtMs ?? ""}\n${handoff?.successor ?? ""}\n${handoff?.deadlineMs ?? ""}\n`;
 }
 
-/** The lines between the hash of the token and the note. */
+/** The lines of the idempotency mark. */
 function textOf({ op, keyHash, fingerprint, sealedToken }: IdempotencyMark): string {
-  return `\n${op}\n${keyHash}\n${fingerprint}\n${sealedToken}\n`;
+  return `${op}\n${keyHash}\n${fingerprint}\n${sealedToken}\n`;
 }
 
 /** The holder in a value, or in whatever stands there if it is damaged. */
 export function holderIn(value: string): string {
   let at = 0;
-  for (let line = 0; line < HOLDER_FIELD; line += 1) at = value.indexOf("\n", at) + 1;
+  for (let line = 0; line < HOLDER_LINE; line += 1) at = value.indexOf("\n", at) + 1;
   return value.slice(at, value.indexOf("\n", at));
 }
 
@@ -68,16 +143,14 @@ export type DecodedValue =
 
 /** Never throws. `key` is where the value was found: a record that names another key is damage, too. */
 export function decodeValue(value: string, key: LeaseKey): DecodedValue {
-  const fields = value.split("\n");
-  const at = (index: number): string => fields[index] ?? "";
-  if (fields.length !== FIELD_COUNT) return damaged(`it has ${fields.length} of ${FIELD_COUNT} fields`);
-  const length = at(FIELD_COUNT - 1);
+  const lines = value.split("\n");
+  if (lines.length !== LINE_COUNT) return damaged(`it has ${lines.length} of ${LINE_COUNT} lines`);
+  const [state = "", grant = "", ...rest] = lines;
+  const length = lines[LINE_COUNT - 1] ?? "";
   if (length !== String(value.length - length.length)) return damaged("its length is not what it says");
-  if (at(2) !== key.tenant || at(3) !== key.name) return damaged("it belongs to another key");
-  const nonce = at(1) === "" ? at(0).trimEnd() : at(1);
-  if (headerOf(nonce) !== at(0)) return damaged("its header belongs to another write");
+  if (rest[1] !== key.tenant || rest[2] !== key.name) return damaged("it belongs to another key");
   try {
-    return { ok: true, record: recordFrom(at, key, nonce) };
+    return { ok: true, record: recordFrom(state, grant, rest, key) };
   } catch (error) {
     return damaged(error instanceof Error ? error.message : String(error));
   }
@@ -87,34 +160,49 @@ function damaged(detail: string): DecodedValue {
   return { ok: false, detail };
 }
 
-function recordFrom(at: (index: number) => string, key: LeaseKey, nonce: string): LeaseRecord {
-  const purpose = at(6);
+function recordFrom(
+  stateText: string,
+  grantText: string,
+  rest: readonly string[],
+  key: LeaseKey,
+): LeaseRecord {
+  const header = stateText.slice(0, HEADER_LENGTH);
+  const [before, state = "", ended = "", renewed = "", expires = "", renewals = "", long, ...more] = stateText
+    .slice(HEADER_LENGTH)
+    .trimEnd()
+    .split(" ");
+  const [granted = "", generation = "", tokenHash = "", ...others] = grantText.trimEnd().split(" ");
+  if (before !== "" || more.length > 0 || others.length > 0)
+    throw new Error("its first lines do not have the fields that they should have");
+  const nonce = long ?? header.trimEnd();
+  if (headerOf(nonce) !== header) throw new Error("its header belongs to another write");
+  const at = (line: number): string => rest[line] ?? "";
+  const purpose = at(3);
   if (!isPurpose(purpose)) throw new Error(`its purpose '${purpose}' is unknown`);
+  const grantedAtMs = wholeNumber("grantedAtMs", granted);
+  const renewedAtMs = later("renewedAtMs", grantedAtMs, renewed);
   return {
     key,
-    holder: at(HOLDER_FIELD),
+    holder: at(0),
     purpose,
-    tokenHash: at(19),
-    term: BigInt(digits("term", at(7))),
-    generation: BigInt(digits("generation", at(8))),
-    ttlMs: wholeNumber("ttlMs", at(9)),
-    grantedAtMs: wholeNumber("grantedAtMs", at(10)),
-    renewedAtMs: wholeNumber("renewedAtMs", at(11)),
-    expiresAtMs: wholeNumber("expiresAtMs", at(12)),
-    endedAtMs: at(13) === "" ? null : wholeNumber("endedAtMs", at(13)),
-    state: stateFrom(at(5)),
-    renewals: wholeNumber("renewals", at(14)),
-    resumeRequired: at(15) === "1",
-    breakAtMs: at(16) === "" ? null : wholeNumber("breakAtMs", at(16)),
-    handoff: at(18) === "" ? null : { successor: at(17), deadlineMs: wholeNumber("deadlineMs", at(18)) },
+    tokenHash,
+    term: BigInt(digits("term", at(5))),
+    generation: BigInt(digits("generation", generation)),
+    ttlMs: wholeNumber("ttlMs", at(4)),
+    grantedAtMs,
+    renewedAtMs,
+    expiresAtMs: later("expiresAtMs", renewedAtMs, expires),
+    endedAtMs: ended === NEVER ? null : later("endedAtMs", grantedAtMs, ended),
+    state: stateFrom(state),
+    renewals: wholeNumber("renewals", renewals),
+    resumeRequired: at(6) === "1",
+    breakAtMs: at(7) === "" ? null : wholeNumber("breakAtMs", at(7)),
+    handoff: at(9) === "" ? null : { successor: at(8), deadlineMs: wholeNumber("deadlineMs", at(9)) },
     nonce,
-    idempotency: at(20) === "" ? null : markFrom(at),
-    note: at(24),
+    idempotency:
+      at(10) === "" ? null : { op: at(10), keyHash: at(11), fingerprint: at(12), sealedToken: at(13) },
+    note: at(14),
   };
-}
-
-function markFrom(at: (index: number) => string): IdempotencyMark {
-  return { op: at(20), keyHash: at(21), fingerprint: at(22), sealedToken: at(23) };
 }
 
 function stateFrom(text: string): LeaseState {
@@ -123,12 +211,21 @@ function stateFrom(text: string): LeaseState {
 }
 
 function digits(name: string, text: string): string {
-  if (!WHOLE.test(text)) throw new Error(`its ${name} '${text}' is not a whole number`);
+  if (!WHOLE_NUMBER.test(text)) throw new Error(`its ${name} '${text}' is not a whole number`);
   return text;
 }
 
 function wholeNumber(name: string, text: string): number {
-  const value = Number(digits(name, text));
-  if (!Number.isSafeInteger(value)) throw new Error(`its ${name} '${text}' is too large`);
+  return safe(name, Number(digits(name, text)));
+}
+
+/** A time that is told by its distance from another. */
+function later(name: string, fromMs: number, offset: string): number {
+  if (!OFFSET.test(offset)) throw new Error(`its ${name} '${offset}' is not a whole number`);
+  return safe(name, fromMs + Number(offset));
+}
+
+function safe(name: string, value: number): number {
+  if (!Number.isSafeInteger(value) || value < 0) throw new Error(`its ${name} '${value}' is out of range`);
   return value;
 }

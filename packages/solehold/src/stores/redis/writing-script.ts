@@ -13,14 +13,23 @@
 import { ENDED, HELD } from "./announcement.ts";
 import { ABSENT_HEADER, type RedisLayout, WRONG_TYPE_HEADER } from "./layout.ts";
 import { luaText, type RedisScript, script, WRITES_SAME_DATA } from "./scripts.ts";
-import { HEADER_LENGTH } from "./value.ts";
+import { HEADER_LENGTH, LONGEST_PART } from "./value.ts";
 
 const EXPECTED = `sub(wants, i * ${HEADER_LENGTH} - ${HEADER_LENGTH - 1}, i * ${HEADER_LENGTH})`;
 const HEADER = `sub(value, 1, ${HEADER_LENGTH})`;
 
 /**
+ * What was sent of `next`, and behind it as much of `value` as is longer: nothing is where the value is too short for
+ * that, and so is damaged. It expects `sub`.
+ */
+export const WITH_ITS_REST = `if #next <= ${LONGEST_PART} then
+  next = #value > ${LONGEST_PART} and next .. sub(value, #next + 1)
+end`;
+
+/**
  * KEYS: sequence, a key per write, and the index unless every write replaces a record whose header is known.
- * ARGV: last sequence seen; the expected headers and then the letters, joined; a value per write (empty: delete).
+ * ARGV: last sequence seen; the expected headers and then the letters, joined; a value or its first lines per write
+ * (empty: delete).
  * Reply: "time" when all were applied; otherwise { "time", number of a write that was not, what is there instead
  * (false: nothing, 1: not a string), ... }.
  */
@@ -36,11 +45,14 @@ local wants = ARGV[2]
 local index = KEYS[count + 2]
 local stored = call('MGET', unpack(KEYS, 2, count + 1))
 if count == 1 and not index and sub(wants, ${HEADER_LENGTH + 1}) == '${HELD}' then
-  local value = stored[1]
+  local value, next = stored[1], ARGV[3]
   if value and ${HEADER} == sub(wants, 1, ${HEADER_LENGTH}) then
-    call('SET', KEYS[2], ARGV[3])
-    ${publish}'${HELD}' .. KEYS[2])
-    return header
+    ${WITH_ITS_REST}
+    if next then
+      call('SET', KEYS[2], next)
+      ${publish}'${HELD}' .. KEYS[2])
+      return header
+    end
   end
 end
 local puts, put = {}, 0
@@ -48,6 +60,11 @@ local rest
 for i = 1, count do
   local value, next = stored[i], ARGV[i + 2]
   if value and next ~= '' and ${HEADER} == ${EXPECTED} then
+    ${WITH_ITS_REST}
+  else
+    next = false
+  end
+  if next then
     puts[put + 1] = KEYS[i + 1]
     puts[put + 2] = next
     put = put + 2
@@ -86,7 +103,9 @@ if rest and index then
   for _, i in ipairs(others) do
     local key, value, next, want = KEYS[i + 1], stored[i], ARGV[i + 2], ${EXPECTED}
     local fits
-    if value then
+    if next ~= '' and #next <= ${LONGEST_PART} then
+      fits = false
+    elseif value then
       fits = ${HEADER} == want or '!' .. sub(redis.sha1hex(value), 1, ${HEADER_LENGTH - 1}) == want
     elseif call('EXISTS', key) == 1 then
       fits = want == '${WRONG_TYPE_HEADER}'

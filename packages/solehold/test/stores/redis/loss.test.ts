@@ -8,6 +8,7 @@ import { startRedis } from "../../../../../scripts/engines/index.mjs";
 import { floorKey, type LeaseRecord } from "../../../src/core/index.ts";
 import type { ConditionalWrite, LeaseStore, StoredRecord } from "../../../src/stores/index.ts";
 import { openRedisStore, type RedisStore, type RedisUrlOptions } from "../../../src/stores/redis/index.ts";
+import { encodeValue } from "../../../src/stores/redis/value.ts";
 import { applyOne, create, recordOf, rejection, until, writeOf } from "../records.ts";
 
 let server: Awaited<ReturnType<typeof startRedis>>;
@@ -196,6 +197,19 @@ describe("after a restart from an older snapshot", () => {
       expect(await readOne(store, name)).toMatchObject({ record: { generation: write.next!.generation } });
     },
   );
+
+  it("a lease that is over and shown with a raised generation is ended with that one, also in Redis", async () => {
+    const store = await open();
+    const name = "over";
+    await admin.set(`{solehold:}default/${name}`, encodeValue(recordOf(name, { generation: 1n })));
+    const shown = await readOne(store, name);
+    if (shown.kind !== "found") throw new Error(`not shown: ${shown.kind}`);
+    expect(shown.record.generation).toBeGreaterThan(lost);
+    const next = recordOf(name, { ...shown.record, nonce: "the-end", state: "released" });
+    const write = { ...writeOf(next, shown.version), replaces: shown.record };
+    expect((await applyOne(store, write)).kind).toBe("applied");
+    expect(await admin.get(`{solehold:}default/${name}`)).toBe(encodeValue(next));
+  });
 
   it("a write that only continues a live lease goes through, with its generation", async () => {
     const store = await open();

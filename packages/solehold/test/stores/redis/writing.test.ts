@@ -2,10 +2,11 @@
 import { Redis } from "ioredis";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { startRedis } from "../../../../../scripts/engines/index.mjs";
+import type { LeaseRecord } from "../../../src/core/index.ts";
 import type { StoreEvent } from "../../../src/stores/index.ts";
 import { openRedisStore, type RedisStore } from "../../../src/stores/redis/index.ts";
-import { encodeValue } from "../../../src/stores/redis/value.ts";
-import { applyOne, create, recordOf, until, writeOf } from "../records.ts";
+import { encodeValue, extentOf } from "../../../src/stores/redis/value.ts";
+import { applyOne, create, HIGH, recordOf, until, writeOf } from "../records.ts";
 
 let server: Awaited<ReturnType<typeof startRedis>>;
 let admin: Redis;
@@ -75,6 +76,66 @@ describe("a key that holds something other than a record", () => {
     expect(await admin.lrange(redisKey("created/list"), 0, -1)).toEqual(["value"]);
     const { records } = await store.list({ tenant: "default", prefix: "created/", limit: 10 });
     expect(records.map(({ key }) => key.name)).toEqual(["created/after", "created/before"]);
+  });
+});
+
+describe("a write that knows what it replaces", () => {
+  const granted = recordOf("kept/a");
+  const changes: readonly [string, Partial<LeaseRecord>][] = [
+    ["state", { renewedAtMs: 1_750_000_000_500, expiresAtMs: 1_750_000_030_500, renewals: 10 }],
+    ["state", { state: "released", endedAtMs: 1_750_000_012_345 }],
+    ["state and grant", { generation: HIGH + 1n, tokenHash: "n4bQgYhMfWWaL-qgxVrQFaO_TxsrC4Is0V1sFbDwCgg" }],
+    ["all", { holder: "holder-2" }],
+  ];
+
+  it.each(changes)(
+    "sends '%s' of it, and Redis holds what a whole value would be",
+    async (extent, change) => {
+      const store = await open();
+      expect(extentOf(granted, recordOf("kept/a", change))).toBe(extent);
+      for (const names of [["kept/a"], ["kept/a", "kept/b"]]) {
+        await admin.del(names.map(redisKey));
+        const before = names.map((name) => recordOf(name));
+        const versions = await Promise.all(before.map((record) => create(store, record)));
+        const next = names.map((name) => recordOf(name, change));
+        const { results } = await store.apply(
+          next.map((record, index) => ({
+            ...writeOf(record, versions[index]!),
+            replaces: before[index]!,
+          })),
+        );
+        const { records } = await store.read(next.map(({ key }) => key));
+        expect(await admin.mget(names.map(redisKey))).toEqual(next.map(encodeValue));
+        expect(results.map((result) => result.kind === "applied" && result.version)).toEqual(
+          records.map((found) => found.kind === "found" && found.version),
+        );
+      }
+    },
+  );
+
+  it.each([
+    ["alone", 1],
+    ["among others", 2],
+    ["among new ones", 3],
+  ])("keeps nothing of a damaged value: %s it is a conflict that shows the damage", async (_, count) => {
+    const store = await open();
+    const names = [`torn/${count}/a`, `torn/${count}/b`];
+    const before = names.map((name) => recordOf(name));
+    const versions = await Promise.all(before.map((record) => create(store, record)));
+    const torn = encodeValue(before[0]!).split("\n")[0]!;
+    await admin.set(redisKey(names[0]!), torn);
+    const ends = before.map((record, index) => ({
+      ...writeOf(
+        { ...record, state: "released", endedAtMs: record.grantedAtMs, nonce: `end-${index}` },
+        versions[index]!,
+      ),
+      replaces: record,
+    }));
+    const writes = [...ends, writeOf(recordOf(`torn/${count}/c`))].slice(0, count);
+    const { results } = await store.apply(writes);
+    expect(results.map(({ kind }) => kind)).toEqual(["conflict", "applied", "applied"].slice(0, count));
+    expect(results[0]).toMatchObject({ current: { kind: "corrupt" } });
+    expect(await admin.get(redisKey(names[0]!))).toBe(torn);
   });
 });
 
