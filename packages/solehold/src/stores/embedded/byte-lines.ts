@@ -6,10 +6,10 @@
  * them later. So space is never used again; a block that is full is left to those who still need it.
  */
 import { type LeaseRecord, type RecordLines, writeLines } from "../../core/index.ts";
+import { writeDecimal } from "./decimal.ts";
 
 const BLOCK_BYTES = 2 ** 16;
 const LINE_BREAK = 0x0a;
-const ZERO = 0x30;
 const LAST_ASCII = 0x7f;
 /** UTF-8 needs no more for a UTF-16 unit. */
 const MAX_BYTES_PER_UNIT = 3;
@@ -22,11 +22,6 @@ const CHECKSUM_BITS = 32;
 /** FNV-1a, as core's codec defines it. */
 const CHECKSUM_START = 0x811c9dc5;
 const CHECKSUM_FACTOR = 0x01000193;
-
-/** A larger number is written in two pieces, which both fit 32 bits: the fastest numbers there are. */
-const LARGEST_PIECE = 2 ** 31 - 1;
-const LOW_PIECE = 1e8;
-const LOW_DIGITS = 8;
 
 export class ByteLines implements RecordLines {
   #block = Buffer.allocUnsafeSlow(BLOCK_BYTES);
@@ -75,12 +70,14 @@ export class ByteLines implements RecordLines {
       return;
     }
     this.#makeRoom(0);
-    if (line <= LARGEST_PIECE) this.#writeDigits(line, digitCount(line));
-    else {
-      const high = Math.floor(line / LOW_PIECE);
-      this.#writeDigits(high, digitCount(high));
-      this.#writeDigits(line - high * LOW_PIECE, LOW_DIGITS);
+    const block = this.#block;
+    const end = writeDecimal(line, block, this.#end);
+    let checksum = this.#checksum;
+    for (let index = this.#end; index < end; index += 1) {
+      checksum = Math.imul(checksum ^ (block[index] ?? 0), CHECKSUM_FACTOR);
     }
+    this.#checksum = checksum;
+    this.#end = end;
     this.#writeLineBreak();
   }
 
@@ -88,24 +85,6 @@ export class ByteLines implements RecordLines {
     const number = Number(line);
     if (Number.isSafeInteger(number)) this.number(number);
     else this.text(String(line));
-  }
-
-  /** With zeros in front where there are more digits than the number has. */
-  #writeDigits(number: number, count: number): void {
-    const block = this.#block;
-    const start = this.#end;
-    let rest = number | 0;
-    for (let index = start + count - 1; index >= start; index -= 1) {
-      const tenth = (rest / 10) | 0;
-      block[index] = ZERO + rest - tenth * 10;
-      rest = tenth;
-    }
-    let checksum = this.#checksum;
-    for (let index = start; index < start + count; index += 1) {
-      checksum = Math.imul(checksum ^ (block[index] ?? 0), CHECKSUM_FACTOR);
-    }
-    this.#checksum = checksum;
-    this.#end = start + count;
   }
 
   #writeWideText(line: string): void {
@@ -139,10 +118,4 @@ export class ByteLines implements RecordLines {
     this.#start = 0;
     this.#end = begun.length;
   }
-}
-
-function digitCount(number: number): number {
-  let count = 1;
-  for (let rest = (number / 10) | 0; rest > 0; rest = (rest / 10) | 0) count += 1;
-  return count;
 }

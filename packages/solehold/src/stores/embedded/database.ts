@@ -38,6 +38,8 @@ export type RecordKey = LeaseKey | Uint8Array;
 export interface Databases {
   /** Besides the heads of the others: the members' lines, see state.ts. */
   readonly root: RootDatabase<string, string>;
+  /** The members' lines, for who has them as bytes. */
+  readonly lines: { put(key: Uint8Array, value: Uint8Array): Promise<boolean> };
   /** "tenant/name" in UTF-8 -> epoch and record. The version is a revision, see revisions.ts. */
   readonly records: RecordsDatabase;
   /** The store's own small state, see state.ts. */
@@ -129,6 +131,8 @@ export function openDatabases(lmdb: Lmdb, folder: string): Databases {
   const records = root.openDB<string, Buffer>("records", ofRecords);
   return {
     root,
+    // LMDB takes bytes as they are, for a key and for a text, which its types do not know.
+    lines: root as unknown as Databases["lines"],
     records: records as unknown as RecordsDatabase,
     meta: root.openDB<string, string>("meta", { encoding: "string", useVersions: true }),
     changes: root.openDB<string, string>("changes", { encoding: "string" }),

@@ -10,7 +10,8 @@ import { keyId, type LeaseKey } from "../../core/index.ts";
 import { type Env, randomId } from "../../env/index.ts";
 import type { StoreClock } from "./clock.ts";
 import type { Databases } from "./database.ts";
-import { memberKey, memberLine } from "./state.ts";
+import { LineBytes } from "./member-line.ts";
+import { memberKey } from "./state.ts";
 
 const RING_ENTRIES = 1_024;
 const ENTRY_CHARACTERS = 16_384;
@@ -31,6 +32,9 @@ export class Journal {
   readonly #databases: Databases;
   readonly #clock: StoreClock;
   readonly #env: Env;
+  /** "m/<id>": as text and as bytes the same key. */
+  readonly #lineKey: Uint8Array;
+  readonly #lines = new LineBytes();
   #sequence = 0;
   #pending: (readonly LeaseKey[])[] = [];
   /** The lines as they were last seen, and what they said; null when they could not be read. */
@@ -40,6 +44,7 @@ export class Journal {
 
   constructor(databases: Databases, clock: StoreClock, env: Env) {
     this.memberId = randomId(env);
+    this.#lineKey = Buffer.from(memberKey(this.memberId));
     this.#databases = databases;
     this.#clock = clock;
     this.#env = env;
@@ -80,19 +85,14 @@ export class Journal {
     if (this.#pending.length === 0) return;
     const keys = this.#pending;
     this.#pending = [];
-    const entries = this.isWatched() ? packed(keys.flat().map(keyId)) : [null];
-    for (const entry of entries) this.#append(entry);
-    const line = memberLine({
-      epoch: this.#clock.epoch,
-      markMs: this.#clock.now(),
-      sequence: this.#sequence,
-    });
-    ignoreFailure(this.#databases.root.put(memberKey(this.memberId), line));
+    if (this.isWatched()) for (const entry of packed(keys.flat().map(keyId))) this.#append(entry);
+    else this.#sequence += 1;
+    const line = this.#lines.encode(this.#clock.epoch, this.#clock.now(), this.#sequence);
+    ignoreFailure(this.#databases.lines.put(this.#lineKey, line));
   }
 
-  #append(entry: string | null): void {
+  #append(entry: string): void {
     this.#sequence += 1;
-    if (entry === null) return;
     const key = entryKey(this.memberId, this.#sequence);
     ignoreFailure(this.#databases.changes.put(key, `${this.#sequence}\n${entry}`));
   }
@@ -100,8 +100,10 @@ export class Journal {
 
 /** The transaction's failure reaches its caller through the records' own writes. */
 function ignoreFailure(write: Promise<boolean>): void {
-  write.catch(() => undefined);
+  write.catch(ignore);
 }
+
+function ignore(): void {}
 
 function entryKey(memberId: string, sequence: number): string {
   return `${memberId}/${sequence % RING_ENTRIES}`;

@@ -5,6 +5,8 @@ import { decodeRecord, encodeRecord, type LeaseRecord } from "../../../src/core/
 import { ManualEnv } from "../../../src/env/index.ts";
 import { ByteLines } from "../../../src/stores/embedded/byte-lines.ts";
 import { firstEpoch, StoreClock } from "../../../src/stores/embedded/clock.ts";
+import { LineBytes } from "../../../src/stores/embedded/member-line.ts";
+import { memberLine } from "../../../src/stores/embedded/state.ts";
 import { epochHeader, ValueCodec } from "../../../src/stores/embedded/value.ts";
 import { records } from "../../core/arbitraries.ts";
 import { recordNamed } from "./fixtures.ts";
@@ -51,6 +53,26 @@ const strangeRecords: fc.Arbitrary<LeaseRecord> = fc
     ),
   })
   .map((fields) => recordNamed("strange", fields));
+
+const wholeNumber = fc.oneof(
+  fc.maxSafeNat(),
+  fc.nat(100),
+  fc.constantFrom(2 ** 31 - 1, 2 ** 31, 1e8, 1e16 / 2, 2 ** 53 - 1),
+);
+
+describe("the bytes of a member's line", () => {
+  it("are those of its text, and stay when others are made", () => {
+    const lines = new LineBytes();
+    const made: [Uint8Array, string][] = [];
+    fc.assert(
+      fc.property(wholeNumber, wholeNumber, wholeNumber, (epoch, markMs, sequence) => {
+        made.push([lines.encode(epoch, markMs, sequence), memberLine({ epoch, markMs, sequence })]);
+      }),
+      { numRuns: 1_000 },
+    );
+    expect(made.map(([bytes]) => Buffer.from(bytes).toString())).toEqual(made.map(([, text]) => text));
+  });
+});
 
 describe("the bytes of a record", () => {
   it("are those of its text, whatever it holds", () => {
