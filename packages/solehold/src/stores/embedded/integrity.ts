@@ -5,6 +5,7 @@ import { DamagedFile, DataFile, isLayoutKnown } from "./data-file.ts";
 import { keyFromBytes, keyFromId } from "./keys.ts";
 import { Pace } from "./pace.ts";
 import { PageWalk, type WalkLevel } from "./page-walk.ts";
+import { decodeShort, SHORT_FORM_BYTE } from "./short-form.ts";
 
 const ATTEMPTS = 5;
 /** Less than a millisecond's worth. */
@@ -12,6 +13,7 @@ const PAGES_PER_LOOK = 25;
 const VERSION_BYTES = 8;
 const LINE_BREAK = 0x0a;
 const SLASH = 0x2f;
+const FIRST_PRINTABLE = 0x20;
 
 export interface CheckReport {
   readonly level: WalkLevel;
@@ -65,22 +67,34 @@ function transactionOf(file: DataFile): number | null {
 
 /**
  * A damaged value is reported when it is read. A damaged key is worse: its record would seem absent, and
- * its fence would start anew. It shows by a sound record that names another key.
+ * its fence would start anew. It shows by a sound record that names another key, or where the value is damaged
+ * as well, by bytes that no key has.
  */
 function assertOwnKey(key: Buffer, value: Buffer): void {
-  if (namesKey(value, key)) return;
-  const [, ...lines] = value.toString("utf8", VERSION_BYTES).split("\n");
-  const [, , tenant, name] = lines;
+  const isShort = value[VERSION_BYTES] === SHORT_FORM_BYTE;
+  const linesBefore = isShort ? 2 : 3;
+  if (namesKey(value, key, linesBefore)) return;
+  const text = value.toString("utf8", VERSION_BYTES);
+  const [tenant, name] = text.split("\n").slice(linesBefore);
   const own = keyFromId(`${tenant}/${name}`);
-  if (!decodeRecord(lines.join("\n"), own).ok) return;
+  const isSound = isShort
+    ? typeof decodeShort(text, own) !== "string"
+    : decodeRecord(text.slice(text.indexOf("\n") + 1), own).ok;
+  if (!isSound && isPossible(key)) return;
   const found = JSON.stringify(keyFromBytes(key));
+  if (!isSound) throw new DamagedFile(`a record lies under the key ${found}, which cannot be one`);
   throw new DamagedFile(`the record of ${JSON.stringify(own)} lies under the key ${found}`);
 }
 
-/** Whether the fourth and fifth line of the value are the key's tenant and name, without decoding it. */
-function namesKey(value: Buffer, key: Buffer): boolean {
+/** A tenant and a name have no control characters. */
+function isPossible(key: Buffer): boolean {
+  return key.indexOf(SLASH) > 0 && key.every((byte) => byte >= FIRST_PRINTABLE);
+}
+
+/** Whether the value names, after so many lines, the key's tenant and then its name, without decoding it. */
+function namesKey(value: Buffer, key: Buffer, linesBefore: number): boolean {
   let start = VERSION_BYTES;
-  for (let line = 0; line < 3; line += 1) start = value.indexOf(LINE_BREAK, start) + 1;
+  for (let line = 0; line < linesBefore; line += 1) start = value.indexOf(LINE_BREAK, start) + 1;
   const slash = key.indexOf(SLASH);
   const end = start + key.length;
   return (

@@ -27,6 +27,7 @@ const SUB_TREE = 0x02;
 const INTEGER_KEYS = 0x08;
 const DUPLICATES = 0x04;
 const MAX_DEPTH = 32;
+const NUMBER_BYTES = 8;
 
 export type WalkLevel = "quick" | "full";
 
@@ -77,7 +78,8 @@ export class PageWalk {
       throw new DamagedFile(`the head of the tree '${name}' is damaged`);
     const counts: Counts = { branchPages: 0, leafPages: 0, overflowPages: 0, entries: 0 };
     const skipsLeaves = name === "records" && this.#level === "quick";
-    if (tree.page !== null) yield* this.#walkPage(tree.page, tree.depth, { tree, name, skipsLeaves, counts });
+    const walk = { tree, name, skipsLeaves, counts };
+    if (tree.page !== null) yield* this.#walkPage(tree.page, tree.depth, walk, EVERYWHERE);
     const sound =
       counts.branchPages === tree.branchPages &&
       counts.leafPages === tree.leafPages &&
@@ -85,27 +87,29 @@ export class PageWalk {
     if (!sound) throw new DamagedFile(`the tree '${name}' does not have the size that its head says`);
   }
 
-  *#walkPage(page: number, height: number, walk: Walk): Generator<void, void> {
+  *#walkPage(page: number, height: number, walk: Walk, range: KeyRange): Generator<void, void> {
     if (height === 1) {
       this.#reachLeaf(page, walk);
-      if (!walk.skipsLeaves) yield* this.#walkLeaf(page, walk);
+      if (!walk.skipsLeaves) yield* this.#walkLeaf(page, walk, range);
       return;
     }
     this.#reach(page);
     walk.counts.branchPages += 1;
     const nodes = nodesOf(this.#page(page, BRANCH_PAGE), page, "branch");
     // The first key of a branch is not used and may be anything.
-    if (hasTextKeys(walk.tree)) assertOrder(nodes.slice(1), page);
+    if (hasTextKeys(walk.tree)) assertOrder(nodes.slice(1), page, range);
     yield;
-    for (const { number } of nodes) {
+    for (const [index, { number, key }] of nodes.entries()) {
+      const part = { from: index === 0 ? range.from : key, to: nodes[index + 1]?.key ?? range.to };
       if (height === 2 && walk.skipsLeaves) this.#reachLeaf(number, walk);
-      else yield* this.#walkPage(number, height - 1, walk);
+      else yield* this.#walkPage(number, height - 1, walk, part);
     }
   }
 
-  *#walkLeaf(page: number, walk: Walk): Generator<void, void> {
+  *#walkLeaf(page: number, walk: Walk, range: KeyRange): Generator<void, void> {
     const nodes = nodesOf(this.#page(page, LEAF_PAGE), page, "leaf");
-    if (hasTextKeys(walk.tree)) assertOrder(nodes, page);
+    if (hasTextKeys(walk.tree)) assertOrder(nodes, page, range);
+    else assertNumbers(nodes, page);
     walk.counts.entries += nodes.length;
     yield;
     for (const node of nodes) {
@@ -151,6 +155,15 @@ export class PageWalk {
   }
 }
 
+/** Where a page's keys lie, by the keys of the page above it: where else they would not be found. */
+interface KeyRange {
+  readonly from: Buffer | null;
+  /** No longer in it. */
+  readonly to: Buffer | null;
+}
+
+const EVERYWHERE: KeyRange = { from: null, to: null };
+
 interface Walk {
   readonly tree: TreeRoot;
   readonly name: string;
@@ -195,9 +208,21 @@ function hasTextKeys({ flags }: TreeRoot): boolean {
   return (flags & INTEGER_KEYS) === 0;
 }
 
-function assertOrder(nodes: readonly Node[], page: number): void {
-  for (const [index, { key }] of nodes.entries()) {
-    const next = nodes[index + 1];
-    if (next !== undefined && key.compare(next.key) >= 0) throw damagedPage(page);
+/** Keys that are numbers of transactions, in order: LMDB ends the process on any other. */
+function assertNumbers(nodes: readonly Node[], page: number): void {
+  let last = 0;
+  for (const { key } of nodes) {
+    const number = key.length === NUMBER_BYTES ? u64(key, 0) : 0;
+    if (number <= last) throw damagedPage(page);
+    last = number;
   }
+}
+
+function assertOrder(nodes: readonly Node[], page: number, { from, to }: KeyRange): void {
+  for (const [index, { key }] of nodes.entries()) {
+    const next = nodes[index + 1]?.key ?? to;
+    if (key.length === 0 || (next !== null && key.compare(next) >= 0)) throw damagedPage(page);
+  }
+  const first = nodes[0]?.key;
+  if (first !== undefined && from !== null && first.compare(from) < 0) throw damagedPage(page);
 }

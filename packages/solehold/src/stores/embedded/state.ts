@@ -8,8 +8,8 @@
  * write each other's lines, so no transaction has to look at anything but the records it is about.
  *
  * The lines lie beside the heads of the databases, on a page that every transaction writes anyway. Members of
- * format 1 have theirs in `meta`: such a folder is of format 2 from its next opening on, and the lines of
- * members that still run count as before.
+ * format 1 have theirs in `meta`, and the lines of members that still run count as before. Format 2 has no short
+ * form of records. A folder of either is of format 3 from its next opening on.
  */
 import type { Env } from "../../env/index.ts";
 import type { Boot } from "./boot.ts";
@@ -26,8 +26,8 @@ import { type Databases, updateMeta } from "./database.ts";
 import { configProblem, oneLine } from "./failure.ts";
 import { seal, unseal } from "./sealed.ts";
 
-const FORMAT = "2";
-const READABLE_FORMATS: readonly string[] = ["1", FORMAT];
+const FORMAT = "3";
+const READABLE_FORMATS: readonly string[] = ["1", "2", FORMAT];
 const FORMAT_KEY = "format";
 const CLOCK_KEY = "clock";
 /** The mark as far as no member's line has it: of the epoch's start, of swept members, of closed stores. */
@@ -100,7 +100,7 @@ function stateInTransaction(request: StateRequest): ClockState {
   if (databases.meta.get(FORMAT_KEY) === undefined && expect === "new")
     return firstState(databases, env, boot);
   const { format, state, members } = readState(databases);
-  // A version that does not know where the lines are must not work out a mark from them.
+  // A version that does not know where the lines are, or what the records say, must not work with them.
   if (format !== FORMAT) databases.meta.put(FORMAT_KEY, seal(FORMAT), nextVersion(databases, FORMAT_KEY));
   if (!belongsToBoot(state, boot)) return newEpoch(databases, state, members, env, boot);
   sweep(databases, state, members, { env, boot, folder });

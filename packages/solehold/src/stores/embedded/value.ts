@@ -1,12 +1,19 @@
 /**
- * A record as a value of the database: the epoch whose clock it was judged by, then core's text. The
- * database puts the version in front, so a conditional write compares eight bytes and decodes nothing.
+ * A record as a value of the database, with the epoch whose clock it was judged by: in its short form, or where it has none
+ * as the epoch and then core's text, as all records were before there was a short form. The database puts the version in
+ * front, so a conditional write compares eight bytes and decodes nothing.
  */
 import { type DecodedRecord, decodeRecord, type LeaseKey, type LeaseRecord } from "../../core/index.ts";
 import { ByteLines } from "./byte-lines.ts";
 import type { StoreClock } from "./clock.ts";
+import { decodeShort, SHORT_FORM, ShortForm } from "./short-form.ts";
 
 const HEADER = /^E(\d{1,10})\.([0-9a-f]{8})\n/;
+
+const NO_EPOCH: DecodedRecord = Object.freeze({
+  ok: false,
+  detail: "it does not begin with an epoch of this store",
+});
 
 /** The epoch is outside of the record's own checksum, so it brings its own. */
 export function epochHeader(epoch: number): string {
@@ -19,6 +26,7 @@ export class ValueCodec {
   readonly #header: string;
   readonly #headerBytes: Uint8Array;
   readonly #lines = new ByteLines();
+  readonly #short = new ShortForm();
 
   constructor(clock: StoreClock) {
     this.#clock = clock;
@@ -27,17 +35,28 @@ export class ValueCodec {
   }
 
   encode(record: LeaseRecord): Uint8Array {
-    return this.#lines.encode(this.#headerBytes, record);
+    return this.#short.encode(this.#clock.epoch, record) ?? this.#lines.encode(this.#headerBytes, record);
   }
 
   /** Never throws. The record's instants are in terms of the current epoch. */
   decode(text: string, key: LeaseKey): DecodedRecord {
+    if (text.startsWith(SHORT_FORM)) return this.#decodeShort(text, key);
     if (text.startsWith(this.#header)) return decodeRecord(text.slice(this.#header.length), key);
     const [header = "", digits = ""] = HEADER.exec(text) ?? [];
     const epoch = Number(digits);
-    if (header === "" || header !== epochHeader(epoch) || epoch < 1 || epoch > this.#clock.epoch)
-      return { ok: false, detail: "it does not begin with an epoch of this store" };
+    if (header === "" || header !== epochHeader(epoch) || !this.#isKnown(epoch)) return NO_EPOCH;
     const decoded = decodeRecord(text.slice(header.length), key);
     return decoded.ok ? { ok: true, record: this.#clock.translate(decoded.record, epoch) } : decoded;
+  }
+
+  #decodeShort(text: string, key: LeaseKey): DecodedRecord {
+    const decoded = decodeShort(text, key);
+    if (typeof decoded === "string") return { ok: false, detail: decoded };
+    const { record, epoch } = decoded;
+    return this.#isKnown(epoch) ? { ok: true, record: this.#clock.translate(record, epoch) } : NO_EPOCH;
+  }
+
+  #isKnown(epoch: number): boolean {
+    return epoch >= 1 && epoch <= this.#clock.epoch;
   }
 }

@@ -7,7 +7,12 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { ManualEnv, realEnv } from "../../../src/env/index.ts";
 import { levelFor } from "../../../src/stores/embedded/checked-mark.ts";
-import { DamagedFile } from "../../../src/stores/embedded/data-file.ts";
+import {
+  BRANCH_PAGE,
+  DamagedFile,
+  DataFile,
+  PAGE_HEADER_BYTES,
+} from "../../../src/stores/embedded/data-file.ts";
 import { checkEmbeddedFolder, openEmbeddedStore } from "../../../src/stores/embedded/index.ts";
 import { checkDataFile } from "../../../src/stores/embedded/integrity.ts";
 import { openWithSeams } from "../../../src/stores/embedded/open.ts";
@@ -143,6 +148,83 @@ describe("a data file with damaged bytes", () => {
     await expect(openEmbeddedStore({ folder: sound })).rejects.toMatchObject({ kind: "config" });
   });
 
+  it.each(["", "by hand"])(
+    "is refused when the key of a record with the note '%s' was damaged",
+    async (note) => {
+      const folder = join(temporaryFolder(), "store");
+      const first = await openEmbeddedStore({ folder });
+      await putApplied(first, recordNamed("job/1", { note }));
+      await first.close();
+      const path = join(folder, "data.mdb");
+      const bytes = readFileSync(path);
+      everywhere(bytes, "default/job/1", (at) => bytes.write("2", at + "default/job/1".length - 1));
+      writeFileSync(path, bytes);
+      await expect(openEmbeddedStore({ folder })).rejects.toMatchObject({
+        kind: "config",
+        message: expect.stringMatching(/the record of .*"job\/1".* lies under the key .*"job\/2"/),
+      });
+    },
+  );
+
+  it("is refused when a key and its value were overwritten with zeros", async () => {
+    const folder = join(temporaryFolder(), "store");
+    const first = await openEmbeddedStore({ folder });
+    await putApplied(first, recordNamed("job/1"));
+    await first.close();
+    const path = join(folder, "data.mdb");
+    const bytes = readFileSync(path);
+    everywhere(bytes, "default/job/1", (at) => bytes.fill(0, at + 4, at + 40));
+    writeFileSync(path, bytes);
+    await expect(openEmbeddedStore({ folder })).rejects.toMatchObject({
+      kind: "config",
+      message: expect.stringContaining("which cannot be one"),
+    });
+  });
+
+  it.each([
+    { what: "higher", byte: 0x7a },
+    { what: "lower", byte: 0x21 },
+  ])("is refused when a key above the records became $what: some would not be found", async ({ byte }) => {
+    const folder = await filledFolder(temporaryFolder());
+    const path = join(folder, "data.mdb");
+    const bytes = readFileSync(path);
+    let damaged = 0;
+    for (let page = 2 * PAGE; page < bytes.length; page += PAGE) {
+      // Branches: the last node's key loses its last character.
+      if (bytes.readUInt16LE(page + 18) !== BRANCH_PAGE) continue;
+      const last = bytes.readUInt16LE(page + 20) - 2;
+      const node = page + PAGE_HEADER_BYTES + bytes.readUInt16LE(page + PAGE_HEADER_BYTES + last);
+      bytes[node + 8 + bytes.readUInt16LE(node + 6) - 1] = byte;
+      damaged += 1;
+    }
+    expect(damaged).toBeGreaterThan(0);
+    writeFileSync(path, bytes);
+    await expect(openEmbeddedStore({ folder })).rejects.toMatchObject({
+      kind: "config",
+      message: expect.stringMatching(/page \d+ is damaged/),
+    });
+  });
+
+  it.each([
+    { what: "lost its length", damage: (node: Buffer) => node.writeUInt16LE(0, 6) },
+    { what: "is another number", damage: (node: Buffer) => node.fill(0, 8, 16) },
+  ])("is refused when a key among the free pages $what: LMDB would end the process", async ({ damage }) => {
+    const folder = await filledFolder(temporaryFolder());
+    const path = join(folder, "data.mdb");
+    const file = new DataFile(path);
+    const { free, pageSize } = file.snapshot();
+    file.close();
+    expect(free.depth).toBe(1);
+    const bytes = readFileSync(path);
+    const page = bytes.subarray(free.page! * pageSize, (free.page! + 1) * pageSize);
+    damage(page.subarray(PAGE_HEADER_BYTES + page.readUInt16LE(PAGE_HEADER_BYTES)));
+    writeFileSync(path, bytes);
+    await expect(openEmbeddedStore({ folder })).rejects.toMatchObject({
+      kind: "config",
+      message: expect.stringContaining(`page ${free.page} is damaged`),
+    });
+  });
+
   it("is refused when a digit of the store's own state was damaged: it would be believed", async () => {
     const sound = await filledFolder(temporaryFolder());
     const path = join(sound, "data.mdb");
@@ -274,7 +356,7 @@ describe("a damaged value", () => {
     await first.close();
     const path = join(folder, "data.mdb");
     const bytes = readFileSync(path);
-    everywhere(bytes, "E1.", (value) => bytes.fill(0xff, value - 8, value));
+    everywhere(bytes, "2hO 1 ", (value) => bytes.fill(0xff, value - 8, value));
     writeFileSync(path, bytes);
     const store = closing(await openEmbeddedStore({ folder }));
     const { version } = await found(store, "job");
@@ -287,19 +369,22 @@ describe("a damaged value", () => {
     expect(again).toMatchObject({ kind: "conflict", current: { record: { key: keyNamed("job") } } });
   });
 
-  it("whose epoch was damaged is corrupt, not translated by guess", async () => {
+  it.each([
+    { form: "the short form", note: "", epoch: "2hO 1 ", another: "2hO 7 ", detail: "checksum" },
+    { form: "core's text", note: "by hand", epoch: "E1.", another: "E7.", detail: "epoch" },
+  ])("whose epoch was damaged is corrupt, not translated by guess, in $form", async (each) => {
     const folder = join(temporaryFolder(), "store");
     const first = await openEmbeddedStore({ folder });
-    await putApplied(first, recordNamed("job"));
+    await putApplied(first, recordNamed("job", { note: each.note }));
     await first.close();
     const path = join(folder, "data.mdb");
     const bytes = readFileSync(path);
-    everywhere(bytes, "E1.", (value) => bytes.write("E7.", value));
+    everywhere(bytes, each.epoch, (value) => bytes.write(each.another, value));
     writeFileSync(path, bytes);
     const store = closing(await openEmbeddedStore({ folder }));
     expect(await get(store, "job")).toMatchObject({
       kind: "corrupt",
-      detail: expect.stringContaining("epoch"),
+      detail: expect.stringContaining(each.detail),
     });
   });
 });

@@ -6,6 +6,7 @@ import { ManualEnv } from "../../../src/env/index.ts";
 import { ByteLines } from "../../../src/stores/embedded/byte-lines.ts";
 import { firstEpoch, StoreClock } from "../../../src/stores/embedded/clock.ts";
 import { LineBytes } from "../../../src/stores/embedded/member-line.ts";
+import { ShortForm } from "../../../src/stores/embedded/short-form.ts";
 import { memberLine } from "../../../src/stores/embedded/state.ts";
 import { epochHeader, ValueCodec } from "../../../src/stores/embedded/value.ts";
 import { records } from "../../core/arbitraries.ts";
@@ -123,14 +124,114 @@ describe("the bytes of a record", () => {
   });
 });
 
-describe("a value with a flipped bit", () => {
-  it("is found damaged, wherever the bit is", () => {
+/** Nearly all records there are; each of the changes takes away the short form. */
+const PLAIN = recordNamed("orders/4711", {
+  ...{ nonce: "AbCdEfGhIjKlMnOpQrStUv", holder: "worker-1", generation: 12n, renewals: 3 },
+  ...{ renewedAtMs: 1_750_000_010_000, expiresAtMs: 1_750_000_040_000 },
+});
+const UNUSUAL: readonly Partial<LeaseRecord>[] = [
+  { note: "by hand" },
+  { resumeRequired: true },
+  { breakAtMs: 1_750_000_020_000 },
+  { handoff: { successor: "next", deadlineMs: 7 } },
+  { idempotency: { op: "acquire", keyHash: "k", fingerprint: "f", sealedToken: "s" } },
+  { holder: "Zürich" },
+  { holder: "tab\there" },
+  { generation: 2n ** 60n },
+  { renewedAtMs: 1 },
+  { expiresAtMs: 1 },
+  { endedAtMs: 1 },
+  { endedAtMs: 1_750_000_000_000.5 },
+  { holder: "h".repeat(3_000) },
+];
+
+/** With instants in order, and without what is unusual; names and holders may still be anything. */
+const plainRecords: fc.Arbitrary<LeaseRecord> = fc
+  .tuple(records, fc.nat(), fc.nat(), fc.nat(), fc.option(fc.nat()))
+  .map(([record, grantedAtMs, renewedMs, leftMs, endedMs]) => ({
+    ...record,
+    ...{ grantedAtMs, renewedAtMs: grantedAtMs + renewedMs, expiresAtMs: grantedAtMs + renewedMs + leftMs },
+    ...{ endedAtMs: endedMs === null ? null : grantedAtMs + endedMs, generation: record.generation % 1_000n },
+    ...{ note: "", idempotency: null, handoff: null, breakAtMs: null, resumeRequired: false, term: 0n },
+  }));
+
+describe("the short form of a record", () => {
+  const text = [
+    ...["2hO 1 0 12 30000 1750000000000 10000 30000 - 3", "AbCdEfGhIjKlMnOpQrStUv", "default"],
+    ...["orders/4711", "worker-1", "47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU", "7c81e9ee"],
+  ].join("\n");
+
+  it("is what its file says, to the byte, and is read as ever", () => {
+    expect(Buffer.from(newCodec().encode(PLAIN)).toString()).toBe(text);
+    expect(newCodec().decode(text, PLAIN.key)).toEqual({ ok: true, record: PLAIN });
+  });
+
+  it("comes back as the record it was, and others in core's text", () => {
     const codec = newCodec();
-    const record = recordNamed("job", {
-      ...{ holder: "Zürich 😀", endedAtMs: 0, breakAtMs: 5, generation: 2n ** 60n },
-      handoff: { successor: "next", deadlineMs: 7 },
-      idempotency: { op: "acquire", keyHash: "k", fingerprint: "f", sealedToken: "s" },
+    const forms = new Set<string>();
+    fc.assert(
+      fc.property(fc.oneof(records, plainRecords), (record) => {
+        const value = Buffer.from(codec.encode(record)).toString();
+        forms.add(value.charAt(0));
+        expect(codec.decode(value, record.key)).toEqual({ ok: true, record });
+      }),
+      { numRuns: 2_000 },
+    );
+    expect([...forms].sort()).toEqual(["2", "E"]);
+  });
+
+  it.each([
+    { state: "released", endedAtMs: 1_750_000_000_000 },
+    { state: "revoked", endedAtMs: 1_750_000_020_000 },
+    { purpose: "StateWrite" },
+    { purpose: "MigrationHandoff" },
+    { term: 2n ** 53n - 1n, generation: 0n },
+  ] as const)("has a place for %o", (changes) => {
+    const record = { ...PLAIN, ...changes };
+    const value = Buffer.from(newCodec().encode(record)).toString();
+    expect(value.charAt(0)).toBe("2");
+    expect(newCodec().decode(value, record.key)).toEqual({ ok: true, record });
+  });
+
+  it.each(UNUSUAL)("is not there for %o", (changes) => {
+    const value = Buffer.from(newCodec().encode({ ...PLAIN, ...changes })).toString();
+    expect(value.startsWith("E1.")).toBe(true);
+  });
+
+  it("stays as it is, however many others are encoded after it", () => {
+    const codec = newCodec();
+    const all = Array.from({ length: 2_000 }, (_, index) => ({ ...PLAIN, generation: BigInt(index) }));
+    const values = all.map((record) => codec.encode(record));
+    const read = values.map((value) => codec.decode(Buffer.from(value).toString(), PLAIN.key));
+    expect(read).toEqual(all.map((record) => ({ ok: true, record })));
+  });
+
+  it("under another key, of another epoch, or cut, is damaged", () => {
+    const codec = newCodec();
+    expect(codec.decode(text, { tenant: "default", name: "orders/4712" }).ok).toBe(false);
+    const later = new ShortForm().encode(2, PLAIN);
+    expect(codec.decode(Buffer.from(later!).toString(), PLAIN.key)).toMatchObject({
+      detail: expect.stringContaining("epoch"),
     });
+    for (let length = 0; length < text.length; length += 1) {
+      expect(codec.decode(text.slice(0, length), PLAIN.key).ok, `${length} characters`).toBe(false);
+    }
+  });
+});
+
+describe("a value with a flipped bit", () => {
+  it.each([
+    { form: "the short form", record: PLAIN },
+    {
+      form: "core's text",
+      record: recordNamed("job", {
+        ...{ holder: "Zürich 😀", endedAtMs: 0, breakAtMs: 5, generation: 2n ** 60n },
+        handoff: { successor: "next", deadlineMs: 7 },
+        idempotency: { op: "acquire", keyHash: "k", fingerprint: "f", sealedToken: "s" },
+      }),
+    },
+  ])("is found damaged, wherever the bit is, in $form", ({ record }) => {
+    const codec = newCodec();
     const sound = Buffer.from(codec.encode(record));
     expect(codec.decode(sound.toString(), record.key)).toEqual({ ok: true, record });
     for (let bit = 0; bit < sound.length * 8; bit += 1) {
@@ -138,5 +239,20 @@ describe("a value with a flipped bit", () => {
       flipped[bit >> 3]! ^= 1 << (bit & 7);
       expect(codec.decode(flipped.toString(), record.key).ok, `bit ${bit}`).toBe(false);
     }
+  });
+
+  it("and another one is found damaged as well", () => {
+    const codec = newCodec();
+    const sound = Buffer.from(codec.encode(PLAIN));
+    const anyBit = fc.nat(sound.length * 8 - 1);
+    fc.assert(
+      fc.property(anyBit, anyBit, (first, second) => {
+        fc.pre(first !== second);
+        const flipped = Buffer.from(sound);
+        for (const bit of [first, second]) flipped[bit >> 3]! ^= 1 << (bit & 7);
+        expect(codec.decode(flipped.toString(), PLAIN.key).ok).toBe(false);
+      }),
+      { numRuns: 5_000 },
+    );
   });
 });
