@@ -5,7 +5,7 @@
  * never based on it, except for the limit on live leases, which may be off by what other processes did in
  * the last moment.
  */
-import { keyId, type LeaseKey, type LeaseRecord } from "../core/index.ts";
+import type { LeaseKey, LeaseRecord } from "../core/index.ts";
 import type { Env, Timer } from "../env/index.ts";
 
 interface Entry {
@@ -30,8 +30,9 @@ const PAUSE_BETWEEN_PORTIONS_MS = 1;
 
 export class LiveIndex {
   readonly #options: LiveIndexOptions;
-  readonly #entries = new Map<string, Entry>();
-  readonly #liveByTenant = new Map<string, number>();
+  /** By tenant, then by name: neither has to be put together for a look. */
+  readonly #tenants = new Map<string, Map<string, Entry>>();
+  #total = 0;
   /** A binary heap by expiry; entries that were replaced stay in it until they come up. */
   readonly #heap: Entry[] = [];
   #timer: Timer | null = null;
@@ -43,12 +44,12 @@ export class LiveIndex {
 
   count(tenant: string): number {
     this.#sweep(EXPIRIES_PER_TURN);
-    return this.#liveByTenant.get(tenant) ?? 0;
+    return this.#tenants.get(tenant)?.size ?? 0;
   }
 
   /** Of all tenants; those that ended in this very moment may still be counted. */
   total(): number {
-    return this.#entries.size;
+    return this.#total;
   }
 
   /**
@@ -56,20 +57,23 @@ export class LiveIndex {
    * ended by now: a grant must not pay for a crowd that ends at once.
    */
   hasRoom(tenant: string, more: number, limit: number): boolean {
-    const atMost = (this.#liveByTenant.get(tenant) ?? 0) + more;
+    const atMost = (this.#tenants.get(tenant)?.size ?? 0) + more;
     if (atMost <= limit) return true;
     this.#sweep(Number.MAX_SAFE_INTEGER);
-    return (this.#liveByTenant.get(tenant) ?? 0) + more <= limit;
+    return (this.#tenants.get(tenant)?.size ?? 0) + more <= limit;
   }
 
   has(key: LeaseKey): boolean {
-    return this.#entries.has(keyId(key));
+    return this.#entryOf(key) !== undefined;
+  }
+
+  #entryOf({ tenant, name }: LeaseKey): Entry | undefined {
+    return this.#tenants.get(tenant)?.get(name);
   }
 
   /** The record that now stands under its key. Older news than what is known is ignored. */
   learn(record: LeaseRecord): void {
-    const id = keyId(record.key);
-    const known = this.#entries.get(id)?.record;
+    const known = this.#entryOf(record.key)?.record;
     // The service's own decision comes back as the store's news.
     if (known === record || (known !== undefined && isOlder(record, known))) return;
     // Somebody took it over before its end was told here: that is told now, or it never would be.
@@ -82,27 +86,32 @@ export class LiveIndex {
     // One that was known alive and has run out is not forgotten here: its end is still to be told.
     if (known === undefined && record.expiresAtMs <= this.#options.nowMs()) return;
     const entry: Entry = { key: record.key, record, expiresAtMs: record.expiresAtMs };
-    if (known === undefined) this.#adjust(record.key.tenant, 1);
-    this.#entries.set(id, entry);
+    this.#put(entry, known === undefined ? 1 : 0);
     this.#push(entry);
     this.#arm();
   }
 
-  remove(key: LeaseKey): void {
-    if (this.#entries.delete(keyId(key))) this.#adjust(key.tenant, -1);
+  #put(entry: Entry, more: number): void {
+    const { tenant, name } = entry.key;
+    const names = this.#tenants.get(tenant);
+    if (names === undefined) this.#tenants.set(tenant, new Map([[name, entry]]));
+    else names.set(name, entry);
+    this.#total += more;
+  }
+
+  remove({ tenant, name }: LeaseKey): void {
+    const names = this.#tenants.get(tenant);
+    if (names === undefined || !names.delete(name)) return;
+    this.#total -= 1;
+    if (names.size === 0) this.#tenants.delete(tenant);
   }
 
   close(): void {
     this.#timer?.cancel();
     this.#timer = null;
-    this.#entries.clear();
+    this.#tenants.clear();
+    this.#total = 0;
     this.#heap.length = 0;
-  }
-
-  #adjust(tenant: string, by: number): void {
-    const count = (this.#liveByTenant.get(tenant) ?? 0) + by;
-    if (count === 0) this.#liveByTenant.delete(tenant);
-    else this.#liveByTenant.set(tenant, count);
   }
 
   /** Announces what has expired, at most `limit` of them; fewer when that takes too long for one turn. */
@@ -116,8 +125,7 @@ export class LiveIndex {
       const first = this.#heap[0];
       if (first === undefined || first.expiresAtMs > nowMs) return;
       this.#pop();
-      const id = keyId(first.key);
-      if (this.#entries.get(id) !== first) continue;
+      if (this.#entryOf(first.key) !== first) continue;
       this.remove(first.key);
       this.#options.onExpired(first.record);
     }
@@ -153,7 +161,7 @@ export class LiveIndex {
       index = parent;
     }
     heap[index] = entry;
-    if (heap.length > 64 && heap.length > this.#entries.size * 4) this.#rebuild();
+    if (heap.length > 64 && heap.length > this.#total * 4) this.#rebuild();
   }
 
   #pop(): void {
@@ -175,7 +183,9 @@ export class LiveIndex {
 
   /** Renewals leave old entries behind; when they outnumber the live ones the heap is made anew. */
   #rebuild(): void {
-    const live = [...this.#entries.values()].sort((a, b) => a.expiresAtMs - b.expiresAtMs);
+    const live = [...this.#tenants.values()]
+      .flatMap((names) => [...names.values()])
+      .sort((a, b) => a.expiresAtMs - b.expiresAtMs);
     this.#heap.length = 0;
     for (const entry of live) this.#heap.push(entry);
   }

@@ -104,7 +104,11 @@ export class NoteRing implements Notebook {
 
   giveBack({ place }: { readonly place: number }): void {
     if (place > this.#last || place <= this.#through) return;
-    this.#early.add(place);
+    if (place > this.#through + 1) {
+      this.#early.add(place);
+      return;
+    }
+    this.#through = place;
     while (this.#early.delete(this.#through + 1)) this.#through += 1;
   }
 

@@ -47,10 +47,13 @@ export class Watchers {
     for (const watcher of this.#watchers) this.#tell(watcher, { kind: "reset" });
   }
 
-  /** After the work at hand, all at once: thousands of changes may come in one call. */
+  /**
+   * After the work at hand, all at once: thousands of changes may come in one call. What that call's answers bring
+   * about in this turn comes first, because somebody waits for it.
+   */
   #tell(watcher: Watcher, event: StoreEvent): void {
     this.#news.push({ watcher, event });
-    if (this.#news.length === 1) this.#env.defer(() => this.#tellAll());
+    if (this.#news.length === 1) this.#env.defer(() => this.#env.defer(() => this.#tellAll()));
   }
 
   /** A listener that throws must keep neither the others from hearing, nor its mistake to itself. */
