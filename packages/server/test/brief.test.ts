@@ -2,9 +2,12 @@ import fc from "fast-check";
 import type { AppliedOutcome, LeaseOp } from "solehold";
 import type { ServiceReply } from "solehold/service";
 import { describe, expect, it } from "vitest";
+import { type BriefableBody, briefRequest } from "../../solehold/src/client/remote/brief.ts";
 import { outcomeOf } from "../../solehold/src/client/remote/wire.ts";
 import { policies, records } from "../../solehold/test/core/arbitraries.ts";
 import { briefAnswer } from "../src/brief.ts";
+import { COMMAND_SCHEMAS } from "../src/commands.ts";
+import { inFull } from "../src/stream/messages.ts";
 import { commandAnswer } from "../src/wire.ts";
 
 const instants = fc.integer({ min: 0, max: 2 ** 46 });
@@ -38,6 +41,73 @@ function replyWith(
 function received(json: string): unknown {
   return JSON.parse(json);
 }
+
+const BRIEF_OPS = ["acquire", "renew", "release"] as const;
+const BRIEF_BODIES = {
+  acquire: { tenant: "t", name: "n", holder: "h", token: "k", ttlMs: 5, purpose: "Operation", waitMs: 9 },
+  renew: { tenant: "t", name: "n", holder: "h", token: "k", ttlMs: 5 },
+  release: { tenant: "t", name: "n", holder: "h", token: "k" },
+} as const;
+
+describe("brief requests", () => {
+  it("are read as what the full request says", () => {
+    let briefly = 0;
+    const text = fc.string({ unit: "grapheme" });
+    const field = fc.oneof({ weight: 9, arbitrary: text }, fc.constant(undefined), fc.integer());
+    const count = fc.oneof({ weight: 5, arbitrary: fc.integer() }, fc.constant(undefined), text);
+    const seldom = fc.option(text, { nil: undefined, freq: 9 }).map((value) => (value === "x" ? "y" : value));
+    const bodies = fc.record({
+      ...{ tenant: field, name: field, holder: field, token: field },
+      ...{ ttlMs: count, purpose: field, waitMs: count },
+      ...{ generation: seldom, term: seldom, note: seldom, idempotencyKey: seldom, approval: seldom },
+    });
+    const knownTo = (op: (typeof BRIEF_OPS)[number], body: BriefableBody): BriefableBody =>
+      Object.fromEntries(
+        Object.entries(body).filter(([name, value]) => {
+          const isRare = ["generation", "term", "note", "idempotencyKey", "approval"].includes(name);
+          return name in COMMAND_SCHEMAS[op].properties && !(isRare && value === null);
+        }),
+      );
+    fc.assert(
+      fc.property(
+        fc.integer(),
+        fc.constantFrom(...BRIEF_OPS),
+        bodies,
+        fc.boolean(),
+        (id, op, any, isPlain) => {
+          const plain = { ...BRIEF_BODIES[op], name: any.name ?? "n", token: any.token ?? "k" };
+          const body = isPlain ? plain : knownTo(op, any);
+          const brief = briefRequest(id, op, body);
+          if (brief === null) return;
+          briefly += 1;
+          const full = received(JSON.stringify({ id, op, ...body })) as object;
+          const read = inFull(received(JSON.stringify(brief)));
+          // Not to wait is what it means not to say how long.
+          expect(read).toEqual(op === "acquire" ? { waitMs: 0, ...full } : full);
+        },
+      ),
+      { numRuns: 2_000 },
+    );
+    expect(briefly).toBeGreaterThan(500);
+  });
+
+  it.each(BRIEF_OPS)("are not made of a %s that has a field which they have no place for", (op) => {
+    const body: BriefableBody = BRIEF_BODIES[op];
+    expect(briefRequest(1, op, body)).not.toBeNull();
+    const others = Object.keys(COMMAND_SCHEMAS[op].properties).filter((name) => !(name in body));
+    expect(others.length).toBeGreaterThan(1);
+    for (const name of others) expect(briefRequest(1, op, { ...body, [name]: "1" })).toBeNull();
+    for (const name of Object.keys(body)) {
+      if (name !== "waitMs") expect(briefRequest(1, op, { ...body, [name]: undefined })).toBeNull();
+    }
+  });
+
+  it("that have another length or operation are no requests", () => {
+    for (const list of [[], [1], [1, "release", "t", "n", "h"], [1, "use", "t", "n", "h", "k"], [[1]]])
+      expect(inFull(list)).toBe(list);
+    expect(inFull([1, "release", "t", "n", "h", "k", 5])).toBeInstanceOf(Array);
+  });
+});
 
 describe("brief answers", () => {
   it("tell the SDK exactly what the full answer tells it", () => {

@@ -26,6 +26,7 @@ import {
   CONTROL_OPERATIONS,
   EmptyBody,
   type Envelope,
+  inFull,
   type MessageId,
   parseMessages,
   readEnvelope,
@@ -146,7 +147,7 @@ export class StreamConnection {
   }
 
   #receive(message: unknown, receivedMs: number): void {
-    const reading = readEnvelope(message);
+    const reading = readEnvelope(inFull(message));
     if (!reading.ok) {
       this.#refuse(reading.id, reading.field, reading.message);
     } else if (this.#isInUse(reading.id)) {
@@ -236,7 +237,7 @@ export class StreamConnection {
       case "brief":
         checkEmpty(body);
         this.#life.answers = "brief";
-        return { status: 200, body: {} };
+        return { status: 200, body: { requests: "brief" } };
       default:
         throw new ProblemError(refusal("op", `is not an operation: use ${this.#operations().join(", ")}`));
     }

@@ -65,6 +65,24 @@ export function readEnvelope(value: unknown): EnvelopeReading {
   return { ok: true, id, op, traceparent, message: value };
 }
 
+const BRIEF_LENGTHS: ReadonlyMap<unknown, number> = new Map([
+  ["acquire", 9],
+  ["renew", 7],
+  ["release", 6],
+]);
+
+/**
+ * A brief request (docs/stream.md) as it would have come in full: what is wrong with it is found there. Whatever else
+ * is a list stays one, and is refused.
+ */
+export function inFull(message: unknown): unknown {
+  if (!Array.isArray(message) || message.length !== BRIEF_LENGTHS.get(message[1])) return message;
+  const { 0: id, 1: op, 2: tenant, 3: name, 4: holder, 5: token, 6: ttlMs } = message as readonly unknown[];
+  if (op === "release") return { id, op, tenant, name, holder, token };
+  if (op === "renew") return { id, op, tenant, name, holder, token, ttlMs };
+  return { id, op, tenant, name, holder, token, ttlMs, purpose: message[7], waitMs: message[8] };
+}
+
 /** The message without its envelope: a copy, for what is rare or refused. */
 export function bodyOfMessage(message: object): object {
   const {

@@ -1,6 +1,6 @@
 /**
- * Brief answers of a stream (docs/stream.md): a list of numbers in place of an object, without what the request said
- * already. Nothing in it is trusted to have the right shape.
+ * Brief requests and answers of a stream (docs/stream.md): lists in place of objects. A request does not name its
+ * fields, an answer leaves out what the request said already. Nothing in an answer is trusted to have the right shape.
  */
 import {
   isPurpose,
@@ -28,6 +28,48 @@ export interface BriefReading {
 const RESUME_FROM_LEDGER = 1;
 const REPLAYED = 2;
 const RESUME_REQUIRED = 4;
+
+/** The body of an acquire, a renewal or a release; every field that a server knows of. */
+export interface BriefableBody {
+  readonly tenant?: unknown;
+  readonly name?: unknown;
+  readonly holder?: unknown;
+  readonly token?: unknown;
+  readonly ttlMs?: unknown;
+  readonly purpose?: unknown;
+  readonly waitMs?: unknown;
+  readonly term?: unknown;
+  readonly generation?: unknown;
+  readonly note?: unknown;
+  readonly idempotencyKey?: unknown;
+  readonly approval?: unknown;
+}
+
+/** Null for what can only be said in full. */
+export function briefRequest(id: number, op: string, body: BriefableBody): readonly unknown[] | null {
+  if (op !== "acquire" && op !== "renew" && op !== "release") return null;
+  const { tenant, name, holder, token, ttlMs, purpose, waitMs } = body;
+  const isLonger =
+    body.term !== undefined ||
+    body.generation !== undefined ||
+    body.note !== undefined ||
+    body.idempotencyKey !== undefined ||
+    body.approval !== undefined;
+  const isNamed =
+    typeof tenant === "string" &&
+    typeof name === "string" &&
+    typeof holder === "string" &&
+    typeof token === "string";
+  if (isLonger || !isNamed) return null;
+  if (op === "acquire") {
+    const isWhole = typeof ttlMs === "number" && typeof purpose === "string";
+    if (!isWhole || !(waitMs === undefined || typeof waitMs === "number")) return null;
+    return [id, op, tenant, name, holder, token, ttlMs, purpose, waitMs ?? 0];
+  }
+  if (purpose !== undefined || waitMs !== undefined) return null;
+  if (op === "renew") return typeof ttlMs === "number" ? [id, op, tenant, name, holder, token, ttlMs] : null;
+  return ttlMs === undefined ? [id, op, tenant, name, holder, token] : null;
+}
 
 /** Throws when it does not have the expected shape. */
 export function readBrief(answer: readonly unknown[], { key, holder }: Question): BriefReading {

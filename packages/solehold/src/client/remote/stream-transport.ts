@@ -11,6 +11,7 @@
 import type { Socket } from "node:net";
 import type { Env, Timer } from "../../env/index.ts";
 import { StoreError } from "../../stores/index.ts";
+import { type BriefableBody, briefRequest } from "./brief.ts";
 import { type PendingRequest, PendingRequests } from "./pending-requests.ts";
 import {
   type RemoteAnswer,
@@ -40,6 +41,8 @@ export interface StreamTransportOptions {
 }
 
 const COMMAND_PATH = "/v1/leases/";
+/** Of the message that asks for brief answers; those of requests are above. */
+const BRIEF_ID = 0;
 /** After a stream failed, plain HTTP serves for this long before another is tried. */
 const RETRY_STREAM_MS = 1_000;
 const HEARTBEAT_MS = 1_000;
@@ -55,8 +58,10 @@ export class StreamTransport implements RemoteTransport {
   #tcp: Socket | null = null;
   #isOpen = false;
   #isClosed = false;
-  /** Encoded, until the turn ends. */
-  #outgoing: string[] = [];
+  /** Until the turn ends: encoded, or brief. */
+  #outgoing: (string | readonly unknown[])[] = [];
+  /** "brief" once the server said that it reads those. */
+  #requests: "full" | "brief" = "full";
   #lastId = 0;
   #retryAtMs = Number.NEGATIVE_INFINITY;
   #heardAtMs = 0;
@@ -98,7 +103,8 @@ export class StreamTransport implements RemoteTransport {
       this.#pending.add({ id, deadlineMs, timeoutMs, resolve, reject, stopListening });
       if (this.#pending.size === 1) this.#beginToListen(nowMs);
       if (deadlineMs < this.#alarmAtMs) this.#setAlarm(deadlineMs, nowMs);
-      this.#queue(encoded(id, op, body));
+      const brief = this.#requests === "brief" ? briefRequest(id, op, body as BriefableBody) : null;
+      this.#queue(brief ?? encoded(id, op, body));
     });
   }
 
@@ -116,7 +122,7 @@ export class StreamTransport implements RemoteTransport {
   }
 
   /** All messages of a turn leave together. */
-  #queue(message: string): void {
+  #queue(message: string | readonly unknown[]): void {
     this.#outgoing.push(message);
     if (this.#outgoing.length > 1) return;
     this.#options.env.defer(() => {
@@ -124,7 +130,7 @@ export class StreamTransport implements RemoteTransport {
       this.#outgoing = [];
       if (!this.#isOpen) return;
       for (let start = 0; start < batch.length; start += COMMANDS_PER_MESSAGE) {
-        this.#socket?.send(`[${batch.slice(start, start + COMMANDS_PER_MESSAGE).join(",")}]`);
+        this.#socket?.send(messageOf(batch.slice(start, start + COMMANDS_PER_MESSAGE)));
       }
     });
   }
@@ -196,7 +202,7 @@ export class StreamTransport implements RemoteTransport {
       if (this.#isClosed) socket.close();
       this.#isOpen = !this.#isClosed;
       // A server that does not know this says so, and goes on answering in full.
-      if (this.#isOpen) socket.send(`[${encoded(0, "brief", {})}]`);
+      if (this.#isOpen) socket.send(`[${encoded(BRIEF_ID, "brief", {})}]`);
     });
     socket.on("message", (data) => this.#onMessage(data.toString()));
     socket.on("error", () => socket.terminate());
@@ -210,9 +216,16 @@ export class StreamTransport implements RemoteTransport {
       else {
         const { id, status, body, notice } = message as StreamMessage;
         if (notice === "draining") this.#isOpen = false;
-        this.#answered(id, status, body);
+        if (id === BRIEF_ID) this.#agreed(body);
+        else this.#answered(id, status, body);
       }
     }
+  }
+
+  /** Older servers answer briefly at most, and those before them do not know the word. */
+  #agreed(body: unknown): void {
+    const isRead = typeof body === "object" && body !== null && "requests" in body;
+    this.#requests = isRead && body.requests === "brief" ? "brief" : "full";
   }
 
   #answered(id: unknown, status: unknown, body: unknown): void {
@@ -223,6 +236,7 @@ export class StreamTransport implements RemoteTransport {
   #onClose(): void {
     this.#socket = null;
     this.#isOpen = false;
+    this.#requests = "full";
     this.#tcp = null;
     for (const { id } of this.#pending.all()) {
       this.#settle(id)?.reject(transportError(new Error("the stream closed"), this.#options.where));
@@ -245,6 +259,17 @@ function parseMessages(text: string): readonly (StreamMessage | readonly unknown
   } catch {
     return [];
   }
+}
+
+/** Brief requests are encoded all at once: they are most, and nothing in them can fail to be. */
+function messageOf(batch: readonly (string | readonly unknown[])[]): string {
+  if (!batch.some(isEncoded)) return JSON.stringify(batch);
+  const parts = batch.map((message) => (isEncoded(message) ? message : JSON.stringify(message)));
+  return `[${parts.join(",")}]`;
+}
+
+function isEncoded(message: string | readonly unknown[]): message is string {
+  return typeof message === "string";
 }
 
 /** The body's fields stand beside the id and the operation. */

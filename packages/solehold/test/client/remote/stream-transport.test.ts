@@ -89,6 +89,62 @@ describe("the stream", () => {
     expect(overHttp).toEqual(["/v1/leases/renew"]);
   });
 
+  it("asks briefly only a server that said it reads that, and only what can be said so", async () => {
+    const { socket, sockets, transport, env } = streamWorld();
+    const plain = { tenant: "t", name: 'a "job"', holder: "h", token: "k" };
+    const ask = async (op: string, body: object): Promise<unknown> => {
+      const to = sockets.at(-1);
+      const answer = transport.send({
+        method: "POST",
+        path: `/v1/leases/${op}`,
+        body,
+        timeoutMs: 60_000,
+      });
+      await env.advance(0);
+      const sent: unknown = to?.sent.at(-1);
+      const id = Array.isArray(sent) ? (sent[0] as number) : (to?.sent.at(-1)?.id ?? -1);
+      to?.answer(id);
+      await answer;
+      return sent;
+    };
+    socket.emit("open");
+    const inFull = { id: expect.any(Number), op: "release", ...plain };
+    expect(await ask("release", plain)).toEqual(inFull);
+    // Servers of today without brief requests, and of yesterday without brief answers.
+    socket.answer(0, {});
+    expect(await ask("release", plain)).toEqual(inFull);
+    socket.emit("message", JSON.stringify([{ id: 0, status: 400, body: { reason: "INVALID" } }]));
+    expect(await ask("release", plain)).toEqual(inFull);
+    socket.answer(0, { requests: "brief" });
+    const id = expect.any(Number);
+    expect(await ask("release", plain)).toEqual([id, "release", "t", 'a "job"', "h", "k"]);
+    expect(await ask("renew", { ...plain, ttlMs: 5 })).toEqual([id, "renew", "t", 'a "job"', "h", "k", 5]);
+    const claim = { ...plain, ttlMs: 5, purpose: "Operation" };
+    expect(await ask("acquire", claim)).toEqual([
+      ...[id, "acquire", "t", 'a "job"', "h", "k"],
+      ...[5, "Operation", 0],
+    ]);
+    expect(await ask("use", claim)).toEqual({ id, op: "use", ...claim });
+    expect(await ask("release", { ...plain, generation: "3" })).toEqual({ ...inFull, generation: "3" });
+    // Both in one message, and a new connection has agreed on nothing.
+    const both = [plain, { ...plain, idempotencyKey: "i" }].map((body) =>
+      transport.send({ method: "POST", path: "/v1/leases/release", body, timeoutMs: 60_000 }),
+    );
+    await env.advance(0);
+    expect(socket.lengths.at(-1)).toBe(2);
+    expect(socket.sent.slice(-2)).toEqual([
+      [id, "release", "t", 'a "job"', "h", "k"],
+      { ...inFull, idempotencyKey: "i" },
+    ]);
+    socket.close();
+    for (const lost of both) await expect(lost).rejects.toMatchObject({ outcome: "unknown" });
+    await env.advance(2_000);
+    void transport.send({ method: "GET", path: "/", timeoutMs: 1 });
+    sockets.at(-1)?.emit("open");
+    expect(sockets).toHaveLength(2);
+    expect(await ask("release", plain)).toEqual(inFull);
+  });
+
   it("asks for brief answers as soon as it is open, and takes whatever form comes", async () => {
     const { socket, command, env } = streamWorld();
     expect(socket.asksToBeBrief).toBe(false);

@@ -52,6 +52,26 @@ class Ear {
   }
 }
 
+describe("watching in a process", () => {
+  it("a watcher hears of a change when who made it has its answer and could pass it on", async () => {
+    const store = closing(await openEmbeddedStore({ folder: join(temporaryFolder(), "store") }));
+    const order: string[] = [];
+    const heard = new Promise<void>((resolve) => {
+      void store.watch!(EVERYTHING, () => {
+        order.push("news");
+        resolve();
+      });
+    });
+    const next = recordNamed("job");
+    await store.apply([{ key: next.key, expected: null, next }]).then((reply) => {
+      // As a server sends its answers: all of a turn together.
+      realEnv.defer(() => order.push(`answer: ${reply.results[0]?.kind}`));
+    });
+    await heard;
+    expect(order).toEqual(["answer: applied", "news"]);
+  });
+});
+
 describe("watching across processes", () => {
   it("a watcher hears of another process's create, update and delete, with the record", async () => {
     const folder = join(temporaryFolder(), "store");
