@@ -6,6 +6,9 @@
  *
  * Promised, and held by a property test: where this gives a text, the gate and the encoder give the same.
  * Every field is read once, so what was checked is what is written.
+ *
+ * What an event says of its decision is the same for thousands of them, and so is its purpose: those parts are kept as
+ * bytes, a few of them, and copied.
  */
 import type { AuditEvent } from "./event.ts";
 import { TEXT_LIMITS } from "./event.ts";
@@ -13,9 +16,9 @@ import { TEXT_LIMITS } from "./event.ts";
 const FIELDS: ReadonlySet<string> = new Set(
   "at tenant key leaseId action allowed reason reasonCode holder fence purpose traceId outcome".split(" "),
 );
-const OUTCOMES: ReadonlySet<unknown> = new Set(["applied", "refused", "unknown", "none"]);
 const FENCE_DIGITS = 39;
-const OUTCOME_LIMIT = 7;
+/** How many parts of a kind are kept: there are about ten actions and reasons, and three purposes. */
+const MOST_PARTS = 32;
 
 const LABELS = {
   at: bytesOf('"at":'),
@@ -30,8 +33,11 @@ const LABELS = {
   fence: bytesOf(',"fence":"'),
   purpose: bytesOf(',"purpose":"'),
   traceId: bytesOf(',"traceId":"'),
-  outcome: bytesOf('","outcome":"'),
 } as const;
+
+const OUTCOMES: ReadonlyMap<unknown, Uint8Array> = new Map(
+  ["applied", "refused", "unknown", "none"].map((outcome) => [outcome, bytesOf(`","outcome":"${outcome}"`)]),
+);
 
 /** No plain event takes more bytes: all texts as long as they may be, the longest numbers, and the labels. */
 export const MOST_PLAIN_BYTES = 4_096;
@@ -52,32 +58,85 @@ export function writePlainEvent(event: AuditEvent, page: Uint8Array, start: numb
   for (const field in event) if (!FIELDS.has(field)) return NOT_PLAIN;
   const { at, tenant, key, leaseId, action, allowed, reason, reasonCode } = event;
   const { holder, fence, purpose, traceId, outcome, detail } = event;
-  const hasShape =
-    detail === undefined &&
-    isCount(at) &&
-    isCount(reasonCode) &&
-    typeof allowed === "boolean" &&
-    action !== "" &&
-    reason !== "" &&
-    OUTCOMES.has(outcome);
-  if (!hasShape) return NOT_PLAIN;
+  const judgement = judgementOf(action, allowed, reason, reasonCode);
+  const ending = OUTCOMES.get(outcome);
+  if (judgement === null || ending === undefined || detail !== undefined || !isCount(at)) return NOT_PLAIN;
   let end = writeCount(page, writeLabel(page, start, LABELS.at), at);
   end = writeText(page, writeLabel(page, end, LABELS.tenant), tenant, TEXT_LIMITS.tenant);
   if (end >= 0) end = writeText(page, writeLabel(page, end, LABELS.key), key, TEXT_LIMITS.key);
   if (end >= 0) end = writeText(page, writeLabel(page, end, LABELS.leaseId), leaseId, TEXT_LIMITS.leaseId);
-  if (end >= 0) end = writeText(page, writeLabel(page, end, LABELS.action), action, TEXT_LIMITS.action);
-  const judged = allowed ? LABELS.allowed : LABELS.notAllowed;
-  if (end >= 0) end = writeText(page, writeLabel(page, end, judged), reason, TEXT_LIMITS.reason);
-  if (end >= 0) end = writeCount(page, writeLabel(page, end, LABELS.reasonCode), reasonCode);
+  if (end >= 0) end = writePart(page, end, judgement);
   if (end >= 0 && holder !== undefined)
     end = writeQuoted(page, writeLabel(page, end, LABELS.holder), holder, TEXT_LIMITS.holder);
   if (end >= 0 && fence !== undefined) end = writeFence(page, writeLabel(page, end, LABELS.fence), fence);
-  if (end >= 0 && purpose !== undefined)
-    end = writeQuoted(page, writeLabel(page, end, LABELS.purpose), purpose, TEXT_LIMITS.purpose);
-  if (end >= 0) end = writeText(page, writeLabel(page, end, LABELS.traceId), traceId, TEXT_LIMITS.traceId);
-  return end < 0
-    ? NOT_PLAIN
-    : writeQuoted(page, writeLabel(page, end, LABELS.outcome), outcome, OUTCOME_LIMIT);
+  const meant = purpose === undefined ? LABELS.traceId : purposeOf(purpose);
+  if (meant === null || end < 0) return NOT_PLAIN;
+  end = writeText(page, writePart(page, end, meant), traceId, TEXT_LIMITS.traceId);
+  return end < 0 ? NOT_PLAIN : writePart(page, end, ending);
+}
+
+interface Judgement {
+  readonly action: string;
+  readonly allowed: boolean;
+  readonly reason: string;
+  readonly reasonCode: number;
+  readonly bytes: Uint8Array;
+}
+
+/** By the action, or by the reason why it was not allowed. */
+const judgements = new Map<string, Judgement>();
+
+/** What was decided: from the action up to the code of the reason. Null when that is not plain. */
+function judgementOf(
+  action: string,
+  allowed: boolean,
+  reason: string,
+  reasonCode: number,
+): Uint8Array | null {
+  const id = allowed ? action : reason;
+  const known = judgements.get(id);
+  if (
+    known !== undefined &&
+    known.action === action &&
+    known.allowed === allowed &&
+    known.reason === reason &&
+    known.reasonCode === reasonCode
+  )
+    return known.bytes;
+  if (typeof allowed !== "boolean" || !isCount(reasonCode) || action === "" || reason === "") return null;
+  const part = new Uint8Array(MOST_PLAIN_BYTES);
+  let end = writeText(part, writeLabel(part, 0, LABELS.action), action, TEXT_LIMITS.action);
+  const judged = allowed ? LABELS.allowed : LABELS.notAllowed;
+  if (end >= 0) end = writeText(part, writeLabel(part, end, judged), reason, TEXT_LIMITS.reason);
+  if (end < 0) return null;
+  const bytes = part.slice(0, writeCount(part, writeLabel(part, end, LABELS.reasonCode), reasonCode));
+  remember(judgements, id, { action, allowed, reason, reasonCode, bytes });
+  return bytes;
+}
+
+const purposes = new Map<string, Uint8Array>();
+
+/** The purpose, up to the trace. Null when that is not plain. */
+function purposeOf(purpose: string): Uint8Array | null {
+  const known = purposes.get(purpose);
+  if (known !== undefined) return known;
+  const part = new Uint8Array(MOST_PLAIN_BYTES);
+  const end = writeQuoted(part, writeLabel(part, 0, LABELS.purpose), purpose, TEXT_LIMITS.purpose);
+  if (end < 0) return null;
+  const bytes = part.slice(0, writeLabel(part, end, LABELS.traceId));
+  remember(purposes, purpose, bytes);
+  return bytes;
+}
+
+/** Whoever makes up ever new actions or purposes does not fill the memory with them. */
+function remember<Part>(parts: Map<string, Part>, id: string, part: Part): void {
+  if (parts.size >= MOST_PARTS) parts.clear();
+  parts.set(id, part);
+}
+
+function writePart(page: Uint8Array, start: number, part: Uint8Array): number {
+  page.set(part, start);
+  return start + part.length;
 }
 
 /** Where a text is wanted: bytes are read back from here. */

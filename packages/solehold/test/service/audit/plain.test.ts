@@ -61,6 +61,32 @@ describe("the short way into the trail", () => {
     );
   });
 
+  test("does not mix up events that agree in part, one after the other, however many there were before", () => {
+    const few = <Value>(...values: readonly Value[]) => fc.constantFrom(...values);
+    const alike = fc.record({
+      action: few("grant", "release", "LEASE_EXPIRED"),
+      allowed: few(true, false),
+      reason: few("OK", "LEASE_EXPIRED", "grant"),
+      reasonCode: few(0, 1, 10),
+      purpose: few("Operation", "Audit"),
+      outcome: few<AuditEvent["outcome"]>("applied", "refused", "unknown", "none"),
+    });
+    const other = fc
+      .string()
+      .map((text) => ({ action: `a${text}`, reason: `r${text}`, purpose: `p${text}` }));
+    const changes = fc.array(fc.oneof({ weight: 3, arbitrary: alike }, other), { maxLength: 80 });
+    fc.assert(
+      fc.property(changes, (list) => {
+        for (const change of list) {
+          const event = eventOf(change);
+          const expected = encodeEvent(event);
+          expect(encodePlainEvent(event) ?? expected).toBe(expected);
+        }
+      }),
+      { numRuns: 300 },
+    );
+  });
+
   test("writes where it is told to, and never more than it may", () => {
     const longest = eventOf({
       at: Number.MAX_SAFE_INTEGER,
