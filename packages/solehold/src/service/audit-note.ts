@@ -19,6 +19,8 @@ export interface FollowingGrant {
   ) => { readonly released: GrantedDecision; readonly granted: GrantedDecision } | null;
 }
 
+const NONE: readonly AuditEvent[] = [];
+
 export class AuditNote implements Noting {
   readonly #notes: AuditNotes;
   readonly #request: LeaseRequest;
@@ -26,7 +28,7 @@ export class AuditNote implements Noting {
   readonly #following: FollowingGrant | null;
   /** Of the attempt that is under way, or was the last. */
   #note: StoreNote | null = null;
-  #events: AuditEvent[] = [];
+  #events: readonly AuditEvent[] = NONE;
   #entry: LeaseDecisionEntry | null = null;
   #followingEntry: LeaseDecisionEntry | null = null;
   #isKept = false;
@@ -48,26 +50,21 @@ export class AuditNote implements Noting {
     if (storeTimeMs <= 0) return null;
     const following = this.#following;
     const pair = following?.pairOf(decision) ?? null;
-    this.#events = [];
-    this.#entry = this.#tell(this.#request, pair?.released ?? decision, this.#traceId, storeTimeMs);
-    this.#followingEntry =
-      following === null || pair === null
-        ? null
-        : this.#tell(following.request, pair.granted, following.traceId, storeTimeMs);
+    const told: DecidedOutcome = { kind: "applied", decision: pair?.released ?? decision };
+    const entry = entryOf(this.#request, told, this.#traceId, storeTimeMs);
+    const event = auditEventOf(this.#request, told, entry, null);
+    this.#entry = entry;
+    if (following === null || pair === null) {
+      this.#followingEntry = null;
+      this.#events = [event];
+    } else {
+      const granted: DecidedOutcome = { kind: "applied", decision: pair.granted };
+      const next = entryOf(following.request, granted, following.traceId, storeTimeMs);
+      this.#followingEntry = next;
+      this.#events = [event, auditEventOf(following.request, granted, next, null)];
+    }
     this.#note = this.#notes.make(this.#events);
     return this.#note;
-  }
-
-  #tell(
-    request: LeaseRequest,
-    decision: GrantedDecision,
-    traceId: string,
-    storeTimeMs: number,
-  ): LeaseDecisionEntry {
-    const outcome: DecidedOutcome = { kind: "applied", decision };
-    const entry = entryOf(request, outcome, traceId, storeTimeMs);
-    this.#events.push(auditEventOf(request, outcome, entry, null));
-    return entry;
   }
 
   kept(note: StoreNote): void {
