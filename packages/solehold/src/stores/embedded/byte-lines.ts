@@ -6,6 +6,7 @@
  * them later. So space is never used again; a block that is full is left to those who still need it.
  */
 import { type LeaseRecord, type RecordLines, writeLines } from "../../core/index.ts";
+import { unitAt } from "./ascii.ts";
 import { writeDecimal } from "./decimal.ts";
 
 const BLOCK_BYTES = 2 ** 16;
@@ -47,8 +48,9 @@ export class ByteLines implements RecordLines {
     const block = this.#block;
     let end = this.#end;
     let checksum = this.#checksum;
-    for (let index = 0; index < line.length; index += 1) {
-      const unit = line.charCodeAt(index);
+    const { length } = line;
+    for (let index = 0; index < length; index += 1) {
+      const unit = unitAt(line, index);
       if (unit > LAST_ASCII) {
         this.#end = end;
         this.#checksum = checksum;
@@ -89,7 +91,7 @@ export class ByteLines implements RecordLines {
 
   #writeWideText(line: string): void {
     for (let index = 0; index < line.length; index += 1) {
-      this.#checksum = Math.imul(this.#checksum ^ line.charCodeAt(index), CHECKSUM_FACTOR);
+      this.#checksum = Math.imul(this.#checksum ^ unitAt(line, index), CHECKSUM_FACTOR);
     }
     this.#end += this.#block.write(line, this.#end);
     this.#writeLineBreak();

@@ -9,6 +9,7 @@
 import type { Database, RootDatabase, RootDatabaseOptions } from "lmdb";
 import { keyId, type LeaseKey } from "../../core/index.ts";
 import { StoreError } from "../contract.ts";
+import { writeAscii } from "./ascii.ts";
 import { seal, unseal } from "./sealed.ts";
 import { cutSpentWrites } from "./spent-writes.ts";
 
@@ -60,7 +61,6 @@ export const MAX_KEY_BYTES = 1978;
 const MAP_BYTES = 2 ** 30;
 const MAX_READERS = 500;
 
-const LAST_ASCII = 0x7f;
 const SLASH = 0x2f;
 
 /** As the database's own encoder for bytes, but a key needs neither a text nor a buffer in between. */
@@ -70,25 +70,18 @@ const RECORD_KEYS = {
     if (key instanceof Uint8Array) return writeBytes(key, target, start);
     const { tenant, name } = key;
     const slash = start + tenant.length;
-    if (!writeAscii(tenant, target, start) || !writeAscii(name, target, slash + 1))
-      return writeBytes(Buffer.from(keyId(key)), target, start);
+    const end = slash + 1 + name.length;
+    const isAscii =
+      writeAscii(tenant, target, start) === tenant.length &&
+      writeAscii(name, target, slash + 1) === name.length;
+    if (!isAscii) return writeBytes(Buffer.from(keyId(key)), target, start);
     target[slash] = SLASH;
-    return slash + 1 + name.length;
+    return end;
   },
   readKey(source: Uint8Array, start: number, end: number): Uint8Array {
     return Uint8Array.prototype.slice.call(source, start, end);
   },
 };
-
-/** False when it is not, and then it does not matter what was written. */
-function writeAscii(text: string, target: Uint8Array, start: number): boolean {
-  for (let index = 0; index < text.length; index += 1) {
-    const unit = text.charCodeAt(index);
-    if (unit > LAST_ASCII) return false;
-    target[start + index] = unit;
-  }
-  return true;
-}
 
 function writeBytes(bytes: Uint8Array, target: Uint8Array, start: number): number {
   target.set(bytes, start);

@@ -14,6 +14,7 @@
  * The bytes of a record stay where they are for as long as somebody has them, as in byte-lines.ts.
  */
 import type { LeaseKey, LeaseRecord, LeaseState, Purpose } from "../../core/index.ts";
+import { unitAt, writeAscii } from "./ascii.ts";
 import { writeDecimal } from "./decimal.ts";
 
 const BLOCK_BYTES = 2 ** 16;
@@ -28,7 +29,6 @@ export const SHORT_FORM_BYTE = SHORT_FORM.charCodeAt(0);
 const SPACE = 0x20;
 const LINE_BREAK = 0x0a;
 const DASH = 0x2d;
-const LAST_ASCII = 0x7f;
 const HEX_DIGITS = Uint8Array.from("0123456789abcdef", (digit) => digit.charCodeAt(0));
 const CHECKSUM_CHARACTERS = 8;
 
@@ -112,17 +112,12 @@ export class ShortForm {
     return true;
   }
 
-  /** False for what is not all printable ASCII. */
+  /** False for what is not all ASCII. */
   #line(text: string): boolean {
-    const block = this.#block;
-    const start = this.#end;
-    for (let index = 0; index < text.length; index += 1) {
-      const unit = text.charCodeAt(index);
-      if (unit < SPACE || unit > LAST_ASCII) return false;
-      block[start + index] = unit;
-    }
-    block[start + text.length] = LINE_BREAK;
-    this.#end = start + text.length + 1;
+    const end = this.#end + text.length;
+    if (writeAscii(text, this.#block, this.#end) < text.length) return false;
+    this.#block[end] = LINE_BREAK;
+    this.#end = end + 1;
     return true;
   }
 
@@ -172,11 +167,11 @@ function checksumOf(text: string, end: number): string {
   let sum = CHECKSUM_START;
   let index = 0;
   for (; index + 4 <= end; index += 4) {
-    const low = text.charCodeAt(index) | (text.charCodeAt(index + 1) << 8);
-    const high = text.charCodeAt(index + 2) | (text.charCodeAt(index + 3) << 8);
+    const low = unitAt(text, index) | (unitAt(text, index + 1) << 8);
+    const high = unitAt(text, index + 2) | (unitAt(text, index + 3) << 8);
     sum = mixed(sum, low | (high << 16));
   }
-  for (; index < end; index += 1) sum = mixed(sum, text.charCodeAt(index));
+  for (; index < end; index += 1) sum = mixed(sum, unitAt(text, index));
   return (sum >>> 0).toString(16).padStart(CHECKSUM_CHARACTERS, "0");
 }
 

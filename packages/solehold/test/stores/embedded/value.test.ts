@@ -136,7 +136,6 @@ const UNUSUAL: readonly Partial<LeaseRecord>[] = [
   { handoff: { successor: "next", deadlineMs: 7 } },
   { idempotency: { op: "acquire", keyHash: "k", fingerprint: "f", sealedToken: "s" } },
   { holder: "Zürich" },
-  { holder: "tab\there" },
   { generation: 2n ** 60n },
   { renewedAtMs: 1 },
   { expiresAtMs: 1 },
@@ -186,6 +185,7 @@ describe("the short form of a record", () => {
     { purpose: "StateWrite" },
     { purpose: "MigrationHandoff" },
     { term: 2n ** 53n - 1n, generation: 0n },
+    { holder: "\u0001 tab\tand \u007f" },
   ] as const)("has a place for %o", (changes) => {
     const record = { ...PLAIN, ...changes };
     const value = Buffer.from(newCodec().encode(record)).toString();
@@ -206,8 +206,10 @@ describe("the short form of a record", () => {
     expect(read).toEqual(all.map((record) => ({ ok: true, record })));
   });
 
-  it("under another key, of another epoch, or cut, is damaged", () => {
+  it("under another key, of another epoch, with a line too many, or cut, is damaged", () => {
     const codec = newCodec();
+    const broken = Buffer.from(codec.encode({ ...PLAIN, tokenHash: "a\nb" })).toString();
+    expect(codec.decode(broken, PLAIN.key)).toMatchObject({ detail: expect.stringContaining("lines") });
     expect(codec.decode(text, { tenant: "default", name: "orders/4712" }).ok).toBe(false);
     const later = new ShortForm().encode(2, PLAIN);
     expect(codec.decode(Buffer.from(later!).toString(), PLAIN.key)).toMatchObject({
