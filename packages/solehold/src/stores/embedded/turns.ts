@@ -5,12 +5,15 @@
  * So a call of very many writes waits for the end of the turn before it goes on, and timers, sockets and
  * signals of this process get their turn.
  *
- * Smaller calls are worked on in one of two ways. Where this process has more to do for its writes than a commit
- * costs in itself, they take turns: of two calls of some size that come in one turn the second waits for the next,
- * and the thread is at work on the one while this process works on the other, and on its answers. If the thread is
- * slow to begin, it takes both: nothing is lost then. Where a commit costs more, as on a slow disk, two would be
- * slower than one: calls share a commit, and one that comes while another is under way waits for its end, because
- * the answers to that one bring more.
+ * Smaller calls are worked on in one of three ways. Where this process has more to do for its writes than a commit
+ * costs in itself, calls of some size take turns, and the thread is at work on the one while this process works on the
+ * other, and on its answers. Where a commit takes a while, the second of two calls that come in one turn waits until
+ * the first is done, and begins before the answers to that are worked on. It must not be queued any sooner: the thread takes
+ * longer to wake up than this process to queue, so it would find both and make one commit of them, and as they
+ * are then answered together, so would their successors be for ever, with this process idle meanwhile. Where a commit takes
+ * next to nothing, the second is queued with the next turn: nothing is lost then if the thread takes both.
+ * Where a commit costs more, as on a slow disk, two would be slower than one: calls share a commit, and one that comes
+ * while another is under way waits for its end, because the answers to that one bring more.
  */
 import type { Env } from "../../env/index.ts";
 import type { Databases } from "./database.ts";
@@ -23,6 +26,11 @@ export const LEAST_SHARE = 16;
 const WORK_MS_PER_WRITE = 0.015;
 /** What a commit takes longer for each of its writes, about. */
 const COMMIT_MS_PER_WRITE = 0.01;
+
+/** A commit that costs more in itself is worth waiting for: it spends most of that on the disk. */
+const LONG_COMMIT_MS = 0.1;
+/** Commits whose answers are no further apart were one, and the second says nothing of what one costs. */
+const TOGETHER_MS = 0.03;
 
 /** One transaction, from the first write that is queued for it. */
 export interface Commit {
@@ -45,6 +53,7 @@ export class Turns {
   constructor({ root }: Databases, env: Env) {
     this.#env = env;
     root.on("beforecommit", () => this.#begin());
+    root.on("aftercommit", () => this.#wake());
   }
 
   /** How many more writes this turn takes. */
@@ -52,15 +61,21 @@ export class Turns {
     return Math.max(0, WRITES_PER_TURN - this.#open.count);
   }
 
-  /** Whether a call of so many writes is better off in a commit of its own. */
+  /** Whether a call of so many writes is better off in the next turn. */
   isForNext(count: number): boolean {
-    const least = Math.min(count, this.#open.count);
-    return least >= LEAST_SHARE && this.#isCheap(2 * least);
+    return this.isForAnother(count) && this.#commitMs < LONG_COMMIT_MS;
   }
 
-  /** Whether a call of so many writes is better off with those that the answers to others will bring. */
+  /** Whether a call of so many writes is better off when others have been answered. */
   isForLater(count: number): boolean {
+    if (this.isForAnother(count)) return this.#commitMs >= LONG_COMMIT_MS;
     return this.#open.count === 0 && this.#unanswered > 0 && !this.#isCheap(this.#unanswered + count);
+  }
+
+  /** Whether a call of so many writes is better off in another commit than the one that is open. */
+  isForAnother(count: number): boolean {
+    const least = Math.min(count, this.#open.count);
+    return least >= LEAST_SHARE && this.#isCheap(2 * least);
   }
 
   /** Whether a commit in itself costs less than what there is to do for so many writes. */
@@ -83,8 +98,13 @@ export class Turns {
     const nowMs = this.#env.monotonicMs();
     // One that waited for another began when that was done.
     const tookMs = nowMs - Math.max(commit.beganAtMs, this.#doneAtMs);
-    this.#commitMs = tookMs - commit.count * COMMIT_MS_PER_WRITE;
+    if (tookMs > TOGETHER_MS) this.#commitMs = tookMs - commit.count * COMMIT_MS_PER_WRITE;
     this.#doneAtMs = nowMs;
+    this.#wake();
+  }
+
+  /** When a commit is done, and nobody has seen its answers yet. */
+  #wake(): void {
     const waiting = this.#waitingForAnswers;
     this.#waitingForAnswers = [];
     for (const resolve of waiting) resolve();

@@ -21,7 +21,7 @@ import type { ValueCodec } from "./value.ts";
 /** Not yet answered at any time, so that a call of any length needs bounded memory. */
 const PARTS_AT_ONCE = 20;
 
-/** The answer to a delete of what must be absent: nothing to queue, one look after the others. */
+/** The answer to a delete of what must be absent: nothing is queued for it, one look after the others. */
 const NOT_DONE = Promise.resolve(false);
 
 export interface WriterParts {
@@ -186,12 +186,16 @@ export class Writer {
       bundle === null
         ? this.#queueEach(instructions, firstRevision)
         : this.#queueTogether(instructions, firstRevision, bundle);
+    const count = queued.reduce((sum, each) => (each === NOT_DONE ? sum : sum + 1), 0);
+    if (count === 0) return await Promise.all(queued);
     journal.note(keys);
-    const commit = turns.note(keys.length);
+    const commit = turns.note(count);
     try {
       return await Promise.all(queued);
     } finally {
-      turns.settle(commit, keys.length);
+      turns.settle(commit, count);
+      // What waited for these answers is queued by now. Where calls take turns, it begins before anybody works on them.
+      if (turns.isForAnother(count)) await turns.next();
     }
   }
 
