@@ -1,4 +1,5 @@
 // What the child processes share: the built store, records, and line by line talk with the test.
+import { writeSync } from "node:fs";
 import { createInterface } from "node:readline";
 import { openEmbeddedStore } from "solehold/embedded";
 
@@ -6,8 +7,9 @@ export { openEmbeddedStore };
 
 let written = 0;
 
+/** At once, even if nobody reads for a while: what was queued would die with the process. */
 export function say(line) {
-  process.stdout.write(`${line}\n`);
+  writeSync(1, `${line}\n`);
 }
 
 export function keyNamed(name) {
