@@ -29,6 +29,8 @@ const COMMIT_MS_PER_WRITE = 0.01;
 
 /** A commit that costs more in itself is worth waiting for: it spends most of that on the disk. */
 const LONG_COMMIT_MS = 0.1;
+/** Of the latest commit in what commits cost on average: a disk has slow moments. */
+const LATEST_WEIGHT = 0.25;
 /** Commits whose answers are no further apart were one, and the second says nothing of what one costs. */
 const TOGETHER_MS = 0.03;
 
@@ -46,7 +48,7 @@ export class Turns {
   #waiting: (() => void)[] = [];
   #waitingForAnswers: (() => void)[] = [];
   readonly #env: Env;
-  /** What the latest commit cost in itself, and when it was done. */
+  /** What commits cost in themselves on average, and when the latest was done. */
   #commitMs = 0;
   #doneAtMs = 0;
 
@@ -98,9 +100,14 @@ export class Turns {
     const nowMs = this.#env.monotonicMs();
     // One that waited for another began when that was done.
     const tookMs = nowMs - Math.max(commit.beganAtMs, this.#doneAtMs);
-    if (tookMs > TOGETHER_MS) this.#commitMs = tookMs - commit.count * COMMIT_MS_PER_WRITE;
+    if (tookMs > TOGETHER_MS) this.#judge(tookMs - commit.count * COMMIT_MS_PER_WRITE);
     this.#doneAtMs = nowMs;
     this.#wake();
+  }
+
+  #judge(commitMs: number): void {
+    const weight = this.#commitMs === 0 ? 1 : LATEST_WEIGHT;
+    this.#commitMs += (commitMs - this.#commitMs) * weight;
   }
 
   /** When a commit is done, and nobody has seen its answers yet. */

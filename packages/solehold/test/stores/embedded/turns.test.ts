@@ -65,6 +65,17 @@ describe("the second of two calls in one turn", () => {
     expect([turns.isForNext(WRITES), turns.isForLater(WRITES)]).toEqual([false, true]);
   });
 
+  it("is judged by what commits cost on average: one quick one on a slow disk changes nothing", async () => {
+    const { turns, commit } = newTurns();
+    await commit(5);
+    await commit(0.7);
+    turns.note(WRITES);
+    expect([turns.isForNext(WRITES), turns.isForLater(WRITES)]).toEqual([false, false]);
+    for (let times = 0; times < 20; times += 1) await commit(0.7);
+    turns.note(WRITES);
+    expect(turns.isForLater(WRITES)).toBe(true);
+  });
+
   it("is not judged by a commit that was answered together with the one before", async () => {
     const { turns, commit, begin } = newTurns();
     await commit(0.7);
