@@ -1,7 +1,8 @@
-// Contenders take turns: after a warm-up each runs for a short round, A B C A B C ..., so that all of them meet the
-// same noise of the machine; with one in flight they take turns within a round, too. What is reported is the median of the
-// rounds, and ratios are medians of the ratios of neighbouring rounds. Rates of different runs are not comparable; ratios of
-// one run are.
+// Contenders take turns: after a warm-up each runs for a short round, A B C C B A A B C ..., so that all of them meet the
+// same noise of the machine; with one in flight they take turns within a round, too. To and fro, because it matters who ran
+// just before: its garbage is collected, and its pages are written, in the time of the next. What is reported is the median
+// of the rounds, and ratios are medians of the ratios of neighbouring rounds. Rates of different runs are not comparable;
+// ratios of one run are.
 import { cpuOfProcesses } from "./cpu.mjs";
 import { median, medianRatio, percentile } from "./statistics.mjs";
 
@@ -34,8 +35,9 @@ export async function compete({ title, unit = "pairs", inFlight, contenders, pac
   }
   const results = contenders.map(() => []);
   for (let round = 0; round < rounds; round += 1) {
-    const all = await oneRound({ contenders, inFlight, roundMs, serverPids });
-    for (const [index, result] of all.entries()) results[index].push(result);
+    const order = round % 2 === 0 ? contenders : contenders.toReversed();
+    const all = await oneRound({ contenders: order, inFlight, roundMs, serverPids });
+    for (const [place, result] of all.entries()) results[contenders.indexOf(order[place])].push(result);
   }
   const floorOf = ({ against }) =>
     contenders.findIndex(({ name, role }) => (against === undefined ? role === "floor" : name === against));
