@@ -10,12 +10,13 @@
  * for a moment, should not be a text that the garbage collector carries about.
  */
 import type { LeftNote, Notebook, StoreNote } from "../../stores/index.ts";
+import { writeDigits } from "../../stores/support/decimal.ts";
 import { eventTextOf } from "./chain.ts";
 import type { AuditEvent } from "./event.ts";
 import type { Segment } from "./folder.ts";
 import type { Journal } from "./journal.ts";
 import { readLines } from "./lines.ts";
-import { MOST_PLAIN_BYTES, NOT_PLAIN, writeDigits } from "./plain.ts";
+import { MOST_PLAIN_BYTES, NOT_PLAIN } from "./plain.ts";
 import type { CommitQueue } from "./queue.ts";
 import { segmentsAfter } from "./scan.ts";
 import { type AuditNotes, writePlain } from "./trail.ts";
@@ -82,7 +83,7 @@ export class TrailNotes implements AuditNotes {
 
   #writeHead(page: Buffer, start: number): number {
     const { sequence } = this.#options.journal.durableHead;
-    if (sequence !== this.#sequence) writeDigits(this.#head, 0, sequence, SEQUENCE_DIGITS);
+    if (sequence !== this.#sequence) writeDigits(sequence, SEQUENCE_DIGITS, this.#head, 0);
     this.#sequence = sequence;
     for (let index = 0; index < HEAD_BYTES; index += 1) page[start + index] = this.#head[index] ?? 0;
     return start + HEAD_BYTES;

@@ -10,6 +10,7 @@
  * What an event says of its decision is the same for thousands of them, and so is its purpose: those parts are kept as
  * bytes, a few of them, and copied.
  */
+import { writeDecimal } from "../../stores/support/decimal.ts";
 import type { AuditEvent } from "./event.ts";
 import { TEXT_LIMITS } from "./event.ts";
 
@@ -61,7 +62,7 @@ export function writePlainEvent(event: AuditEvent, page: Uint8Array, start: numb
   const judgement = judgementOf(action, allowed, reason, reasonCode);
   const ending = OUTCOMES.get(outcome);
   if (judgement === null || ending === undefined || detail !== undefined || !isCount(at)) return NOT_PLAIN;
-  let end = writeCount(page, writeLabel(page, start, LABELS.at), at);
+  let end = writeDecimal(at, page, writeLabel(page, start, LABELS.at));
   end = writeText(page, writeLabel(page, end, LABELS.tenant), tenant, TEXT_LIMITS.tenant);
   if (end >= 0) end = writeText(page, writeLabel(page, end, LABELS.key), key, TEXT_LIMITS.key);
   if (end >= 0) end = writeText(page, writeLabel(page, end, LABELS.leaseId), leaseId, TEXT_LIMITS.leaseId);
@@ -109,7 +110,7 @@ function judgementOf(
   const judged = allowed ? LABELS.allowed : LABELS.notAllowed;
   if (end >= 0) end = writeText(part, writeLabel(part, end, judged), reason, TEXT_LIMITS.reason);
   if (end < 0) return null;
-  const bytes = part.slice(0, writeCount(part, writeLabel(part, end, LABELS.reasonCode), reasonCode));
+  const bytes = part.slice(0, writeDecimal(reasonCode, part, writeLabel(part, end, LABELS.reasonCode)));
   remember(judgements, id, { action, allowed, reason, reasonCode, bytes });
   return bytes;
 }
@@ -184,24 +185,6 @@ function writeFence(page: Uint8Array, start: number, fence: unknown): number {
     if (unit < ZERO || unit > NINE) return NOT_PLAIN;
   }
   return end;
-}
-
-/** In decimal digits, from the last to the first. */
-function writeCount(page: Uint8Array, start: number, count: number): number {
-  let digits = 1;
-  for (let power = 10; power <= count; power *= 10) digits += 1;
-  return writeDigits(page, start, count, digits);
-}
-
-/** As many digits as asked for, with zeros in front. */
-export function writeDigits(page: Uint8Array, start: number, count: number, digits: number): number {
-  let rest = count;
-  for (let index = start + digits - 1; index >= start; index -= 1) {
-    const tenth = Math.floor(rest / 10);
-    page[index] = ZERO + (rest - tenth * 10);
-    rest = tenth;
-  }
-  return start + digits;
 }
 
 function isCount(value: unknown): boolean {

@@ -5,9 +5,8 @@
  * The bytes of a record stay where they are for as long as somebody has them: the database's thread reads
  * them later. So space is never used again; a block that is full is left to those who still need it.
  */
-import { type LeaseRecord, type RecordLines, writeLines } from "../../core/index.ts";
-import { unitAt } from "./ascii.ts";
-import { writeDecimal } from "./decimal.ts";
+import { codeAt, type LeaseRecord, type RecordLines, writeLines } from "../../core/index.ts";
+import { writeDecimal } from "../support/decimal.ts";
 
 const BLOCK_BYTES = 2 ** 16;
 const LINE_BREAK = 0x0a;
@@ -50,7 +49,7 @@ export class ByteLines implements RecordLines {
     let checksum = this.#checksum;
     const { length } = line;
     for (let index = 0; index < length; index += 1) {
-      const unit = unitAt(line, index);
+      const unit = codeAt(line, index);
       if (unit > LAST_ASCII) {
         this.#end = end;
         this.#checksum = checksum;
@@ -91,7 +90,7 @@ export class ByteLines implements RecordLines {
 
   #writeWideText(line: string): void {
     for (let index = 0; index < line.length; index += 1) {
-      this.#checksum = Math.imul(this.#checksum ^ unitAt(line, index), CHECKSUM_FACTOR);
+      this.#checksum = Math.imul(this.#checksum ^ codeAt(line, index), CHECKSUM_FACTOR);
     }
     this.#end += this.#block.write(line, this.#end);
     this.#writeLineBreak();

@@ -5,7 +5,7 @@
  * The bytes of a line stay where they are for as long as somebody has them: the database's thread reads them later. So
  * space is never used again; a block that is full is left to those who still need it.
  */
-import { writeDecimal } from "./decimal.ts";
+import { writeDecimal } from "../support/decimal.ts";
 
 const BLOCK_BYTES = 2 ** 14;
 /** Of three numbers below 2^53, the checksum and what separates them. */

@@ -12,6 +12,7 @@
  */
 import type { Database, RootDatabaseOptions } from "lmdb";
 import type { LeftNote, Notebook, StoreNote } from "../contract.ts";
+import { writeDigits } from "../support/decimal.ts";
 import type { Databases } from "./database.ts";
 
 /** Bundles, and what fits into one: together they bound what a notebook takes of the disk. */
@@ -32,7 +33,6 @@ const LENGTH_DIGITS = 9;
 const HEAD_BYTES = PLACE_DIGITS + 1 + LENGTH_DIGITS + 1;
 
 const NUMBERS = /^(\d{1,15}) (\d{1,15})\n/;
-const ZERO = 0x30;
 const BLANK = 0x20;
 const LINE_FEED = 0x0a;
 
@@ -185,20 +185,10 @@ function lastInARow(notes: readonly RingNote[], first: number): number {
 }
 
 function writeHead(page: Buffer, start: number, place: number, bytes: number): void {
-  const lengthAt = writeDigits(page, start, place, PLACE_DIGITS);
+  const lengthAt = writeDigits(place, PLACE_DIGITS, page, start);
   page[lengthAt] = BLANK;
-  const end = writeDigits(page, lengthAt + 1, bytes, LENGTH_DIGITS);
+  const end = writeDigits(bytes, LENGTH_DIGITS, page, lengthAt + 1);
   page[end] = LINE_FEED;
-}
-
-function writeDigits(page: Buffer, start: number, count: number, digits: number): number {
-  let rest = count;
-  for (let index = start + digits - 1; index >= start; index -= 1) {
-    const tenth = Math.floor(rest / 10);
-    page[index] = ZERO + (rest - tenth * 10);
-    rest = tenth;
-  }
-  return start + digits;
 }
 
 function ignore(): void {}

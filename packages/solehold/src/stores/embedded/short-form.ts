@@ -13,9 +13,9 @@
  *
  * The bytes of a record stay where they are for as long as somebody has them, as in byte-lines.ts.
  */
-import type { LeaseKey, LeaseRecord, LeaseState, Purpose } from "../../core/index.ts";
-import { unitAt, writeAscii } from "./ascii.ts";
-import { writeDecimal } from "./decimal.ts";
+import { codeAt, type LeaseKey, type LeaseRecord, type LeaseState, type Purpose } from "../../core/index.ts";
+import { writeDecimal } from "../support/decimal.ts";
+import { writeAscii } from "./ascii.ts";
 
 const BLOCK_BYTES = 2 ** 16;
 /** Texts of a record that are longer together have no short form. */
@@ -167,11 +167,11 @@ function checksumOf(text: string, end: number): string {
   let sum = CHECKSUM_START;
   let index = 0;
   for (; index + 4 <= end; index += 4) {
-    const low = unitAt(text, index) | (unitAt(text, index + 1) << 8);
-    const high = unitAt(text, index + 2) | (unitAt(text, index + 3) << 8);
+    const low = codeAt(text, index) | (codeAt(text, index + 1) << 8);
+    const high = codeAt(text, index + 2) | (codeAt(text, index + 3) << 8);
     sum = mixed(sum, low | (high << 16));
   }
-  for (; index < end; index += 1) sum = mixed(sum, unitAt(text, index));
+  for (; index < end; index += 1) sum = mixed(sum, codeAt(text, index));
   return (sum >>> 0).toString(16).padStart(CHECKSUM_CHARACTERS, "0");
 }
 

@@ -8,14 +8,18 @@ const LOW_DIGITS = 8;
 
 /** A safe integer that is not below zero. Returns where it ends: after 16 digits at most, for which there must be room. */
 export function writeDecimal(number: number, target: Uint8Array, start: number): number {
-  if (number <= LARGEST_PIECE) return writeDigits(number, digitCount(number), target, start);
-  const high = Math.floor(number / LOW_PIECE);
-  const middle = writeDigits(high, digitCount(high), target, start);
-  return writeDigits(number - high * LOW_PIECE, LOW_DIGITS, target, middle);
+  return writeDigits(number, digitCount(number), target, start);
 }
 
-/** With zeros in front where there are more digits than the number has. */
-function writeDigits(number: number, count: number, target: Uint8Array, start: number): number {
+/** The same with so many digits, no fewer than it has: zeros stand in front. */
+export function writeDigits(number: number, count: number, target: Uint8Array, start: number): number {
+  if (number <= LARGEST_PIECE) return writePiece(number, count, target, start);
+  const high = Math.floor(number / LOW_PIECE);
+  const middle = writePiece(high, count - LOW_DIGITS, target, start);
+  return writePiece(number - high * LOW_PIECE, LOW_DIGITS, target, middle);
+}
+
+function writePiece(number: number, count: number, target: Uint8Array, start: number): number {
   let rest = number | 0;
   for (let index = start + count - 1; index >= start; index -= 1) {
     const tenth = (rest / 10) | 0;
@@ -26,7 +30,9 @@ function writeDigits(number: number, count: number, target: Uint8Array, start: n
 }
 
 function digitCount(number: number): number {
-  let count = 1;
-  for (let rest = (number / 10) | 0; rest > 0; rest = (rest / 10) | 0) count += 1;
+  const isLarge = number > LARGEST_PIECE;
+  let count = isLarge ? LOW_DIGITS + 1 : 1;
+  let rest = ((isLarge ? Math.floor(number / LOW_PIECE) : number) / 10) | 0;
+  for (; rest > 0; rest = (rest / 10) | 0) count += 1;
   return count;
 }
