@@ -103,7 +103,7 @@ export const SERVER_BUGS: readonly PlantedBug[] = [
     name: "line-served-backwards",
     mistake: "a server carries out what arrived together from its end",
     caughtBy: ["first-come-first-served"],
-    withinSeeds: 100,
+    withinSeeds: 10,
     entry,
     mutations: {
       endpoint: (endpoint) => ({
