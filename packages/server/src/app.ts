@@ -16,12 +16,13 @@ import type { Route, RouteSpec } from "./route.ts";
 import type { Logger } from "./telemetry/log.ts";
 import type { Metrics } from "./telemetry/metrics.ts";
 import { type RequestSpan, startSpan } from "./telemetry/spans.ts";
-import { traceOf } from "./trace.ts";
+import { type TraceIds, traceOf } from "./trace.ts";
 import { type EventStreams, WATCH_SPEC, watchRequest } from "./watching/sse.ts";
 import { type Answer, problemAnswer } from "./wire.ts";
 
 export interface AppOptions {
   readonly env: Env;
+  readonly traces: TraceIds;
   readonly routes: readonly Route[];
   readonly events: EventStreams;
   readonly gatekeeper: Gatekeeper;
@@ -48,7 +49,7 @@ const JSON_TYPE = "application/json; charset=utf-8";
 const REQUEST_TIMEOUT_MS = 30_000;
 
 export function buildApp(options: AppOptions): App {
-  const { env, routes, events, bodyLimitBytes, tls } = options;
+  const { env, traces, routes, events, bodyLimitBytes, tls } = options;
   const app = Fastify({
     ...(tls === null ? {} : { https: { cert: tls.cert, key: tls.key } }),
     bodyLimit: bodyLimitBytes,
@@ -73,7 +74,7 @@ export function buildApp(options: AppOptions): App {
   const arrivalOf = (request: FastifyRequest): Arrival => {
     const known = arrivals.get(request);
     if (known !== undefined) return known;
-    const trace = traceOf(request.headers.traceparent, env);
+    const trace = traceOf(request.headers.traceparent, traces);
     const span = startSpan(routeName(request), trace, env);
     const { traceId } = trace;
     const arrival = { traceId, span, receivedMs: env.monotonicMs(), principal: LOCAL_PRINCIPAL };

@@ -132,11 +132,14 @@ export class Commands {
     let asked: GrantedTo | null = null;
     const failed = (error: unknown): void => refuse(error, call, sink);
     const decided = (reply: ServiceReply): void => {
+      let answer: Answer;
       try {
-        sink.answered(this.#answer(op, key, input, reply, call));
+        answer = this.#answer(op, key, input, reply, call);
       } catch (error) {
         failed(error);
+        return;
       }
+      sink.answered(answer);
     };
     const performed = (reply: ServiceReply): void => {
       if (asked === null || !call.connection.isGone()) decided(reply);

@@ -18,7 +18,7 @@ const NO_SPAN = "0".repeat(16);
 const TRACE_DIGITS = 32;
 const TRACES_AT_ONCE = 64;
 
-/** New trace ids, drawn in bulk: for a stream, which needs one for every command. */
+/** New trace ids, drawn in bulk: a stream needs one for every command. */
 export class TraceIds {
   readonly #env: Env;
   #digits = "";
@@ -38,12 +38,11 @@ export class TraceIds {
   }
 }
 
-/** `from`: where an id comes from if the request brought none. */
-export function traceOf(header: string | string[] | undefined, from: Env | TraceIds): Trace {
-  if (header === undefined) return newTrace(from);
+export function traceOf(header: string | string[] | undefined, traces: TraceIds): Trace {
+  if (header === undefined) return newTrace(traces);
   const match = typeof header === "string" ? TRACEPARENT.exec(header) : null;
   const [, traceId = NO_TRACE, parentId = NO_SPAN, flags = "00"] = match ?? [];
-  if (traceId === NO_TRACE || parentId === NO_SPAN) return newTrace(from);
+  if (traceId === NO_TRACE || parentId === NO_SPAN) return newTrace(traces);
   return { traceId, parentId, sampled: (Number.parseInt(flags, 16) & 1) === 1 };
 }
 
@@ -51,9 +50,8 @@ export function traceparent({ traceId, sampled }: Trace, spanId: string): string
   return `00-${traceId}-${spanId}-${sampled ? "01" : "00"}`;
 }
 
-function newTrace(from: Env | TraceIds): Trace {
-  const traceId = from instanceof TraceIds ? from.next() : hex(from, TRACE_DIGITS / 2);
-  return { traceId, parentId: null, sampled: false };
+function newTrace(traces: TraceIds): Trace {
+  return { traceId: traces.next(), parentId: null, sampled: false };
 }
 
 export function newSpanId(env: Env): string {

@@ -92,8 +92,10 @@ export function partsOf(config: ServerConfig, engine: Engine, around: Surroundin
     ...coordinatorRoutes(env, quorum),
     replicasRoute(membership),
   ];
+  const traces = new TraceIds(env);
   const appOptions: AppOptions = {
     env,
+    traces,
     routes,
     events,
     gatekeeper,
@@ -105,8 +107,7 @@ export function partsOf(config: ServerConfig, engine: Engine, around: Surroundin
     isDraining,
   };
   const streams = new StreamServer({
-    ...{ env, log, commands, hub, limiter, metrics, batchLimit },
-    traces: new TraceIds(env),
+    ...{ env, traces, log, commands, hub, limiter, metrics, batchLimit },
     pendingLimit: batchLimit + waiterLimit,
     maxBufferedBytes: MAX_BUFFERED_BYTES,
     maxMessageBytes: bodyLimitBytes,
