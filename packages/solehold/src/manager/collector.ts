@@ -14,6 +14,7 @@
 import {
   endOfRecord,
   floorKey,
+  keyId,
   type LeaseKey,
   type LeasePolicy,
   type LeaseRecord,
@@ -98,7 +99,7 @@ async function deleteAll(
       if (stored.kind !== "found" || !isCollectable(stored.record, nowMs, options)) return 0;
       const { value } = await options.calls.write({ key, expected: stored.version, next: null });
       if (value.kind !== "applied") return 0;
-      options.known.forget(key);
+      options.known.forget(keyId(key));
       return 1;
     }),
   );

@@ -24,7 +24,7 @@ import {
 } from "../core/index.ts";
 import { delay, type Env, jittered, type RandomIds, readClocks } from "../env/index.ts";
 import { type StoredRecord, StoreError, type StoreNote, type WriteResult } from "../stores/index.ts";
-import type { KnownState, OwnWrite, SnapshotSource } from "./known-state.ts";
+import type { KnownState, OwnWrite, Remembered, SnapshotSource } from "./known-state.ts";
 import { type CommandOutcome, refusedBeforehand } from "./outcome.ts";
 import type { Noting } from "./requests.ts";
 import type { AnsweredCall, StoreCalls, WriteJob } from "./store-calls.ts";
@@ -47,7 +47,6 @@ interface Attempt extends WriteJob, OwnWrite {
   readonly reading: ClockReading;
   readonly now: StoreInstant;
   readonly decision: GrantedDecision;
-  readonly source: SnapshotSource;
   readonly execution: Execution;
 }
 
@@ -63,6 +62,7 @@ export class Execution {
   readonly #command: LeaseCommand;
   /** Of the command's key, for maps. */
   readonly #id: string;
+  readonly #remembered: Remembered | null;
   readonly #token: string;
   readonly #startedAt: ClockReading;
   readonly #deadlineMs: number;
@@ -78,6 +78,7 @@ export class Execution {
     context: ExecutionContext,
     command: LeaseCommand,
     id: string,
+    remembered: Remembered | null,
     token: string,
     timeoutMs: number,
     noting: Noting | null = null,
@@ -85,6 +86,7 @@ export class Execution {
     this.#context = context;
     this.#command = command;
     this.#id = id;
+    this.#remembered = remembered;
     this.#token = token;
     this.#startedAt = readClocks(context.env);
     this.#deadlineMs = this.#startedAt.monotonicMs + timeoutMs;
@@ -108,7 +110,7 @@ export class Execution {
   #start(): void {
     try {
       // Belief counts from before the write: the reading of the start is as good as a newer one, and free.
-      const guess = this.#context.known.guess(this.#command, this.#id, this.#startedAt);
+      const guess = this.#context.known.guess(this.#command, this.#remembered, this.#startedAt);
       if (guess !== null) {
         const next = this.#step(guess, this.#startedAt);
         if (next === "read") this.#proceed(() => this.#read());

@@ -56,10 +56,13 @@ class Remembered implements SnapshotSource {
   readonly version: string;
   readonly confirmed: LeaseRecord | null;
   readonly sinceMs: number;
+  readonly place: Place;
   /** What hashes to the record's token hash, while this process was the last to write a lease that is held. */
   token: string | null = null;
   /** The highest fence that the store's own answers showed. */
   readonly highestFence: bigint;
+  /** Below the highest fence means that the store lost writes: nothing is tried on such a record without a look. */
+  readonly isWorthTrying: boolean;
   /** Calls up to this number were sent before that fence was seen: their replies may be older. */
   readonly seenAtCall: number;
 
@@ -68,6 +71,8 @@ class Remembered implements SnapshotSource {
     version: string,
     confirmed: LeaseRecord | null,
     sinceMs: number,
+    place: Place,
+    fence: bigint,
     highestFence: bigint,
     seenAtCall: number,
   ) {
@@ -75,23 +80,30 @@ class Remembered implements SnapshotSource {
     this.version = version;
     this.confirmed = confirmed;
     this.sinceMs = sinceMs;
+    this.place = place;
     this.highestFence = highestFence;
+    this.isWorthTrying = fence >= highestFence;
     this.seenAtCall = seenAtCall;
   }
 
   get stored(): FoundRecord {
     return this;
   }
+}
 
-  /** Below the highest fence means that the store lost writes: nothing is tried on such a record without a look. */
-  get isWorthTrying(): boolean {
-    return recordFence(this.record) >= this.highestFence;
-  }
+export type { Remembered };
+
+/** Where a key's newest memory is. A command looks its key up once, and finds the way back by this. */
+interface Place {
+  newest: Remembered | null;
+  /** Of the map, when this was put there. */
+  generation: number;
 }
 
 /** A conditional write of this process. */
 export interface OwnWrite {
   readonly id: string;
+  readonly source: SnapshotSource;
   readonly next: LeaseRecord | null;
   /** The token whose hash the record has; null when it was not told. */
   readonly provenBy: string | null;
@@ -115,20 +127,24 @@ const NO_RECORD = { record: null, sinceMs: null } as const;
 
 export class KnownState {
   readonly #options: KnownStateOptions;
-  readonly #remembered: BoundedMap<Remembered>;
+  readonly #places: BoundedMap<Place>;
   readonly #floors: Floors;
 
   constructor(options: KnownStateOptions) {
     this.#options = options;
-    this.#remembered = new BoundedMap(options.cacheSize);
+    this.#places = new BoundedMap(options.cacheSize);
     this.#floors = new Floors({ maxAgeMs: options.floorMaxAgeMs });
   }
 
+  /** What is remembered of a key, if anything. */
+  about(id: string): Remembered | null {
+    return this.#places.get(id)?.newest ?? null;
+  }
+
   /** What probably is in the store, if that is enough to try a write; otherwise null: read first. */
-  guess(command: LeaseCommand, id: string, now: ClockReading): SnapshotSource | null {
+  guess(command: LeaseCommand, remembered: Remembered | null, now: ClockReading): SnapshotSource | null {
     if (command.op === "use" || !this.#timeIsNarrow(command, now)) return null;
-    const remembered = this.#remembered.get(id);
-    if (remembered !== undefined) return remembered.isWorthTrying ? remembered : null;
+    if (remembered !== null) return remembered.isWorthTrying ? remembered : null;
     const floor = command.op === "acquire" ? this.#floors.recent(command.key.tenant, now.monotonicMs) : null;
     if (floor === null) return null;
     return { record: null, floor, stored: ABSENT, confirmed: null, sinceMs: null, callNumber: null };
@@ -147,27 +163,19 @@ export class KnownState {
     if (stored.kind !== "found")
       return { record: null, floor, stored, confirmed: null, sinceMs: null, callNumber };
     const { record } = stored;
-    const { sinceMs } = this.#remember(id, record, stored.version, call.receivedMs);
+    const { sinceMs } = this.#remember(id, this.#places.get(id), record, stored.version, call.receivedMs);
     return { record, floor, stored, confirmed: record, sinceMs, callNumber };
   }
 
   /** An own write was acknowledged. */
-  wrote({ id, next, provenBy }: OwnWrite, version: string | null, receivedMs: number): void {
+  wrote({ id, source, next, provenBy }: OwnWrite, version: string | null, receivedMs: number): void {
     if (next === null || version === null) {
-      this.#remembered.delete(id);
+      this.forget(id);
       return;
     }
-    const remembered = this.#remember(id, next, version, receivedMs);
+    const place = source instanceof Remembered ? source.place : this.#places.get(id);
+    const remembered = this.#remember(id, place, next, version, receivedMs);
     if (next.state === "held") remembered.token = provenBy;
-  }
-
-  /** The token's hash, if it is that of the lease that is held: owners come back, and hashing is slower than deciding. */
-  hashOf(id: string, token: string): string | null {
-    const remembered = this.#remembered.get(id);
-    const known = remembered?.token ?? null;
-    return known !== null && equalInConstantTime(known, token)
-      ? (remembered?.record.tokenHash ?? null)
-      : null;
   }
 
   /**
@@ -175,16 +183,15 @@ export class KnownState {
    * learned from the store's own answers alone.
    */
   heard(id: string, stored: StoredRecord, receivedMs: number): void {
-    const before = this.#remembered.get(id);
+    const before = this.about(id);
     if (stored.kind !== "found" || recordFence(stored.record) < (before?.highestFence ?? 0n)) return;
-    if (before?.version === stored.version) return;
-    const { highestFence = 0n, seenAtCall = 0 } = before ?? {};
     const { record, version } = stored;
-    this.#remembered.set(id, new Remembered(record, version, null, receivedMs, highestFence, seenAtCall));
+    if (before?.version !== version) this.#remember(id, undefined, record, version, receivedMs, null);
   }
 
-  forget(key: LeaseKey): void {
-    this.#remembered.delete(keyId(key));
+  forget(id: string): void {
+    const place = this.#places.get(id);
+    if (place !== undefined) place.newest = null;
   }
 
   /** False when the store's time has to be asked for before anything can be decided. */
@@ -231,8 +238,8 @@ export class KnownState {
     // A guess is this very memory, and leads to no answer.
     if (source.callNumber === null || command.op !== "acquire" || this.#options.policy.release === "delete")
       return null;
-    const remembered = this.#remembered.get(keyId(command.key));
-    if (remembered === undefined || source.callNumber <= remembered.seenAtCall) return null;
+    const remembered = this.about(keyId(command.key));
+    if (remembered === null || source.callNumber <= remembered.seenAtCall) return null;
     const { highestFence } = remembered;
     const intact =
       stored.kind === "found"
@@ -251,17 +258,51 @@ export class KnownState {
     return interval.latestMs - interval.earliestMs <= Math.max(50, ttlMs * WIDEST_GUESS_RATIO);
   }
 
-  #remember(id: string, record: LeaseRecord, version: string, receivedMs: number): Remembered {
+  /** `known` is where the key's memory was last found; it may have been given up since. */
+  #remember(
+    id: string,
+    known: Place | undefined,
+    record: LeaseRecord,
+    version: string,
+    receivedMs: number,
+    confirmed: LeaseRecord | null = record,
+  ): Remembered {
+    const place = this.#placeFor(id, known);
+    const before = place.newest;
     const fence = recordFence(record);
-    const before = this.#remembered.get(id);
     const sinceMs = before?.version === version ? before.sinceMs : receivedMs;
-    const grew = before === undefined || fence > before.highestFence;
-    const highestFence = grew ? fence : before.highestFence;
-    const seenAtCall = grew ? this.#options.calls.lastCallNumber : before.seenAtCall;
-    const remembered = new Remembered(record, version, record, sinceMs, highestFence, seenAtCall);
-    this.#remembered.set(id, remembered);
-    return remembered;
+    const highest = before?.highestFence ?? 0n;
+    const grew = confirmed !== null && (fence > highest || before === null);
+    const seenAtCall = grew ? this.#options.calls.lastCallNumber : (before?.seenAtCall ?? 0);
+    const highestFence = grew ? fence : highest;
+    place.newest = new Remembered(
+      record,
+      version,
+      confirmed,
+      sinceMs,
+      place,
+      fence,
+      highestFence,
+      seenAtCall,
+    );
+    return place.newest;
   }
+
+  /** As long as no entry of the map has got old since, the place is where it was. */
+  #placeFor(id: string, known: Place | undefined): Place {
+    const { generation } = this.#places;
+    if (known?.generation === generation) return known;
+    const place: Place = this.#places.get(id) ?? { newest: null, generation };
+    place.generation = generation;
+    this.#places.set(id, place);
+    return place;
+  }
+}
+
+/** The token's hash, if it is that of the lease that is held: owners come back, and hashing is slower than deciding. */
+export function hashKnown(remembered: Remembered | null, token: string): string | null {
+  const known = remembered?.token ?? null;
+  return known !== null && equalInConstantTime(known, token) ? (remembered?.record.tokenHash ?? null) : null;
 }
 
 function corruptMessage(detail: string): string {

@@ -30,7 +30,7 @@ import { BoundedMap } from "./bounded-map.ts";
 import type { CollectionReport } from "./collector.ts";
 import { CorruptRecordError } from "./corrupt-record-error.ts";
 import { Execution, type ExecutionContext } from "./execution.ts";
-import { KnownState, type SnapshotSource } from "./known-state.ts";
+import { hashKnown, KnownState, type Remembered, type SnapshotSource } from "./known-state.ts";
 import { type CommandOutcome, refusedBeforehand } from "./outcome.ts";
 import { patientStore } from "./patient-store.ts";
 import {
@@ -194,7 +194,8 @@ export class StoreLeaseManager implements LeaseManager {
     if (problem !== null) return Promise.resolve(refusedBeforehand(problem));
     const token = given ?? this.#takeUnsettled(request) ?? this.#context.ids.next();
     const command = acquireCommand(request, this.#parts(token, null));
-    const ended = this.#run(command, keyId(request.key), token, request, noting);
+    const id = keyId(request.key);
+    const ended = this.#run(command, id, this.#context.known.about(id), token, request, noting);
     const { idempotencyKey } = request;
     return idempotencyKey === undefined
       ? ended
@@ -230,8 +231,9 @@ export class StoreLeaseManager implements LeaseManager {
       known.brokenPromise(command, found as SnapshotSource) === null;
     const context: ExecutionContext = { ...this.#context, decide: rule(decide, isIntact) };
     const id = keyId(request.key);
-    const command = releaseCommand(request, this.#parts(token, known.hashOf(id, token)));
-    return this.#run(command, id, token, request, noting, context);
+    const remembered = known.about(id);
+    const command = releaseCommand(request, this.#parts(token, hashKnown(remembered, token)));
+    return this.#run(command, id, remembered, token, request, noting, context);
   }
 
   use(request: RequestOf<UseRequest>): Promise<CommandOutcome> {
@@ -320,20 +322,23 @@ export class StoreLeaseManager implements LeaseManager {
     const problem = requestProblem(request, token);
     if (problem !== null) return Promise.resolve(refusedBeforehand(problem));
     const id = keyId(request.key);
-    const tokenHash = token === undefined ? null : this.#context.known.hashOf(id, token);
+    const remembered = this.#context.known.about(id);
+    const tokenHash = token === undefined ? null : hashKnown(remembered, token);
     const proof = token ?? "";
-    return this.#run(commandOf(request, this.#parts(proof, tokenHash)), id, proof, request, noting);
+    const command = commandOf(request, this.#parts(proof, tokenHash));
+    return this.#run(command, id, remembered, proof, request, noting);
   }
 
   #run(
     command: LeaseCommand,
     id: string,
+    remembered: Remembered | null,
     token: string,
     { timeoutMs = this.#commandTimeoutMs }: AnyRequest,
     noting: Noting | null,
     context: ExecutionContext = this.#context,
   ): Promise<CommandOutcome> {
-    return new Execution(context, command, id, token, timeoutMs, noting).run();
+    return new Execution(context, command, id, remembered, token, timeoutMs, noting).run();
   }
 
   #parts(token: string, tokenHash: string | null): CommandParts {

@@ -125,6 +125,19 @@ describe("a remembered version", () => {
     for (const key of names(50)) applied(await manager.acquire({ key, holder: "a", ttlMs: 5_000 }));
     for (const key of names(50)) expect(await manager.isValid(key, "a")).toBe(true);
   });
+
+  it("is kept for as long as it is used, however many others come and go", async () => {
+    const { manager, store } = world({ cacheSize: 10 });
+    const { token } = applied(await manager.acquire({ key: KEY, holder: "a", ttlMs: 5_000 }));
+    let reads = 0;
+    for (const key of names(50)) {
+      applied(await manager.acquire({ key, holder: "a", ttlMs: 5_000 }));
+      const before = store.calls.read;
+      applied(await manager.renew({ key: KEY, holder: "a", token, ttlMs: 5_000 }));
+      reads += store.calls.read - before;
+    }
+    expect(reads).toBe(0);
+  });
 });
 
 describe("many writers on one key", () => {

@@ -124,6 +124,20 @@ describe("a store that lost its last writes", () => {
     applied(await another().acquire({ key: KEY, holder: "b", ttlMs: 1_000 }));
   });
 
+  it("is noticed by who has had to do with many other keys since", async () => {
+    const { manager, memory } = world({ cacheSize: 10 });
+    await grantAndRelease(manager, "job", 3);
+    const { records } = await memory.read([KEY]);
+    const [current] = records;
+    if (current?.kind !== "found") throw new Error("the record is there");
+    for (let other = 0; other < 6; other += 1) await grantAndRelease(manager, `other-${other}`);
+    const older = { ...current.record, generation: 1n, nonce: "older" };
+    await memory.apply([{ key: KEY, expected: current.version, next: older }]);
+    expect(refused(await manager.acquire({ key: KEY, holder: "a", ttlMs: 1_000 })).decision.reason).toBe(
+      "FENCE_WENT_BACK",
+    );
+  });
+
   it("is noticed when the record is gone altogether", async () => {
     const { manager, memory } = world();
     await grantAndRelease(manager, "job", 3);

@@ -32,6 +32,9 @@ export class RedisLayout {
   readonly channel: string;
   readonly freedChannel: string;
   readonly #turns: string;
+  /** The last tenant, and what the keys of its records begin with: most clients have but one. */
+  #tenant = "";
+  #tenantBase = "";
 
   constructor(prefix: string) {
     this.base = `{${prefix}}`;
@@ -55,8 +58,12 @@ export class RedisLayout {
     return this.#turns + id;
   }
 
-  recordKey(key: LeaseKey): string {
-    return this.base + keyId(key);
+  recordKey({ tenant, name }: LeaseKey): string {
+    if (tenant !== this.#tenant) {
+      this.#tenant = tenant;
+      this.#tenantBase = `${this.base}${tenant}/`;
+    }
+    return this.#tenantBase + name;
   }
 
   /** The lease key of a record's Redis key; null for any other key. */

@@ -88,10 +88,12 @@ function isShort(value: number): boolean {
 
 /** As much of the value as `extent` says. `generation` is that of the record, as text. */
 export function encodeExtent(record: LeaseRecord, extent: Extent, generation: string): string {
-  const state = stateLine(record);
+  const state = headerOf(record.nonce) + (record.endedAtMs === null ? ofHeld : ofEnded).text(record);
   if (extent === "state") return state;
-  const grant = `${record.grantedAtMs} ${generation} ${record.tokenHash}`;
-  const first = `${state}\n${grant}${SPACES[GRANT_WIDTH - grant.length] ?? ""}`;
+  const granted = grantedText(record.grantedAtMs);
+  const { tokenHash } = record;
+  const spaces = SPACES[GRANT_WIDTH + 1 - granted.length - generation.length - 1 - tokenHash.length] ?? "";
+  const first = `${state}${granted}${generation} ${tokenHash}${spaces}`;
   if (extent === "state and grant") return first;
   const text = `${first}\n${restOf(record)}\n`;
   return text + text.length;
@@ -101,15 +103,67 @@ export function encodeValue(record: LeaseRecord): string {
   return encodeExtent(record, "all", String(record.generation));
 }
 
-/** Few pieces: joining them is what costs. Most records have none of the rare fields. */
-function stateLine(record: LeaseRecord): string {
-  const { nonce, grantedAtMs, renewedAtMs, endedAtMs } = record;
-  const ended = endedAtMs === null ? NEVER : endedAtMs - grantedAtMs;
-  const long = nonce.length > HEADER_LENGTH ? ` ${nonce}` : "";
-  const text = `${headerOf(nonce)} ${record.state} ${ended} ${renewedAtMs - grantedAtMs} ${
-    record.expiresAtMs - renewedAtMs
-  } ${record.renewals}${long}`;
-  return text + (SPACES[STATE_WIDTH - text.length] ?? "");
+/**
+ * The state line behind the nonce. Records that are written one after another mostly agree in it, and putting it together
+ * takes longer than all else of a value: so the last one is kept.
+ */
+class StateText {
+  #state: LeaseState = "held";
+  #endedMs: number | null = null;
+  #renewedMs = -1;
+  #expiresMs = -1;
+  #renewals = -1;
+  #text = "";
+
+  text(record: LeaseRecord): string {
+    const { nonce, state, grantedAtMs, renewedAtMs, endedAtMs, renewals } = record;
+    const endedMs = endedAtMs === null ? null : endedAtMs - grantedAtMs;
+    const renewedMs = renewedAtMs - grantedAtMs;
+    const expiresMs = record.expiresAtMs - renewedAtMs;
+    const isSame =
+      state === this.#state &&
+      endedMs === this.#endedMs &&
+      renewedMs === this.#renewedMs &&
+      expiresMs === this.#expiresMs &&
+      renewals === this.#renewals;
+    if (nonce.length > HEADER_LENGTH)
+      return stateText(state, endedMs, renewedMs, expiresMs, `${renewals} ${nonce}`);
+    if (isSame) return this.#text;
+    this.#state = state;
+    this.#endedMs = endedMs;
+    this.#renewedMs = renewedMs;
+    this.#expiresMs = expiresMs;
+    this.#renewals = renewals;
+    this.#text = stateText(state, endedMs, renewedMs, expiresMs, String(renewals));
+    return this.#text;
+  }
+}
+
+/** Two, because records come and go in turns. */
+const ofHeld = new StateText();
+const ofEnded = new StateText();
+
+function stateText(
+  state: LeaseState,
+  endedMs: number | null,
+  renewedMs: number,
+  expiresMs: number,
+  rest: string,
+): string {
+  const text = ` ${state} ${endedMs ?? NEVER} ${renewedMs} ${expiresMs} ${rest}`;
+  return text + (SPACES[STATE_WIDTH - HEADER_LENGTH - text.length] ?? "");
+}
+
+let lastGrantedAtMs = -1;
+let lastGrantedText = "";
+
+/** How the grant line begins, with the line break before it: for all grants of a millisecond the same. */
+function grantedText(grantedAtMs: number): string {
+  if (grantedAtMs !== lastGrantedAtMs) {
+    lastGrantedAtMs = grantedAtMs;
+    lastGrantedText = `\n${grantedAtMs} `;
+  }
+  return lastGrantedText;
 }
 
 function restOf(record: LeaseRecord): string {

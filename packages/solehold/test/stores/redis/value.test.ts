@@ -72,6 +72,18 @@ describe("a value", () => {
     );
   });
 
+  it("brings back what differs in a single field from the record that was written just before", () => {
+    fc.assert(
+      fc.property(usualRecord, fc.oneof(usualRecord, anyRecord), (usual, other) => {
+        for (const field of Object.keys(usual) as (keyof LeaseRecord)[]) {
+          const changed = { ...usual, [field]: other[field], key: usual.key };
+          encodeValue(usual);
+          expect(decodeValue(encodeValue(changed), usual.key)).toEqual({ ok: true, record: changed });
+        }
+      }),
+    );
+  });
+
   it("begins with a header of fixed width that tells nonces apart", () => {
     fc.assert(
       fc.property(token, token, (one, other) => {
