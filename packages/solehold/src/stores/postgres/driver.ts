@@ -45,14 +45,13 @@ export interface SqlSession {
 export interface SqlDriver {
   /** Whether it runs statements whose answer is "counted". */
   readonly counts: "yes" | "no";
+  /** Whether it runs statements that are confirmed by another. */
+  readonly confirms: "yes" | "no";
   /**
    * Runs one statement. Rejects with a StoreError that says whether it can have happened; an answer that
-   * does not come in time ends the connection where the library allows it.
-   *
-   * `followUp`, if it is a function, is asked once the reply is there; otherwise it is sent whatever becomes of
-   * the statement, together with it where the library allows.
+   * does not come in time ends the connection where the library allows it. `followUp` is asked once the reply is there.
    */
-  query(statement: Statement, values: Values, followUp?: FollowUp | FollowUpOf): Promise<readonly Row[]>;
+  query(statement: Statement, values: Values, followUp?: FollowUpOf): Promise<readonly Row[]>;
   /** Several statements without parameters, in one transaction. */
   script(text: string): Promise<void>;
   /** Null where the library gives no session. */

@@ -50,6 +50,12 @@ export function storeErrorFrom(error: unknown, phase: CallPhase, place: string):
   return new StoreError(kind, message, { outcome, cause: error });
 }
 
+/** The statement was done, and what was to confirm it failed: nobody knows whether it stays done. */
+export function unconfirmedError(error: unknown, place: string): StoreError {
+  const { kind, message } = storeErrorFrom(error, "sent", place);
+  return new StoreError(kind, message, { outcome: "unknown" });
+}
+
 export function timeoutError(place: string, timeoutMs: number, outcome: FailedOutcome): StoreError {
   const sent = outcome === "unknown" ? "no answer" : "no connection";
   const message = `PostgreSQL at ${place}: ${sent} within ${timeoutMs} ms: look at the server and the network, or raise 'timeoutMs'`;

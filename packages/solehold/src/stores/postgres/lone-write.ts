@@ -4,11 +4,12 @@
  * The statements of batches would do, but cost a lone write a fifth of its speed.
  */
 import type { LeaseRecord } from "../../core/index.ts";
+import type { ConditionalWrite } from "../contract.ts";
 import type { Values } from "./driver.ts";
-import { isPlainEnd, type KnownRows, toldEnd } from "./plain-ends.ts";
+import { isPlainEnd, toldEnd } from "./plain-ends.ts";
 import type { Statement, Statements } from "./statements.ts";
 import { knownVersion } from "./versions.ts";
-import { operationOf, type Place, valuesOf, valuesOfEnd } from "./writes.ts";
+import { operationOf, valuesOf, valuesOfEnd } from "./writes.ts";
 
 export interface LoneWrite {
   readonly statement: Statement;
@@ -18,28 +19,28 @@ export interface LoneWrite {
   readonly end: { readonly before: string; readonly next: LeaseRecord } | null;
 }
 
-/** "unheard": done only if nobody listens, and answered without the time. There is no such delete. */
-export type Form = "told" | "unheard";
+/**
+ * "unheard": done only if nobody listens, and answered without the time. There is no such delete. "early": told with it,
+ * by one more value. There is no such creation.
+ */
+export type Form = "told" | "unheard" | "early";
 
 /** Null for a check, which writes nothing. Throws on a record that cannot be written. */
 export function loneWriteOf(
-  { id, write }: Place,
+  write: ConditionalWrite,
   form: Form,
   version: string,
-  { statements, known }: { readonly statements: Statements; readonly known: KnownRows },
+  statements: Statements,
 ): LoneWrite | null {
-  const { expected, next } = write;
-  const end = next !== null && expected !== null ? plainEndOf(id, expected, next, known) : null;
-  if (end !== null) {
-    const statement = form === "told" ? statements.endOne : statements.endUnheard;
-    return { statement, values: valuesOfEnd(write, end.next, end.before, version), version, end };
+  const { next, replaces = null } = write;
+  const expected = write.expected === null ? null : knownVersion(write.expected);
+  if (expected !== null && next !== null && replaces !== null && isPlainEnd(replaces, next)) {
+    const values = valuesOfEnd(write, next, expected, version);
+    return { statement: endIn(form, statements), values, version, end: { before: expected, next } };
   }
   const statement = usualStatement(write, form, statements);
   if (statement === null) return null;
-  // A version that the database showed is one that it understands.
-  const asked =
-    expected === null || known.recordAt(id, expected) !== null ? expected : knownVersion(expected);
-  return { statement, values: valuesOf(write, asked, version), version, end };
+  return { statement, values: valuesOf(write, expected, version), version, end: null };
 }
 
 /** An end is told with what follows it. */
@@ -47,20 +48,20 @@ export function endToTell({ version, end }: LoneWrite, id: string): string | nul
   return end === null ? null : toldEnd({ ...end.next, version }, end.before, id);
 }
 
-function plainEndOf(id: string, expected: string, next: LeaseRecord, known: KnownRows): LoneWrite["end"] {
-  if (next.state === "held") return null;
-  const before = known.recordAt(id, expected);
-  return before !== null && isPlainEnd(before, next) ? { before: expected, next } : null;
+function endIn(form: Form, { endOne, endUnheard, endEarly }: Statements): Statement {
+  if (form === "early") return endEarly;
+  return form === "told" ? endOne : endUnheard;
 }
 
-function usualStatement(write: Place["write"], form: Form, statements: Statements): Statement | null {
+function usualStatement(write: ConditionalWrite, form: Form, statements: Statements): Statement | null {
   switch (operationOf(write)) {
     case "insert":
-      return form === "told" ? statements.insertOne : statements.insertUnheard;
+      return form === "unheard" ? statements.insertUnheard : statements.insertOne;
     case "update":
+      if (form === "early") return statements.updateEarly;
       return form === "told" ? statements.updateOne : statements.updateUnheard;
     case "delete":
-      return statements.deleteOne;
+      return form === "early" ? statements.deleteEarly : statements.deleteOne;
     case "check":
       return null;
   }

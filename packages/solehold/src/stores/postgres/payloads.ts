@@ -63,7 +63,8 @@ export function payloadsOf(news: readonly News[]): string[] {
   return payloads;
 }
 
-function payloadOf(news: readonly News[]): string {
+/** For so few that the limit does not matter. */
+export function payloadOf(news: readonly News[]): string {
   let letters = "";
   let ids = "";
   let ends = "";

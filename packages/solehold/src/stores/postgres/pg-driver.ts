@@ -16,7 +16,7 @@ import {
   textsOf,
   type Values,
 } from "./driver.ts";
-import { isStalePrepared, storeErrorFrom, timeoutError } from "./failures.ts";
+import { isStalePrepared, storeErrorFrom, timeoutError, unconfirmedError } from "./failures.ts";
 import { PgQuery, type QueryEnd } from "./pg-query.ts";
 import { PgSession, type SessionConnection } from "./pg-session.ts";
 import type { Statement } from "./statements.ts";
@@ -39,7 +39,7 @@ interface Call {
   readonly statement: Statement;
   /** Null for a script, which may hold several statements. */
   readonly values: Values | null;
-  readonly followUp: FollowUp | FollowUpOf | undefined;
+  readonly followUp: FollowUpOf | undefined;
   resolve(rows: readonly Row[]): void;
   reject(error: Error): void;
 }
@@ -63,20 +63,18 @@ export class PgDriver implements SqlDriver {
   readonly #followUps = new Set<Promise<void>>();
   #prepare: "named" | "unnamed";
   readonly counts: "yes" | "no";
+  readonly confirms: "yes" | "no";
 
   constructor(options: PgDriverOptions) {
     this.#options = options;
     this.counts = options.ownership === "own" ? "yes" : "no";
+    this.confirms = this.counts;
     this.#prepare = options.prepare;
     this.#connections = new Connections(options);
     this.#deadlines = new Deadlines(options.env, options.timeoutMs, (attempt) => this.#expire(attempt));
   }
 
-  query(
-    statement: Statement,
-    values: Values | null,
-    followUp?: FollowUp | FollowUpOf,
-  ): Promise<readonly Row[]> {
+  query(statement: Statement, values: Values | null, followUp?: FollowUpOf): Promise<readonly Row[]> {
     return new Promise((resolve, reject) => {
       this.#start({ statement, values, followUp, resolve, reject }, 1);
     });
@@ -121,19 +119,17 @@ export class PgDriver implements SqlDriver {
   #send(attempt: Attempt, connection: PgPoolConnection): void {
     const { call } = attempt;
     const { followUp, resolve } = call;
-    const together = typeof followUp === "object" && this.#options.ownership === "own" ? followUp : null;
+    const { confirmedBy } = call.statement;
     const end: QueryEnd = (error, rows) => {
       if (!this.#deadlines.remove(attempt)) return;
-      if (error !== null) return this.#fail(attempt, connection, error, together);
-      if (together === null) {
-        const next = typeof followUp === "function" ? followUp(rows) : (followUp ?? null);
-        if (next !== null) this.#follow(connection, next);
-        else this.#connections.give(connection);
-      }
+      if (error !== null) return this.#fail(attempt, connection, error);
+      const next = followUp?.(rows) ?? null;
+      if (next !== null) this.#follow(connection, next);
+      else this.#connections.give(connection);
       resolve(rows);
     };
-    if (together === null) this.#execute(call, connection, end);
-    else this.#executeTogether(call, together, connection, end);
+    if (confirmedBy === undefined) this.#execute(call, connection, end);
+    else this.#executeConfirmed(call, confirmedBy, connection, end);
   }
 
   /** A caller's pool may be a wrapper of some kind, so it is asked in the documented way. */
@@ -156,32 +152,29 @@ export class PgDriver implements SqlDriver {
   }
 
   /** Two transactions in one message: the server begins the second when it has answered the first. */
-  #executeTogether(call: Call, followUp: FollowUp, connection: PgPoolConnection, end: QueryEnd): void {
-    const first = new PgQuery(this.#prepared(call.statement), call.values ?? [], end);
-    this.#track(connection, followUp, (followUpEnd) => {
-      const { statement, values } = followUp.message();
-      const second = new PgQuery(this.#prepared(statement), values, followUpEnd);
-      first.followedBy(second);
-      connection.query(first);
-      connection.query(second);
+  #executeConfirmed(call: Call, confirmedBy: Statement, connection: PgPoolConnection, end: QueryEnd): void {
+    const { place } = this.#options;
+    let answer: { readonly error: Error | null; readonly rows: readonly Row[] } = { error: null, rows: [] };
+    const first = new PgQuery(this.#prepared(call.statement), call.values ?? [], (error, rows) => {
+      answer = { error, rows };
     });
+    const second = new PgQuery(this.#prepared(confirmedBy), [], (error) =>
+      end(answer.error ?? (error === null ? null : unconfirmedError(error, place)), answer.rows),
+    );
+    first.followedBy(second);
+    connection.query(first);
+    connection.query(second);
   }
 
   #prepared(statement: Statement): Statement {
     return this.#prepare === "named" ? statement : { ...statement, name: "" };
   }
 
-  /** `together` still has the connection, if it is not null and the connection is good. */
-  #fail(
-    { call, number }: Attempt,
-    connection: PgPoolConnection,
-    cause: unknown,
-    together: FollowUp | null,
-  ): void {
+  #fail({ call, number }: Attempt, connection: PgPoolConnection, cause: unknown): void {
     const { env, place } = this.#options;
     const error = storeErrorFrom(cause, "sent", place);
     if (error.outcome === "unknown") this.#connections.discard(connection, error);
-    else if (together === null) this.#connections.give(connection);
+    else this.#connections.give(connection);
     const stale = isStalePrepared(error);
     if (stale) this.#prepare = "unnamed";
     const delayMs = stale ? 0 : retryDelayMs(env, error, number);
@@ -196,15 +189,8 @@ export class PgDriver implements SqlDriver {
     call.reject(error);
   }
 
-  #follow(connection: PgPoolConnection, followUp: FollowUp): void {
-    this.#track(connection, followUp, (end) => {
-      if (followUp.pace === "now") this.#execute(followUp.message(), connection, end);
-      else this.#options.env.defer(() => this.#execute(followUp.message(), connection, end));
-    });
-  }
-
   /** The connection is free for others when this was answered, too. */
-  #track(connection: PgPoolConnection, followUp: FollowUp, send: (end: QueryEnd) => void): void {
+  #follow(connection: PgPoolConnection, followUp: FollowUp): void {
     const done = new Promise<readonly Row[]>((resolve, reject) => {
       const call: Call = {
         get statement() {
@@ -219,12 +205,8 @@ export class PgDriver implements SqlDriver {
       };
       const attempt: Attempt = { call, number: 1, connection };
       this.#deadlines.add(attempt);
-      send((error, rows) => {
-        if (!this.#deadlines.remove(attempt)) return;
-        if (error !== null) return this.#fail(attempt, connection, error, null);
-        this.#connections.give(connection);
-        resolve(rows);
-      });
+      if (followUp.pace === "now") this.#send(attempt, connection);
+      else this.#options.env.defer(() => this.#send(attempt, connection));
     })
       .then(
         () => followUp.settled(null),

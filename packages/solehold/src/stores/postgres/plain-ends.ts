@@ -10,7 +10,7 @@
  * What is understood of it is what was to be written. Whether it was is for the store to say: it is a hint, as all news.
  */
 import { hash } from "node:crypto";
-import type { LeaseRecord, LeaseState } from "../../core/index.ts";
+import { keyId, type LeaseKey, type LeaseRecord, type LeaseState } from "../../core/index.ts";
 import type { StoredRecord } from "../contract.ts";
 
 const MOST_KNOWN = 10_000;
@@ -23,30 +23,39 @@ interface KnownRow {
   readonly record: LeaseRecord;
 }
 
-/** The rows that were read or written last, by the ids of their keys. A version never comes back with another record. */
+/**
+ * The leases that were read or written last, by the ids of their keys, while somebody here listens. A version never comes
+ * back with another record.
+ */
 export class KnownRows {
   readonly #rows = new Map<string, KnownRow>();
+  #listening = 0;
 
-  note(id: string, version: string, record: LeaseRecord): void {
-    this.#rows.set(id, { version, record });
+  /** From now on somebody listens here; `forget` when no more. */
+  listen(): void {
+    this.#listening += 1;
+  }
+
+  forget(): void {
+    this.#listening -= 1;
+    if (this.#listening === 0) this.#rows.clear();
+  }
+
+  /** The version of an ended lease has been told to everybody, so that what is signed with it means nothing. */
+  note(key: LeaseKey, version: string, record: LeaseRecord): void {
+    if (this.#listening === 0) return;
+    const id = keyId(key);
+    if (record.state === "held") this.#rows.set(id, { version, record });
+    else this.#rows.delete(id);
     if (this.#rows.size > MOST_KNOWN) this.#rows.delete(this.#rows.keys().next().value ?? "");
   }
 
-  /** Null when it is not known what this version holds. */
-  recordAt(id: string, version: string): LeaseRecord | null {
+  /** What was written over the row that was seen last; null when it was written over another one. */
+  storedFrom(key: LeaseKey, told: string): StoredRecord | null {
+    const id = keyId(key);
     const row = this.#rows.get(id);
-    return row?.version === version ? row.record : null;
-  }
-
-  /**
-   * What was written over the row that was seen last; null when it was written over another one. The version of an ended
-   * lease has been told to everybody, so that what is signed with it means nothing.
-   */
-  storedFrom(id: string, told: string): StoredRecord | null {
-    const row = this.#rows.get(id);
-    if (row?.record.state !== "held") return null;
-    const end = endFrom(told, row.version, id);
-    if (end === null) return null;
+    const end = row === undefined ? null : endFrom(told, row.version, id);
+    if (row === undefined || end === null) return null;
     const { version, ...changes } = end;
     return { kind: "found", record: { ...row.record, ...changes }, version };
   }

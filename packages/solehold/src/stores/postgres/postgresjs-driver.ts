@@ -30,6 +30,7 @@ export interface PostgresJsDriverOptions {
 
 export class PostgresJsDriver implements SqlDriver {
   readonly counts = "no";
+  readonly confirms = "no";
   readonly #options: PostgresJsDriverOptions;
   readonly #followUps = new Set<Promise<void>>();
   #prepare: "named" | "unnamed";
@@ -39,14 +40,14 @@ export class PostgresJsDriver implements SqlDriver {
     this.#prepare = options.prepare;
   }
 
-  query(statement: Statement, values: Values, followUp?: FollowUp | FollowUpOf): Promise<readonly Row[]> {
+  query(statement: Statement, values: Values, followUp?: FollowUpOf): Promise<readonly Row[]> {
     return withRetries(this.#options.env, async () => {
       const rows = await this.#send(statement, values).catch((error: unknown) => {
         if (!isStalePrepared(error)) throw error;
         this.#prepare = "unnamed";
         return this.#send(statement, values);
       });
-      const next = typeof followUp === "function" ? followUp(rows) : (followUp ?? null);
+      const next = followUp?.(rows) ?? null;
       if (next !== null) this.#follow(next);
       return rows;
     });

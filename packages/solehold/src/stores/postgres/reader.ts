@@ -1,5 +1,10 @@
-/** Reads: one statement, one snapshot, so no key is older than another. */
-import { keyId, type LeaseKey } from "../../core/index.ts";
+/**
+ * Reads: one statement, one snapshot, so no key is older than another.
+ *
+ * An end may be seen before it is safe (see `early` in statements.ts). Whoever sent it and got no answer looks whether it
+ * was done; then what is seen counts only once it is safe.
+ */
+import type { LeaseKey } from "../../core/index.ts";
 import type { ReadReply, StoredRecord } from "../contract.ts";
 import type { SqlDriver } from "./driver.ts";
 import type { KnownRows } from "./plain-ends.ts";
@@ -11,6 +16,8 @@ export class Reader {
   readonly #driver: SqlDriver;
   readonly #statements: Statements;
   readonly #known: KnownRows;
+  /** How many ends got no answer since all was known to be safe. */
+  #doubts = 0;
 
   constructor(driver: SqlDriver, statements: Statements, known: KnownRows) {
     this.#driver = driver;
@@ -18,7 +25,22 @@ export class Reader {
     this.#known = known;
   }
 
+  /** What is seen from now on may not be safe. */
+  doubt(): void {
+    this.#doubts += 1;
+  }
+
   async read(keys: readonly LeaseKey[]): Promise<ReadReply> {
+    const doubts = this.#doubts;
+    const reply = await this.#read(keys);
+    if (doubts > 0) {
+      await this.#driver.query(this.#statements.confirm, []);
+      if (this.#doubts === doubts) this.#doubts = 0;
+    }
+    return reply;
+  }
+
+  async #read(keys: readonly LeaseKey[]): Promise<ReadReply> {
     const [first] = keys;
     if (first === undefined) return { storeTimeMs: await this.now(), records: [] };
     const { readOne, readTwo } = this.#statements;
@@ -58,7 +80,7 @@ export class Reader {
 
   #stored(row: string | null, key: LeaseKey): StoredRecord {
     const stored = storedFrom(row, key);
-    if (stored.kind === "found") this.#known.note(keyId(key), stored.version, stored.record);
+    if (stored.kind === "found") this.#known.note(key, stored.version, stored.record);
     return stored;
   }
 }

@@ -33,6 +33,9 @@ const QUESTIONS = {
   hasTable: "c.oid is not null",
   durable:
     "current_setting('fsync') = 'on' and current_setting('synchronous_commit') <> 'off' and c.relpersistence = 'p'",
+  // It has one parameter more from PostgreSQL 17 on.
+  confirms:
+    "(select bool_and(has_function_privilege(p.oid, 'EXECUTE')) from pg_proc p where p.proname = 'pg_logical_emit_message')",
   missingColumns: `(select string_agg(v.name, ', ') from (values ${COLUMN_ROWS}) v(name) where not exists (select from pg_attribute a where a.attrelid = c.oid and a.attname = v.name and not a.attisdropped))`,
   denied: `(select string_agg(p.name, ', ') from (values ${PRIVILEGE_ROWS}) p(name) where not has_schema_privilege(n.oid, 'USAGE') or not has_table_privilege(c.oid, p.name))`,
 } as const;
@@ -42,6 +45,8 @@ type Found = Readonly<Record<keyof typeof QUESTIONS, string | null>>;
 export interface SetupResult {
   /** An acknowledged write is on disk, as this server is configured. */
   readonly durable: boolean;
+  /** This role may ask when what was written is on disk. */
+  readonly confirms: boolean;
 }
 
 export async function setUp(
@@ -61,7 +66,7 @@ export async function setUp(
     found = await inspect(driver, names);
   }
   assertTableIsOurs(found, names);
-  return { durable: isTrue(found.durable) };
+  return { durable: isTrue(found.durable), confirms: isTrue(found.confirms) };
 }
 
 /** One client creates, the others wait for it and find it done. */

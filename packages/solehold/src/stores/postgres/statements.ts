@@ -23,6 +23,8 @@ export interface Statement {
   readonly text: string;
   /** "counted": it returns no row; whoever runs it answers with an empty one for each that it changed. */
   readonly answer?: "counted";
+  /** It is done when this one, which is sent right behind it, was done, too: see `early`. */
+  readonly confirmedBy?: Statement;
 }
 
 export function statement(text: string): Statement {
@@ -66,6 +68,11 @@ export interface Statements {
   readonly endOne: Statement;
   readonly endUnheard: Statement;
   readonly deleteOne: Statement;
+  /** Told by themselves, and seen by others before they are safe: see `early`. */
+  readonly updateEarly: Statement;
+  readonly endEarly: Statement;
+  readonly deleteEarly: Statement;
+  readonly confirm: Statement;
   readonly upsertMany: Statement;
   readonly deleteMany: Statement;
   readonly notify: Statement;
@@ -94,6 +101,8 @@ export function statementsFor(names: TableNames): Statements {
   const end = `update ${table} as t set lease_state = $4, released_at_ms = $5, nonce = $6, ${changedTo("$7")} where t.tenant_id = $1 and t.work_order_id = $2 and t.${VERSION_COLUMN} = $3`;
   const assign = (source: (name: string, index: number) => string): string =>
     CHANGEABLE.map((name, index) => `${name} = ${source(name, index)}`).join(", ");
+  const update = `update ${table} as t set ${assign((_, index) => parameter(index + 2))}, ${changedTo(UPDATED_VERSION)} where t.tenant_id = $1 and t.work_order_id = $2 and t.${VERSION_COLUMN} = $${EXPECTED_FIELD}`;
+  const deletion = `delete from ${table} as t where t.tenant_id = $1 and t.work_order_id = $2 and t.${VERSION_COLUMN} = $3`;
 
   return {
     clock: statement(`select ${NOW_US}`),
@@ -105,20 +114,18 @@ export function statementsFor(names: TableNames): Statements {
     insertOne: statement(
       `insert into ${table} as t (${NAMES.join(", ")}, ${VERSION_COLUMN}) values (${parameters}, ${CREATED_VERSION}) on conflict do nothing ${answer.one}`,
     ),
-    updateOne: statement(
-      `update ${table} as t set ${assign((_, index) => parameter(index + 2))}, ${changedTo(UPDATED_VERSION)} where t.tenant_id = $1 and t.work_order_id = $2 and t.${VERSION_COLUMN} = $${EXPECTED_FIELD} ${answer.one}`,
-    ),
+    updateOne: statement(`${update} ${answer.one}`),
     insertUnheard: counted(
       `insert into ${table} as t (${NAMES.join(", ")}, ${VERSION_COLUMN}) select ${parameters}, ${CREATED_VERSION} where ${unheard(names)} on conflict do nothing`,
     ),
-    updateUnheard: counted(
-      `update ${table} as t set ${assign((_, index) => parameter(index + 2))}, ${changedTo(UPDATED_VERSION)} where t.tenant_id = $1 and t.work_order_id = $2 and t.${VERSION_COLUMN} = $${EXPECTED_FIELD} and ${unheard(names)}`,
-    ),
+    updateUnheard: counted(`${update} and ${unheard(names)}`),
     endOne: statement(`${end} ${answer.one}`),
     endUnheard: counted(`${end} and ${unheard(names)}`),
-    deleteOne: statement(
-      `delete from ${table} as t where t.tenant_id = $1 and t.work_order_id = $2 and t.${VERSION_COLUMN} = $3 ${answer.one}`,
-    ),
+    deleteOne: statement(`${deletion} ${answer.one}`),
+    updateEarly: early(names, `${update} ${answer.one}`, NAMES.length + 3),
+    endEarly: early(names, `${end} ${answer.one}`, 8),
+    deleteEarly: early(names, `${deletion} ${answer.one}`, 4),
+    confirm: CONFIRM,
     upsertMany: statement(
       `insert into ${table} as t (${NAMES.join(", ")}, ${VERSION_COLUMN}, ${INSERTED_COLUMN}) select ${fields(COLUMNS)}, ${wantedVersion}, ${insertion} from ${ROWS} on conflict (${ORDER}) do update set ${assign((name) => `excluded.${name}`)}, ${changedTo("gen_random_uuid()")} where t.${VERSION_COLUMN} = excluded.${VERSION_COLUMN} ${answer.many}, ${vanished}`,
     ),
@@ -182,4 +189,24 @@ function answerOf({ watchedLock: lock }: TableNames): { readonly one: string; re
  */
 function unheard({ watchedLock: lock }: TableNames): string {
   return `case when pg_current_xact_id() is null then false when pg_try_advisory_lock(${lock}) then pg_advisory_unlock(${lock}) else false end`;
+}
+
+/** Writes a line into the server's log, and is answered when all of the log up to it is safe. */
+const CONFIRM = statement("select pg_logical_emit_message(true, 'solehold', '')");
+
+/**
+ * A lone end for which somebody probably waits: the news of it, the parameter behind all others, leaves with it, and
+ * neither waits for the disk. Its own client does: it is answered once the statement that is sent behind it was.
+ *
+ * So others may see, for as long as the disk takes, an end that a crash would undo. That gives nothing away: an end
+ * raises no fence, and whatever is written upon it comes behind it in the server's log, so that it is safe before that
+ * is. Inside of the transaction the news may be because this one does not keep others waiting while it waits for the disk.
+ */
+function early({ channel }: TableNames, text: string, payload: number): Statement {
+  return {
+    ...statement(
+      `${text}, set_config('synchronous_commit', 'off', true), pg_notify('${channel}', $${payload})`,
+    ),
+    confirmedBy: CONFIRM,
+  };
 }

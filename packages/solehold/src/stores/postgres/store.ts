@@ -34,7 +34,7 @@ import { KnownRows } from "./plain-ends.ts";
 import { Poller } from "./poller.ts";
 import { PostgresJsDriver } from "./postgresjs-driver.ts";
 import { Reader } from "./reader.ts";
-import { setUp } from "./setup.ts";
+import { type SetupResult, setUp } from "./setup.ts";
 import { type Statements, statementsFor } from "./statements.ts";
 import { WatchHub } from "./watch-hub.ts";
 import { Writer } from "./writer.ts";
@@ -51,8 +51,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
   const resolved = resolveOptions(options);
   const driver = await driverFor(resolved);
   try {
-    const { durable } = await setUp(driver, resolved.names, resolved.create);
-    return new PostgresStore(driver, resolved, durable ? "durable" : "volatile");
+    return new PostgresStore(driver, resolved, await setUp(driver, resolved.names, resolved.create));
   } catch (error) {
     await driver.close();
     throw error;
@@ -78,9 +77,9 @@ export class PostgresStore implements LeaseStore {
   #closing: Promise<void> | null = null;
 
   /** @internal Use `openPostgresStore`. */
-  constructor(driver: SqlDriver, options: ResolvedOptions, durability: "durable" | "volatile") {
+  constructor(driver: SqlDriver, options: ResolvedOptions, { durable, confirms }: SetupResult) {
     this.capabilities = Object.freeze({
-      durable: durability === "durable",
+      durable,
       clock: "reply",
       clockGranularityMs: 1,
       watch: true,
@@ -97,7 +96,8 @@ export class PostgresStore implements LeaseStore {
     this.#reader = new Reader(driver, statements, known);
     this.#announcer = new Announcer({ env, driver, statements });
     const { reader, announcer } = { reader: this.#reader, announcer: this.#announcer };
-    this.#writer = new Writer({ env, driver, statements, known, reader, announcer });
+    const early = durable && confirms && driver.confirms === "yes" ? "yes" : "no";
+    this.#writer = new Writer({ env, driver, statements, known, reader, announcer, early });
     this.#watches = new WatchHub({
       env,
       source: newsSource(driver, options, statements),

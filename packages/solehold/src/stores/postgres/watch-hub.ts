@@ -47,7 +47,7 @@ export class WatchHub {
 
   async open(scope: WatchScope, listener: (event: StoreEvent) => void): Promise<StoreWatch> {
     const watch: Watch = { scope, listener };
-    this.#watches.add(watch);
+    this.#add(watch);
     try {
       const subscription = await this.#options.source.subscribe(scope, {
         onChanges: (changes) => this.#hear(watch, changes),
@@ -55,13 +55,13 @@ export class WatchHub {
       });
       let closing: Promise<void> | null = null;
       const close = (): Promise<void> => {
-        this.#watches.delete(watch);
+        this.#remove(watch);
         closing ??= subscription.close();
         return closing;
       };
       return { close };
     } catch (error) {
-      this.#watches.delete(watch);
+      this.#remove(watch);
       throw error;
     }
   }
@@ -69,6 +69,15 @@ export class WatchHub {
   async close(): Promise<void> {
     this.#watches.clear();
     await this.#options.source.close();
+  }
+
+  #add(watch: Watch): void {
+    this.#watches.add(watch);
+    this.#options.known.listen();
+  }
+
+  #remove(watch: Watch): void {
+    if (this.#watches.delete(watch)) this.#options.known.forget();
   }
 
   #hear(watch: Watch, changes: readonly Change[]): void {
@@ -79,7 +88,7 @@ export class WatchHub {
         this.#tell(watch, {
           ...{ kind: "changed", key, record: null, held },
           ...(by === null || grant === null ? {} : { by, grant }),
-          ...(end === null ? {} : { stored: () => known.storedFrom(keyId(key), end) }),
+          ...(end === null ? {} : { stored: () => known.storedFrom(key, end) }),
         });
       else this.#name(key, watch);
     }

@@ -12,14 +12,23 @@ import type { Announcer } from "./announcer.ts";
 import type { FollowUp, Row, SqlDriver, Values } from "./driver.ts";
 import { isVanishedRow } from "./failures.ts";
 import { endToTell, type Form, type LoneWrite, loneWriteOf } from "./lone-write.ts";
-import type { News } from "./payloads.ts";
+import { type News, payloadOf } from "./payloads.ts";
 import type { KnownRows } from "./plain-ends.ts";
 import type { Reader } from "./reader.ts";
 import { isWatched, replyIdFrom, type WriteReply, writeReplyFrom } from "./replies.ts";
 import { rowsLiteral } from "./sql-text.ts";
 import type { Statement, Statements } from "./statements.ts";
 import { Versions } from "./versions.ts";
-import { appliedAs, isEnd, newsOf, operationOf, type Place, partsOf, placeOf, rowOf } from "./writes.ts";
+import {
+  appliedAs,
+  isGivenBack,
+  newsOf,
+  operationOf,
+  type Place,
+  partsOf,
+  placeOf,
+  rowOf,
+} from "./writes.ts";
 
 /** What became of some writes. Without a failure, those without a reply were not done and never will be. */
 interface Sent {
@@ -38,6 +47,8 @@ export interface WriterOptions {
   readonly known: KnownRows;
   readonly reader: Reader;
   readonly announcer: Announcer;
+  /** Whether ends may be seen before they are safe: the server tells when they are. */
+  readonly early: "yes" | "no";
 }
 
 const NONE: ReadonlyMap<string, WriteReply> = new Map();
@@ -84,7 +95,7 @@ export class Writer {
         return this.#applyTold(place);
       },
       (error: unknown) => {
-        if (error instanceof StoreError && error.outcome === "unknown") announcer.keep([place.id]);
+        if (isUnknown(error)) announcer.keep([place.id]);
         throw error;
       },
     );
@@ -101,8 +112,8 @@ export class Writer {
     });
   }
 
-  #applied({ id, write }: Place, version: string): WriteResult {
-    if (write.next !== null) this.#options.known.note(id, version, write.next);
+  #applied({ write }: Place, version: string): WriteResult {
+    if (write.next !== null) this.#options.known.note(write.key, version, write.next);
     return appliedAs(write, version);
   }
 
@@ -199,56 +210,68 @@ export class Writer {
 
   /** Null when there is nothing to send; resolves with null when it was not done. */
   #sendOne(place: Place): Promise<WriteReply | null> | null {
-    const lone = this.#loneWrite(place, "told");
+    const form = this.#formOf(place.write);
+    const lone = this.#loneWrite(place, form);
     if (lone === null) return null;
     if (lone instanceof Error) return Promise.reject(lone);
+    const { statement, values, version } = lone;
     const newsOfDone = (): News[] => [newsOf(place, endToTell(lone, place.id))];
-    return this.#send(lone.statement, lone.values, [place], newsOfDone).then(([row]) =>
-      row === undefined ? null : writeReplyFrom(row, lone.version),
-    );
+    const answer =
+      form === "early"
+        ? this.#sendEarly(statement, [...values, payloadOf(newsOfDone())], place)
+        : this.#send(statement, values, [place], newsOfDone);
+    return answer.then(([row]) => (row === undefined ? null : writeReplyFrom(row, version)));
   }
 
-  #loneWrite(place: Place, form: Form): LoneWrite | Error | null {
+  #formOf(write: ConditionalWrite): Form {
+    const { early, announcer } = this.#options;
+    const isWaitedFor = this.#isWatched && isGivenBack(write);
+    return early === "yes" && isWaitedFor && !announcer.hasKept ? "early" : "told";
+  }
+
+  #loneWrite({ write }: Place, form: Form): LoneWrite | Error | null {
     try {
-      return loneWriteOf(place, form, this.#versions.next(), this.#options);
+      return loneWriteOf(write, form, this.#versions.next(), this.#options.statements);
     } catch (error) {
       return error instanceof Error ? error : new Error(String(error));
     }
   }
 
-  /**
-   * Runs a statement, and behind it the news of what was done, if anybody listens. `newsOfDone` gets the answer, or null
-   * when that is not waited for because all of it will probably be done.
-   */
+  /** Runs a statement that tells its news by itself. */
+  async #sendEarly(statement: Statement, values: Values, { id }: Place): Promise<readonly Row[]> {
+    const { announcer, driver, reader } = this.#options;
+    try {
+      const rows = await driver.query(statement, values);
+      const [first] = rows;
+      if (first !== undefined) this.#note(first);
+      return rows;
+    } catch (error) {
+      if (isUnknown(error)) {
+        announcer.keep([id]);
+        reader.doubt();
+      }
+      throw error;
+    }
+  }
+
+  /** Runs a statement, and behind it the news of what was done, if anybody listens. */
   #send(
     statement: Statement,
     values: Values,
     places: readonly Place[],
-    newsOfDone: (done: readonly Row[] | null) => readonly News[],
+    newsOfDone: (done: readonly Row[]) => readonly News[],
   ): Promise<readonly Row[]> {
     const { announcer, driver } = this.#options;
-    const failed = (error: unknown): never => {
-      if (error instanceof StoreError && error.outcome === "unknown")
-        announcer.keep(places.map(({ id }) => id));
-      throw error;
-    };
-    if (this.#isWatched && isEnd(places)) {
-      // Somebody probably waits for it: the news leaves with the write.
-      const news = announcer.afterWrite(newsOfDone(null));
-      const noted = (rows: readonly Row[]): readonly Row[] => {
-        const [first] = rows;
-        if (first !== undefined) this.#note(first);
-        return rows;
-      };
-      return driver.query(statement, values, news).then(noted, failed);
-    }
     const newsAfter = (rows: readonly Row[]): FollowUp | null => {
       const [first] = rows;
       if (first === undefined) return null;
       this.#note(first);
       return this.#isWatched ? announcer.afterWrite(newsOfDone(rows)) : null;
     };
-    return driver.query(statement, values, newsAfter).catch(failed);
+    return driver.query(statement, values, newsAfter).catch((error: unknown) => {
+      if (isUnknown(error)) announcer.keep(places.map(({ id }) => id));
+      throw error;
+    });
   }
 
   #note(row: Row): void {
@@ -278,9 +301,13 @@ export class Writer {
 }
 
 /** Of a batch what was done is told, by the ids in its answer. */
-function newsOfMany(places: readonly Place[], rows: readonly Row[] | null): News[] {
-  const done = rows === null ? null : new Set(rows.map(replyIdFrom));
-  return places.flatMap((place) => (done === null || done.has(place.id) ? newsOf(place, null) : []));
+function newsOfMany(places: readonly Place[], rows: readonly Row[]): News[] {
+  const done = new Set(rows.map(replyIdFrom));
+  return places.flatMap((place) => (done.has(place.id) ? newsOf(place, null) : []));
+}
+
+function isUnknown(error: unknown): boolean {
+  return error instanceof StoreError && error.outcome === "unknown";
 }
 
 /** A look that failed: of what it was for, nothing was done. */

@@ -76,10 +76,9 @@ export function rowOf({ key, expected, next }: ConditionalWrite): Values {
   return values;
 }
 
-/** A lone write after which nobody holds the key. Unlike a grant, for which many compete, it is nearly always done. */
-export function isEnd(places: readonly Place[]): boolean {
-  const [first] = places;
-  return places.length === 1 && first !== undefined && first.write.next?.state !== "held";
+/** Its holder gives the lease back: somebody may wait for that, and nobody else competes for it. */
+export function isGivenBack({ next }: ConditionalWrite): boolean {
+  return next === null || next.state === "released";
 }
 
 /** What changed, whether it is held now, and how it ended. */

@@ -7,14 +7,16 @@ import { key, record } from "./support.ts";
 
 const BEFORE = "6f1c1f0e-0000-4000-8000-000000000000";
 const VERSION = "6f1c1f0e-0000-4000-8000-000000000001";
+const KEY = key("job");
 const ID = "default/job";
-const held = record(key("job"), { note: "a note", generation: 7n });
+const held = record(KEY, { note: "a note", generation: 7n });
 const ended: LeaseRecord = { ...held, state: "released", endedAtMs: 1_750_000_000_123, nonce: "nonce_2-b" };
 const told = toldEnd({ ...ended, version: VERSION }, BEFORE, ID) ?? "";
 
-function knowing(version: string, of: LeaseRecord = held, id = ID): KnownRows {
+function knowing(version: string, of: LeaseRecord = held, whose = KEY): KnownRows {
   const known = new KnownRows();
-  known.note(id, version, of);
+  known.listen();
+  known.note(whose, version, of);
   return known;
 }
 
@@ -64,16 +66,16 @@ describe("what is told of an end", () => {
       fc.property(fields, fc.uuid(), fc.uuid(), (changes, before, version) => {
         const text = toldEnd({ ...changes, version }, before, ID) ?? "";
         expect(text).toMatch(/^[^/,\s]+$/);
-        const stored = knowing(before).storedFrom(ID, text);
+        const stored = knowing(before).storedFrom(KEY, text);
         expect(stored).toEqual({ kind: "found", record: { ...held, ...changes }, version });
       }),
     );
   });
 
   it("is nothing for who knows another version, another key, or none", () => {
-    expect(knowing(VERSION).storedFrom(ID, told)).toBeNull();
-    expect(knowing(BEFORE, held, "default/other").storedFrom("default/other", told)).toBeNull();
-    expect(new KnownRows().storedFrom(ID, told)).toBeNull();
+    expect(knowing(VERSION).storedFrom(KEY, told)).toBeNull();
+    expect(knowing(BEFORE, held, key("other")).storedFrom(key("other"), told)).toBeNull();
+    expect(new KnownRows().storedFrom(KEY, told)).toBeNull();
   });
 
   it("cannot be made by who did not know the version before", () => {
@@ -81,15 +83,15 @@ describe("what is told of an end", () => {
     const parts = told.split(":");
     for (const index of parts.keys()) {
       const forged = parts.map((part, at) => (at === index ? part.replace(/.$/, "~") : part)).join(":");
-      expect(known.storedFrom(ID, forged), forged).toBeNull();
+      expect(known.storedFrom(KEY, forged), forged).toBeNull();
     }
     for (const text of ["", ":", told.slice(0, told.lastIndexOf(":"))])
-      expect(known.storedFrom(ID, text)).toBeNull();
+      expect(known.storedFrom(KEY, text)).toBeNull();
   });
 
   it("means nothing over a lease that had ended, whose version everybody has heard", () => {
     const later = toldEnd({ ...ended, version: BEFORE }, VERSION, ID) ?? "";
-    expect(knowing(VERSION, ended).storedFrom(ID, later)).toBeNull();
+    expect(knowing(VERSION, ended).storedFrom(KEY, later)).toBeNull();
   });
 
   it("names nobody, and does not show the version before", () => {
@@ -103,17 +105,38 @@ describe("what is told of an end", () => {
 });
 
 describe("known rows", () => {
+  const isKnown = (known: KnownRows): boolean => known.storedFrom(KEY, told) !== null;
+
   it("are those of the version that was seen last", () => {
     const known = knowing(BEFORE);
-    expect(known.recordAt(ID, BEFORE)).toBe(held);
-    known.note(ID, VERSION, ended);
-    expect([known.recordAt(ID, BEFORE), known.recordAt(ID, VERSION)]).toEqual([null, ended]);
+    expect(isKnown(known)).toBe(true);
+    known.note(KEY, VERSION, held);
+    expect(isKnown(known)).toBe(false);
+    known.note(KEY, BEFORE, held);
+    expect(isKnown(known)).toBe(true);
+    known.note(KEY, VERSION, ended);
+    expect(isKnown(known)).toBe(false);
   });
 
   it("are not kept for ever", () => {
     const known = knowing(BEFORE);
-    for (let index = 0; index < 10_000; index += 1) known.note(`default/${index}`, VERSION, ended);
-    expect(known.recordAt(ID, BEFORE)).toBeNull();
-    expect(known.recordAt("default/9999", VERSION)).toBe(ended);
+    for (let index = 0; index < 9_999; index += 1) known.note(key(`${index}`), VERSION, held);
+    expect(isKnown(known)).toBe(true);
+    known.note(key("9999"), VERSION, held);
+    expect(isKnown(known)).toBe(false);
+  });
+
+  it("are kept while anybody listens, and only then", () => {
+    const known = new KnownRows();
+    known.note(KEY, BEFORE, held);
+    known.listen();
+    expect(isKnown(known)).toBe(false);
+    known.note(KEY, BEFORE, held);
+    known.listen();
+    known.forget();
+    expect(isKnown(known)).toBe(true);
+    known.forget();
+    known.listen();
+    expect(isKnown(known)).toBe(false);
   });
 });

@@ -40,14 +40,15 @@ export async function applyOne(
   of: LeaseKey,
   expected: string | null,
   next: LeaseRecord | null,
+  replaces: LeaseRecord | null = null,
 ): Promise<WriteResult> {
-  const { results } = await store.apply([{ key: of, expected, next }]);
+  const { results } = await store.apply([{ key: of, expected, next, replaces }]);
   return results[0]!;
 }
 
 /** The version of a record that is there now. */
-export async function create(store: LeaseStore, of: LeaseKey): Promise<string> {
-  const result = await applyOne(store, of, null, record(of));
+export async function create(store: LeaseStore, of: LeaseKey, created = record(of)): Promise<string> {
+  const result = await applyOne(store, of, null, created);
   if (result.kind !== "applied" || result.version === null) throw new Error(`not created: ${result.kind}`);
   return result.version;
 }

@@ -9,7 +9,7 @@ import { tableNames } from "../../../src/stores/postgres/names.ts";
 import { KnownRows } from "../../../src/stores/postgres/plain-ends.ts";
 import { Reader } from "../../../src/stores/postgres/reader.ts";
 import { type Statement, type Statements, statementsFor } from "../../../src/stores/postgres/statements.ts";
-import { Writer } from "../../../src/stores/postgres/writer.ts";
+import { Writer, type WriterOptions } from "../../../src/stores/postgres/writer.ts";
 import { key, record } from "./support.ts";
 
 const VERSION = "6f1c1f0e-0000-4000-8000-000000000000";
@@ -27,19 +27,25 @@ function failure(outcome: "not-applied" | "unknown", code: string): StoreError {
 /** Answers each statement as told, and keeps the names of those that were sent. */
 function writerOn(
   answers: Partial<Record<keyof Statements, Answer>>,
-  { env = realEnv, counts = "no" }: { readonly env?: Env; readonly counts?: SqlDriver["counts"] } = {},
-): { writer: Writer; sent: string[] } {
+  options: {
+    readonly env?: Env;
+    readonly counts?: SqlDriver["counts"];
+    readonly early?: WriterOptions["early"];
+  } = {},
+): { writer: Writer; reader: Reader; sent: string[] } {
+  const { env = realEnv, counts = "no", early = "no" } = options;
   const sent: string[] = [];
   const query: SqlDriver["query"] = async (statement: Statement, values: Values, followUp) => {
     const found = Object.entries(statements).find(([, each]) => each === statement);
     const name = found?.[0] as keyof Statements;
     sent.push(name);
     const rows = answers[name]?.(values) ?? [];
-    if (typeof followUp === "function") followUp(rows);
+    followUp?.(rows);
     return rows;
   };
   const driver: SqlDriver = {
     counts,
+    confirms: early,
     query,
     script: async () => {},
     openSession: () => null,
@@ -48,7 +54,8 @@ function writerOn(
   const announcer = new Announcer({ env, driver, statements });
   const known = new KnownRows();
   const reader = new Reader(driver, statements, known);
-  return { writer: new Writer({ env, driver, statements, known, reader, announcer }), sent };
+  const writer = new Writer({ env, driver, statements, known, reader, announcer, early });
+  return { writer, reader, sent };
 }
 
 /** Every key is found with the version that all writes expect. */
@@ -221,7 +228,7 @@ describe("a lone end", () => {
     return result.version;
   }
 
-  it("of a row that this client wrote sends no more than what is different", async () => {
+  it("of a row that is known sends no more than what is different", async () => {
     const seen: Values[] = [];
     const endOne: Answer = (values) => {
       seen.push(values);
@@ -229,15 +236,15 @@ describe("a lone end", () => {
     };
     const { writer, sent } = writerOn({ ...answers, endOne });
     const expected = await versionAfter(writer, {});
-    const version = await versionAfter(writer, { expected, next: ended });
+    const version = await versionAfter(writer, { expected, next: ended, replaces: held });
     expect(sent).toEqual(["insertOne", "endOne"]);
     expect(seen).toEqual([["default", "job", expected, "RELEASED", "1", "n-2", version]]);
   });
 
   it.each([
-    ["another field changes, too", { next: { ...ended, renewals: 1 } }],
-    ["the row was replaced by somebody else", { expected: NEXT, next: ended }],
-    ["it is no end", { next: { ...held, nonce: "n-3" } }],
+    ["another field changes, too", { next: { ...ended, renewals: 1 }, replaces: held }],
+    ["the row is not known", { next: ended }],
+    ["it is no end", { next: { ...held, nonce: "n-3" }, replaces: held }],
   ])("is written whole when %s", async (_case, write) => {
     const { writer, sent } = writerOn(answers);
     const expected = await versionAfter(writer, {});
@@ -248,7 +255,90 @@ describe("a lone end", () => {
   it("is refused with a nonce that would be taken for two fields", async () => {
     const { writer } = writerOn(answers);
     const expected = await versionAfter(writer, {});
-    const writing = versionAfter(writer, { expected, next: { ...ended, nonce: "a\nb" } });
+    const writing = versionAfter(writer, {
+      expected,
+      next: { ...ended, nonce: "a\nb" },
+      replaces: held,
+    });
     await expect(writing).rejects.toMatchObject({ kind: "config", outcome: "not-applied" });
+  });
+});
+
+describe("an end for which somebody probably waits", () => {
+  const watched: Answer = () => [[TIME_US, "t", "off", ""]];
+  const held = record(key("job"));
+  const released: LeaseRecord = { ...held, state: "released", endedAtMs: 1, nonce: "n-2" };
+  const lost: Answer = () => {
+    throw failure("unknown", "");
+  };
+  const grant: ConditionalWrite = { key: held.key, expected: null, next: held };
+  const end = { key: held.key, expected: VERSION, next: released, replaces: held };
+
+  it.each([
+    ["of a known row", end, "endEarly"],
+    ["of another row", { ...end, replaces: null }, "updateEarly"],
+    ["by deletion", { ...end, next: null }, "deleteEarly"],
+    ["that is a revocation", { ...end, next: { ...released, state: "revoked" } }, "endOne"],
+    ["that is none", { ...end, next: { ...held, nonce: "n-3" } }, "updateOne"],
+  ] as const)("is told with the write itself: one %s", async (_case, write, statement) => {
+    const seen: Values[] = [];
+    const noting: Answer = (values) => {
+      seen.push(values);
+      return [[TIME_US, "t", "off", ""]];
+    };
+    const { writer, sent } = writerOn({ insertOne: watched, [statement]: noting }, { early: "yes" });
+    await writer.apply([grant]);
+    expect(await writer.apply([write])).toMatchObject({ results: [{ kind: "applied" }] });
+    expect(sent).toEqual(["insertOne", statement]);
+    const payload = seen[0]?.at(-1) ?? "";
+    expect(payload.startsWith("-\ndefault/job\n")).toBe(statement.endsWith("Early"));
+    const parameters = new Set(statements[statement].text.match(/\$\d+/g));
+    expect(seen[0]?.length).toBe(parameters.size);
+  });
+
+  it.each([
+    ["nobody listens", { insertOne: (): Row[] => [[TIME_US, "f"]] }, "yes"],
+    ["the server cannot tell when it is safe", { insertOne: watched }, "no"],
+  ] as const)("is sent as usual when %s", async (_case, answers, early) => {
+    const { writer, sent } = writerOn({ ...answers, endOne: watched }, { early });
+    await writer.apply([grant]);
+    await writer.apply([end]);
+    expect(sent).toEqual(["insertOne", "endOne"]);
+  });
+
+  it("is sent as usual when news of other keys has to go along, and early again afterwards", async () => {
+    const env = new ManualEnv();
+    const answers = { insertOne: watched, updateOne: lost, endOne: watched, endEarly: watched };
+    const { writer, sent } = writerOn(answers, { env, early: "yes" });
+    await writer.apply([grant]);
+    await expect(writer.apply([updateOf("other")])).rejects.toMatchObject({ outcome: "unknown" });
+    await writer.apply([end]);
+    await writer.apply([end]);
+    expect(sent).toEqual(["insertOne", "updateOne", "endOne", "endEarly"]);
+  });
+
+  it("is looked for when nobody knows what became of it, and then counts once it is safe", async () => {
+    const env = new ManualEnv();
+    let isSafe = false;
+    const confirm: Answer = () => {
+      if (!isSafe) throw failure("unknown", "");
+      return [[]];
+    };
+    const answers = { insertOne: watched, endEarly: lost, readOne: allThere, confirm };
+    const { writer, reader, sent } = writerOn(answers, { env, early: "yes" });
+    await writer.apply([grant]);
+    await reader.read([held.key]);
+    await expect(writer.apply([end])).rejects.toMatchObject({ outcome: "unknown" });
+    await expect(reader.read([held.key])).rejects.toThrow("planted");
+    isSafe = true;
+    const replies = await Promise.all([reader.read([held.key]), reader.read([held.key])]);
+    expect(replies.map(({ records }) => records[0]?.kind)).toEqual(["found", "found"]);
+    await reader.read([held.key]);
+    expect(sent).toEqual([
+      ...["insertOne", "readOne", "endEarly", "readOne", "confirm"],
+      ...["readOne", "readOne", "confirm", "confirm", "readOne"],
+    ]);
+    await env.advance(2_000);
+    expect(sent.at(-1)).toBe("notifyOne");
   });
 });
