@@ -9,7 +9,7 @@ import {
   type WriteResult,
 } from "../contract.ts";
 import { ENDED, HELD } from "./announcement.ts";
-import type { RedisDataSet } from "./data-set.ts";
+import type { RedisDataSet, SentWrite } from "./data-set.ts";
 import { generationAfter, generationOfVersion, headerOfVersion, isVersionOfRecord } from "./layout.ts";
 import { inspectedFrom, mustFollow, storedFrom } from "./records.ts";
 import { INSPECT, READ } from "./scripts.ts";
@@ -57,9 +57,11 @@ async function applyAfterLoss(data: RedisDataSet, writes: readonly ConditionalWr
     const refusal = refusalOf(write, records[index] ?? ABSENT, raised);
     if (refusal !== null) refused.set(write, refusal);
   }
+  // What was refused shows what others wrote, and nobody may judge that by a time that is older.
   const sent = await sendWrites(
     data,
     writes.filter((write) => !refused.has(write)),
+    "needed",
   );
   const applied = sent.results.values();
   const results = writes.flatMap((write) => refused.get(write) ?? applied.next().value ?? []);
@@ -88,10 +90,14 @@ function refusalOf(write: ConditionalWrite, stored: StoredRecord, raised: bigint
 }
 
 /** One call, sent in this turn. */
-function sendWrites(data: RedisDataSet, writes: readonly ConditionalWrite[]): Promise<ApplyReply> {
+function sendWrites(
+  data: RedisDataSet,
+  writes: readonly ConditionalWrite[],
+  time: "needed" | "unless told just now" = "unless told just now",
+): Promise<ApplyReply> {
   const { layout } = data;
   const [first] = writes;
-  if (first !== undefined && writes.length === 1 && isEnd(first)) return sendEnd(data, first);
+  if (first !== undefined && writes.length === 1 && isEnd(first)) return sendEnd(data, first, time);
   const keys: string[] = [];
   const args = [""];
   const versions: (string | null)[] = [];
@@ -117,7 +123,7 @@ function sendWrites(data: RedisDataSet, writes: readonly ConditionalWrite[]): Pr
   }
   args[0] = headers + letters;
   if (replacements < writes.length) keys.push(layout.indexKey);
-  return data.write(keys, args).then((reply) => answered(data, writes, versions, reply));
+  return answer(data, writes, versions, data.write(keys, args, time));
 }
 
 /** After a loss records are shown otherwise than they stand in Redis: then nothing that stands there can be kept. */
@@ -135,6 +141,7 @@ function isEnd(write: ConditionalWrite): write is ConditionalWrite & { expected:
 function sendEnd(
   data: RedisDataSet,
   write: ConditionalWrite & { readonly next: LeaseRecord },
+  time: "needed" | "unless told just now",
 ): Promise<ApplyReply> {
   const { key, expected, next } = write;
   const extent = extentToSend(data, write.replaces, next);
@@ -142,20 +149,22 @@ function sendEnd(
   const keys = [data.layout.recordKey(key), data.layout.lineKey(key)];
   const args = [headerOfVersion(expected), encodeExtent(next, extent, generation)];
   const versions = [headerOf(next.nonce) + generation];
-  return data.write(keys, args, data.ending).then((reply) => answered(data, [write], versions, reply));
+  return answer(data, [write], versions, data.write(keys, args, time, data.ending));
 }
 
-function answered(
+function answer(
   data: RedisDataSet,
   writes: readonly ConditionalWrite[],
   versions: readonly (string | null)[],
-  reply: unknown,
-): ApplyReply | Promise<ApplyReply> {
-  const { storeTimeMs, items } = data.understand(reply);
-  const results: WriteResult[] = [];
-  for (const version of versions) results.push({ kind: "applied", version });
-  if (items.length === 0) return { storeTimeMs, results };
-  return noteConflicts(data, writes, items, storeTimeMs, results).then(() => ({ storeTimeMs, results }));
+  { sentMs, reply }: SentWrite,
+): Promise<ApplyReply> {
+  return reply.then((said) => {
+    const { storeTimeMs, items } = data.understandWrite(said, sentMs);
+    const results: WriteResult[] = [];
+    for (const version of versions) results.push({ kind: "applied", version });
+    if (storeTimeMs === null || items.length === 0) return { storeTimeMs, results };
+    return noteConflicts(data, writes, items, storeTimeMs, results).then(() => ({ storeTimeMs, results }));
+  });
 }
 
 /** `items` alternate between the number of a write, from one, and what stands in its way. */

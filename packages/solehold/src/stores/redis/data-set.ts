@@ -5,17 +5,24 @@
 import { type Env, randomId } from "../../env/index.ts";
 import { type FailedOutcome, StoreError } from "../contract.ts";
 import { LEAST_RAISE, type Lineage } from "../support/lineage.ts";
+import { ToldTime } from "../support/told-time.ts";
 import type { RedisConnection } from "./connection.ts";
 import type { RedisArgument, RedisWire } from "./driver.ts";
 import type { RedisLayout } from "./layout.ts";
 import { endingScript } from "./line-scripts.ts";
 import { assertUsable, lossError, parseInfo, type ServerInfo } from "./lineage.ts";
-import { JOIN, LOOK, type RedisScript } from "./scripts.ts";
+import { JOIN, LOOK, NEEDS_NO_TIME, type RedisScript } from "./scripts.ts";
 import { writingScript } from "./writing-script.ts";
 
 export interface ScriptReply {
   readonly storeTimeMs: number;
   readonly items: readonly unknown[];
+}
+
+/** A write on its way: what it said in the end, and when it was sent. */
+export interface SentWrite {
+  readonly sentMs: number;
+  readonly reply: Promise<unknown>;
 }
 
 interface Loss {
@@ -44,11 +51,14 @@ export class RedisDataSet {
   #joining: Promise<void> | null = null;
   #loss: Loss | null = null;
   #server: ServerInfo | null = null;
+  /** By the server that answers now: another may have another clock. */
+  #time: ToldTime;
 
   constructor(env: Env, connection: RedisConnection, layout: RedisLayout, acceptAfterMs: number | null) {
     this.#env = env;
     this.#connection = connection;
     this.#acceptAfterMs = acceptAfterMs;
+    this.#time = new ToldTime(env);
     this.layout = layout;
     this.#writing = writingScript(layout);
     this.ending = endingScript(layout, connection.topology);
@@ -95,15 +105,22 @@ export class RedisDataSet {
     return this.understand(await this.#connection.run(wire, script, command, outcome));
   }
 
-  /** Writes in this turn, to data that is joined, or not at all. The reply is for `understand`. */
-  write(keys: readonly string[], args: readonly string[], script = this.#writing): Promise<unknown> {
+  /** Writes in this turn, to data that is joined, or not at all. What it says is for `understandWrite`. */
+  write(
+    keys: readonly string[],
+    args: readonly string[],
+    time: "needed" | "unless told just now",
+    script = this.#writing,
+  ): SentWrite {
+    const sentMs = this.#env.monotonicMs();
     const wire = this.#joined();
-    if (wire === null) return Promise.reject(this.#connection.lost());
+    if (wire === null) return { sentMs, reply: Promise.reject(this.#connection.lost()) };
     const command = [script.sha, String(keys.length + 1), this.#sequenceKey];
     for (const key of keys) command.push(key);
-    command.push(String(this.#lastSequence));
+    const needsTime = time === "needed" || !this.#time.isFresh;
+    command.push(needsTime ? String(this.#lastSequence) : NEEDS_NO_TIME + this.#lastSequence);
     for (const arg of args) command.push(arg);
-    return this.#connection.run(wire, script, command, "unknown");
+    return { sentMs, reply: this.#connection.run(wire, script, command, "unknown") };
   }
 
   /** Goes on with whatever data there is now, with a floor above everything that was handed out before. */
@@ -148,10 +165,27 @@ export class RedisDataSet {
     const items = Array.isArray(reply) ? reply.slice(1) : NOTHING;
     const first = header.indexOf(" ");
     const second = header.indexOf(" ", first + 1);
-    const sequence = Number(header.slice(second + 1));
-    if (sequence > this.#lastSequence) this.#lastSequence = sequence;
+    this.#sawSequence(Number(header.slice(second + 1)));
     const micros = Number(header.slice(first + 1, second));
     return { storeTimeMs: Number(header.slice(0, first)) * 1_000 + Math.floor(micros / 1_000), items };
+  }
+
+  /** No time where all was done and it was told just now. */
+  understandWrite(
+    reply: unknown,
+    sentMs: number,
+  ): Omit<ScriptReply, "storeTimeMs"> & { readonly storeTimeMs: number | null } {
+    if (typeof reply === "number") {
+      this.#sawSequence(reply);
+      return { storeTimeMs: null, items: NOTHING };
+    }
+    const understood = this.understand(reply);
+    this.#time.told(sentMs);
+    return understood;
+  }
+
+  #sawSequence(sequence: number): void {
+    if (sequence > this.#lastSequence) this.#lastSequence = sequence;
   }
 
   async #joinOnce(wire: RedisWire): Promise<void> {
@@ -219,6 +253,7 @@ export class RedisDataSet {
     this.#lastSequence = sequence;
     this.#joinedWire = wire;
     this.#joinedEpoch = wire.epoch;
+    this.#time = new ToldTime(this.#env);
   }
 
   #lose(what: string): StoreError {

@@ -5,7 +5,15 @@
 import { ENDED, TURN, VALUE_FOLLOWS } from "./announcement.ts";
 import type { RedisDriver } from "./driver.ts";
 import type { RedisLayout } from "./layout.ts";
-import { luaText, type RedisScript, SAME_DATA, script, WRITES_SAME_DATA } from "./scripts.ts";
+import {
+  ALL_DONE,
+  HEADER,
+  luaText,
+  type RedisScript,
+  SAME_DATA,
+  script,
+  WRITES_SAME_DATA,
+} from "./scripts.ts";
 import { HEADER_LENGTH } from "./value.ts";
 import { WITH_ITS_REST } from "./writing-script.ts";
 
@@ -22,7 +30,7 @@ const GRACE_US = 100_000;
  * tells takes out, and newcomers can see that somebody was told just now. Who listens no more is passed over: its
  * connection is gone. The nodes of a cluster count those who listen at them alone, so that there nobody can be passed
  * over: a turn of who is gone is lost, and the others find out by looking. What the user may not do is left out: a
- * lease that has ended must not look as if it had not. It expects `time`, `line` and `said`.
+ * lease that has ended must not look as if it had not. It expects `line` and `said`.
  */
 function tellNext(layout: RedisLayout, topology: Topology): string {
   const channel = `${luaText(layout.turnChannel(""))} .. heir[1]`;
@@ -31,13 +39,16 @@ function tellNext(layout: RedisLayout, topology: Topology): string {
 while heir[1] and (tonumber(heir[2]) < 0 or redis.pcall('PUBLISH', ${channel}, said) == ${unheard}) do
   heir = redis.call('ZPOPMIN', line)
 end
-if heir[1] then redis.call('ZADD', line, string.format('%.0f', -${NOW_US}), heir[1]) end
+if heir[1] then
+  local time = redis.call('TIME')
+  redis.call('ZADD', line, string.format('%.0f', -${NOW_US}), heir[1])
+end
 `;
 }
 
 /**
  * Replaces a record by one that nobody holds.
- * KEYS: sequence, record, line. ARGV: last sequence seen, the expected header, the value or its first lines.
+ * KEYS: sequence, record, line. ARGV: as in the writing script, with one header and no letter.
  * Reply: as that of the writing script.
  */
 export function endingScript(layout: RedisLayout, topology: Topology): RedisScript {
@@ -51,6 +62,7 @@ else
 end
 if not next then
   if not value and call('EXISTS', KEYS[2]) == 1 then value = 1 end
+  ${HEADER}
   return { header, 1, value }
 end
 call('SET', KEYS[2], next)
@@ -58,7 +70,7 @@ local said = KEYS[2] .. ${luaText(VALUE_FOLLOWS)} .. next
 call('PUBLISH', ${luaText(layout.channel)}, '${ENDED}' .. said)
 local line = KEYS[3]
 said = '${TURN}' .. said
-${tellNext(layout, topology)}return header
+${tellNext(layout, topology)}${ALL_DONE}
 `);
 }
 

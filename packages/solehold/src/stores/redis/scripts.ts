@@ -1,7 +1,7 @@
 /**
  * The scripts that read, and keep the identity of the data; the one that writes is in writing-script.ts. Every key they
  * touch is in KEYS. Every reply begins with the server's time and the sequence, except "lost": then the data is not
- * what this client saw before, and nothing was done.
+ * what this client saw before, and nothing was done. (A write that was done may tell the sequence alone.)
  */
 import { createHash } from "node:crypto";
 
@@ -20,21 +20,33 @@ export function luaText(text: string): string {
   return `'${plain}'`;
 }
 
+/** With what replies begin. It expects `sequence`. */
+export const HEADER = `local time = redis.call('TIME')
+local header = time[1] .. ' ' .. time[2] .. ' ' .. sequence`;
+
 /** How a script begins that writes no record. KEYS[1]: sequence. ARGV[1]: last sequence seen. */
 export const SAME_DATA = `local sequence = tonumber(redis.call('GET', KEYS[1]) or '0')
 if sequence < tonumber(ARGV[1]) then return 'lost' end
-local time = redis.call('TIME')
-local header = time[1] .. ' ' .. time[2] .. ' ' .. sequence`;
+${HEADER}`;
 
-/** How a script begins that writes records. */
+/** Before the last sequence seen: a write that is done need not tell the time. */
+export const NEEDS_NO_TIME = "+";
+
+/** How a script begins that writes records. ARGV[1]: last sequence seen, or NEEDS_NO_TIME and that. */
 export const WRITES_SAME_DATA = `local call = redis.call
 local sequence = call('INCR', KEYS[1])
 if sequence <= tonumber(ARGV[1]) then
   if sequence == 1 then call('DEL', KEYS[1]) end
   return 'lost'
-end
-local time = call('TIME')
-local header = time[1] .. ' ' .. time[2] .. ' ' .. sequence`;
+end`;
+
+/**
+ * How it ends when all was done. The time is asked for at last, or not at all: of all commands of a lone write it is the
+ * one whose answer costs most.
+ */
+export const ALL_DONE = `if string.byte(ARGV[1]) == ${NEEDS_NO_TIME.charCodeAt(0)} then return sequence end
+${HEADER}
+return header`;
 
 /**
  * KEYS: sequence, then the keys to read. ARGV: last sequence seen.

@@ -1,6 +1,7 @@
 /**
  * The script that writes. It compares and swaps; it knows nothing of leases, so no rule exists twice. As all scripts
- * do, it replies with the server's time and the sequence, or with "lost" when nothing was done.
+ * do, it replies with the server's time and the sequence, or with "lost" when nothing was done; where all was done and
+ * the client needs no time, with the sequence alone.
  *
  * What counts is the server's own time, and for a lone write the number of arguments and of commands: one MGET and
  * one MSET for a whole batch, no pattern match, no table for a lone item, and the channel in the source instead of an
@@ -12,11 +13,11 @@
  */
 import { ENDED, HELD } from "./announcement.ts";
 import { ABSENT_HEADER, type RedisLayout, WRONG_TYPE_HEADER } from "./layout.ts";
-import { luaText, type RedisScript, script, WRITES_SAME_DATA } from "./scripts.ts";
+import { ALL_DONE, HEADER, luaText, type RedisScript, script, WRITES_SAME_DATA } from "./scripts.ts";
 import { HEADER_LENGTH, LONGEST_PART } from "./value.ts";
 
 const EXPECTED = `sub(wants, i * ${HEADER_LENGTH} - ${HEADER_LENGTH - 1}, i * ${HEADER_LENGTH})`;
-const HEADER = `sub(value, 1, ${HEADER_LENGTH})`;
+const FOUND = `sub(value, 1, ${HEADER_LENGTH})`;
 
 /**
  * What was sent of `next`, and behind it as much of `value` as is longer: nothing is where the value is too short for
@@ -28,10 +29,10 @@ end`;
 
 /**
  * KEYS: sequence, a key per write, and the index unless every write replaces a record whose header is known.
- * ARGV: last sequence seen; the expected headers and then the letters, joined; a value or its first lines per write
- * (empty: delete).
- * Reply: "time" when all were applied; otherwise { "time", number of a write that was not, what is there instead
- * (false: nothing, 1: not a string), ... }.
+ * ARGV: last sequence seen, as WRITES_SAME_DATA wants it; the expected headers and then the letters, joined; a value or
+ * its first lines per write (empty: delete).
+ * Reply: "time", or the sequence, when all were applied; otherwise { "time", number of a write that was not, what is
+ * there instead (false: nothing, 1: not a string), ... }.
  */
 export function writingScript(layout: RedisLayout): RedisScript {
   const member = `sub(key, ${layout.base.length + 1})`;
@@ -39,19 +40,22 @@ export function writingScript(layout: RedisLayout): RedisScript {
   const freed = `if find(letters, '${ENDED}', 1, true) then redis.pcall('PUBLISH', ${luaText(layout.freedChannel)}, `;
   return script(`${WRITES_SAME_DATA}
 local count = #ARGV - 2
-if count == 0 then return header end
+if count == 0 then
+  ${HEADER}
+  return header
+end
 local sub = string.sub
 local wants = ARGV[2]
 local index = KEYS[count + 2]
 local stored = call('MGET', unpack(KEYS, 2, count + 1))
 if count == 1 and not index and sub(wants, ${HEADER_LENGTH + 1}) == '${HELD}' then
   local value, next = stored[1], ARGV[3]
-  if value and ${HEADER} == sub(wants, 1, ${HEADER_LENGTH}) then
+  if value and ${FOUND} == sub(wants, 1, ${HEADER_LENGTH}) then
     ${WITH_ITS_REST}
     if next then
       call('SET', KEYS[2], next)
       ${publish}'${HELD}' .. KEYS[2])
-      return header
+      ${ALL_DONE}
     end
   end
 end
@@ -59,7 +63,7 @@ local puts, put = {}, 0
 local rest
 for i = 1, count do
   local value, next = stored[i], ARGV[i + 2]
-  if value and next ~= '' and ${HEADER} == ${EXPECTED} then
+  if value and next ~= '' and ${FOUND} == ${EXPECTED} then
     ${WITH_ITS_REST}
   else
     next = false
@@ -106,7 +110,7 @@ if rest and index then
     if next ~= '' and #next <= ${LONGEST_PART} then
       fits = false
     elseif value then
-      fits = ${HEADER} == want or '!' .. sub(redis.sha1hex(value), 1, ${HEADER_LENGTH - 1}) == want
+      fits = ${FOUND} == want or '!' .. sub(redis.sha1hex(value), 1, ${HEADER_LENGTH - 1}) == want
     elseif call('EXISTS', key) == 1 then
       fits = want == '${WRONG_TYPE_HEADER}'
     else
@@ -134,8 +138,9 @@ if not lost then
   local names = letters .. table.concat(KEYS, '\\n', 2, count + 1)
   ${publish}names)
   ${freed}names) end
-  return header
+  ${ALL_DONE}
 end
+${HEADER}
 local reply, said, names = { header }, '', {}
 for i = 1, count do
   local key, value = KEYS[i + 1], stored[i]

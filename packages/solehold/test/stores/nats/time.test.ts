@@ -1,24 +1,14 @@
 /** When a reply tells the server's time, which costs a message of its own: wherever somebody may judge by it. */
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from "vitest";
-import { type Env, realEnv } from "../../../src/env/index.ts";
 import { type NatsStore, openNatsStore } from "../../../src/stores/nats/index.ts";
 import { type Engine, startNats } from "../../engines/index.ts";
 import { applyOne, create, HIGH, recordOf, rejection, writeOf } from "../records.ts";
+import { isTime, standingClock } from "../standing-clock.ts";
 import { Admin } from "./admin.ts";
 
 let server: Engine;
 let store: NatsStore;
-let monotonicMs = 1_000;
-/** The monotonic clock stands still unless a test moves it. */
-const env: Env = {
-  monotonicMs: () => monotonicMs,
-  wallMs: () => realEnv.wallMs(),
-  timer: (delayMs, callback, options) => realEnv.timer(delayMs, callback, options),
-  defer: (callback) => realEnv.defer(callback),
-  randomBytes: (length) => realEnv.randomBytes(length),
-  random: () => realEnv.random(),
-};
-
+const { env, advance } = standingClock();
 let admin: Admin;
 
 beforeAll(async () => {
@@ -34,17 +24,15 @@ afterEach(() => store.close());
 
 afterAll(() => server.stop());
 
-const isTime = (value: number | null): boolean => Number.isSafeInteger(value);
-
 it("a write that was done tells it unless it was told just now", async () => {
   const first = recordOf("told/first");
   const told = await store.apply([writeOf(first)]);
   expect(isTime(told.storeTimeMs)).toBe(true);
   const next = writeOf(recordOf("told/next"));
   expect(await store.apply([next])).toMatchObject({ storeTimeMs: null, results: [{ kind: "applied" }] });
-  monotonicMs += 19;
+  advance(19);
   expect((await store.apply([writeOf(recordOf("told/soon"))])).storeTimeMs).toBeNull();
-  monotonicMs += 1;
+  advance(1);
   expect(isTime((await store.apply([writeOf(recordOf("told/later"))])).storeTimeMs)).toBe(true);
 });
 
