@@ -4,6 +4,7 @@ import { LeaseService } from "solehold/service";
 import { readApprovalPolicy } from "./approval-policy-file.ts";
 import { type AuditLog, openAudit } from "./audit-log.ts";
 import { ConfigError, type ServerConfig } from "./config.ts";
+import { gatheredStore } from "./gathering.ts";
 import { countedAudit, measuredStore } from "./telemetry/measured.ts";
 import type { Metrics } from "./telemetry/metrics.ts";
 
@@ -17,7 +18,7 @@ export interface Engine {
 export async function openEngine(config: ServerConfig, env: Env, metrics: Metrics): Promise<Engine> {
   const store = await openStore(config.store, { env });
   try {
-    const manager = managerOver(measuredStore(store, metrics, env), config, env);
+    const manager = managerOver(gatheredStore(measuredStore(store, metrics, env), env), config, env);
     const audit = await openAudit(config, store);
     const trail = countedAudit(audit.trail, metrics);
     const policy = await readApprovalPolicy(config.policyFile);
