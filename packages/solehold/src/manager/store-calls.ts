@@ -43,7 +43,7 @@ interface ReadJob extends StoreJob<readonly StoredRecord[]> {
 
 interface StoreReply<Value> {
   readonly storeTimeMs: number | null;
-  readonly values: readonly Value[];
+  readonly results: readonly Value[];
 }
 
 interface LaneOptions<Job, Value> {
@@ -150,13 +150,15 @@ class Lane<Job extends StoreJob<Value>, Value> {
       settle(() => {
         for (const job of batch) job.failed(error);
       });
-    const receive = ({ storeTimeMs, values }: StoreReply<Value>): void =>
+    // A store that breaks its contract may answer anything: no less than all jobs must hear of it.
+    const receive = (reply: Partial<StoreReply<Value>> | undefined): void =>
       settle(() => {
         const received = readClocks(env);
+        const storeTimeMs = reply?.storeTimeMs ?? null;
         if (storeTimeMs !== null) onTime({ sent, received, storeTimeMs });
         const answered = { callNumber, sentMs: sent.monotonicMs, receivedMs: received.monotonicMs };
         batch.forEach((job, index) => {
-          const value = values[index];
+          const value = reply?.results?.[index];
           if (value === undefined) job.failed(missingAnswer());
           else job.answered(value, answered);
         });
@@ -237,12 +239,7 @@ export class StoreCalls {
     };
     const common = { env, leastShare, maxConcurrentCalls, callTimeoutMs, nextCallNumber, onTime };
     this.#reads = new Lane({ ...common, maxBatch: readBatch, call: (jobs) => readGroups(store, jobs) });
-    this.#writes = new Lane({
-      ...common,
-      maxBatch,
-      call: (writes) =>
-        store.apply(writes).then(({ storeTimeMs, results }) => ({ storeTimeMs, values: results })),
-    });
+    this.#writes = new Lane({ ...common, maxBatch, call: (writes) => store.apply(writes) });
   }
 
   /** The number of the newest call that was sent. */
@@ -307,12 +304,12 @@ async function readGroups(
   }
   const reply = await store.read([...wanted.values()]);
   const byId = new Map([...wanted.keys()].map((id, index) => [id, reply.records[index]]));
-  const values = groups.map((group) =>
+  const results = groups.map((group) =>
     group.map((key) => {
       const record = byId.get(keyId(key));
       if (record === undefined) throw missingAnswer();
       return record;
     }),
   );
-  return { storeTimeMs: reply.storeTimeMs, values };
+  return { storeTimeMs: reply.storeTimeMs, results };
 }

@@ -2,7 +2,12 @@ import { describe, expect, it } from "vitest";
 import type { LeaseKey } from "../../src/core/index.ts";
 import { ManualEnv, settle } from "../../src/env/index.ts";
 import { StoreLeaseManager } from "../../src/manager/index.ts";
-import { type ConditionalWrite, MemoryStore, type WriteResult } from "../../src/stores/index.ts";
+import {
+  type ApplyReply,
+  type ConditionalWrite,
+  MemoryStore,
+  type WriteResult,
+} from "../../src/stores/index.ts";
 import { applied, KEY, runUntilSettled, world } from "./helpers.ts";
 
 const names = (count: number): { tenant: string; name: string }[] =>
@@ -95,6 +100,21 @@ describe("an answer that breaks the contract", () => {
     const outcomes = await runUntilSettled(env, Promise.all(commands));
     // The one in the middle found by reading that it was applied.
     expect(outcomes.map(({ kind }) => kind)).toEqual(["applied", "applied", "applied"]);
+  });
+
+  it.each([
+    ["nothing", undefined],
+    ["an object without results", {}],
+    ["fewer results than there were writes", { storeTimeMs: null, results: [] }],
+  ])("is found out by looking: %s", async (_, nonsense) => {
+    const { env, manager, store, memory } = world({ commandTimeoutMs: 1_000 });
+    await manager.get(KEY);
+    store.apply = async (writes) => {
+      await memory.apply(writes);
+      return nonsense as ApplyReply;
+    };
+    const outcome = await runUntilSettled(env, manager.acquire({ key: KEY, holder: "a", ttlMs: 5_000 }));
+    expect(outcome.kind).toBe("applied");
   });
 });
 
