@@ -12,7 +12,7 @@
 import type { Env, LeaseStore, Timer } from "solehold";
 
 /** Quicker calls are worth more if one is made while the answers to the other are on their way. */
-const SLOW_MS = 2.5;
+const SLOW_MS = 1.75;
 /** Of what a call takes, for how long the next waits after it. */
 const PATIENCE_RATIO = 0.5;
 /** After fewer writes nobody waits. */
