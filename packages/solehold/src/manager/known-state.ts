@@ -163,7 +163,7 @@ export class KnownState {
     if (stored.kind !== "found")
       return { record: null, floor, stored, confirmed: null, sinceMs: null, callNumber };
     const { record } = stored;
-    const { sinceMs } = this.#remember(id, this.#places.get(id), record, stored.version, call.receivedMs);
+    const { sinceMs } = this.#remember(id, null, record, stored.version, call.receivedMs);
     return { record, floor, stored, confirmed: record, sinceMs, callNumber };
   }
 
@@ -173,7 +173,7 @@ export class KnownState {
       this.forget(id);
       return;
     }
-    const place = source instanceof Remembered ? source.place : this.#places.get(id);
+    const place = source instanceof Remembered ? source.place : null;
     const remembered = this.#remember(id, place, next, version, receivedMs);
     if (next.state === "held") remembered.token = provenBy;
   }
@@ -186,7 +186,7 @@ export class KnownState {
     const before = this.about(id);
     if (stored.kind !== "found" || recordFence(stored.record) < (before?.highestFence ?? 0n)) return;
     const { record, version } = stored;
-    if (before?.version !== version) this.#remember(id, undefined, record, version, receivedMs, null);
+    if (before?.version !== version) this.#remember(id, null, record, version, receivedMs, null);
   }
 
   forget(id: string): void {
@@ -261,7 +261,7 @@ export class KnownState {
   /** `known` is where the key's memory was last found; it may have been given up since. */
   #remember(
     id: string,
-    known: Place | undefined,
+    known: Place | null,
     record: LeaseRecord,
     version: string,
     receivedMs: number,
@@ -289,7 +289,7 @@ export class KnownState {
   }
 
   /** As long as no entry of the map has got old since, the place is where it was. */
-  #placeFor(id: string, known: Place | undefined): Place {
+  #placeFor(id: string, known: Place | null): Place {
     const { generation } = this.#places;
     if (known?.generation === generation) return known;
     const place: Place = this.#places.get(id) ?? { newest: null, generation };
