@@ -51,6 +51,7 @@ export function run({ quick, say }) {
       conditions: [
         "two clients with connections of their own; the time runs from the call of release to the return of the other's acquire",
         `before anything is measured every contender (but peers that sleep between attempts) hands over for ${WARMING.ms / 1_000} s in quick succession; the handovers that are measured come far apart`,
+        `server and PostgreSQL: ours, and on PostgreSQL the floor, first serve ${COMPILING.inFlight} at once for ${COMPILING.ms / 1_000} s, so that code is compiled`,
         "no persistence in Redis, synced writes in PostgreSQL, in the server and in the embedded store; peers with their defaults",
         `requests of ${WAITERS} waiters: clients of their own that wait ${counts.waitMs / 1_000} s for a lease that is held, counted by the server`,
       ],
@@ -88,6 +89,8 @@ async function openPlaces(resources) {
   const statistics = resources.add(await rawPool(postgres.url, 1), (each) => each.end());
 
   const serverLocks = await twice(() => leasesOn(server.url));
+  const postgresLocks = await twice(() => leasesOn(postgres.url));
+  const postgresFloor = await twice(() => notifiedLocks(session));
 
   const redisContenders = {
     "blocking list": { role: "floor", pair: await twice(async () => listLocks(client())) },
@@ -105,9 +108,13 @@ async function openPlaces(resources) {
     postgres: {
       title: "postgres",
       contenders: {
-        "synced claim and NOTIFY": { role: "floor", pair: await twice(() => notifiedLocks(session)) },
+        "synced claim and NOTIFY": {
+          role: "floor",
+          pair: postgresFloor,
+          compile: () => compiled(postgresFloor),
+        },
         "advisory lock": { role: "other", pair: await twice(async () => advisoryLocks(await session())) },
-        solehold: { role: "ours", pair: await twice(() => leasesOn(postgres.url)) },
+        solehold: { role: "ours", pair: postgresLocks, compile: () => compiled(postgresLocks) },
         "@verrou/core (knex)": { role: "peer", pair: await twice(verrou) },
       },
       requests: () => postgresTransactions(statistics),
@@ -137,7 +144,7 @@ async function openPlaces(resources) {
 }
 
 /**
- * Handovers come far apart, so that the code of a server and its clients would be measured before it is compiled. It is
+ * Handovers come far apart, so that the code of clients (and of a server) would be measured before it is compiled. It is
  * the same code that serves many at once, which compiles it within seconds.
  */
 async function compiled(locks) {

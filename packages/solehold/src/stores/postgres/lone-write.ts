@@ -33,7 +33,9 @@ export function loneWriteOf(
   statements: Statements,
 ): LoneWrite | null {
   const { next, replaces = null } = write;
-  const expected = write.expected === null ? null : knownVersion(write.expected);
+  // The version of a record that the database showed is one that it understands.
+  const isUnderstood = write.expected === null || replaces !== null;
+  const expected = isUnderstood ? write.expected : knownVersion(write.expected);
   if (expected !== null && next !== null && replaces !== null && isPlainEnd(replaces, next)) {
     const values = valuesOfEnd(write, next, expected, version);
     return { statement: endIn(form, statements), values, version, end: { before: expected, next } };
