@@ -44,22 +44,30 @@ export class Announcer {
 
   /**
    * What to send behind a write that was done, if anybody listens. Somebody may wait for a key that is free now; that one
-   * is held need not be told before its holder goes on.
+   * is held need not be told before its holder goes on, and what is to be told is put together then.
    */
-  afterWrite(news: readonly News[]): FollowUp {
-    // What became of these meanwhile is not known.
-    const kept = Array.from(this.#kept, (id): News => ({ id, held: "unknown", record: null, end: null }));
-    const all = [...kept, ...news];
-    this.#kept.clear();
+  afterWrite(newsOf: () => readonly News[], pace: FollowUp["pace"]): FollowUp {
+    let news: readonly News[] | null = null;
+    const all = (): readonly News[] => {
+      news ??= [...this.#takeKept(), ...newsOf()];
+      return news;
+    };
     let message: Message | null = null;
     return {
       message: () => {
-        message ??= this.#messageOf(all);
+        message ??= this.#messageOf(all());
         return message;
       },
-      pace: all.every(({ held }) => held === "yes") ? "soon" : "now",
-      settled: (failure) => failure !== null && this.keep(all.map(({ id }) => id)),
+      pace,
+      settled: (failure) => failure !== null && this.keep(all().map(({ id }) => id)),
     };
+  }
+
+  /** What became of these meanwhile is not known. */
+  #takeKept(): News[] {
+    const kept = Array.from(this.#kept, (id): News => ({ id, held: "unknown", record: null, end: null }));
+    this.#kept.clear();
+    return kept;
   }
 
   /** These may have changed; say so as soon as the store answers again. */
@@ -90,7 +98,7 @@ export class Announcer {
   #sendKept(): void {
     this.#retry = null;
     if (this.#kept.size === 0) return;
-    const { message, settled } = this.afterWrite([]);
+    const { message, settled } = this.afterWrite(() => [], "now");
     const { statement, values } = message();
     this.#driver.query(statement, values).then(
       () => settled(null),

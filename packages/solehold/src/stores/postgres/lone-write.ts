@@ -47,7 +47,7 @@ export function loneWriteOf(
 
 /** An end is told with what follows it. */
 export function endToTell({ version, end }: LoneWrite, id: string): string | null {
-  return end === null ? null : toldEnd({ ...end.next, version }, end.before, id);
+  return end === null ? null : toldEnd(end.next, version, end.before, id);
 }
 
 function endIn(form: Form, { endOne, endUnheard, endEarly }: Statements): Statement {

@@ -59,8 +59,9 @@ export class PgDriver implements SqlDriver {
   readonly #options: PgDriverOptions;
   readonly #connections: Connections;
   readonly #deadlines: Deadlines<Attempt>;
-  /** Calls that nobody waits for but `close`. */
+  /** Calls that nobody waits for but `close`, and how many there will be in this turn. */
   readonly #followUps = new Set<Promise<void>>();
+  #followingSoon = 0;
   #prepare: "named" | "unnamed";
   readonly counts: "yes" | "no";
   readonly confirms: "yes" | "no";
@@ -89,6 +90,8 @@ export class PgDriver implements SqlDriver {
   }
 
   async close(): Promise<void> {
+    const { env } = this.#options;
+    if (this.#followingSoon > 0) await new Promise<void>((resolve) => env.defer(resolve));
     await Promise.all(this.#followUps);
     this.#deadlines.close();
     this.#connections.close();
@@ -124,8 +127,9 @@ export class PgDriver implements SqlDriver {
       if (!this.#deadlines.remove(attempt)) return;
       if (error !== null) return this.#fail(attempt, connection, error);
       const next = followUp?.(rows) ?? null;
-      if (next !== null) this.#follow(connection, next);
-      else this.#connections.give(connection);
+      if (next === null) this.#connections.give(connection);
+      else if (next.pace === "now") this.#follow(connection, next);
+      else this.#followSoon(connection, next);
       resolve(rows);
     };
     if (confirmedBy === undefined) this.#execute(call, connection, end);
@@ -189,6 +193,14 @@ export class PgDriver implements SqlDriver {
     call.reject(error);
   }
 
+  #followSoon(connection: PgPoolConnection, followUp: FollowUp): void {
+    this.#followingSoon += 1;
+    this.#options.env.defer(() => {
+      this.#followingSoon -= 1;
+      this.#follow(connection, followUp);
+    });
+  }
+
   /** The connection is free for others when this was answered, too. */
   #follow(connection: PgPoolConnection, followUp: FollowUp): void {
     const done = new Promise<readonly Row[]>((resolve, reject) => {
@@ -205,8 +217,7 @@ export class PgDriver implements SqlDriver {
       };
       const attempt: Attempt = { call, number: 1, connection };
       this.#deadlines.add(attempt);
-      if (followUp.pace === "now") this.#send(attempt, connection);
-      else this.#options.env.defer(() => this.#send(attempt, connection));
+      this.#send(attempt, connection);
     })
       .then(
         () => followUp.settled(null),

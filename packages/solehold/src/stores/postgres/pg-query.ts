@@ -42,24 +42,43 @@ export class PgQuery implements PgSubmittable {
   submit(wire: PgWire): null {
     if (this.#state !== "new") return null;
     if (this.#behind === null) this.#send(wire);
-    else {
-      wire.stream.cork();
-      this.#send(wire);
-      this.#behind.#send(wire);
-      wire.stream.uncork();
-    }
+    else this.#sendBoth(wire, this.#behind);
     return null;
+  }
+
+  #sendBoth(wire: PgWire, next: PgQuery): void {
+    const own = this.#plainMessage(wire);
+    const other = next.#plainMessage(wire);
+    if (own !== null && other !== null) {
+      this.#state = "sent";
+      next.#state = "sent";
+      if (wire.stream.writable) wire.stream.write(own + other, "latin1");
+      return;
+    }
+    wire.stream.cork();
+    this.#send(wire);
+    next.#send(wire);
+    wire.stream.uncork();
+  }
+
+  /** All that has to be sent, if the statement was parsed before and its values are plain. */
+  #plainMessage(wire: PgWire): string | null {
+    return this.#isParsed(wire) ? boundText(this.name, this.#values) : null;
   }
 
   #send(wire: PgWire): void {
     const { name, text } = this;
     this.#state = "sent";
-    if (name === "" || wire.parsedStatements[name] === undefined) wire.parse({ name, text });
+    if (!this.#isParsed(wire)) wire.parse({ name, text });
     // A stream that is closed already ends this query by itself.
     if (!wire.stream.writable) return;
     const message = boundText(name, this.#values);
     if (message === null) wire.stream.write(boundStatement(name, this.#values));
     else wire.stream.write(message, "latin1");
+  }
+
+  #isParsed(wire: PgWire): boolean {
+    return this.name !== "" && wire.parsedStatements[this.name] !== undefined;
   }
 
   handleDataRow({ fields }: { readonly fields: Row }): void {

@@ -84,13 +84,12 @@ export function isPlainEnd(before: LeaseRecord, next: LeaseRecord): boolean {
 }
 
 /** What is different after a plain end. */
-interface PlainEnd extends Pick<LeaseRecord, "state" | "endedAtMs" | "nonce"> {
-  readonly version: string;
-}
+type Difference = Pick<LeaseRecord, "state" | "endedAtMs" | "nonce">;
 
 /** The end as news, without slashes, commas and line breaks; null for a nonce that is not plain. */
 export function toldEnd(
-  { version, state, endedAtMs, nonce }: PlainEnd,
+  { state, endedAtMs, nonce }: Difference,
+  version: string,
   before: string,
   id: string,
 ): string | null {
@@ -100,7 +99,11 @@ export function toldEnd(
 }
 
 /** Null for what was not told by somebody who knew the version before. */
-function endFrom(told: string, before: string, id: string): PlainEnd | null {
+function endFrom(
+  told: string,
+  before: string,
+  id: string,
+): (Difference & { readonly version: string }) | null {
   const cut = told.lastIndexOf(":");
   const body = told.slice(0, cut);
   if (cut < 0 || told.slice(cut + 1) !== signature(body, before, id)) return null;

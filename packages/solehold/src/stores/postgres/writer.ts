@@ -266,7 +266,7 @@ export class Writer {
       const [first] = rows;
       if (first === undefined) return null;
       this.#note(first);
-      return this.#isWatched ? announcer.afterWrite(newsOfDone(rows)) : null;
+      return this.#isWatched ? announcer.afterWrite(() => newsOfDone(rows), paceOf(places)) : null;
     };
     return driver.query(statement, values, newsAfter).catch((error: unknown) => {
       if (isUnknown(error)) announcer.keep(places.map(({ id }) => id));
@@ -298,6 +298,11 @@ export class Writer {
       return Number.NEGATIVE_INFINITY;
     }
   }
+}
+
+/** Somebody may wait for a key that is free now. */
+function paceOf(places: readonly Place[]): FollowUp["pace"] {
+  return places.every(({ write }) => write.next?.state === "held") ? "soon" : "now";
 }
 
 /** Of a batch what was done is told, by the ids in its answer. */

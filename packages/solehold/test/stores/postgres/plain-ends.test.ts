@@ -11,7 +11,7 @@ const KEY = key("job");
 const ID = "default/job";
 const held = record(KEY, { note: "a note", generation: 7n });
 const ended: LeaseRecord = { ...held, state: "released", endedAtMs: 1_750_000_000_123, nonce: "nonce_2-b" };
-const told = toldEnd({ ...ended, version: VERSION }, BEFORE, ID) ?? "";
+const told = toldEnd(ended, VERSION, BEFORE, ID) ?? "";
 
 function knowing(version: string, of: LeaseRecord = held, whose = KEY): KnownRows {
   const known = new KnownRows();
@@ -64,7 +64,7 @@ describe("what is told of an end", () => {
     });
     fc.assert(
       fc.property(fields, fc.uuid(), fc.uuid(), (changes, before, version) => {
-        const text = toldEnd({ ...changes, version }, before, ID) ?? "";
+        const text = toldEnd(changes, version, before, ID) ?? "";
         expect(text).toMatch(/^[^/,\s]+$/);
         const stored = knowing(before).storedFrom(KEY, text);
         expect(stored).toEqual({ kind: "found", record: { ...held, ...changes }, version });
@@ -90,7 +90,7 @@ describe("what is told of an end", () => {
   });
 
   it("means nothing over a lease that had ended, whose version everybody has heard", () => {
-    const later = toldEnd({ ...ended, version: BEFORE }, VERSION, ID) ?? "";
+    const later = toldEnd(ended, BEFORE, VERSION, ID) ?? "";
     expect(knowing(VERSION, ended).storedFrom(KEY, later)).toBeNull();
   });
 
@@ -100,7 +100,7 @@ describe("what is told of an end", () => {
 
   it("is not told of a nonce that would not fit into the line", () => {
     for (const nonce of ["a/b", "a,b", "a:b", "a\nb", ""])
-      expect(toldEnd({ ...ended, nonce, version: VERSION }, BEFORE, ID)).toBeNull();
+      expect(toldEnd({ ...ended, nonce }, VERSION, BEFORE, ID)).toBeNull();
   });
 });
 

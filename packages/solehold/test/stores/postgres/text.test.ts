@@ -135,6 +135,37 @@ describe("a query that is followed by another", () => {
     first.handleReadyForQuery();
     expect(ends).toEqual(["first"]);
   });
+
+  it.each([
+    ["as one text when there is nothing to parse", true, "plain", ["first plain|second 2"]],
+    ["as two when a value is not plain", true, "über", ["cork", "first über", "second 2", "uncork"]],
+    ["not at all when the stream is closed", false, "plain", []],
+  ])("is sent %s", (_case, writable, value, expected) => {
+    const sent: string[] = [];
+    const wire = {
+      parsedStatements: { first: "", second: "" },
+      parse: ({ name }: { name: string }) => void sent.push(`parse ${name}`),
+      stream: {
+        writable,
+        write: (bytes: Uint8Array | string) => {
+          // Each statement ends with "sync".
+          const parts = Buffer.from(bytes as string, "latin1")
+            .toString("latin1")
+            .split("S\0\0\0\u0004");
+          const messages = parts.slice(0, -1).map((part) => unbound(Buffer.from(part, "latin1")));
+          sent.push(messages.map(({ name, values }) => [name, ...values].join(" ")).join("|"));
+        },
+        cork: () => void sent.push("cork"),
+        uncork: () => void sent.push("uncork"),
+      },
+    };
+    const first = new PgQuery({ name: "first", text: "" }, [value], () => undefined);
+    const second = new PgQuery({ name: "second", text: "" }, ["2"], () => undefined);
+    first.followedBy(second);
+    first.submit(wire);
+    second.submit(wire);
+    expect(sent.filter((each) => writable || each.includes("first"))).toEqual(expected);
+  });
 });
 
 describe("an array literal", () => {

@@ -32,15 +32,17 @@ function writerOn(
     readonly counts?: SqlDriver["counts"];
     readonly early?: WriterOptions["early"];
   } = {},
-): { writer: Writer; reader: Reader; sent: string[] } {
+): { writer: Writer; reader: Reader; sent: string[]; paces: string[] } {
   const { env = realEnv, counts = "no", early = "no" } = options;
-  const sent: string[] = [];
+  const [sent, paces]: [string[], string[]] = [[], []];
   const query: SqlDriver["query"] = async (statement: Statement, values: Values, followUp) => {
     const found = Object.entries(statements).find(([, each]) => each === statement);
     const name = found?.[0] as keyof Statements;
     sent.push(name);
     const rows = answers[name]?.(values) ?? [];
-    followUp?.(rows);
+    const next = followUp?.(rows) ?? null;
+    if (next !== null) paces.push(next.pace);
+    next?.message();
     return rows;
   };
   const driver: SqlDriver = {
@@ -55,7 +57,7 @@ function writerOn(
   const known = new KnownRows();
   const reader = new Reader(driver, statements, known);
   const writer = new Writer({ env, driver, statements, known, reader, announcer, early });
-  return { writer, reader, sent };
+  return { writer, reader, sent, paces };
 }
 
 /** Every key is found with the version that all writes expect. */
@@ -262,6 +264,30 @@ describe("a lone end", () => {
     });
     await expect(writing).rejects.toMatchObject({ kind: "config", outcome: "not-applied" });
   });
+});
+
+describe("the news of a write", () => {
+  const released = (name: string): ConditionalWrite => ({
+    ...updateOf(name),
+    next: record(key(name), { state: "released" }),
+  });
+
+  it.each([
+    ["a grant", [updateOf("a")], "soon"],
+    ["grants", [updateOf("a"), updateOf("b")], "soon"],
+    ["an end", [released("a")], "now"],
+    ["grants and an end", [updateOf("a"), released("b"), updateOf("c")], "now"],
+    ["a deletion", [{ ...updateOf("a"), next: null }], "now"],
+  ])(
+    "of %s leaves before its client goes on only if somebody may wait for it",
+    async (_case, writes, pace) => {
+      const watched: Answer = () => writes.map(({ key: { name } }) => [TIME_US, "t", NEXT, "default", name]);
+      const answers = { updateOne: watched, upsertMany: watched, deleteOne: watched };
+      const { writer, paces } = writerOn(answers);
+      await writer.apply(writes);
+      expect(paces).toEqual([pace]);
+    },
+  );
 });
 
 describe("an end for which somebody probably waits", () => {
