@@ -10,7 +10,6 @@ import type { Database, RootDatabase, RootDatabaseOptions } from "lmdb";
 import { keyId, type LeaseKey } from "../../core/index.ts";
 import { StoreError } from "../contract.ts";
 import { writeAscii } from "./ascii.ts";
-import { lookForLateAnswers } from "./late-answers.ts";
 import { seal, unseal } from "./sealed.ts";
 import { cutSpentWrites } from "./spent-writes.ts";
 
@@ -120,7 +119,6 @@ export function openDatabases(lmdb: Lmdb, folder: string): Databases {
   const root = lmdb.open<string, string>(folder, options);
   root.on("beforecommit", () => handleOwnPromise(root));
   cutSpentWrites(root);
-  lookForLateAnswers(root);
   // The option is documented, but LMDB's types know it for the root only.
   const ofRecords: RootDatabaseOptions = { encoding: "string", keyEncoder: RECORD_KEYS, useVersions: true };
   const records = root.openDB<string, Buffer>("records", ofRecords);
