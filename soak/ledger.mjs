@@ -83,7 +83,7 @@ export class Ledger {
     const id = `${key} ${fence}`;
     const other = this.#grants.get(id);
     if (other === undefined) this.#grants.set(id, { key, fence, holder, beganMs, atMs, untilMs });
-    else this.violations.push(`fence ${fence} of '${key}' was given to ${other.holder} and to ${holder}`);
+    else this.violations.push(givenTwice(other, { key, fence, holder, beganMs, atMs, untilMs }));
     return { ok: true, value: 0 };
   }
 
@@ -100,6 +100,14 @@ export class Ledger {
     }
     return found;
   }
+}
+
+/** With the times of both, on one clock: whether they met, or one came long after the other, says where to look. */
+function givenTwice(one, other) {
+  const times = ({ beganMs, atMs, untilMs }) =>
+    `asked at ${beganMs.toFixed(1)}, had it at ${atMs.toFixed(1)}, until ${untilMs.toFixed(1)} ms`;
+  const said = `fence ${one.fence} of '${one.key}' was given to ${one.holder} and to ${other.holder}`;
+  return `${said} (${times(one)}; ${times(other)})`;
 }
 
 /** Whoever began to ask after a grant was there must get a higher fence. */
