@@ -9,7 +9,7 @@ import {
   type WriteResult,
 } from "../contract.ts";
 import { ENDED, HELD } from "./announcement.ts";
-import type { RedisDataSet, SentWrite } from "./data-set.ts";
+import type { RedisDataSet, SentWrite, TimeWish } from "./data-set.ts";
 import { generationAfter, generationOfVersion, headerOfVersion, isVersionOfRecord } from "./layout.ts";
 import { inspectedFrom, mustFollow, storedFrom } from "./records.ts";
 import { INSPECT, READ } from "./scripts.ts";
@@ -93,7 +93,7 @@ function refusalOf(write: ConditionalWrite, stored: StoredRecord, raised: bigint
 function sendWrites(
   data: RedisDataSet,
   writes: readonly ConditionalWrite[],
-  time: "needed" | "unless told just now" = "unless told just now",
+  time: TimeWish = "unless told just now",
 ): Promise<ApplyReply> {
   const { layout } = data;
   const [first] = writes;
@@ -141,7 +141,7 @@ function isEnd(write: ConditionalWrite): write is ConditionalWrite & { expected:
 function sendEnd(
   data: RedisDataSet,
   write: ConditionalWrite & { readonly next: LeaseRecord },
-  time: "needed" | "unless told just now",
+  time: TimeWish,
 ): Promise<ApplyReply> {
   const { key, expected, next } = write;
   const extent = extentToSend(data, write.replaces, next);

@@ -19,6 +19,9 @@ export interface ScriptReply {
   readonly items: readonly unknown[];
 }
 
+/** Whether a write that is done has to tell the time. */
+export type TimeWish = "needed" | "unless told just now";
+
 /** A write on its way: what it said in the end, and when it was sent. */
 export interface SentWrite {
   readonly sentMs: number;
@@ -106,12 +109,7 @@ export class RedisDataSet {
   }
 
   /** Writes in this turn, to data that is joined, or not at all. What it says is for `understandWrite`. */
-  write(
-    keys: readonly string[],
-    args: readonly string[],
-    time: "needed" | "unless told just now",
-    script = this.#writing,
-  ): SentWrite {
+  write(keys: readonly string[], args: readonly string[], time: TimeWish, script = this.#writing): SentWrite {
     const sentMs = this.#env.monotonicMs();
     const wire = this.#joined();
     if (wire === null) return { sentMs, reply: Promise.reject(this.#connection.lost()) };

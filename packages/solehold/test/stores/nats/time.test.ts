@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from "vitest";
 import { type NatsStore, openNatsStore } from "../../../src/stores/nats/index.ts";
 import { type Engine, startNats } from "../../engines/index.ts";
 import { applyOne, create, HIGH, recordOf, rejection, writeOf } from "../records.ts";
-import { isTime, standingClock } from "../standing-clock.ts";
+import { expectTimeWithRecords, isTime, standingClock } from "../standing-clock.ts";
 import { Admin } from "./admin.ts";
 
 let server: Engine;
@@ -37,23 +37,7 @@ it("a write that was done tells it unless it was told just now", async () => {
 });
 
 it("what shows somebody's record always tells it: a read, a listing, a conflict, alone or in a batch", async () => {
-  const record = recordOf("shown");
-  await create(store, record);
-  const write = writeOf(recordOf("shown"));
-  for (const batch of [
-    [write],
-    [writeOf(recordOf("shown/beside-1")), write],
-    [write, writeOf(recordOf("shown/beside-2"))],
-  ]) {
-    const reply = await store.apply(batch);
-    expect(reply.results.map(({ kind }) => kind).sort()).toEqual(
-      batch.length === 1 ? ["conflict"] : ["applied", "conflict"],
-    );
-    expect(isTime(reply.storeTimeMs)).toBe(true);
-  }
-  expect(isTime((await store.read([record.key])).storeTimeMs)).toBe(true);
-  const { tenant } = record.key;
-  expect(isTime((await store.list({ tenant, prefix: "", limit: 10 })).storeTimeMs)).toBe(true);
+  await expectTimeWithRecords(store);
 });
 
 it("a write that must be repeated over the marker of a deleted key tells the time at which it saw that", async () => {

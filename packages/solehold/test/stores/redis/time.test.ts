@@ -6,7 +6,7 @@ import type { LeaseRecord } from "../../../src/core/index.ts";
 import type { ConditionalWrite } from "../../../src/stores/index.ts";
 import { openRedisStore, type RedisStore } from "../../../src/stores/redis/index.ts";
 import { applyOne, create, HIGH, recordOf, rejection, until, writeOf } from "../records.ts";
-import { isTime, standingClock } from "../standing-clock.ts";
+import { expectTimeWithRecords, isTime, standingClock } from "../standing-clock.ts";
 
 let server: Awaited<ReturnType<typeof startRedis>>;
 let admin: Redis;
@@ -63,28 +63,12 @@ it("and so does every way of writing, when it was not told for long", async () =
 });
 
 it("what shows somebody's record always tells it: a read, a listing, a conflict, alone or in a batch", async () => {
-  const record = recordOf("shown");
+  const record = recordOf("moved");
   const version = await create(store, record);
-  const ended = { ...record, state: "released", endedAtMs: record.grantedAtMs, nonce: "ended" } as const;
   const moved = { ...record, nonce: "moved" };
   expect((await applyOne(store, { key: record.key, expected: version, next: moved })).kind).toBe("applied");
-  const late = { key: record.key, expected: version, next: ended };
-  const write = writeOf(recordOf("shown"));
-  for (const batch of [
-    [late],
-    [write],
-    [writeOf(recordOf("shown/1")), write],
-    [write, writeOf(recordOf("shown/2"))],
-  ]) {
-    const reply = await store.apply(batch);
-    expect(reply.results.map(({ kind }) => kind).sort()).toEqual(
-      batch.length === 1 ? ["conflict"] : ["applied", "conflict"],
-    );
-    expect(isTime(reply.storeTimeMs)).toBe(true);
-  }
-  expect(isTime((await store.read([record.key])).storeTimeMs)).toBe(true);
-  const { tenant } = record.key;
-  expect(isTime((await store.list({ tenant, prefix: "", limit: 10 })).storeTimeMs)).toBe(true);
+  const ended = { ...record, state: "released", endedAtMs: record.grantedAtMs, nonce: "ended" } as const;
+  await expectTimeWithRecords(store, [{ key: record.key, expected: version, next: ended }]);
 });
 
 it("the first write after a lost connection tells it: another server may answer there, by another clock", async () => {
