@@ -12,6 +12,7 @@ import { StoreError } from "../contract.ts";
 import { writeAscii } from "./ascii.ts";
 import { seal, unseal } from "./sealed.ts";
 import { cutSpentWrites } from "./spent-writes.ts";
+import { WriteGate } from "./write-gate.ts";
 
 export type Lmdb = typeof import("lmdb");
 
@@ -49,6 +50,8 @@ export interface Databases {
   readonly changes: Database<string, string>;
   /** As a condition: whatever the version is. */
   readonly anyRevision: number;
+  /** All that is written once the databases are open goes through it. */
+  readonly gate: WriteGate;
 }
 
 export const DATA_FILE = "data.mdb";
@@ -130,6 +133,7 @@ export function openDatabases(lmdb: Lmdb, folder: string): Databases {
     meta: root.openDB<string, string>("meta", { encoding: "string", useVersions: true }),
     changes: root.openDB<string, string>("changes", { encoding: "string" }),
     anyRevision: lmdb.IF_EXISTS,
+    gate: new WriteGate(),
   };
 }
 
@@ -154,16 +158,17 @@ function ignore(): void {}
  * current text and returns the next, or null to leave it.
  */
 export async function updateMeta(
-  { root, meta }: Databases,
+  { root, meta, gate }: Databases,
   key: string,
   update: (text: string) => string | null,
 ): Promise<void> {
-  for (let done = false; !done; ) {
+  const tryOnce = async (): Promise<boolean> => {
     root.resetReadTxn();
     const entry = meta.getEntry(key);
     if (entry === undefined) throw new Error(`the store's own value '${key}' is missing`);
     const text = update(unseal(entry.value));
     const version = entry.version ?? 0;
-    done = text === null || (await meta.put(key, seal(text), version + 1, version));
-  }
+    return text === null || (await meta.put(key, seal(text), version + 1, version));
+  };
+  while (!(await gate.through(tryOnce)));
 }

@@ -147,11 +147,11 @@ function watchersIn(text: string): readonly Watching[] {
  * next one gives its own.
  */
 export async function announceWatcher(
-  { root, meta }: Databases,
+  { root, meta, gate }: Databases,
   clock: StoreClock,
   memberId: string,
 ): Promise<void> {
-  for (let done = false; !done; ) {
+  const tryOnce = async (): Promise<boolean> => {
     root.resetReadTxn();
     const entry = meta.getEntry(WATCHERS_KEY);
     const version = entry?.version ?? null;
@@ -162,6 +162,7 @@ export async function announceWatcher(
     const lines = [...others, { memberId, untilMs: nowMs + WATCHED_MS }];
     const text = lines.map((watching) => `${watching.memberId} ${watching.untilMs}`).join("\n");
     // LMDB takes null for "must be absent", which its types do not know.
-    done = await meta.put(WATCHERS_KEY, text, (version ?? 0) + 1, version as unknown as number);
-  }
+    return await meta.put(WATCHERS_KEY, text, (version ?? 0) + 1, version as unknown as number);
+  };
+  while (!(await gate.through(tryOnce)));
 }

@@ -14,6 +14,7 @@ import type { Database, RootDatabaseOptions } from "lmdb";
 import type { LeftNote, Notebook, StoreNote } from "../contract.ts";
 import { writeDigits } from "../support/decimal.ts";
 import type { Databases } from "./database.ts";
+import type { WriteGate } from "./write-gate.ts";
 
 /** Bundles, and what fits into one: together they bound what a notebook takes of the disk. */
 const RING_BUNDLES = 256;
@@ -55,6 +56,7 @@ type NotesDatabase = Database<string | Uint8Array, number>;
 export class NoteRing implements Notebook {
   readonly left: readonly LeftNote[];
   readonly #notes: NotesDatabase;
+  readonly #gate: WriteGate;
   #last: number;
   /** All up to here were given back. */
   #through: number;
@@ -70,7 +72,8 @@ export class NoteRing implements Notebook {
   #block = Buffer.allocUnsafeSlow(BLOCK_BYTES);
   #end = 0;
 
-  constructor({ root }: Databases, name: string) {
+  private constructor({ root, gate }: Databases, name: string) {
+    this.#gate = gate;
     const options: RootDatabaseOptions = { encoding: "string", keyEncoder: NUMBER_KEYS };
     this.#notes = root.openDB<string | Uint8Array, number>(`notes/${name}`, options);
     const found = readRing(this.#notes);
@@ -80,6 +83,11 @@ export class NoteRing implements Notebook {
     this.left = found.left;
     // Until they are given back, whichever slots they are in.
     if (found.left.length > 0) this.#highest.fill(found.last);
+  }
+
+  /** LMDB writes when a database is opened for the first time. */
+  static open(databases: Databases, name: string): Promise<NoteRing> {
+    return databases.gate.through(async () => new NoteRing(databases, name));
   }
 
   note(mostBytes: number, write: (page: Buffer, start: number) => number): StoreNote | null {
@@ -113,7 +121,7 @@ export class NoteRing implements Notebook {
   }
 
   async save(): Promise<void> {
-    await this.#notes.put(SAVED_KEY, String(this.#through));
+    await this.#gate.through(() => this.#notes.put(SAVED_KEY, String(this.#through)));
   }
 
   /**

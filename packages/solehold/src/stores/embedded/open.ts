@@ -8,6 +8,7 @@ import { assertSoundData } from "./check.ts";
 import { levelFor, noteChecked } from "./checked-mark.ts";
 import { type ClockState, StoreClock } from "./clock.ts";
 import { DATA_FILE, type Databases, type Lmdb, loadLmdb, openDatabases } from "./database.ts";
+import { Door, PATIENCE_MS } from "./door.ts";
 import { commitFailure, configProblem, oneLine } from "./failure.ts";
 import { completeFolder, type FolderState, prepareFolder } from "./folder.ts";
 import { REVISION_BLOCK } from "./revisions.ts";
@@ -30,14 +31,28 @@ export interface Seams {
   readonly bell: "hearing" | "deaf";
   /** On the disk of a folder, in bytes. */
   readonly spaceLeft: (folder: string) => number;
+  /** How long other processes may take to answer. */
+  readonly patienceMs: number;
+  /** While nobody else writes, and before the database is opened. */
+  readonly beforeOpening: () => Promise<void>;
 }
 
-const REAL_SEAMS: Seams = { readBoot, revisionBlock: REVISION_BLOCK, bell: "hearing", spaceLeft };
+const REAL_SEAMS: Seams = {
+  readBoot,
+  revisionBlock: REVISION_BLOCK,
+  bell: "hearing",
+  spaceLeft,
+  patienceMs: PATIENCE_MS,
+  beforeOpening: async () => undefined,
+};
 
 const CREATION_PATIENCE_MS = 2_000;
 const CREATION_POLL_MS = 20;
 
-/** Rejects with a StoreError "config" when the folder cannot be used; then nothing in it was changed. */
+/**
+ * Rejects with a StoreError "config" when the folder cannot be used; then nothing in it was changed. With "timeout" when
+ * another process has it open and does not answer.
+ */
 export async function openEmbeddedStore(options: EmbeddedStoreOptions): Promise<EmbeddedStore> {
   assertOptions("openEmbeddedStore", options, '{ folder: "./leases" }');
   return await openWithSeams(options, {});
@@ -54,12 +69,34 @@ export async function openWithSeams(
   const boot = seams.readBoot(env);
   const state = prepareFolder(folder);
   await assertSound(folder, state, boot.id, env);
-  const databases = openFolder(lmdb, folder);
+  const door = await Door.enter({ folder, env, patienceMs: seams.patienceMs });
+  try {
+    await seams.beforeOpening();
+    return await openInside({ door, databases: openFolder(lmdb, folder), folder, state, env, boot, seams });
+  } catch (error) {
+    door.leave();
+    throw error;
+  }
+}
+
+interface Opening {
+  readonly door: Door;
+  readonly databases: Databases;
+  readonly folder: string;
+  readonly state: FolderState;
+  readonly env: Env;
+  readonly boot: Boot;
+  readonly seams: Seams;
+}
+
+async function openInside({ state, boot, ...parts }: Opening): Promise<EmbeddedStore> {
+  const { door, databases, folder, env } = parts;
   try {
     const clockState: ClockState = openState({ databases, env, boot, folder, expect: state });
     if (state === "new") completeFolder(folder);
     noteChecked(folder, boot.id);
-    return new EmbeddedStore({ databases, folder, env, seams, clock: new StoreClock(clockState, env, boot) });
+    door.opened(databases.gate);
+    return new EmbeddedStore({ ...parts, clock: new StoreClock(clockState, env, boot) });
   } catch (error) {
     const failure = await commitFailure(error, databases, env, folder);
     await databases.root.close();

@@ -27,6 +27,7 @@ import {
 import { Bell } from "./bell.ts";
 import type { StoreClock } from "./clock.ts";
 import type { Databases } from "./database.ts";
+import type { Door } from "./door.ts";
 import { readFailure } from "./failure.ts";
 import { Follower } from "./follower.ts";
 import { Journal } from "./journal.ts";
@@ -57,6 +58,7 @@ const CAPABILITIES: StoreCapabilities = Object.freeze({
 
 export interface StoreParts {
   readonly databases: Databases;
+  readonly door: Door;
   readonly folder: string;
   readonly clock: StoreClock;
   readonly env: Env;
@@ -147,7 +149,7 @@ export class EmbeddedStore implements LeaseStore {
   }
 
   notebook(name: string): Promise<Notebook> {
-    return this.#call(() => this.#reading(async () => new NoteRing(this.#parts.databases, name)));
+    return this.#call(() => this.#reading(() => NoteRing.open(this.#parts.databases, name)));
   }
 
   close(): Promise<void> {
@@ -165,8 +167,10 @@ export class EmbeddedStore implements LeaseStore {
     this.#follower.stop();
     this.#bell.close();
     // A disk that cannot take it must not keep the store from being closed.
-    await raiseMark(this.#parts.databases, this.now()).catch(() => undefined);
-    await this.#parts.databases.root.close();
+    const { databases, door } = this.#parts;
+    await raiseMark(databases, this.now()).catch(() => undefined);
+    await databases.gate.through(() => databases.root.close());
+    door.leave();
   }
 
   #unwatch(remove: () => void): void {

@@ -82,10 +82,13 @@ export class Writer {
   }
 
   async #applyInTurns({ start: first, end: last, ...call }: Part): Promise<readonly (StoreError | null)[]> {
-    const { turns } = this.#parts;
+    const { turns, databases } = this.#parts;
+    const { gate } = databases;
     const failures: Promise<StoreError | null>[] = [];
     for (let start = first; start < last; ) {
       await failures[failures.length - PARTS_AT_ONCE];
+      // Parts that waited there would all be queued in the same turn.
+      while (gate.isShut) await gate.opened();
       while (turns.room === 0) await turns.next();
       const end = Math.min(start + turns.room, last);
       failures.push(this.#applyPart({ ...call, start, end }));
@@ -100,6 +103,9 @@ export class Writer {
    */
   async #applyPart(part: Part): Promise<StoreError | null> {
     const { databases, env, folder } = this.#parts;
+    const { gate } = databases;
+    while (gate.isShut) await gate.opened();
+    gate.begin();
     try {
       this.#assertWorking();
       this.#assertRoom(part);
@@ -116,6 +122,8 @@ export class Writer {
       if (error.outcome === "unknown") this.#broken ??= error;
       part.results.fill({ kind: "unknown", cause: error }, part.start, part.end);
       return error;
+    } finally {
+      gate.end();
     }
   }
 

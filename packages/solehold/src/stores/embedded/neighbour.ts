@@ -1,0 +1,98 @@
+/** Another process that has the store open or is about to, seen from one that opens it: see door.ts. */
+import { rmSync } from "node:fs";
+import { createConnection, type Socket } from "node:net";
+import { join } from "node:path";
+import type { Env, Timer } from "../../env/index.ts";
+import { withSocketPath } from "./socket-path.ts";
+
+/** What the two say to each other: first that one is there, then the question, then the answer. */
+export const HERE = "h";
+export const STAND_STILL = "?";
+export const STANDS_STILL = "s";
+
+const TRY_AGAIN_MS = 20;
+
+export class Neighbour {
+  readonly name: string;
+  readonly #folder: string;
+  readonly #env: Env;
+  #state: "unknown" | "here" | "still" | "dismissed" = "unknown";
+  #isAsked = false;
+  #socket: Socket;
+  #timer: Timer | null = null;
+  #waiting: (() => void)[] = [];
+
+  constructor(folder: string, name: string, env: Env) {
+    this.#folder = folder;
+    this.name = name;
+    this.#env = env;
+    this.#socket = this.#connect();
+  }
+
+  /** Of the last that it was waited for. */
+  get isSilent(): boolean {
+    return this.#state === "unknown" || (this.#isAsked && this.#state === "here");
+  }
+
+  /** One that has ended is there, and stands still. */
+  async is(state: "here" | "still"): Promise<void> {
+    while (this.#state !== "still" && this.#state !== state) {
+      await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    }
+  }
+
+  ask(): void {
+    this.#isAsked = true;
+    if (this.#state === "here") this.#socket.write(STAND_STILL);
+  }
+
+  dismiss(): void {
+    this.#state = "dismissed";
+    this.#timer?.cancel();
+    this.#socket.destroy();
+  }
+
+  #connect(): Socket {
+    const socket = withSocketPath(this.#folder, this.name, (path) => createConnection(path));
+    let hasEnded = false;
+    socket.setEncoding("latin1");
+    socket.on("data", (text) => {
+      for (const word of String(text)) this.#hear(word);
+    });
+    socket.on("error", ({ code }: NodeJS.ErrnoException) => {
+      hasEnded = code === "ECONNREFUSED" || code === "ENOENT";
+      // Its name has a part that is like no other, so nobody else can have taken it.
+      if (code === "ECONNREFUSED") rmSync(join(this.#folder, this.name), { force: true });
+    });
+    socket.once("close", () => this.#lose(hasEnded));
+    return socket;
+  }
+
+  #hear(word: string): void {
+    if (word === HERE) {
+      this.#become("here");
+      if (this.#isAsked) this.#socket.write(STAND_STILL);
+    } else if (word === STANDS_STILL) this.#become("still");
+  }
+
+  /**
+   * It may be that it has ended or closed the store; but who has no descriptor left drops connections as well, and writes.
+   * A further one tells. Who has once stood still does not drop it.
+   */
+  #lose(hasEnded: boolean): void {
+    if (this.#state === "dismissed" || this.#state === "still") return;
+    if (hasEnded) this.#become("still");
+    else {
+      this.#state = "unknown";
+      this.#timer = this.#env.timer(TRY_AGAIN_MS, () => {
+        this.#socket = this.#connect();
+      });
+    }
+  }
+
+  #become(state: "here" | "still"): void {
+    if (this.#state === "dismissed") return;
+    this.#state = state;
+    for (const resolve of this.#waiting.splice(0)) resolve();
+  }
+}
