@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { startCeph, startEtcd, startNats, startPostgres, startRedis } from "../scripts/engines/index.mjs";
+import { startServers } from "./servers.mjs";
 
 /**
  * @typedef {object} Ground
@@ -53,6 +54,10 @@ function inFolder(scheme) {
 export const ENGINES = {
   embedded: async () => inFolder("embedded"),
   file: async () => inFolder("file"),
+  server: async () => {
+    const engine = await startServers();
+    return served(engine, engine.url);
+  },
   redis: async () => {
     const engine = await startRedis({ flags: ["--appendfsync", "always"] });
     return served(engine, engine.url);

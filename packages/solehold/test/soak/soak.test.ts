@@ -48,7 +48,7 @@ async function soakOf(engine: string, ...args: readonly string[]): Promise<Ended
 
 describe("a short soak", () => {
   // The engines at the same time: most of a soak is waiting, and a busy machine is part of the test.
-  it.concurrent.each(["embedded", "redis", "postgres", "etcd", "nats"])(
+  it.concurrent.each(["embedded", "server", "redis", "postgres", "etcd", "nats"])(
     "of %s loses no update and lets no fence go back",
     async (engine) => {
       const { code, result } = await soakOf(engine, "--seconds", "6");
@@ -77,7 +77,7 @@ describe("a short soak", () => {
     const { code, errors } = await runSoak("--engine", "redis,mongo");
     expect(code).toBe(2);
     expect(errors.trim()).toBe(
-      "soak: --engine 'mongo' is not one of embedded, file, redis, postgres, etcd, nats, s3",
+      "soak: --engine 'mongo' is not one of embedded, file, server, redis, postgres, etcd, nats, s3",
     );
   });
 });
