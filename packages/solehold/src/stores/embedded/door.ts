@@ -12,20 +12,20 @@
  * itself about to open says so only after that: of several who come at once each waits for those with lower numbers, and
  * nobody in a circle. Closing counts as a write: LMDB takes its locks apart then.
  */
-import { mkdirSync, readdirSync, renameSync, rmSync } from "node:fs";
+import { mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { createServer, type Server, type Socket } from "node:net";
 import { join } from "node:path";
-import { delay, type Env, jittered, randomId } from "../../env/index.ts";
+import { delay, type Env, jittered } from "../../env/index.ts";
 import { StoreError } from "../contract.ts";
 import { configProblem, oneLine } from "./failure.ts";
 import { HERE, Neighbour, STANDS_STILL } from "./neighbour.ts";
-import { withSocketPath } from "./socket-path.ts";
+import { SOCKETS_ARE_ELSEWHERE, withSocketPath } from "./socket-path.ts";
 import type { WriteGate } from "./write-gate.ts";
 
 export const DOOR_FOLDER = "door";
 /** "number-process-random". The rest decides where two have the same number. */
-const NAME = /^(\d{1,15})-(\d+)-[\w-]+$/;
-const RANDOM_CHARACTERS = 8;
+const NAME = /^(\d{1,15})-(\d+)-\w+$/;
+const RANDOM_BYTES = 6;
 
 /** How long the others may take to show that they are there. Nobody stands still for that. */
 export const PATIENCE_MS = 10_000;
@@ -55,7 +55,7 @@ export class Door {
   private constructor(options: DoorOptions) {
     this.#options = options;
     this.#folder = join(options.folder, DOOR_FOLDER);
-    this.#name = `new-${randomId(options.env).slice(0, RANDOM_CHARACTERS)}`;
+    this.#name = `new-${Buffer.from(options.env.randomBytes(RANDOM_BYTES)).toString("hex")}`;
     this.#server = createServer((visitor) => this.#receive(visitor));
     // An idle store must not keep its process from ending.
     this.#server.unref();
@@ -94,6 +94,7 @@ export class Door {
     const server = this.#server;
     try {
       mkdirSync(this.#folder, { recursive: true, mode: 0o700 });
+      if (SOCKETS_ARE_ELSEWHERE) writeFileSync(join(this.#folder, this.#name), "");
       await new Promise<void>((resolve, reject) => {
         server.once("error", reject);
         withSocketPath(this.#folder, this.#name, (path) => server.listen({ path, exclusive: true }, resolve));
@@ -111,7 +112,7 @@ export class Door {
    * number afterwards takes another. So whom it has not seen comes later, and sees it.
    */
   #takeNumber(): void {
-    const random = this.#name.slice(this.#name.indexOf("-") + 1);
+    const random = this.#name.split("-").at(-1);
     do {
       const highest = Math.max(0, ...this.#names().map(numberOf));
       const name = `${highest + 1}-${process.pid}-${random}`;

@@ -61,8 +61,8 @@ export class Neighbour {
     });
     socket.on("error", ({ code }: NodeJS.ErrnoException) => {
       hasEnded = code === "ECONNREFUSED" || code === "ENOENT";
-      // Its name has a part that is like no other, so nobody else can have taken it.
-      if (code === "ECONNREFUSED") rmSync(join(this.#folder, this.name), { force: true });
+      // The end of its name is like no other's, so nobody else can have taken it.
+      if (hasEnded) rmSync(join(this.#folder, this.name), { force: true });
     });
     socket.once("close", () => this.#lose(hasEnded));
     return socket;

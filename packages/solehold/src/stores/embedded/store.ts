@@ -169,8 +169,11 @@ export class EmbeddedStore implements LeaseStore {
     // A disk that cannot take it must not keep the store from being closed.
     const { databases, door } = this.#parts;
     await raiseMark(databases, this.now()).catch(() => undefined);
-    await databases.gate.through(() => databases.root.close());
-    door.leave();
+    try {
+      await databases.gate.through(() => databases.root.close());
+    } finally {
+      door.leave();
+    }
   }
 
   #unwatch(remove: () => void): void {
