@@ -5,13 +5,14 @@ import { realEnv } from "../../../src/env/index.ts";
 import { openEmbeddedStore } from "../../../src/stores/embedded/index.ts";
 import { Child, closing, found, get, put, putApplied, recordNamed, temporaryFolder } from "./fixtures.ts";
 
+const ENDED_WELL = { code: 0, signal: null };
+
 describe("processes that share a folder", () => {
   it("eight of them race for one key, and every version is replaced exactly once", async () => {
     const folder = join(temporaryFolder(), "store");
     const wins = 25;
     const racers = Array.from({ length: 8 }, () => new Child("racer.mjs", [folder, String(wins)]));
-    for (const racer of racers)
-      expect([await racer.ended, racer.errors]).toEqual([{ code: 0, signal: null }, ""]);
+    for (const racer of racers) expect([await racer.ended, racer.errors]).toEqual([ENDED_WELL, ""]);
     const steps = racers.flatMap(({ lines }) => lines.map((line) => line.split(" ")));
     expect(steps).toHaveLength(8 * wins);
     expect(new Set(steps.map(([expected]) => expected)).size).toBe(steps.length);
@@ -71,6 +72,27 @@ describe("processes that share a folder", () => {
     }
     for (const [name, value] of acknowledged) {
       expect([value, value + 1n]).toContain((await found(store, name)).record.generation);
+    }
+  }, 120_000);
+
+  it("it is opened six hundred times while two write without a pause, and no acknowledged write is undone", async () => {
+    const folder = join(temporaryFolder(), "store");
+    const writers = [1, 2].map((index) => new Child("writer.mjs", [folder, `job-${index}`]));
+    for (const writer of writers) await writer.lineCount(1);
+    const reopeners = [1, 2].map(() => new Child("reopener.mjs", [folder, "300"]));
+    for (const reopener of reopeners)
+      expect([await reopener.ended, reopener.errors]).toEqual([ENDED_WELL, ""]);
+    // A writer ends with an error when somebody else has changed its key, as it seems when its own write was undone.
+    for (const writer of writers) expect([writer.process.exitCode, writer.errors]).toEqual([null, ""]);
+    for (const writer of writers) await writer.kill();
+    const store = closing(await openEmbeddedStore({ folder }));
+    for (const { lines } of writers) {
+      const last = new Map(lines.slice(0, -1).map((line) => line.split(" ") as [string, string]));
+      expect(last.size).toBe(4);
+      for (const [name, value] of last) {
+        const { generation } = (await found(store, name)).record;
+        expect([0n, 1n, 2n]).toContain(generation - BigInt(value));
+      }
     }
   }, 120_000);
 
