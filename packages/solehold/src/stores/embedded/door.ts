@@ -9,7 +9,7 @@
  * So every process that has the store open listens on a socket in the folder `door`, whose name begins with a number. Who
  * comes takes one above all others there, and asks each of them to stand still. They stop writing, wait for what is
  * under way, say so, and go on when the connection ends, be it because its other end is done or because it is dead. Who is
- * itself about to open says so only after that: of several who come at once each waits for those with lower numbers, and
+ * itself about to open is asked after that: of several who come at once each waits for those with lower numbers, and
  * nobody in a circle. Closing counts as a write: LMDB takes its locks apart then.
  */
 import { mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
@@ -18,7 +18,7 @@ import { join } from "node:path";
 import { delay, type Env, jittered } from "../../env/index.ts";
 import { StoreError } from "../contract.ts";
 import { configProblem, oneLine } from "./failure.ts";
-import { HERE, Neighbour, STANDS_STILL } from "./neighbour.ts";
+import { type AwaitedState, HERE, Neighbour, OPENING, STANDS_STILL } from "./neighbour.ts";
 import { SOCKETS_ARE_ELSEWHERE, withSocketPath } from "./socket-path.ts";
 import type { WriteGate } from "./write-gate.ts";
 
@@ -27,9 +27,9 @@ export const DOOR_FOLDER = "door";
 const NAME = /^(\d{1,15})-(\d+)-\w+$/;
 const RANDOM_BYTES = 6;
 
-/** How long the others may take to show that they are there. Nobody stands still for that. */
+/** For how long there may be no news of the others. Nobody stands still for that. */
 export const PATIENCE_MS = 10_000;
-/** Who waits longer for the slowest to stand still lets all go on, and tries again. */
+/** Who waits longer for the slowest to stand still lets all go on, and tries again, with more patience. */
 const STANDSTILL_MS = 500;
 const TRY_AGAIN_MS = 200;
 const JITTER_RATIO = 0.5;
@@ -48,9 +48,8 @@ export class Door {
   #name: string;
   /** Who stands still while this one opens. */
   #neighbours: Neighbour[] = [];
+  /** Null until this one has opened. */
   #gate: WriteGate | null = null;
-  /** Asked before this one had opened. */
-  #early: Socket[] = [];
 
   private constructor(options: DoorOptions) {
     this.#options = options;
@@ -79,7 +78,7 @@ export class Door {
   opened(gate: WriteGate): void {
     this.#gate = gate;
     this.#dismissNeighbours();
-    for (const visitor of this.#early.splice(0)) void standStillFor(visitor, gate);
+    for (const visitor of this.#visitors) visitor.write(HERE);
   }
 
   /** The database is closed, or was not opened. */
@@ -123,25 +122,38 @@ export class Door {
 
   async #waitForStandstill(): Promise<void> {
     const { env, patienceMs } = this.#options;
+    await this.#meetNeighbours();
     const untilMs = env.monotonicMs() + patienceMs;
-    for (;;) {
-      const names = this.#names().filter((name) => isAbove(this.#name, name));
-      this.#neighbours = names.map((name) => new Neighbour(this.#folder, name, env));
-      const leftMs = Math.max(untilMs - env.monotonicMs(), Math.min(patienceMs, STANDSTILL_MS));
-      if (!(await this.#allWithin(leftMs, "here"))) throw this.#unanswered();
+    for (let standstillMs = STANDSTILL_MS; ; standstillMs *= 2) {
       for (const neighbour of this.#neighbours) neighbour.ask();
-      if (await this.#allWithin(STANDSTILL_MS, "still")) return;
-      const failure = this.#unanswered();
+      if (await this.#allWithin(standstillMs, "still")) return;
+      const failure = this.#unanswered("still");
       this.#dismissNeighbours();
       await delay(env, jittered(env, TRY_AGAIN_MS, JITTER_RATIO));
       if (env.monotonicMs() >= untilMs) throw failure;
+      await this.#meetNeighbours();
     }
   }
 
-  async #allWithin(patienceMs: number, state: "here" | "still"): Promise<boolean> {
+  /** Resolves when all of them have the store open. As long as there is news of them, they are waited for. */
+  async #meetNeighbours(): Promise<void> {
+    const { env, patienceMs } = this.#options;
+    let newsAtMs = env.monotonicMs();
+    const onNews = (): void => {
+      newsAtMs = env.monotonicMs();
+    };
+    const names = this.#names().filter((name) => isAbove(this.#name, name));
+    this.#neighbours = names.map((name) => new Neighbour(this.#folder, name, env, onNews));
+    for (let leftMs = patienceMs; leftMs > 0; leftMs = newsAtMs + patienceMs - env.monotonicMs()) {
+      if (await this.#allWithin(leftMs, "here")) return;
+    }
+    throw this.#unanswered("here");
+  }
+
+  async #allWithin(patienceMs: number, state: AwaitedState): Promise<boolean> {
     const enough = new AbortController();
     const late = delay(this.#options.env, patienceMs, enough.signal).then(() => false);
-    const all = Promise.all(this.#neighbours.map((neighbour) => neighbour.is(state))).then(() => true);
+    const all = Promise.all(this.#neighbours.map((neighbour) => neighbour.becomes(state))).then(() => true);
     try {
       return await Promise.race([all, late]);
     } finally {
@@ -149,9 +161,10 @@ export class Door {
     }
   }
 
-  #unanswered(): StoreError {
-    const silent = this.#neighbours.filter(({ isSilent }) => isSilent).map(({ name }) => name.split("-")[1]);
-    const who = silent.length === 1 ? `process ${silent[0]} has` : `processes ${silent.join(", ")} have`;
+  #unanswered(state: AwaitedState): StoreError {
+    const silent = this.#neighbours.filter((neighbour) => !neighbour.is(state));
+    const pids = silent.map(({ name }) => name.split("-")[1]);
+    const who = pids.length === 1 ? `process ${pids[0]} has` : `processes ${pids.join(", ")} have`;
     const message = `the store in '${this.#options.folder}' cannot be opened now: ${who} it open and did not answer`;
     const advice = "a process that is stopped or busy must go on first, or end";
     return new StoreError("timeout", `${message}; ${advice}`, { outcome: "not-applied" });
@@ -169,10 +182,11 @@ export class Door {
     visitor.once("data", () => {
       // Otherwise a process with nothing to do but to wait for this would end.
       visitor.ref();
-      if (this.#gate === null) this.#early.push(visitor);
+      // Nobody asks who is not there yet.
+      if (this.#gate === null) visitor.destroy();
       else void standStillFor(visitor, this.#gate);
     });
-    visitor.write(HERE);
+    visitor.write(this.#gate === null ? OPENING : HERE);
   }
 
   #names(): readonly string[] {

@@ -5,40 +5,42 @@ import { join } from "node:path";
 import type { Env, Timer } from "../../env/index.ts";
 import { withSocketPath } from "./socket-path.ts";
 
-/** What the two say to each other: first that one is there, then the question, then the answer. */
+/** What it says: that it is about to open the store, that it has it open, and when it was asked to, that it stands still. */
+export const OPENING = "o";
 export const HERE = "h";
-export const STAND_STILL = "?";
 export const STANDS_STILL = "s";
+const STAND_STILL = "?";
 
 const TRY_AGAIN_MS = 20;
+
+export type AwaitedState = "here" | "still";
 
 export class Neighbour {
   readonly name: string;
   readonly #folder: string;
   readonly #env: Env;
-  #state: "unknown" | "here" | "still" | "dismissed" = "unknown";
+  readonly #onNews: () => void;
+  #state: "unknown" | "opening" | AwaitedState | "dismissed" = "unknown";
   #isAsked = false;
   #socket: Socket;
   #timer: Timer | null = null;
   #waiting: (() => void)[] = [];
 
-  constructor(folder: string, name: string, env: Env) {
+  constructor(folder: string, name: string, env: Env, onNews: () => void) {
     this.#folder = folder;
     this.name = name;
     this.#env = env;
+    this.#onNews = onNews;
     this.#socket = this.#connect();
   }
 
-  /** Of the last that it was waited for. */
-  get isSilent(): boolean {
-    return this.#state === "unknown" || (this.#isAsked && this.#state === "here");
+  /** One that has ended is there, and stands still. */
+  is(state: AwaitedState): boolean {
+    return this.#state === "still" || this.#state === state;
   }
 
-  /** One that has ended is there, and stands still. */
-  async is(state: "here" | "still"): Promise<void> {
-    while (this.#state !== "still" && this.#state !== state) {
-      await new Promise<void>((resolve) => this.#waiting.push(resolve));
-    }
+  async becomes(state: AwaitedState): Promise<void> {
+    while (!this.is(state)) await new Promise<void>((resolve) => this.#waiting.push(resolve));
   }
 
   ask(): void {
@@ -69,10 +71,12 @@ export class Neighbour {
   }
 
   #hear(word: string): void {
-    if (word === HERE) {
+    if (word === OPENING) this.#become("opening");
+    else if (word === STANDS_STILL) this.#become("still");
+    else if (word === HERE) {
       this.#become("here");
       if (this.#isAsked) this.#socket.write(STAND_STILL);
-    } else if (word === STANDS_STILL) this.#become("still");
+    }
   }
 
   /**
@@ -90,9 +94,10 @@ export class Neighbour {
     }
   }
 
-  #become(state: "here" | "still"): void {
+  #become(state: "opening" | AwaitedState): void {
     if (this.#state === "dismissed") return;
     this.#state = state;
+    this.#onNews();
     for (const resolve of this.#waiting.splice(0)) resolve();
   }
 }

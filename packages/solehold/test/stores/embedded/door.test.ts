@@ -244,6 +244,26 @@ describe("a process that has the store open", () => {
     expect(heard).toEqual([]);
   });
 
+  it("or is about to is waited for as long as there is news of it, and not asked before", async () => {
+    const folder = storeFolder();
+    await (await openEmbeddedStore({ folder })).close();
+    const seen: string[] = [];
+    await neighbourIn(folder, "1-11-opening", (visitor) => {
+      visitor.on("data", () => {
+        seen.push("asked");
+        visitor.write("s");
+      });
+      const tell = (times: number): void => {
+        seen.push(times > 0 ? "opening" : "here");
+        visitor.write(times > 0 ? "o" : "h");
+        if (times > 0) realEnv.timer(300, () => tell(times - 1), { keepAlive: "yes" });
+      };
+      tell(4);
+    });
+    closing(await openWithSeams({ folder }, { patienceMs: 1_000 }));
+    expect(seen).toEqual(["opening", "opening", "opening", "opening", "here", "asked"]);
+  });
+
   it("and is too slow to stand still is named, and lets the others go on between the times it is asked", async () => {
     const folder = storeFolder();
     await (await openEmbeddedStore({ folder })).close();
