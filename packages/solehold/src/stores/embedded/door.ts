@@ -48,6 +48,7 @@ export class Door {
   #name: string;
   /** Who stands still while this one opens. */
   #neighbours: Neighbour[] = [];
+  #hasLeft = false;
   /** Null until this one has opened. */
   #gate: WriteGate | null = null;
 
@@ -78,11 +79,12 @@ export class Door {
   opened(gate: WriteGate): void {
     this.#gate = gate;
     this.#dismissNeighbours();
-    for (const visitor of this.#visitors) visitor.write(HERE);
+    for (const visitor of this.#visitors) visitor.write(`${HERE}\n`);
   }
 
   /** The database is closed, or was not opened. */
   leave(): void {
+    this.#hasLeft = true;
     this.#dismissNeighbours();
     rmSync(join(this.#folder, this.#name), { force: true });
     this.#server.close();
@@ -143,7 +145,9 @@ export class Door {
       newsAtMs = env.monotonicMs();
     };
     const names = this.#names().filter((name) => isAbove(this.#name, name));
-    this.#neighbours = names.map((name) => new Neighbour(this.#folder, name, env, onNews));
+    const isForLater = (name: string): boolean => isAbove(name, this.#name);
+    const folder = this.#folder;
+    this.#neighbours = names.map((name) => new Neighbour({ folder, name, env, isForLater, onNews }));
     for (let leftMs = patienceMs; leftMs > 0; leftMs = newsAtMs + patienceMs - env.monotonicMs()) {
       if (await this.#allWithin(leftMs, "here")) return;
     }
@@ -175,9 +179,14 @@ export class Door {
   }
 
   #receive(visitor: Socket): void {
+    visitor.on("error", () => visitor.destroy());
+    // It had come before, and finds nobody when it comes again.
+    if (this.#hasLeft) {
+      visitor.destroy();
+      return;
+    }
     this.#visitors.add(visitor);
     visitor.unref();
-    visitor.on("error", () => visitor.destroy());
     visitor.once("close", () => this.#visitors.delete(visitor));
     visitor.once("data", () => {
       // Otherwise a process with nothing to do but to wait for this would end.
@@ -186,7 +195,7 @@ export class Door {
       if (this.#gate === null) visitor.destroy();
       else void standStillFor(visitor, this.#gate);
     });
-    visitor.write(this.#gate === null ? OPENING : HERE);
+    visitor.write(this.#gate === null ? `${OPENING}:${this.#name}\n` : `${HERE}\n`);
   }
 
   #names(): readonly string[] {
@@ -199,7 +208,7 @@ async function standStillFor(visitor: Socket, gate: WriteGate): Promise<void> {
   const still = gate.shut();
   visitor.once("close", () => gate.open());
   await still;
-  if (!visitor.destroyed) visitor.write(STANDS_STILL);
+  if (!visitor.destroyed) visitor.write(`${STANDS_STILL}\n`);
 }
 
 function numberOf(name: string): number {

@@ -5,20 +5,34 @@ import { join } from "node:path";
 import type { Env, Timer } from "../../env/index.ts";
 import { withSocketPath } from "./socket-path.ts";
 
-/** What it says: that it is about to open the store, that it has it open, and when it was asked to, that it stands still. */
-export const OPENING = "o";
-export const HERE = "h";
-export const STANDS_STILL = "s";
-const STAND_STILL = "?";
+/**
+ * What it says, a line each: that it is about to open the store, and its name; that it has it open; that it stands still,
+ * when it was asked to.
+ */
+export const OPENING = "opening";
+export const HERE = "here";
+export const STANDS_STILL = "standing still";
+const STAND_STILL = "stand still";
 
 const TRY_AGAIN_MS = 20;
 
 export type AwaitedState = "here" | "still";
 
+export interface NeighbourOptions {
+  /** Of all sockets. */
+  readonly folder: string;
+  readonly name: string;
+  readonly env: Env;
+  /** Whether who is about to open under this name waits for this process. */
+  readonly isForLater: (name: string) => boolean;
+  readonly onNews: () => void;
+}
+
 export class Neighbour {
   readonly name: string;
   readonly #folder: string;
   readonly #env: Env;
+  readonly #isForLater: (name: string) => boolean;
   readonly #onNews: () => void;
   #state: "unknown" | "opening" | AwaitedState | "dismissed" = "unknown";
   #isAsked = false;
@@ -26,15 +40,16 @@ export class Neighbour {
   #timer: Timer | null = null;
   #waiting: (() => void)[] = [];
 
-  constructor(folder: string, name: string, env: Env, onNews: () => void) {
+  constructor({ folder, name, env, isForLater, onNews }: NeighbourOptions) {
     this.#folder = folder;
     this.name = name;
     this.#env = env;
+    this.#isForLater = isForLater;
     this.#onNews = onNews;
     this.#socket = this.#connect();
   }
 
-  /** One that has ended is there, and stands still. */
+  /** One that has ended is there, and stands still; and so does one that opens later. */
   is(state: AwaitedState): boolean {
     return this.#state === "still" || this.#state === state;
   }
@@ -45,7 +60,7 @@ export class Neighbour {
 
   ask(): void {
     this.#isAsked = true;
-    if (this.#state === "here") this.#socket.write(STAND_STILL);
+    if (this.#state === "here") this.#socket.write(`${STAND_STILL}\n`);
   }
 
   dismiss(): void {
@@ -57,9 +72,12 @@ export class Neighbour {
   #connect(): Socket {
     const socket = withSocketPath(this.#folder, this.name, (path) => createConnection(path));
     let hasEnded = false;
-    socket.setEncoding("latin1");
+    let rest = "";
+    socket.setEncoding("utf8");
     socket.on("data", (text) => {
-      for (const word of String(text)) this.#hear(word);
+      const lines = `${rest}${text}`.split("\n");
+      rest = lines.pop() ?? "";
+      for (const line of lines) this.#hear(line);
     });
     socket.on("error", ({ code }: NodeJS.ErrnoException) => {
       hasEnded = code === "ECONNREFUSED" || code === "ENOENT";
@@ -70,12 +88,14 @@ export class Neighbour {
     return socket;
   }
 
-  #hear(word: string): void {
-    if (word === OPENING) this.#become("opening");
-    else if (word === STANDS_STILL) this.#become("still");
+  #hear(line: string): void {
+    const [word = "", name = ""] = line.split(":");
+    if (word === STANDS_STILL) this.#become("still");
+    // It may have taken a higher number since it was found.
+    else if (word === OPENING) this.#become(this.#isForLater(name) ? "still" : "opening");
     else if (word === HERE) {
       this.#become("here");
-      if (this.#isAsked) this.#socket.write(STAND_STILL);
+      if (this.#isAsked) this.#socket.write(`${STAND_STILL}\n`);
     }
   }
 

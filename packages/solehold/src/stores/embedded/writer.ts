@@ -103,9 +103,6 @@ export class Writer {
    */
   async #applyPart(part: Part): Promise<StoreError | null> {
     const { databases, env, folder } = this.#parts;
-    const { gate } = databases;
-    while (gate.isShut) await gate.opened();
-    gate.begin();
     try {
       this.#assertWorking();
       this.#assertRoom(part);
@@ -122,8 +119,6 @@ export class Writer {
       if (error.outcome === "unknown") this.#broken ??= error;
       part.results.fill({ kind: "unknown", cause: error }, part.start, part.end);
       return error;
-    } finally {
-      gate.end();
     }
   }
 
@@ -188,8 +183,10 @@ export class Writer {
     firstRevision: number,
     bundle: (() => void) | null,
   ): Promise<boolean[]> {
-    const { journal, turns } = this.#parts;
+    const { journal, turns, databases } = this.#parts;
     const { keys } = instructions;
+    const { gate } = databases;
+    while (gate.isShut) await gate.opened();
     const queued =
       bundle === null
         ? this.#queueEach(instructions, firstRevision)
@@ -198,9 +195,11 @@ export class Writer {
     if (count === 0) return await Promise.all(queued);
     journal.note(keys);
     const commit = turns.note(count);
+    gate.begin();
     try {
       return await Promise.all(queued);
     } finally {
+      gate.end();
       turns.settle(commit, count);
       // What waited for these answers is queued by now. Where calls take turns, it begins before anybody works on them.
       if (turns.isForAnother(count)) await turns.next();

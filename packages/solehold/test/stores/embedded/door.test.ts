@@ -79,9 +79,9 @@ async function visitorOf(folder: string): Promise<Socket> {
   const visitor = createConnection(join(folder, DOOR_FOLDER, name));
   afterThisTest(() => void visitor.destroy());
   visitor.setEncoding("latin1");
-  expect(await once(visitor, "data")).toEqual(["h"]);
-  visitor.write("?");
-  expect(await once(visitor, "data")).toEqual(["s"]);
+  expect(await once(visitor, "data")).toEqual(["here\n"]);
+  visitor.write("stand still\n");
+  expect(await once(visitor, "data")).toEqual(["standing still\n"]);
   return visitor;
 }
 
@@ -238,7 +238,7 @@ describe("a process that has the store open", () => {
     await neighbourIn(folder, "1-11-frozen", () => undefined);
     await neighbourIn(folder, "2-12-polite", (visitor) => {
       visitor.on("data", (text) => heard.push(String(text)));
-      visitor.write("h");
+      visitor.write("here\n");
     });
     await expect(openWithSeams({ folder }, { patienceMs: 100 })).rejects.toThrow("process 11 has it open");
     expect(heard).toEqual([]);
@@ -251,11 +251,11 @@ describe("a process that has the store open", () => {
     await neighbourIn(folder, "1-11-opening", (visitor) => {
       visitor.on("data", () => {
         seen.push("asked");
-        visitor.write("s");
+        visitor.write("standing still\n");
       });
       const tell = (times: number): void => {
         seen.push(times > 0 ? "opening" : "here");
-        visitor.write(times > 0 ? "o" : "h");
+        visitor.write(times > 0 ? "opening:1-11-opening\n" : "here\n");
         if (times > 0) realEnv.timer(300, () => tell(times - 1), { keepAlive: "yes" });
       };
       tell(4);
@@ -264,19 +264,31 @@ describe("a process that has the store open", () => {
     expect(seen).toEqual(["opening", "opening", "opening", "opening", "here", "asked"]);
   });
 
+  it("or is about to, and has taken a higher number since it was found, is not waited for", async () => {
+    const folder = storeFolder();
+    await (await openEmbeddedStore({ folder })).close();
+    const heard: string[] = [];
+    await neighbourIn(folder, "1-11-later", (visitor) => {
+      visitor.on("data", (text) => heard.push(String(text)));
+      visitor.write("opening:3-11-later\n");
+    });
+    closing(await openWithSeams({ folder }, { patienceMs: 1_000 }));
+    expect(heard).toEqual([]);
+  });
+
   it("and is too slow to stand still is named, and lets the others go on between the times it is asked", async () => {
     const folder = storeFolder();
     await (await openEmbeddedStore({ folder })).close();
     const seen: string[] = [];
-    await neighbourIn(folder, "1-11-slow", (visitor) => visitor.write("h"));
+    await neighbourIn(folder, "1-11-slow", (visitor) => visitor.write("here\n"));
     await neighbourIn(folder, "2-12-polite", (visitor) => {
       seen.push("came");
       visitor.on("data", () => {
         seen.push("asked");
-        visitor.write("s");
+        visitor.write("standing still\n");
       });
       visitor.on("close", () => seen.push("left"));
-      visitor.write("h");
+      visitor.write("here\n");
     });
     await expect(openWithSeams({ folder }, { patienceMs: 2_000 })).rejects.toThrow("process 11 has it open");
     expect(seen.slice(0, 5)).toEqual(["came", "asked", "left", "came", "asked"]);
@@ -292,9 +304,9 @@ describe("a process that has the store open", () => {
       if (said.length < 3) visitor.destroy();
       visitor.on("data", () => {
         said.push("asked");
-        visitor.write("s");
+        visitor.write("standing still\n");
       });
-      visitor.write("h");
+      visitor.write("here\n");
     });
     const opening = openWithSeams({ folder }, { beforeOpening: async () => void said.push("opening") });
     closing(await opening);
