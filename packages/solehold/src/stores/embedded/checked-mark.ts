@@ -5,7 +5,7 @@
  */
 import { readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { DataFile } from "./data-file.ts";
+import { lastTransactionIn } from "./data-file.ts";
 import { DATA_FILE } from "./database.ts";
 import type { WalkLevel } from "./page-walk.ts";
 
@@ -22,7 +22,7 @@ export function levelFor(folder: string, bootId: string): WalkLevel {
 export function noteChecked(folder: string, bootId: string): void {
   if (wasChecked(folder, bootId)) return;
   try {
-    const mark = `${identity(folder, bootId)} ${lastTransaction(folder)}\n`;
+    const mark = `${identity(folder, bootId)} ${lastTransactionIn(join(folder, DATA_FILE))}\n`;
     writeFileSync(join(folder, CHECKED_FILE), mark, { mode: 0o600 });
   } catch {
     // A full disk, or a layout that is not known: then the next one looks for itself.
@@ -35,7 +35,8 @@ function wasChecked(folder: string, bootId: string): boolean {
     const mark = readFileSync(join(folder, CHECKED_FILE), "utf8");
     const end = mark.lastIndexOf(" ");
     return (
-      mark.slice(0, end) === identity(folder, bootId) && Number(mark.slice(end)) <= lastTransaction(folder)
+      mark.slice(0, end) === identity(folder, bootId) &&
+      Number(mark.slice(end)) <= lastTransactionIn(join(folder, DATA_FILE))
     );
   } catch {
     return false;
@@ -45,13 +46,4 @@ function wasChecked(folder: string, bootId: string): boolean {
 function identity(folder: string, bootId: string): string {
   const { dev, ino } = statSync(join(folder, DATA_FILE));
   return `${bootId} ${dev} ${ino}`;
-}
-
-function lastTransaction(folder: string): number {
-  const file = new DataFile(join(folder, DATA_FILE));
-  try {
-    return file.snapshot().transaction;
-  } finally {
-    file.close();
-  }
 }

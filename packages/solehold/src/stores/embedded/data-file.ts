@@ -113,3 +113,12 @@ export class DataFile {
     };
   }
 }
+
+export function lastTransactionIn(path: string): number {
+  const file = new DataFile(path);
+  try {
+    return file.snapshot().transaction;
+  } finally {
+    file.close();
+  }
+}

@@ -6,10 +6,13 @@
  * a process that is busy cannot keep others from writing, and a frozen other process cannot block this
  * one's event loop. All that is queued in one turn of the event loop is one transaction and one sync.
  */
+import { existsSync, statSync } from "node:fs";
+import { join } from "node:path";
 import type { Database, RootDatabase, RootDatabaseOptions } from "lmdb";
 import { keyId, type LeaseKey } from "../../core/index.ts";
 import { StoreError } from "../contract.ts";
 import { writeAscii } from "./ascii.ts";
+import { isLayoutKnown, lastTransactionIn } from "./data-file.ts";
 import { seal, unseal } from "./sealed.ts";
 import { cutSpentWrites } from "./spent-writes.ts";
 import { WriteGate } from "./write-gate.ts";
@@ -119,7 +122,7 @@ export function openDatabases(lmdb: Lmdb, folder: string): Databases {
     // lock between the processes for as long as our event loop is busy.
     batchStartThreshold: Number.MAX_SAFE_INTEGER,
   };
-  const root = lmdb.open<string, string>(folder, options);
+  const root = openRoot(lmdb, folder, options);
   root.on("beforecommit", () => handleOwnPromise(root));
   cutSpentWrites(root);
   // The option is documented, but LMDB's types know it for the root only.
@@ -135,6 +138,27 @@ export function openDatabases(lmdb: Lmdb, folder: string): Databases {
     anyRevision: lmdb.IF_EXISTS,
     gate: new WriteGate(),
   };
+}
+
+/**
+ * With the last resort against what door.ts is there for: who has seen no commit from before LMDB looked until it was
+ * done has undone none.
+ */
+function openRoot(lmdb: Lmdb, folder: string, options: OpenOptions): RootDatabase<string, string> {
+  const before = lastTransaction(folder);
+  const root = lmdb.open<string, string>(folder, options);
+  if (before === null || before === lastTransaction(folder)) return root;
+  void root.close();
+  const problem = `another process wrote to '${folder}' in the moment of opening it, and that write may be lost`;
+  const advice = "close the store in all processes, then open it again";
+  throw new StoreError("internal", `${problem}: ${advice}`, { outcome: "not-applied" });
+}
+
+/** Null when it cannot be told: there is no file yet, or its layout is not known. */
+function lastTransaction(folder: string): number | null {
+  const path = join(folder, DATA_FILE);
+  if (!isLayoutKnown() || !existsSync(path) || statSync(path).size === 0) return null;
+  return lastTransactionIn(path);
 }
 
 /**

@@ -11,6 +11,10 @@
  * under way, say so, and go on when the connection ends, be it because its other end is done or because it is dead. Who is
  * itself about to open is asked after that: of several who come at once each waits for those with lower numbers, and
  * nobody in a circle. Closing counts as a write: LMDB takes its locks apart then.
+ *
+ * A process that is stopped cannot answer, and must not keep others from taking over from it. It stands still as long as it
+ * is stopped. That it goes on in the very moment of opening cannot be ruled out, so who opens looks whether anybody
+ * has committed meanwhile: see `openRoot` in database.ts.
  */
 import { mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { createServer, type Server, type Socket } from "node:net";
@@ -159,7 +163,8 @@ export class Door {
     const late = delay(this.#options.env, patienceMs, enough.signal).then(() => false);
     const all = Promise.all(this.#neighbours.map((neighbour) => neighbour.becomes(state))).then(() => true);
     try {
-      return await Promise.race([all, late]);
+      // Who was stopped may have gone on while others were waited for.
+      return (await Promise.race([all, late])) && this.#neighbours.every((neighbour) => neighbour.is(state));
     } finally {
       enough.abort();
     }
@@ -167,7 +172,7 @@ export class Door {
 
   #unanswered(state: AwaitedState): StoreError {
     const silent = this.#neighbours.filter((neighbour) => !neighbour.is(state));
-    const pids = silent.map(({ name }) => name.split("-")[1]);
+    const pids = silent.map(({ pid }) => pid);
     const who = pids.length === 1 ? `process ${pids[0]} has` : `processes ${pids.join(", ")} have`;
     const message = `the store in '${this.#options.folder}' cannot be opened now: ${who} it open and did not answer`;
     const advice = "a process that is stopped or busy must go on first, or end";

@@ -4,6 +4,7 @@ import { createConnection, type Socket } from "node:net";
 import { join } from "node:path";
 import type { Env, Timer } from "../../env/index.ts";
 import { withSocketPath } from "./socket-path.ts";
+import { isStopped } from "./stopped-process.ts";
 
 /**
  * What it says, a line each: that it is about to open the store, and its name; that it has it open; that it stands still,
@@ -15,6 +16,10 @@ export const STANDS_STILL = "standing still";
 const STAND_STILL = "stand still";
 
 const TRY_AGAIN_MS = 20;
+
+/** Who was found stopped so often, one time after the other, is taken to stay so. */
+const STOPPED_TIMES = 4;
+const LOOK_EVERY_MS = 500;
 
 export type AwaitedState = "here" | "still";
 
@@ -38,6 +43,8 @@ export class Neighbour {
   #isAsked = false;
   #socket: Socket;
   #timer: Timer | null = null;
+  #lookTimer: Timer | null = null;
+  #timesStopped = 0;
   #waiting: (() => void)[] = [];
 
   constructor({ folder, name, env, isForLater, onNews }: NeighbourOptions) {
@@ -47,9 +54,10 @@ export class Neighbour {
     this.#isForLater = isForLater;
     this.#onNews = onNews;
     this.#socket = this.#connect();
+    this.#lookLater();
   }
 
-  /** One that has ended is there, and stands still; and so does one that opens later. */
+  /** One that has ended is there, and stands still; and so does one that opens later, or is stopped. */
   is(state: AwaitedState): boolean {
     return this.#state === "still" || this.#state === state;
   }
@@ -66,7 +74,20 @@ export class Neighbour {
   dismiss(): void {
     this.#state = "dismissed";
     this.#timer?.cancel();
+    this.#lookTimer?.cancel();
     this.#socket.destroy();
+  }
+
+  get pid(): string {
+    return this.name.split("-")[1] ?? "";
+  }
+
+  #lookLater(): void {
+    this.#lookTimer = this.#env.timer(LOOK_EVERY_MS, () => {
+      this.#timesStopped = isStopped(this.pid) ? this.#timesStopped + 1 : 0;
+      if (this.#timesStopped >= STOPPED_TIMES) this.#become("still");
+      else this.#lookLater();
+    });
   }
 
   #connect(): Socket {
@@ -90,6 +111,7 @@ export class Neighbour {
 
   #hear(line: string): void {
     const [word = "", name = ""] = line.split(":");
+    this.#timesStopped = 0;
     if (word === STANDS_STILL) this.#become("still");
     // It may have taken a higher number since it was found.
     else if (word === OPENING) this.#become(this.#isForLater(name) ? "still" : "opening");

@@ -2,6 +2,7 @@
 import { existsSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { delay, type Env, realEnv } from "../../env/index.ts";
+import { StoreError } from "../contract.ts";
 import { assertOptions } from "../support/given-options.ts";
 import { type Boot, readBoot } from "./boot.ts";
 import { assertSoundData } from "./check.ts";
@@ -129,6 +130,7 @@ function openFolder(lmdb: Lmdb, folder: string): Databases {
   try {
     return openDatabases(lmdb, folder);
   } catch (error) {
+    if (error instanceof StoreError) throw error;
     throw configProblem(
       `lmdb cannot open '${folder}' (${oneLine(error)}): check the disk and its limits`,
       error,

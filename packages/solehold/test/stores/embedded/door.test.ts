@@ -5,8 +5,8 @@ import { createConnection, createServer, type Socket } from "node:net";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { realEnv } from "../../../src/env/index.ts";
-import { DataFile } from "../../../src/stores/embedded/data-file.ts";
-import { DATA_FILE } from "../../../src/stores/embedded/database.ts";
+import { lastTransactionIn } from "../../../src/stores/embedded/data-file.ts";
+import { DATA_FILE, loadLmdb, openDatabases } from "../../../src/stores/embedded/database.ts";
 import { DOOR_FOLDER } from "../../../src/stores/embedded/door.ts";
 import { openEmbeddedStore } from "../../../src/stores/embedded/index.ts";
 import { openWithSeams } from "../../../src/stores/embedded/open.ts";
@@ -29,15 +29,6 @@ function storeFolder(): string {
 
 function namesIn(folder: string): readonly string[] {
   return readdirSync(join(folder, DOOR_FOLDER));
-}
-
-function lastTransaction(folder: string): number {
-  const file = new DataFile(join(folder, DATA_FILE));
-  try {
-    return file.snapshot().transaction;
-  } finally {
-    file.close();
-  }
 }
 
 /** Stands in the folder like another process; what it hears is given to `listen`. */
@@ -93,7 +84,7 @@ describe("while a process opens the store", () => {
     const notebook = await store.notebook("audit");
     const fresh = closing(await openEmbeddedStore({ folder }));
     const beforeOpening = async (): Promise<void> => {
-      const last = lastTransaction(folder);
+      const last = lastTransactionIn(join(folder, DATA_FILE));
       const many = Array.from({ length: 1_200 }, (_, index) => recordNamed(`many/${index}`));
       const writes = many.map((next) => ({ key: next.key, expected: null, next }));
       waiting.push(
@@ -106,7 +97,7 @@ describe("while a process opens the store", () => {
       );
       await someTurns(store);
       expect(waiting.map(({ isSettled }) => isSettled)).toEqual(waiting.map(() => false));
-      expect(lastTransaction(folder)).toBe(last);
+      expect(lastTransactionIn(join(folder, DATA_FILE))).toBe(last);
     };
     const waiting: Watched<unknown>[] = [];
     closing(await openWithSeams({ folder }, { beforeOpening }));
@@ -214,21 +205,30 @@ describe("a process that has the store open", () => {
     expect(namesIn(folder)).toEqual([expect.stringMatching(/^2-/)]);
   });
 
-  it("and is frozen keeps others from opening until it goes on", async () => {
+  it("and is stopped for a while does not keep others from opening, and finds its way when it goes on", async () => {
     const folder = storeFolder();
-    const store = closing(await openEmbeddedStore({ folder }));
     const child = new Child("clock.mjs", [folder]);
     await child.line((line) => line === "open");
     child.process.kill("SIGSTOP");
+    const store = closing(await openEmbeddedStore({ folder }));
+    await putApplied(store, recordNamed("meanwhile"));
+    child.process.kill("SIGCONT");
+    const other = closing(await openEmbeddedStore({ folder }));
+    expect((await get(other, "meanwhile")).kind).toBe("found");
+    child.send("time?");
+    await child.lineCount(2);
+  });
+
+  it("and does not answer, though it runs, keeps others from opening", async () => {
+    const folder = storeFolder();
+    await (await openEmbeddedStore({ folder })).close();
+    await neighbourIn(folder, `1-${process.pid}-busy`, () => undefined);
     await expect(openWithSeams({ folder }, { patienceMs: 300 })).rejects.toMatchObject({
       kind: "timeout",
       outcome: "not-applied",
-      message: expect.stringContaining(`process ${child.process.pid} has it open and did not answer`),
+      message: expect.stringContaining(`process ${process.pid} has it open and did not answer`),
     });
-    expect(namesIn(folder)).toHaveLength(2);
-    await putApplied(store, recordNamed("meanwhile"));
-    child.process.kill("SIGCONT");
-    closing(await openEmbeddedStore({ folder }));
+    expect(namesIn(folder)).toEqual([`1-${process.pid}-busy`]);
   });
 
   it("does not stand still for one that waits for a frozen one", async () => {
@@ -311,6 +311,24 @@ describe("a process that has the store open", () => {
     const opening = openWithSeams({ folder }, { beforeOpening: async () => void said.push("opening") });
     closing(await opening);
     expect(said).toEqual(["came", "came", "came", "asked", "opening"]);
+  });
+});
+
+describe("a commit in the moment of opening", () => {
+  it("is noticed, because it may have been undone", async () => {
+    const folder = storeFolder();
+    await (await openEmbeddedStore({ folder })).close();
+    const lmdb = await loadLmdb();
+    const open = (...args: Parameters<typeof lmdb.open>) => {
+      const root = lmdb.open(...args);
+      root.putSync("written", "meanwhile");
+      return root;
+    };
+    const hasty = { ...lmdb, open } as unknown as typeof lmdb;
+    expect(() => openDatabases(hasty, folder)).toThrow(
+      /in the moment of opening it, and that write may be lost/,
+    );
+    closing(await openEmbeddedStore({ folder }));
   });
 });
 
