@@ -13,8 +13,9 @@
  * nobody in a circle. Closing counts as a write: LMDB takes its locks apart then.
  *
  * A process that is stopped cannot answer, and must not keep others from taking over from it. It stands still as long as it
- * is stopped. That it goes on in the very moment of opening cannot be ruled out, so who opens looks whether anybody
- * has committed meanwhile: see `openRoot` in database.ts.
+ * is stopped, unless that happened while it opened: so a file beside its socket says when it has. That it goes on in
+ * the very moment of opening cannot be ruled out, so who opens looks whether anybody has committed meanwhile: see
+ * `openRoot` in database.ts.
  */
 import { mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { createServer, type Server, type Socket } from "node:net";
@@ -22,7 +23,7 @@ import { join } from "node:path";
 import { delay, type Env, jittered } from "../../env/index.ts";
 import { StoreError } from "../contract.ts";
 import { configProblem, oneLine } from "./failure.ts";
-import { type AwaitedState, HERE, Neighbour, OPENING, STANDS_STILL } from "./neighbour.ts";
+import { type AwaitedState, HERE, Neighbour, OPENING, openMarkOf, STANDS_STILL } from "./neighbour.ts";
 import { SOCKETS_ARE_ELSEWHERE, withSocketPath } from "./socket-path.ts";
 import type { WriteGate } from "./write-gate.ts";
 
@@ -82,6 +83,11 @@ export class Door {
   /** The database is open: the others go on, and this one stands still by the gate from now on. */
   opened(gate: WriteGate): void {
     this.#gate = gate;
+    try {
+      writeFileSync(join(this.#folder, openMarkOf(this.#name)), "", { mode: 0o600 });
+    } catch {
+      // On a full disk: then who comes while this one is stopped has to wait for it.
+    }
     this.#dismissNeighbours();
     for (const visitor of this.#visitors) visitor.write(`${HERE}\n`);
   }
@@ -90,7 +96,8 @@ export class Door {
   leave(): void {
     this.#hasLeft = true;
     this.#dismissNeighbours();
-    rmSync(join(this.#folder, this.#name), { force: true });
+    for (const name of [openMarkOf(this.#name), this.#name])
+      rmSync(join(this.#folder, name), { force: true });
     this.#server.close();
     for (const visitor of this.#visitors) visitor.destroy();
   }

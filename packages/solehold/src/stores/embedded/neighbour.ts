@@ -1,5 +1,5 @@
 /** Another process that has the store open or is about to, seen from one that opens it: see door.ts. */
-import { rmSync } from "node:fs";
+import { existsSync, rmSync } from "node:fs";
 import { createConnection, type Socket } from "node:net";
 import { join } from "node:path";
 import type { Env, Timer } from "../../env/index.ts";
@@ -16,6 +16,11 @@ export const STANDS_STILL = "standing still";
 const STAND_STILL = "stand still";
 
 const TRY_AGAIN_MS = 20;
+
+/** The name of the file that says that the process with this name has the store open, and is not about to. */
+export function openMarkOf(name: string): string {
+  return `open-${name.split("-").at(-1)}`;
+}
 
 /** Who was found stopped so often, one time after the other, is taken to stay so. */
 const STOPPED_TIMES = 4;
@@ -57,7 +62,7 @@ export class Neighbour {
     this.#lookLater();
   }
 
-  /** One that has ended is there, and stands still; and so does one that opens later, or is stopped. */
+  /** One that has ended is there, and stands still; and so does one that opens later, or that has opened and is stopped. */
   is(state: AwaitedState): boolean {
     return this.#state === "still" || this.#state === state;
   }
@@ -84,7 +89,8 @@ export class Neighbour {
 
   #lookLater(): void {
     this.#lookTimer = this.#env.timer(LOOK_EVERY_MS, () => {
-      this.#timesStopped = isStopped(this.pid) ? this.#timesStopped + 1 : 0;
+      const isSafe = existsSync(join(this.#folder, openMarkOf(this.name))) && isStopped(this.pid);
+      this.#timesStopped = isSafe ? this.#timesStopped + 1 : 0;
       if (this.#timesStopped >= STOPPED_TIMES) this.#become("still");
       else this.#lookLater();
     });
@@ -103,7 +109,9 @@ export class Neighbour {
     socket.on("error", ({ code }: NodeJS.ErrnoException) => {
       hasEnded = code === "ECONNREFUSED" || code === "ENOENT";
       // The end of its name is like no other's, so nobody else can have taken it.
-      if (hasEnded) rmSync(join(this.#folder, this.name), { force: true });
+      if (hasEnded)
+        for (const name of [openMarkOf(this.name), this.name])
+          rmSync(join(this.#folder, name), { force: true });
     });
     socket.once("close", () => this.#lose(hasEnded));
     return socket;

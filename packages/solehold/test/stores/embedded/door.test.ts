@@ -27,8 +27,9 @@ function storeFolder(): string {
   return join(temporaryFolder(), "store");
 }
 
+/** Of sockets; beside them lie the files that say that their processes have opened. */
 function namesIn(folder: string): readonly string[] {
-  return readdirSync(join(folder, DOOR_FOLDER));
+  return readdirSync(join(folder, DOOR_FOLDER)).filter((name) => !name.startsWith("open-"));
 }
 
 /** Stands in the folder like another process; what it hears is given to `listen`. */
@@ -150,7 +151,7 @@ describe("while a process opens the store", () => {
     const stores = await Promise.all(opening);
     for (const store of stores) await store.close();
     expect(most).toBe(1);
-    expect(namesIn(folder)).toEqual([]);
+    expect(readdirSync(join(folder, DOOR_FOLDER))).toEqual([]);
   });
 
   it("its death lets the others go on", async () => {
@@ -203,6 +204,7 @@ describe("a process that has the store open", () => {
     expect(namesIn(folder)).toEqual([left]);
     closing(await openEmbeddedStore({ folder }));
     expect(namesIn(folder)).toEqual([expect.stringMatching(/^2-/)]);
+    expect(readdirSync(join(folder, DOOR_FOLDER))).toHaveLength(2);
   });
 
   it("and is stopped for a while does not keep others from opening, and finds its way when it goes on", async () => {
@@ -217,6 +219,19 @@ describe("a process that has the store open", () => {
     expect((await get(other, "meanwhile")).kind).toBe("found");
     child.send("time?");
     await child.lineCount(2);
+  });
+
+  it("and was stopped while it opened is waited for: it may undo what is written before it goes on", async () => {
+    const folder = storeFolder();
+    const child = new Child("clock.mjs", [folder]);
+    await child.line((line) => line === "open");
+    child.process.kill("SIGSTOP");
+    const doorFolder = join(folder, DOOR_FOLDER);
+    const marks = readdirSync(doorFolder).filter((name) => name.startsWith("open-"));
+    expect(marks).toHaveLength(1);
+    for (const mark of marks) rmSync(join(doorFolder, mark));
+    const opening = openWithSeams({ folder }, { patienceMs: 4_000 });
+    await expect(opening).rejects.toThrow(`process ${child.process.pid} has it open and did not answer`);
   });
 
   it("and does not answer, though it runs, keeps others from opening", async () => {
