@@ -17,19 +17,27 @@
  * the very moment of opening cannot be ruled out, so who opens looks whether anybody has committed meanwhile: see
  * `openRoot` in database.ts.
  */
-import { mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, renameSync, writeFileSync } from "node:fs";
 import { createServer, type Server, type Socket } from "node:net";
 import { join } from "node:path";
 import { delay, type Env, jittered } from "../../env/index.ts";
 import { StoreError } from "../contract.ts";
 import { configProblem, oneLine } from "./failure.ts";
-import { type AwaitedState, HERE, Neighbour, OPENING, openMarkOf, STANDS_STILL } from "./neighbour.ts";
+import {
+  type AwaitedState,
+  HERE,
+  Neighbour,
+  OPENING,
+  openMarkOf,
+  removeFromDoor,
+  STANDS_STILL,
+} from "./neighbour.ts";
 import { SOCKETS_ARE_ELSEWHERE, withSocketPath } from "./socket-path.ts";
 import type { WriteGate } from "./write-gate.ts";
 
 export const DOOR_FOLDER = "door";
 /** "number-process-random". The rest decides where two have the same number. */
-const NAME = /^(\d{1,15})-(\d+)-\w+$/;
+const NAME = /^\d{1,15}-\d+-\w+$/;
 const RANDOM_BYTES = 6;
 
 /** For how long there may be no news of the others. Nobody stands still for that. */
@@ -96,8 +104,7 @@ export class Door {
   leave(): void {
     this.#hasLeft = true;
     this.#dismissNeighbours();
-    for (const name of [openMarkOf(this.#name), this.#name])
-      rmSync(join(this.#folder, name), { force: true });
+    removeFromDoor(this.#folder, this.#name);
     this.#server.close();
     for (const visitor of this.#visitors) visitor.destroy();
   }

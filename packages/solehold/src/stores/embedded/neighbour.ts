@@ -22,6 +22,10 @@ export function openMarkOf(name: string): string {
   return `open-${name.split("-").at(-1)}`;
 }
 
+export function removeFromDoor(folder: string, name: string): void {
+  for (const each of [openMarkOf(name), name]) rmSync(join(folder, each), { force: true });
+}
+
 /** Who was found stopped so often, one time after the other, is taken to stay so. */
 const STOPPED_TIMES = 4;
 const LOOK_EVERY_MS = 500;
@@ -109,9 +113,7 @@ export class Neighbour {
     socket.on("error", ({ code }: NodeJS.ErrnoException) => {
       hasEnded = code === "ECONNREFUSED" || code === "ENOENT";
       // The end of its name is like no other's, so nobody else can have taken it.
-      if (hasEnded)
-        for (const name of [openMarkOf(this.name), this.name])
-          rmSync(join(this.#folder, name), { force: true });
+      if (hasEnded) removeFromDoor(this.#folder, this.name);
     });
     socket.once("close", () => this.#lose(hasEnded));
     return socket;
