@@ -1,6 +1,6 @@
 /** One term of leadership after another: with a command for each, or with lines on stdout. */
 import { formatFence, type Lease, type Leases } from "solehold";
-import { interruptible } from "../interrupt.ts";
+import { Interrupted, interruptible } from "../interrupt.ts";
 import type { Io } from "../io.ts";
 import { HeldCommand } from "./held-command.ts";
 import type { RunOptions } from "./options.ts";
@@ -14,7 +14,10 @@ export interface Election {
   readonly format: "text" | "json";
 }
 
-/** The exit code of the command when it ended by itself. Throws Interrupted while campaigning. */
+/**
+ * The exit code of the command when it ended by itself. Throws Interrupted when the end is asked for while
+ * campaigning, or at any moment of a term that is then lost: no further term is campaigned for.
+ */
 export async function leadWithCommand(election: Election, command: readonly string[]): Promise<number> {
   const { leases, key, options, io, format } = election;
   const { acquire, plan } = options;
@@ -28,6 +31,7 @@ export async function leadWithCommand(election: Election, command: readonly stri
       const result = await held.run(lease, leases.manager);
       const lost = result.kind === "ended" ? result.stoppedBecause !== null : isLate(result);
       if (!lost) return exitCodeOf(result, command[0] ?? "");
+      if (held.askedToEndBy !== null) throw new Interrupted(held.askedToEndBy);
     } finally {
       held.dismiss();
     }

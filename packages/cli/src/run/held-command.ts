@@ -43,6 +43,9 @@ const PASSED_ON: readonly NodeJS.Signals[] = [
   "SIGCONT",
 ];
 
+/** These ask for the end whenever they come. SIGHUP may as well ask a command to read its settings again. */
+const ASK_FOR_THE_END: readonly NodeJS.Signals[] = ["SIGINT", "SIGQUIT", "SIGTERM"];
+
 /** A deadline is passed on when it has moved; it is looked for this often. */
 const FEED_PART = 1 / 20;
 const MIN_FEED_MS = 25;
@@ -53,6 +56,8 @@ export class HeldCommand {
   readonly #keeper: KeeperHandle;
   readonly #env: Env = realEnv;
   #lease: Lease | null = null;
+  #isEnding = false;
+  #askedToEndBy: NodeJS.Signals | null = null;
 
   /** Starts the keeper at once, so that it is ready when the lease is. */
   constructor(options: HeldCommandOptions) {
@@ -61,6 +66,14 @@ export class HeldCommand {
       stopping: (cause) => this.#onStopping(cause),
       powerless: (signal) => options.announce({ kind: "powerless", signal }),
     });
+  }
+
+  /**
+   * The signal by which somebody asked for the end, null when nobody did. It may have come when the command
+   * was being stopped for another reason, or was gone and the lease on its way back.
+   */
+  get askedToEndBy(): NodeJS.Signals | null {
+    return this.#askedToEndBy;
   }
 
   /** There will be no lease, and no command. */
@@ -79,6 +92,7 @@ export class HeldCommand {
       const env = { ...io.env, ...environmentOf(lease) };
       const deadline = deadlineOf(lease, this.#env);
       const result = await this.#keeper.run({ command: program, args, env, plan, deadline });
+      this.#isEnding = true;
       await this.#giveBack(lease, result);
       return result;
     } finally {
@@ -89,13 +103,18 @@ export class HeldCommand {
   }
 
   #onStopping(cause: StopCause): void {
+    this.#isEnding = true;
     if (cause === "leftovers") return;
     this.#options.announce({ kind: "stopping", cause, reason: this.#lease?.lossReason ?? null });
   }
 
   #passSignalsOn(): () => void {
     const { io } = this.#options;
-    const tell = (signal: NodeJS.Signals): void => this.#keeper.tell({ kind: "signal", signal });
+    const tell = (signal: NodeJS.Signals): void => {
+      const asksForTheEnd = ASK_FOR_THE_END.includes(signal) || (signal === "SIGHUP" && this.#isEnding);
+      if (asksForTheEnd) this.#askedToEndBy = signal;
+      this.#keeper.tell({ kind: "signal", signal });
+    };
     const undoSignals = io.onSignals(PASSED_ON, tell);
     // Ctrl-Z: the command has a session of its own, where only SIGSTOP stops it; then this process follows.
     const undoStop = io.onSignals(["SIGTSTP"], () => {

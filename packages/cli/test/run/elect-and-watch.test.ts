@@ -1,4 +1,5 @@
 // The commands that run until they are told to stop, as real processes.
+import { appendFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { CliProcess } from "../support/cli-process.ts";
@@ -23,6 +24,14 @@ function events(process: CliProcess): readonly Record<string, unknown>[] {
     .split("\n")
     .filter(Boolean)
     .map((line) => JSON.parse(line) as Record<string, unknown>);
+}
+
+/** Told to stop, it ends when the log says so; it writes down every signal that it gets. */
+function slowToEnd(log: string): string[] {
+  const notes = ["INT", "HUP"].map((name) => `trap 'echo SIG${name} >> "$1"' ${name};`).join(" ");
+  const stop = `trap 'if grep -q stops "$1"; then echo SIGTERM; else echo stops; fi >> "$1"; stopped=yes' TERM;`;
+  const loop = `until [ -n "$stopped" ] && grep -qx go "$1"; do sleep 0.02; done`;
+  return ["sh", "-c", `${notes} ${stop} echo begins >> "$1"; ${loop}; exit 7`, "sh", log];
 }
 
 describe("elect", () => {
@@ -54,9 +63,45 @@ describe("elect", () => {
       () => linesOf(log).filter((line) => line.includes("begins")).length === 2,
     );
     for (const process of [first, second]) process.kill("SIGINT");
-    expect([130, 4]).toContain((await first.exit).code);
-    expect([130, 4]).toContain((await second.exit).code);
+    expect((await first.exit).code).toBe(130);
+    expect((await second.exit).code).toBe(130);
     expect(overlap("first", "second", log)).toBeNull();
+  });
+
+  it.each([
+    ["SIGINT", 130],
+    ["SIGTERM", 143],
+    ["SIGHUP", 129],
+  ] as const)("campaigns no more after a %s that comes while a lost term ends", async (signal, code) => {
+    const { start, call, log } = shell();
+    const leader = start(
+      ["elect", "leader", "--ttl", "30s", "--grace", "10s", "--", ...slowToEnd(log)],
+      "it",
+    );
+    await until("it leads", () => linesOf(log).includes("begins"));
+    await call(["revoke", "leader"]);
+    await until("the command is told to stop", () => linesOf(log).includes("stops"));
+    leader.kill(signal);
+    await until("the command was told that, too", () => linesOf(log).includes(signal));
+    appendFileSync(log, "go\n");
+    expect(await leader.exit).toEqual({ code, signal: null });
+    expect(linesOf(log).filter((line) => line === "begins")).toHaveLength(1);
+  });
+
+  it("campaigns again when the SIGHUP was for the command, and came before the lease was lost", async () => {
+    const { start, call, log } = shell();
+    const leader = start(
+      ["elect", "leader", "--ttl", "30s", "--grace", "10s", "--", ...slowToEnd(log)],
+      "it",
+    );
+    await until("it leads", () => linesOf(log).includes("begins"));
+    leader.kill("SIGHUP");
+    await until("the command has it", () => linesOf(log).includes("SIGHUP"));
+    appendFileSync(log, "go\n");
+    await call(["revoke", "leader"]);
+    await until("it leads again", () => linesOf(log).filter((line) => line === "begins").length === 2);
+    leader.kill("SIGTERM");
+    expect((await leader.exit).code).toBe(7);
   });
 });
 
