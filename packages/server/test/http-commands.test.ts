@@ -1,0 +1,242 @@
+/** Commands over HTTP: what a grant brings, each refusal with its status and reason, batches, and waiting. */
+import { describe, expect, it } from "vitest";
+import { expectProblem, owner } from "./support/problem.ts";
+import { ask, type Body, testServer } from "./support/server.ts";
+
+describe("commands over HTTP", () => {
+  it("answers a grant with all that a remote client needs to believe it", async () => {
+    const { lease } = await testServer();
+    const { status, body } = await lease("acquire", { name: "a/b", holder: "me", ttlMs: 30_000, note: "hi" });
+    expect(status).toBe(200);
+    expect(body.token).toMatch(/^[A-Za-z0-9_-]{22}$/);
+    expect(body).toMatchObject({
+      outcome: "applied",
+      validForMs: 30_000,
+      replayed: false,
+      resumeFromLedgerRequired: false,
+      reason: "OK_DECISION_COMPUTE",
+      reasonCode: 0x4c530002,
+      code: "LS_OK",
+      leaseId: "default/a/b@1",
+      lease: {
+        tenant: "default",
+        name: "a/b",
+        holder: "me",
+        purpose: "Operation",
+        fence: "1".padStart(39, "0"),
+        term: "0",
+        generation: "1",
+        state: "held",
+        live: true,
+        ttlMs: 30_000,
+        note: "hi",
+      },
+    });
+    expect(body.lease.expiresAtMs - body.lease.grantedAtMs).toBe(30_000);
+  });
+
+  it("renews, uses, resumes, hands off, and never shows the token again", async () => {
+    const { lease } = await testServer();
+    await lease("acquire", owner);
+    const answers = [
+      await lease("renew", { ...owner, ttlMs: 60_000 }),
+      await lease("use", { ...owner, purpose: "Operation" }),
+      await lease("resume", owner),
+      await lease("break", { name: "a/b", periodMs: 5_000 }),
+      await lease("handoff", { ...owner, successor: "you", withinMs: 5_000 }),
+    ];
+    expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200, 200]);
+    for (const { text } of answers) expect(text).not.toContain("token-of-me");
+    expect(answers[0]?.body.lease.ttlMs).toBe(60_000);
+    expect(answers[4]?.body.lease.handoff.successor).toBe("you");
+  });
+
+  it("denies with 409, the holder, until when, and when to come back", async () => {
+    const { lease } = await testServer();
+    const granted = await lease("acquire", { ...owner, ttlMs: 20_000 });
+    const denied = await lease("acquire", { name: "a/b", holder: "you" });
+    expectProblem(denied, 409, "LEASE_HELD_BY_OTHER", "LS_HELD");
+    expect(denied.body.heldBy).toBe("me");
+    expect(denied.body.heldUntilMs).toBe(granted.body.lease.expiresAtMs);
+    expect(denied.body.retryAfterMs).toBeLessThanOrEqual(20_000);
+    expect(Number(denied.headers.get("retry-after"))).toBe(Math.ceil(denied.body.retryAfterMs / 1_000));
+    expect(denied.body.detail).toBe("held by me");
+  });
+
+  it("denies everything else that a lease can be denied for with 409 and its reason", async () => {
+    const { lease } = await testServer();
+    expectProblem(await lease("renew", owner), 409, "LEASE_NOT_FOUND", "LS_NOT_FOUND");
+    await lease("acquire", owner);
+    expectProblem(
+      await lease("renew", { ...owner, token: "wrong" }),
+      409,
+      "LEASE_TOKEN_INVALID",
+      "LS_TOKEN_INVALID",
+    );
+    expectProblem(
+      await lease("use", { ...owner, purpose: "StateWrite" }),
+      409,
+      "LEASE_PURPOSE_MISMATCH",
+      "LS_PURPOSE_MISMATCH",
+    );
+    expectProblem(
+      await lease("acquire", { name: "a/b", holder: "me" }),
+      409,
+      "LEASE_HELD_BY_SELF",
+      "LS_HELD",
+    );
+    await lease("revoke", { name: "a/b" });
+    expectProblem(await lease("revoke", { name: "a/b" }), 409, "LEASE_ALREADY_REVOKED", "LS_ALREADY_REVOKED");
+    expectProblem(
+      await lease("use", { ...owner, purpose: "Operation" }),
+      409,
+      "LEASE_REVOKED",
+      "LS_STALE_USE",
+    );
+  });
+
+  it("answers 412 to who is fenced by a newer term or grant", async () => {
+    const { lease } = await testServer({ terms: "accept" });
+    await lease("acquire", { ...owner, term: "5" });
+    await lease("release", owner);
+    expectProblem(await lease("acquire", { ...owner, term: "4" }), 412, "LEASE_FENCED", "LS_FENCED");
+    const next = await lease("acquire", { ...owner, token: "another", term: "18446744073709551615" });
+    expect(next.body.lease.term).toBe("18446744073709551615");
+    expect(next.body.lease.fence).toBe(String((2n ** 64n - 1n) * 2n ** 64n + 2n).padStart(39, "0"));
+  });
+
+  it("refuses with 400 and names the field, whether a schema or core finds the mistake", async () => {
+    const { lease } = await testServer();
+    const cases: readonly (readonly [object, string])[] = [
+      [{}, "name"],
+      [{ name: "a", holder: 5 }, "holder"],
+      [{ name: "a", holder: "h", ttl: 5 }, "ttl"],
+      [{ name: "a", holder: "h", ttlMs: "5" }, "ttlMs"],
+      [{ name: "a", holder: "h", ttlMs: 1.5 }, "ttlMs"],
+      [{ name: "a", holder: "h", ttlMs: -1 }, "ttlMs"],
+      [{ name: "a", holder: "h", ttlMs: 1e12 }, "ttlMs"],
+      [{ name: "a", holder: "h", purpose: "Fun" }, "purpose"],
+      [{ name: "", holder: "h" }, "name"],
+      [{ name: "$floor", holder: "h" }, "name"],
+      [{ name: "a\u0000b", holder: "h" }, "name"],
+      [{ name: "x".repeat(257), holder: "h" }, "name"],
+      [{ name: "a", holder: "h", tenant: "../up" }, "tenant"],
+      [{ name: "a", holder: "h", term: "-1" }, "term"],
+      [{ name: "a", holder: "h", term: "99999999999999999999" }, "term"],
+      [{ name: "a", holder: "h", token: "with space" }, "token"],
+      [{ name: "a", holder: "h", waitMs: -5 }, "waitMs"],
+      [{ name: "a", holder: "h", waitMs: 10_000_000 }, "waitMs"],
+      [{ name: "a", holder: "h", idempotencyKey: "\n" }, "idempotencyKey"],
+    ];
+    for (const [body, field] of cases) {
+      const answer = await lease("acquire", body);
+      expect({ body, status: answer.status, field: answer.body.field }).toEqual({ body, status: 400, field });
+      expect(answer.body.detail.startsWith(`${field} `)).toBe(true);
+      expect(answer.body.code).toBe("LS_INVALID");
+    }
+  });
+
+  it("replays the same grant for the same idempotency key, and refuses another request under it", async () => {
+    const { lease } = await testServer();
+    const request = { name: "a/b", holder: "me", ttlMs: 30_000, idempotencyKey: "once" };
+    const first = await lease("acquire", request);
+    const second = await lease("acquire", request);
+    expect(second.body).toMatchObject({
+      token: first.body.token,
+      replayed: true,
+      lease: { generation: "1" },
+    });
+    const other = await lease("acquire", { ...request, ttlMs: 40_000 });
+    expectProblem(other, 400, "IDEMPOTENCY_KEY_REUSED", "LS_INVALID");
+    expect(other.body.field).toBe("idempotencyKey");
+  });
+
+  it("renews many leases in one call, each answered on its own", async () => {
+    const { lease } = await testServer();
+    for (const name of ["a", "b"]) await lease("acquire", { ...owner, name });
+    const leases = [
+      { ...owner, name: "a", ttlMs: 50_000 },
+      { ...owner, name: "b", token: "wrong" },
+      { ...owner, name: "c" },
+      { ...owner, name: 7 },
+      null,
+    ];
+    const { status, body } = await lease("renew", { leases });
+    expect(status).toBe(200);
+    const results = body.results.map((each: Body) => [each.status, each.body.reason]);
+    expect(results).toEqual([
+      [200, "OK_DECISION_COMPUTE"],
+      [409, "LEASE_TOKEN_INVALID"],
+      [409, "LEASE_NOT_FOUND"],
+      [400, "INPUT_SCHEMA_INVALID"],
+      [400, "INPUT_SCHEMA_INVALID"],
+    ]);
+    expect(body.results[3]?.body.field).toBe("name");
+    expect((await lease("renew", { leases: [] })).body.field).toBe("leases");
+    expect((await lease("renew", { leases: "all" })).body.field).toBe("leases");
+  });
+
+  it("denies one lease too many for a tenant with 429", async () => {
+    const { lease } = await testServer({ leasesPerTenant: "2" });
+    await lease("acquire", { name: "a", holder: "h" });
+    await lease("acquire", { name: "b", holder: "h" });
+    const third = await lease("acquire", { name: "c", holder: "h" });
+    expectProblem(third, 429, "CAPACITY_EXCEEDED", "LS_CAPACITY_EXCEEDED");
+    expect(third.headers.get("retry-after")).toBe("1");
+    expect((await lease("acquire", { tenant: "other", name: "c", holder: "h" })).status).toBe(200);
+  });
+
+  it("answers 503 with the outcome when the store is down", async () => {
+    const { server, lease, get } = await testServer();
+    await server.service.manager.close();
+    const answer = await lease("acquire", owner);
+    expectProblem(answer, 503, "INTERNAL_PIPELINE_ERROR", "LS_UNAVAILABLE");
+    expect(answer.body.outcome).toBe("not-applied");
+    expect(answer.headers.get("retry-after")).toBe("1");
+    for (const path of ["/v1/lease?name=a", "/v1/leases", "/readyz"]) {
+      const read = await get(path);
+      expectProblem(read, 503, "STORE_UNAVAILABLE", "LS_UNAVAILABLE");
+    }
+    expect((await get("/healthz")).status).toBe(200);
+  });
+});
+
+describe("waiting over HTTP", () => {
+  it("waits, shows the line, and grants when the lease is given back", async () => {
+    const { lease, get, server } = await testServer();
+    await lease("acquire", owner);
+    const waiting = lease("acquire", { name: "a/b", holder: "you", waitMs: 20_000, ttlMs: 30_000 });
+    const impatient = await lease("acquire", { name: "a/b", holder: "them", waitMs: 50 });
+    expectProblem(impatient, 409, "LEASE_HELD_BY_OTHER", "LS_HELD");
+    expect(impatient.body.heldBy).toBe("me");
+    const line = await get("/v1/queue?name=a/b");
+    expect(line.body).toMatchObject({ waiting: 1, heldBy: "me" });
+    expect(line.body.waiters[0]).toMatchObject({ position: 0, holder: "you" });
+    await lease("release", owner);
+    const granted = await waiting;
+    expect([granted.status, granted.body.lease.generation]).toEqual([200, "2"]);
+    expect(granted.body.waitedMs).toBeGreaterThanOrEqual(50);
+    expect(granted.body.validForMs).toBe(30_000);
+    expect(server.queue.size).toBe(0);
+  });
+
+  it("forgets a waiter whose connection breaks, and serves the next", async () => {
+    const { lease, server, url } = await testServer();
+    await lease("acquire", owner);
+    const abort = new AbortController();
+    const dead = ask(`${url}/v1/leases/acquire`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ name: "a/b", holder: "dead", waitMs: 20_000 }),
+      signal: abort.signal,
+    }).catch(() => null);
+    while (server.queue.size < 1) await new Promise((resolve) => setTimeout(resolve, 5));
+    const living = lease("acquire", { name: "a/b", holder: "living", waitMs: 20_000 });
+    while (server.queue.size < 2) await new Promise((resolve) => setTimeout(resolve, 5));
+    abort.abort();
+    await dead;
+    while (server.queue.size > 1) await new Promise((resolve) => setTimeout(resolve, 5));
+    await lease("release", owner);
+    expect((await living).body.lease.generation).toBe("2");
+  });
+});
