@@ -4,7 +4,7 @@ import { type Env, ManualEnv, realEnv } from "../../../src/env/index.ts";
 import type { AuditEvent } from "../../../src/service/audit/index.ts";
 import { FileAuditTrail, verifyAudit } from "../../../src/service/audit/index.ts";
 import type { LeftNote, Notebook, StoreNote } from "../../../src/stores/index.ts";
-import { allEntries, crashCopy, eventOf, FaultyDisk, temporaryFolder } from "./support.ts";
+import { allEntries, crashCopy, eventOf, FaultyDisk, temporaryFolder, traces } from "./support.ts";
 
 const MARGIN = "##";
 
@@ -77,9 +77,6 @@ function keep(trail: FileAuditTrail, notebook: PaperNotebook, events: readonly A
   notebook.written.set(note.place, note);
   trail.notes?.keep(note, events);
 }
-
-const traces = async (folder: string): Promise<readonly string[]> =>
-  (await allEntries(folder)).map(({ traceId }) => traceId);
 
 const event = (traceId: string): AuditEvent => eventOf({ traceId });
 

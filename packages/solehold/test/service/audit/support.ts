@@ -5,8 +5,14 @@ import { basename, join } from "node:path";
 import fc from "fast-check";
 import { onTestFinished } from "vitest";
 import { realDisk } from "../../../src/service/audit/disk.ts";
-import type { AuditDisk, AuditEntry, AuditEvent, AuditFile } from "../../../src/service/audit/index.ts";
-import { exportAudit } from "../../../src/service/audit/index.ts";
+import type {
+  AuditDisk,
+  AuditEntry,
+  AuditEvent,
+  AuditFile,
+  FileAuditOptions,
+} from "../../../src/service/audit/index.ts";
+import { exportAudit, FileAuditTrail } from "../../../src/service/audit/index.ts";
 
 export function eventOf(changes: Partial<AuditEvent> = {}): AuditEvent {
   return {
@@ -99,6 +105,10 @@ export async function allEntries(folder: string): Promise<readonly AuditEntry[]>
   const entries: AuditEntry[] = [];
   for await (const entry of exportAudit(folder)) entries.push(entry);
   return entries;
+}
+
+export async function traces(folder: string): Promise<readonly string[]> {
+  return (await allEntries(folder)).map(({ traceId }) => traceId);
 }
 
 /** A promise that the test settles itself. */
@@ -195,4 +205,12 @@ export class FaultyDisk implements AuditDisk {
     }
     return target;
   }
+}
+
+/** A trail on that disk which answers when an entry is safe, unless told otherwise. */
+export async function openOn(
+  disk: FaultyDisk,
+  options: Partial<FileAuditOptions> & { readonly folder: string },
+): Promise<FileAuditTrail> {
+  return await FileAuditTrail.open({ durability: "before-reply", disk, ...options });
 }

@@ -1,25 +1,19 @@
+/** A disk that fails: before a reply the entries are refused and nothing else; in the background nothing is lost. */
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import type { FileAuditOptions } from "../../../src/service/audit/index.ts";
-import { AuditError, FileAuditTrail, verifyAudit } from "../../../src/service/audit/index.ts";
+import { AuditError, verifyAudit } from "../../../src/service/audit/index.ts";
 import type { Operation } from "./support.ts";
 import {
   allEntries,
   eventOf,
   FaultyDisk,
   gate,
+  openOn,
   segmentFiles,
   temporaryFolder,
-  withFolder,
+  traces,
 } from "./support.ts";
-
-async function openOn(disk: FaultyDisk, options: Partial<FileAuditOptions> & { folder: string }) {
-  return FileAuditTrail.open({ durability: "before-reply", disk, ...options });
-}
-
-const traces = async (folder: string) => (await allEntries(folder)).map((entry) => entry.traceId);
 
 describe("a failing disk, before-reply", () => {
   test.each<[Operation, string]>([
@@ -264,210 +258,5 @@ describe("a failing disk, background", () => {
     disk.failing.clear();
     await trail.close();
     expect(await verifyAudit(folder)).toMatchObject({ ok: true, entries: 1 });
-  });
-});
-
-type Step =
-  | { readonly kind: "append"; readonly count: number }
-  | { readonly kind: "fail"; readonly operation: Operation; readonly part: number }
-  | { readonly kind: "heal" };
-
-const steps: fc.Arbitrary<readonly Step[]> = fc.array(
-  fc.oneof(
-    {
-      weight: 4,
-      arbitrary: fc.record({ kind: fc.constant("append" as const), count: fc.integer({ min: 1, max: 6 }) }),
-    },
-    {
-      weight: 2,
-      arbitrary: fc.record({
-        kind: fc.constant("fail" as const),
-        operation: fc.constantFrom<Operation>("open", "write", "sync", "truncate", "syncFolder"),
-        part: fc.double({ min: 0, max: 1, noNaN: true }),
-      }),
-    },
-    { weight: 2, arbitrary: fc.constant({ kind: "heal" as const }) },
-  ),
-  { maxLength: 14 },
-);
-
-/** Plays the steps and returns what was acknowledged and what was refused, in order. */
-async function play(trail: FileAuditTrail, disk: FaultyDisk, script: readonly Step[]) {
-  const acknowledged: string[] = [];
-  const appended: string[] = [];
-  for (const step of script) {
-    if (step.kind === "heal") disk.failing.clear();
-    if (step.kind === "fail") {
-      disk.failing.set(step.operation, "EIO");
-      disk.partOfWrite = step.part;
-    }
-    if (step.kind !== "append") continue;
-    const names = Array.from({ length: step.count }, (_, index) => `${appended.length + index}`);
-    appended.push(...names);
-    const results = await Promise.allSettled(names.map((traceId) => trail.append(eventOf({ traceId }))));
-    await trail.flush().catch(() => undefined);
-    acknowledged.push(...names.filter((_, index) => results[index]?.status === "fulfilled"));
-  }
-  return { acknowledged, appended };
-}
-
-describe("any order of failures", () => {
-  test("before-reply: the trail holds exactly what was acknowledged, in order, and verifies", async () => {
-    await fc.assert(
-      fc.asyncProperty(steps, (script) =>
-        withFolder(async (folder) => {
-          const disk = new FaultyDisk();
-          const trail = await openOn(disk, { folder, segmentBytes: 1024, anchorEvery: 3 });
-          const { acknowledged } = await play(trail, disk, script);
-          disk.failing.clear();
-          await trail.append(eventOf({ traceId: "end" }));
-          await trail.close();
-          expect(await traces(folder)).toEqual([...acknowledged, "end"]);
-          expect(await verifyAudit(folder)).toMatchObject({ ok: true, entries: acknowledged.length + 1 });
-        }),
-      ),
-      { numRuns: 60 },
-    );
-  });
-
-  test("background: the trail holds everything, in order, and verifies", async () => {
-    await fc.assert(
-      fc.asyncProperty(steps, (script) =>
-        withFolder(async (folder) => {
-          const disk = new FaultyDisk();
-          const trail = await openOn(disk, {
-            folder,
-            durability: "background",
-            segmentBytes: 1024,
-            anchorEvery: 3,
-          });
-          const { appended } = await play(trail, disk, script);
-          disk.failing.clear();
-          await trail.close();
-          expect(await traces(folder)).toEqual(appended);
-          expect(await verifyAudit(folder)).toMatchObject({ ok: true, entries: appended.length });
-        }),
-      ),
-      { numRuns: 60 },
-    );
-  });
-
-  test("a loss of power at any point, any part of the unsynced bytes kept: all acknowledged entries are there", async () => {
-    await fc.assert(
-      fc.asyncProperty(steps, fc.double({ min: 0, max: 1, noNaN: true }), (script, keep) =>
-        withFolder(async (folder) => {
-          const disk = new FaultyDisk();
-          const live = join(folder, "live");
-          const trail = await openOn(disk, { folder: live, segmentBytes: 1024, anchorEvery: 3 });
-          const { acknowledged } = await play(trail, disk, script);
-          const crashed = await disk.powerLoss(live, join(folder, "crashed"), keep);
-          disk.failing.clear();
-          await trail.close();
-          const again = await FileAuditTrail.open({
-            folder: crashed,
-            durability: "before-reply",
-            segmentBytes: 1024,
-          });
-          await again.append(eventOf({ traceId: "end" }));
-          await again.close();
-          const found = await traces(crashed);
-          expect(found.filter((trace) => acknowledged.includes(trace))).toEqual(acknowledged);
-          expect(await verifyAudit(crashed)).toMatchObject({ ok: true, entries: found.length });
-        }),
-      ),
-      { numRuns: 60 },
-    );
-  });
-});
-
-describe("ways to the device", () => {
-  test("a disk that cannot write and sync in one step does it in two, and nothing is acknowledged between", async () => {
-    const folder = await temporaryFolder();
-    const disk = new FaultyDisk();
-    const plain = {
-      open: async (path: string) => {
-        const { writeSafely: _, ...file } = await disk.open(path);
-        return file;
-      },
-      syncFolder: (path: string) => disk.syncFolder(path),
-    };
-    const trail = await FileAuditTrail.open({ folder, durability: "before-reply", disk: plain });
-    await trail.append(eventOf({ traceId: "1" }));
-    await trail.append(eventOf({ traceId: "2" }));
-    expect(disk.counts).toMatchObject({ write: 2, sync: 2 });
-    const [segment] = await segmentFiles(folder);
-    expect(disk.safeBytes.get(segment!)).toBe((await readFile(join(folder, segment!))).length);
-    await trail.close();
-  });
-
-  test("an anchor that takes its time keeps no entry waiting, and closing waits for it", async () => {
-    const folder = await temporaryFolder();
-    const disk = new FaultyDisk();
-    const slow = gate();
-    let anchors = 0;
-    const slowAnchors = {
-      open: async (path: string) => {
-        const file = await disk.open(path);
-        if (!path.includes("anchors")) return file;
-        return {
-          ...file,
-          sync: async () => {
-            anchors += 1;
-            await slow.opened;
-            await file.sync();
-          },
-        };
-      },
-      syncFolder: (path: string) => disk.syncFolder(path),
-    };
-    const trail = await openOn(disk, { folder, disk: slowAnchors, anchorEvery: 2 });
-    for (const traceId of ["1", "2", "3", "4", "5"]) await trail.append(eventOf({ traceId }));
-    expect(anchors).toBe(1);
-    let closed = false;
-    const closing = trail.close().then(() => {
-      closed = true;
-    });
-    await new Promise((resolve) => setImmediate(resolve));
-    expect(closed).toBe(false);
-    slow.open();
-    await closing;
-    expect(await traces(folder)).toEqual(["1", "2", "3", "4", "5"]);
-    expect(await verifyAudit(folder)).toMatchObject({ ok: true, entries: 5 });
-  });
-
-  test("what belongs together is made safe in one step, while somebody holds the trail", async () => {
-    const folder = await temporaryFolder();
-    const disk = new FaultyDisk();
-    const trail = await openOn(disk, { folder });
-    const letGo = trail.hold();
-    let isSafe = false;
-    const first = Promise.resolve(trail.append(eventOf({ traceId: "release" }))).then(() => {
-      isSafe = true;
-    });
-    for (let turn = 0; turn < 5; turn += 1) await new Promise((resolve) => setImmediate(resolve));
-    expect([isSafe, disk.counts.write]).toEqual([false, 0]);
-    const second = trail.append(eventOf({ traceId: "grant" }));
-    letGo();
-    letGo();
-    await Promise.all([first, second]);
-    expect(disk.counts.sync).toBe(1);
-    await trail.append(eventOf({ traceId: "later" }));
-    expect(disk.counts.sync).toBe(2);
-    expect(await traces(folder)).toEqual(["release", "grant", "later"]);
-    await trail.close();
-  });
-
-  test("a trail with more to do does not wait for who holds it, and who comes later holds up no round that was due", async () => {
-    const folder = await temporaryFolder();
-    const disk = new FaultyDisk();
-    const trail = await openOn(disk, { folder });
-    const letGo = trail.hold();
-    await Promise.all(["1", "2", "3", "4", "5"].map((traceId) => trail.append(eventOf({ traceId }))));
-    const due = trail.append(eventOf({ traceId: "6" }));
-    await new Promise((resolve) => setImmediate(resolve));
-    trail.hold();
-    letGo();
-    await due;
-    expect(await traces(folder)).toEqual(["1", "2", "3", "4", "5", "6"]);
   });
 });
