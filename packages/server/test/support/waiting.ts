@@ -1,0 +1,122 @@
+/** A line of waiters for one lease, in memory and by a clock of the test: who asks, who was granted, who has gone. */
+import { MemoryStore, StoreLeaseManager } from "solehold";
+import { LeaseService, MemoryAuditTrail, type ServiceReply } from "solehold/service";
+import { ManualEnv, settle } from "../../../solehold/src/env/index.ts";
+import type { Connection } from "../../src/call.ts";
+import { WaitQueue } from "../../src/waiting/wait-queue.ts";
+
+export const key = { tenant: "default", name: "job" };
+
+class TestConnection implements Connection {
+  #gone = false;
+  #cancelled = false;
+  readonly #listeners = new Set<() => void>();
+
+  isGone(): boolean {
+    return this.#gone;
+  }
+
+  isCancelled(): boolean {
+    return this.#cancelled;
+  }
+
+  onGone(listener: () => void): () => void {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
+  }
+
+  drop(): void {
+    this.#gone = true;
+    for (const listener of this.#listeners) listener();
+  }
+
+  cancel(): void {
+    this.#cancelled = true;
+    this.drop();
+  }
+}
+
+export interface Caller {
+  readonly holder: string;
+  readonly connection: TestConnection;
+  readonly token: string;
+  /** "waiting", the holder's fence as text when granted, the reason when denied, the status when rejected. */
+  state: string;
+}
+
+export class World {
+  readonly env = new ManualEnv();
+  readonly store = new MemoryStore({ env: this.env });
+  readonly manager = new StoreLeaseManager({ store: this.store, env: this.env });
+  readonly audit = new MemoryAuditTrail({ capacity: 10_000 });
+  readonly service = new LeaseService({ manager: this.manager, audit: this.audit, env: this.env });
+  readonly queue: WaitQueue;
+  /** Who got the lease, in order. */
+  readonly granted: string[] = [];
+
+  constructor(limits: { readonly waiterLimit?: number; readonly waitLimitMs?: number } = {}) {
+    const { waiterLimit = 100, waitLimitMs = 600_000 } = limits;
+    this.queue = new WaitQueue({ env: this.env, service: this.service, waiterLimit, waitLimitMs });
+  }
+
+  /** As a server does: with the store's news. */
+  async follow(): Promise<void> {
+    await this.manager.watch({ tenant: null, prefix: "" }, (event) => this.queue.onNews(event));
+  }
+
+  ask(
+    holder: string,
+    options: {
+      waitMs?: number;
+      ttlMs?: number;
+      repeatable?: "no" | "by token" | "by key";
+      idempotencyKey?: string;
+    } = {},
+  ): Caller {
+    const { waitMs = 60_000, ttlMs = 10_000, repeatable = "no", idempotencyKey } = options;
+    const connection = new TestConnection();
+    const caller: Caller = { holder, connection, token: `token-of-${holder}`, state: "waiting" };
+    const extra = idempotencyKey === undefined ? {} : { idempotencyKey };
+    const request = { key, holder, ttlMs, token: caller.token, ...extra };
+    this.queue.acquire(request, {}, { waitMs, connection, repeatable }).then(
+      (reply) => {
+        caller.state = stateOf(reply);
+        if (reply.outcome.kind === "applied") this.granted.push(holder);
+      },
+      (error: { input: { status: number } }) => {
+        caller.state = String(error.input?.status ?? error);
+      },
+    );
+    return caller;
+  }
+
+  async release({ holder, token }: Caller): Promise<void> {
+    const { outcome } = await this.service.release({ key, holder, token });
+    if (outcome.kind === "applied") this.queue.notice(key, outcome.decision.lease);
+    await settle();
+  }
+
+  async holder(): Promise<string | null> {
+    const lease = await this.service.get(key);
+    return lease?.live === true ? lease.holder : null;
+  }
+}
+
+function stateOf({ outcome }: ServiceReply): string {
+  if (outcome.kind === "applied") return `granted ${outcome.decision.lease.generation}`;
+  return outcome.kind === "refused" ? outcome.decision.reason : outcome.outcome;
+}
+
+export async function heldWorld(
+  waiters: readonly string[],
+): Promise<{ world: World; owner: Caller; line: Caller[] }> {
+  const world = new World();
+  const owner = world.ask("owner");
+  await settle();
+  const line: Caller[] = [];
+  for (const name of waiters) {
+    line.push(world.ask(name));
+    await settle();
+  }
+  return { world, owner, line };
+}

@@ -1,0 +1,96 @@
+/** Waiters that die, at every step: they hold up nobody, and what they were granted is given back unless a repeat finds it. */
+import { describe, expect, it } from "vitest";
+import { settle } from "../../solehold/src/env/index.ts";
+import { heldWorld, key, World } from "./support/waiting.ts";
+
+/** A waiter whose turn has just come: its attempt is under way. */
+async function grantedJustNow(options: Parameters<World["ask"]>[1]) {
+  const world = new World();
+  const owner = world.ask("owner");
+  await settle();
+  const waiter = world.ask("a", options);
+  await settle();
+  const { outcome } = await world.service.release({ key, holder: "owner", token: owner.token });
+  if (outcome.kind === "applied") world.queue.notice(key, outcome.decision.lease);
+  return { world, waiter };
+}
+
+describe("waiters that die", () => {
+  const names = ["a", "b", "c", "d", "e"];
+
+  it.each(names)("never hold up the others: %s dies in the line", async (dead) => {
+    const { world, owner, line } = await heldWorld(names);
+    line.find(({ holder }) => holder === dead)?.connection.drop();
+    await settle();
+    await world.release(owner);
+    for (const caller of line) await world.release(caller);
+    expect(world.granted).toEqual(["owner", ...names.filter((name) => name !== dead)]);
+  });
+
+  it.each(names)("never hold up the others: %s dies while the lease changes hands", async (dead) => {
+    const { world, owner, line } = await heldWorld(names);
+    const chain = [owner, ...line];
+    for (const [index, caller] of chain.entries()) {
+      const next = chain[index + 1];
+      const released = world.service.release({ key, holder: caller.holder, token: caller.token });
+      if (next?.holder === dead) {
+        const { outcome } = await released;
+        if (outcome.kind === "applied") world.queue.notice(key, outcome.decision.lease);
+        next.connection.drop(); // its own attempt is under way at this moment
+        await settle();
+        continue;
+      }
+      const { outcome } = await released;
+      if (outcome.kind === "applied") world.queue.notice(key, outcome.decision.lease);
+      await settle();
+    }
+    expect(world.granted).toEqual(["owner", ...names.filter((name) => name !== dead)]);
+    expect(await world.holder()).toBe(null);
+  });
+
+  it("gives back at once what was granted to somebody who had just gone", async () => {
+    const { world, owner, line } = await heldWorld(["a"]);
+    const { outcome } = await world.service.release({ key, holder: "owner", token: owner.token });
+    if (outcome.kind === "applied") world.queue.notice(key, outcome.decision.lease);
+    line[0]?.connection.drop();
+    await settle();
+    expect(await world.holder()).toBe(null);
+    const actions = (await world.audit.query()).map(({ action, holder }) => `${action} ${holder}`);
+    expect(actions.slice(-2)).toEqual(["grant a", "release a"]);
+  });
+
+  it("gives back what was granted to somebody who chose the token and has gone; its repeat is granted anew", async () => {
+    const { world, waiter } = await grantedJustNow({ repeatable: "by token" });
+    waiter.connection.drop();
+    const again = world.ask("a", { repeatable: "by token" }); // the same token, on a new connection
+    await settle();
+    expect(again.state).toBe("granted 3");
+    await world.env.advance(9_000);
+    expect(await world.holder()).toBe("a");
+  });
+
+  it("does not give back what a repeat with the same token has found first: two could believe", async () => {
+    const { service } = new World();
+    const request = { key, holder: "a", token: "chosen", ttlMs: 10_000 };
+    const first = await service.grant(request);
+    await service.grant(request);
+    if (first.outcome.kind !== "applied") throw new Error("it was free");
+    const given = await service.giveBack(request, first.outcome.decision.lease);
+    expect(given.outcome).toMatchObject({ kind: "refused", decision: { reason: "LEASE_NOT_FOUND" } });
+    expect(await service.get(key)).toMatchObject({ holder: "a", live: true, generation: 1n });
+  });
+
+  it("keeps what was granted under an idempotency key: a repeat finds it without a trace", async () => {
+    const { world, waiter } = await grantedJustNow({ repeatable: "by key", idempotencyKey: "once" });
+    waiter.connection.drop();
+    await settle();
+    expect(await world.holder()).toBe("a");
+  });
+
+  it("gives back even a repeatable grant when the caller said that it does not want it any more", async () => {
+    const { world, waiter } = await grantedJustNow({ repeatable: "by token" });
+    waiter.connection.cancel();
+    await settle();
+    expect(await world.holder()).toBe(null);
+  });
+});
