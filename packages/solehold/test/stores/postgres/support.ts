@@ -88,6 +88,15 @@ export class Events {
   }
 }
 
+/** Of every key of every tenant. */
+export const EVERYTHING = { tenant: null, prefix: "" };
+
+export async function watchAll(store: LeaseStore): Promise<Events> {
+  const events = new Events();
+  await store.watch?.(EVERYTHING, events.listener);
+  return events;
+}
+
 /** Asks again until the answer is there; the test's own timeout is the limit. */
 export async function eventually<Answer>(
   ask: () => Promise<Answer | undefined | null | false>,
