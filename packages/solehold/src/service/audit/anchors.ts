@@ -8,7 +8,7 @@ import type { AuditDisk, AuditFile } from "./disk.ts";
 import { AuditError, systemCode } from "./error.ts";
 import type { AuditHead } from "./event.ts";
 import { ANCHORS_FILE } from "./folder.ts";
-import { readLines } from "./lines.ts";
+import { type AuditReader, realReader } from "./reader.ts";
 
 const ANCHOR = /^\{"sequence":([1-9]\d{0,15}),"hash":"([0-9a-f]{64})"\}$/;
 
@@ -21,10 +21,14 @@ export interface AnchorLine {
 }
 
 /** The complete lines; a last one without its line feed is what a crash leaves, and says nothing. */
-export async function* readAnchors(folder: string, throughByte?: number): AsyncGenerator<AnchorLine> {
+export async function* readAnchors(
+  folder: string,
+  throughByte?: number,
+  reader: AuditReader = realReader,
+): AsyncGenerator<AnchorLine> {
   let line = 0;
   let endByte = 0;
-  for await (const batch of readLines(join(folder, ANCHORS_FILE), throughByte)) {
+  for await (const batch of reader.lines(join(folder, ANCHORS_FILE), throughByte)) {
     for (const bytes of batch.lines) {
       line += 1;
       endByte += bytes.length + 1;
@@ -42,10 +46,10 @@ export interface LastAnchor {
 }
 
 /** Throws on a line that is not an anchor: a crash cannot have made it. */
-export async function readLastAnchor(folder: string): Promise<LastAnchor> {
+export async function readLastAnchor(reader: AuditReader, folder: string): Promise<LastAnchor> {
   let last: LastAnchor = { file: "present", head: null, endByte: 0 };
   try {
-    for await (const anchor of readAnchors(folder)) {
+    for await (const anchor of readAnchors(folder, undefined, reader)) {
       if (anchor.head === null) {
         const advice = "keep the folder as evidence and open a new one";
         throw new AuditError(

@@ -26,6 +26,7 @@ import type { CheckedOptions, FileAuditOptions } from "./options.ts";
 import { checkOptions } from "./options.ts";
 import type { AuditDurability } from "./queue.ts";
 import { CommitQueue } from "./queue.ts";
+import { type AuditReader, realReader } from "./reader.ts";
 import type { RecoveredTail } from "./recover.ts";
 import { recoverTrail } from "./recover.ts";
 import { queryFolder } from "./scan.ts";
@@ -33,8 +34,14 @@ import type { AuditNotes, AuditQuery, AuditTrail, InvalidEvents } from "./trail.
 import { acceptEvent, encodeAccepted } from "./trail.ts";
 import { checkAuditEvent } from "./validate.ts";
 
-interface Parts {
+/** A folder that is there, has its trail's id, and that nobody else writes to. */
+export interface TrailPlace {
   readonly trailId: string;
+  readonly lock: WriterLock;
+  readonly reader: AuditReader;
+}
+
+interface Parts extends TrailPlace {
   readonly folder: string;
   readonly durability: AuditDurability;
   readonly invalidEvents: InvalidEvents;
@@ -42,7 +49,6 @@ interface Parts {
   readonly journal: Journal;
   readonly anchors: AnchorFile;
   readonly queue: CommitQueue;
-  readonly lock: WriterLock;
   readonly recovered: RecoveredTail | null;
   readonly notebook: Notebook | null;
   readonly takenOver: number;
@@ -70,11 +76,17 @@ export class FileAuditTrail implements AuditTrail {
     const unique = Buffer.from(checked.env.randomBytes(12)).toString("hex");
     const lock = await lockFolder(checked.folder, unique);
     try {
-      return new FileAuditTrail(await assemble(checked, lock));
+      const trailId = await settleTrailId(checked);
+      return await FileAuditTrail.openAt(checked, { trailId, lock, reader: realReader });
     } catch (cause) {
       await lock.release().catch(() => undefined);
       throw cause;
     }
+  }
+
+  /** For who has made the place ready, on whatever disk: `open` does it on a real one. */
+  static async openAt(options: FileAuditOptions, place: TrailPlace): Promise<FileAuditTrail> {
+    return new FileAuditTrail(await assemble(checkOptions(options), place));
   }
 
   get trailId(): string {
@@ -146,7 +158,8 @@ export class FileAuditTrail implements AuditTrail {
   /** Sees everything appended before, unless the disk refuses it. */
   async query(query: AuditQuery = {}): Promise<readonly AuditEntry[]> {
     await this.#parts.queue.flush().catch(() => undefined);
-    return queryFolder(this.#parts.folder, query, this.head().sequence);
+    const { folder, reader } = this.#parts;
+    return queryFolder(folder, query, this.head().sequence, reader);
   }
 
   /** Rejects when entries could not be saved; the folder is given back in any case. */
@@ -242,23 +255,28 @@ function overloaded(maxPending: number): AuditError {
   return new AuditError("AUDIT_OVERLOADED", `${maxPending} audit entries already wait for the disk: ${fix}`);
 }
 
-async function assemble(options: CheckedOptions, lock: WriterLock): Promise<Parts> {
+async function assemble(options: CheckedOptions, place: TrailPlace): Promise<Parts> {
   const { folder, disk, durability, invalidEvents, maxPending } = options;
-  const trailId = await settleTrailId(options);
-  const end = await recoverTrail(disk, folder, trailId);
+  const { trailId, reader } = place;
+  const end = await recoverTrail(disk, folder, trailId, reader);
   const anchors = await AnchorFile.open(disk, folder, end.lastAnchor);
   const journal = new Journal(options, end);
   const queue = new CommitQueue({ ...options, journal, anchors });
   const notebook = durability === "before-reply" ? ((await options.notebook?.(trailId)) ?? null) : null;
-  const takenOver = notebook === null ? 0 : await takeOver(notebook, folder, queue);
+  const takenOver = notebook === null ? 0 : await takeOver(notebook, reader, folder, queue);
   const { recovered } = end;
-  const common = { trailId, folder, durability, invalidEvents, maxPending };
-  return { ...common, journal, anchors, queue, lock, recovered, notebook, takenOver };
+  const common = { ...place, folder, durability, invalidEvents, maxPending };
+  return { ...common, journal, anchors, queue, recovered, notebook, takenOver };
 }
 
 /** What was in the store's notes only is in the files, too, before anything else is. */
-async function takeOver(notebook: Notebook, folder: string, queue: CommitQueue): Promise<number> {
-  const missing = await missingEvents(folder, notebook.left);
+async function takeOver(
+  notebook: Notebook,
+  reader: AuditReader,
+  folder: string,
+  queue: CommitQueue,
+): Promise<number> {
+  const missing = await missingEvents(reader, folder, notebook.left);
   for (const event of missing) queue.push(event);
   await queue.flush();
   for (const note of notebook.left) notebook.giveBack(note);

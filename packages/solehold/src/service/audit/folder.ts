@@ -7,11 +7,12 @@
  *   writer-000000000001.lock      who writes, or .free: see lock.ts
  * Finished segments are never touched again, so they can be copied or moved away while the trail is open.
  */
-import { mkdir, open, readdir, readFile, rename } from "node:fs/promises";
+import { mkdir, open, readFile, rename } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { checkTrailId } from "./chain.ts";
 import { syncFolder } from "./disk.ts";
 import { AuditError, describeCause, systemCode } from "./error.ts";
+import { type AuditReader, realReader } from "./reader.ts";
 
 export const TRAIL_FILE = "trail.json";
 export const ANCHORS_FILE = "anchors.jsonl";
@@ -43,8 +44,11 @@ export async function createFolder(folder: string): Promise<void> {
 }
 
 /** In the order of their first sequence. */
-export async function listSegments(folder: string): Promise<readonly Segment[]> {
-  const names = await readdir(folder).catch((cause: unknown) => {
+export async function listSegments(
+  folder: string,
+  reader: AuditReader = realReader,
+): Promise<readonly Segment[]> {
+  const names = await reader.names(folder).catch((cause: unknown) => {
     const message = `cannot read the audit folder ${folder}: ${describeCause(cause)}`;
     throw new AuditError("AUDIT_READ_FAILED", message, cause);
   });

@@ -15,9 +15,9 @@ import { eventTextOf } from "./chain.ts";
 import type { AuditEvent } from "./event.ts";
 import type { Segment } from "./folder.ts";
 import type { Journal } from "./journal.ts";
-import { readLines } from "./lines.ts";
 import { MOST_PLAIN_BYTES, NOT_PLAIN } from "./plain.ts";
 import type { CommitQueue } from "./queue.ts";
+import type { AuditReader } from "./reader.ts";
 import { segmentsAfter } from "./scan.ts";
 import { type AuditNotes, writePlain } from "./trail.ts";
 
@@ -115,13 +115,17 @@ function sequenceBefore({ text }: LeftNote): number {
 }
 
 /** Those events of the notes that are not in the files, in the order of the notes. */
-export async function missingEvents(folder: string, left: Notebook["left"]): Promise<readonly string[]> {
+export async function missingEvents(
+  reader: AuditReader,
+  folder: string,
+  left: Notebook["left"],
+): Promise<readonly string[]> {
   if (left.length === 0) return [];
   const noted = left.flatMap(eventsOf);
   const after = left.reduce((least, note) => Math.min(least, sequenceBefore(note)), Number.MAX_SAFE_INTEGER);
   const written = new Map<string, number>();
-  for (const segment of await segmentsAfter(folder, after))
-    await countEvents(segment, new Set(noted), written);
+  for (const segment of await segmentsAfter(folder, after, reader))
+    await countEvents(reader, segment, new Set(noted), written);
   return noted.filter((event) => {
     const count = written.get(event) ?? 0;
     written.set(event, count - 1);
@@ -130,11 +134,12 @@ export async function missingEvents(folder: string, left: Notebook["left"]): Pro
 }
 
 async function countEvents(
+  reader: AuditReader,
   { path }: Segment,
   wanted: ReadonlySet<string>,
   counts: Map<string, number>,
 ): Promise<void> {
-  for await (const { lines } of readLines(path)) {
+  for await (const { lines } of reader.lines(path)) {
     for (const line of lines) {
       const event = eventTextOf(line);
       if (event !== null && wanted.has(event)) counts.set(event, (counts.get(event) ?? 0) + 1);

@@ -7,7 +7,6 @@
  * Only the last segment and the joint before it are checked here, so opening stays quick whatever the
  * trail's length; `verifyAudit` checks all of it.
  */
-import { open, stat } from "node:fs/promises";
 import type { LastAnchor } from "./anchors.ts";
 import { readLastAnchor } from "./anchors.ts";
 import { genesis, readFrame } from "./chain.ts";
@@ -19,7 +18,7 @@ import type { AuditHead } from "./event.ts";
 import { MAX_LINE_BYTES } from "./event.ts";
 import type { Segment } from "./folder.ts";
 import { ANCHORS_FILE, listSegments } from "./folder.ts";
-import { readLines } from "./lines.ts";
+import { type AuditReader, realReader } from "./reader.ts";
 
 /** The incomplete last line that was cut off. */
 export interface RecoveredTail {
@@ -40,9 +39,14 @@ export interface TrailEnd {
 
 const LINE_FEED = 0x0a;
 
-export async function recoverTrail(disk: AuditDisk, folder: string, trailId: string): Promise<TrailEnd> {
-  const segments = await listSegments(folder);
-  const lastAnchor = await readLastAnchor(folder);
+export async function recoverTrail(
+  disk: AuditDisk,
+  folder: string,
+  trailId: string,
+  reader: AuditReader = realReader,
+): Promise<TrailEnd> {
+  const segments = await listSegments(folder, reader);
+  const lastAnchor = await readLastAnchor(reader, folder);
   const last = segments.at(-1);
   if (last === undefined) {
     const head = genesis(trailId);
@@ -51,8 +55,8 @@ export async function recoverTrail(disk: AuditDisk, folder: string, trailId: str
   }
   if (lastAnchor.file === "missing")
     throw damaged(`${ANCHORS_FILE} is missing, so nothing tells whether it is complete`);
-  const start = await startOf(last, segments.at(-2), trailId, lastAnchor.head);
-  const walk = await walkSegment(last, start, lastAnchor.head);
+  const start = await startOf(reader, last, segments.at(-2), trailId, lastAnchor.head);
+  const walk = await walkSegment(reader, last, start, lastAnchor.head);
   refuseTruncation(lastAnchor.head, walk.head);
   if (walk.tornBytes > 0) await cutTail(disk, last, walk.goodBytes);
   const recovered =
@@ -65,6 +69,7 @@ export async function recoverTrail(disk: AuditDisk, folder: string, trailId: str
 
 /** The head before the last segment: from the segment before it, or from the anchor made between them. */
 async function startOf(
+  reader: AuditReader,
   last: Segment,
   before: Segment | undefined,
   trailId: string,
@@ -73,7 +78,7 @@ async function startOf(
   const sequence = last.firstSequence - 1;
   if (sequence === 0) return genesis(trailId);
   if (before !== undefined) {
-    const frame = readFrame(await readLastLine(before));
+    const frame = readFrame(await readLastLine(reader, before));
     if (frame?.intact === true && frame.sequence === sequence) return frame;
     throw damaged(`${before.file} does not end with entry ${sequence}, after which ${last.file} begins`);
   }
@@ -87,12 +92,17 @@ interface Walk {
   readonly tornBytes: number;
 }
 
-async function walkSegment(segment: Segment, start: ChainStart, anchor: AuditHead | null): Promise<Walk> {
+async function walkSegment(
+  reader: AuditReader,
+  segment: Segment,
+  start: ChainStart,
+  anchor: AuditHead | null,
+): Promise<Walk> {
   const check = new ChainCheck(start);
   let goodBytes = 0;
   let tornBytes = 0;
   let lineNumber = 0;
-  for await (const batch of readLines(segment.path)) {
+  for await (const batch of reader.lines(segment.path)) {
     tornBytes = batch.tornBytes;
     for (const line of batch.lines) {
       lineNumber += 1;
@@ -117,16 +127,8 @@ function refuseTruncation(anchor: AuditHead | null, head: AuditHead): void {
   throw damaged(`the trail ends with entry ${head.sequence}, but ${known}: later entries were cut off`);
 }
 
-async function readLastLine(segment: Segment): Promise<Buffer> {
-  const { size } = await stat(segment.path);
-  const start = Math.max(0, size - MAX_LINE_BYTES - 1);
-  const tail = Buffer.alloc(size - start);
-  const handle = await open(segment.path, "r");
-  try {
-    await handle.read(tail, 0, tail.length, start);
-  } finally {
-    await handle.close();
-  }
+async function readLastLine(reader: AuditReader, segment: Segment): Promise<Buffer> {
+  const tail = await reader.lastBytes(segment.path, MAX_LINE_BYTES + 1);
   if (tail.at(-1) !== LINE_FEED) return Buffer.alloc(0);
   return tail.subarray(tail.lastIndexOf(LINE_FEED, -2) + 1, -1);
 }

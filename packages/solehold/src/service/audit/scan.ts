@@ -7,14 +7,14 @@ import { AuditError, describeCause } from "./error.ts";
 import type { AuditEntry } from "./event.ts";
 import type { Segment } from "./folder.ts";
 import { listSegments } from "./folder.ts";
-import { readLines } from "./lines.ts";
+import { type AuditReader, realReader } from "./reader.ts";
 import type { AuditFilter, AuditQuery } from "./trail.ts";
 import { linePatterns, matches, queryLimit } from "./trail.ts";
 
 /** Every matching entry, oldest first. */
 export async function* exportAudit(folder: string, filter: AuditFilter = {}): AsyncGenerator<AuditEntry> {
   for (const segment of await segmentsAfter(folder, filter.afterSequence ?? 0)) {
-    for await (const entries of scanSegment(segment, filter)) yield* entries;
+    for await (const entries of scanSegment(segment, filter, realReader)) yield* entries;
   }
 }
 
@@ -23,21 +23,25 @@ export async function queryFolder(
   folder: string,
   query: AuditQuery,
   throughSequence: number,
+  reader: AuditReader,
 ): Promise<readonly AuditEntry[]> {
   const limit = queryLimit(query);
-  const segments = await segmentsAfter(folder, query.afterSequence ?? 0);
+  const segments = await segmentsAfter(folder, query.afterSequence ?? 0, reader);
+  const scan = (segment: Segment): Scan => scanSegment(segment, query, reader);
   const safe = (entry: AuditEntry): boolean => entry.sequence <= throughSequence;
   return query.order === "newest-first"
-    ? newestFirst(segments, query, limit, safe)
-    : oldestFirst(segments, query, limit, safe);
+    ? newestFirst(segments, scan, limit, safe)
+    : oldestFirst(segments, scan, limit, safe);
 }
 
 type Accept = (entry: AuditEntry) => boolean;
+type Scan = AsyncIterable<readonly AuditEntry[]>;
+type ScanSegment = (segment: Segment) => Scan;
 
-async function oldestFirst(segments: readonly Segment[], filter: AuditFilter, limit: number, accept: Accept) {
+async function oldestFirst(segments: readonly Segment[], scan: ScanSegment, limit: number, accept: Accept) {
   const found: AuditEntry[] = [];
   for (const segment of segments) {
-    for await (const entries of scanSegment(segment, filter)) {
+    for await (const entries of scan(segment)) {
       found.push(...entries.filter(accept));
       if (found.length >= limit) return found.slice(0, limit);
     }
@@ -46,11 +50,11 @@ async function oldestFirst(segments: readonly Segment[], filter: AuditFilter, li
 }
 
 /** Segments from the last to the first; of each, only the last matches that are still wanted are kept. */
-async function newestFirst(segments: readonly Segment[], filter: AuditFilter, limit: number, accept: Accept) {
+async function newestFirst(segments: readonly Segment[], scan: ScanSegment, limit: number, accept: Accept) {
   const found: AuditEntry[] = [];
   for (const segment of segments.toReversed()) {
     let last: AuditEntry[] = [];
-    for await (const entries of scanSegment(segment, filter)) {
+    for await (const entries of scan(segment)) {
       last = [...last, ...entries.filter(accept)].slice(-(limit - found.length));
     }
     found.push(...last.reverse());
@@ -60,18 +64,26 @@ async function newestFirst(segments: readonly Segment[], filter: AuditFilter, li
 }
 
 /** A segment ends where the next begins, so those that end before the wanted entries are passed over. */
-export async function segmentsAfter(folder: string, afterSequence: number): Promise<readonly Segment[]> {
-  const segments = await listSegments(folder);
+export async function segmentsAfter(
+  folder: string,
+  afterSequence: number,
+  reader: AuditReader = realReader,
+): Promise<readonly Segment[]> {
+  const segments = await listSegments(folder, reader);
   return segments.filter(
     (_, index) => (segments[index + 1]?.firstSequence ?? Number.POSITIVE_INFINITY) > afterSequence + 1,
   );
 }
 
-async function* scanSegment(segment: Segment, filter: AuditFilter): AsyncGenerator<readonly AuditEntry[]> {
+async function* scanSegment(
+  segment: Segment,
+  filter: AuditFilter,
+  reader: AuditReader,
+): AsyncGenerator<readonly AuditEntry[]> {
   const patterns = linePatterns(filter);
   let lineNumber = 0;
   try {
-    for await (const batch of readLines(segment.path)) {
+    for await (const batch of reader.lines(segment.path)) {
       const entries: AuditEntry[] = [];
       for (const line of batch.lines) {
         lineNumber += 1;
