@@ -4,6 +4,7 @@
  * legal values are among them.
  */
 import type { LeasePolicy } from "../core/index.ts";
+import { NEWS_FORMS, type NewsForm } from "./store/news.ts";
 import { RandomStream } from "./world/random.ts";
 
 export const FAULTS = [
@@ -27,6 +28,7 @@ export const FAULTS = [
   "corrupt",
   "clock-jump",
   "lost-writes",
+  "store-crash",
 ] as const;
 
 export type Fault = (typeof FAULTS)[number];
@@ -74,8 +76,16 @@ export interface SimConfig {
   readonly storeClock: "exact" | "reply" | "none";
   readonly granularityMs: number;
   readonly watch: boolean;
+  /** What news tells those who want to know only whether a key is held. */
+  readonly news: NewsForm;
   /** Whether the store, where it has news, keeps lines of those who wait. */
   readonly lines: "yes" | "no";
+  /** "early": what is given back is seen before it is safe. Such a store keeps no lines. */
+  readonly ends: "safe" | "early";
+  /** How long its disk takes for a write, on average. */
+  readonly diskMs: number;
+  /** How often its disk takes much longer. */
+  readonly stallRate: number;
   readonly maxConcurrentCalls: number;
   readonly callTimeoutMs: number;
   readonly commandTimeoutMs: number;
@@ -112,6 +122,7 @@ export function drawConfig(seed: number, limits: ConfigLimits = {}): SimConfig {
   const faults = new Set<Fault>();
   const density = random.pick([0.1, 0.3, 0.5]);
   for (const fault of FAULTS) {
+    if (fault === "store-crash") continue;
     const drawn = random.chance(DRASTIC.has(fault) ? 0.07 : density);
     if (drawn && (limits.faults === undefined || limits.faults.includes(fault))) faults.add(fault);
   }
@@ -126,6 +137,8 @@ export function drawConfig(seed: number, limits: ConfigLimits = {}): SimConfig {
   // Servers and their clients have beats of their own, by the second: long worlds would hold little else.
   const ttlMs = entry.entry === "server" ? Math.min(drawnTtlMs, LONGEST_TTL_WITH_SERVERS_MS) : drawnTtlMs;
   const delayMs = random.pick([0.2, 1, 3, 10]) * Math.min(1, ttlMs / 400);
+  const early = drawEarlyEnds(seed, ttlMs);
+  if (early.crashes && (limits.faults?.includes("store-crash") ?? true)) faults.add("store-crash");
   return {
     seed,
     ...entry,
@@ -141,7 +154,11 @@ export function drawConfig(seed: number, limits: ConfigLimits = {}): SimConfig {
     storeClock,
     granularityMs: coarse ? 1_000 : 1,
     watch: random.chance(0.6),
-    lines: new RandomStream(seed, "lines").chance(0.5) ? "yes" : "no",
+    news: new RandomStream(seed, "news").pick(NEWS_FORMS),
+    lines: new RandomStream(seed, "lines").chance(0.5) && early.ends === "safe" ? "yes" : "no",
+    ends: early.ends,
+    diskMs: early.diskMs,
+    stallRate: early.stallRate,
     maxConcurrentCalls: random.pick([1, 2, 8]),
     callTimeoutMs: Math.ceil(ttlMs * random.pick([0.3, 1, 3])),
     commandTimeoutMs: Math.ceil(ttlMs * random.pick([0.5, 1, 4])),
@@ -174,6 +191,18 @@ function drawEntry(
   const connection = random.pick(["stream", "stream", "http"] as const);
   const entry = wanted === "drawn" ? drawn : wanted;
   return { entry, servers: entry === "server" ? servers : 0, connection };
+}
+
+/** From a stream of its own, too: the other worlds are what they were before there was such a store. */
+function drawEarlyEnds(
+  seed: number,
+  ttlMs: number,
+): Pick<SimConfig, "ends" | "diskMs" | "stallRate"> & { readonly crashes: boolean } {
+  const random = new RandomStream(seed, "early ends");
+  const ends = random.chance(1 / 3) ? "early" : "safe";
+  const diskMs = ttlMs * random.pick([0.001, 0.01, 0.04]);
+  const stallRate = random.pick([0, 0.1, 0.3]);
+  return { ends, diskMs, stallRate, crashes: random.chance(0.8) && ends === "early" };
 }
 
 /** What may be asked of a world, given what it does to its inhabitants. */

@@ -12,6 +12,7 @@ import type { LeaseManager } from "../manager/index.ts";
 import type { AuditTrail, LeaseService } from "../service/index.ts";
 import type { LeaseStore } from "../stores/index.ts";
 import type { Endpoint } from "./net/gateway.ts";
+import type { LogMistake } from "./store/early-writes.ts";
 import type { StoreEngine } from "./store/engine.ts";
 
 /** A handle as the workload uses it. */
@@ -30,6 +31,10 @@ export interface GuardedWrite {
 export interface Mutations {
   readonly policy?: Partial<LeasePolicy>;
   readonly engineWrites?: "blind";
+  /** What a store does wrong whose ends are seen before they are safe. */
+  readonly engineLog?: LogMistake;
+  /** Such a store believes what it sees of its own ends, whether that is safe or not. */
+  readonly ownEndDoubts?: "never";
   readonly decide?: (real: typeof decide) => typeof decide;
   readonly store?: (store: LeaseStore, env: Env, engine: StoreEngine) => LeaseStore;
   /** The clocks and randomness of the manager, and of the client's handles. */

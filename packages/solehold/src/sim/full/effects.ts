@@ -37,6 +37,11 @@ export class EffectLog {
     this.#effects.set(nonce, { keyId: keyId(key), op, generation, holder, atMs });
   }
 
+  /** A crash undid it: it is no effect any more. */
+  onTakenBack({ after }: AppliedWrite): void {
+    if (after !== null) this.#effects.delete(after.nonce);
+  }
+
   lost(calls: readonly CallRecord[]): readonly LostEffect[] {
     // An answer that takes longer than this may have come too late.
     const { callTimeoutMs, commandTimeoutMs, ttlMs, clocks, entry } = this.#config;

@@ -33,6 +33,7 @@ import { World } from "../world/world.ts";
 import type { Backend } from "./backend.ts";
 import { LeaseBeliever } from "./believer.ts";
 import { DANGEROUS } from "./dangerous.ts";
+import { earlyEnds } from "./early-ends.ts";
 import { EffectLog } from "./effects.ts";
 import { Process, TENANT } from "./process.ts";
 import type { CallLog } from "./recorder.ts";
@@ -64,6 +65,7 @@ export class Stage {
   readonly #believers = new Map<string, Believer[]>();
   readonly #resources = new Map<string, FencedResource<number>>();
   readonly #effects: EffectLog;
+  readonly #writtenMs = new WeakMap<AppliedWrite, number>();
   #lostEffects: readonly LostEffect[] = [];
   readonly #audited: AuditedProcess[] = [];
   readonly #processes: Process[] = [];
@@ -91,13 +93,28 @@ export class Stage {
       slowMs: config.ttlMs * 3,
     });
     const random = choices.stream("clocks");
+    const storeMachine = new Machine(world, "store", drawStoreClock(config, random));
     this.engine = new StoreEngine({
-      machine: new Machine(world, "store", drawStoreClock(config, random)),
+      machine: storeMachine,
+      early:
+        config.ends === "safe"
+          ? null
+          : earlyEnds({
+              world,
+              config,
+              machine: storeMachine,
+              mistake: this.#mutations.engineLog ?? null,
+              engine: () => this.engine,
+              healed: () => this.healed,
+              sometimes: (situation) => this.sometimes(situation),
+              onTakenBack: (write) => this.#onTakenBack(write),
+            }),
       granularityMs: config.granularityMs,
       writes: this.#mutations.engineWrites ?? "conditional",
       onWrite: (write) => {
         world.note("store", "applied", () => describeWrite(write));
         this.#effects.onApplied(write, world.nowMs);
+        this.#writtenMs.set(write, world.nowMs);
         if (write.after !== null && isGrant(write)) this.lines.onGrant(write.after);
         this.oracles.onWrite(write);
       },
@@ -217,6 +234,7 @@ export class Stage {
       config,
       healed: () => this.healed,
       sometimes: (situation) => this.sometimes(situation),
+      doubts: this.#mutations.ownEndDoubts ?? "as shipped",
       onSent: (write) => this.#effects.onSent(write),
     });
   }
@@ -273,6 +291,13 @@ export class Stage {
       onLoss(this.#scene, believer, lease.signal.reason);
     });
     return holding;
+  }
+
+  #onTakenBack(write: AppliedWrite): void {
+    const { nowMs } = this.world;
+    this.world.note("store", "takes back", () => describeWrite(write));
+    this.#effects.onTakenBack(write);
+    this.oracles.onTakenBack({ write, seenMs: this.#writtenMs.get(write) ?? nowMs, undoneMs: nowMs });
   }
 
   adopt(process: Process, lease: Lease): void {

@@ -15,6 +15,7 @@ import {
   type ModelOperation,
   operationOf,
   operationOfEffect,
+  operationsOfTakenBack,
   START,
   stateText,
 } from "./lease-model.ts";
@@ -141,7 +142,8 @@ export interface LinearizabilityOracle extends Oracle {
 
 export function linearizability(scene: Scene, keys: readonly LeaseKey[]): LinearizabilityOracle {
   const name = "linearizability";
-  const deletions: { readonly id: string; readonly operation: ModelOperation }[] = [];
+  const deletions = new Map<AppliedWrite, ModelOperation>();
+  const takenBack: { readonly id: string; readonly operations: readonly ModelOperation[] }[] = [];
   let givenUp = 0;
   return {
     name,
@@ -149,7 +151,11 @@ export function linearizability(scene: Scene, keys: readonly LeaseKey[]): Linear
     /** Collection is nobody's call: it shows as an operation that happens at its very instant. */
     onWrite: (write) => {
       if (write.after !== null) return;
-      deletions.push({ id: keyId(write.key), operation: deletionOf(write, scene.nowMs()) });
+      deletions.set(write, deletionOf(scene.nowMs()));
+    },
+    onTakenBack: (taken) => {
+      deletions.delete(taken.write);
+      takenBack.push({ id: keyId(taken.write.key), operations: operationsOfTakenBack(taken) });
     },
     atEnd: () => {
       if (!scene.expectations.linearizable || scene.config.faults.has("corrupt")) return;
@@ -159,7 +165,8 @@ export function linearizability(scene: Scene, keys: readonly LeaseKey[]): Linear
           .filter((call) => keyId(call.request.key) === id)
           .map(operationOf)
           .filter((operation) => operation !== null);
-        operations.push(...deletions.filter((each) => each.id === id).map((each) => each.operation));
+        for (const [write, operation] of deletions) if (keyId(write.key) === id) operations.push(operation);
+        for (const taken of takenBack) if (taken.id === id) operations.push(...taken.operations);
         operations.push(
           ...scene
             .lostEffects()
@@ -178,12 +185,12 @@ export function linearizability(scene: Scene, keys: readonly LeaseKey[]): Linear
   };
 }
 
-function deletionOf(_write: AppliedWrite, atMs: number): ModelOperation {
+function deletionOf(atMs: number): ModelOperation {
   return {
     startedMs: atMs,
     endedMs: atMs,
     certainty: "known",
-    transition: (state) => ({ ...state, kind: "absent" }),
+    transition: ({ generation, holder }) => ({ kind: "absent", generation, holder }),
     text: "collected",
   };
 }

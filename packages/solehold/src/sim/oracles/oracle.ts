@@ -72,9 +72,17 @@ export interface Scene {
   readonly sometimes: (situation: Situation) => void;
 }
 
+/** A write that could be seen for a while, until a crash undid it. */
+export interface TakenBack {
+  readonly write: AppliedWrite;
+  readonly seenMs: number;
+  readonly undoneMs: number;
+}
+
 export interface Oracle {
   readonly name: string;
   onWrite?(write: AppliedWrite): void;
+  onTakenBack?(taken: TakenBack): void;
   onCallEnd?(call: CallRecord): void;
   onResourceWrite?(write: ResourceWrite): void;
   afterEvent?(): void;
@@ -101,6 +109,11 @@ export const SITUATIONS = [
   "a waiter at the head of the queue died or gave up",
   "a waiter was granted after waiting",
   "a waiter in a store's line was told of its turn",
+  "a lease was taken on the strength of news alone",
+  "a try on the strength of news alone came too late",
+  "an end was built upon before it was safe",
+  "a crash took back an end that others had seen",
+  "a look at an own end waited until it was safe",
   "a lease was lost because the store did not answer",
   "a lease was broken",
   "a lease was adopted",

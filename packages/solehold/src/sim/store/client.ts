@@ -12,7 +12,6 @@ import {
   type ListQuery,
   type ReadReply,
   type StoreCapabilities,
-  type StoredRecord,
   StoreError,
   type StoreEvent,
   type StorePlace,
@@ -20,13 +19,18 @@ import {
   type WatchScope,
   type WriteResult,
 } from "../../stores/index.ts";
+import { isGivenBack } from "../../stores/postgres/writes.ts";
 import { ToldTime } from "../../stores/support/told-time.ts";
 import type { SimConfig } from "../config.ts";
 import type { Situation } from "../oracles/oracle.ts";
 import type { SimulatedEnv } from "../world/env.ts";
 import type { Network } from "../world/network.ts";
 import type { World } from "../world/world.ts";
+import type { WriteForm } from "./early-writes.ts";
 import type { StoreEngine } from "./engine.ts";
+import { type ListeningOptions, openWatch, placeFor } from "./listening.ts";
+import { OwnEnds } from "./own-ends.ts";
+import { ToldRecords } from "./told-records.ts";
 
 /** How often each fault of the store happens, while it is switched on. */
 const RATES = {
@@ -50,6 +54,8 @@ export interface StoreClientOptions {
   readonly config: SimConfig;
   readonly healed: () => boolean;
   readonly sometimes: (situation: Situation) => void;
+  /** "never": what is seen of an own end counts although it may not be safe, which is a mistake. */
+  readonly doubts: "as shipped" | "never";
   /** A write left; it is marked as soon as its sender knows what became of it. */
   readonly onSent: (write: SentWrite) => void;
 }
@@ -77,6 +83,8 @@ export class SimulatedStore implements LeaseStore {
   readonly #unanswered = new Map<string, Unanswered>();
   readonly #time: ToldTime;
   readonly #isSparing: boolean;
+  readonly #ownEnds: OwnEnds;
+  readonly #told: ToldRecords;
   /** Present exactly when the store's clock can be read without a message. */
   readonly now?: () => number;
   readonly watch?: (scope: WatchScope, listener: (event: StoreEvent) => void) => Promise<StoreWatch>;
@@ -86,6 +94,8 @@ export class SimulatedStore implements LeaseStore {
     const { config, engine } = options;
     this.#options = options;
     this.#time = new ToldTime(options.env);
+    this.#ownEnds = new OwnEnds(options.doubts);
+    this.#told = new ToldRecords(options.sometimes);
     this.#isSparing =
       config.storeClock === "reply" && options.world.choices.stream("sparing with time").chance(0.5);
     this.capabilities = {
@@ -98,14 +108,21 @@ export class SimulatedStore implements LeaseStore {
       maxConcurrentCalls: config.maxConcurrentCalls,
     };
     if (config.storeClock === "exact") this.now = () => engine.nowMs();
-    if (config.watch) this.watch = (scope, listener) => this.#watch(scope, listener);
+    const listening: ListeningOptions = {
+      ...options,
+      onLook: (key, stored) => this.#told.lookedAt(key, stored),
+      isLost: () => this.#fires("watch-loss"),
+      call: (label, work) => this.#call(label, work),
+    };
+    if (config.watch) this.watch = (scope, listener) => openWatch(listening, scope, listener);
     if (config.watch && config.lines === "yes")
-      this.standInLine = async (key, listener) => this.#placeFor(key, listener);
+      this.standInLine = async (key, listener) => placeFor(listening, key, listener);
   }
 
   read(keys: readonly LeaseKey[]): Promise<ReadReply> {
     const { engine } = this.#options;
-    return this.#call("read", () => {
+    let doubted: ReturnType<OwnEnds["unanswered"]> = [];
+    const reading = this.#exchange<ReadReply>("read", (answer, broken) => {
       if (this.#fires("read-fail")) throw failure("internal", "could not read", "not-applied");
       const records = engine.read(keys);
       for (const stored of records) {
@@ -114,7 +131,14 @@ export class SimulatedStore implements LeaseStore {
         if (this.#unanswered.get(keyId(key))?.nonce === nonce)
           this.#options.sometimes("an unknown outcome was settled as applied");
       }
-      return { storeTimeMs: this.#toldMs(), records };
+      const reply = { storeTimeMs: this.#toldMs(), records };
+      doubted = this.#ownEnds.unanswered();
+      this.#whenCertain(() => answer(reply), broken);
+    });
+    return reading.then((reply) => {
+      this.#ownEnds.confirmed(doubted);
+      for (const key of keys) this.#told.forget(key);
+      return reply;
     });
   }
 
@@ -127,8 +151,9 @@ export class SimulatedStore implements LeaseStore {
       return { process, keyId: keyId(key), nonce, sentMs: world.nowMs, answeredMs: Number.POSITIVE_INFINITY };
     });
     for (const each of sent) onSent(each);
-    const reply = await this.#send(writes);
-    reply.results.forEach(({ kind }, index) => {
+    const reply = await this.#ownEnds.sent(this.#formOf(writes), this.#send(writes));
+    reply.results.forEach((result, index) => {
+      const { kind } = result;
       const write = writes[index];
       if (write === undefined || kind === "unknown") return;
       const last = before[index];
@@ -136,16 +161,24 @@ export class SimulatedStore implements LeaseStore {
       if (known !== undefined && kind === "applied") known.answeredMs = world.nowMs;
       if (kind === "applied" && last !== undefined && last.expected === write.expected)
         this.#options.sometimes("an unknown outcome was settled as not applied");
+      this.#told.tried(write, result);
       this.#unanswered.delete(keyId(write.key));
     });
     return reply;
+  }
+
+  /** As the real store that does so: what is given back, by itself. */
+  #formOf(writes: readonly ConditionalWrite[]): WriteForm {
+    return this.#options.config.ends === "early" && writes.length === 1 && writes.every(isGivenBack)
+      ? "early"
+      : "usual";
   }
 
   #send(writes: readonly ConditionalWrite[]): Promise<ApplyReply> {
     // A request that was doubled on its way is one request: "certainly not done" holds for all its copies.
     let refusal: StoreError | null = null;
     let acted = false;
-    return this.#call("write", () => {
+    return this.#exchange("write", (answer, broken) => {
       if (!acted && this.#options.engine.full)
         refusal ??= failure("full", "has no space left", "not-applied");
       if (!acted && this.#fires("fail-before"))
@@ -156,11 +189,43 @@ export class SimulatedStore implements LeaseStore {
         this.#applyLater(writes);
         throw failure("timeout", "is still working on it", "unknown");
       }
-      const results = writes.map((write) => this.#applyOne(write));
-      if (this.#fires("lost-reply")) throw failure("unreachable", "closed the connection", "unknown");
-      const storeTimeMs = this.#leavesOutTime(results) ? null : this.#toldMs();
-      return { storeTimeMs, results };
+      const isLost = this.#fires("lost-reply");
+      this.#applyAll(writes, broken, (results) => {
+        if (isLost) return;
+        const storeTimeMs = this.#leavesOutTime(results) ? null : this.#toldMs();
+        const isShown = results.some(({ kind }) => kind === "conflict");
+        if (isShown) this.#whenCertain(() => answer({ storeTimeMs, results }), broken);
+        else answer({ storeTimeMs, results });
+      });
+      if (isLost) throw failure("unreachable", "closed the connection", "unknown");
     });
+  }
+
+  /** Calls back, once, when all have been answered; or when none will be. */
+  #applyAll(
+    writes: readonly ConditionalWrite[],
+    broken: () => void,
+    done: (results: readonly WriteResult[]) => void,
+  ): void {
+    const form = this.#formOf(writes);
+    const results: WriteResult[] = [];
+    let open = writes.length;
+    writes.forEach((write, index) => {
+      this.#applyOne(write, form, broken, (result) => {
+        results[index] = result;
+        open -= 1;
+        if (open === 0) done(results);
+      });
+    });
+  }
+
+  /** What is shown of an own end that was not answered counts when it is safe. */
+  #whenCertain(certain: () => void, broken: () => void): void {
+    if (this.#ownEnds.unanswered().length === 0) certain();
+    else {
+      this.#options.sometimes("a look at an own end waited until it was safe");
+      this.#options.engine.whenSafe({ safe: certain, lost: broken });
+    }
   }
 
   /** Some stores do not tell their time with writes that were done if they told it just now. */
@@ -179,99 +244,72 @@ export class SimulatedStore implements LeaseStore {
   async close(): Promise<void> {}
 
   /** The HTTP 409 of an object store: another request was under way, and this one was done, or was not. */
-  #applyOne(write: ConditionalWrite): WriteResult {
+  #applyOne(
+    write: ConditionalWrite,
+    form: WriteForm,
+    broken: () => void,
+    done: (result: WriteResult) => void,
+  ): void {
     const { engine, process: by } = this.#options;
     const unclear = this.#fires("conflict-unknown");
-    const done = !unclear || this.#options.world.choices.stream("conflict-unknown").chance(0.5);
-    const result = done ? engine.apply(write, by) : null;
-    return unclear || result === null
-      ? { kind: "unknown", cause: failure("internal", "a conflicting request was under way", "unknown") }
-      : result;
+    const acts = !unclear || this.#options.world.choices.stream("conflict-unknown").chance(0.5);
+    const answered = unclear ? () => undefined : done;
+    if (acts) engine.submit(write, by, form, { answered, broken: unclear ? () => undefined : broken });
+    if (unclear)
+      done({
+        kind: "unknown",
+        cause: failure("internal", "a conflicting request was under way", "unknown"),
+      });
   }
 
   #applyLater(writes: readonly ConditionalWrite[]): void {
     const { world, engine, config, process: by } = this.#options;
     const inMs = world.choices.stream("late-apply").fraction() * config.ttlMs * 1.5;
+    const { life } = engine;
+    const form = this.#formOf(writes);
+    const answered = ({ kind }: WriteResult): void => {
+      if (kind === "conflict") this.#options.sometimes("a late request met a newer version");
+    };
     world.schedule(world.nowMs + inMs, engine.machine, "late apply", () => {
-      const results = writes.map((write) => engine.apply(write, by));
-      if (results.some(({ kind }) => kind === "conflict"))
-        this.#options.sometimes("a late request met a newer version");
+      if (engine.life !== life) return;
+      for (const write of writes) engine.submit(write, by, form, { answered, broken: () => undefined });
     });
   }
 
-  #watch(scope: WatchScope, listener: (event: StoreEvent) => void): Promise<StoreWatch> {
-    const { engine, network, env } = this.#options;
-    return this.#call("watch", () => {
-      let open = true;
-      const deliver = (event: StoreEvent): void => {
-        if (open && !env.dead) listener(event);
-      };
-      const unsubscribe = engine.subscribe(scope, (event) => {
-        if (this.#fires("watch-loss")) return;
-        network.send(engine.machine, env.machine, "news", () => deliver(event));
-      });
-      const close = async (): Promise<void> => {
-        open = false;
-        unsubscribe();
-      };
-      return { close };
-    });
-  }
-
-  /** What is said to the store about the line is not said again when it gets lost. */
-  #placeFor(key: LeaseKey, listener: (event: StoreEvent) => void): StorePlace {
-    const { engine, network, env } = this.#options;
-    let ticket: number | null = null;
-    let isIn = false;
-    const deliver = (stored: StoredRecord): void => {
-      if (env.dead) return;
-      // It left just when its turn came.
-      if (!isIn) say("gone");
-      else listener({ kind: "changed", key, record: null, held: "no", stored: () => stored });
-    };
-    const member = {
-      isListening: () => !env.dead,
-      tell: (stored: StoredRecord): void => {
-        if (this.#fires("watch-loss")) return;
-        this.#options.sometimes("a waiter in a store's line was told of its turn");
-        network.send(engine.machine, env.machine, "turn", () => deliver(stored));
-      },
-    };
-    const say = (why: "served" | "gone"): void => {
-      network.send(env.machine, engine.machine, "leave line", () => engine.leaveLine(key, member, why));
-    };
-    const enter = async (): Promise<void> => {
-      isIn = true;
-      ticket = await this.#call("enter line", () => engine.enterLine(key, member, ticket));
-      if (!isIn) say("gone");
-    };
-    const leave = (why: "served" | "gone"): void => {
-      if (isIn) say(why);
-      isIn = false;
-      ticket = null;
-    };
-    return { enter, leave, close: async () => leave("gone") };
-  }
-
-  /** A request leg, the work at the store, a reply leg. Lost legs leave the caller waiting, or end in an error. */
   #call<Reply>(label: string, work: () => Reply): Promise<Reply> {
+    return this.#exchange(label, (answer) => answer(work()));
+  }
+
+  /**
+   * A request leg, the work at the store, a reply leg. Lost legs, and a store that stops, leave the caller waiting, or end
+   * in an error. A connection ends with the store's life.
+   */
+  #exchange<Reply>(
+    label: string,
+    work: (answer: (reply: Reply) => void, broken: () => void) => void,
+  ): Promise<Reply> {
     const { network, engine, env } = this.#options;
     return new Promise((resolve, reject) => {
+      const broken = (): void => this.#maybeNotice(reject);
       const reply = (answer: () => void): void => {
         const sent = network.send(engine.machine, env.machine, `${label} reply`, () => {
           if (!env.dead) answer();
         });
-        if (sent === "lost") this.#maybeNotice(reject);
+        if (sent === "lost") broken();
       };
+      const { life } = engine;
       const sent = network.send(env.machine, engine.machine, label, () => {
+        if (engine.life !== life || engine.down) {
+          broken();
+          return;
+        }
         try {
-          const result = work();
-          reply(() => resolve(result));
+          work((result) => reply(() => resolve(result)), broken);
         } catch (error) {
           reply(() => reject(error as Error));
         }
       });
-      if (sent === "lost") this.#maybeNotice(reject);
+      if (sent === "lost") broken();
     });
   }
 

@@ -1,7 +1,9 @@
 /**
  * The reference store of the simulated world: versioned records, compare-and-swap, one operation at a
  * time. It is the truth that the oracles look at. What goes wrong with it on purpose is here, too: a value
- * that rots, writes that are forgotten although they were acknowledged, a clock that jumps.
+ * that rots, writes that are forgotten although they were acknowledged, a clock that jumps, a crash.
+ *
+ * A write is safe as soon as it is done, unless the store is one whose ends are seen before (see early-writes.ts).
  */
 import { keyId, type LeaseKey, type LeaseRecord } from "../../core/index.ts";
 import {
@@ -16,7 +18,9 @@ import {
   type WriteResult,
 } from "../../stores/index.ts";
 import type { Machine } from "../world/machine.ts";
+import { EarlyWrites, type EarlyWritesOptions, type WriteFate, type WriteForm } from "./early-writes.ts";
 import { type LineMember, StoreLines } from "./lines.ts";
+import type { LineFate } from "./log.ts";
 
 export interface AppliedWrite {
   readonly key: LeaseKey;
@@ -34,16 +38,28 @@ export interface EngineOptions {
   /** "blind" ignores the expected version: what a store without compare-and-swap does. */
   readonly writes: "conditional" | "blind";
   readonly onWrite: (write: AppliedWrite) => void;
+  /** For a store whose ends are seen before they are safe. */
+  readonly early?: EarlyWritesOptions | null;
 }
+
+/** With what a read shows then. */
+type Notify = (event: StoreEvent, stored: StoredRecord) => void;
 
 interface Subscriber {
   readonly scope: WatchScope;
-  readonly notify: (event: StoreEvent) => void;
+  readonly notify: Notify;
 }
 
 interface Undo {
   readonly id: string;
   readonly stored: StoredRecord | undefined;
+}
+
+/** A write that was carried out, and how to undo it. */
+export interface Done {
+  readonly result: WriteResult;
+  readonly applied: AppliedWrite;
+  readonly undo: Undo;
 }
 
 export class StoreEngine {
@@ -53,13 +69,27 @@ export class StoreEngine {
   readonly #subscribers = new Set<Subscriber>();
   readonly #lines = new StoreLines();
   readonly #undo: Undo[] = [];
+  readonly #early: EarlyWrites | null;
+  readonly #onCrash = new Set<() => void>();
+  #life = 1;
   #version = 0;
   #jumpedMs = 0;
   full = false;
+  /** It has crashed, and does not answer yet. */
+  down = false;
 
   constructor(options: EngineOptions) {
     this.machine = options.machine;
     this.#options = options;
+    const { early = null } = options;
+    this.#early =
+      early === null
+        ? null
+        : new EarlyWrites(early, {
+            conflictOf: (write) => this.#conflictOf(write),
+            carryOut: (write, by) => this.#carryOut(write, by),
+            restore: (undo) => this.#restore(undo),
+          });
   }
 
   /** The store's clock, in whole milliseconds. */
@@ -79,28 +109,64 @@ export class StoreEngine {
     return stored?.kind === "found" ? stored.record : null;
   }
 
+  /** Grows with each crash: a connection is of one life. */
+  get life(): number {
+    return this.#life;
+  }
+
   read(keys: readonly LeaseKey[]): readonly StoredRecord[] {
-    return keys.map((key) => this.#storedAt(key));
+    return keys.map((key) => {
+      this.#early?.shown(keyId(key));
+      return this.#storedAt(key);
+    });
+  }
+
+  /** Calls back when all that can be seen now is safe. */
+  whenSafe(fate: LineFate): void {
+    if (this.#early === null) fate.safe();
+    else this.#early.whenSafe(fate);
   }
 
   #storedAt(key: LeaseKey): StoredRecord {
     return this.#records.get(keyId(key)) ?? ABSENT;
   }
 
+  /** Done at once, and safe. */
   apply(write: ConditionalWrite, by: string): WriteResult {
-    const id = keyId(write.key);
-    const current = this.#records.get(id) ?? ABSENT;
+    return this.#conflictOf(write) ?? this.#carryOut(write, by).result;
+  }
+
+  /** As this store does it, which may take a while. */
+  submit(write: ConditionalWrite, by: string, form: WriteForm, fate: WriteFate): void {
+    if (this.#early === null) fate.answered(this.apply(write, by));
+    else this.#early.submit({ write, by, form, fate });
+  }
+
+  #conflictOf(write: ConditionalWrite): WriteResult | null {
+    const current = this.#storedAt(write.key);
     const version = current.kind === "absent" ? null : current.version;
-    if (version !== write.expected && this.#options.writes === "conditional")
-      return { kind: "conflict", current };
-    this.#undo.push({ id, stored: this.#records.get(id) });
-    const applied = this.#put(id, write.next);
+    const isRight = version === write.expected || this.#options.writes === "blind";
+    return isRight ? null : { kind: "conflict", current };
+  }
+
+  #carryOut({ key, next }: ConditionalWrite, by: string): Done {
+    const id = keyId(key);
+    const current = this.#storedAt(key);
+    const undo = { id, stored: this.#records.get(id) };
+    this.#undo.push(undo);
+    const version = this.#put(id, next);
     const before = current.kind === "found" ? current.record : null;
-    this.#options.onWrite({ key: write.key, before, after: write.next, by, storeMs: this.nowMs() });
-    const event: StoreEvent = { kind: "changed", key: write.key, record: write.next };
-    for (const { scope, notify } of this.#subscribers) if (isInScope(scope, write.key)) notify(event);
-    this.#lines.written(write.key, this.#storedAt(write.key), this.nowMs());
-    return { kind: "applied", version: applied };
+    const applied = { key, before, after: next, by, storeMs: this.nowMs() };
+    this.#options.onWrite(applied);
+    const event: StoreEvent = { kind: "changed", key, record: next };
+    const stored = this.#storedAt(key);
+    for (const { scope, notify } of this.#subscribers) {
+      if (!isInScope(scope, key)) continue;
+      this.#early?.shown(id);
+      notify(event, stored);
+    }
+    this.#lines.written(key, stored, this.nowMs());
+    return { result: { kind: "applied", version }, applied, undo };
   }
 
   list(query: ListQuery): ListPage {
@@ -119,7 +185,7 @@ export class StoreEngine {
     return { storeTimeMs: this.toldMs(), records: listed.slice(0, query.limit), corrupt, next: null };
   }
 
-  subscribe(scope: WatchScope, notify: (event: StoreEvent) => void): () => void {
+  subscribe(scope: WatchScope, notify: Notify): () => void {
     const subscriber = { scope, notify };
     this.#subscribers.add(subscriber);
     return () => void this.#subscribers.delete(subscriber);
@@ -134,10 +200,10 @@ export class StoreEngine {
     this.#lines.leave(key, member, why, this.#storedAt(key), this.nowMs());
   }
 
-  /** The value under the key can no longer be read. False when there is none. */
+  /** The value under the key can no longer be read. False when there is none, or another one about to be written. */
   corrupt(key: LeaseKey): boolean {
     const stored = this.#records.get(keyId(key));
-    if (stored?.kind !== "found") return false;
+    if (stored?.kind !== "found" || this.#early?.isBusyWith(keyId(key)) === true) return false;
     this.#version += 1;
     this.#records.set(keyId(key), {
       kind: "corrupt",
@@ -149,10 +215,30 @@ export class StoreEngine {
 
   /** A crash without its promise kept: the last acknowledged writes are gone. */
   forgetLastWrites(count: number): void {
-    for (const { id, stored } of this.#undo.splice(-count).reverse()) {
-      if (stored === undefined) this.#records.delete(id);
-      else this.#records.set(id, stored);
-    }
+    for (const undo of this.#undo.slice(-count).reverse()) this.#restore(undo);
+  }
+
+  /** Calls back at each crash, until what it returns is called. */
+  onCrash(listener: () => void): () => void {
+    this.#onCrash.add(listener);
+    return () => void this.#onCrash.delete(listener);
+  }
+
+  /** What is safe stays. Nothing that was under way is answered, and no connection is left. */
+  crash(): void {
+    this.#life += 1;
+    this.#early?.crash();
+    for (const listener of this.#onCrash) listener();
+  }
+
+  #restore(undo: Undo): void {
+    const { id, stored } = undo;
+    const index = this.#undo.lastIndexOf(undo);
+    // It was forgotten already.
+    if (index < 0) return;
+    this.#undo.splice(index, 1);
+    if (stored === undefined) this.#records.delete(id);
+    else this.#records.set(id, stored);
   }
 
   /** A failover to a machine with another clock. */
