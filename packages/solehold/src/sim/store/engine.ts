@@ -213,8 +213,9 @@ export class StoreEngine {
     return true;
   }
 
-  /** A crash without its promise kept: the last acknowledged writes are gone. */
+  /** A crash without its promise kept: the last acknowledged writes are gone, and what was not safe anyway. */
   forgetLastWrites(count: number): void {
+    this.#early?.crash();
     for (const undo of this.#undo.slice(-count).reverse()) this.#restore(undo);
   }
 
