@@ -57,6 +57,9 @@ export type ClockRegime = "bounded" | "unbounded";
 /** "library": each process decides by itself on the store. "server": all go through lease servers. */
 export type Entry = "library" | "server";
 
+/** "early": what is given back is seen before it is safe. */
+export type Ends = "safe" | "early";
+
 export interface SimConfig {
   readonly seed: number;
   readonly entry: Entry;
@@ -80,8 +83,8 @@ export interface SimConfig {
   readonly news: NewsForm;
   /** Whether the store, where it has news, keeps lines of those who wait. */
   readonly lines: "yes" | "no";
-  /** "early": what is given back is seen before it is safe. Such a store keeps no lines. */
-  readonly ends: "safe" | "early";
+  /** A store with early ends keeps no lines. */
+  readonly ends: Ends;
   /** How long its disk takes for a write, on average. */
   readonly diskMs: number;
   /** How often its disk takes much longer. */
@@ -109,6 +112,9 @@ export interface ConfigLimits {
   readonly faults?: readonly Fault[];
   /** Default: without servers. */
   readonly entry?: Entry | "drawn";
+  /** Both drawn when not given: which kind of store it is, in these two respects. */
+  readonly news?: NewsForm;
+  readonly ends?: Ends;
 }
 
 /** Faults that no client can survive unharmed: rare, and with promises of their own (see expectations). */
@@ -137,7 +143,7 @@ export function drawConfig(seed: number, limits: ConfigLimits = {}): SimConfig {
   // Servers and their clients have beats of their own, by the second: long worlds would hold little else.
   const ttlMs = entry.entry === "server" ? Math.min(drawnTtlMs, LONGEST_TTL_WITH_SERVERS_MS) : drawnTtlMs;
   const delayMs = random.pick([0.2, 1, 3, 10]) * Math.min(1, ttlMs / 400);
-  const early = drawEarlyEnds(seed, ttlMs);
+  const early = drawEnds(seed, ttlMs, limits.ends);
   if (early.crashes && (limits.faults?.includes("store-crash") ?? true)) faults.add("store-crash");
   return {
     seed,
@@ -154,7 +160,7 @@ export function drawConfig(seed: number, limits: ConfigLimits = {}): SimConfig {
     storeClock,
     granularityMs: coarse ? 1_000 : 1,
     watch: random.chance(0.6),
-    news: new RandomStream(seed, "news").pick(NEWS_FORMS),
+    news: limits.news ?? new RandomStream(seed, "news").pick(NEWS_FORMS),
     lines: new RandomStream(seed, "lines").chance(0.5) && early.ends === "safe" ? "yes" : "no",
     ends: early.ends,
     diskMs: early.diskMs,
@@ -194,12 +200,14 @@ function drawEntry(
 }
 
 /** From a stream of its own, too: the other worlds are what they were before there was such a store. */
-function drawEarlyEnds(
+function drawEnds(
   seed: number,
   ttlMs: number,
+  wanted: Ends | undefined,
 ): Pick<SimConfig, "ends" | "diskMs" | "stallRate"> & { readonly crashes: boolean } {
   const random = new RandomStream(seed, "early ends");
-  const ends = random.chance(1 / 3) ? "early" : "safe";
+  const drawn = random.chance(1 / 3) ? "early" : "safe";
+  const ends = wanted ?? drawn;
   const diskMs = ttlMs * random.pick([0.001, 0.01, 0.04]);
   const stallRate = random.pick([0, 0.1, 0.3]);
   return { ends, diskMs, stallRate, crashes: random.chance(0.8) && ends === "early" };

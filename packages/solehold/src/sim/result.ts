@@ -1,8 +1,9 @@
 /** What a run says about itself. */
-import type { ClockRegime, Entry, Fault, SimConfig } from "./config.ts";
+import type { ClockRegime, Ends, Entry, Fault, SimConfig } from "./config.ts";
 import type { Mutations } from "./mutations.ts";
 import type { Gateway } from "./net/gateway.ts";
 import type { Situation } from "./oracles/oracle.ts";
+import type { NewsForm } from "./store/news.ts";
 import type { Allowed } from "./world/random.ts";
 import type { TimelineEntry } from "./world/world.ts";
 
@@ -21,6 +22,9 @@ export interface RunOptions {
   readonly gateway?: Gateway;
   /** Whether this run goes through servers; drawn by the seed when there is a gateway. */
   readonly entry?: Entry;
+  /** How the store tells news and writes ends; drawn by the seed when not given. */
+  readonly news?: NewsForm;
+  readonly ends?: Ends;
 }
 
 export interface Violation {
