@@ -1,43 +1,21 @@
 /** An end for which others wait: they hear of it, and may build upon it, before it is safe; its own client does not. */
 import pg from "pg";
-import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { afterEach, describe, expect, it } from "vitest";
 import { Leases } from "../../../src/client/index.ts";
 import type { LeaseRecord } from "../../../src/core/index.ts";
 import { StoreLeaseManager } from "../../../src/manager/index.ts";
 import type { LeaseStore, WriteResult } from "../../../src/stores/index.ts";
-import { openPostgresStore, type PostgresStoreOptions } from "../../../src/stores/postgres/index.ts";
-import { type Engine, startPostgres } from "../../engines/index.ts";
-import { applyOne, create, Events, eventually, key, readOne, record } from "./support.ts";
+import { ownServer } from "./own-server.ts";
+import { applyOne, create, Events, eventually, isFreed, key, readOne, record, underWay } from "./support.ts";
 
-let server: Engine;
-let admin: pg.Pool;
-const stores: LeaseStore[] = [];
+const server = ownServer();
 
-beforeAll(async () => {
-  server = await startPostgres();
-  admin = new pg.Pool({ connectionString: server.url });
-});
-
-afterEach(async () => {
-  await goOn();
-  await Promise.all(stores.splice(0).map((store) => store.close()));
-});
-
-afterAll(async () => {
-  await admin?.end();
-  await server?.stop();
-});
-
-async function open(options: PostgresStoreOptions = {}): Promise<LeaseStore> {
-  const store = await openPostgresStore({ url: server.url, ...options });
-  stores.push(store);
-  return store;
-}
+afterEach(goOn);
 
 /** From now on nothing becomes safe: the server waits for a standby that does not exist. Who does not wait goes on. */
 async function standStill(): Promise<void> {
-  await admin.query("alter system set synchronous_standby_names = 'nobody'");
-  await admin.query("select pg_reload_conf()");
+  await server.admin.query("alter system set synchronous_standby_names = 'nobody'");
+  await server.admin.query("select pg_reload_conf()");
   // The server takes notice of it in its own time: until then this is answered.
   const probe = new pg.Client(server.url);
   await probe.connect();
@@ -50,7 +28,9 @@ async function standStill(): Promise<void> {
     await eventually(async () => isAnswered || (await waiting()) > 0);
     isStill = !isAnswered;
     if (isStill)
-      await admin.query("select pg_cancel_backend(pid) from pg_stat_activity where wait_event = 'SyncRep'");
+      await server.admin.query(
+        "select pg_cancel_backend(pid) from pg_stat_activity where wait_event = 'SyncRep'",
+      );
     await answer;
   }
   await probe.end();
@@ -58,13 +38,13 @@ async function standStill(): Promise<void> {
 
 /** How many wait until what they wrote is safe. */
 async function waiting(): Promise<number> {
-  const { rowCount } = await admin.query("select from pg_stat_activity where wait_event = 'SyncRep'");
+  const { rowCount } = await server.admin.query("select from pg_stat_activity where wait_event = 'SyncRep'");
   return rowCount ?? 0;
 }
 
 async function goOn(): Promise<void> {
-  await admin.query("alter system reset synchronous_standby_names");
-  await admin.query("select pg_reload_conf()");
+  await server.admin.query("alter system reset synchronous_standby_names");
+  await server.admin.query("select pg_reload_conf()");
   await eventually(async () => (await waiting()) === 0);
 }
 
@@ -73,7 +53,7 @@ async function watchedLease(
   holder: LeaseStore,
   name: string,
 ): Promise<{ readonly other: LeaseStore; readonly heard: Events; release(): Promise<WriteResult> }> {
-  const other = await open();
+  const other = await server.open();
   const heard = new Events();
   await other.watch!({ tenant: null, prefix: name, wants: "holding" }, heard.listener);
   const held = record(key(name));
@@ -82,28 +62,11 @@ async function watchedLease(
   return { other, heard, release: () => applyOne(holder, key(name), version, released, held) };
 }
 
-function isFreed(heard: Events): boolean {
-  return heard.seen.some((event) => event.kind === "changed" && event.held === "no");
-}
-
-function ended<Answer>(call: Promise<Answer>): { isOver(): boolean; readonly how: Promise<unknown> } {
-  let isOver = false;
-  const how = call
-    .then(
-      (answer) => answer,
-      (error: unknown) => error,
-    )
-    .finally(() => {
-      isOver = true;
-    });
-  return { isOver: () => isOver, how };
-}
-
 describe("an end for which others wait", () => {
   it("is heard of and seen before it is safe, and answered once it is", async () => {
-    const { other, heard, release } = await watchedLease(await open(), "job");
+    const { other, heard, release } = await watchedLease(await server.open(), "job");
     await standStill();
-    const releasing = ended(release());
+    const releasing = underWay(release());
     await heard.until(() => isFreed(heard));
     expect(await readOne(other, key("job"))).toMatchObject({ record: { state: "released" } });
     await eventually(async () => (await waiting()) === 1);
@@ -115,22 +78,22 @@ describe("an end for which others wait", () => {
   it("can be built upon at once, and what is built is answered when it is safe, too", async () => {
     const [mine, theirs] = await Promise.all(
       ["mine", "theirs"].map(async (holder) => {
-        return new Leases({ manager: new StoreLeaseManager({ store: await open() }), holder });
+        return new Leases({ manager: new StoreLeaseManager({ store: await server.open() }), holder });
       }),
     );
     const lease = await mine!.acquire("shared");
-    const granting = ended(theirs!.acquire("shared", { wait: "20s" }));
-    const reader = await open();
+    const granting = underWay(theirs!.acquire("shared", { wait: "20s" }));
+    const reader = await server.open();
     // Whether anybody listens is told with each write.
     await eventually(async () => {
-      const { rowCount } = await admin.query(
+      const { rowCount } = await server.admin.query(
         "select from pg_locks where locktype = 'advisory' and mode = 'ShareLock'",
       );
       await (await mine!.acquire("other")).release();
       return (rowCount ?? 0) > 0;
     });
     await standStill();
-    const releasing = ended(lease.release());
+    const releasing = underWay(lease.release());
     // The one who waits has written its grant, and waits with it.
     await eventually(async () => (await waiting()) === 2);
     expect([releasing.isOver(), granting.isOver()]).toEqual([false, false]);
@@ -143,27 +106,29 @@ describe("an end for which others wait", () => {
   });
 
   it("is found by who got no answer only once it is safe", async () => {
-    const holder = await open({ timeoutMs: 400 });
+    const holder = await server.open({ timeoutMs: 400 });
     const { other, release } = await watchedLease(holder, "unanswered");
     await standStill();
-    expect(await ended(release()).how).toMatchObject({ name: "StoreError", outcome: "unknown" });
+    expect(await underWay(release()).how).toMatchObject({ name: "StoreError", outcome: "unknown" });
     expect(await readOne(other, key("unanswered"))).toMatchObject({ record: { nonce: "released" } });
-    expect(await ended(readOne(holder, key("unanswered"))).how).toMatchObject({ kind: "timeout" });
+    expect(await underWay(readOne(holder, key("unanswered"))).how).toMatchObject({ kind: "timeout" });
     await goOn();
     expect(await readOne(holder, key("unanswered"))).toMatchObject({ record: { nonce: "released" } });
   });
 
   it("is not seen early where the role may not ask when it is safe", async () => {
-    await open();
-    await admin.query("create role app login password 'app'");
-    await admin.query("grant usage on schema solehold to app");
-    await admin.query("grant select, insert, update, delete on all tables in schema solehold to app");
-    await admin.query("revoke execute on function pg_logical_emit_message(boolean, text, text) from public");
+    await server.open();
+    await server.admin.query("create role app login password 'app'");
+    await server.admin.query("grant usage on schema solehold to app");
+    await server.admin.query("grant select, insert, update, delete on all tables in schema solehold to app");
+    await server.admin.query(
+      "revoke execute on function pg_logical_emit_message(boolean, text, text) from public",
+    );
     const url = new URL(server.url);
     Object.assign(url, { username: "app", password: "app" });
-    const { other, release } = await watchedLease(await open({ url: url.href }), "denied");
+    const { other, release } = await watchedLease(await server.open({ url: url.href }), "denied");
     await standStill();
-    const releasing = ended(release());
+    const releasing = underWay(release());
     await eventually(async () => (await waiting()) === 1);
     expect(await readOne(other, key("denied"))).toMatchObject({ record: { state: "held" } });
     await goOn();

@@ -97,6 +97,22 @@ export async function watchAll(store: LeaseStore): Promise<Events> {
   return events;
 }
 
+/** Whether somebody was told that a key is free. */
+export function isFreed({ seen }: Events): boolean {
+  return seen.some((event) => event.kind === "changed" && event.held === "no");
+}
+
+/** A call that is under way, and what it ends with, whatever that is. */
+export function underWay(call: Promise<unknown>): { isOver(): boolean; readonly how: Promise<unknown> } {
+  let isOver = false;
+  const how = call
+    .catch((error: unknown) => error)
+    .finally(() => {
+      isOver = true;
+    });
+  return { isOver: () => isOver, how };
+}
+
 /** Asks again until the answer is there; the test's own timeout is the limit. */
 export async function eventually<Answer>(
   ask: () => Promise<Answer | undefined | null | false>,

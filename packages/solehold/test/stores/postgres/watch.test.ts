@@ -1,5 +1,4 @@
 /** Watches where news does not simply arrive: after breaks a reset, and looking where nothing is heard. */
-import { connect, createServer, type Socket } from "node:net";
 import pg from "pg";
 import postgres from "postgres";
 import { describe, expect, it, vi } from "vitest";
@@ -7,6 +6,7 @@ import { ManualEnv } from "../../../src/env/index.ts";
 import { startProxy } from "../../engines/index.ts";
 import { ownServer } from "./own-server.ts";
 import { applyOne, create, EVERYTHING, eventually, key, watchAll } from "./support.ts";
+import { startWire } from "./wire.ts";
 
 const server = ownServer();
 
@@ -63,43 +63,13 @@ describe("a watch whose connection breaks", () => {
   });
 });
 
-/** Passes everything but notifications from the server, as a transaction pooler does. */
-async function withoutNotifications(): Promise<{ readonly url: string; end(): void }> {
-  const sockets = new Set<Socket>();
-  const listener = createServer((client) => {
-    const upstream = connect(Number(new URL(server.url).port), "127.0.0.1");
-    let pending = Buffer.alloc(0);
-    for (const socket of [client, upstream]) {
-      sockets.add(socket);
-      socket.on("error", () => undefined);
-      socket.on("close", () => void [client.destroy(), upstream.destroy()]);
-    }
-    client.pipe(upstream);
-    upstream.on("data", (data: Buffer) => {
-      pending = Buffer.concat([pending, data]);
-      while (pending.length >= 5 && pending.length >= 1 + pending.readInt32BE(1)) {
-        const length = 1 + pending.readInt32BE(1);
-        if (pending[0] !== "A".charCodeAt(0)) client.write(pending.subarray(0, length));
-        pending = pending.subarray(length);
-      }
-    });
-  });
-  await new Promise<void>((resolve) => listener.listen(0, "127.0.0.1", resolve));
-  const address = listener.address();
-  const url = new URL(server.url);
-  url.port = String(typeof address === "object" ? address?.port : "");
-  return {
-    url: url.href,
-    end: () => {
-      for (const socket of sockets) socket.destroy();
-      listener.close();
-    },
-  };
-}
+/** Of the server's messages, as the protocol names it. */
+const NOTIFICATION = "A".charCodeAt(0);
 
 describe("where notifications do not arrive", () => {
   it("the store finds out by itself and looks instead", async () => {
-    const deaf = await withoutNotifications();
+    // As behind a transaction pooler.
+    const deaf = await startWire(server.url, { passes: ([type]) => type !== NOTIFICATION });
     const [writer, watcher] = [await server.open(), await server.open({ url: deaf.url, pollIntervalMs: 20 })];
     const events = await watchAll(watcher);
     const version = await create(writer, key("seen"));
@@ -109,7 +79,7 @@ describe("where notifications do not arrive", () => {
     const held = await server.admin.query("select from pg_locks where locktype = 'advisory'");
     expect(held.rowCount).toBe(0);
     await watcher.close();
-    deaf.end();
+    await deaf.close();
   });
 });
 
