@@ -1,6 +1,7 @@
 /** Reading over HTTP: one lease, lists, the audit, coordinators and quorums; and a record that is damaged. */
 import { type ConditionalWrite, connect as connectLeases, type LeaseKey, type ListQuery } from "solehold";
 import { describe, expect, it, onTestFinished } from "vitest";
+import { approval } from "./support/keys.ts";
 import { expectProblem, owner } from "./support/problem.ts";
 import { type Answer, type Body, testServer } from "./support/server.ts";
 
@@ -87,16 +88,7 @@ describe("reading over HTTP", () => {
       candidates: [{ nodeId: "n", weight: "9".repeat(20) }],
     });
     expect([huge.status, huge.body.field]).toEqual([400, "candidates[0].weight"]);
-    const request = {
-      tenant: "default",
-      key: "k",
-      holder: "h",
-      purpose: "p",
-      tier: "Risky",
-      action: "revoke",
-      ttlMs: 0,
-      nonce: "n".repeat(16),
-    };
+    const request = { ...approval, tenant: "default", key: "k" };
     const missing = await post("/v1/quorum/verify", { leaseId: "l", request, approvals: [] });
     expect([missing.status, missing.body.field]).toEqual([400, "quorum"]);
     const signers = [{ signerId: "s", keys: [{ publicKey: "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo" }] }];

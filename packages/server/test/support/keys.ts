@@ -32,7 +32,8 @@ interface Attempt {
 }
 
 export const owner = { holder: "me", token: "secret-token" };
-const approval = {
+/** Of a request that signers could approve, all but whose it is. */
+export const approval = {
   holder: "h",
   purpose: "p",
   tier: "Risky",
