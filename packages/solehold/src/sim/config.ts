@@ -89,6 +89,8 @@ export interface SimConfig {
   readonly diskMs: number;
   /** How often its disk takes much longer. */
   readonly stallRate: number;
+  /** Whether the store keeps notes beside its records; the audit of a service is then in files, by way of them. */
+  readonly notes: "yes" | "no";
   readonly maxConcurrentCalls: number;
   readonly callTimeoutMs: number;
   readonly commandTimeoutMs: number;
@@ -115,6 +117,7 @@ export interface ConfigLimits {
   /** Both drawn when not given: which kind of store it is, in these two respects. */
   readonly news?: NewsForm;
   readonly ends?: Ends;
+  readonly notes?: "yes" | "no";
 }
 
 /** Faults that no client can survive unharmed: rare, and with promises of their own (see expectations). */
@@ -165,6 +168,8 @@ export function drawConfig(seed: number, limits: ConfigLimits = {}): SimConfig {
     ends: early.ends,
     diskMs: early.diskMs,
     stallRate: early.stallRate,
+    // Notes are for stores that forget nothing, and show nothing that is not safe.
+    notes: early.ends === "safe" && !faults.has("lost-writes") ? (limits.notes ?? drawNotes(seed)) : "no",
     maxConcurrentCalls: random.pick([1, 2, 8]),
     callTimeoutMs: Math.ceil(ttlMs * random.pick([0.3, 1, 3])),
     commandTimeoutMs: Math.ceil(ttlMs * random.pick([0.5, 1, 4])),
@@ -184,6 +189,10 @@ export function drawConfig(seed: number, limits: ConfigLimits = {}): SimConfig {
       graceMs: Math.floor(ttlMs / 10),
     },
   };
+}
+
+function drawNotes(seed: number): "yes" | "no" {
+  return new RandomStream(seed, "notes").chance(0.7) ? "yes" : "no";
 }
 
 /** From a stream of its own: the other draws of a seed are the same with and without servers. */

@@ -20,6 +20,8 @@ export interface RegressionCase {
   /** How its store tells news and writes ends. Older cases do not say it: there was one kind, "records" and "safe". */
   readonly news?: NewsForm;
   readonly ends?: Ends;
+  /** Older cases are of stores without notes. */
+  readonly notes?: "yes" | "no";
   /** The planted bug under which it fails; null for a bug of ours that is mended since. */
   readonly bug: string | null;
   /** The oracle that objects while the bug is there. */
@@ -50,6 +52,7 @@ export function regressionOf(
     ...(result.config.entry === "server" ? { entry: "server" } : {}),
     news: result.config.news,
     ends: result.config.ends,
+    notes: result.config.notes,
     bug,
     oracle: result.violation?.oracle ?? "",
     needed,
@@ -63,7 +66,7 @@ export async function replay(
   bug: "with" | "without",
   gateway?: Gateway,
 ): Promise<RunResult> {
-  const { seed, clocks, faults, needed, tier, news = "records", ends = "safe" } = given;
+  const { seed, clocks, faults, needed, tier, news = "records", ends = "safe", notes = "no" } = given;
   const mutations = bug === "with" && given.bug !== null ? plantedBug(given.bug).mutations : {};
   return await runOf(tier)({
     seed,
@@ -72,6 +75,7 @@ export async function replay(
     record: "yes",
     news,
     ends,
+    notes,
     entry: given.entry ?? "library",
     ...(gateway === undefined ? {} : { gateway }),
     ...(clocks === undefined ? {} : { clocks }),

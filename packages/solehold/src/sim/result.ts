@@ -25,6 +25,8 @@ export interface RunOptions {
   /** How the store tells news and writes ends; drawn by the seed when not given. */
   readonly news?: NewsForm;
   readonly ends?: Ends;
+  /** Whether it keeps notes, if it is a store that can. */
+  readonly notes?: "yes" | "no";
 }
 
 export interface Violation {

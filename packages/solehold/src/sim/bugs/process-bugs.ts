@@ -1,7 +1,7 @@
 /** Mistakes of processes: what they leave on, hand out twice, or do not write down. */
 import { keyId } from "../../core/index.ts";
 import type { PlantedBug } from "./bug.ts";
-import { withMembers } from "./wrap.ts";
+import { withMembers, withoutEvents } from "./wrap.ts";
 
 const BELIEF = ["mutual-belief", "belief-has-record"];
 
@@ -140,8 +140,7 @@ export const PROCESS_BUGS: readonly PlantedBug[] = [
     caughtBy: ["audit"],
     withinSeeds: 30,
     mutations: {
-      audit: (trail) =>
-        withMembers(trail, { append: (event) => (event.allowed ? trail.append(event) : undefined) }),
+      audit: (trail) => withoutEvents(trail, ({ allowed }) => !allowed),
     },
   },
   {
@@ -150,10 +149,7 @@ export const PROCESS_BUGS: readonly PlantedBug[] = [
     caughtBy: ["audit"],
     withinSeeds: 100,
     mutations: {
-      audit: (trail) =>
-        withMembers(trail, {
-          append: (event) => (event.outcome === "unknown" ? undefined : trail.append(event)),
-        }),
+      audit: (trail) => withoutEvents(trail, ({ outcome }) => outcome === "unknown"),
     },
   },
 ];

@@ -2,6 +2,7 @@
 import { runFull } from "../full/run.ts";
 import type { Gateway } from "../net/gateway.ts";
 import type { Violation } from "../result.ts";
+import { AUDIT_BUGS } from "./audit-bugs.ts";
 import type { PlantedBug } from "./bug.ts";
 import { NEWS_BUGS } from "./news-bugs.ts";
 import { PROCESS_BUGS } from "./process-bugs.ts";
@@ -17,6 +18,7 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
   ...PROTOCOL_BUGS,
   ...NEWS_BUGS,
   ...PROCESS_BUGS,
+  ...AUDIT_BUGS,
 ];
 
 export interface BugSearch {

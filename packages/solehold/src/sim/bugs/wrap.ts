@@ -1,6 +1,8 @@
 /** Small tools to put a mistake around a part without touching it. */
 import type { decide, LeaseCommand, LeaseRecord, LeaseSnapshot, StoreInstant } from "../../core/index.ts";
 import type { CommandOutcome, LeaseManager } from "../../manager/index.ts";
+import { appendTo } from "../../service/audit/trail.ts";
+import type { AuditEvent, AuditTrail } from "../../service/index.ts";
 import type { LeaseStore } from "../../stores/index.ts";
 
 type Decide = typeof decide;
@@ -62,6 +64,14 @@ export function withGrants(
   return withMembers(manager, {
     acquire: async (request, wait) => change(await manager.acquire(request, wait)),
     renew: async (request) => change(await manager.renew(request)),
+  });
+}
+
+/** A trail that leaves some events out, and says that they are safe. */
+export function withoutEvents(trail: AuditTrail, isLeftOut: (event: AuditEvent) => boolean): AuditTrail {
+  return withMembers(trail, {
+    append: (event) => (isLeftOut(event) ? undefined : trail.append(event)),
+    appendThen: (event, settled) => (isLeftOut(event) ? settled(null) : appendTo(trail, event, settled)),
   });
 }
 

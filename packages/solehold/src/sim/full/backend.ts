@@ -7,6 +7,7 @@ import type { Env } from "../../env/index.ts";
 import { StoreLeaseManager } from "../../manager/index.ts";
 import { type AuditTrail, LeaseService, MemoryAuditTrail } from "../../service/index.ts";
 import type { LeaseStore } from "../../stores/index.ts";
+import type { Trails } from "../audit/trails.ts";
 import type { SimConfig } from "../config.ts";
 import type { Mutations } from "../mutations.ts";
 import type { StoreEngine } from "../store/engine.ts";
@@ -22,6 +23,9 @@ export interface BackendOptions {
   readonly mutations: Mutations;
   readonly openStore: (env: SimulatedEnv, process: string) => LeaseStore;
   readonly engine: StoreEngine;
+  /** Null where the audit is in memory. */
+  readonly trails: Trails | null;
+  readonly onSurprise: (process: string, error: unknown) => void;
 }
 
 export class Backend {
@@ -31,13 +35,16 @@ export class Backend {
   readonly audit: AuditTrail;
   readonly service: LeaseService;
 
-  constructor({ name, env, config, mutations, openStore, engine }: BackendOptions) {
+  private constructor(
+    { name, env, config, mutations }: BackendOptions,
+    store: LeaseStore,
+    trail: AuditTrail,
+  ) {
     this.name = name;
     this.env = env;
-    const plainStore = openStore(env, name);
     const managerEnv: Env = mutations.managerEnv?.(env) ?? env;
     this.manager = new StoreLeaseManager({
-      store: mutations.store?.(plainStore, env, engine) ?? plainStore,
+      store,
       env: managerEnv,
       policy: { ...config.policy, ...mutations.policy },
       drift: { driftRatio: config.driftRatio, tickMs: config.tickMs },
@@ -46,13 +53,29 @@ export class Backend {
       retentionMs: config.retentionMs,
       decide: mutations.decide?.(decide) ?? decide,
     });
-    const trail = new MemoryAuditTrail({ capacity: AUDIT_CAPACITY });
     this.audit = mutations.audit?.(trail) ?? trail;
     const open = { manager: this.manager, audit: this.audit, env: managerEnv };
     const service = new LeaseService(
       config.approvals === "yes" ? { ...open, approvalPolicy: DANGEROUS_POLICY } : open,
     );
     this.service = mutations.service?.(service, () => new LeaseService(open)) ?? service;
+  }
+
+  /** As a program does, it opens its trail first. Calls back at once where that is in memory, and never if it dies before. */
+  static open(options: BackendOptions, ready: (backend: Backend) => void): void {
+    const { name, env, mutations, openStore, engine, trails, onSurprise } = options;
+    const plainStore = openStore(env, name);
+    const store = mutations.store?.(plainStore, env, engine) ?? plainStore;
+    if (trails === null) {
+      ready(new Backend(options, store, new MemoryAuditTrail({ capacity: AUDIT_CAPACITY })));
+      return;
+    }
+    trails.open(env, store).then(
+      (trail) => {
+        if (!env.dead) ready(new Backend(options, store, trail));
+      },
+      (error: unknown) => onSurprise(name, error),
+    );
   }
 
   get alive(): boolean {

@@ -15,6 +15,12 @@ import type { AppliedWrite } from "../store/engine.ts";
 /** No sender waits for less, however late its command is. */
 const SHORTEST_PATIENCE_MS = 5;
 
+/** An answer that takes longer than this may have come too late. */
+function promptMsOf({ callTimeoutMs, commandTimeoutMs, ttlMs, clocks }: SimConfig): number {
+  const fastestClock = clocks === "bounded" ? 1 : 3;
+  return Math.min(SHORTEST_PATIENCE_MS, callTimeoutMs, commandTimeoutMs, ttlMs / 6) / 2 / fastestClock;
+}
+
 export class EffectLog {
   readonly #config: SimConfig;
   readonly #sent: SentWrite[] = [];
@@ -42,20 +48,27 @@ export class EffectLog {
     if (after !== null) this.#effects.delete(after.nonce);
   }
 
+  /** Whether the sender of the write was told in time, or died before it gave up waiting. */
+  wasNotInDoubt(nonce: string, diedMs: number): boolean {
+    const promptMs = promptMsOf(this.#config);
+    return this.#sent.some(
+      (sent) => sent.nonce === nonce && Math.min(sent.answeredMs, diedMs) - sent.sentMs <= promptMs,
+    );
+  }
+
   lost(calls: readonly CallRecord[]): readonly LostEffect[] {
-    // An answer that takes longer than this may have come too late.
-    const { callTimeoutMs, commandTimeoutMs, ttlMs, clocks, entry } = this.#config;
-    const fastestClock = clocks === "bounded" ? 1 : 3;
-    const promptMs =
-      Math.min(SHORTEST_PATIENCE_MS, callTimeoutMs, commandTimeoutMs, ttlMs / 6) / 2 / fastestClock;
+    const { entry } = this.#config;
+    const promptMs = promptMsOf(this.#config);
+    const unanswered = calls.filter(({ endedMs }) => endedMs === null);
     const lost = new Map<string, LostEffect>();
     for (const sent of this.#sent) {
       const effect = this.#effects.get(sent.nonce);
-      // A server that was told in time may still not have been able to tell its client.
-      const told = entry === "library" && sent.answeredMs - sent.sentMs <= promptMs;
-      if (effect === undefined || told) continue;
-      if (calls.some((call) => mayHaveCaused(call, effect, sent, entry)))
-        lost.set(sent.nonce, { ...effect, process: sent.process });
+      // A server that was told in time may still not have been able to tell its client; and a process that was told
+      // may have died while it waited for its audit.
+      const isTold = entry === "library" && sent.answeredMs - sent.sentMs <= promptMs;
+      const causes = isTold ? unanswered : calls;
+      if (effect === undefined || !causes.some((call) => mayHaveCaused(call, effect, sent, entry))) continue;
+      lost.set(sent.nonce, { ...effect, process: sent.process });
     }
     return [...lost.values()];
   }

@@ -29,11 +29,16 @@ type Mishap = (random: RandomStream, lastsMs: number) => void;
 
 const LONGEST_TTLS = 3;
 const HOUR_MS = 3_600_000;
+/** How often a process that got a note into the store dies before long, where processes die. */
+const DEATH_AFTER_NOTE_RATE = 0.05;
+/** About as long as what is in a note waits to be written elsewhere, on a quick disk. */
+const UNTIL_ELSEWHERE_MS = 10;
 
 export class Nemesis {
   readonly #options: NemesisOptions;
   readonly #mishaps: readonly (readonly [Fault, Mishap])[];
   #count = 0;
+  #deaths = 0;
 
   constructor(options: NemesisOptions) {
     this.#options = options;
@@ -58,6 +63,20 @@ export class Nemesis {
   /** Plans the first mishap; each plans the next, until the turmoil is over. */
   begin(): void {
     if (this.#mishaps.length > 0) this.#planNext();
+  }
+
+  /** A process is most worth killing while what it answered is in a note alone: by chance that would be rare. */
+  afterNote(machine: Machine): void {
+    const { world, config } = this.#options;
+    if (!config.faults.has("crash") || world.nowMs > config.turmoilMs) return;
+    if (!world.choices.fires(`death after a note ${machine.name}`, DEATH_AFTER_NOTE_RATE)) return;
+    this.#deaths += 1;
+    const random = new RandomStream(config.seed, `death after a note ${this.#deaths}`);
+    const inMs = random.pick([config.delayMs * 2 + UNTIL_ELSEWHERE_MS, config.ttlMs / 4]);
+    const atMs = world.nowMs + random.exponential(inMs);
+    const lastsMs = random.between(0.05, LONGEST_TTLS) * config.ttlMs;
+    if (atMs < config.turmoilMs)
+      world.schedule(atMs, null, "death after a note", () => this.#crashOf(machine, lastsMs));
   }
 
   #planNext(): void {
@@ -114,8 +133,11 @@ export class Nemesis {
   }
 
   #crash(random: RandomStream, lastsMs: number): void {
-    const { machines, crash, restart, world } = this.#options;
-    const machine = random.pick(machines);
+    this.#crashOf(random.pick(this.#options.machines), lastsMs);
+  }
+
+  #crashOf(machine: Machine, lastsMs: number): void {
+    const { crash, restart, world } = this.#options;
     crash(machine);
     world.schedule(world.nowMs + lastsMs / 2, null, "restart", () => restart(machine));
   }

@@ -5,14 +5,12 @@
 import { Leases } from "../../client/index.ts";
 import type { DriftBound } from "../../core/index.ts";
 import type { LeaseManager } from "../../manager/index.ts";
-import type { LeaseStore } from "../../stores/index.ts";
 import type { SimConfig } from "../config.ts";
 import type { Holding, Mutations } from "../mutations.ts";
-import type { StoreEngine } from "../store/engine.ts";
 import { SimulatedEnv } from "../world/env.ts";
 import type { Machine } from "../world/machine.ts";
 import type { World } from "../world/world.ts";
-import { Backend } from "./backend.ts";
+import type { Backend } from "./backend.ts";
 import { type CallLog, RecordingManager } from "./recorder.ts";
 import { ServiceRoute } from "./service-route.ts";
 
@@ -24,10 +22,11 @@ export interface ProcessOptions {
   readonly config: SimConfig;
   readonly mutations: Mutations;
   readonly log: CallLog;
-  readonly life: number;
+  readonly name: string;
+  readonly env: SimulatedEnv;
   readonly holder: string;
-  readonly openStore: (env: SimulatedEnv, process: string) => LeaseStore;
-  readonly engine: StoreEngine;
+  /** What decides in this process; null when a server does. */
+  readonly backend: Backend | null;
   /** Null when the process decides by itself. */
   readonly connect: ((env: SimulatedEnv, process: string) => LeaseManager) | null;
 }
@@ -45,13 +44,11 @@ export class Process {
   readonly holdings: Holding[] = [];
 
   constructor(options: ProcessOptions) {
-    const { world, machine, config, mutations, log, life, holder, connect } = options;
+    const { world, machine, config, mutations, log, name, env, holder, backend, connect } = options;
     this.machine = machine;
-    this.name = nameOf(machine, life);
-    this.env = envOf(options, this.name);
-    const { env, name } = this;
-    this.backend = connect === null ? new Backend({ ...options, name, env }) : null;
-    const { backend } = this;
+    this.name = name;
+    this.env = env;
+    this.backend = backend;
     this.route =
       backend !== null && config.route === "service" ? new ServiceRoute(backend.service, name) : null;
     const inner = connect?.(env, name) ?? this.route ?? backend?.manager;

@@ -45,7 +45,7 @@ export async function runFull(options: RunOptions): Promise<RunResult> {
 
 async function turmoil(stage: Stage): Promise<Workload> {
   const { world, config, network, engine, machines, keys, log } = stage;
-  new Nemesis({
+  const nemesis = new Nemesis({
     world,
     network,
     engine,
@@ -55,12 +55,15 @@ async function turmoil(stage: Stage): Promise<Workload> {
     config,
     crash: (machine) => {
       const process = stage.processOn(machine);
-      if (process === null && workload.waiting) stage.sometimes("a server died while clients waited");
+      if (process === null && stage.servers !== null && workload.waiting)
+        stage.sometimes("a server died while clients waited");
       stage.crash(machine);
       if (process !== null) workload.died(process);
     },
     restart: (machine) => stage.start(machine),
-  }).begin();
+  });
+  nemesis.begin();
+  stage.onNote = (machine) => nemesis.afterNote(machine);
   const workload = new Workload({
     world,
     config,
@@ -135,6 +138,7 @@ async function recovery(stage: Stage, workload: Workload): Promise<void> {
   // What is frozen thaws by itself; nothing lasts longer than three ttls.
   await world.run(world.nowMs + config.ttlMs * 4, go);
   for (const machine of stage.allMachines) stage.start(machine);
+  await started(stage, go);
   for (const { manager } of stage.backends) {
     if (manager.clockJumps > 0) stage.sometimes("a jump of the store's clock was noticed");
   }
@@ -150,6 +154,14 @@ async function recovery(stage: Stage, workload: Workload): Promise<void> {
     await collected(stage, go);
   if (stage.violation !== null) return;
   await nothingLeft(stage, go);
+}
+
+/** Whoever starts again first brings into its audit what its last life left in the store. */
+async function started(stage: Stage, go: () => "go on" | "stop"): Promise<void> {
+  const { world } = stage;
+  if (stage.starting === 0) return;
+  await world.run(world.nowMs + patienceMs(stage), () => (stage.starting === 0 ? "stop" : go()));
+  if (stage.starting > 0) stage.fail("liveness", "a process did not start after healing");
 }
 
 /** An operator repairs damaged records, above every generation that was ever granted. */
@@ -252,6 +264,15 @@ async function nothingLeft(stage: Stage, go: () => "go on" | "stop"): Promise<vo
       .then(() => backend.service.close())
       .catch((error: unknown) => stage.fail("no-surprise", `closing a server met ${describe(error)}`));
   if (stage.servers !== null) await world.run(world.nowMs + config.callTimeoutMs * 4 + 30_000, go);
+  if (stage.trails !== null) {
+    for (const { name, audit } of stage.backends)
+      audit
+        .close()
+        .catch((error: unknown) =>
+          stage.fail("no-surprise", `closing ${name}'s audit met ${describe(error)}`),
+        );
+    await world.run(world.nowMs + config.callTimeoutMs + config.ttlMs * 4 + 1_000, go);
+  }
   if (stage.violation !== null) return;
   const alive = new Set(stage.processes.map(({ name }) => name));
   const open = log.calls.find(

@@ -1,14 +1,14 @@
 /** The lease servers of a run: machines of their own, with one life of a server process after another. */
-import type { LeaseService, ServiceReply } from "../../service/index.ts";
 import type { Gateway } from "../net/gateway.ts";
 import type { ServerAddress, Serving } from "../net/server-address.ts";
 import { drawClock } from "../world/draw-clock.ts";
+import type { SimulatedEnv } from "../world/env.ts";
 import { Machine } from "../world/machine.ts";
 import type { World } from "../world/world.ts";
+import { Attempts } from "./attempts.ts";
 import { Backend, type BackendOptions } from "./backend.ts";
 import { envOf, nameOf } from "./process.ts";
 import type { ServerLines } from "./server-lines.ts";
-import type { AnsweredAttempt } from "./service-route.ts";
 
 export interface ServersOptions extends Omit<BackendOptions, "name" | "env"> {
   readonly world: World;
@@ -18,8 +18,7 @@ export interface ServersOptions extends Omit<BackendOptions, "name" | "env"> {
 
 export interface ServerLife extends Serving {
   readonly backend: Backend;
-  /** What the service answered, to be compared with the audit. */
-  readonly answered: readonly AnsweredAttempt[];
+  readonly attempts: Attempts;
 }
 
 export class Servers {
@@ -28,6 +27,8 @@ export class Servers {
   readonly #options: ServersOptions;
   readonly #lives: ServerLife[] = [];
   readonly #running = new Map<Machine, ServerLife>();
+  /** Those whose trail is being opened. */
+  readonly #starting = new Map<Machine, SimulatedEnv>();
 
   constructor(options: ServersOptions) {
     const { world, config } = options;
@@ -54,60 +55,47 @@ export class Servers {
     return [...this.#running.values()];
   }
 
+  get starting(): number {
+    return this.#starting.size;
+  }
+
   start(machine: Machine): void {
-    const slot = this.machines.indexOf(machine);
-    if (this.#running.has(machine) || slot < 0) return;
-    const { world, gateway, lines, mutations } = this.#options;
+    if (this.#running.has(machine) || this.#starting.has(machine) || !this.machines.includes(machine)) return;
     const life = this.#lives.filter((each) => each.env.machine === machine).length + 1;
     const name = nameOf(machine, life);
     const env = envOf({ ...this.#options, machine }, name);
-    const backend = new Backend({ ...this.#options, name, env });
-    const answered: AnsweredAttempt[] = [];
+    this.#starting.set(machine, env);
+    Backend.open({ ...this.#options, name, env }, (backend) => {
+      this.#starting.delete(machine);
+      this.#serve(machine, backend);
+    });
+  }
+
+  #serve(machine: Machine, backend: Backend): void {
+    const { world, gateway, lines, mutations } = this.#options;
+    const { name, env } = backend;
+    const attempts = new Attempts();
     const served = gateway.serve({
-      slot,
+      slot: this.machines.indexOf(machine),
       url: `http://${machine.name}`,
       env,
-      service: rememberingAnswers(backend.service, answered),
+      service: attempts.watched(backend.service),
       trail: backend.audit,
     });
     const endpoint = lines.watched(name, mutations.endpoint?.(served) ?? served);
-    const running = { env, endpoint, backend, answered };
+    const running = { env, endpoint, backend, attempts };
     this.#lives.push(running);
     this.#running.set(machine, running);
     world.note(name, "starts");
   }
 
   crash(machine: Machine): void {
+    this.#starting.get(machine)?.kill();
+    this.#starting.delete(machine);
     const life = this.#running.get(machine);
     if (life === undefined) return;
     this.#options.world.note(life.backend.name, "crashes");
     this.#running.delete(machine);
     life.env.kill();
   }
-}
-
-/** Whatever the service answers about a command passes here. */
-function rememberingAnswers(service: LeaseService, answered: AnsweredAttempt[]): LeaseService {
-  return new Proxy(service, {
-    get: (inner, field) => {
-      const member: unknown = Reflect.get(inner, field, inner);
-      if (typeof member !== "function") return member;
-      return (...given: readonly unknown[]): unknown => {
-        const result: unknown = Reflect.apply(member, inner, given);
-        if (result instanceof Promise)
-          result.then(
-            (replies: unknown) => {
-              for (const reply of [replies].flat())
-                if (isReply(reply)) answered.push({ traceId: reply.entry.traceId, outcome: reply.outcome });
-            },
-            () => undefined,
-          );
-        return result;
-      };
-    },
-  });
-}
-
-function isReply(value: unknown): value is ServiceReply {
-  return typeof value === "object" && value !== null && "entry" in value && "outcome" in value;
 }

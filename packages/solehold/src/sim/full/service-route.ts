@@ -16,22 +16,16 @@ import type {
   StoreWatch,
   WatchScope,
 } from "../../stores/index.ts";
+import { Attempts } from "./attempts.ts";
 
 type Arguments<Op extends LeaseRequest["op"]> = Omit<Extract<LeaseRequest, { op: Op }>, "op">;
-
-/** One attempt as its caller saw it end. */
-export interface AnsweredAttempt {
-  readonly traceId: string;
-  readonly outcome: CommandOutcome;
-}
 
 export class ServiceRoute implements LeaseManager {
   readonly line = "none";
   readonly service: LeaseService;
-  /** What was answered, to be compared with the audit. */
-  readonly answered: AnsweredAttempt[] = [];
+  readonly attempts = new Attempts();
   readonly #name: string;
-  #attempts = 0;
+  #count = 0;
 
   constructor(service: LeaseService, name: string) {
     this.service = service;
@@ -108,10 +102,11 @@ export class ServiceRoute implements LeaseManager {
   }
 
   async #attempt(send: (context: CallContext) => Promise<ServiceReply>): Promise<CommandOutcome> {
-    this.#attempts += 1;
-    const traceId = `${this.#name}-${this.#attempts}`;
+    this.#count += 1;
+    const traceId = `${this.#name}-${this.#count}`;
+    this.attempts.begin(traceId);
     const { outcome } = await send({ traceId });
-    this.answered.push({ traceId, outcome });
+    this.attempts.end(traceId, outcome);
     return outcome;
   }
 }

@@ -2,15 +2,14 @@
  * Machines, network, store and processes of one run of the full tier, and what the oracles see of them.
  */
 
-import { FencedResource } from "../../client/guards/index.ts";
-import { StaleFenceError } from "../../client/guards/stale-fence-error.ts";
 import type { Lease } from "../../client/index.ts";
 import { createPolicy, keyId, type LeaseKey, recordFence } from "../../core/index.ts";
 import type { LeaseManager } from "../../manager/index.ts";
+import { type Trails, trailsOf } from "../audit/trails.ts";
 import { drawConfig, expectationsOf, type SimConfig } from "../config.ts";
 import type { Holding, Mutations } from "../mutations.ts";
 import { simulatedSdk } from "../net/sdk.ts";
-import { type AuditedProcess, audit } from "../oracles/audit.ts";
+import { type AuditedTrail, audit } from "../oracles/audit.ts";
 import {
   type Believer,
   type CallRecord,
@@ -30,16 +29,21 @@ import { Machine } from "../world/machine.ts";
 import { Network } from "../world/network.ts";
 import { Choices } from "../world/random.ts";
 import { World } from "../world/world.ts";
-import type { Backend } from "./backend.ts";
+import { auditedTrails, type ServiceLife } from "./audited.ts";
+import { Backend, type BackendOptions } from "./backend.ts";
 import { LeaseBeliever } from "./believer.ts";
 import { DANGEROUS } from "./dangerous.ts";
 import { earlyEnds } from "./early-ends.ts";
 import { EffectLog } from "./effects.ts";
-import { Process, TENANT } from "./process.ts";
+import { envOf, nameOf, Process, TENANT } from "./process.ts";
 import type { CallLog } from "./recorder.ts";
+import { GuardedResources } from "./resources.ts";
 import { ServerLines } from "./server-lines.ts";
 import { Servers } from "./servers.ts";
 import { onLoss, situations } from "./situations.ts";
+
+/** How often the store cannot keep a note. */
+const NO_ROOM_RATE = 0.1;
 
 function describeWrite({ key, after, by }: AppliedWrite): string {
   if (after === null) return `${by}: ${keyId(key)} deleted`;
@@ -63,14 +67,20 @@ export class Stage {
   readonly #mutations: Mutations;
   readonly #scene: Scene;
   readonly #believers = new Map<string, Believer[]>();
-  readonly #resources = new Map<string, FencedResource<number>>();
+  readonly #resources: GuardedResources;
   readonly #effects: EffectLog;
   readonly #writtenMs = new WeakMap<AppliedWrite, number>();
   #lostEffects: readonly LostEffect[] = [];
-  readonly #audited: AuditedProcess[] = [];
+  /** Null where the audit is in memory. */
+  readonly trails: Trails | null;
+  #audited: readonly AuditedTrail[] = [];
   readonly #processes: Process[] = [];
   readonly #running = new Map<Machine, Process>();
+  /** Those whose trail is being opened. */
+  readonly #starting = new Map<Machine, SimulatedEnv>();
   violation: Violation | null = null;
+  /** A process on this machine got a note into the store. */
+  onNote: (machine: Machine) => void = () => undefined;
   healed = false;
 
   constructor(options: RunOptions) {
@@ -78,6 +88,7 @@ export class Stage {
     const entry = gateway === undefined ? "library" : (options.entry ?? "drawn");
     this.config = drawConfig(options.seed, { ...options, entry });
     this.#mutations = options.mutations ?? {};
+    this.#resources = new GuardedResources(this.#mutations.guard);
     const { config } = this;
     this.#effects = new EffectLog(config);
     const choices = new Choices(options.seed, options.allowed ?? "all");
@@ -111,13 +122,21 @@ export class Stage {
             }),
       granularityMs: config.granularityMs,
       writes: this.#mutations.engineWrites ?? "conditional",
+      hasRoomForNote: () => this.healed || !choices.fires("no room for a note", NO_ROOM_RATE),
       onWrite: (write) => {
         world.note("store", "applied", () => describeWrite(write));
         this.#effects.onApplied(write, world.nowMs);
         this.#writtenMs.set(write, world.nowMs);
         if (write.after !== null && isGrant(write)) this.lines.onGrant(write.after);
+        if (write.note === "kept") this.#noted(write.by);
         this.oracles.onWrite(write);
       },
+    });
+    this.trails = trailsOf({
+      world,
+      config,
+      notebooks: this.engine.notebooks,
+      sometimes: (situation) => this.sometimes(situation),
     });
     this.machines = Array.from(
       { length: config.nodes },
@@ -153,19 +172,20 @@ export class Stage {
     this.oracles = new OracleSet(this.#scene, this.keys, policy, [
       this.quorum,
       situations(this.#scene, machineOf),
-      audit(this.#scene, () => this.#audited),
+      audit(
+        this.#scene,
+        () => this.#audited,
+        (nonce, diedMs) => this.#effects.wasNotInDoubt(nonce, diedMs),
+      ),
     ]);
     this.servers =
       gateway === undefined || config.entry === "library"
         ? null
         : new Servers({
             world,
-            config,
             gateway,
             lines: this.lines,
-            engine: this.engine,
-            mutations: this.#mutations,
-            openStore: (env, process) => this.#openStore(env, process),
+            ...this.#backendOptions(),
           });
     for (const machine of this.machines) this.start(machine);
   }
@@ -173,6 +193,12 @@ export class Stage {
   /** All machines but the store's. */
   get allMachines(): readonly Machine[] {
     return [...this.machines, ...(this.servers?.machines ?? [])];
+  }
+
+  #noted(process: string): void {
+    this.sometimes("a note was written with its record");
+    const backend = this.backends.find(({ name }) => name === process);
+    if (backend !== undefined) this.onNote(backend.env.machine);
   }
 
   /** Who talks with whom. */
@@ -201,26 +227,57 @@ export class Stage {
     return this.#running.get(machine) ?? null;
   }
 
+  /** How many processes and servers have not got as far as running. */
+  get starting(): number {
+    return this.#starting.size + (this.servers?.starting ?? 0);
+  }
+
   start(machine: Machine): void {
     this.servers?.start(machine);
-    if (this.#running.has(machine) || !this.machines.includes(machine)) return;
-    const { world, config, engine, log, servers } = this;
+    if (this.#running.has(machine) || this.#starting.has(machine) || !this.machines.includes(machine)) return;
     const life = this.#processes.filter((process) => process.machine === machine).length + 1;
+    const name = nameOf(machine, life);
+    const { world, config } = this;
+    const env = envOf({ world, config, machine }, name);
+    if (this.servers !== null) {
+      this.#run(machine, name, env, null);
+      return;
+    }
+    this.#starting.set(machine, env);
+    Backend.open({ ...this.#backendOptions(), name, env }, (backend) => {
+      this.#starting.delete(machine);
+      this.#run(machine, name, env, backend);
+    });
+  }
+
+  #run(machine: Machine, name: string, env: SimulatedEnv, backend: Backend | null): void {
+    const { world, config, log, servers } = this;
     const process = new Process({
       world,
       machine,
       config,
       mutations: this.#mutations,
       log,
-      life,
-      engine,
+      name,
+      env,
+      backend,
       holder: config.sharedHolder ? "team" : machine.name,
-      openStore: (env, name) => this.#openStore(env, name),
-      connect: servers === null ? null : (env, name) => this.#connect(servers, env, name),
+      connect: servers === null ? null : (own, of) => this.#connect(servers, own, of),
     });
     this.#processes.push(process);
     this.#running.set(machine, process);
-    world.note(process.name, "starts");
+    world.note(name, "starts");
+  }
+
+  #backendOptions(): Omit<BackendOptions, "name" | "env"> {
+    return {
+      config: this.config,
+      mutations: this.#mutations,
+      engine: this.engine,
+      trails: this.trails,
+      openStore: (env, name) => this.#openStore(env, name),
+      onSurprise: (name, error) => this.fail("no-surprise", `${name} could not start: ${String(error)}`),
+    };
   }
 
   #openStore(env: SimulatedEnv, process: string): SimulatedStore {
@@ -253,6 +310,8 @@ export class Stage {
 
   crash(machine: Machine): void {
     this.servers?.crash(machine);
+    this.#starting.get(machine)?.kill();
+    this.#starting.delete(machine);
     const process = this.#running.get(machine);
     if (process === undefined) return;
     this.world.note(process.name, "crashes");
@@ -309,7 +368,7 @@ export class Stage {
   guardedWrite(process: Process, lease: Lease): void {
     const { key, fence } = lease;
     this.network.send(process.machine, this.engine.machine, "guarded write", () => {
-      const accepted = this.#guard({ key, fence });
+      const accepted = this.#resources.accepts({ key, fence });
       this.world.note("resource", accepted ? "accepts" : "refuses", () => `fence ${fence}`);
       this.oracles.onResourceWrite({ key, fence, accepted });
     });
@@ -330,30 +389,11 @@ export class Stage {
   /** Everything is over: what can only be judged then is judged. */
   async judgeEnd(): Promise<void> {
     this.#lostEffects = this.#effects.lost(this.log.calls);
-    for (const { name, alive, backend, route } of this.#processes) {
-      if (route === null || backend === null) continue;
-      const entries = await backend.audit.query({ limit: 10_000 });
-      this.#audited.push({ name, alive, entries, answered: route.answered });
-    }
-    for (const { backend, answered } of this.servers?.lives ?? []) {
-      const entries = await backend.audit.query({ limit: 10_000 });
-      this.#audited.push({ name: backend.name, alive: backend.alive, entries, answered });
-    }
+    const ofProcesses = this.#processes.flatMap(({ backend, route }): ServiceLife[] =>
+      backend === null || route === null ? [] : [{ backend, attempts: route.attempts }],
+    );
+    this.#audited = await auditedTrails([...ofProcesses, ...(this.servers?.lives ?? [])], this.trails);
     this.oracles.atEnd();
-  }
-
-  #guard(write: { readonly key: LeaseKey; readonly fence: bigint }): boolean {
-    const id = keyId(write.key);
-    const resource = this.#resources.get(id) ?? new FencedResource(0);
-    this.#resources.set(id, resource);
-    if (this.#mutations.guard !== undefined) return this.#mutations.guard(resource, write);
-    try {
-      resource.write(write, (count) => count + 1);
-      return true;
-    } catch (error) {
-      if (error instanceof StaleFenceError) return false;
-      throw error;
-    }
   }
 
   #processNamed(name: string): Process | null {

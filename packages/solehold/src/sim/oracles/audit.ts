@@ -1,17 +1,33 @@
 /**
  * The audit equals what happened: every attempt that was answered is in it exactly once, with the outcome
- * that its caller was told; and every grant that the store took is in the trail of the process that asked
- * for it, as applied or as unknown.
+ * that its caller was told; every grant that the store took is in the trail of the process that asked
+ * for it, as applied or as unknown; and no grant is in it that the store did not take.
+ *
+ * A trail in memory ends with its process. One in files is that of all lives of a machine, and has to have what
+ * those that died had answered, and what the store wrote for them together with a note. Two things a death leaves
+ * open. An attempt that was under way may be there or not. And one whose answer from the store was lost may be told
+ * as unknown, or as refused, and be there as applied, too, once its note was found: that is what became of it.
  */
 import { formatFence, keyId, recordFence } from "../../core/index.ts";
 import type { AuditEntry } from "../../service/index.ts";
 import { isGrant, type Oracle, type Scene } from "./oracle.ts";
 
-export interface AuditedProcess {
+export interface AuditedLife {
   readonly name: string;
-  readonly alive: boolean;
-  readonly entries: readonly AuditEntry[];
+  /** Infinity for who lives. */
+  readonly diedMs: number;
   readonly answered: readonly { readonly traceId: string; readonly outcome: { readonly kind: string } }[];
+  /** How many attempts were begun under each trace. */
+  readonly begun: ReadonlyMap<string, number>;
+}
+
+export interface AuditedTrail {
+  readonly name: string;
+  readonly kind: "memory" | "files";
+  readonly entries: readonly AuditEntry[];
+  /** Events that are in the store's notes alone. */
+  readonly unsaved: number;
+  readonly lives: readonly AuditedLife[];
 }
 
 interface TakenGrant {
@@ -19,56 +35,120 @@ interface TakenGrant {
   readonly key: string;
   readonly generation: bigint;
   readonly fence: string;
+  readonly nonce: string;
+  readonly note: "kept" | "none";
 }
 
-export function audit(scene: Scene, processes: () => readonly AuditedProcess[]): Oracle {
+/** `wasNotInDoubt`: the sender of this write was told in time, or died before it gave up waiting. */
+export function audit(
+  scene: Scene,
+  trails: () => readonly AuditedTrail[],
+  wasNotInDoubt: (nonce: string, diedMs: number) => boolean,
+): Oracle {
   const name = "audit";
   const grants: TakenGrant[] = [];
   return {
     name,
     onWrite: (write) => {
-      const { after, by } = write;
+      const { after, by, note } = write;
       if (after === null || !isGrant(write) || after.key.name.startsWith("$")) return;
       // Servers hold leases of their own, beside their service.
       if (!scene.keys.some(({ tenant }) => tenant === after.key.tenant)) return;
-      const { generation } = after;
-      grants.push({ by, key: keyId(after.key), generation, fence: formatFence(recordFence(after)) });
+      const { generation, nonce } = after;
+      const fence = formatFence(recordFence(after));
+      grants.push({ by, key: keyId(after.key), generation, fence, nonce, note });
     },
     atEnd: () => {
-      for (const process of processes()) {
-        const attempts = process.entries.filter((entry) => entry.action !== "expire");
-        // Whoever was never told cannot have written it down; the attempt is there as it ended for its caller.
-        const lost = new Set(scene.lostEffects().map((effect) => `${effect.keyId}@${effect.generation}`));
+      // Whoever was never told cannot have written it down; the attempt is there as it ended for its caller.
+      const lost = new Set(scene.lostEffects().map((effect) => `${effect.keyId}@${effect.generation}`));
+      const mustBeTold = ({ key, generation, nonce, note }: TakenGrant, { diedMs }: AuditedLife): boolean =>
+        diedMs < Number.POSITIVE_INFINITY
+          ? note === "kept" && wasNotInDoubt(nonce, diedMs)
+          : !lost.has(`${key}@${generation}`);
+      for (const trail of trails()) {
+        const attempts = trail.entries.filter((entry) => entry.action !== "expire");
         const problem =
-          missing(process, attempts) ??
-          untold(
-            process,
-            attempts,
-            grants.filter(({ key, generation }) => !lost.has(`${key}@${generation}`)),
-          );
+          unsaved(trail) ??
+          missing(trail, attempts) ??
+          untold(trail, attempts, grants, mustBeTold) ??
+          untrue(trail, attempts, grants, scene.config.entry);
         if (problem !== null) scene.fail(name, problem);
       }
     },
   };
 }
 
-function missing(process: AuditedProcess, attempts: readonly AuditEntry[]): string | null {
+function unsaved({ name, unsaved: count }: AuditedTrail): string | null {
+  return count === 0
+    ? null
+    : `${name} has closed its audit, and ${count} entries are in the store's notes alone`;
+}
+
+function missing(trail: AuditedTrail, attempts: readonly AuditEntry[]): string | null {
   const byTrace = new Map<string, AuditEntry[]>();
-  for (const entry of attempts) byTrace.set(entry.traceId, [...(byTrace.get(entry.traceId) ?? []), entry]);
-  // Who waits in a server's line makes several attempts under one trace.
-  const answers = new Map<string, string[]>();
-  for (const { traceId, outcome } of process.answered)
-    answers.set(traceId, [...(answers.get(traceId) ?? []), outcome.kind]);
-  for (const [traceId, kinds] of answers) {
-    const entries = byTrace.get(traceId) ?? [];
-    const unfinished = process.alive ? 0 : 1;
-    if (entries.length < kinds.length || entries.length > kinds.length + unfinished)
-      return `attempt ${traceId} is in the audit ${entries.length} times, answered ${kinds.length} times`;
-    const untold = kinds.findIndex((kind, index) => !fits(kind, entries[index]?.outcome));
-    if (untold >= 0)
-      return `attempt ${traceId} ended ${kinds[untold]}, and the audit says ${entries[untold]?.outcome}`;
+  for (const entry of attempts) {
+    const known = byTrace.get(entry.traceId);
+    if (known === undefined) byTrace.set(entry.traceId, [entry]);
+    else known.push(entry);
+  }
+  for (const [traceId, asked] of askedIn(trail)) {
+    const problem = mismatch(asked, byTrace.get(traceId) ?? [], trail.kind);
+    if (problem !== null) return `attempt ${traceId} ${problem}`;
   }
   return null;
+}
+
+/** What was asked under one trace: who waits in a server's line makes several attempts. */
+interface Asked {
+  readonly kinds: string[];
+  /** Attempts that ended with their process. */
+  unfinished: number;
+  /** Attempts of the dead that were not told as applied. */
+  doubtful: number;
+}
+
+function askedIn({ lives }: AuditedTrail): ReadonlyMap<string, Asked> {
+  const all = new Map<string, Asked>();
+  const askedUnder = (traceId: string): Asked => {
+    const asked = all.get(traceId) ?? { kinds: [], unfinished: 0, doubtful: 0 };
+    all.set(traceId, asked);
+    return asked;
+  };
+  for (const { answered, begun, diedMs } of lives) {
+    const isDead = diedMs < Number.POSITIVE_INFINITY;
+    if (isDead) for (const [traceId, count] of begun) askedUnder(traceId).unfinished += count;
+    for (const { traceId, outcome } of answered) {
+      const asked = askedUnder(traceId);
+      asked.kinds.push(outcome.kind);
+      if (!isDead) continue;
+      asked.unfinished -= 1;
+      if (outcome.kind !== "applied") asked.doubtful += 1;
+    }
+  }
+  return all;
+}
+
+function mismatch(
+  { kinds, unfinished, doubtful }: Asked,
+  entries: readonly AuditEntry[],
+  kind: AuditedTrail["kind"],
+): string | null {
+  const found = kind === "files" ? doubtful : 0;
+  const most = kinds.length + unfinished + found;
+  if (entries.length < kinds.length || entries.length > most)
+    return `is in the audit ${entries.length} times, answered ${kinds.length} times`;
+  if (unfinished + found === 0) {
+    const wrong = kinds.findIndex((each, index) => !fits(each, entries[index]?.outcome));
+    return wrong < 0 ? null : `ended ${kinds[wrong]}, and the audit says ${entries[wrong]?.outcome}`;
+  }
+  const left = entries.map(({ outcome }) => outcome);
+  for (const each of kinds) {
+    const index = left.findIndex((outcome) => fits(each, outcome));
+    if (index < 0) return `ended ${each}, and the audit says ${left.join(", ") || "nothing else"}`;
+    left.splice(index, 1);
+  }
+  const more = left.filter((outcome) => outcome !== "applied").length;
+  return more <= unfinished ? null : `is in the audit ${more} times as ${left.join(", ")} without an answer`;
 }
 
 function fits(kind: string, told: string | undefined): boolean {
@@ -76,20 +156,54 @@ function fits(kind: string, told: string | undefined): boolean {
 }
 
 function untold(
-  process: AuditedProcess,
+  { lives }: AuditedTrail,
   attempts: readonly AuditEntry[],
   grants: readonly TakenGrant[],
+  mustBeTold: (grant: TakenGrant, life: AuditedLife) => boolean,
 ): string | null {
-  if (!process.alive) return null;
-  for (const { by, key, fence } of grants) {
-    if (by !== process.name) continue;
-    const told = attempts.some(
-      (entry) =>
-        entry.action === "grant" &&
-        `${entry.tenant}/${entry.key}` === key &&
-        (entry.fence === fence || entry.outcome === "unknown"),
-    );
-    if (!told) return `the grant of ${key} with fence ${fence} is not in the audit of ${by}`;
+  for (const life of lives) {
+    for (const grant of grants) {
+      const { by, key, fence } = grant;
+      if (by !== life.name || !mustBeTold(grant, life)) continue;
+      const told = attempts.some(
+        (entry) => isGrantOf(entry, key) && (entry.fence === fence || entry.outcome === "unknown"),
+      );
+      if (!told) return `the grant of ${key} with fence ${fence} is not in the audit of ${by}`;
+    }
   }
   return null;
+}
+
+/** Servers may also tell of a grant that another one made, to who asks again. */
+function untrue(
+  { name }: AuditedTrail,
+  attempts: readonly AuditEntry[],
+  grants: readonly TakenGrant[],
+  entry: Scene["config"]["entry"],
+): string | null {
+  const machine = machineOf(name);
+  const taken = new Set(
+    grants.flatMap(({ by, key, fence }) =>
+      entry === "server" || machineOf(by) === machine ? [`${key}@${fence}`] : [],
+    ),
+  );
+  const made = attempts.find(
+    (each) => each.action === "grant" && each.outcome === "applied" && !taken.has(idOf(each)),
+  );
+  return made === undefined
+    ? null
+    : `the audit of ${name} has a grant that the store did not make: ${idOf(made)}`;
+}
+
+function isGrantOf(entry: AuditEntry, key: string): boolean {
+  return entry.action === "grant" && `${entry.tenant}/${entry.key}` === key;
+}
+
+function idOf({ tenant, key, fence }: AuditEntry): string {
+  return `${tenant}/${key}@${fence}`;
+}
+
+/** Lives of one machine have its name, with a number. */
+function machineOf(process: string): string {
+  return process.split(".")[0] ?? process;
 }

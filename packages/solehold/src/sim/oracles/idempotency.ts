@@ -6,6 +6,7 @@ import type { Oracle, Scene } from "./oracle.ts";
 interface FirstAnswer {
   readonly argumentsText: string;
   readonly fence: bigint;
+  readonly answeredMs: number;
 }
 
 export function idempotency(scene: Scene): Oracle {
@@ -13,7 +14,7 @@ export function idempotency(scene: Scene): Oracle {
   const first = new Map<string, FirstAnswer>();
   return {
     name,
-    onCallEnd: ({ request, outcome }) => {
+    onCallEnd: ({ request, outcome, startedMs }) => {
       if (request.op !== "acquire" || request.idempotencyKey === undefined || outcome === null) return;
       if (outcome.kind === "refused" && outcome.decision.reason === "IDEMPOTENCY_KEY_REUSED")
         scene.sometimes("an idempotency key with other arguments was refused");
@@ -25,10 +26,12 @@ export function idempotency(scene: Scene): Oracle {
       const fence = recordFence(lease);
       const known = first.get(id);
       if (known === undefined || known.fence !== fence) {
-        // A newer grant under the same key, whose first answer got lost, is new to us; an older one is wrong.
-        if (known !== undefined && fence < known.fence)
+        // A newer grant under the same key, whose first answer got lost, is new to us; an older one is wrong,
+        // unless it was asked for before: its answer may have waited for a slow audit.
+        const isOlder = known !== undefined && fence < known.fence;
+        if (isOlder && startedMs >= known.answeredMs)
           scene.fail(name, `the key of fence ${known.fence} was answered with fence ${fence}`);
-        first.set(id, { argumentsText, fence });
+        if (!isOlder) first.set(id, { argumentsText, fence, answeredMs: scene.nowMs() });
       } else if (known.argumentsText !== argumentsText) {
         scene.fail(name, `one key was answered for ${known.argumentsText} and for ${argumentsText}`);
       } else if (replayed) scene.sometimes("a repeated call got the same grant");

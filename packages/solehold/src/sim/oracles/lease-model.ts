@@ -115,7 +115,8 @@ function viewed({ outcome }: CallRecord): Transition | null {
       : null;
 }
 
-function applied({ outcome, request, generation }: CallRecord): Transition | null {
+/** By the secret, which its caller may have been granted more than once without hearing of it. */
+function applied({ outcome, request }: CallRecord): Transition | null {
   if (outcome?.kind !== "applied") return null;
   const { lease } = outcome.decision;
   switch (request.op) {
@@ -124,15 +125,13 @@ function applied({ outcome, request, generation }: CallRecord): Transition | nul
     case "renew":
     case "use":
     case "resume":
-      return (state) => (state.kind === "held" && state.generation === generation ? state : null);
+    case "break":
+      return (state) => (state.kind === "held" && state.generation === lease.generation ? state : null);
     case "release":
     case "handoff":
-      // By the secret, which its caller may have been granted more than once without hearing of it.
       return endedAs(lease.generation, "released");
     case "revoke":
       return endedAs(lease.generation, "revoked");
-    case "break":
-      return (state) => (state.kind === "held" && state.generation === lease.generation ? state : null);
     default:
       return null;
   }

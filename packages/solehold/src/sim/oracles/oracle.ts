@@ -124,6 +124,10 @@ export const SITUATIONS = [
   "a lost write was noticed",
   "a dangerous lease was granted to enough signers",
   "a dangerous lease was refused to too few signers",
+  "a note was written with its record",
+  "a process died and left notes in the store",
+  "notes that a dead process had left came into the audit",
+  "a line of the audit that a crash had torn was cut off",
 ] as const;
 
 /** What is only reached where clients go through servers. */

@@ -10,6 +10,7 @@ import {
   type LeaseStore,
   type ListPage,
   type ListQuery,
+  type Notebook,
   type ReadReply,
   type StoreCapabilities,
   StoreError,
@@ -29,6 +30,7 @@ import type { World } from "../world/world.ts";
 import type { WriteForm } from "./early-writes.ts";
 import type { StoreEngine } from "./engine.ts";
 import { type ListeningOptions, openWatch, placeFor } from "./listening.ts";
+import { openNotebook, SimulatedNote } from "./notebooks.ts";
 import { OwnEnds } from "./own-ends.ts";
 import { ToldRecords } from "./told-records.ts";
 
@@ -89,6 +91,7 @@ export class SimulatedStore implements LeaseStore {
   readonly now?: () => number;
   readonly watch?: (scope: WatchScope, listener: (event: StoreEvent) => void) => Promise<StoreWatch>;
   readonly standInLine?: (key: LeaseKey, listener: (event: StoreEvent) => void) => Promise<StorePlace>;
+  readonly notebook?: (name: string) => Promise<Notebook>;
 
   constructor(options: StoreClientOptions) {
     const { config, engine } = options;
@@ -117,6 +120,7 @@ export class SimulatedStore implements LeaseStore {
     if (config.watch) this.watch = (scope, listener) => openWatch(listening, scope, listener);
     if (config.watch && config.lines === "yes")
       this.standInLine = async (key, listener) => placeFor(listening, key, listener);
+    if (config.notes === "yes") this.notebook = (name) => openNotebook(listening, name);
   }
 
   read(keys: readonly LeaseKey[]): Promise<ReadReply> {
@@ -151,6 +155,7 @@ export class SimulatedStore implements LeaseStore {
       return { process, keyId: keyId(key), nonce, sentMs: world.nowMs, answeredMs: Number.POSITIVE_INFINITY };
     });
     for (const each of sent) onSent(each);
+    for (const { aside } of writes) if (aside instanceof SimulatedNote) aside.send();
     const reply = await this.#ownEnds.sent(this.#formOf(writes), this.#send(writes));
     reply.results.forEach((result, index) => {
       const { kind } = result;

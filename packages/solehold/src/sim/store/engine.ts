@@ -21,6 +21,7 @@ import type { Machine } from "../world/machine.ts";
 import { EarlyWrites, type EarlyWritesOptions, type WriteFate, type WriteForm } from "./early-writes.ts";
 import { type LineMember, StoreLines } from "./lines.ts";
 import type { LineFate } from "./log.ts";
+import { SimulatedNote, StoreNotebooks } from "./notebooks.ts";
 
 export interface AppliedWrite {
   readonly key: LeaseKey;
@@ -30,6 +31,8 @@ export interface AppliedWrite {
   readonly by: string;
   /** The store's clock when it was applied. */
   readonly storeMs: number;
+  /** Whether a note was written with it. */
+  readonly note: "kept" | "none";
 }
 
 export interface EngineOptions {
@@ -40,6 +43,8 @@ export interface EngineOptions {
   readonly onWrite: (write: AppliedWrite) => void;
   /** For a store whose ends are seen before they are safe. */
   readonly early?: EarlyWritesOptions | null;
+  /** Whether there is room for a note at the moment. Default: always. */
+  readonly hasRoomForNote?: () => boolean;
 }
 
 /** With what a read shows then. */
@@ -64,6 +69,7 @@ export interface Done {
 
 export class StoreEngine {
   readonly machine: Machine;
+  readonly notebooks: StoreNotebooks;
   readonly #options: EngineOptions;
   readonly #records = new Map<string, StoredRecord>();
   readonly #subscribers = new Set<Subscriber>();
@@ -90,6 +96,7 @@ export class StoreEngine {
             carryOut: (write, by) => this.#carryOut(write, by),
             restore: (undo) => this.#restore(undo),
           });
+    this.notebooks = new StoreNotebooks(options.hasRoomForNote ?? (() => true));
   }
 
   /** The store's clock, in whole milliseconds. */
@@ -149,14 +156,16 @@ export class StoreEngine {
     return isRight ? null : { kind: "conflict", current };
   }
 
-  #carryOut({ key, next }: ConditionalWrite, by: string): Done {
+  #carryOut({ key, next, aside }: ConditionalWrite, by: string): Done {
     const id = keyId(key);
     const current = this.#storedAt(key);
     const undo = { id, stored: this.#records.get(id) };
     this.#undo.push(undo);
     const version = this.#put(id, next);
+    const isNoted = aside instanceof SimulatedNote && this.notebooks.keep(aside);
     const before = current.kind === "found" ? current.record : null;
-    const applied = { key, before, after: next, by, storeMs: this.nowMs() };
+    const note = isNoted ? "kept" : "none";
+    const applied: AppliedWrite = { key, before, after: next, by, storeMs: this.nowMs(), note };
     this.#options.onWrite(applied);
     const event: StoreEvent = { kind: "changed", key, record: next };
     const stored = this.#storedAt(key);
@@ -166,7 +175,7 @@ export class StoreEngine {
       notify(event, stored);
     }
     this.#lines.written(key, stored, this.nowMs());
-    return { result: { kind: "applied", version }, applied, undo };
+    return { result: { kind: "applied", version, ...(isNoted ? { aside: "kept" } : {}) }, applied, undo };
   }
 
   list(query: ListQuery): ListPage {

@@ -18,7 +18,8 @@ export class SimulatedEnv implements Env {
   readonly #latestMs: number;
   readonly #pending = new Set<Timer>();
   readonly #onKill: (() => void)[] = [];
-  #dead = false;
+  /** The world's time; Infinity while it lives. */
+  #diedMs = Number.POSITIVE_INFINITY;
 
   constructor(options: {
     readonly world: World;
@@ -34,7 +35,11 @@ export class SimulatedEnv implements Env {
   }
 
   get dead(): boolean {
-    return this.#dead;
+    return this.#diedMs < Number.POSITIVE_INFINITY;
+  }
+
+  get diedMs(): number {
+    return this.#diedMs;
   }
 
   get pendingTimers(): number {
@@ -43,7 +48,7 @@ export class SimulatedEnv implements Env {
 
   /** The process is gone. */
   kill(): void {
-    this.#dead = true;
+    this.#diedMs = this.#world.nowMs;
     for (const timer of [...this.#pending]) timer.cancel();
     for (const listener of this.#onKill.splice(0)) listener();
   }
@@ -72,7 +77,7 @@ export class SimulatedEnv implements Env {
       },
     };
     const fire = (): void => {
-      if (this.#dead) return;
+      if (this.dead) return;
       // The clock stood for a while: the rest of the time is still to pass.
       if (this.monotonicMs() < dueMs) {
         scheduled = this.#arm(dueMs, fire);
@@ -86,7 +91,7 @@ export class SimulatedEnv implements Env {
   }
 
   defer(callback: () => void): void {
-    if (!this.#dead) this.#world.defer(this, callback);
+    if (!this.dead) this.#world.defer(this, callback);
   }
 
   randomBytes(length: number): Uint8Array {
