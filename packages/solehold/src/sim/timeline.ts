@@ -1,7 +1,9 @@
 /** A run as text: machines as columns, one line an event. For people who have to understand a failure. */
 
+import { keyId, recordFence } from "../core/index.ts";
 import { describeConfig } from "./config.ts";
 import type { RunResult } from "./result.ts";
+import type { AppliedWrite } from "./store/engine.ts";
 
 const COLUMN = 30;
 const MOST_LINES = 200;
@@ -30,4 +32,9 @@ export function timelineText({ timeline }: RunResult): string {
 
 function machineOf(who: string): string {
   return who.split(".")[0] ?? who;
+}
+
+export function describeWrite({ key, after, by }: AppliedWrite): string {
+  if (after === null) return `${by}: ${keyId(key)} deleted`;
+  return `${by}: ${keyId(key)} ${after.state} by ${after.holder}, fence ${recordFence(after)}, until ${after.expiresAtMs}`;
 }

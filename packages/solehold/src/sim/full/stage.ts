@@ -3,7 +3,7 @@
  */
 
 import type { Lease } from "../../client/index.ts";
-import { createPolicy, keyId, type LeaseKey, recordFence } from "../../core/index.ts";
+import { createPolicy, keyId, type LeaseKey } from "../../core/index.ts";
 import type { LeaseManager } from "../../manager/index.ts";
 import { type Trails, trailsOf } from "../audit/trails.ts";
 import { drawConfig, expectationsOf, type SimConfig } from "../config.ts";
@@ -23,6 +23,7 @@ import { OracleSet } from "../oracles/set.ts";
 import type { RunOptions, Violation } from "../result.ts";
 import { SimulatedStore } from "../store/client.ts";
 import { type AppliedWrite, StoreEngine } from "../store/engine.ts";
+import { describeWrite } from "../timeline.ts";
 import { drawClock, drawStoreClock } from "../world/draw-clock.ts";
 import type { SimulatedEnv } from "../world/env.ts";
 import { Machine } from "../world/machine.ts";
@@ -44,11 +45,6 @@ import { onLoss, situations } from "./situations.ts";
 
 /** How often the store cannot keep a note. */
 const NO_ROOM_RATE = 0.1;
-
-function describeWrite({ key, after, by }: AppliedWrite): string {
-  if (after === null) return `${by}: ${keyId(key)} deleted`;
-  return `${by}: ${keyId(key)} ${after.state} by ${after.holder}, fence ${recordFence(after)}, until ${after.expiresAtMs}`;
-}
 
 export class Stage {
   readonly config: SimConfig;
