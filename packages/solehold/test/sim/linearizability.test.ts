@@ -76,7 +76,7 @@ describe("an end that a crash took back", () => {
   const record = (state: LeaseRecord["state"]): LeaseRecord =>
     ({ key, state, holder: "a", generation: 1n }) as LeaseRecord;
   const takenBack = operationsOfTakenBack({
-    write: { key, before: record("held"), after: record("released"), by: "a", storeMs: 0 },
+    write: { key, before: record("held"), after: record("released"), by: "a", storeMs: 0, note: "none" },
     seenMs: 20,
     undoneMs: 30,
   });
