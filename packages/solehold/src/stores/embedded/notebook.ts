@@ -60,6 +60,10 @@ export class NoteRing implements Notebook {
   #last: number;
   /** All up to here were given back. */
   #through: number;
+  /** The highest place that was found. */
+  readonly #found: number;
+  /** Places of those that were left and have not been given back, in order: between them there are no notes. */
+  readonly #leftPlaces: number[];
   /** Those above that were given back before one below them. */
   readonly #early = new Set<number>();
   #bundle: number;
@@ -81,6 +85,8 @@ export class NoteRing implements Notebook {
     this.#through = found.through;
     this.#bundle = found.bundle;
     this.left = found.left;
+    this.#found = found.last;
+    this.#leftPlaces = found.left.map(({ place }) => place);
     // Until they are given back, whichever slots they are in.
     if (found.left.length > 0) this.#highest.fill(found.last);
   }
@@ -112,12 +118,19 @@ export class NoteRing implements Notebook {
 
   giveBack({ place }: { readonly place: number }): void {
     if (place > this.#last || place <= this.#through) return;
-    if (place > this.#through + 1) {
+    if (place <= this.#found) this.#giveBackLeft(place);
+    else if (place > this.#through + 1) {
       this.#early.add(place);
       return;
-    }
-    this.#through = place;
+    } else this.#through = place;
     while (this.#early.delete(this.#through + 1)) this.#through += 1;
+  }
+
+  /** A place that was never written is not given back by anybody: it must not hold up those above it. */
+  #giveBackLeft(place: number): void {
+    const index = this.#leftPlaces.indexOf(place);
+    if (index >= 0) this.#leftPlaces.splice(index, 1);
+    this.#through = (this.#leftPlaces[0] ?? this.#found + 1) - 1;
   }
 
   async save(): Promise<void> {

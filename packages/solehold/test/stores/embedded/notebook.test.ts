@@ -110,6 +110,25 @@ describe("notes in the embedded store", () => {
     expect(await texts(folder)).toEqual(["three"]);
   });
 
+  it("are not left again, and make room, though places between those that were left were never written", async () => {
+    const folder = temporaryFolder();
+    const store = await openEmbeddedStore({ folder });
+    const notebook = await notebookOf(store);
+    const [first, , third] = ["first", "never written", "third"].map((text) => noteIn(notebook, text));
+    await store.apply([creation("a", first!)]);
+    await store.apply([creation("c", third!)]);
+    await store.close();
+    const again = await openEmbeddedStore({ folder });
+    const next = await notebookOf(again);
+    expect(next.left.map(({ text }) => text)).toEqual(["first", "third"]);
+    for (const note of next.left.toReversed()) next.giveBack(note);
+    await next.save();
+    const { results } = await again.apply([creation("d", noteIn(next, "fourth"))]);
+    expect(results).toEqual([expect.objectContaining({ kind: "applied", aside: "kept" })]);
+    await again.close();
+    expect(await texts(folder)).toEqual(["fourth"]);
+  });
+
   it("tell by a later note what was given back before it", async () => {
     const folder = temporaryFolder();
     const store = await openEmbeddedStore({ folder });
