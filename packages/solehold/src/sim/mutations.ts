@@ -33,8 +33,8 @@ export interface Mutations {
   readonly engineWrites?: "blind";
   /** What a store does wrong whose ends are seen before they are safe. */
   readonly engineLog?: LogMistake;
-  /** Such a store believes what it sees of its own ends, whether that is safe or not. */
-  readonly ownEndDoubts?: "never";
+  /** Such a store answers with what it sees of ends, whether that is safe or not. */
+  readonly endDoubts?: "never";
   readonly decide?: (real: typeof decide) => typeof decide;
   readonly store?: (store: LeaseStore, env: Env, engine: StoreEngine) => LeaseStore;
   /** The clocks and randomness of the manager, and of the client's handles. */

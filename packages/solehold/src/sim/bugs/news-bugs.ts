@@ -46,11 +46,12 @@ export const NEWS_BUGS: readonly PlantedBug[] = [
     mutations: { engineLog: "grant seen unsafe" },
   },
   {
-    name: "own-end-not-doubted",
-    mistake: "who got no answer to its release sees it done, and does not ask whether that is safe",
+    name: "end-not-doubted",
+    mistake:
+      "whoever looks is shown a release that is not safe, and one that was not answered counts as done",
     caughtBy: ["linearizability"],
     withinSeeds: 400,
-    mutations: { ownEndDoubts: "never" },
+    mutations: { endDoubts: "never" },
   },
 ];
 

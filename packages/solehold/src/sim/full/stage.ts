@@ -287,7 +287,7 @@ export class Stage {
       config,
       healed: () => this.healed,
       sometimes: (situation) => this.sometimes(situation),
-      doubts: this.#mutations.ownEndDoubts ?? "as shipped",
+      doubts: this.#mutations.endDoubts ?? "as shipped",
       onSent: (write) => this.#effects.onSent(write),
     });
   }

@@ -113,7 +113,7 @@ export const SITUATIONS = [
   "a try on the strength of news alone came too late",
   "an end was built upon before it was safe",
   "a crash took back an end that others had seen",
-  "a look at an own end waited until it was safe",
+  "a look at an end waited until it was safe",
   "a lease was lost because the store did not answer",
   "a lease was broken",
   "a lease was adopted",

@@ -13,6 +13,7 @@ import {
   type Notebook,
   type ReadReply,
   type StoreCapabilities,
+  type StoredRecord,
   StoreError,
   type StoreEvent,
   type StorePlace,
@@ -20,7 +21,7 @@ import {
   type WatchScope,
   type WriteResult,
 } from "../../stores/index.ts";
-import { isGivenBack } from "../../stores/postgres/writes.ts";
+import { isGivenBack, showsGivenBack } from "../../stores/postgres/writes.ts";
 import { ToldTime } from "../../stores/support/told-time.ts";
 import type { SimConfig } from "../config.ts";
 import type { Situation } from "../oracles/oracle.ts";
@@ -31,7 +32,6 @@ import type { WriteForm } from "./early-writes.ts";
 import type { StoreEngine } from "./engine.ts";
 import { type ListeningOptions, openWatch, placeFor } from "./listening.ts";
 import { openNotebook, SimulatedNote } from "./notebooks.ts";
-import { OwnEnds } from "./own-ends.ts";
 import { ToldRecords } from "./told-records.ts";
 
 /** How often each fault of the store happens, while it is switched on. */
@@ -56,7 +56,7 @@ export interface StoreClientOptions {
   readonly config: SimConfig;
   readonly healed: () => boolean;
   readonly sometimes: (situation: Situation) => void;
-  /** "never": what is seen of an own end counts although it may not be safe, which is a mistake. */
+  /** "never": what is seen of an end counts although it may not be safe, which is a mistake. */
   readonly doubts: "as shipped" | "never";
   /** A write left; it is marked as soon as its sender knows what became of it. */
   readonly onSent: (write: SentWrite) => void;
@@ -85,7 +85,6 @@ export class SimulatedStore implements LeaseStore {
   readonly #unanswered = new Map<string, Unanswered>();
   readonly #time: ToldTime;
   readonly #isSparing: boolean;
-  readonly #ownEnds: OwnEnds;
   readonly #told: ToldRecords;
   /** Present exactly when the store's clock can be read without a message. */
   readonly now?: () => number;
@@ -97,7 +96,6 @@ export class SimulatedStore implements LeaseStore {
     const { config, engine } = options;
     this.#options = options;
     this.#time = new ToldTime(options.env);
-    this.#ownEnds = new OwnEnds(options.doubts);
     this.#told = new ToldRecords(options.sometimes);
     this.#isSparing =
       config.storeClock === "reply" && options.world.choices.stream("sparing with time").chance(0.5);
@@ -125,7 +123,6 @@ export class SimulatedStore implements LeaseStore {
 
   read(keys: readonly LeaseKey[]): Promise<ReadReply> {
     const { engine } = this.#options;
-    let doubted: ReturnType<OwnEnds["unanswered"]> = [];
     const reading = this.#exchange<ReadReply>("read", (answer, broken) => {
       if (this.#fires("read-fail")) throw failure("internal", "could not read", "not-applied");
       const records = engine.read(keys);
@@ -136,11 +133,9 @@ export class SimulatedStore implements LeaseStore {
           this.#options.sometimes("an unknown outcome was settled as applied");
       }
       const reply = { storeTimeMs: this.#toldMs(), records };
-      doubted = this.#ownEnds.unanswered();
-      this.#whenCertain(() => answer(reply), broken);
+      this.#whenCertain(records, () => answer(reply), broken);
     });
     return reading.then((reply) => {
-      this.#ownEnds.confirmed(doubted);
       for (const key of keys) this.#told.forget(key);
       return reply;
     });
@@ -156,7 +151,7 @@ export class SimulatedStore implements LeaseStore {
     });
     for (const each of sent) onSent(each);
     for (const { aside } of writes) if (aside instanceof SimulatedNote) aside.send();
-    const reply = await this.#ownEnds.sent(this.#formOf(writes), this.#send(writes));
+    const reply = await this.#send(writes);
     reply.results.forEach((result, index) => {
       const { kind } = result;
       const write = writes[index];
@@ -198,9 +193,8 @@ export class SimulatedStore implements LeaseStore {
       this.#applyAll(writes, broken, (results) => {
         if (isLost) return;
         const storeTimeMs = this.#leavesOutTime(results) ? null : this.#toldMs();
-        const isShown = results.some(({ kind }) => kind === "conflict");
-        if (isShown) this.#whenCertain(() => answer({ storeTimeMs, results }), broken);
-        else answer({ storeTimeMs, results });
+        const shown = results.flatMap((result) => (result.kind === "conflict" ? [result.current] : []));
+        this.#whenCertain(shown, () => answer({ storeTimeMs, results }), broken);
       });
       if (isLost) throw failure("unreachable", "closed the connection", "unknown");
     });
@@ -224,12 +218,14 @@ export class SimulatedStore implements LeaseStore {
     });
   }
 
-  /** What is shown of an own end that was not answered counts when it is safe. */
-  #whenCertain(certain: () => void, broken: () => void): void {
-    if (this.#ownEnds.unanswered().length === 0) certain();
+  /** As the real store that does so: what shows a lease that was given back is answered when that is safe. */
+  #whenCertain(shown: readonly StoredRecord[], certain: () => void, broken: () => void): void {
+    const { config, doubts, engine, sometimes } = this.#options;
+    const isDoubted = config.ends === "early" && doubts === "as shipped" && shown.some(showsGivenBack);
+    if (!isDoubted) certain();
     else {
-      this.#options.sometimes("a look at an own end waited until it was safe");
-      this.#options.engine.whenSafe({ safe: certain, lost: broken });
+      sometimes("a look at an end waited until it was safe");
+      engine.whenSafe({ safe: certain, lost: broken });
     }
   }
 

@@ -1,8 +1,8 @@
 /**
  * Reads: one statement, one snapshot, so no key is older than another.
  *
- * An end may be seen before it is safe (see `early` in statements.ts). Whoever sent it and got no answer looks whether it
- * was done; then what is seen counts only once it is safe.
+ * An end may be seen before it is safe (see `early` in statements.ts), also by others than who sent it: another server
+ * may be asked for the same release. So what shows a lease that was given back is answered once that is safe.
  */
 import type { LeaseKey } from "../../core/index.ts";
 import type { ReadReply, StoredRecord } from "../contract.ts";
@@ -11,36 +11,38 @@ import type { KnownRows } from "./plain-ends.ts";
 import { placedReplyFrom, storedFrom, timedReplyFrom, wholeMs } from "./replies.ts";
 import { arrayLiteral } from "./sql-text.ts";
 import type { Statement, Statements } from "./statements.ts";
+import { showsGivenBack } from "./writes.ts";
+
+export interface ReaderOptions {
+  readonly driver: SqlDriver;
+  readonly statements: Statements;
+  readonly known: KnownRows;
+  /** Whether the server is asked when what was seen is safe. */
+  readonly confirms: "yes" | "no";
+}
 
 export class Reader {
   readonly #driver: SqlDriver;
   readonly #statements: Statements;
   readonly #known: KnownRows;
-  /** How many ends got no answer since all was known to be safe. */
-  #doubts = 0;
+  readonly #confirms: "yes" | "no";
 
-  constructor(driver: SqlDriver, statements: Statements, known: KnownRows) {
+  constructor({ driver, statements, known, confirms }: ReaderOptions) {
     this.#driver = driver;
     this.#statements = statements;
     this.#known = known;
-  }
-
-  /** What is seen from now on may not be safe. */
-  doubt(): void {
-    this.#doubts += 1;
+    this.#confirms = confirms;
   }
 
   async read(keys: readonly LeaseKey[]): Promise<ReadReply> {
-    const doubts = this.#doubts;
-    const reply = await this.#read(keys);
-    if (doubts > 0) {
+    const reply = await this.look(keys);
+    if (this.#confirms === "yes" && reply.records.some(showsGivenBack))
       await this.#driver.query(this.#statements.confirm, []);
-      if (this.#doubts === doubts) this.#doubts = 0;
-    }
     return reply;
   }
 
-  async #read(keys: readonly LeaseKey[]): Promise<ReadReply> {
+  /** For those who tell what they see and answer nobody: it may not be safe. */
+  async look(keys: readonly LeaseKey[]): Promise<ReadReply> {
     const [first] = keys;
     if (first === undefined) return { storeTimeMs: await this.now(), records: [] };
     const { readOne, readTwo } = this.#statements;

@@ -93,17 +93,18 @@ export class PostgresStore implements LeaseStore {
     this.#driver = driver;
     this.#table = names.sqlTable;
     const known = new KnownRows();
-    this.#reader = new Reader(driver, statements, known);
+    const isConfirmed = durable && confirms;
+    this.#reader = new Reader({ driver, statements, known, confirms: isConfirmed ? "yes" : "no" });
     this.#announcer = new Announcer({ env, driver, statements });
     const { reader, announcer } = { reader: this.#reader, announcer: this.#announcer };
-    const early = durable && confirms && driver.confirms === "yes" ? "yes" : "no";
+    const early = isConfirmed && driver.confirms === "yes" ? "yes" : "no";
     this.#writer = new Writer({ env, driver, statements, known, reader, announcer, early });
     this.#watches = new WatchHub({
       env,
       source: newsSource(driver, options, statements),
       maxBatch: MAX_BATCH,
       known,
-      read: (keys) => this.#reader.read(keys),
+      read: (keys) => this.#reader.look(keys),
     });
   }
 

@@ -239,17 +239,14 @@ export class Writer {
 
   /** Runs a statement that tells its news by itself. */
   async #sendEarly(statement: Statement, values: Values, { id }: Place): Promise<readonly Row[]> {
-    const { announcer, driver, reader } = this.#options;
+    const { announcer, driver } = this.#options;
     try {
       const rows = await driver.query(statement, values);
       const [first] = rows;
       if (first !== undefined) this.#note(first);
       return rows;
     } catch (error) {
-      if (isUnknown(error)) {
-        announcer.keep([id]);
-        reader.doubt();
-      }
+      if (isUnknown(error)) announcer.keep([id]);
       throw error;
     }
   }

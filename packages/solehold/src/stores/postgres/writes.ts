@@ -1,6 +1,6 @@
 /** Conditional writes on their way into statements: what kind each is, its values and news, the order of a batch. */
 import { keyId, type LeaseKey, type LeaseRecord } from "../../core/index.ts";
-import type { ConditionalWrite, WriteResult } from "../contract.ts";
+import type { ConditionalWrite, StoredRecord, WriteResult } from "../contract.ts";
 import { columnValues, endValues } from "./columns.ts";
 import type { Values } from "./driver.ts";
 import type { News } from "./payloads.ts";
@@ -79,6 +79,11 @@ export function rowOf({ key, expected, next }: ConditionalWrite): Values {
 /** Its holder gives the lease back: somebody may wait for that, and nobody else competes for it. */
 export function isGivenBack({ next }: ConditionalWrite): boolean {
   return next === null || next.state === "released";
+}
+
+/** What such a write leaves: it may be seen before it is safe. */
+export function showsGivenBack(stored: StoredRecord): boolean {
+  return stored.kind === "found" && stored.record.state === "released";
 }
 
 /** What changed, whether it is held now, and how it ended. */

@@ -55,17 +55,24 @@ function writerOn(
   };
   const announcer = new Announcer({ env, driver, statements });
   const known = new KnownRows();
-  const reader = new Reader(driver, statements, known);
+  const reader = new Reader({ driver, statements, known, confirms: early });
   const writer = new Writer({ env, driver, statements, known, reader, announcer, early });
   return { writer, reader, sent, paces };
 }
 
 /** Every key is found with the version that all writes expect. */
 const allThere: Answer = ([tenant, one, , two]) => {
-  const row = (name = ""): string =>
-    [VERSION, tenant, name, "h", "t", "ACTIVE", 0, 1, 1, 1, 1, "", "", "n", '{"ttlMs":1}'].join("\n");
-  return [[TIME_US, row(one ?? ""), row(two ?? "")]];
+  return [[TIME_US, rowOf(tenant, one, "ACTIVE"), rowOf(tenant, two, "ACTIVE")]];
 };
+
+const givenBack: Answer = ([tenant, name]) => [[TIME_US, rowOf(tenant, name, "RELEASED")]];
+
+function rowOf(tenant: unknown, name: unknown, state: "ACTIVE" | "RELEASED"): string {
+  const ended = state === "ACTIVE" ? "" : 1;
+  return [VERSION, tenant, name ?? "", "h", "t", state, 0, 1, 1, 1, 1, ended, "", "n", '{"ttlMs":1}'].join(
+    "\n",
+  );
+}
 
 const vanishing: Answer = () => {
   throw failure("not-applied", "22012");
@@ -343,28 +350,30 @@ describe("an end for which somebody probably waits", () => {
     expect(sent).toEqual(["insertOne", "updateOne", "endOne", "endEarly"]);
   });
 
-  it("is looked for when nobody knows what became of it, and then counts once it is safe", async () => {
-    const env = new ManualEnv();
+  it("counts for whoever looks once it is safe, and a lease that is held counts at once", async () => {
     let isSafe = false;
+    let isEnded = false;
     const confirm: Answer = () => {
       if (!isSafe) throw failure("unknown", "");
       return [[]];
     };
-    const answers = { insertOne: watched, endEarly: lost, readOne: allThere, confirm };
-    const { writer, reader, sent } = writerOn(answers, { env, early: "yes" });
-    await writer.apply([grant]);
+    const readOne: Answer = (values) => (isEnded ? givenBack(values) : allThere(values));
+    const { reader, sent } = writerOn({ readOne, confirm }, { early: "yes" });
     await reader.read([held.key]);
-    await expect(writer.apply([end])).rejects.toMatchObject({ outcome: "unknown" });
+    isEnded = true;
     await expect(reader.read([held.key])).rejects.toThrow("planted");
+    expect((await reader.look([held.key])).records).toMatchObject([{ record: { state: "released" } }]);
     isSafe = true;
-    const replies = await Promise.all([reader.read([held.key]), reader.read([held.key])]);
-    expect(replies.map(({ records }) => records[0]?.kind)).toEqual(["found", "found"]);
-    await reader.read([held.key]);
-    expect(sent).toEqual([
-      ...["insertOne", "readOne", "endEarly", "readOne", "confirm"],
-      ...["readOne", "readOne", "confirm", "confirm", "readOne"],
-    ]);
+    expect((await reader.read([held.key])).records).toMatchObject([{ record: { state: "released" } }]);
+    expect(sent).toEqual(["readOne", "readOne", "confirm", "readOne", "readOne", "confirm"]);
+  });
+
+  it("is announced later when nobody knows what became of it", async () => {
+    const env = new ManualEnv();
+    const { writer, sent } = writerOn({ insertOne: watched, endEarly: lost }, { env, early: "yes" });
+    await writer.apply([grant]);
+    await expect(writer.apply([end])).rejects.toMatchObject({ outcome: "unknown" });
     await env.advance(2_000);
-    expect(sent.at(-1)).toBe("notifyOne");
+    expect(sent).toEqual(["insertOne", "endEarly", "notifyOne"]);
   });
 });
