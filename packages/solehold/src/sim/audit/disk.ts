@@ -2,7 +2,7 @@
  * The disk of one machine, for the files of an audit trail. It outlives the processes that write to it. What it was
  * given is in the system's memory first, and on the device only once it was synced: a process that is killed leaves
  * the one, a machine that loses its power the other, and a write that was under way is there in part. A file whose
- * name was not synced may be gone.
+ * name was not synced may be gone. It never fails: what a trail does then is shown by tests of its own.
  */
 import { basename, dirname } from "node:path";
 import type { AuditDisk, AuditFile } from "../../service/audit/disk.ts";
@@ -19,8 +19,6 @@ export interface DiskOptions {
   /** What an access takes on average. */
   readonly accessMs: number;
   readonly random: RandomStream;
-  /** Whether this access fails. */
-  readonly fails: () => boolean;
 }
 
 /** A write on its way to the disk. */
@@ -50,17 +48,13 @@ export class SimulatedDisk {
       }
     });
     const access: Access = (work, cutShort = () => undefined) =>
-      new Promise((resolve, reject) => {
-        const { world, accessMs, fails } = this.#options;
+      new Promise((resolve) => {
+        const { world, accessMs } = this.#options;
         const each: UnderWay = { cutShort };
         underWay.add(each);
         world.schedule(world.nowMs + random.exponential(accessMs), env.machine, "audit disk", () => {
           underWay.delete(each);
-          if (env.dead) return;
-          if (fails()) {
-            cutShort(random.fraction());
-            reject(Object.assign(new Error("no space is left on the simulated disk"), { code: "ENOSPC" }));
-          } else resolve(work());
+          if (!env.dead) resolve(work());
         });
       });
     return {

@@ -1,5 +1,4 @@
 /** What a service was asked for and what it answered, by the traces of the attempts, to be compared with the audit. */
-
 import type { CommandOutcome } from "../../manager/index.ts";
 import type { CallContext, LeaseService, ServiceReply } from "../../service/index.ts";
 

@@ -1,5 +1,5 @@
 /** What the audit of a run has in the end, put together for its oracle: a trail for each life, or for each machine. */
-import type { Trails } from "../audit/trails.ts";
+import { MOST_ENTRIES, type Trails } from "../audit/trails.ts";
 import type { AuditedTrail } from "../oracles/audit.ts";
 import type { Attempts } from "./attempts.ts";
 import type { Backend } from "./backend.ts";
@@ -8,8 +8,6 @@ export interface ServiceLife {
   readonly backend: Backend;
   readonly attempts: Attempts;
 }
-
-const MOST_ENTRIES = 10_000;
 
 /** Memory dies with its process; files are those of all lives of a machine. */
 export async function auditedTrails(

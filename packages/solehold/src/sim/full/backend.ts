@@ -7,14 +7,12 @@ import type { Env } from "../../env/index.ts";
 import { StoreLeaseManager } from "../../manager/index.ts";
 import { type AuditTrail, LeaseService, MemoryAuditTrail } from "../../service/index.ts";
 import type { LeaseStore } from "../../stores/index.ts";
-import type { Trails } from "../audit/trails.ts";
+import { MOST_ENTRIES, type Trails } from "../audit/trails.ts";
 import type { SimConfig } from "../config.ts";
 import type { Mutations } from "../mutations.ts";
 import type { StoreEngine } from "../store/engine.ts";
 import type { SimulatedEnv } from "../world/env.ts";
 import { DANGEROUS_POLICY } from "./dangerous.ts";
-
-const AUDIT_CAPACITY = 10_000;
 
 export interface BackendOptions {
   readonly name: string;
@@ -67,7 +65,7 @@ export class Backend {
     const plainStore = openStore(env, name);
     const store = mutations.store?.(plainStore, env, engine) ?? plainStore;
     if (trails === null) {
-      ready(new Backend(options, store, new MemoryAuditTrail({ capacity: AUDIT_CAPACITY })));
+      ready(new Backend(options, store, new MemoryAuditTrail({ capacity: MOST_ENTRIES })));
       return;
     }
     trails.open(env, store).then(
