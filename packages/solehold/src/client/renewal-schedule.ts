@@ -15,20 +15,41 @@ export interface Renewable {
   renewNow(): void;
 }
 
+/** One in a ring of those that fall due at the same instant; alone while nothing is planned. */
+class Link {
+  #before: Link = this;
+  after: Link = this;
+
+  leave(): void {
+    this.#before.after = this.after;
+    this.after.#before = this.#before;
+    this.#before = this;
+    this.after = this;
+  }
+
+  /** Into the ring of `first`, as its last. */
+  join(first: Link): void {
+    this.#before = first.#before;
+    this.after = first;
+    this.#before.after = this;
+    first.#before = this;
+  }
+}
+
 /** A lease's own place in the schedule. */
-export class Appointment {
+export class Appointment extends Link {
   readonly lease: Renewable;
-  /** All that fall due at the same instant; null while nothing is planned. */
-  slot: Set<Appointment> | null = null;
 
   constructor(lease: Renewable) {
+    super();
     this.lease = lease;
   }
 }
 
 export class RenewalSchedule {
   readonly #env: Env;
-  readonly #slots = new Map<number, Set<Appointment>>();
+  /** By instants: a link that no lease has, with the ring of all that fall due then. */
+  readonly #slots = new Map<number, Link>();
   #timer: Timer | null = null;
   #timerDueMs = Number.POSITIVE_INFINITY;
 
@@ -38,18 +59,20 @@ export class RenewalSchedule {
 
   /** Replaces what was planned for this lease before. */
   plan(appointment: Appointment, nowMs: number, inMs: number): void {
-    this.cancel(appointment);
+    appointment.leave();
     const dueMs = dueAt(nowMs, inMs);
-    const slot = this.#slots.get(dueMs) ?? new Set();
-    this.#slots.set(dueMs, slot);
-    appointment.slot = slot.add(appointment);
+    let slot = this.#slots.get(dueMs);
+    if (slot === undefined) {
+      slot = new Link();
+      this.#slots.set(dueMs, slot);
+    }
+    appointment.join(slot);
     if (dueMs < this.#timerDueMs) this.#arm(dueMs);
   }
 
   /** An empty slot stays until it is due, and so does the timer: leases come and go far more often. */
   cancel(appointment: Appointment): void {
-    appointment.slot?.delete(appointment);
-    appointment.slot = null;
+    appointment.leave();
   }
 
   close(): void {
@@ -76,9 +99,9 @@ export class RenewalSchedule {
     for (const [dueMs, slot] of [...this.#slots]) {
       if (dueMs > nowMs) continue;
       this.#slots.delete(dueMs);
-      for (const appointment of slot) {
-        this.cancel(appointment);
-        appointment.lease.renewNow();
+      for (let next = slot.after; next instanceof Appointment; next = slot.after) {
+        next.leave();
+        next.lease.renewNow();
       }
     }
     const nextMs = Math.min(...this.#slots.keys());

@@ -14,7 +14,6 @@
 import {
   endOfRecord,
   floorKey,
-  keyId,
   type LeaseKey,
   type LeasePolicy,
   type LeaseRecord,
@@ -23,6 +22,7 @@ import {
 import { type Env, randomId, readClocks } from "../env/index.ts";
 import { ABSENT, type LeaseStore, type StoredRecord, StoreError } from "../stores/index.ts";
 import type { KnownState } from "./known-state.ts";
+import { mapId } from "./map-id.ts";
 import type { StoreCalls } from "./store-calls.ts";
 
 export interface CollectionReport {
@@ -99,7 +99,7 @@ async function deleteAll(
       if (stored.kind !== "found" || !isCollectable(stored.record, nowMs, options)) return 0;
       const { value } = await options.calls.write({ key, expected: stored.version, next: null });
       if (value.kind !== "applied") return 0;
-      options.known.forget(keyId(key));
+      options.known.forget(mapId(key));
       return 1;
     }),
   );

@@ -24,7 +24,7 @@ import {
 } from "../core/index.ts";
 import { delay, type Env, jittered, type RandomIds, readClocks } from "../env/index.ts";
 import { type StoredRecord, StoreError, type StoreNote, type WriteResult } from "../stores/index.ts";
-import type { KnownState, OwnWrite, Remembered, SnapshotSource } from "./known-state.ts";
+import type { KnownState, OwnWrite, Place, SnapshotSource } from "./known-state.ts";
 import { type CommandOutcome, refusedBeforehand } from "./outcome.ts";
 import type { Noting } from "./requests.ts";
 import type { AnsweredCall, StoreCalls, WriteJob } from "./store-calls.ts";
@@ -62,7 +62,8 @@ export class Execution {
   readonly #command: LeaseCommand;
   /** Of the command's key, for maps. */
   readonly #id: string;
-  readonly #remembered: Remembered | null;
+  /** Where what is known of the key is kept; null where there was nothing yet. */
+  readonly #place: Place | null;
   readonly #token: string;
   readonly #startedAt: ClockReading;
   readonly #deadlineMs: number;
@@ -78,7 +79,7 @@ export class Execution {
     context: ExecutionContext,
     command: LeaseCommand,
     id: string,
-    remembered: Remembered | null,
+    place: Place | null,
     token: string,
     timeoutMs: number,
     noting: Noting | null = null,
@@ -86,7 +87,7 @@ export class Execution {
     this.#context = context;
     this.#command = command;
     this.#id = id;
-    this.#remembered = remembered;
+    this.#place = place;
     this.#token = token;
     this.#startedAt = readClocks(context.env);
     this.#deadlineMs = this.#startedAt.monotonicMs + timeoutMs;
@@ -110,7 +111,8 @@ export class Execution {
   #start(): void {
     try {
       // Belief counts from before the write: the reading of the start is as good as a newer one, and free.
-      const guess = this.#context.known.guess(this.#command, this.#remembered, this.#startedAt);
+      const newest = this.#place?.newest ?? null;
+      const guess = this.#context.known.guess(this.#command, newest, this.#startedAt);
       if (guess !== null) {
         const next = this.#step(guess, this.#startedAt);
         if (next === "read") this.#proceed(() => this.#read());
@@ -207,6 +209,7 @@ export class Execution {
       replaces: source.confirmed,
       aside: this.#noting === null ? null : this.#noting.note(decision, now.stampMs),
       id: this.#id,
+      place: this.#placeFor(source),
       provenBy: this.#provenBy(next),
       patienceMs: Math.max(MIN_PATIENCE_MS, this.#deadlineMs - reading.monotonicMs),
       nonce: command.nonce,
@@ -220,6 +223,13 @@ export class Execution {
     };
     calls.submit(attempt);
     return "sent";
+  }
+
+  /** A guess about a key that was not found is made in the very turn in which it was looked for. */
+  #placeFor({ callNumber }: SnapshotSource): Place {
+    const { known } = this.#context;
+    const found = this.#place ?? (callNumber === null ? null : known.find(this.#id));
+    return found ?? known.newPlace(this.#id);
   }
 
   #done(outcome: CommandOutcome): "done" {

@@ -13,7 +13,6 @@ import {
   exactly,
   fenceGeneration,
   fenceTerm,
-  keyId,
   type LeaseCommand,
   type LeaseKey,
   type LeasePolicy,
@@ -27,6 +26,7 @@ import type { Env } from "../env/index.ts";
 import { ABSENT, type LeaseStore, type StoredRecord } from "../stores/index.ts";
 import { BoundedMap } from "./bounded-map.ts";
 import { Floors } from "./floors.ts";
+import { mapId } from "./map-id.ts";
 import { isObservedOver } from "./observations.ts";
 import type { AnsweredCall, StoreCalls } from "./store-calls.ts";
 import type { StoreClock } from "./store-clock.ts";
@@ -56,7 +56,6 @@ class Remembered implements SnapshotSource {
   readonly version: string;
   readonly confirmed: LeaseRecord | null;
   readonly sinceMs: number;
-  readonly place: Place;
   /** What hashes to the record's token hash, while this process was the last to write a lease that is held. */
   token: string | null = null;
   /** The highest fence that the store's own answers showed. */
@@ -71,7 +70,6 @@ class Remembered implements SnapshotSource {
     version: string,
     confirmed: LeaseRecord | null,
     sinceMs: number,
-    place: Place,
     fence: bigint,
     highestFence: bigint,
     seenAtCall: number,
@@ -80,7 +78,6 @@ class Remembered implements SnapshotSource {
     this.version = version;
     this.confirmed = confirmed;
     this.sinceMs = sinceMs;
-    this.place = place;
     this.highestFence = highestFence;
     this.isWorthTrying = fence >= highestFence;
     this.seenAtCall = seenAtCall;
@@ -91,10 +88,8 @@ class Remembered implements SnapshotSource {
   }
 }
 
-export type { Remembered };
-
-/** Where a key's newest memory is. A command looks its key up once, and finds the way back by this. */
-interface Place {
+/** Where a key's newest memory is, or will be. A command looks its key up once, and finds the way back by this. */
+export interface Place {
   newest: Remembered | null;
   /** Of the map, when this was put there. */
   generation: number;
@@ -103,6 +98,7 @@ interface Place {
 /** A conditional write of this process. */
 export interface OwnWrite {
   readonly id: string;
+  readonly place: Place;
   readonly source: SnapshotSource;
   readonly next: LeaseRecord | null;
   /** The token whose hash the record has; null when it was not told. */
@@ -136,15 +132,22 @@ export class KnownState {
     this.#floors = new Floors({ maxAgeMs: options.floorMaxAgeMs });
   }
 
-  /** What is remembered of a key, if anything. */
-  about(id: string): Remembered | null {
-    return this.#places.get(id)?.newest ?? null;
+  /** Null when nothing was ever remembered of the key, or not for long. */
+  find(id: string): Place | null {
+    return this.#places.get(id) ?? null;
+  }
+
+  /** For a key that `find` has just not found. */
+  newPlace(id: string): Place {
+    const place: Place = { newest: null, generation: this.#places.generation };
+    this.#places.set(id, place);
+    return place;
   }
 
   /** What probably is in the store, if that is enough to try a write; otherwise null: read first. */
-  guess(command: LeaseCommand, remembered: Remembered | null, now: ClockReading): SnapshotSource | null {
+  guess(command: LeaseCommand, newest: Remembered | null, now: ClockReading): SnapshotSource | null {
     if (command.op === "use" || !this.#timeIsNarrow(command, now)) return null;
-    if (remembered !== null) return remembered.isWorthTrying ? remembered : null;
+    if (newest !== null) return newest.isWorthTrying ? newest : null;
     const floor = command.op === "acquire" ? this.#floors.recent(command.key.tenant, now.monotonicMs) : null;
     if (floor === null) return null;
     return { record: null, floor, stored: ABSENT, confirmed: null, sinceMs: null, callNumber: null };
@@ -154,7 +157,7 @@ export class KnownState {
     const answer = await this.#options.calls.read(Floors.keysFor(key), patienceMs);
     const [stored = ABSENT, floorRecord = ABSENT] = answer.value;
     const floor = this.#floors.learn(key.tenant, floorRecord, answer.sentMs);
-    return this.learn(keyId(key), stored, floor, answer);
+    return this.learn(mapId(key), stored, floor, answer);
   }
 
   /** The store showed this in its answer. */
@@ -168,12 +171,11 @@ export class KnownState {
   }
 
   /** An own write was acknowledged. */
-  wrote({ id, source, next, provenBy }: OwnWrite, version: string | null, receivedMs: number): void {
+  wrote({ id, place, next, provenBy }: OwnWrite, version: string | null, receivedMs: number): void {
     if (next === null || version === null) {
       this.forget(id);
       return;
     }
-    const place = source instanceof Remembered ? source.place : null;
     const remembered = this.#remember(id, place, next, version, receivedMs);
     if (next.state === "held") remembered.token = provenBy;
   }
@@ -183,15 +185,15 @@ export class KnownState {
    * learned from the store's own answers alone.
    */
   heard(id: string, stored: StoredRecord, receivedMs: number): void {
-    const before = this.about(id);
+    const before = this.find(id)?.newest ?? null;
     if (stored.kind !== "found" || recordFence(stored.record) < (before?.highestFence ?? 0n)) return;
     const { record, version } = stored;
     if (before?.version !== version) this.#remember(id, null, record, version, receivedMs, null);
   }
 
   forget(id: string): void {
-    const place = this.#places.get(id);
-    if (place !== undefined) place.newest = null;
+    const place = this.find(id);
+    if (place !== null) place.newest = null;
   }
 
   /** False when the store's time has to be asked for before anything can be decided. */
@@ -238,7 +240,7 @@ export class KnownState {
     // A guess is this very memory, and leads to no answer.
     if (source.callNumber === null || command.op !== "acquire" || this.#options.policy.release === "delete")
       return null;
-    const remembered = this.about(keyId(command.key));
+    const remembered = this.find(mapId(command.key))?.newest ?? null;
     if (remembered === null || source.callNumber <= remembered.seenAtCall) return null;
     const { highestFence } = remembered;
     const intact =
@@ -275,16 +277,7 @@ export class KnownState {
     const grew = confirmed !== null && (fence > highest || before === null);
     const seenAtCall = grew ? this.#options.calls.lastCallNumber : (before?.seenAtCall ?? 0);
     const highestFence = grew ? fence : highest;
-    place.newest = new Remembered(
-      record,
-      version,
-      confirmed,
-      sinceMs,
-      place,
-      fence,
-      highestFence,
-      seenAtCall,
-    );
+    place.newest = new Remembered(record, version, confirmed, sinceMs, fence, highestFence, seenAtCall);
     return place.newest;
   }
 
@@ -292,7 +285,8 @@ export class KnownState {
   #placeFor(id: string, known: Place | null): Place {
     const { generation } = this.#places;
     if (known?.generation === generation) return known;
-    const place: Place = this.#places.get(id) ?? { newest: null, generation };
+    const place = this.find(id);
+    if (place === null) return this.newPlace(id);
     place.generation = generation;
     this.#places.set(id, place);
     return place;
@@ -300,9 +294,10 @@ export class KnownState {
 }
 
 /** The token's hash, if it is that of the lease that is held: owners come back, and hashing is slower than deciding. */
-export function hashKnown(remembered: Remembered | null, token: string): string | null {
-  const known = remembered?.token ?? null;
-  return known !== null && equalInConstantTime(known, token) ? (remembered?.record.tokenHash ?? null) : null;
+export function hashKnown(place: Place | null, token: string): string | null {
+  const newest = place?.newest ?? null;
+  const known = newest?.token ?? null;
+  return known !== null && equalInConstantTime(known, token) ? (newest?.record.tokenHash ?? null) : null;
 }
 
 function corruptMessage(detail: string): string {

@@ -30,7 +30,8 @@ import { BoundedMap } from "./bounded-map.ts";
 import type { CollectionReport } from "./collector.ts";
 import { CorruptRecordError } from "./corrupt-record-error.ts";
 import { Execution, type ExecutionContext } from "./execution.ts";
-import { hashKnown, KnownState, type Remembered, type SnapshotSource } from "./known-state.ts";
+import { hashKnown, KnownState, type Place, type SnapshotSource } from "./known-state.ts";
+import { mapId } from "./map-id.ts";
 import { type CommandOutcome, refusedBeforehand } from "./outcome.ts";
 import { patientStore } from "./patient-store.ts";
 import {
@@ -194,8 +195,8 @@ export class StoreLeaseManager implements LeaseManager {
     if (problem !== null) return Promise.resolve(refusedBeforehand(problem));
     const token = given ?? this.#takeUnsettled(request) ?? this.#context.ids.next();
     const command = acquireCommand(request, this.#parts(token, null));
-    const id = keyId(request.key);
-    const ended = this.#run(command, id, this.#context.known.about(id), token, request, noting);
+    const id = mapId(request.key);
+    const ended = this.#run(command, id, this.#context.known.find(id), token, request, noting);
     const { idempotencyKey } = request;
     return idempotencyKey === undefined
       ? ended
@@ -230,10 +231,10 @@ export class StoreLeaseManager implements LeaseManager {
     const isIntact: IsIntact = (command, found) =>
       known.brokenPromise(command, found as SnapshotSource) === null;
     const context: ExecutionContext = { ...this.#context, decide: rule(decide, isIntact) };
-    const id = keyId(request.key);
-    const remembered = known.about(id);
-    const command = releaseCommand(request, this.#parts(token, hashKnown(remembered, token)));
-    return this.#run(command, id, remembered, token, request, noting, context);
+    const id = mapId(request.key);
+    const place = known.find(id);
+    const command = releaseCommand(request, this.#parts(token, hashKnown(place, token)));
+    return this.#run(command, id, place, token, request, noting, context);
   }
 
   use(request: RequestOf<UseRequest>): Promise<CommandOutcome> {
@@ -286,7 +287,7 @@ export class StoreLeaseManager implements LeaseManager {
   }
 
   heard(key: LeaseKey, stored: StoredRecord): void {
-    this.#context.known.heard(keyId(key), stored, this.#env.monotonicMs());
+    this.#context.known.heard(mapId(key), stored, this.#env.monotonicMs());
   }
 
   /** One pass of collection over a tenant's ended records. */
@@ -321,24 +322,24 @@ export class StoreLeaseManager implements LeaseManager {
   ): Promise<CommandOutcome> {
     const problem = requestProblem(request, token);
     if (problem !== null) return Promise.resolve(refusedBeforehand(problem));
-    const id = keyId(request.key);
-    const remembered = this.#context.known.about(id);
-    const tokenHash = token === undefined ? null : hashKnown(remembered, token);
+    const id = mapId(request.key);
+    const place = this.#context.known.find(id);
+    const tokenHash = token === undefined ? null : hashKnown(place, token);
     const proof = token ?? "";
     const command = commandOf(request, this.#parts(proof, tokenHash));
-    return this.#run(command, id, remembered, proof, request, noting);
+    return this.#run(command, id, place, proof, request, noting);
   }
 
   #run(
     command: LeaseCommand,
     id: string,
-    remembered: Remembered | null,
+    place: Place | null,
     token: string,
     { timeoutMs = this.#commandTimeoutMs }: AnyRequest,
     noting: Noting | null,
     context: ExecutionContext = this.#context,
   ): Promise<CommandOutcome> {
-    return new Execution(context, command, id, remembered, token, timeoutMs, noting).run();
+    return new Execution(context, command, id, place, token, timeoutMs, noting).run();
   }
 
   #parts(token: string, tokenHash: string | null): CommandParts {

@@ -5,7 +5,7 @@
  * A call that the store never answers counts as unknown after `callTimeoutMs`, so that a frozen store
  * cannot hold the queue. Nothing here retries: a blind retry would turn an unknown outcome into a wrong one.
  */
-import { keyId, type LeaseKey } from "../core/index.ts";
+import type { LeaseKey } from "../core/index.ts";
 import { type Env, readClocks, type Timer } from "../env/index.ts";
 import {
   type ConditionalWrite,
@@ -14,6 +14,7 @@ import {
   StoreError,
   type WriteResult,
 } from "../stores/index.ts";
+import { mapId } from "./map-id.ts";
 import type { StoreClock, TimeSample } from "./store-clock.ts";
 
 /** A call that was answered, with the own monotonic instants between which the store did so. */
@@ -121,11 +122,10 @@ class Lane<Job extends StoreJob<Value>, Value> {
     for (const job of queue) {
       if (taken.length === share) break;
       seen += 1;
-      if (ids.has(job.id)) repeated.push(job);
-      else {
-        ids.add(job.id);
-        taken.push(job);
-      }
+      const before = ids.size;
+      ids.add(job.id);
+      if (ids.size > before) taken.push(job);
+      else repeated.push(job);
     }
     this.#queue = seen === queue.length ? repeated : [...repeated, ...queue.slice(seen)];
     return taken;
@@ -260,7 +260,7 @@ export class StoreCalls {
   }
 
   write(write: ConditionalWrite): Promise<Answered<WriteResult>> {
-    const id = keyId(write.key);
+    const id = mapId(write.key);
     const patienceMs = Number.POSITIVE_INFINITY;
     return new Promise((resolve, failed) =>
       this.#writes.submit({ ...write, id, patienceMs, answered: answering(resolve), failed }),
@@ -297,7 +297,7 @@ async function readGroups(
     for (const group of groups) {
       const key = group[level];
       if (key === undefined) continue;
-      const id = keyId(key);
+      const id = mapId(key);
       wanted.delete(id);
       wanted.set(id, key);
     }
@@ -306,7 +306,7 @@ async function readGroups(
   const byId = new Map([...wanted.keys()].map((id, index) => [id, reply.records[index]]));
   const results = groups.map((group) =>
     group.map((key) => {
-      const record = byId.get(keyId(key));
+      const record = byId.get(mapId(key));
       if (record === undefined) throw missingAnswer();
       return record;
     }),

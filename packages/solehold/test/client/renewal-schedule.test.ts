@@ -92,6 +92,14 @@ describe("the schedule of renewals", () => {
     expect(renewals).toEqual([2, 2]);
   });
 
+  it("brings nobody back when a lease is cancelled once more", async () => {
+    const { env, schedule, appointments, renewals } = leasesOf(3);
+    for (const appointment of appointments) schedule.plan(appointment, env.monotonicMs(), 5);
+    for (const lease of [0, 1, 0]) schedule.cancel(appointments[lease] as Appointment);
+    await env.advance(FAR_MS);
+    expect(renewals).toEqual([0, 0, 1]);
+  });
+
   it("leaves out a lease that is cancelled while others of its instant are being renewed", async () => {
     const { env, schedule, appointments, renewals, onRenewal } = leasesOf(3);
     onRenewal(() => {
