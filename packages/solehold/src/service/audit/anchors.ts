@@ -80,7 +80,12 @@ export class AnchorFile {
 
   static async open(disk: AuditDisk, folder: string, last: LastAnchor): Promise<AnchorFile> {
     const file = await disk.open(join(folder, ANCHORS_FILE));
-    await disk.syncFolder(folder);
+    try {
+      await disk.syncFolder(folder);
+    } catch (cause) {
+      await file.close().catch(() => undefined);
+      throw cause;
+    }
     return new AnchorFile(file, last);
   }
 

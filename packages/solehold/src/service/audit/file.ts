@@ -262,11 +262,19 @@ async function assemble(options: CheckedOptions, place: TrailPlace): Promise<Par
   const anchors = await AnchorFile.open(disk, folder, end.lastAnchor);
   const journal = new Journal(options, end);
   const queue = new CommitQueue({ ...options, journal, anchors });
-  const notebook = durability === "before-reply" ? ((await options.notebook?.(trailId)) ?? null) : null;
-  const takenOver = notebook === null ? 0 : await takeOver(notebook, reader, folder, queue);
-  const { recovered } = end;
-  const common = { ...place, folder, durability, invalidEvents, maxPending };
-  return { ...common, journal, anchors, queue, recovered, notebook, takenOver };
+  try {
+    const notebook = durability === "before-reply" ? ((await options.notebook?.(trailId)) ?? null) : null;
+    const takenOver = notebook === null ? 0 : await takeOver(notebook, reader, folder, queue);
+    const { recovered } = end;
+    const common = { ...place, folder, durability, invalidEvents, maxPending };
+    return { ...common, journal, anchors, queue, recovered, notebook, takenOver };
+  } catch (cause) {
+    // Nobody will close this. And the folder is given back next: nothing may be written into it after that.
+    queue.stop();
+    await queue.idle();
+    await Promise.allSettled([journal.close(), anchors.close()]);
+    throw cause;
+  }
 }
 
 /** What was in the store's notes only is in the files, too, before anything else is. */

@@ -133,7 +133,10 @@ export class FaultyDisk implements AuditDisk {
   readonly failing = new Map<Operation, string>();
   /** How much of a failing write reaches the file: 0 to 1. */
   partOfWrite = 0.5;
-  /** Awaited before each sync, and before each truncation. */
+  /** Opened and not closed again. */
+  openFiles = 0;
+  /** Awaited before each write, before each sync, and before each truncation. */
+  beforeWrite: () => Promise<void> = async () => {};
   beforeSync: () => Promise<void> = async () => {};
   beforeTruncate: () => Promise<void> = async () => {};
   /** Bytes of each file that are known to survive a loss of power. */
@@ -150,7 +153,9 @@ export class FaultyDisk implements AuditDisk {
   async open(path: string): Promise<AuditFile> {
     this.#begin("open");
     const file = await realDisk.open(path);
+    this.openFiles += 1;
     const write = async (data: Buffer, position: number): Promise<void> => {
+      await this.beforeWrite();
       try {
         this.#begin("write");
       } catch (cause) {
@@ -168,7 +173,10 @@ export class FaultyDisk implements AuditDisk {
     };
     return {
       size: () => file.size(),
-      close: () => file.close(),
+      close: () => {
+        this.openFiles -= 1;
+        return file.close();
+      },
       write,
       sync,
       // The real one takes one step; here either half of it can fail.
