@@ -28,7 +28,7 @@ function events(process: CliProcess): readonly Record<string, unknown>[] {
 
 /** Told to stop, it ends when the log says so; it writes down every signal that it gets. */
 function slowToEnd(log: string): string[] {
-  const notes = ["INT", "HUP"].map((name) => `trap 'echo SIG${name} >> "$1"' ${name};`).join(" ");
+  const notes = ["INT", "HUP", "QUIT"].map((name) => `trap 'echo SIG${name} >> "$1"' ${name};`).join(" ");
   const stop = `trap 'if grep -q stops "$1"; then echo SIGTERM; else echo stops; fi >> "$1"; stopped=yes' TERM;`;
   const loop = `until [ -n "$stopped" ] && grep -qx go "$1"; do sleep 0.02; done`;
   return ["sh", "-c", `${notes} ${stop} echo begins >> "$1"; ${loop}; exit 7`, "sh", log];
@@ -72,6 +72,7 @@ describe("elect", () => {
     ["SIGINT", 130],
     ["SIGTERM", 143],
     ["SIGHUP", 129],
+    ["SIGQUIT", 131],
   ] as const)("campaigns no more after a %s that comes while a lost term ends", async (signal, code) => {
     const { start, call, log } = shell();
     const leader = start(
