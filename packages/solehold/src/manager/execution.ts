@@ -24,7 +24,8 @@ import {
 } from "../core/index.ts";
 import { delay, type Env, jittered, type RandomIds, readClocks } from "../env/index.ts";
 import { type StoredRecord, StoreError, type StoreNote, type WriteResult } from "../stores/index.ts";
-import type { KnownState, OwnWrite, Place, SnapshotSource } from "./known-state.ts";
+import type { KeyMemory, SnapshotSource } from "./key-memory.ts";
+import type { KnownState, OwnWrite } from "./known-state.ts";
 import { type CommandOutcome, refusedBeforehand } from "./outcome.ts";
 import type { Noting } from "./requests.ts";
 import type { AnsweredCall, StoreCalls, WriteJob } from "./store-calls.ts";
@@ -62,8 +63,8 @@ export class Execution {
   readonly #command: LeaseCommand;
   /** Of the command's key, for maps. */
   readonly #id: string;
-  /** Where what is known of the key is kept; null where there was nothing yet. */
-  readonly #place: Place | null;
+  /** What is known of the key; null where there was nothing yet. */
+  readonly #memory: KeyMemory | null;
   readonly #token: string;
   readonly #startedAt: ClockReading;
   readonly #deadlineMs: number;
@@ -79,7 +80,7 @@ export class Execution {
     context: ExecutionContext,
     command: LeaseCommand,
     id: string,
-    place: Place | null,
+    memory: KeyMemory | null,
     token: string,
     timeoutMs: number,
     noting: Noting | null = null,
@@ -87,7 +88,7 @@ export class Execution {
     this.#context = context;
     this.#command = command;
     this.#id = id;
-    this.#place = place;
+    this.#memory = memory;
     this.#token = token;
     this.#startedAt = readClocks(context.env);
     this.#deadlineMs = this.#startedAt.monotonicMs + timeoutMs;
@@ -111,8 +112,7 @@ export class Execution {
   #start(): void {
     try {
       // Belief counts from before the write: the reading of the start is as good as a newer one, and free.
-      const newest = this.#place?.newest ?? null;
-      const guess = this.#context.known.guess(this.#command, newest, this.#startedAt);
+      const guess = this.#context.known.guess(this.#command, this.#memory, this.#startedAt);
       if (guess !== null) {
         const next = this.#step(guess, this.#startedAt);
         if (next === "read") this.#proceed(() => this.#read());
@@ -209,7 +209,7 @@ export class Execution {
       replaces: source.confirmed,
       aside: this.#noting === null ? null : this.#noting.note(decision, now.stampMs),
       id: this.#id,
-      place: this.#placeFor(source),
+      memory: this.#memoryFor(source),
       provenBy: this.#provenBy(next),
       patienceMs: Math.max(MIN_PATIENCE_MS, this.#deadlineMs - reading.monotonicMs),
       nonce: command.nonce,
@@ -226,10 +226,10 @@ export class Execution {
   }
 
   /** A guess about a key that was not found is made in the very turn in which it was looked for. */
-  #placeFor({ callNumber }: SnapshotSource): Place {
+  #memoryFor({ callNumber }: SnapshotSource): KeyMemory {
     const { known } = this.#context;
-    const found = this.#place ?? (callNumber === null ? null : known.find(this.#id));
-    return found ?? known.newPlace(this.#id);
+    const found = this.#memory ?? (callNumber === null ? null : known.find(this.#id));
+    return found ?? known.begin(this.#id);
   }
 
   #done(outcome: CommandOutcome): "done" {

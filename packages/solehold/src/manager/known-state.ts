@@ -9,7 +9,6 @@ import {
   type ClockReading,
   type DeniedDecision,
   type DriftBound,
-  equalInConstantTime,
   exactly,
   fenceGeneration,
   fenceTerm,
@@ -17,7 +16,6 @@ import {
   type LeaseKey,
   type LeasePolicy,
   type LeaseRecord,
-  type LeaseSnapshot,
   type RefusedDecision,
   recordFence,
   type StoreInstant,
@@ -26,79 +24,16 @@ import type { Env } from "../env/index.ts";
 import { ABSENT, type LeaseStore, type StoredRecord } from "../stores/index.ts";
 import { BoundedMap } from "./bounded-map.ts";
 import { Floors } from "./floors.ts";
+import { KeyMemory, type SnapshotSource } from "./key-memory.ts";
 import { mapId } from "./map-id.ts";
 import { isObservedOver } from "./observations.ts";
 import type { AnsweredCall, StoreCalls } from "./store-calls.ts";
 import type { StoreClock } from "./store-clock.ts";
 
-/** What a decision will be based on. */
-export interface SnapshotSource extends LeaseSnapshot {
-  readonly stored: StoredRecord;
-  /** The record, if the store itself showed it or took it; null for what was only heard of. */
-  readonly confirmed: LeaseRecord | null;
-  /** The receipt of the first reply that showed this version, on the monotonic clock; null for no record. */
-  readonly sinceMs: number | null;
-  /** The call that brought it; null for a guess, which must not lead to an answer. */
-  readonly callNumber: number | null;
-}
-
-type FoundRecord = Extract<StoredRecord, { kind: "found" }>;
-
-/**
- * A record as it was last seen: what will be tried on the strength of memory alone. There is one for each key that this
- * process has to do with, and a new one for each write: so it is a single object, and stands for what is stored, too.
- */
-class Remembered implements SnapshotSource {
-  readonly kind = "found";
-  readonly floor = 0n;
-  readonly callNumber = null;
-  readonly record: LeaseRecord;
-  readonly version: string;
-  readonly confirmed: LeaseRecord | null;
-  readonly sinceMs: number;
-  /** What hashes to the record's token hash, while this process was the last to write a lease that is held. */
-  token: string | null = null;
-  /** The highest fence that the store's own answers showed. */
-  readonly highestFence: bigint;
-  /** Below the highest fence means that the store lost writes: nothing is tried on such a record without a look. */
-  readonly isWorthTrying: boolean;
-  /** Calls up to this number were sent before that fence was seen: their replies may be older. */
-  readonly seenAtCall: number;
-
-  constructor(
-    record: LeaseRecord,
-    version: string,
-    confirmed: LeaseRecord | null,
-    sinceMs: number,
-    fence: bigint,
-    highestFence: bigint,
-    seenAtCall: number,
-  ) {
-    this.record = record;
-    this.version = version;
-    this.confirmed = confirmed;
-    this.sinceMs = sinceMs;
-    this.highestFence = highestFence;
-    this.isWorthTrying = fence >= highestFence;
-    this.seenAtCall = seenAtCall;
-  }
-
-  get stored(): FoundRecord {
-    return this;
-  }
-}
-
-/** Where a key's newest memory is, or will be. A command looks its key up once, and finds the way back by this. */
-export interface Place {
-  newest: Remembered | null;
-  /** Of the map, when this was put there. */
-  generation: number;
-}
-
 /** A conditional write of this process. */
 export interface OwnWrite {
   readonly id: string;
-  readonly place: Place;
+  readonly memory: KeyMemory;
   readonly source: SnapshotSource;
   readonly next: LeaseRecord | null;
   /** The token whose hash the record has; null when it was not told. */
@@ -123,31 +58,31 @@ const NO_RECORD = { record: null, sinceMs: null } as const;
 
 export class KnownState {
   readonly #options: KnownStateOptions;
-  readonly #places: BoundedMap<Place>;
+  readonly #memories: BoundedMap<KeyMemory>;
   readonly #floors: Floors;
 
   constructor(options: KnownStateOptions) {
     this.#options = options;
-    this.#places = new BoundedMap(options.cacheSize);
+    this.#memories = new BoundedMap(options.cacheSize);
     this.#floors = new Floors({ maxAgeMs: options.floorMaxAgeMs });
   }
 
   /** Null when nothing was ever remembered of the key, or not for long. */
-  find(id: string): Place | null {
-    return this.#places.get(id) ?? null;
+  find(id: string): KeyMemory | null {
+    return this.#memories.get(id) ?? null;
   }
 
   /** For a key that `find` has just not found. */
-  newPlace(id: string): Place {
-    const place: Place = { newest: null, generation: this.#places.generation };
-    this.#places.set(id, place);
-    return place;
+  begin(id: string): KeyMemory {
+    const memory = new KeyMemory(this.#memories.generation);
+    this.#memories.set(id, memory);
+    return memory;
   }
 
   /** What probably is in the store, if that is enough to try a write; otherwise null: read first. */
-  guess(command: LeaseCommand, newest: Remembered | null, now: ClockReading): SnapshotSource | null {
+  guess(command: LeaseCommand, memory: KeyMemory | null, now: ClockReading): SnapshotSource | null {
     if (command.op === "use" || !this.#timeIsNarrow(command, now)) return null;
-    if (newest !== null) return newest.isWorthTrying ? newest : null;
+    if (memory !== null && memory.record !== null) return memory.guess();
     const floor = command.op === "acquire" ? this.#floors.recent(command.key.tenant, now.monotonicMs) : null;
     if (floor === null) return null;
     return { record: null, floor, stored: ABSENT, confirmed: null, sinceMs: null, callNumber: null };
@@ -166,34 +101,36 @@ export class KnownState {
     if (stored.kind !== "found")
       return { record: null, floor, stored, confirmed: null, sinceMs: null, callNumber };
     const { record } = stored;
-    const { sinceMs } = this.#remember(id, null, record, stored.version, call.receivedMs);
-    return { record, floor, stored, confirmed: record, sinceMs, callNumber };
+    const memory = this.#memoryFor(id, null);
+    memory.saw(record, stored.version, call.receivedMs, this.#options.calls.lastCallNumber);
+    return { record, floor, stored, confirmed: record, sinceMs: memory.sinceMs, callNumber };
   }
 
   /** An own write was acknowledged. */
-  wrote({ id, place, next, provenBy }: OwnWrite, version: string | null, receivedMs: number): void {
+  wrote(write: OwnWrite, version: string | null, receivedMs: number): void {
+    const { id, next } = write;
     if (next === null || version === null) {
       this.forget(id);
       return;
     }
-    const remembered = this.#remember(id, place, next, version, receivedMs);
-    if (next.state === "held") remembered.token = provenBy;
+    const memory = this.#memoryFor(id, write.memory);
+    memory.saw(next, version, receivedMs, this.#options.calls.lastCallNumber);
+    if (next.state === "held") memory.provenBy(write.provenBy);
   }
 
-  /**
-   * News showed this. It may be late, so it is no more than a guess at what to try next: how high fences have grown is
-   * learned from the store's own answers alone.
-   */
+  /** News showed this: no more than a guess at what to try next. */
   heard(id: string, stored: StoredRecord, receivedMs: number): void {
-    const before = this.find(id)?.newest ?? null;
-    if (stored.kind !== "found" || recordFence(stored.record) < (before?.highestFence ?? 0n)) return;
+    if (stored.kind !== "found") return;
     const { record, version } = stored;
-    if (before?.version !== version) this.#remember(id, null, record, version, receivedMs, null);
+    const before = this.find(id);
+    if (before !== null && before.record !== null) {
+      if (before.version === version || recordFence(record) < before.highestFence) return;
+    }
+    this.#memoryFor(id, before).heard(record, version, receivedMs);
   }
 
   forget(id: string): void {
-    const place = this.find(id);
-    if (place !== null) place.newest = null;
+    this.find(id)?.forget();
   }
 
   /** False when the store's time has to be asked for before anything can be decided. */
@@ -240,9 +177,9 @@ export class KnownState {
     // A guess is this very memory, and leads to no answer.
     if (source.callNumber === null || command.op !== "acquire" || this.#options.policy.release === "delete")
       return null;
-    const remembered = this.find(mapId(command.key))?.newest ?? null;
-    if (remembered === null || source.callNumber <= remembered.seenAtCall) return null;
-    const { highestFence } = remembered;
+    const memory = this.find(mapId(command.key));
+    if (memory === null || memory.record === null || source.callNumber <= memory.seenAtCall) return null;
+    const { highestFence } = memory;
     const intact =
       stored.kind === "found"
         ? recordFence(stored.record) >= highestFence
@@ -260,44 +197,16 @@ export class KnownState {
     return interval.latestMs - interval.earliestMs <= Math.max(50, ttlMs * WIDEST_GUESS_RATIO);
   }
 
-  /** `known` is where the key's memory was last found; it may have been given up since. */
-  #remember(
-    id: string,
-    known: Place | null,
-    record: LeaseRecord,
-    version: string,
-    receivedMs: number,
-    confirmed: LeaseRecord | null = record,
-  ): Remembered {
-    const place = this.#placeFor(id, known);
-    const before = place.newest;
-    const fence = recordFence(record);
-    const sinceMs = before?.version === version ? before.sinceMs : receivedMs;
-    const highest = before?.highestFence ?? 0n;
-    const grew = confirmed !== null && (fence > highest || before === null);
-    const seenAtCall = grew ? this.#options.calls.lastCallNumber : (before?.seenAtCall ?? 0);
-    const highestFence = grew ? fence : highest;
-    place.newest = new Remembered(record, version, confirmed, sinceMs, fence, highestFence, seenAtCall);
-    return place.newest;
-  }
-
-  /** As long as no entry of the map has got old since, the place is where it was. */
-  #placeFor(id: string, known: Place | null): Place {
-    const { generation } = this.#places;
+  /** `known` is the key's memory as it was last found. As long as no entry of the map has got old since, it is there. */
+  #memoryFor(id: string, known: KeyMemory | null): KeyMemory {
+    const { generation } = this.#memories;
     if (known?.generation === generation) return known;
-    const place = this.find(id);
-    if (place === null) return this.newPlace(id);
-    place.generation = generation;
-    this.#places.set(id, place);
-    return place;
+    const memory = this.find(id);
+    if (memory === null) return this.begin(id);
+    memory.generation = generation;
+    this.#memories.set(id, memory);
+    return memory;
   }
-}
-
-/** The token's hash, if it is that of the lease that is held: owners come back, and hashing is slower than deciding. */
-export function hashKnown(place: Place | null, token: string): string | null {
-  const newest = place?.newest ?? null;
-  const known = newest?.token ?? null;
-  return known !== null && equalInConstantTime(known, token) ? (newest?.record.tokenHash ?? null) : null;
 }
 
 function corruptMessage(detail: string): string {

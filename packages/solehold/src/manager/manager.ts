@@ -30,7 +30,8 @@ import { BoundedMap } from "./bounded-map.ts";
 import type { CollectionReport } from "./collector.ts";
 import { CorruptRecordError } from "./corrupt-record-error.ts";
 import { Execution, type ExecutionContext } from "./execution.ts";
-import { hashKnown, KnownState, type Place, type SnapshotSource } from "./known-state.ts";
+import type { KeyMemory, SnapshotSource } from "./key-memory.ts";
+import { KnownState } from "./known-state.ts";
 import { mapId } from "./map-id.ts";
 import { type CommandOutcome, refusedBeforehand } from "./outcome.ts";
 import { patientStore } from "./patient-store.ts";
@@ -232,9 +233,9 @@ export class StoreLeaseManager implements LeaseManager {
       known.brokenPromise(command, found as SnapshotSource) === null;
     const context: ExecutionContext = { ...this.#context, decide: rule(decide, isIntact) };
     const id = mapId(request.key);
-    const place = known.find(id);
-    const command = releaseCommand(request, this.#parts(token, hashKnown(place, token)));
-    return this.#run(command, id, place, token, request, noting, context);
+    const memory = known.find(id);
+    const command = releaseCommand(request, this.#parts(token, memory?.hashOf(token) ?? null));
+    return this.#run(command, id, memory, token, request, noting, context);
   }
 
   use(request: RequestOf<UseRequest>): Promise<CommandOutcome> {
@@ -323,23 +324,23 @@ export class StoreLeaseManager implements LeaseManager {
     const problem = requestProblem(request, token);
     if (problem !== null) return Promise.resolve(refusedBeforehand(problem));
     const id = mapId(request.key);
-    const place = this.#context.known.find(id);
-    const tokenHash = token === undefined ? null : hashKnown(place, token);
+    const memory = this.#context.known.find(id);
+    const tokenHash = token === undefined ? null : (memory?.hashOf(token) ?? null);
     const proof = token ?? "";
     const command = commandOf(request, this.#parts(proof, tokenHash));
-    return this.#run(command, id, place, proof, request, noting);
+    return this.#run(command, id, memory, proof, request, noting);
   }
 
   #run(
     command: LeaseCommand,
     id: string,
-    place: Place | null,
+    memory: KeyMemory | null,
     token: string,
     { timeoutMs = this.#commandTimeoutMs }: AnyRequest,
     noting: Noting | null,
     context: ExecutionContext = this.#context,
   ): Promise<CommandOutcome> {
-    return new Execution(context, command, id, place, token, timeoutMs, noting).run();
+    return new Execution(context, command, id, memory, token, timeoutMs, noting).run();
   }
 
   #parts(token: string, tokenHash: string | null): CommandParts {

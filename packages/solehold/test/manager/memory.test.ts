@@ -57,6 +57,14 @@ describe("what a process remembers of a key", () => {
     expect(store.calls).toEqual({ read: looks, apply: 8, writes: 8 });
   });
 
+  it("ends with a record that this process deletes", async () => {
+    const { manager, store } = world({ policy: { release: "delete" } });
+    await acquireAndRelease(manager, KEY);
+    const { read } = store.calls;
+    await acquireAndRelease(manager, KEY);
+    expect(store.calls).toEqual({ read, apply: 4, writes: 4 });
+  });
+
   it.each([
     ["of another tenant", named("job"), named("job", "other")],
     ["of another tenant that is not the default either", named("job", "one"), named("job", "other")],
