@@ -334,7 +334,7 @@ export class Lease implements Renewable, Suspendable {
   #end(state: "lost" | "released", reason: LossReason): void {
     if (this.#isOver()) return;
     this.#lossReason = reason;
-    this.#context.schedule.cancel(this.#appointment);
+    this.#appointment.cancel();
     if (this.#isWatched) this.#context.suspendWatch.remove(this);
     this.#expiryTimer?.cancel();
     this.#setState(state);

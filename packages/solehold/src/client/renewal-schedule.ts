@@ -15,12 +15,19 @@ export interface Renewable {
   renewNow(): void;
 }
 
-/** One in a ring of those that fall due at the same instant; alone while nothing is planned. */
-class Link {
-  #before: Link = this;
-  after: Link = this;
+/** A lease's own place in the schedule: in a ring of those that fall due at the same instant, or alone. */
+export class Appointment {
+  /** Null for the one that stands for the instant itself, and from which the ring is walked. */
+  readonly lease: Renewable | null;
+  #before: Appointment = this;
+  after: Appointment = this;
 
-  leave(): void {
+  constructor(lease: Renewable | null) {
+    this.lease = lease;
+  }
+
+  /** Nothing is planned after this. */
+  cancel(): void {
     this.#before.after = this.after;
     this.after.#before = this.#before;
     this.#before = this;
@@ -28,7 +35,7 @@ class Link {
   }
 
   /** Into the ring of `first`, as its last. */
-  join(first: Link): void {
+  join(first: Appointment): void {
     this.#before = first.#before;
     this.after = first;
     this.#before.after = this;
@@ -36,20 +43,10 @@ class Link {
   }
 }
 
-/** A lease's own place in the schedule. */
-export class Appointment extends Link {
-  readonly lease: Renewable;
-
-  constructor(lease: Renewable) {
-    super();
-    this.lease = lease;
-  }
-}
-
 export class RenewalSchedule {
   readonly #env: Env;
-  /** By instants: a link that no lease has, with the ring of all that fall due then. */
-  readonly #slots = new Map<number, Link>();
+  /** An empty one stays until it is due, and so does the timer: leases come and go far more often. */
+  readonly #slots = new Map<number, Appointment>();
   #timer: Timer | null = null;
   #timerDueMs = Number.POSITIVE_INFINITY;
 
@@ -59,20 +56,12 @@ export class RenewalSchedule {
 
   /** Replaces what was planned for this lease before. */
   plan(appointment: Appointment, nowMs: number, inMs: number): void {
-    appointment.leave();
+    appointment.cancel();
     const dueMs = dueAt(nowMs, inMs);
-    let slot = this.#slots.get(dueMs);
-    if (slot === undefined) {
-      slot = new Link();
-      this.#slots.set(dueMs, slot);
-    }
+    const slot = this.#slots.get(dueMs) ?? new Appointment(null);
+    this.#slots.set(dueMs, slot);
     appointment.join(slot);
     if (dueMs < this.#timerDueMs) this.#arm(dueMs);
-  }
-
-  /** An empty slot stays until it is due, and so does the timer: leases come and go far more often. */
-  cancel(appointment: Appointment): void {
-    appointment.leave();
   }
 
   close(): void {
@@ -99,8 +88,8 @@ export class RenewalSchedule {
     for (const [dueMs, slot] of [...this.#slots]) {
       if (dueMs > nowMs) continue;
       this.#slots.delete(dueMs);
-      for (let next = slot.after; next instanceof Appointment; next = slot.after) {
-        next.leave();
+      for (let next = slot.after; next.lease !== null; next = slot.after) {
+        next.cancel();
         next.lease.renewNow();
       }
     }

@@ -11,7 +11,7 @@ export class CorruptRecordError extends Error {
 
   constructor(key: LeaseKey, version: string, detail: string) {
     super(
-      `the record of ${keyId(key)} (version ${version}) is damaged: ${detail}. Nothing is granted under it until an operator replaces it with repair(key, generation), by a generation no lower than any granted under this key`,
+      `the record of ${keyId(key)} (version ${version}) is damaged: ${detail}. Nothing is granted until an operator calls repair(key, generation), with a generation no lower than any granted before`,
     );
     this.key = key;
     this.version = version;

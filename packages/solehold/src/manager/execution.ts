@@ -200,7 +200,9 @@ export class Execution {
       const isGuess = source.callNumber === null && decided.bundle.problem === null;
       return isGuess ? "read" : this.#done(this.#answer(decided, now, reading));
     }
-    const { stored } = source;
+    const { stored, callNumber } = source;
+    // A guess about a key that was not found is made in the very turn in which it was looked for.
+    const memory = this.#memory ?? (callNumber === null ? null : known.find(this.#id));
     const next = effect.kind === "write" ? effect.record : null;
     const attempt: Attempt = {
       key: command.key,
@@ -209,7 +211,7 @@ export class Execution {
       replaces: source.confirmed,
       aside: this.#noting === null ? null : this.#noting.note(decision, now.stampMs),
       id: this.#id,
-      memory: this.#memoryFor(source),
+      memory: memory ?? known.begin(this.#id),
       provenBy: this.#provenBy(next),
       patienceMs: Math.max(MIN_PATIENCE_MS, this.#deadlineMs - reading.monotonicMs),
       nonce: command.nonce,
@@ -223,13 +225,6 @@ export class Execution {
     };
     calls.submit(attempt);
     return "sent";
-  }
-
-  /** A guess about a key that was not found is made in the very turn in which it was looked for. */
-  #memoryFor({ callNumber }: SnapshotSource): KeyMemory {
-    const { known } = this.#context;
-    const found = this.#memory ?? (callNumber === null ? null : known.find(this.#id));
-    return found ?? known.begin(this.#id);
   }
 
   #done(outcome: CommandOutcome): "done" {

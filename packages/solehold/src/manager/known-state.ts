@@ -102,7 +102,7 @@ export class KnownState {
       return { record: null, floor, stored, confirmed: null, sinceMs: null, callNumber };
     const { record } = stored;
     const memory = this.#memoryFor(id, null);
-    memory.saw(record, stored.version, call.receivedMs, this.#options.calls.lastCallNumber);
+    memory.keep(record, stored.version, call.receivedMs, this.#options.calls.lastCallNumber);
     return { record, floor, stored, confirmed: record, sinceMs: memory.sinceMs, callNumber };
   }
 
@@ -114,23 +114,22 @@ export class KnownState {
       return;
     }
     const memory = this.#memoryFor(id, write.memory);
-    memory.saw(next, version, receivedMs, this.#options.calls.lastCallNumber);
-    if (next.state === "held") memory.provenBy(write.provenBy);
+    memory.keep(next, version, receivedMs, this.#options.calls.lastCallNumber);
+    if (next.state === "held") memory.token = write.provenBy;
   }
 
   /** News showed this: no more than a guess at what to try next. */
   heard(id: string, stored: StoredRecord, receivedMs: number): void {
     if (stored.kind !== "found") return;
     const { record, version } = stored;
-    const before = this.find(id);
-    if (before !== null && before.record !== null) {
-      if (before.version === version || recordFence(record) < before.highestFence) return;
-    }
-    this.#memoryFor(id, before).heard(record, version, receivedMs);
+    const memory = this.find(id) ?? this.begin(id);
+    const isNews = memory.version !== version && recordFence(record) >= memory.highestFence;
+    if (isNews || memory.record === null) memory.keep(record, version, receivedMs, null);
   }
 
   forget(id: string): void {
-    this.find(id)?.forget();
+    const memory = this.find(id);
+    if (memory !== null) memory.record = null;
   }
 
   /** False when the store's time has to be asked for before anything can be decided. */

@@ -52,7 +52,7 @@ describe("the schedule of renewals", () => {
             schedule.plan(appointment, env.monotonicMs(), inMs);
             planned.set(lease, env.monotonicMs() + inMs);
           } else {
-            schedule.cancel(appointment);
+            appointment.cancel();
             planned.delete(lease);
           }
           expect(renewals[lease]).toBe(before);
@@ -95,7 +95,7 @@ describe("the schedule of renewals", () => {
   it("brings nobody back when a lease is cancelled once more", async () => {
     const { env, schedule, appointments, renewals } = leasesOf(3);
     for (const appointment of appointments) schedule.plan(appointment, env.monotonicMs(), 5);
-    for (const lease of [0, 1, 0]) schedule.cancel(appointments[lease] as Appointment);
+    for (const lease of [0, 1, 0]) appointments[lease]?.cancel();
     await env.advance(FAR_MS);
     expect(renewals).toEqual([0, 0, 1]);
   });
@@ -103,7 +103,7 @@ describe("the schedule of renewals", () => {
   it("leaves out a lease that is cancelled while others of its instant are being renewed", async () => {
     const { env, schedule, appointments, renewals, onRenewal } = leasesOf(3);
     onRenewal(() => {
-      for (const appointment of appointments) schedule.cancel(appointment);
+      for (const appointment of appointments) appointment.cancel();
     });
     for (const appointment of appointments) schedule.plan(appointment, env.monotonicMs(), 5);
     await env.advance(FAR_MS);
