@@ -44,6 +44,7 @@ export interface ExecutionContext {
 /** A conditional write on its way, as the store is given it. */
 interface Attempt extends WriteJob, OwnWrite {
   readonly aside: StoreNote | null;
+  readonly source: SnapshotSource;
   readonly nonce: string;
   readonly reading: ClockReading;
   readonly now: StoreInstant;

@@ -34,7 +34,6 @@ import type { StoreClock } from "./store-clock.ts";
 export interface OwnWrite {
   readonly id: string;
   readonly memory: KeyMemory;
-  readonly source: SnapshotSource;
   readonly next: LeaseRecord | null;
   /** The token whose hash the record has; null when it was not told. */
   readonly provenBy: string | null;
@@ -122,7 +121,7 @@ export class KnownState {
   heard(id: string, stored: StoredRecord, receivedMs: number): void {
     if (stored.kind !== "found") return;
     const { record, version } = stored;
-    const memory = this.find(id) ?? this.begin(id);
+    const memory = this.#memoryFor(id, null);
     const isNews = memory.version !== version && recordFence(record) >= memory.highestFence;
     if (isNews || memory.record === null) memory.keep(record, version, receivedMs, null);
   }
