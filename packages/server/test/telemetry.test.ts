@@ -80,7 +80,7 @@ describe("metrics", () => {
 
   it("are taken of an embedded store in one call a turn, however many it would have", () => {
     const memory = new MemoryStore();
-    const shared = { ...memory.capabilities, leastShare: 16 };
+    const shared = { ...memory.capabilities, minBatch: 16 };
     const measured = (name: string) =>
       measuredStore({ ...memory, name, capabilities: shared } as LeaseStore, new Metrics(), realEnv);
     expect(measured("redis").capabilities).toEqual(shared);

@@ -41,7 +41,7 @@ export function measuredStore(store: LeaseStore, metrics: Metrics, env: Env): Le
  * brings more answers.
  */
 function inWholeTurns({ name, capabilities }: LeaseStore): StoreCapabilities {
-  const { leastShare: _leastShare, ...others } = capabilities;
+  const { minBatch: _minBatch, ...others } = capabilities;
   return name === "embedded" ? others : capabilities;
 }
 

@@ -3,7 +3,7 @@ import { hostname } from "node:os";
 import type { DriftBound, LeasePolicy } from "../core/index.ts";
 import { type Env, RandomIds, realEnv } from "../env/index.ts";
 import { type LeaseManager, StoreLeaseManager } from "../manager/index.ts";
-import type { LeaseStore } from "../stores/index.ts";
+import type { LeaseStore } from "../store/index.ts";
 import { Leases } from "./leases.ts";
 
 export interface ConnectOptions {

@@ -1,6 +1,6 @@
 /** The schemes of store URLs, and what opens them. A store's own code loads only when its scheme is used. */
 import type { Env } from "../env/index.ts";
-import { type LeaseStore, MemoryStore } from "../stores/index.ts";
+import { type LeaseStore, MemoryStore } from "../store/index.ts";
 
 interface WithEnv {
   readonly env?: Env;

@@ -20,7 +20,7 @@ import {
   NO_TOKEN_HASH,
 } from "../core/index.ts";
 import { type Env, randomId, readClocks } from "../env/index.ts";
-import { ABSENT, type LeaseStore, type StoredRecord, StoreError } from "../stores/index.ts";
+import { ABSENT, type LeaseStore, type StoredRecord, StoreError } from "../store/index.ts";
 import type { KnownState } from "./known-state.ts";
 import { mapId } from "./map-id.ts";
 import type { StoreCalls } from "./store-calls.ts";

@@ -23,11 +23,10 @@ import {
   type StoreInstant,
 } from "../core/index.ts";
 import { delay, type Env, jittered, type RandomIds, readClocks } from "../env/index.ts";
-import { type StoredRecord, StoreError, type StoreNote, type WriteResult } from "../stores/index.ts";
+import { type StoredRecord, StoreError, type WriteResult } from "../store/index.ts";
 import type { KeyMemory, SnapshotSource } from "./key-memory.ts";
 import type { KnownState, OwnWrite } from "./known-state.ts";
 import { type CommandOutcome, refusedBeforehand } from "./outcome.ts";
-import type { Noting } from "./requests.ts";
 import type { AnsweredCall, StoreCalls, WriteJob } from "./store-calls.ts";
 
 export interface ExecutionContext {
@@ -43,7 +42,6 @@ export interface ExecutionContext {
 
 /** A conditional write on its way, as the store is given it. */
 interface Attempt extends WriteJob, OwnWrite {
-  readonly aside: StoreNote | null;
   readonly source: SnapshotSource;
   readonly nonce: string;
   readonly reading: ClockReading;
@@ -69,7 +67,6 @@ export class Execution {
   readonly #token: string;
   readonly #startedAt: ClockReading;
   readonly #deadlineMs: number;
-  readonly #noting: Noting | null;
   /** Attempts whose fate is unknown. */
   #unknown: Attempt[] | null = null;
   #steps = 0;
@@ -84,7 +81,6 @@ export class Execution {
     memory: KeyMemory | null,
     token: string,
     timeoutMs: number,
-    noting: Noting | null = null,
   ) {
     this.#context = context;
     this.#command = command;
@@ -93,7 +89,6 @@ export class Execution {
     this.#token = token;
     this.#startedAt = readClocks(context.env);
     this.#deadlineMs = this.#startedAt.monotonicMs + timeoutMs;
-    this.#noting = noting;
   }
 
   /** Never rejects. */
@@ -134,7 +129,6 @@ export class Execution {
     try {
       if (result.kind === "applied") {
         known.wrote(attempt, result.version, call.receivedMs);
-        if (attempt.aside !== null && result.aside === "kept") this.#noting?.kept(attempt.aside);
         this.#finish(this.#applied(attempt));
       } else if (result.kind === "unknown") this.failed(attempt, result.cause);
       else if (result.current.kind === "found" && result.current.record.nonce === attempt.nonce) {
@@ -209,8 +203,6 @@ export class Execution {
       key: command.key,
       expected: stored.kind === "found" ? stored.version : null,
       next,
-      replaces: source.confirmed,
-      aside: this.#noting === null ? null : this.#noting.note(decision, now.stampMs),
       id: this.#id,
       memory: memory ?? known.begin(this.#id),
       provenBy: this.#provenBy(next),

@@ -6,7 +6,7 @@
  * after the floor that covers it has stood for a whole retention; `maxAgeMs` must be far below that.
  */
 import { floorKey, type LeaseKey } from "../core/index.ts";
-import type { StoredRecord } from "../stores/index.ts";
+import type { StoredRecord } from "../store/index.ts";
 import { BoundedMap } from "./bounded-map.ts";
 
 interface KnownFloor {

@@ -9,7 +9,6 @@ export {
   type HandoffRequest,
   type LeaseRequest,
   MAX_IDEMPOTENCY_KEY_LENGTH,
-  type Noting,
   type PresentedApprovals,
   type ReleaseRequest,
   type RenewRequest,

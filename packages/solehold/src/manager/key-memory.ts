@@ -1,11 +1,9 @@
 import { equalInConstantTime, type LeaseRecord, type LeaseSnapshot, recordFence } from "../core/index.ts";
-import type { StoredRecord } from "../stores/index.ts";
+import type { StoredRecord } from "../store/index.ts";
 
 /** What a decision will be based on. */
 export interface SnapshotSource extends LeaseSnapshot {
   readonly stored: StoredRecord;
-  /** The record, if the store itself showed it or took it; null for what was only heard of. */
-  readonly confirmed: LeaseRecord | null;
   /** The receipt of the first reply that showed this version, on the monotonic clock; null for no record. */
   readonly sinceMs: number | null;
   /** The call that brought it; null for a guess, which must not lead to an answer. */
@@ -31,7 +29,6 @@ export class KeyMemory {
   seenAtCall = 0;
   /** What hashes to the record's token hash, while this process was the last to write a lease that is held. */
   token: string | null = null;
-  #confirmed: LeaseRecord | null = null;
   #isWorthTrying = false;
 
   constructor(generation: number) {
@@ -54,7 +51,6 @@ export class KeyMemory {
     this.record = record;
     this.version = version;
     this.token = null;
-    this.#confirmed = lastCall === null ? null : record;
     this.#isWorthTrying = fence >= this.highestFence;
   }
 
@@ -63,7 +59,7 @@ export class KeyMemory {
     const { record, version, sinceMs } = this;
     if (record === null || !this.#isWorthTrying) return null;
     const stored: StoredRecord = { kind: "found", record, version };
-    return { record, floor: 0n, stored, confirmed: this.#confirmed, sinceMs, callNumber: null };
+    return { record, floor: 0n, stored, sinceMs, callNumber: null };
   }
 
   /** The token's hash, if it is that of the lease that is held: owners come back, and hashing is slower than deciding. */

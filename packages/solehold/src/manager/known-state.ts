@@ -21,7 +21,7 @@ import {
   type StoreInstant,
 } from "../core/index.ts";
 import type { Env } from "../env/index.ts";
-import { ABSENT, type LeaseStore, type StoredRecord } from "../stores/index.ts";
+import { ABSENT, type LeaseStore, type StoredRecord } from "../store/index.ts";
 import { BoundedMap } from "./bounded-map.ts";
 import { Floors } from "./floors.ts";
 import { KeyMemory, type SnapshotSource } from "./key-memory.ts";
@@ -84,7 +84,7 @@ export class KnownState {
     if (memory !== null && memory.record !== null) return memory.guess();
     const floor = command.op === "acquire" ? this.#floors.recent(command.key.tenant, now.monotonicMs) : null;
     if (floor === null) return null;
-    return { record: null, floor, stored: ABSENT, confirmed: null, sinceMs: null, callNumber: null };
+    return { record: null, floor, stored: ABSENT, sinceMs: null, callNumber: null };
   }
 
   async read(key: LeaseKey, patienceMs?: number): Promise<SnapshotSource> {
@@ -97,12 +97,11 @@ export class KnownState {
   /** The store showed this in its answer. */
   learn(id: string, stored: StoredRecord, floor: bigint, call: AnsweredCall): SnapshotSource {
     const { callNumber } = call;
-    if (stored.kind !== "found")
-      return { record: null, floor, stored, confirmed: null, sinceMs: null, callNumber };
+    if (stored.kind !== "found") return { record: null, floor, stored, sinceMs: null, callNumber };
     const { record } = stored;
     const memory = this.#memoryFor(id, null);
     memory.keep(record, stored.version, call.receivedMs, this.#options.calls.lastCallNumber);
-    return { record, floor, stored, confirmed: record, sinceMs: memory.sinceMs, callNumber };
+    return { record, floor, stored, sinceMs: memory.sinceMs, callNumber };
   }
 
   /** An own write was acknowledged. */

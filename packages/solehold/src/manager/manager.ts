@@ -20,12 +20,14 @@ import {
   type LeaseStore,
   type ListQuery,
   MemoryStore,
+  type QueueTicket,
   type StoredRecord,
-  type StoreEvent,
-  type StorePlace,
+  StoreError,
   type StoreWatch,
+  type WatchListener,
   type WatchScope,
-} from "../stores/index.ts";
+  withTimeouts,
+} from "../store/index.ts";
 import { BoundedMap } from "./bounded-map.ts";
 import type { CollectionReport } from "./collector.ts";
 import { CorruptRecordError } from "./corrupt-record-error.ts";
@@ -34,7 +36,6 @@ import type { KeyMemory, SnapshotSource } from "./key-memory.ts";
 import { KnownState } from "./known-state.ts";
 import { mapId } from "./map-id.ts";
 import { type CommandOutcome, refusedBeforehand } from "./outcome.ts";
-import { patientStore } from "./patient-store.ts";
 import {
   type AcquireRequest,
   acquireCommand,
@@ -44,7 +45,6 @@ import {
   type HandoffRequest,
   handoffCommand,
   type LeaseRequest,
-  type Noting,
   type ReleaseRequest,
   type RenewRequest,
   type RequestOf,
@@ -105,9 +105,9 @@ export interface LeaseManager {
   isValid(key: LeaseKey, holder: string): Promise<boolean>;
   list(query: ListQuery): Promise<LeaseListing>;
   /** Null when the store cannot announce changes. */
-  watch(scope: WatchScope, listener: (event: StoreEvent) => void): Promise<StoreWatch | null>;
+  watch(scope: WatchScope, listener: WatchListener): Promise<StoreWatch | null>;
   /** Null when the store keeps no line. */
-  standInLine?(key: LeaseKey, listener: (event: StoreEvent) => void): Promise<StorePlace> | null;
+  joinQueue?(key: LeaseKey, listener: WatchListener): Promise<QueueTicket> | null;
   /** The store's news showed this. Like all news it is a hint: it may save a look before the next attempt. */
   heard?(key: LeaseKey, stored: StoredRecord): void;
   close(): Promise<void>;
@@ -150,7 +150,7 @@ export class StoreLeaseManager implements LeaseManager {
   constructor(options: StoreLeaseManagerOptions) {
     const { env = realEnv, drift = DEFAULT_DRIFT, cacheSize = 100_000 } = options;
     const { callTimeoutMs = 5_000, commandTimeoutMs = 10_000, retentionMs = DEFAULT_RETENTION_MS } = options;
-    const store = patientStore(options.store, env, callTimeoutMs);
+    const store = withTimeouts(options.store, env, callTimeoutMs);
     this.policy = createPolicy(options.policy);
     this.drift = drift;
     this.store = store;
@@ -186,30 +186,26 @@ export class StoreLeaseManager implements LeaseManager {
     return this.#clock.jumps;
   }
 
-  acquire(
-    request: RequestOf<AcquireRequest>,
-    _wait?: WaitInLine,
-    noting: Noting | null = null,
-  ): Promise<CommandOutcome> {
+  acquire(request: RequestOf<AcquireRequest>, _wait?: WaitInLine): Promise<CommandOutcome> {
     const given = request.token;
     const problem = requestProblem(request, given);
     if (problem !== null) return Promise.resolve(refusedBeforehand(problem));
     const token = given ?? this.#takeUnsettled(request) ?? this.#context.ids.next();
     const command = acquireCommand(request, this.#parts(token, null));
     const id = mapId(request.key);
-    const ended = this.#run(command, id, this.#context.known.find(id), token, request, noting);
+    const ended = this.#run(command, id, this.#context.known.find(id), token, request);
     const { idempotencyKey } = request;
     return idempotencyKey === undefined
       ? ended
       : ended.then((outcome) => withReplayedToken(outcome, idempotencyKey));
   }
 
-  renew(request: RequestOf<RenewRequest>, noting: Noting | null = null): Promise<CommandOutcome> {
-    return this.#command(renewCommand, request, request.token, noting);
+  renew(request: RequestOf<RenewRequest>): Promise<CommandOutcome> {
+    return this.#command(renewCommand, request, request.token);
   }
 
-  release(request: RequestOf<ReleaseRequest>, noting: Noting | null = null): Promise<CommandOutcome> {
-    return this.#command(releaseCommand, request, request.token, noting);
+  release(request: RequestOf<ReleaseRequest>): Promise<CommandOutcome> {
+    return this.#command(releaseCommand, request, request.token);
   }
 
   /**
@@ -224,7 +220,6 @@ export class StoreLeaseManager implements LeaseManager {
   releaseBy(
     request: RequestOf<ReleaseRequest>,
     rule: (decide: Decide, isIntact: IsIntact) => Decide,
-    noting: Noting | null = null,
   ): Promise<CommandOutcome> {
     const { token } = request;
     const { known, decide } = this.#context;
@@ -235,7 +230,7 @@ export class StoreLeaseManager implements LeaseManager {
     const id = mapId(request.key);
     const memory = known.find(id);
     const command = releaseCommand(request, this.#parts(token, memory?.hashOf(token) ?? null));
-    return this.#run(command, id, memory, token, request, noting, context);
+    return this.#run(command, id, memory, token, request, context);
   }
 
   use(request: RequestOf<UseRequest>): Promise<CommandOutcome> {
@@ -270,7 +265,12 @@ export class StoreLeaseManager implements LeaseManager {
   }
 
   async list(query: ListQuery): Promise<LeaseListing> {
-    const page = await this.store.list(query);
+    const { name, list } = this.store;
+    if (list === undefined) {
+      const message = `the ${name} store cannot list its keys: ask for one by its name`;
+      throw new StoreError("config", message, { outcome: "not-applied" });
+    }
+    const page = await list(query);
     const nowMs = page.storeTimeMs ?? Math.floor(this.#env.wallMs());
     return {
       leases: page.records.map((record) => viewOf(record, nowMs, this.policy)),
@@ -279,12 +279,12 @@ export class StoreLeaseManager implements LeaseManager {
     };
   }
 
-  async watch(scope: WatchScope, listener: (event: StoreEvent) => void): Promise<StoreWatch | null> {
+  async watch(scope: WatchScope, listener: WatchListener): Promise<StoreWatch | null> {
     return this.store.watch === undefined ? null : await this.store.watch(scope, listener);
   }
 
-  standInLine(key: LeaseKey, listener: (event: StoreEvent) => void): Promise<StorePlace> | null {
-    return this.store.standInLine?.(key, listener) ?? null;
+  joinQueue(key: LeaseKey, listener: WatchListener): Promise<QueueTicket> | null {
+    return this.store.joinQueue?.(key, listener) ?? null;
   }
 
   heard(key: LeaseKey, stored: StoredRecord): void {
@@ -319,7 +319,6 @@ export class StoreLeaseManager implements LeaseManager {
     commandOf: (request: Request, parts: CommandParts) => LeaseCommand,
     request: Request,
     token?: string,
-    noting: Noting | null = null,
   ): Promise<CommandOutcome> {
     const problem = requestProblem(request, token);
     if (problem !== null) return Promise.resolve(refusedBeforehand(problem));
@@ -328,7 +327,7 @@ export class StoreLeaseManager implements LeaseManager {
     const tokenHash = token === undefined ? null : (memory?.hashOf(token) ?? null);
     const proof = token ?? "";
     const command = commandOf(request, this.#parts(proof, tokenHash));
-    return this.#run(command, id, memory, proof, request, noting);
+    return this.#run(command, id, memory, proof, request);
   }
 
   #run(
@@ -337,10 +336,9 @@ export class StoreLeaseManager implements LeaseManager {
     memory: KeyMemory | null,
     token: string,
     { timeoutMs = this.#commandTimeoutMs }: AnyRequest,
-    noting: Noting | null,
     context: ExecutionContext = this.#context,
   ): Promise<CommandOutcome> {
-    return new Execution(context, command, id, memory, token, timeoutMs, noting).run();
+    return new Execution(context, command, id, memory, token, timeoutMs).run();
   }
 
   #parts(token: string, tokenHash: string | null): CommandParts {

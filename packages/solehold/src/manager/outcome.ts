@@ -9,7 +9,7 @@ import type {
   GrantedDecision,
   RefusedDecision,
 } from "../core/index.ts";
-import type { StoreError } from "../stores/index.ts";
+import type { StoreError } from "../store/index.ts";
 
 export interface AppliedOutcome {
   readonly kind: "applied";

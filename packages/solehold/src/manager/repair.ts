@@ -1,7 +1,7 @@
 /** Replacing a damaged record, on an operator's word about the highest generation that was ever granted under it. */
 import type { LeaseKey } from "../core/index.ts";
 import { type Env, randomId, readClocks } from "../env/index.ts";
-import { ABSENT } from "../stores/index.ts";
+import { ABSENT } from "../store/index.ts";
 import { floorRecord } from "./collector.ts";
 import type { KnownState } from "./known-state.ts";
 import type { StoreCalls } from "./store-calls.ts";

@@ -6,7 +6,6 @@ import {
   type BreakCommand,
   DEFAULT_PURPOSE,
   type FieldProblem,
-  type GrantedDecision,
   type HandoffCommand,
   type IdempotencyMark,
   type LeaseCommand,
@@ -23,7 +22,6 @@ import {
   tokenProblem,
   type UseCommand,
 } from "../core/index.ts";
-import type { StoreNote } from "../stores/index.ts";
 import { hashIdempotencyKey, hashToken, sealToken, sha256 } from "./secrets.ts";
 
 export const MAX_IDEMPOTENCY_KEY_LENGTH = 128;
@@ -47,14 +45,6 @@ interface RequestBase {
   readonly caller?: string;
   /** Give up after this: what was done may then be unknown. The manager's default when not given. */
   readonly timeoutMs?: number;
-}
-
-/** Where the note comes from that a command's write leaves beside the record. Neither method may throw. */
-export interface Noting {
-  /** For a write that is about to be tried, as it will be answered if it is done. */
-  note(decision: GrantedDecision, storeTimeMs: number): StoreNote | null;
-  /** The write was done, and the note with it. */
-  kept(note: StoreNote): void;
 }
 
 interface OwnerRequest extends RequestBase {

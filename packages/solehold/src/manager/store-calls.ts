@@ -13,7 +13,7 @@ import {
   type StoredRecord,
   StoreError,
   type WriteResult,
-} from "../stores/index.ts";
+} from "../store/index.ts";
 import { mapId } from "./map-id.ts";
 import type { StoreClock, TimeSample } from "./store-clock.ts";
 
@@ -50,7 +50,7 @@ interface StoreReply<Value> {
 interface LaneOptions<Job, Value> {
   readonly env: Env;
   readonly maxBatch: number;
-  readonly leastShare: number;
+  readonly minBatch: number;
   readonly maxConcurrentCalls: number;
   readonly callTimeoutMs: number;
   readonly call: (jobs: readonly Job[]) => Promise<StoreReply<Value>>;
@@ -103,9 +103,9 @@ class Lane<Job extends StoreJob<Value>, Value> {
 
   /** How many operations the next call takes: all that fit, or the store's share of them. */
   #share(): number {
-    const { maxBatch, leastShare, maxConcurrentCalls } = this.#options;
+    const { maxBatch, minBatch, maxConcurrentCalls } = this.#options;
     const evenly = Math.ceil(this.#queue.length / (maxConcurrentCalls - this.#pending.length));
-    return Math.min(maxBatch, Math.max(leastShare, evenly));
+    return Math.min(maxBatch, Math.max(minBatch, evenly));
   }
 
   /** As many as fit, in order; one whose id is already in the batch waits for the next. */
@@ -229,7 +229,7 @@ export class StoreCalls {
     readonly callTimeoutMs: number;
   }) {
     const { store, env, clock, callTimeoutMs } = options;
-    const { maxBatch, maxConcurrentCalls, leastShare = maxBatch } = store.capabilities;
+    const { maxBatch, maxConcurrentCalls, minBatch = maxBatch } = store.capabilities;
     const onTime = (sample: TimeSample): void => clock.learn(sample);
     // A read asks for at most two keys; halving keeps every call within what the store takes.
     const readBatch = Math.max(1, Math.floor(maxBatch / 2));
@@ -237,7 +237,7 @@ export class StoreCalls {
       this.#callNumber += 1;
       return this.#callNumber;
     };
-    const common = { env, leastShare, maxConcurrentCalls, callTimeoutMs, nextCallNumber, onTime };
+    const common = { env, minBatch, maxConcurrentCalls, callTimeoutMs, nextCallNumber, onTime };
     this.#reads = new Lane({ ...common, maxBatch: readBatch, call: (jobs) => readGroups(store, jobs) });
     this.#writes = new Lane({ ...common, maxBatch, call: (writes) => store.apply(writes) });
   }

@@ -5,7 +5,7 @@
  */
 import type { GrantedDecision } from "../core/index.ts";
 import type { LeaseRequest, Noting } from "../manager/index.ts";
-import type { StoreNote } from "../stores/index.ts";
+import type { StoreNote } from "../store/index.ts";
 import type { AuditEvent, AuditNotes } from "./audit/index.ts";
 import { auditEventOf, type DecidedOutcome, entryOf, type LeaseDecisionEntry } from "./decision-entry.ts";
 

@@ -6,7 +6,7 @@ import type { LeaseKey, LeaseRecord } from "../core/index.ts";
 import { delay, type Env } from "../env/index.ts";
 import { BoundedMap } from "../manager/bounded-map.ts";
 import type { StoreLeaseManager } from "../manager/index.ts";
-import type { ListQuery, StoreEvent, StoreWatch } from "../stores/index.ts";
+import type { ListQuery, StoreEvent, StoreWatch } from "../store/index.ts";
 import { LiveIndex } from "./live-index.ts";
 
 export interface LiveLeasesOptions {

@@ -1,6 +1,6 @@
 /** Outcomes that the service itself gives: the manager was not asked, or what it did cannot be confirmed. */
 import type { CommandOutcome } from "../manager/index.ts";
-import { StoreError } from "../stores/index.ts";
+import { StoreError } from "../store/index.ts";
 
 /** The tenant has as many live leases as it may have. */
 export function full(nowMs: number): CommandOutcome {

@@ -25,7 +25,7 @@ import {
   type StoreLeaseManager,
   type UseRequest,
 } from "../manager/index.ts";
-import type { ListQuery } from "../stores/index.ts";
+import type { ListQuery } from "../store/index.ts";
 import { barredBy, guardedCommandOf } from "./approvals/barrier.ts";
 import { ApprovalGuard, type ApprovalPolicy, type GuardVerdict } from "./approvals/index.ts";
 import type { AuditTrail } from "./audit/index.ts";

@@ -10,7 +10,7 @@ import type { DriftBound, decide, LeaseKey, LeasePolicy } from "../core/index.ts
 import type { Env } from "../env/index.ts";
 import type { LeaseManager } from "../manager/index.ts";
 import type { AuditTrail, LeaseService } from "../service/index.ts";
-import type { LeaseStore } from "../stores/index.ts";
+import type { LeaseStore } from "../store/index.ts";
 import type { Endpoint } from "./net/gateway.ts";
 import type { LogMistake } from "./store/early-writes.ts";
 import type { StoreEngine } from "./store/engine.ts";

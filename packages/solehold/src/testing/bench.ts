@@ -5,7 +5,7 @@
 import { ok } from "node:assert/strict";
 import type { LeaseKey, LeaseRecord } from "../core/index.ts";
 import { type Env, randomId, realEnv } from "../env/index.ts";
-import type { ConditionalWrite, LeaseStore, StoredRecord, WriteResult } from "../stores/index.ts";
+import type { ConditionalWrite, LeaseStore, StoredRecord, WriteResult } from "../store/index.ts";
 import type { FaultyClient, KitChild, StoreSubject } from "./subject.ts";
 
 const DEFAULT_PATIENCE_MS = 10_000;

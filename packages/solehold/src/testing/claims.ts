@@ -1,7 +1,7 @@
 /** What the cases claim about replies. Each throws an AssertionError that says what was expected and why. */
 import { deepStrictEqual, fail, ok } from "node:assert/strict";
 import { keyId, type LeaseKey, type LeaseRecord } from "../core/index.ts";
-import { type LeaseStore, type StoredRecord, StoreError, type WriteResult } from "../stores/index.ts";
+import { type LeaseStore, type StoredRecord, StoreError, type WriteResult } from "../store/index.ts";
 import { applyOne, type FoundRecord, readOne } from "./bench.ts";
 
 /** The version of the new record. */

@@ -12,7 +12,7 @@ import {
   MemoryStore,
   type StoredRecord,
   type WriteResult,
-} from "../stores/index.ts";
+} from "../store/index.ts";
 import { applyAll, type BenchCase, nth, readAll, type StoreBench } from "./bench.ts";
 import { claimSameRecord, describeResult, describeStored } from "./claims.ts";
 import { listAll } from "./list-cases.ts";

@@ -3,7 +3,7 @@ import { ok } from "node:assert/strict";
 import { DEFAULT_DRIFT, type LeaseRecord, recordFence, validityFrom } from "../core/index.ts";
 import { delay } from "../env/index.ts";
 import { type CommandOutcome, StoreLeaseManager } from "../manager/index.ts";
-import type { LeaseStore } from "../stores/index.ts";
+import type { LeaseStore } from "../store/index.ts";
 import type { StoreBench } from "./bench.ts";
 import { ShiftedEnv } from "./shifted-env.ts";
 

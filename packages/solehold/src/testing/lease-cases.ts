@@ -5,7 +5,7 @@
 import { ok } from "node:assert/strict";
 import { delay } from "../env/index.ts";
 import type { CommandOutcome } from "../manager/index.ts";
-import type { LeaseStore } from "../stores/index.ts";
+import { decorateStore, type LeaseStore } from "../store/index.ts";
 import { type BenchCase, nth } from "./bench.ts";
 import {
   acquire,
@@ -179,14 +179,6 @@ function losingOneReply({ store, loseReplies, heal }: FaultyClient): {
     arm: () => {
       armed = true;
     },
-    store: {
-      name: store.name,
-      capabilities: store.capabilities,
-      ...(store.now === undefined ? {} : { now: () => store.now?.() ?? 0 }),
-      read: (keys) => store.read(keys),
-      apply,
-      list: (query) => store.list(query),
-      close: () => store.close(),
-    },
+    store: decorateStore(store, { apply }),
   };
 }

@@ -7,7 +7,7 @@
  */
 import { ok } from "node:assert/strict";
 import type { LeaseKey, LeaseRecord } from "../core/index.ts";
-import type { LeaseStore, StoredRecord } from "../stores/index.ts";
+import type { LeaseStore, StoredRecord } from "../store/index.ts";
 import { applyOne, type BenchCase, readOne, type StoreBench } from "./bench.ts";
 import { claimApplied, claimCreated, claimFound } from "./claims.ts";
 import { Waiter } from "./waiter.ts";
@@ -45,7 +45,7 @@ class Line {
   /** Null where the store keeps no lines, or can have only one client. */
   static async open(bench: StoreBench): Promise<Line | null> {
     const holder = await bench.open();
-    if (bench.subject.openSecond === undefined || holder.standInLine === undefined) return null;
+    if (bench.subject.openSecond === undefined || holder.joinQueue === undefined) return null;
     const key = bench.key("line");
     const [one, last] = [await bench.openSecond(holder), await bench.openSecond(holder)];
     const version = await claimCreated(holder, bench.record(key));
@@ -110,15 +110,15 @@ export const lineCases: readonly BenchCase[] = [
     title: "who enters the line for a key that nobody holds is told at once",
     run: async (bench) => {
       const store = await bench.open();
-      if (store.standInLine === undefined) return;
+      if (store.joinQueue === undefined) return;
       const [absent, ended] = [bench.key("absent"), bench.key("ended")];
       await claimCreated(store, bench.record(ended, { state: "released", endedAtMs: ENDED_AT_MS }));
       for (const key of [absent, ended]) {
         const waiter = await Waiter.stand(bench, "who entered", store, key);
         ok(waiter.turns === 0, "a place that was not entered was told of a turn");
         await waiter.enter();
-        const { held, record } = await waiter.turn(1);
-        ok(held === "no" || (record !== null && record.state !== "held"), "a turn must say that it is free");
+        const { stored } = await waiter.turn(1);
+        ok(stored?.kind !== "found" || stored.record.state !== "held", "a turn must not show a held key");
         waiter.leave("gone");
         await waiter.close();
       }
@@ -130,11 +130,9 @@ export const lineCases: readonly BenchCase[] = [
       await line.settleSecond("held");
       ok(line.first.turns + line.second.turns === 0, "a turn was told while somebody held the key");
       const released = await line.release();
-      const { held, record, stored } = await line.first.turn(1);
-      ok(held === "no" || record?.state === "released", "a turn must say that the key is free");
-      const shown = stored?.() ?? null;
+      const { stored } = await line.first.turn(1);
       ok(
-        shown === null || (shown.kind === "found" && shown.record.nonce === released.nonce),
+        stored === null || (stored.kind === "found" && stored.record.nonce === released.nonce),
         "what comes with a turn must be what was written",
       );
       await line.settleSecond("released");

@@ -6,7 +6,7 @@
 import { recordFence, validityFrom } from "../core/index.ts";
 import { delay, realEnv } from "../env/index.ts";
 import { StoreLeaseManager } from "../manager/index.ts";
-import type { LeaseStore } from "../stores/index.ts";
+import type { LeaseStore } from "../store/index.ts";
 
 /** What the kit sends once. */
 export interface KitTask {

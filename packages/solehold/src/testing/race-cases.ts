@@ -1,6 +1,6 @@
 /** Many writers, one key: for every version exactly one of them wins, and nobody wins on an old one. */
 import { deepStrictEqual, ok } from "node:assert/strict";
-import type { LeaseStore, StoredRecord, WriteResult } from "../stores/index.ts";
+import type { LeaseStore, StoredRecord, WriteResult } from "../store/index.ts";
 import { applyOne, type BenchCase, nth, readOne, type StoreBench } from "./bench.ts";
 import { claimApplied, claimConflict, claimFound } from "./claims.ts";
 

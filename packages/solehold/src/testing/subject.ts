@@ -6,7 +6,7 @@
  */
 import type { LeaseKey } from "../core/index.ts";
 import type { Env } from "../env/index.ts";
-import type { LeaseStore } from "../stores/index.ts";
+import type { LeaseStore } from "../store/index.ts";
 
 export interface StoreSubject {
   /** A client of the store. The kit closes it at the end of the case. */

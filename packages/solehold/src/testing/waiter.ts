@@ -1,7 +1,7 @@
 /** One client's place in the line for a key, what it was told so far, and waiting for its turn. Bounded in time. */
 import { ok } from "node:assert/strict";
 import { keyId, type LeaseKey } from "../core/index.ts";
-import type { LeaseStore, StoreEvent, StorePlace } from "../stores/index.ts";
+import type { LeaseStore, QueueTicket, StoreEvent } from "../store/index.ts";
 import type { StoreBench } from "./bench.ts";
 
 export type Turn = Extract<StoreEvent, { kind: "changed" }>;
@@ -13,7 +13,7 @@ export class Waiter {
   readonly #turns: Turn[] = [];
   /** Keys that it never asked about. */
   readonly #strays: string[] = [];
-  #place: StorePlace | null = null;
+  #place: QueueTicket | null = null;
   #told: (() => void) | null = null;
 
   private constructor(bench: StoreBench, name: string, key: LeaseKey) {
@@ -24,9 +24,9 @@ export class Waiter {
 
   /** It has a place, which is not entered yet. */
   static async stand(bench: StoreBench, name: string, store: LeaseStore, key: LeaseKey): Promise<Waiter> {
-    if (store.standInLine === undefined) throw new Error("the store keeps no lines");
+    if (store.joinQueue === undefined) throw new Error("the store keeps no queues");
     const waiter = new Waiter(bench, name, key);
-    waiter.#place = await store.standInLine(key, (event) => waiter.#note(event));
+    waiter.#place = await store.joinQueue(key, (event) => waiter.#note(event));
     return waiter;
   }
 

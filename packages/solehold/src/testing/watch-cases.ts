@@ -3,7 +3,7 @@
  * whichever client it came. News is a hint, so the cases never count it nor look at its order.
  */
 import { ok } from "node:assert/strict";
-import type { LeaseStore } from "../stores/index.ts";
+import type { LeaseStore } from "../store/index.ts";
 import { applyOne, type BenchCase, type StoreBench } from "./bench.ts";
 import { claimApplied, claimCreated, claimDeleted } from "./claims.ts";
 import { WatchLog } from "./watch-log.ts";

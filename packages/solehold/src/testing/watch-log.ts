@@ -1,6 +1,6 @@
 /** What a watch reported so far, and waiting for it to report something. Driven by events, bounded in time. */
 import { keyId, type LeaseKey } from "../core/index.ts";
-import type { LeaseStore, StoreEvent, StoreWatch, WatchScope } from "../stores/index.ts";
+import type { LeaseStore, StoreEvent, StoreWatch, WatchScope } from "../store/index.ts";
 import type { StoreBench } from "./bench.ts";
 
 export class WatchLog {

@@ -1,7 +1,7 @@
 /** The heart of the contract: a write happens exactly when the version it names is still the current one. */
 import { ok } from "node:assert/strict";
 import type { LeaseRecord } from "../core/index.ts";
-import type { ConditionalWrite, LeaseStore } from "../stores/index.ts";
+import type { ConditionalWrite, LeaseStore } from "../store/index.ts";
 import { applyAll, applyOne, type BenchCase, nth, readAll, readOne, type StoreBench } from "./bench.ts";
 import {
   claimAbsent,
@@ -163,8 +163,7 @@ export const writeCases: readonly BenchCase[] = [
     },
   },
   {
-    title:
-      "a write that says what it replaces leaves the new record and nothing of the old, alone and in a batch",
+    title: "an update leaves the new record and nothing of the old, alone and in a batch",
     run: async (bench) => {
       const store = await bench.open();
       for (const [index, changes] of changesOfARecord(bench).entries()) {
@@ -174,12 +173,12 @@ export const writeCases: readonly BenchCase[] = [
         ];
         const expected = await claimCreated(store, lone);
         const [loneNext, otherNext] = [bench.record(lone.key, changes), bench.record(other.key, changes)];
-        const write = { key: lone.key, expected, next: loneNext, replaces: lone };
+        const write = { key: lone.key, expected, next: loneNext };
         const version = claimApplied(nth(await applyAll(store, [write]), 0), "the lone write");
         const back = bench.record(lone.key);
         const results = await applyAll(store, [
-          { key: other.key, expected: await claimCreated(store, other), next: otherNext, replaces: other },
-          { key: lone.key, expected: version, next: back, replaces: loneNext },
+          { key: other.key, expected: await claimCreated(store, other), next: otherNext },
+          { key: lone.key, expected: version, next: back },
         ]);
         for (const result of results) claimApplied(result, "a write of the batch");
         const said = `after ${Object.keys(changes).join(", ")} changed`;

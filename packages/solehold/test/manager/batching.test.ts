@@ -31,7 +31,7 @@ describe("operations of one turn", () => {
     const batches: number[] = [];
     const memory = new MemoryStore({ env: new ManualEnv() });
     const store = Object.assign(Object.create(memory) as MemoryStore, {
-      capabilities: { ...memory.capabilities, maxBatch: 100, maxConcurrentCalls: 2, leastShare: 16 },
+      capabilities: { ...memory.capabilities, maxBatch: 100, maxConcurrentCalls: 2, minBatch: 16 },
       read: (keys: readonly LeaseKey[]) => memory.read(keys),
       apply: (writes: readonly ConditionalWrite[]) => {
         batches.push(writes.length);

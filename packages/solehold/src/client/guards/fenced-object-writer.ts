@@ -9,7 +9,7 @@
  */
 import { formatFence, parseFence } from "../../core/index.ts";
 import { type Env, randomId, realEnv } from "../../env/index.ts";
-import { StoreError } from "../../stores/index.ts";
+import { StoreError } from "../../store/index.ts";
 import type { ConditionalObjects } from "../../stores/object/index.ts";
 import type { Fenced } from "./fenced-resource.ts";
 import { StaleFenceError } from "./stale-fence-error.ts";

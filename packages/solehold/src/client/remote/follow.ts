@@ -4,7 +4,7 @@
  */
 import type { LeaseRecord } from "../../core/index.ts";
 import { type Env, jittered, type Timer } from "../../env/index.ts";
-import type { StoreEvent, StoreWatch, WatchScope } from "../../stores/index.ts";
+import type { StoreEvent, StoreWatch, WatchScope } from "../../store/index.ts";
 import type { RemoteTransport, ServerEvent } from "./transport.ts";
 import { fieldsOf, recordOfNews } from "./wire.ts";
 

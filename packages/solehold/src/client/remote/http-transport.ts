@@ -8,7 +8,7 @@ import {
 } from "node:http";
 import { Agent as TlsAgent, request as tlsRequest } from "node:https";
 import type { Env } from "../../env/index.ts";
-import { StoreError } from "../../stores/index.ts";
+import { StoreError } from "../../store/index.ts";
 import { EventLines } from "./event-lines.ts";
 import {
   type RemoteAnswer,

@@ -3,7 +3,7 @@
  * ring finds a request by its number; the few that wait for long stand in a map beside it. A map that everything
  * passes through would be copied again and again, and its old copies would keep alive what had passed.
  */
-import type { StoreError } from "../../stores/index.ts";
+import type { StoreError } from "../../store/index.ts";
 import type { RemoteAnswer } from "./transport.ts";
 
 export interface PendingRequest {

@@ -41,7 +41,7 @@ import {
   type StoreEvent,
   type StoreWatch,
   type WatchScope,
-} from "../../stores/index.ts";
+} from "../../store/index.ts";
 import type { Question } from "./brief.ts";
 import { followServer } from "./follow.ts";
 import type { RemoteAnswer, RemoteRequest, RemoteTransport } from "./transport.ts";

@@ -5,7 +5,7 @@
  */
 import { rankCoordinators } from "../../coordinator/index.ts";
 import type { Env, Timer } from "../../env/index.ts";
-import { StoreError } from "../../stores/index.ts";
+import { StoreError } from "../../store/index.ts";
 import type { RemoteAnswer, RemoteRequest, RemoteTransport, ServerEvent } from "./transport.ts";
 
 export interface Replica {

@@ -10,7 +10,7 @@
  */
 import type { Socket } from "node:net";
 import type { Env, Timer } from "../../env/index.ts";
-import { StoreError } from "../../stores/index.ts";
+import { StoreError } from "../../store/index.ts";
 import { type BriefableBody, briefRequest } from "./brief.ts";
 import { type PendingRequest, PendingRequests } from "./pending-requests.ts";
 import {

@@ -2,7 +2,7 @@
  * How the SDK reaches a server. A transport carries one request and brings one answer; it knows nothing
  * of leases, and never repeats anything by itself.
  */
-import { StoreError } from "../../stores/index.ts";
+import { StoreError } from "../../store/index.ts";
 
 export interface RemoteRequest {
   readonly method: "GET" | "POST";

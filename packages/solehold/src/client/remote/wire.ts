@@ -14,7 +14,7 @@ import {
   type Reason,
 } from "../../core/index.ts";
 import type { CommandOutcome, LeaseView, UnsettledOutcome } from "../../manager/index.ts";
-import { StoreError } from "../../stores/index.ts";
+import { StoreError } from "../../store/index.ts";
 import { type Question, readBrief, stateOf } from "./brief.ts";
 import type { RemoteAnswer } from "./transport.ts";
 

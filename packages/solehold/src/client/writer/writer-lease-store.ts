@@ -29,7 +29,7 @@ import {
   type StoredRecord,
   StoreError,
   type WriteResult,
-} from "../../stores/index.ts";
+} from "../../store/index.ts";
 import {
   type BackendErrorKind,
   fencedError,

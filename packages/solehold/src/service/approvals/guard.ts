@@ -8,7 +8,7 @@ import type { LeaseKey, Purpose } from "../../core/index.ts";
 import { DEFAULT_PURPOSE } from "../../core/index.ts";
 import { type Env, randomId } from "../../env/index.ts";
 import type { PresentedApprovals } from "../../manager/index.ts";
-import type { LeaseStore, StoreError } from "../../stores/index.ts";
+import type { LeaseStore, StoreError } from "../../store/index.ts";
 import { type ApprovalClaim, ApprovalUses } from "./ledger.ts";
 import type { ApprovalPolicy, ApprovalRule, GuardedAction } from "./policy.ts";
 

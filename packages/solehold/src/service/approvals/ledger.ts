@@ -9,14 +9,14 @@
 import type { AcceptedApproval } from "../../coordinator/index.ts";
 import { type LeaseKey, type LeaseRecord, NO_TOKEN_HASH } from "../../core/index.ts";
 import { type Env, randomId } from "../../env/index.ts";
-import { withinLimit } from "../../manager/patient-store.ts";
 import {
   ABSENT,
+  answerWithin,
   type ConditionalWrite,
   type LeaseStore,
   type StoredRecord,
   StoreError,
-} from "../../stores/index.ts";
+} from "../../store/index.ts";
 
 /** Begins with `$`, so no lease can have such a name. */
 const USED_PREFIX = "$approval/";
@@ -88,7 +88,7 @@ export class ApprovalUses {
   }
 
   #answered<Reply>(call: () => Promise<Reply>): Promise<Reply> {
-    return withinLimit(this.#env, CALL_TIMEOUT_MS, "check of approvals", call);
+    return answerWithin(this.#env, CALL_TIMEOUT_MS, "check of approvals", call);
   }
 }
 

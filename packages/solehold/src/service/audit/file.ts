@@ -12,7 +12,7 @@
  * and dropped; the trail then says so itself with an "audit-gap" entry as soon as it can.
  */
 
-import type { Notebook } from "../../stores/index.ts";
+import type { Notebook } from "../../store/index.ts";
 import { AnchorFile } from "./anchors.ts";
 import { encodeEvent } from "./chain.ts";
 import { AuditError, describeCause } from "./error.ts";

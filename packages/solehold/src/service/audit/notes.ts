@@ -9,7 +9,7 @@
  * From its note an event goes into a line as it lies there: what is made thousands of times a second, and has to wait
  * for a moment, should not be a text that the garbage collector carries about.
  */
-import type { LeftNote, Notebook, StoreNote } from "../../stores/index.ts";
+import type { LeftNote, Notebook, StoreNote } from "../../store/index.ts";
 import { writeDigits } from "../../stores/support/decimal.ts";
 import { eventTextOf } from "./chain.ts";
 import type { AuditEvent } from "./event.ts";

@@ -2,7 +2,7 @@
 import { resolve } from "node:path";
 import type { Env } from "../../env/index.ts";
 import { realEnv } from "../../env/index.ts";
-import type { Notebook } from "../../stores/index.ts";
+import type { Notebook } from "../../store/index.ts";
 import { checkTrailId } from "./chain.ts";
 import type { AuditDisk } from "./disk.ts";
 import { realDisk } from "./disk.ts";

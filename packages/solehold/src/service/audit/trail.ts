@@ -4,7 +4,7 @@
  * sink's own promise.
  */
 
-import type { StoreNote } from "../../stores/index.ts";
+import type { StoreNote } from "../../store/index.ts";
 import { encodeEvent } from "./chain.ts";
 import { AuditError } from "./error.ts";
 import type { AuditEntry, AuditEvent, AuditHead } from "./event.ts";

@@ -7,7 +7,7 @@ import { delay } from "../../env/index.ts";
 import { type AuditEntry, FileAuditTrail } from "../../service/audit/index.ts";
 import { missingEvents } from "../../service/audit/notes.ts";
 import { queryFolder } from "../../service/audit/scan.ts";
-import { type LeaseStore, StoreError } from "../../stores/index.ts";
+import { type LeaseStore, StoreError } from "../../store/index.ts";
 import type { SimConfig } from "../config.ts";
 import type { Situation } from "../oracles/oracle.ts";
 import type { StoreNotebooks } from "../store/notebooks.ts";

@@ -1,6 +1,6 @@
 /** Mistakes on the way of an audit entry through a store's notes into the files: they show when a process dies. */
 import type { AuditEvent, AuditNotes, AuditTrail } from "../../service/index.ts";
-import type { ConditionalWrite, LeaseStore, Notebook } from "../../stores/index.ts";
+import type { ConditionalWrite, LeaseStore, Notebook } from "../../store/index.ts";
 import { SimulatedNote } from "../store/notebooks.ts";
 import type { PlantedBug } from "./bug.ts";
 import { withApply, withMembers, withoutEvents } from "./wrap.ts";

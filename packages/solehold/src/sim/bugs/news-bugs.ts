@@ -1,6 +1,6 @@
 /** Mistakes about what is told or seen before it is certain: news, and ends that are not safe yet. */
 import { keyId, type LeaseKey } from "../../core/index.ts";
-import type { ConditionalWrite, LeaseStore, StoreEvent, WriteResult } from "../../stores/index.ts";
+import type { ConditionalWrite, LeaseStore, StoreEvent, WriteResult } from "../../store/index.ts";
 import { isGivenBack } from "../../stores/postgres/writes.ts";
 import type { StoreEngine } from "../store/engine.ts";
 import type { PlantedBug } from "./bug.ts";

@@ -1,6 +1,6 @@
 /** Mistakes about the record and the write: what is compared, what is kept, what is believed about an answer. */
 import { keyId } from "../../core/index.ts";
-import { type StoredRecord, StoreError } from "../../stores/index.ts";
+import { type StoredRecord, StoreError } from "../../store/index.ts";
 import type { PlantedBug } from "./bug.ts";
 import { withApply, withCommand, withMembers, withSnapshot, withWritten } from "./wrap.ts";
 

@@ -1,7 +1,7 @@
 /** Mistakes on the way to a server and back: they need a gateway to show. */
 import type { RemoteAnswer, RemoteTransport } from "../../client/remote/transport.ts";
 import { readClocks } from "../../env/index.ts";
-import { StoreError } from "../../stores/index.ts";
+import { StoreError } from "../../store/index.ts";
 import type { PlantedBug } from "./bug.ts";
 import { withGrants, withMembers } from "./wrap.ts";
 

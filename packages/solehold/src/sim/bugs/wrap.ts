@@ -3,7 +3,7 @@ import type { decide, LeaseCommand, LeaseRecord, LeaseSnapshot, StoreInstant } f
 import type { CommandOutcome, LeaseManager } from "../../manager/index.ts";
 import { appendTo } from "../../service/audit/trail.ts";
 import type { AuditEvent, AuditTrail } from "../../service/index.ts";
-import type { LeaseStore } from "../../stores/index.ts";
+import type { LeaseStore } from "../../store/index.ts";
 
 type Decide = typeof decide;
 

@@ -6,7 +6,7 @@ import { decide } from "../../core/index.ts";
 import type { Env } from "../../env/index.ts";
 import { StoreLeaseManager } from "../../manager/index.ts";
 import { type AuditTrail, LeaseService, MemoryAuditTrail } from "../../service/index.ts";
-import type { LeaseStore } from "../../stores/index.ts";
+import type { LeaseStore } from "../../store/index.ts";
 import { MOST_ENTRIES, type Trails } from "../audit/trails.ts";
 import type { SimConfig } from "../config.ts";
 import type { Mutations } from "../mutations.ts";

@@ -20,7 +20,7 @@ import type {
   StorePlace,
   StoreWatch,
   WatchScope,
-} from "../../stores/index.ts";
+} from "../../store/index.ts";
 import type { CallRecord } from "../oracles/oracle.ts";
 import type { World } from "../world/world.ts";
 

@@ -15,7 +15,7 @@ import type {
   StorePlace,
   StoreWatch,
   WatchScope,
-} from "../../stores/index.ts";
+} from "../../store/index.ts";
 import { Attempts } from "./attempts.ts";
 
 type Arguments<Op extends LeaseRequest["op"]> = Omit<Extract<LeaseRequest, { op: Op }>, "op">;

@@ -5,7 +5,7 @@
  */
 import { type Lease, LeaseError } from "../../client/index.ts";
 import { keyId, type LeaseKey } from "../../core/index.ts";
-import { StoreError } from "../../stores/index.ts";
+import { StoreError } from "../../store/index.ts";
 import type { Operation, SimConfig } from "../config.ts";
 import type { Holding } from "../mutations.ts";
 import type { Situation } from "../oracles/oracle.ts";

@@ -9,7 +9,7 @@ import {
   type RemoteTransport,
   transportError,
 } from "../../client/remote/transport.ts";
-import { StoreError } from "../../stores/index.ts";
+import { StoreError } from "../../store/index.ts";
 import type { SimulatedEnv } from "../world/env.ts";
 import type { HttpAnswerText } from "./gateway.ts";
 import type { ServerAddress, Wire } from "./server-address.ts";

@@ -20,7 +20,7 @@ import {
   type StoreWatch,
   type WatchScope,
   type WriteResult,
-} from "../../stores/index.ts";
+} from "../../store/index.ts";
 import { isGivenBack, showsGivenBack } from "../../stores/postgres/writes.ts";
 import { ToldTime } from "../../stores/support/told-time.ts";
 import type { SimConfig } from "../config.ts";

@@ -5,7 +5,7 @@
  * and not safe.
  */
 import { keyId } from "../../core/index.ts";
-import type { ConditionalWrite, WriteResult } from "../../stores/index.ts";
+import type { ConditionalWrite, WriteResult } from "../../store/index.ts";
 import type { AppliedWrite, Done } from "./engine.ts";
 import type { LineFate, WriteLog } from "./log.ts";
 

@@ -16,7 +16,7 @@ import {
   type StoreEvent,
   type WatchScope,
   type WriteResult,
-} from "../../stores/index.ts";
+} from "../../store/index.ts";
 import type { Machine } from "../world/machine.ts";
 import { EarlyWrites, type EarlyWritesOptions, type WriteFate, type WriteForm } from "./early-writes.ts";
 import { type LineMember, StoreLines } from "./lines.ts";

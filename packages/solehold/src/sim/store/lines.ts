@@ -3,7 +3,7 @@
  * else. They decide nothing. What they say may get lost on its way, and who was told may do nothing about it.
  */
 import { keyId, type LeaseKey } from "../../core/index.ts";
-import type { StoredRecord } from "../../stores/index.ts";
+import type { StoredRecord } from "../../store/index.ts";
 
 /** One who waits, as the store knows it. */
 export interface LineMember {

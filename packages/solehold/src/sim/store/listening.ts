@@ -4,7 +4,7 @@
  * process has connected again, and then it is told that some may be missing.
  */
 import type { LeaseKey } from "../../core/index.ts";
-import type { StoredRecord, StoreEvent, StorePlace, StoreWatch, WatchScope } from "../../stores/index.ts";
+import type { StoredRecord, StoreEvent, StorePlace, StoreWatch, WatchScope } from "../../store/index.ts";
 import type { SimConfig } from "../config.ts";
 import type { Situation } from "../oracles/oracle.ts";
 import type { SimulatedEnv } from "../world/env.ts";

@@ -8,7 +8,7 @@
  * understood when somebody looks at it; until then it may have got old.
  */
 import type { LeaseKey, LeaseRecord } from "../../core/index.ts";
-import type { StoredRecord, StoreEvent } from "../../stores/index.ts";
+import type { StoredRecord, StoreEvent } from "../../store/index.ts";
 import { hashText, type RandomStream } from "../world/random.ts";
 
 /** What a store tells of a key besides whether it is held. "ends": what was written when nobody holds it any more. */

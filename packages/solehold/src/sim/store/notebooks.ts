@@ -8,7 +8,7 @@
  * then is done without its note.
  */
 import { withinLimit } from "../../manager/patient-store.ts";
-import type { LeftNote, Notebook, StoreNote } from "../../stores/index.ts";
+import type { LeftNote, Notebook, StoreNote } from "../../store/index.ts";
 import type { SimConfig } from "../config.ts";
 import type { SimulatedEnv } from "../world/env.ts";
 import type { World } from "../world/world.ts";

@@ -1,6 +1,6 @@
 /** Counts what a process does with records that it knows from news alone. It changes nothing. */
 import { keyId, type LeaseKey } from "../../core/index.ts";
-import type { ConditionalWrite, StoredRecord, WriteResult } from "../../stores/index.ts";
+import type { ConditionalWrite, StoredRecord, WriteResult } from "../../store/index.ts";
 import type { Situation } from "../oracles/oracle.ts";
 
 export class ToldRecords {

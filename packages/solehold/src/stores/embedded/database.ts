@@ -10,7 +10,7 @@ import { existsSync, statSync } from "node:fs";
 import { join } from "node:path";
 import type { Database, RootDatabase, RootDatabaseOptions } from "lmdb";
 import { keyId, type LeaseKey } from "../../core/index.ts";
-import { StoreError } from "../contract.ts";
+import { StoreError } from "../../store/index.ts";
 import { writeAscii } from "./ascii.ts";
 import { isLayoutKnown, lastTransactionIn } from "./data-file.ts";
 import { seal, unseal } from "./sealed.ts";

@@ -21,7 +21,7 @@ import { mkdirSync, readdirSync, renameSync, writeFileSync } from "node:fs";
 import { createServer, type Server, type Socket } from "node:net";
 import { join } from "node:path";
 import { delay, type Env, jittered } from "../../env/index.ts";
-import { StoreError } from "../contract.ts";
+import { StoreError } from "../../store/index.ts";
 import { configProblem, oneLine } from "./failure.ts";
 import {
   type AwaitedState,

@@ -1,6 +1,6 @@
 /** What went wrong in the database, as a StoreError that says what to do and what may have happened. */
 import { delay, type Env } from "../../env/index.ts";
-import { type FailedOutcome, StoreError } from "../contract.ts";
+import { type FailedOutcome, StoreError } from "../../store/index.ts";
 import type { Databases } from "./database.ts";
 import { noSpace, spaceLeft } from "./space.ts";
 

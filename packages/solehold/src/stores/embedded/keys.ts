@@ -1,6 +1,6 @@
 /** Keys as the database sees them: "tenant/name" in UTF-8, so a tenant's names lie together, by bytes. */
 import { keyId, type LeaseKey } from "../../core/index.ts";
-import { StoreError } from "../contract.ts";
+import { StoreError } from "../../store/index.ts";
 import { MAX_KEY_BYTES } from "./database.ts";
 
 /** UTF-8 needs no more for a UTF-16 unit. */

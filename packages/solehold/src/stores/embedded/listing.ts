@@ -4,8 +4,8 @@
  */
 import type { LeaseKey, LeaseRecord } from "../../core/index.ts";
 import type { Env } from "../../env/index.ts";
-import type { ListPage, ListQuery } from "../contract.ts";
-import { nameIsListed, recordIsListed } from "../selection.ts";
+import type { ListPage, ListQuery } from "../../store/index.ts";
+import { nameIsListed, recordIsListed } from "../../store/index.ts";
 import type { Databases } from "./database.ts";
 import { afterPrefix, keyFromBytes } from "./keys.ts";
 import { Pace } from "./pace.ts";

@@ -11,7 +11,7 @@
  * those may be safe elsewhere all the same.
  */
 import type { Database, RootDatabaseOptions } from "lmdb";
-import type { LeftNote, Notebook, StoreNote } from "../contract.ts";
+import type { LeftNote, Notebook, StoreNote } from "../../store/index.ts";
 import { writeDigits } from "../support/decimal.ts";
 import type { Databases } from "./database.ts";
 import type { WriteGate } from "./write-gate.ts";

@@ -2,8 +2,8 @@
 import { existsSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { delay, type Env, realEnv } from "../../env/index.ts";
-import { StoreError } from "../contract.ts";
-import { assertOptions } from "../support/given-options.ts";
+import { StoreError } from "../../store/index.ts";
+import { assertOptions } from "../support/options.ts";
 import { type Boot, readBoot } from "./boot.ts";
 import { assertSoundData } from "./check.ts";
 import { levelFor, noteChecked } from "./checked-mark.ts";

@@ -1,7 +1,7 @@
 /** Reads of the latest snapshot, from the memory map and without I/O unless a page has to be fetched. */
 import type { LeaseKey } from "../../core/index.ts";
 import type { Env } from "../../env/index.ts";
-import { ABSENT, type StoredRecord } from "../contract.ts";
+import { ABSENT, type StoredRecord } from "../../store/index.ts";
 import type { Databases } from "./database.ts";
 import { databaseKey } from "./keys.ts";
 import { Pace } from "./pace.ts";

@@ -7,7 +7,7 @@
  */
 import { statfsSync } from "node:fs";
 import type { Env } from "../../env/index.ts";
-import { StoreError } from "../contract.ts";
+import { StoreError } from "../../store/index.ts";
 
 /** What else a commit may need: heads, free lists, the lines of members. */
 const RESERVE_BYTES = 2 ** 20;

@@ -23,7 +23,7 @@ import {
   type StoreWatch,
   type WatchScope,
   type WriteResult,
-} from "../contract.ts";
+} from "../../store/index.ts";
 import { Bell } from "./bell.ts";
 import type { StoreClock } from "./clock.ts";
 import type { Databases } from "./database.ts";
@@ -53,7 +53,7 @@ const CAPABILITIES: StoreCapabilities = Object.freeze({
   /** Larger calls keep the event loop longer at a time: `npm run bench -- renewals` prints for how long. */
   maxBatch: 2_500,
   maxConcurrentCalls: 2,
-  leastShare: LEAST_SHARE,
+  minBatch: LEAST_SHARE,
 });
 
 export interface StoreParts {

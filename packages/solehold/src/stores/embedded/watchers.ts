@@ -1,7 +1,7 @@
 /** Who watches what in this process, and telling them. */
 import type { LeaseKey, LeaseRecord } from "../../core/index.ts";
 import type { Env } from "../../env/index.ts";
-import { isInScope, type StoreEvent, type WatchScope } from "../contract.ts";
+import { isInScope, type StoreEvent, type WatchScope } from "../../store/index.ts";
 
 interface Watcher {
   readonly scope: WatchScope;

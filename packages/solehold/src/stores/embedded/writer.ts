@@ -6,7 +6,7 @@
  */
 import type { LeaseKey } from "../../core/index.ts";
 import type { Env } from "../../env/index.ts";
-import { type ConditionalWrite, StoreError, type WriteResult } from "../contract.ts";
+import { type ConditionalWrite, StoreError, type WriteResult } from "../../store/index.ts";
 import type { Databases } from "./database.ts";
 import { commitFailure, readFailure } from "./failure.ts";
 import type { Journal } from "./journal.ts";

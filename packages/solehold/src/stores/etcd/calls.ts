@@ -4,7 +4,7 @@
  * that it was not done. A write that may have been done ends as unknown, and finding out is the caller's business.
  */
 import { delay, type Env, jittered } from "../../env/index.ts";
-import type { FailedOutcome } from "../contract.ts";
+import type { FailedOutcome } from "../../store/index.ts";
 import { closedError, type EtcdError, errorFrom, silence } from "./failures.ts";
 import type { CallFields, MemberConnection, StreamListener } from "./grpc.ts";
 import { inTime } from "./in-time.ts";

@@ -7,7 +7,7 @@
 import { type ClientHttp2Session, type ClientHttp2Stream, connect, constants } from "node:http2";
 import { createSecureContext } from "node:tls";
 import type { Env, Timer } from "../../env/index.ts";
-import { StoreError } from "../contract.ts";
+import { StoreError } from "../../store/index.ts";
 import { Deframer, framed } from "./framing.ts";
 import type { EtcdTls } from "./options.ts";
 

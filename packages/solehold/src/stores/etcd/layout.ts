@@ -4,7 +4,7 @@
  * ever attached to an etcd lease: a record must outlive its lease, or a fence could be handed out twice.
  */
 import { decodeRecord, encodeRecord, keyId, type LeaseKey, type LeaseRecord } from "../../core/index.ts";
-import { ABSENT, type StoredRecord, type WatchScope } from "../contract.ts";
+import { ABSENT, type StoredRecord, type WatchScope } from "../../store/index.ts";
 import type { KeyValue } from "./messages.ts";
 import { textOf } from "./protobuf.ts";
 

@@ -6,7 +6,7 @@
  *
  * It sees only what this client can see: a restore that others have meanwhile written beyond is not noticed.
  */
-import type { FailedOutcome } from "../contract.ts";
+import type { FailedOutcome } from "../../store/index.ts";
 import { EtcdError } from "./failures.ts";
 import type { ResponseHeader } from "./messages.ts";
 

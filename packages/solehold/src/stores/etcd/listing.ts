@@ -1,7 +1,7 @@
 /** Pages in order of name: a range of keys, read piece by piece until the page is full. */
 import type { LeaseRecord } from "../../core/index.ts";
-import type { ListPage, ListQuery } from "../contract.ts";
-import { MAX_LIST_LIMIT, nameIsListed, recordIsListed } from "../selection.ts";
+import type { ListPage, ListQuery } from "../../store/index.ts";
+import { MAX_LIST_LIMIT, nameIsListed, recordIsListed } from "../../store/index.ts";
 import type { Access } from "./access.ts";
 import { RANGE_PATH } from "./calls.ts";
 import { keyAfter, storedFrom } from "./layout.ts";

@@ -1,6 +1,6 @@
 /** Opening: from a URL to a store that has reached its cluster once. */
 import { realEnv } from "../../env/index.ts";
-import { assertOptions } from "../support/given-options.ts";
+import { assertOptions } from "../support/options.ts";
 import { Calls, RANGE_PATH } from "./calls.ts";
 import { assertUsable } from "./grpc.ts";
 import { EtcdLayout } from "./layout.ts";

@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import { isIPv6 } from "node:net";
 import type { Env } from "../../env/index.ts";
-import { StoreError } from "../contract.ts";
+import { StoreError } from "../../store/index.ts";
 
 export interface EtcdStoreOptions {
   /**

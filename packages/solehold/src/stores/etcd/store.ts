@@ -17,7 +17,7 @@ import {
   type StoreEvent,
   type StoreWatch,
   type WatchScope,
-} from "../contract.ts";
+} from "../../store/index.ts";
 import { type Access, applyWrites, readRecords } from "./access.ts";
 import { closedError } from "./failures.ts";
 import { listPage } from "./listing.ts";

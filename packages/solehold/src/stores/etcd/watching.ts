@@ -5,7 +5,7 @@
  * itself.
  */
 import { type Env, jittered, type Timer } from "../../env/index.ts";
-import { isInScope, type StoreEvent, type StoreWatch, type WatchScope } from "../contract.ts";
+import { isInScope, type StoreEvent, type StoreWatch, type WatchScope } from "../../store/index.ts";
 import type { Calls, OpenStream } from "./calls.ts";
 import { closedError, silence } from "./failures.ts";
 import { type EtcdLayout, type KeyRange, storedFrom } from "./layout.ts";

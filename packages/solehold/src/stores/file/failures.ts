@@ -1,5 +1,5 @@
 /** What the file system said, as a StoreError of one line that says what to do. */
-import { type FailedOutcome, StoreError } from "../contract.ts";
+import { type FailedOutcome, StoreError } from "../../store/index.ts";
 
 export function codeOf(error: unknown): string | undefined {
   return (error as NodeJS.ErrnoException | null)?.code;

@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { LeaseKey } from "../../core/index.ts";
-import { ABSENT, type StoredRecord } from "../contract.ts";
+import { ABSENT, type StoredRecord } from "../../store/index.ts";
 import type { StoreClock } from "../embedded/clock.ts";
 import { decodeWire } from "../object/wire.ts";
 import { codeOf } from "./failures.ts";

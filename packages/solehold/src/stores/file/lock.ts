@@ -13,7 +13,7 @@
 import { link, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { delay, type Env, jittered, randomId } from "../../env/index.ts";
-import { StoreError } from "../contract.ts";
+import { StoreError } from "../../store/index.ts";
 import { codeOf, fileFailure } from "./failures.ts";
 import { removeIfThere } from "./folder.ts";
 import { isGone, type Owner, parseOwner, thisProcess } from "./owner.ts";

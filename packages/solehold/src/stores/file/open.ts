@@ -3,7 +3,7 @@ import { readdir, readFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { type Env, realEnv } from "../../env/index.ts";
 import { type Boot, readBoot } from "../embedded/boot.ts";
-import { assertOptions } from "../support/given-options.ts";
+import { assertOptions } from "../support/options.ts";
 import { openClock } from "./clock-file.ts";
 import { configProblem, fileFailure } from "./failures.ts";
 import { prepareFolders, realFileSystemType, removeIfThere } from "./folder.ts";

@@ -14,8 +14,8 @@ import type {
   StoreEvent,
   StoreWatch,
   WatchScope,
-} from "../contract.ts";
-import { StoreError } from "../contract.ts";
+} from "../../store/index.ts";
+import { StoreError } from "../../store/index.ts";
 import { inParallel } from "../object/parallel.ts";
 import { fileFailure } from "./failures.ts";
 import { LeaseFiles } from "./lease-file.ts";

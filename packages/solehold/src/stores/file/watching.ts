@@ -2,7 +2,7 @@
 import { type FSWatcher, watch } from "node:fs";
 import type { LeaseRecord } from "../../core/index.ts";
 import type { Env } from "../../env/index.ts";
-import { StoreError, type StoreEvent, type StoreWatch, type WatchScope } from "../contract.ts";
+import { StoreError, type StoreEvent, type StoreWatch, type WatchScope } from "../../store/index.ts";
 import { Watchers } from "../embedded/watchers.ts";
 import { oneLine } from "./failures.ts";
 import type { LeaseFiles } from "./lease-file.ts";

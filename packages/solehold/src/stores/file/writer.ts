@@ -7,7 +7,7 @@ import { rename } from "node:fs/promises";
 import { join } from "node:path";
 import type { LeaseRecord } from "../../core/index.ts";
 import type { Env } from "../../env/index.ts";
-import type { ConditionalWrite, StoredRecord, WriteResult } from "../contract.ts";
+import type { ConditionalWrite, StoredRecord, WriteResult } from "../../store/index.ts";
 import type { StoreClock } from "../embedded/clock.ts";
 import { inParallel } from "../object/parallel.ts";
 import { encodeWire } from "../object/wire.ts";

@@ -5,7 +5,7 @@
  *   directly, where one server keeps the stream: any copy of it is the only one.
  *   from the leader, where it has replicas: a direct read may be answered by one that lags behind.
  */
-import { StoreError } from "../contract.ts";
+import { StoreError } from "../../store/index.ts";
 import type { NatsLayout } from "./layout.ts";
 import {
   answerOf,

@@ -11,7 +11,7 @@
  * more: it counts as not done.
  */
 import type { Env } from "../../env/index.ts";
-import { type FailedOutcome, StoreError } from "../contract.ts";
+import { type FailedOutcome, StoreError } from "../../store/index.ts";
 import { ToldTime } from "../support/told-time.ts";
 import { lastMessage } from "./bucket.ts";
 import { readBack, type Tick, tick } from "./clock.ts";

@@ -3,7 +3,7 @@
  * longer than the timeout. The client's own reconnecting is off: it would send again what it had queued.
  */
 import { type Env, jittered, randomId, type Timer } from "../../env/index.ts";
-import { type FailedOutcome, StoreError } from "../contract.ts";
+import { type FailedOutcome, StoreError } from "../../store/index.ts";
 import { Deadlines } from "../support/deadlines.ts";
 import type { NatsPackage } from "./client.ts";
 import { asUnknown, closedError, isLasting, storeErrorFrom } from "./errors.ts";

@@ -3,7 +3,7 @@
  * before anything else is sent there. When it is not what it was, all is refused until the loss is accepted.
  */
 import type { Env } from "../../env/index.ts";
-import { StoreError } from "../contract.ts";
+import { StoreError } from "../../store/index.ts";
 import type { Lineage } from "../support/lineage.ts";
 import { type BucketInfo, createBucket, lastMessage, lookAtBucket, unlessKnown } from "./bucket.ts";
 import { type Tick, tick } from "./clock.ts";

@@ -1,5 +1,5 @@
 /** What went wrong, as a StoreError of one line that says what to do. Messages never carry a password. */
-import { type FailedOutcome, StoreError, type StoreErrorKind } from "../contract.ts";
+import { type FailedOutcome, StoreError, type StoreErrorKind } from "../../store/index.ts";
 import { DataLossError } from "./lineage.ts";
 import { NO_RESPONDERS, RefusedRequest } from "./replies.ts";
 

@@ -16,7 +16,7 @@
  * What this cannot see: in a cluster, a loss on a server that this client is not connected to and that no
  * living client witnessed; a server whose clock was set back by more than the time since the data began.
  */
-import { StoreError } from "../contract.ts";
+import { StoreError } from "../../store/index.ts";
 import { LEAST_RAISE, type Lineage } from "../support/lineage.ts";
 
 /** Servers of a cluster, and their last restarts. */

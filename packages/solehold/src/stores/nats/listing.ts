@@ -3,8 +3,8 @@
  * the records of one page are then read: a page costs what there are names, so large pages are worth it.
  */
 import type { LeaseKey, LeaseRecord } from "../../core/index.ts";
-import type { ListPage, ListQuery } from "../contract.ts";
-import { nameIsListed, recordIsListed } from "../selection.ts";
+import type { ListPage, ListQuery } from "../../store/index.ts";
+import { nameIsListed, recordIsListed } from "../../store/index.ts";
 import { subjectsIn } from "./bucket.ts";
 import type { NatsCalls } from "./calls.ts";
 import { readRecords } from "./reading.ts";

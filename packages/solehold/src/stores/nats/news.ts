@@ -5,7 +5,7 @@
  */
 import { decodeRecord } from "../../core/index.ts";
 import { type Env, jittered, type Timer } from "../../env/index.ts";
-import { isInScope, type StoreEvent, type StoreWatch, type WatchScope } from "../contract.ts";
+import { isInScope, type StoreEvent, type StoreWatch, type WatchScope } from "../../store/index.ts";
 import type { NatsMessage } from "./client.ts";
 import type { NatsConnection } from "./connection.ts";
 import type { Joined, NatsDataSet } from "./data-set.ts";

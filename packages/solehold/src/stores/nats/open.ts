@@ -1,7 +1,7 @@
 /** Opening: from options to a store that has reached its server once, and has its bucket. */
 import { realEnv } from "../../env/index.ts";
-import { StoreError } from "../contract.ts";
-import { assertOptions } from "../support/given-options.ts";
+import { StoreError } from "../../store/index.ts";
+import { assertOptions } from "../support/options.ts";
 import type { NatsPackage } from "./client.ts";
 import { NatsConnection } from "./connection.ts";
 import { type NatsStoreOptions, settingsFrom } from "./options.ts";

@@ -1,6 +1,6 @@
 /** What can be set, checked when the store is opened: a wrong value is told at once, with its name. */
 import type { Env } from "../../env/index.ts";
-import { StoreError } from "../contract.ts";
+import { StoreError } from "../../store/index.ts";
 
 export interface NatsStoreOptions {
   /**

@@ -1,6 +1,6 @@
 /** Reading records: all gets of a call are in flight at once, answered in the order in which they were sent. */
 import type { LeaseKey } from "../../core/index.ts";
-import type { ReadReply } from "../contract.ts";
+import type { ReadReply } from "../../store/index.ts";
 import type { Answer, NatsCalls } from "./calls.ts";
 import type { Joined } from "./data-set.ts";
 import { storedFrom } from "./records.ts";

@@ -6,7 +6,7 @@
  * tells whether a sequence still stands for the same message after the server lost some.
  */
 import { decodeRecord, FLOOR_NAME, type LeaseKey, type LeaseRecord } from "../../core/index.ts";
-import { ABSENT, type StoredRecord } from "../contract.ts";
+import { ABSENT, type StoredRecord } from "../../store/index.ts";
 import { floorOf, impliedRecord, type Lineage, raised, shown } from "../support/lineage.ts";
 import type { KeptMessage } from "./replies.ts";
 

@@ -18,7 +18,7 @@ import type {
   StoreEvent,
   StoreWatch,
   WatchScope,
-} from "../contract.ts";
+} from "../../store/index.ts";
 import { NatsCalls } from "./calls.ts";
 import type { NatsConnection } from "./connection.ts";
 import { NatsDataSet } from "./data-set.ts";

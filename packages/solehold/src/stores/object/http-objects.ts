@@ -1,5 +1,5 @@
 /** Objects over HTTP, in any dialect: conditions go out as headers, replies come back as outcomes. */
-import { StoreError } from "../contract.ts";
+import { StoreError } from "../../store/index.ts";
 import type { Dialect, Headers } from "./dialect.ts";
 import type { HttpClient, HttpReply, HttpRequest } from "./http.ts";
 import {

@@ -1,6 +1,6 @@
 /** Leases on one side, objects on the other: names, bytes and ETags. */
 import type { LeaseKey } from "../../core/index.ts";
-import { ABSENT, type StoredRecord } from "../contract.ts";
+import { ABSENT, type StoredRecord } from "../../store/index.ts";
 import type { ObjectNames } from "./names.ts";
 import type { ConditionalObjects, Dated, ObjectPage, PutOutcome } from "./port.ts";
 import { decodeWire } from "./wire.ts";

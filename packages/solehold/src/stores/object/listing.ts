@@ -5,8 +5,8 @@
  * A cursor is the server's own cursor of the page that was begun, and the last name that was given out.
  */
 import type { LeaseKey, LeaseRecord } from "../../core/index.ts";
-import { type ListPage, type ListQuery, StoreError } from "../contract.ts";
-import { nameIsListed, recordIsListed } from "../selection.ts";
+import { type ListPage, type ListQuery, StoreError } from "../../store/index.ts";
+import { nameIsListed, recordIsListed } from "../../store/index.ts";
 import { Dates } from "./dates.ts";
 import type { LeaseObjects } from "./lease-objects.ts";
 import { inParallel } from "./parallel.ts";

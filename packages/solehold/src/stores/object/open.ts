@@ -1,6 +1,6 @@
 /** From a place to a store: choose the dialect, let the server prove itself, begin. */
 import { type Env, realEnv } from "../../env/index.ts";
-import { assertOptions } from "../support/given-options.ts";
+import { assertOptions } from "../support/options.ts";
 import { type AzurePlace, azureDialect } from "./azure.ts";
 import type { Dialect } from "./dialect.ts";
 import { type EtagPlace, etagDialect } from "./etag-http.ts";

@@ -1,5 +1,5 @@
 /** From a URL and the environment to a place. A wrong value is told at once, with its name. */
-import { StoreError } from "../contract.ts";
+import { StoreError } from "../../store/index.ts";
 import type { AzurePlace } from "./azure.ts";
 import type { EtagPlace } from "./etag-http.ts";
 import type { S3Place } from "./s3.ts";

@@ -5,7 +5,7 @@
  * whether deletes keep conditions.
  */
 import { type Env, randomId } from "../../env/index.ts";
-import { StoreError } from "../contract.ts";
+import { StoreError } from "../../store/index.ts";
 import type { ObjectNames } from "./names.ts";
 import type { ConditionalObjects, EtagQuoting, PutOutcome, QuotableObjects } from "./port.ts";
 

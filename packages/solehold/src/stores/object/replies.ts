@@ -1,5 +1,5 @@
 /** What a server's reply, or the lack of one, means for a read and for a conditional write. */
-import { StoreError, type StoreErrorKind } from "../contract.ts";
+import { StoreError, type StoreErrorKind } from "../../store/index.ts";
 import { HttpFailure, type HttpReply } from "./http.ts";
 import { type PutOutcome, plainEtag } from "./port.ts";
 

@@ -4,7 +4,7 @@
  */
 import { createHash } from "node:crypto";
 import type { Env } from "../../env/index.ts";
-import { StoreError } from "../contract.ts";
+import { StoreError } from "../../store/index.ts";
 import type { Dialect, Headers, UnsignedRequest } from "./dialect.ts";
 import { escapePart, escapePath } from "./names.ts";
 import { element, elements } from "./xml.ts";

@@ -20,7 +20,7 @@ import {
   type StoredRecord,
   StoreError,
   type WriteResult,
-} from "../contract.ts";
+} from "../../store/index.ts";
 import { Dates } from "./dates.ts";
 import { type LeaseObjects, versionIn } from "./lease-objects.ts";
 import { listObjects } from "./listing.ts";

@@ -10,7 +10,7 @@
  * Terms and generations are unsigned 64-bit numbers, which only numeric(20,0) holds.
  */
 import { type LeaseKey, type LeaseRecord, type LeaseState, MAX_U64 } from "../../core/index.ts";
-import { type StoredRecord, StoreError } from "../contract.ts";
+import { type StoredRecord, StoreError } from "../../store/index.ts";
 import { detailsFrom, detailsOf } from "./details.ts";
 import { NULL_MARK, SEPARATOR } from "./sql-text.ts";
 

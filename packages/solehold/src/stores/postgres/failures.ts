@@ -5,7 +5,7 @@
  * A statement that the server answered with an error was rolled back. Everything else that ends a call
  * after it was sent (a lost connection, a shutdown, silence) leaves the outcome unknown.
  */
-import { type FailedOutcome, StoreError, type StoreErrorKind } from "../contract.ts";
+import { type FailedOutcome, StoreError, type StoreErrorKind } from "../../store/index.ts";
 
 /** "connecting": nothing was sent. "sent": the statement is on its way. "unclear": the library does not say. */
 export type CallPhase = "connecting" | "sent" | "unclear";

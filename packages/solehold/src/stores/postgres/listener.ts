@@ -9,7 +9,7 @@
  * oneself before the first watch begins; `subscribe` then rejects with NotificationsUnavailable.
  */
 import { delay, type Env, jittered, randomId, type Timer } from "../../env/index.ts";
-import { StoreError, type WatchScope } from "../contract.ts";
+import { StoreError, type WatchScope } from "../../store/index.ts";
 import type { SqlDriver, SqlSession } from "./driver.ts";
 import { closedError } from "./failures.ts";
 import {

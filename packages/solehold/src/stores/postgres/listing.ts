@@ -1,7 +1,7 @@
 /** Pages of records in order of name, filtered and cut by the database. */
 import type { LeaseKey, LeaseRecord } from "../../core/index.ts";
-import type { ListPage, ListQuery } from "../contract.ts";
-import { MAX_LIST_LIMIT } from "../selection.ts";
+import type { ListPage, ListQuery } from "../../store/index.ts";
+import { MAX_LIST_LIMIT } from "../../store/index.ts";
 import { databaseState } from "./columns.ts";
 import type { SqlDriver } from "./driver.ts";
 import { storedFrom, timedReplyFrom } from "./replies.ts";

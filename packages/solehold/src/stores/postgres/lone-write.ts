@@ -4,7 +4,7 @@
  * The statements of batches would do, but cost a lone write a fifth of its speed.
  */
 import type { LeaseRecord } from "../../core/index.ts";
-import type { ConditionalWrite } from "../contract.ts";
+import type { ConditionalWrite } from "../../store/index.ts";
 import type { Values } from "./driver.ts";
 import { isPlainEnd, toldEnd } from "./plain-ends.ts";
 import type { Statement, Statements } from "./statements.ts";

@@ -1,6 +1,6 @@
 /** The names in the database: checked once, quoted everywhere, so that no option can become a statement. */
 import { createHash } from "node:crypto";
-import { StoreError } from "../contract.ts";
+import { StoreError } from "../../store/index.ts";
 
 export const DEFAULT_SCHEMA = "solehold";
 /** The name that the work-order gate gives its table. */

@@ -3,7 +3,7 @@
  * whether each is held now, and mark by whom; what else there is to know the store reads, unless all that changed came along.
  */
 import type { LeaseKey } from "../../core/index.ts";
-import type { WatchScope } from "../contract.ts";
+import type { WatchScope } from "../../store/index.ts";
 
 /** A key whose record changed. */
 export interface Change {

@@ -1,6 +1,6 @@
 /** How to open a store on PostgreSQL. Every value is checked, and a bad one is named with its fix. */
 import { type Env, realEnv } from "../../env/index.ts";
-import { StoreError } from "../contract.ts";
+import { StoreError } from "../../store/index.ts";
 import type { PgPool, PostgresJsClient } from "./clients.ts";
 import { type TableNames, type TableOptions, tableNames } from "./names.ts";
 

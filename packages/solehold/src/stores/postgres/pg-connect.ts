@@ -1,6 +1,6 @@
 /** A driver on `pg`: on a pool of the store's own, made from a URL, or on the caller's. */
 import type { Env } from "../../env/index.ts";
-import { StoreError } from "../contract.ts";
+import { StoreError } from "../../store/index.ts";
 import type { PgConnection, PgPool } from "./clients.ts";
 import { PgDriver } from "./pg-driver.ts";
 import type { SessionConnection } from "./pg-session.ts";

@@ -11,7 +11,7 @@
  */
 import { hash } from "node:crypto";
 import { keyId, type LeaseKey, type LeaseRecord, type LeaseState } from "../../core/index.ts";
-import type { StoredRecord } from "../contract.ts";
+import type { StoredRecord } from "../../store/index.ts";
 
 const MOST_KNOWN = 10_000;
 /** 128 bits. The rest is not told, so that nobody can sign a longer text with it. */

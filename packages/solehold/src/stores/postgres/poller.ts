@@ -10,7 +10,7 @@
  * renewal more than the look is worth. A watch of everything in a large table is better served by LISTEN.
  */
 import { type Env, jittered, type Timer } from "../../env/index.ts";
-import type { WatchScope } from "../contract.ts";
+import type { WatchScope } from "../../store/index.ts";
 import type { Row, SqlDriver } from "./driver.ts";
 import type { TableNames } from "./names.ts";
 import type { NewsSource, ScopeHandlers, ScopeSubscription } from "./news.ts";

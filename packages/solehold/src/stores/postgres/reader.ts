@@ -5,7 +5,7 @@
  * may be asked for the same release. So what shows a lease that was given back is answered once that is safe.
  */
 import type { LeaseKey } from "../../core/index.ts";
-import type { ReadReply, StoredRecord } from "../contract.ts";
+import type { ReadReply, StoredRecord } from "../../store/index.ts";
 import type { SqlDriver } from "./driver.ts";
 import type { KnownRows } from "./plain-ends.ts";
 import { placedReplyFrom, storedFrom, timedReplyFrom, wholeMs } from "./replies.ts";

@@ -1,6 +1,6 @@
 /** What the statements answer. Reads of many answer one text a row, its parts divided by line breaks. */
 import type { LeaseKey } from "../../core/index.ts";
-import { ABSENT, type StoredRecord } from "../contract.ts";
+import { ABSENT, type StoredRecord } from "../../store/index.ts";
 import { storedRecordFrom } from "./columns.ts";
 import { isTrue, type Row } from "./driver.ts";
 import { SEPARATOR } from "./sql-text.ts";

@@ -2,7 +2,7 @@
  * What is checked once, when the store is opened: that the server fits, that the table is there (created if
  * it may be) and is ours, and that this role may use it. Each failure says what to do.
  */
-import { StoreError, type StoreErrorKind } from "../contract.ts";
+import { StoreError, type StoreErrorKind } from "../../store/index.ts";
 import { COLUMNS } from "./columns.ts";
 import { isTrue, type SqlDriver } from "./driver.ts";
 import type { TableNames } from "./names.ts";

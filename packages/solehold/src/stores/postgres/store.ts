@@ -18,9 +18,9 @@ import type {
   StoreEvent,
   StoreWatch,
   WatchScope,
-} from "../contract.ts";
-import { StoreError } from "../contract.ts";
-import { assertOptions } from "../support/given-options.ts";
+} from "../../store/index.ts";
+import { StoreError } from "../../store/index.ts";
+import { assertOptions } from "../support/options.ts";
 import { Announcer } from "./announcer.ts";
 import { isPgPool } from "./clients.ts";
 import type { SqlDriver } from "./driver.ts";
@@ -86,7 +86,7 @@ export class PostgresStore implements LeaseStore {
       conditionalDelete: true,
       maxBatch: MAX_BATCH,
       maxConcurrentCalls: MAX_CONCURRENT_CALLS,
-      leastShare: LEAST_SHARE,
+      minBatch: LEAST_SHARE,
     });
     const { env, names } = options;
     const statements = statementsFor(names);

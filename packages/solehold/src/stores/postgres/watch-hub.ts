@@ -12,7 +12,7 @@ import {
   type StoreEvent,
   type StoreWatch,
   type WatchScope,
-} from "../contract.ts";
+} from "../../store/index.ts";
 import type { Change, NewsSource } from "./news.ts";
 import type { KnownRows } from "./plain-ends.ts";
 

@@ -6,7 +6,7 @@
  * unknown each; when nothing was done the call rejects.
  */
 import type { Env } from "../../env/index.ts";
-import { type ApplyReply, type ConditionalWrite, StoreError, type WriteResult } from "../contract.ts";
+import { type ApplyReply, type ConditionalWrite, StoreError, type WriteResult } from "../../store/index.ts";
 import { ToldTime } from "../support/told-time.ts";
 import type { Announcer } from "./announcer.ts";
 import type { FollowUp, Row, SqlDriver, Values } from "./driver.ts";

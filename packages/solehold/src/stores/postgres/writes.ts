@@ -1,6 +1,6 @@
 /** Conditional writes on their way into statements: what kind each is, its values and news, the order of a batch. */
 import { keyId, type LeaseKey, type LeaseRecord } from "../../core/index.ts";
-import type { ConditionalWrite, StoredRecord, WriteResult } from "../contract.ts";
+import type { ConditionalWrite, StoredRecord, WriteResult } from "../../store/index.ts";
 import { columnValues, endValues } from "./columns.ts";
 import type { Values } from "./driver.ts";
 import type { News } from "./payloads.ts";

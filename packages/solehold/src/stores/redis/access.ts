@@ -7,7 +7,7 @@ import {
   type ReadReply,
   type StoredRecord,
   type WriteResult,
-} from "../contract.ts";
+} from "../../store/index.ts";
 import { ENDED, HELD } from "./announcement.ts";
 import type { RedisDataSet, SentWrite, TimeWish } from "./data-set.ts";
 import { generationAfter, generationOfVersion, headerOfVersion, isVersionOfRecord } from "./layout.ts";

@@ -3,7 +3,7 @@
  * more an empty line and its value, so that whoever waits for it can try at once, without a look.
  */
 import type { LeaseKey } from "../../core/index.ts";
-import type { StoredRecord, StoreEvent } from "../contract.ts";
+import type { StoredRecord, StoreEvent } from "../../store/index.ts";
 import type { RedisLayout } from "./layout.ts";
 import { holderIn } from "./value.ts";
 

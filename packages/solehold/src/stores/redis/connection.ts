@@ -4,7 +4,7 @@
  * is unknown, and finding out is the caller's business.
  */
 import { type Env, jittered, type Timer } from "../../env/index.ts";
-import { type FailedOutcome, StoreError } from "../contract.ts";
+import { type FailedOutcome, StoreError } from "../../store/index.ts";
 import { Deadlines } from "../support/deadlines.ts";
 import type { RedisArgument, RedisDriver, RedisWire } from "./driver.ts";
 import { closedError, isLasting, isMissingScript, storeErrorFrom } from "./errors.ts";

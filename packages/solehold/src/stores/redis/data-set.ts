@@ -3,7 +3,7 @@
  * per connection, before anything else is sent there; when it is not the data of before, all is refused.
  */
 import { type Env, randomId } from "../../env/index.ts";
-import { type FailedOutcome, StoreError } from "../contract.ts";
+import { type FailedOutcome, StoreError } from "../../store/index.ts";
 import { LEAST_RAISE, type Lineage } from "../support/lineage.ts";
 import { ToldTime } from "../support/told-time.ts";
 import type { RedisConnection } from "./connection.ts";

@@ -1,5 +1,5 @@
 /** What went wrong, as a StoreError of one line that says what to do. Messages never carry a password. */
-import { type FailedOutcome, StoreError, type StoreErrorKind } from "../contract.ts";
+import { type FailedOutcome, StoreError, type StoreErrorKind } from "../../store/index.ts";
 
 interface Diagnosis {
   readonly kind: StoreErrorKind;

@@ -16,7 +16,7 @@
  * What this cannot see: a loss behind a proxy that hides it and that no living client witnessed; a server
  * whose clock was set back by more than the time since the data began.
  */
-import { StoreError } from "../contract.ts";
+import { StoreError } from "../../store/index.ts";
 
 export interface ServerInfo {
   readonly runId: string;

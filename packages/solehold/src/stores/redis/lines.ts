@@ -11,7 +11,7 @@
  */
 import { keyId, type LeaseKey } from "../../core/index.ts";
 import { type Env, randomId } from "../../env/index.ts";
-import type { StoredRecord, StoreEvent, StorePlace } from "../contract.ts";
+import type { StoredRecord, StoreEvent, StorePlace } from "../../store/index.ts";
 import { announcedIn, ENDED, holdingEvent, type ShownRecord, TURN } from "./announcement.ts";
 import type { RedisDataSet } from "./data-set.ts";
 import type { RedisDriver } from "./driver.ts";

@@ -1,7 +1,7 @@
 /** Pages in order of name, from the index; the records are read in a second step. */
 import { keyId, type LeaseRecord } from "../../core/index.ts";
-import type { ListPage, ListQuery } from "../contract.ts";
-import { nameIsListed, recordIsListed } from "../selection.ts";
+import type { ListPage, ListQuery } from "../../store/index.ts";
+import { nameIsListed, recordIsListed } from "../../store/index.ts";
 import { readRecords } from "./access.ts";
 import type { RedisDataSet } from "./data-set.ts";
 import { keyOfMember } from "./layout.ts";

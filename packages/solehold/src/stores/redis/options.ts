@@ -1,7 +1,7 @@
 /** What can be set, checked when the store is opened: a wrong value is told at once, with its name. */
 import { isIP } from "node:net";
 import type { Env } from "../../env/index.ts";
-import { StoreError } from "../contract.ts";
+import { StoreError } from "../../store/index.ts";
 
 /** A client of ioredis (standalone or Cluster) or of node-redis. Only its settings are taken, by duplicating it. */
 export interface RedisClient {

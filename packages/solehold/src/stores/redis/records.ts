@@ -1,6 +1,6 @@
 /** From what a script replied to what the contract says: found, absent, or corrupt. */
 import { FLOOR_NAME, type LeaseKey, type LeaseRecord } from "../../core/index.ts";
-import { ABSENT, type StoredRecord } from "../contract.ts";
+import { ABSENT, type StoredRecord } from "../../store/index.ts";
 import { floorOf, impliedRecord, type Lineage, raised, shown } from "../support/lineage.ts";
 import { versionOf, versionOfAbsence, versionOfDamage, WRONG_TYPE_HEADER } from "./layout.ts";
 import { decodeValue } from "./value.ts";

@@ -20,7 +20,7 @@ import type {
   StorePlace,
   StoreWatch,
   WatchScope,
-} from "../contract.ts";
+} from "../../store/index.ts";
 import { announcedRecord, applyWrites, readRecords } from "./access.ts";
 import type { RedisConnection } from "./connection.ts";
 import { RedisDataSet } from "./data-set.ts";
@@ -65,7 +65,7 @@ export class RedisStore implements LeaseStore {
       maxBatch: MAX_BATCH,
       // The server works on one call while the client prepares the next.
       maxConcurrentCalls: 2,
-      leastShare: 16,
+      minBatch: 16,
     });
     const { timeoutMs } = settings;
     const read = (keys: readonly LeaseKey[]): Promise<ReadReply> => readRecords(data, keys);

@@ -3,7 +3,7 @@
  * it was made: what was announced before then was heard by nobody.
  */
 import { type Env, jittered, type Timer } from "../../env/index.ts";
-import { StoreError } from "../contract.ts";
+import { StoreError } from "../../store/index.ts";
 import { Deadlines } from "../support/deadlines.ts";
 import type { RedisDriver, Subscription } from "./driver.ts";
 import { closedError, storeErrorFrom } from "./errors.ts";

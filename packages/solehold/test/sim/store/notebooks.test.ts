@@ -1,4 +1,4 @@
-// Notes of the simulated store, as stores/contract.ts asks for them.
+// Notes of the simulated store, as store/index.ts asks for them.
 import { describe, expect, it } from "vitest";
 import { SimulatedNote, SimulatedNotebook, StoreNotebooks } from "../../../src/sim/store/notebooks.ts";
 

@@ -1,6 +1,6 @@
 /** What callers without a type checker pass to a store: nothing at all, or the URL by itself. */
 import { describeType } from "../../core/index.ts";
-import { StoreError } from "../contract.ts";
+import { StoreError } from "../../store/index.ts";
 
 /** Throws unless it is an object. What was given is not repeated: a URL may carry a password. */
 export function assertOptions(opener: string, options: unknown, example: string): void {

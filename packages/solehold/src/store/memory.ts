@@ -4,29 +4,31 @@
  */
 import { keyId, type LeaseKey, type LeaseRecord } from "../core/index.ts";
 import { type Env, realEnv } from "../env/index.ts";
+import type { StoreCapabilities } from "./capabilities.ts";
 import {
   ABSENT,
   type ApplyReply,
   type ConditionalWrite,
-  isInScope,
   type LeaseStore,
-  type ListPage,
-  type ListQuery,
   type ReadReply,
-  type StoreCapabilities,
   type StoredRecord,
-  StoreError,
-  type StoreEvent,
-  type StoreWatch,
-  type WatchScope,
   type WriteResult,
 } from "./contract.ts";
-import { nameIsListed, recordIsListed } from "./selection.ts";
+import { StoreError } from "./errors.ts";
+import { type ListPage, type ListQuery, nameIsListed, recordIsListed } from "./listing.ts";
+import {
+  isInScope,
+  type StoreEvent,
+  type StoreWatch,
+  type WatchListener,
+  type WatchScope,
+} from "./watching.ts";
 
 const CAPABILITIES: StoreCapabilities = Object.freeze({
   durable: false,
   clock: "exact",
   clockGranularityMs: 1,
+  clockSkewMs: 0,
   watch: true,
   conditionalDelete: true,
   maxBatch: 10_000,
@@ -35,7 +37,7 @@ const CAPABILITIES: StoreCapabilities = Object.freeze({
 
 interface Watcher {
   readonly scope: WatchScope;
-  readonly listener: (event: StoreEvent) => void;
+  readonly listener: WatchListener;
 }
 
 type Found = Extract<StoredRecord, { kind: "found" }>;
@@ -86,7 +88,7 @@ export class MemoryStore implements LeaseStore {
     return { storeTimeMs: this.now(), records, corrupt: [], next };
   }
 
-  async watch(scope: WatchScope, listener: (event: StoreEvent) => void): Promise<StoreWatch> {
+  async watch(scope: WatchScope, listener: WatchListener): Promise<StoreWatch> {
     this.#assertOpen();
     const watcher: Watcher = { scope, listener };
     this.#watchers.add(watcher);
@@ -103,20 +105,25 @@ export class MemoryStore implements LeaseStore {
     const current = this.#records.get(id);
     if ((current?.version ?? null) !== write.expected)
       return { kind: "conflict", current: current ?? ABSENT };
-    const version = write.next === null ? null : this.#store(id, write.next);
-    if (write.next === null) this.#records.delete(id);
-    this.#announce({ kind: "changed", key: write.key, record: write.next });
-    return { kind: "applied", version };
+    if (write.next === null) {
+      this.#records.delete(id);
+      this.#announce({ kind: "changed", key: write.key, stored: ABSENT });
+      return { kind: "applied", version: null };
+    }
+    const stored = this.#store(id, write.next);
+    this.#announce({ kind: "changed", key: write.key, stored });
+    return { kind: "applied", version: stored.version };
   }
 
-  #store(id: string, record: LeaseRecord): string {
+  #store(id: string, record: LeaseRecord): Found {
     this.#lastVersion += 1;
     const version = String(this.#lastVersion);
-    this.#records.set(id, Object.freeze({ kind: "found", record: Object.freeze(record), version }));
-    return version;
+    const stored: Found = Object.freeze({ kind: "found", record: Object.freeze(record), version });
+    this.#records.set(id, stored);
+    return stored;
   }
 
-  /** News arrives after the write was answered, as it does from a store on the network. */
+  /** Events arrive after the write was answered, as they do from a store on the network. */
   #announce(event: Extract<StoreEvent, { kind: "changed" }>): void {
     for (const watcher of this.#watchers) {
       if (!isInScope(watcher.scope, event.key)) continue;

@@ -1,0 +1,36 @@
+import type { Env } from "../env/index.ts";
+
+/**
+ * As `promise` settles, or rejected with `onExpiry()` when that takes longer than `timeoutMs`. A result that comes
+ * too late is dropped, and handed to `onLate` if somebody has to dispose of it.
+ */
+export function withDeadline<Value>(
+  env: Env,
+  timeoutMs: number,
+  promise: Promise<Value>,
+  onExpiry: () => Error,
+  onLate?: (value: Value) => void,
+): Promise<Value> {
+  return new Promise((resolve, reject) => {
+    let expired = false;
+    const timer = env.timer(
+      timeoutMs,
+      () => {
+        expired = true;
+        reject(onExpiry());
+      },
+      { keepAlive: "yes" },
+    );
+    promise.then(
+      (value) => {
+        timer.cancel();
+        if (expired) onLate?.(value);
+        else resolve(value);
+      },
+      (error) => {
+        timer.cancel();
+        reject(error);
+      },
+    );
+  });
+}

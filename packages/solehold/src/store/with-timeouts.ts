@@ -1,0 +1,61 @@
+/**
+ * A store whose listings, watches and queues end: one that gives no answer within the time limit fails with a
+ * StoreError instead of holding its caller for ever. (Reads and writes have limits of their own, in
+ * manager/store-calls.ts, because commands differ in their time-outs.)
+ */
+import type { Env } from "../env/index.ts";
+import type { LeaseStore } from "./contract.ts";
+import { withDeadline } from "./deadline.ts";
+import { decorateStore } from "./decorate.ts";
+import { StoreError } from "./errors.ts";
+import type { QueueingStore } from "./queueing.ts";
+import type { StoreWatch } from "./watching.ts";
+
+type Bounded = <Value>(
+  what: string,
+  call: () => Promise<Value>,
+  onLate?: (value: Value) => void,
+) => Promise<Value>;
+
+export function withTimeouts(store: LeaseStore, env: Env, timeoutMs: number): LeaseStore {
+  const bounded: Bounded = (what, call, onLate) => answerWithin(env, timeoutMs, what, call, onLate);
+  const list = store.list?.bind(store);
+  const watch = store.watch?.bind(store);
+  const joinQueue = store.joinQueue?.bind(store);
+  return decorateStore(store, {
+    ...(list && { list: (query) => bounded("listing", () => list(query)) }),
+    ...(watch && { watch: (scope, listener) => bounded("watch", () => watch(scope, listener), closeLate) }),
+    ...(joinQueue && { joinQueue: boundedQueue(joinQueue, bounded) }),
+  });
+}
+
+function boundedQueue(joinQueue: QueueingStore["joinQueue"], bounded: Bounded): QueueingStore["joinQueue"] {
+  return async (key, listener) => {
+    const ticket = await bounded("queue ticket", () => joinQueue(key, listener), closeLate);
+    return {
+      enter: () => bounded("queue ticket", () => ticket.enter()),
+      leave: (why) => ticket.leave(why),
+      close: () => ticket.close(),
+    };
+  };
+}
+
+/** Nobody waits for it any more, so nobody else would close it. */
+function closeLate(late: StoreWatch): void {
+  late.close().catch(() => undefined);
+}
+
+/** For calls that a lost answer leaves without effect on any lease. */
+export function answerWithin<Value>(
+  env: Env,
+  timeoutMs: number,
+  what: string,
+  call: () => Promise<Value>,
+  onLate?: (value: Value) => void,
+): Promise<Value> {
+  const noAnswer = (): StoreError =>
+    new StoreError("timeout", `the store gave no answer to a ${what} within ${timeoutMs} ms`, {
+      outcome: "not-applied",
+    });
+  return withDeadline(env, timeoutMs, Promise.resolve().then(call), noAnswer, onLate);
+}

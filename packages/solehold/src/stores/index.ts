@@ -1,3 +1,0 @@
-export * from "./contract.ts";
-export * from "./memory.ts";
-export * from "./selection.ts";
