@@ -5,7 +5,7 @@ import { Appointment, RenewalSchedule } from "../../src/client/renewal-schedule.
 import { lookAgainMs } from "../../src/client/waiting-room.ts";
 import { ManualEnv } from "../../src/env/index.ts";
 import { StoreLeaseManager } from "../../src/manager/index.ts";
-import { MemoryStore, type StorePlace } from "../../src/stores/index.ts";
+import { MemoryStore, type StorePlace } from "../../src/store/index.ts";
 import { clientWorld, freeze } from "./helpers.ts";
 
 describe("the signal", () => {

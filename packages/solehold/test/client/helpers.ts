@@ -3,7 +3,7 @@ import { Leases } from "../../src/client/leases.ts";
 import { loadWaitingRooms } from "../../src/client/waiting.ts";
 import { ManualEnv } from "../../src/env/index.ts";
 import { StoreLeaseManager, type StoreLeaseManagerOptions } from "../../src/manager/index.ts";
-import { MemoryStore } from "../../src/stores/index.ts";
+import { MemoryStore } from "../../src/store/index.ts";
 import { FaultyStore } from "../manager/faulty-store.ts";
 
 // Loading takes real time, of which a world that moves only when a test says so knows nothing.

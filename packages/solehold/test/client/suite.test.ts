@@ -6,7 +6,7 @@ import { describe, onTestFinished } from "vitest";
 import { openManager } from "../../src/client/connect.ts";
 import { ManualEnv } from "../../src/env/index.ts";
 import { StoreLeaseManager } from "../../src/manager/index.ts";
-import { MemoryStore } from "../../src/stores/index.ts";
+import { MemoryStore } from "../../src/store/index.ts";
 import { describeLeases, World } from "./suite/index.ts";
 
 describe("Leases over memory", () => {

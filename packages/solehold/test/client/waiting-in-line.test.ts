@@ -3,7 +3,7 @@ import { beforeAll, describe, expect, it } from "vitest";
 import { Lines, loadWaitingRooms } from "../../src/client/waiting.ts";
 import { delay, ManualEnv } from "../../src/env/index.ts";
 import type { CommandOutcome, LeaseManager } from "../../src/manager/index.ts";
-import type { StoreEvent, StorePlace } from "../../src/stores/index.ts";
+import type { StoreEvent, StorePlace } from "../../src/store/index.ts";
 
 const key = { tenant: "default", name: "wanted" };
 const TTL_MS = 30_000;

@@ -4,7 +4,7 @@ import { beforeAll, describe, expect, it } from "vitest";
 import { Lines, loadWaitingRooms } from "../../src/client/waiting.ts";
 import { delay, ManualEnv } from "../../src/env/index.ts";
 import type { CommandOutcome, LeaseManager } from "../../src/manager/index.ts";
-import type { StoredRecord, StoreEvent, WatchScope } from "../../src/stores/index.ts";
+import type { StoredRecord, StoreEvent, WatchScope } from "../../src/store/index.ts";
 
 const key = { tenant: "default", name: "wanted" };
 const NEWS_MS = 0.5;

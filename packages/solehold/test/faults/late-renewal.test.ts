@@ -10,7 +10,7 @@ import {
   type LeaseStore,
   StoreError,
   type WriteResult,
-} from "../../src/stores/index.ts";
+} from "../../src/store/index.ts";
 import { readOne, StoreBench } from "../../src/testing/bench.ts";
 import { claimCreated } from "../../src/testing/claims.ts";
 import type { Engine } from "../engines/index.ts";

@@ -1,6 +1,6 @@
 /** What the fault tests watch with: an env that knows which timer runs, and rejections that nobody handled. */
 import { type Env, realEnv, type Timer, type TimerOptions } from "../../src/env/index.ts";
-import type { ApplyReply, ConditionalWrite, LeaseStore } from "../../src/stores/index.ts";
+import type { ApplyReply, ConditionalWrite, LeaseStore } from "../../src/store/index.ts";
 
 /**
  * The real world, which can say for when the code that runs now was planned. A machine under load runs

@@ -7,7 +7,7 @@ import {
   type ConditionalWrite,
   MemoryStore,
   type WriteResult,
-} from "../../src/stores/index.ts";
+} from "../../src/store/index.ts";
 import { applied, KEY, runUntilSettled, world } from "./helpers.ts";
 
 const names = (count: number): { tenant: string; name: string }[] =>

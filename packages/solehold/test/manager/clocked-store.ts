@@ -10,7 +10,7 @@ import {
   MemoryStore,
   type ReadReply,
   type StoreCapabilities,
-} from "../../src/stores/index.ts";
+} from "../../src/store/index.ts";
 
 export class ClockedStore implements LeaseStore {
   readonly name = "clocked";

@@ -13,8 +13,8 @@ import type {
   StoreEvent,
   StoreWatch,
   WatchScope,
-} from "../../src/stores/index.ts";
-import { StoreError } from "../../src/stores/index.ts";
+} from "../../src/store/index.ts";
+import { StoreError } from "../../src/store/index.ts";
 
 export type WriteFault =
   /** The store does it, the caller hears nothing good. */

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { ManualEnv } from "../../src/env/index.ts";
 import { StoreLeaseManager } from "../../src/manager/index.ts";
 import { StoreClock } from "../../src/manager/store-clock.ts";
-import { type ApplyReply, type ConditionalWrite, MemoryStore, StoreError } from "../../src/stores/index.ts";
+import { type ApplyReply, type ConditionalWrite, MemoryStore, StoreError } from "../../src/store/index.ts";
 import { ClockedStore } from "./clocked-store.ts";
 import { applied, KEY, refused, runUntilSettled, world } from "./helpers.ts";
 

@@ -2,7 +2,7 @@
 import { expect, it } from "vitest";
 import { ManualEnv } from "../../src/env/index.ts";
 import { StoreLeaseManager } from "../../src/manager/index.ts";
-import { type ConditionalWrite, MemoryStore, type StoredRecord } from "../../src/stores/index.ts";
+import { type ConditionalWrite, MemoryStore, type StoredRecord } from "../../src/store/index.ts";
 
 const key = { tenant: "default", name: "job" };
 

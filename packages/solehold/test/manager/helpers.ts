@@ -8,7 +8,7 @@ import {
   type StoreLeaseManagerOptions,
   type UnsettledOutcome,
 } from "../../src/manager/index.ts";
-import { MemoryStore } from "../../src/stores/index.ts";
+import { MemoryStore } from "../../src/store/index.ts";
 import { FaultyStore } from "./faulty-store.ts";
 
 export const KEY = { tenant: "default", name: "job" };

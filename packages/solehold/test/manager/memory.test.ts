@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import type { LeaseKey } from "../../src/core/index.ts";
 import { ManualEnv } from "../../src/env/index.ts";
 import { StoreLeaseManager } from "../../src/manager/index.ts";
-import { MemoryStore } from "../../src/stores/index.ts";
+import { MemoryStore } from "../../src/store/index.ts";
 import { applied, KEY, unsettled, world } from "./helpers.ts";
 
 async function acquireAndRelease(manager: StoreLeaseManager, key: LeaseKey): Promise<void> {

@@ -15,7 +15,7 @@ import {
   LeaseService,
   MemoryAuditTrail,
 } from "../../src/service/index.ts";
-import { MemoryStore } from "../../src/stores/index.ts";
+import { MemoryStore } from "../../src/store/index.ts";
 
 const KEY = { tenant: "default", name: "migrations/orders" };
 const NONCE = "nonce-of-this-request";

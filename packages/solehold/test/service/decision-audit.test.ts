@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { ManualEnv } from "../../src/env/index.ts";
 import { MemoryLeaseManager, StoreLeaseManager } from "../../src/manager/index.ts";
 import { type AuditEvent, LeaseService, MemoryAuditTrail } from "../../src/service/index.ts";
-import { MemoryStore } from "../../src/stores/index.ts";
+import { MemoryStore } from "../../src/store/index.ts";
 import { FaultyStore } from "../manager/faulty-store.ts";
 import { KEY, SECOND_MS, serviceWorld } from "./world.ts";
 

@@ -8,7 +8,7 @@ import { realEnv } from "../../src/env/index.ts";
 import { StoreLeaseManager } from "../../src/manager/index.ts";
 import { FileAuditTrail, LeaseService, verifyAudit } from "../../src/service/index.ts";
 import { openEmbeddedStore } from "../../src/stores/embedded/index.ts";
-import type { LeaseStore } from "../../src/stores/index.ts";
+import type { LeaseStore } from "../../src/store/index.ts";
 import { Writer } from "./audit/process.ts";
 import { allEntries, FaultyDisk } from "./audit/support.ts";
 

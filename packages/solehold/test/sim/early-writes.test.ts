@@ -4,7 +4,7 @@ import { Choices, Machine, World } from "../../src/sim/index.ts";
 import type { LogMistake } from "../../src/sim/store/early-writes.ts";
 import { StoreEngine } from "../../src/sim/store/engine.ts";
 import { WriteLog } from "../../src/sim/store/log.ts";
-import type { WriteResult } from "../../src/stores/index.ts";
+import type { WriteResult } from "../../src/store/index.ts";
 
 const KEY = { tenant: "default", name: "key" };
 const OTHER = { tenant: "default", name: "other" };

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { LeaseRecord } from "../../src/core/index.ts";
 import { RandomStream } from "../../src/sim/index.ts";
 import { holdingEvent, type NewsForm } from "../../src/sim/store/news.ts";
-import { ABSENT, type StoredRecord, type StoreEvent } from "../../src/stores/index.ts";
+import { ABSENT, type StoredRecord, type StoreEvent } from "../../src/store/index.ts";
 
 const KEY = { tenant: "default", name: "key" };
 

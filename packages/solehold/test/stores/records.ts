@@ -1,7 +1,7 @@
 /** Records and writes for the tests of the Redis store. */
 import { randomBytes } from "node:crypto";
 import type { LeaseRecord } from "../../src/core/index.ts";
-import type { ConditionalWrite, LeaseStore, WriteResult } from "../../src/stores/index.ts";
+import type { ConditionalWrite, LeaseStore, WriteResult } from "../../src/store/index.ts";
 
 /** Above every floor that a server's clock can set, so that a restart does not matter to a test. */
 export const HIGH = 10n ** 18n;

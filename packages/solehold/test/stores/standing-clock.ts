@@ -1,6 +1,6 @@
 import { expect } from "vitest";
 import { type Env, realEnv } from "../../src/env/index.ts";
-import type { ConditionalWrite, LeaseStore } from "../../src/stores/index.ts";
+import type { ConditionalWrite, LeaseStore } from "../../src/store/index.ts";
 import { create, recordOf, writeOf } from "./records.ts";
 
 /** The real world, but for a monotonic clock that stands still unless a test moves it. */

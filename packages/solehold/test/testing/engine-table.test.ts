@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
 import { openStore } from "../../src/client/connect.ts";
-import type { LeaseStore, StoreCapabilities } from "../../src/stores/index.ts";
+import type { LeaseStore, StoreCapabilities } from "../../src/store/index.ts";
 import { openObjectStore } from "../../src/stores/object/index.ts";
 import { type EngineName, engine, engineRecord } from "../engines/index.ts";
 import { azuritePlace, cephPlace, freshPrefix } from "../stores/object/places.ts";

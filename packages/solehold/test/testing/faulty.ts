@@ -1,5 +1,5 @@
 /** A client of a real server, through a proxy that the kit can disturb. The two end together. */
-import type { LeaseStore } from "../../src/stores/index.ts";
+import type { LeaseStore } from "../../src/store/index.ts";
 import type { FaultyClient } from "../../src/testing/index.ts";
 import { startProxy } from "../engines/index.ts";
 

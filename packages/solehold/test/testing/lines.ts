@@ -7,7 +7,7 @@ import {
   MemoryStore,
   type StoreEvent,
   type StorePlace,
-} from "../../src/stores/index.ts";
+} from "../../src/store/index.ts";
 
 export const LINE_BUGS = {
   "tells all of a release":

@@ -2,7 +2,7 @@
 import { describe, expect, it } from "vitest";
 import { LeaseDeniedError } from "../../../src/client/errors.ts";
 import type { Leases } from "../../../src/client/leases.ts";
-import type { StoreEvent } from "../../../src/stores/index.ts";
+import type { StoreEvent } from "../../../src/store/index.ts";
 import type { OpenWorld } from "./world.ts";
 
 async function namesOf(leases: Leases, filter: Parameters<Leases["list"]>[0]): Promise<string[]> {

@@ -1,7 +1,7 @@
 // The tests that come with the writer lease, by their own names, for any store.
 import { describe, expect, it } from "vitest";
 import { fencingToken, isFencedByTerm, WriterLeaseStore } from "../../../src/client/writer/index.ts";
-import type { LeaseStore } from "../../../src/stores/index.ts";
+import type { LeaseStore } from "../../../src/store/index.ts";
 
 export interface WriterSubject {
   readonly open: () => Promise<{

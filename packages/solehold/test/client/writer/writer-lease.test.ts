@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { type WriterAuditEvent, WriterInstance, WriterLeaseStore } from "../../../src/client/writer/index.ts";
 import { ManualEnv } from "../../../src/env/index.ts";
-import { type LeaseStore, MemoryStore } from "../../../src/stores/index.ts";
+import { type LeaseStore, MemoryStore } from "../../../src/store/index.ts";
 import { FaultyStore } from "../../manager/faulty-store.ts";
 import { clientWorld, freeze } from "../helpers.ts";
 import { describeWriterLease } from "./seed-tests.ts";

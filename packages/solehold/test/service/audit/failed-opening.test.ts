@@ -1,7 +1,7 @@
 /** A trail that could not be opened leaves nothing behind: no open file, no lock, and nobody who still writes. */
 import { expect, test } from "vitest";
 import { encodeEvent } from "../../../src/service/audit/chain.ts";
-import type { LeftNote, Notebook } from "../../../src/stores/index.ts";
+import type { LeftNote, Notebook } from "../../../src/store/index.ts";
 import { eventOf, FaultyDisk, gate, openOn, temporaryFolder, traces } from "./support.ts";
 
 /** More than one round of writing takes. */

@@ -3,7 +3,7 @@ import { describe, expect, test, vi } from "vitest";
 import { type Env, ManualEnv, realEnv } from "../../../src/env/index.ts";
 import type { AuditEvent } from "../../../src/service/audit/index.ts";
 import { FileAuditTrail, verifyAudit } from "../../../src/service/audit/index.ts";
-import type { LeftNote, Notebook, StoreNote } from "../../../src/stores/index.ts";
+import type { LeftNote, Notebook, StoreNote } from "../../../src/store/index.ts";
 import { allEntries, crashCopy, eventOf, FaultyDisk, temporaryFolder, traces } from "./support.ts";
 
 const MARGIN = "##";

@@ -10,8 +10,8 @@ import { DATA_FILE, loadLmdb, openDatabases } from "../../../src/stores/embedded
 import { DOOR_FOLDER } from "../../../src/stores/embedded/door.ts";
 import { openEmbeddedStore } from "../../../src/stores/embedded/index.ts";
 import { openWithSeams } from "../../../src/stores/embedded/open.ts";
-import type { LeaseStore } from "../../../src/stores/index.ts";
-import { StoreError } from "../../../src/stores/index.ts";
+import type { LeaseStore } from "../../../src/store/index.ts";
+import { StoreError } from "../../../src/store/index.ts";
 import {
   afterThisTest,
   Child,

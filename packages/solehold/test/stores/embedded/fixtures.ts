@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url";
 import { afterEach } from "vitest";
 import type { LeaseKey, LeaseRecord } from "../../../src/core/index.ts";
 import { randomId, realEnv } from "../../../src/env/index.ts";
-import type { LeaseStore, StoredRecord, WriteResult } from "../../../src/stores/index.ts";
+import type { LeaseStore, StoredRecord, WriteResult } from "../../../src/store/index.ts";
 
 const cleanups: (() => void | Promise<void>)[] = [];
 

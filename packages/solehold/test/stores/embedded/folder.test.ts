@@ -5,7 +5,7 @@ import { describe, expect, it } from "vitest";
 import { loadLmdb } from "../../../src/stores/embedded/database.ts";
 import { networkFileSystem } from "../../../src/stores/embedded/folder.ts";
 import { openEmbeddedStore } from "../../../src/stores/embedded/index.ts";
-import { StoreError } from "../../../src/stores/index.ts";
+import { StoreError } from "../../../src/store/index.ts";
 import { Child, closing, found, putApplied, recordNamed, temporaryFolder } from "./fixtures.ts";
 
 const NOBODY = 65_534;

@@ -2,7 +2,7 @@
 import { describe, expect, it } from "vitest";
 import { loadLmdb, openDatabases } from "../../../src/stores/embedded/database.ts";
 import { openEmbeddedStore } from "../../../src/stores/embedded/index.ts";
-import type { ConditionalWrite, LeaseStore, Notebook, StoreNote } from "../../../src/stores/index.ts";
+import type { ConditionalWrite, LeaseStore, Notebook, StoreNote } from "../../../src/store/index.ts";
 import { closing, get, keyNamed, recordNamed, temporaryFolder } from "./fixtures.ts";
 
 const NAME = "trail";

@@ -8,7 +8,7 @@ import { commitFailure } from "../../../src/stores/embedded/failure.ts";
 import { openEmbeddedStore } from "../../../src/stores/embedded/index.ts";
 import { openWithSeams } from "../../../src/stores/embedded/open.ts";
 import { readMembers } from "../../../src/stores/embedded/state.ts";
-import type { ConditionalWrite, LeaseStore, WriteResult } from "../../../src/stores/index.ts";
+import type { ConditionalWrite, LeaseStore, WriteResult } from "../../../src/store/index.ts";
 import {
   Child,
   closing,

@@ -8,7 +8,7 @@ import { openEmbeddedStore } from "../../../src/stores/embedded/index.ts";
 import { LOOK_MS } from "../../../src/stores/embedded/journal.ts";
 import { openWithSeams } from "../../../src/stores/embedded/open.ts";
 import { memberKey, memberLine } from "../../../src/stores/embedded/state.ts";
-import type { LeaseStore, StoreEvent } from "../../../src/stores/index.ts";
+import type { LeaseStore, StoreEvent } from "../../../src/store/index.ts";
 import { corruptValue } from "./damage.ts";
 import {
   afterThisTest,

@@ -4,7 +4,7 @@ import { FencedResource } from "../../../src/client/guards/index.ts";
 import { connect, type Lease, type Leases } from "../../../src/client/index.ts";
 import { realEnv } from "../../../src/env/index.ts";
 import { openEtcdStore } from "../../../src/stores/etcd/index.ts";
-import type { LeaseStore } from "../../../src/stores/index.ts";
+import type { LeaseStore } from "../../../src/store/index.ts";
 import { ShiftedEnv } from "../../../src/testing/shifted-env.ts";
 import { type EngineProcess, type EtcdEngine, startEtcd } from "../../engines/index.ts";
 import { applyOne, create, recordOf, rejection, writeOf } from "../records.ts";

@@ -7,7 +7,7 @@ import { createServer as createTlsServer } from "node:tls";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { connect as connectLeases } from "../../../src/client/index.ts";
 import { type EtcdStoreOptions, openEtcdStore } from "../../../src/stores/etcd/index.ts";
-import type { StoreEvent } from "../../../src/stores/index.ts";
+import type { StoreEvent } from "../../../src/store/index.ts";
 import { engineRecord, startEtcd } from "../../engines/index.ts";
 import { create, recordOf, rejection, until, writeOf } from "../records.ts";
 import { certificate, type Guarded, gateway, newPrefix, startGuarded, storeUrl } from "./support.ts";

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { keyId, type LeaseKey } from "../../../src/core/index.ts";
-import type { StoreEvent } from "../../../src/stores/index.ts";
+import type { StoreEvent } from "../../../src/store/index.ts";
 import { startEtcd } from "../../engines/index.ts";
 
 /** A prefix that no other test uses: the cluster is shared. */

@@ -1,7 +1,7 @@
 /** The memory store passes the kit, and the kit is not fooled by memory stores with a planted fault. */
 import { describe, expect, it } from "vitest";
 import { realEnv } from "../../../src/env/index.ts";
-import { MemoryStore } from "../../../src/stores/index.ts";
+import { MemoryStore } from "../../../src/store/index.ts";
 import {
   describeLeases,
   describeStore,

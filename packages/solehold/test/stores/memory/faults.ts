@@ -12,7 +12,7 @@ import {
   type StoreEvent,
   type StoreWatch,
   type WatchScope,
-} from "../../../src/stores/index.ts";
+} from "../../../src/store/index.ts";
 import { ShiftedEnv } from "../../../src/testing/shifted-env.ts";
 
 interface Fault {

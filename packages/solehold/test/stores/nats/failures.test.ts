@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { connect, type Leases } from "../../../src/client/index.ts";
 import { keyId } from "../../../src/core/index.ts";
 import { realEnv } from "../../../src/env/index.ts";
-import type { LeaseStore } from "../../../src/stores/index.ts";
+import type { LeaseStore } from "../../../src/store/index.ts";
 import { NatsConnection } from "../../../src/stores/nats/connection.ts";
 import { type NatsStoreOptions, openNatsStore } from "../../../src/stores/nats/index.ts";
 import { settingsFrom } from "../../../src/stores/nats/options.ts";

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { floorKey, type LeaseRecord, recordFence } from "../../../src/core/index.ts";
 import { type CommandOutcome, StoreLeaseManager } from "../../../src/manager/index.ts";
-import type { ConditionalWrite, LeaseStore, StoredRecord } from "../../../src/stores/index.ts";
+import type { ConditionalWrite, LeaseStore, StoredRecord } from "../../../src/store/index.ts";
 import { type NatsStore, type NatsStoreOptions, openNatsStore } from "../../../src/stores/nats/index.ts";
 import { type Engine, startNats } from "../../engines/index.ts";
 import { applyOne, create, recordOf, rejection, until, writeOf } from "../records.ts";

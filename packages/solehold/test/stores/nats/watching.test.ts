@@ -1,6 +1,6 @@
 /** Wake-ups on a real server: what a watcher hears, over lost connections and restarts too. */
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
-import type { StoreEvent } from "../../../src/stores/index.ts";
+import type { StoreEvent } from "../../../src/store/index.ts";
 import { type NatsStore, type NatsStoreOptions, openNatsStore } from "../../../src/stores/nats/index.ts";
 import { type Engine, type FaultProxy, startNats, startProxy } from "../../engines/index.ts";
 import { applyOne, create, recordOf, rejection, until, writeOf } from "../records.ts";

@@ -5,7 +5,7 @@ import { Leases } from "../../../src/client/leases.ts";
 import { WriterLeaseStore } from "../../../src/client/writer/index.ts";
 import { realEnv } from "../../../src/env/index.ts";
 import { StoreLeaseManager } from "../../../src/manager/index.ts";
-import { StoreError } from "../../../src/stores/index.ts";
+import { StoreError } from "../../../src/store/index.ts";
 import { openObjectStore } from "../../../src/stores/object/index.ts";
 import { type Engine, startAzurite, startCeph, startProxy } from "../../engines/index.ts";
 import { azuritePlace, cephPlace } from "./places.ts";

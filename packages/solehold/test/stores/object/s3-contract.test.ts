@@ -1,7 +1,7 @@
 /** The kit and the tests of the writer lease, on a real S3 server (Ceph). */
 import { setTimeout as delay } from "node:timers/promises";
 import { describe, it } from "vitest";
-import type { LeaseStore } from "../../../src/stores/index.ts";
+import type { LeaseStore } from "../../../src/store/index.ts";
 import { openObjectStore } from "../../../src/stores/object/index.ts";
 import { ObjectNames } from "../../../src/stores/object/names.ts";
 import { connectObjects } from "../../../src/stores/object/open.ts";

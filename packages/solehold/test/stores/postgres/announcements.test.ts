@@ -5,7 +5,7 @@ import { Leases } from "../../../src/client/index.ts";
 import type { LeaseRecord } from "../../../src/core/index.ts";
 import { type Env, realEnv } from "../../../src/env/index.ts";
 import { StoreLeaseManager } from "../../../src/manager/index.ts";
-import type { StoreEvent } from "../../../src/stores/index.ts";
+import type { StoreEvent } from "../../../src/store/index.ts";
 import { tableNames } from "../../../src/stores/postgres/names.ts";
 import { startProxy } from "../../engines/index.ts";
 import { ownServer } from "./own-server.ts";

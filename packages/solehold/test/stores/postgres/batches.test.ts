@@ -3,7 +3,7 @@ import fc from "fast-check";
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { LeaseKey, LeaseRecord } from "../../../src/core/index.ts";
-import type { ConditionalWrite, LeaseStore, WriteResult } from "../../../src/stores/index.ts";
+import type { ConditionalWrite, LeaseStore, WriteResult } from "../../../src/store/index.ts";
 import { openPostgresStore } from "../../../src/stores/postgres/index.ts";
 import { type Engine, startPostgres } from "../../engines/index.ts";
 import { applyOne, create, key, readOne, record } from "./support.ts";

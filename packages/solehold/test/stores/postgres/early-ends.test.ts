@@ -4,7 +4,7 @@ import { afterEach, describe, expect, it } from "vitest";
 import { Leases } from "../../../src/client/index.ts";
 import type { LeaseRecord } from "../../../src/core/index.ts";
 import { StoreLeaseManager } from "../../../src/manager/index.ts";
-import type { LeaseStore, WriteResult } from "../../../src/stores/index.ts";
+import type { LeaseStore, WriteResult } from "../../../src/store/index.ts";
 import { ownServer } from "./own-server.ts";
 import { applyOne, create, Events, eventually, isFreed, key, readOne, record, underWay } from "./support.ts";
 

@@ -1,7 +1,7 @@
 /** What is wrong with the server, the URL or the role is said in one line, with what to do about it. */
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { StoreError } from "../../../src/stores/index.ts";
+import { StoreError } from "../../../src/store/index.ts";
 import { openPostgresStore } from "../../../src/stores/postgres/index.ts";
 import { type Engine, startPostgres } from "../../engines/index.ts";
 import { applyOne, create, key, readOne, record } from "./support.ts";

@@ -2,7 +2,7 @@
 import pg from "pg";
 import postgres from "postgres";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import type { LeaseStore } from "../../../src/stores/index.ts";
+import type { LeaseStore } from "../../../src/store/index.ts";
 import { openPostgresStore, type PostgresStoreOptions } from "../../../src/stores/postgres/index.ts";
 import { type Engine, startPostgres, startProxy } from "../../engines/index.ts";
 import { applyOne, create, eventually, key, readOne, record } from "./support.ts";

@@ -12,7 +12,7 @@ import { LeaseHeldError, Leases } from "../../../src/client/index.ts";
 import { fenceOf, type LeaseKey } from "../../../src/core/index.ts";
 import { type Env, ManualEnv, realEnv } from "../../../src/env/index.ts";
 import { StoreLeaseManager } from "../../../src/manager/index.ts";
-import type { LeaseStore, StoredRecord } from "../../../src/stores/index.ts";
+import type { LeaseStore, StoredRecord } from "../../../src/store/index.ts";
 import { tableNames } from "../../../src/stores/postgres/names.ts";
 import { statementsFor } from "../../../src/stores/postgres/statements.ts";
 import { ownServer } from "./own-server.ts";

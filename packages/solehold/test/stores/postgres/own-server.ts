@@ -1,7 +1,7 @@
 /** A PostgreSQL of a test file's own, which it may kill or reconfigure; the stores opened on it end with each test. */
 import pg from "pg";
 import { afterAll, afterEach, beforeAll } from "vitest";
-import type { LeaseStore } from "../../../src/stores/index.ts";
+import type { LeaseStore } from "../../../src/store/index.ts";
 import { openPostgresStore, type PostgresStoreOptions } from "../../../src/stores/postgres/index.ts";
 import { type Engine, startPostgres } from "../../engines/index.ts";
 

@@ -1,6 +1,6 @@
 /** What the tests of this store share: records, one-write helpers, and waiting for something to be true. */
 import { keyId, type LeaseKey, type LeaseRecord } from "../../../src/core/index.ts";
-import type { LeaseStore, StoredRecord, StoreEvent, WriteResult } from "../../../src/stores/index.ts";
+import type { LeaseStore, StoredRecord, StoreEvent, WriteResult } from "../../../src/store/index.ts";
 
 const INSTANT_MS = 1_750_000_000_000;
 let lastNonce = 0;

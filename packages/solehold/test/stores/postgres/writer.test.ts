@@ -2,7 +2,7 @@
 import { describe, expect, it } from "vitest";
 import type { LeaseRecord } from "../../../src/core/index.ts";
 import { type Env, ManualEnv, realEnv } from "../../../src/env/index.ts";
-import { type ConditionalWrite, StoreError } from "../../../src/stores/index.ts";
+import { type ConditionalWrite, StoreError } from "../../../src/store/index.ts";
 import { Announcer } from "../../../src/stores/postgres/announcer.ts";
 import type { Row, SqlDriver, Values } from "../../../src/stores/postgres/driver.ts";
 import { tableNames } from "../../../src/stores/postgres/names.ts";

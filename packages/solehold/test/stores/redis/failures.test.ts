@@ -6,7 +6,7 @@ import { Redis } from "ioredis";
 import { createClient } from "redis";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { startProxy, startRedis } from "../../../../../scripts/engines/index.mjs";
-import type { LeaseStore } from "../../../src/stores/index.ts";
+import type { LeaseStore } from "../../../src/store/index.ts";
 import { openRedisStore } from "../../../src/stores/redis/index.ts";
 import { applyOne, create, HIGH, recordOf, rejection, until, writeOf } from "../records.ts";
 

@@ -4,7 +4,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { startProxy, startRedis } from "../../../../../scripts/engines/index.mjs";
 import { type Lease, Leases } from "../../../src/client/index.ts";
 import { StoreLeaseManager } from "../../../src/manager/index.ts";
-import type { StoreEvent, StorePlace } from "../../../src/stores/index.ts";
+import type { StoreEvent, StorePlace } from "../../../src/store/index.ts";
 import { openRedisStore, type RedisStore } from "../../../src/stores/redis/index.ts";
 import { applyOne, create, recordOf, until, writeOf } from "../records.ts";
 

@@ -6,7 +6,7 @@ import { Redis } from "ioredis";
 import { afterEach, beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { startRedis } from "../../../../../scripts/engines/index.mjs";
 import { floorKey, type LeaseRecord } from "../../../src/core/index.ts";
-import type { ConditionalWrite, LeaseStore, StoredRecord } from "../../../src/stores/index.ts";
+import type { ConditionalWrite, LeaseStore, StoredRecord } from "../../../src/store/index.ts";
 import { openRedisStore, type RedisStore, type RedisUrlOptions } from "../../../src/stores/redis/index.ts";
 import { encodeValue } from "../../../src/stores/redis/value.ts";
 import { applyOne, create, recordOf, rejection, until, writeOf } from "../records.ts";

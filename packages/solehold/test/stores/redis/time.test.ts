@@ -3,7 +3,7 @@ import { Redis } from "ioredis";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from "vitest";
 import { startRedis } from "../../../../../scripts/engines/index.mjs";
 import type { LeaseRecord } from "../../../src/core/index.ts";
-import type { ConditionalWrite } from "../../../src/stores/index.ts";
+import type { ConditionalWrite } from "../../../src/store/index.ts";
 import { openRedisStore, type RedisStore } from "../../../src/stores/redis/index.ts";
 import { applyOne, create, HIGH, recordOf, rejection, until, writeOf } from "../records.ts";
 import { expectTimeWithRecords, isTime, standingClock } from "../standing-clock.ts";

@@ -4,7 +4,7 @@ import { createClient } from "redis";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { startProxy, startRedis } from "../../../../../scripts/engines/index.mjs";
 import { keyId } from "../../../src/core/index.ts";
-import type { StoreEvent } from "../../../src/stores/index.ts";
+import type { StoreEvent } from "../../../src/store/index.ts";
 import { openRedisStore, type RedisStore, type RedisStoreOptions } from "../../../src/stores/redis/index.ts";
 import { applyOne, create, HIGH, recordOf, rejection, until, writeOf } from "../records.ts";
 

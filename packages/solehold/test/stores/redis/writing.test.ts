@@ -3,7 +3,7 @@ import { Redis } from "ioredis";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { startRedis } from "../../../../../scripts/engines/index.mjs";
 import type { LeaseRecord } from "../../../src/core/index.ts";
-import type { StoreEvent } from "../../../src/stores/index.ts";
+import type { StoreEvent } from "../../../src/store/index.ts";
 import { openRedisStore, type RedisStore } from "../../../src/stores/redis/index.ts";
 import { encodeValue, extentOf } from "../../../src/stores/redis/value.ts";
 import { applyOne, create, HIGH, recordOf, until, writeOf } from "../records.ts";
