@@ -9,7 +9,7 @@
 import { keyId, type LeaseKey } from "../core/index.ts";
 import { jittered, type Timer } from "../env/index.ts";
 import type { AppliedOutcome, CommandOutcome } from "../manager/index.ts";
-import type { StoredRecord, StoreEvent, StorePlace, StoreWatch } from "../store/index.ts";
+import type { StoredRecord, StoreEvent, QueueTicket, StoreWatch } from "../store/index.ts";
 import { type FailedOutcome, failureOf, heldForMs, isWorthWaiting, timeoutOf } from "./failures.ts";
 import { type LinesOptions, type Patience, type Place, RETRY_UNAVAILABLE_MS } from "./waiting.ts";
 import { Crowd } from "./waiting-crowd.ts";
@@ -48,21 +48,21 @@ export class Room {
   /** Whether every change from now on is announced. */
   #news: "yes" | "no" = "no";
   /** Where the store keeps a line for the key, this process's place in it. */
-  #line: StorePlace | null = null;
+  #line: QueueTicket | null = null;
   #isInLine = false;
   /** What was heard or seen last; "unknown" while an attempt is under way and nothing was heard since it began. */
   #state: "free" | "held" | "unknown" = "unknown";
   /** When the lease ends that was seen last, on the monotonic clock. */
   #heldUntilMs: number | null = null;
   /** The grant that was given back last, by what marks it. */
-  #freedGrant: string | bigint | null = null;
+  #freedGrant: bigint | null = null;
   #isFailing = false;
   /** The head may try now. */
   #isDue = false;
   /** Whether the next attempt is made because the key was said to be free. */
   #isRacing = false;
   #holdBack: Timer | null = null;
-  #freed: (() => StoredRecord | null) | null = null;
+  #freed: StoredRecord | null = null;
   #rest: Timer | null = null;
   #onGone: () => void = () => undefined;
 
@@ -201,10 +201,10 @@ export class Room {
   async #try(patience: Patience): Promise<CommandOutcome> {
     const { env, manager } = this.#options;
     const wasRacing = this.#isRacing;
-    const record = this.#freed?.() ?? null;
+    const freed = this.#freed;
     this.#settle();
     this.#state = "unknown";
-    if (record !== null) manager.heard?.(this.#key, record);
+    if (freed !== null) manager.heard?.(this.#key, freed);
     const startedMs = env.monotonicMs();
     const outcome = await patience.attempt();
     if (outcome.kind !== "unsettled") this.#crowd.took(env.monotonicMs() - startedMs);
@@ -236,10 +236,10 @@ export class Room {
   async #listen(): Promise<StoreWatch | null> {
     const { manager } = this.#options;
     const hear = (event: StoreEvent): void => this.#hear(event);
-    this.#line = (await manager.standInLine?.(this.#key, hear)?.catch(() => null)) ?? null;
+    this.#line = (await manager.joinQueue?.(this.#key, hear)?.catch(() => null)) ?? null;
     if (this.#line !== null) return this.#line;
     const { tenant, name } = this.#key;
-    return await manager.watch({ tenant, prefix: name, wants: "holding" }, hear);
+    return await manager.watch({ tenant, prefix: name }, hear);
   }
 
   #hear(event: StoreEvent): void {
@@ -251,8 +251,10 @@ export class Room {
       return;
     }
     if (keyId(event.key) !== this.#id) return;
-    const grant = event.grant ?? event.record?.generation ?? null;
-    if (event.held === "yes" || event.record?.state === "held") {
+    const { stored } = event;
+    const record = stored?.kind === "found" ? stored.record : null;
+    const grant = record?.generation ?? null;
+    if (record?.state === "held") {
       // It was overtaken by the news that the same grant was given back.
       if (grant !== null && grant === this.#freedGrant) return;
       this.#settle();
@@ -263,8 +265,8 @@ export class Room {
       this.#state = "free";
       this.#isInLine = false;
       this.#heldUntilMs = null;
-      this.#freed = event.stored ?? null;
-      if (this.#line === null) this.#crowd.freed(event.by ?? event.record?.holder ?? null);
+      this.#freed = stored;
+      if (this.#line === null) this.#crowd.freed(record?.holder ?? null);
       this.#race();
     }
   }

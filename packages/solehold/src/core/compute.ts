@@ -5,6 +5,7 @@
  */
 import type { AcquireCommand, LeaseCommand } from "./command.ts";
 import type { LeaseSnapshot, PolicyBundle } from "./evaluate.ts";
+import { nextGeneration } from "./generation.ts";
 import type { StoreInstant } from "./instant.ts";
 import type { LeasePolicy } from "./policy.ts";
 import type { Reason } from "./reasons.ts";
@@ -91,8 +92,7 @@ function newGrant(
   now: StoreInstant,
   policy: LeasePolicy,
 ): LeaseRecord {
-  const { record: old, floor } = snapshot;
-  const lastGeneration = old === null ? floor : old.generation;
+  const { record: old } = snapshot;
   // Whoever replaces its own live lease may still believe the older grant, if this reply is lost. And it
   // does not shake off a break.
   const superseded = old !== null && old.state === "held" && now.earliestMs < old.expiresAtMs ? old : null;
@@ -103,7 +103,7 @@ function newGrant(
     purpose: command.purpose,
     tokenHash: command.tokenHash,
     term: command.term ?? policy.baseTerm,
-    generation: lastGeneration + 1n,
+    generation: nextGeneration(snapshot, now, policy),
     ttlMs: superseded === null ? command.ttlMs : Math.max(command.ttlMs, superseded.ttlMs),
     grantedAtMs: now.stampMs,
     renewedAtMs: now.stampMs,

@@ -7,6 +7,7 @@
  */
 import { type AcquireCommand, commandProblem, handoffProblem, type LeaseCommand } from "./command.ts";
 import { MAX_U64 } from "./fence.ts";
+import { nextGeneration } from "./generation.ts";
 import { MAX_INSTANT_MS, type StoreInstant } from "./instant.ts";
 import type { LeasePolicy } from "./policy.ts";
 import type { Reason } from "./reasons.ts";
@@ -16,7 +17,7 @@ import { equalInConstantTime } from "./text.ts";
 /** Everything that was read from the store for this decision. */
 export interface LeaseSnapshot {
   readonly record: LeaseRecord | null;
-  /** A key without a record starts above this generation. */
+  /** A new grant is above this generation, too: the store's revision where it has one, otherwise 0. */
   readonly floor: bigint;
 }
 
@@ -174,28 +175,29 @@ function judgeAcquire(
   policy: LeasePolicy,
   facts: Facts,
 ): Verdict {
-  const { record, floor } = snapshot;
-  if (record === null) return floor >= MAX_U64 ? against("FENCE_EXHAUSTED") : ELIGIBLE.grant;
-  const grant = record.generation >= MAX_U64 ? against("FENCE_EXHAUSTED") : ELIGIBLE.grant;
+  const { record } = snapshot;
+  const grant = (): Verdict =>
+    nextGeneration(snapshot, now, policy) > MAX_U64 ? against("FENCE_EXHAUSTED") : ELIGIBLE.grant;
+  if (record === null) return grant();
   if (record.state === "revoked") {
-    return facts.leaseExpired || policy.revoked === "claim-at-once" ? grant : against("LEASE_REVOKED");
+    return facts.leaseExpired || policy.revoked === "claim-at-once" ? grant() : against("LEASE_REVOKED");
   }
   if (record.state === "released") {
     const { handoff } = record;
     const reserved =
       handoff !== null && now.earliestMs < handoff.deadlineMs && handoff.successor !== command.holder;
-    return reserved ? against("LEASE_HANDOFF_PENDING") : grant;
+    return reserved ? against("LEASE_HANDOFF_PENDING") : grant();
   }
-  if (facts.leaseExpired) return grant;
+  if (facts.leaseExpired) return grant();
   if (!facts.ownerMatch) return against("LEASE_HELD_BY_OTHER");
-  const replaced = isBroken(record, now) ? against("LEASE_BREAKING") : grant;
-  if (policy.reacquire === "supersede") return replaced;
+  const replaced = (): Verdict => (isBroken(record, now) ? against("LEASE_BREAKING") : grant());
+  if (policy.reacquire === "supersede") return replaced();
   const proven = facts.tokenMatch && now.latestMs < record.expiresAtMs;
   if (!proven) return against("LEASE_HELD_BY_SELF");
   // The token proves that this is the very holder: it keeps its grant, prolonged, with the same fence,
   // unless it asks for what that grant is not. A newer term needs a newer fence.
   if (command.purpose !== record.purpose) return against("LEASE_PURPOSE_MISMATCH");
-  return (command.term ?? policy.baseTerm) > record.term ? replaced : ELIGIBLE.prolong;
+  return (command.term ?? policy.baseTerm) > record.term ? replaced() : ELIGIBLE.prolong;
 }
 
 /** Once nothing could prolong it any more, saying so beats pretending. */

@@ -5,6 +5,7 @@ export * from "./decide.ts";
 export * from "./duration.ts";
 export * from "./evaluate.ts";
 export * from "./fence.ts";
+export * from "./generation.ts";
 export * from "./instant.ts";
 export * from "./key.ts";
 export * from "./policy.ts";

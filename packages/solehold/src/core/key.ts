@@ -13,9 +13,6 @@ export const MAX_TENANT_LENGTH = 64;
 export const MAX_NAME_LENGTH = 256;
 export const DEFAULT_TENANT = "default";
 
-/** The record that keeps a tenant's lowest usable generation after old records were collected. */
-export const FLOOR_NAME = "$floor";
-
 const TENANT = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
 
 export function tenantProblem(value: unknown): string | null {
@@ -32,10 +29,6 @@ export function keyNameProblem(value: unknown): string | null {
 /** One string per key, for maps and messages. */
 export function keyId(key: LeaseKey): string {
   return `${key.tenant}/${key.name}`;
-}
-
-export function floorKey(tenant: string): LeaseKey {
-  return { tenant, name: FLOOR_NAME };
 }
 
 export function isReservedName(name: string): boolean {

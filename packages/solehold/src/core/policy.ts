@@ -20,6 +20,13 @@ export interface LeasePolicy {
   readonly revoked: "claim-at-expiry" | "claim-at-once";
   /** How renew, release, use and handoff prove ownership: by token, or by holder name and generation. */
   readonly proof: "token" | "generation";
+  /**
+   * What makes a new fence larger than every one before. "clock": the generation is the store's time in microseconds,
+   * or the last one plus 1 if that is more; it keeps growing when records were collected, lost or restored from a
+   * backup. "count": the last one plus 1, beginning with 1; records are then kept for ever, and a store that lost one
+   * starts again at 1. A store without a clock counts.
+   */
+  readonly generations: "clock" | "count";
   /** The term of a command that names none. */
   readonly baseTerm: bigint;
   /**
@@ -40,6 +47,7 @@ export const DEFAULT_POLICY: LeasePolicy = Object.freeze({
   release: "tombstone",
   revoked: "claim-at-expiry",
   proof: "token",
+  generations: "clock",
   baseTerm: 0n,
   terms: "accept",
 });
@@ -78,6 +86,7 @@ export function createPolicy(overrides: Partial<LeasePolicy> = {}): LeasePolicy 
   oneOf("release", policy.release, ["tombstone", "delete"]);
   oneOf("revoked", policy.revoked, ["claim-at-expiry", "claim-at-once"]);
   oneOf("proof", policy.proof, ["token", "generation"]);
+  oneOf("generations", policy.generations, ["clock", "count"]);
   oneOf("terms", policy.terms, ["accept", "refuse"]);
   if (typeof policy.baseTerm !== "bigint" || policy.baseTerm < 0n || policy.baseTerm > MAX_U64) {
     throw new RangeError(`policy.baseTerm must be a bigint from 0 to 2^64-1, got ${String(policy.baseTerm)}`);

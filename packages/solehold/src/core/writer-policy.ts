@@ -7,5 +7,6 @@ export const WRITER_POLICY: LeasePolicy = Object.freeze({
   renewExpired: "if-unclaimed",
   release: "delete",
   proof: "generation",
+  generations: "count",
   baseTerm: 1n,
 });

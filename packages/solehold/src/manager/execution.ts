@@ -184,8 +184,9 @@ export class Execution {
     // This machine slept: what it knew of the store's time is of no use any more.
     if (!known.knowsTime(reading)) return "read";
     const now = known.instant(source, reading);
-    const broken = known.brokenPromise(this.#command, source);
-    if (broken !== null) return this.#done({ kind: "refused", decision: broken, storeTimeMs: now.stampMs });
+    const violation = known.integrityViolation(this.#command, source, now, reading.monotonicMs);
+    if (violation !== null)
+      return this.#done({ kind: "refused", decision: violation, storeTimeMs: now.stampMs });
     const command = this.#commandForStep();
     const decided = decide(command, source, now, policy);
     const { decision, effect } = decided;
@@ -239,8 +240,8 @@ export class Execution {
 
   async #afterConflict(attempt: Attempt, current: StoredRecord, call: AnsweredCall): Promise<SnapshotSource> {
     await this.#backOff();
-    // An absence is only usable with a floor that was read after it.
-    if (current.kind === "absent") return await this.#read();
+    // The revision that belongs to an absence comes with a read.
+    if (current.kind === "absent" && attempt.source.floor > 0n) return await this.#read();
     return this.#context.known.learn(this.#id, current, attempt.source.floor, call);
   }
 

@@ -29,6 +29,8 @@ export class KeyMemory {
   seenAtCall = 0;
   /** What hashes to the record's token hash, while this process was the last to write a lease that is held. */
   token: string | null = null;
+  /** When the store was first seen to show less than this, on the monotonic clock; null while it does not. */
+  lostAtMs: number | null = null;
   #isWorthTrying = false;
 
   constructor(generation: number) {
@@ -46,12 +48,19 @@ export class KeyMemory {
     if (lastCall !== null && (isNew || fence > this.highestFence)) {
       this.highestFence = fence;
       this.seenAtCall = lastCall;
+      this.lostAtMs = null;
     }
     if (isNew || this.version !== version) this.sinceMs = receivedMs;
     this.record = record;
     this.version = version;
     this.token = null;
     this.#isWorthTrying = fence >= this.highestFence;
+  }
+
+  /** From here on the store's own answers count, as if nothing had been seen before. */
+  forget(): void {
+    this.record = null;
+    this.lostAtMs = null;
   }
 
   /** What will be tried on the strength of memory alone. Null where it is better to look first. */

@@ -6,16 +6,18 @@
  * write, which the store checks.
  */
 import {
+  type AcquireCommand,
   type ClockReading,
   type DeniedDecision,
   type DriftBound,
+  endOfRecord,
   exactly,
-  fenceGeneration,
-  fenceTerm,
+  fenceOf,
   type LeaseCommand,
   type LeaseKey,
   type LeasePolicy,
   type LeaseRecord,
+  nextGeneration,
   type RefusedDecision,
   recordFence,
   type StoreInstant,
@@ -23,7 +25,6 @@ import {
 import type { Env } from "../env/index.ts";
 import { ABSENT, type LeaseStore, type StoredRecord } from "../store/index.ts";
 import { BoundedMap } from "./bounded-map.ts";
-import { Floors } from "./floors.ts";
 import { KeyMemory, type SnapshotSource } from "./key-memory.ts";
 import { mapId } from "./map-id.ts";
 import { isObservedOver } from "./observations.ts";
@@ -47,23 +48,28 @@ export interface KnownStateOptions {
   readonly policy: LeasePolicy;
   readonly drift: DriftBound;
   readonly cacheSize: number;
-  readonly floorMaxAgeMs: number;
+  /** Ended records are kept at least this long: one that is gone sooner was lost. */
+  readonly retentionMs: number;
 }
 
-/** A guess is not worth it when the store's time is known so badly that expiries would be stretched. */
-const WIDEST_GUESS_RATIO = 0.05;
+const FENCE_WENT_BACK: DeniedDecision = Object.freeze({
+  kind: "denied",
+  reason: "FENCE_WENT_BACK",
+  heldBy: null,
+  heldUntilMs: null,
+});
 
 const NO_RECORD = { record: null, sinceMs: null } as const;
 
 export class KnownState {
   readonly #options: KnownStateOptions;
   readonly #memories: BoundedMap<KeyMemory>;
-  readonly #floors: Floors;
+  /** Until then, on the monotonic clock, a lease may be alive of which the store has lost the record. */
+  #lostUntilMs = Number.NEGATIVE_INFINITY;
 
   constructor(options: KnownStateOptions) {
     this.#options = options;
     this.#memories = new BoundedMap(options.cacheSize);
-    this.#floors = new Floors({ maxAgeMs: options.floorMaxAgeMs });
   }
 
   /** Null when nothing was ever remembered of the key, or not for long. */
@@ -82,16 +88,15 @@ export class KnownState {
   guess(command: LeaseCommand, memory: KeyMemory | null, now: ClockReading): SnapshotSource | null {
     if (command.op === "use" || !this.#timeIsNarrow(command, now)) return null;
     if (memory !== null && memory.record !== null) return memory.guess();
-    const floor = command.op === "acquire" ? this.#floors.recent(command.key.tenant, now.monotonicMs) : null;
-    if (floor === null) return null;
-    return { record: null, floor, stored: ABSENT, sinceMs: null, callNumber: null };
+    // A store without a clock has to be asked for its revision, above which the first grant is.
+    if (command.op !== "acquire" || this.#options.store.capabilities.clock === "none") return null;
+    return { record: null, floor: 0n, stored: ABSENT, sinceMs: null, callNumber: null };
   }
 
   async read(key: LeaseKey, patienceMs?: number): Promise<SnapshotSource> {
-    const answer = await this.#options.calls.read(Floors.keysFor(key), patienceMs);
-    const [stored = ABSENT, floorRecord = ABSENT] = answer.value;
-    const floor = this.#floors.learn(key.tenant, floorRecord, answer.sentMs);
-    return this.learn(mapId(key), stored, floor, answer);
+    const answer = await this.#options.calls.read(key, patienceMs);
+    const { stored, revision } = answer.value;
+    return this.learn(mapId(key), stored, revision, answer);
   }
 
   /** The store showed this in its answer. */
@@ -127,7 +132,7 @@ export class KnownState {
 
   forget(id: string): void {
     const memory = this.find(id);
-    if (memory !== null) memory.record = null;
+    memory?.forget();
   }
 
   /** False when the store's time has to be asked for before anything can be decided. */
@@ -160,8 +165,26 @@ export class KnownState {
     return { earliestMs: beforeEndMs, latestMs: beforeEndMs, stampMs };
   }
 
-  /** A store that lost writes must not hand out an old fence again; a damaged record must not be overwritten. */
-  brokenPromise(command: LeaseCommand, source: SnapshotSource): DeniedDecision | RefusedDecision | null {
+  /**
+   * The store says that it lost data. A lease whose record is gone may be believed in for one more maximal ttl; so long
+   * an absent record says nothing, and the others are judged by observation.
+   */
+  onDataLoss(monotonicMs: number): void {
+    const { clock, policy, drift } = this.#options;
+    clock.observe(monotonicMs);
+    this.#lostUntilMs = monotonicMs + policy.maxTtlMs * (1 + drift.driftRatio);
+  }
+
+  /**
+   * Why nothing may be granted on this base: a damaged record must not be overwritten, and where the store has lost
+   * writes that this process saw, their holder may still believe in its lease.
+   */
+  integrityViolation(
+    command: LeaseCommand,
+    source: SnapshotSource,
+    now: StoreInstant,
+    monotonicMs: number,
+  ): DeniedDecision | RefusedDecision | null {
     const { stored } = source;
     if (stored.kind === "corrupt") {
       return {
@@ -174,24 +197,44 @@ export class KnownState {
     // A guess is this very memory, and leads to no answer.
     if (source.callNumber === null || command.op !== "acquire" || this.#options.policy.release === "delete")
       return null;
+    const isLost = stored.kind === "absent" && monotonicMs < this.#lostUntilMs;
+    return isLost || this.#isBehind(command, source, now, monotonicMs) ? FENCE_WENT_BACK : null;
+  }
+
+  /**
+   * Whether the store shows less than this process has seen. The holder that was seen may believe for one more ttl;
+   * afterwards what the store shows is taken for what is there, if the next fence is above all that were seen.
+   */
+  #isBehind(
+    command: AcquireCommand,
+    source: SnapshotSource,
+    now: StoreInstant,
+    monotonicMs: number,
+  ): boolean {
+    const { policy, drift, retentionMs } = this.#options;
+    const { stored, callNumber } = source;
     const memory = this.find(mapId(command.key));
-    if (memory === null || memory.record === null || source.callNumber <= memory.seenAtCall) return null;
-    const { highestFence } = memory;
-    const intact =
-      stored.kind === "found"
-        ? recordFence(stored.record) >= highestFence
-        : source.floor >= fenceGeneration(highestFence) &&
-          fenceTerm(highestFence) <= this.#options.policy.baseTerm;
-    return intact ? null : { kind: "denied", reason: "FENCE_WENT_BACK", heldBy: null, heldUntilMs: null };
+    if (memory === null || memory.record === null || (callNumber ?? 0) <= memory.seenAtCall) return false;
+    const { record, highestFence } = memory;
+    const grows =
+      fenceOf(command.term ?? policy.baseTerm, nextGeneration(source, now, policy)) > highestFence;
+    const mayBeCollected = now.earliestMs >= endOfRecord(record) + retentionMs || source.floor > 0n;
+    const isIntact =
+      stored.kind === "found" ? recordFence(stored.record) >= highestFence : grows && mayBeCollected;
+    if (isIntact) return false;
+    memory.lostAtMs ??= monotonicMs;
+    const standsForMs = monotonicMs - memory.lostAtMs;
+    if (!grows || standsForMs < record.ttlMs * (1 + drift.driftRatio) + drift.tickMs) return true;
+    memory.forget();
+    return false;
   }
 
   #timeIsNarrow(command: LeaseCommand, now: ClockReading): boolean {
-    const { store, clock } = this.#options;
+    const { store, clock, policy } = this.#options;
     if (store.now !== undefined) return true;
     const interval = clock.interval(now);
     if (interval === null) return store.capabilities.clock === "none";
-    const ttlMs = "ttlMs" in command ? command.ttlMs : this.#options.policy.defaultTtlMs;
-    return interval.latestMs - interval.earliestMs <= Math.max(50, ttlMs * WIDEST_GUESS_RATIO);
+    return clock.isNarrow(interval, "ttlMs" in command ? command.ttlMs : policy.defaultTtlMs);
   }
 
   /** `known` is the key's memory as it was last found. As long as no entry of the map has got old since, it is there. */

@@ -14,6 +14,7 @@ import {
   type LeasePolicy,
   type LeaseRecord,
   type LeaseSnapshot,
+  type StoreInstant,
 } from "../core/index.ts";
 import { type Env, RandomIds, readClocks, realEnv } from "../env/index.ts";
 import {
@@ -66,7 +67,7 @@ import { type LeaseView, viewOf } from "./view.ts";
 export type Decide = typeof decide;
 
 /** Whether a grant on this base would keep what fences promise. */
-export type IsIntact = (command: LeaseCommand, found: LeaseSnapshot) => boolean;
+export type IsIntact = (command: LeaseCommand, found: LeaseSnapshot, now: StoreInstant) => boolean;
 
 type AnyRequest = RequestOf<LeaseRequest>;
 
@@ -131,8 +132,6 @@ export interface StoreLeaseManagerOptions {
 }
 
 const DEFAULT_RETENTION_MS = 24 * 3_600_000;
-/** A floor may be used unread for this part of the retention, and never longer than a minute. */
-const FLOOR_AGE_RATIO = 0.01;
 
 export class StoreLeaseManager implements LeaseManager {
   readonly line = "none";
@@ -151,28 +150,44 @@ export class StoreLeaseManager implements LeaseManager {
     const { env = realEnv, drift = DEFAULT_DRIFT, cacheSize = 100_000 } = options;
     const { callTimeoutMs = 5_000, commandTimeoutMs = 10_000, retentionMs = DEFAULT_RETENTION_MS } = options;
     const store = withTimeouts(options.store, env, callTimeoutMs);
-    this.policy = createPolicy(options.policy);
+    const policy = createPolicy(options.policy);
+    // Without a clock there is nothing to take generations from but the store's revision and the last one.
+    this.policy =
+      store.capabilities.clock === "none" ? createPolicy({ ...policy, generations: "count" }) : policy;
     this.drift = drift;
     this.store = store;
     this.#env = env;
     this.#retentionMs = retentionMs;
-    const { policy } = this;
-    this.#clock = new StoreClock({
+    const { clockGranularityMs: granularityMs, clockSkewMs: skewMs } = store.capabilities;
+    const clock = new StoreClock({ drift, granularityMs, skewMs, observeForMs: policy.maxTtlMs });
+    this.#clock = clock;
+    const onDataLoss = (): void => known.onDataLoss(env.monotonicMs());
+    const calls = new StoreCalls({ store, env, clock, callTimeoutMs, onDataLoss });
+    const known = new KnownState({
+      env,
+      store,
+      calls,
+      clock,
+      policy: this.policy,
       drift,
-      granularityMs: store.capabilities.clockGranularityMs,
-      observeForMs: policy.maxTtlMs,
+      cacheSize,
+      retentionMs,
     });
-    const calls = new StoreCalls({ store, env, clock: this.#clock, callTimeoutMs });
-    const floorMaxAgeMs = Math.min(60_000, retentionMs * FLOOR_AGE_RATIO);
-    const clock = this.#clock;
-    const known = new KnownState({ env, store, calls, clock, policy, drift, cacheSize, floorMaxAgeMs });
     const ids = new RandomIds(env);
     const acquireEnded: ExecutionContext["acquireEnded"] = (command, token, outcome) => {
       const mayBeGranted = outcome.kind === "unsettled" && outcome.outcome === "unknown";
       if (mayBeGranted) this.#unsettledTokens.set(claimOf(command), token);
       else this.#takeUnsettled(command);
     };
-    this.#context = { env, ids, policy, calls, known, decide: options.decide ?? decide, acquireEnded };
+    this.#context = {
+      env,
+      ids,
+      policy: this.policy,
+      calls,
+      known,
+      decide: options.decide ?? decide,
+      acquireEnded,
+    };
     this.#commandTimeoutMs = commandTimeoutMs;
   }
 
@@ -224,8 +239,8 @@ export class StoreLeaseManager implements LeaseManager {
     const { token } = request;
     const { known, decide } = this.#context;
     // Commands are decided on what was found, with all that is known of it.
-    const isIntact: IsIntact = (command, found) =>
-      known.brokenPromise(command, found as SnapshotSource) === null;
+    const isIntact: IsIntact = (command, found, now) =>
+      known.integrityViolation(command, found as SnapshotSource, now, this.#env.monotonicMs()) === null;
     const context: ExecutionContext = { ...this.#context, decide: rule(decide, isIntact) };
     const id = mapId(request.key);
     const memory = known.find(id);

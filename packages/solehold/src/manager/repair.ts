@@ -1,8 +1,6 @@
 /** Replacing a damaged record, on an operator's word about the highest generation that was ever granted under it. */
-import type { LeaseKey } from "../core/index.ts";
+import { type LeaseKey, type LeaseRecord, NO_TOKEN_HASH } from "../core/index.ts";
 import { type Env, randomId, readClocks } from "../env/index.ts";
-import { ABSENT } from "../store/index.ts";
-import { floorRecord } from "./collector.ts";
 import type { KnownState } from "./known-state.ts";
 import type { StoreCalls } from "./store-calls.ts";
 
@@ -13,12 +11,35 @@ export async function repairRecord(
   context: { readonly env: Env; readonly calls: StoreCalls; readonly known: KnownState },
 ): Promise<boolean> {
   const { env, calls, known } = context;
-  const { value } = await calls.read([key]);
-  const stored = value[0] ?? ABSENT;
+  const { stored } = (await calls.read(key)).value;
   if (stored.kind !== "corrupt") return false;
   const nowMs = known.time(readClocks(env)).latestMs;
-  const tombstone = floorRecord(key.tenant, generation, nowMs, randomId(env));
-  const next = { ...tombstone, key, note: "repaired" };
+  const next = tombstone(key, generation, nowMs, randomId(env));
   const written = await calls.write({ key, expected: stored.version, next });
   return written.value.kind === "applied";
+}
+
+/** A lease that ended just now: the next grant is above its generation. */
+function tombstone(key: LeaseKey, generation: bigint, nowMs: number, nonce: string): LeaseRecord {
+  return {
+    key,
+    holder: "solehold",
+    purpose: "StateWrite",
+    tokenHash: NO_TOKEN_HASH,
+    term: 0n,
+    generation,
+    ttlMs: 1,
+    grantedAtMs: nowMs,
+    renewedAtMs: nowMs,
+    expiresAtMs: nowMs,
+    endedAtMs: nowMs,
+    state: "released",
+    renewals: 0,
+    resumeRequired: false,
+    breakAtMs: null,
+    handoff: null,
+    nonce,
+    idempotency: null,
+    note: "repaired",
+  };
 }

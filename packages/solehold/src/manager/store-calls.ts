@@ -12,6 +12,7 @@ import {
   type LeaseStore,
   type StoredRecord,
   StoreError,
+  type StoreReply,
   type WriteResult,
 } from "../store/index.ts";
 import { mapId } from "./map-id.ts";
@@ -38,12 +39,18 @@ interface StoreJob<Value> {
 /** It is what the store is given, and must not change: a store may still look at it after the time limit. */
 export interface WriteJob extends StoreJob<WriteResult>, ConditionalWrite {}
 
-interface ReadJob extends StoreJob<readonly StoredRecord[]> {
-  readonly keys: readonly LeaseKey[];
+interface ReadJob extends StoreJob<ReadRecord> {
+  readonly key: LeaseKey;
 }
 
-interface StoreReply<Value> {
-  readonly storeTimeMs: number | null;
+/** What a read shows of one key. */
+export interface ReadRecord {
+  readonly stored: StoredRecord;
+  /** The store's revision, where it has one; otherwise 0. */
+  readonly revision: bigint;
+}
+
+interface BatchReply<Value> extends StoreReply {
   readonly results: readonly Value[];
 }
 
@@ -53,9 +60,11 @@ interface LaneOptions<Job, Value> {
   readonly minBatch: number;
   readonly maxConcurrentCalls: number;
   readonly callTimeoutMs: number;
-  readonly call: (jobs: readonly Job[]) => Promise<StoreReply<Value>>;
+  readonly call: (jobs: readonly Job[]) => Promise<BatchReply<Value>>;
   readonly nextCallNumber: () => number;
   readonly onTime: (sample: TimeSample) => void;
+  /** The store says that it lost data. */
+  readonly onDataLoss: () => void;
 }
 
 /** A call that was not answered yet. */
@@ -132,7 +141,7 @@ class Lane<Job extends StoreJob<Value>, Value> {
   }
 
   #send(batch: readonly Job[]): void {
-    const { env, call, onTime } = this.#options;
+    const { env, call, onTime, onDataLoss } = this.#options;
     // The least patient sets the limit: a lease about to end must not wait behind a frozen call.
     let { callTimeoutMs } = this.#options;
     for (const { patienceMs } of batch) if (patienceMs < callTimeoutMs) callTimeoutMs = patienceMs;
@@ -148,14 +157,16 @@ class Lane<Job extends StoreJob<Value>, Value> {
     };
     const fail = (error: unknown): void =>
       settle(() => {
+        if (error instanceof StoreError && error.kind === "data-loss") onDataLoss();
         for (const job of batch) job.failed(error);
       });
     // A store that breaks its contract may answer anything: no less than all jobs must hear of it.
-    const receive = (reply: Partial<StoreReply<Value>> | undefined): void =>
+    const receive = (reply: Partial<BatchReply<Value>> | undefined): void =>
       settle(() => {
         const received = readClocks(env);
         const storeTimeMs = reply?.storeTimeMs ?? null;
-        if (storeTimeMs !== null) onTime({ sent, received, storeTimeMs });
+        const serverChangedAtMs = reply?.serverChangedAtMs ?? null;
+        if (storeTimeMs !== null) onTime({ sent, received, storeTimeMs, serverChangedAtMs });
         const answered = { callNumber, sentMs: sent.monotonicMs, receivedMs: received.monotonicMs };
         batch.forEach((job, index) => {
           const value = reply?.results?.[index];
@@ -191,9 +202,9 @@ class Lane<Job extends StoreJob<Value>, Value> {
 
 /** A store that throws instead of rejecting is treated alike. */
 function invoke<Job, Value>(
-  call: (jobs: readonly Job[]) => Promise<StoreReply<Value>>,
+  call: (jobs: readonly Job[]) => Promise<BatchReply<Value>>,
   batch: readonly Job[],
-): Promise<StoreReply<Value>> {
+): Promise<BatchReply<Value>> {
   try {
     return call(batch);
   } catch (error) {
@@ -217,7 +228,7 @@ export interface Answered<Value> extends AnsweredCall {
 }
 
 export class StoreCalls {
-  readonly #reads: Lane<ReadJob, readonly StoredRecord[]>;
+  readonly #reads: Lane<ReadJob, ReadRecord>;
   readonly #writes: Lane<WriteJob, WriteResult>;
   #readCount = 0;
   #callNumber = 0;
@@ -227,19 +238,19 @@ export class StoreCalls {
     readonly env: Env;
     readonly clock: StoreClock;
     readonly callTimeoutMs: number;
+    readonly onDataLoss: () => void;
   }) {
-    const { store, env, clock, callTimeoutMs } = options;
+    const { store, env, clock, callTimeoutMs, onDataLoss } = options;
     const { maxBatch, maxConcurrentCalls, minBatch = maxBatch } = store.capabilities;
     const onTime = (sample: TimeSample): void => clock.learn(sample);
-    // A read asks for at most two keys; halving keeps every call within what the store takes.
-    const readBatch = Math.max(1, Math.floor(maxBatch / 2));
     const nextCallNumber = (): number => {
       this.#callNumber += 1;
       return this.#callNumber;
     };
-    const common = { env, minBatch, maxConcurrentCalls, callTimeoutMs, nextCallNumber, onTime };
-    this.#reads = new Lane({ ...common, maxBatch: readBatch, call: (jobs) => readGroups(store, jobs) });
-    this.#writes = new Lane({ ...common, maxBatch, call: (writes) => store.apply(writes) });
+    const common = { env, minBatch, maxConcurrentCalls, callTimeoutMs, nextCallNumber, onTime, onDataLoss };
+    const lane = { ...common, maxBatch };
+    this.#reads = new Lane({ ...lane, call: (jobs) => readDistinct(store, jobs) });
+    this.#writes = new Lane({ ...lane, call: (writes) => store.apply(writes) });
   }
 
   /** The number of the newest call that was sent. */
@@ -247,15 +258,11 @@ export class StoreCalls {
     return this.#callNumber;
   }
 
-  /** Reads the keys in this order, none earlier than the one before it. */
-  read(
-    keys: readonly LeaseKey[],
-    patienceMs = Number.POSITIVE_INFINITY,
-  ): Promise<Answered<readonly StoredRecord[]>> {
+  read(key: LeaseKey, patienceMs = Number.POSITIVE_INFINITY): Promise<Answered<ReadRecord>> {
     this.#readCount += 1;
     const id = String(this.#readCount);
     return new Promise((resolve, failed) =>
-      this.#reads.submit({ id, keys, patienceMs, answered: answering(resolve), failed }),
+      this.#reads.submit({ id, key, patienceMs, answered: answering(resolve), failed }),
     );
   }
 
@@ -285,31 +292,15 @@ function answering<Value>(
   return (value, call) => resolve({ value, ...call });
 }
 
-/** Several requests may ask for the same key: it is read once, after every key that comes before it. */
-async function readGroups(
-  store: LeaseStore,
-  jobs: readonly ReadJob[],
-): Promise<StoreReply<readonly StoredRecord[]>> {
-  const groups = jobs.map((job) => job.keys);
-  const depth = Math.max(...groups.map((group) => group.length));
-  const wanted = new Map<string, LeaseKey>();
-  for (let level = 0; level < depth; level += 1) {
-    for (const group of groups) {
-      const key = group[level];
-      if (key === undefined) continue;
-      const id = mapId(key);
-      wanted.delete(id);
-      wanted.set(id, key);
-    }
-  }
-  const reply = await store.read([...wanted.values()]);
-  const byId = new Map([...wanted.keys()].map((id, index) => [id, reply.records[index]]));
-  const results = groups.map((group) =>
-    group.map((key) => {
-      const record = byId.get(mapId(key));
-      if (record === undefined) throw missingAnswer();
-      return record;
-    }),
-  );
-  return { storeTimeMs: reply.storeTimeMs, results };
+/** Several requests may ask for the same key: it is read once. */
+async function readDistinct(store: LeaseStore, jobs: readonly ReadJob[]): Promise<BatchReply<ReadRecord>> {
+  const wanted = new Map(jobs.map(({ key }) => [mapId(key), key]));
+  const { records, revision = 0n, ...reply } = await store.read([...wanted.values()]);
+  const byId = new Map([...wanted.keys()].map((id, index) => [id, records[index]]));
+  const results = jobs.map(({ key }): ReadRecord => {
+    const stored = byId.get(mapId(key));
+    if (stored === undefined) throw missingAnswer();
+    return { stored, revision };
+  });
+  return { ...reply, results };
 }

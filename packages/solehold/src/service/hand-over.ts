@@ -39,7 +39,7 @@ export class HandOver {
       if (!isNewWrite(first)) return first;
       // One write has one nonce: whoever finds it in the store knows that both were done.
       const acquire: AcquireCommand = { ...this.#next, nonce: release.nonce };
-      if (!isIntact(acquire, snapshot)) return first;
+      if (!isIntact(acquire, snapshot, now)) return first;
       const second = decide(acquire, { ...snapshot, record: first.effect.record }, now, policy);
       if (!isNewWrite(second)) return first;
       this.#pairs.set(release.nonce, { released: first.decision, granted: second.decision });

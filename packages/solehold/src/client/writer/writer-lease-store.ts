@@ -255,6 +255,7 @@ const BACKEND_KINDS: { readonly [kind in StoreError["kind"]]: BackendErrorKind }
   config: "Config",
   full: "Transport",
   closed: "Config",
+  "data-loss": "Internal",
   internal: "Internal",
 };
 
