@@ -87,7 +87,8 @@ export class KnownState {
   /** What probably is in the store, if that is enough to try a write; otherwise null: read first. */
   guess(command: LeaseCommand, memory: KeyMemory | null, now: ClockReading): SnapshotSource | null {
     if (command.op === "use" || !this.#timeIsNarrow(command, now)) return null;
-    if (memory !== null && memory.record !== null) return memory.guess();
+    if (memory !== null && memory.record !== null)
+      return isTakeover(command, memory.record) ? null : memory.guess();
     // A store without a clock has to be asked for its revision, above which the first grant is.
     if (command.op !== "acquire" || this.#options.store.capabilities.clock === "none") return null;
     return { record: null, floor: 0n, stored: ABSENT, sinceMs: null, callNumber: null };
@@ -247,6 +248,14 @@ export class KnownState {
     this.#memories.set(id, memory);
     return memory;
   }
+}
+
+/**
+ * Whether another's lease would be judged over. What is remembered may have been stamped by a clock that answers only
+ * since then, so the store is asked first: its reply shows whether its time has jumped.
+ */
+function isTakeover(command: LeaseCommand, record: LeaseRecord): boolean {
+  return command.op === "acquire" && record.state === "held" && record.holder !== command.holder;
 }
 
 function corruptMessage(detail: string): string {

@@ -4,7 +4,6 @@
  * legal values are among them.
  */
 import type { LeasePolicy } from "../core/index.ts";
-import { NEWS_FORMS, type NewsForm } from "./store/news.ts";
 import { RandomStream } from "./world/random.ts";
 
 export const FAULTS = [
@@ -57,9 +56,6 @@ export type ClockRegime = "bounded" | "unbounded";
 /** "library": each process decides by itself on the store. "server": all go through lease servers. */
 export type Entry = "library" | "server";
 
-/** "early": what is given back is seen before it is safe. */
-export type Ends = "safe" | "early";
-
 export interface SimConfig {
   readonly seed: number;
   readonly entry: Entry;
@@ -78,19 +74,17 @@ export interface SimConfig {
   readonly tickMs: number;
   readonly storeClock: "exact" | "reply" | "none";
   readonly granularityMs: number;
+  /** How far apart the clocks of the store's machines are, each of which may answer. */
+  readonly skewMs: number;
+  /** "known": the store says when another server took over, and notices that it lost what a client saw. */
+  readonly identity: "known" | "unknown";
   readonly watch: boolean;
-  /** What news tells those who want to know only whether a key is held. */
-  readonly news: NewsForm;
-  /** Whether the store, where it has news, keeps lines of those who wait. */
-  readonly lines: "yes" | "no";
-  /** A store with early ends keeps no lines. */
-  readonly ends: Ends;
-  /** How long its disk takes for a write, on average. */
-  readonly diskMs: number;
-  /** How often its disk takes much longer. */
-  readonly stallRate: number;
-  /** Whether the store keeps notes beside its records; the audit of a service is then in files, by way of them. */
-  readonly notes: "yes" | "no";
+  /** "bare": some watch events leave the record out. */
+  readonly events: "whole" | "bare";
+  /** Whether the store, where it can be watched, keeps wait queues. */
+  readonly queues: "yes" | "no";
+  /** Where the audit of a service is: in memory, or in files on a disk that crashes. */
+  readonly auditIn: "memory" | "files";
   readonly maxConcurrentCalls: number;
   readonly callTimeoutMs: number;
   readonly commandTimeoutMs: number;
@@ -114,10 +108,8 @@ export interface ConfigLimits {
   readonly faults?: readonly Fault[];
   /** Default: without servers. */
   readonly entry?: Entry | "drawn";
-  /** Both drawn when not given: which kind of store it is, in these two respects. */
-  readonly news?: NewsForm;
-  readonly ends?: Ends;
-  readonly notes?: "yes" | "no";
+  /** Drawn when not given. */
+  readonly auditIn?: SimConfig["auditIn"];
 }
 
 /** Faults that no client can survive unharmed: rare, and with promises of their own (see expectations). */
@@ -131,7 +123,6 @@ export function drawConfig(seed: number, limits: ConfigLimits = {}): SimConfig {
   const faults = new Set<Fault>();
   const density = random.pick([0.1, 0.3, 0.5]);
   for (const fault of FAULTS) {
-    if (fault === "store-crash") continue;
     const drawn = random.chance(DRASTIC.has(fault) ? 0.07 : density);
     if (drawn && (limits.faults === undefined || limits.faults.includes(fault))) faults.add(fault);
   }
@@ -146,8 +137,6 @@ export function drawConfig(seed: number, limits: ConfigLimits = {}): SimConfig {
   // Servers and their clients have beats of their own, by the second: long worlds would hold little else.
   const ttlMs = entry.entry === "server" ? Math.min(drawnTtlMs, LONGEST_TTL_WITH_SERVERS_MS) : drawnTtlMs;
   const delayMs = random.pick([0.2, 1, 3, 10]) * Math.min(1, ttlMs / 400);
-  const early = drawEnds(seed, ttlMs, limits.ends);
-  if (early.crashes && (limits.faults?.includes("store-crash") ?? true)) faults.add("store-crash");
   return {
     seed,
     ...entry,
@@ -162,14 +151,12 @@ export function drawConfig(seed: number, limits: ConfigLimits = {}): SimConfig {
     tickMs: random.whole(1, 3),
     storeClock,
     granularityMs: coarse ? 1_000 : 1,
+    skewMs: storeClock === "reply" && new RandomStream(seed, "skew").chance(0.2) ? Math.ceil(ttlMs / 8) : 0,
+    identity: new RandomStream(seed, "identity").chance(0.7) ? "known" : "unknown",
     watch: random.chance(0.6),
-    news: limits.news ?? new RandomStream(seed, "news").pick(NEWS_FORMS),
-    lines: new RandomStream(seed, "lines").chance(0.5) && early.ends === "safe" ? "yes" : "no",
-    ends: early.ends,
-    diskMs: early.diskMs,
-    stallRate: early.stallRate,
-    // Notes are for stores that forget nothing, and show nothing that is not safe.
-    notes: early.ends === "safe" && !faults.has("lost-writes") ? (limits.notes ?? drawNotes(seed)) : "no",
+    events: new RandomStream(seed, "events").chance(0.5) ? "bare" : "whole",
+    queues: new RandomStream(seed, "queues").chance(0.5) ? "yes" : "no",
+    auditIn: limits.auditIn ?? (new RandomStream(seed, "audit").chance(0.5) ? "files" : "memory"),
     maxConcurrentCalls: random.pick([1, 2, 8]),
     callTimeoutMs: Math.ceil(ttlMs * random.pick([0.3, 1, 3])),
     commandTimeoutMs: Math.ceil(ttlMs * random.pick([0.5, 1, 4])),
@@ -191,10 +178,6 @@ export function drawConfig(seed: number, limits: ConfigLimits = {}): SimConfig {
   };
 }
 
-function drawNotes(seed: number): "yes" | "no" {
-  return new RandomStream(seed, "notes").chance(0.7) ? "yes" : "no";
-}
-
 /** From a stream of its own: the other draws of a seed are the same with and without servers. */
 function drawEntry(
   seed: number,
@@ -206,20 +189,6 @@ function drawEntry(
   const connection = random.pick(["stream", "stream", "http"] as const);
   const entry = wanted === "drawn" ? drawn : wanted;
   return { entry, servers: entry === "server" ? servers : 0, connection };
-}
-
-/** From a stream of its own, too: the other worlds are what they were before there was such a store. */
-function drawEnds(
-  seed: number,
-  ttlMs: number,
-  wanted: Ends | undefined,
-): Pick<SimConfig, "ends" | "diskMs" | "stallRate"> & { readonly crashes: boolean } {
-  const random = new RandomStream(seed, "early ends");
-  const drawn = random.chance(1 / 3) ? "early" : "safe";
-  const ends = wanted ?? drawn;
-  const diskMs = ttlMs * random.pick([0.001, 0.01, 0.04]);
-  const stallRate = random.pick([0, 0.1, 0.3]);
-  return { ends, diskMs, stallRate, crashes: random.chance(0.8) && ends === "early" };
 }
 
 /** What may be asked of a world, given what it does to its inhabitants. */
@@ -234,18 +203,21 @@ export interface Expectations {
 
 /**
  * What cannot be asked, and why. Rates out of bounds: a slow holder's time never ends for a fast store; only
- * the guard is left. Lost writes: a store that forgets what it acknowledged keeps no promise, and only who
- * remembers can refuse it. A jump of the store's clock: leases end early by it. A client that knew the clock
- * before notices, and observes for a ttl; but one that meets the clock for the first time after the jump, or
- * asks a store that judges by itself, has nothing to compare it with. A store without a clock cannot jump.
+ * the guard is left. Lost writes: a store that forgets what it acknowledged lets two believe; fences grow all the same
+ * where they come from its clock. A jump of the store's clock: leases end early by it. A client that knew the clock
+ * before notices, and observes for a ttl; one that meets the clock for the first time after the jump does so if the
+ * store says that another server took over. A store that judges by its own clock does not observe. If the clock may go
+ * back, a fence that was lost or collected may come again. A store without a clock cannot jump.
  */
 export function expectationsOf(config: SimConfig): Expectations {
-  const { faults, clocks, storeClock } = config;
+  const { faults, clocks, storeClock, identity, operations } = config;
   const storeIsHonest = !faults.has("lost-writes");
   const jumps = faults.has("clock-jump") && storeClock !== "none";
+  const jumpsAreKnown = storeClock === "reply" && identity === "known";
+  const growsByClock = storeClock !== "none" && !jumps;
   return {
-    exclusive: clocks === "bounded" && storeIsHonest && !jumps,
-    fencesGrow: storeIsHonest,
+    exclusive: clocks === "bounded" && storeIsHonest && (!jumps || jumpsAreKnown),
+    fencesGrow: storeIsHonest ? !jumps || !operations.includes("collect") : growsByClock,
     linearizable: storeIsHonest,
   };
 }

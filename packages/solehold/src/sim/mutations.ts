@@ -12,7 +12,6 @@ import type { LeaseManager } from "../manager/index.ts";
 import type { AuditTrail, LeaseService } from "../service/index.ts";
 import type { LeaseStore } from "../store/index.ts";
 import type { Endpoint } from "./net/gateway.ts";
-import type { LogMistake } from "./store/early-writes.ts";
 import type { StoreEngine } from "./store/engine.ts";
 
 /** A handle as the workload uses it. */
@@ -31,10 +30,6 @@ export interface GuardedWrite {
 export interface Mutations {
   readonly policy?: Partial<LeasePolicy>;
   readonly engineWrites?: "blind";
-  /** What a store does wrong whose ends are seen before they are safe. */
-  readonly engineLog?: LogMistake;
-  /** Such a store answers with what it sees of ends, whether that is safe or not. */
-  readonly endDoubts?: "never";
   readonly decide?: (real: typeof decide) => typeof decide;
   readonly store?: (store: LeaseStore, env: Env, engine: StoreEngine) => LeaseStore;
   /** The clocks and randomness of the manager, and of the client's handles. */

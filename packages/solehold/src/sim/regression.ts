@@ -1,12 +1,11 @@
 /** A failure that was found once, as a file that people can read and tests replay for ever. */
 import { plantedBug } from "./bugs/registry.ts";
-import type { ClockRegime, Ends, Entry, Fault } from "./config.ts";
+import type { ClockRegime, Entry, Fault, SimConfig } from "./config.ts";
 import { runCore } from "./core/run.ts";
 import { runFull } from "./full/run.ts";
 import type { Gateway } from "./net/gateway.ts";
 import type { RunOptions, RunResult, Tier } from "./result.ts";
 import type { Run, ShrunkCase } from "./shrink.ts";
-import type { NewsForm } from "./store/news.ts";
 import { timelineText } from "./timeline.ts";
 
 export interface RegressionCase {
@@ -17,11 +16,8 @@ export interface RegressionCase {
   readonly faults?: readonly Fault[];
   /** "server": it goes through servers, and needs a gateway to be played. */
   readonly entry?: Entry;
-  /** How its store tells news and writes ends. Older cases do not say it: there was one kind, "records" and "safe". */
-  readonly news?: NewsForm;
-  readonly ends?: Ends;
-  /** Older cases are of stores without notes. */
-  readonly notes?: "yes" | "no";
+  /** Older cases are of audits in memory. */
+  readonly auditIn?: SimConfig["auditIn"];
   /** The planted bug under which it fails; null for a bug of ours that is mended since. */
   readonly bug: string | null;
   /** The oracle that objects while the bug is there. */
@@ -50,9 +46,7 @@ export function regressionOf(
     ...(options.clocks === undefined ? {} : { clocks: options.clocks }),
     ...(options.faults === undefined ? {} : { faults: options.faults }),
     ...(result.config.entry === "server" ? { entry: "server" } : {}),
-    news: result.config.news,
-    ends: result.config.ends,
-    notes: result.config.notes,
+    auditIn: result.config.auditIn,
     bug,
     oracle: result.violation?.oracle ?? "",
     needed,
@@ -66,16 +60,14 @@ export async function replay(
   bug: "with" | "without",
   gateway?: Gateway,
 ): Promise<RunResult> {
-  const { seed, clocks, faults, needed, tier, news = "records", ends = "safe", notes = "no" } = given;
+  const { seed, clocks, faults, needed, tier, auditIn = "memory" } = given;
   const mutations = bug === "with" && given.bug !== null ? plantedBug(given.bug).mutations : {};
   return await runOf(tier)({
     seed,
     mutations,
     allowed: new Set(needed),
     record: "yes",
-    news,
-    ends,
-    notes,
+    auditIn,
     entry: given.entry ?? "library",
     ...(gateway === undefined ? {} : { gateway }),
     ...(clocks === undefined ? {} : { clocks }),

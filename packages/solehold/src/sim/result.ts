@@ -1,9 +1,8 @@
 /** What a run says about itself. */
-import type { ClockRegime, Ends, Entry, Fault, SimConfig } from "./config.ts";
+import type { ClockRegime, Entry, Fault, SimConfig } from "./config.ts";
 import type { Mutations } from "./mutations.ts";
 import type { Gateway } from "./net/gateway.ts";
 import type { Situation } from "./oracles/oracle.ts";
-import type { NewsForm } from "./store/news.ts";
 import type { Allowed } from "./world/random.ts";
 import type { TimelineEntry } from "./world/world.ts";
 
@@ -22,11 +21,8 @@ export interface RunOptions {
   readonly gateway?: Gateway;
   /** Whether this run goes through servers; drawn by the seed when there is a gateway. */
   readonly entry?: Entry;
-  /** How the store tells news and writes ends; drawn by the seed when not given. */
-  readonly news?: NewsForm;
-  readonly ends?: Ends;
-  /** Whether it keeps notes, if it is a store that can. */
-  readonly notes?: "yes" | "no";
+  /** Where the audit is; drawn by the seed when not given. */
+  readonly auditIn?: SimConfig["auditIn"];
 }
 
 export interface Violation {

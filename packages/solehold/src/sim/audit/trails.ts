@@ -1,16 +1,11 @@
 /**
  * The audit files of a run's machines, and the real trail over them, opened by one life of a process after the other:
- * each takes over what the one before it left in the store's notes. A life whose trail cannot be opened tries again,
- * as a supervisor would start it again.
+ * each goes on where the one before it ended.
  */
-import { delay } from "../../env/index.ts";
 import { type AuditEntry, FileAuditTrail } from "../../service/audit/index.ts";
-import { missingEvents } from "../../service/audit/notes.ts";
 import { queryFolder } from "../../service/audit/scan.ts";
-import { type LeaseStore, StoreError } from "../../store/index.ts";
 import type { SimConfig } from "../config.ts";
 import type { Situation } from "../oracles/oracle.ts";
-import type { StoreNotebooks } from "../store/notebooks.ts";
 import type { SimulatedEnv } from "../world/env.ts";
 import { RandomStream } from "../world/random.ts";
 import type { World } from "../world/world.ts";
@@ -19,7 +14,6 @@ import { SimulatedDisk } from "./disk.ts";
 export interface TrailsOptions {
   readonly world: World;
   readonly config: SimConfig;
-  readonly notebooks: StoreNotebooks;
   readonly sometimes: (situation: Situation) => void;
 }
 
@@ -29,10 +23,10 @@ export const MOST_ENTRIES = 10_000;
 /** The place is ready, and its lock is that a machine runs one process at a time. */
 const NO_LOCK = { release: async (): Promise<void> => undefined };
 
-/** Null where the store keeps no notes, or nothing goes through a service: the audit is then in memory. */
+/** Null where the audit is in memory, or nothing goes through a service. */
 export function trailsOf(options: TrailsOptions): Trails | null {
-  const { entry, route, notes } = options.config;
-  return notes === "yes" && (entry === "server" || route === "service") ? new Trails(options) : null;
+  const { entry, route, auditIn } = options.config;
+  return auditIn === "files" && (entry === "server" || route === "service") ? new Trails(options) : null;
 }
 
 export class Trails {
@@ -51,51 +45,31 @@ export class Trails {
     this.#anchorEvery = random.pick([2, 10, 1_000]);
   }
 
-  /** Resolves when the trail is open and has what was left; never when its process dies before. */
-  async open(env: SimulatedEnv, store: LeaseStore): Promise<FileAuditTrail> {
-    const { world, config, notebooks, sometimes } = this.#options;
+  /** Resolves when the trail is open; never when its process dies before. */
+  async open(env: SimulatedEnv): Promise<FileAuditTrail> {
+    const { world, sometimes } = this.#options;
     const { name } = env.machine;
-    const losesPower = (): boolean => {
-      if (notebooks.left(name).length > 0) sometimes("a process died and left notes in the store");
-      return world.choices.fires(`power loss ${name}`, 0.5);
-    };
+    const losesPower = (): boolean => world.choices.fires(`power loss ${name}`, 0.5);
     const disk = this.#diskOf(name).mountedBy(env, losesPower);
-    for (;;) {
-      try {
-        const trail = await FileAuditTrail.openAt(
-          {
-            folder: folderOf(name),
-            durability: "before-reply",
-            segmentBytes: this.#segmentBytes,
-            anchorEvery: this.#anchorEvery,
-            env,
-            disk,
-            ...(store.notebook === undefined ? {} : { notebook: store.notebook.bind(store) }),
-          },
-          { trailId: name, lock: NO_LOCK, reader: disk },
-        );
-        if (trail.takenOver > 0) sometimes("notes that a dead process had left came into the audit");
-        if (trail.recovered !== null) sometimes("a line of the audit that a crash had torn was cut off");
-        return trail;
-      } catch (error) {
-        // Another try may go better with a store that did not answer; a damaged trail stays damaged.
-        if (!(error instanceof StoreError)) throw error;
-        await delay(env, config.callTimeoutMs);
-      }
-    }
+    const trail = await FileAuditTrail.openAt(
+      {
+        folder: folderOf(name),
+        durability: "before-reply",
+        segmentBytes: this.#segmentBytes,
+        anchorEvery: this.#anchorEvery,
+        env,
+        disk,
+      },
+      { trailId: name, lock: NO_LOCK, reader: disk },
+    );
+    if (trail.recovered !== null) sometimes("a line of the audit that a crash had torn was cut off");
+    return trail;
   }
 
   /** All that is in a machine's files, in order. */
   entriesOf(machine: string): Promise<readonly AuditEntry[]> {
     const { reader } = this.#diskOf(machine);
     return queryFolder(folderOf(machine), { limit: MOST_ENTRIES }, Number.MAX_SAFE_INTEGER, reader);
-  }
-
-  /** Events that are in a machine's notes alone. */
-  async unsaved(machine: string): Promise<number> {
-    const { reader } = this.#diskOf(machine);
-    const left = this.#options.notebooks.left(machine);
-    return (await missingEvents(reader, folderOf(machine), left)).length;
   }
 
   #diskOf(machine: string): SimulatedDisk {

@@ -151,14 +151,14 @@ export const PROTOCOL_BUGS: readonly PlantedBug[] = [
   },
   {
     name: "watch-as-truth",
-    mistake: "news that a lease has ended is enough to overwrite what is there",
+    mistake: "an event that shows the end of a lease is enough to overwrite what is there",
     caughtBy: [...BELIEF, "fences-grow", "ownership", "linearizability", "no-resurrection"],
     withinSeeds: 300,
     mutations: {
       store: (store, _env, engine) => {
         const free = new Set<string>();
-        engine.subscribe({ tenant: null, prefix: "" }, (event) => {
-          if (event.kind === "changed" && event.record?.state !== "held") free.add(keyId(event.key));
+        engine.subscribe({ tenant: null, prefix: "" }, (key, stored) => {
+          if (stored.kind !== "found" || stored.record.state !== "held") free.add(keyId(key));
         });
         return withApply(store, async (writes) => {
           const forced = writes.map((write) => {

@@ -2,9 +2,7 @@
 import { runFull } from "../full/run.ts";
 import type { Gateway } from "../net/gateway.ts";
 import type { Violation } from "../result.ts";
-import { AUDIT_BUGS } from "./audit-bugs.ts";
 import type { PlantedBug } from "./bug.ts";
-import { NEWS_BUGS } from "./news-bugs.ts";
 import { PROCESS_BUGS } from "./process-bugs.ts";
 import { PROTOCOL_BUGS } from "./protocol-bugs.ts";
 import { SERVER_BUGS } from "./server-bugs.ts";
@@ -13,13 +11,7 @@ import { TIME_BUGS } from "./time-bugs.ts";
 export { SERVER_BUGS } from "./server-bugs.ts";
 
 /** Those that show without servers. */
-export const PLANTED_BUGS: readonly PlantedBug[] = [
-  ...TIME_BUGS,
-  ...PROTOCOL_BUGS,
-  ...NEWS_BUGS,
-  ...PROCESS_BUGS,
-  ...AUDIT_BUGS,
-];
+export const PLANTED_BUGS: readonly PlantedBug[] = [...TIME_BUGS, ...PROTOCOL_BUGS, ...PROCESS_BUGS];
 
 export interface BugSearch {
   readonly bug: string;

@@ -102,6 +102,7 @@ export class CoreHolder {
     this.#clock = new StoreClock({
       drift: options.drift,
       granularityMs: options.config.granularityMs,
+      skewMs: options.config.skewMs,
       observeForMs: options.policy.maxTtlMs,
     });
   }
@@ -134,7 +135,7 @@ export class CoreHolder {
       network.send(engine.machine, this.machine, "read reply", () => {
         if (answered) return;
         answered = true;
-        this.#clock.learn({ sent, received: readingOf(this.machine), storeTimeMs });
+        this.#clock.learn({ sent, received: readingOf(this.machine), storeTimeMs, serverChangedAtMs: null });
         if (stored === undefined || stored.kind === "corrupt") return;
         const record = stored.kind === "found" ? stored.record : null;
         if (unknown !== null && record?.nonce === unknown.nonce) {
@@ -175,7 +176,7 @@ export class CoreHolder {
       network.send(engine.machine, this.machine, "write reply", () => {
         if (answered) return;
         answered = true;
-        this.#clock.learn({ sent, received: readingOf(this.machine), storeTimeMs });
+        this.#clock.learn({ sent, received: readingOf(this.machine), storeTimeMs, serverChangedAtMs: null });
         if (result.kind === "applied" && next !== null) this.#applied(command, next, reading, validForMs);
       });
     });

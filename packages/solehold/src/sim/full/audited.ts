@@ -19,9 +19,7 @@ export async function auditedTrails(
   return await Promise.all(
     machines.map(async (name) => ({
       name,
-      kind: "files",
       entries: await trails.entriesOf(name),
-      unsaved: await trails.unsaved(name),
       lives: lives.filter(({ backend }) => backend.env.machine.name === name).map(audited),
     })),
   );
@@ -29,7 +27,7 @@ export async function auditedTrails(
 
 async function inMemory(life: ServiceLife): Promise<AuditedTrail> {
   const entries = await life.backend.audit.query({ limit: MOST_ENTRIES });
-  return { name: life.backend.name, kind: "memory", entries, unsaved: 0, lives: [audited(life)] };
+  return { name: life.backend.name, entries, lives: [audited(life)] };
 }
 
 function audited({ backend, attempts }: ServiceLife): AuditedTrail["lives"][number] {

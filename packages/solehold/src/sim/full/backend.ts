@@ -68,7 +68,7 @@ export class Backend {
       ready(new Backend(options, store, new MemoryAuditTrail({ capacity: MOST_ENTRIES })));
       return;
     }
-    trails.open(env, store).then(
+    trails.open(env).then(
       (trail) => {
         if (!env.dead) ready(new Backend(options, store, trail));
       },

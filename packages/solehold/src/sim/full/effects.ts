@@ -43,19 +43,6 @@ export class EffectLog {
     this.#effects.set(nonce, { keyId: keyId(key), op, generation, holder, atMs });
   }
 
-  /** A crash undid it: it is no effect any more. */
-  onTakenBack({ after }: AppliedWrite): void {
-    if (after !== null) this.#effects.delete(after.nonce);
-  }
-
-  /** Whether the sender of the write was told in time, or died before it gave up waiting. */
-  wasNotInDoubt(nonce: string, diedMs: number): boolean {
-    const promptMs = promptMsOf(this.#config);
-    return this.#sent.some(
-      (sent) => sent.nonce === nonce && Math.min(sent.answeredMs, diedMs) - sent.sentMs <= promptMs,
-    );
-  }
-
   lost(calls: readonly CallRecord[]): readonly LostEffect[] {
     const { entry } = this.#config;
     const promptMs = promptMsOf(this.#config);

@@ -29,16 +29,11 @@ type Mishap = (random: RandomStream, lastsMs: number) => void;
 
 const LONGEST_TTLS = 3;
 const HOUR_MS = 3_600_000;
-/** How often a process that got a note into the store dies before long, where processes die. */
-const DEATH_AFTER_NOTE_RATE = 0.05;
-/** About as long as what is in a note waits to be written elsewhere, on a quick disk. */
-const UNTIL_ELSEWHERE_MS = 10;
 
 export class Nemesis {
   readonly #options: NemesisOptions;
   readonly #mishaps: readonly (readonly [Fault, Mishap])[];
   #count = 0;
-  #deaths = 0;
 
   constructor(options: NemesisOptions) {
     this.#options = options;
@@ -54,6 +49,7 @@ export class Nemesis {
       corrupt: (random) => this.#corrupt(random),
       "clock-jump": (random) => this.#jump(random),
       "lost-writes": (random) => this.#forget(random),
+      "store-crash": (_random, lastsMs) => this.#crashStore(lastsMs / 6),
     };
     this.#mishaps = Object.entries(all).flatMap(([fault, mishap]) =>
       options.config.faults.has(fault as Fault) && mishap !== undefined ? [[fault as Fault, mishap]] : [],
@@ -63,20 +59,6 @@ export class Nemesis {
   /** Plans the first mishap; each plans the next, until the turmoil is over. */
   begin(): void {
     if (this.#mishaps.length > 0) this.#planNext();
-  }
-
-  /** A process is most worth killing while what it answered is in a note alone: by chance that would be rare. */
-  afterNote(machine: Machine): void {
-    const { world, config } = this.#options;
-    if (!config.faults.has("crash") || world.nowMs > config.turmoilMs) return;
-    if (!world.choices.fires(`death after a note ${machine.name}`, DEATH_AFTER_NOTE_RATE)) return;
-    this.#deaths += 1;
-    const random = new RandomStream(config.seed, `death after a note ${this.#deaths}`);
-    const inMs = random.pick([config.delayMs * 2 + UNTIL_ELSEWHERE_MS, config.ttlMs / 4]);
-    const atMs = world.nowMs + random.exponential(inMs);
-    const lastsMs = random.between(0.05, LONGEST_TTLS) * config.ttlMs;
-    if (atMs < config.turmoilMs)
-      world.schedule(atMs, null, "death after a note", () => this.#crashOf(machine, lastsMs));
   }
 
   #planNext(): void {
@@ -133,11 +115,8 @@ export class Nemesis {
   }
 
   #crash(random: RandomStream, lastsMs: number): void {
-    this.#crashOf(random.pick(this.#options.machines), lastsMs);
-  }
-
-  #crashOf(machine: Machine, lastsMs: number): void {
-    const { crash, restart, world } = this.#options;
+    const { crash, restart, world, machines } = this.#options;
+    const machine = random.pick(machines);
     crash(machine);
     world.schedule(world.nowMs + lastsMs / 2, null, "restart", () => restart(machine));
   }
@@ -163,10 +142,27 @@ export class Nemesis {
     engine.jumpClock(byMs);
   }
 
+  /**
+   * A failover that lost the tail, or a backup from before. Whatever was under way is lost with the connections, and the
+   * new server is there later than any answer took: a fence is taken from a time that is at most that much ahead.
+   */
   #forget(random: RandomStream): void {
-    const { engine, world } = this.#options;
-    const count = random.whole(1, 4);
+    const { engine, world, config } = this.#options;
+    const count = random.pick([1, 2, 4, Number.MAX_SAFE_INTEGER]);
     world.note("store", "forgets", () => `its last ${count} writes`);
     engine.forgetLastWrites(count);
+    const widestMs = config.callTimeoutMs + config.granularityMs + 2 * config.skewMs + config.ttlMs / 10 + 60;
+    this.#crashStore(widestMs * (1 + config.driftRatio) ** 2);
+  }
+
+  #crashStore(downMs: number): void {
+    const { engine, world } = this.#options;
+    world.note("store", "crashes", () => `for ${Math.round(downMs)} ms`);
+    engine.crash();
+    engine.down = true;
+    const { life } = engine;
+    world.schedule(world.nowMs + downMs, null, "store is back", () => {
+      if (engine.life === life) engine.down = false;
+    });
   }
 }

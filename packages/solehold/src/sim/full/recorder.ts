@@ -15,10 +15,10 @@ import type {
 } from "../../manager/index.ts";
 import type {
   ListQuery,
+  QueueTicket,
   StoredRecord,
-  StoreEvent,
-  StorePlace,
   StoreWatch,
+  WatchListener,
   WatchScope,
 } from "../../store/index.ts";
 import type { CallRecord } from "../oracles/oracle.ts";
@@ -121,12 +121,12 @@ export class RecordingManager implements LeaseManager {
     return this.#inner.list(query);
   }
 
-  watch(scope: WatchScope, listener: (event: StoreEvent) => void): Promise<StoreWatch | null> {
+  watch(scope: WatchScope, listener: WatchListener): Promise<StoreWatch | null> {
     return this.#inner.watch(scope, listener);
   }
 
-  standInLine(key: LeaseKey, listener: (event: StoreEvent) => void): Promise<StorePlace> | null {
-    return this.#inner.standInLine?.(key, listener) ?? null;
+  joinQueue(key: LeaseKey, listener: WatchListener): Promise<QueueTicket> | null {
+    return this.#inner.joinQueue?.(key, listener) ?? null;
   }
 
   heard(key: LeaseKey, stored: StoredRecord): void {

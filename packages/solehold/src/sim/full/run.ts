@@ -63,7 +63,6 @@ async function turmoil(stage: Stage): Promise<Workload> {
     restart: (machine) => stage.start(machine),
   });
   nemesis.begin();
-  stage.onNote = (machine) => nemesis.afterNote(machine);
   const workload = new Workload({
     world,
     config,
@@ -227,18 +226,16 @@ async function askFor(
   return await process.leases.acquire(name, { ttl: process.clientManager.policy.defaultTtlMs, wait: waitMs });
 }
 
-/** Long after, the ended records go: first a floor, a retention later what it covers. Fences still grow. */
+/** Long after, the ended records go. Fences still grow. */
 async function collected(stage: Stage, go: () => "go on" | "stop"): Promise<void> {
   const { world, config, keys } = stage;
   const [collector] = stage.backends;
   const [client] = stage.processes;
   if (collector === undefined || client === undefined) return;
   const retentionMs = config.retentionMs * (1 + config.driftRatio) ** 2 * clockRange(stage) * 1.1;
-  for (let pass = 0; pass < 3; pass += 1) {
-    await world.run(world.nowMs + retentionMs, go);
-    collector.manager.collect(TENANT).catch(() => undefined);
-    await world.run(world.nowMs + config.callTimeoutMs * 2, go);
-  }
+  await world.run(world.nowMs + retentionMs, go);
+  collector.manager.collect(TENANT).catch(() => undefined);
+  await world.run(world.nowMs + config.callTimeoutMs * 2, go);
   for (const { name } of keys) {
     client.leases.tryAcquire(name).then(
       (attempt) => {

@@ -10,10 +10,10 @@ import type {
 import type { CallContext, LeaseService, ServiceReply } from "../../service/index.ts";
 import type {
   ListQuery,
+  QueueTicket,
   StoredRecord,
-  StoreEvent,
-  StorePlace,
   StoreWatch,
+  WatchListener,
   WatchScope,
 } from "../../store/index.ts";
 import { Attempts } from "./attempts.ts";
@@ -76,8 +76,8 @@ export class ServiceRoute implements LeaseManager {
     return this.service.get(key);
   }
 
-  standInLine(key: LeaseKey, listener: (event: StoreEvent) => void): Promise<StorePlace> | null {
-    return this.service.manager.standInLine?.(key, listener) ?? null;
+  joinQueue(key: LeaseKey, listener: WatchListener): Promise<QueueTicket> | null {
+    return this.service.manager.joinQueue?.(key, listener) ?? null;
   }
 
   heard(key: LeaseKey, stored: StoredRecord): void {
@@ -92,7 +92,7 @@ export class ServiceRoute implements LeaseManager {
     return this.service.list(query);
   }
 
-  watch(scope: WatchScope, listener: (event: StoreEvent) => void): Promise<StoreWatch | null> {
+  watch(scope: WatchScope, listener: WatchListener): Promise<StoreWatch | null> {
     return this.service.manager.watch(scope, listener);
   }
 

@@ -1,5 +1,5 @@
 /** Watches a run for the situations that a thorough run must reach. It never objects. */
-import { keyId, recordFence } from "../../core/index.ts";
+import { keyId, type LeaseRecord, recordFence } from "../../core/index.ts";
 import { type Believer, isGrant, type Oracle, type Scene } from "../oracles/oracle.ts";
 import type { Machine } from "../world/machine.ts";
 
@@ -8,6 +8,7 @@ export function situations(scene: Scene, machineOf: (process: string) => Machine
   const grantedTo = new Map<string, string>();
   const collected = new Set<string>();
   const lastWriter = new Map<string, string>();
+  const highest = new Map<string, bigint>();
   const throughServers = scene.config.entry === "server";
   return {
     name: "situations",
@@ -23,6 +24,11 @@ export function situations(scene: Scene, machineOf: (process: string) => Machine
       if (after === null || !isGrant(write)) return;
       // A server writes for its clients: the holder's name says for whom.
       grantedTo.set(`${id}@${recordFence(after)}`, throughServers ? after.holder : by);
+      const fence = recordFence(after);
+      const isAfterLoss = recordFenceOf(before) < (highest.get(id) ?? 0n);
+      if (isAfterLoss && !collected.has(id))
+        scene.sometimes("a key was granted again after its record was lost");
+      highest.set(id, fence);
       if (before === null) {
         if (collected.has(id)) scene.sometimes("a record was collected and its key granted again");
         return;
@@ -62,6 +68,10 @@ export function situations(scene: Scene, machineOf: (process: string) => Machine
       if (request.op === "renew" && reason === "LEASE_BREAKING") scene.sometimes("a lease was broken");
     },
   };
+}
+
+function recordFenceOf(record: LeaseRecord | null): bigint {
+  return record === null ? 0n : recordFence(record);
 }
 
 /** Why a holder was told to stop. */

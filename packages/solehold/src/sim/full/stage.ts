@@ -22,7 +22,7 @@ import { type QuorumOracle, quorum } from "../oracles/quorum.ts";
 import { OracleSet } from "../oracles/set.ts";
 import type { RunOptions, Violation } from "../result.ts";
 import { SimulatedStore } from "../store/client.ts";
-import { type AppliedWrite, StoreEngine } from "../store/engine.ts";
+import { StoreEngine } from "../store/engine.ts";
 import { describeWrite } from "../timeline.ts";
 import { drawClock, drawStoreClock } from "../world/draw-clock.ts";
 import type { SimulatedEnv } from "../world/env.ts";
@@ -34,7 +34,6 @@ import { auditedTrails, type ServiceLife } from "./audited.ts";
 import { Backend, type BackendOptions } from "./backend.ts";
 import { LeaseBeliever } from "./believer.ts";
 import { DANGEROUS } from "./dangerous.ts";
-import { earlyEnds } from "./early-ends.ts";
 import { EffectLog } from "./effects.ts";
 import { envOf, nameOf, Process, TENANT } from "./process.ts";
 import type { CallLog } from "./recorder.ts";
@@ -42,9 +41,6 @@ import { GuardedResources } from "./resources.ts";
 import { ServerLines } from "./server-lines.ts";
 import { Servers } from "./servers.ts";
 import { onLoss, situations } from "./situations.ts";
-
-/** How often the store cannot keep a note. */
-const NO_ROOM_RATE = 0.1;
 
 export class Stage {
   readonly config: SimConfig;
@@ -65,7 +61,6 @@ export class Stage {
   readonly #believers = new Map<string, Believer[]>();
   readonly #resources: GuardedResources;
   readonly #effects: EffectLog;
-  readonly #writtenMs = new WeakMap<AppliedWrite, number>();
   #lostEffects: readonly LostEffect[] = [];
   /** Null where the audit is in memory. */
   readonly trails: Trails | null;
@@ -75,8 +70,6 @@ export class Stage {
   /** Those whose trail is being opened. */
   readonly #starting = new Map<Machine, SimulatedEnv>();
   violation: Violation | null = null;
-  /** A process on this machine got a note into the store. */
-  onNote: (machine: Machine) => void = () => undefined;
   healed = false;
 
   constructor(options: RunOptions) {
@@ -103,35 +96,18 @@ export class Stage {
     const storeMachine = new Machine(world, "store", drawStoreClock(config, random));
     this.engine = new StoreEngine({
       machine: storeMachine,
-      early:
-        config.ends === "safe"
-          ? null
-          : earlyEnds({
-              world,
-              config,
-              machine: storeMachine,
-              mistake: this.#mutations.engineLog ?? null,
-              engine: () => this.engine,
-              healed: () => this.healed,
-              sometimes: (situation) => this.sometimes(situation),
-              onTakenBack: (write) => this.#onTakenBack(write),
-            }),
       granularityMs: config.granularityMs,
       writes: this.#mutations.engineWrites ?? "conditional",
-      hasRoomForNote: () => this.healed || !choices.fires("no room for a note", NO_ROOM_RATE),
       onWrite: (write) => {
         world.note("store", "applied", () => describeWrite(write));
         this.#effects.onApplied(write, world.nowMs);
-        this.#writtenMs.set(write, world.nowMs);
         if (write.after !== null && isGrant(write)) this.lines.onGrant(write.after);
-        if (write.note === "kept") this.#noted(write.by);
         this.oracles.onWrite(write);
       },
     });
     this.trails = trailsOf({
       world,
       config,
-      notebooks: this.engine.notebooks,
       sometimes: (situation) => this.sometimes(situation),
     });
     this.machines = Array.from(
@@ -168,11 +144,7 @@ export class Stage {
     this.oracles = new OracleSet(this.#scene, this.keys, policy, [
       this.quorum,
       situations(this.#scene, machineOf),
-      audit(
-        this.#scene,
-        () => this.#audited,
-        (nonce, diedMs) => this.#effects.wasNotInDoubt(nonce, diedMs),
-      ),
+      audit(this.#scene, () => this.#audited),
     ]);
     this.servers =
       gateway === undefined || config.entry === "library"
@@ -189,12 +161,6 @@ export class Stage {
   /** All machines but the store's. */
   get allMachines(): readonly Machine[] {
     return [...this.machines, ...(this.servers?.machines ?? [])];
-  }
-
-  #noted(process: string): void {
-    this.sometimes("a note was written with its record");
-    const backend = this.backends.find(({ name }) => name === process);
-    if (backend !== undefined) this.onNote(backend.env.machine);
   }
 
   /** Who talks with whom. */
@@ -287,7 +253,6 @@ export class Stage {
       config,
       healed: () => this.healed,
       sometimes: (situation) => this.sometimes(situation),
-      doubts: this.#mutations.endDoubts ?? "as shipped",
       onSent: (write) => this.#effects.onSent(write),
     });
   }
@@ -346,13 +311,6 @@ export class Stage {
       onLoss(this.#scene, believer, lease.signal.reason);
     });
     return holding;
-  }
-
-  #onTakenBack(write: AppliedWrite): void {
-    const { nowMs } = this.world;
-    this.world.note("store", "takes back", () => describeWrite(write));
-    this.#effects.onTakenBack(write);
-    this.oracles.onTakenBack({ write, seenMs: this.#writtenMs.get(write) ?? nowMs, undoneMs: nowMs });
   }
 
   adopt(process: Process, lease: Lease): void {

@@ -4,9 +4,7 @@
  * for it, as applied or as unknown; and no grant is in it that the store did not take.
  *
  * A trail in memory ends with its process. One in files is that of all lives of a machine, and has to have what
- * those that died had answered, and what the store wrote for them together with a note. Two things a death leaves
- * open. An attempt that was under way may be there or not. And one whose answer from the store was lost may be told
- * as unknown, or as refused, and be there as applied, too, once its note was found: that is what became of it.
+ * those that died had answered; an attempt that was under way when they died may be there or not.
  */
 import { formatFence, keyId, recordFence } from "../../core/index.ts";
 import type { AuditEntry } from "../../service/index.ts";
@@ -23,10 +21,7 @@ export interface AuditedLife {
 
 export interface AuditedTrail {
   readonly name: string;
-  readonly kind: "memory" | "files";
   readonly entries: readonly AuditEntry[];
-  /** Events that are in the store's notes alone. */
-  readonly unsaved: number;
   readonly lives: readonly AuditedLife[];
 }
 
@@ -35,40 +30,30 @@ interface TakenGrant {
   readonly key: string;
   readonly generation: bigint;
   readonly fence: string;
-  readonly nonce: string;
-  readonly note: "kept" | "none";
 }
 
-/** `wasNotInDoubt`: the sender of this write was told in time, or died before it gave up waiting. */
-export function audit(
-  scene: Scene,
-  trails: () => readonly AuditedTrail[],
-  wasNotInDoubt: (nonce: string, diedMs: number) => boolean,
-): Oracle {
+export function audit(scene: Scene, trails: () => readonly AuditedTrail[]): Oracle {
   const name = "audit";
   const grants: TakenGrant[] = [];
   return {
     name,
     onWrite: (write) => {
-      const { after, by, note } = write;
+      const { after, by } = write;
       if (after === null || !isGrant(write) || after.key.name.startsWith("$")) return;
       // Servers hold leases of their own, beside their service.
       if (!scene.keys.some(({ tenant }) => tenant === after.key.tenant)) return;
-      const { generation, nonce } = after;
-      const fence = formatFence(recordFence(after));
-      grants.push({ by, key: keyId(after.key), generation, fence, nonce, note });
+      const { generation } = after;
+      grants.push({ by, key: keyId(after.key), generation, fence: formatFence(recordFence(after)) });
     },
     atEnd: () => {
       // Whoever was never told cannot have written it down; the attempt is there as it ended for its caller.
       const lost = new Set(scene.lostEffects().map((effect) => `${effect.keyId}@${effect.generation}`));
-      const mustBeTold = ({ key, generation, nonce, note }: TakenGrant, { diedMs }: AuditedLife): boolean =>
-        diedMs < Number.POSITIVE_INFINITY
-          ? note === "kept" && wasNotInDoubt(nonce, diedMs)
-          : !lost.has(`${key}@${generation}`);
+      // Of a life that ended, what it had answered is there; what it was about to answer may be.
+      const mustBeTold = ({ key, generation }: TakenGrant, { diedMs }: AuditedLife): boolean =>
+        diedMs === Number.POSITIVE_INFINITY && !lost.has(`${key}@${generation}`);
       for (const trail of trails()) {
         const attempts = trail.entries.filter((entry) => entry.action !== "expire");
         const problem =
-          unsaved(trail) ??
           missing(trail, attempts) ??
           untold(trail, attempts, grants, mustBeTold) ??
           untrue(trail, attempts, grants, scene.config.entry);
@@ -76,12 +61,6 @@ export function audit(
       }
     },
   };
-}
-
-function unsaved({ name, unsaved: count }: AuditedTrail): string | null {
-  return count === 0
-    ? null
-    : `${name} has closed its audit, and ${count} entries are in the store's notes alone`;
 }
 
 function missing(trail: AuditedTrail, attempts: readonly AuditEntry[]): string | null {
@@ -92,7 +71,7 @@ function missing(trail: AuditedTrail, attempts: readonly AuditEntry[]): string |
     else known.push(entry);
   }
   for (const [traceId, asked] of askedIn(trail)) {
-    const problem = mismatch(asked, byTrace.get(traceId) ?? [], trail.kind);
+    const problem = mismatch(asked, byTrace.get(traceId) ?? []);
     if (problem !== null) return `attempt ${traceId} ${problem}`;
   }
   return null;
@@ -103,14 +82,12 @@ interface Asked {
   readonly kinds: string[];
   /** Attempts that ended with their process. */
   unfinished: number;
-  /** Attempts of the dead that were not told as applied. */
-  doubtful: number;
 }
 
 function askedIn({ lives }: AuditedTrail): ReadonlyMap<string, Asked> {
   const all = new Map<string, Asked>();
   const askedUnder = (traceId: string): Asked => {
-    const asked = all.get(traceId) ?? { kinds: [], unfinished: 0, doubtful: 0 };
+    const asked = all.get(traceId) ?? { kinds: [], unfinished: 0 };
     all.set(traceId, asked);
     return asked;
   };
@@ -120,24 +97,16 @@ function askedIn({ lives }: AuditedTrail): ReadonlyMap<string, Asked> {
     for (const { traceId, outcome } of answered) {
       const asked = askedUnder(traceId);
       asked.kinds.push(outcome.kind);
-      if (!isDead) continue;
-      asked.unfinished -= 1;
-      if (outcome.kind !== "applied") asked.doubtful += 1;
+      if (isDead) asked.unfinished -= 1;
     }
   }
   return all;
 }
 
-function mismatch(
-  { kinds, unfinished, doubtful }: Asked,
-  entries: readonly AuditEntry[],
-  kind: AuditedTrail["kind"],
-): string | null {
-  const found = kind === "files" ? doubtful : 0;
-  const most = kinds.length + unfinished + found;
-  if (entries.length < kinds.length || entries.length > most)
+function mismatch({ kinds, unfinished }: Asked, entries: readonly AuditEntry[]): string | null {
+  if (entries.length < kinds.length || entries.length > kinds.length + unfinished)
     return `is in the audit ${entries.length} times, answered ${kinds.length} times`;
-  if (unfinished + found === 0) {
+  if (unfinished === 0) {
     const wrong = kinds.findIndex((each, index) => !fits(each, entries[index]?.outcome));
     return wrong < 0 ? null : `ended ${kinds[wrong]}, and the audit says ${entries[wrong]?.outcome}`;
   }
@@ -147,8 +116,7 @@ function mismatch(
     if (index < 0) return `ended ${each}, and the audit says ${left.join(", ") || "nothing else"}`;
     left.splice(index, 1);
   }
-  const more = left.filter((outcome) => outcome !== "applied").length;
-  return more <= unfinished ? null : `is in the audit ${more} times as ${left.join(", ")} without an answer`;
+  return null;
 }
 
 function fits(kind: string, told: string | undefined): boolean {

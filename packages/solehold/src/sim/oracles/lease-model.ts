@@ -3,16 +3,13 @@
  * and what they change. Time is left out on purpose (a takeover is always allowed here, an expiry can always
  * have happened); what may happen when is the business of the other oracles.
  */
-import type { LeaseRecord } from "../../core/index.ts";
-import type { CallRecord, LostEffect, TakenBack } from "./oracle.ts";
+import type { CallRecord, LostEffect } from "./oracle.ts";
 
 export interface KeyState {
   readonly kind: "absent" | "held" | "released" | "revoked";
   /** The highest generation so far, also while the record is gone. */
   readonly generation: bigint;
   readonly holder: string;
-  /** How many of the last ends may be taken back by a crash: nobody was told that they are done. Usually none. */
-  readonly unsafe?: number;
 }
 
 export const START: KeyState = { kind: "absent", generation: 0n, holder: "" };
@@ -31,7 +28,7 @@ export interface ModelOperation {
 }
 
 export function stateText(state: KeyState): string {
-  return `${state.kind}:${state.generation}:${state.holder}:${state.unsafe ?? 0}`;
+  return `${state.kind}:${state.generation}:${state.holder}`;
 }
 
 /** What a call says about its key; null when that is nothing. */
@@ -54,41 +51,12 @@ export function operationOfEffect(effect: LostEffect): ModelOperation {
   return { startedMs: atMs, endedMs: atMs, certainty: "known", transition: took, text };
 }
 
-/**
- * An end that was seen, and that a crash undid. Until then it counts, as for those who saw it; then the lease is what it
- * was before. But that can only be if nobody was told that it is done: such an answer makes it safe, and then there is no
- * order in which it is undone.
- */
-export function operationsOfTakenBack({ write, seenMs, undoneMs }: TakenBack): readonly ModelOperation[] {
-  const [before, after] = [kindOf(write.before), kindOf(write.after)];
-  const generation = (write.before ?? write.after)?.generation ?? 0n;
-  const isOf = (state: KeyState, kind: KeyState["kind"]): boolean =>
-    state.kind === kind && state.generation === generation;
-  const seen: Transition = (state) =>
-    isOf(state, before) ? { ...state, kind: after, unsafe: (state.unsafe ?? 0) + 1 } : null;
-  const undone: Transition = (state) =>
-    isOf(state, after) && (state.unsafe ?? 0) > 0
-      ? { ...state, kind: before, unsafe: (state.unsafe ?? 0) - 1 }
-      : null;
-  const at = (atMs: number) => ({ startedMs: atMs, endedMs: atMs, certainty: "known" }) as const;
-  return [
-    { ...at(seenMs), transition: seen, text: `${write.by}: ${after} generation ${generation}, not safe` },
-    { ...at(undoneMs), transition: undone, text: `a crash: ${before} generation ${generation} again` },
-  ];
-}
-
-function kindOf(record: LeaseRecord | null): KeyState["kind"] {
-  return record === null ? "absent" : record.state;
-}
-
 /** A grant, or one more answer about the same grant. */
 function grantedAs(generation: bigint, holder: string): Transition {
   return (state) => {
     if (state.kind === "held" && state.generation === generation)
       return state.holder === holder ? state : null;
-    const next =
-      state.kind === "absent" ? generation > state.generation : generation === state.generation + 1n;
-    return next ? { kind: "held", generation, holder } : null;
+    return generation > state.generation ? { kind: "held", generation, holder } : null;
   };
 }
 

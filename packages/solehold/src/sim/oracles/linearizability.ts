@@ -15,7 +15,6 @@ import {
   type ModelOperation,
   operationOf,
   operationOfEffect,
-  operationsOfTakenBack,
   START,
   stateText,
 } from "./lease-model.ts";
@@ -143,7 +142,6 @@ export interface LinearizabilityOracle extends Oracle {
 export function linearizability(scene: Scene, keys: readonly LeaseKey[]): LinearizabilityOracle {
   const name = "linearizability";
   const deletions = new Map<AppliedWrite, ModelOperation>();
-  const takenBack: { readonly id: string; readonly operations: readonly ModelOperation[] }[] = [];
   let givenUp = 0;
   return {
     name,
@@ -152,10 +150,6 @@ export function linearizability(scene: Scene, keys: readonly LeaseKey[]): Linear
     onWrite: (write) => {
       if (write.after !== null) return;
       deletions.set(write, deletionOf(scene.nowMs()));
-    },
-    onTakenBack: (taken) => {
-      deletions.delete(taken.write);
-      takenBack.push({ id: keyId(taken.write.key), operations: operationsOfTakenBack(taken) });
     },
     atEnd: () => {
       if (!scene.expectations.linearizable || scene.config.faults.has("corrupt")) return;
@@ -166,7 +160,6 @@ export function linearizability(scene: Scene, keys: readonly LeaseKey[]): Linear
           .map(operationOf)
           .filter((operation) => operation !== null);
         for (const [write, operation] of deletions) if (keyId(write.key) === id) operations.push(operation);
-        for (const taken of takenBack) if (taken.id === id) operations.push(...taken.operations);
         operations.push(
           ...scene
             .lostEffects()

@@ -72,17 +72,9 @@ export interface Scene {
   readonly sometimes: (situation: Situation) => void;
 }
 
-/** A write that could be seen for a while, until a crash undid it. */
-export interface TakenBack {
-  readonly write: AppliedWrite;
-  readonly seenMs: number;
-  readonly undoneMs: number;
-}
-
 export interface Oracle {
   readonly name: string;
   onWrite?(write: AppliedWrite): void;
-  onTakenBack?(taken: TakenBack): void;
   onCallEnd?(call: CallRecord): void;
   onResourceWrite?(write: ResourceWrite): void;
   afterEvent?(): void;
@@ -108,12 +100,9 @@ export const SITUATIONS = [
   "an idempotency key with other arguments was refused",
   "a waiter at the head of the queue died or gave up",
   "a waiter was granted after waiting",
-  "a waiter in a store's line was told of its turn",
-  "a lease was taken on the strength of news alone",
-  "a try on the strength of news alone came too late",
-  "an end was built upon before it was safe",
-  "a crash took back an end that others had seen",
-  "a look at an end waited until it was safe",
+  "a waiter in a store's wait queue was woken",
+  "a lease was taken on a watch event alone",
+  "a try on a watch event alone came too late",
   "a lease was lost because the store did not answer",
   "a lease was broken",
   "a lease was adopted",
@@ -122,11 +111,10 @@ export const SITUATIONS = [
   "a damaged record was refused",
   "a jump of the store's clock was noticed",
   "a lost write was noticed",
+  "a store's loss of data was noticed",
+  "a key was granted again after its record was lost",
   "a dangerous lease was granted to enough signers",
   "a dangerous lease was refused to too few signers",
-  "a note was written with its record",
-  "a process died and left notes in the store",
-  "notes that a dead process had left came into the audit",
   "a line of the audit that a crash had torn was cut off",
 ] as const;
 

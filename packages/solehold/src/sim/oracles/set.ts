@@ -10,7 +10,7 @@ import { idempotency } from "./idempotency.ts";
 import { linearizability } from "./linearizability.ts";
 import { mutualBelief } from "./mutual-belief.ts";
 import { noResurrection } from "./no-resurrection.ts";
-import type { CallRecord, Oracle, ResourceWrite, Scene, TakenBack } from "./oracle.ts";
+import type { CallRecord, Oracle, ResourceWrite, Scene } from "./oracle.ts";
 import { type OwnershipOracle, ownership } from "./ownership.ts";
 import { reservations } from "./reservations.ts";
 
@@ -45,10 +45,6 @@ export class OracleSet {
 
   onWrite(write: AppliedWrite): void {
     for (const oracle of this.#all) oracle.onWrite?.(write);
-  }
-
-  onTakenBack(taken: TakenBack): void {
-    for (const oracle of this.#all) oracle.onTakenBack?.(taken);
   }
 
   onCallEnd(call: CallRecord): void {

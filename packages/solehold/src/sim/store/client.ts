@@ -10,29 +10,24 @@ import {
   type LeaseStore,
   type ListPage,
   type ListQuery,
-  type Notebook,
+  type QueueTicket,
   type ReadReply,
   type StoreCapabilities,
-  type StoredRecord,
   StoreError,
-  type StoreEvent,
-  type StorePlace,
+  type StoreReply,
   type StoreWatch,
+  type WatchListener,
   type WatchScope,
   type WriteResult,
 } from "../../store/index.ts";
-import { isGivenBack, showsGivenBack } from "../../stores/postgres/writes.ts";
-import { ToldTime } from "../../stores/support/told-time.ts";
 import type { SimConfig } from "../config.ts";
 import type { Situation } from "../oracles/oracle.ts";
 import type { SimulatedEnv } from "../world/env.ts";
 import type { Network } from "../world/network.ts";
 import type { World } from "../world/world.ts";
-import type { WriteForm } from "./early-writes.ts";
 import type { StoreEngine } from "./engine.ts";
-import { type ListeningOptions, openWatch, placeFor } from "./listening.ts";
-import { openNotebook, SimulatedNote } from "./notebooks.ts";
-import { ToldRecords } from "./told-records.ts";
+import { EventHints } from "./event-hints.ts";
+import { openWatch, ticketFor, type WatchingOptions } from "./watching.ts";
 
 /** How often each fault of the store happens, while it is switched on. */
 const RATES = {
@@ -56,8 +51,6 @@ export interface StoreClientOptions {
   readonly config: SimConfig;
   readonly healed: () => boolean;
   readonly sometimes: (situation: Situation) => void;
-  /** "never": what is seen of an end counts although it may not be safe, which is a mistake. */
-  readonly doubts: "as shipped" | "never";
   /** A write left; it is marked as soon as its sender knows what became of it. */
   readonly onSent: (write: SentWrite) => void;
 }
@@ -83,47 +76,46 @@ export class SimulatedStore implements LeaseStore {
   readonly capabilities: StoreCapabilities;
   readonly #options: StoreClientOptions;
   readonly #unanswered = new Map<string, Unanswered>();
-  readonly #time: ToldTime;
-  readonly #isSparing: boolean;
-  readonly #told: ToldRecords;
+  readonly #hints: EventHints;
+  /** How much of the engine this client has seen: its writes, and how often another server had taken over. */
+  #seenSequence = 0;
+  #seenTakeovers = 0;
   /** Present exactly when the store's clock can be read without a message. */
   readonly now?: () => number;
-  readonly watch?: (scope: WatchScope, listener: (event: StoreEvent) => void) => Promise<StoreWatch>;
-  readonly standInLine?: (key: LeaseKey, listener: (event: StoreEvent) => void) => Promise<StorePlace>;
-  readonly notebook?: (name: string) => Promise<Notebook>;
+  readonly watch?: (scope: WatchScope, listener: WatchListener) => Promise<StoreWatch>;
+  readonly joinQueue?: (key: LeaseKey, listener: WatchListener) => Promise<QueueTicket>;
 
   constructor(options: StoreClientOptions) {
     const { config, engine } = options;
     this.#options = options;
-    this.#time = new ToldTime(options.env);
-    this.#told = new ToldRecords(options.sometimes);
-    this.#isSparing =
-      config.storeClock === "reply" && options.world.choices.stream("sparing with time").chance(0.5);
+    this.#hints = new EventHints(options.sometimes);
+    this.#seenTakeovers = engine.takeovers.length;
     this.capabilities = {
       durable: true,
       clock: config.storeClock,
       clockGranularityMs: config.granularityMs,
+      clockSkewMs: config.skewMs,
       watch: config.watch,
       conditionalDelete: true,
       maxBatch: 16,
       maxConcurrentCalls: config.maxConcurrentCalls,
     };
     if (config.storeClock === "exact") this.now = () => engine.nowMs();
-    const listening: ListeningOptions = {
+    const watching: WatchingOptions = {
       ...options,
-      onLook: (key, stored) => this.#told.lookedAt(key, stored),
+      onDelivered: (event) => this.#hints.delivered(event),
       isLost: () => this.#fires("watch-loss"),
       call: (label, work) => this.#call(label, work),
     };
-    if (config.watch) this.watch = (scope, listener) => openWatch(listening, scope, listener);
-    if (config.watch && config.lines === "yes")
-      this.standInLine = async (key, listener) => placeFor(listening, key, listener);
-    if (config.notes === "yes") this.notebook = (name) => openNotebook(listening, name);
+    if (config.watch) this.watch = (scope, listener) => openWatch(watching, scope, listener);
+    if (config.watch && config.queues === "yes")
+      this.joinQueue = async (key, listener) => ticketFor(watching, key, listener);
   }
 
-  read(keys: readonly LeaseKey[]): Promise<ReadReply> {
-    const { engine } = this.#options;
-    const reading = this.#exchange<ReadReply>("read", (answer, broken) => {
+  async read(keys: readonly LeaseKey[]): Promise<ReadReply> {
+    const { engine, config } = this.#options;
+    const reply = await this.#call("read", (): ReadReply => {
+      this.#checkForLoss();
       if (this.#fires("read-fail")) throw failure("internal", "could not read", "not-applied");
       const records = engine.read(keys);
       for (const stored of records) {
@@ -132,13 +124,11 @@ export class SimulatedStore implements LeaseStore {
         if (this.#unanswered.get(keyId(key))?.nonce === nonce)
           this.#options.sometimes("an unknown outcome was settled as applied");
       }
-      const reply = { storeTimeMs: this.#toldMs(), records };
-      this.#whenCertain(records, () => answer(reply), broken);
+      const revision = config.storeClock === "none" ? { revision: BigInt(engine.sequence) } : {};
+      return { ...this.#time(), records, ...revision };
     });
-    return reading.then((reply) => {
-      for (const key of keys) this.#told.forget(key);
-      return reply;
-    });
+    for (const key of keys) this.#hints.forget(key);
+    return reply;
   }
 
   async apply(writes: readonly ConditionalWrite[]): Promise<ApplyReply> {
@@ -150,7 +140,6 @@ export class SimulatedStore implements LeaseStore {
       return { process, keyId: keyId(key), nonce, sentMs: world.nowMs, answeredMs: Number.POSITIVE_INFINITY };
     });
     for (const each of sent) onSent(each);
-    for (const { aside } of writes) if (aside instanceof SimulatedNote) aside.send();
     const reply = await this.#send(writes);
     reply.results.forEach((result, index) => {
       const { kind } = result;
@@ -161,24 +150,18 @@ export class SimulatedStore implements LeaseStore {
       if (known !== undefined && kind === "applied") known.answeredMs = world.nowMs;
       if (kind === "applied" && last !== undefined && last.expected === write.expected)
         this.#options.sometimes("an unknown outcome was settled as not applied");
-      this.#told.tried(write, result);
+      this.#hints.tried(write, result);
       this.#unanswered.delete(keyId(write.key));
     });
     return reply;
-  }
-
-  /** As the real store that does so: what is given back, by itself. */
-  #formOf(writes: readonly ConditionalWrite[]): WriteForm {
-    return this.#options.config.ends === "early" && writes.length === 1 && writes.every(isGivenBack)
-      ? "early"
-      : "usual";
   }
 
   #send(writes: readonly ConditionalWrite[]): Promise<ApplyReply> {
     // A request that was doubled on its way is one request: "certainly not done" holds for all its copies.
     let refusal: StoreError | null = null;
     let acted = false;
-    return this.#exchange("write", (answer, broken) => {
+    return this.#call("write", () => {
+      if (!acted) this.#checkForLoss();
       if (!acted && this.#options.engine.full)
         refusal ??= failure("full", "has no space left", "not-applied");
       if (!acted && this.#fires("fail-before"))
@@ -190,105 +173,60 @@ export class SimulatedStore implements LeaseStore {
         throw failure("timeout", "is still working on it", "unknown");
       }
       const isLost = this.#fires("lost-reply");
-      this.#applyAll(writes, broken, (results) => {
-        if (isLost) return;
-        const storeTimeMs = this.#leavesOutTime(results) ? null : this.#toldMs();
-        const shown = results.flatMap((result) => (result.kind === "conflict" ? [result.current] : []));
-        this.#whenCertain(shown, () => answer({ storeTimeMs, results }), broken);
-      });
+      const results = writes.map((write) => this.#applyOne(write));
       if (isLost) throw failure("unreachable", "closed the connection", "unknown");
+      return { ...this.#time(), results };
     });
   }
 
-  /** Calls back, once, when all have been answered; or when none will be. */
-  #applyAll(
-    writes: readonly ConditionalWrite[],
-    broken: () => void,
-    done: (results: readonly WriteResult[]) => void,
-  ): void {
-    const form = this.#formOf(writes);
-    const results: WriteResult[] = [];
-    let open = writes.length;
-    writes.forEach((write, index) => {
-      this.#applyOne(write, form, broken, (result) => {
-        results[index] = result;
-        open -= 1;
-        if (open === 0) done(results);
-      });
-    });
-  }
-
-  /** As the real store that does so: what shows a lease that was given back is answered when that is safe. */
-  #whenCertain(shown: readonly StoredRecord[], certain: () => void, broken: () => void): void {
-    const { config, doubts, engine, sometimes } = this.#options;
-    const isDoubted = config.ends === "early" && doubts === "as shipped" && shown.some(showsGivenBack);
-    if (!isDoubted) certain();
-    else {
-      sometimes("a look at an end waited until it was safe");
-      engine.whenSafe({ safe: certain, lost: broken });
-    }
-  }
-
-  /** Some stores do not tell their time with writes that were done if they told it just now. */
-  #leavesOutTime(results: readonly WriteResult[]): boolean {
-    return this.#isSparing && this.#time.isFresh && results.every(({ kind }) => kind === "applied");
+  /** As real stores notice it: by the counter of writes, compared with that of the server that took over. */
+  #checkForLoss(): void {
+    const { engine, config } = this.#options;
+    const since = engine.takeovers.slice(this.#seenTakeovers);
+    const isLost = since.some(({ sequence }) => sequence < this.#seenSequence);
+    this.#seenTakeovers = engine.takeovers.length;
+    this.#seenSequence = isLost ? engine.sequence : Math.max(this.#seenSequence, engine.sequence);
+    if (!isLost || config.identity === "unknown") return;
+    this.#options.sometimes("a store's loss of data was noticed");
+    throw failure("data-loss", "lost writes that this client saw", "not-applied");
   }
 
   list(query: ListQuery): Promise<ListPage> {
     const { engine } = this.#options;
     return this.#call("list", () => {
       if (this.#fires("read-fail")) throw failure("internal", "could not list", "not-applied");
-      return { ...engine.list(query), storeTimeMs: this.#toldMs() };
+      return { ...engine.list(query), ...this.#time() };
     });
   }
 
   async close(): Promise<void> {}
 
   /** The HTTP 409 of an object store: another request was under way, and this one was done, or was not. */
-  #applyOne(
-    write: ConditionalWrite,
-    form: WriteForm,
-    broken: () => void,
-    done: (result: WriteResult) => void,
-  ): void {
-    const { engine, process: by } = this.#options;
-    const unclear = this.#fires("conflict-unknown");
-    const acts = !unclear || this.#options.world.choices.stream("conflict-unknown").chance(0.5);
-    const answered = unclear ? () => undefined : done;
-    if (acts) engine.submit(write, by, form, { answered, broken: unclear ? () => undefined : broken });
-    if (unclear)
-      done({
-        kind: "unknown",
-        cause: failure("internal", "a conflicting request was under way", "unknown"),
-      });
+  #applyOne(write: ConditionalWrite): WriteResult {
+    const { engine, process: by, world } = this.#options;
+    if (!this.#fires("conflict-unknown")) return engine.apply(write, by);
+    if (world.choices.stream("conflict-unknown").chance(0.5)) engine.apply(write, by);
+    return { kind: "unknown", cause: failure("internal", "a conflicting request was under way", "unknown") };
   }
 
   #applyLater(writes: readonly ConditionalWrite[]): void {
     const { world, engine, config, process: by } = this.#options;
     const inMs = world.choices.stream("late-apply").fraction() * config.ttlMs * 1.5;
     const { life } = engine;
-    const form = this.#formOf(writes);
-    const answered = ({ kind }: WriteResult): void => {
-      if (kind === "conflict") this.#options.sometimes("a late request met a newer version");
-    };
     world.schedule(world.nowMs + inMs, engine.machine, "late apply", () => {
       if (engine.life !== life) return;
-      for (const write of writes) engine.submit(write, by, form, { answered, broken: () => undefined });
+      for (const write of writes) {
+        const { kind } = engine.apply(write, by);
+        if (kind === "conflict") this.#options.sometimes("a late request met a newer version");
+      }
     });
-  }
-
-  #call<Reply>(label: string, work: () => Reply): Promise<Reply> {
-    return this.#exchange(label, (answer) => answer(work()));
   }
 
   /**
    * A request leg, the work at the store, a reply leg. Lost legs, and a store that stops, leave the caller waiting, or end
    * in an error. A connection ends with the store's life.
    */
-  #exchange<Reply>(
-    label: string,
-    work: (answer: (reply: Reply) => void, broken: () => void) => void,
-  ): Promise<Reply> {
+  #call<Reply>(label: string, work: () => Reply): Promise<Reply> {
     const { network, engine, env } = this.#options;
     return new Promise((resolve, reject) => {
       const broken = (): void => this.#maybeNotice(reject);
@@ -305,7 +243,8 @@ export class SimulatedStore implements LeaseStore {
           return;
         }
         try {
-          work((result) => reply(() => resolve(result)), broken);
+          const result = work();
+          reply(() => resolve(result));
         } catch (error) {
           reply(() => reject(error as Error));
         }
@@ -325,11 +264,14 @@ export class SimulatedStore implements LeaseStore {
     });
   }
 
-  #toldMs(): number | null {
-    const { engine, config, env } = this.#options;
-    // Told now, sent before: this much sooner it is told again.
-    this.#time.told(env.monotonicMs());
-    return config.storeClock === "none" ? null : engine.toldMs();
+  #time(): StoreReply {
+    const { engine, config, world } = this.#options;
+    if (config.storeClock === "none") return { storeTimeMs: null };
+    const aheadMs = Math.floor(world.choices.stream("front ends").fraction() * config.skewMs);
+    const storeTimeMs = engine.toldMs(aheadMs);
+    const last = engine.takeovers.at(-1);
+    if (last === undefined || config.identity === "unknown") return { storeTimeMs };
+    return { storeTimeMs, serverChangedAtMs: last.atMs };
   }
 
   #fires(fault: StoreFault): boolean {
@@ -341,10 +283,6 @@ export class SimulatedStore implements LeaseStore {
   }
 }
 
-function failure(
-  kind: "internal" | "full" | "timeout" | "unreachable",
-  what: string,
-  outcome: "not-applied" | "unknown",
-): StoreError {
+function failure(kind: StoreError["kind"], what: string, outcome: "not-applied" | "unknown"): StoreError {
   return new StoreError(kind, `the simulated store ${what}`, { outcome });
 }
