@@ -26,4 +26,4 @@ export {
 export * from "./core/validity.ts";
 export { type Env, realEnv, type Timer } from "./env/index.ts";
 export * from "./manager/index.ts";
-export * from "./stores/index.ts";
+export * from "./store/index.ts";
