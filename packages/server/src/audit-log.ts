@@ -1,6 +1,5 @@
 /** The server's audit trail: in files that survive it, or in memory for trials and tests. */
 
-import type { LeaseStore } from "solehold";
 import {
   type AuditTrail,
   type AuditVerification,
@@ -26,20 +25,17 @@ const MEMORY_ENTRIES = 10_000;
 /** A request must not fail because its name is too long for the trail: what does not fit is cut. */
 const invalidEvents = "sanitise";
 
-export async function openAudit(
-  { audit, dataDir }: Pick<ServerConfig, "audit" | "dataDir">,
-  store: LeaseStore,
-): Promise<AuditLog> {
+export async function openAudit({
+  audit,
+  dataDir,
+}: Pick<ServerConfig, "audit" | "dataDir">): Promise<AuditLog> {
   if (audit === "memory") return memoryAudit();
   const folder = `${dataDir}/audit`;
-  const trail = await FileAuditTrail.open({
-    ...{ folder, durability: audit, invalidEvents },
-    ...(store.notebook === undefined ? {} : { notebook: store.notebook.bind(store) }),
-  });
+  const trail = await FileAuditTrail.open({ folder, durability: audit, invalidEvents });
   return {
     trail,
     verify: async () => {
-      // What is safe in the store only belongs to the proof, too; where the disk refuses it, the rest is proven.
+      // What waits in the background belongs to the proof, too; where the disk refuses it, the rest is proven.
       await trail.flush().catch(() => undefined);
       return await verifyAudit(folder, { throughSequence: trail.head().sequence });
     },

@@ -4,7 +4,6 @@ import { LeaseService } from "solehold/service";
 import { readApprovalPolicy } from "./approval-policy-file.ts";
 import { type AuditLog, openAudit } from "./audit-log.ts";
 import { ConfigError, type ServerConfig } from "./config.ts";
-import { gatheredStore } from "./gathering.ts";
 import { countedAudit, measuredStore } from "./telemetry/measured.ts";
 import type { Metrics } from "./telemetry/metrics.ts";
 
@@ -18,8 +17,8 @@ export interface Engine {
 export async function openEngine(config: ServerConfig, env: Env, metrics: Metrics): Promise<Engine> {
   const store = await openStore(config.store, { env });
   try {
-    const manager = managerOver(gatheredStore(measuredStore(store, metrics, env), env), config, env);
-    const audit = await openAudit(config, store);
+    const manager = managerOver(measuredStore(store, metrics, env), config, env);
+    const audit = await openAudit(config);
     const trail = countedAudit(audit.trail, metrics);
     const policy = await readApprovalPolicy(config.policyFile);
     const service = new LeaseService({

@@ -69,9 +69,9 @@ export function partsOf(config: ServerConfig, engine: Engine, around: Surroundin
   const { service, audit } = engine;
   const { waiterLimit, waitLimitMs, batchLimit, bodyLimitBytes } = config;
   const queue = new WaitQueue({ env, service, waiterLimit, waitLimitMs });
-  const onNews = queue.onNews.bind(queue);
+  const onStoreEvent = queue.onStoreEvent.bind(queue);
   service.onExpired((record) => queue.onExpired(record));
-  const hub = new WatchHub({ env, service, backlog: config.watchBacklog, onNews });
+  const hub = new WatchHub({ env, service, backlog: config.watchBacklog, onStoreEvent });
   const limiter = new RateLimiter(env, config.requestsPerSecond);
   const commands = new Commands(service, new Acquiring({ env, service, queue, hub, metrics }));
   const events = new EventStreams({ env, hub, maxBufferedBytes: MAX_BUFFERED_BYTES });

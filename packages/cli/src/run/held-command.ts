@@ -9,6 +9,7 @@ import {
   type LossReason,
   realEnv,
   recordFence,
+  type StoredRecord,
   type StoreEvent,
   type StoreWatch,
 } from "solehold";
@@ -85,7 +86,7 @@ export class HeldCommand {
   async run(lease: Lease, manager: LeaseManager): Promise<KeeperResult> {
     this.#lease = lease;
     const undo = [this.#passSignalsOn(), this.#tellLoss(lease, manager), this.#feed(lease)];
-    const news = this.#hearOfRevocation(lease, manager);
+    const watching = this.#watchForRevocation(lease, manager);
     try {
       const { command, plan, io } = this.#options;
       const [program = "", ...args] = command;
@@ -97,7 +98,7 @@ export class HeldCommand {
       return result;
     } finally {
       for (const stop of undo) stop();
-      news.then((watch) => watch?.close()).catch(() => undefined);
+      watching.then((watch) => watch?.close()).catch(() => undefined);
       this.#keeper.dismiss();
     }
   }
@@ -160,16 +161,16 @@ export class HeldCommand {
   }
 
   /** Renewing at once when somebody ended the lease shows it now, not a third of the ttl later. */
-  async #hearOfRevocation(lease: Lease, manager: LeaseManager): Promise<StoreWatch | null> {
+  async #watchForRevocation(lease: Lease, manager: LeaseManager): Promise<StoreWatch | null> {
     const { tenant, name } = lease.key;
-    const onEvent = (event: StoreEvent): void => {
+    const onEvent = async (event: StoreEvent): Promise<void> => {
       if (event.kind !== "changed" || event.key.name !== name || event.key.tenant !== tenant) return;
-      const { record } = event;
-      const isOurs = record?.state === "held" && recordFence(record) === lease.fence;
-      if (!isOurs && lease.isHeld()) lease.renew().catch(() => undefined);
+      if (!(await isStillHeld(lease, manager, event.stored)) && lease.isHeld()) await lease.renew();
     };
-    // Without news the loss is heard of with the next renewal.
-    return await manager.watch({ tenant, prefix: name }, onEvent).catch(() => null);
+    // Without events the loss shows with the next renewal.
+    const ignore = (): void => undefined;
+    const watching = manager.watch({ tenant, prefix: name }, (event) => void onEvent(event).catch(ignore));
+    return await watching.catch(() => null);
   }
 
   async #giveBack(lease: Lease, result: KeeperResult): Promise<void> {
@@ -186,6 +187,21 @@ export class HeldCommand {
       announce({ kind: "not-released", why: "unreachable", endsInMs });
     }
   }
+}
+
+/** Events that do not carry the record make it look; a renewal in its place would announce itself without end. */
+async function isStillHeld(
+  lease: Lease,
+  manager: LeaseManager,
+  stored: StoredRecord | null,
+): Promise<boolean> {
+  if (stored === null) {
+    const view = await manager.get(lease.key);
+    return view?.state === "held" && view.fence === lease.fence;
+  }
+  return (
+    stored.kind === "found" && stored.record.state === "held" && recordFence(stored.record) === lease.fence
+  );
 }
 
 /**

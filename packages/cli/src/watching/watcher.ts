@@ -1,5 +1,5 @@
 /**
- * Follows the leases under a prefix: by the store's news where it has any, else by looking now and then.
+ * Follows the leases under a prefix: by the store's watch events where it has any, else by looking now and then.
  * Stores announce writes, not the passing of time: that a lease has expired is found by looking when it is
  * due.
  */
@@ -59,7 +59,7 @@ export class LeaseWatcher {
     let watch: StoreWatch | null = null;
     try {
       const { manager, tenant, prefix } = this.#options;
-      // News first, then the list: a change in between is seen twice rather than never.
+      // The watch first, then the list: a change in between is seen twice rather than never.
       const early: StoreEvent[] = [];
       let listener = (event: StoreEvent): void => void early.push(event);
       watch = await Promise.race([manager.watch({ tenant, prefix }, (event) => listener(event)), ended]);
@@ -83,11 +83,17 @@ export class LeaseWatcher {
       this.#lookAgain();
       return;
     }
-    const { key, record } = event;
-    if (record === null) {
+    const { key, stored } = event;
+    if (stored === null) {
+      this.#due.set(key.name, this.#env.monotonicMs());
+      this.#armExpiry();
+      return;
+    }
+    if (stored.kind !== "found") {
       this.#emit(this.#board.forget(key.name));
       return;
     }
+    const { record } = stored;
     // The record was written a moment ago: at its own latest instant it was what it says.
     const writtenMs = record.endedAtMs ?? record.renewedAtMs;
     this.#see(viewOf(record, writtenMs, this.#options.manager.policy));
@@ -140,7 +146,7 @@ export class LeaseWatcher {
     for (const name of this.#board.names()) if (!present.has(name)) this.#emit(this.#board.forget(name));
   }
 
-  /** The store has no news: every look sees everything, expiry included. */
+  /** The store announces nothing: every look sees everything, expiry included. */
   #lookRegularly(): void {
     if (this.#ended) return;
     const lookAgain = (): void => {

@@ -20,11 +20,11 @@ import {
   type LeaseView,
   type ReleaseRequest,
   requestProblem,
-  type StoreEvent,
 } from "solehold";
-import type { Asking, CallContext, LeaseService, ServiceReply } from "solehold/service";
+import type { Asking, CallContext, LeaseService, RecordEvent, ServiceReply } from "solehold/service";
 import type { ReleaseAsked } from "../commands.ts";
 import { clientGone, draining, ProblemError, refusal, tooMany } from "../problem.ts";
+import { recordIn } from "../watching/watch-hub.ts";
 import { giveBack } from "./give-back.ts";
 import { Line, type Waiter, type WaitOptions, type WaitRequest } from "./line.ts";
 import { type QueueView, queueView } from "./queue-view.ts";
@@ -82,7 +82,7 @@ export class WaitQueue {
     return this.#handOver(line, waiter, { request, context });
   }
 
-  /** A decision of this process, or news from the store, about a key that somebody may be waiting for. */
+  /** A decision of this process, or an event of the store, about a key that somebody may be waiting for. */
   notice(key: LeaseKey, record: LeaseRecord | null): void {
     if (this.#lines.size === 0) return;
     const line = this.#lines.get(keyId(key));
@@ -95,9 +95,8 @@ export class WaitQueue {
     if (line?.isCurrent(record)) this.#advance(line);
   }
 
-  /** News from the store. */
-  onNews(event: StoreEvent): void {
-    if (event.kind === "changed") this.notice(event.key, event.record);
+  onStoreEvent(event: RecordEvent): void {
+    if (event.kind === "changed") this.notice(event.key, recordIn(event.stored));
     else for (const line of this.#lines.values()) this.#advance(line);
   }
 
@@ -291,7 +290,7 @@ export class WaitQueue {
     if (waiter === undefined) return;
     line.trying = waiter;
     try {
-      const reply = await this.#options.service.grant(this.#timed(waiter), waiter.context, "next in line");
+      const reply = await this.#options.service.grant(this.#timed(waiter), waiter.context);
       line.trying = null;
       this.#conclude(line, waiter, reply);
       if (!waiter.present && !waiter.answered) await this.#giveBack(line, waiter);

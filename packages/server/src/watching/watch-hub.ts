@@ -2,7 +2,7 @@
  * Changes of leases, for whoever watches: numbered in the order in which this process learned of them, the
  * last of them kept, so that a watcher that comes back gets what it missed.
  *
- * Events are hints: they may be doubled or late, and after a gap a watcher is told "reset", which means:
+ * Events are hints: they may be doubled or late, and after a gap a watcher gets "reset", which means:
  * list again, then go on from here. The numbers belong to this process; another one answers "reset".
  */
 import {
@@ -10,13 +10,13 @@ import {
   isInScope,
   type LeaseKey,
   type LeaseRecord,
-  type StoreEvent,
+  type StoredRecord,
   type StoreWatch,
   type Timer,
   viewOf,
   type WatchScope,
 } from "solehold";
-import type { LeaseService } from "solehold/service";
+import { type LeaseService, type RecordEvent, watchRecords } from "solehold/service";
 import type { WireLease } from "../schemas/leases.ts";
 import { wireLease } from "../wire.ts";
 
@@ -25,8 +25,8 @@ export interface WatchHubOptions {
   readonly service: LeaseService;
   /** How many events are kept for those who come back. */
   readonly backlog: number;
-  /** Called with the store's news before watchers are told. */
-  readonly onNews: (event: StoreEvent) => void;
+  /** Called with the store's events before watchers are. */
+  readonly onStoreEvent: (event: RecordEvent) => void;
 }
 
 export type WatchKind = "changed" | "expired" | "deleted" | "reset";
@@ -92,7 +92,7 @@ export class WatchHub {
     await this.#follow();
   }
 
-  /** A decision of this process: news only where the store brings none itself. */
+  /** A decision of this process: published only where the store announces nothing itself. */
   decided(record: LeaseRecord): void {
     if (this.#watch === null) this.#publish("changed", record.key, record);
   }
@@ -122,9 +122,10 @@ export class WatchHub {
     const { env, service } = this.#options;
     if (!service.manager.store.capabilities.watch || this.#closed) return;
     try {
-      this.#watch = await service.manager.watch({ tenant: null, prefix: "" }, (event) => this.#onNews(event));
+      const all = { tenant: null, prefix: "" };
+      this.#watch = await watchRecords(service.manager, env, all, (event) => this.#onStoreEvent(event));
     } catch {
-      // Until it works, the decisions of this process are all the news there is.
+      // Until it works, the decisions of this process are all that watchers see.
       this.#retry = env.timer(RECONNECT_MS, () => void this.#follow());
       return;
     }
@@ -132,10 +133,10 @@ export class WatchHub {
     this.#retry = null;
   }
 
-  #onNews(event: StoreEvent): void {
-    this.#options.onNews(event);
+  #onStoreEvent(event: RecordEvent): void {
+    this.#options.onStoreEvent(event);
     if (event.kind === "reset") this.#reset();
-    else this.#publish(event.record === null ? "deleted" : "changed", event.key, event.record);
+    else this.#publish(kindOf(event.stored), event.key, recordIn(event.stored));
   }
 
   #publish(kind: WatchKind, key: LeaseKey, record: LeaseRecord | null): void {
@@ -186,4 +187,13 @@ export class WatchHub {
     if (record === null) return base;
     return { ...base, lease: wireLease(viewOf(record, manager.storeNowMs(), manager.policy)) };
   }
+}
+
+/** Of a record that cannot be read watchers see that it changed, without a lease. */
+function kindOf({ kind }: StoredRecord): WatchKind {
+  return kind === "absent" ? "deleted" : "changed";
+}
+
+export function recordIn(stored: StoredRecord): LeaseRecord | null {
+  return stored.kind === "found" ? stored.record : null;
 }

@@ -2,7 +2,7 @@
 
 import type { QuorumVerification } from "../coordinator/index.ts";
 import { formatFence, type LeaseRecord, type Reason, reasonCode, recordFence } from "../core/index.ts";
-import type { AppliedOutcome, CommandOutcome, LeaseRequest } from "../manager/index.ts";
+import type { CommandOutcome, LeaseRequest } from "../manager/index.ts";
 import type { AuditEvent } from "./audit/index.ts";
 import { type LeaseServiceCode, serviceCode } from "./codes.ts";
 
@@ -26,15 +26,10 @@ export function leaseIdOf(record: LeaseRecord): string {
   return `${record.key.tenant}/${record.key.name}@${recordFence(record)}`;
 }
 
-/** As much of an outcome as its entry tells. It is known before the store has answered. */
-export type DecidedOutcome =
-  | Exclude<CommandOutcome, AppliedOutcome>
-  | Pick<AppliedOutcome, "kind" | "decision">;
-
 /** `decidedAtMs`: by the store's clock where it decided, else when it was known here. */
 export function entryOf(
   request: LeaseRequest,
-  outcome: DecidedOutcome,
+  outcome: CommandOutcome,
   traceId: string,
   decidedAtMs: number,
 ): LeaseDecisionEntry {
@@ -62,7 +57,7 @@ export function entryOf(
 /** Built field by field: this is done for every attempt, and spreading optional parts takes much longer. */
 export function auditEventOf(
   request: LeaseRequest,
-  outcome: DecidedOutcome,
+  outcome: CommandOutcome,
   entry: LeaseDecisionEntry,
   quorum: QuorumVerification | null,
 ): AuditEvent {
@@ -132,7 +127,7 @@ function outcomeOfUnsettled(outcome: "unknown" | "not-applied"): "unknown" | "no
   return outcome === "unknown" ? "unknown" : "none";
 }
 
-function purposeOf(request: LeaseRequest, outcome: DecidedOutcome): string | null {
+function purposeOf(request: LeaseRequest, outcome: CommandOutcome): string | null {
   if (outcome.kind === "applied") return outcome.decision.lease.purpose;
   return "purpose" in request ? (request.purpose ?? null) : null;
 }

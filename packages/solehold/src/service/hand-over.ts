@@ -47,11 +47,6 @@ export class HandOver {
     };
   }
 
-  /** Both decisions, if the write that this one led to carries both. */
-  pairOf({ lease }: GrantedDecision): Pair | null {
-    return this.#pairs.get(lease.nonce) ?? null;
-  }
-
   /** From how the release ended to how both did. */
   outcomes(released: CommandOutcome): HandedOver {
     if (released.kind === "applied") return this.#applied(released);

@@ -3,4 +3,5 @@ export * from "./audit/index.ts";
 export * from "./codes.ts";
 export { type LeaseDecisionEntry, leaseIdOf } from "./decision-entry.ts";
 export * from "./gate.ts";
+export { type RecordEvent, type RecordListener, watchRecords } from "./record-events.ts";
 export * from "./service.ts";

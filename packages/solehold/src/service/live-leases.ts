@@ -1,13 +1,15 @@
 /**
  * Which leases of a tenant are alive, as far as a service knows: read from the store at the tenant's first use, then
- * kept by its own decisions and by the store's news. It serves counts, limits and expiries, and no decision.
+ * kept by its own decisions and by the store's watch events. It serves counts, limits and expiries, and no decision.
+ * On a store that cannot list, leases from before the service started are not known until they change.
  */
 import type { LeaseKey, LeaseRecord } from "../core/index.ts";
 import { delay, type Env } from "../env/index.ts";
 import { BoundedMap } from "../manager/bounded-map.ts";
 import type { StoreLeaseManager } from "../manager/index.ts";
-import type { ListQuery, StoreEvent, StoreWatch } from "../store/index.ts";
+import type { ListQuery, StoreWatch } from "../store/index.ts";
 import { LiveIndex } from "./live-index.ts";
+import { type RecordEvent, watchRecords } from "./record-events.ts";
 
 export interface LiveLeasesOptions {
   readonly env: Env;
@@ -58,7 +60,7 @@ export class LiveLeases {
 
   /**
    * Null when the tenant's leases are known; else resolves when they are, or after a while: a million leases take
-   * longer to count than a caller has patience. Until then the limit may be exceeded.
+   * longer to count than a caller waits. Until then the limit may be exceeded.
    */
   loaded(tenant: string): Promise<void> | null {
     const loading = this.#load(tenant);
@@ -109,11 +111,13 @@ export class LiveLeases {
     const { store } = this.#options.manager;
     try {
       await this.#follow();
+      const list = store.list?.bind(store);
+      if (list === undefined) return;
       let after: string | null = null;
       do {
         const cursor: { after?: string } = after === null ? {} : { after };
         const query: ListQuery = { tenant, prefix: "", state: "held", limit: LIST_PAGE, ...cursor };
-        const page = await store.list(query);
+        const page = await list(query);
         for (const record of page.records) this.#index.learn(record);
         after = page.next;
       } while (after !== null);
@@ -124,19 +128,20 @@ export class LiveLeases {
   }
 
   async #follow(): Promise<void> {
-    const { manager } = this.#options;
-    this.#watch ??= manager.watch({ tenant: null, prefix: "" }, (event) => this.#onNews(event));
+    const { manager, env } = this.#options;
+    const all = { tenant: null, prefix: "" };
+    this.#watch ??= watchRecords(manager, env, all, (event) => this.#onEvent(event));
     await this.#watch.catch(() => {
       this.#watch = null;
     });
   }
 
-  #onNews(event: StoreEvent): void {
+  #onEvent(event: RecordEvent): void {
     if (event.kind === "reset") {
       this.#loadedTenants = new BoundedMap(this.#options.rememberedTenants);
       return;
     }
-    if (event.record !== null) this.#index.learn(event.record);
+    if (event.stored.kind === "found") this.#index.learn(event.stored.record);
     else this.#index.remove(event.key);
   }
 }

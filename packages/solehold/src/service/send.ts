@@ -1,24 +1,20 @@
 /** From a request to the manager's method for it. */
 import type { LeaseRecord } from "../core/index.ts";
-import type { CommandOutcome, LeaseRequest, Noting, StoreLeaseManager } from "../manager/index.ts";
+import type { CommandOutcome, LeaseRequest, StoreLeaseManager } from "../manager/index.ts";
 
-/**
- * `granted`: a release gives back this grant, and nothing that was written since. `noting` is for the commands that
- * come often and write a record; the others are audited in the usual way.
- */
+/** `granted`: a release gives back this grant, and nothing that was written since. */
 export function sendTo(
   manager: StoreLeaseManager,
   request: LeaseRequest,
   granted: LeaseRecord | null,
-  noting: Noting | null,
 ): Promise<CommandOutcome> {
   switch (request.op) {
     case "acquire":
-      return manager.acquire(request, undefined, noting);
+      return manager.acquire(request);
     case "renew":
-      return manager.renew(request, noting);
+      return manager.renew(request);
     case "release":
-      return granted === null ? manager.release(request, noting) : manager.giveBack(request, granted);
+      return granted === null ? manager.release(request) : manager.giveBack(request, granted);
     case "use":
       return manager.use(request);
     case "resume":

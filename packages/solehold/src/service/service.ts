@@ -29,8 +29,6 @@ import type { ListQuery } from "../store/index.ts";
 import { barredBy, guardedCommandOf } from "./approvals/barrier.ts";
 import { ApprovalGuard, type ApprovalPolicy, type GuardVerdict } from "./approvals/index.ts";
 import type { AuditTrail } from "./audit/index.ts";
-import { appendTo } from "./audit/trail.ts";
-import { AuditNote, type FollowingGrant } from "./audit-note.ts";
 import { auditEventOf, entryOf, expiryEvent, type LeaseDecisionEntry } from "./decision-entry.ts";
 import { HandOver } from "./hand-over.ts";
 import { LiveLeases } from "./live-leases.ts";
@@ -74,21 +72,8 @@ export interface LeaseServiceOptions {
 const DEFAULT_MAX_LIVE_LEASES = 1_000_000;
 const DEFAULT_REMEMBERED_TENANTS = 10_000;
 
-/** How long the audit waits for a grant that follows the end of another. */
-const LONGEST_HOLD_MS = 5;
-
-/** What some commands come with. */
-interface Special {
-  /** A release gives back this grant, and nothing that was written since. */
-  readonly granted?: LeaseRecord | null;
-  /** The audit is held until this is called. */
-  readonly letGo?: (() => void) | null;
-}
-
 /** The verdict where nothing is guarded. */
 const OPEN: GuardVerdict = Object.freeze({ kind: "open" });
-
-const NOTHING_SPECIAL: Special = Object.freeze({});
 
 /** Who calls a method need not name the operation again; but a request that does is not copied. */
 type Without<Request extends LeaseRequest> = Omit<Request, "op" | "caller"> & { readonly op?: Request["op"] };
@@ -118,30 +103,15 @@ export class LeaseService {
     });
   }
 
-  /** For the next in line the end of the last lease and this grant become safe in the audit together. */
-  grant(
-    request: Without<AcquireRequest>,
-    context: CallContext = {},
-    place: "alone" | "next in line" = "alone",
-  ): Promise<ServiceReply> {
+  grant(request: Without<AcquireRequest>, context: CallContext = {}): Promise<ServiceReply> {
     const loaded = this.#live.loaded(request.key.tenant);
-    return loaded === null
-      ? this.#grant(request, context, place)
-      : loaded.then(() => this.#grant(request, context, place));
+    return loaded === null ? this.#grant(request, context) : loaded.then(() => this.#grant(request, context));
   }
 
-  #grant(
-    request: Without<AcquireRequest>,
-    context: CallContext,
-    place: "alone" | "next in line",
-  ): Promise<ServiceReply> {
+  #grant(request: Without<AcquireRequest>, context: CallContext): Promise<ServiceReply> {
     const asked: AcquireRequest = isNamed(request) ? request : { ...request, op: "acquire" };
-    if (this.#live.isFull(request.key)) {
-      const denied = full(this.#nowMs());
-      return new Promise((resolve) => this.#record(asked, denied, this.#traceOf(context), OPEN, resolve));
-    }
-    const letGo = place === "alone" ? null : this.#holdAudit();
-    return this.#perform(asked, context, { letGo });
+    if (!this.#live.isFull(request.key)) return this.#perform(asked, context);
+    return this.#record(asked, full(this.#nowMs()), this.#traceOf(context), OPEN);
   }
 
   renew(request: Without<RenewRequest>, context: CallContext = {}): Promise<ServiceReply> {
@@ -158,7 +128,7 @@ export class LeaseService {
     granted: LeaseRecord,
     context: CallContext = {},
   ): Promise<ServiceReply> {
-    return this.#perform({ ...request, op: "release" }, context, { granted });
+    return this.#perform({ ...request, op: "release" }, context, granted);
   }
 
   /**
@@ -183,31 +153,14 @@ export class LeaseService {
     const both = new HandOver(acquireCommand(acquire, parts), token);
     const traceId = this.#traceOf(context);
     const nextTraceId = this.#traceOf(next.context);
-    const { notes = null } = this.audit;
-    const pairOf: FollowingGrant["pairOf"] = (decision) => both.pairOf(decision);
-    const following: FollowingGrant = { request: acquire, traceId: nextTraceId, pairOf };
-    const note = notes === null ? null : new AuditNote(notes, release, traceId, following);
-    const ended = both.outcomes(await manager.releaseBy(release, (...rule) => both.deciding(...rule), note));
+    const ended = both.outcomes(await manager.releaseBy(release, (...rule) => both.deciding(...rule)));
     this.#live.grantEnds(tenant);
-    const safe = note?.settled() ?? null;
-    const nextSafe = note?.followingEntry ?? null;
     const [released, granted] = await Promise.all([
-      this.#settle(release, ended.released, traceId, safe),
-      ended.granted === null ? null : this.#settle(acquire, ended.granted, nextTraceId, nextSafe),
+      this.#settle(release, ended.released, traceId, OPEN),
+      ended.granted === null ? null : this.#settle(acquire, ended.granted, nextTraceId, OPEN),
     ]);
     const isSuperseded = ended.granted?.kind === "applied";
     return [isSuperseded ? { ...released, superseded: true } : released, granted];
-  }
-
-  #settle(
-    request: LeaseRequest,
-    outcome: CommandOutcome,
-    traceId: string,
-    safe: LeaseDecisionEntry | null,
-  ): Promise<ServiceReply> {
-    if (outcome.kind === "applied") this.#live.learn(outcome.decision.lease);
-    if (safe !== null) return Promise.resolve({ outcome, entry: safe, quorum: null });
-    return new Promise((resolve) => this.#record(request, outcome, traceId, OPEN, resolve));
   }
 
   use(request: Without<UseRequest>, context: CallContext = {}): Promise<ServiceReply> {
@@ -260,62 +213,24 @@ export class LeaseService {
     await this.audit.flush();
   }
 
-  #perform(
+  /** `granted`: a release gives back this grant, and nothing that was written since. */
+  async #perform(
     request: LeaseRequest,
     context: CallContext,
-    { granted = null, letGo = null }: Special = NOTHING_SPECIAL,
+    granted: LeaseRecord | null = null,
   ): Promise<ServiceReply> {
     const traceId = this.#traceOf(context);
-    // A guarded command's entry tells how its approvals were judged: that goes the usual way.
-    const { notes = null } = this.audit;
-    const isUsual = notes === null || this.#guard !== null || granted !== null;
-    const note = isUsual ? null : new AuditNote(notes, request, traceId);
     const bound = boundTo(context, request);
     const { tenant } = request.key;
+    const guard = this.#guard;
     if (request.op === "acquire") this.#live.grantBegins(tenant);
-    const decided = (
-      outcome: CommandOutcome,
-      verdict: GuardVerdict = OPEN,
-    ): ServiceReply | Promise<ServiceReply> => {
-      try {
-        if (request.op === "acquire") this.#live.grantEnds(tenant);
-        if (outcome.kind === "applied") this.#live.learn(outcome.decision.lease);
-        const safe = note === null ? null : note.settled();
-        if (safe !== null) return { outcome, entry: safe, quorum: null };
-        return new Promise((resolve) => this.#record(request, outcome, traceId, verdict, resolve));
-      } finally {
-        letGo?.();
-      }
-    };
-    // Most services guard nothing: they do not pay for asking.
-    if (this.#guard !== null) return this.#guarded(this.#guard, bound, granted, traceId, decided);
-    return sendTo(this.manager, bound, granted, note).then((outcome) => decided(outcome));
-  }
-
-  async #guarded(
-    guard: ApprovalGuard,
-    request: LeaseRequest,
-    granted: LeaseRecord | null,
-    traceId: string,
-    decided: (outcome: CommandOutcome, verdict: GuardVerdict) => ServiceReply | Promise<ServiceReply>,
-  ): Promise<ServiceReply> {
-    const verdict = await this.#guardVerdict(guard, request, traceId);
+    const verdict = guard === null ? OPEN : await this.#guardVerdict(guard, bound, traceId);
     const barred = verdict === OPEN ? null : barredBy(verdict, this.#nowMs());
-    const outcome = barred ?? (await sendTo(this.manager, request, granted, null));
+    const outcome = barred ?? (await sendTo(this.manager, bound, granted));
     // An approval that was not used is given back; should that fail, the answer is the same.
-    if (outcome.kind === "refused") await guard.withdraw(verdict).catch(() => undefined);
-    return await decided(outcome, verdict);
-  }
-
-  /** What waits for a store that does not answer must not wait for long. */
-  #holdAudit(): (() => void) | null {
-    const letGo = this.audit.hold?.();
-    if (letGo === undefined) return null;
-    const timer = this.#env.timer(LONGEST_HOLD_MS, letGo);
-    return () => {
-      timer.cancel();
-      letGo();
-    };
+    if (outcome.kind === "refused") await guard?.withdraw(verdict).catch(() => undefined);
+    if (request.op === "acquire") this.#live.grantEnds(tenant);
+    return await this.#settle(request, outcome, traceId, verdict);
   }
 
   #traceOf({ traceId }: CallContext): string {
@@ -332,19 +247,31 @@ export class LeaseService {
     }
   }
 
-  /** The attempt enters the audit before its answer leaves. */
-  #record(
+  #settle(
     request: LeaseRequest,
     outcome: CommandOutcome,
     traceId: string,
     verdict: GuardVerdict,
-    reply: (reply: ServiceReply) => void,
-  ): void {
+  ): Promise<ServiceReply> {
+    if (outcome.kind === "applied") this.#live.learn(outcome.decision.lease);
+    return this.#record(request, outcome, traceId, verdict);
+  }
+
+  /** The attempt enters the audit before its answer leaves. */
+  async #record(
+    request: LeaseRequest,
+    outcome: CommandOutcome,
+    traceId: string,
+    verdict: GuardVerdict,
+  ): Promise<ServiceReply> {
     const quorum = "verification" in verdict ? verdict.verification : null;
     const entry = entryOf(request, outcome, traceId, this.#whenDecided(outcome));
-    appendTo(this.audit, auditEventOf(request, outcome, entry, quorum), (failure) =>
-      reply(failure === null ? { outcome, entry, quorum } : unconfirmed(entry, quorum, failure)),
-    );
+    try {
+      await this.audit.append(auditEventOf(request, outcome, entry, quorum));
+      return { outcome, entry, quorum };
+    } catch (failure) {
+      return unconfirmed(entry, quorum, failure);
+    }
   }
 
   /** A refusal without the store, and what the store never settled, is stamped here. */

@@ -1,12 +1,11 @@
 /**
- * Following a server's news, over reconnects: after every gap the listener is told that it may have missed
- * something ("reset"), and looks for itself.
+ * A watch over a server, across reconnects: after every gap the listener gets "reset", because it may have missed
+ * something, and looks for itself.
  */
-import type { LeaseRecord } from "../../core/index.ts";
 import { type Env, jittered, type Timer } from "../../env/index.ts";
-import type { StoreEvent, StoreWatch, WatchScope } from "../../store/index.ts";
+import { ABSENT, type StoreEvent, type StoreWatch, type WatchScope } from "../../store/index.ts";
 import type { RemoteTransport, ServerEvent } from "./transport.ts";
-import { fieldsOf, recordOfNews } from "./wire.ts";
+import { fieldsOf, recordOfEvent } from "./wire.ts";
 
 const RECONNECT_MS = 250;
 
@@ -44,19 +43,20 @@ export async function followServer(
 }
 
 function deliver(event: ServerEvent, listener: (event: StoreEvent) => void): void {
-  const news = newsOf(event);
-  if (news !== null) listener(news);
+  const change = storeEventOf(event);
+  if (change !== null) listener(change);
 }
 
-/** News that cannot be read is treated as missing news. */
-function newsOf({ event, data }: ServerEvent): StoreEvent | null {
+/** An event that cannot be read counts as missing. A server does not tell a record's version. */
+function storeEventOf({ event, data }: ServerEvent): StoreEvent | null {
   if (event === "reset") return { kind: "reset" };
   try {
-    const fields = fieldsOf(JSON.parse(data));
-    const { tenant, name, lease } = fields;
+    const { tenant, name, lease } = fieldsOf(JSON.parse(data));
     if (typeof tenant !== "string" || typeof name !== "string") return null;
-    const record: LeaseRecord | null = lease === null || lease === undefined ? null : recordOfNews(lease);
-    return { kind: "changed", key: { tenant, name }, record };
+    const key = { tenant, name };
+    if (event === "deleted") return { kind: "changed", key, stored: ABSENT };
+    if (lease === null || lease === undefined) return { kind: "changed", key, stored: null };
+    return { kind: "changed", key, stored: { kind: "found", record: recordOfEvent(lease), version: "" } };
   } catch {
     return { kind: "reset" };
   }

@@ -38,6 +38,7 @@ import {
 import {
   type ListQuery,
   StoreError,
+  type StoreErrorKind,
   type StoreEvent,
   type StoreWatch,
   type WatchScope,
@@ -221,13 +222,20 @@ export class RemoteLeaseManager implements LeaseManager {
 
   #bodyOf({ status, body }: RemoteAnswer): unknown {
     if (status === 200) return body;
-    const { detail } = fieldsOf(body ?? {});
-    const kind = status === 401 || status === 403 ? "auth" : status === 400 ? "config" : "unreachable";
+    const { detail, storeError } = fieldsOf(body ?? {});
+    const kind = KIND_OF_STATUS[status] ?? (storeError === "data-loss" ? "data-loss" : "unreachable");
     throw new StoreError(kind, typeof detail === "string" ? detail : `the server answered ${status}`, {
       outcome: "not-applied",
     });
   }
 }
+
+const KIND_OF_STATUS: { readonly [status: number]: StoreErrorKind } = {
+  400: "config",
+  401: "auth",
+  403: "auth",
+  501: "config",
+};
 
 /** What stays the same over the attempts of a command. */
 interface Sending {

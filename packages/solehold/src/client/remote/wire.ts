@@ -106,7 +106,8 @@ function problem({ status, body }: RemoteAnswer): CommandOutcome {
   if (status >= 500 || status === 429 || !isReason(reason)) {
     if (status === 429 && reason === "CAPACITY_EXCEEDED") return denied(reason, fields);
     const outcome = fields.outcome === "not-applied" || status === 429 ? "not-applied" : "unknown";
-    return unsettled(new StoreError("unreachable", `the server could not serve it: ${detail}`, { outcome }));
+    const kind = fields.storeError === "data-loss" ? "data-loss" : "unreachable";
+    return unsettled(new StoreError(kind, `the server could not serve it: ${detail}`, { outcome }));
   }
   if (status !== 400) return denied(reason, fields);
   const field = typeof fields.field === "string" ? fields.field : "request";
@@ -147,8 +148,8 @@ function recordFrom(lease: Fields): LeaseRecord {
   };
 }
 
-/** A record as far as news tells it. */
-export function recordOfNews(lease: unknown): LeaseRecord {
+/** A record as far as a watch event tells it. */
+export function recordOfEvent(lease: unknown): LeaseRecord {
   return recordFrom(fieldsOf(lease));
 }
 

@@ -86,56 +86,11 @@ export function seal(encodedEvent: string, previous: AuditHead): SealedLine {
   return { line: `${start}${encodedEvent}${HASH_LABEL}${hash}"}`, hash };
 }
 
-export interface SealedBytes {
-  /** Where the next line begins. */
-  readonly end: number;
-  readonly hash: string;
-}
-
-/** An encoded event as UTF-8, in a page where others may lie, too. */
-export interface EventBytes {
-  readonly page: Buffer;
-  readonly start: number;
-  readonly end: number;
-}
-
-/** The event's part of a line, as a text or as the bytes of it. */
-export type EncodedEvent = string | EventBytes;
-
-/** More than this many bytes of the page a line of this event never takes: three for each UTF-16 unit. */
-export function mostBytesOf(event: EncodedEvent): number {
-  const bytes = typeof event === "string" ? event.length * 3 : event.end - event.start;
-  return bytes + PREFIX_BYTES_MAX + SUFFIX_BYTES + 1;
-}
-
-/** `seal` with the line feed, as bytes in their place: no text is put together only to be taken apart. */
-export function sealInto(page: Buffer, at: number, event: EncodedEvent, previous: AuditHead): SealedBytes {
-  const bodyEnd = writeBody(page, at, event, previous);
-  const hash = digest("sha256", page.subarray(at, bodyEnd), "hex");
-  const end = bodyEnd - 1 + page.write(`${HASH_LABEL}${hash}"}\n`, bodyEnd - 1, "latin1");
-  return { end, hash };
-}
-
-function writeBody(page: Buffer, at: number, event: EncodedEvent, { sequence, hash }: AuditHead): number {
-  const start = `{"sequence":${sequence + 1},"previousHash":"${hash}",`;
-  if (typeof event === "string") return at + page.write(`${start}${event}}`, at, "utf8");
-  const eventAt = at + page.write(start, at, "latin1");
-  const end = eventAt + event.page.copy(page, eventAt, event.start, event.end);
-  page[end] = CLOSING_BRACE;
-  return end + 1;
-}
-
 /** The line of an entry that was read or kept as an object. The hash is taken over, not computed. */
 export function encodeEntry(entry: AuditEntry): string {
   const { sequence, previousHash, hash, ...event } = entry;
   const start = `{"sequence":${sequence},"previousHash":"${previousHash}",`;
   return `${start}${encodeEvent(event)}${HASH_LABEL}${hash}"}`;
-}
-
-/** What `encodeEvent` gave for the entry of this line; null when it is not an entry. */
-export function eventTextOf(line: Buffer): string | null {
-  const [prefix] = PREFIX.exec(line.toString("latin1", 0, PREFIX_BYTES_MAX)) ?? [];
-  return prefix === undefined ? null : line.toString("utf8", prefix.length, line.length - SUFFIX_BYTES);
 }
 
 /** Null when this is not an entry at all. Looks at bytes: decoding first would hide some changes. */

@@ -10,8 +10,6 @@ import { systemCode } from "./error.ts";
 export interface AuditFile {
   size(): Promise<number>;
   write(data: Buffer, position: number): Promise<void>;
-  /** `write` and `sync` of these bytes in one step, for disks that can: half the way through the system. */
-  writeSafely?(data: Buffer, position: number): Promise<void>;
   /** Resolves once the content is on the device. After a failure nothing since the last success is sure. */
   sync(): Promise<void>;
   truncate(length: number): Promise<void>;
@@ -34,13 +32,9 @@ const FOLDER_SYNC_UNSUPPORTED: ReadonlySet<string | undefined> = new Set([
 ]);
 
 class RealFile implements AuditFile {
-  readonly #path: string;
   readonly #handle: FileHandle;
-  /** Every write through it is on the device when it returns. Opened when it is first needed. */
-  #safe: FileHandle | null = null;
 
-  constructor(path: string, handle: FileHandle) {
-    this.#path = path;
+  constructor(handle: FileHandle) {
     this.#handle = handle;
   }
 
@@ -49,18 +43,12 @@ class RealFile implements AuditFile {
     return fstatSync(this.#handle.fd).size;
   }
 
-  write(data: Buffer, position: number): Promise<void> {
-    return writeAll(this.#handle, data, position);
-  }
-
-  async writeSafely(data: Buffer, position: number): Promise<void> {
-    if (constants.O_DSYNC === undefined) {
-      await this.write(data, position);
-      await this.sync();
-      return;
+  /** A disk that fills up takes part of a write and says so in the count; the next try gives the error. */
+  async write(data: Buffer, position: number): Promise<void> {
+    for (let done = 0; done < data.length; ) {
+      const { bytesWritten } = await this.#handle.write(data, done, data.length - done, position + done);
+      done += bytesWritten;
     }
-    this.#safe ??= await open(this.#path, constants.O_RDWR | constants.O_DSYNC);
-    await writeAll(this.#safe, data, position);
   }
 
   sync(): Promise<void> {
@@ -71,18 +59,8 @@ class RealFile implements AuditFile {
     return this.#handle.truncate(length);
   }
 
-  async close(): Promise<void> {
-    const safe = this.#safe;
-    this.#safe = null;
-    await Promise.all([this.#handle.close(), safe?.close()]);
-  }
-}
-
-/** A disk that fills up takes part of a write and says so in the count; the next try gives the error. */
-async function writeAll(handle: FileHandle, data: Buffer, position: number): Promise<void> {
-  for (let done = 0; done < data.length; ) {
-    const { bytesWritten } = await handle.write(data, done, data.length - done, position + done);
-    done += bytesWritten;
+  close(): Promise<void> {
+    return this.#handle.close();
   }
 }
 
@@ -100,7 +78,7 @@ export async function syncFolder(path: string): Promise<void> {
 
 export const realDisk: AuditDisk = {
   async open(path) {
-    return new RealFile(path, await open(path, constants.O_RDWR | constants.O_CREAT, 0o640));
+    return new RealFile(await open(path, constants.O_RDWR | constants.O_CREAT, 0o640));
   },
   syncFolder,
 };

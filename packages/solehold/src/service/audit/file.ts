@@ -4,15 +4,12 @@
  * "before-reply": `append` resolves once the entry is on the device, together with all others of its round;
  * what was acknowledged survives kill -9 and loss of power. "background": `append` returns at once; a crash
  * of the process loses what had not reached the system yet, a loss of power up to about 1,000 entries more.
- * With the notebook of a store an event may instead be written beside the record that it is about (`notes`): it is
- * safe there, the files follow in the background, and what a crash kept from them is added when the trail is opened.
- * In all of these, a failing disk never damages the trail, and a reopened trail goes on where it ended.
+ * In both, a failing disk never damages the trail, and a reopened trail goes on where it ended.
  *
  * When the disk fails for so long in the background that `maxPending` events wait, further ones are counted
  * and dropped; the trail then says so itself with an "audit-gap" entry as soon as it can.
  */
 
-import type { Notebook } from "../../store/index.ts";
 import { AnchorFile } from "./anchors.ts";
 import { encodeEvent } from "./chain.ts";
 import { AuditError, describeCause } from "./error.ts";
@@ -21,7 +18,6 @@ import { createFolder, listSegments, readTrailId, TRAIL_FILE, writeTrailId } fro
 import { Journal } from "./journal.ts";
 import type { WriterLock } from "./lock.ts";
 import { lockFolder } from "./lock.ts";
-import { missingEvents, TrailNotes } from "./notes.ts";
 import type { CheckedOptions, FileAuditOptions } from "./options.ts";
 import { checkOptions } from "./options.ts";
 import type { AuditDurability } from "./queue.ts";
@@ -30,7 +26,7 @@ import { type AuditReader, realReader } from "./reader.ts";
 import type { RecoveredTail } from "./recover.ts";
 import { recoverTrail } from "./recover.ts";
 import { queryFolder } from "./scan.ts";
-import type { AuditNotes, AuditQuery, AuditTrail, InvalidEvents } from "./trail.ts";
+import type { AuditQuery, AuditTrail, InvalidEvents } from "./trail.ts";
 import { acceptEvent, encodeAccepted } from "./trail.ts";
 import { checkAuditEvent } from "./validate.ts";
 
@@ -50,12 +46,9 @@ interface Parts extends TrailPlace {
   readonly anchors: AnchorFile;
   readonly queue: CommitQueue;
   readonly recovered: RecoveredTail | null;
-  readonly notebook: Notebook | null;
-  readonly takenOver: number;
 }
 
 export class FileAuditTrail implements AuditTrail {
-  readonly notes: AuditNotes | null;
   readonly #parts: Parts;
   #dropped = 0;
   /** Dropped events that no "audit-gap" entry speaks of yet. */
@@ -64,10 +57,6 @@ export class FileAuditTrail implements AuditTrail {
 
   private constructor(parts: Parts) {
     this.#parts = parts;
-    const { notebook, journal, queue } = parts;
-    const encode = (event: AuditEvent): string => this.#accept(event);
-    const isOpen = (): boolean => this.#closing === null;
-    this.notes = notebook === null ? null : new TrailNotes({ notebook, journal, queue, isOpen, encode });
   }
 
   static async open(options: FileAuditOptions): Promise<FileAuditTrail> {
@@ -84,7 +73,7 @@ export class FileAuditTrail implements AuditTrail {
     }
   }
 
-  /** For who has made the place ready, on whatever disk: `open` does it on a real one. */
+  /** Opens a trail whose folder is ready, on any disk; `open` makes the folder ready on a real one. */
   static async openAt(options: FileAuditOptions, place: TrailPlace): Promise<FileAuditTrail> {
     return new FileAuditTrail(await assemble(checkOptions(options), place));
   }
@@ -96,11 +85,6 @@ export class FileAuditTrail implements AuditTrail {
   /** What a crash had left incomplete and opening cut off; null after a clean end. */
   get recovered(): RecoveredTail | null {
     return this.#parts.recovered;
-  }
-
-  /** Entries that a crash had kept from the files, and that were taken from the store's notes on opening. */
-  get takenOver(): number {
-    return this.#parts.takenOver;
   }
 
   /** Events accepted and not yet in the files, on the device. */
@@ -120,30 +104,7 @@ export class FileAuditTrail implements AuditTrail {
 
   append(event: AuditEvent): void | Promise<void> {
     if (this.#parts.durability === "background") return this.#appendInBackground(event);
-    return observed(
-      new Promise((resolve, reject) => {
-        this.appendThen(event, (failure) => (failure === null ? resolve() : reject(failure)));
-      }),
-    );
-  }
-
-  appendThen(event: AuditEvent, settled: (failure: unknown) => void): void {
-    try {
-      if (this.#parts.durability === "background") {
-        this.#appendInBackground(event);
-        settled(null);
-        return;
-      }
-      const encoded = this.#accept(event);
-      if (this.lag >= this.#parts.maxPending) throw overloaded(this.#parts.maxPending);
-      this.#parts.queue.pushThen(encoded, settled);
-    } catch (error) {
-      settled(error);
-    }
-  }
-
-  hold(): () => void {
-    return this.#parts.queue.hold();
+    return observed(this.#appendBeforeReply(event));
   }
 
   async flush(): Promise<void> {
@@ -171,6 +132,12 @@ export class FileAuditTrail implements AuditTrail {
   #accept(event: AuditEvent): string {
     if (this.#closing === null) return encodeAccepted(event, this.#parts.invalidEvents);
     throw new AuditError("AUDIT_CLOSED", "the audit trail is closed: append before close");
+  }
+
+  async #appendBeforeReply(event: AuditEvent): Promise<void> {
+    const encoded = this.#accept(event);
+    if (this.lag >= this.#parts.maxPending) throw overloaded(this.#parts.maxPending);
+    await this.#parts.queue.commit(encoded);
   }
 
   #appendInBackground(event: AuditEvent): void {
@@ -203,8 +170,6 @@ export class FileAuditTrail implements AuditTrail {
       step.catch((cause: unknown) => void failures.push(cause));
     await attempt(this.flush());
     await queue.idle();
-    queue.stop();
-    if (failures.length === 0) await attempt(this.#parts.notebook?.save() ?? Promise.resolve());
     const unsaved = queue.lag;
     await attempt(anchors.write(journal.durableHead));
     await attempt(journal.close());
@@ -257,39 +222,12 @@ function overloaded(maxPending: number): AuditError {
 
 async function assemble(options: CheckedOptions, place: TrailPlace): Promise<Parts> {
   const { folder, disk, durability, invalidEvents, maxPending } = options;
-  const { trailId, reader } = place;
-  const end = await recoverTrail(disk, folder, trailId, reader);
+  const end = await recoverTrail(disk, folder, place.trailId, place.reader);
   const anchors = await AnchorFile.open(disk, folder, end.lastAnchor);
   const journal = new Journal(options, end);
   const queue = new CommitQueue({ ...options, journal, anchors });
-  try {
-    const notebook = durability === "before-reply" ? ((await options.notebook?.(trailId)) ?? null) : null;
-    const takenOver = notebook === null ? 0 : await takeOver(notebook, reader, folder, queue);
-    const { recovered } = end;
-    const common = { ...place, folder, durability, invalidEvents, maxPending };
-    return { ...common, journal, anchors, queue, recovered, notebook, takenOver };
-  } catch (cause) {
-    // Nobody will close this. And the folder is given back next: nothing may be written into it after that.
-    queue.stop();
-    await queue.idle();
-    await Promise.allSettled([journal.close(), anchors.close()]);
-    throw cause;
-  }
-}
-
-/** What was in the store's notes only is in the files, too, before anything else is. */
-async function takeOver(
-  notebook: Notebook,
-  reader: AuditReader,
-  folder: string,
-  queue: CommitQueue,
-): Promise<number> {
-  const missing = await missingEvents(reader, folder, notebook.left);
-  for (const event of missing) queue.push(event);
-  await queue.flush();
-  for (const note of notebook.left) notebook.giveBack(note);
-  await notebook.save();
-  return missing.length;
+  const { recovered } = end;
+  return { ...place, folder, durability, invalidEvents, maxPending, journal, anchors, queue, recovered };
 }
 
 async function settleTrailId({ folder, trailId, env }: CheckedOptions): Promise<string> {

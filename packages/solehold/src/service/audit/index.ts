@@ -12,7 +12,7 @@ export type { AuditDurability } from "./queue.ts";
 export type { RecoveredTail } from "./recover.ts";
 export { exportAudit } from "./scan.ts";
 export type { AuditLines } from "./source.ts";
-export type { AuditFilter, AuditNotes, AuditQuery, AuditTrail, InvalidEvents } from "./trail.ts";
+export type { AuditFilter, AuditQuery, AuditTrail, InvalidEvents } from "./trail.ts";
 export { checkAuditEvent, sanitiseAuditEvent } from "./validate.ts";
 export type { AuditVerification, VerifyOptions } from "./verify.ts";
 export { verifyAudit } from "./verify.ts";

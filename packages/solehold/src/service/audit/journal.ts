@@ -7,7 +7,7 @@
  * After a failed sync the system may have forgotten what it was given, so nothing since the last good sync
  * is trusted: the file is opened anew and the entries are written again, or refused, by the queue above.
  */
-import { type EncodedEvent, mostBytesOf, sealInto } from "./chain.ts";
+import { seal } from "./chain.ts";
 import type { AuditDisk, AuditFile } from "./disk.ts";
 import { AuditError } from "./error.ts";
 import type { AuditHead } from "./event.ts";
@@ -27,9 +27,6 @@ export interface JournalOptions {
   readonly segmentBytes: number;
 }
 
-/** About a hundred entries. */
-const FIRST_PAGE_BYTES = 64 * 1024;
-
 export class Journal {
   readonly #disk: AuditDisk;
   readonly #folder: string;
@@ -38,10 +35,6 @@ export class Journal {
   #file: AuditFile | null = null;
   #durable: End;
   #written: End;
-  /** Where lines are put together, used again for every write. */
-  #page = Buffer.allocUnsafe(FIRST_PAGE_BYTES);
-  /** Everything that was written is on the device already. */
-  #isSynced = true;
   /** A write or sync failed: what lies behind the durable end is our own rest and may be cut off. */
   #uncertain = false;
   /** Someone else touched the segment: nothing is written any more, above all nothing is cut off. */
@@ -66,57 +59,40 @@ export class Journal {
     return this.#segment !== null && this.#written.offset >= this.#segmentBytes;
   }
 
-  /**
-   * Writes as many of the encoded events as the segment takes, at least one, and says how many. Those that a
-   * commit is going to follow at once are written "for a commit", in one step where the disk can.
-   */
-  async write(events: readonly EncodedEvent[], purpose: "for a commit" | "for later"): Promise<number> {
+  /** Writes as many of the encoded events as the segment takes, at least one, and says how many. */
+  async write(events: readonly string[]): Promise<number> {
     const file = this.#file ?? (await this.#reopen());
     await this.#refuseIntruder(file);
     const { offset } = this.#written;
     const { data, head, count } = this.#sealed(events);
-    // Safe are the bytes of this write alone: what an earlier one left to be synced still has to be.
-    const isSafe = purpose === "for a commit" && this.#isSynced && file.writeSafely !== undefined;
-    this.#isSynced = isSafe;
-    if (isSafe) await file.writeSafely?.(data, offset);
-    else await file.write(data, offset);
+    await file.write(data, offset);
     this.#written = { head, offset: offset + data.length };
     return count;
   }
 
-  /** As many of the events as the segment takes, at least one, as lines. The bytes are good until the next call. */
-  #sealed(events: readonly EncodedEvent[]): {
+  #sealed(events: readonly string[]): {
     readonly data: Buffer;
     readonly head: AuditHead;
     readonly count: number;
   } {
     let { head } = this.#written;
     const room = this.#segmentBytes - this.#written.offset;
-    let end = 0;
-    let count = 0;
+    const lines: string[] = [];
+    let bytes = 0;
     for (const event of events) {
-      if (count > 0 && end >= room) break;
-      this.#makeRoom(end, mostBytesOf(event));
-      const sealed = sealInto(this.#page, end, event, head);
-      head = { sequence: head.sequence + 1, hash: sealed.hash };
-      end = sealed.end;
-      count += 1;
+      if (lines.length > 0 && bytes >= room) break;
+      const { line, hash } = seal(event, head);
+      head = { sequence: head.sequence + 1, hash };
+      lines.push(line);
+      bytes += Buffer.byteLength(line) + 1;
     }
-    return { data: this.#page.subarray(0, end), head, count };
-  }
-
-  #makeRoom(used: number, more: number): void {
-    if (used + more <= this.#page.length) return;
-    const larger = Buffer.allocUnsafe(Math.max(this.#page.length * 2, used + more));
-    this.#page.copy(larger, 0, 0, used);
-    this.#page = larger;
+    return { data: Buffer.from(`${lines.join("\n")}\n`), head, count: lines.length };
   }
 
   /** Makes durable what was written, and ends the segment if it has its size. */
   async commit(): Promise<"segment kept" | "segment ended"> {
     if (this.#file === null) return "segment kept";
-    if (!this.#isSynced) await this.#file.sync();
-    this.#isSynced = true;
+    await this.#file.sync();
     this.#durable = this.#written;
     if (!this.segmentFull) return "segment kept";
     const finished = this.#file;
@@ -130,7 +106,6 @@ export class Journal {
   /** After a failed write or commit: forgets what is not durable and cuts it off. */
   async rollBack(): Promise<void> {
     this.#written = this.#durable;
-    this.#isSynced = true;
     this.#uncertain = true;
     const broken = this.#file;
     this.#file = null;

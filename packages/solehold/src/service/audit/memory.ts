@@ -19,23 +19,11 @@ export interface MemoryAuditOptions {
 
 const MOST_ENTRIES = 10_000_000;
 
-/** An entry before somebody asks for it: putting one together costs a third of an append. */
-interface Kept {
-  readonly event: AuditEvent;
-  readonly sequence: number;
-  readonly previousHash: string;
-  readonly hash: string;
-}
-
-function toEntry({ event, sequence, previousHash, hash }: Kept): AuditEntry {
-  return Object.freeze({ sequence, previousHash, ...event, hash });
-}
-
 export class MemoryAuditTrail implements AuditTrail {
   readonly #capacity: number;
   readonly #invalidEvents: InvalidEvents;
   /** A ring: entry n lies at (n - 1) modulo capacity. */
-  readonly #ring: Kept[] = [];
+  readonly #ring: AuditEntry[] = [];
   #head: AuditHead;
   #closed = false;
 
@@ -51,7 +39,7 @@ export class MemoryAuditTrail implements AuditTrail {
     const previousHash = this.#head.hash;
     const sequence = this.#head.sequence + 1;
     const { hash } = seal(encodeEvent(accepted), this.#head);
-    this.#ring[(sequence - 1) % this.#capacity] = { event: accepted, sequence, previousHash, hash };
+    this.#ring[(sequence - 1) % this.#capacity] = Object.freeze({ sequence, previousHash, ...accepted, hash });
     this.#head = { sequence, hash };
   }
 
@@ -73,8 +61,8 @@ export class MemoryAuditTrail implements AuditTrail {
     const found: AuditEntry[] = [];
     let sequence = step === 1 ? oldest : this.#head.sequence;
     for (; sequence >= oldest && sequence <= this.#head.sequence && found.length < limit; sequence += step) {
-      const kept = this.#ring[(sequence - 1) % this.#capacity];
-      if (kept !== undefined && matches(kept.event, kept.sequence, query)) found.push(toEntry(kept));
+      const entry = this.#ring[(sequence - 1) % this.#capacity];
+      if (entry !== undefined && matches(entry, query)) found.push(entry);
     }
     return found;
   }

@@ -2,7 +2,6 @@
 import { resolve } from "node:path";
 import type { Env } from "../../env/index.ts";
 import { realEnv } from "../../env/index.ts";
-import type { Notebook } from "../../store/index.ts";
 import { checkTrailId } from "./chain.ts";
 import type { AuditDisk } from "./disk.ts";
 import { realDisk } from "./disk.ts";
@@ -25,20 +24,13 @@ export interface FileAuditOptions {
   readonly trailId?: string;
   /** Default "refuse". A service that must not fail because of its audit says "sanitise". */
   readonly invalidEvents?: InvalidEvents;
-  readonly env?: Pick<Env, "defer" | "randomBytes" | "timer">;
+  readonly env?: Pick<Env, "defer" | "randomBytes">;
   readonly disk?: AuditDisk;
-  /**
-   * A store's, opened by the trail's id: events may then be written beside its records, and enter the files in the
-   * background. Only with "before-reply".
-   */
-  readonly notebook?: (name: string) => Promise<Notebook>;
 }
 
 const DEFAULTS = { segmentBytes: 16 * 1024 * 1024, anchorEvery: 1000, maxPending: 65_536 } as const;
 
-type Optional = "trailId" | "notebook";
-
-export type CheckedOptions = Required<Omit<FileAuditOptions, Optional>> & Pick<FileAuditOptions, Optional>;
+export type CheckedOptions = Required<Omit<FileAuditOptions, "trailId">> & Pick<FileAuditOptions, "trailId">;
 
 export function checkOptions(options: FileAuditOptions): CheckedOptions {
   if (typeof options.folder !== "string" || options.folder === "") {

@@ -64,7 +64,7 @@ async function newestFirst(segments: readonly Segment[], scan: ScanSegment, limi
 }
 
 /** A segment ends where the next begins, so those that end before the wanted entries are passed over. */
-export async function segmentsAfter(
+async function segmentsAfter(
   folder: string,
   afterSequence: number,
   reader: AuditReader = realReader,
@@ -89,7 +89,7 @@ async function* scanSegment(
         lineNumber += 1;
         if (!patterns.every((pattern) => line.includes(pattern))) continue;
         const entry = parse(line, segment, lineNumber);
-        if (matches(entry, entry.sequence, filter)) entries.push(entry);
+        if (matches(entry, filter)) entries.push(entry);
       }
       yield entries;
     }

@@ -9,7 +9,7 @@ import type { AnchorLine } from "./anchors.ts";
 import { readAnchors } from "./anchors.ts";
 import { systemCode } from "./error.ts";
 import { ANCHORS_FILE, listSegments } from "./folder.ts";
-import { readLines } from "./lines.ts";
+import { readLines } from "./reader.ts";
 
 export interface SourceBatch {
   readonly file: string;
