@@ -23,7 +23,11 @@ const WORTH_WAITING: ReadonlySet<string> = new Set([
 /** A store that cannot be reached is worth another try within the wait; a wrong request is not. */
 export function isWorthWaiting(outcome: FailedOutcome): boolean {
   if (outcome.kind === "unsettled") return true;
-  return outcome.decision.kind === "denied" && WORTH_WAITING.has(outcome.decision.reason);
+  const { decision } = outcome;
+  if (decision.kind !== "denied") return false;
+  // A store that lost writes is trusted again after a while, unless nothing would make its fences grow.
+  if (decision.reason === "FENCE_WENT_BACK") return decision.heldUntilMs !== null;
+  return WORTH_WAITING.has(decision.reason);
 }
 
 export function failureOf(key: LeaseKey, outcome: FailedOutcome): Error {

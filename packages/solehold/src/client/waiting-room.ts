@@ -9,7 +9,7 @@
 import { keyId, type LeaseKey } from "../core/index.ts";
 import { jittered, type Timer } from "../env/index.ts";
 import type { AppliedOutcome, CommandOutcome } from "../manager/index.ts";
-import type { StoredRecord, StoreEvent, QueueTicket, StoreWatch } from "../store/index.ts";
+import type { QueueTicket, StoredRecord, StoreEvent, StoreWatch } from "../store/index.ts";
 import { type FailedOutcome, failureOf, heldForMs, isWorthWaiting, timeoutOf } from "./failures.ts";
 import { type LinesOptions, type Patience, type Place, RETRY_UNAVAILABLE_MS } from "./waiting.ts";
 import { Crowd } from "./waiting-crowd.ts";

@@ -52,13 +52,6 @@ export interface KnownStateOptions {
   readonly retentionMs: number;
 }
 
-const FENCE_WENT_BACK: DeniedDecision = Object.freeze({
-  kind: "denied",
-  reason: "FENCE_WENT_BACK",
-  heldBy: null,
-  heldUntilMs: null,
-});
-
 const NO_RECORD = { record: null, sinceMs: null } as const;
 
 export class KnownState {
@@ -198,36 +191,41 @@ export class KnownState {
     // A guess is this very memory, and leads to no answer.
     if (source.callNumber === null || command.op !== "acquire" || this.#options.policy.release === "delete")
       return null;
-    const isLost = stored.kind === "absent" && monotonicMs < this.#lostUntilMs;
-    return isLost || this.#isBehind(command, source, now, monotonicMs) ? FENCE_WENT_BACK : null;
+    const lostForMs = stored.kind === "absent" ? Math.max(0, this.#lostUntilMs - monotonicMs) : 0;
+    const forMs = Math.max(lostForMs, this.#isBehindForMs(command, source, now, monotonicMs));
+    if (forMs === 0) return null;
+    const heldUntilMs = Number.isFinite(forMs) ? Math.ceil(now.latestMs + forMs) : null;
+    return { kind: "denied", reason: "FENCE_WENT_BACK", heldBy: null, heldUntilMs };
   }
 
   /**
-   * Whether the store shows less than this process has seen. The holder that was seen may believe for one more ttl;
-   * afterwards what the store shows is taken for what is there, if the next fence is above all that were seen.
+   * For how long nothing may be granted because the store shows less than this process has seen; 0 when it does not. The
+   * holder that was seen may believe for one more ttl; afterwards what the store shows is taken for what is there. That
+   * never happens where the next fence would not be above all that were seen.
    */
-  #isBehind(
+  #isBehindForMs(
     command: AcquireCommand,
     source: SnapshotSource,
     now: StoreInstant,
     monotonicMs: number,
-  ): boolean {
+  ): number {
     const { policy, drift, retentionMs } = this.#options;
     const { stored, callNumber } = source;
     const memory = this.find(mapId(command.key));
-    if (memory === null || memory.record === null || (callNumber ?? 0) <= memory.seenAtCall) return false;
+    if (memory === null || memory.record === null || (callNumber ?? 0) <= memory.seenAtCall) return 0;
     const { record, highestFence } = memory;
     const grows =
       fenceOf(command.term ?? policy.baseTerm, nextGeneration(source, now, policy)) > highestFence;
     const mayBeCollected = now.earliestMs >= endOfRecord(record) + retentionMs || source.floor > 0n;
     const isIntact =
       stored.kind === "found" ? recordFence(stored.record) >= highestFence : grows && mayBeCollected;
-    if (isIntact) return false;
+    if (isIntact) return 0;
     memory.lostAtMs ??= monotonicMs;
-    const standsForMs = monotonicMs - memory.lostAtMs;
-    if (!grows || standsForMs < record.ttlMs * (1 + drift.driftRatio) + drift.tickMs) return true;
+    const bindsForMs = record.ttlMs * (1 + drift.driftRatio) + drift.tickMs;
+    const forMs = grows ? memory.lostAtMs + bindsForMs - monotonicMs : Number.POSITIVE_INFINITY;
+    if (forMs > 0) return forMs;
     memory.forget();
-    return false;
+    return 0;
   }
 
   #timeIsNarrow(command: LeaseCommand, now: ClockReading): boolean {

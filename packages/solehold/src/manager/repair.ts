@@ -1,5 +1,14 @@
-/** Replacing a damaged record, on an operator's word about the highest generation that was ever granted under it. */
-import { type LeaseKey, type LeaseRecord, NO_TOKEN_HASH } from "../core/index.ts";
+/**
+ * Replacing a damaged record by a tombstone above every generation that was granted under it: by the store's time, or,
+ * where generations are counted, by an operator's word.
+ */
+import {
+  type LeaseKey,
+  type LeasePolicy,
+  type LeaseRecord,
+  NO_TOKEN_HASH,
+  nextGeneration,
+} from "../core/index.ts";
 import { type Env, randomId, readClocks } from "../env/index.ts";
 import type { KnownState } from "./known-state.ts";
 import type { StoreCalls } from "./store-calls.ts";
@@ -8,13 +17,24 @@ import type { StoreCalls } from "./store-calls.ts";
 export async function repairRecord(
   key: LeaseKey,
   generation: bigint,
-  context: { readonly env: Env; readonly calls: StoreCalls; readonly known: KnownState },
+  context: {
+    readonly env: Env;
+    readonly calls: StoreCalls;
+    readonly known: KnownState;
+    readonly policy: LeasePolicy;
+  },
 ): Promise<boolean> {
-  const { env, calls, known } = context;
-  const { stored } = (await calls.read(key)).value;
+  const { env, calls, known, policy } = context;
+  const { stored, revision } = (await calls.read(key)).value;
   if (stored.kind !== "corrupt") return false;
-  const nowMs = known.time(readClocks(env)).latestMs;
-  const next = tombstone(key, generation, nowMs, randomId(env));
+  const now = known.time(readClocks(env));
+  const floor = revision > generation ? revision : generation;
+  const next = tombstone(
+    key,
+    nextGeneration({ record: null, floor }, now, policy),
+    now.latestMs,
+    randomId(env),
+  );
   const written = await calls.write({ key, expected: stored.version, next });
   return written.value.kind === "applied";
 }

@@ -193,8 +193,10 @@ function drawEntry(
 
 /** What may be asked of a world, given what it does to its inhabitants. */
 export interface Expectations {
-  /** No two believe at once, a belief has its record, reservations last as long as was written. */
+  /** No two believe at once. */
   readonly exclusive: boolean;
+  /** A belief has its record, and reservations last as long as was written, by the store's own clock. */
+  readonly recordsLast: boolean;
   /** No fence is ever granted twice or after a higher one. */
   readonly fencesGrow: boolean;
   /** Answers fit one order of effects. */
@@ -215,8 +217,10 @@ export function expectationsOf(config: SimConfig): Expectations {
   const jumps = faults.has("clock-jump") && storeClock !== "none";
   const jumpsAreKnown = storeClock === "reply" && identity === "known";
   const growsByClock = storeClock !== "none" && !jumps;
+  const mayBeExclusive = clocks === "bounded" && storeIsHonest;
   return {
-    exclusive: clocks === "bounded" && storeIsHonest && (!jumps || jumpsAreKnown),
+    exclusive: mayBeExclusive && (!jumps || jumpsAreKnown),
+    recordsLast: mayBeExclusive && !jumps,
     fencesGrow: storeIsHonest ? !jumps || !operations.includes("collect") : growsByClock,
     linearizable: storeIsHonest,
   };

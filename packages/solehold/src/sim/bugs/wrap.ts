@@ -1,7 +1,6 @@
 /** Small tools to put a mistake around a part without touching it. */
 import type { decide, LeaseCommand, LeaseRecord, LeaseSnapshot, StoreInstant } from "../../core/index.ts";
 import type { CommandOutcome, LeaseManager } from "../../manager/index.ts";
-import { appendTo } from "../../service/audit/trail.ts";
 import type { AuditEvent, AuditTrail } from "../../service/index.ts";
 import type { LeaseStore } from "../../store/index.ts";
 
@@ -71,7 +70,6 @@ export function withGrants(
 export function withoutEvents(trail: AuditTrail, isLeftOut: (event: AuditEvent) => boolean): AuditTrail {
   return withMembers(trail, {
     append: (event) => (isLeftOut(event) ? undefined : trail.append(event)),
-    appendThen: (event, settled) => (isLeftOut(event) ? settled(null) : appendTo(trail, event, settled)),
   });
 }
 

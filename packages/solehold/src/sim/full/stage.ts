@@ -6,7 +6,7 @@ import type { Lease } from "../../client/index.ts";
 import { createPolicy, keyId, type LeaseKey } from "../../core/index.ts";
 import type { LeaseManager } from "../../manager/index.ts";
 import { type Trails, trailsOf } from "../audit/trails.ts";
-import { drawConfig, expectationsOf, type SimConfig } from "../config.ts";
+import { drawConfig, type Expectations, expectationsOf, type SimConfig } from "../config.ts";
 import type { Holding, Mutations } from "../mutations.ts";
 import { simulatedSdk } from "../net/sdk.ts";
 import { type AuditedTrail, audit } from "../oracles/audit.ts";
@@ -179,6 +179,10 @@ export class Stage {
     return this.servers === null
       ? this.processes.flatMap(({ backend }) => backend ?? [])
       : this.servers.running.map(({ backend }) => backend);
+  }
+
+  get expectations(): Expectations {
+    return this.#scene.expectations;
   }
 
   get processes(): readonly Process[] {

@@ -22,7 +22,7 @@ export function beliefHasRecord(scene: Scene): Oracle {
   return {
     name,
     afterEvent: () => {
-      if (!scene.expectations.exclusive) return;
+      if (!scene.expectations.recordsLast) return;
       for (const believers of scene.believers.values()) {
         for (const believer of believers) {
           if (believer.frozen() || believer.ended()) continue;

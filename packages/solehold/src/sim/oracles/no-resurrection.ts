@@ -19,7 +19,7 @@ export function noResurrection(scene: Scene): Oracle {
       const fence = recordFence(after);
       const id = keyId(after.key);
       const { storeClock } = scene.config;
-      const clocked = storeClock === "exact" || (storeClock === "reply" && scene.expectations.exclusive);
+      const clocked = storeClock === "exact" || (storeClock === "reply" && scene.expectations.recordsLast);
       if (before.state !== "held") scene.fail(name, `${before.state} lease ${id}@${fence} came back to life`);
       else if (clocked && after.renewals > before.renewals && after.renewedAtMs >= before.expiresAtMs)
         scene.fail(

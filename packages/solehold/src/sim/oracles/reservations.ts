@@ -28,7 +28,7 @@ export function reservations(scene: Scene): Oracle {
         const { driftRatio, tickMs } = scene.config;
         const lengthMs = (deadlineMs - before.endedAtMs) / (1 + driftRatio) ** 2 - tickMs;
         const keptUntilMs = Math.min(deadlineMs, (reservedAtMs.get(id) ?? storeMs) + lengthMs);
-        const measurable = scene.expectations.exclusive && !scene.config.faults.has("clock-jump");
+        const measurable = scene.expectations.recordsLast && !scene.config.faults.has("clock-jump");
         if (measurable && successor !== after.holder && storeMs < keptUntilMs)
           scene.fail(name, `${after.holder} took ${id}, which was kept for ${successor}`);
       }
