@@ -58,7 +58,7 @@ export async function recoverTrail(
   const start = await startOf(reader, last, segments.at(-2), trailId, lastAnchor.head);
   const walk = await walkSegment(reader, last, start, lastAnchor.head);
   refuseTruncation(lastAnchor.head, walk.head);
-  if (walk.tornBytes > 0) await cutTail(disk, last, walk.goodBytes);
+  await settleTail(disk, folder, last, walk);
   const recovered =
     walk.tornBytes > 0
       ? { file: last.file, cutBytes: walk.tornBytes, afterSequence: walk.head.sequence }
@@ -133,14 +133,19 @@ async function readLastLine(reader: AuditReader, segment: Segment): Promise<Buff
   return tail.subarray(tail.lastIndexOf(LINE_FEED, -2) + 1, -1);
 }
 
-async function cutTail(disk: AuditDisk, segment: Segment, length: number): Promise<void> {
-  const file = await disk.open(segment.path);
+/**
+ * A process that was killed may have left lines that the system has and the device does not. From here on they count as
+ * durable, and the next segment may begin behind them, so they are synced first.
+ */
+async function settleTail(disk: AuditDisk, folder: string, last: Segment, walk: Walk): Promise<void> {
+  const file = await disk.open(last.path);
   try {
-    await file.truncate(length);
+    if (walk.tornBytes > 0) await file.truncate(walk.goodBytes);
     await file.sync();
   } finally {
     await file.close();
   }
+  await disk.syncFolder(folder);
 }
 
 function damaged(what: string): AuditError {
