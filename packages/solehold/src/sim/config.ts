@@ -123,7 +123,9 @@ export function drawConfig(seed: number, limits: ConfigLimits = {}): SimConfig {
   const faults = new Set<Fault>();
   const density = random.pick([0.1, 0.3, 0.5]);
   for (const fault of FAULTS) {
-    const drawn = random.chance(DRASTIC.has(fault) ? 0.07 : density);
+    // Rare in worlds with all faults, but not where somebody asked for this one.
+    const drasticRate = limits.faults === undefined ? 0.07 : 0.5;
+    const drawn = random.chance(DRASTIC.has(fault) ? drasticRate : density);
     if (drawn && (limits.faults === undefined || limits.faults.includes(fault))) faults.add(fault);
   }
   const operations = OPERATIONS.filter((operation) => random.chance(operation === "try" ? 1 : 0.6));

@@ -3,6 +3,7 @@ import { runFull } from "../full/run.ts";
 import type { Gateway } from "../net/gateway.ts";
 import type { Violation } from "../result.ts";
 import type { PlantedBug } from "./bug.ts";
+import { DATA_BUGS } from "./data-bugs.ts";
 import { PROCESS_BUGS } from "./process-bugs.ts";
 import { PROTOCOL_BUGS } from "./protocol-bugs.ts";
 import { SERVER_BUGS } from "./server-bugs.ts";
@@ -11,7 +12,12 @@ import { TIME_BUGS } from "./time-bugs.ts";
 export { SERVER_BUGS } from "./server-bugs.ts";
 
 /** Those that show without servers. */
-export const PLANTED_BUGS: readonly PlantedBug[] = [...TIME_BUGS, ...PROTOCOL_BUGS, ...PROCESS_BUGS];
+export const PLANTED_BUGS: readonly PlantedBug[] = [
+  ...TIME_BUGS,
+  ...PROTOCOL_BUGS,
+  ...DATA_BUGS,
+  ...PROCESS_BUGS,
+];
 
 export interface BugSearch {
   readonly bug: string;

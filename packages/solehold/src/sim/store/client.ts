@@ -78,6 +78,8 @@ export class SimulatedStore implements LeaseStore {
   readonly #unanswered = new Map<string, Unanswered>();
   readonly #hints: EventHints;
   /** How much of the engine this client has seen: its writes, and how often another server had taken over. */
+  /** It talks to one of the store's machines, whose clock is so much ahead. */
+  readonly #aheadMs: number;
   #seenSequence = 0;
   #seenTakeovers = 0;
   /** Present exactly when the store's clock can be read without a message. */
@@ -90,6 +92,7 @@ export class SimulatedStore implements LeaseStore {
     this.#options = options;
     this.#hints = new EventHints(options.sometimes);
     this.#seenTakeovers = engine.takeovers.length;
+    this.#aheadMs = Math.floor(options.world.choices.stream("front ends").fraction() * config.skewMs);
     this.capabilities = {
       durable: true,
       clock: config.storeClock,
@@ -265,10 +268,9 @@ export class SimulatedStore implements LeaseStore {
   }
 
   #time(): StoreReply {
-    const { engine, config, world } = this.#options;
+    const { engine, config } = this.#options;
     if (config.storeClock === "none") return { storeTimeMs: null };
-    const aheadMs = Math.floor(world.choices.stream("front ends").fraction() * config.skewMs);
-    const storeTimeMs = engine.toldMs(aheadMs);
+    const storeTimeMs = engine.toldMs(this.#aheadMs);
     const last = engine.takeovers.at(-1);
     if (last === undefined || config.identity === "unknown") return { storeTimeMs };
     return { storeTimeMs, serverChangedAtMs: last.atMs };
