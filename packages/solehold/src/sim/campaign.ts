@@ -56,6 +56,7 @@ const IN_CORE: ReadonlySet<Situation> = new Set<Situation>([
   "a revoked lease was claimed after its holder's time",
   "an unknown outcome was settled as applied",
   "a late request met a newer version",
+  "a key was granted again after its record was lost",
 ]);
 
 /** What this tier must reach at least once in a run of some length. */

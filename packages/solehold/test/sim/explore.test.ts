@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { BUG_CHOICES, WORLD_CHOICES } from "../../../cli/src/commands/explore.ts";
-import { createPolicy, decide, type LeaseCommand, type LeaseRecord } from "../../src/core/index.ts";
-import { EXPLORABLE_BUGS, EXPLORE_WORLDS, explore } from "../../src/sim/index.ts";
+import { decide, type LeaseCommand, type LeaseRecord } from "../../src/core/index.ts";
+import { EXPLORABLE_BUGS, EXPLORE_WORLDS, explore, SHIPPED_RULES } from "../../src/sim/index.ts";
 
 const KEY = { tenant: "default", name: "key" };
 const OWN = "a".repeat(43);
@@ -56,7 +56,7 @@ const aRecord: fc.Arbitrary<LeaseRecord> = fc.record({
 describe("the explorer", () => {
   it("may take states for one that differ in when and after how many grants: decisions do not depend on it", () => {
     const operations = ["acquire", "renew", "release", "use", "handoff", "revoke", "break"] as const;
-    const policy = createPolicy();
+    const { policy } = SHIPPED_RULES;
     fc.assert(
       fc.property(
         fc.option(aRecord),

@@ -1,11 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { LeaseRecord } from "../../src/core/index.ts";
-import {
-  type ModelOperation,
-  operationOf,
-  operationsOfTakenBack,
-  type Transition,
-} from "../../src/sim/oracles/lease-model.ts";
+import type { ModelOperation, Transition } from "../../src/sim/oracles/lease-model.ts";
 import { checkLinearizable } from "../../src/sim/oracles/linearizability.ts";
 
 function operation(text: string, startedMs: number, endedMs: number, transition: Transition): ModelOperation {
@@ -68,48 +62,5 @@ describe("the linearizability checker", () => {
       operation(`grant ${index + 1}`, index, index + 0.5, grant(BigInt(index + 1), "a")),
     );
     expect(checkLinearizable(history).kind).toBe("linearizable");
-  });
-});
-
-describe("an end that a crash took back", () => {
-  const key = { tenant: "default", name: "key" };
-  const record = (state: LeaseRecord["state"]): LeaseRecord =>
-    ({ key, state, holder: "a", generation: 1n }) as LeaseRecord;
-  const takenBack = operationsOfTakenBack({
-    write: { key, before: record("held"), after: record("released"), by: "a", storeMs: 0, note: "none" },
-    seenMs: 20,
-    undoneMs: 30,
-  });
-  const sees = (text: string, startedMs: number, endedMs: number, kind: string): ModelOperation =>
-    operation(text, startedMs, endedMs, (state) => (state.kind === kind ? state : null));
-  const history = [operation("a gets 1", 0, 10, grant(1n, "a")), ...takenBack];
-
-  /** The release as its caller was told of it. */
-  function released(startedMs: number, endedMs: number): ModelOperation {
-    const lease = record("released");
-    const told = operationOf({
-      id: 1,
-      process: "a",
-      request: { op: "release", key, holder: "a", token: "t" },
-      patience: "at once",
-      generation: 1n,
-      startedMs,
-      endedMs,
-      outcome: { kind: "applied", decision: { lease } },
-    } as unknown as Parameters<typeof operationOf>[0]);
-    if (told === null) throw new Error("a release that was applied says something about its key");
-    return told;
-  }
-
-  it("may be seen by others until then, and not afterwards", () => {
-    const seen = [...history, sees("b sees the end", 22, 24, "released"), sees("b sees a", 32, 34, "held")];
-    expect(checkLinearizable(seen).kind).toBe("linearizable");
-    expect(checkLinearizable([...seen, sees("c sees the end", 40, 41, "released")]).kind).toBe("violated");
-    expect(checkLinearizable([...seen, sees("c sees a", 22, 24, "held")]).kind).toBe("violated");
-  });
-
-  it("must not have been answered: who was told that it is done can rely on it", () => {
-    expect(checkLinearizable([...history, released(15, 25)]).kind).toBe("violated");
-    expect(checkLinearizable([...history, released(15, 45)]).kind).toBe("linearizable");
   });
 });

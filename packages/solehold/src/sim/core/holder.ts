@@ -19,7 +19,7 @@ import {
   type Validity,
   validityFrom,
 } from "../../core/index.ts";
-import { StoreClock } from "../../manager/store-clock.ts";
+import { StoreClock, type TimeSample } from "../../manager/store-clock.ts";
 import type { SimConfig } from "../config.ts";
 import type { Believer, Situation } from "../oracles/oracle.ts";
 import type { StoreEngine } from "../store/engine.ts";
@@ -125,17 +125,20 @@ export class CoreHolder {
     command: LeaseCommand,
     unknown: { readonly nonce: string; readonly reading: ClockReading; readonly validForMs: number } | null,
   ): void {
-    const { network, engine } = this.#options;
+    const { network, engine, config } = this.#options;
     const sent = readingOf(this.machine);
+    const { life } = engine;
     // A message may be doubled on its way; an answer is taken once.
     let answered = false;
     network.send(this.machine, engine.machine, "read", () => {
+      if (!isServed(engine, life)) return;
       const [stored] = engine.read([command.key]);
-      const storeTimeMs = engine.toldMs();
+      const told = toldBy(engine);
       network.send(engine.machine, this.machine, "read reply", () => {
-        if (answered) return;
+        const received = readingOf(this.machine);
+        if (answered || received.monotonicMs - sent.monotonicMs > config.callTimeoutMs) return;
         answered = true;
-        this.#clock.learn({ sent, received: readingOf(this.machine), storeTimeMs, serverChangedAtMs: null });
+        this.#clock.learn({ sent, received, ...told });
         if (stored === undefined || stored.kind === "corrupt") return;
         const record = stored.kind === "found" ? stored.record : null;
         if (unknown !== null && record?.nonce === unknown.nonce) {
@@ -168,15 +171,17 @@ export class CoreHolder {
     const { network, engine, world, config } = this.#options;
     let answered = false;
     const sent = readingOf(this.machine);
+    const { life } = engine;
     network.send(this.machine, engine.machine, "write", () => {
+      if (!isServed(engine, life)) return;
       const result = engine.apply({ key: command.key, expected, next }, this.machine.name);
       if (result.kind === "conflict" && answered)
         this.#options.sometimes("a late request met a newer version");
-      const storeTimeMs = engine.toldMs();
+      const told = toldBy(engine);
       network.send(engine.machine, this.machine, "write reply", () => {
         if (answered) return;
         answered = true;
-        this.#clock.learn({ sent, received: readingOf(this.machine), storeTimeMs, serverChangedAtMs: null });
+        this.#clock.learn({ sent, received: readingOf(this.machine), ...told });
         if (result.kind === "applied" && next !== null) this.#applied(command, next, reading, validForMs);
       });
     });
@@ -235,6 +240,15 @@ export class CoreHolder {
     const successor = `n${random.whole(1, config.nodes)}`;
     return { op: "handoff", key, nonce, holder, tokenHash, successor, withinMs: Math.ceil(config.ttlMs / 2) };
   }
+}
+
+/** A connection ends with the store's life, and with it what was under way. */
+function isServed(engine: StoreEngine, life: number): boolean {
+  return engine.life === life && !engine.down;
+}
+
+function toldBy(engine: StoreEngine): Pick<TimeSample, "storeTimeMs" | "serverChangedAtMs"> {
+  return { storeTimeMs: engine.toldMs(), serverChangedAtMs: engine.takeovers.at(-1)?.atMs ?? null };
 }
 
 function readingOf({ clock }: Machine): ClockReading {

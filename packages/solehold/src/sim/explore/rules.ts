@@ -27,13 +27,17 @@ export interface ExploreRules {
   /** When a holder that releases or hands on stops believing. */
   readonly stops: "before-saying" | "never";
   readonly nonces: "unique" | "constant";
-  /** Ended records are collected under a floor, once no request that saw an absence can be left. */
+  /**
+   * Ended records are collected once no request that saw an absence can be left. The floor stands for the store's time,
+   * which is above every generation that was granted before.
+   */
   readonly collects: "settled-under-floor" | "at-once" | "without-floor";
   readonly guard: "on" | "off";
 }
 
 export const SHIPPED_RULES: ExploreRules = {
-  policy: createPolicy({ maxTtlMs: 100, defaultTtlMs: 4 }),
+  // Real generations would make every state a new one: small numbers above a floor decide alike.
+  policy: createPolicy({ maxTtlMs: 100, defaultTtlMs: 4, generations: "count" }),
   drift: (bound) => bound,
   decide,
   writes: "conditional",
