@@ -12,7 +12,9 @@ import {
   type DriftBound,
   endOfRecord,
   exactly,
+  fenceGeneration,
   fenceOf,
+  fenceTerm,
   type LeaseCommand,
   type LeaseKey,
   type LeasePolicy,
@@ -82,8 +84,10 @@ export class KnownState {
     if (command.op === "use" || !this.#timeIsNarrow(command, now)) return null;
     if (memory !== null && memory.record !== null)
       return isTakeover(command, memory.record) ? null : memory.guess();
-    // A store without a clock has to be asked for its revision, above which the first grant is.
-    if (command.op !== "acquire" || this.#options.store.capabilities.clock === "none") return null;
+    // A store without a clock has to be asked for its revision, above which the first grant is; one that lost data has
+    // to be asked anyway.
+    const isClockless = this.#options.store.capabilities.clock === "none";
+    if (command.op !== "acquire" || isClockless || now.monotonicMs < this.#lostUntilMs) return null;
     return { record: null, floor: 0n, stored: ABSENT, sinceMs: null, callNumber: null };
   }
 
@@ -209,23 +213,33 @@ export class KnownState {
     now: StoreInstant,
     monotonicMs: number,
   ): number {
-    const { policy, drift, retentionMs } = this.#options;
+    const { drift, retentionMs } = this.#options;
     const { stored, callNumber } = source;
     const memory = this.find(mapId(command.key));
     if (memory === null || memory.record === null || (callNumber ?? 0) <= memory.seenAtCall) return 0;
     const { record, highestFence } = memory;
-    const grows =
-      fenceOf(command.term ?? policy.baseTerm, nextGeneration(source, now, policy)) > highestFence;
+    const growsInMs = this.#growsInMs(command, source, now, highestFence);
     const mayBeCollected = now.earliestMs >= endOfRecord(record) + retentionMs || source.floor > 0n;
     const isIntact =
-      stored.kind === "found" ? recordFence(stored.record) >= highestFence : grows && mayBeCollected;
+      stored.kind === "found"
+        ? recordFence(stored.record) >= highestFence
+        : growsInMs === 0 && mayBeCollected;
     if (isIntact) return 0;
     memory.lostAtMs ??= monotonicMs;
     const bindsForMs = record.ttlMs * (1 + drift.driftRatio) + drift.tickMs;
-    const forMs = grows ? memory.lostAtMs + bindsForMs - monotonicMs : Number.POSITIVE_INFINITY;
+    const forMs = Math.max(growsInMs, memory.lostAtMs + bindsForMs - monotonicMs);
     if (forMs > 0) return forMs;
     memory.forget();
     return 0;
+  }
+
+  /** How long until a grant on this base would have a higher fence than this; infinite where counting never gets there. */
+  #growsInMs(command: AcquireCommand, source: SnapshotSource, now: StoreInstant, fence: bigint): number {
+    const { policy } = this.#options;
+    const term = command.term ?? policy.baseTerm;
+    if (fenceOf(term, nextGeneration(source, now, policy)) > fence) return 0;
+    if (policy.generations === "count" || term < fenceTerm(fence)) return Number.POSITIVE_INFINITY;
+    return Number(fenceGeneration(fence) / 1_000n) + 1 - now.stampMs;
   }
 
   #timeIsNarrow(command: LeaseCommand, now: ClockReading): boolean {

@@ -3,10 +3,11 @@
  * clock, fences that only grow, lost replies that cost nobody a lease.
  */
 import { ok } from "node:assert/strict";
+import type { LeaseKey } from "../core/index.ts";
 import { delay } from "../env/index.ts";
 import type { CommandOutcome } from "../manager/index.ts";
 import { decorateStore, type LeaseStore } from "../store/index.ts";
-import { type BenchCase, nth } from "./bench.ts";
+import { type BenchCase, nth, type StoreBench } from "./bench.ts";
 import {
   acquire,
   acquireInTheEnd,
@@ -157,7 +158,38 @@ export const leaseCases: readonly BenchCase[] = [
       ok(next.fence > first.fence, `fence ${next.fence} follows ${first.fence}`);
     },
   },
+  {
+    title: "a key whose record was deleted by hand is granted with a higher fence than before",
+    run: async (bench) => {
+      const store = await bench.open();
+      if (!store.capabilities.conditionalDelete) return;
+      const key = bench.key("lease");
+      let last = 0n;
+      for (const round of ["first", "second", "third"]) {
+        const manager = managerOn(bench, await bench.openSecond(store));
+        const { fence } = claimGranted(await acquire(bench, manager, round, 30_000), `the ${round} grant`);
+        ok(fence > last, `after a deletion fence ${fence} follows ${last}`);
+        last = fence;
+        const [found] = (await store.read([key])).records;
+        ok(found?.kind === "found", "a granted lease has a record");
+        await store.apply([{ key, expected: found.version, next: null }]);
+        await clockMoved(bench, store, key);
+      }
+    },
+  },
 ];
+
+/** Fences by the clock are as fine as the clock: within one of its steps a deleted one may come again. */
+async function clockMoved(bench: StoreBench, store: LeaseStore, key: LeaseKey): Promise<void> {
+  const { clock, clockGranularityMs } = store.capabilities;
+  if (clock === "none") return;
+  const timeMs = async (): Promise<number> => (await store.read([key])).storeTimeMs ?? 0;
+  const startMs = await timeMs();
+  const moved = async (): Promise<void> => {
+    while ((await timeMs()) - startMs < 2 * clockGranularityMs) await delay(bench.env, PAUSE_MS);
+  };
+  await bench.inTime("the store's clock stands still", moved());
+}
 
 /** Once armed, the reply of the next write is lost; the network comes back as soon as that write was given up. */
 function losingOneReply({ store, loseReplies, heal }: FaultyClient): {

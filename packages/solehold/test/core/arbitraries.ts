@@ -102,6 +102,7 @@ export const policies: fc.Arbitrary<LeasePolicy> = fc
     release: fc.constantFrom("tombstone", "delete"),
     revoked: fc.constantFrom("claim-at-expiry", "claim-at-once"),
     proof: fc.constantFrom("token", "generation"),
+    generations: fc.constantFrom("clock", "count"),
     baseTerm: fc.constantFrom(0n, 1n),
   })
   .map((fields) => createPolicy(fields));

@@ -100,13 +100,16 @@ export function freeze<Value>(value: Value): Value {
   return value;
 }
 
+/** Generations 1, 2, 3 are what the seeds' vectors name. */
+export const COUNTED: LeasePolicy = Object.freeze({ ...DEFAULT_POLICY, generations: "count" });
+
 export class Cell {
   readonly policy: LeasePolicy;
   record: LeaseRecord | null = null;
   version = 0;
   floor = 0n;
 
-  constructor(policy: LeasePolicy = DEFAULT_POLICY) {
+  constructor(policy: LeasePolicy = COUNTED) {
     this.policy = policy;
   }
 

@@ -40,6 +40,7 @@ const steps: fc.Arbitrary<readonly Step[]> = fc.array(
 
 const POLICIES: readonly (readonly [string, LeasePolicy])[] = [
   ["the default policy", createPolicy()],
+  ["counted generations", createPolicy({ generations: "count" })],
   ["renewal of expired, unclaimed leases", createPolicy({ renewExpired: "if-unclaimed" })],
   ["superseding by name", createPolicy({ reacquire: "supersede" })],
   [

@@ -1,7 +1,7 @@
 /** Seed 002 at the level of `decide`: the decision table, the policy bundle, the reason codes. */
 import { describe, expect, it } from "vitest";
 import { createPolicy, type LeaseCommand, REASON_CODES, reasonCode } from "../../src/core/index.ts";
-import { acquire, Cell, hashOf, leaseOf, outcome, release, renew } from "./cell.ts";
+import { acquire, Cell, COUNTED, hashOf, leaseOf, outcome, release, renew } from "./cell.ts";
 
 const LIVE = 2_000;
 const EXPIRED = 6_000;
@@ -38,7 +38,7 @@ describe("the decision table", () => {
 
   it("ACQUIRE of an own live lease is denied by default, and replaced under supersede", () => {
     expect(outcome(heldBySelf().run(acquire("self"), LIVE))).toBe("LEASE_HELD_BY_SELF");
-    const cell = new Cell(createPolicy({ reacquire: "supersede" }));
+    const cell = new Cell(createPolicy({ ...COUNTED, reacquire: "supersede" }));
     cell.run(acquire("self"), 1_000);
     const lease = leaseOf(cell.run(acquire("self", { tokenHash: hashOf("second") }), LIVE));
     expect(lease).toMatchObject({ generation: 2n, tokenHash: hashOf("second") });

@@ -5,6 +5,7 @@ import {
   acquire,
   breakLease,
   Cell,
+  COUNTED,
   handoff,
   leaseOf,
   outcome,
@@ -16,7 +17,7 @@ import {
 } from "./cell.ts";
 
 /** Held by a from 1000 to 6000. */
-function held(policy = createPolicy()): Cell {
+function held(policy = COUNTED): Cell {
   const cell = new Cell(policy);
   cell.run(acquire("a"), 1_000);
   return cell;
@@ -106,7 +107,7 @@ describe("handoff to a named successor", () => {
 });
 
 describe("revoke", () => {
-  function revoked(policy = createPolicy()): Cell {
+  function revoked(policy = COUNTED): Cell {
     const cell = held(policy);
     cell.run(revoke(), 2_000);
     return cell;
@@ -131,7 +132,7 @@ describe("revoke", () => {
   });
 
   it("can be claimed at once under that policy, with a larger fence", () => {
-    const cell = revoked(createPolicy({ revoked: "claim-at-once" }));
+    const cell = revoked(createPolicy({ ...COUNTED, revoked: "claim-at-once" }));
     expect(leaseOf(cell.run(acquire("b"), 2_000)).generation).toBe(2n);
   });
 
@@ -207,7 +208,7 @@ describe("break", () => {
   });
 
   it("is not shaken off by superseding one's own lease", () => {
-    const cell = held(createPolicy({ reacquire: "supersede" }));
+    const cell = held(createPolicy({ ...COUNTED, reacquire: "supersede" }));
     cell.run(breakLease(6_000), 2_000); // at 8000
     expect(leaseOf(cell.run(acquire("a"), 5_000))).toMatchObject({
       generation: 2n,
@@ -243,7 +244,7 @@ describe("break", () => {
   });
 
   it("is not outlived by a tolerated renewal after expiry", () => {
-    const cell = held(createPolicy({ renewExpired: "if-unclaimed" }));
+    const cell = held(createPolicy({ ...COUNTED, renewExpired: "if-unclaimed" }));
     cell.run(breakLease(0), 2_000);
     expect(outcome(cell.run(renew("a"), 7_000))).toBe("LEASE_BREAKING");
   });

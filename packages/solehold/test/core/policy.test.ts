@@ -68,7 +68,7 @@ describe("createPolicy", () => {
     expect(createPolicy(tight)).toMatchObject(tight);
   });
 
-  it.each(["reacquire", "renewExpired", "release", "revoked", "proof"])(
+  it.each(["reacquire", "renewExpired", "release", "revoked", "proof", "generations"])(
     "refuses an unknown %s and lists the known ones",
     (field) => {
       for (const value of ["", "DENY", null, true]) {

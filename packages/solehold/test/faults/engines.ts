@@ -1,7 +1,7 @@
 /** The real servers that the fault matrix runs on: each private to the suite, because it is stopped and killed. */
 import type { Env } from "../../src/env/index.ts";
-import { openEtcdStore } from "../../src/stores/etcd/index.ts";
 import type { LeaseStore } from "../../src/store/index.ts";
+import { openEtcdStore } from "../../src/stores/etcd/index.ts";
 import { openNatsStore } from "../../src/stores/nats/index.ts";
 import { openObjectStore } from "../../src/stores/object/index.ts";
 import { openPostgresStore } from "../../src/stores/postgres/index.ts";

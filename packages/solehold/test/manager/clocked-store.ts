@@ -19,6 +19,8 @@ export class ClockedStore implements LeaseStore {
   /** Time that passes between sending and the store's reading of its clock, and again until the reply. */
   beforeReading: () => Promise<void> = async () => undefined;
   afterReading: () => Promise<void> = async () => undefined;
+  /** The next read rejects with this. */
+  failNext: Error | null = null;
   readonly #inner: MemoryStore;
   readonly #env: Env;
   readonly #clock: "reply" | "none";
@@ -34,6 +36,9 @@ export class ClockedStore implements LeaseStore {
   }
 
   async read(keys: readonly LeaseKey[]): Promise<ReadReply> {
+    const failure = this.failNext;
+    this.failNext = null;
+    if (failure !== null) throw failure;
     await this.beforeReading();
     const { records } = await this.#inner.read(keys);
     const storeTimeMs = this.#timeMs();

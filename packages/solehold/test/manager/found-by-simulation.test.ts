@@ -56,11 +56,11 @@ describe("a reply that was overtaken by a later one", () => {
   it("is not taken for a jump of the store's clock", () => {
     const at = (ms: number) => ({ monotonicMs: ms, wallMs: ms });
     const drift = { driftRatio: 0.01, tickMs: 1 };
-    const clock = new StoreClock({ drift, granularityMs: 1, observeForMs: 60_000 });
-    clock.learn({ sent: at(100), received: at(151), storeTimeMs: 5_050 });
-    clock.learn({ sent: at(100), received: at(400), storeTimeMs: 5_001 });
+    const clock = new StoreClock({ drift, granularityMs: 1, skewMs: 0, observeForMs: 60_000 });
+    clock.learn({ sent: at(100), received: at(151), storeTimeMs: 5_050, serverChangedAtMs: null });
+    clock.learn({ sent: at(100), received: at(400), storeTimeMs: 5_001, serverChangedAtMs: null });
     expect(clock.jumps).toBe(0);
-    clock.learn({ sent: at(500), received: at(510), storeTimeMs: 5_001 });
+    clock.learn({ sent: at(500), received: at(510), storeTimeMs: 5_001, serverChangedAtMs: null });
     expect(clock.jumps).toBe(1);
   });
 });

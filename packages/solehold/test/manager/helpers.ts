@@ -13,7 +13,10 @@ import { FaultyStore } from "./faulty-store.ts";
 
 export const KEY = { tenant: "default", name: "job" };
 
-export function world(options: Partial<StoreLeaseManagerOptions> = {}): {
+/** Fences 1, 2, 3: what they are made of is tested in core, on every engine by the kit, and in simulation. */
+const COUNTED = { generations: "count" } as const;
+
+export function world({ policy, ...others }: Partial<StoreLeaseManagerOptions> = {}): {
   env: ManualEnv;
   memory: MemoryStore;
   store: FaultyStore;
@@ -21,6 +24,7 @@ export function world(options: Partial<StoreLeaseManagerOptions> = {}): {
   another(): StoreLeaseManager;
 } {
   const env = new ManualEnv();
+  const options = { ...others, policy: { ...COUNTED, ...policy } };
   const memory = new MemoryStore({ env });
   const store = new FaultyStore(memory);
   const manager = new StoreLeaseManager({ store, env, ...options });

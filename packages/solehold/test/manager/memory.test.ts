@@ -82,6 +82,7 @@ describe("what a process remembers of a key", () => {
   it("is as good after a write that failed as before it", async () => {
     const { another, manager, store } = world();
     await acquireAndRelease(another(), KEY);
+    await manager.get(KEY);
     store.writeFaults = ["failed-before"];
     unsettled(await manager.acquire({ key: KEY, holder: "a", ttlMs: 5_000 }));
     const { read } = store.calls;

@@ -2,7 +2,8 @@ import { describe, expect, it } from "vitest";
 import type { ClockReading } from "../../src/core/index.ts";
 import { type Env, ManualEnv } from "../../src/env/index.ts";
 import { StoreLeaseManager } from "../../src/manager/index.ts";
-import { StoreClock } from "../../src/manager/store-clock.ts";
+import { StoreClock, type TimeSample } from "../../src/manager/store-clock.ts";
+import { StoreError } from "../../src/store/index.ts";
 import { ClockedStore } from "./clocked-store.ts";
 import { applied, KEY, refused } from "./helpers.ts";
 
@@ -21,25 +22,33 @@ function farStore(clock: "reply" | "none" = "reply") {
   return { env, store, manager };
 }
 
+function clockWith(changes: { granularityMs?: number; skewMs?: number } = {}): StoreClock {
+  return new StoreClock({ drift: DRIFT, granularityMs: 0, skewMs: 0, observeForMs: 1_000, ...changes });
+}
+
+function learn(clock: StoreClock, sample: Omit<TimeSample, "serverChangedAtMs">): void {
+  clock.learn({ ...sample, serverChangedAtMs: null });
+}
+
 describe("what a client knows of its store's clock", () => {
   it("is at least the last reply plus what passed since its RECEIPT, at most plus what passed since SENDING", () => {
-    const clock = new StoreClock({ drift: DRIFT, granularityMs: 0, observeForMs: 1_000 });
-    clock.learn({ sent: at(100), received: at(300), storeTimeMs: 5_000 });
+    const clock = clockWith();
+    learn(clock, { sent: at(100), received: at(300), storeTimeMs: 5_000 });
     expect(clock.interval(at(300))).toEqual({ earliestMs: 5_000, latestMs: 5_202, stampMs: 5_202 });
     const latestMs = Math.ceil(5_000 + 1_210 * 1.01);
     expect(clock.interval(at(1_310))).toEqual({ earliestMs: 6_000, latestMs, stampMs: latestMs });
   });
 
   it("counts a coarse clock as anything within its step", () => {
-    const clock = new StoreClock({ drift: DRIFT, granularityMs: 1_000, observeForMs: 1_000 });
-    clock.learn({ sent: at(100), received: at(100), storeTimeMs: 5_000 });
+    const clock = clockWith({ granularityMs: 1_000 });
+    learn(clock, { sent: at(100), received: at(100), storeTimeMs: 5_000 });
     expect(clock.interval(at(100))).toEqual({ earliestMs: 5_000, latestMs: 6_000, stampMs: 6_000 });
   });
 
   it("keeps the narrower of two samples", () => {
-    const clock = new StoreClock({ drift: DRIFT, granularityMs: 0, observeForMs: 1_000 });
-    clock.learn({ sent: at(0), received: at(10), storeTimeMs: 1_000 });
-    clock.learn({ sent: at(20), received: at(520), storeTimeMs: 1_030 });
+    const clock = clockWith();
+    learn(clock, { sent: at(0), received: at(10), storeTimeMs: 1_000 });
+    learn(clock, { sent: at(20), received: at(520), storeTimeMs: 1_030 });
     const interval = clock.interval(at(520));
     expect((interval?.latestMs ?? 0) - (interval?.earliestMs ?? 0)).toBeLessThan(30);
     expect(clock.jumps).toBe(0);
@@ -49,13 +58,66 @@ describe("what a client knows of its store's clock", () => {
     ["forward", 4_000],
     ["back", -4_000],
   ])("notices a jump %s, and trusts the clock again only after the longest lease", (_direction, byMs) => {
-    const clock = new StoreClock({ drift: DRIFT, granularityMs: 0, observeForMs: 1_000 });
-    clock.learn({ sent: at(0), received: at(10), storeTimeMs: 10_000 });
-    clock.learn({ sent: at(100), received: at(110), storeTimeMs: 10_100 + byMs });
+    const clock = clockWith();
+    learn(clock, { sent: at(0), received: at(10), storeTimeMs: 10_000 });
+    learn(clock, { sent: at(100), received: at(110), storeTimeMs: 10_100 + byMs });
     expect(clock.jumps).toBe(1);
     expect(clock.mustObserve(110)).toBe(true);
     expect(clock.mustObserve(110 + 1_009)).toBe(true);
     expect(clock.mustObserve(110 + 1_010)).toBe(false);
+  });
+
+  it("is wide enough for all clocks of a store that has several, none of which is a jump of another", () => {
+    const clock = clockWith({ skewMs: 300 });
+    learn(clock, { sent: at(100), received: at(100), storeTimeMs: 5_000 });
+    expect(clock.interval(at(100))).toEqual({ earliestMs: 4_700, latestMs: 5_300, stampMs: 5_300 });
+    for (const storeTimeMs of [4_850, 5_140]) {
+      learn(clock, { sent: at(100), received: at(100), storeTimeMs });
+      expect(clock.jumps).toBe(0);
+    }
+    learn(clock, { sent: at(100), received: at(100), storeTimeMs: 6_000 });
+    expect(clock.jumps).toBe(1);
+  });
+
+  it("is worth deciding on as long as asking again could not make it much better", () => {
+    const clock = clockWith({ granularityMs: 1_000, skewMs: 2_000 });
+    learn(clock, { sent: at(100), received: at(120), storeTimeMs: 5_000 });
+    const fresh = clock.interval(at(120));
+    if (fresh === null) throw new Error("the clock was told");
+    expect(clock.isNarrow(fresh, 1_000)).toBe(true);
+    expect(clock.isNarrow({ ...fresh, latestMs: fresh.latestMs + 100 }, 1_000)).toBe(false);
+    expect(clock.isNarrow({ ...fresh, latestMs: fresh.latestMs + 100 }, 10_000)).toBe(true);
+  });
+
+  it("is not used to judge others for the longest lease after another server took over, whoever asks", () => {
+    const clock = clockWith();
+    clock.learn({ sent: at(0), received: at(10), storeTimeMs: 9_000, serverChangedAtMs: 8_600 });
+    expect(clock.mustObserve(10 + 605)).toBe(true);
+    expect(clock.mustObserve(10 + 607)).toBe(false);
+    expect(clock.jumps).toBe(0);
+  });
+
+  it("is used at once when the other server took over longer ago than any lease lasts", () => {
+    const clock = clockWith();
+    clock.learn({ sent: at(0), received: at(10), storeTimeMs: 9_000, serverChangedAtMs: 8_000 });
+    expect(clock.mustObserve(10)).toBe(false);
+  });
+});
+
+describe("a store that says that it lost data", () => {
+  it("grants nothing on an absent record for the longest lease, to whom it said so", async () => {
+    const { env, store, manager } = farStore();
+    const [witness, stranger] = [manager(), manager()];
+    await witness.get(KEY);
+    store.failNext = new StoreError("data-loss", "the last writes are gone", { outcome: "not-applied" });
+    await expect(witness.get(KEY)).rejects.toThrow("the last writes are gone");
+    const attempt = refused(await witness.acquire({ key: KEY, holder: "a", ttlMs: 5_000 }));
+    expect(attempt.decision).toMatchObject({ reason: "FENCE_WENT_BACK", heldUntilMs: expect.any(Number) });
+    await env.advance(60_000);
+    refused(await witness.acquire({ key: KEY, holder: "a", ttlMs: 5_000 }));
+    await env.advance(601);
+    applied(await witness.acquire({ key: KEY, holder: "a", ttlMs: 5_000 }));
+    refused(await stranger.acquire({ key: KEY, holder: "b", ttlMs: 5_000 }));
   });
 });
 

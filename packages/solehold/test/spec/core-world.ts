@@ -26,7 +26,7 @@ import { added, type ModelMessage, type ModelRecord, type ModelState, textOf } f
 /** The model's TTL and MARGIN. */
 const TTL = 5;
 const KEY = { tenant: "default", name: "key" };
-const POLICY = createPolicy({ maxTtlMs: 100, defaultTtlMs: TTL });
+const POLICY = createPolicy({ maxTtlMs: 100, defaultTtlMs: TTL, generations: "count" });
 const FORGED = "x".repeat(43);
 
 /** Others than the shipped ones show that a changed rule is noticed. */

@@ -6,7 +6,13 @@
  * condition and its own outcome, and together they cost the cluster one agreement.
  */
 import type { LeaseKey } from "../../core/index.ts";
-import type { ApplyReply, ConditionalWrite, ReadReply, StoredRecord, WriteResult } from "../../store/index.ts";
+import type {
+  ApplyReply,
+  ConditionalWrite,
+  ReadReply,
+  StoredRecord,
+  WriteResult,
+} from "../../store/index.ts";
 import { type Calls, RANGE_PATH, TRANSACTION_PATH } from "./calls.ts";
 import { type EtcdLayout, revisionOf, storedFrom, versionOf } from "./layout.ts";
 import {

@@ -3,8 +3,8 @@ import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { LeaseKey, LeaseRecord } from "../../core/index.ts";
 import type { ListPage, ListQuery } from "../../store/index.ts";
-import { inParallel } from "../object/parallel.ts";
 import { nameIsListed, recordIsListed } from "../../store/index.ts";
+import { inParallel } from "../object/parallel.ts";
 import type { LeaseFiles } from "./lease-file.ts";
 import { isHashedStem, KEY_SUFFIX, keyOfStem, LEASE_SUFFIX, parseKey } from "./names.ts";
 

@@ -1,6 +1,12 @@
 /** Writing records: all writes of a call are in flight at once, each on condition of its own key's sequence. */
 import { encodeRecord, isReservedName } from "../../core/index.ts";
-import { ABSENT, type ApplyReply, type ConditionalWrite, StoreError, type WriteResult } from "../../store/index.ts";
+import {
+  ABSENT,
+  type ApplyReply,
+  type ConditionalWrite,
+  StoreError,
+  type WriteResult,
+} from "../../store/index.ts";
 import type { Answer, NatsCalls, Proof } from "./calls.ts";
 import { EXPECTED_SEQUENCE, type Joined, type NatsDataSet } from "./data-set.ts";
 import { asUnknown, storeErrorFrom } from "./errors.ts";

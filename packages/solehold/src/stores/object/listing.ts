@@ -5,8 +5,13 @@
  * A cursor is the server's own cursor of the page that was begun, and the last name that was given out.
  */
 import type { LeaseKey, LeaseRecord } from "../../core/index.ts";
-import { type ListPage, type ListQuery, StoreError } from "../../store/index.ts";
-import { nameIsListed, recordIsListed } from "../../store/index.ts";
+import {
+  type ListPage,
+  type ListQuery,
+  nameIsListed,
+  recordIsListed,
+  StoreError,
+} from "../../store/index.ts";
 import { Dates } from "./dates.ts";
 import type { LeaseObjects } from "./lease-objects.ts";
 import { inParallel } from "./parallel.ts";

@@ -8,7 +8,13 @@
 
 import { keyId, type LeaseKey } from "../../core/index.ts";
 import type { Env } from "../../env/index.ts";
-import { isInScope, type ReadReply, type StoreEvent, type StoreWatch, type WatchScope } from "../../store/index.ts";
+import {
+  isInScope,
+  type ReadReply,
+  type StoreEvent,
+  type StoreWatch,
+  type WatchScope,
+} from "../../store/index.ts";
 import { announcedIn, holdingEvent, type ShownRecord } from "./announcement.ts";
 import type { RedisDriver } from "./driver.ts";
 import { closedError } from "./errors.ts";

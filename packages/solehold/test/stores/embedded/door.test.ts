@@ -5,13 +5,13 @@ import { createConnection, createServer, type Socket } from "node:net";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { realEnv } from "../../../src/env/index.ts";
+import type { LeaseStore } from "../../../src/store/index.ts";
+import { StoreError } from "../../../src/store/index.ts";
 import { lastTransactionIn } from "../../../src/stores/embedded/data-file.ts";
 import { DATA_FILE, loadLmdb, openDatabases } from "../../../src/stores/embedded/database.ts";
 import { DOOR_FOLDER } from "../../../src/stores/embedded/door.ts";
 import { openEmbeddedStore } from "../../../src/stores/embedded/index.ts";
 import { openWithSeams } from "../../../src/stores/embedded/open.ts";
-import type { LeaseStore } from "../../../src/store/index.ts";
-import { StoreError } from "../../../src/store/index.ts";
 import {
   afterThisTest,
   Child,

@@ -1,8 +1,8 @@
 /** Notes that the embedded store writes in the same transaction as records. */
 import { describe, expect, it } from "vitest";
+import type { ConditionalWrite, LeaseStore, Notebook, StoreNote } from "../../../src/store/index.ts";
 import { loadLmdb, openDatabases } from "../../../src/stores/embedded/database.ts";
 import { openEmbeddedStore } from "../../../src/stores/embedded/index.ts";
-import type { ConditionalWrite, LeaseStore, Notebook, StoreNote } from "../../../src/store/index.ts";
 import { closing, get, keyNamed, recordNamed, temporaryFolder } from "./fixtures.ts";
 
 const NAME = "trail";

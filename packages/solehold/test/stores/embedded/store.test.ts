@@ -2,13 +2,13 @@
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { type Env, ManualEnv, realEnv } from "../../../src/env/index.ts";
+import type { ConditionalWrite, LeaseStore, WriteResult } from "../../../src/store/index.ts";
 import { DataFile } from "../../../src/stores/embedded/data-file.ts";
 import { loadLmdb, openDatabases } from "../../../src/stores/embedded/database.ts";
 import { commitFailure } from "../../../src/stores/embedded/failure.ts";
 import { openEmbeddedStore } from "../../../src/stores/embedded/index.ts";
 import { openWithSeams } from "../../../src/stores/embedded/open.ts";
 import { readMembers } from "../../../src/stores/embedded/state.ts";
-import type { ConditionalWrite, LeaseStore, WriteResult } from "../../../src/store/index.ts";
 import {
   Child,
   closing,

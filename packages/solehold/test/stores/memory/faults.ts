@@ -178,7 +178,7 @@ class NeverAnnouncing extends MemoryStore {
 class HidingDeletes extends MemoryStore {
   override watch(scope: WatchScope, listener: (event: StoreEvent) => void): Promise<StoreWatch> {
     return super.watch(scope, (event) => {
-      if (event.kind === "reset" || event.record !== null) listener(event);
+      if (event.kind === "reset" || event.stored?.kind !== "absent") listener(event);
     });
   }
 }
@@ -247,17 +247,10 @@ class ForgettingTombstones extends MemoryStore {
   }
 }
 
-/** Keeps no floor: reserved names are written into the void. */
-class ForgettingFloors extends MemoryStore {
-  override async apply(writes: readonly ConditionalWrite[]): Promise<ApplyReply> {
-    const reply = await super.apply(writes.filter(({ key }) => !key.name.startsWith("$")));
-    const results = reply.results.values();
-    return {
-      ...reply,
-      results: writes.map(({ key }) =>
-        key.name.startsWith("$") ? { kind: "applied", version: "void" } : results.next().value!,
-      ),
-    };
+/** A clock that stands still: nothing grows by it. */
+class StandingStill extends MemoryStore {
+  override now(): number {
+    return 1;
   }
 }
 
@@ -370,7 +363,11 @@ export const LEASE_FAULTS: readonly Fault[] = [
     "a fence grows with every grant: over release, expiry and revoke, through either of two clients",
     ForgettingTombstones,
   ),
-  plant("keeps no floor", "a key whose record was collected starts above its old fence", ForgettingFloors),
+  plant(
+    "has a clock that stands still",
+    "a key whose record was deleted by hand is granted with a higher fence than before",
+    StandingStill,
+  ),
   plant(
     "has a clock that gallops",
     "clients whose wall clocks are ten minutes off wait for the store's clock like everyone else",
