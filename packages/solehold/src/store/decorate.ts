@@ -9,12 +9,12 @@ export function decorateStore(store: LeaseStore, overrides: Partial<LeaseStore>)
     name: store.name,
     capabilities: store.capabilities,
     now: store.now?.bind(store),
-    read: store.read.bind(store),
-    apply: store.apply.bind(store),
+    read: (keys) => store.read(keys),
+    apply: (writes) => store.apply(writes),
     list: store.list?.bind(store),
     watch: store.watch?.bind(store),
     joinQueue: store.joinQueue?.bind(store),
-    close: store.close.bind(store),
+    close: () => store.close(),
     ...overrides,
   };
   const present = Object.entries(members).filter(([, member]) => member !== undefined);

@@ -5,7 +5,7 @@ import { Appointment, RenewalSchedule } from "../../src/client/renewal-schedule.
 import { lookAgainMs } from "../../src/client/waiting-room.ts";
 import { ManualEnv } from "../../src/env/index.ts";
 import { StoreLeaseManager } from "../../src/manager/index.ts";
-import { MemoryStore, type StorePlace } from "../../src/store/index.ts";
+import { MemoryStore, type QueueTicket } from "../../src/store/index.ts";
 import { clientWorld, freeze } from "./helpers.ts";
 
 describe("the signal", () => {
@@ -80,7 +80,7 @@ describe("waiting", () => {
     const env = new ManualEnv();
     const silent = new Promise<never>(() => undefined);
     class SilentLines extends MemoryStore {
-      async standInLine(): Promise<StorePlace> {
+      async joinQueue(): Promise<QueueTicket> {
         return { enter: () => silent, leave: () => undefined, close: async () => undefined };
       }
     }

@@ -3,7 +3,7 @@ import { beforeAll, describe, expect, it } from "vitest";
 import { Lines, loadWaitingRooms } from "../../src/client/waiting.ts";
 import { delay, ManualEnv } from "../../src/env/index.ts";
 import type { CommandOutcome, LeaseManager } from "../../src/manager/index.ts";
-import type { StoreEvent, StorePlace } from "../../src/store/index.ts";
+import type { QueueTicket, StoreEvent } from "../../src/store/index.ts";
 
 const key = { tenant: "default", name: "wanted" };
 const TTL_MS = 30_000;
@@ -21,7 +21,7 @@ class World {
   #listener: (event: StoreEvent) => void = () => undefined;
 
   constructor() {
-    const place: StorePlace = {
+    const place: QueueTicket = {
       enter: async () => {
         this.asked.push("enter");
         await delay(this.env, 1);
@@ -32,7 +32,7 @@ class World {
       close: async () => void this.asked.push("close"),
     };
     const manager = {
-      standInLine: async (_key: unknown, listener: (event: StoreEvent) => void) => {
+      joinQueue: async (_key: unknown, listener: (event: StoreEvent) => void) => {
         this.#listener = listener;
         return place;
       },
@@ -45,7 +45,7 @@ class World {
   }
 
   tell(): void {
-    this.#listener({ kind: "changed", key, record: null, held: "no", by: "somebody" });
+    this.#listener({ kind: "changed", key, stored: { kind: "absent" } });
   }
 
   reset(): void {

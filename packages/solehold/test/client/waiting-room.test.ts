@@ -27,6 +27,7 @@ class World {
   readonly heard: StoredRecord[] = [];
   attempts = 0;
   isHeld = true;
+  #generation = 1n;
   readonly #listeners = new Set<(event: StoreEvent) => void>();
 
   readonly attempt = async (): Promise<CommandOutcome> => {
@@ -47,11 +48,19 @@ class World {
     this.announce("no", by);
   }
 
-  announce(held: "yes" | "no", by = "somebody", more: Partial<StoreEvent> = {}): void {
-    const event = { kind: "changed", key, record: null, held, by, ...more } as StoreEvent;
+  announce(held: "yes" | "no", by = "somebody", generation: bigint = this.#nextGeneration(held)): void {
+    const record = { key, holder: by, state: held === "yes" ? "held" : "released", generation };
+    const stored = { kind: "found", version: "1", record } as unknown as StoredRecord;
+    const event: StoreEvent = { kind: "changed", key, stored };
     this.env.timer(NEWS_MS, () => {
       for (const listener of this.#listeners) listener(event);
     });
+  }
+
+  /** A release is of the grant before it. */
+  #nextGeneration(held: "yes" | "no"): bigint {
+    if (held === "yes") this.#generation += 1n;
+    return this.#generation;
   }
 
   /** A process of its own. */
@@ -249,8 +258,8 @@ describe("waiting in a crowd", () => {
     await world.env.advance(20);
     // It is not its turn, but nobody else comes.
     world.isHeld = false;
-    world.announce("no", "b", { grant: "7" });
-    world.announce("yes", "b", { grant: "7" });
+    world.announce("no", "b", 700n);
+    world.announce("yes", "b", 700n);
     expect(await world.isServedWithin(50, again)).toBe(true);
   });
 
@@ -285,25 +294,24 @@ describe("waiting in a crowd", () => {
     expect(await world.isServedWithin(10, waiting)).toBe(true);
   });
 
-  it("gives what came with the news to the attempt that it leads to", async () => {
+  it("gives what came with the event to the attempt that it leads to", async () => {
     const world = new World();
     const waiting = world.wait(world.lines());
     await world.env.advance(10);
-    const stored = { kind: "absent" } as const;
     world.isHeld = false;
-    world.announce("no", "somebody", { stored: () => stored });
+    world.announce("no", "somebody", 700n);
     await world.env.advance(10);
     await waiting;
-    expect(world.heard).toEqual([stored]);
+    expect(world.heard).toMatchObject([{ kind: "found", record: { generation: 700n } }]);
   });
 
-  it("asks for no more than whether the key is held, and stops listening when nobody came back", async () => {
+  it("watches its key, and stops listening when nobody came back", async () => {
     const world = new World();
     const lines = world.lines();
     const ending = new AbortController();
     const waiting = world.wait(lines, ending.signal).catch(() => undefined);
     await world.env.advance(5);
-    expect(world.scopes).toEqual([{ tenant: "default", prefix: "wanted", wants: "holding" }]);
+    expect(world.scopes).toEqual([{ tenant: "default", prefix: "wanted" }]);
     ending.abort();
     await waiting;
     await world.env.advance(1_000);

@@ -86,7 +86,11 @@ export function describeBelief(open: OpenWorld): void {
       await world.advance(TTL_MS - MARGIN_MS);
       expect(aborts.count).toBe(1);
       expect(lease.signal.reason).toBeInstanceOf(LeaseLostError);
-      expect(lease.signal.reason).toMatchObject({ reason: "expired", fence: 1n, code: "LEASE_LOST" });
+      expect(lease.signal.reason).toMatchObject({
+        reason: "expired",
+        fence: lease.fence,
+        code: "LEASE_LOST",
+      });
       await world.advance(TTL_MS);
       expect(aborts.count).toBe(1);
     });

@@ -131,7 +131,7 @@ export function describeOperating(open: OpenWorld): void {
       await world.advance(100);
       const told = events.flatMap((event) => (event.kind === "changed" ? [event] : []));
       expect(new Set(told.map(({ key }) => key.name))).toEqual(new Set(["a/job"]));
-      expect(told.at(-1)?.record).toMatchObject({ holder: "me", state: "released", generation: 1n });
+      expect(told.at(-1)?.stored).toMatchObject({ record: { holder: "me", state: "released" } });
       await watch?.close();
       const before = events.length;
       await mine.acquire("a/other");

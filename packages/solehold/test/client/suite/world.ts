@@ -1,7 +1,7 @@
 // Where the suite runs: any way to reach leases, on one manual clock that clients and server share. Calls may
 // take real time (a socket, a disk), so time moves in small steps and waits after each until no call is under
 // way: what a test sees does not depend on how fast the machine is.
-import { onTestFinished } from "vitest";
+import { expect, onTestFinished } from "vitest";
 import { Leases } from "../../../src/client/leases.ts";
 import type { ManualEnv } from "../../../src/env/index.ts";
 import type { LeaseManager } from "../../../src/manager/index.ts";
@@ -100,4 +100,9 @@ export class World {
       },
     });
   }
+}
+
+/** Each larger than the one before. */
+export function expectGrowing(fences: readonly bigint[]): void {
+  expect(fences).toEqual([...new Set(fences)].sort((a, b) => (a < b ? -1 : 1)));
 }
