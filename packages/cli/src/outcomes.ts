@@ -11,7 +11,7 @@ import {
   StoreError,
 } from "solehold";
 import { EXIT } from "./exit-codes.ts";
-import { Failure, oneLine } from "./failure.ts";
+import { Failure, type FailureDetails, oneLine } from "./failure.ts";
 import { shortDuration } from "./text/duration.ts";
 
 type Applied = Extract<CommandOutcome, { kind: "applied" }>;
@@ -100,6 +100,8 @@ function refused(reason: Reason, field: string, message: string): Failure {
 }
 
 function unavailable(name: string, outcome: "unknown" | "not-applied", cause: Error): Failure {
+  if (cause instanceof StoreError && cause.kind === "data-loss")
+    return dataLoss(cause, { key: name, outcome });
   const hint = outcome === "unknown" ? " (it may have taken effect: repeating the command is safe)" : "";
   const answered = cause instanceof StoreError && (cause.kind === "auth" || cause.kind === "config");
   const what = answered ? cause.message : `the store did not answer: ${cause.message}${hint}`;
@@ -107,6 +109,17 @@ function unavailable(name: string, outcome: "unknown" | "not-applied", cause: Er
     exitCode: EXIT.error,
     code: "LEASE_UNAVAILABLE",
     facts: { key: name, outcome },
+  });
+}
+
+/** Said once by the store; the next command works on what is left. */
+function dataLoss({ message }: StoreError, facts: FailureDetails["facts"] & object): Failure {
+  const wayOut =
+    "leases that were granted may be missing, and their holders may still believe in them: make sure that they have stopped, then repeat the command";
+  return new Failure(oneLine(`the store lost data that it had acknowledged: ${message}; ${wayOut}`), {
+    exitCode: EXIT.dataLoss,
+    code: "STORE_DATA_LOSS",
+    facts: { kind: "data-loss", ...facts },
   });
 }
 
@@ -134,6 +147,8 @@ export function failureOf(error: unknown): Failure {
     });
   }
   const message = oneLine(error instanceof Error ? error.message : String(error));
+  if (error instanceof StoreError && error.kind === "data-loss")
+    return dataLoss(error, { outcome: error.outcome });
   if (error instanceof StoreError) {
     // A store that was described wrongly is a mistake of the command line, not of the store.
     const exitCode = error.kind === "config" ? EXIT.usage : EXIT.error;

@@ -23,8 +23,11 @@ const PROBLEMS: Readonly<Record<string, string>> = {
   413: "The body is too large.",
   415: "The body is not JSON.",
   429: "Too many; Retry-After says when to come back.",
+  501: "The store behind this server cannot do this.",
   503: "The store or this server is not available; `outcome` says whether the command may have been carried out.",
 };
+
+const NEEDS_LISTING: ReadonlySet<string> = new Set(["/v1/leases", "/v1/replicas"]);
 
 const TAGS = [
   { name: "leases", description: "Take, keep, look at and end leases." },
@@ -130,6 +133,7 @@ function problemsOf({ access, path, method }: Spec): Json {
     ...bodied,
     ...(command ? ["409", "412"] : []),
     ...(path === "/v1/lease" ? ["404", "409"] : []),
+    ...(NEEDS_LISTING.has(path) ? ["501"] : []),
   ];
   const content = { "application/problem+json": { schema: { $ref: "#/components/schemas/Problem" } } };
   return Object.fromEntries(

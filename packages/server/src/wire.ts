@@ -16,7 +16,7 @@ import {
 import type { QuorumVerification } from "solehold/coordinator";
 import { reasonCode } from "solehold/core";
 import type { ServiceReply } from "solehold/service";
-import { type ProblemBody, type ProblemFacts, type ProblemInput, problemBody } from "./problem.ts";
+import { DATA_LOSS, type ProblemBody, type ProblemFacts, type ProblemInput, problemBody } from "./problem.ts";
 import type { GrantedReply, WireLease } from "./schemas/leases.ts";
 
 export interface Answer<Body = unknown> {
@@ -96,7 +96,8 @@ function problemOf(
   const { reason, code } = entry;
   if (outcome.kind === "unsettled") {
     const facts = { outcome: outcome.outcome, storeError: outcome.cause.kind, retryAfterMs: 1_000 };
-    return { status: 503, reason, code, detail: UNSETTLED[outcome.outcome], facts };
+    const detail = outcome.cause.kind === "data-loss" ? DATA_LOSS : UNSETTLED[outcome.outcome];
+    return { status: 503, reason, code, detail, facts };
   }
   const { decision, storeTimeMs } = outcome;
   if (decision.kind === "refused") {

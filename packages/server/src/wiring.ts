@@ -90,7 +90,7 @@ export function partsOf(config: ServerConfig, engine: Engine, around: Surroundin
     ...reads,
     ...auditRoutes(service.audit, audit),
     ...coordinatorRoutes(env, quorum),
-    replicasRoute(membership),
+    replicasRoute(membership, service),
   ];
   const traces = new TraceIds(env);
   const appOptions: AppOptions = {

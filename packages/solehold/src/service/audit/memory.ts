@@ -39,7 +39,12 @@ export class MemoryAuditTrail implements AuditTrail {
     const previousHash = this.#head.hash;
     const sequence = this.#head.sequence + 1;
     const { hash } = seal(encodeEvent(accepted), this.#head);
-    this.#ring[(sequence - 1) % this.#capacity] = Object.freeze({ sequence, previousHash, ...accepted, hash });
+    this.#ring[(sequence - 1) % this.#capacity] = Object.freeze({
+      sequence,
+      previousHash,
+      ...accepted,
+      hash,
+    });
     this.#head = { sequence, hash };
   }
 
