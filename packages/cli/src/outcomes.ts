@@ -1,6 +1,7 @@
 /** From what the library answers or throws to a failure with the documented exit code. */
 import {
   type CommandOutcome,
+  CorruptRecordError,
   type LeaseDecision,
   LeaseDeniedError,
   LeaseHeldError,
@@ -54,7 +55,7 @@ const IN_WORDS: { readonly [reason in Reason]?: string } = {
   FENCE_EXHAUSTED: "its fences are used up",
   QUORUM_NOT_MET: "approvals are missing",
   CAPACITY_EXCEEDED: "there are too many leases",
-  RECORD_CORRUPT: "its record is damaged: an operator has to repair it",
+  RECORD_CORRUPT: "its record is damaged: an operator has to repair it with 'solehold repair'",
   FENCE_WENT_BACK: "the store lost writes: its fences went back",
 };
 
@@ -145,6 +146,18 @@ export function failureOf(error: unknown): Failure {
       code: "LEASE_DENIED",
       facts: { key: error.key.name, reason: error.reason },
     });
+  }
+  if (error instanceof CorruptRecordError) {
+    const { key, version, detail } = error;
+    const fix = `nothing is granted until somebody repairs it: solehold repair ${key.name}`;
+    return new Failure(
+      oneLine(`the record of ${key.name} (version ${version}) is damaged: ${detail}; ${fix}`),
+      {
+        exitCode: EXIT.error,
+        code: error.code,
+        facts: { key: key.name, version },
+      },
+    );
   }
   const message = oneLine(error instanceof Error ? error.message : String(error));
   if (error instanceof StoreError && error.kind === "data-loss")

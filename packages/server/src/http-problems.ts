@@ -66,8 +66,8 @@ export function problemOfError(error: unknown): ProblemInput {
 }
 
 /** Only the kind of failure leaves the server: the message may name hosts. */
-export function storeProblem({ kind }: StoreError): ProblemInput {
-  const facts = { outcome: "not-applied", storeError: kind, retryAfterMs: 1_000 } as const;
+export function storeProblem({ kind, outcome }: StoreError): ProblemInput {
+  const facts = { outcome, storeError: kind, retryAfterMs: 1_000 } as const;
   const detail = kind === "data-loss" ? DATA_LOSS : "the store cannot be reached: try again";
   return { status: 503, reason: "STORE_UNAVAILABLE", code: "LS_UNAVAILABLE", detail, facts };
 }

@@ -27,13 +27,18 @@ const PROBLEMS: Readonly<Record<string, string>> = {
   503: "The store or this server is not available; `outcome` says whether the command may have been carried out.",
 };
 
-const NEEDS_LISTING: ReadonlySet<string> = new Set(["/v1/leases", "/v1/replicas"]);
+/** Not every store can list or delete. */
+const NOT_ON_EVERY_STORE: ReadonlySet<string> = new Set([
+  "/v1/leases",
+  "/v1/replicas",
+  "/v1/maintenance/collect",
+]);
 
 const TAGS = [
   { name: "leases", description: "Take, keep, look at and end leases." },
   { name: "coordinator", description: "Where to go, and who must agree." },
   { name: "audit", description: "Every attempt, hash-chained." },
-  { name: "operations", description: "Health and metrics." },
+  { name: "operations", description: "Health, metrics and maintenance." },
 ];
 
 export function openApiDocument(specs: readonly Spec[], version: string): Json {
@@ -133,7 +138,7 @@ function problemsOf({ access, path, method }: Spec): Json {
     ...bodied,
     ...(command ? ["409", "412"] : []),
     ...(path === "/v1/lease" ? ["404", "409"] : []),
-    ...(NEEDS_LISTING.has(path) ? ["501"] : []),
+    ...(NOT_ON_EVERY_STORE.has(path) ? ["501"] : []),
   ];
   const content = { "application/problem+json": { schema: { $ref: "#/components/schemas/Problem" } } };
   return Object.fromEntries(

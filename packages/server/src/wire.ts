@@ -152,7 +152,7 @@ const DENIALS: { readonly [reason: string]: string } = {
   LEASE_RESUME_REQUIRED: "the last holder did not finish: rebuild from persisted state, then call resume",
   CAPACITY_EXCEEDED: "this tenant has as many live leases as it may have",
   QUORUM_NOT_MET: "not enough valid approvals",
-  RECORD_CORRUPT: "the record of this lease is damaged: an operator must repair it",
+  RECORD_CORRUPT: "the record of this lease is damaged: an operator must repair it (solehold repair)",
 };
 
 function denialDetail(reason: string, heldBy: string | null): string {

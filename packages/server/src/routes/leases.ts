@@ -135,7 +135,7 @@ async function readLease(service: LeaseService, key: LeaseKey): Promise<LeaseVie
       status: 409,
       reason: error.code,
       code: "LS_CORRUPT",
-      detail: "the record of this lease is damaged: an operator must repair it",
+      detail: "the record of this lease is damaged: an operator must repair it (solehold repair)",
       facts: { recordVersion: error.version, recordDetail: error.detail },
     });
   }
