@@ -35,6 +35,8 @@ function stuck(disk: FaultyDisk) {
     syncing.open();
     await goOn.opened;
   };
+  // A test that fails must still be able to close the trail.
+  onTestFinished(goOn.open);
   return { syncing: syncing.opened, goOn: goOn.open };
 }
 
