@@ -9,6 +9,8 @@ export const EXIT = Object.freeze({
   held: 3,
   /** The lease is over for its holder. */
   lost: 4,
+  /** The store lost data that it had acknowledged: leases of others may be missing. */
+  dataLoss: 5,
   /** As shells say it: the command was found but cannot be run, or was not found. */
   cannotRun: 126,
   notFound: 127,

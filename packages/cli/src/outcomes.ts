@@ -1,6 +1,7 @@
 /** From what the library answers or throws to a failure with the documented exit code. */
 import {
   type CommandOutcome,
+  CorruptRecordError,
   type LeaseDecision,
   LeaseDeniedError,
   LeaseHeldError,
@@ -11,7 +12,7 @@ import {
   StoreError,
 } from "solehold";
 import { EXIT } from "./exit-codes.ts";
-import { Failure, oneLine } from "./failure.ts";
+import { Failure, type FailureDetails, oneLine } from "./failure.ts";
 import { shortDuration } from "./text/duration.ts";
 
 type Applied = Extract<CommandOutcome, { kind: "applied" }>;
@@ -54,7 +55,7 @@ const IN_WORDS: { readonly [reason in Reason]?: string } = {
   FENCE_EXHAUSTED: "its fences are used up",
   QUORUM_NOT_MET: "approvals are missing",
   CAPACITY_EXCEEDED: "there are too many leases",
-  RECORD_CORRUPT: "its record is damaged: an operator has to repair it",
+  RECORD_CORRUPT: "its record is damaged: an operator has to repair it with 'solehold repair'",
   FENCE_WENT_BACK: "the store lost writes: its fences went back",
 };
 
@@ -100,6 +101,8 @@ function refused(reason: Reason, field: string, message: string): Failure {
 }
 
 function unavailable(name: string, outcome: "unknown" | "not-applied", cause: Error): Failure {
+  if (cause instanceof StoreError && cause.kind === "data-loss")
+    return dataLoss(cause, { key: name, outcome });
   const hint = outcome === "unknown" ? " (it may have taken effect: repeating the command is safe)" : "";
   const answered = cause instanceof StoreError && (cause.kind === "auth" || cause.kind === "config");
   const what = answered ? cause.message : `the store did not answer: ${cause.message}${hint}`;
@@ -107,6 +110,17 @@ function unavailable(name: string, outcome: "unknown" | "not-applied", cause: Er
     exitCode: EXIT.error,
     code: "LEASE_UNAVAILABLE",
     facts: { key: name, outcome },
+  });
+}
+
+/** Said once by the store; the next command works on what is left. */
+function dataLoss({ message }: StoreError, facts: FailureDetails["facts"] & object): Failure {
+  const wayOut =
+    "leases that were granted may be missing, and their holders may still believe in them: make sure that they have stopped, then repeat the command";
+  return new Failure(oneLine(`the store lost data that it had acknowledged: ${message}; ${wayOut}`), {
+    exitCode: EXIT.dataLoss,
+    code: "STORE_DATA_LOSS",
+    facts: { kind: "data-loss", ...facts },
   });
 }
 
@@ -133,7 +147,21 @@ export function failureOf(error: unknown): Failure {
       facts: { key: error.key.name, reason: error.reason },
     });
   }
+  if (error instanceof CorruptRecordError) {
+    const { key, version, detail } = error;
+    const fix = `nothing is granted until somebody repairs it: solehold repair ${key.name}`;
+    return new Failure(
+      oneLine(`the record of ${key.name} (version ${version}) is damaged: ${detail}; ${fix}`),
+      {
+        exitCode: EXIT.error,
+        code: error.code,
+        facts: { key: key.name, version },
+      },
+    );
+  }
   const message = oneLine(error instanceof Error ? error.message : String(error));
+  if (error instanceof StoreError && error.kind === "data-loss")
+    return dataLoss(error, { outcome: error.outcome });
   if (error instanceof StoreError) {
     // A store that was described wrongly is a mistake of the command line, not of the store.
     const exitCode = error.kind === "config" ? EXIT.usage : EXIT.error;

@@ -17,7 +17,7 @@ ${lines.join("\n")}
 Every command has --help with examples, --json for scripts, and --store URL or --server URL
 (env SOLEHOLD_URL) to say where the leases are; the default is embedded:./.solehold/data.
 
-Exit codes: 0 ok, 1 error, 2 usage, 3 held by another, 4 lost.
+Exit codes: 0 ok, 1 error, 2 usage, 3 held by another, 4 lost, 5 the store lost data.
 
 Try: solehold run nightly-report --ttl 30s -- ./report.sh
 `;

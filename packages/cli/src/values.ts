@@ -45,13 +45,22 @@ export function fenceOption({ values: { fence } }: Invocation): bigint | null {
   return fenceGeneration(parsed);
 }
 
-/** From a whole number of at most 64 bits. */
-export function termOption({ values: { term } }: Invocation): bigint | null {
-  if (term === undefined) return null;
-  if (!DIGITS.test(term) || BigInt(term) >= 2n ** 64n) {
-    throw usageFailure(`--term must be a whole number from 0 to 2^64-1, got ${JSON.stringify(term)}`);
+export function termOption(invocation: Invocation): bigint | null {
+  return unsignedOption(invocation, "term");
+}
+
+export function generationOption(invocation: Invocation): bigint | null {
+  return unsignedOption(invocation, "generation");
+}
+
+/** A whole number of at most 64 bits. */
+function unsignedOption({ values }: Invocation, name: string): bigint | null {
+  const text = values[name];
+  if (text === undefined) return null;
+  if (!DIGITS.test(text) || BigInt(text) >= 2n ** 64n) {
+    throw usageFailure(`--${name} must be a whole number from 0 to 2^64-1, got ${JSON.stringify(text)}`);
   }
-  return BigInt(term);
+  return BigInt(text);
 }
 
 export function tokenOption({ values, io }: Invocation): string {

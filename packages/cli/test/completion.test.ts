@@ -14,7 +14,7 @@ COMP_WORDS=(solehold ${line}); COMP_CWORD=${words.length}; _solehold; printf '%s
 
 describe("completion", () => {
   it("offers the commands", async () => {
-    expect(await offered("re")).toEqual(["renew", "release", "resume", "revoke"]);
+    expect(await offered("re")).toEqual(["renew", "release", "resume", "revoke", "repair"]);
     expect(await offered("")).toEqual(commandNames());
   });
 

@@ -13,7 +13,9 @@ describe("help", () => {
     for (const { code, stdout, stderr } of shown) {
       expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
       for (const name of commandNames()) expect(stdout).toMatch(new RegExp(`^  ${name} `, "m"));
-      expect(stdout).toContain("Exit codes: 0 ok, 1 error, 2 usage, 3 held by another, 4 lost.");
+      expect(stdout).toContain(
+        "Exit codes: 0 ok, 1 error, 2 usage, 3 held by another, 4 lost, 5 the store lost data.",
+      );
     }
   });
 

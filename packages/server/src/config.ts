@@ -8,9 +8,11 @@
 import { readFile } from "node:fs/promises";
 
 interface Setting<Value> {
-  readonly kind: "text" | "count" | "choice" | "flag";
+  readonly kind: "text" | "count" | "duration" | "choice" | "flag";
   readonly fallback: Value;
   readonly choices?: readonly string[];
+  /** The fallback as a person writes it, where that is not the value itself. */
+  readonly shown?: string;
   readonly help: string;
   /** Reads what the flag, variable or file gave; throws a sentence that continues "NAME must be ...". */
   read(given: unknown): Value;
@@ -36,6 +38,26 @@ const count = (fallback: number, least: number, most: number, help: string): Set
       return value as number;
     }
     throw new RangeError(`a whole number from ${least} to ${most}`);
+  },
+});
+
+const UNIT_MS = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
+
+/** Milliseconds. Read here and not by core's `parseDuration`: help needs this table, and must not load the library. */
+function readDuration(given: unknown): number {
+  const [, amount, unit = "ms"] = /^(\d{1,15})(ms|s|m|h|d)?$/.exec(String(given)) ?? [];
+  return amount === undefined ? Number.NaN : Number(amount) * UNIT_MS[unit as keyof typeof UNIT_MS];
+}
+
+const duration = (shown: string, mostMs: number, help: string): Setting<number> => ({
+  kind: "duration",
+  fallback: readDuration(shown),
+  shown,
+  help,
+  read: (given) => {
+    const ms = readDuration(given);
+    if (ms <= mostMs) return ms;
+    throw new RangeError(`a duration such as 30m or 1h, at most ${mostMs / UNIT_MS.d}d`);
   },
 });
 
@@ -66,7 +88,7 @@ const flag = (help: string): Setting<"yes" | "no"> => ({
   },
 });
 
-const YEAR_MS = 365 * 24 * 3_600_000;
+const YEAR_MS = 365 * UNIT_MS.d;
 
 export const SETTINGS = {
   host: text("127.0.0.1", "the address to listen on; anything but loopback needs API keys and TLS"),
@@ -102,6 +124,7 @@ export const SETTINGS = {
   waiterLimit: count(10_000, 0, 1e7, "requests that may wait in line"),
   waitLimitMs: count(300_000, 0, 24 * 3_600_000, "the longest a request may wait in line"),
   watchBacklog: count(10_000, 1, 1e7, "changes kept for watchers that reconnect"),
+  collectEvery: duration("1h", YEAR_MS, "how often records that ended a day ago are deleted; 0 for never"),
   drainMs: count(10_000, 0, 3_600_000, "how long requests may take to finish at shutdown"),
   logLevel: choice(
     "info",

@@ -1,7 +1,7 @@
 /** What can be wrong with a request before any route sees it, as problems. */
 import type { Socket } from "node:net";
 import { StoreError } from "solehold";
-import { ProblemError, type ProblemInput, problemBody, refusal } from "./problem.ts";
+import { DATA_LOSS, ProblemError, type ProblemInput, problemBody, refusal } from "./problem.ts";
 
 export function routeNotFound(method: string): ProblemInput {
   return {
@@ -66,9 +66,9 @@ export function problemOfError(error: unknown): ProblemInput {
 }
 
 /** Only the kind of failure leaves the server: the message may name hosts. */
-export function storeProblem({ kind }: StoreError): ProblemInput {
-  const facts = { outcome: "not-applied", storeError: kind, retryAfterMs: 1_000 } as const;
-  const detail = "the store cannot be reached: try again";
+export function storeProblem({ kind, outcome }: StoreError): ProblemInput {
+  const facts = { outcome, storeError: kind, retryAfterMs: 1_000 } as const;
+  const detail = kind === "data-loss" ? DATA_LOSS : "the store cannot be reached: try again";
   return { status: 503, reason: "STORE_UNAVAILABLE", code: "LS_UNAVAILABLE", detail, facts };
 }
 

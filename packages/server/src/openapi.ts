@@ -23,14 +23,22 @@ const PROBLEMS: Readonly<Record<string, string>> = {
   413: "The body is too large.",
   415: "The body is not JSON.",
   429: "Too many; Retry-After says when to come back.",
+  501: "The store behind this server cannot do this.",
   503: "The store or this server is not available; `outcome` says whether the command may have been carried out.",
 };
+
+/** Not every store can list or delete. */
+const NOT_ON_EVERY_STORE: ReadonlySet<string> = new Set([
+  "/v1/leases",
+  "/v1/replicas",
+  "/v1/maintenance/collect",
+]);
 
 const TAGS = [
   { name: "leases", description: "Take, keep, look at and end leases." },
   { name: "coordinator", description: "Where to go, and who must agree." },
   { name: "audit", description: "Every attempt, hash-chained." },
-  { name: "operations", description: "Health and metrics." },
+  { name: "operations", description: "Health, metrics and maintenance." },
 ];
 
 export function openApiDocument(specs: readonly Spec[], version: string): Json {
@@ -130,6 +138,7 @@ function problemsOf({ access, path, method }: Spec): Json {
     ...bodied,
     ...(command ? ["409", "412"] : []),
     ...(path === "/v1/lease" ? ["404", "409"] : []),
+    ...(NOT_ON_EVERY_STORE.has(path) ? ["501"] : []),
   ];
   const content = { "application/problem+json": { schema: { $ref: "#/components/schemas/Problem" } } };
   return Object.fromEntries(

@@ -20,6 +20,7 @@ export const SERVER_REASON_CODES = {
   STORE_UNAVAILABLE: 0x4c530109,
   SELECTION_REFUSED: 0x4c53010a,
   CLIENT_GONE: 0x4c53010b,
+  STORE_CANNOT: 0x4c53010c,
 } as const;
 
 export type ServerReason = keyof typeof SERVER_REASON_CODES;
@@ -90,6 +91,7 @@ const TITLES: Readonly<Record<number, string>> = {
   429: "Too many",
   499: "The client has gone",
   500: "The server failed",
+  501: "Not possible with this store",
   503: "Not available now",
 };
 
@@ -134,6 +136,15 @@ export function forbidden(detail: string): ProblemInput {
 export function tooMany(detail: string, retryAfterMs: number): ProblemInput {
   const facts = { retryAfterMs: Math.ceil(retryAfterMs) };
   return { status: 429, reason: "TOO_MANY_REQUESTS", code: "LS_TOO_MANY", detail, facts };
+}
+
+/** What a store lost its users have to know, whatever they asked for. */
+export const DATA_LOSS =
+  "the store lost data that it had acknowledged (a failover, a restored backup or a flush): leases that were granted may be missing from it, and their holders may still believe in them; look after those holders, and ask again";
+
+/** No other store, no other answer: repeating the request does not help. */
+export function storeCannot(detail: string): ProblemInput {
+  return { status: 501, reason: "STORE_CANNOT", code: "LS_UNAVAILABLE", detail };
 }
 
 /** This process is going away; another replica, or its successor, will answer. */

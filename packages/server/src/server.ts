@@ -108,7 +108,9 @@ class LeaseServer implements RunningServer {
     this.#learnLiveLeases();
     const { nodeId, advertiseUrl } = this.#config;
     const advertised = advertiseUrl === "" ? this.url : advertiseUrl;
-    wired.membership.join(nodeId === "" ? new URL(advertised).host : nodeId, advertised);
+    const name = nodeId === "" ? new URL(advertised).host : nodeId;
+    wired.membership.join(name, advertised);
+    wired.collection.start(name);
   }
 
   close(): Promise<void> {
@@ -133,8 +135,8 @@ class LeaseServer implements RunningServer {
   }
 
   async #drainConnections(wired: Wired, env: Env, log: Logger): Promise<void> {
-    const { app, streams, events, queue, hub, membership } = wired;
-    await membership.leave();
+    const { app, streams, events, queue, hub, membership, collection } = wired;
+    await Promise.all([membership.leave(), collection.stop()]);
     log.info({ waiters: queue.size, streams: streams.connections }, "draining");
     queue.drain();
     events.drain();

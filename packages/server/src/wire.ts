@@ -16,7 +16,7 @@ import {
 import type { QuorumVerification } from "solehold/coordinator";
 import { reasonCode } from "solehold/core";
 import type { ServiceReply } from "solehold/service";
-import { type ProblemBody, type ProblemFacts, type ProblemInput, problemBody } from "./problem.ts";
+import { DATA_LOSS, type ProblemBody, type ProblemFacts, type ProblemInput, problemBody } from "./problem.ts";
 import type { GrantedReply, WireLease } from "./schemas/leases.ts";
 
 export interface Answer<Body = unknown> {
@@ -96,7 +96,8 @@ function problemOf(
   const { reason, code } = entry;
   if (outcome.kind === "unsettled") {
     const facts = { outcome: outcome.outcome, storeError: outcome.cause.kind, retryAfterMs: 1_000 };
-    return { status: 503, reason, code, detail: UNSETTLED[outcome.outcome], facts };
+    const detail = outcome.cause.kind === "data-loss" ? DATA_LOSS : UNSETTLED[outcome.outcome];
+    return { status: 503, reason, code, detail, facts };
   }
   const { decision, storeTimeMs } = outcome;
   if (decision.kind === "refused") {
@@ -151,7 +152,7 @@ const DENIALS: { readonly [reason: string]: string } = {
   LEASE_RESUME_REQUIRED: "the last holder did not finish: rebuild from persisted state, then call resume",
   CAPACITY_EXCEEDED: "this tenant has as many live leases as it may have",
   QUORUM_NOT_MET: "not enough valid approvals",
-  RECORD_CORRUPT: "the record of this lease is damaged: an operator must repair it",
+  RECORD_CORRUPT: "the record of this lease is damaged: an operator must repair it (solehold repair)",
 };
 
 function denialDetail(reason: string, heldBy: string | null): string {

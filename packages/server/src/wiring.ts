@@ -16,9 +16,11 @@ import { auditRoutes } from "./routes/audit.ts";
 import { commandRoutes } from "./routes/commands.ts";
 import { coordinatorRoutes } from "./routes/coordinator.ts";
 import { leaseRoutes } from "./routes/leases.ts";
+import { maintenanceRoutes } from "./routes/maintenance.ts";
 import { operationsRoutes } from "./routes/operations.ts";
 import { queueRoute } from "./routes/queue.ts";
 import { replicasRoute } from "./routes/replicas.ts";
+import { ScheduledCollection } from "./scheduled-collection.ts";
 import type { StreamServices } from "./stream/connection.ts";
 import { StreamServer } from "./stream/server.ts";
 import type { Logger } from "./telemetry/log.ts";
@@ -48,6 +50,7 @@ export interface Parts {
   readonly queue: WaitQueue;
   readonly hub: WatchHub;
   readonly membership: Membership;
+  readonly collection: ScheduledCollection;
 }
 
 export interface Wired extends Omit<Parts, "appOptions"> {
@@ -78,6 +81,11 @@ export function partsOf(config: ServerConfig, engine: Engine, around: Surroundin
   const reads = [...leaseRoutes(service, () => hub.token), queueRoute(queue)];
   const { manager } = service;
   const membership = new Membership({ env, manager, log, weight: config.weight });
+  const tenants = (): readonly string[] => gatekeeper.tenants();
+  const collection = new ScheduledCollection({
+    ...{ env, service, log, metrics, tenants },
+    everyMs: config.collectEvery,
+  });
   const keysRequired = (): boolean => gatekeeper.keysRequired;
   let document: unknown = null;
   const openApi = (): unknown => {
@@ -90,7 +98,8 @@ export function partsOf(config: ServerConfig, engine: Engine, around: Surroundin
     ...reads,
     ...auditRoutes(service.audit, audit),
     ...coordinatorRoutes(env, quorum),
-    replicasRoute(membership),
+    replicasRoute(membership, service),
+    ...maintenanceRoutes(service, metrics),
   ];
   const traces = new TraceIds(env);
   const appOptions: AppOptions = {
@@ -123,7 +132,7 @@ export function partsOf(config: ServerConfig, engine: Engine, around: Surroundin
     auditDropped: () => audit.dropped(),
     clockJumps: () => service.manager.clockJumps,
   });
-  return { appOptions, streams, events, queue, hub, membership };
+  return { appOptions, streams, events, queue, hub, membership, collection };
 }
 
 const READ_NAMES: Readonly<Record<string, string>> = {

@@ -1,6 +1,6 @@
 /** A release while somebody waits: both decisions travel in one write. */
 import { type ConditionalWrite, type LeaseStore, MemoryStore, StoreError, StoreLeaseManager } from "solehold";
-import { LeaseService, MemoryAuditTrail, type ServiceReply } from "solehold/service";
+import { LeaseService, MemoryAuditTrail, type ServiceReply, watchRecords } from "solehold/service";
 import { describe, expect, it } from "vitest";
 import { ManualEnv, settle } from "../../solehold/src/env/index.ts";
 import type { Connection } from "../src/call.ts";
@@ -57,7 +57,7 @@ async function world() {
   const audit = new MemoryAuditTrail({ capacity: 1_000 });
   const service = new LeaseService({ manager, audit, env });
   const queue = new WaitQueue({ env, service, waiterLimit: 100, waitLimitMs: 600_000 });
-  await manager.watch({ tenant: null, prefix: "" }, (event) => queue.onNews(event));
+  await watchRecords(manager, env, { tenant: null, prefix: "" }, (event) => queue.onStoreEvent(event));
   const ask = (holder: string, changes: { waitMs?: number; ttlMs?: number } = {}) => {
     const { waitMs = 60_000, ttlMs = 10_000 } = changes;
     const connection = connectionOf();

@@ -1,5 +1,11 @@
-/** Reading over HTTP: one lease, lists, the audit, coordinators and quorums; and a record that is damaged. */
-import { type ConditionalWrite, connect as connectLeases, type LeaseKey, type ListQuery } from "solehold";
+/** Reading over HTTP: one lease, lists, the audit, coordinators and quorums; damaged records, stores that cannot, or lost data. */
+import {
+  type ConditionalWrite,
+  connect as connectLeases,
+  type LeaseKey,
+  type ListQuery,
+  StoreError,
+} from "solehold";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { approval } from "./support/keys.ts";
 import { expectProblem, owner } from "./support/problem.ts";
@@ -130,7 +136,7 @@ describe("a damaged record", () => {
         return { storeTimeMs: null, results: writes.map(() => ({ kind: "conflict", current })) };
       },
       list: async (query: ListQuery) => {
-        const page = await list(query);
+        const page = await list?.(query);
         const key = { tenant: query.tenant, name: "bad" };
         return "bad".startsWith(query.prefix) ? { ...page, corrupt: [{ key, ...damaged }] } : page;
       },
@@ -149,5 +155,48 @@ describe("a damaged record", () => {
     expect(refused.body.field).toBe("name");
     expect((await get("/v1/leases")).body.corrupt).toEqual([{ name: "bad", detail: "not JSON" }]);
     expect((await lease("acquire", { name: "good", holder: "h" })).status).toBe(200);
+  });
+});
+
+describe("a store that cannot list its keys", () => {
+  it("is named where a listing is asked for, and serves everything else", async () => {
+    const { server, url, lease, get } = await testServer();
+    Object.assign(server.service.manager.store, { list: undefined });
+    const listing = await get("/v1/leases");
+    expectProblem(listing, 501, "STORE_CANNOT", "LS_UNAVAILABLE");
+    expect(listing.body.detail).toBe("the memory store cannot list its leases: ask for one by its name");
+    expect((await get("/v1/replicas")).status).toBe(501);
+    const leases = await connectLeases(url);
+    onTestFinished(async () => await leases.close());
+    await expect(leases.list().next()).rejects.toMatchObject({ name: "StoreError", kind: "config" });
+    expect((await lease("acquire", { name: "a", holder: "h" })).status).toBe(200);
+    expect((await get("/v1/lease?name=a")).body).toMatchObject({ holder: "h", live: true });
+  });
+});
+
+describe("a store that lost acknowledged data", () => {
+  it("is told as such to who reads and to who asks for a lease, here and through the SDK", async () => {
+    const { server, url, lease, get } = await testServer();
+    const lost = async (): Promise<never> => {
+      throw new StoreError("data-loss", "10 records are gone", { outcome: "not-applied" });
+    };
+    const { read, apply } = server.service.manager.store;
+    Object.assign(server.service.manager.store, { read: lost, apply: lost });
+    for (const answer of [
+      await get("/v1/lease?name=a"),
+      await lease("acquire", { name: "a", holder: "h" }),
+    ]) {
+      expect(answer.status).toBe(503);
+      expect(answer.body).toMatchObject({ storeError: "data-loss", code: "LS_UNAVAILABLE" });
+      expect(answer.body.detail).toMatch(/lost data that it had acknowledged/);
+      expect(answer.text).not.toContain("10 records are gone");
+    }
+    const leases = await connectLeases(url);
+    onTestFinished(async () => await leases.close());
+    await expect(leases.inspect("a")).rejects.toMatchObject({ name: "StoreError", kind: "data-loss" });
+    const refused = leases.acquire("a", { wait: 0 });
+    await expect(refused).rejects.toMatchObject({ code: "LEASE_UNAVAILABLE", cause: { kind: "data-loss" } });
+    Object.assign(server.service.manager.store, { read, apply });
+    expect((await lease("acquire", { name: "a", holder: "h" })).status).toBe(200);
   });
 });

@@ -172,17 +172,12 @@ describe("waiting in line", () => {
 describe("a store in trouble", () => {
   it("lets a waiter wait through a short outage", async () => {
     const { world, owner, line } = await heldWorld(["a"]);
-    const { store } = world;
-    const { read, apply } = store;
     await world.service.release({ key, holder: "owner", token: owner.token });
-    const down = async (): Promise<never> => {
-      throw new Error("down");
-    };
-    Object.assign(store, { read: down, apply: down });
+    world.reach = "down";
     world.queue.notice(key, null);
     await world.env.advance(2_000);
     expect(line[0]?.state).toBe("waiting");
-    Object.assign(store, { read, apply });
+    world.reach = "up";
     await world.env.advance(2_000);
     expect(line[0]?.state).toBe("granted 2");
   });
@@ -191,10 +186,7 @@ describe("a store in trouble", () => {
     const { world } = await heldWorld([]);
     const waiter = world.ask("a", { waitMs: 3_000 });
     await settle();
-    const down = async (): Promise<never> => {
-      throw new Error("down");
-    };
-    Object.assign(world.store, { read: down, apply: down });
+    world.reach = "down";
     world.queue.notice(key, null);
     await world.env.advance(5_000);
     expect(["unknown", "not-applied"]).toContain(waiter.state);

@@ -34,7 +34,7 @@ export const command: Command = {
     actions: {
       type: "value",
       placeholder: "LIST",
-      help: "what it allows: acquire, renew, release, use, resume, handoff, revoke, break, read, audit, coordinate, metrics; hold for the first six, operate for revoke and break, '*' for all (default hold,read)",
+      help: "what it allows: acquire, renew, release, use, resume, handoff, revoke, break, read, repair, collect, audit, coordinate, metrics; hold for the first six, operate for revoke and break, '*' for all (default hold,read)",
     },
     ...COMMON_OPTIONS,
   },

@@ -3,14 +3,15 @@ import { flagName, SETTING_NAMES, SETTINGS, type SettingName } from "@solehold/s
 import type { Command, Invocation, OptionSpec, OptionSpecs } from "../command.ts";
 import { COMMON_OPTIONS } from "../options.ts";
 
-const PLACEHOLDERS = { text: "TEXT", count: "NUMBER", choice: "NAME" } as const;
+const PLACEHOLDERS = { text: "TEXT", count: "NUMBER", duration: "DURATION", choice: "NAME" } as const;
 
 function optionOf(name: SettingName): OptionSpec {
-  const { kind, help, fallback, choices } = SETTINGS[name] as (typeof SETTINGS)[SettingName] & {
+  const { kind, help, fallback, choices, shown } = SETTINGS[name] as (typeof SETTINGS)[SettingName] & {
     readonly choices?: readonly string[];
+    readonly shown?: string;
   };
   if (kind === "flag") return { type: "flag", help };
-  const standard = fallback === "" ? "" : ` (default ${fallback})`;
+  const standard = fallback === "" ? "" : ` (default ${shown ?? fallback})`;
   return {
     type: "value",
     placeholder: PLACEHOLDERS[kind],

@@ -1,10 +1,12 @@
 /** The examination: from "can it be reached" to "may it be trusted". Nothing that others use is touched. */
 import { stat } from "node:fs/promises";
 import { type Env, type LeaseKey, type LeaseManager, type LeaseStore, StoreLeaseManager } from "solehold";
+import { collectionObstacle } from "solehold/service";
 import { versions } from "../versions.ts";
 import { checkClock } from "./clock.ts";
 import {
   checkCompareAndSwap,
+  checkDamage,
   checkExclusion,
   checkFences,
   checkListing,
@@ -15,6 +17,8 @@ import {
 import { type Check, type DoctorReport, Findings } from "./report.ts";
 import { checkNews } from "./watch-check.ts";
 
+const LEFT_TO_SERVER =
+  "the doctor's leases are released; the server deletes their records a day from now, unless it runs with --collect-every 0";
 const CLOCK_LEASE_MS = 60_000;
 const GROUP_OR_OTHERS_MAY_WRITE = 0o022;
 
@@ -79,7 +83,8 @@ async function examineManager(examination: Examination): Promise<void> {
   await findings.ask("listing", () => checkListing(manager, fenceKey));
   await findings.ask("news", () => checkNews(manager, key(), env));
   await findings.ask("clock", () => examineClock(manager, key(), env));
-  if (store === null) findings.add("clean-up", "ok", "the server collects the doctor's keys by itself");
+  await findings.ask("damage", () => checkDamage(manager, fenceKey.tenant));
+  if (store === null) findings.add("clean-up", "ok", LEFT_TO_SERVER);
   else await findings.ask("clean-up", () => cleanUp(store, used));
   await examineFolder(findings, url);
 }
@@ -104,12 +109,14 @@ async function examineClock(manager: LeaseManager, key: LeaseKey, env: Env): Pro
   return answer;
 }
 
-function describeCapabilities(findings: Findings, { name, capabilities }: LeaseStore): void {
-  const { durable, clock, clockGranularityMs, maxBatch, maxConcurrentCalls } = capabilities;
+function describeCapabilities(findings: Findings, store: LeaseStore): void {
+  const { name, capabilities } = store;
+  const { durable, clock, clockGranularityMs, clockSkewMs, maxBatch, maxConcurrentCalls } = capabilities;
+  const skew = clockSkewMs === 0 ? "" : `, its machines up to ${clockSkewMs} ms apart`;
   findings.add(
     "store",
     "ok",
-    `${name}: clock ${clock} (${clockGranularityMs} ms), at most ${maxBatch} keys a call, ${maxConcurrentCalls} calls at once`,
+    `${name}: clock ${clock} (${clockGranularityMs} ms${skew}), at most ${maxBatch} keys a call, ${maxConcurrentCalls} calls at once`,
   );
   findings.add(
     "durability",
@@ -117,6 +124,14 @@ function describeCapabilities(findings: Findings, { name, capabilities }: LeaseS
     durable
       ? "acknowledged writes survive a crash"
       : "acknowledged writes may be lost in a crash: use this store only where that is acceptable",
+  );
+  const obstacle = collectionObstacle(store);
+  findings.add(
+    "collection",
+    obstacle === null ? "ok" : "warn",
+    obstacle === null
+      ? "a server deletes ended records by itself; without one run 'solehold collect' now and then"
+      : `ended records are kept for ever: ${obstacle}`,
   );
 }
 

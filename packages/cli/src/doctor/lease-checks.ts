@@ -5,9 +5,11 @@
 import {
   type CommandOutcome,
   type LeaseKey,
+  type LeaseListing,
   type LeaseManager,
   type LeaseStore,
   recordFence,
+  StoreError,
 } from "solehold";
 import type { Check } from "./report.ts";
 
@@ -17,6 +19,10 @@ type Applied = Extract<CommandOutcome, { kind: "applied" }>;
 export const DOCTOR_PREFIX = "solehold-doctor/";
 const TTL_MS = 30_000;
 const CONTENDERS = 8;
+const PAGE = 1_000;
+/** A doctor must not take minutes over a large store. */
+const MOST_RECORDS = 20_000;
+const SHOWN_NAMES = 5;
 
 export function granted(outcome: CommandOutcome): Applied {
   if (outcome.kind === "applied") return outcome;
@@ -88,10 +94,47 @@ export async function checkCompareAndSwap(
 }
 
 export async function checkListing(manager: LeaseManager, key: LeaseKey): Promise<Answer> {
-  const page = await manager.list({ tenant: key.tenant, prefix: key.name, limit: 10 });
-  return page.leases.some((lease) => lease.key.name === key.name)
-    ? { status: "ok", detail: "a key that was just used is listed" }
-    : { status: "fail", detail: "a key that was just used is not listed" };
+  try {
+    const page = await manager.list({ tenant: key.tenant, prefix: key.name, limit: 10 });
+    return page.leases.some((lease) => lease.key.name === key.name)
+      ? { status: "ok", detail: "a key that was just used is listed" }
+      : { status: "fail", detail: "a key that was just used is not listed" };
+  } catch (error) {
+    if (cannotList(error)) return { status: "warn", detail: error.message };
+    throw error;
+  }
+}
+
+/** Records that cannot be read bar their keys until somebody repairs them. */
+export async function checkDamage(manager: LeaseManager, tenant: string): Promise<Answer> {
+  const damaged: string[] = [];
+  let seen = 0;
+  let after: string | null = null;
+  try {
+    do {
+      const cursor: { after?: string } = after === null ? {} : { after };
+      const page: LeaseListing = await manager.list({ tenant, prefix: "", limit: PAGE, ...cursor });
+      seen += page.leases.length + page.corrupt.length;
+      damaged.push(...page.corrupt.map(({ key }) => key.name));
+      after = page.next;
+    } while (after !== null && seen < MOST_RECORDS);
+  } catch (error) {
+    if (cannotList(error))
+      return { status: "skip", detail: "records cannot be listed, so none were looked at" };
+    throw error;
+  }
+  const looked = `of ${after === null ? "all" : "the first"} ${seen} records of tenant ${tenant}`;
+  const [first] = damaged;
+  if (first === undefined) return { status: "ok", detail: `${looked} none is damaged` };
+  const names = damaged.slice(0, SHOWN_NAMES).join(", ");
+  return {
+    status: "fail",
+    detail: `${looked} ${damaged.length} cannot be read (${names}): nothing is granted there until 'solehold repair ${first}'`,
+  };
+}
+
+function cannotList(error: unknown): error is StoreError {
+  return error instanceof StoreError && error.kind === "config";
 }
 
 /** The keys are random and never used again, so no fence can come back. */

@@ -6,7 +6,7 @@
 import { DEFAULT_TENANT, type LeaseOp, tenantProblem } from "solehold";
 import { forbidden, ProblemError, refusal } from "../problem.ts";
 
-/** Besides the commands: `read` (get, list, watch, queue), `audit`, `coordinate`, `metrics`. */
+/** Besides the commands: `read` (get, list, watch, queue), `repair`, `collect`, `audit`, `coordinate`, `metrics`. */
 export const ACTIONS = [
   "acquire",
   "renew",
@@ -17,6 +17,8 @@ export const ACTIONS = [
   "revoke",
   "break",
   "read",
+  "repair",
+  "collect",
   "audit",
   "coordinate",
   "metrics",

@@ -7,6 +7,7 @@
  */
 import { type Env, type LeaseManager, Leases } from "solehold";
 import type { Logger } from "../telemetry/log.ts";
+import { ended, standForElection } from "./election.ts";
 
 export interface ReplicaMember {
   readonly nodeId: string;
@@ -38,9 +39,15 @@ export class Membership {
 
   /** Stands for membership until `leave`, again and again whenever it is lost. */
   join(nodeId: string, url: string): void {
-    const { manager, env } = this.#options;
+    const { manager, env, log, weight } = this.#options;
+    const { signal } = this.#leaving;
     const leases = new Leases({ manager, env, tenant: SYSTEM_TENANT, holder: nodeId });
-    this.#membership = this.#stand(leases, nodeId, url);
+    const onFailure = (error: unknown): void =>
+      log.warn({ err: error }, "this replica could not be announced; trying again");
+    this.#membership = standForElection(
+      { env, leases, name: `${PREFIX}${nodeId}`, ttlMs: TTL_MS, note: `${url} ${weight}`, signal, onFailure },
+      (term) => ended(AbortSignal.any([term.signal, signal])),
+    );
   }
 
   /** Those who are alive, by name. Rejects when the store cannot say. */
@@ -65,45 +72,4 @@ export class Membership {
     this.#leaving.abort();
     await this.#membership;
   }
-
-  async #stand(leases: Leases, nodeId: string, url: string): Promise<void> {
-    const { signal } = this.#leaving;
-    const { env, log, weight } = this.#options;
-    const note = `${url} ${weight}`;
-    while (!signal.aborted) {
-      try {
-        for await (const term of leases.elect(`${PREFIX}${nodeId}`, {
-          ttl: TTL_MS,
-          note,
-          signal,
-          keepAlive: "no",
-        })) {
-          await ended(term.signal, signal);
-        }
-      } catch (error) {
-        log.warn({ err: error }, "this replica could not be announced; trying again");
-        await pause(env, TTL_MS, signal);
-      }
-    }
-  }
-}
-
-function pause(env: Env, forMs: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const done = (): void => {
-      timer.cancel();
-      signal.removeEventListener("abort", done);
-      resolve();
-    };
-    const timer = env.timer(forMs, done);
-    signal.addEventListener("abort", done);
-  });
-}
-
-function ended(...signals: readonly AbortSignal[]): Promise<void> {
-  return new Promise((resolve) => {
-    const any = AbortSignal.any([...signals]);
-    if (any.aborted) resolve();
-    else any.addEventListener("abort", () => resolve(), { once: true });
-  });
 }

@@ -11,7 +11,7 @@ import type { LeaseService } from "solehold/service";
 import { Type } from "typebox";
 import { assertAllowed, tenantOf } from "../access/principal.ts";
 import { assertName } from "../commands.ts";
-import { ProblemError, refusal } from "../problem.ts";
+import { ProblemError, refusal, storeCannot } from "../problem.ts";
 import { defineRoute, type Route } from "../route.ts";
 import { Name, Tenant } from "../schemas/fields.ts";
 import { LeaseSchema } from "../schemas/leases.ts";
@@ -106,6 +106,7 @@ export function leaseRoutes(service: LeaseService, watchToken: () => string): re
       const tenant = tenantOf(principal, named);
       assertAllowed(principal, "read", tenant, prefix);
       assertPrefix(prefix);
+      assertListable(service);
       const after = cursor === undefined ? {} : { after: cursor };
       const watch = watchToken();
       const page = await service.list({ tenant, prefix, limit, ...filter, ...after });
@@ -114,6 +115,14 @@ export function leaseRoutes(service: LeaseService, watchToken: () => string): re
     },
   });
   return [get, list];
+}
+
+/** Throws a ProblemError where the store cannot enumerate its keys. */
+export function assertListable({ manager: { store } }: LeaseService): void {
+  if (store.list !== undefined) return;
+  throw new ProblemError(
+    storeCannot(`the ${store.name} store cannot list its leases: ask for one by its name`),
+  );
 }
 
 /** A damaged record is the operator's to repair; it must not look like a fault of the server. */
@@ -126,7 +135,7 @@ async function readLease(service: LeaseService, key: LeaseKey): Promise<LeaseVie
       status: 409,
       reason: error.code,
       code: "LS_CORRUPT",
-      detail: "the record of this lease is damaged: an operator must repair it",
+      detail: "the record of this lease is damaged: an operator must repair it (solehold repair)",
       facts: { recordVersion: error.version, recordDetail: error.detail },
     });
   }

@@ -1,7 +1,9 @@
 /** GET /v1/replicas: the servers over this store that are alive, for clients that look for a key's home. */
+import type { LeaseService } from "solehold/service";
 import { Type } from "typebox";
 import type { Membership } from "../replicas/membership.ts";
 import { defineRoute, type Route } from "../route.ts";
+import { assertListable } from "./leases.ts";
 
 const strict = { additionalProperties: false } as const;
 
@@ -22,7 +24,7 @@ const ReplicasReply = Type.Object(
   strict,
 );
 
-export function replicasRoute(membership: Membership): Route {
+export function replicasRoute(membership: Membership, service: LeaseService): Route {
   return defineRoute({
     method: "GET",
     path: "/v1/replicas",
@@ -33,6 +35,10 @@ export function replicasRoute(membership: Membership): Route {
       "A client sends a key's requests to its home: the first by rendezvous-v1 of the key among these. Any other replica answers as correctly.",
     replies: { 200: { description: "By name.", schema: ReplicasReply } },
     examples: [{ summary: "Who serves", status: 200 }],
-    handle: async () => ({ status: 200, body: { replicas: await membership.members() } }),
+    handle: async () => {
+      // A client that gets no answer here goes on with the addresses that it was given.
+      assertListable(service);
+      return { status: 200, body: { replicas: await membership.members() } };
+    },
   });
 }

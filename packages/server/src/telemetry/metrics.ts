@@ -62,6 +62,10 @@ export class Metrics {
     "solehold_store_conflicts_total",
     "Writes that met another writer's: decided again. Few where every key has one home.",
   );
+  readonly #collected = this.registry.counter(
+    "solehold_collected_records_total",
+    "Ended records that this server deleted.",
+  );
   readonly #waitSeconds = this.registry.histogram(
     "solehold_wait_seconds",
     "Time in line, by how it ended.",
@@ -142,6 +146,10 @@ export class Metrics {
 
   collided(writes: number): void {
     if (writes > 0) this.#conflicts.add({}, writes);
+  }
+
+  collected(records: number): void {
+    if (records > 0) this.#collected.add({}, records);
   }
 
   #decisionMeters(action: string, allowed: boolean, reason: string): DecisionMeters {

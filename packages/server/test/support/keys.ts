@@ -96,6 +96,11 @@ export const ATTEMPTS: readonly Attempt[] = [
       server.get(`/v1/audit?tenant=${tenant}&name=${name}`, headers),
   },
   {
+    title: "POST /v1/maintenance/repair",
+    action: "repair",
+    run: (server, where, headers) => server.post("/v1/maintenance/repair", where, headers),
+  },
+  {
     title: "POST /v1/quorum/verify",
     action: "coordinate",
     run: (server, { tenant, name }, headers) => {

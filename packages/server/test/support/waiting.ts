@@ -1,6 +1,6 @@
 /** A line of waiters for one lease, in memory and by a clock of the test: who asks, who was granted, who has gone. */
-import { MemoryStore, StoreLeaseManager } from "solehold";
-import { LeaseService, MemoryAuditTrail, type ServiceReply } from "solehold/service";
+import { decorateStore, MemoryStore, StoreLeaseManager } from "solehold";
+import { LeaseService, MemoryAuditTrail, type ServiceReply, watchRecords } from "solehold/service";
 import { ManualEnv, settle } from "../../../solehold/src/env/index.ts";
 import type { Connection } from "../../src/call.ts";
 import { WaitQueue } from "../../src/waiting/wait-queue.ts";
@@ -47,7 +47,15 @@ export interface Caller {
 export class World {
   readonly env = new ManualEnv();
   readonly store = new MemoryStore({ env: this.env });
-  readonly manager = new StoreLeaseManager({ store: this.store, env: this.env });
+  /** While it is "down" no read and no write reaches the store. */
+  reach: "up" | "down" = "up";
+  readonly manager = new StoreLeaseManager({
+    env: this.env,
+    store: decorateStore(this.store, {
+      read: async (keys) => await this.#reached().read(keys),
+      apply: async (writes) => await this.#reached().apply(writes),
+    }),
+  });
   readonly audit = new MemoryAuditTrail({ capacity: 10_000 });
   readonly service = new LeaseService({ manager: this.manager, audit: this.audit, env: this.env });
   readonly queue: WaitQueue;
@@ -59,9 +67,15 @@ export class World {
     this.queue = new WaitQueue({ env: this.env, service: this.service, waiterLimit, waitLimitMs });
   }
 
-  /** As a server does: with the store's news. */
+  /** As a server does: with the store's events. */
   async follow(): Promise<void> {
-    await this.manager.watch({ tenant: null, prefix: "" }, (event) => this.queue.onNews(event));
+    const all = { tenant: null, prefix: "" };
+    await watchRecords(this.manager, this.env, all, (event) => this.queue.onStoreEvent(event));
+  }
+
+  #reached(): MemoryStore {
+    if (this.reach === "down") throw new Error("down");
+    return this.store;
   }
 
   ask(

@@ -1,8 +1,16 @@
 /** How an attempt looks once it is decided: to its caller, and in the audit trail. */
 
 import type { QuorumVerification } from "../coordinator/index.ts";
-import { formatFence, type LeaseRecord, type Reason, reasonCode, recordFence } from "../core/index.ts";
+import {
+  formatFence,
+  type LeaseKey,
+  type LeaseRecord,
+  type Reason,
+  reasonCode,
+  recordFence,
+} from "../core/index.ts";
 import type { CommandOutcome, LeaseRequest } from "../manager/index.ts";
+import type { StoreError } from "../store/index.ts";
 import type { AuditEvent } from "./audit/index.ts";
 import { type LeaseServiceCode, serviceCode } from "./codes.ts";
 
@@ -97,6 +105,31 @@ export function expiryEvent(record: LeaseRecord): AuditEvent {
     purpose: record.purpose,
     traceId: record.nonce,
     outcome: "none",
+  };
+}
+
+/** An operator's repair of a damaged record. `ended`: whether there was something to repair, or how the store failed. */
+export function repairEvent(
+  { tenant, name }: LeaseKey,
+  generation: bigint,
+  ended: boolean | StoreError,
+  traceId: string,
+  atMs: number,
+): AuditEvent {
+  const isDecided = typeof ended === "boolean";
+  const reason: Reason = isDecided ? "OK_DECISION_COMPUTE" : "INTERNAL_PIPELINE_ERROR";
+  return {
+    at: atMs,
+    tenant,
+    key: name,
+    leaseId: `${tenant}/${name}`,
+    action: "repair",
+    allowed: isDecided,
+    reason,
+    reasonCode: reasonCode(reason),
+    traceId,
+    outcome: isDecided ? (ended ? "applied" : "none") : outcomeOfUnsettled(ended.outcome),
+    detail: { generation: String(generation) },
   };
 }
 

@@ -33,6 +33,8 @@ export class LiveLeases {
   readonly #index: LiveIndex;
   /** Bounded, because anybody can name tenants; one that was forgotten is read again at its next use. */
   #loadedTenants: BoundedMap<Loading>;
+  /** Tenants of requests and events since the start; the oldest are forgotten first. */
+  readonly #seenTenants = new Set<string>();
   /** Grants under way, so that a burst cannot slip past the limit together. */
   readonly #grantsUnderWay = new Map<string, number>();
   #watch: Promise<StoreWatch | null> | null = null;
@@ -47,6 +49,11 @@ export class LiveLeases {
   /** Of all tenants that were used. */
   get total(): number {
     return this.#index.total();
+  }
+
+  /** Those of requests and of events since the start. */
+  get tenants(): readonly string[] {
+    return [...this.#seenTenants];
   }
 
   learn(record: LeaseRecord): void {
@@ -91,6 +98,7 @@ export class LiveLeases {
   }
 
   #load(tenant: string): Loading {
+    this.#see(tenant);
     const known = this.#loadedTenants.get(tenant);
     if (known !== undefined) return known;
     const finished = this.#loadNow(tenant).then(() => {
@@ -136,11 +144,20 @@ export class LiveLeases {
     });
   }
 
+  #see(tenant: string): void {
+    if (this.#seenTenants.has(tenant)) return;
+    const [oldest] = this.#seenTenants;
+    if (oldest !== undefined && this.#seenTenants.size >= this.#options.rememberedTenants)
+      this.#seenTenants.delete(oldest);
+    this.#seenTenants.add(tenant);
+  }
+
   #onEvent(event: RecordEvent): void {
     if (event.kind === "reset") {
       this.#loadedTenants = new BoundedMap(this.#options.rememberedTenants);
       return;
     }
+    this.#see(event.key.tenant);
     if (event.stored.kind === "found") this.#index.learn(event.stored.record);
     else this.#index.remove(event.key);
   }

@@ -10,13 +10,13 @@ export function full(nowMs: number): CommandOutcome {
 
 /** What was done is not confirmed, because nobody could prove it later. */
 export function unaudited(cause: unknown): CommandOutcome {
+  return { kind: "unsettled", outcome: "unknown", cause: unauditedError(cause) };
+}
+
+export function unauditedError(cause: unknown): StoreError {
   const detail = cause instanceof Error ? cause.message : String(cause);
   const message = `the audit trail could not be written, so the request is not confirmed: ${detail}`;
-  return {
-    kind: "unsettled",
-    outcome: "unknown",
-    cause: new StoreError("full", message, { outcome: "unknown", cause }),
-  };
+  return new StoreError("full", message, { outcome: "unknown", cause });
 }
 
 export function asStoreError(cause: unknown): StoreError {

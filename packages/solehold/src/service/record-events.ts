@@ -70,23 +70,31 @@ class ChangedKeys {
     this.#listener = () => undefined;
   }
 
-  /** Never rejects. */
+  /** Never rejects: listeners do not throw. */
   async #readAll(): Promise<void> {
     this.#isReading = true;
     while (this.#waiting.size > 0) {
       const keys = [...this.#waiting.values()].slice(0, this.#store.capabilities.maxBatch);
       for (const key of keys) this.#waiting.delete(keyId(key));
-      try {
-        const read = (): ReturnType<LeaseStore["read"]> => this.#store.read(keys);
-        const { records } = await answerWithin(this.#env, READ_TIMEOUT_MS, "read", read);
-        keys.forEach((key, index) =>
-          this.#listener({ kind: "changed", key, stored: records[index] ?? ABSENT }),
-        );
-      } catch {
+      const records = await this.#read(keys);
+      if (records === null) {
         this.#waiting.clear();
         this.#listener({ kind: "reset" });
+        continue;
       }
+      for (const [index, key] of keys.entries())
+        this.#listener({ kind: "changed", key, stored: records[index] ?? ABSENT });
     }
     this.#isReading = false;
+  }
+
+  /** Null when the store does not answer. */
+  async #read(keys: readonly LeaseKey[]): Promise<readonly StoredRecord[] | null> {
+    try {
+      const read = (): ReturnType<LeaseStore["read"]> => this.#store.read(keys);
+      return (await answerWithin(this.#env, READ_TIMEOUT_MS, "read", read)).records;
+    } catch {
+      return null;
+    }
   }
 }

@@ -25,14 +25,20 @@ import {
   type StoreLeaseManager,
   type UseRequest,
 } from "../manager/index.ts";
-import type { ListQuery } from "../store/index.ts";
+import { type ListQuery, StoreError } from "../store/index.ts";
 import { barredBy, guardedCommandOf } from "./approvals/barrier.ts";
 import { ApprovalGuard, type ApprovalPolicy, type GuardVerdict } from "./approvals/index.ts";
 import type { AuditTrail } from "./audit/index.ts";
-import { auditEventOf, entryOf, expiryEvent, type LeaseDecisionEntry } from "./decision-entry.ts";
+import {
+  auditEventOf,
+  entryOf,
+  expiryEvent,
+  type LeaseDecisionEntry,
+  repairEvent,
+} from "./decision-entry.ts";
 import { HandOver } from "./hand-over.ts";
 import { LiveLeases } from "./live-leases.ts";
-import { asStoreError, full, unaudited } from "./outcomes.ts";
+import { asStoreError, full, unaudited, unauditedError } from "./outcomes.ts";
 import { sendTo } from "./send.ts";
 
 /** Who asks, and under which trace. */
@@ -194,6 +200,31 @@ export class LeaseService {
   /** How many leases of the tenant are alive now. Costs no scan after the tenant's first use. */
   async activeCount(tenant: string): Promise<number> {
     return await this.#live.count(tenant);
+  }
+
+  /** Tenants of requests to this service, and of the store's events, since it started; at most `rememberedTenants`. */
+  tenants(): readonly string[] {
+    return this.#live.tenants;
+  }
+
+  /**
+   * Replaces a damaged record by a tombstone of this generation, which must be no lower than any that was ever
+   * granted under the key: see `repairGeneration`. False when the record is not damaged (any more). Rejects with a
+   * StoreError, also when the audit cannot be written.
+   */
+  async repair(key: LeaseKey, generation: bigint, context: CallContext = {}): Promise<boolean> {
+    const ended = await this.manager.repair(key, generation).catch((error: unknown) => {
+      if (error instanceof StoreError) return error;
+      throw error;
+    });
+    const event = repairEvent(key, generation, ended, this.#traceOf(context), this.#nowMs());
+    try {
+      await this.audit.append(event);
+    } catch (failure) {
+      throw unauditedError(failure);
+    }
+    if (typeof ended !== "boolean") throw ended;
+    return ended;
   }
 
   /** Alive leases of all tenants that were used through this service. */

@@ -267,8 +267,8 @@ describe("a policy file", () => {
 describe("a store that does not answer the check of approvals", () => {
   it("ends the command as not done, instead of holding it for ever", async () => {
     const { env, store, start, sign } = guardedWorld();
-    const service = start();
     store.read = () => new Promise(() => undefined);
+    const service = start();
     const approval = { nonce: NONCE, approvals: sign(EVERYBODY, COMMAND) };
     const asked = service.grant({ ...REQUEST, approval });
     await env.advance(60_000);

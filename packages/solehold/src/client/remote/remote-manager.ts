@@ -64,6 +64,8 @@ const SLOWEST_RETRY_MS = 500;
 /** A request that waits in line is answered a little later than its wait. */
 const LINE_SLACK_MS = 5_000;
 const LONGEST_LINE_MS = 30_000;
+/** A tenant may have millions of records to go through. */
+const MAINTENANCE_TIMEOUT_MS = 600_000;
 /** Nobody at the address for this long is more likely a wrong address than a restart. */
 const NOBODY_THERE_MS = 2_000;
 
@@ -147,8 +149,25 @@ export class RemoteLeaseManager implements LeaseManager {
     return followServer(this.#transport, this.#env, scope, listener);
   }
 
+  /** One pass of collection over a tenant's ended records. */
+  async collect(tenant: string): Promise<{ readonly scanned: number; readonly deleted: number }> {
+    const { scanned, deleted } = await this.#maintain("/v1/maintenance/collect", { tenant });
+    return { scanned: Number(scanned), deleted: Number(deleted) };
+  }
+
+  /** False when the record is not damaged (any more). Without a generation the server takes one by the store's time. */
+  async repair({ tenant, name }: LeaseKey, generation?: bigint): Promise<boolean> {
+    const body = { tenant, name, generation: decimal(generation) };
+    return (await this.#maintain("/v1/maintenance/repair", body)).repaired === true;
+  }
+
   async close(): Promise<void> {
     this.#transport.close();
+  }
+
+  async #maintain(path: string, body: object): Promise<{ readonly [field: string]: unknown }> {
+    const timeoutMs = MAINTENANCE_TIMEOUT_MS;
+    return fieldsOf(this.#bodyOf(await this.#transport.send({ method: "POST", path, body, timeoutMs })));
   }
 
   /** Commands that are not repeatable by their nature get a key of their own. */
@@ -222,10 +241,10 @@ export class RemoteLeaseManager implements LeaseManager {
 
   #bodyOf({ status, body }: RemoteAnswer): unknown {
     if (status === 200) return body;
-    const { detail, storeError } = fieldsOf(body ?? {});
+    const { detail, storeError, outcome } = fieldsOf(body ?? {});
     const kind = KIND_OF_STATUS[status] ?? (storeError === "data-loss" ? "data-loss" : "unreachable");
     throw new StoreError(kind, typeof detail === "string" ? detail : `the server answered ${status}`, {
-      outcome: "not-applied",
+      outcome: outcome === "unknown" ? "unknown" : "not-applied",
     });
   }
 }

@@ -64,6 +64,17 @@ class RealFile implements AuditFile {
   }
 }
 
+/** A small file that is on the device when this resolves; its name is, once its folder was synced. */
+export async function writeSynced(path: string, text: string): Promise<void> {
+  const handle = await open(path, "w");
+  try {
+    await handle.writeFile(text);
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}
+
 export async function syncFolder(path: string): Promise<void> {
   let handle: FileHandle | undefined;
   try {

@@ -7,10 +7,10 @@
  *   writer-000000000001.lock      who writes, or .free: see lock.ts
  * Finished segments are never touched again, so they can be copied or moved away while the trail is open.
  */
-import { mkdir, open, readFile, rename } from "node:fs/promises";
+import { mkdir, readFile, rename } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { checkTrailId } from "./chain.ts";
-import { syncFolder } from "./disk.ts";
+import { syncFolder, writeSynced } from "./disk.ts";
 import { AuditError, describeCause, systemCode } from "./error.ts";
 import { type AuditReader, realReader } from "./reader.ts";
 
@@ -88,13 +88,7 @@ function parseTrail(text: string): string | null {
 /** Under the writer's lock. Renamed into place, so a crash leaves no half of it. */
 export async function writeTrailId(folder: string, trailId: string): Promise<void> {
   const path = join(folder, TRAIL_FILE);
-  const handle = await open(`${path}.new`, "w");
-  try {
-    await handle.writeFile(`${JSON.stringify({ format: FORMAT, trailId })}\n`);
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
+  await writeSynced(`${path}.new`, `${JSON.stringify({ format: FORMAT, trailId })}\n`);
   await rename(`${path}.new`, path);
   await syncFolder(folder);
 }

@@ -16,9 +16,10 @@
  * says which file to remove. Two containers that share a folder AND a host name are not kept apart by this;
  * the journal notices a second writer by the length of its file.
  */
-import { link, open, readdir, readFile, rename, unlink } from "node:fs/promises";
+import { link, readdir, readFile, rename, unlink } from "node:fs/promises";
 import { hostname } from "node:os";
 import { join } from "node:path";
+import { writeSynced } from "./disk.ts";
 import { AuditError, describeCause, systemCode } from "./error.ts";
 
 const LOCK = /^writer-(\d{12})\.(lock|free)$/;
@@ -47,7 +48,7 @@ interface LockFile {
 export async function lockFolder(folder: string, unique: string): Promise<WriterLock> {
   const draft = join(folder, `writer-${unique}.draft`);
   try {
-    await writeDurably(draft, await describeSelf());
+    await writeSynced(draft, `${JSON.stringify(await describeSelf())}\n`);
     for (let attempt = 0; attempt < MOST_ATTEMPTS; attempt++) {
       const mine = await tryLock(folder, draft);
       if (mine !== null)
@@ -154,16 +155,6 @@ async function readStartTicks(pid: number): Promise<string | null> {
 async function readBootId(): Promise<string | null> {
   const id = await readFile("/proc/sys/kernel/random/boot_id", "utf8").catch(() => null);
   return id === null ? null : id.trim();
-}
-
-async function writeDurably(path: string, owner: Owner): Promise<void> {
-  const handle = await open(path, "w");
-  try {
-    await handle.writeFile(`${JSON.stringify(owner)}\n`);
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
 }
 
 function locked(folder: string, file: LockFile, owner: Owner): AuditError {

@@ -2,15 +2,12 @@ import { createHash } from "node:crypto";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import {
-  type EventBytes,
   encodeEntry,
   encodeEvent,
   genesis,
-  mostBytesOf,
   readEntry,
   readFrame,
   seal,
-  sealInto,
 } from "../../../src/service/audit/chain.ts";
 import { checkAuditEvent, MemoryAuditTrail } from "../../../src/service/audit/index.ts";
 import { anyEvent, eventOf } from "./support.ts";
@@ -46,33 +43,6 @@ describe("the chain's format", () => {
         const entry = readEntry(bytes, frame!);
         expect(entry).toEqual(JSON.parse(line));
         expect(encodeEntry(entry!)).toBe(line);
-      }),
-      { numRuns: 500 },
-    );
-  });
-
-  test("lines that are sealed in their place, of texts or of bytes, are the same, one behind the other", () => {
-    fc.assert(
-      fc.property(fc.array(anyEvent, { minLength: 1, maxLength: 5 }), (given) => {
-        const texts = given.map((event) => encodeEvent(checkAuditEvent(event)));
-        const asBytes = (text: string): EventBytes => {
-          const start = text.length % 5;
-          const page = Buffer.concat([Buffer.alloc(start, "x"), Buffer.from(text), Buffer.from("yz")]);
-          return { page, start, end: page.length - 2 };
-        };
-        const events = texts.map((text, index) => (index % 2 === 0 ? text : asBytes(text)));
-        const page = Buffer.alloc(events.reduce((sum, event) => sum + mostBytesOf(event), 0));
-        let [end, head, lines] = [0, genesis("t"), ""];
-        for (const [index, event] of events.entries()) {
-          const sealed = sealInto(page, end, event, head);
-          const { line, hash } = seal(texts[index] ?? "", head);
-          expect(sealed.hash).toBe(hash);
-          expect(sealed.end - end).toBeLessThanOrEqual(mostBytesOf(event));
-          end = sealed.end;
-          lines += `${line}\n`;
-          head = { sequence: head.sequence + 1, hash };
-        }
-        expect(page.subarray(0, end).toString()).toBe(Buffer.from(lines).toString());
       }),
       { numRuns: 500 },
     );

@@ -1,26 +1,31 @@
-/** Ways to the device: in one step or two, slow anchors, and rounds that wait for who holds the trail. */
+/** On the way to the device: what an entry waits for, and what it does not wait for. */
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { FileAuditTrail, verifyAudit } from "../../../src/service/audit/index.ts";
+import { verifyAudit } from "../../../src/service/audit/index.ts";
 import { eventOf, FaultyDisk, gate, openOn, segmentFiles, temporaryFolder, traces } from "./support.ts";
 
-describe("ways to the device", () => {
-  test("a disk that cannot write and sync in one step does it in two, and nothing is acknowledged between", async () => {
+describe("on the way to the device", () => {
+  test("an entry that is written but not synced is not acknowledged", async () => {
     const folder = await temporaryFolder();
     const disk = new FaultyDisk();
-    const plain = {
-      open: async (path: string) => {
-        const { writeSafely: _, ...file } = await disk.open(path);
-        return file;
-      },
-      syncFolder: (path: string) => disk.syncFolder(path),
+    const [syncing, goOn] = [gate(), gate()];
+    disk.beforeSync = async () => {
+      syncing.open();
+      await goOn.opened;
     };
-    const trail = await FileAuditTrail.open({ folder, durability: "before-reply", disk: plain });
-    await trail.append(eventOf({ traceId: "1" }));
-    await trail.append(eventOf({ traceId: "2" }));
-    expect(disk.counts).toMatchObject({ write: 2, sync: 2 });
+    const trail = await openOn(disk, { folder });
+    let isAcknowledged = false;
+    const appended = Promise.resolve(trail.append(eventOf({ traceId: "1" }))).then(() => {
+      isAcknowledged = true;
+    });
+    await syncing.opened;
+    for (let turn = 0; turn < 5; turn += 1) await new Promise((resolve) => setImmediate(resolve));
     const [segment] = await segmentFiles(folder);
+    expect((await readFile(join(folder, segment!))).length).toBeGreaterThan(0);
+    expect([isAcknowledged, trail.head().sequence, trail.lag]).toEqual([false, 0, 1]);
+    goOn.open();
+    await appended;
     expect(disk.safeBytes.get(segment!)).toBe((await readFile(join(folder, segment!))).length);
     await trail.close();
   });
@@ -58,41 +63,5 @@ describe("ways to the device", () => {
     await closing;
     expect(await traces(folder)).toEqual(["1", "2", "3", "4", "5"]);
     expect(await verifyAudit(folder)).toMatchObject({ ok: true, entries: 5 });
-  });
-
-  test("what belongs together is made safe in one step, while somebody holds the trail", async () => {
-    const folder = await temporaryFolder();
-    const disk = new FaultyDisk();
-    const trail = await openOn(disk, { folder });
-    const letGo = trail.hold();
-    let isSafe = false;
-    const first = Promise.resolve(trail.append(eventOf({ traceId: "release" }))).then(() => {
-      isSafe = true;
-    });
-    for (let turn = 0; turn < 5; turn += 1) await new Promise((resolve) => setImmediate(resolve));
-    expect([isSafe, disk.counts.write]).toEqual([false, 0]);
-    const second = trail.append(eventOf({ traceId: "grant" }));
-    letGo();
-    letGo();
-    await Promise.all([first, second]);
-    expect(disk.counts.sync).toBe(1);
-    await trail.append(eventOf({ traceId: "later" }));
-    expect(disk.counts.sync).toBe(2);
-    expect(await traces(folder)).toEqual(["release", "grant", "later"]);
-    await trail.close();
-  });
-
-  test("a trail with more to do does not wait for who holds it, and who comes later holds up no round that was due", async () => {
-    const folder = await temporaryFolder();
-    const disk = new FaultyDisk();
-    const trail = await openOn(disk, { folder });
-    const letGo = trail.hold();
-    await Promise.all(["1", "2", "3", "4", "5"].map((traceId) => trail.append(eventOf({ traceId }))));
-    const due = trail.append(eventOf({ traceId: "6" }));
-    await new Promise((resolve) => setImmediate(resolve));
-    trail.hold();
-    letGo();
-    await due;
-    expect(await traces(folder)).toEqual(["1", "2", "3", "4", "5", "6"]);
   });
 });

@@ -179,11 +179,6 @@ export class FaultyDisk implements AuditDisk {
       },
       write,
       sync,
-      // The real one takes one step; here either half of it can fail.
-      writeSafely: async (data, position) => {
-        await write(data, position);
-        await sync();
-      },
       truncate: async (length) => {
         await this.beforeTruncate();
         this.#begin("truncate");
