@@ -3,6 +3,7 @@ import { readFileSync } from "node:fs";
 import { isIPv6 } from "node:net";
 import type { Env } from "../../env/index.ts";
 import { StoreError } from "../../store/index.ts";
+import type { User } from "./messages.ts";
 
 export interface EtcdStoreOptions {
   /**
@@ -24,7 +25,7 @@ export interface EtcdStoreOptions {
 export interface EtcdSettings {
   /** Each `host:port`. */
   readonly members: readonly string[];
-  readonly user: { readonly name: string; readonly password: string } | null;
+  readonly user: User | null;
   /** Null without TLS. Each part is null when it is not given. */
   readonly tls: EtcdTls | null;
   /** All keys begin with this. It ends in a slash. */

@@ -1,6 +1,6 @@
 /**
- * etcd as the store. It promises what the cluster does: a write that was acknowledged is on the disks of a
- * majority, a conditional write is decided by the key's revision, and a read sees every write before it.
+ * etcd as the store. It promises what the cluster does: a write that was acknowledged is on the disks of a majority, a
+ * conditional write is decided by the key's revision, and a read sees every write before it.
  *
  * etcd shows no clock to its clients, so leases end for others by observation: `capabilities.clock` is "none".
  */
@@ -14,17 +14,17 @@ import {
   type ReadReply,
   type StoreCapabilities,
   StoreError,
-  type StoreEvent,
   type StoreWatch,
+  type WatchListener,
   type WatchScope,
 } from "../../store/index.ts";
-import { type Access, applyWrites, readRecords } from "./access.ts";
+import { applyWrites, readRecords } from "./access.ts";
 import { closedError } from "./failures.ts";
 import { listPage } from "./listing.ts";
 import { EtcdWatch, type WatchParts } from "./watching.ts";
 
-/** etcd takes 128 operations in a transaction by default, and counts the depth of nested ones as one. */
-const MAX_BATCH = 127;
+/** etcd takes 128 operations in a transaction by default; a write inside it counts its three comparisons once more. */
+const MAX_BATCH = 125;
 
 export class EtcdStore implements LeaseStore {
   readonly name = "etcd";
@@ -32,6 +32,7 @@ export class EtcdStore implements LeaseStore {
     durable: true,
     clock: "none",
     clockGranularityMs: 1,
+    clockSkewMs: 0,
     watch: true,
     conditionalDelete: true,
     maxBatch: MAX_BATCH,
@@ -39,32 +40,30 @@ export class EtcdStore implements LeaseStore {
     maxConcurrentCalls: 2,
   });
   readonly #parts: WatchParts;
-  readonly #access: Access;
   readonly #watches = new Set<StoreWatch>();
   #closed = false;
 
   /** @internal Use `openEtcdStore`. */
   constructor(parts: WatchParts) {
     this.#parts = parts;
-    this.#access = parts;
   }
 
   async read(keys: readonly LeaseKey[]): Promise<ReadReply> {
     this.#assertUsable(keys.length);
-    return await readRecords(this.#access, keys);
+    return await readRecords(this.#parts, keys);
   }
 
   async apply(writes: readonly ConditionalWrite[]): Promise<ApplyReply> {
     this.#assertUsable(writes.length);
-    return await applyWrites(this.#access, writes);
+    return await applyWrites(this.#parts, writes);
   }
 
   async list(query: ListQuery): Promise<ListPage> {
     this.#assertUsable(0);
-    return await listPage(this.#access, query);
+    return await listPage(this.#parts, query);
   }
 
-  async watch(scope: WatchScope, listener: (event: StoreEvent) => void): Promise<StoreWatch> {
+  async watch(scope: WatchScope, listener: WatchListener): Promise<StoreWatch> {
     this.#assertUsable(0);
     const watch = await EtcdWatch.open(this.#parts, scope, listener);
     this.#watches.add(watch);
@@ -78,9 +77,9 @@ export class EtcdStore implements LeaseStore {
 
   async close(): Promise<void> {
     this.#closed = true;
-    for (const watch of this.#watches) await watch.close();
+    await Promise.all([...this.#watches].map((watch) => watch.close()));
     this.#watches.clear();
-    this.#parts.calls.close();
+    await this.#parts.cluster.close();
   }
 
   #assertUsable(batch: number): void {

@@ -1,137 +1,138 @@
 /**
- * News, from etcd's own watch: one stream for each watch, so a client hears only what it asked for, with the
- * records in it. A stream that is lost goes on, on another member if need be, from the revision after the last
- * one heard, so nothing is missing. Only when that revision was compacted away is the listener told to look for
- * itself.
+ * Watches: one stream of etcd for each, so that the server sends only what was asked for, with the records in it. A
+ * stream that is lost goes on, on another member if need be, from the revision after the last one received, so nothing
+ * is missing. Only when that revision was compacted away, or the cluster lost its data, begins the watch anew from the
+ * present and says "reset".
  */
-import { type Env, jittered, type Timer } from "../../env/index.ts";
-import { isInScope, type StoreEvent, type StoreWatch, type WatchScope } from "../../store/index.ts";
-import type { Calls, OpenStream } from "./calls.ts";
-import { closedError, silence } from "./failures.ts";
-import { type EtcdLayout, type KeyRange, storedFrom } from "./layout.ts";
-import { decodeWatch, encodeWatch, type KeyValue, type WatchResponse } from "./messages.ts";
+import { delay, type Env, jittered } from "../../env/index.ts";
+import {
+  ABSENT,
+  isInScope,
+  type StoreEvent,
+  type StoreWatch,
+  type WatchListener,
+  type WatchScope,
+} from "../../store/index.ts";
+import { Reconnecting } from "../support/reconnecting.ts";
+import type { Access } from "./access.ts";
+import type { OpenStream } from "./grpc.ts";
+import { type KeyRange, storedFrom } from "./layout.ts";
+import { DELETE_EVENT, WATCH, type WatchRequest, type WatchResponse } from "./messages.ts";
 
-const WATCH_PATH = "/etcdserverpb.Watch/Watch";
-const FIRST_RETRY_MS = 20;
-const LAST_RETRY_MS = 2_000;
-const RESET: StoreEvent = Object.freeze({ kind: "reset" });
+const RESUME_PAUSE_MS = 20;
 
-export interface WatchParts {
+export interface WatchParts extends Access {
   readonly env: Env;
-  readonly calls: Calls;
-  readonly layout: EtcdLayout;
-  readonly memberTimeoutMs: number;
 }
 
 export class EtcdWatch implements StoreWatch {
   readonly #parts: WatchParts;
   readonly #scope: WatchScope;
   readonly #range: KeyRange;
-  readonly #listener: (event: StoreEvent) => void;
-  /** Where to go on; zero before the first answer: from now on. */
+  readonly #listener: WatchListener;
+  readonly #streams: Reconnecting<OpenStream>;
+  /** Where to go on; zero: from now on. */
   #nextRevision = 0n;
-  #stream: OpenStream | null = null;
-  #timer: Timer | null = null;
-  #failures = 0;
+  /** Events may be missing, and the listener does not know yet. */
+  #isReset = false;
+  #lossesSeen: number;
   #closed = false;
 
-  private constructor(parts: WatchParts, scope: WatchScope, listener: (event: StoreEvent) => void) {
+  private constructor(parts: WatchParts, scope: WatchScope, listener: WatchListener) {
     this.#parts = parts;
     this.#scope = scope;
     this.#range = parts.layout.rangeOf(scope);
     this.#listener = listener;
+    this.#lossesSeen = parts.cluster.losses;
+    this.#streams = new Reconnecting({
+      env: parts.env,
+      name: "etcd",
+      open: () => this.#open(),
+      close: ({ cancel }) => cancel(),
+    });
   }
 
-  /** Resolves when the server has said from which revision on it will tell. */
-  static async open(
-    parts: WatchParts,
-    scope: WatchScope,
-    listener: (event: StoreEvent) => void,
-  ): Promise<EtcdWatch> {
+  /** Resolves when the server has said from which revision on it will send events. */
+  static async open(parts: WatchParts, scope: WatchScope, listener: WatchListener): Promise<EtcdWatch> {
     const watch = new EtcdWatch(parts, scope, listener);
-    await parts.calls.repeated(() => watch.#begin());
+    await parts.cluster.repeated(() => watch.#streams.get());
     return watch;
   }
 
   async close(): Promise<void> {
     this.#closed = true;
-    this.#timer?.cancel();
-    this.#stream?.end();
-    this.#stream = null;
+    await this.#streams.close();
   }
 
-  /** One attempt: resolves when the stream is set up, rejects when it could not be. Later losses are mended. */
-  #begin(): Promise<void> {
-    const { env, calls, memberTimeoutMs } = this.#parts;
-    return new Promise((resolve, reject) => {
-      let stream: OpenStream | null = null;
-      let timer: Timer | null = null;
-      let begun = false;
-      const fail = (cause: unknown): void => {
-        timer?.cancel();
-        stream?.end();
-        const error = stream?.failed(cause) ?? cause;
-        if (!begun) reject(error);
-        else if (!this.#closed) this.#retry();
-      };
-      const onMessage = (message: Uint8Array): void => {
-        try {
-          const response = decodeWatch(message);
-          this.#hear(response);
-          if (!response.created) return;
-          begun = true;
-          timer?.cancel();
-          this.#failures = 0;
-          resolve();
-        } catch (error) {
-          fail(error);
-        }
-      };
-      const first = encodeWatch({ ...this.#range, startRevision: this.#nextRevision });
-      calls.stream(WATCH_PATH, first, { onMessage, onEnd: fail }).then((opened) => {
-        stream = opened;
-        this.#stream = opened;
-        const { address } = opened;
-        timer = env.timer(memberTimeoutMs, () => fail(silence(address, memberTimeoutMs, "not-applied")));
-        if (this.#closed) fail(closedError());
-      }, fail);
-    });
+  async #open(): Promise<OpenStream> {
+    const stream = await this.#parts.cluster.stream(
+      WATCH,
+      () => this.#request(),
+      (response) => this.#receive(response),
+    );
+    void stream.ended.then(() => this.#resume(stream));
+    return stream;
   }
 
-  #hear({ header, created, canceled, cancelReason, compactRevision, fragment, events }: WatchResponse): void {
-    if (canceled && compactRevision > 0n) {
-      this.#nextRevision = compactRevision;
-      this.#tell(RESET);
+  async #resume(lost: OpenStream): Promise<void> {
+    const { env } = this.#parts;
+    await this.#streams.lose(lost);
+    while (!this.#closed) {
+      await delay(env, jittered(env, RESUME_PAUSE_MS, 0.5));
+      const isOpen = await this.#streams.get().then(
+        () => true,
+        () => false,
+      );
+      if (isOpen) return;
     }
+  }
+
+  /** With reports of progress, so that a quiet watch does not fall behind, and large revisions in pieces. */
+  #request(): WatchRequest {
+    const { losses } = this.#parts.cluster;
+    if (losses !== this.#lossesSeen) this.#beginAnew();
+    this.#lossesSeen = losses;
+    const startRevision = String(this.#nextRevision);
+    return { create: { ...this.#range, startRevision, progressNotify: true, fragment: true } };
+  }
+
+  #receive({
+    header,
+    created,
+    canceled,
+    cancelReason,
+    compactRevision,
+    fragment,
+    events,
+  }: WatchResponse): void {
+    if (canceled && compactRevision !== "0") this.#beginAnew();
     if (canceled) throw new Error(`etcdserver: watch canceled: ${cancelReason}`);
     for (const event of events) this.#announce(event);
-    const last = events.at(-1);
+    const last = events.at(-1)?.kv;
+    const revision = BigInt(header?.revision ?? 0);
     // Of a revision that comes in pieces the rest is still missing.
-    if (last !== undefined) this.#nextRevision = last.modRevision + (fragment ? 0n : 1n);
-    else if (!created || this.#nextRevision === 0n) this.#nextRevision = header.revision + 1n;
+    if (last) this.#nextRevision = BigInt(last.modRevision) + (fragment ? 0n : 1n);
+    else if (!created || this.#nextRevision === 0n) this.#nextRevision = revision + 1n;
+    if (created && this.#isReset) {
+      this.#isReset = false;
+      this.#send({ kind: "reset" });
+    }
   }
 
-  /** What was deleted is no record, and what is damaged is none either. */
-  #announce(pair: KeyValue): void {
-    const key = this.#parts.layout.keyOf(pair.key);
-    if (key === null || !isInScope(this.#scope, key)) return;
-    const stored = storedFrom(key, pair);
-    this.#tell({ kind: "changed", key, record: stored.kind === "found" ? stored.record : null });
+  #beginAnew(): void {
+    this.#nextRevision = 0n;
+    this.#isReset = true;
   }
 
-  #retry(): void {
-    const { env } = this.#parts;
-    const backoffMs = Math.min(FIRST_RETRY_MS * 2 ** this.#failures, LAST_RETRY_MS);
-    this.#failures += 1;
-    this.#timer = env.timer(jittered(env, backoffMs, 0.3), () => {
-      this.#begin().catch(() => {
-        if (!this.#closed) this.#retry();
-      });
-    });
+  #announce({ type, kv }: WatchResponse["events"][number]): void {
+    const key = kv === null ? null : this.#parts.layout.keyOf(kv.key);
+    if (kv === null || key === null || !isInScope(this.#scope, key)) return;
+    const stored = type === DELETE_EVENT ? ABSENT : storedFrom(key, kv);
+    this.#send({ kind: "changed", key, stored });
   }
 
   /** In a turn of its own, so that a listener that throws is its owner's problem alone. */
-  #tell(event: StoreEvent): void {
+  #send(event: StoreEvent): void {
     this.#parts.env.defer(() => {
       if (!this.#closed) this.#listener(event);
     });
