@@ -3,31 +3,24 @@
  * is asked within the same time, but only where that is safe: a read, or a write of which it is certain that it was not
  * done. A write that may have been done ends as unknown, and finding out is the caller's business.
  *
- * One member is used until it fails. Then all others are tried at once, and the first that answers is used: a member
- * that is down, stopped, or cut off from its cluster costs one timeout, not one for every call.
+ * One member is used until it fails. Then all are tried at once, and the first that can read through a leader is used: a
+ * member that is down, stopped, or cut off from its cluster costs one timeout, not one for every call.
  */
 import { delay, type Env, jittered } from "../../env/index.ts";
 import { type FailedOutcome, withDeadline } from "../../store/index.ts";
 import { Reconnecting } from "../support/reconnecting.ts";
 import { closedError, type EtcdError, errorFrom, lossError, mostTelling, silence } from "./failures.ts";
-import type { Member, OpenStream } from "./grpc.ts";
+import type { Member } from "./grpc.ts";
 import { ClusterIdentity, type Sighting } from "./identity.ts";
-import {
-  AUTHENTICATE,
-  type Procedure,
-  RANGE,
-  type RangeRequest,
-  type ReplyWithHeader,
-  STATUS,
-} from "./messages.ts";
+import type { KeyRange, Procedures, ReplyOf, RequestOf, WithHeader } from "./messages.ts";
 import type { EtcdSettings } from "./options.ts";
 
 export interface ClusterOptions {
   readonly env: Env;
   readonly connect: (address: string) => Member;
   readonly settings: EtcdSettings;
-  /** What a member is asked to read before it is used. */
-  readonly probe: RangeRequest;
+  /** Where all records are. A member has to read there before it is used. */
+  readonly range: KeyRange;
 }
 
 const RETRY_PAUSE_MS = 20;
@@ -38,10 +31,8 @@ export class Cluster {
   readonly #identity = new ClusterIdentity();
   readonly #connection: Reconnecting<Member>;
   readonly #members = new Set<Member>();
-  /** Those that failed last. They are tried again when no other is left. */
-  readonly #suspects = new Set<string>();
   #lastFailure: EtcdError | null = null;
-  #closed = false;
+  isClosed = false;
 
   constructor(options: ClusterOptions) {
     this.#options = options;
@@ -62,21 +53,18 @@ export class Cluster {
   }
 
   /** `outcome` is what is true of the request when no reply comes, or one that `decode` throws at. */
-  call<Request extends object, Reply extends ReplyWithHeader, Value>(
-    procedure: Procedure<Request, Reply>,
-    request: Request,
+  call<Name extends "KV/Range" | "KV/Txn", Value>(
+    name: Name,
+    request: RequestOf<Name>,
     outcome: FailedOutcome,
-    decode: (reply: Reply, revision: bigint) => Value,
+    decode: (reply: ReplyOf<Name>, revision: bigint) => Value,
   ): Promise<Value> {
-    return this.repeated(async (leftMs) => {
-      const { env, settings } = this.#options;
-      const startMs = env.monotonicMs();
-      const member = await this.#member(leftMs);
+    return this.repeated(async (deadlineMs) => {
+      const member = await this.#member(deadlineMs);
       this.#assertNothingLost("not-applied");
       const asked = this.#identity.seen;
-      const limitMs = Math.min(startMs + leftMs - env.monotonicMs(), settings.memberTimeoutMs);
       try {
-        const reply = await this.#inTime(limitMs, member.call(procedure, request), member.address, outcome);
+        const reply = await this.#inTime(member, member.call(name, request), outcome, deadlineMs);
         const sighting = sightingIn(reply);
         this.#identity.learn(sighting, asked);
         this.#assertNothingLost(outcome);
@@ -87,108 +75,92 @@ export class Cluster {
     });
   }
 
-  /** Resolves with the first message. The request is made when it is known that a member will get it. */
-  async stream<Request extends object, Reply>(
-    procedure: Procedure<Request, Reply>,
-    request: () => Request,
-    onMessage: (message: Reply) => void,
-  ): Promise<OpenStream> {
-    const { memberTimeoutMs } = this.#options.settings;
-    const member = await this.#member(memberTimeoutMs);
-    let begin = (): void => undefined;
-    const begun = new Promise<void>((resolve) => {
-      begin = resolve;
-    });
-    const { ended, cancel } = member.stream(procedure, request(), (message: Reply) => {
-      onMessage(message);
-      begin();
-    });
-    const failed = ended.then((cause) => {
-      throw this.#failed(cause, member, "not-applied");
-    });
+  /** A stream on some member, until it fails or is aborted. `request` is asked for when a member is there. */
+  async *stream<Name extends keyof Procedures>(
+    name: Name,
+    request: () => RequestOf<Name>,
+    signal: AbortSignal,
+  ): AsyncGenerator<ReplyOf<Name>, never> {
+    const { env, settings } = this.#options;
+    const member = await this.#member(env.monotonicMs() + settings.memberTimeoutMs);
+    const { messages, cancel } = member.stream(name, request());
+    signal.addEventListener("abort", cancel);
     try {
-      await this.#inTime(memberTimeoutMs, Promise.race([begun, failed]), member.address, "not-applied");
+      let next = await this.#inTime(member, messages.next(), "not-applied");
+      for (; next.done !== true; next = await messages.next()) yield next.value;
+      throw new Error("the server ended the stream");
     } catch (cause) {
-      cancel();
       throw this.#failed(cause, member, "not-applied");
+    } finally {
+      signal.removeEventListener("abort", cancel);
+      cancel();
     }
-    return { ended, cancel };
   }
 
   /** Until it succeeds, fails for good, or the time is over. */
-  async repeated<Value>(attempt: (leftMs: number) => Promise<Value>): Promise<Value> {
+  async repeated<Value>(attempt: (deadlineMs: number) => Promise<Value>): Promise<Value> {
     const { env, settings } = this.#options;
     const deadlineMs = env.monotonicMs() + settings.timeoutMs;
     for (;;) {
-      if (this.#closed) throw closedError();
       try {
-        return await attempt(deadlineMs - env.monotonicMs());
+        return await attempt(deadlineMs);
       } catch (cause) {
         const error = errorFrom(cause, this.#addresses, "not-applied");
-        const leftMs = deadlineMs - env.monotonicMs() - 2 * RETRY_PAUSE_MS;
-        if (error.remedy === "none" || error.outcome === "unknown" || leftMs <= 0) throw error;
+        const isOver = env.monotonicMs() + 2 * RETRY_PAUSE_MS >= deadlineMs;
+        if (error.remedy === "none" || error.outcome === "unknown" || isOver) throw error;
         await delay(env, jittered(env, RETRY_PAUSE_MS, 0.5));
       }
     }
   }
 
   async close(): Promise<void> {
-    this.#closed = true;
+    this.isClosed = true;
     for (const member of this.#members) member.abort();
     await this.#connection.close();
   }
 
-  async #member(leftMs: number): Promise<Member> {
+  async #member(deadlineMs: number): Promise<Member> {
+    const { env } = this.#options;
+    const leftMs = Math.max(1, deadlineMs - env.monotonicMs());
     const noMember = (): EtcdError => this.#lastFailure ?? silence(this.#addresses, leftMs, "not-applied");
-    const connected = () => withDeadline(this.#options.env, leftMs, this.#connection.get(), noMember);
-    const member = await connected();
+    const member = await withDeadline(env, leftMs, this.#connection.get(), noMember);
     if (member.isReady) return member;
     // Its connection was lost while nothing was under way.
     await this.#leave(member);
-    return await connected();
+    return await withDeadline(env, leftMs, this.#connection.get(), noMember);
   }
 
   async #open(): Promise<Member> {
-    if (this.#closed) throw closedError();
+    if (this.isClosed) throw closedError();
+    const { connect, settings } = this.#options;
     const asked = this.#identity.seen;
-    const candidates = this.#candidates().map(this.#options.connect);
+    const candidates = settings.members.map(connect);
     for (const member of candidates) this.#members.add(member);
     let chosen: Member | null = null;
     try {
       const { member, ...sighting } = await Promise.any(candidates.map((each) => this.#greet(each)));
       this.#identity.learn(sighting, asked);
-      this.#suspects.delete(member.address);
       this.#lastFailure = null;
       chosen = member;
       return member;
     } catch (error) {
-      for (const { address } of candidates) this.#suspects.add(address);
-      this.#lastFailure = this.#closed ? closedError() : mostTelling(error);
+      this.#lastFailure = this.isClosed ? closedError() : mostTelling(error);
       throw this.#lastFailure;
     } finally {
       for (const member of candidates) if (member !== chosen) this.#drop(member);
     }
   }
 
-  #candidates(): readonly string[] {
-    const { members } = this.#options.settings;
-    const trusted = members.filter((address) => !this.#suspects.has(address));
-    if (trusted.length > 0) return trusted;
-    this.#suspects.clear();
-    return members;
-  }
-
   /** Logs in, and reads through the leader: afterwards the member's log is as long as any that was seen before. */
   async #greet(member: Member): Promise<Sighting & { readonly member: Member }> {
-    const { settings, probe } = this.#options;
     const greeting = async () => {
       member.token = await this.#logIn(member);
-      const sighting = sightingIn(await member.call(RANGE, probe));
-      const { raftIndex } = await member.call(STATUS, {});
-      return { member, ...sighting, raftIndex: BigInt(raftIndex) };
+      const sighting = sightingIn(await member.call("KV/Range", { ...this.#options.range, limit: 1 }));
+      const { raftIndex } = await member.call("Maintenance/Status", {});
+      return { ...sighting, raftIndex: BigInt(raftIndex), member };
     };
     try {
-      return await this.#inTime(settings.memberTimeoutMs, greeting(), member.address, "not-applied");
+      return await this.#inTime(member, greeting(), "not-applied");
     } catch (cause) {
       throw errorFrom(cause, member.address, "not-applied");
     }
@@ -198,7 +170,7 @@ export class Cluster {
     const { user } = this.#options.settings;
     if (user === null) return null;
     try {
-      return (await member.call(AUTHENTICATE, user)).token;
+      return (await member.call("Auth/Authenticate", user)).token;
     } catch (error) {
       // A cluster that asks nobody for a password needs no token.
       if (String(error).includes("authentication is not enabled")) return null;
@@ -207,16 +179,18 @@ export class Cluster {
   }
 
   #inTime<Value>(
-    ms: number,
+    { address }: Member,
     answer: Promise<Value>,
-    address: string,
     outcome: FailedOutcome,
+    deadlineMs = Number.POSITIVE_INFINITY,
   ): Promise<Value> {
-    return withDeadline(this.#options.env, Math.max(1, ms), answer, () => silence(address, ms, outcome));
+    const { env, settings } = this.#options;
+    const limitMs = Math.max(1, Math.min(deadlineMs - env.monotonicMs(), settings.memberTimeoutMs));
+    return withDeadline(env, limitMs, answer, () => silence(address, limitMs, outcome));
   }
 
   #failed(cause: unknown, member: Member, outcome: FailedOutcome): EtcdError {
-    if (this.#closed && outcome === "not-applied") return closedError();
+    if (this.isClosed && outcome === "not-applied") return closedError();
     const error = errorFrom(cause, member.address, outcome);
     if (error.remedy === "another-member") void this.#leave(member);
     // What is under way with the old login may still be answered.
@@ -225,7 +199,6 @@ export class Cluster {
   }
 
   async #leave(member: Member): Promise<void> {
-    this.#suspects.add(member.address);
     member.abort();
     await this.#connection.lose(member);
   }
@@ -241,7 +214,7 @@ export class Cluster {
   }
 }
 
-function sightingIn({ header }: ReplyWithHeader): Sighting {
+function sightingIn({ header }: WithHeader): Sighting {
   if (header === null) throw new Error("not a message of etcd: it has no header");
   return { clusterId: header.clusterId, revision: BigInt(header.revision), raftIndex: null };
 }

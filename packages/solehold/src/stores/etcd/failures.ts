@@ -27,10 +27,7 @@ const REFUSALS: readonly Diagnosis[] = [
   ...table("unreachable", "another-member", [
     [/no leader|not supported for learner/, "it has no leader: start enough members for a majority"],
   ]),
-  ...table("unreachable", "wait", [
-    [/too many requests/, "it is overloaded"],
-    [/watch canceled/, "it ended a watch"],
-  ]),
+  ...table("unreachable", "wait", [[/too many requests/, "it is overloaded"]]),
   ...table("auth", "new-login", [
     [/invalid auth token|revision of auth store is old/, "the login is no longer valid"],
   ]),
@@ -49,6 +46,7 @@ const REFUSALS: readonly Diagnosis[] = [
   ...table("internal", "none", [
     [/corrupt cluster/, "it found its members to differ: see its CORRUPT alarm"],
   ]),
+  ...table("unreachable", "wait", [[/watch canceled/, "it ended a watch"]]),
 ];
 
 /** Failures of the connection, before or while a request was on its way, and what only time can tell. */
@@ -98,6 +96,8 @@ export class EtcdError extends StoreError {
 /** `outcome` is what is true of the request if the server did not say that it refused. */
 export function errorFrom(cause: unknown, address: string, outcome: FailedOutcome): EtcdError {
   if (cause instanceof EtcdError) return cause;
+  if (cause instanceof StoreError)
+    return new EtcdError({ kind: cause.kind, remedy: "none" }, cause.message, cause.outcome);
   const text = (cause instanceof Error ? cause.message : String(cause)).replace(/\s+/g, " ").slice(0, 300);
   const fits = ({ pattern }: Diagnosis): boolean => pattern.test(text);
   const refusal = text.includes("etcdserver:") ? REFUSALS.find(fits) : undefined;

@@ -4,7 +4,7 @@
  */
 import type { ChannelCredentials, Client, Metadata, MethodDefinition } from "@grpc/grpc-js";
 import { StoreError } from "../../store/index.ts";
-import { type Procedure, protocolDescriptor } from "./messages.ts";
+import { type Procedures, protocolDescriptor, type ReplyOf, type RequestOf } from "./messages.ts";
 import type { EtcdTls } from "./options.ts";
 
 type GrpcPackage = typeof import("@grpc/grpc-js");
@@ -23,13 +23,7 @@ const CHANNEL_OPTIONS = {
   "grpc.service_config_disable_resolution": 1,
 };
 
-export interface OpenStream {
-  /** Resolves with the reason when the stream has ended. */
-  readonly ended: Promise<Error>;
-  cancel(): void;
-}
-
-/** What makes a member of an address. Throws when the package is missing, or a file is not what it should be. */
+/** What connects to an address. Throws when the package is missing, or a file is not what it should be. */
 export async function loadGrpc(tls: EtcdTls | null): Promise<(address: string) => Member> {
   const { grpc, methods } = await loadPackages();
   const credentials = credentialsFrom(grpc, tls);
@@ -60,6 +54,11 @@ function credentialsFrom({ credentials }: GrpcPackage, tls: EtcdTls | null): Cha
   }
 }
 
+export interface OpenStream<Message> {
+  readonly messages: AsyncIterator<Message>;
+  cancel(): void;
+}
+
 export class Member {
   readonly address: string;
   /** What later calls log in with. */
@@ -81,15 +80,12 @@ export class Member {
     return this.#client.getChannel().getConnectivityState(false) === this.#grpc.connectivityState.READY;
   }
 
-  call<Request extends object, Reply>(
-    procedure: Procedure<Request, Reply>,
-    request: Request,
-  ): Promise<Reply> {
-    const { path, requestSerialize: encode, responseDeserialize: decode } = this.#method(procedure);
+  call<Name extends keyof Procedures>(name: Name, request: RequestOf<Name>): Promise<ReplyOf<Name>> {
+    const { path, requestSerialize: encode, responseDeserialize: decode } = this.#method(name);
     return new Promise((resolve, reject) => {
       const done = (error: Error | null, reply?: object): void => {
         this.#calls.delete(call);
-        if (error === null) resolve(reply as Reply);
+        if (error === null) resolve(reply as ReplyOf<Name>);
         else reject(error);
       };
       const call = this.#client.makeUnaryRequest(path, encode, decode, request, this.#metadata(), done);
@@ -97,33 +93,14 @@ export class Member {
     });
   }
 
-  stream<Request extends object, Reply>(
-    procedure: Procedure<Request, Reply>,
-    request: Request,
-    onMessage: (message: Reply) => void,
-  ): OpenStream {
-    const { path, requestSerialize: encode, responseDeserialize: decode } = this.#method(procedure);
+  stream<Name extends keyof Procedures>(name: Name, request: RequestOf<Name>): OpenStream<ReplyOf<Name>> {
+    const { path, requestSerialize: encode, responseDeserialize: decode } = this.#method(name);
     const stream = this.#client.makeBidiStreamRequest(path, encode, decode, this.#metadata());
     this.#calls.add(stream);
-    const ended = new Promise<Error>((resolve) => {
-      const end = (cause: Error): void => {
-        this.#calls.delete(stream);
-        resolve(cause);
-      };
-      stream.on("data", (message: Reply) => {
-        try {
-          if (this.#calls.has(stream)) onMessage(message);
-        } catch (cause) {
-          end(cause as Error);
-          stream.cancel();
-        }
-      });
-      // It stays: a stream that was cancelled reports that as an error.
-      stream.on("error", end);
-      stream.on("end", () => end(new Error("the server ended the stream")));
-    });
+    // Whoever reads the messages gets the error; here it must only have a listener, whenever it comes.
+    stream.on("error", () => this.#calls.delete(stream));
     stream.write(request);
-    return { ended, cancel: () => void (this.#calls.delete(stream) && stream.cancel()) };
+    return { messages: stream[Symbol.asyncIterator](), cancel: () => stream.cancel() };
   }
 
   /** Ends what is under way. */
@@ -136,9 +113,10 @@ export class Member {
     this.#client.close();
   }
 
-  #method({ service, method }: Procedure<unknown, unknown>): MethodDefinition<object, object> {
+  #method(name: keyof Procedures): MethodDefinition<object, object> {
+    const [service, method = ""] = name.split("/");
     const definition = this.#methods[`etcdserverpb.${service}`]?.[method];
-    if (definition === undefined) throw new Error(`no procedure ${service}/${method}`);
+    if (definition === undefined) throw new Error(`no procedure ${name}`);
     return definition;
   }
 

@@ -15,11 +15,12 @@ export interface Sighting {
   readonly raftIndex: bigint | null;
 }
 
-/** What had been seen when a request was sent, so that its reply must not be behind; and how many losses before. */
+/** What had been seen when a request was sent: its reply must not be behind. */
 export interface Seen {
   readonly clusterId: string | null;
   readonly revision: bigint;
   readonly raftIndex: bigint;
+  /** How many losses were noticed before. */
   readonly losses: number;
 }
 
@@ -36,16 +37,14 @@ export class ClusterIdentity {
     const { losses, ...seen } = this.#seen;
     if (asked.losses !== losses) return;
     const loss = lossBetween(asked, { clusterId, revision, raftIndex });
-    this.#unreported ??= loss;
-    this.#seen =
-      loss === null
-        ? {
-            clusterId,
-            revision: larger(revision, seen.revision),
-            raftIndex: larger(raftIndex, seen.raftIndex),
-            losses,
-          }
-        : { clusterId, revision, raftIndex: raftIndex ?? 0n, losses: losses + 1 };
+    const index = raftIndex ?? 0n;
+    if (loss === null) {
+      const [highest, longest] = [larger(revision, seen.revision), larger(index, seen.raftIndex)];
+      this.#seen = { clusterId, revision: highest, raftIndex: longest, losses };
+    } else {
+      this.#seen = { clusterId, revision, raftIndex: index, losses: losses + 1 };
+      this.#unreported = loss;
+    }
   }
 
   /** A loss that no caller knows of yet. It is handed out once. */
@@ -60,11 +59,10 @@ function lossBetween(asked: Seen, { clusterId, revision, raftIndex }: Sighting):
   if (asked.clusterId === null) return null;
   if (clusterId !== asked.clusterId) return "another cluster answers";
   if (revision < asked.revision) return `it went back from revision ${asked.revision} to ${revision}`;
-  if (raftIndex !== null && raftIndex < asked.raftIndex)
-    return `its log went back from entry ${asked.raftIndex} to ${raftIndex}`;
-  return null;
+  if (raftIndex === null || raftIndex >= asked.raftIndex) return null;
+  return `its log went back from entry ${asked.raftIndex} to ${raftIndex}`;
 }
 
-function larger(one: bigint | null, other: bigint): bigint {
-  return one !== null && one > other ? one : other;
+function larger(one: bigint, other: bigint): bigint {
+  return one > other ? one : other;
 }

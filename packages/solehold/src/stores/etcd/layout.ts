@@ -9,9 +9,18 @@
  * that a client remembers from before a restore fits nothing that was written after it, noticed or not.
  */
 import { keyId, type LeaseKey } from "../../core/index.ts";
-import { ABSENT, type StoredRecord, type WatchScope } from "../../store/index.ts";
+import { ABSENT, type ListQuery, type StoredRecord, type WatchScope } from "../../store/index.ts";
 import { storedFromText } from "../support/stored-text.ts";
-import { type Compare, EQUAL, GREATER, type KeyValue, LESS, MOD_REVISION, VALUE } from "./messages.ts";
+import {
+  type Compare,
+  EQUAL,
+  GREATER,
+  type KeyRange,
+  type KeyValue,
+  LESS,
+  MOD_REVISION,
+  VALUE,
+} from "./messages.ts";
 
 /** No byte of UTF-8 is this large: it sorts after every text with the same beginning. */
 const AFTER_ALL = Buffer.from([0xff]);
@@ -20,12 +29,6 @@ const HEAD_BYTES = 25;
 /** A revision that no key has, for versions that this store never gave out. */
 const NO_REVISION = String(2n ** 63n - 1n);
 const VERSION = /^([1-9]\d{0,17})(?:-([\w-]+))?$/;
-
-export interface KeyRange {
-  readonly key: Buffer;
-  /** The first key that is no longer in the range. */
-  readonly rangeEnd: Buffer;
-}
 
 export class EtcdLayout {
   readonly #prefix: string;
@@ -54,10 +57,11 @@ export class EtcdLayout {
     return { key, rangeEnd: Buffer.concat([key, AFTER_ALL]) };
   }
 
-  /** What of the query's range comes after this name. */
-  rangeAfter(query: { readonly tenant: string; readonly prefix: string }, name: string): KeyRange {
-    const { key, rangeEnd } = this.rangeOf(query);
-    const next = keyAfter(this.bytesOf({ tenant: query.tenant, name }));
+  /** What is left of a listing. */
+  rangeAfter({ tenant, prefix, after }: ListQuery): KeyRange {
+    const { key, rangeEnd } = this.rangeOf({ tenant, prefix });
+    if (after === undefined) return { key, rangeEnd };
+    const next = keyAfter(this.bytesOf({ tenant, name: after }));
     return { key: Buffer.compare(next, key) > 0 ? next : key, rangeEnd };
   }
 }

@@ -26,116 +26,83 @@ const MESSAGES: Readonly<Record<string, string>> = {
   AuthenticateRequest: "string name = 1; string password = 2;",
   AuthenticateResponse: "string token = 2;",
 };
-
 const FIELD = /(repeated )?(\w+) (\w+) = (\d+);/g;
 
-/** `{method}Request` is answered with `{method}Response`. The types of the two exist only here. */
-export interface Procedure<Request, Reply> {
-  readonly service: string;
-  readonly method: string;
-  readonly types?: readonly [Request, Reply];
-}
-
-export const RANGE: Procedure<RangeRequest, RangeResponse> = { service: "KV", method: "Range" };
-export const TXN: Procedure<TxnRequest, TxnResponse> = { service: "KV", method: "Txn" };
-export const WATCH: Procedure<WatchRequest, WatchResponse> = { service: "Watch", method: "Watch" };
-export const STATUS: Procedure<object, StatusResponse> = { service: "Maintenance", method: "Status" };
-export const AUTHENTICATE: Procedure<User, { readonly token: string }> = {
-  service: "Auth",
-  method: "Authenticate",
-};
-
-/** The above as JSON of protobufjs, for `fromJSON` of @grpc/proto-loader. */
+/** The above as JSON of protobufjs, for `fromJSON` of @grpc/proto-loader. A `XRequest` is answered by a `XResponse`. */
 export function protocolDescriptor(): object {
-  const messages = Object.entries(MESSAGES).map(([name, text]) => [name, { fields: fieldsIn(text) }]);
-  const services = [[RANGE, TXN], [WATCH], [STATUS], [AUTHENTICATE]].map((procedures) => {
-    const methods = procedures.map(({ method }) => {
-      const isStream = method === WATCH.method;
-      const [requestType, responseType] = [`${method}Request`, `${method}Response`];
-      return [method, { requestType, responseType, requestStream: isStream, responseStream: isStream }];
+  const messages = Object.entries(MESSAGES).map(([name, text]) => {
+    const fields = [...text.matchAll(FIELD)].map(([, rule, type, field, id]) => {
+      return [field, { type, id: Number(id), ...(rule === undefined ? {} : { rule: "repeated" }) }];
     });
-    return [procedures[0]?.service, { methods: Object.fromEntries(methods) }];
+    return [name, { fields: Object.fromEntries(fields) }];
   });
-  return { nested: { etcdserverpb: { nested: Object.fromEntries([...messages, ...services]) } } };
+  const service = (...names: readonly string[]): object => {
+    const methods = names.map((name) => {
+      const [requestStream, responseStream] = [name === "Watch", name === "Watch"];
+      const types = { requestType: `${name}Request`, responseType: `${name}Response` };
+      return [name, { ...types, requestStream, responseStream }];
+    });
+    return { methods: Object.fromEntries(methods) };
+  };
+  const nested = {
+    ...Object.fromEntries(messages),
+    KV: service("Range", "Txn"),
+    Watch: service("Watch"),
+    Maintenance: service("Status"),
+    Auth: service("Authenticate"),
+  };
+  return { nested: { etcdserverpb: { nested } } };
 }
 
-function fieldsIn(text: string): object {
-  const fields = [...text.matchAll(FIELD)].map(([, rule, type, name, id]) => {
-    return [name, { type, id: Number(id), ...(rule === undefined ? {} : { rule: "repeated" }) }];
-  });
-  return Object.fromEntries(fields);
+/** What each procedure takes and answers. */
+export interface Procedures {
+  readonly "KV/Range": readonly [RangeRequest, RangeResponse];
+  readonly "KV/Txn": readonly [TxnRequest, TxnResponse];
+  readonly "Watch/Watch": readonly [WatchRequest, WatchResponse];
+  readonly "Maintenance/Status": readonly [object, { readonly raftIndex: string }];
+  readonly "Auth/Authenticate": readonly [User, { readonly token: string }];
 }
 
-export interface RangeRequest {
-  readonly key: Buffer;
-  /** The first key that no longer belongs to the range; without it the range is one key. */
-  readonly rangeEnd?: Buffer;
-  readonly limit?: number;
-}
+export type RequestOf<Name extends keyof Procedures> = Procedures[Name][0];
+export type ReplyOf<Name extends keyof Procedures> = Procedures[Name][1];
 
-/** Values of `result` and of `target`. */
+export type User = Readonly<{ name: string; password: string }>;
+/** All keys from `key` to before `rangeEnd`. */
+export type KeyRange = Readonly<{ key: Buffer; rangeEnd: Buffer }>;
+export type RangeRequest = Readonly<{ key: Buffer; rangeEnd?: Buffer; limit?: number }>;
+
 export const [EQUAL, GREATER, LESS] = [0, 1, 2];
 export const [MOD_REVISION, VALUE] = [2, 3];
+export type Compare = Readonly<
+  { result: number; target: number; key: Buffer } & ({ modRevision: string } | { value: Buffer })
+>;
+export type RequestOp = Readonly<
+  | { range: RangeRequest }
+  | { put: Readonly<{ key: Buffer; value: Buffer }> }
+  | { delete: Readonly<{ key: Buffer }> }
+  | { txn: TxnRequest }
+>;
+/** All of `compare` must hold for `success`. */
+export type TxnRequest = Readonly<{
+  compare: readonly Compare[];
+  success: readonly RequestOp[];
+  failure: readonly RequestOp[];
+}>;
+/** From `startRevision` on; "0" is the present. */
+export type WatchRequest = Readonly<{
+  create: KeyRange & Readonly<{ startRevision: string; progressNotify: boolean; fragment: boolean }>;
+}>;
 
-export type Compare = { readonly result: number; readonly target: number; readonly key: Buffer } & (
-  | { readonly modRevision: string }
-  | { readonly value: Buffer }
-);
-
-export type RequestOp =
-  | { readonly range: RangeRequest }
-  | { readonly put: { readonly key: Buffer; readonly value: Buffer } }
-  | { readonly delete: { readonly key: Buffer } }
-  | { readonly txn: TxnRequest };
-
-export interface TxnRequest {
-  /** All must hold for `success`. */
-  readonly compare: readonly Compare[];
-  readonly success: readonly RequestOp[];
-  readonly failure: readonly RequestOp[];
-}
-
-export interface WatchRequest {
-  readonly create: {
-    readonly key: Buffer;
-    readonly rangeEnd: Buffer;
-    /** "0": from now on. */
-    readonly startRevision: string;
-    readonly progressNotify: boolean;
-    readonly fragment: boolean;
-  };
-}
-
-export interface User {
-  readonly name: string;
-  readonly password: string;
-}
-
-/** A reply without a part has null instead, or an empty list. */
-export interface ReplyWithHeader {
-  readonly header: { readonly clusterId: string; readonly revision: string } | null;
-}
-
-export interface KeyValue {
-  readonly key: Buffer;
-  readonly modRevision: string;
-  readonly value: Buffer;
-}
-
-export interface RangeResponse extends ReplyWithHeader {
-  readonly kvs: readonly KeyValue[];
-  /** There are more in the range than the limit let through. */
-  readonly more: boolean;
-}
-
-export interface TxnResponse extends ReplyWithHeader {
-  readonly succeeded: boolean;
-  readonly responses: readonly { readonly range: RangeResponse | null; readonly txn: TxnResponse | null }[];
-}
+/** What a reply does not contain is null, "0", false or empty. */
+export type WithHeader = Readonly<{ header: Readonly<{ clusterId: string; revision: string }> | null }>;
+export type KeyValue = Readonly<{ key: Buffer; modRevision: string; value: Buffer }>;
+export type RangeResponse = WithHeader & Readonly<{ kvs: readonly KeyValue[]; more: boolean }>;
+export type ResponseOp = Readonly<{ range: RangeResponse | null; txn: TxnResponse | null }>;
+export type TxnResponse = WithHeader & Readonly<{ succeeded: boolean; responses: readonly ResponseOp[] }>;
 
 export const DELETE_EVENT = 1;
-
-export interface WatchResponse extends ReplyWithHeader {
+export type WatchEvent = Readonly<{ type: number; kv: KeyValue | null }>;
+export interface WatchResponse extends WithHeader {
   readonly created: boolean;
   readonly canceled: boolean;
   readonly cancelReason: string;
@@ -143,9 +110,5 @@ export interface WatchResponse extends ReplyWithHeader {
   readonly compactRevision: string;
   /** More of the same revision follows. */
   readonly fragment: boolean;
-  readonly events: readonly { readonly type: number; readonly kv: KeyValue | null }[];
-}
-
-export interface StatusResponse {
-  readonly raftIndex: string;
+  readonly events: readonly WatchEvent[];
 }
