@@ -7,18 +7,18 @@
  * member that is down, stopped, or cut off from its cluster costs one timeout, not one for every call.
  */
 import { delay, type Env, jittered } from "../../env/index.ts";
-import { type FailedOutcome, withDeadline } from "../../store/index.ts";
+import { type FailedOutcome, type StoreError, withDeadline } from "../../store/index.ts";
 import { Reconnecting } from "../support/reconnecting.ts";
-import { closedError, type EtcdError, errorFrom, lossError, mostTelling, silence } from "./failures.ts";
+import { closedError, errorFrom, lossError, mayPass, mostTelling, silence } from "./failures.ts";
 import type { Member } from "./grpc.ts";
 import { ClusterIdentity, type Sighting } from "./identity.ts";
-import type { KeyRange, Procedures, ReplyOf, RequestOf, WithHeader } from "./messages.ts";
+import type { KeyRange, Procedures, WatchRequest, WatchResponse, WithHeader } from "./messages.ts";
 import type { EtcdSettings } from "./options.ts";
 
 export interface ClusterOptions {
   readonly env: Env;
-  readonly connect: (address: string) => Member;
   readonly settings: EtcdSettings;
+  readonly connect: (address: string) => Member;
   /** Where all records are. A member has to read there before it is used. */
   readonly range: KeyRange;
 }
@@ -26,25 +26,24 @@ export interface ClusterOptions {
 const RETRY_PAUSE_MS = 20;
 
 export class Cluster {
+  isClosed = false;
   readonly #options: ClusterOptions;
   readonly #addresses: string;
   readonly #identity = new ClusterIdentity();
   readonly #connection: Reconnecting<Member>;
-  readonly #members = new Set<Member>();
-  #lastFailure: EtcdError | null = null;
-  isClosed = false;
+  #lastFailure: StoreError | null = null;
 
   constructor(options: ClusterOptions) {
     this.#options = options;
     this.#addresses = options.settings.members.join(",");
     const open = (): Promise<Member> => this.#open();
-    const close = (member: Member): void => this.#drop(member);
+    const close = (member: Member): void => member.close();
     this.#connection = new Reconnecting({ env: options.env, name: "etcd", open, close });
   }
 
   /** How often this client noticed that data was lost. */
   get losses(): number {
-    return this.#identity.seen.losses;
+    return this.#identity.losses;
   }
 
   /** One attempt. */
@@ -55,18 +54,18 @@ export class Cluster {
   /** `outcome` is what is true of the request when no reply comes, or one that `decode` throws at. */
   call<Name extends "KV/Range" | "KV/Txn", Value>(
     name: Name,
-    request: RequestOf<Name>,
+    request: Procedures[Name][0],
     outcome: FailedOutcome,
-    decode: (reply: ReplyOf<Name>, revision: bigint) => Value,
+    decode: (reply: Procedures[Name][1], revision: bigint) => Value,
   ): Promise<Value> {
     return this.repeated(async (deadlineMs) => {
       const member = await this.#member(deadlineMs);
       this.#assertNothingLost("not-applied");
-      const asked = this.#identity.seen;
+      const learn = this.#identity.expectReply();
       try {
         const reply = await this.#inTime(member, member.call(name, request), outcome, deadlineMs);
         const sighting = sightingIn(reply);
-        this.#identity.learn(sighting, asked);
+        learn(sighting);
         this.#assertNothingLost(outcome);
         return decode(reply, sighting.revision);
       } catch (cause) {
@@ -75,19 +74,16 @@ export class Cluster {
     });
   }
 
-  /** A stream on some member, until it fails or is aborted. `request` is asked for when a member is there. */
-  async *stream<Name extends keyof Procedures>(
-    name: Name,
-    request: () => RequestOf<Name>,
-    signal: AbortSignal,
-  ): AsyncGenerator<ReplyOf<Name>, never> {
+  /** A watch on some member, until it fails or is aborted. `request` is asked for when a member is there. */
+  async *watch(request: () => WatchRequest, signal: AbortSignal): AsyncGenerator<WatchResponse, never> {
     const { env, settings } = this.#options;
     const member = await this.#member(env.monotonicMs() + settings.memberTimeoutMs);
-    const { messages, cancel } = member.stream(name, request());
+    if (signal.aborted) throw closedError();
+    const { responses, cancel } = member.watch(request());
     signal.addEventListener("abort", cancel);
     try {
-      let next = await this.#inTime(member, messages.next(), "not-applied");
-      for (; next.done !== true; next = await messages.next()) yield next.value;
+      let next = await this.#inTime(member, responses.next(), "not-applied");
+      for (; next.done !== true; next = await responses.next()) yield next.value;
       throw new Error("the server ended the stream");
     } catch (cause) {
       throw this.#failed(cause, member, "not-applied");
@@ -106,8 +102,7 @@ export class Cluster {
         return await attempt(deadlineMs);
       } catch (cause) {
         const error = errorFrom(cause, this.#addresses, "not-applied");
-        const isOver = env.monotonicMs() + 2 * RETRY_PAUSE_MS >= deadlineMs;
-        if (error.remedy === "none" || error.outcome === "unknown" || isOver) throw error;
+        if (!mayPass(error) || env.monotonicMs() + 2 * RETRY_PAUSE_MS >= deadlineMs) throw error;
         await delay(env, jittered(env, RETRY_PAUSE_MS, 0.5));
       }
     }
@@ -115,49 +110,45 @@ export class Cluster {
 
   async close(): Promise<void> {
     this.isClosed = true;
-    for (const member of this.#members) member.abort();
     await this.#connection.close();
   }
 
   async #member(deadlineMs: number): Promise<Member> {
     const { env } = this.#options;
     const leftMs = Math.max(1, deadlineMs - env.monotonicMs());
-    const noMember = (): EtcdError => this.#lastFailure ?? silence(this.#addresses, leftMs, "not-applied");
+    const noMember = (): StoreError => this.#lastFailure ?? silence(this.#addresses, leftMs, "not-applied");
     const member = await withDeadline(env, leftMs, this.#connection.get(), noMember);
     if (member.isReady) return member;
     // Its connection was lost while nothing was under way.
-    await this.#leave(member);
+    await this.#connection.lose(member);
     return await withDeadline(env, leftMs, this.#connection.get(), noMember);
   }
 
   async #open(): Promise<Member> {
-    if (this.isClosed) throw closedError();
-    const { connect, settings } = this.#options;
-    const asked = this.#identity.seen;
-    const candidates = settings.members.map(connect);
-    for (const member of candidates) this.#members.add(member);
+    const learn = this.#identity.expectReply();
+    const candidates = this.#options.settings.members.map(this.#options.connect);
     let chosen: Member | null = null;
     try {
-      const { member, ...sighting } = await Promise.any(candidates.map((each) => this.#greet(each)));
-      this.#identity.learn(sighting, asked);
+      const { member, sighting } = await Promise.any(candidates.map((each) => this.#greet(each)));
+      learn(sighting);
       this.#lastFailure = null;
       chosen = member;
       return member;
     } catch (error) {
-      this.#lastFailure = this.isClosed ? closedError() : mostTelling(error);
-      throw this.#lastFailure;
+      this.#lastFailure = mostTelling(error as AggregateError) ?? null;
+      throw this.#lastFailure ?? error;
     } finally {
-      for (const member of candidates) if (member !== chosen) this.#drop(member);
+      for (const member of candidates) if (member !== chosen) member.close();
     }
   }
 
   /** Logs in, and reads through the leader: afterwards the member's log is as long as any that was seen before. */
-  async #greet(member: Member): Promise<Sighting & { readonly member: Member }> {
+  async #greet(member: Member): Promise<{ readonly member: Member; readonly sighting: Sighting }> {
     const greeting = async () => {
       member.token = await this.#logIn(member);
       const sighting = sightingIn(await member.call("KV/Range", { ...this.#options.range, limit: 1 }));
       const { raftIndex } = await member.call("Maintenance/Status", {});
-      return { ...sighting, raftIndex: BigInt(raftIndex), member };
+      return { member, sighting: { ...sighting, raftIndex: BigInt(raftIndex) } };
     };
     try {
       return await this.#inTime(member, greeting(), "not-applied");
@@ -189,23 +180,12 @@ export class Cluster {
     return withDeadline(env, limitMs, answer, () => silence(address, limitMs, outcome));
   }
 
-  #failed(cause: unknown, member: Member, outcome: FailedOutcome): EtcdError {
+  /** The member is left, and what is under way there ends, unless it only refused what no member would do. */
+  #failed(cause: unknown, member: Member, outcome: FailedOutcome): StoreError {
     if (this.isClosed && outcome === "not-applied") return closedError();
     const error = errorFrom(cause, member.address, outcome);
-    if (error.remedy === "another-member") void this.#leave(member);
-    // What is under way with the old login may still be answered.
-    if (error.remedy === "new-login") void this.#connection.lose(member);
+    if (["unreachable", "timeout", "config"].includes(error.kind)) void this.#connection.lose(member);
     return error;
-  }
-
-  async #leave(member: Member): Promise<void> {
-    member.abort();
-    await this.#connection.lose(member);
-  }
-
-  #drop(member: Member): void {
-    this.#members.delete(member);
-    member.close();
   }
 
   #assertNothingLost(outcome: FailedOutcome): void {
@@ -216,5 +196,5 @@ export class Cluster {
 
 function sightingIn({ header }: WithHeader): Sighting {
   if (header === null) throw new Error("not a message of etcd: it has no header");
-  return { clusterId: header.clusterId, revision: BigInt(header.revision), raftIndex: null };
+  return { clusterId: header.clusterId, revision: BigInt(header.revision), raftIndex: 0n };
 }

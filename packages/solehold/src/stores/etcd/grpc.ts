@@ -3,8 +3,8 @@
  * of the package are off.
  */
 import type { ChannelCredentials, Client, Metadata, MethodDefinition } from "@grpc/grpc-js";
-import { StoreError } from "../../store/index.ts";
-import { type Procedures, protocolDescriptor, type ReplyOf, type RequestOf } from "./messages.ts";
+import { configError } from "./failures.ts";
+import { type Procedures, protocolDescriptor, type WatchRequest, type WatchResponse } from "./messages.ts";
 import type { EtcdTls } from "./options.ts";
 
 type GrpcPackage = typeof import("@grpc/grpc-js");
@@ -38,9 +38,8 @@ async function loadPackages(): Promise<{ readonly grpc: GrpcPackage; readonly me
     const methods: unknown = fromJSON(protocolDescriptor(), { longs: String, defaults: true });
     return { grpc, methods: methods as Methods };
   } catch (cause) {
-    const message =
-      "etcd: the package @grpc/grpc-js is missing: run `npm install @grpc/grpc-js @grpc/proto-loader`";
-    throw new StoreError("config", message, { outcome: "not-applied", cause });
+    const command = "npm install @grpc/grpc-js @grpc/proto-loader";
+    throw configError(`the package @grpc/grpc-js is missing: run \`${command}\``, cause);
   }
 }
 
@@ -49,14 +48,9 @@ function credentialsFrom({ credentials }: GrpcPackage, tls: EtcdTls | null): Cha
   try {
     return credentials.createSsl(tls.ca, tls.key, tls.cert);
   } catch (cause) {
-    const message = `etcd: ca, cert and key must be PEM files that belong together (${(cause as Error).message})`;
-    throw new StoreError("config", message, { outcome: "not-applied", cause });
+    const rule = "ca, cert and key must be PEM files that belong together";
+    throw configError(`${rule} (${(cause as Error).message})`, cause);
   }
-}
-
-export interface OpenStream<Message> {
-  readonly messages: AsyncIterator<Message>;
-  cancel(): void;
 }
 
 export class Member {
@@ -80,12 +74,15 @@ export class Member {
     return this.#client.getChannel().getConnectivityState(false) === this.#grpc.connectivityState.READY;
   }
 
-  call<Name extends keyof Procedures>(name: Name, request: RequestOf<Name>): Promise<ReplyOf<Name>> {
+  call<Name extends keyof Procedures>(
+    name: Name,
+    request: Procedures[Name][0],
+  ): Promise<Procedures[Name][1]> {
     const { path, requestSerialize: encode, responseDeserialize: decode } = this.#method(name);
     return new Promise((resolve, reject) => {
       const done = (error: Error | null, reply?: object): void => {
         this.#calls.delete(call);
-        if (error === null) resolve(reply as ReplyOf<Name>);
+        if (error === null) resolve(reply as Procedures[Name][1]);
         else reject(error);
       };
       const call = this.#client.makeUnaryRequest(path, encode, decode, request, this.#metadata(), done);
@@ -93,23 +90,20 @@ export class Member {
     });
   }
 
-  stream<Name extends keyof Procedures>(name: Name, request: RequestOf<Name>): OpenStream<ReplyOf<Name>> {
-    const { path, requestSerialize: encode, responseDeserialize: decode } = this.#method(name);
+  /** Responses in order. To stop before an error comes, `cancel`. */
+  watch(request: WatchRequest): { responses: AsyncIterator<WatchResponse>; cancel: () => void } {
+    const { path, requestSerialize: encode, responseDeserialize: decode } = this.#method("Watch/Watch");
     const stream = this.#client.makeBidiStreamRequest(path, encode, decode, this.#metadata());
     this.#calls.add(stream);
-    // Whoever reads the messages gets the error; here it must only have a listener, whenever it comes.
+    // Whoever reads the responses gets the error; here it must only have a listener, whenever it comes.
     stream.on("error", () => this.#calls.delete(stream));
     stream.write(request);
-    return { messages: stream[Symbol.asyncIterator](), cancel: () => stream.cancel() };
+    return { responses: stream[Symbol.asyncIterator](), cancel: () => stream.cancel() };
   }
 
   /** Ends what is under way. */
-  abort(): void {
-    for (const call of [...this.#calls]) call.cancel();
-  }
-
-  /** What is under way may still be answered. */
   close(): void {
+    for (const call of this.#calls) call.cancel();
     this.#client.close();
   }
 

@@ -11,40 +11,31 @@
 export interface Sighting {
   readonly clusterId: string;
   readonly revision: bigint;
-  /** Null where it was not asked for. */
-  readonly raftIndex: bigint | null;
-}
-
-/** What had been seen when a request was sent: its reply must not be behind. */
-export interface Seen {
-  readonly clusterId: string | null;
-  readonly revision: bigint;
+  /** Zero where it was not asked for. */
   readonly raftIndex: bigint;
-  /** How many losses were noticed before. */
-  readonly losses: number;
 }
 
 export class ClusterIdentity {
-  #seen: Seen = { clusterId: null, revision: 0n, raftIndex: 0n, losses: 0 };
+  /** How many losses were noticed. */
+  losses = 0;
+  #seen: Sighting | null = null;
   #unreported: string | null = null;
 
-  get seen(): Seen {
-    return this.#seen;
-  }
-
-  /** After a loss, what is there becomes the new base. The reply to a request from before a loss is no evidence. */
-  learn({ clusterId, revision, raftIndex }: Sighting, asked: Seen): void {
-    const { losses, ...seen } = this.#seen;
-    if (asked.losses !== losses) return;
-    const loss = lossBetween(asked, { clusterId, revision, raftIndex });
-    const index = raftIndex ?? 0n;
-    if (loss === null) {
-      const [highest, longest] = [larger(revision, seen.revision), larger(index, seen.raftIndex)];
-      this.#seen = { clusterId, revision: highest, raftIndex: longest, losses };
-    } else {
-      this.#seen = { clusterId, revision, raftIndex: index, losses: losses + 1 };
+  /** To be called before a request is sent. Its reply, given to the result, must not be behind what was seen before. */
+  expectReply(): (reply: Sighting) => void {
+    const { losses } = this;
+    const before = this.#seen;
+    return (reply) => {
+      // Asked before a loss that others have noticed since: it is no evidence of another.
+      if (losses !== this.losses) return;
+      const loss = before === null ? null : lossBetween(before, reply);
+      const seen = loss === null && this.#seen !== null ? this.#seen : reply;
+      const raftIndex = larger(reply.raftIndex, seen.raftIndex);
+      this.#seen = { ...reply, revision: larger(reply.revision, seen.revision), raftIndex };
+      if (loss === null) return;
+      this.losses += 1;
       this.#unreported = loss;
-    }
+    };
   }
 
   /** A loss that no caller knows of yet. It is handed out once. */
@@ -55,12 +46,11 @@ export class ClusterIdentity {
   }
 }
 
-function lossBetween(asked: Seen, { clusterId, revision, raftIndex }: Sighting): string | null {
-  if (asked.clusterId === null) return null;
-  if (clusterId !== asked.clusterId) return "another cluster answers";
-  if (revision < asked.revision) return `it went back from revision ${asked.revision} to ${revision}`;
-  if (raftIndex === null || raftIndex >= asked.raftIndex) return null;
-  return `its log went back from entry ${asked.raftIndex} to ${raftIndex}`;
+function lossBetween(before: Sighting, { clusterId, revision, raftIndex }: Sighting): string | null {
+  if (clusterId !== before.clusterId) return "another cluster answers";
+  if (revision < before.revision) return `it went back from revision ${before.revision} to ${revision}`;
+  if (raftIndex === 0n || raftIndex >= before.raftIndex) return null;
+  return `its log went back from entry ${before.raftIndex} to ${raftIndex}`;
 }
 
 function larger(one: bigint, other: bigint): bigint {

@@ -28,7 +28,7 @@ const MESSAGES: Readonly<Record<string, string>> = {
 };
 const FIELD = /(repeated )?(\w+) (\w+) = (\d+);/g;
 
-/** The above as JSON of protobufjs, for `fromJSON` of @grpc/proto-loader. A `XRequest` is answered by a `XResponse`. */
+/** The above as JSON of protobufjs, for `fromJSON` of @grpc/proto-loader. */
 export function protocolDescriptor(): object {
   const messages = Object.entries(MESSAGES).map(([name, text]) => {
     const fields = [...text.matchAll(FIELD)].map(([, rule, type, field, id]) => {
@@ -36,22 +36,16 @@ export function protocolDescriptor(): object {
     });
     return [name, { fields: Object.fromEntries(fields) }];
   });
-  const service = (...names: readonly string[]): object => {
-    const methods = names.map((name) => {
-      const [requestStream, responseStream] = [name === "Watch", name === "Watch"];
-      const types = { requestType: `${name}Request`, responseType: `${name}Response` };
-      return [name, { ...types, requestStream, responseStream }];
-    });
-    return { methods: Object.fromEntries(methods) };
+  const method = (name: string): object => ({
+    [name]: { requestType: `${name}Request`, responseType: `${name}Response` },
+  });
+  const services = {
+    KV: { methods: { ...method("Range"), ...method("Txn") } },
+    Watch: { methods: method("Watch") },
+    Maintenance: { methods: method("Status") },
+    Auth: { methods: method("Authenticate") },
   };
-  const nested = {
-    ...Object.fromEntries(messages),
-    KV: service("Range", "Txn"),
-    Watch: service("Watch"),
-    Maintenance: service("Status"),
-    Auth: service("Authenticate"),
-  };
-  return { nested: { etcdserverpb: { nested } } };
+  return { nested: { etcdserverpb: { nested: { ...Object.fromEntries(messages), ...services } } } };
 }
 
 /** What each procedure takes and answers. */
@@ -62,9 +56,6 @@ export interface Procedures {
   readonly "Maintenance/Status": readonly [object, { readonly raftIndex: string }];
   readonly "Auth/Authenticate": readonly [User, { readonly token: string }];
 }
-
-export type RequestOf<Name extends keyof Procedures> = Procedures[Name][0];
-export type ReplyOf<Name extends keyof Procedures> = Procedures[Name][1];
 
 export type User = Readonly<{ name: string; password: string }>;
 /** All keys from `key` to before `rangeEnd`. */
@@ -102,13 +93,7 @@ export type TxnResponse = WithHeader & Readonly<{ succeeded: boolean; responses:
 
 export const DELETE_EVENT = 1;
 export type WatchEvent = Readonly<{ type: number; kv: KeyValue | null }>;
-export interface WatchResponse extends WithHeader {
-  readonly created: boolean;
-  readonly canceled: boolean;
-  readonly cancelReason: string;
-  /** Above zero when the events before it are gone. */
-  readonly compactRevision: string;
-  /** More of the same revision follows. */
-  readonly fragment: boolean;
-  readonly events: readonly WatchEvent[];
-}
+/** A `compactRevision` above zero: the events before it are gone. A `fragment`: more of the same revision follows. */
+export type WatchResponse = WithHeader &
+  Readonly<{ created: boolean; canceled: boolean; cancelReason: string; compactRevision: string }> &
+  Readonly<{ fragment: boolean; events: readonly WatchEvent[] }>;

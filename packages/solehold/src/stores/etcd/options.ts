@@ -2,13 +2,11 @@
 import { readFileSync } from "node:fs";
 import { isIPv6 } from "node:net";
 import type { Env } from "../../env/index.ts";
-import { type LeaseStore, type ListableStore, StoreError, type WatchableStore } from "../../store/index.ts";
+import type { LeaseStore, ListableStore, StoreError, WatchableStore } from "../../store/index.ts";
+import { configError } from "./failures.ts";
 import type { User } from "./messages.ts";
 
-export interface EtcdStore extends LeaseStore {
-  readonly list: ListableStore["list"];
-  readonly watch: WatchableStore["watch"];
-}
+export type EtcdStore = LeaseStore & ListableStore & WatchableStore;
 
 export interface EtcdStoreOptions {
   /**
@@ -134,5 +132,5 @@ function hidden(url: string): string {
 }
 
 function problem(name: string, rule: string, value: string, cause?: unknown): StoreError {
-  return new StoreError("config", `etcd: ${name} ${rule}, got '${value}'`, { outcome: "not-applied", cause });
+  return configError(`${name} ${rule}, got '${value}'`, cause);
 }

@@ -22,10 +22,7 @@ import type { Cluster } from "./cluster.ts";
 import { comparesOf, type EtcdLayout, keyAfter, storedFrom, versionOf } from "./layout.ts";
 import type { RequestOp, ResponseOp } from "./messages.ts";
 
-export interface Access {
-  readonly cluster: Cluster;
-  readonly layout: EtcdLayout;
-}
+export type Access = Readonly<{ cluster: Cluster; layout: EtcdLayout }>;
 
 /**
  * Linearizable: the member asks its leader first how far it must have come. All keys are read at one revision, which is
@@ -51,7 +48,10 @@ export function applyWrites(
   { cluster, layout }: Access,
   writes: readonly ConditionalWrite[],
 ): Promise<ApplyReply> {
-  const encoded = writes.map((write) => encode(layout, write));
+  const encoded = writes.map(({ key, expected, next }): EncodedWrite => {
+    const value = next === null ? null : Buffer.from(encodeRecord(next));
+    return { key, expected, bytes: layout.bytesOf(key), value };
+  });
   const request = { compare: [], success: encoded.map(conditional), failure: encoded.map(unconditional) };
   return cluster.call("KV/Txn", request, "unknown", ({ responses }, revision) => {
     const results = encoded.map((write, index) => resultOf(write, responses[index], revision));
@@ -60,15 +60,8 @@ export function applyWrites(
 }
 
 /** A null `value` deletes. */
-interface EncodedWrite extends Pick<ConditionalWrite, "key" | "expected"> {
-  readonly bytes: Buffer;
-  readonly value: Buffer | null;
-}
-
-function encode(layout: EtcdLayout, { key, expected, next }: ConditionalWrite): EncodedWrite {
-  const value = next === null ? null : Buffer.from(encodeRecord(next));
-  return { key, expected, bytes: layout.bytesOf(key), value };
-}
+type EncodedWrite = Pick<ConditionalWrite, "key" | "expected"> &
+  Readonly<{ bytes: Buffer; value: Buffer | null }>;
 
 function conditional(write: EncodedWrite): RequestOp {
   const { bytes: key, expected, value } = write;

@@ -16,11 +16,7 @@ import { storedFrom } from "./layout.ts";
 import { DELETE_EVENT, type WatchEvent, type WatchRequest, type WatchResponse } from "./messages.ts";
 import type { Access } from "./records.ts";
 
-export interface WatchOptions extends Access {
-  readonly env: Env;
-  readonly scope: WatchScope;
-  readonly listener: WatchListener;
-}
+export type WatchOptions = Access & Readonly<{ env: Env; scope: WatchScope; listener: WatchListener }>;
 
 const RESUME_PAUSE_MS = 100;
 
@@ -40,7 +36,8 @@ export class EtcdWatch {
 
   /** Resolves when the server has said from which revision on it will send events. */
   begin(): Promise<void> {
-    return this.#options.cluster.repeated(() => this.#openStream());
+    const { cluster } = this.#options;
+    return cluster.repeated(() => new Promise((resolve, reject) => this.#follow(resolve).catch(reject)));
   }
 
   async close(): Promise<void> {
@@ -51,32 +48,25 @@ export class EtcdWatch {
     return this.#ending.signal.aborted || this.#options.cluster.isClosed;
   }
 
-  #openStream(): Promise<void> {
-    return new Promise((resolve, reject) => {
-      let resume = reject;
-      const onBegun = (): void => {
-        resume = () => void this.#resume();
-        resolve();
-      };
-      this.#follow(onBegun).catch((error) => resume(error));
-    });
-  }
-
+  /** Rejects when a stream could not be set up. One that was is followed, and later losses are made good. */
   async #follow(onBegun: () => void): Promise<void> {
-    const { cluster } = this.#options;
-    for await (const response of cluster.stream("Watch/Watch", () => this.#request(), this.#ending.signal)) {
-      this.#receive(response);
-      onBegun();
+    const { env, cluster } = this.#options;
+    const { signal } = this.#ending;
+    let isBegun = false;
+    try {
+      for await (const response of cluster.watch(() => this.#request(), signal)) {
+        this.#receive(response);
+        isBegun = true;
+        onBegun();
+      }
+    } catch (error) {
+      if (!isBegun) throw error;
     }
-  }
-
-  async #resume(): Promise<void> {
-    const { env } = this.#options;
-    for (let isOpen = false; !isOpen && !this.#isOver; ) {
-      await delay(env, jittered(env, RESUME_PAUSE_MS, 0.5), this.#ending.signal);
-      isOpen = await this.begin().then(
-        () => true,
+    for (let isLost = true; isLost && !this.#isOver; ) {
+      await delay(env, jittered(env, RESUME_PAUSE_MS, 0.5), signal);
+      isLost = await this.begin().then(
         () => false,
+        () => true,
       );
     }
   }
