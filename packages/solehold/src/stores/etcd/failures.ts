@@ -77,8 +77,9 @@ export function lossError(addresses: string, loss: string, outcome: FailedOutcom
   return new StoreError("data-loss", message, { outcome });
 }
 
-/** Of the failures of several members, the one that a person can correct. */
+/** Of the failures of several members: what a person can correct, else what a member said, else that one is silent. */
 export function mostTelling({ errors }: { readonly errors: readonly StoreError[] }): StoreError | undefined {
+  const answered = errors.find(({ message }) => message.includes("etcdserver:"));
   const lasting = errors.find((error) => !mayPass(error));
-  return lasting ?? errors.find(({ kind }) => kind !== "timeout") ?? errors[0];
+  return lasting ?? answered ?? errors.find(({ kind }) => kind !== "timeout") ?? errors[0];
 }
