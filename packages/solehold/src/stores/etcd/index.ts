@@ -1,4 +1,3 @@
-/** `solehold/etcd`: an etcd cluster. It needs no package. */
-export { openEtcdStore } from "./open.ts";
-export type { EtcdStoreOptions } from "./options.ts";
-export type { EtcdStore } from "./store.ts";
+/** `solehold/etcd`: an etcd cluster. It needs the package @grpc/grpc-js. */
+export type { EtcdStore, EtcdStoreOptions } from "./options.ts";
+export { openEtcdStore } from "./store.ts";

@@ -1,24 +1,34 @@
 /**
- * Where records are in etcd: one key each, `{prefix}{tenant}/{name}` in UTF-8, so that a tenant's names lie
- * together in the order of their bytes. The value is core's text of a record, which `etcdctl get` shows. No key is
- * ever attached to an etcd lease: a record must outlive its lease, or a fence could be handed out twice.
+ * Where records are in etcd: one key each, `{prefix}{tenant}/{name}` in UTF-8, so that a tenant's names lie together in
+ * the order of their bytes. The value is core's text of a record, which `etcdctl get` shows. No key is ever attached to
+ * an etcd lease: a record must outlive its lease, or a fence could be handed out twice.
+ *
+ * A version is the revision of the key's last write and the beginning of its value, which holds the record's nonce.
+ * Revisions only grow, over deletes too, so the first part alone never comes back while the cluster keeps its data. After
+ * a restore the same revision may be given again, even to the same key; the nonce is random and is not. So a version
+ * that a client remembers from before a restore fits nothing that was written after it, noticed or not.
  */
-import { decodeRecord, encodeRecord, keyId, type LeaseKey, type LeaseRecord } from "../../core/index.ts";
-import { ABSENT, type StoredRecord, type WatchScope } from "../../store/index.ts";
-import type { KeyValue } from "./messages.ts";
-import { textOf } from "./protobuf.ts";
+import { keyId, type LeaseKey } from "../../core/index.ts";
+import { ABSENT, type ListQuery, type StoredRecord, type WatchScope } from "../../store/index.ts";
+import { storedFromText } from "../support/stored-text.ts";
+import {
+  type Compare,
+  EQUAL,
+  GREATER,
+  type KeyRange,
+  type KeyValue,
+  LESS,
+  MOD_REVISION,
+  VALUE,
+} from "./messages.ts";
 
-/** No byte of UTF-8 is this large: it sorts after every name with the same beginning. */
+/** No byte of UTF-8 is this large: it sorts after every text with the same beginning. */
 const AFTER_ALL = Buffer.from([0xff]);
+/** The format and the nonce of a record, which is 22 characters long. */
+const HEAD_BYTES = 25;
 /** A revision that no key has, for versions that this store never gave out. */
-const NO_REVISION = 2n ** 63n - 1n;
-const REVISION = /^[1-9]\d{0,17}$/;
-
-export interface KeyRange {
-  readonly key: Buffer;
-  /** The first key that is no longer in the range. */
-  readonly rangeEnd: Buffer;
-}
+const NO_REVISION = String(2n ** 63n - 1n);
+const VERSION = /^([1-9]\d{0,17})(?:-([\w-]+))?$/;
 
 export class EtcdLayout {
   readonly #prefix: string;
@@ -32,8 +42,8 @@ export class EtcdLayout {
   }
 
   /** Null for what is not a record's key. Tenants have no slash, so the first one ends it. */
-  keyOf(bytes: Uint8Array): LeaseKey | null {
-    const text = textOf(bytes);
+  keyOf(bytes: Buffer): LeaseKey | null {
+    const text = bytes.toString();
     const slash = text.indexOf("/", this.#prefix.length);
     if (!text.startsWith(this.#prefix) || slash < 0) return null;
     // Somebody else's bytes that are not UTF-8 would read as another key than the one they are.
@@ -47,44 +57,42 @@ export class EtcdLayout {
     return { key, rangeEnd: Buffer.concat([key, AFTER_ALL]) };
   }
 
-  /** What of the query's range comes after this name. */
-  rangeAfter(query: { readonly tenant: string; readonly prefix: string }, name: string): KeyRange {
-    const { key, rangeEnd } = this.rangeOf(query);
-    const next = keyAfter(this.bytesOf({ tenant: query.tenant, name }));
+  /** What is left of a listing. */
+  rangeAfter({ tenant, prefix, after }: ListQuery): KeyRange {
+    const { key, rangeEnd } = this.rangeOf({ tenant, prefix });
+    if (after === undefined) return { key, rangeEnd };
+    const next = keyAfter(this.bytesOf({ tenant, name: after }));
     return { key: Buffer.compare(next, key) > 0 ? next : key, rangeEnd };
-  }
-
-  valueOf(record: LeaseRecord): string {
-    return encodeRecord(record);
   }
 }
 
 /** The smallest key that is larger. */
-export function keyAfter(key: Uint8Array): Buffer {
-  return Buffer.concat([key, Uint8Array.of(0)]);
+export function keyAfter(key: Buffer): Buffer {
+  return Buffer.concat([key, Buffer.of(0)]);
 }
 
-export function storedFrom(key: LeaseKey, pair: KeyValue | undefined): StoredRecord {
-  if (pair === undefined) return ABSENT;
-  const version = versionOf(key, pair.modRevision);
-  const decoded = decodeRecord(textOf(pair.value), key);
-  return decoded.ok
-    ? { kind: "found", record: decoded.record, version }
-    : { kind: "corrupt", version, detail: decoded.detail };
+export function storedFrom(key: LeaseKey, kv: KeyValue | undefined): StoredRecord {
+  if (kv === undefined) return ABSENT;
+  const stored = storedFromText(key, kv.value.toString(), versionOf(kv.modRevision, kv.value));
+  // What is no record has no nonce, and may be too short for a comparison.
+  return stored.kind === "corrupt" ? { ...stored, version: kv.modRevision } : stored;
 }
 
-/**
- * Revisions only grow, over deletes too, so a version never comes back. But all keys of one batch share theirs:
- * with the key's name beside it, the version of one key is never that of another.
- */
-export function versionOf(key: LeaseKey, modRevision: bigint): string {
-  return `${modRevision}@${keyId(key)}`;
+export function versionOf(modRevision: string, value: Buffer): string {
+  return `${modRevision}-${value.toString("base64url", 0, HEAD_BYTES)}`;
 }
 
-/** What a comparison expects: zero where there must be no record. */
-export function revisionOf(key: LeaseKey, version: string | null): bigint {
-  if (version === null) return 0n;
-  const end = version.indexOf("@");
-  const revision = version.slice(0, Math.max(0, end));
-  return REVISION.test(revision) && version.slice(end + 1) === keyId(key) ? BigInt(revision) : NO_REVISION;
+/** What must hold of a key that still has this version; null where there must be no record. */
+export function comparesOf(key: Buffer, version: string | null): readonly Compare[] {
+  const [, revision = NO_REVISION, head] = VERSION.exec(version ?? "") ?? [];
+  const modRevision = version === null ? "0" : revision;
+  const sameWrite = { key, target: MOD_REVISION, result: EQUAL, modRevision };
+  if (head === undefined) return [sameWrite];
+  // To begin with a text is to lie between it and the next one.
+  const value = Buffer.from(head, "base64url");
+  return [
+    sameWrite,
+    { key, target: VALUE, result: GREATER, value },
+    { key, target: VALUE, result: LESS, value: Buffer.concat([value, AFTER_ALL]) },
+  ];
 }

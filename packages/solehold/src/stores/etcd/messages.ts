@@ -1,235 +1,99 @@
 /**
- * The requests and replies of etcd's API version 3 that the store uses, with the field numbers of its
- * `rpc.proto`. Requests are encoded, replies decoded; what the store does not look at is not here.
+ * The procedures of etcd's API 3 that the store uses, as in its `rpc.proto`. What the store does not look at is left
+ * out: gRPC skips fields that it does not know. Numbers of 64 bits arrive as decimal text.
  */
-import { bytesField, MessageReader, numberField, ProtocolError } from "./protobuf.ts";
+const MESSAGES: Readonly<Record<string, string>> = {
+  ResponseHeader: "uint64 clusterId = 1; int64 revision = 3;",
+  KeyValue: "bytes key = 1; int64 modRevision = 3; bytes value = 5;",
+  RangeRequest: "bytes key = 1; bytes rangeEnd = 2; int64 limit = 3;",
+  RangeResponse: "ResponseHeader header = 1; repeated KeyValue kvs = 2; bool more = 3;",
+  PutRequest: "bytes key = 1; bytes value = 2;",
+  DeleteRequest: "bytes key = 1;",
+  Compare: "int32 result = 1; int32 target = 2; bytes key = 3; int64 modRevision = 6; bytes value = 7;",
+  RequestOp: "RangeRequest range = 1; PutRequest put = 2; DeleteRequest delete = 3; TxnRequest txn = 4;",
+  ResponseOp: "RangeResponse range = 1; TxnResponse txn = 4;",
+  TxnRequest: "repeated Compare compare = 1; repeated RequestOp success = 2; repeated RequestOp failure = 3;",
+  TxnResponse: "ResponseHeader header = 1; bool succeeded = 2; repeated ResponseOp responses = 3;",
+  WatchRequest: "WatchCreate create = 1;",
+  WatchCreate:
+    "bytes key = 1; bytes rangeEnd = 2; int64 startRevision = 3; bool progressNotify = 4; bool fragment = 8;",
+  WatchResponse:
+    "ResponseHeader header = 1; bool created = 3; bool canceled = 4; int64 compactRevision = 5; " +
+    "string cancelReason = 6; bool fragment = 7; repeated Event events = 11;",
+  Event: "int32 type = 1; KeyValue kv = 2;",
+  StatusRequest: "",
+  StatusResponse: "uint64 raftIndex = 5;",
+  AuthenticateRequest: "string name = 1; string password = 2;",
+  AuthenticateResponse: "string token = 2;",
+};
+const FIELD = /(repeated )?(\w+) (\w+) = (\d+);/g;
 
-const EMPTY = new Uint8Array(0);
-const COMPARE_MOD_REVISION = 2n;
-
-/** An operation inside a transaction, encoded. */
-export type RequestOp = Buffer;
-
-export interface RangeRequest {
-  readonly key: Uint8Array;
-  /** The first key that no longer belongs to the range; without it the range is one key. */
-  readonly rangeEnd?: Uint8Array;
-  readonly limit?: number;
+/** The above as JSON of protobufjs, for `fromJSON` of @grpc/proto-loader. */
+export function protocolDescriptor(): object {
+  const messages = Object.entries(MESSAGES).map(([name, text]) => {
+    const fields = [...text.matchAll(FIELD)].map(([, rule, type, field, id]) => {
+      return [field, { type, id: Number(id), ...(rule === undefined ? {} : { rule: "repeated" }) }];
+    });
+    return [name, { fields: Object.fromEntries(fields) }];
+  });
+  const method = (name: string): object => ({
+    [name]: { requestType: `${name}Request`, responseType: `${name}Response` },
+  });
+  const services = {
+    KV: { methods: { ...method("Range"), ...method("Txn") } },
+    Watch: { methods: method("Watch") },
+    Maintenance: { methods: method("Status") },
+    Auth: { methods: method("Authenticate") },
+  };
+  return { nested: { etcdserverpb: { nested: { ...Object.fromEntries(messages), ...services } } } };
 }
 
-export interface TransactionRequest {
-  /** All must hold for `success`. */
-  readonly compare: readonly Buffer[];
-  readonly success: readonly RequestOp[];
-  readonly failure: readonly RequestOp[];
+/** What each procedure takes and answers. */
+export interface Procedures {
+  readonly "KV/Range": readonly [RangeRequest, RangeResponse];
+  readonly "KV/Txn": readonly [TxnRequest, TxnResponse];
+  readonly "Watch/Watch": readonly [WatchRequest, WatchResponse];
+  readonly "Maintenance/Status": readonly [object, { readonly raftIndex: string }];
+  readonly "Auth/Authenticate": readonly [User, { readonly token: string }];
 }
 
-export interface WatchRequest {
-  readonly key: Uint8Array;
-  readonly rangeEnd: Uint8Array;
-  /** Zero: from now on. */
-  readonly startRevision: bigint;
-}
+export type User = Readonly<{ name: string; password: string }>;
+/** All keys from `key` to before `rangeEnd`. */
+export type KeyRange = Readonly<{ key: Buffer; rangeEnd: Buffer }>;
+export type RangeRequest = Readonly<{ key: Buffer; rangeEnd?: Buffer; limit?: number }>;
 
-/** That the key was last written at this revision; zero when it must be absent. */
-export function encodeCompare(key: Uint8Array, modRevision: bigint): Buffer {
-  // EQUAL is the default result. A revision of zero is sent, too: it is one alternative of several.
-  const target = numberField(2, COMPARE_MOD_REVISION);
-  return Buffer.concat([target, bytesField(3, key), numberField(6, modRevision)]);
-}
+export const [EQUAL, GREATER, LESS] = [0, 1, 2];
+export const [MOD_REVISION, VALUE] = [2, 3];
+export type Compare = Readonly<
+  { result: number; target: number; key: Buffer } & ({ modRevision: string } | { value: Buffer })
+>;
+export type RequestOp = Readonly<
+  | { range: RangeRequest }
+  | { put: Readonly<{ key: Buffer; value: Buffer }> }
+  | { delete: Readonly<{ key: Buffer }> }
+  | { txn: TxnRequest }
+>;
+/** All of `compare` must hold for `success`. */
+export type TxnRequest = Readonly<{
+  compare: readonly Compare[];
+  success: readonly RequestOp[];
+  failure: readonly RequestOp[];
+}>;
+/** From `startRevision` on; "0" is the present. */
+export type WatchRequest = Readonly<{
+  create: KeyRange & Readonly<{ startRevision: string; progressNotify: boolean; fragment: boolean }>;
+}>;
 
-export function encodeRange({ key, rangeEnd, limit }: RangeRequest): Buffer {
-  const parts = [bytesField(1, key)];
-  if (rangeEnd !== undefined) parts.push(bytesField(2, rangeEnd));
-  if (limit !== undefined) parts.push(numberField(3, BigInt(limit)));
-  return Buffer.concat(parts);
-}
+/** What a reply does not contain is null, "0", false or empty. */
+export type WithHeader = Readonly<{ header: Readonly<{ clusterId: string; revision: string }> | null }>;
+export type KeyValue = Readonly<{ key: Buffer; modRevision: string; value: Buffer }>;
+export type RangeResponse = WithHeader & Readonly<{ kvs: readonly KeyValue[]; more: boolean }>;
+export type ResponseOp = Readonly<{ range: RangeResponse | null; txn: TxnResponse | null }>;
+export type TxnResponse = WithHeader & Readonly<{ succeeded: boolean; responses: readonly ResponseOp[] }>;
 
-export function rangeOp(request: RangeRequest): RequestOp {
-  return bytesField(1, encodeRange(request));
-}
-
-export function putOp(key: Uint8Array, value: Uint8Array | string): RequestOp {
-  return bytesField(2, Buffer.concat([bytesField(1, key), bytesField(2, value)]));
-}
-
-export function deleteOp(key: Uint8Array): RequestOp {
-  return bytesField(3, bytesField(1, key));
-}
-
-export function transactionOp(request: TransactionRequest): RequestOp {
-  return bytesField(4, encodeTransaction(request));
-}
-
-export function encodeTransaction({ compare, success, failure }: TransactionRequest): Buffer {
-  return Buffer.concat([
-    ...compare.map((each) => bytesField(1, each)),
-    ...success.map((op) => bytesField(2, op)),
-    ...failure.map((op) => bytesField(3, op)),
-  ]);
-}
-
-/** With progress reports, so that a quiet watch does not fall behind, and large batches in pieces. */
-export function encodeWatch({ key, rangeEnd, startRevision }: WatchRequest): Buffer {
-  const create = [bytesField(1, key), bytesField(2, rangeEnd), numberField(3, startRevision)];
-  return bytesField(1, Buffer.concat([...create, numberField(4, 1n), numberField(8, 1n)]));
-}
-
-export function encodeAuthenticate(name: string, password: string): Buffer {
-  return Buffer.concat([bytesField(1, name), bytesField(2, password)]);
-}
-
-export interface ResponseHeader {
-  readonly clusterId: bigint;
-  readonly revision: bigint;
-}
-
-export interface KeyValue {
-  readonly key: Uint8Array;
-  readonly modRevision: bigint;
-  readonly value: Uint8Array;
-}
-
-export interface RangeResponse {
-  readonly header: ResponseHeader;
-  readonly pairs: readonly KeyValue[];
-  /** There are more in the range than the limit let through. */
-  readonly more: boolean;
-}
-
-export interface TransactionResponse {
-  readonly header: ResponseHeader;
-  readonly succeeded: boolean;
-  readonly responses: readonly ResponseOp[];
-}
-
-export type ResponseOp =
-  | { readonly kind: "range"; readonly range: RangeResponse }
-  | { readonly kind: "transaction"; readonly transaction: TransactionResponse }
-  | { readonly kind: "done" };
-
-export interface WatchResponse {
-  readonly header: ResponseHeader;
-  readonly created: boolean;
-  readonly canceled: boolean;
-  readonly cancelReason: string;
-  /** Above zero when the events before it are gone. */
-  readonly compactRevision: bigint;
-  /** More of the same follows. */
-  readonly fragment: boolean;
-  /** What was written, in order. A key that was deleted has an empty value. */
-  readonly events: readonly KeyValue[];
-}
-
-export interface StatusResponse {
-  readonly header: ResponseHeader;
-  /** Zero while the member knows of none. */
-  readonly leader: bigint;
-}
-
-const NO_HEADER: ResponseHeader = Object.freeze({ clusterId: 0n, revision: 0n });
-
-function decodeHeader(bytes: Uint8Array): ResponseHeader {
-  const reader = new MessageReader(bytes);
-  let [clusterId, revision] = [0n, 0n];
-  while (reader.next()) {
-    if (reader.field === 1) clusterId = reader.unsigned();
-    else if (reader.field === 3) revision = reader.signed();
-  }
-  return { clusterId, revision };
-}
-
-function decodeKeyValue(bytes: Uint8Array): KeyValue {
-  const reader = new MessageReader(bytes);
-  let [key, value, modRevision] = [EMPTY as Uint8Array, EMPTY as Uint8Array, 0n];
-  while (reader.next()) {
-    if (reader.field === 1) key = reader.bytes();
-    else if (reader.field === 3) modRevision = reader.signed();
-    else if (reader.field === 5) value = reader.bytes();
-  }
-  return { key, modRevision, value };
-}
-
-export function decodeRange(bytes: Uint8Array): RangeResponse {
-  const reader = new MessageReader(bytes);
-  let [header, more] = [NO_HEADER, false];
-  const pairs: KeyValue[] = [];
-  while (reader.next()) {
-    if (reader.field === 1) header = decodeHeader(reader.bytes());
-    else if (reader.field === 2) pairs.push(decodeKeyValue(reader.bytes()));
-    else if (reader.field === 3) more = reader.flag();
-  }
-  return { header, pairs, more };
-}
-
-/** Batches are transactions of transactions, and nothing is deeper. */
-const MAX_DEPTH = 2;
-
-export function decodeTransaction(bytes: Uint8Array, depth = 1): TransactionResponse {
-  if (depth > MAX_DEPTH) throw new ProtocolError("transactions are nested too deeply");
-  const reader = new MessageReader(bytes);
-  let [header, succeeded] = [NO_HEADER, false];
-  const responses: ResponseOp[] = [];
-  while (reader.next()) {
-    if (reader.field === 1) header = decodeHeader(reader.bytes());
-    else if (reader.field === 2) succeeded = reader.flag();
-    else if (reader.field === 3) responses.push(decodeResponseOp(reader.bytes(), depth));
-  }
-  return { header, succeeded, responses };
-}
-
-function decodeResponseOp(bytes: Uint8Array, depth: number): ResponseOp {
-  const reader = new MessageReader(bytes);
-  let response: ResponseOp | null = null;
-  while (reader.next()) {
-    if (reader.field === 1) response = { kind: "range", range: decodeRange(reader.bytes()) };
-    else if (reader.field === 4)
-      response = { kind: "transaction", transaction: decodeTransaction(reader.bytes(), depth + 1) };
-    else if (reader.field === 2 || reader.field === 3) response = { kind: "done" };
-  }
-  if (response === null) throw new ProtocolError("an operation has no answer");
-  return response;
-}
-
-export function decodeWatch(bytes: Uint8Array): WatchResponse {
-  const reader = new MessageReader(bytes);
-  let [header, compactRevision, cancelReason] = [NO_HEADER, 0n, ""];
-  let [created, canceled, fragment] = [false, false, false];
-  const events: KeyValue[] = [];
-  while (reader.next()) {
-    if (reader.field === 1) header = decodeHeader(reader.bytes());
-    else if (reader.field === 3) created = reader.flag();
-    else if (reader.field === 4) canceled = reader.flag();
-    else if (reader.field === 5) compactRevision = reader.signed();
-    else if (reader.field === 6) cancelReason = reader.text();
-    else if (reader.field === 7) fragment = reader.flag();
-    else if (reader.field === 11) events.push(decodeEvent(reader.bytes()));
-  }
-  return { header, created, canceled, cancelReason, compactRevision, fragment, events };
-}
-
-function decodeEvent(bytes: Uint8Array): KeyValue {
-  const reader = new MessageReader(bytes);
-  let pair: KeyValue | null = null;
-  while (reader.next()) if (reader.field === 2) pair = decodeKeyValue(reader.bytes());
-  if (pair === null) throw new ProtocolError("an event names no key");
-  return pair;
-}
-
-/** The token that later calls carry. */
-export function decodeAuthenticate(bytes: Uint8Array): string {
-  const reader = new MessageReader(bytes);
-  let token = "";
-  while (reader.next()) if (reader.field === 2) token = reader.text();
-  return token;
-}
-
-export function decodeStatus(bytes: Uint8Array): StatusResponse {
-  const reader = new MessageReader(bytes);
-  let [header, leader] = [NO_HEADER, 0n];
-  while (reader.next()) {
-    if (reader.field === 1) header = decodeHeader(reader.bytes());
-    else if (reader.field === 4) leader = reader.unsigned();
-  }
-  return { header, leader };
-}
+export const DELETE_EVENT = 1;
+export type WatchEvent = Readonly<{ type: number; kv: KeyValue | null }>;
+/** A `compactRevision` above zero: the events before it are gone. A `fragment`: more of the same revision follows. */
+export type WatchResponse = WithHeader &
+  Readonly<{ created: boolean; canceled: boolean; cancelReason: string; compactRevision: string }> &
+  Readonly<{ fragment: boolean; events: readonly WatchEvent[] }>;

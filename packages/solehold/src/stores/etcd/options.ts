@@ -1,21 +1,25 @@
-/** What can be set, checked when the store is opened: a wrong value is told at once, with its name. */
+/** What can be set, checked when the store is opened: a wrong value is reported at once, with its name. */
 import { readFileSync } from "node:fs";
 import { isIPv6 } from "node:net";
 import type { Env } from "../../env/index.ts";
-import { StoreError } from "../../store/index.ts";
+import type { LeaseStore, ListableStore, StoreError, WatchableStore } from "../../store/index.ts";
+import { configError } from "./failures.ts";
+import type { User } from "./messages.ts";
+
+export type EtcdStore = LeaseStore & ListableStore & WatchableStore;
 
 export interface EtcdStoreOptions {
   /**
-   * `etcd://user:password@host1:2379,host2:2379,host3:2379/prefix`, or `etcds:` for TLS. All members are named,
-   * so that the store can go on with another when one is down. After a `?` may stand `timeoutMs`,
-   * `memberTimeoutMs`, and for TLS the paths of files: `ca`, `cert`, `key`.
+   * `etcd://user:password@host1:2379,host2:2379,host3:2379/prefix`, or `etcds:` for TLS. All members are named, so that
+   * the store can go on with another when one is down. After a `?` may stand `timeoutMs`, `memberTimeoutMs`, and for TLS
+   * the paths of files: `ca`, `cert`, `key`.
    */
   readonly url: string;
   /** A call that got no answer by then ends. Default 5000. */
   readonly timeoutMs?: number;
   /**
-   * A member that leaves a request unanswered for this long is given up for another one. A write is then of
-   * unknown outcome, a read is asked again elsewhere. Default: two fifths of timeoutMs.
+   * A member that leaves a request unanswered for this long is given up for another one. A write is then of unknown
+   * outcome, a read is asked again elsewhere. Default: two fifths of timeoutMs.
    */
   readonly memberTimeoutMs?: number;
   readonly env?: Env;
@@ -24,8 +28,8 @@ export interface EtcdStoreOptions {
 export interface EtcdSettings {
   /** Each `host:port`. */
   readonly members: readonly string[];
-  readonly user: { readonly name: string; readonly password: string } | null;
-  /** Null without TLS. Each part is null when it is not given. */
+  readonly user: User | null;
+  /** Null without TLS. */
   readonly tls: EtcdTls | null;
   /** All keys begin with this. It ends in a slash. */
   readonly prefix: string;
@@ -33,57 +37,53 @@ export interface EtcdSettings {
   readonly memberTimeoutMs: number;
 }
 
-export interface EtcdTls {
-  readonly ca: Buffer | null;
-  readonly cert: Buffer | null;
-  readonly key: Buffer | null;
-}
+/** The contents of the files; null for those that are not given. */
+export type EtcdTls = Readonly<Record<"ca" | "cert" | "key", Buffer | null>>;
 
 const DEFAULT_PORT = 2_379;
 const DEFAULT_PREFIX = "solehold/";
 const DEFAULT_TIMEOUT_MS = 5_000;
 const MEMBER_SHARE = 0.4;
+const MAX_TIMEOUT_MS = 2 ** 31 - 1;
 const EXAMPLE = "etcd://host1:2379,host2:2379/prefix";
 const PREFIX = /^[\x21-\x7e]{1,128}$/;
 const URL_PARTS = /^(etcds?):\/\/(?:([^@/?#]*)@)?([^/?#]*)(?:\/([^?#]*))?(?:\?([^#]*))?$/i;
 const HOST_AND_PORT = /^(\[[0-9a-f:.]+\]|[a-z0-9_.-]+)(?::(\d{1,5}))?$/i;
-const NUMBERS = ["timeoutMs", "memberTimeoutMs"];
-const FILES = ["ca", "cert", "key"];
+const QUERY_NAMES = ["timeoutMs", "memberTimeoutMs", "ca", "cert", "key"];
 
 export function settingsFrom(options: EtcdStoreOptions): EtcdSettings {
   const { url } = options;
   const parts = typeof url === "string" ? URL_PARTS.exec(url) : null;
   if (parts === null) throw problem("url", `must look like ${EXAMPLE}`, hidden(String(url)));
   const [, scheme = "", userInfo, hosts = "", path = "", search = ""] = parts;
-  const query = queryOf(search);
-  const timeoutMs = wholeNumber(
-    "timeoutMs",
-    options.timeoutMs ?? query.get("timeoutMs") ?? DEFAULT_TIMEOUT_MS,
-  );
-  const share = Math.ceil(timeoutMs * MEMBER_SHARE);
-  const memberTimeoutMs = options.memberTimeoutMs ?? query.get("memberTimeoutMs") ?? share;
+  const query = new Map(new URLSearchParams(search));
+  const unknown = [...query.keys()].find((name) => !QUERY_NAMES.includes(name));
+  if (unknown !== undefined)
+    throw problem("url", `may only have the options ${QUERY_NAMES.join(", ")}`, unknown);
+  const number = (name: "timeoutMs" | "memberTimeoutMs", byDefault: number): number =>
+    wholeNumber(name, options[name] ?? query.get(name) ?? byDefault);
+  const timeoutMs = number("timeoutMs", DEFAULT_TIMEOUT_MS);
   return {
     members: hosts.split(",").map(memberFrom),
     user: userInfo === undefined ? null : userFrom(userInfo),
     tls: tlsFrom(scheme.toLowerCase(), query),
     prefix: prefixFrom(path),
     timeoutMs,
-    memberTimeoutMs: Math.min(timeoutMs, wholeNumber("memberTimeoutMs", memberTimeoutMs)),
+    memberTimeoutMs: Math.min(timeoutMs, number("memberTimeoutMs", Math.ceil(timeoutMs * MEMBER_SHARE))),
   };
 }
 
 function memberFrom(text: string): string {
-  const [, host, port] = HOST_AND_PORT.exec(text) ?? [];
+  const [, host, port = String(DEFAULT_PORT)] = HOST_AND_PORT.exec(text) ?? [];
   if (host === undefined || (host.startsWith("[") && !isIPv6(host.slice(1, -1))))
     throw problem("url", `must name hosts with ports, separated by commas, as in ${EXAMPLE}`, hidden(text));
-  const number = port === undefined ? DEFAULT_PORT : Number(port);
-  if (number < 1 || number > 65_535) throw problem("url", "must have ports from 1 to 65535", text);
-  return `${host}:${number}`;
+  if (Number(port) < 1 || Number(port) > 65_535)
+    throw problem("url", "must have ports from 1 to 65535", text);
+  return `${host}:${Number(port)}`;
 }
 
-function userFrom(text: string): EtcdSettings["user"] {
-  const colon = text.indexOf(":");
-  const [name, password] = colon < 0 ? [text, ""] : [text.slice(0, colon), text.slice(colon + 1)];
+function userFrom(text: string): User {
+  const [, name = "", password = ""] = /^([^:]*):?(.*)$/.exec(text) ?? [];
   return { name: decoded("user", name), password: decoded("password", password) };
 }
 
@@ -95,33 +95,21 @@ function prefixFrom(path: string): string {
   return prefix.endsWith("/") ? prefix : `${prefix}/`;
 }
 
-function queryOf(search: string): ReadonlyMap<string, string> {
-  const query = new Map(new URLSearchParams(search));
-  const known = [...NUMBERS, ...FILES];
-  for (const name of query.keys()) {
-    if (!known.includes(name)) throw problem("url", `may only have the options ${known.join(", ")}`, name);
-  }
-  return query;
-}
-
 function tlsFrom(scheme: string, query: ReadonlyMap<string, string>): EtcdTls | null {
-  const [ca, cert, key] = FILES.map((name) => fileOf(name, query.get(name)));
-  const tls = { ca: ca ?? null, cert: cert ?? null, key: key ?? null };
+  const file = (name: string): Buffer | null => {
+    const path = query.get(name);
+    try {
+      return path === undefined ? null : readFileSync(path);
+    } catch (cause) {
+      throw problem(name, "must be the path of a file that can be read", String(path), cause);
+    }
+  };
+  const tls = { ca: file("ca"), cert: file("cert"), key: file("key") };
   if ((tls.cert === null) !== (tls.key === null))
     throw problem("url", "must have cert and key, or neither", tls.cert === null ? "key" : "cert");
   if (scheme === "etcds") return tls;
-  if (tls.ca !== null || tls.cert !== null)
-    throw problem("url", "must begin with etcds: where certificates are given", `${scheme}:`);
-  return null;
-}
-
-function fileOf(name: string, path: string | undefined): Buffer | null {
-  if (path === undefined) return null;
-  try {
-    return readFileSync(path);
-  } catch (cause) {
-    throw problem(name, "must be the path of a file that can be read", path, cause);
-  }
+  if (tls.ca === null && tls.cert === null) return null;
+  throw problem("url", "must begin with etcds: where certificates are given", `${scheme}:`);
 }
 
 function decoded(name: string, text: string): string {
@@ -134,8 +122,8 @@ function decoded(name: string, text: string): string {
 
 function wholeNumber(name: string, value: number | string): number {
   const number = Number(value);
-  if (Number.isSafeInteger(number) && number >= 1 && number <= 2 ** 31 - 1) return number;
-  throw problem(name, `must be a whole number from 1 to ${2 ** 31 - 1}`, String(value));
+  if (Number.isSafeInteger(number) && number >= 1 && number <= MAX_TIMEOUT_MS) return number;
+  throw problem(name, `must be a whole number from 1 to ${MAX_TIMEOUT_MS}`, String(value));
 }
 
 /** Without what stands before an "@": a message must not show a password. */
@@ -144,5 +132,5 @@ function hidden(url: string): string {
 }
 
 function problem(name: string, rule: string, value: string, cause?: unknown): StoreError {
-  return new StoreError("config", `etcd: ${name} ${rule}, got '${value}'`, { outcome: "not-applied", cause });
+  return configError(`${name} ${rule}, got '${value}'`, cause);
 }

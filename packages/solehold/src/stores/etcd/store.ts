@@ -1,92 +1,59 @@
 /**
- * etcd as the store. It promises what the cluster does: a write that was acknowledged is on the disks of a
- * majority, a conditional write is decided by the key's revision, and a read sees every write before it.
+ * etcd as the store. It promises what the cluster does: a write that was acknowledged is on the disks of a majority, a
+ * conditional write is decided by the key's revision, and a read sees every write before it.
  *
  * etcd shows no clock to its clients, so leases end for others by observation: `capabilities.clock` is "none".
  */
-import type { LeaseKey } from "../../core/index.ts";
-import {
-  type ApplyReply,
-  type ConditionalWrite,
-  type LeaseStore,
-  type ListPage,
-  type ListQuery,
-  type ReadReply,
-  type StoreCapabilities,
-  StoreError,
-  type StoreEvent,
-  type StoreWatch,
-  type WatchScope,
-} from "../../store/index.ts";
-import { type Access, applyWrites, readRecords } from "./access.ts";
-import { closedError } from "./failures.ts";
-import { listPage } from "./listing.ts";
-import { EtcdWatch, type WatchParts } from "./watching.ts";
+import { realEnv } from "../../env/index.ts";
+import type { StoreCapabilities } from "../../store/index.ts";
+import { assertOptions } from "../support/options.ts";
+import { Cluster } from "./cluster.ts";
+import { loadGrpc } from "./grpc.ts";
+import { EtcdLayout } from "./layout.ts";
+import { type EtcdStore, type EtcdStoreOptions, settingsFrom } from "./options.ts";
+import { applyWrites, listRecords, readRecords } from "./records.ts";
+import { EtcdWatch } from "./watching.ts";
 
-/** etcd takes 128 operations in a transaction by default, and counts the depth of nested ones as one. */
-const MAX_BATCH = 127;
+const CAPABILITIES: StoreCapabilities = Object.freeze({
+  durable: true,
+  clock: "none",
+  clockGranularityMs: 1,
+  clockSkewMs: 0,
+  watch: true,
+  conditionalDelete: true,
+  // etcd takes 128 operations in a transaction by default; inside it, the three conditions of a write count, too.
+  maxBatch: 125,
+  // While one batch waits for the disks of the cluster, the next is on its way.
+  maxConcurrentCalls: 2,
+});
 
-export class EtcdStore implements LeaseStore {
-  readonly name = "etcd";
-  readonly capabilities: StoreCapabilities = Object.freeze({
-    durable: true,
-    clock: "none",
-    clockGranularityMs: 1,
-    watch: true,
-    conditionalDelete: true,
-    maxBatch: MAX_BATCH,
-    // While one batch waits for the disks of the cluster, the next is on its way.
-    maxConcurrentCalls: 2,
+/** Resolves when the cluster has answered a read; rejects with a StoreError that says what to do. */
+export async function openEtcdStore(options: EtcdStoreOptions): Promise<EtcdStore> {
+  assertOptions("openEtcdStore", options, '{ url: "etcd://localhost:2379" }');
+  const settings = settingsFrom(options);
+  const env = options.env ?? realEnv;
+  const connect = await loadGrpc(settings.tls);
+  const layout = new EtcdLayout(settings.prefix);
+  const cluster = new Cluster({
+    env,
+    connect,
+    settings,
+    range: layout.rangeOf({ tenant: null, prefix: "" }),
   });
-  readonly #parts: WatchParts;
-  readonly #access: Access;
-  readonly #watches = new Set<StoreWatch>();
-  #closed = false;
-
-  /** @internal Use `openEtcdStore`. */
-  constructor(parts: WatchParts) {
-    this.#parts = parts;
-    this.#access = parts;
-  }
-
-  async read(keys: readonly LeaseKey[]): Promise<ReadReply> {
-    this.#assertUsable(keys.length);
-    return await readRecords(this.#access, keys);
-  }
-
-  async apply(writes: readonly ConditionalWrite[]): Promise<ApplyReply> {
-    this.#assertUsable(writes.length);
-    return await applyWrites(this.#access, writes);
-  }
-
-  async list(query: ListQuery): Promise<ListPage> {
-    this.#assertUsable(0);
-    return await listPage(this.#access, query);
-  }
-
-  async watch(scope: WatchScope, listener: (event: StoreEvent) => void): Promise<StoreWatch> {
-    this.#assertUsable(0);
-    const watch = await EtcdWatch.open(this.#parts, scope, listener);
-    this.#watches.add(watch);
-    const close = async (): Promise<void> => {
-      this.#watches.delete(watch);
-      await watch.close();
-    };
-    if (this.#closed) await close();
-    return { close };
-  }
-
-  async close(): Promise<void> {
-    this.#closed = true;
-    for (const watch of this.#watches) await watch.close();
-    this.#watches.clear();
-    this.#parts.calls.close();
-  }
-
-  #assertUsable(batch: number): void {
-    if (this.#closed) throw closedError();
-    if (batch <= MAX_BATCH) return;
-    const message = `a call takes at most ${MAX_BATCH} keys, got ${batch}: split it`;
-    throw new StoreError("config", message, { outcome: "not-applied" });
-  }
+  // The first attempt is the only one: a wrong address is reported at once.
+  await cluster.connect();
+  const access = { cluster, layout };
+  return {
+    name: "etcd",
+    capabilities: CAPABILITIES,
+    read: (keys) => readRecords(access, keys),
+    apply: (writes) => applyWrites(access, writes),
+    list: (query) => listRecords(access, query),
+    watch: async (scope, listener) => {
+      const watch = new EtcdWatch({ ...access, env, scope, listener });
+      await watch.begin();
+      return watch;
+    },
+    close: () => cluster.close(),
+  };
 }

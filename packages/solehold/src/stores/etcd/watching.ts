@@ -1,139 +1,114 @@
 /**
- * News, from etcd's own watch: one stream for each watch, so a client hears only what it asked for, with the
- * records in it. A stream that is lost goes on, on another member if need be, from the revision after the last
- * one heard, so nothing is missing. Only when that revision was compacted away is the listener told to look for
- * itself.
+ * Watches: one stream of etcd for each, so that the server sends only what was asked for, with the records in it. A
+ * stream that is lost goes on, on another member if need be, from the revision after the last one received, so nothing
+ * is missing. Only when that revision was compacted away, or the cluster lost data, the watch begins anew in the present
+ * and says "reset".
  */
-import { type Env, jittered, type Timer } from "../../env/index.ts";
-import { isInScope, type StoreEvent, type StoreWatch, type WatchScope } from "../../store/index.ts";
-import type { Calls, OpenStream } from "./calls.ts";
-import { closedError, silence } from "./failures.ts";
-import { type EtcdLayout, type KeyRange, storedFrom } from "./layout.ts";
-import { decodeWatch, encodeWatch, type KeyValue, type WatchResponse } from "./messages.ts";
+import { delay, type Env, jittered } from "../../env/index.ts";
+import {
+  ABSENT,
+  isInScope,
+  type StoreEvent,
+  type WatchListener,
+  type WatchScope,
+} from "../../store/index.ts";
+import { storedFrom } from "./layout.ts";
+import { DELETE_EVENT, type WatchEvent, type WatchRequest, type WatchResponse } from "./messages.ts";
+import type { Access } from "./records.ts";
 
-const WATCH_PATH = "/etcdserverpb.Watch/Watch";
-const FIRST_RETRY_MS = 20;
-const LAST_RETRY_MS = 2_000;
-const RESET: StoreEvent = Object.freeze({ kind: "reset" });
+export type WatchOptions = Access & Readonly<{ env: Env; scope: WatchScope; listener: WatchListener }>;
 
-export interface WatchParts {
-  readonly env: Env;
-  readonly calls: Calls;
-  readonly layout: EtcdLayout;
-  readonly memberTimeoutMs: number;
-}
+const RESUME_PAUSE_MS = 100;
 
-export class EtcdWatch implements StoreWatch {
-  readonly #parts: WatchParts;
-  readonly #scope: WatchScope;
-  readonly #range: KeyRange;
-  readonly #listener: (event: StoreEvent) => void;
-  /** Where to go on; zero before the first answer: from now on. */
+export class EtcdWatch {
+  readonly #options: WatchOptions;
+  readonly #ending = new AbortController();
+  /** Where to go on; zero is the present. */
   #nextRevision = 0n;
-  #stream: OpenStream | null = null;
-  #timer: Timer | null = null;
-  #failures = 0;
-  #closed = false;
+  /** Events may be missing, and the listener does not know yet. */
+  #isReset = false;
+  #losses: number;
 
-  private constructor(parts: WatchParts, scope: WatchScope, listener: (event: StoreEvent) => void) {
-    this.#parts = parts;
-    this.#scope = scope;
-    this.#range = parts.layout.rangeOf(scope);
-    this.#listener = listener;
+  constructor(options: WatchOptions) {
+    this.#options = options;
+    this.#losses = options.cluster.losses;
   }
 
-  /** Resolves when the server has said from which revision on it will tell. */
-  static async open(
-    parts: WatchParts,
-    scope: WatchScope,
-    listener: (event: StoreEvent) => void,
-  ): Promise<EtcdWatch> {
-    const watch = new EtcdWatch(parts, scope, listener);
-    await parts.calls.repeated(() => watch.#begin());
-    return watch;
+  /** Resolves when the server has said from which revision on it will send events. */
+  begin(): Promise<void> {
+    const { cluster } = this.#options;
+    return cluster.repeated(() => new Promise((resolve, reject) => this.#follow(resolve).catch(reject)));
   }
 
   async close(): Promise<void> {
-    this.#closed = true;
-    this.#timer?.cancel();
-    this.#stream?.end();
-    this.#stream = null;
+    this.#ending.abort();
   }
 
-  /** One attempt: resolves when the stream is set up, rejects when it could not be. Later losses are mended. */
-  #begin(): Promise<void> {
-    const { env, calls, memberTimeoutMs } = this.#parts;
-    return new Promise((resolve, reject) => {
-      let stream: OpenStream | null = null;
-      let timer: Timer | null = null;
-      let begun = false;
-      const fail = (cause: unknown): void => {
-        timer?.cancel();
-        stream?.end();
-        const error = stream?.failed(cause) ?? cause;
-        if (!begun) reject(error);
-        else if (!this.#closed) this.#retry();
-      };
-      const onMessage = (message: Uint8Array): void => {
-        try {
-          const response = decodeWatch(message);
-          this.#hear(response);
-          if (!response.created) return;
-          begun = true;
-          timer?.cancel();
-          this.#failures = 0;
-          resolve();
-        } catch (error) {
-          fail(error);
-        }
-      };
-      const first = encodeWatch({ ...this.#range, startRevision: this.#nextRevision });
-      calls.stream(WATCH_PATH, first, { onMessage, onEnd: fail }).then((opened) => {
-        stream = opened;
-        this.#stream = opened;
-        const { address } = opened;
-        timer = env.timer(memberTimeoutMs, () => fail(silence(address, memberTimeoutMs, "not-applied")));
-        if (this.#closed) fail(closedError());
-      }, fail);
-    });
+  get #isOver(): boolean {
+    return this.#ending.signal.aborted || this.#options.cluster.isClosed;
   }
 
-  #hear({ header, created, canceled, cancelReason, compactRevision, fragment, events }: WatchResponse): void {
-    if (canceled && compactRevision > 0n) {
-      this.#nextRevision = compactRevision;
-      this.#tell(RESET);
+  /** Rejects when a stream could not be set up. One that was is followed, and later losses are made good. */
+  async #follow(onBegun: () => void): Promise<void> {
+    const { env, cluster } = this.#options;
+    const { signal } = this.#ending;
+    let isBegun = false;
+    try {
+      for await (const response of cluster.watch(() => this.#request(), signal)) {
+        this.#receive(response);
+        isBegun = true;
+        onBegun();
+      }
+    } catch (error) {
+      if (!isBegun) throw error;
     }
+    for (let isLost = true; isLost && !this.#isOver; ) {
+      await delay(env, jittered(env, RESUME_PAUSE_MS, 0.5), signal);
+      isLost = await this.begin().then(
+        () => false,
+        () => true,
+      );
+    }
+  }
+
+  /** With reports of progress, so that a quiet watch does not fall behind, and large revisions in pieces. */
+  #request(): WatchRequest {
+    const { cluster, layout, scope } = this.#options;
+    if (cluster.losses !== this.#losses) this.#beginAnew();
+    this.#losses = cluster.losses;
+    const startRevision = String(this.#nextRevision);
+    return { create: { ...layout.rangeOf(scope), startRevision, progressNotify: true, fragment: true } };
+  }
+
+  #beginAnew(): void {
+    this.#nextRevision = 0n;
+    this.#isReset = true;
+  }
+
+  #receive(response: WatchResponse): void {
+    const { header, created, canceled, cancelReason, compactRevision, fragment, events } = response;
+    if (canceled && compactRevision !== "0") this.#beginAnew();
     if (canceled) throw new Error(`etcdserver: watch canceled: ${cancelReason}`);
     for (const event of events) this.#announce(event);
-    const last = events.at(-1);
+    const last = events.at(-1)?.kv;
     // Of a revision that comes in pieces the rest is still missing.
-    if (last !== undefined) this.#nextRevision = last.modRevision + (fragment ? 0n : 1n);
-    else if (!created || this.#nextRevision === 0n) this.#nextRevision = header.revision + 1n;
+    if (last) this.#nextRevision = BigInt(last.modRevision) + (fragment ? 0n : 1n);
+    else if (!created || this.#nextRevision === 0n) this.#nextRevision = BigInt(header?.revision ?? 0) + 1n;
+    if (created && this.#isReset) this.#send({ kind: "reset" });
+    if (created) this.#isReset = false;
   }
 
-  /** What was deleted is no record, and what is damaged is none either. */
-  #announce(pair: KeyValue): void {
-    const key = this.#parts.layout.keyOf(pair.key);
-    if (key === null || !isInScope(this.#scope, key)) return;
-    const stored = storedFrom(key, pair);
-    this.#tell({ kind: "changed", key, record: stored.kind === "found" ? stored.record : null });
-  }
-
-  #retry(): void {
-    const { env } = this.#parts;
-    const backoffMs = Math.min(FIRST_RETRY_MS * 2 ** this.#failures, LAST_RETRY_MS);
-    this.#failures += 1;
-    this.#timer = env.timer(jittered(env, backoffMs, 0.3), () => {
-      this.#begin().catch(() => {
-        if (!this.#closed) this.#retry();
-      });
-    });
+  #announce({ type, kv }: WatchEvent): void {
+    const { layout, scope } = this.#options;
+    const key = kv && layout.keyOf(kv.key);
+    if (!key || !isInScope(scope, key)) return;
+    this.#send({ kind: "changed", key, stored: type === DELETE_EVENT ? ABSENT : storedFrom(key, kv) });
   }
 
   /** In a turn of its own, so that a listener that throws is its owner's problem alone. */
-  #tell(event: StoreEvent): void {
-    this.#parts.env.defer(() => {
-      if (!this.#closed) this.#listener(event);
+  #send(event: StoreEvent): void {
+    this.#options.env.defer(() => {
+      if (!this.#isOver) this.#options.listener(event);
     });
   }
 }

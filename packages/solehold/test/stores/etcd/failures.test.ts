@@ -1,8 +1,9 @@
 /** Members that are silent, lost or wrong: what the caller is told, who is asked next, and that nothing breaks. */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { keyId } from "../../../src/core/index.ts";
+import type { WriteResult } from "../../../src/store/index.ts";
+import { ClusterIdentity } from "../../../src/stores/etcd/identity.ts";
 import { type EtcdStore, openEtcdStore } from "../../../src/stores/etcd/index.ts";
-import { Lineage } from "../../../src/stores/etcd/lineage.ts";
 import { engineRecord, type FaultProxy, startProxy } from "../../engines/index.ts";
 import { applyOne, create, recordOf, rejection, writeOf } from "../records.ts";
 import { base64, gateway, newPrefix, storeUrl, until } from "./support.ts";
@@ -140,20 +141,43 @@ it("a call of a store that is closed meanwhile is rejected, and so is every late
   expect(await rejection(store.read([]))).toMatchObject({ kind: "closed", outcome: "not-applied" });
 });
 
-it("a batch that is too large is refused before it is sent", async () => {
+it("a batch that is larger than etcd takes is refused, and one of the largest size is not", async () => {
   const store = await open(urls);
-  const writes = Array.from({ length: 128 }, (_, index) => writeOf(recordOf(`large/${index}`)));
-  expect(await rejection(store.apply(writes))).toMatchObject({ kind: "config", outcome: "not-applied" });
-  expect((await store.apply(writes.slice(1))).results.every(({ kind }) => kind === "applied")).toBe(true);
+  const { maxBatch } = store.capabilities;
+  const writes = Array.from({ length: maxBatch + 1 }, (_, index) => writeOf(recordOf(`large/${index}`)));
+  const versions = (await store.apply(writes.slice(1))).results.map(versionOf);
+  expect(versions).not.toContain(null);
+  const updates = writes.slice(1).map((write, index) => ({ ...write, expected: versions[index]! }));
+  expect((await store.apply(updates)).results.map(versionOf)).not.toContain(null);
+  const tooMany = [...updates, writes[0]!];
+  expect(await rejection(store.apply(tooMany))).toMatchObject({ kind: "config", outcome: "not-applied" });
 });
 
-it("replies that overtake each other are not taken for a cluster that went back", () => {
-  const lineage = new Lineage();
-  lineage.learn({ clusterId: 1n, revision: 10n }, 0n);
-  const askedAt = lineage.revision;
-  lineage.learn({ clusterId: 1n, revision: 12n }, askedAt);
-  lineage.learn({ clusterId: 1n, revision: 11n }, askedAt);
-  expect(() => lineage.assertIntact("here", "unknown")).not.toThrow();
-  lineage.learn({ clusterId: 1n, revision: 11n }, lineage.revision);
-  expect(() => lineage.assertIntact("here", "unknown")).toThrow(/went back from revision 12 to 11/);
+const versionOf = (result: WriteResult) => (result.kind === "applied" ? result.version : null);
+
+describe("replies that overtake each other", () => {
+  const at = (revision: bigint) => ({ clusterId: "1", revision, raftIndex: 0n });
+
+  it("are not taken for a cluster that went back", () => {
+    const identity = new ClusterIdentity();
+    identity.expectReply()(at(10n));
+    const [first, second] = [identity.expectReply(), identity.expectReply()];
+    second(at(12n));
+    first(at(11n));
+    expect(identity.takeLoss()).toBeNull();
+    identity.expectReply()(at(11n));
+    expect(identity.takeLoss()).toBe("it went back from revision 12 to 11");
+  });
+
+  it("after a loss report it only once", () => {
+    const identity = new ClusterIdentity();
+    identity.expectReply()(at(10n));
+    const [first, second] = [identity.expectReply(), identity.expectReply()];
+    first(at(5n));
+    expect(identity.takeLoss()).toBe("it went back from revision 10 to 5");
+    second(at(6n));
+    identity.expectReply()(at(6n));
+    expect(identity.takeLoss()).toBeNull();
+    expect(identity.losses).toBe(1);
+  });
 });

@@ -1,29 +1,41 @@
 /** Opening with something wrong: one line that says what to do, at once, and never a password. */
 
-import { readFileSync } from "node:fs";
 import { createServer as createHttpServer } from "node:http";
-import { type AddressInfo, connect, createServer, type Server } from "node:net";
-import { createServer as createTlsServer } from "node:tls";
+import { type AddressInfo, createServer, type Server } from "node:net";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { connect as connectLeases } from "../../../src/client/index.ts";
 import type { StoreEvent } from "../../../src/store/index.ts";
 import { type EtcdStoreOptions, openEtcdStore } from "../../../src/stores/etcd/index.ts";
 import { engineRecord, startEtcd } from "../../engines/index.ts";
 import { create, recordOf, rejection, until, writeOf } from "../records.ts";
-import { certificate, type Guarded, gateway, newPrefix, startGuarded, storeUrl } from "./support.ts";
+import {
+  type Certificates,
+  certificates,
+  freePort,
+  type Guarded,
+  gateway,
+  newPrefix,
+  nonceIn,
+  startCertified,
+  startGuarded,
+  storeUrl,
+  tlsInFront,
+} from "./support.ts";
 
 const { urls, url } = engineRecord("etcd");
 const prefix = newPrefix();
 const listeners: Server[] = [];
 let guarded: Guarded;
+let tls: Certificates;
 
 beforeAll(async () => {
-  guarded = await startGuarded(prefix);
+  [guarded, tls] = await Promise.all([startGuarded(prefix), certificates()]);
 });
 
 afterAll(async () => {
   for (const listener of listeners) listener.close();
   await guarded?.stop();
+  tls?.remove();
 });
 
 async function listening(listener: Server): Promise<number> {
@@ -37,12 +49,6 @@ async function failure(options: EtcdStoreOptions) {
   expect(error).toMatchObject({ name: "StoreError", outcome: "not-applied" });
   expect(error.message).not.toMatch(/\n|s3cret|wr0ng/);
   return error;
-}
-
-async function freePort(): Promise<number> {
-  const port = await listening(createServer());
-  listeners.pop()!.close();
-  return port;
 }
 
 const as = (user: string): string => `etcd://${user}@${new URL(guarded.url).host}/${prefix}`;
@@ -118,21 +124,9 @@ describe("a URL", () => {
 });
 
 describe("TLS", () => {
-  /** A way to the cluster that speaks TLS in front. */
-  async function startTls(): Promise<{ port: number; cert: string; remove(): void }> {
-    const { cert, key, remove } = await certificate();
-    const secrets = { cert: readFileSync(cert), key: readFileSync(key), ALPNProtocols: ["h2"] };
-    const server = createTlsServer(secrets, (near) => {
-      const far = connect(Number(new URL(url).port), "127.0.0.1");
-      near.on("error", () => far.destroy()).pipe(far);
-      far.on("error", () => near.destroy()).pipe(near);
-    });
-    return { port: await listening(server), cert, remove };
-  }
-
   it("is spoken where the URL says etcds:, with the certificate authority that it names", async () => {
-    const { port, cert, remove } = await startTls();
-    const store = await openEtcdStore({ url: `etcds://localhost:${port}/${prefix}?ca=${cert}` });
+    const port = await listening(tlsInFront(url, tls, "anybody"));
+    const store = await openEtcdStore({ url: `etcds://localhost:${port}/${prefix}?ca=${tls.files.ca}` });
     await create(store, recordOf("through-tls"));
     await store.close();
     const untrusted = await failure({ url: `etcds://localhost:${port}/${prefix}` });
@@ -140,7 +134,35 @@ describe("TLS", () => {
     expect(untrusted.message).toContain("?ca=file");
     const plain = await failure({ url: `etcd://localhost:${port}/${prefix}` });
     expect(plain.message).toMatch(/etcds:|connection was lost/);
-    remove();
+  });
+
+  it("with a client certificate opens where one is wanted, and nowhere without", async () => {
+    const { ca, clientCert, clientKey } = tls.files;
+    const port = await listening(tlsInFront(url, tls, "certified"));
+    const at = `etcds://127.0.0.1:${port}/${prefix}?ca=${ca}`;
+    const store = await openEtcdStore({ url: `${at}&cert=${clientCert}&key=${clientKey}` });
+    await create(store, recordOf("certified"));
+    await store.close();
+    expect((await failure({ url: at })).kind).toMatch(/^(config|unreachable)$/);
+  });
+
+  it("makes the name in a client certificate the user, without a password", async () => {
+    const { ca, clientCert, clientKey } = tls.files;
+    const certified = await startCertified(prefix, tls);
+    const files = `ca=${ca}&cert=${clientCert}&key=${clientKey}`;
+    const store = await openEtcdStore({ url: `etcds://${certified.host}/${prefix}?${files}` });
+    await create(store, recordOf("by-certificate"));
+    await store.close();
+    const elsewhere = await failure({ url: `etcds://${certified.host}/elsewhere?${files}` });
+    expect(elsewhere.kind).toBe("auth");
+    await certified.stop();
+  });
+
+  it("with files that are no certificates is a config error that names them", async () => {
+    const wrong = `etcds://127.0.0.1/x?cert=${import.meta.filename}&key=${import.meta.filename}`;
+    const error = await failure({ url: wrong });
+    expect(error.kind).toBe("config");
+    expect(error.message).toContain("must be PEM files that belong together");
   });
 
   it("to a member without it is a config error that says so", async () => {
@@ -166,13 +188,13 @@ describe("a cluster that asks for passwords", () => {
   it("serves its user, watches included, and again after it forgot the login", async () => {
     const store = await openEtcdStore({ url: as("keeper:s3cret") });
     const version = await create(store, recordOf("guarded"));
-    const heard: StoreEvent[] = [];
-    await store.watch({ tenant: null, prefix: "" }, (event) => heard.push(event));
+    const events: StoreEvent[] = [];
+    await store.watch({ tenant: null, prefix: "" }, (event) => events.push(event));
     await guarded.restart();
     const next = recordOf("guarded", { generation: 2n });
     expect((await store.apply([writeOf(next, version)])).results[0]!.kind).toBe("applied");
-    const first = await until("the change is heard of", async () => heard[0] ?? null);
-    expect(first).toMatchObject({ kind: "changed", record: { nonce: next.nonce } });
+    const first = await until("the change is announced", async () => events[0] ?? null);
+    expect(nonceIn(first)).toBe(next.nonce);
     await store.close();
   });
 

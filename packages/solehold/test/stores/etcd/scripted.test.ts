@@ -1,30 +1,38 @@
-/** What a server may do, but a real one cannot be told to: pieces of a revision, progress, nonsense, no leader. */
-import { Server, ServerCredentials, type ServerDuplexStream, status } from "@grpc/grpc-js";
+/** What a server may do, but a real one cannot be told to: pieces of a revision, progress, nonsense, no leader, losses. */
+import {
+  type MethodDefinition,
+  Server,
+  ServerCredentials,
+  type ServerDuplexStream,
+  type ServiceDefinition,
+  status,
+  type UntypedServiceImplementation,
+} from "@grpc/grpc-js";
+import { fromJSON } from "@grpc/proto-loader";
 import { afterEach, describe, expect, it } from "vitest";
 import { type EtcdStore, openEtcdStore } from "../../../src/stores/etcd/index.ts";
-import { bytesField, MessageReader, numberField } from "../../../src/stores/etcd/protobuf.ts";
+import { protocolDescriptor, type WatchRequest } from "../../../src/stores/etcd/messages.ts";
 import { recordOf, rejection, writeOf } from "../records.ts";
-import { Ear } from "./support.ts";
+import { EventLog } from "./support.ts";
 
-type Stream = ServerDuplexStream<Buffer, Buffer>;
-type Answer = (error: object | null, reply?: Buffer) => void;
+type Stream = ServerDuplexStream<WatchRequest, object>;
+type Answer = (error: object | null, reply?: object) => void;
 
 interface Script {
-  /** Which member it says leads; zero for none. */
-  readonly leader?: bigint;
-  /** Whether its status waits until the other members had time to answer. */
+  /** Whether reads wait until the other members had time to answer. */
   readonly pace?: "quick" | "slow";
+  /** How long its log says that it is, whenever somebody asks. */
+  readonly raftIndex?: () => number;
   readonly range?: (answer: Answer) => void;
-  readonly transaction?: (answer: Answer) => void;
-  readonly watch?: (stream: Stream, startRevision: bigint) => void;
+  readonly txn?: (answer: Answer) => void;
+  readonly watch?: (stream: Stream, startRevision: string) => void;
 }
 
-const headerAt = (revision: bigint, clusterId = 1n): Buffer =>
-  bytesField(1, Buffer.concat([numberField(1, clusterId), numberField(3, revision)]));
-const createdAt = (revision: bigint): Buffer => Buffer.concat([headerAt(revision), numberField(3, 1n)]);
+const headerAt = (revision: number, clusterId = "1"): object => ({ header: { clusterId, revision } });
+const createdAt = (revision: number): object => ({ ...headerAt(revision), created: true });
+/** No message that begins so is complete. */
 const NONSENSE = Buffer.from([0xff, 0xff, 0xff]);
 const NO_LEADER = { code: status.UNAVAILABLE, details: "etcdserver: no leader" };
-const same = (bytes: Buffer): Buffer => bytes;
 
 const servers: Server[] = [];
 let store: EtcdStore | null = null;
@@ -34,42 +42,44 @@ afterEach(async () => {
   for (const server of servers.splice(0)) server.forceShutdown();
 });
 
+/** The messages are those of the store, so only its tests on a real cluster show that they are etcd's. */
+function serviceOf(name: string): ServiceDefinition {
+  const definition = fromJSON(protocolDescriptor(), { longs: String })[`etcdserverpb.${name}`];
+  const methods = Object.entries(definition as Readonly<Record<string, MethodDefinition<object, object>>>);
+  const isStream = name === "Watch";
+  return Object.fromEntries(
+    methods.map(([method, { responseSerialize, ...rest }]) => {
+      const serialize = (reply: object): Buffer =>
+        Buffer.isBuffer(reply) ? reply : responseSerialize(reply);
+      const streams = { requestStream: isStream, responseStream: isStream };
+      return [method, { ...rest, ...streams, responseSerialize: serialize }];
+    }),
+  );
+}
+
 /** A server that follows the script, on a free port of loopback. */
 async function start(script: Script): Promise<string> {
   const server = new Server();
   servers.push(server);
-  const method = (path: string, streams: "streams" | "answers") => ({
-    path,
-    requestStream: streams === "streams",
-    responseStream: streams === "streams",
-    requestSerialize: same,
-    requestDeserialize: same,
-    responseSerialize: same,
-    responseDeserialize: same,
-  });
-  const whole = (answer: Answer): void => answer(null, headerAt(10n));
-  const { leader = 7n, pace = "quick", range = whole, transaction = whole, watch } = script;
-  server.addService(
-    {
-      status: method("/etcdserverpb.Maintenance/Status", "answers"),
-      range: method("/etcdserverpb.KV/Range", "answers"),
-      transaction: method("/etcdserverpb.KV/Txn", "answers"),
-      watch: method("/etcdserverpb.Watch/Watch", "streams"),
-    },
-    {
-      status: (_call: unknown, answer: Answer) => {
-        const tell = (): void => answer(null, Buffer.concat([headerAt(10n), numberField(4, leader)]));
-        if (pace === "quick") tell();
-        else setTimeout(tell, 100);
+  const whole = (answer: Answer): void => answer(null, headerAt(10));
+  const { pace = "quick", raftIndex = () => 1, range = whole, txn = whole, watch } = script;
+  const services: Readonly<Record<string, UntypedServiceImplementation>> = {
+    KV: {
+      Range: (_call: unknown, answer: Answer) => {
+        if (pace === "quick") range(answer);
+        else setTimeout(() => range(answer), 100);
       },
-      range: (_call: unknown, answer: Answer) => range(answer),
-      transaction: (_call: unknown, answer: Answer) => transaction(answer),
-      watch: (stream: Stream) => {
+      Txn: (_call: unknown, answer: Answer) => txn(answer),
+    },
+    Maintenance: { Status: (_call: unknown, answer: Answer) => answer(null, { raftIndex: raftIndex() }) },
+    Watch: {
+      Watch: (stream: Stream) => {
         stream.on("error", () => undefined);
-        stream.on("data", (request: Buffer) => watch?.(stream, startRevisionIn(request)));
+        stream.on("data", ({ create }: WatchRequest) => watch?.(stream, String(create.startRevision)));
       },
     },
-  );
+  };
+  for (const [name, methods] of Object.entries(services)) server.addService(serviceOf(name), methods);
   return new Promise((resolve, reject) => {
     server.bindAsync("127.0.0.1:0", ServerCredentials.createInsecure(), (error, port) =>
       error === null ? resolve(`127.0.0.1:${port}`) : reject(error),
@@ -82,77 +92,75 @@ async function open(...members: readonly string[]): Promise<EtcdStore> {
   return store;
 }
 
-function startRevisionIn(request: Buffer): bigint {
-  const outer = new MessageReader(request);
-  outer.next();
-  const create = new MessageReader(outer.bytes());
-  while (create.next()) if (create.field === 3) return create.signed();
-  return -1n;
+function event(name: string, modRevision: number): object {
+  return { kv: { key: Buffer.from(`solehold/default/${name}`), modRevision, value: Buffer.from("?") } };
 }
 
-function event(name: string, revision: bigint): Buffer {
-  const key = bytesField(1, `solehold/default/${name}`);
-  return bytesField(11, bytesField(2, Buffer.concat([key, numberField(3, revision), bytesField(5, "?")])));
-}
+const { key } = recordOf("job");
+const EMPTY_READ = { ...headerAt(10), responses: [{ range: {} }] };
 
-it("a watch goes on after what it has heard of completely, and after the progress that it was told of", async () => {
-  const begun: bigint[] = [];
-  const last = (stream: Stream, message: Buffer): void => {
+it("a watch goes on after what it has received completely, and after the progress that was reported", async () => {
+  const begun: string[] = [];
+  const last = (stream: Stream, message: object): void => {
     stream.write(message);
     stream.end();
   };
   const turns: ((stream: Stream) => void)[] = [
-    (stream) => last(stream, Buffer.concat([headerAt(11n), numberField(7, 1n), event("first piece", 11n)])),
-    (stream) => last(stream, Buffer.concat([headerAt(12n), event("first piece", 11n), event("rest", 11n)])),
-    (stream) => last(stream, headerAt(50n)),
+    (stream) => last(stream, { ...headerAt(11), fragment: true, events: [event("first piece", 11)] }),
+    (stream) => last(stream, { ...headerAt(12), events: [event("first piece", 11), event("rest", 11)] }),
+    (stream) => last(stream, headerAt(50)),
     (stream) => void stream.write(NONSENSE),
-    (stream) => void stream.write(Buffer.concat([headerAt(60n), event("last", 60n)])),
+    (stream) => void stream.write({ ...headerAt(60), events: [event("last", 60)] }),
   ];
-  const watch = (stream: Stream, startRevision: bigint): void => {
+  const watch = (stream: Stream, startRevision: string): void => {
     begun.push(startRevision);
-    stream.write(createdAt(10n));
+    stream.write(createdAt(10));
     turns.shift()?.(stream);
   };
   const watching = await open(await start({ watch }));
-  const ear = new Ear();
-  await watching.watch({ tenant: "default", prefix: "" }, ear.listen);
-  await ear.next((heard) => heard.kind === "changed" && heard.key.name === "last");
-  expect(begun).toEqual([0n, 11n, 12n, 51n, 51n]);
-  expect(ear.resets).toBe(0);
+  const log = new EventLog();
+  await watching.watch({ tenant: "default", prefix: "" }, log.listener);
+  await log.next((seen) => seen.kind === "changed" && seen.key.name === "last");
+  expect(begun).toEqual(["0", "11", "12", "51", "51"]);
+  expect(log.resets).toBe(0);
 });
 
 describe("a member", () => {
-  it("that knows no leader is not used, however quick it is", async () => {
+  it("that cannot read through a leader is not used, however quick it is", async () => {
     let asked = 0;
-    const range = (answer: Answer): void => {
+    const txn = (answer: Answer): void => {
       asked += 1;
       answer(NO_LEADER);
     };
-    const reading = await open(await start({ leader: 0n, range }), await start({ pace: "slow" }));
-    expect((await reading.read([recordOf("job").key])).records[0]!.kind).toBe("absent");
+    const blind = await start({ range: (answer) => answer(NO_LEADER), txn });
+    const slow = await start({ pace: "slow", txn: (answer) => answer(null, EMPTY_READ) });
+    const reading = await open(blind, slow);
+    expect((await reading.read([key])).records[0]!.kind).toBe("absent");
     expect(asked).toBe(0);
   });
 
-  it("that failed is asked again only after the others", async () => {
-    let asked = 0;
-    const range = (answer: Answer): void => {
-      asked += 1;
-      answer(asked === 1 ? null : NO_LEADER, headerAt(10n));
+  it("that failed is left for another within the same call", async () => {
+    let hasLeader = true;
+    const range = (answer: Answer): void => (hasLeader ? answer(null, headerAt(10)) : answer(NO_LEADER));
+    const txn = (answer: Answer): void => {
+      hasLeader = false;
+      answer(NO_LEADER);
     };
-    const reading = await open(await start({ range }), await start({ pace: "slow" }));
-    expect((await reading.read([recordOf("job").key])).records[0]!.kind).toBe("absent");
-    // Once for opening, once for the read that it failed.
-    expect(asked).toBe(2);
+    const slow = await start({ pace: "slow", txn: (answer) => answer(null, EMPTY_READ) });
+    const reading = await open(await start({ range, txn }), slow);
+    expect((await reading.read([key])).records[0]!.kind).toBe("absent");
+    expect(hasLeader).toBe(false);
   });
 
   it.each([
     ["nonsense", NONSENSE],
-    ["an answer without its operations", headerAt(11n)],
+    ["an answer without its operations", headerAt(11)],
+    ["an answer without a header", { succeeded: true }],
   ])("that answers a write with %s leaves its outcome unknown", async (_what, reply) => {
-    const writing = await open(await start({ transaction: (answer) => answer(null, reply) }));
+    const writing = await open(await start({ txn: (answer) => answer(null, reply) }));
     const error = await rejection(writing.apply([writeOf(recordOf("answered"))]));
     expect(error).toMatchObject({ name: "StoreError", outcome: "unknown" });
-    expect(error.message).toContain("not a message of etcd");
+    expect(error.message).toContain("does not speak etcd's API 3");
   });
 
   it.each([
@@ -163,7 +171,7 @@ describe("a member", () => {
     ["etcdserver: too many requests", "not-applied"],
   ])("that answers a write with '%s' leaves its outcome %s", async (details, outcome) => {
     const code = details.includes("many") ? status.RESOURCE_EXHAUSTED : status.UNAVAILABLE;
-    const writing = await open(await start({ transaction: (answer) => answer({ code, details }) }));
+    const writing = await open(await start({ txn: (answer) => answer({ code, details }) }));
     const error = await rejection(writing.apply([writeOf(recordOf("answered"))]));
     expect(error).toMatchObject({ name: "StoreError", kind: "unreachable", outcome });
   });
@@ -171,19 +179,44 @@ describe("a member", () => {
 
 describe("a cluster that lost data", () => {
   it.each([
-    ["went back from revision 10 to 9", headerAt(9n)],
-    ["another cluster answers", headerAt(11n, 2n)],
-  ])("serves nobody who saw what was there before: %s", async (what, reply) => {
-    const done = Buffer.concat([reply, numberField(2, 1n)]);
-    const member = await start({ transaction: (answer) => answer(null, done) });
-    const writing = await open(member);
+    ["went back from revision 10 to 9", { ...EMPTY_READ, ...headerAt(9) }],
+    ["another cluster answers", { ...EMPTY_READ, ...headerAt(11, "2") }],
+  ])("says so once to each who saw what was there before, and goes on: %s", async (what, reply) => {
+    const writing = await open(await start({ txn: (answer) => answer(null, reply) }));
     const first = await rejection(writing.apply([writeOf(recordOf("lost"))]));
-    expect(first).toMatchObject({ kind: "internal", outcome: "unknown" });
+    expect(first).toMatchObject({ kind: "data-loss", outcome: "unknown" });
     expect(first.message).toContain(what);
-    const later = await rejection(writing.read([recordOf("lost").key]));
-    expect(later).toMatchObject({ kind: "internal", outcome: "not-applied" });
-    await writing.close();
-    const again = await open(member);
-    expect((await again.read([recordOf("lost").key])).records[0]!.kind).toBe("absent");
+    expect((await writing.read([key])).records[0]!.kind).toBe("absent");
+  });
+
+  it("is noticed by its log where its revisions went on, before anything is written, and its watches say reset", async () => {
+    let raftIndex = 500;
+    const begun: string[] = [];
+    const streams: Stream[] = [];
+    const watch = (stream: Stream, startRevision: string): void => {
+      begun.push(startRevision);
+      streams.push(stream);
+      stream.write(createdAt(10));
+    };
+    let written = 0;
+    const txn = (answer: Answer): void => {
+      written += 1;
+      answer(null, EMPTY_READ);
+    };
+    const down = { code: status.UNAVAILABLE, details: "down" };
+    const member = await start({ raftIndex: () => raftIndex, watch, txn });
+    const client = await open(member);
+    const log = new EventLog();
+    await client.watch({ tenant: null, prefix: "" }, log.listener);
+    raftIndex = 4;
+    streams[0]!.emit("error", down);
+    await log.next(({ kind }) => kind === "reset");
+    expect(begun).toEqual(["0", "0"]);
+    const told = await rejection(client.apply([writeOf(recordOf("late"))]));
+    expect(told).toMatchObject({ kind: "data-loss", outcome: "not-applied" });
+    expect(told.message).toContain("its log went back from entry 500 to 4");
+    expect(written).toBe(0);
+    expect((await client.read([key])).records[0]!.kind).toBe("absent");
+    expect(log.resets).toBe(1);
   });
 });

@@ -1,9 +1,10 @@
-/** News over lost connections, compactions and quiet times, on a real member of our own. */
+/** Watch events over lost connections, compactions and quiet times, on a real member of our own. */
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
+import type { StoredRecord } from "../../../src/store/index.ts";
 import { type EtcdStore, openEtcdStore } from "../../../src/stores/etcd/index.ts";
 import { type Engine, type FaultProxy, startEtcd, startProxy } from "../../engines/index.ts";
 import { applyOne, create, recordOf, rejection, writeOf } from "../records.ts";
-import { Ear, gateway, newPrefix, putRaw, revisionAt, storeUrl, until } from "./support.ts";
+import { EventLog, gateway, newPrefix, putRaw, revisionAt, storeUrl, until } from "./support.ts";
 
 let server: Engine;
 let proxy: FaultProxy;
@@ -38,13 +39,16 @@ async function openBoth(): Promise<readonly [EtcdStore, EtcdStore]> {
   return [await open(proxy.through(server.url)), await open(server.url)];
 }
 
+const storedIn = (log: EventLog) => log.events.map((event) => event.kind === "changed" && event.stored);
+const versionIn = (stored: StoredRecord | undefined) => (stored?.kind === "found" ? stored.version : null);
+
 it("a watch goes on where it was after its connection was lost: nothing is missing, nobody has to look", async () => {
   const [watching, writing] = await openBoth();
-  const ear = new Ear();
-  await watching.watch({ tenant: "default", prefix: "gap/" }, ear.listen);
+  const log = new EventLog();
+  await watching.watch({ tenant: "default", prefix: "gap/" }, log.listener);
   const before = recordOf("gap/before");
   await create(writing, before);
-  await ear.write(before.nonce);
+  await log.write(before.nonce);
   proxy.freeze();
   // More than the server puts into one message, so that it comes in pieces.
   const batches = Array.from({ length: 8 }, (_, batch) =>
@@ -53,14 +57,14 @@ it("a watch goes on where it was after its connection was lost: nothing is missi
   for (const batch of batches) await writing.apply(batch.map((next) => writeOf(next)));
   proxy.cut();
   proxy.heal();
-  for (const { nonce } of batches.flat()) await ear.write(nonce);
-  expect(ear.resets).toBe(0);
+  for (const { nonce } of batches.flat()) await log.write(nonce);
+  expect(log.resets).toBe(0);
 });
 
-it("a watch whose place was compacted away says so once, and hears what comes after", async () => {
+it("a watch whose revision was compacted away says so once, and goes on", async () => {
   const [watching, writing] = await openBoth();
-  const ear = new Ear();
-  await watching.watch({ tenant: "default", prefix: "compacted/" }, ear.listen);
+  const log = new EventLog();
+  await watching.watch({ tenant: "default", prefix: "compacted/" }, log.listener);
   proxy.freeze();
   const missed = recordOf("compacted/a");
   const version = await create(writing, missed);
@@ -69,20 +73,20 @@ it("a watch whose place was compacted away says so once, and hears what comes af
   await gateway(server.url, "kv/compaction", { revision: await revisionAt(server.url), physical: true });
   proxy.cut();
   proxy.heal();
-  await ear.next(({ kind }) => kind === "reset");
+  await log.next(({ kind }) => kind === "reset");
   const after = recordOf("compacted/b");
   await create(writing, after);
-  await ear.write(after.nonce);
-  expect(ear.resets).toBe(1);
+  await log.write(after.nonce);
+  expect(log.resets).toBe(1);
 });
 
-it("a quiet watch keeps up with the cluster, so a compaction does not cost it its place", async () => {
+it("a quiet watch keeps up with the cluster, so a compaction costs it nothing", async () => {
   const [watching, writing] = await openBoth();
-  const ear = new Ear();
-  await watching.watch({ tenant: "default", prefix: "quiet/" }, ear.listen);
+  const log = new EventLog();
+  await watching.watch({ tenant: "default", prefix: "quiet/" }, log.listener);
   // Reports of progress cannot be seen from here: each round leaves more time for one to have come.
   for (let pauseMs = 100; ; pauseMs *= 2) {
-    ear.heard.length = 0;
+    log.events.length = 0;
     for (const half of ["a", "b"]) await create(writing, recordOf(`elsewhere/${pauseMs}/${half}`));
     const revision = await revisionAt(server.url);
     await new Promise((resolve) => setTimeout(resolve, pauseMs));
@@ -90,31 +94,29 @@ it("a quiet watch keeps up with the cluster, so a compaction does not cost it it
     proxy.cut();
     const after = recordOf(`quiet/${pauseMs}`);
     await create(writing, after);
-    await ear.write(after.nonce);
-    if (ear.resets === 0) break;
+    await log.write(after.nonce);
+    if (log.resets === 0) break;
     expect(pauseMs).toBeLessThan(3_000);
   }
 });
 
-it("news carry the record as it is, null for one that is gone, and null for one that is damaged", async () => {
+it("an event carries what a read would show: the record with its version, its absence, its damage", async () => {
   const [watching, writing] = await openBoth();
-  const ear = new Ear();
-  await watching.watch({ tenant: "default", prefix: "news/" }, ear.listen);
-  const record = recordOf("news/a", { holder: "someone" });
-  const version = await create(writing, record);
-  expect(await ear.write(record.nonce)).toMatchObject({ key: record.key, record: { holder: "someone" } });
-  await applyOne(writing, { key: record.key, expected: version, next: null });
-  await putRaw(server.url, prefix, recordOf("news/b").key, "damage");
-  const last = recordOf("news/c");
-  await create(writing, last);
-  await ear.write(last.nonce);
-  const told = ear.heard.map((event) => event.kind === "changed" && [event.key.name, event.record === null]);
-  expect(told).toEqual([
-    ["news/a", false],
-    ["news/a", true],
-    ["news/b", true],
-    ["news/c", false],
-  ]);
+  const log = new EventLog();
+  await watching.watch({ tenant: "default", prefix: "event/" }, log.listener);
+  const [kept, deleted, damaged] = ["event/a", "event/b", "event/c"].map((name) => recordOf(name));
+  for (const record of [kept!, deleted!]) {
+    await create(writing, record);
+    await log.write(record.nonce);
+  }
+  const { records: before } = await writing.read([kept!.key, deleted!.key]);
+  expect(storedIn(log)).toEqual(before);
+  await applyOne(writing, { key: deleted!.key, expected: versionIn(before[1]), next: null });
+  await putRaw(server.url, prefix, damaged!.key, "damage");
+  await log.next((event) => event.kind === "changed" && event.stored?.kind === "corrupt");
+  const { records: after } = await writing.read([deleted!.key, damaged!.key]);
+  expect(after.map(({ kind }) => kind)).toEqual(["absent", "corrupt"]);
+  expect(storedIn(log)).toEqual([...before, ...after]);
 });
 
 it("a watch that cannot be set up is an error, and works once the server is there", async () => {
@@ -123,23 +125,23 @@ it("a watch that cannot be set up is an error, and works once the server is ther
   const refused = await rejection(store.watch(everything, () => undefined));
   expect(refused).toMatchObject({ name: "StoreError", kind: "timeout", outcome: "not-applied" });
   proxy.heal();
-  const ear = new Ear();
-  await until("the watch is set up", () => store.watch(everything, ear.listen));
+  const log = new EventLog();
+  await until("the watch is set up", () => store.watch(everything, log.listener));
   const late = recordOf("late-watch");
   await create(await open(server.url), late);
-  await ear.write(late.nonce);
+  await log.write(late.nonce);
 });
 
 it("a watch of a closed store says nothing more, also when it was closed while it was away", async () => {
   const [watching, writing] = await openBoth();
-  const ear = new Ear();
-  await watching.watch(everything, ear.listen);
+  const log = new EventLog();
+  await watching.watch(everything, log.listener);
   proxy.cut();
   await watching.close();
-  const other = new Ear();
-  await writing.watch(everything, other.listen);
+  const other = new EventLog();
+  await writing.watch(everything, other.listener);
   const later = recordOf("later");
   await create(writing, later);
   await other.write(later.nonce);
-  expect(ear.heard).toEqual([]);
+  expect(log.events).toEqual([]);
 });

@@ -1,0 +1,120 @@
+/**
+ * Reading, writing and listing records.
+ *
+ * Reads and writes are one transaction, whatever their number. A write is a transaction of its own inside it: if the key
+ * still has the expected version it is done, else the current record is read, in the same round trip. So each write has
+ * its own condition and its own outcome, and together they cost the cluster one agreement.
+ */
+import { encodeRecord, type LeaseKey, type LeaseRecord } from "../../core/index.ts";
+import {
+  type ApplyReply,
+  type ConditionalWrite,
+  type ListPage,
+  type ListQuery,
+  MAX_LIST_LIMIT,
+  nameIsListed,
+  type ReadReply,
+  recordIsListed,
+  type StoredRecord,
+  type WriteResult,
+} from "../../store/index.ts";
+import type { Cluster } from "./cluster.ts";
+import { comparesOf, type EtcdLayout, keyAfter, storedFrom, versionOf } from "./layout.ts";
+import type { RequestOp, ResponseOp } from "./messages.ts";
+
+export type Access = Readonly<{ cluster: Cluster; layout: EtcdLayout }>;
+
+/**
+ * Linearizable: the member asks its leader first how far it must have come. All keys are read at one revision, which is
+ * part of the reply: core grants above it (`generation = max(previous, revision) + 1`). Every grant is a write and raises
+ * the revision, so no generation is above the revision at which its record was written; and a key whose record was
+ * deleted, by whomever, starts above all generations that it had.
+ */
+export function readRecords({ cluster, layout }: Access, keys: readonly LeaseKey[]): Promise<ReadReply> {
+  const success = keys.map((key) => ({ range: { key: layout.bytesOf(key) } }));
+  const request = { compare: [], success, failure: [] };
+  return cluster.call("KV/Txn", request, "not-applied", ({ responses }, revision) => {
+    const records = keys.map((key, index) => currentIn(key, responses[index]));
+    return { storeTimeMs: null, records, revision };
+  });
+}
+
+/**
+ * The condition of the outer transaction is empty, so its failure branch is never taken. It is there because etcd checks
+ * its limit of space and the rights of the user only on what stands at this level: without it writes would pass that
+ * etcd has to refuse. All writes have the revision of the whole.
+ */
+export function applyWrites(
+  { cluster, layout }: Access,
+  writes: readonly ConditionalWrite[],
+): Promise<ApplyReply> {
+  const encoded = writes.map(({ key, expected, next }): EncodedWrite => {
+    const value = next === null ? null : Buffer.from(encodeRecord(next));
+    return { key, expected, bytes: layout.bytesOf(key), value };
+  });
+  const request = { compare: [], success: encoded.map(conditional), failure: encoded.map(unconditional) };
+  return cluster.call("KV/Txn", request, "unknown", ({ responses }, revision) => {
+    const results = encoded.map((write, index) => resultOf(write, responses[index], revision));
+    return { storeTimeMs: null, results };
+  });
+}
+
+/** A null `value` deletes. */
+type EncodedWrite = Pick<ConditionalWrite, "key" | "expected"> &
+  Readonly<{ bytes: Buffer; value: Buffer | null }>;
+
+function conditional(write: EncodedWrite): RequestOp {
+  const { bytes: key, expected, value } = write;
+  // To delete what must not exist changes nothing: the condition is all.
+  const success = expected === null && value === null ? [] : [unconditional(write)];
+  return { txn: { compare: comparesOf(key, expected), success, failure: [{ range: { key } }] } };
+}
+
+function unconditional({ bytes: key, value }: EncodedWrite): RequestOp {
+  return value === null ? { delete: { key } } : { put: { key, value } };
+}
+
+function resultOf(write: EncodedWrite, response: ResponseOp | undefined, revision: bigint): WriteResult {
+  const answer = response?.txn ?? missing("a write");
+  if (!answer.succeeded) return { kind: "conflict", current: currentIn(write.key, answer.responses[0]) };
+  return { kind: "applied", version: write.value && versionOf(String(revision), write.value) };
+}
+
+function currentIn(key: LeaseKey, response: ResponseOp | undefined): StoredRecord {
+  const { kvs } = response?.range ?? missing("a read");
+  return storedFrom(key, kvs[0]);
+}
+
+function missing(what: string): never {
+  throw new Error(`not a message of etcd: the answer to ${what} is missing`);
+}
+
+/** At least so many records are looked at in one request, as a filter may hide most of them. */
+const MIN_STEP = 100;
+
+/** In order of name: a range of keys, read piece by piece until the page is full. */
+export async function listRecords({ cluster, layout }: Access, query: ListQuery): Promise<ListPage> {
+  const size = Math.min(query.limit, MAX_LIST_LIMIT);
+  const limit = Math.max(size + 1, MIN_STEP);
+  const records: LeaseRecord[] = [];
+  const corrupt: ListPage["corrupt"][number][] = [];
+  let last: string | null = null;
+  for (let range = layout.rangeAfter(query); ; ) {
+    const { kvs, more } = await cluster.call("KV/Range", { ...range, limit }, "not-applied", (page) => page);
+    for (const kv of kvs) {
+      const key = layout.keyOf(kv.key);
+      if (key === null || !nameIsListed(query, key.name)) continue;
+      const stored = storedFrom(key, kv);
+      if (stored.kind === "found" && !recordIsListed(query, stored.record)) continue;
+      // One more than fits shows that there is a next page.
+      if (records.length + corrupt.length === size)
+        return { storeTimeMs: null, records, corrupt, next: last };
+      if (stored.kind === "found") records.push(stored.record);
+      if (stored.kind === "corrupt") corrupt.push({ key, version: stored.version, detail: stored.detail });
+      last = key.name;
+    }
+    const end = kvs.at(-1);
+    if (!more || end === undefined) return { storeTimeMs: null, records, corrupt, next: null };
+    range = { ...range, key: keyAfter(end.key) };
+  }
+}
