@@ -1,7 +1,22 @@
 /** What went wrong, as a StoreError of one line that says what to do. Messages never carry a password. */
 import { type FailedOutcome, StoreError, type StoreErrorKind } from "../../store/index.ts";
-import { DataLossError } from "./lineage.ts";
-import { NO_RESPONDERS, RefusedRequest } from "./replies.ts";
+
+/** The code of a request that reached nobody: there is no such stream, or no JetStream at all. */
+const NO_RESPONDERS = 503;
+export const STREAM_NOT_FOUND = 10_059;
+export const STREAM_NAME_IN_USE = 10_058;
+const WRONG_LAST_SEQUENCE = 10_071;
+/** As before, where another write to the same key is still on its way to the replicas. */
+const WRONG_LAST_SEQUENCE_UNKNOWN = 10_164;
+
+/** What a reply shows is not the data that was joined: joining again finds out whether something was lost. */
+export class DoubtfulData extends Error {
+  override readonly name = "DoubtfulData";
+
+  constructor() {
+    super("the bucket was purged, replaced or set back");
+  }
+}
 
 interface Diagnosis {
   readonly kind: StoreErrorKind;
@@ -14,6 +29,7 @@ const NO_JETSTREAM: Diagnosis = {
 };
 const FULL: Diagnosis = { kind: "full", advice: "its storage is full: raise the limit or free some" };
 const NOT_READY: Diagnosis = { kind: "unreachable", advice: "its JetStream is not ready" };
+const REFUSED: Diagnosis = { kind: "internal", advice: "it refused a request" };
 
 /** By the code of JetStream's error. The server said no, so nothing was done. */
 const REFUSALS: Readonly<Record<number, Diagnosis>> = {
@@ -41,15 +57,15 @@ const REFUSALS: Readonly<Record<number, Diagnosis>> = {
 /** By the text of the error, of connections that fail before or while a request is on its way. */
 const FAILURES: readonly (readonly [RegExp, Diagnosis])[] = [
   [
+    /Permissions Violation/i,
+    { kind: "auth", advice: "its user may not do this: see docs/stores/nats.md for the rights" },
+  ],
+  [
     /Authorization Violation|Authentication|nkey|jwt/i,
     {
       kind: "auth",
       advice: "it refuses the user: correct user and password, or the token, in the URL",
     },
-  ],
-  [
-    /Permissions Violation/i,
-    { kind: "auth", advice: "its user may not do this: see docs/stores/nats.md for the rights" },
   ],
   [
     /ECONNREFUSED|connection refused/i,
@@ -68,61 +84,54 @@ const FAILURES: readonly (readonly [RegExp, Diagnosis])[] = [
     /unexpected response|Unexpected token|Parse Error|max_payload/i,
     { kind: "config", advice: "what answers there is not a NATS server: correct host and port" },
   ],
-  [
-    /timeout|ETIMEDOUT/i,
-    { kind: "unreachable", advice: "it does not answer: check host, port and firewall" },
-  ],
+  [/timeout|ETIMEDOUT/i, { kind: "timeout", advice: "it does not answer: check host, port and firewall" }],
 ];
 
 const LOST: Diagnosis = { kind: "unreachable", advice: "the connection was lost" };
+/** What is not permitted or was never sent was not done. */
+const NEVER_SENT = /Permissions Violation|ClosedConnectionError/;
+
+/** JetStream's code, of this error or of what caused it; null when the server did not say no. */
+export function errorCodeOf(error: unknown): number | null {
+  if (!(error instanceof Error)) return null;
+  if (error.name === "NoRespondersError") return NO_RESPONDERS;
+  const { code } = error as { readonly code?: unknown };
+  return typeof code === "number" ? code : errorCodeOf(error.cause);
+}
+
+export function isConflict(error: unknown): boolean {
+  const code = errorCodeOf(error);
+  return code === WRONG_LAST_SEQUENCE || code === WRONG_LAST_SEQUENCE_UNKNOWN;
+}
+
+/** Whether the data may not be there any more, so that it has to be joined again. */
+export function isDoubt(error: unknown): boolean {
+  if (error instanceof DoubtfulData) return true;
+  if (error instanceof StoreError) return isDoubt(error.cause);
+  const code = errorCodeOf(error);
+  return code === NO_RESPONDERS || code === STREAM_NOT_FOUND;
+}
 
 /** `outcome` is what is true of the request if the server did not say that it refused. */
 export function storeErrorFrom(error: unknown, address: string, outcome: FailedOutcome): StoreError {
-  if (error instanceof StoreError) return error.outcome === outcome ? error : withOutcome(error, outcome);
+  if (error instanceof StoreError) return error;
   const text = describe(error);
-  if (error instanceof RefusedRequest) {
-    const diagnosis = REFUSALS[error.code] ?? { kind: "internal", advice: "it refused a request" };
-    return failure(diagnosis, address, text, "not-applied", error);
-  }
-  const diagnosis = FAILURES.find(([pattern]) => pattern.test(text))?.[1] ?? LOST;
-  // What is not permitted was not done; anything else may have been.
-  return failure(diagnosis, address, text, diagnosis.kind === "auth" ? "not-applied" : outcome, error);
+  const code = errorCodeOf(error);
+  const diagnosis =
+    code === null ? FAILURES.find(([pattern]) => pattern.test(text))?.[1] : (REFUSALS[code] ?? REFUSED);
+  const { kind, advice } = diagnosis ?? LOST;
+  const isDone = code === null && !NEVER_SENT.test(text) ? outcome : "not-applied";
+  return new StoreError(kind, `NATS at ${address}: ${advice} (${text})`, { outcome: isDone, cause: error });
 }
 
-/** For calls of several requests, of which one failed: the others may have been done. A loss of data undoes all. */
-export function asUnknown(error: StoreError): StoreError {
-  return error.outcome === "unknown" ? error : withOutcome(error, "unknown");
-}
-
-function withOutcome(error: StoreError, outcome: FailedOutcome): StoreError {
-  if (error instanceof DataLossError) return error;
-  return new StoreError(error.kind, error.message, { outcome, cause: error.cause ?? error });
-}
-
-export function closedError(): StoreError {
-  return new StoreError("closed", "the NATS store was closed", { outcome: "not-applied" });
-}
-
-/** Errors that waiting does not cure. */
-export function isLasting(error: StoreError): boolean {
-  return error.kind === "auth" || error.kind === "config";
-}
-
-function failure(
-  { kind, advice }: Diagnosis,
-  address: string,
-  text: string,
-  outcome: FailedOutcome,
-  cause: unknown,
-): StoreError {
-  return new StoreError(kind, `NATS at ${address}: ${advice} (${text})`, { outcome, cause });
-}
-
-/** The code as well as the message, and those of what caused it: Node puts what matters into any of them. */
+/** Names, codes and messages of an error and of what caused it: what matters may stand in any of them. */
 function describe(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const { code } = error as { readonly code?: unknown };
   const message = error.message.split("\n", 1)[0] ?? "";
-  const own = typeof code === "string" && !message.includes(code) ? `${code} ${message}` : message;
-  return error.cause instanceof Error ? `${own}: ${describe(error.cause)}` : own;
+  const label = typeof code === "string" ? code : error.name;
+  const own = label === "Error" || message.includes(label) ? message : `${label} ${message}`;
+  if (!(error.cause instanceof Error)) return own;
+  const cause = describe(error.cause);
+  return cause.includes(message) ? cause : `${own}: ${cause}`;
 }

@@ -1,0 +1,142 @@
+/**
+ * One connection that has joined its data, and the requests that can be made on it. Each request is sent once. When
+ * the connection ends, all that waits on it fails, and the session is of no use any more.
+ *
+ * A version is the sequence of the key's last message, which is what the server compares, then the id of the data,
+ * then the server that gave out the sequence. A stream that is created anew, and one that lost its last messages in a
+ * crash, gives sequences out again; the id differs in the first case, the server in the second. So a version never
+ * stands for two writes of a key: one with another id or server is sent as a sequence that no message has.
+ */
+import type { StoredMsg, StreamInfo } from "@nats-io/jetstream";
+import type { LeaseKey } from "../../core/index.ts";
+import { ABSENT, type StoredRecord } from "../../store/index.ts";
+import type { DataIdentity, DataSighting } from "../support/data-identity.ts";
+import { storedFromText } from "../support/stored-text.ts";
+import type { NatsClient } from "./client.ts";
+import { DoubtfulData } from "./errors.ts";
+import type { NatsLayout } from "./layout.ts";
+
+export interface JoinedData {
+  readonly layout: NatsLayout;
+  readonly identity: DataIdentity;
+  /** Of the message that holds the identity. */
+  readonly identitySequence: number;
+  /** As the stream was when it was joined. */
+  readonly info: StreamInfo;
+}
+
+/** The last message of a key, whichever way it was read. */
+export type KeyMessage = Pick<StoredMsg, "seq" | "data" | "header">;
+
+const NO_SEQUENCE = Number.MAX_SAFE_INTEGER;
+
+export class NatsSession {
+  readonly client: NatsClient;
+  readonly layout: NatsLayout;
+  readonly dataId: string;
+  readonly info: StreamInfo;
+  readonly #joined: JoinedData;
+  #lastSequence: number;
+
+  constructor(client: NatsClient, joined: JoinedData) {
+    this.client = client;
+    this.layout = joined.layout;
+    this.dataId = joined.identity.dataId;
+    this.info = joined.info;
+    this.#joined = joined;
+    this.#lastSequence = Math.max(joined.info.state.last_seq, joined.identitySequence);
+  }
+
+  /** What this client has seen of the data. */
+  get sighting(): DataSighting {
+    const { servers } = this.#joined.identity;
+    const serverId = servers.at(-1)?.serverId ?? "";
+    return { dataId: this.dataId, serverId, sequence: BigInt(this.#lastSequence) };
+  }
+
+  /** The last message of a subject; null when there is none. */
+  last(subject: string): Promise<KeyMessage | null> {
+    return lastMessage(this.client, this.info, subject);
+  }
+
+  /**
+   * Stores a message on condition of the sequence of the subject's last one; `text` null leaves a delete marker.
+   * The sequence that it got. Throws DoubtfulData when that is not above all that was seen before.
+   */
+  async put(subject: string, text: string | null, expected: number): Promise<number> {
+    const seenBefore = this.#lastSequence;
+    const sequence = await putMessage(this.client, subject, text, expected);
+    if (sequence <= seenBefore) throw new DoubtfulData();
+    this.#lastSequence = Math.max(this.#lastSequence, sequence);
+    return sequence;
+  }
+
+  /** The stream as it is now. Throws DoubtfulData when it is not the data that was joined. */
+  async check(subjectsFilter?: string): Promise<StreamInfo> {
+    const seenBefore = this.#lastSequence;
+    const filter = subjectsFilter === undefined ? undefined : { subjects_filter: subjectsFilter };
+    const info = await this.client.manager.streams.info(this.layout.stream, filter);
+    assertLeader(info);
+    const { first_seq: first, last_seq: last } = info.state;
+    const isOther = info.created !== this.info.created || first > this.#joined.identitySequence;
+    if (isOther || last < seenBefore) throw new DoubtfulData();
+    this.#lastSequence = Math.max(this.#lastSequence, last);
+    return info;
+  }
+
+  stored(key: LeaseKey, message: KeyMessage | null): StoredRecord {
+    if (message === null || isMarker(message)) return ABSENT;
+    return storedFromText(key, Buffer.from(message.data).toString(), this.versionOf(message.seq));
+  }
+
+  versionOf(sequence: number): string {
+    const { servers } = this.#joined.identity;
+    const server = servers.findLast((each) => Number(each.sequence) < sequence) ?? servers[0];
+    return `${sequence}.${this.dataId}.${server?.serverId.slice(-8)}`;
+  }
+
+  /** What the server has to compare for this version. */
+  sequenceOf(version: string | null): number {
+    if (version === null) return 0;
+    const sequence = Number.parseInt(version, 10);
+    return sequence > 0 && version === this.versionOf(sequence) ? sequence : NO_SEQUENCE;
+  }
+}
+
+/**
+ * Directly, where one server keeps the stream. With replicas from the leader, because a direct read may be answered by
+ * one that lags behind.
+ */
+export function lastMessage(
+  { manager }: NatsClient,
+  { config }: StreamInfo,
+  subject: string,
+): Promise<KeyMessage | null> {
+  const isDirect = config.num_replicas === 1 && config.allow_direct;
+  const reader = isDirect ? manager.direct : manager.streams;
+  return reader.getMessage(config.name, { last_by_subj: subject });
+}
+
+export async function putMessage(
+  { jetstream, newHeaders }: NatsClient,
+  subject: string,
+  text: string | null,
+  expected: number,
+): Promise<number> {
+  const expect = { lastSubjectSequence: expected };
+  if (text !== null) return (await jetstream.publish(subject, text, { expect, retries: 1 })).seq;
+  const headers = newHeaders();
+  headers.set("KV-Operation", "DEL");
+  return (await jetstream.publish(subject, "", { expect, headers, retries: 1 })).seq;
+}
+
+/** Without a leader any replica answers, and may lag behind: what it shows would look like a loss. */
+export function assertLeader({ cluster, config }: StreamInfo): void {
+  if (cluster === undefined || (cluster.leader ?? "") !== "") return;
+  throw new Error(`${config.name} has no leader at the moment`);
+}
+
+/** A delete marker: of a key-value client, or of the server itself. */
+export function isMarker({ data, header }: KeyMessage): boolean {
+  return data.length === 0 && (header.has("KV-Operation") || header.has("Nats-Marker-Reason"));
+}
