@@ -43,7 +43,8 @@ export async function connectNats(packages: NatsPackages, settings: NatsSettings
     // A stack trace for each request would cost more than the request.
     noAsyncTraces: true,
   });
-  const jsOptions = { timeout: timeoutMs, checkAPI: false };
+  // Calls have deadlines of their own, after which they give the connection up: the client's must not come first.
+  const jsOptions = { timeout: 2 * timeoutMs, checkAPI: false };
   return {
     connection,
     jetstream: packages.jetstream.jetstream(connection, jsOptions),

@@ -87,6 +87,7 @@ const FAILURES: readonly (readonly [RegExp, Diagnosis])[] = [
   [/timeout|ETIMEDOUT/i, { kind: "timeout", advice: "it does not answer: check host, port and firewall" }],
 ];
 
+const CHANGED: Diagnosis = { kind: "unreachable", advice: "the bucket changed during the call: try again" };
 const LOST: Diagnosis = { kind: "unreachable", advice: "the connection was lost" };
 /** What is not permitted or was never sent was not done. */
 const NEVER_SENT = /Permissions Violation|ClosedConnectionError/;
@@ -94,7 +95,7 @@ const NEVER_SENT = /Permissions Violation|ClosedConnectionError/;
 /** JetStream's code, of this error or of what caused it; null when the server did not say no. */
 export function errorCodeOf(error: unknown): number | null {
   if (!(error instanceof Error)) return null;
-  if (error.name === "NoRespondersError") return NO_RESPONDERS;
+  if (error.name === "NoResponders") return NO_RESPONDERS;
   const { code } = error as { readonly code?: unknown };
   return typeof code === "number" ? code : errorCodeOf(error.cause);
 }
@@ -117,11 +118,15 @@ export function storeErrorFrom(error: unknown, address: string, outcome: FailedO
   if (error instanceof StoreError) return error;
   const text = describe(error);
   const code = errorCodeOf(error);
-  const diagnosis =
-    code === null ? FAILURES.find(([pattern]) => pattern.test(text))?.[1] : (REFUSALS[code] ?? REFUSED);
-  const { kind, advice } = diagnosis ?? LOST;
+  const { kind, advice } = diagnose(error, code, text);
   const isDone = code === null && !NEVER_SENT.test(text) ? outcome : "not-applied";
   return new StoreError(kind, `NATS at ${address}: ${advice} (${text})`, { outcome: isDone, cause: error });
+}
+
+function diagnose(error: unknown, code: number | null, text: string): Diagnosis {
+  if (error instanceof DoubtfulData) return CHANGED;
+  if (code !== null) return REFUSALS[code] ?? REFUSED;
+  return FAILURES.find(([pattern]) => pattern.test(text))?.[1] ?? LOST;
 }
 
 /** Names, codes and messages of an error and of what caused it: what matters may stand in any of them. */

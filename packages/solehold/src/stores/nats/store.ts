@@ -40,6 +40,8 @@ export interface NatsStoreParts {
   readonly settings: NatsSettings;
 }
 
+type SessionWork<Value> = (session: NatsSession) => Promise<Value>;
+
 export class NatsStore implements LeaseStore {
   readonly name = "nats";
   readonly #env: Env;
@@ -62,7 +64,8 @@ export class NatsStore implements LeaseStore {
     });
     this.#watching = new NatsWatching({
       env,
-      run: (work) => this.#call("not-applied", work),
+      // A loss is not reported here: it waits for a call that reads or writes.
+      run: async (work) => this.#on(await this.#session(), "not-applied", work),
       onEnd: (session) => void this.#sessions.lose(session),
     });
   }
@@ -118,41 +121,42 @@ export class NatsStore implements LeaseStore {
     await this.#sessions.close();
   }
 
-  /** Sends on one session and no other. A session that does not answer in time may be dead, and is given up. */
-  async #call<Value>(outcome: FailedOutcome, work: (session: NatsSession) => Promise<Value>): Promise<Value> {
+  async #call<Value>(outcome: FailedOutcome, work: SessionWork<Value>): Promise<Value> {
     const session = await this.#session();
     this.#assertNothingLost("not-applied");
+    try {
+      return await this.#on(session, outcome, work);
+    } catch (error) {
+      if (!isDoubt(error)) throw error;
+      // Whoever joins the data again knows whether something was lost.
+      await this.#session();
+      this.#assertNothingLost(outcome);
+      throw error;
+    }
+  }
+
+  /** Sends on this session and no other. One that does not answer in time, or shows other data, is given up. */
+  async #on<Value>(session: NatsSession, outcome: FailedOutcome, work: SessionWork<Value>): Promise<Value> {
     const onExpiry = (): StoreError => {
       void this.#sessions.lose(session);
       return this.#silence(outcome);
     };
     try {
-      return await withDeadline(this.#env, this.#settings.timeoutMs, work(session), onExpiry);
+      return await this.#inTime(work(session), onExpiry);
     } catch (error) {
       if (this.#closed) throw this.#closedError(outcome);
-      if (isDoubt(error)) await this.#joinAgain(session, outcome);
+      if (isDoubt(error)) await this.#sessions.lose(session);
       throw storeErrorFrom(error, this.#settings.address, outcome);
     }
   }
 
   async #session(): Promise<NatsSession> {
-    const { timeoutMs, address } = this.#settings;
     try {
-      const onExpiry = (): StoreError => this.#silence("not-applied");
-      return await withDeadline(this.#env, timeoutMs, this.#sessions.get(), onExpiry);
+      return await this.#inTime(this.#sessions.get(), () => this.#silence("not-applied"));
     } catch (error) {
       if (this.#closed) throw this.#closedError("not-applied");
-      throw storeErrorFrom(error, address, "not-applied");
+      throw storeErrorFrom(error, this.#settings.address, "not-applied");
     }
-  }
-
-  /** The data may be gone: whoever joins it again knows. */
-  async #joinAgain(session: NatsSession, outcome: FailedOutcome): Promise<void> {
-    await this.#sessions.lose(session);
-    await this.#session();
-    this.#assertNothingLost(outcome);
-    const message = `NATS at ${this.#settings.address}: the bucket changed during the call: try again`;
-    throw new StoreError("unreachable", message, { outcome });
   }
 
   #assertNothingLost(outcome: FailedOutcome): void {
@@ -166,7 +170,7 @@ export class NatsStore implements LeaseStore {
   async #openSession(packages: NatsPackages): Promise<NatsSession> {
     const client = await connectNats(packages, this.#settings);
     try {
-      const session = await this.#joining.join(client);
+      const session = await this.#inTime(this.#joining.join(client), () => this.#silence("not-applied"));
       void client.connection.closed().then(() => this.#sessions.lose(session));
       return session;
     } catch (error) {
@@ -177,11 +181,11 @@ export class NatsStore implements LeaseStore {
 
   /** Bounded, because a connection that is stuck cannot be flushed. */
   async #closeSession({ client }: NatsSession): Promise<void> {
-    const { timeoutMs } = this.#settings;
-    const closing = withDeadline(this.#env, timeoutMs, client.connection.close(), () =>
-      this.#silence("unknown"),
-    );
-    await closing.catch(() => undefined);
+    await this.#inTime(client.connection.close(), () => this.#silence("unknown")).catch(() => undefined);
+  }
+
+  #inTime<Value>(work: Promise<Value>, onExpiry: () => StoreError): Promise<Value> {
+    return withDeadline(this.#env, this.#settings.timeoutMs, work, onExpiry);
   }
 
   #silence(outcome: FailedOutcome): StoreError {

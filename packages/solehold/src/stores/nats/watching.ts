@@ -10,12 +10,14 @@ import { Watchers } from "../support/watchers.ts";
 import type { NatsSession } from "./session.ts";
 
 const RETRY_PAUSE_MS = 200;
+/** A consumer that is silent for two of these is looked after by the client. */
+const HEARTBEAT_MS = 5_000;
 
 /** A running consumer. */
 interface Feed {
   /** Resolves when it has ended, for whatever reason. */
   readonly ended: Promise<unknown>;
-  stop(): void;
+  stop(): Promise<unknown>;
 }
 
 export interface WatchingOptions {
@@ -76,19 +78,24 @@ export class NatsWatching {
   async #start(session: NatsSession): Promise<Feed> {
     const { client, layout, dataId } = session;
     const { state } = await session.check();
-    const consumer = await client.jetstream.consumers.getPushConsumer(layout.stream, {
+    const consumer = await client.jetstream.consumers.get(layout.stream, {
       filter_subjects: layout.allRecords(dataId),
       opt_start_seq: state.last_seq + 1,
     });
     const messages = await consumer.consume({
-      abort_on_missing_resource: true,
       callback: (message) => this.#announce(session, message),
+      idle_heartbeat: HEARTBEAT_MS,
+      abort_on_missing_resource: true,
     });
     const ended = messages.closed().then(
       () => this.#options.onEnd(session),
       () => this.#options.onEnd(session),
     );
-    return { ended, stop: () => void messages.close().catch(() => undefined) };
+    const stop = async (): Promise<void> => {
+      await messages.close();
+      await consumer.delete();
+    };
+    return { ended, stop };
   }
 
   async #restart(ended: Promise<Feed>): Promise<void> {
@@ -117,9 +124,7 @@ export class NatsWatching {
     if (this.#watchers.size > 0 || this.#feed === null) return;
     const feed = this.#feed;
     this.#feed = null;
-    feed.then(
-      ({ stop }) => stop(),
-      () => undefined,
-    );
+    // One that cannot be deleted goes by itself after a while without requests.
+    feed.then(({ stop }) => stop()).catch(() => undefined);
   }
 }

@@ -4,15 +4,7 @@
  */
 import { jetstreamManager, type StreamAPI, type StreamConfig } from "@nats-io/jetstream";
 import { type KV, Kvm } from "@nats-io/kv";
-import { connect, headers, type NatsConnection } from "@nats-io/transport-node";
-
-/** A message as a server would send it to a watcher. */
-export interface Delivery {
-  /** Of a status message. */
-  readonly status?: string;
-  readonly headers?: Readonly<Record<string, string>>;
-  readonly reply?: string;
-}
+import { connect, type NatsConnection } from "@nats-io/transport-node";
 
 export class Admin {
   readonly #url: URL;
@@ -44,8 +36,35 @@ export class Admin {
     await this.#withStreams((streams) => streams.purge(`KV_${bucket}`));
   }
 
+  buckets(): Promise<string[]> {
+    return this.#withStreams(async (streams) => {
+      const names: string[] = [];
+      for await (const name of streams.names()) names.push(name.replace(/^KV_/, ""));
+      return names;
+    });
+  }
+
   bucketInfo(bucket: string) {
     return this.#withStreams((streams) => streams.info(`KV_${bucket}`));
+  }
+
+  consumers(bucket: string): Promise<string[]> {
+    return this.#withConnection(async (connection) => {
+      const names: string[] = [];
+      const { consumers } = await jetstreamManager(connection);
+      for await (const { name } of consumers.list(`KV_${bucket}`)) names.push(name);
+      return names;
+    });
+  }
+
+  /** How many there were. */
+  async deleteConsumers(bucket: string): Promise<number> {
+    const names = await this.consumers(bucket);
+    await this.#withConnection(async (connection) => {
+      const { consumers } = await jetstreamManager(connection);
+      for (const name of names) await consumers.delete(`KV_${bucket}`, name);
+    });
+    return names.length;
   }
 
   /** As `nats kv ls` shows them: those that have a value. */
@@ -76,25 +95,9 @@ export class Admin {
     await this.#withBucket(bucket, (kv) => Promise.all(keys.map((key) => kv.delete(key))));
   }
 
-  /** Sends this to the one who watches the bucket, as its consumer would; the subject that was answered to. */
-  deliver(bucket: string, delivery: Delivery): Promise<string | null> {
-    return this.#withConnection(async (connection) => {
-      const { consumers } = await jetstreamManager(connection);
-      const [info] = await consumers.list(`KV_${bucket}`).next();
-      const answers: string[] = [];
-      connection.subscribe("$JS.FC.>", { callback: (_, { subject }) => void answers.push(subject) });
-      const fields = delivery.status === undefined ? headers() : headers(100, delivery.status);
-      for (const [name, value] of Object.entries(delivery.headers ?? {})) fields.set(name, value);
-      const { reply } = delivery;
-      const options = { headers: fields, ...(reply === undefined ? {} : { reply }) };
-      connection.publish(info?.config.deliver_subject ?? "", "", options);
-      // A round trip to the server, and time for one of the watcher's.
-      for (let round = 0; round < 20 && answers.length === 0; round += 1) {
-        await connection.flush();
-        await new Promise((resolve) => setTimeout(resolve, 5));
-      }
-      return answers[0] ?? null;
-    });
+  /** As `nats kv compact` does: removes the markers of deleted keys. */
+  async compact(bucket: string): Promise<void> {
+    await this.#withBucket(bucket, (kv) => kv.purgeDeletes(-1));
   }
 
   #withBucket<T>(bucket: string, act: (kv: KV) => Promise<T>): Promise<T> {
