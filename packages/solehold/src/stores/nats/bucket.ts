@@ -21,32 +21,24 @@ type Settings = Readonly<Partial<StreamConfig>> & Readonly<Record<string, unknow
 /** Looks at the bucket, and creates it if there is none. Rejects when leases would not be safe in it. */
 export async function openBucket(jsm: JetStreamManager, options: BucketOptions): Promise<StreamInfo> {
   const { layout, replicas } = options;
-  const info = await streamInfo(jsm, layout);
+  const info = await jsm.streams.info(layout.stream).catch((error: unknown) => {
+    if (errorCodeOf(error) === STREAM_NOT_FOUND) return null;
+    throw error;
+  });
   if (info !== null) {
     assertSafe(settingsProblem(info.config as Settings, layout), options);
     assertSafe(replicaProblem(options.serverVersion, info.config.num_replicas), options);
     return info;
   }
   assertSafe(replicaProblem(options.serverVersion, replicas), options);
-  try {
-    return await jsm.streams.add(newStream(layout, replicas));
-  } catch (error) {
+  return jsm.streams.add(newStream(layout, replicas)).catch((error: unknown) => {
     // Another client created it at the same time, with other settings than ours.
     if (errorCodeOf(error) === STREAM_NAME_IN_USE) return openBucket(jsm, options);
     throw error;
-  }
+  });
 }
 
-async function streamInfo(jsm: JetStreamManager, { stream }: NatsLayout): Promise<StreamInfo | null> {
-  try {
-    return await jsm.streams.info(stream);
-  } catch (error) {
-    if (errorCodeOf(error) === STREAM_NOT_FOUND) return null;
-    throw error;
-  }
-}
-
-/** As `nats kv add` makes it: two clients that create it at once ask for the same. */
+/** As `nats kv add` makes it, without any limit: two clients that create it at once ask for the same. */
 function newStream(
   { stream, base }: NatsLayout,
   replicas: number,
@@ -54,15 +46,9 @@ function newStream(
   return {
     name: stream,
     subjects: [`${base}>`],
-    retention: "limits",
     storage: "file",
     discard: "new",
     max_msgs_per_subject: 1,
-    max_msgs: -1,
-    max_bytes: -1,
-    max_age: 0,
-    max_msg_size: -1,
-    max_consumers: -1,
     num_replicas: replicas,
     deny_delete: true,
     allow_rollup_hdrs: true,

@@ -23,13 +23,19 @@ interface Diagnosis {
   readonly advice: string;
 }
 
-const NO_JETSTREAM: Diagnosis = {
-  kind: "config",
-  advice: "JetStream is not enabled: start the server with --jetstream and enable it for the account",
-};
-const FULL: Diagnosis = { kind: "full", advice: "its storage is full: raise the limit or free some" };
-const NOT_READY: Diagnosis = { kind: "unreachable", advice: "its JetStream is not ready" };
+const config = (advice: string): Diagnosis => ({ kind: "config", advice });
+const unreachable = (advice: string): Diagnosis => ({ kind: "unreachable", advice });
+const auth = (advice: string): Diagnosis => ({ kind: "auth", advice });
+const full = (advice: string): Diagnosis => ({ kind: "full", advice });
+
+const NO_JETSTREAM = config(
+  "JetStream is not enabled: start the server with --jetstream and enable it for the account",
+);
+const FULL = full("its storage is full: raise the limit or free some");
+const NOT_READY = unreachable("its JetStream is not ready");
 const REFUSED: Diagnosis = { kind: "internal", advice: "it refused a request" };
+const CHANGED = unreachable("the bucket changed during the call: try again");
+const LOST = unreachable("the connection was lost");
 
 /** By the code of JetStream's error. The server said no, so nothing was done. */
 const REFUSALS: Readonly<Record<number, Diagnosis>> = {
@@ -44,51 +50,41 @@ const REFUSALS: Readonly<Record<number, Diagnosis>> = {
   10028: FULL,
   10047: FULL,
   10077: FULL,
-  10026: {
-    kind: "full",
-    advice: "the account may not have more streams: raise its limit or name another bucket",
-  },
-  10054: { kind: "config", advice: "the bucket's max_msg_size is too small: raise it to 16384 or more" },
-  10005: { kind: "config", advice: "it has too few servers for that many replicas: set fewer" },
-  10074: { kind: "config", advice: "it is a single server and keeps one replica: set replicas to 1" },
-  10065: { kind: "config", advice: "another stream takes the bucket's subjects: name another bucket" },
+  10026: full("the account may not have more streams: raise its limit or name another bucket"),
+  10054: config("the bucket's max_msg_size is too small: raise it to 16384 or more"),
+  10005: config("it has too few servers for that many replicas: set fewer"),
+  10074: config("it is a single server and keeps one replica: set replicas to 1"),
+  10065: config("another stream takes the bucket's subjects: name another bucket"),
 };
 
 /** By the text of the error, of connections that fail before or while a request is on its way. */
 const FAILURES: readonly (readonly [RegExp, Diagnosis])[] = [
-  [
-    /Permissions Violation/i,
-    { kind: "auth", advice: "its user may not do this: see docs/stores/nats.md for the rights" },
-  ],
+  [/Permissions Violation/i, auth("its user may not do this: see docs/stores/nats.md for the rights")],
   [
     /Authorization Violation|Authentication|nkey|jwt/i,
-    {
-      kind: "auth",
-      advice: "it refuses the user: correct user and password, or the token, in the URL",
-    },
+    auth("it refuses the user: correct user and password, or the token, in the URL"),
   ],
   [
     /ECONNREFUSED|connection refused/i,
-    { kind: "unreachable", advice: "nothing listens there: start nats-server or correct the URL" },
+    unreachable("nothing listens there: start nats-server or correct the URL"),
   ],
-  [/ENOTFOUND|EAI_AGAIN/, { kind: "unreachable", advice: "that host is unknown: correct the URL" }],
+  [/ENOTFOUND|EAI_AGAIN/, unreachable("that host is unknown: correct the URL")],
   [
     /CERT|SELF_SIGNED|UNABLE_TO_VERIFY/,
-    { kind: "config", advice: "its TLS certificate is not trusted: set NODE_EXTRA_CA_CERTS to its CA" },
+    config("its TLS certificate is not trusted: set NODE_EXTRA_CA_CERTS to its CA"),
   ],
   [
     /'tls'|ERR_SSL|EPROTO|WRONG_VERSION_NUMBER/,
-    { kind: "config", advice: "it does not offer TLS: use nats:, or set it up on the server" },
+    config("it does not offer TLS: use nats:, or set it up on the server"),
   ],
   [
     /unexpected response|Unexpected token|Parse Error|max_payload/i,
-    { kind: "config", advice: "what answers there is not a NATS server: correct host and port" },
+    config("what answers there is not a NATS server: correct host and port"),
   ],
   [/timeout|ETIMEDOUT/i, { kind: "timeout", advice: "it does not answer: check host, port and firewall" }],
+  [/no leader/, unreachable("its cluster is electing a leader: try again")],
 ];
 
-const CHANGED: Diagnosis = { kind: "unreachable", advice: "the bucket changed during the call: try again" };
-const LOST: Diagnosis = { kind: "unreachable", advice: "the connection was lost" };
 /** What is not permitted or was never sent was not done. */
 const NEVER_SENT = /Permissions Violation|ClosedConnectionError/;
 
@@ -121,6 +117,12 @@ export function storeErrorFrom(error: unknown, address: string, outcome: FailedO
   const { kind, advice } = diagnose(error, code, text);
   const isDone = code === null && !NEVER_SENT.test(text) ? outcome : "not-applied";
   return new StoreError(kind, `NATS at ${address}: ${advice} (${text})`, { outcome: isDone, cause: error });
+}
+
+/** For a call of which one request failed, whatever became of the others. */
+export function unknownError(error: unknown, address: string): StoreError {
+  const { kind, message } = storeErrorFrom(error, address, "unknown");
+  return new StoreError(kind, message, { outcome: "unknown", cause: error });
 }
 
 function diagnose(error: unknown, code: number | null, text: string): Diagnosis {

@@ -9,30 +9,34 @@
 import type { StreamInfo } from "@nats-io/jetstream";
 import type { Env } from "../../env/index.ts";
 import { StoreError } from "../../store/index.ts";
-import { decodeIdentity, encodeIdentity, lossSince, nextIdentity } from "../support/data-identity.ts";
+import {
+  type DataIdentity,
+  decodeIdentity,
+  encodeIdentity,
+  lossSince,
+  nextIdentity,
+} from "../support/data-identity.ts";
 import { openBucket } from "./bucket.ts";
 import type { NatsClient } from "./client.ts";
 import { isConflict } from "./errors.ts";
-import type { NatsLayout } from "./layout.ts";
+import { NatsLayout } from "./layout.ts";
 import type { NatsSettings } from "./options.ts";
 import { assertLeader, lastMessage, NatsSession, putMessage } from "./session.ts";
 
 /** How often other clients may change the identity while this one joins. */
 const MAX_ATTEMPTS = 8;
 
-export interface JoiningOptions {
-  readonly env: Env;
-  readonly layout: NatsLayout;
-  readonly settings: NatsSettings;
-}
-
 export class NatsJoining {
-  readonly #options: JoiningOptions;
+  readonly #env: Env;
+  readonly #layout: NatsLayout;
+  readonly #settings: NatsSettings;
   #last: NatsSession | null = null;
   #loss: string | null = null;
 
-  constructor(options: JoiningOptions) {
-    this.#options = options;
+  constructor(env: Env, settings: NatsSettings) {
+    this.#env = env;
+    this.#layout = new NatsLayout(settings.bucket);
+    this.#settings = settings;
   }
 
   async join(client: NatsClient): Promise<NatsSession> {
@@ -40,8 +44,7 @@ export class NatsJoining {
       const session = await this.#attempt(client);
       if (session !== null) return session;
     }
-    const { address } = this.#options.settings;
-    const message = `NATS at ${address}: other clients keep changing the identity of the data: try again`;
+    const message = `NATS at ${this.#settings.address}: other clients keep changing the identity of the data: try again`;
     throw new StoreError("unreachable", message, { outcome: "not-applied" });
   }
 
@@ -54,8 +57,8 @@ export class NatsJoining {
 
   /** Null when another client was faster in changing the identity. */
   async #attempt(client: NatsClient): Promise<NatsSession | null> {
-    const { env, layout, settings } = this.#options;
-    const { address, replicas } = settings;
+    const layout = this.#layout;
+    const { address, replicas } = this.#settings;
     const serverVersion = client.connection.info?.version ?? "";
     const info = await openBucket(client.manager, { layout, replicas, serverVersion, address });
     assertLeader(info);
@@ -67,28 +70,30 @@ export class NatsJoining {
       nowMs: Date.parse(info.state.last_ts),
       sequence: BigInt(info.state.last_seq),
     };
-    const next = nextIdentity(found, server, Buffer.from(env.randomBytes(5)).toString("hex"));
+    const next = nextIdentity(found, server, Buffer.from(this.#env.randomBytes(5)).toString("hex"));
     const identity = next ?? found;
     if (identity === null) return null;
-    let identitySequence = message?.seq ?? 0;
-    if (next !== null) {
-      try {
-        const text = encodeIdentity(next);
-        identitySequence = await putMessage(client, layout.identitySubject, text, identitySequence);
-      } catch (error) {
-        if (isConflict(error)) return null;
-        throw error;
-      }
-    }
+    const identitySequence = await this.#putIdentity(client, next, message?.seq ?? 0);
+    if (identitySequence === null) return null;
     if (this.#last !== null) this.#loss ??= lossSince(this.#last.sighting, identity, server.sequence);
-    this.#last = new NatsSession(client, { layout, identity, identitySequence, info });
+    this.#last = new NatsSession(client, { address, layout, identity, identitySequence, info });
     return this.#last;
+  }
+
+  /** The sequence of the identity, written if it has changed; null when another client was faster. */
+  #putIdentity(client: NatsClient, next: DataIdentity | null, sequence: number): Promise<number | null> {
+    if (next === null) return Promise.resolve(sequence);
+    const writing = putMessage(client, this.#layout.identitySubject, encodeIdentity(next), sequence);
+    return writing.catch((error: unknown) => {
+      if (isConflict(error)) return null;
+      throw error;
+    });
   }
 }
 
 /** Null when the connection leads through a server that does not keep the stream itself. */
 function serverIdOf({ connection }: NatsClient, { cluster }: StreamInfo): string | null {
-  if (cluster?.name !== undefined) return cluster.name;
-  const { info } = connection;
-  return info?.jetstream === true ? info.server_id : null;
+  // A single server has no cluster, or one without a name.
+  if (cluster?.name) return cluster.name;
+  return connection.info?.jetstream === true ? connection.info.server_id : null;
 }

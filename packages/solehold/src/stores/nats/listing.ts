@@ -13,18 +13,17 @@ import {
 import { readRecords } from "./reading.ts";
 import type { NatsSession } from "./session.ts";
 
-/** How many records are read at a time when a filter hides most of them. */
-const MIN_STEP = 100;
-const MAX_STEP = 500;
+/** How many records are read at a time. */
+const STEP = 250;
 
 export async function listPage(session: NatsSession, query: ListQuery): Promise<ListPage> {
   const keys = await keysAfter(session, query);
   const limit = Math.min(query.limit, MAX_LIST_LIMIT);
   const records: LeaseRecord[] = [];
   const corrupt: ListPage["corrupt"][number][] = [];
-  const step = Math.min(Math.max(limit + 1, MIN_STEP), MAX_STEP);
-  for (let start = 0; start < keys.length; start += step) {
-    const part = keys.slice(start, start + step);
+  const page = { storeTimeMs: null, records };
+  for (let start = 0; start < keys.length; start += STEP) {
+    const part = keys.slice(start, start + STEP);
     const reply = await readRecords(session, part);
     for (const [index, key] of part.entries()) {
       const stored = reply.records[index];
@@ -32,23 +31,20 @@ export async function listPage(session: NatsSession, query: ListQuery): Promise<
       if (stored?.kind !== "found" || !recordIsListed(query, stored.record)) continue;
       const last = records.at(-1)?.key.name ?? "";
       if (records.length < limit) records.push(stored.record);
-      else return { storeTimeMs: null, records, corrupt: corrupt.filter(upTo(last)), next: last };
+      // Damage that was met after the last record of a page belongs to the next one.
+      else return { ...page, corrupt: corrupt.filter((each) => each.key.name <= last), next: last };
     }
   }
-  return { storeTimeMs: null, records, corrupt, next: null };
-}
-
-/** Damage that was met after the last record of a page belongs to the next one. */
-function upTo(last: string): (entry: ListPage["corrupt"][number]) => boolean {
-  return ({ key }) => key.name <= last;
+  return { ...page, corrupt, next: null };
 }
 
 async function keysAfter(session: NatsSession, query: ListQuery): Promise<readonly LeaseKey[]> {
-  const { layout, dataId } = session;
+  const { layout, identity } = session.data;
   const { tenant, prefix, after } = query;
-  const { state } = await session.check(layout.recordsOf(dataId, tenant, prefix));
+  const filter = layout.recordsOf(identity.dataId, tenant, prefix);
+  const { state } = await session.check({ subjects_filter: filter });
   return Object.keys(state.subjects ?? {})
-    .flatMap((subject) => layout.keyOf(dataId, subject) ?? [])
+    .flatMap((subject) => layout.keyOf(identity.dataId, subject) ?? [])
     .filter(({ name }) => nameIsListed(query, name) && (after === undefined || name > after))
     .sort((one, other) => (one.name < other.name ? -1 : 1));
 }

@@ -35,12 +35,6 @@ export interface NatsSettings {
   readonly connection: Readonly<Record<string, unknown>>;
 }
 
-interface NatsAddress {
-  readonly servers: readonly string[];
-  readonly bucket: string | null;
-  readonly options: Readonly<Record<string, unknown>>;
-}
-
 const URL_SHAPE = /^([a-z+]+):\/\/(?:([^/@]*)@)?([^/@?#]+)(?:\/([^/?#]*))?$/i;
 const SCHEMES: readonly string[] = ["nats", "tls", "nats+tls"];
 const SERVER = /^(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::\d{1,5})?$/;
@@ -68,7 +62,7 @@ export function settingsFrom(options: NatsStoreOptions): NatsSettings {
   };
 }
 
-function parseNatsUrl(text: string): NatsAddress {
+function parseNatsUrl(text: string) {
   const [, scheme = "", user, hosts = "", path = ""] = URL_SHAPE.exec(text) ?? [];
   if (!SCHEMES.includes(scheme.toLowerCase())) {
     throw problem("url", "must look like nats://host:4222/bucket, without a query", hidden(text));
@@ -76,15 +70,9 @@ function parseNatsUrl(text: string): NatsAddress {
   const servers = hosts.split(",");
   const wrong = servers.find((server) => !SERVER.test(server));
   if (wrong !== undefined) throw problem("url", "must name hosts, as in nats://host:4222", hidden(text));
-  return {
-    servers,
-    bucket: path === "" ? null : path,
-    options: {
-      servers,
-      ...(user === undefined ? {} : userFrom(user)),
-      ...(scheme.toLowerCase() === "nats" ? {} : { tls: {} }),
-    },
-  };
+  const tls = scheme.toLowerCase() === "nats" ? {} : { tls: {} };
+  const options = { servers, ...(user === undefined ? {} : userFrom(user)), ...tls };
+  return { servers, bucket: path === "" ? null : path, options };
 }
 
 function userFrom(text: string): Readonly<Record<string, string>> {

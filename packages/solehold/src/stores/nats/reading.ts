@@ -15,8 +15,7 @@ export async function readMessages(
   session: NatsSession,
   keys: readonly LeaseKey[],
 ): Promise<{ readonly messages: readonly (KeyMessage | null)[]; readonly info: StreamInfo }> {
-  const { layout, dataId } = session;
-  const reading = Promise.all(keys.map((key) => session.last(layout.recordSubject(dataId, key))));
+  const reading = Promise.all(keys.map((key) => session.last(key)));
   const [messages, info] = await Promise.all([reading, session.check()]);
   return { messages, info };
 }
@@ -28,9 +27,10 @@ export async function readMessages(
  * stream has forgotten the time of its last message, its age in messages since it was created is a lower bound.
  */
 export function revisionOf({ created, state }: StreamInfo): bigint {
-  const byCount = microsOf(created) + BigInt(state.last_seq);
-  const byTime = microsOf(state.last_ts);
-  return byTime > byCount ? byTime : byCount;
+  const atLeast = microsOf(created) + BigInt(state.last_seq);
+  const lastWrite = microsOf(state.last_ts);
+  if (lastWrite > atLeast) return lastWrite;
+  return atLeast;
 }
 
 /** RFC 3339 with up to nine digits after the point, of which a Date keeps three. */

@@ -7,7 +7,7 @@
  * crash, gives sequences out again; the id differs in the first case, the server in the second. So a version never
  * stands for two writes of a key: one with another id or server is sent as a sequence that no message has.
  */
-import type { StoredMsg, StreamInfo } from "@nats-io/jetstream";
+import type { StoredMsg, StreamInfo, StreamInfoRequestOptions } from "@nats-io/jetstream";
 import type { LeaseKey } from "../../core/index.ts";
 import { ABSENT, type StoredRecord } from "../../store/index.ts";
 import type { DataIdentity, DataSighting } from "../support/data-identity.ts";
@@ -17,6 +17,8 @@ import { DoubtfulData } from "./errors.ts";
 import type { NatsLayout } from "./layout.ts";
 
 export interface JoinedData {
+  /** Of the servers, for messages. */
+  readonly address: string;
   readonly layout: NatsLayout;
   readonly identity: DataIdentity;
   /** Of the message that holds the identity. */
@@ -26,59 +28,56 @@ export interface JoinedData {
 }
 
 /** The last message of a key, whichever way it was read. */
-export type KeyMessage = Pick<StoredMsg, "seq" | "data" | "header">;
+export type KeyMessage = Pick<StoredMsg, "seq" | "data"> & Partial<Pick<StoredMsg, "header">>;
 
 const NO_SEQUENCE = Number.MAX_SAFE_INTEGER;
 
 export class NatsSession {
   readonly client: NatsClient;
-  readonly layout: NatsLayout;
-  readonly dataId: string;
-  readonly info: StreamInfo;
-  readonly #joined: JoinedData;
+  readonly data: JoinedData;
   #lastSequence: number;
 
-  constructor(client: NatsClient, joined: JoinedData) {
+  constructor(client: NatsClient, data: JoinedData) {
     this.client = client;
-    this.layout = joined.layout;
-    this.dataId = joined.identity.dataId;
-    this.info = joined.info;
-    this.#joined = joined;
-    this.#lastSequence = Math.max(joined.info.state.last_seq, joined.identitySequence);
+    this.data = data;
+    this.#lastSequence = Math.max(data.info.state.last_seq, data.identitySequence);
   }
 
   /** What this client has seen of the data. */
   get sighting(): DataSighting {
-    const { servers } = this.#joined.identity;
-    const serverId = servers.at(-1)?.serverId ?? "";
-    return { dataId: this.dataId, serverId, sequence: BigInt(this.#lastSequence) };
+    const { dataId, servers } = this.data.identity;
+    return { dataId, serverId: servers.at(-1)?.serverId ?? "", sequence: BigInt(this.#lastSequence) };
   }
 
-  /** The last message of a subject; null when there is none. */
-  last(subject: string): Promise<KeyMessage | null> {
-    return lastMessage(this.client, this.info, subject);
+  subjectOf(key: LeaseKey): string {
+    return this.data.layout.recordSubject(this.data.identity.dataId, key);
+  }
+
+  /** The key's last message; null when there is none. */
+  last(key: LeaseKey): Promise<KeyMessage | null> {
+    return lastMessage(this.client, this.data.info, this.subjectOf(key));
   }
 
   /**
-   * Stores a message on condition of the sequence of the subject's last one; `text` null leaves a delete marker.
-   * The sequence that it got. Throws DoubtfulData when that is not above all that was seen before.
+   * Stores a message on condition of the sequence of the key's last one; `text` null leaves a delete marker. The
+   * sequence that it got. Throws DoubtfulData when that is not above all that was seen before.
    */
-  async put(subject: string, text: string | null, expected: number): Promise<number> {
+  async put(key: LeaseKey, text: string | null, expected: number): Promise<number> {
     const seenBefore = this.#lastSequence;
-    const sequence = await putMessage(this.client, subject, text, expected);
+    const sequence = await putMessage(this.client, this.subjectOf(key), text, expected);
     if (sequence <= seenBefore) throw new DoubtfulData();
     this.#lastSequence = Math.max(this.#lastSequence, sequence);
     return sequence;
   }
 
   /** The stream as it is now. Throws DoubtfulData when it is not the data that was joined. */
-  async check(subjectsFilter?: string): Promise<StreamInfo> {
+  async check(request: Partial<StreamInfoRequestOptions> = {}): Promise<StreamInfo> {
     const seenBefore = this.#lastSequence;
-    const filter = subjectsFilter === undefined ? undefined : { subjects_filter: subjectsFilter };
-    const info = await this.client.manager.streams.info(this.layout.stream, filter);
+    const { layout, info: joined, identitySequence } = this.data;
+    const info = await this.client.manager.streams.info(layout.stream, request);
     assertLeader(info);
     const { first_seq: first, last_seq: last } = info.state;
-    const isOther = info.created !== this.info.created || first > this.#joined.identitySequence;
+    const isOther = info.created !== joined.created || first > identitySequence;
     if (isOther || last < seenBefore) throw new DoubtfulData();
     this.#lastSequence = Math.max(this.#lastSequence, last);
     return info;
@@ -90,9 +89,9 @@ export class NatsSession {
   }
 
   versionOf(sequence: number): string {
-    const { servers } = this.#joined.identity;
+    const { dataId, servers } = this.data.identity;
     const server = servers.findLast((each) => Number(each.sequence) < sequence) ?? servers[0];
-    return `${sequence}.${this.dataId}.${server?.serverId.slice(-8)}`;
+    return `${sequence}.${dataId}.${server?.serverId.slice(-8)}`;
   }
 
   /** What the server has to compare for this version. */
@@ -112,8 +111,7 @@ export function lastMessage(
   { config }: StreamInfo,
   subject: string,
 ): Promise<KeyMessage | null> {
-  const isDirect = config.num_replicas === 1 && config.allow_direct;
-  const reader = isDirect ? manager.direct : manager.streams;
+  const reader = config.num_replicas === 1 && config.allow_direct ? manager.direct : manager.streams;
   return reader.getMessage(config.name, { last_by_subj: subject });
 }
 
@@ -123,11 +121,11 @@ export async function putMessage(
   text: string | null,
   expected: number,
 ): Promise<number> {
-  const expect = { lastSubjectSequence: expected };
-  if (text !== null) return (await jetstream.publish(subject, text, { expect, retries: 1 })).seq;
   const headers = newHeaders();
-  headers.set("KV-Operation", "DEL");
-  return (await jetstream.publish(subject, "", { expect, headers, retries: 1 })).seq;
+  if (text === null) headers.set("KV-Operation", "DEL");
+  const expect = { lastSubjectSequence: expected };
+  const { seq } = await jetstream.publish(subject, text ?? "", { expect, headers, retries: 1 });
+  return seq;
 }
 
 /** Without a leader any replica answers, and may lag behind: what it shows would look like a loss. */
@@ -138,5 +136,5 @@ export function assertLeader({ cluster, config }: StreamInfo): void {
 
 /** A delete marker: of a key-value client, or of the server itself. */
 export function isMarker({ data, header }: KeyMessage): boolean {
-  return data.length === 0 && (header.has("KV-Operation") || header.has("Nats-Marker-Reason"));
+  return data.length === 0 && (header?.has("KV-Operation") || header?.has("Nats-Marker-Reason")) === true;
 }

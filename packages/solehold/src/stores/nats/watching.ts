@@ -5,47 +5,37 @@
  */
 import type { JsMsg } from "@nats-io/jetstream";
 import { delay, type Env } from "../../env/index.ts";
-import type { StoreWatch, WatchListener, WatchScope } from "../../store/index.ts";
+import type { StoreEvent, StoreWatch, WatchListener, WatchScope } from "../../store/index.ts";
 import { Watchers } from "../support/watchers.ts";
+import type { NatsCalls } from "./calls.ts";
 import type { NatsSession } from "./session.ts";
 
 const RETRY_PAUSE_MS = 200;
-/** A consumer that is silent for two of these is looked after by the client. */
+/** The client looks after a consumer that is silent for two of these. */
 const HEARTBEAT_MS = 5_000;
+/** The server removes the consumer of a client that is gone. */
+const INACTIVE_MS = 30_000;
 
 /** A running consumer. */
 interface Feed {
-  /** Resolves when it has ended, for whatever reason. */
+  /** Settles when it has ended, for whatever reason. */
   readonly ended: Promise<unknown>;
   stop(): Promise<unknown>;
 }
 
-export interface WatchingOptions {
-  readonly env: Env;
-  /** Runs on a session that has joined the data; rejects with a StoreError. */
-  readonly run: <Value>(work: (session: NatsSession) => Promise<Value>) => Promise<Value>;
-  /** The consumer of this session ended although the connection may be alive. */
-  readonly onEnd: (session: NatsSession) => void;
-}
-
 export class NatsWatching {
-  readonly #options: WatchingOptions;
+  readonly #env: Env;
+  readonly #calls: NatsCalls;
   readonly #watchers = new Watchers();
   #feed: Promise<Feed> | null = null;
-  #closed = false;
 
-  constructor(options: WatchingOptions) {
-    this.#options = options;
+  constructor(env: Env, calls: NatsCalls) {
+    this.#env = env;
+    this.#calls = calls;
   }
 
-  /** Listeners run in a turn of their own: one that throws is its owner's problem alone. */
   async watch(scope: WatchScope, listener: WatchListener): Promise<StoreWatch> {
-    const { env } = this.#options;
-    const watch = this.#watchers.add(
-      scope,
-      (event) => env.defer(() => listener(event)),
-      () => this.#stopIfUnused(),
-    );
+    const watch = this.#watchers.add(scope, listener, () => this.#stopIfUnused());
     try {
       await this.#started();
       return watch;
@@ -56,17 +46,17 @@ export class NatsWatching {
   }
 
   close(): void {
-    this.#closed = true;
     this.#watchers.clear();
     this.#stopIfUnused();
   }
 
   #started(): Promise<Feed> {
     if (this.#feed === null) {
-      const starting = this.#options.run((session) => this.#start(session));
+      const starting = this.#calls.callSilently((session) => this.#start(session));
       this.#feed = starting;
+      const onEnd = (): Promise<void> => this.#restart(starting);
       starting.then(
-        (feed) => feed.ended.then(() => this.#restart(starting)),
+        ({ ended }) => ended.then(onEnd, onEnd),
         () => {
           if (this.#feed === starting) this.#feed = null;
         },
@@ -76,55 +66,52 @@ export class NatsWatching {
   }
 
   async #start(session: NatsSession): Promise<Feed> {
-    const { client, layout, dataId } = session;
+    const { layout, identity } = session.data;
     const { state } = await session.check();
-    const consumer = await client.jetstream.consumers.get(layout.stream, {
-      filter_subjects: layout.allRecords(dataId),
+    const consumer = await session.client.jetstream.consumers.get(layout.stream, {
+      filter_subjects: layout.allRecords(identity.dataId),
       opt_start_seq: state.last_seq + 1,
+      inactive_threshold: INACTIVE_MS,
     });
     const messages = await consumer.consume({
-      callback: (message) => this.#announce(session, message),
+      callback: (message) => this.#deliver(session, message),
       idle_heartbeat: HEARTBEAT_MS,
       abort_on_missing_resource: true,
     });
-    const ended = messages.closed().then(
-      () => this.#options.onEnd(session),
-      () => this.#options.onEnd(session),
-    );
-    const stop = async (): Promise<void> => {
-      await messages.close();
-      await consumer.delete();
-    };
-    return { ended, stop };
+    const stop = (): Promise<unknown> => messages.close().then(() => consumer.delete());
+    return { ended: messages.closed(), stop };
   }
 
   async #restart(ended: Promise<Feed>): Promise<void> {
     if (this.#feed !== ended) return;
     this.#feed = null;
-    while (!this.#closed && this.#watchers.size > 0) {
+    while (this.#watchers.size > 0) {
       try {
         await this.#started();
-        this.#watchers.announce({ kind: "reset" });
+        this.#announce({ kind: "reset" });
         return;
       } catch {
-        await delay(this.#options.env, RETRY_PAUSE_MS);
+        await delay(this.#env, RETRY_PAUSE_MS);
       }
     }
   }
 
-  #announce(session: NatsSession, message: JsMsg): void {
-    const key = session.layout.keyOf(session.dataId, message.subject);
+  #deliver(session: NatsSession, { subject, seq, data, headers }: JsMsg): void {
+    const key = session.data.layout.keyOf(session.data.identity.dataId, subject);
     if (key === null) return;
-    const { seq, data, headers } = message;
-    const stored = session.stored(key, { seq, data, header: headers ?? session.client.newHeaders() });
-    this.#watchers.announce({ kind: "changed", key, stored });
+    const stored = session.stored(key, { seq, data, ...(headers && { header: headers }) });
+    this.#announce({ kind: "changed", key, stored });
+  }
+
+  /** In a turn of its own: a listener that throws must not end the consumer. */
+  #announce(event: StoreEvent): void {
+    this.#env.defer(() => this.#watchers.announce(event));
   }
 
   #stopIfUnused(): void {
     if (this.#watchers.size > 0 || this.#feed === null) return;
     const feed = this.#feed;
     this.#feed = null;
-    // One that cannot be deleted goes by itself after a while without requests.
     feed.then(({ stop }) => stop()).catch(() => undefined);
   }
 }

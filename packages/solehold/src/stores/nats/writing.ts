@@ -1,7 +1,7 @@
 /** Writing records: all writes of a call are in flight at once, each on condition of its own key's sequence. */
 import { encodeRecord } from "../../core/index.ts";
 import { ABSENT, type ConditionalWrite, StoreError, type WriteResult } from "../../store/index.ts";
-import { isConflict, storeErrorFrom } from "./errors.ts";
+import { isConflict, storeErrorFrom, unknownError } from "./errors.ts";
 import { readMessages } from "./reading.ts";
 import type { NatsSession } from "./session.ts";
 
@@ -22,16 +22,12 @@ type Results = Map<ConditionalWrite, WriteResult>;
 export async function applyWrites(
   session: NatsSession,
   writes: readonly ConditionalWrite[],
-  address: string,
 ): Promise<readonly WriteResult[]> {
   const results: Results = new Map();
-  let open: readonly Attempt[] = writes.map((write) => ({
-    write,
-    expected: session.sequenceOf(write.expected),
-  }));
+  let open = writes.map((write): Attempt => ({ write, expected: session.sequenceOf(write.expected) }));
   for (let round = 0; round < MAX_ROUNDS && open.length > 0; round += 1) {
-    const refused = await send(session, open, results, address);
-    open = refused.length === 0 ? refused : await settle(session, refused, results, address);
+    const refused = await send(session, open, results);
+    open = refused.length === 0 ? refused : await settle(session, refused, results);
   }
   const failures = [...results.values()].flatMap((result) =>
     result.kind === "unknown" ? [result.cause] : [],
@@ -50,11 +46,18 @@ async function send(
   session: NatsSession,
   attempts: readonly Attempt[],
   results: Results,
-  address: string,
-): Promise<readonly Attempt[]> {
-  const sending = Promise.allSettled(attempts.map((attempt) => put(session, attempt)));
+): Promise<Attempt[]> {
+  const { address } = session.data;
+  const sending = Promise.allSettled(
+    attempts.map(({ write: { key, next }, expected }) =>
+      session.put(key, next === null ? null : encodeRecord(next), expected),
+    ),
+  );
   const isCreating = attempts.some(({ write }) => write.expected === null);
-  const [outcomes] = await Promise.all([sending, isCreating ? session.check() : null]);
+  const checking = isCreating ? session.check() : Promise.resolve(null);
+  const [outcomes] = await Promise.all([sending, checking]).catch((error: unknown) => {
+    throw unknownError(error, address);
+  });
   return attempts.filter(({ write }, index) => {
     const outcome = outcomes[index];
     if (outcome?.status === "fulfilled") {
@@ -68,12 +71,6 @@ async function send(
   });
 }
 
-function put(session: NatsSession, { write, expected }: Attempt): Promise<number> {
-  const { key, next } = write;
-  const subject = session.layout.recordSubject(session.dataId, key);
-  return session.put(subject, next === null ? null : encodeRecord(next), expected);
-}
-
 /**
  * Notes what stands in the way of writes that were refused. A deleted key is absent, but its marker has a sequence: a
  * write that wants an absent key is attempted again with that.
@@ -82,13 +79,11 @@ async function settle(
   session: NatsSession,
   refused: readonly Attempt[],
   results: Results,
-  address: string,
-): Promise<readonly Attempt[]> {
+): Promise<Attempt[]> {
+  const { address } = session.data;
   try {
-    const { messages } = await readMessages(
-      session,
-      refused.map(({ write }) => write.key),
-    );
+    const keys = refused.map(({ write }) => write.key);
+    const { messages } = await readMessages(session, keys);
     return refused.flatMap(({ write }, index) => {
       const message = messages[index] ?? null;
       const current = session.stored(write.key, message);
