@@ -2,50 +2,40 @@
  * The bucket: a stream with the settings of a NATS key-value bucket, created when it is missing, and refused when
  * conditional writes would not be safe in it or records would vanish of their own accord.
  */
-import type { JetStreamManager, StreamConfig, StreamInfo } from "@nats-io/jetstream";
+import type { StreamConfig, StreamInfo } from "@nats-io/jetstream";
 import { StoreError } from "../../store/index.ts";
+import type { NatsClient } from "./client.ts";
 import { errorCodeOf, STREAM_NAME_IN_USE, STREAM_NOT_FOUND } from "./errors.ts";
 import type { NatsLayout } from "./layout.ts";
-
-export interface BucketOptions {
-  readonly layout: NatsLayout;
-  /** Of a bucket that has to be created. */
-  readonly replicas: number;
-  readonly serverVersion: string;
-  /** For messages. */
-  readonly address: string;
-}
+import type { NatsSettings } from "./options.ts";
 
 type Settings = Readonly<Partial<StreamConfig>> & Readonly<Record<string, unknown>>;
 
 /** Looks at the bucket, and creates it if there is none. Rejects when leases would not be safe in it. */
-export async function openBucket(jsm: JetStreamManager, options: BucketOptions): Promise<StreamInfo> {
-  const { layout, replicas } = options;
-  const info = await jsm.streams.info(layout.stream).catch((error: unknown) => {
+export async function openBucket(
+  client: NatsClient,
+  layout: NatsLayout,
+  settings: NatsSettings,
+): Promise<StreamInfo> {
+  const { streams } = client.manager;
+  const serverVersion = client.connection.info?.version ?? "";
+  const info = await streams.info(layout.stream).catch((error: unknown) => {
     if (errorCodeOf(error) === STREAM_NOT_FOUND) return null;
     throw error;
   });
-  if (info !== null) {
-    assertSafe(settingsProblem(info.config as Settings, layout), options);
-    assertSafe(replicaProblem(options.serverVersion, info.config.num_replicas), options);
-    return info;
+  const replicas = info?.config.num_replicas ?? settings.replicas;
+  const problem =
+    (info === null ? null : settingsProblem(info.config as Settings, layout)) ??
+    replicaProblem(serverVersion, replicas);
+  if (problem !== null) {
+    const message = `NATS at ${settings.address}: the bucket of ${layout.stream} ${problem}`;
+    throw new StoreError("config", message, { outcome: "not-applied" });
   }
-  assertSafe(replicaProblem(options.serverVersion, replicas), options);
-  return jsm.streams.add(newStream(layout, replicas)).catch((error: unknown) => {
-    // Another client created it at the same time, with other settings than ours.
-    if (errorCodeOf(error) === STREAM_NAME_IN_USE) return openBucket(jsm, options);
-    throw error;
-  });
-}
-
-/** As `nats kv add` makes it, without any limit: two clients that create it at once ask for the same. */
-function newStream(
-  { stream, base }: NatsLayout,
-  replicas: number,
-): Parameters<JetStreamManager["streams"]["add"]>[0] {
-  return {
-    name: stream,
-    subjects: [`${base}>`],
+  if (info !== null) return info;
+  // As `nats kv add` makes it, without any limit: two clients that create it at once ask for the same.
+  const creating = streams.add({
+    name: layout.stream,
+    subjects: [`${layout.base}>`],
     storage: "file",
     discard: "new",
     max_msgs_per_subject: 1,
@@ -53,7 +43,12 @@ function newStream(
     deny_delete: true,
     allow_rollup_hdrs: true,
     allow_direct: true,
-  };
+  });
+  return creating.catch((error: unknown) => {
+    // Another client created it at the same time, with other settings than ours.
+    if (errorCodeOf(error) === STREAM_NAME_IN_USE) return openBucket(client, layout, settings);
+    throw error;
+  });
 }
 
 /**
@@ -90,10 +85,4 @@ function settingsProblem(config: Settings, { base, stream }: NatsLayout): string
   if (config.persist_mode === "async")
     return "acknowledges writes before they are stored (persist_mode: async): name another one";
   return config.sealed === true ? "is sealed: name another one" : null;
-}
-
-function assertSafe(problem: string | null, { address, layout }: BucketOptions): void {
-  if (problem === null) return;
-  const message = `NATS at ${address}: the bucket of ${layout.stream} ${problem}`;
-  throw new StoreError("config", message, { outcome: "not-applied" });
 }

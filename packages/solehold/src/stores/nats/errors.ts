@@ -18,75 +18,58 @@ export class DoubtfulData extends Error {
   }
 }
 
-interface Diagnosis {
-  readonly kind: StoreErrorKind;
-  readonly advice: string;
-}
-
-const config = (advice: string): Diagnosis => ({ kind: "config", advice });
-const unreachable = (advice: string): Diagnosis => ({ kind: "unreachable", advice });
-const auth = (advice: string): Diagnosis => ({ kind: "auth", advice });
-const full = (advice: string): Diagnosis => ({ kind: "full", advice });
-
-const NO_JETSTREAM = config(
-  "JetStream is not enabled: start the server with --jetstream and enable it for the account",
-);
-const FULL = full("its storage is full: raise the limit or free some");
-const NOT_READY = unreachable("its JetStream is not ready");
-const REFUSED: Diagnosis = { kind: "internal", advice: "it refused a request" };
-const CHANGED = unreachable("the bucket changed during the call: try again");
-const LOST = unreachable("the connection was lost");
-
 /** By the code of JetStream's error. The server said no, so nothing was done. */
-const REFUSALS: Readonly<Record<number, Diagnosis>> = {
-  [NO_RESPONDERS]: NO_JETSTREAM,
-  10039: NO_JETSTREAM,
-  10076: NO_JETSTREAM,
-  10008: NOT_READY,
-  10009: NOT_READY,
-  10118: NOT_READY,
-  10002: FULL,
-  10023: FULL,
-  10028: FULL,
-  10047: FULL,
-  10077: FULL,
-  10026: full("the account may not have more streams: raise its limit or name another bucket"),
-  10054: config("the bucket's max_msg_size is too small: raise it to 16384 or more"),
-  10005: config("it has too few servers for that many replicas: set fewer"),
-  10074: config("it is a single server and keeps one replica: set replicas to 1"),
-  10065: config("another stream takes the bucket's subjects: name another bucket"),
-};
+const REFUSALS: readonly (readonly [readonly number[], StoreErrorKind, string])[] = [
+  [
+    [NO_RESPONDERS, 10039, 10076],
+    "config",
+    "JetStream is not enabled: start the server with --jetstream and enable it for the account",
+  ],
+  [[10008, 10009, 10118], "unreachable", "its JetStream is not ready"],
+  [[10002, 10023, 10028, 10047, 10077], "full", "its storage is full: raise the limit or free some"],
+  [[10026], "full", "the account may not have more streams: raise its limit or name another bucket"],
+  [[10054], "config", "the bucket's max_msg_size is too small: raise it to 16384 or more"],
+  [[10005], "config", "it has too few servers for that many replicas: set fewer"],
+  [[10074], "config", "it is a single server and keeps one replica: set replicas to 1"],
+  [[10065], "config", "another stream takes the bucket's subjects: name another bucket"],
+];
 
 /** By the text of the error, of connections that fail before or while a request is on its way. */
-const FAILURES: readonly (readonly [RegExp, Diagnosis])[] = [
-  [/Permissions Violation/i, auth("its user may not do this: see docs/stores/nats.md for the rights")],
+const FAILURES: readonly (readonly [RegExp, StoreErrorKind, string])[] = [
+  [/DoubtfulData/, "unreachable", "the bucket changed during the call: try again"],
+  [/Permissions Violation/i, "auth", "its user may not do this: see docs/stores/nats.md for the rights"],
   [
     /Authorization Violation|Authentication|nkey|jwt/i,
-    auth("it refuses the user: correct user and password, or the token, in the URL"),
+    "auth",
+    "it refuses the user: correct user and password, or the token, in the URL",
   ],
   [
     /ECONNREFUSED|connection refused/i,
-    unreachable("nothing listens there: start nats-server or correct the URL"),
+    "unreachable",
+    "nothing listens there: start nats-server or correct the URL",
   ],
-  [/ENOTFOUND|EAI_AGAIN/, unreachable("that host is unknown: correct the URL")],
+  [/ENOTFOUND|EAI_AGAIN/, "unreachable", "that host is unknown: correct the URL"],
   [
     /CERT|SELF_SIGNED|UNABLE_TO_VERIFY/,
-    config("its TLS certificate is not trusted: set NODE_EXTRA_CA_CERTS to its CA"),
+    "config",
+    "its TLS certificate is not trusted: set NODE_EXTRA_CA_CERTS to its CA",
   ],
   [
     /'tls'|ERR_SSL|EPROTO|WRONG_VERSION_NUMBER/,
-    config("it does not offer TLS: use nats:, or set it up on the server"),
+    "config",
+    "it does not offer TLS: use nats:, or set it up on the server",
   ],
   [
     /unexpected response|Unexpected token|Parse Error|max_payload/i,
-    config("what answers there is not a NATS server: correct host and port"),
+    "config",
+    "what answers there is not a NATS server: correct host and port",
   ],
-  [/timeout|ETIMEDOUT/i, { kind: "timeout", advice: "it does not answer: check host, port and firewall" }],
-  [/no leader/, unreachable("its cluster is electing a leader: try again")],
+  [/timeout|ETIMEDOUT/i, "timeout", "it does not answer: check host, port and firewall"],
+  [/no leader/, "unreachable", "its cluster is electing a leader: try again"],
 ];
 
-/** What is not permitted or was never sent was not done. */
-const NEVER_SENT = /Permissions Violation|ClosedConnectionError/;
+/** What was not permitted to be sent, or never was, was not done. */
+const NEVER_SENT = /Permissions Violation for Publish|ClosedConnectionError/i;
 
 /** JetStream's code, of this error or of what caused it; null when the server did not say no. */
 export function errorCodeOf(error: unknown): number | null {
@@ -114,7 +97,7 @@ export function storeErrorFrom(error: unknown, address: string, outcome: FailedO
   if (error instanceof StoreError) return error;
   const text = describe(error);
   const code = errorCodeOf(error);
-  const { kind, advice } = diagnose(error, code, text);
+  const [, kind, advice] = diagnose(code, text);
   const isDone = code === null && !NEVER_SENT.test(text) ? outcome : "not-applied";
   return new StoreError(kind, `NATS at ${address}: ${advice} (${text})`, { outcome: isDone, cause: error });
 }
@@ -125,10 +108,12 @@ export function unknownError(error: unknown, address: string): StoreError {
   return new StoreError(kind, message, { outcome: "unknown", cause: error });
 }
 
-function diagnose(error: unknown, code: number | null, text: string): Diagnosis {
-  if (error instanceof DoubtfulData) return CHANGED;
-  if (code !== null) return REFUSALS[code] ?? REFUSED;
-  return FAILURES.find(([pattern]) => pattern.test(text))?.[1] ?? LOST;
+function diagnose(code: number | null, text: string): readonly [unknown, StoreErrorKind, string] {
+  if (code === null)
+    return (
+      FAILURES.find(([pattern]) => pattern.test(text)) ?? [text, "unreachable", "the connection was lost"]
+    );
+  return REFUSALS.find(([codes]) => codes.includes(code)) ?? [code, "internal", "it refused a request"];
 }
 
 /** Names, codes and messages of an error and of what caused it: what matters may stand in any of them. */

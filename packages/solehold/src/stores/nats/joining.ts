@@ -58,9 +58,8 @@ export class NatsJoining {
   /** Null when another client was faster in changing the identity. */
   async #attempt(client: NatsClient): Promise<NatsSession | null> {
     const layout = this.#layout;
-    const { address, replicas } = this.#settings;
-    const serverVersion = client.connection.info?.version ?? "";
-    const info = await openBucket(client.manager, { layout, replicas, serverVersion, address });
+    const { address } = this.#settings;
+    const info = await openBucket(client, layout, this.#settings);
     assertLeader(info);
     const message = await lastMessage(client, info, layout.identitySubject);
     const found = message === null ? null : decodeIdentity(Buffer.from(message.data).toString());

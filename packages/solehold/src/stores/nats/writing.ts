@@ -7,8 +7,6 @@ import type { NatsSession } from "./session.ts";
 
 /** How often a deleted key may change hands while it is being created. */
 const MAX_ROUNDS = 5;
-/** For a key that was created and deleted again each time it was looked at. */
-const CONFLICT_WITH_NOTHING: WriteResult = Object.freeze({ kind: "conflict", current: ABSENT });
 
 /** A write, and the sequence that the key's last message must have. */
 interface Attempt {
@@ -35,7 +33,8 @@ export async function applyWrites(
   if (failures.length > 0 && failures.length === writes.length) {
     throw failures.find((cause) => cause instanceof StoreError && cause.outcome === "unknown") ?? failures[0];
   }
-  return writes.map((write) => results.get(write) ?? CONFLICT_WITH_NOTHING);
+  // Without a result: the key was created and deleted again each time it was looked at.
+  return writes.map((write) => results.get(write) ?? { kind: "conflict", current: ABSENT });
 }
 
 /**

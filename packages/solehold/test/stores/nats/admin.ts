@@ -96,8 +96,14 @@ export class Admin {
   }
 
   /** As `nats kv compact` does: removes the markers of deleted keys. */
-  async compact(bucket: string): Promise<void> {
-    await this.#withBucket(bucket, (kv) => kv.purgeDeletes(-1));
+  compact(bucket: string): Promise<void> {
+    return this.#withStreams(async (streams) => {
+      const { state } = await streams.info(`KV_${bucket}`, { subjects_filter: ">" });
+      for (const filter of Object.keys(state.subjects ?? {})) {
+        const message = await streams.getMessage(`KV_${bucket}`, { last_by_subj: filter });
+        if (message?.header.has("KV-Operation")) await streams.purge(`KV_${bucket}`, { filter });
+      }
+    });
   }
 
   #withBucket<T>(bucket: string, act: (kv: KV) => Promise<T>): Promise<T> {
