@@ -12,10 +12,7 @@ const WRONG_LAST_SEQUENCE_UNKNOWN = 10_164;
 /** What a reply shows is not the data that was joined: joining again finds out whether something was lost. */
 export class DoubtfulData extends Error {
   override readonly name = "DoubtfulData";
-
-  constructor() {
-    super("the bucket was purged, replaced or set back");
-  }
+  override readonly message = "the bucket was purged, replaced or set back";
 }
 
 /** By the code of JetStream's error. The server said no, so nothing was done. */

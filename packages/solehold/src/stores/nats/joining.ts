@@ -74,8 +74,10 @@ export class NatsJoining {
     if (identity === null) return null;
     const identitySequence = await this.#putIdentity(client, next, message?.seq ?? 0);
     if (identitySequence === null) return null;
-    if (this.#last !== null) this.#loss ??= lossSince(this.#last.sighting, identity, server.sequence);
-    this.#last = new NatsSession(client, { address, layout, identity, identitySequence, info });
+    const loss = this.#last && lossSince(this.#last.sighting, identity, server.sequence);
+    const losses = (this.#last?.data.losses ?? 0) + (loss === null ? 0 : 1);
+    this.#loss ??= loss;
+    this.#last = new NatsSession(client, { address, layout, identity, identitySequence, losses, info });
     return this.#last;
   }
 

@@ -2,10 +2,10 @@
  * One connection that has joined its data, and the requests that can be made on it. Each request is sent once. When
  * the connection ends, all that waits on it fails, and the session is of no use any more.
  *
- * A version is the sequence of the key's last message, which is what the server compares, then the id of the data,
- * then the server that gave out the sequence. A stream that is created anew, and one that lost its last messages in a
- * crash, gives sequences out again; the id differs in the first case, the server in the second. So a version never
- * stands for two writes of a key: one with another id or server is sent as a sequence that no message has.
+ * A version is the sequence of the key's last message, which is what the server compares, with the id of the data and
+ * the number of losses that this client has noticed. A stream that was created anew, restored from a backup, or lost
+ * its last messages in a crash gives sequences out again. So that a version never stands for two writes of a key, one
+ * from before a loss is sent as a sequence that no message has.
  */
 import type { StoredMsg, StreamInfo, StreamInfoRequestOptions } from "@nats-io/jetstream";
 import type { LeaseKey } from "../../core/index.ts";
@@ -23,6 +23,8 @@ export interface JoinedData {
   readonly identity: DataIdentity;
   /** Of the message that holds the identity. */
   readonly identitySequence: number;
+  /** How many losses this client has noticed. */
+  readonly losses: number;
   /** As the stream was when it was joined. */
   readonly info: StreamInfo;
 }
@@ -89,9 +91,8 @@ export class NatsSession {
   }
 
   versionOf(sequence: number): string {
-    const { dataId, servers } = this.data.identity;
-    const server = servers.findLast((each) => Number(each.sequence) < sequence) ?? servers[0];
-    return `${sequence}.${dataId}.${server?.serverId.slice(-8)}`;
+    const { identity, losses } = this.data;
+    return `${sequence}.${identity.dataId}.${losses}`;
   }
 
   /** What the server has to compare for this version. */

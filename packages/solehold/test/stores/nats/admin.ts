@@ -4,7 +4,13 @@
  */
 import { jetstreamManager, type StreamAPI, type StreamConfig } from "@nats-io/jetstream";
 import { type KV, Kvm } from "@nats-io/kv";
-import { connect, type NatsConnection } from "@nats-io/transport-node";
+import { connect, createInbox, type NatsConnection } from "@nats-io/transport-node";
+
+export interface Backup {
+  readonly config: unknown;
+  readonly state: unknown;
+  readonly chunks: readonly Uint8Array[];
+}
 
 export class Admin {
   readonly #url: URL;
@@ -46,6 +52,35 @@ export class Admin {
 
   bucketInfo(bucket: string) {
     return this.#withStreams((streams) => streams.info(`KV_${bucket}`));
+  }
+
+  /** As `nats stream backup` does. */
+  backup(bucket: string): Promise<Backup> {
+    return this.#withConnection(async (connection) => {
+      const inbox = createInbox();
+      const messages = connection.subscribe(inbox);
+      const request = JSON.stringify({ deliver_subject: inbox });
+      const reply = await connection.request(`$JS.API.STREAM.SNAPSHOT.KV_${bucket}`, request);
+      const { config, state } = reply.json<Pick<Backup, "config" | "state">>();
+      const chunks: Uint8Array[] = [];
+      for await (const message of messages) {
+        if (message.data.length === 0) break;
+        chunks.push(message.data.slice());
+        message.respond();
+      }
+      return { config, state, chunks };
+    });
+  }
+
+  /** As `nats stream restore` does, in place of what is there. */
+  restore(bucket: string, { config, state, chunks }: Backup): Promise<void> {
+    return this.#withConnection(async (connection) => {
+      await (await jetstreamManager(connection)).streams.delete(`KV_${bucket}`);
+      const request = JSON.stringify({ config, state });
+      const reply = await connection.request(`$JS.API.STREAM.RESTORE.KV_${bucket}`, request);
+      const { deliver_subject: target } = reply.json<{ readonly deliver_subject: string }>();
+      for (const chunk of [...chunks, new Uint8Array(0)]) await connection.request(target, chunk);
+    });
   }
 
   consumers(bucket: string): Promise<string[]> {

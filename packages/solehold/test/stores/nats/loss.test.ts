@@ -9,7 +9,7 @@ import type { LeaseStore, StoredRecord } from "../../../src/store/index.ts";
 import { type NatsStore, openNatsStore } from "../../../src/stores/nats/index.ts";
 import { type Engine, startNats } from "../../engines/index.ts";
 import { applyOne, create, recordOf, rejection, until, writeOf } from "../records.ts";
-import { Admin } from "./admin.ts";
+import { Admin, type Backup } from "./admin.ts";
 
 let server: Engine;
 let admin: Admin;
@@ -93,9 +93,9 @@ describe.each([
     expect(await readOne(store, "job")).toEqual({ kind: "absent" });
     expect(await readOne(await open(), "new")).toEqual({ kind: "absent" });
     expect((await applyOne(store, writeOf(recordOf("job"), version))).kind).toBe("conflict");
-    const again = await create(store, recordOf("job"));
-    expect(again).not.toBe(version);
-    expect(await readOne(await open(), "job")).toMatchObject({ kind: "found", version: again });
+    const again = recordOf("job");
+    expect(await create(store, again)).not.toBe(version);
+    expect(await readOne(await open(), "job")).toMatchObject({ record: { nonce: again.nonce } });
   });
 
   it("every client that saw the data has one call rejected, and the revision is above what it was", async () => {
@@ -105,8 +105,9 @@ describe.each([
     await lose();
     for (const store of [one, two]) await expectLoss(store.read([]), lost);
     for (const store of [one, two, await open()]) expect(await revisionOf(store)).toBeGreaterThan(before);
-    const version = await create(one, recordOf("kept"));
-    expect(await readOne(two, "kept")).toMatchObject({ kind: "found", version });
+    const kept = recordOf("kept");
+    await create(one, kept);
+    expect(await readOne(two, "kept")).toMatchObject({ record: { nonce: kept.nonce } });
   });
 
   it("whoever watches gets a reset, then the events of the new data, and no rejection goes unnoticed", async () => {
@@ -184,27 +185,50 @@ describe("after a restart from an older copy", () => {
   });
 });
 
-it("a bucket that was set back under a running server is noticed by an update, by its sequence", async () => {
-  const store = await open();
-  const version = await create(store, recordOf("kept"));
-  const [identity, subject, text] = await copyOf("kept");
-  for (let round = 0; round < 5; round += 1) await create(store, recordOf(`lost/${round}`));
-  await admin.deleteBucket("solehold");
-  await admin.createBucket("solehold");
-  await admin.put("solehold", "identity", identity);
-  await admin.put("solehold", subject, text);
-  await expectLoss(
-    store.apply([writeOf(recordOf("kept"), version)]),
-    "its last acknowledged writes are gone",
-  );
-});
+describe("after a backup was restored under a running server", () => {
+  let store: NatsStore;
+  let version: string;
+  let backup: Backup;
 
-/** The identity, and the key and value of a record, as a backup would have them. */
-async function copyOf(name: string): Promise<readonly [string, string, string]> {
-  const subject = (await admin.keys("solehold")).find((each) => each.endsWith(`.default.${name}`)) ?? "";
-  const [identity, text] = [await admin.get("solehold", "identity"), await admin.get("solehold", subject)];
-  return [identity ?? "", subject, text ?? ""];
-}
+  /** The backup knows one key; the others are lost when it is restored. */
+  beforeEach(async () => {
+    store = await open();
+    version = await create(store, recordOf("kept"));
+    backup = await admin.backup("solehold");
+    for (let round = 0; round < 5; round += 1) await create(store, recordOf(`lost/${round}`));
+  });
+
+  it.each<readonly [string, () => Promise<unknown>]>([
+    ["read", () => store.read([key("kept")])],
+    ["create", () => store.apply([writeOf(recordOf("new"))])],
+    ["update", () => store.apply([writeOf(recordOf("kept"), version)])],
+  ])("the next %s of a client that saw more is rejected, once", async (_kind, call) => {
+    await admin.restore("solehold", backup);
+    await expectLoss(call(), "its last acknowledged writes are gone");
+    expect(await readOne(store, "lost/0")).toEqual({ kind: "absent" });
+    expect(await readOne(store, "kept")).toMatchObject({ kind: "found" });
+  });
+
+  it("a version of the lost writes fits no new write, though it has the same sequence", async () => {
+    const updated = await applyOne(store, writeOf(recordOf("kept", { holder: "lost" }), version));
+    const lost = updated.kind === "applied" ? (updated.version ?? "") : "";
+    expect(lost).not.toBe("");
+    await create(store, recordOf("more"));
+    await admin.restore("solehold", backup);
+    const stranger = await open();
+    await admin.putUpTo("solehold", "padding", Number.parseInt(lost, 10) - 1);
+    const other = await applyOne(stranger, writeOf(recordOf("kept", { holder: "stranger" }), version));
+    expect(other).toEqual({ kind: "applied", version: lost });
+    await expectLoss(store.read([]), "its last acknowledged writes are gone");
+    const result = await applyOne(store, writeOf(recordOf("kept"), lost));
+    expect(result).toMatchObject({ kind: "conflict", current: { record: { holder: "stranger" } } });
+  });
+
+  it("whoever comes new finds what the backup has, under its version", async () => {
+    await admin.restore("solehold", backup);
+    expect(await readOne(await open(), "kept")).toMatchObject({ kind: "found", version });
+  });
+});
 
 it("a restart that lost nothing changes no version and rejects no call", async () => {
   const store = await open();
