@@ -1,137 +1,69 @@
 /**
- * The bucket: a stream with the settings of a NATS key-value bucket, created when it is missing, and refused
- * when it would lose records of its own accord. Messages are read from it in one of two ways:
- *
- *   directly, where one server keeps the stream: any copy of it is the only one.
- *   from the leader, where it has replicas: a direct read may be answered by one that lags behind.
+ * The bucket: a stream with the settings of a NATS key-value bucket, created when it is missing, and refused when
+ * conditional writes would not be safe in it or records would vanish of their own accord.
  */
+import type { StreamConfig, StreamInfo } from "@nats-io/jetstream";
 import { StoreError } from "../../store/index.ts";
+import type { NatsClient } from "./client.ts";
+import { errorCodeOf, STREAM_NAME_IN_USE, STREAM_NOT_FOUND } from "./errors.ts";
 import type { NatsLayout } from "./layout.ts";
-import {
-  answerOf,
-  bufferOf,
-  type KeptMessage,
-  keptFromDirect,
-  keptFromLeader,
-  RefusedRequest,
-  STREAM_NOT_FOUND,
-} from "./replies.ts";
-import type { NatsWire } from "./wire.ts";
+import type { NatsSettings } from "./options.ts";
 
-export interface BucketInfo {
-  readonly reads: "direct" | "leader";
-  /** Whether a crash of one machine leaves a copy. */
-  readonly replicated: boolean;
-  readonly lastSequence: number;
-}
+type Settings = Readonly<Partial<StreamConfig>> & Readonly<Record<string, unknown>>;
 
-interface StreamAnswer {
-  readonly config: Readonly<Record<string, unknown>>;
-  readonly state: { readonly last_seq: number; readonly subjects?: Readonly<Record<string, number>> };
-  readonly total?: number;
-}
-
-/** Null when there is no such bucket; rejects when leases would not be safe in it. */
-export async function lookAtBucket(
-  wire: NatsWire,
+/** Looks at the bucket, and creates it if there is none. Rejects when leases would not be safe in it. */
+export async function openBucket(
+  client: NatsClient,
   layout: NatsLayout,
-  address: string,
-): Promise<BucketInfo | null> {
-  let answer: StreamAnswer;
-  try {
-    answer = answerOf(await wire.request(layout.api("STREAM.INFO"))) as StreamAnswer;
-  } catch (error) {
-    if (error instanceof RefusedRequest && error.code === STREAM_NOT_FOUND) return null;
+  settings: NatsSettings,
+): Promise<StreamInfo> {
+  const { streams } = client.manager;
+  const serverVersion = client.connection.info?.version ?? "";
+  const info = await streams.info(layout.stream).catch((error: unknown) => {
+    if (errorCodeOf(error) === STREAM_NOT_FOUND) return null;
     throw error;
-  }
-  const { config, state } = answer;
-  const replicas = Number(config.num_replicas ?? 1);
-  const problem = bucketProblem(config, layout) ?? replicaProblem(wire.serverVersion, replicas);
+  });
+  const replicas = info?.config.num_replicas ?? settings.replicas;
+  const problem =
+    (info === null ? null : settingsProblem(info.config as Settings, layout)) ??
+    replicaProblem(serverVersion, replicas);
   if (problem !== null) {
-    const message = `NATS at ${address}: the bucket of ${layout.stream} ${problem}`;
+    const message = `NATS at ${settings.address}: the bucket of ${layout.stream} ${problem}`;
     throw new StoreError("config", message, { outcome: "not-applied" });
   }
-  return {
-    reads: replicas === 1 && config.allow_direct === true ? "direct" : "leader",
-    replicated: replicas > 2 && config.storage === "file",
-    lastSequence: state.last_seq,
-  };
-}
-
-/** As `nats kv add` would. Two that create it at once make the same. */
-export async function createBucket(wire: NatsWire, layout: NatsLayout, replicas: number): Promise<void> {
-  const config = {
+  if (info !== null) return info;
+  // As `nats kv add` makes it, without any limit: two clients that create it at once ask for the same.
+  const creating = streams.add({
     name: layout.stream,
     subjects: [`${layout.base}>`],
-    retention: "limits",
     storage: "file",
     discard: "new",
     max_msgs_per_subject: 1,
-    max_msgs: -1,
-    max_bytes: -1,
-    max_age: 0,
-    max_msg_size: -1,
-    max_consumers: -1,
     num_replicas: replicas,
     deny_delete: true,
     allow_rollup_hdrs: true,
     allow_direct: true,
-  };
-  answerOf(await wire.request(layout.api("STREAM.CREATE"), JSON.stringify(config)));
-}
-
-/** Every subject that matches and has a message, markers included. */
-export async function subjectsIn(wire: NatsWire, layout: NatsLayout, filter: string): Promise<string[]> {
-  const subjects: string[] = [];
-  for (;;) {
-    const request = JSON.stringify({ subjects_filter: filter, offset: subjects.length });
-    const answer = answerOf(await wire.request(layout.api("STREAM.INFO"), request)) as StreamAnswer;
-    const page = Object.keys(answer.state.subjects ?? {});
-    subjects.push(...page);
-    if (page.length === 0 || subjects.length >= (answer.total ?? 0)) return subjects;
-  }
-}
-
-/** The last message of a subject; null when there is none. Sent at once. */
-export async function lastMessage(
-  wire: NatsWire,
-  layout: NatsLayout,
-  reads: BucketInfo["reads"],
-  subject: string,
-): Promise<KeptMessage | null> {
-  if (reads === "direct") return keptFromDirect(await wire.request(`${layout.api("DIRECT.GET")}.${subject}`));
-  const request = JSON.stringify({ last_by_subj: subject });
-  return keptFromLeader(await wire.request(layout.api("STREAM.MSG.GET"), request));
-}
-
-/** As `lastMessage`, but nothing is looked at where the content is what it is known to be: that is nearly always. */
-export async function unlessKnown(
-  wire: NatsWire,
-  layout: NatsLayout,
-  reads: BucketInfo["reads"],
-  subject: string,
-  content: Buffer,
-): Promise<KeptMessage | null | "known"> {
-  if (reads === "leader") {
-    const kept = await lastMessage(wire, layout, reads, subject);
-    return kept?.data.equals(content) === true ? "known" : kept;
-  }
-  const message = await wire.request(`${layout.api("DIRECT.GET")}.${subject}`);
-  return bufferOf(message.data).equals(content) ? "known" : keptFromDirect(message);
+  });
+  return creating.catch((error: unknown) => {
+    // Another client created it at the same time, with other settings than ours.
+    if (errorCodeOf(error) === STREAM_NAME_IN_USE) return openBucket(client, layout, settings);
+    throw error;
+  });
 }
 
 /**
- * Older servers compare the sequence of a key with what is stored, but not with what is about to be: of many
- * who write to a replicated stream at once on the same condition, all succeed.
+ * Older servers do not compare a create (expected sequence 0) with writes that are still on their way to the
+ * replicas: some replicas may store what others refuse (nats-server #5794), and before 2.10.23 a crash could lose
+ * a whole replicated stream.
  */
 export function replicaProblem(serverVersion: string, replicas: number): string | null {
   const [major = 0, minor = 0, patch = 0] = serverVersion.split(/[.-]/, 3).map(Number);
-  const isSafe = major > 2 || (major === 2 && (minor > 9 || (minor === 9 && patch >= 21)));
+  const isSafe = major > 2 || (major === 2 && (minor > 10 || (minor === 10 && patch >= 23)));
   if (replicas === 1 || isSafe) return null;
-  return `has ${replicas} replicas, whose conditional writes nats-server ${serverVersion} gets wrong: upgrade it to 2.9.21 or later, or use one replica`;
+  return `has ${replicas} replicas, but on nats-server ${serverVersion} some replicas may store a conditional write that others refuse: upgrade all servers to 2.10.23 or later, or use one replica`;
 }
 
-function bucketProblem(config: StreamAnswer["config"], { base, stream }: NatsLayout): string | null {
+function settingsProblem(config: Settings, { base, stream }: NatsLayout): string | null {
   const { subjects, mirror, sources } = config;
   if (mirror !== undefined || sources !== undefined) return "is a copy of another: use the original";
   if (!Array.isArray(subjects) || !subjects.includes(`${base}>`))
@@ -146,7 +78,11 @@ function bucketProblem(config: StreamAnswer["config"], { base, stream }: NatsLay
   if (config.discard_new_per_subject === true)
     return "refuses to replace a record (discard_new_per_subject): turn that off";
   if (config.retention !== undefined && config.retention !== "limits")
-    return `has the retention '${String(config.retention)}': a bucket has 'limits'`;
+    return `has the retention '${config.retention}': a bucket has 'limits'`;
   if (config.no_ack === true) return "does not acknowledge what is written (no_ack): turn that off";
+  if (config.subject_transform !== undefined)
+    return "stores records under other subjects (subject_transform): turn that off";
+  if (config.persist_mode === "async")
+    return "acknowledges writes before they are stored (persist_mode: async): name another one";
   return config.sealed === true ? "is sealed: name another one" : null;
 }

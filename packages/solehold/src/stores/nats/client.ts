@@ -1,44 +1,54 @@
 /**
- * The little that the store needs from the NATS client. Structural, so that whoever uses another store needs
- * neither the package nor its types.
+ * The NATS client: its packages, loaded when a store is opened, and one connection. The client's own reconnecting is
+ * off, because it would send again what it had queued: a connection that ends fails everything on it.
  */
-export interface NatsHeaders {
-  /** Of a status message, such as 404 or 503; otherwise 0. */
-  readonly code: number;
-  get(name: string): string;
-  append(name: string, value: string): void;
-}
+import type { JetStreamClient, JetStreamManager } from "@nats-io/jetstream";
+import type { MsgHdrs, NatsConnection } from "@nats-io/transport-node";
+import { StoreError } from "../../store/index.ts";
+import type { NatsSettings } from "./options.ts";
 
-export interface NatsMessage {
-  readonly subject: string;
-  readonly reply?: string;
-  readonly data: Uint8Array;
-  readonly headers?: NatsHeaders;
-}
-
-export interface NatsSubscription {
-  unsubscribe(): void;
+export interface NatsPackages {
+  readonly transport: typeof import("@nats-io/transport-node");
+  readonly jetstream: typeof import("@nats-io/jetstream");
 }
 
 export interface NatsClient {
-  /** `server_id` is drawn anew each time a server starts. */
-  readonly info?: { readonly server_id: string; readonly version: string };
-  publish(
-    subject: string,
-    payload: Uint8Array | string,
-    options: { readonly reply?: string; readonly headers?: NatsHeaders },
-  ): void;
-  subscribe(
-    subject: string,
-    options: { readonly callback: (error: Error | null, message: NatsMessage) => void },
-  ): NatsSubscription;
-  status(): AsyncIterable<{ readonly type: string; readonly error?: unknown }>;
-  /** Settles when the connection has ended for good. */
-  closed(): Promise<unknown>;
-  close(): Promise<void>;
+  readonly connection: NatsConnection;
+  readonly jetstream: JetStreamClient;
+  readonly manager: JetStreamManager;
+  readonly newHeaders: () => MsgHdrs;
 }
 
-export interface NatsPackage {
-  connect(options: Readonly<Record<string, unknown>>): Promise<NatsClient>;
-  headers(): NatsHeaders;
+export async function loadNats(): Promise<NatsPackages> {
+  try {
+    return {
+      transport: await import("@nats-io/transport-node"),
+      jetstream: await import("@nats-io/jetstream"),
+    };
+  } catch (cause) {
+    const packages = "@nats-io/transport-node @nats-io/jetstream";
+    const message = `nats: the packages of the NATS client are missing: run \`npm install ${packages}\``;
+    throw new StoreError("config", message, { outcome: "not-applied", cause });
+  }
+}
+
+export async function connectNats(packages: NatsPackages, settings: NatsSettings): Promise<NatsClient> {
+  const { timeoutMs, connection: options } = settings;
+  const connection = await packages.transport.connect({
+    name: "solehold",
+    ...options,
+    reconnect: false,
+    waitOnFirstConnect: false,
+    timeout: timeoutMs,
+    // A stack trace for each request would cost more than the request.
+    noAsyncTraces: true,
+  });
+  // Calls have deadlines of their own, after which they give the connection up: the client's must not come first.
+  const jsOptions = { timeout: 2 * timeoutMs, checkAPI: false };
+  return {
+    connection,
+    jetstream: packages.jetstream.jetstream(connection, jsOptions),
+    manager: await packages.jetstream.jetstreamManager(connection, jsOptions),
+    newHeaders: () => packages.transport.headers(),
+  };
 }

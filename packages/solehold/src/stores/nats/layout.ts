@@ -1,13 +1,12 @@
 /**
  * Where things are in the bucket. Keys of the bucket `solehold`, as `nats kv ls solehold` shows them:
  *
- *   state                              JSON: the identity of the data, see lineage.ts
- *   clock                              an empty message, written to learn the server's time
- *   {id}.{tenant}.{part}.{part}        one record: the id of the data, then the name, split at its slashes
+ *   identity                           JSON: whose data this is, see support/data-identity.ts
+ *   {dataId}.{tenant}.{part}.{part}    one record: the id of the data, then the name, split at its slashes
  *
  * A key of NATS KV has letters, digits and - _ / = and dots between its tokens. Whatever else a name holds is
- * written as the bytes of its UTF-8, =2E for a dot; a part that is empty is a lone "=". The id keeps writers
- * that have not noticed yet that the bucket was replaced away from the records of the new one.
+ * written as the bytes of its UTF-8, =2E for a dot; a part that is empty is a lone "=". The id of the data keeps
+ * a client that has not noticed yet that the bucket was purged or replaced away from the new records.
  */
 import type { LeaseKey } from "../../core/index.ts";
 
@@ -20,42 +19,36 @@ export class NatsLayout {
   readonly stream: string;
   /** What every subject of the bucket begins with. */
   readonly base: string;
-  readonly stateSubject: string;
-  readonly clockSubject: string;
+  readonly identitySubject: string;
 
   constructor(bucket: string) {
     this.stream = `KV_${bucket}`;
     this.base = `$KV.${bucket}.`;
-    this.stateSubject = `${this.base}state`;
-    this.clockSubject = `${this.base}clock`;
+    this.identitySubject = `${this.base}identity`;
   }
 
-  recordSubject(id: string, { tenant, name }: LeaseKey): string {
-    return `${this.base}${id}.${encodePart(tenant)}.${encodeName(name)}`;
+  recordSubject(dataId: string, { tenant, name }: LeaseKey): string {
+    return `${this.base}${dataId}.${encodePart(tenant)}.${encodeName(name)}`;
   }
 
   /** Matches every record of the data. */
-  allRecords(id: string): string {
-    return `${this.base}${id}.>`;
+  allRecords(dataId: string): string {
+    return `${this.base}${dataId}.>`;
   }
 
   /** Matches every name with this prefix, and others: a wildcard stands for whole parts only. */
-  recordsOf(id: string, tenant: string, prefix: string): string {
+  recordsOf(dataId: string, tenant: string, prefix: string): string {
     const slash = prefix.lastIndexOf("/");
     const parts = slash < 0 ? "" : `${encodeName(prefix.slice(0, slash))}.`;
-    return `${this.base}${id}.${encodePart(tenant)}.${parts}>`;
+    return `${this.base}${dataId}.${encodePart(tenant)}.${parts}>`;
   }
 
   /** The lease key of a record's subject; null for any other subject. */
-  keyOf(id: string, subject: string): LeaseKey | null {
-    const start = `${this.base}${id}.`;
+  keyOf(dataId: string, subject: string): LeaseKey | null {
+    const start = `${this.base}${dataId}.`;
     if (!subject.startsWith(start)) return null;
     const [tenant = "", ...parts] = subject.slice(start.length).split(".").map(decodePart);
     return parts.length === 0 ? null : { tenant, name: parts.join("/") };
-  }
-
-  api(action: string): string {
-    return `$JS.API.${action}.${this.stream}`;
   }
 }
 

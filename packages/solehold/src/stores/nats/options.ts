@@ -1,4 +1,4 @@
-/** What can be set, checked when the store is opened: a wrong value is told at once, with its name. */
+/** What can be set, checked when the store is opened. A wrong value is an error that names the option. */
 import type { Env } from "../../env/index.ts";
 import { StoreError } from "../../store/index.ts";
 
@@ -10,18 +10,15 @@ export interface NatsStoreOptions {
   readonly url: string;
   /** The key-value bucket, created when it is missing. Default: what the URL names, or `solehold`. */
   readonly bucket?: string;
-  /** Of a bucket that is created here. Default 1. */
+  /** Of a bucket that is created here. Default 1. More needs nats-server 2.10.23 or later. */
   readonly replicas?: number;
-  /** A call that got no answer by then ends, with its outcome unknown. Default 5000. */
+  /** A call without an answer by then ends; a write is then of unknown outcome. Default 5000. */
   readonly timeoutMs?: number;
-  /** Says that acknowledged writes survive a crash of the machine, which the server does not tell. */
-  readonly durable?: boolean;
   /**
-   * What happens when the bucket has lost data that this client saw. "refuse" (the default): nothing, until
-   * `acceptDataLoss()` is called or the store is opened anew. Or it is accepted by itself after a time,
-   * which must be longer than any ttl, so that no holder of a lost lease can still believe in it.
+   * State "always" if all servers of the bucket run with `sync_interval: always`. A client cannot see that setting,
+   * and without it a power failure loses acknowledged writes. Default: not stated, so `durable` is false.
    */
-  readonly dataLoss?: "refuse" | { readonly acceptAfterMs: number };
+  readonly syncInterval?: "always";
   /** More options for `connect` of @nats-io/transport-node: `authenticator`, `tls`, `inboxPrefix`, `name`. */
   readonly connection?: Readonly<Record<string, unknown>>;
   readonly env?: Env;
@@ -31,18 +28,11 @@ export interface NatsSettings {
   readonly bucket: string;
   readonly replicas: number;
   readonly timeoutMs: number;
-  readonly durable: boolean | null;
-  readonly acceptAfterMs: number | null;
+  readonly syncInterval: "always" | null;
   /** Hosts and ports, for messages. Never a password. */
   readonly address: string;
   /** For `connect` of the NATS client. */
   readonly connection: Readonly<Record<string, unknown>>;
-}
-
-interface NatsAddress {
-  readonly servers: readonly string[];
-  readonly bucket: string | null;
-  readonly options: Readonly<Record<string, unknown>>;
 }
 
 const URL_SHAPE = /^([a-z+]+):\/\/(?:([^/@]*)@)?([^/@?#]+)(?:\/([^/?#]*))?$/i;
@@ -51,7 +41,7 @@ const SERVER = /^(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::\d{1,5})?$/;
 const BUCKET = /^[A-Za-z0-9_-]{1,64}$/;
 
 export function settingsFrom(options: NatsStoreOptions): NatsSettings {
-  const { timeoutMs = 5_000, replicas = 1, dataLoss = "refuse", durable = null, connection = {} } = options;
+  const { timeoutMs = 5_000, replicas = 1, syncInterval = null, connection = {} } = options;
   const address = parseNatsUrl(String(options.url));
   const bucket = options.bucket ?? address.bucket ?? "solehold";
   if (!BUCKET.test(bucket)) {
@@ -59,19 +49,20 @@ export function settingsFrom(options: NatsStoreOptions): NatsSettings {
   }
   assertWhole("replicas", replicas, 1, 5);
   assertWhole("timeoutMs", timeoutMs, 1, 2 ** 31 - 1);
-  if (dataLoss !== "refuse") assertWhole("dataLoss.acceptAfterMs", dataLoss.acceptAfterMs, 0, 2 ** 31 - 1);
+  if (syncInterval !== null && syncInterval !== "always") {
+    throw problem("syncInterval", "must be 'always' or left out", String(syncInterval));
+  }
   return {
     bucket,
     replicas,
     timeoutMs,
-    durable,
-    acceptAfterMs: dataLoss === "refuse" ? null : dataLoss.acceptAfterMs,
+    syncInterval,
     address: address.servers.join(","),
     connection: { ...address.options, ...connection },
   };
 }
 
-function parseNatsUrl(text: string): NatsAddress {
+function parseNatsUrl(text: string) {
   const [, scheme = "", user, hosts = "", path = ""] = URL_SHAPE.exec(text) ?? [];
   if (!SCHEMES.includes(scheme.toLowerCase())) {
     throw problem("url", "must look like nats://host:4222/bucket, without a query", hidden(text));
@@ -79,15 +70,9 @@ function parseNatsUrl(text: string): NatsAddress {
   const servers = hosts.split(",");
   const wrong = servers.find((server) => !SERVER.test(server));
   if (wrong !== undefined) throw problem("url", "must name hosts, as in nats://host:4222", hidden(text));
-  return {
-    servers,
-    bucket: path === "" ? null : path,
-    options: {
-      servers,
-      ...(user === undefined ? {} : userFrom(user)),
-      ...(scheme.toLowerCase() === "nats" ? {} : { tls: {} }),
-    },
-  };
+  const tls = scheme.toLowerCase() === "nats" ? {} : { tls: {} };
+  const options = { servers, ...(user === undefined ? {} : userFrom(user)), ...tls };
+  return { servers, bucket: path === "" ? null : path, options };
 }
 
 function userFrom(text: string): Readonly<Record<string, string>> {

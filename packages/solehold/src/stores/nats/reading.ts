@@ -1,54 +1,41 @@
-/** Reading records: all gets of a call are in flight at once, answered in the order in which they were sent. */
+/** Reading records: all requests of a call are in flight at once, and none of them stores anything. */
+import type { StreamInfo } from "@nats-io/jetstream";
 import type { LeaseKey } from "../../core/index.ts";
 import type { ReadReply } from "../../store/index.ts";
-import type { Answer, NatsCalls } from "./calls.ts";
-import type { Joined } from "./data-set.ts";
-import { storedFrom } from "./records.ts";
-import type { KeptMessage } from "./replies.ts";
+import type { KeyMessage, NatsSession } from "./session.ts";
 
-export async function readRecords(calls: NatsCalls, keys: readonly LeaseKey[]): Promise<ReadReply> {
-  return readJoined(calls, await calls.data.join(), keys);
+export async function readRecords(session: NatsSession, keys: readonly LeaseKey[]): Promise<ReadReply> {
+  const { messages, info } = await readMessages(session, keys);
+  const records = keys.map((key, index) => session.stored(key, messages[index] ?? null));
+  return { storeTimeMs: null, records, revision: revisionOf(info) };
 }
 
-export async function readJoined(
-  calls: NatsCalls,
-  joined: Joined,
+/** With a look at the stream behind it, which shows whether all this still is the data that was joined. */
+export async function readMessages(
+  session: NatsSession,
   keys: readonly LeaseKey[],
-): Promise<ReadReply> {
-  const { value, storeTimeMs } = await lastMessages(calls, joined, keys);
-  const records = keys.map((key, index) => {
-    const kept = value[index] ?? null;
-    if (kept?.isMarker === true) sweep(calls, joined, key, kept, storeTimeMs);
-    return storedFrom(key, kept, calls.data.lineage, storeTimeMs);
-  });
-  return { storeTimeMs, records };
-}
-
-export function lastMessages(
-  calls: NatsCalls,
-  joined: Joined,
-  keys: readonly LeaseKey[],
-): Promise<Answer<readonly (KeptMessage | null)[]>> {
-  const { layout } = calls.data;
-  return calls.send(joined, "not-applied", () =>
-    Promise.all(keys.map((key) => calls.last(joined, layout.recordSubject(joined.id, key)))),
-  );
+): Promise<{ readonly messages: readonly (KeyMessage | null)[]; readonly info: StreamInfo }> {
+  const reading = Promise.all(keys.map((key) => session.last(key)));
+  const [messages, info] = await Promise.all([reading, session.check()]);
+  return { messages, info };
 }
 
 /**
- * A key is absent without its marker as well, so one that all watchers have heard of goes: the bucket does not
- * grow with the keys that were ever used. What followed the marker is not touched.
+ * A counter that grows with every write, and that no loss sets back: the time of the stream's last message in
+ * microseconds of the server's clock. A stream that was deleted, or that lost its last messages in a crash, gets a
+ * message with the present time before anything is granted, because whoever joins writes the identity. Where the
+ * stream has forgotten the time of its last message, its age in messages since it was created is a lower bound.
  */
-function sweep(
-  { data }: NatsCalls,
-  { wire, id }: Joined,
-  key: LeaseKey,
-  marker: KeptMessage,
-  storeTimeMs: number,
-): void {
-  if (storeTimeMs - Number(marker.atMicros / 1_000n) < data.markerKeptMs) return;
-  const filter = data.layout.recordSubject(id, key);
-  const purge = JSON.stringify({ filter, seq: marker.sequence + 1 });
-  // Nobody waits for it: one that fails is met again.
-  wire.request(data.layout.api("STREAM.PURGE"), purge).catch(() => undefined);
+export function revisionOf({ created, state }: StreamInfo): bigint {
+  const atLeast = microsOf(created) + BigInt(state.last_seq);
+  const lastWrite = microsOf(state.last_ts);
+  if (lastWrite > atLeast) return lastWrite;
+  return atLeast;
+}
+
+/** RFC 3339 with up to nine digits after the point, of which a Date keeps three. */
+function microsOf(time: string): bigint {
+  const milliseconds = Date.parse(time);
+  const micros = /\.\d{3}(\d{1,3})/.exec(time)?.[1] ?? "";
+  return Number.isNaN(milliseconds) ? 0n : BigInt(milliseconds) * 1_000n + BigInt(micros.padEnd(3, "0"));
 }

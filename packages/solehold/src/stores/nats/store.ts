@@ -1,102 +1,75 @@
 /**
- * NATS JetStream as a lease store: a key-value bucket whose revisions are the versions. All requests of a
- * batch are in flight at once. Records never expire in the bucket: a tombstone keeps the fence.
+ * NATS JetStream as a lease store: a key-value bucket whose revisions are the versions. All requests of a call are in
+ * flight at once, and each is sent once. Records never expire in the bucket: a tombstone keeps the fence.
  *
- * The time in replies is the server's: see clock.ts for how it is learned. What happens when the bucket
- * loses data is written in lineage.ts and docs/stores/nats.md.
+ * The store has no clock (`clock: "none"`): JetStream shows a time only with what it stores, so a read with the time
+ * would have to write. Leases end for others by observation. docs/stores/nats.md argues it.
  */
 import type { LeaseKey } from "../../core/index.ts";
 import type { Env } from "../../env/index.ts";
-import type {
-  ApplyReply,
-  ConditionalWrite,
-  LeaseStore,
-  ListPage,
-  ListQuery,
-  ReadReply,
-  StoreCapabilities,
-  StoreEvent,
-  StoreWatch,
-  WatchScope,
-} from "../../store/index.ts";
+import type * as contract from "../../store/index.ts";
 import { NatsCalls } from "./calls.ts";
-import type { NatsConnection } from "./connection.ts";
-import { NatsDataSet } from "./data-set.ts";
-import { NatsLayout } from "./layout.ts";
+import type { NatsPackages } from "./client.ts";
 import { listPage } from "./listing.ts";
-import { NatsNews } from "./news.ts";
 import type { NatsSettings } from "./options.ts";
 import { readRecords } from "./reading.ts";
+import { NatsWatching } from "./watching.ts";
 import { applyWrites } from "./writing.ts";
 
-const MAX_BATCH = 128;
-
-export interface NatsStoreParts {
-  readonly env: Env;
-  readonly connection: NatsConnection;
-  readonly settings: NatsSettings;
-}
-
-export class NatsStore implements LeaseStore {
+export class NatsStore implements contract.LeaseStore {
   readonly name = "nats";
-  readonly capabilities: StoreCapabilities;
-  readonly #connection: NatsConnection;
+  readonly capabilities: contract.StoreCapabilities;
   readonly #calls: NatsCalls;
-  readonly #news: NatsNews;
+  readonly #watching: NatsWatching;
 
-  private constructor({ env, connection, settings }: NatsStoreParts, data: NatsDataSet) {
-    this.#connection = connection;
-    this.#calls = new NatsCalls(env, data, connection);
-    this.#news = new NatsNews({ env, connection, data });
-    data.onNewBeginning(() => this.#news.restart());
+  private constructor(env: Env, calls: NatsCalls, durable: boolean) {
+    this.#calls = calls;
+    this.#watching = new NatsWatching(env, calls);
     this.capabilities = Object.freeze({
-      // The server does not tell how often it syncs, and by default it does so every two minutes.
-      durable: settings.durable ?? data.bucket?.replicated === true,
-      clock: "reply",
+      durable,
+      clock: "none",
       clockGranularityMs: 1,
+      clockSkewMs: 0,
       watch: true,
       conditionalDelete: true,
-      maxBatch: MAX_BATCH,
+      maxBatch: 128,
       // The server works on one call while the client prepares the next.
       maxConcurrentCalls: 2,
     });
   }
 
-  static async open(parts: NatsStoreParts): Promise<NatsStore> {
-    const { env, connection, settings } = parts;
-    const { replicas, acceptAfterMs } = settings;
-    const layout = new NatsLayout(settings.bucket);
-    const data = new NatsDataSet({ env, connection, layout, replicas, acceptAfterMs });
-    await data.join();
-    return new NatsStore(parts, data);
+  /** The first attempt is the only one: a wrong address is an error at once. */
+  static async open(env: Env, packages: NatsPackages, settings: NatsSettings): Promise<NatsStore> {
+    const calls = new NatsCalls(env, packages, settings);
+    try {
+      const { storage } = await calls.call("not-applied", async ({ data }) => data.info.config);
+      const durable = settings.syncInterval === "always" && storage === "file";
+      return new NatsStore(env, calls, durable);
+    } catch (error) {
+      await calls.close();
+      throw error;
+    }
   }
 
-  read(keys: readonly LeaseKey[]): Promise<ReadReply> {
-    return readRecords(this.#calls, keys);
+  read(keys: readonly LeaseKey[]): Promise<contract.ReadReply> {
+    return this.#calls.call("not-applied", (session) => readRecords(session, keys));
   }
 
-  apply(writes: readonly ConditionalWrite[]): Promise<ApplyReply> {
-    return applyWrites(this.#calls, writes);
+  async apply(writes: readonly contract.ConditionalWrite[]): Promise<contract.ApplyReply> {
+    const results = await this.#calls.call("unknown", (session) => applyWrites(session, writes));
+    return { storeTimeMs: null, results };
   }
 
-  list(query: ListQuery): Promise<ListPage> {
-    return listPage(query, this.#calls);
+  list(query: contract.ListQuery): Promise<contract.ListPage> {
+    return this.#calls.call("not-applied", (session) => listPage(session, query));
   }
 
-  watch(scope: WatchScope, listener: (event: StoreEvent) => void): Promise<StoreWatch> {
-    return this.#news.watch(scope, listener);
-  }
-
-  /**
-   * Goes on after the bucket lost data: with what is there now, and with fences above all that were handed
-   * out before. Call it when no holder of a lost lease can believe in it any more, or must not matter.
-   */
-  acceptDataLoss(): Promise<void> {
-    return this.#calls.data.acceptLoss();
+  watch(scope: contract.WatchScope, listener: contract.WatchListener): Promise<contract.StoreWatch> {
+    return this.#watching.watch(scope, listener);
   }
 
   async close(): Promise<void> {
-    this.#news.close();
-    this.#connection.close();
+    this.#watching.close();
+    await this.#calls.close();
   }
 }

@@ -4,14 +4,12 @@
  */
 import { jetstreamManager, type StreamAPI, type StreamConfig } from "@nats-io/jetstream";
 import { type KV, Kvm } from "@nats-io/kv";
-import { connect, headers, type NatsConnection } from "@nats-io/transport-node";
+import { connect, createInbox, type NatsConnection } from "@nats-io/transport-node";
 
-/** A message as a server would send it to a watcher. */
-export interface Delivery {
-  /** Of a status message. */
-  readonly status?: string;
-  readonly headers?: Readonly<Record<string, string>>;
-  readonly reply?: string;
+export interface Backup {
+  readonly config: unknown;
+  readonly state: unknown;
+  readonly chunks: readonly Uint8Array[];
 }
 
 export class Admin {
@@ -44,8 +42,64 @@ export class Admin {
     await this.#withStreams((streams) => streams.purge(`KV_${bucket}`));
   }
 
+  buckets(): Promise<string[]> {
+    return this.#withStreams(async (streams) => {
+      const names: string[] = [];
+      for await (const name of streams.names()) names.push(name.replace(/^KV_/, ""));
+      return names;
+    });
+  }
+
   bucketInfo(bucket: string) {
     return this.#withStreams((streams) => streams.info(`KV_${bucket}`));
+  }
+
+  /** As `nats stream backup` does. */
+  backup(bucket: string): Promise<Backup> {
+    return this.#withConnection(async (connection) => {
+      const inbox = createInbox();
+      const messages = connection.subscribe(inbox);
+      const request = JSON.stringify({ deliver_subject: inbox });
+      const reply = await connection.request(`$JS.API.STREAM.SNAPSHOT.KV_${bucket}`, request);
+      const { config, state } = reply.json<Pick<Backup, "config" | "state">>();
+      const chunks: Uint8Array[] = [];
+      for await (const message of messages) {
+        if (message.data.length === 0) break;
+        chunks.push(message.data.slice());
+        message.respond();
+      }
+      return { config, state, chunks };
+    });
+  }
+
+  /** As `nats stream restore` does, in place of what is there. */
+  restore(bucket: string, { config, state, chunks }: Backup): Promise<void> {
+    return this.#withConnection(async (connection) => {
+      await (await jetstreamManager(connection)).streams.delete(`KV_${bucket}`);
+      const request = JSON.stringify({ config, state });
+      const reply = await connection.request(`$JS.API.STREAM.RESTORE.KV_${bucket}`, request);
+      const { deliver_subject: target } = reply.json<{ readonly deliver_subject: string }>();
+      for (const chunk of [...chunks, new Uint8Array(0)]) await connection.request(target, chunk);
+    });
+  }
+
+  consumers(bucket: string): Promise<string[]> {
+    return this.#withConnection(async (connection) => {
+      const names: string[] = [];
+      const { consumers } = await jetstreamManager(connection);
+      for await (const { name } of consumers.list(`KV_${bucket}`)) names.push(name);
+      return names;
+    });
+  }
+
+  /** How many there were. */
+  async deleteConsumers(bucket: string): Promise<number> {
+    const names = await this.consumers(bucket);
+    await this.#withConnection(async (connection) => {
+      const { consumers } = await jetstreamManager(connection);
+      for (const name of names) await consumers.delete(`KV_${bucket}`, name);
+    });
+    return names.length;
   }
 
   /** As `nats kv ls` shows them: those that have a value. */
@@ -76,24 +130,14 @@ export class Admin {
     await this.#withBucket(bucket, (kv) => Promise.all(keys.map((key) => kv.delete(key))));
   }
 
-  /** Sends this to the one who watches the bucket, as its consumer would; the subject that was answered to. */
-  deliver(bucket: string, delivery: Delivery): Promise<string | null> {
-    return this.#withConnection(async (connection) => {
-      const { consumers } = await jetstreamManager(connection);
-      const [info] = await consumers.list(`KV_${bucket}`).next();
-      const answers: string[] = [];
-      connection.subscribe("$JS.FC.>", { callback: (_, { subject }) => void answers.push(subject) });
-      const fields = delivery.status === undefined ? headers() : headers(100, delivery.status);
-      for (const [name, value] of Object.entries(delivery.headers ?? {})) fields.set(name, value);
-      const { reply } = delivery;
-      const options = { headers: fields, ...(reply === undefined ? {} : { reply }) };
-      connection.publish(info?.config.deliver_subject ?? "", "", options);
-      // A round trip to the server, and time for one of the watcher's.
-      for (let round = 0; round < 20 && answers.length === 0; round += 1) {
-        await connection.flush();
-        await new Promise((resolve) => setTimeout(resolve, 5));
+  /** As `nats kv compact` does: removes the markers of deleted keys. */
+  compact(bucket: string): Promise<void> {
+    return this.#withStreams(async (streams) => {
+      const { state } = await streams.info(`KV_${bucket}`, { subjects_filter: ">" });
+      for (const filter of Object.keys(state.subjects ?? {})) {
+        const message = await streams.getMessage(`KV_${bucket}`, { last_by_subj: filter });
+        if (message?.header.has("KV-Operation")) await streams.purge(`KV_${bucket}`, { filter });
       }
-      return answers[0] ?? null;
     });
   }
 

@@ -1,17 +1,18 @@
-/** A server that stops, dies, comes back, or is cut off: what the caller is told, and that nothing breaks. */
+/** A server that stops, dies, comes back, or is cut off: what a call ends with, and that nothing breaks. */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { connect, type Leases } from "../../../src/client/index.ts";
 import { keyId } from "../../../src/core/index.ts";
 import { realEnv } from "../../../src/env/index.ts";
-import type { LeaseStore } from "../../../src/store/index.ts";
-import { NatsConnection } from "../../../src/stores/nats/connection.ts";
+import { type LeaseStore, StoreError } from "../../../src/store/index.ts";
+import { connectNats, loadNats } from "../../../src/stores/nats/client.ts";
 import { type NatsStoreOptions, openNatsStore } from "../../../src/stores/nats/index.ts";
+import { NatsJoining } from "../../../src/stores/nats/joining.ts";
 import { settingsFrom } from "../../../src/stores/nats/options.ts";
-import { NatsStore } from "../../../src/stores/nats/store.ts";
+import { applyWrites } from "../../../src/stores/nats/writing.ts";
 import { type Engine, startNats, startProxy } from "../../engines/index.ts";
 import { applyOne, create, HIGH, recordOf, rejection, until, writeOf } from "../records.ts";
 import { Admin } from "./admin.ts";
-import { cuttingPackage, startTunnel } from "./faults.ts";
+import { startCutter, startTunnel } from "./faults.ts";
 
 let server: Engine;
 let admin: Admin;
@@ -67,7 +68,7 @@ describe("a server that stands still", () => {
     expect(stored.record.nonce).toBe(record.nonce);
   });
 
-  it("for longer than the ttl: the holder is told in time, and whoever comes next has a higher fence", async () => {
+  it("for longer than the ttl: the holder knows in time, and whoever comes next has a higher fence", async () => {
     const [holder, other] = [await client(), await client()];
     const lease = await holder.acquire("paused", { ttl: 800 });
     await server.pause();
@@ -148,20 +149,6 @@ describe("a call in flight", () => {
     }
   });
 
-  it("is unknown when it was acknowledged, but the connection ended before it was proven", async () => {
-    const cutting = cuttingPackage();
-    const settings = settingsFrom({ url: server.url });
-    const connection = await NatsConnection.open(realEnv, cutting.natsPackage, settings);
-    const store = await NatsStore.open({ env: realEnv, connection, settings });
-    open.push(store);
-    const direct = await opened();
-    const record = recordOf("acknowledged");
-    cutting.cutAfterNextReply();
-    const call = await rejection(store.apply([writeOf(record)]));
-    expect(call).toMatchObject({ name: "StoreError", kind: "unreachable", outcome: "unknown" });
-    expect((await direct.read([record.key])).records).toMatchObject([{ record: { nonce: record.nonce } }]);
-  });
-
   it("on a connection that died without a word ends after one timeout, and the next has another", async () => {
     const tunnel = await startTunnel(Number(new URL(server.url).port));
     const store = await opened({ url: tunnel.url, timeoutMs: 500 });
@@ -190,6 +177,48 @@ describe("a call in flight", () => {
     await server.restart();
     expect(refused).toMatchObject({ name: "StoreError", kind: "unreachable", outcome: "not-applied" });
     expect(refused.message).toContain("nothing listens there");
+  });
+});
+
+it("a create whose look at the stream fails is unknown, whatever the server said to the look", async () => {
+  const settings = settingsFrom({ url: server.url });
+  const session = await new NatsJoining(realEnv, settings).join(
+    await connectNats(await loadNats(), settings),
+  );
+  session.check = () => Promise.reject(Object.assign(new Error("JetStream is not ready"), { code: 10_008 }));
+  const record = recordOf("unchecked");
+  const error = await rejection(applyWrites(session, [writeOf(record)]));
+  await session.client.connection.close();
+  expect(error).toMatchObject({ name: "StoreError", kind: "unreachable", outcome: "unknown" });
+  const [stored] = (await (await opened()).read([record.key])).records;
+  expect(stored).toMatchObject({ kind: "found", record: { nonce: record.nonce } });
+});
+
+describe("a connection that ends at any byte", () => {
+  it("fails every call with a StoreError that is right about the write, and nothing else breaks", async () => {
+    const cutter = await startCutter(Number(new URL(server.url).port));
+    const direct = await opened();
+    const outcomes = new Set<string>();
+    for (let bytes = 1; bytes < 4_000; bytes += Math.ceil(bytes / 7)) {
+      cutter.endAfter(Number.POSITIVE_INFINITY);
+      const store = await openNatsStore({ url: cutter.url, timeoutMs: 2_000 });
+      const watch = await store.watch({ tenant: null, prefix: "" }, () => undefined);
+      cutter.endAfter(bytes);
+      // The first meets the end of the old connection, the others that of a new one.
+      for (const name of ["first", "second", "third"]) {
+        const record = recordOf(`cut/${bytes}/${name}`);
+        const result = await store.apply([writeOf(record)]).catch((error: unknown) => error);
+        const [stored] = (await direct.read([record.key])).records;
+        const outcome = result instanceof StoreError ? result.outcome : "applied";
+        outcomes.add(outcome);
+        if (outcome === "not-applied") expect(stored).toEqual({ kind: "absent" });
+        if (outcome === "applied") expect(stored).toMatchObject({ record: { nonce: record.nonce } });
+      }
+      await watch.close();
+      await store.close();
+    }
+    cutter.close();
+    expect(outcomes).toEqual(new Set(["unknown", "not-applied", "applied"]));
   });
 });
 

@@ -1,21 +1,12 @@
-/** Names as keys of a bucket: legal for NATS, one for each name, and back; and markers that do not stay. */
-import * as transport from "@nats-io/transport-node";
+/** Names as keys of a bucket: legal for NATS, one for each name, and back; and the markers of deleted keys. */
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { keyNameProblem, type LeaseKey } from "../../../src/core/index.ts";
-import { realEnv } from "../../../src/env/index.ts";
-import { NatsCalls } from "../../../src/stores/nats/calls.ts";
-import type { NatsPackage } from "../../../src/stores/nats/client.ts";
-import { NatsConnection } from "../../../src/stores/nats/connection.ts";
-import { NatsDataSet } from "../../../src/stores/nats/data-set.ts";
+import { type NatsStore, openNatsStore } from "../../../src/stores/nats/index.ts";
 import { NatsLayout } from "../../../src/stores/nats/layout.ts";
-import { settingsFrom } from "../../../src/stores/nats/options.ts";
-import { readRecords } from "../../../src/stores/nats/reading.ts";
-import { applyWrites } from "../../../src/stores/nats/writing.ts";
 import { type Engine, startNats } from "../../engines/index.ts";
-import { recordOf, until, writeOf } from "../records.ts";
+import { applyOne, create, recordOf, writeOf } from "../records.ts";
 import { Admin } from "./admin.ts";
-import { holdingPackage } from "./faults.ts";
 
 const layout = new NatsLayout("leases");
 const names = fc
@@ -72,67 +63,34 @@ describe("the subject of a name", () => {
 
 describe("the marker of a deleted key", () => {
   let server: Engine;
+  let store: NatsStore;
   beforeAll(async () => {
     server = await startNats();
+    store = await openNatsStore({ url: server.url });
   });
-  afterAll(() => server?.stop());
+  afterAll(async () => {
+    await store?.close();
+    await server?.stop();
+  });
 
-  async function callsWith(markerKeptMs: number, natsPackage: NatsPackage = transport as never) {
-    const settings = settingsFrom({ url: server.url });
-    const connection = await NatsConnection.open(realEnv, natsPackage, settings);
-    const data = new NatsDataSet({
-      ...{ env: realEnv, connection, layout: new NatsLayout("solehold"), replicas: 1 },
-      ...{ acceptAfterMs: null, markerKeptMs },
-    });
-    return { calls: new NatsCalls(realEnv, data, connection), close: () => connection.close() };
-  }
-
-  it("goes once it is old enough and somebody reads the key, and takes nothing with it", async () => {
+  it("stands in nobody's way, before and after `nats kv compact` removed it", async () => {
     const admin = new Admin(server.url);
+    const record = recordOf("gone");
     const messages = async (): Promise<number> => (await admin.bucketInfo("solehold")).state.messages;
-    const patient = await callsWith(60_000);
-    const eager = await callsWith(0);
-    const [gone, again] = [recordOf("gone"), recordOf("again")];
-    const created = await applyWrites(patient.calls, [writeOf(gone), writeOf(again)]);
     const before = await messages();
-    const deletes = [gone, again].map(({ key }, index) => {
-      const result = created.results[index];
-      return { key, expected: result?.kind === "applied" ? result.version : null, next: null };
-    });
-    const deleted = await applyWrites(patient.calls, deletes);
-    expect(deleted.results).toEqual([
-      { kind: "applied", version: null },
-      { kind: "applied", version: null },
-    ]);
-    await readRecords(patient.calls, [gone.key, again.key]);
-    await readRecords(patient.calls, []);
-    expect(await messages()).toBe(before);
-    const { results } = await applyWrites(patient.calls, [writeOf(again)]);
-    expect(results).toMatchObject([{ kind: "applied" }]);
-    await readRecords(eager.calls, [gone.key, again.key]);
-    await until("the marker is gone", async () => ((await messages()) === before - 1 ? true : null));
-    const { records } = await readRecords(eager.calls, [gone.key, again.key]);
-    expect(records).toMatchObject([{ kind: "absent" }, { kind: "found" }]);
-    expect((await applyWrites(eager.calls, [writeOf(gone)])).results).toMatchObject([{ kind: "applied" }]);
-    patient.close();
-    eager.close();
-  });
-
-  it("does not take a record with it that was created while it was on its way out", async () => {
-    const holding = holdingPackage("STREAM.PURGE");
-    const writer = await callsWith(60_000);
-    const sweeper = await callsWith(0, holding.natsPackage);
-    const record = recordOf("young");
-    const [created] = (await applyWrites(writer.calls, [writeOf(record)])).results;
-    const expected = created?.kind === "applied" ? created.version : null;
-    await applyWrites(writer.calls, [{ key: record.key, expected, next: null }]);
-    await readRecords(sweeper.calls, [record.key]);
-    const next = recordOf("young");
-    expect((await applyWrites(writer.calls, [writeOf(next)])).results).toMatchObject([{ kind: "applied" }]);
-    expect(holding.release()).toBe(1);
-    const { records } = await readRecords(sweeper.calls, [record.key]);
-    expect(records).toMatchObject([{ kind: "found", record: { nonce: next.nonce } }]);
-    writer.close();
-    sweeper.close();
+    const versions = new Set<string>();
+    for (const compact of [false, true, true]) {
+      const version = await create(store, record);
+      versions.add(version);
+      expect(await messages()).toBe(before + 1);
+      const deleted = await applyOne(store, { key: record.key, expected: version, next: null });
+      expect(deleted).toEqual({ kind: "applied", version: null });
+      expect((await applyOne(store, writeOf(record, version))).kind).toBe("conflict");
+      if (compact) await admin.compact("solehold");
+      expect(await messages()).toBe(before + (compact ? 0 : 1));
+      expect((await store.read([record.key])).records).toEqual([{ kind: "absent" }]);
+      expect((await applyOne(store, writeOf(record, version))).kind).toBe("conflict");
+    }
+    expect(versions.size).toBe(3);
   });
 });

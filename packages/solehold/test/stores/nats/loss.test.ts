@@ -1,17 +1,15 @@
 /**
- * A bucket loses what it acknowledged: it is deleted, purged, or comes back as it was some time ago. Whoever
- * saw more refuses; whoever did not gets fences above all that were handed out.
+ * A bucket loses what it acknowledged: it is deleted, purged, or comes back as it was some time ago. Whoever saw more
+ * has one call rejected and then works on what is there; nobody takes a new record for an old one.
  */
 import { cp, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { floorKey, type LeaseRecord, recordFence } from "../../../src/core/index.ts";
-import { type CommandOutcome, StoreLeaseManager } from "../../../src/manager/index.ts";
-import type { ConditionalWrite, LeaseStore, StoredRecord } from "../../../src/store/index.ts";
-import { type NatsStore, type NatsStoreOptions, openNatsStore } from "../../../src/stores/nats/index.ts";
+import type { LeaseStore, StoredRecord } from "../../../src/store/index.ts";
+import { type NatsStore, openNatsStore } from "../../../src/stores/nats/index.ts";
 import { type Engine, startNats } from "../../engines/index.ts";
 import { applyOne, create, recordOf, rejection, until, writeOf } from "../records.ts";
-import { Admin } from "./admin.ts";
+import { Admin, type Backup } from "./admin.ts";
 
 let server: Engine;
 let admin: Admin;
@@ -27,294 +25,217 @@ afterEach(async () => {
   await server.stop();
 });
 
-async function open(options: Partial<NatsStoreOptions> = {}): Promise<NatsStore> {
-  const store = await openNatsStore({ url: server.url, ...options });
+async function open(): Promise<NatsStore> {
+  const store = await openNatsStore({ url: server.url });
   opened.push(store);
   return store;
 }
 
-async function readOne(store: LeaseStore, name: string): Promise<StoredRecord> {
-  return (await store.read([{ tenant: "default", name }])).records[0] as StoredRecord;
-}
-
-async function floorOf(store: LeaseStore): Promise<bigint> {
-  const [floor] = (await store.read([floorKey("default")])).records;
-  if (floor?.kind !== "found") throw new Error("a NATS store always has a floor");
-  return floor.record.generation;
-}
-
-/** As the manager does it: the next generation after what is there, on exactly that version. */
-function grantAfter(stored: StoredRecord, name: string): ConditionalWrite {
-  if (stored.kind !== "found") return writeOf(recordOf(name, { generation: 1n }));
-  return writeOf(recordOf(name, { generation: stored.record.generation + 1n }), stored.version);
-}
-
-async function refusal(call: Promise<unknown>, what = "lost data"): Promise<void> {
-  const error = await rejection(call);
-  expect(error).toMatchObject({ name: "StoreError", kind: "internal", outcome: "not-applied" });
-  expect(error.message).toContain(what);
-  expect(error.message).toContain("acceptDataLoss()");
-}
-
-/** Waits until the client is connected again and has noticed. */
-async function noticed(store: LeaseStore, what: string): Promise<void> {
-  const error = await until("the loss is noticed", async () => {
-    const failure = await rejection(store.read([]));
-    return failure.kind === "internal" ? failure : null;
-  });
-  expect(error.message).toContain(what);
-}
-
-const manager = (store: LeaseStore) => new StoreLeaseManager({ store });
 const key = (name: string) => ({ tenant: "default", name });
 
-async function granted(outcome: Promise<CommandOutcome>): Promise<{ fence: bigint; token: string }> {
-  const answer = await outcome;
-  if (answer.kind !== "applied") throw new Error(`not granted: ${answer.kind}`);
-  return { fence: recordFence(answer.decision.lease), token: answer.token };
+async function readOne(store: LeaseStore, name: string): Promise<StoredRecord> {
+  return (await store.read([key(name)])).records[0] as StoredRecord;
 }
 
-/** Takes the lease and gives it back, several times; the last fence. */
-async function cycle(leases: StoreLeaseManager, name: string, times: number): Promise<bigint> {
-  let last = 0n;
-  for (let count = 0; count < times; count += 1) {
-    const { fence, token } = await granted(
-      leases.acquire({ key: key(name), holder: "worker", ttlMs: 30_000 }),
-    );
-    expect(fence).toBeGreaterThan(last);
-    last = fence;
-    await leases.release({ key: key(name), holder: "worker", token });
-  }
-  return last;
+const revisionOf = async (store: LeaseStore): Promise<bigint> => (await store.read([])).revision ?? 0n;
+
+async function expectLoss(call: Promise<unknown>, what: string): Promise<void> {
+  const error = await rejection(call);
+  expect([error.kind, error.message]).toEqual(["data-loss", expect.stringContaining(what)]);
+  expect(error.message).toContain(what);
+  expect(error.message).toContain("holders of lost leases may go on until their ttl has passed");
+}
+
+/** The error of the first call that gets through to the server again. */
+async function firstAnswer(store: LeaseStore) {
+  return until("the client is connected again", async () => {
+    const error = await rejection(store.read([]));
+    return error.kind === "unreachable" || error.kind === "timeout" ? null : error;
+  });
 }
 
 describe.each([
-  ["purged", () => admin.purgeBucket("solehold"), "it is empty now"],
-  ["deleted", () => admin.deleteBucket("solehold"), "its bucket is gone"],
+  ["purged", () => admin.purgeBucket("solehold")],
+  ["deleted", () => admin.deleteBucket("solehold")],
   [
     "replaced by another",
     async () => {
       await admin.deleteBucket("solehold");
-      const stranger = manager(await open());
-      // Beyond every sequence that the others saw: only the state tells them.
-      for (let round = 0; round < 20; round += 1) await cycle(stranger, `stranger/${round}`, 1);
+      const stranger = await open();
+      // Beyond every sequence that the others saw, so that only the identity differs.
+      for (let round = 0; round < 20; round += 1) await create(stranger, recordOf(`stranger/${round}`));
     },
-    "its data was replaced",
   ],
-])("after the bucket was %s", (_what, lose, told) => {
-  it("a client that saw the data refuses every call from the first, and tells why", async () => {
-    const [writer, reader] = [await open(), await open()];
-    const version = await create(writer, recordOf("job"));
-    await create(reader, recordOf("other"));
-    await lose();
-    await refusal(writer.apply([writeOf(recordOf("new"))]), told);
-    await refusal(writer.apply([writeOf(recordOf("job"), version)]), told);
-    await refusal(reader.read([key("job")]), told);
-    await refusal(reader.list({ tenant: "default", prefix: "", limit: 1 }), told);
-    const fresh = await open();
-    expect(await readOne(fresh, "new")).toEqual({ kind: "absent" });
-  });
+  [
+    "purged and filled again",
+    async () => {
+      await admin.purgeBucket("solehold");
+      const stranger = await open();
+      for (let round = 0; round < 20; round += 1) await create(stranger, recordOf(`stranger/${round}`));
+    },
+  ],
+])("after the bucket was %s", (_what, lose) => {
+  const lost = "its data was deleted or replaced";
+  const calls: readonly (readonly [string, (store: LeaseStore, version: string) => Promise<unknown>])[] = [
+    ["read", (store) => store.read([key("job")])],
+    ["listing", (store) => store.list?.({ tenant: "default", prefix: "", limit: 1 }) ?? Promise.resolve()],
+    ["create", (store) => store.apply([writeOf(recordOf("new"))])],
+    ["update", (store, version) => store.apply([writeOf(recordOf("job"), version)])],
+    ["batch", (store, version) => store.apply([writeOf(recordOf("new")), writeOf(recordOf("job"), version)])],
+  ];
 
-  it("an update that expects an old version is refused as well, and nothing is written", async () => {
+  it.each(calls)("the next %s of a client that saw the data is rejected, once", async (_kind, call) => {
     const store = await open();
     const version = await create(store, recordOf("job"));
     await lose();
-    expect(await rejection(store.apply([writeOf(recordOf("job"), version)]))).toMatchObject({
-      kind: "internal",
-      outcome: "not-applied",
-    });
-    expect(await readOne(await open(), "job")).toEqual({ kind: "absent" });
+    await expectLoss(call(store, version), lost);
+    // It did nothing that anybody could take for a grant, and the client goes on with what is there.
+    expect(await readOne(store, "job")).toEqual({ kind: "absent" });
+    expect(await readOne(await open(), "new")).toEqual({ kind: "absent" });
+    expect((await applyOne(store, writeOf(recordOf("job"), version))).kind).toBe("conflict");
+    const again = recordOf("job");
+    expect(await create(store, again)).not.toBe(version);
+    expect(await readOne(await open(), "job")).toMatchObject({ record: { nonce: again.nonce } });
   });
 
-  it("whoever is new, or accepts the loss, is granted fences above all that were handed out", async () => {
-    const store = await open();
-    const old = manager(store);
-    const before = await cycle(old, "job", 20);
-    await lose();
-    const refused = await old.acquire({ key: key("job"), holder: "worker", ttlMs: 30_000 });
-    expect(refused).toMatchObject({ kind: "unsettled", outcome: "not-applied" });
-    const after = await cycle(manager(await open()), "job", 1);
-    expect(after).toBeGreaterThan(before);
-    await store.acceptDataLoss();
-    // It remembers the old floor, and versions of the old data.
-    for (const name of ["job", "young"]) expect(await cycle(old, name, 2)).toBeGreaterThan(before);
-    expect(await cycle(manager(await open()), "job", 1)).toBeGreaterThan(after);
-  });
-});
-
-describe("accepting a loss", () => {
-  it("joins the data of whoever came first, instead of replacing it", async () => {
+  it("every client that saw the data has one call rejected, and the revision is above what it was", async () => {
     const [one, two] = [await open(), await open()];
     await create(one, recordOf("job"));
-    await admin.purgeBucket("solehold");
-    await refusal(one.read([]));
-    await refusal(two.read([]));
-    await one.acceptDataLoss();
-    const kept = await create(one, recordOf("kept"));
-    await refusal(two.read([]));
-    await two.acceptDataLoss();
-    expect(await readOne(two, "kept")).toMatchObject({ kind: "found", version: kept });
-    expect(await readOne(one, "kept")).toMatchObject({ kind: "found", version: kept });
+    const before = await revisionOf(two);
+    await lose();
+    for (const store of [one, two]) await expectLoss(store.read([]), lost);
+    for (const store of [one, two, await open()]) expect(await revisionOf(store)).toBeGreaterThan(before);
+    const kept = recordOf("kept");
+    await create(one, kept);
+    expect(await readOne(two, "kept")).toMatchObject({ record: { nonce: kept.nonce } });
   });
 
-  it("happens without a call after the time that was set for it", async () => {
-    const store = await open({ dataLoss: { acceptAfterMs: 0 } });
-    await create(store, recordOf("job"));
-    await admin.purgeBucket("solehold");
-    await refusal(store.read([]));
-    expect(await readOne(store, "job")).toEqual({ kind: "absent" });
-  });
-
-  it("changes nothing where nothing was lost", async () => {
+  it("whoever watches gets a reset, then the events of the new data, and no rejection goes unnoticed", async () => {
     const store = await open();
-    const version = await create(store, recordOf("job"));
-    const floor = await floorOf(store);
-    await store.acceptDataLoss();
-    expect(await readOne(store, "job")).toMatchObject({ version });
-    expect(await floorOf(store)).toBe(floor);
-  });
-
-  it.each([
-    ["by a call", {}],
-    ["by itself", { dataLoss: { acceptAfterMs: 0 } }],
-  ] as const)("%s lets watchers hear of the new data", async (_how, options) => {
-    const store = await open(options);
-    const heard: string[] = [];
+    const events: string[] = [];
     await store.watch({ tenant: null, prefix: "" }, (event) => {
-      if (event.kind === "changed") heard.push(event.key.name);
+      events.push(event.kind === "changed" ? event.key.name : event.kind);
     });
-    await admin.deleteBucket("solehold");
-    await rejection(store.read([]));
-    if ("dataLoss" in options) await store.read([]);
-    else await store.acceptDataLoss();
+    await create(store, recordOf("job"));
+    await lose();
+    await expectLoss(store.read([]), lost);
     const writer = await open();
-    await until("the watcher hears again", async () => {
+    await until("the watcher is back", async () => {
       await create(writer, recordOf(`after/${performance.now()}`));
-      return heard.length > 0 ? heard : null;
+      return events.some((event) => event.startsWith("after/")) ? true : null;
     });
+    expect(events).toContain("reset");
   });
 });
 
 describe("after a restart from an older copy", () => {
-  const live: Partial<LeaseRecord> = { expiresAtMs: Date.now() + 600_000 };
-  const ended: Partial<LeaseRecord> = { state: "released", endedAtMs: 1 };
-  const names = ["ended", "live", "young"];
   let witness: NatsStore;
   let idle: NatsStore;
-  let lost: bigint;
-  /** The versions of what is lost. */
-  const versions = new Map<string, string>();
+  let before: bigint;
+  let lostVersion: string;
 
-  /** The copy knows the first generation of two keys; later generations, and a third key, are lost. */
+  /** The copy knows the first write of a key; its second one, and another key, are lost. */
   beforeEach(async () => {
     witness = await open();
     idle = await open();
-    const floor = await floorOf(witness);
-    lost = floor + 50n;
-    await create(witness, recordOf("ended", { ...ended, generation: floor + 1n }));
-    await create(witness, recordOf("live", { ...live, generation: floor + 1n }));
+    const first = await create(witness, recordOf("job"));
+    await idle.read([]);
     const [data, copy] = [join(server.dataDir, "data"), join(server.dataDir, "copy")];
     await server.pause();
     await cp(data, copy, { recursive: true });
     await server.resume();
-    // Every call that reads writes to the clock: room for what others will do after the restart.
-    for (let call = 0; call < 20; call += 1) await witness.read([]);
-    for (const name of names) {
-      const stored = await readOne(witness, name);
-      const expected = stored.kind === "found" ? stored.version : null;
-      const result = await applyOne(
-        witness,
-        writeOf(recordOf(name, { ...live, generation: lost }), expected),
-      );
-      if (result.kind !== "applied") throw new Error(`'${name}' was not written: ${result.kind}`);
-      versions.set(name, result.version ?? "");
-    }
+    // Sequences for what others write after the restart.
+    for (let round = 0; round < 10; round += 1) await create(witness, recordOf(`lost/${round}`));
+    const second = await applyOne(witness, writeOf(recordOf("job", { holder: "lost" }), first));
+    lostVersion = second.kind === "applied" ? (second.version ?? "") : "";
+    before = await revisionOf(witness);
     await server.kill();
     await rm(data, { recursive: true });
     await cp(copy, data, { recursive: true });
     await server.restart();
   });
 
-  it("a client that saw the lost writes refuses", async () => {
-    await noticed(witness, "its last writes are gone");
+  it("a client that saw the lost writes has one call rejected and goes on; one that did not goes on", async () => {
+    expect(await firstAnswer(witness)).toMatchObject({ kind: "data-loss" });
+    expect(await readOne(witness, "job")).toMatchObject({ kind: "found", record: { holder: "holder-1" } });
+    expect(await firstAnswer(idle)).toMatchObject({ kind: "answered" });
   });
 
-  it("whoever comes new cannot grant any key at or below a generation that was lost", async () => {
-    const store = await open();
-    for (const name of names) {
-      let write = grantAfter(await readOne(store, name), name);
-      let result = await applyOne(store, write);
-      if (result.kind === "conflict") {
-        write = grantAfter(result.current, name);
-        result = await applyOne(store, write);
-      }
-      expect(result.kind).toBe("applied");
-      const { generation } = write.next as LeaseRecord;
-      expect(generation).toBeGreaterThan(lost);
-      expect(await readOne(store, name)).toMatchObject({ record: { generation } });
-    }
+  it("the revision is above all that was seen before, for whoever comes new as well", async () => {
+    expect(await revisionOf(await open())).toBeGreaterThan(before);
   });
 
-  it("a client that was connected before, but saw nothing of what was lost, is held to the same", async () => {
-    const refused = await until("it is connected again", () =>
-      applyOne(idle, writeOf(recordOf("young", { generation: lost }))),
-    );
-    expect(refused).toMatchObject({ kind: "conflict", current: { kind: "found" } });
-  });
-
-  it("a write that only continues a live lease goes through, with its generation", async () => {
-    const store = await open();
-    const stored = await readOne(store, "live");
-    if (stored.kind !== "found") throw new Error("the record was in the copy");
-    expect(stored.record.generation).toBeLessThan(lost);
-    const renewed = { ...recordOf("live", live), generation: stored.record.generation, renewals: 1 };
-    const { results } = await store.apply([writeOf(renewed, stored.version), grantAfter(stored, "young")]);
-    expect(results.map(({ kind }) => kind)).toEqual(["applied", "conflict"]);
-    expect(await readOne(store, "live")).toMatchObject({ record: { renewals: 1 } });
-  });
-
-  it("a version whose number stands for another write now is not taken for the old one", async () => {
-    const version = versions.get("live") ?? "";
-    const sequence = Number.parseInt(version, 10);
+  it("a witness is told although others have written beyond what it saw, and its version fits no new write", async () => {
+    const sequence = Number.parseInt(lostVersion, 10);
     const stranger = await open();
-    const standing = await readOne(stranger, "live");
+    const standing = await readOne(stranger, "job");
     if (standing.kind !== "found") throw new Error("the record was in the copy");
-    const renewed = { ...recordOf("live", live), generation: standing.record.generation, holder: "stranger" };
-    await admin.putUpTo("solehold", "clock", sequence - 1);
-    const other = await applyOne(stranger, writeOf(renewed, standing.version));
+    await admin.putUpTo("solehold", "padding", sequence - 1);
+    const other = await applyOne(
+      stranger,
+      writeOf(recordOf("job", { holder: "stranger" }), standing.version),
+    );
+    // The same sequence as the write that was lost.
     expect(other).toMatchObject({ kind: "applied", version: expect.stringMatching(`^${sequence}\\.`) });
-    await admin.putUpTo("solehold", "clock", sequence + 50);
-    // The stream is ahead of what the witness saw by now, so it does not know that anything was lost.
-    const mine = recordOf("live", { ...live, generation: lost, renewals: 1 });
-    const result = await until("the witness is back", () => applyOne(witness, writeOf(mine, version)));
+    await admin.putUpTo("solehold", "padding", sequence + 50);
+    expect(await firstAnswer(witness)).toMatchObject({ kind: "data-loss" });
+    const result = await applyOne(witness, writeOf(recordOf("job", { holder: "lost" }), lostVersion));
     expect(result).toMatchObject({ kind: "conflict", current: { record: { holder: "stranger" } } });
-    expect(await readOne(stranger, "live")).toMatchObject({ record: { holder: "stranger" } });
+    expect(await readOne(stranger, "job")).toMatchObject({ record: { holder: "stranger" } });
   });
 });
 
-describe("after a restart that lost nothing", () => {
-  it("everything is still there, under the same versions", async () => {
-    const store = await open();
-    const version = await create(store, recordOf("job"));
-    await server.kill();
-    await server.restart();
-    const stored = await until("the store is back", () => readOne(store, "job"));
-    expect(stored).toMatchObject({ kind: "found", version });
-    const next = recordOf("job");
-    expect(await applyOne(store, writeOf(next, version))).toMatchObject({ kind: "applied" });
+describe("after a backup was restored under a running server", () => {
+  let store: NatsStore;
+  let version: string;
+  let backup: Backup;
+
+  /** The backup knows one key; the others are lost when it is restored. */
+  beforeEach(async () => {
+    store = await open();
+    version = await create(store, recordOf("kept"));
+    backup = await admin.backup("solehold");
+    for (let round = 0; round < 5; round += 1) await create(store, recordOf(`lost/${round}`));
   });
 
-  it("a lease that is still held is renewed with its fence, and taken over with a higher one", async () => {
-    const holder = manager(await open());
-    const held = await granted(holder.acquire({ key: key("held"), holder: "worker", ttlMs: 30_000 }));
-    await server.kill();
-    await server.restart();
-    const renewed = await until("the holder is back", async () => {
-      const answer = await holder.renew({ key: key("held"), holder: "worker", token: held.token });
-      return answer.kind === "applied" ? answer : null;
-    });
-    expect(recordFence(renewed.decision.lease)).toBe(held.fence);
-    await holder.release({ key: key("held"), holder: "worker", token: held.token });
-    expect(await cycle(manager(await open()), "held", 1)).toBeGreaterThan(held.fence + 1_000n);
+  it.each<readonly [string, () => Promise<unknown>]>([
+    ["read", () => store.read([key("kept")])],
+    ["create", () => store.apply([writeOf(recordOf("new"))])],
+    ["update", () => store.apply([writeOf(recordOf("kept"), version)])],
+  ])("the next %s of a client that saw more is rejected, once", async (_kind, call) => {
+    await admin.restore("solehold", backup);
+    await expectLoss(call(), "its last acknowledged writes are gone");
+    expect(await readOne(store, "lost/0")).toEqual({ kind: "absent" });
+    expect(await readOne(store, "kept")).toMatchObject({ kind: "found" });
   });
+
+  it("a version of the lost writes fits no new write, though it has the same sequence", async () => {
+    const updated = await applyOne(store, writeOf(recordOf("kept", { holder: "lost" }), version));
+    const lost = updated.kind === "applied" ? (updated.version ?? "") : "";
+    expect(lost).not.toBe("");
+    await create(store, recordOf("more"));
+    await admin.restore("solehold", backup);
+    const stranger = await open();
+    await admin.putUpTo("solehold", "padding", Number.parseInt(lost, 10) - 1);
+    const other = await applyOne(stranger, writeOf(recordOf("kept", { holder: "stranger" }), version));
+    expect(other).toEqual({ kind: "applied", version: lost });
+    await expectLoss(store.read([]), "its last acknowledged writes are gone");
+    const result = await applyOne(store, writeOf(recordOf("kept"), lost));
+    expect(result).toMatchObject({ kind: "conflict", current: { record: { holder: "stranger" } } });
+  });
+
+  it("whoever comes new finds what the backup has, under its version", async () => {
+    await admin.restore("solehold", backup);
+    expect(await readOne(await open(), "kept")).toMatchObject({ kind: "found", version });
+  });
+});
+
+it("a restart that lost nothing changes no version and rejects no call", async () => {
+  const store = await open();
+  const version = await create(store, recordOf("job"));
+  await server.kill();
+  await server.restart();
+  expect(await firstAnswer(store)).toMatchObject({ kind: "answered" });
+  expect(await readOne(store, "job")).toMatchObject({ kind: "found", version });
+  expect(await applyOne(store, writeOf(recordOf("job"), version))).toMatchObject({ kind: "applied" });
 });
