@@ -1,6 +1,6 @@
 /**
- * The client libraries, as far as the store uses them. They are described by shape and not imported, so that
- * any version, wrapper or instance of the caller's fits.
+ * The client libraries, as far as the store uses their documented interface. They are described by shape and not
+ * imported, so that any version, wrapper or instance of the caller's fits.
  */
 export interface PgQueryConfig {
   readonly text: string;
@@ -12,56 +12,25 @@ export interface PgQueryConfig {
   readonly types?: { getTypeParser(): (text: string) => string };
 }
 
-/** A query of a class of its own, which `pg` hands the connection and the server's messages to. */
-export interface PgSubmittable {
-  submit(wire: PgWire): Error | null;
-  handleDataRow(message: { readonly fields: readonly (string | null)[] }): void;
-  handleError(error: Error): void;
-  handleReadyForQuery(): void;
-}
-
-/** The protocol's side of a connection of `pg`, as its own and other packages' queries use it. */
-export interface PgWire {
-  readonly parsedStatements: Readonly<Record<string, string | undefined>>;
-  readonly stream: {
-    readonly writable: boolean;
-    write(bytes: Uint8Array): unknown;
-    write(text: string, encoding: "latin1"): unknown;
-    /** What is written in between leaves together. */
-    cork(): void;
-    uncork(): void;
-  };
-  parse(statement: { readonly name: string; readonly text: string }): void;
-}
-
-export interface PgNotification {
-  readonly channel: string;
-  readonly payload?: string | undefined;
-}
-
-/** A connection of `pg`. */
+/** A connection out of a pool of `pg`. */
 export interface PgConnection {
   query(config: PgQueryConfig): Promise<{ readonly rows: readonly (readonly unknown[])[] }>;
-  /** Its end is told to the query itself. */
-  query(query: PgSubmittable): unknown;
-  on(event: "notification", listener: (notification: PgNotification) => void): unknown;
+  on(
+    event: "notification",
+    listener: (notification: { readonly channel: string; readonly payload?: string | undefined }) => void,
+  ): unknown;
   on(event: "error" | "end", listener: () => void): unknown;
-  removeListener(event: string, listener: () => void): unknown;
-  /** Whether the connection keeps the process alive. */
-  ref?(): void;
-  unref?(): void;
-}
-
-export interface PgPoolConnection extends PgConnection {
   /** With an error the pool ends the connection instead of keeping it. */
   release(failure?: Error): void;
+  /** The connection no longer keeps the process alive. */
+  unref?(): void;
 }
 
 /** `new Pool()` of `pg`. */
 export interface PgPool {
-  connect(): Promise<PgPoolConnection>;
+  connect(): Promise<PgConnection>;
   on(event: "error", listener: () => void): unknown;
-  removeListener(event: string, listener: () => void): unknown;
+  on(event: "acquire", listener: (connection: PgConnection) => void): unknown;
 }
 
 export interface PostgresJsQuery extends PromiseLike<unknown> {
@@ -69,10 +38,16 @@ export interface PostgresJsQuery extends PromiseLike<unknown> {
   values(): PromiseLike<readonly (readonly unknown[])[]>;
 }
 
+export interface PostgresJsTransaction {
+  unsafe(text: string): PostgresJsQuery;
+}
+
 /** `postgres(url)` of postgres.js. */
 export interface PostgresJsClient {
+  readonly options?: { readonly max?: number };
   unsafe(text: string, values?: (string | null)[], options?: { readonly prepare?: boolean }): PostgresJsQuery;
-  listen?(
+  begin<Result>(body: (transaction: PostgresJsTransaction) => Promise<Result>): Promise<unknown>;
+  listen(
     channel: string,
     onPayload: (payload: string) => void,
     onListen?: () => void,
@@ -81,4 +56,12 @@ export interface PostgresJsClient {
 
 export function isPgPool(client: PgPool | PostgresJsClient): client is PgPool {
   return "connect" in client && typeof client.connect === "function";
+}
+
+/**
+ * A lone connection of `pg`, which only the caller could open again, and in whose open transaction an acknowledged
+ * write could be rolled back.
+ */
+export function isPgClient(client: object): boolean {
+  return "connect" in client && "escapeLiteral" in client;
 }

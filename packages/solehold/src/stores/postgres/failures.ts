@@ -1,9 +1,11 @@
 /**
- * From the errors of servers and client libraries to a StoreError: what went wrong in one line, what to do
- * about it, and whether the statement can have happened.
+ * From the errors of servers and client libraries to a StoreError: what went wrong in one line, what to do about it, and
+ * whether the statement can have happened.
  *
- * A statement that the server answered with an error was rolled back. Everything else that ends a call
- * after it was sent (a lost connection, a shutdown, silence) leaves the outcome unknown.
+ * A statement that the server answered with an error of the classes below was rolled back. Everything else that ends a
+ * call after it was sent (a lost connection, a shutdown, no answer) leaves the outcome unknown. A cancelled statement
+ * (57014) was rolled back, too: a cancel that comes while a commit waits for a synchronous standby is answered by the
+ * server with success and a warning.
  */
 import { type FailedOutcome, StoreError, type StoreErrorKind } from "../../store/index.ts";
 
@@ -15,7 +17,6 @@ const CANNOT_HAVE_BEEN_SENT = new Set(["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN",
 /** Classes of SQLSTATE whose errors mean that the transaction was rolled back. */
 const ROLLED_BACK = /^(0A|22|23|25|26|28|34|3D|3F|42|44|53|54|55)|^(40001|40002|40P01|57014)$/;
 const RETRYABLE = new Set(["40001", "40P01"]);
-const DIVISION_BY_ZERO = "22012";
 const STALE_PREPARED = new Set(["26000", "42P05"]);
 
 interface Advice {
@@ -41,25 +42,36 @@ const BY_STATE: ReadonlyMap<string, Advice> = new Map([
   ["57P03", { kind: "unreachable", text: "the server is starting or stopping; try again" }],
 ]);
 
+const BY_MESSAGE: readonly (readonly [RegExp, Advice])[] = [
+  [
+    /unsupported startup parameter|command-line options/i,
+    { kind: "config", text: `this is a pooler; set the option pooler: "transaction"` },
+  ],
+  [/does not support SSL|certificate|self.signed/i, { kind: "config", text: "correct 'sslmode' in the URL" }],
+  [
+    /password must be a string|no password supplied/i,
+    { kind: "auth", text: "put the password into the URL" },
+  ],
+];
+
 export function storeErrorFrom(error: unknown, phase: CallPhase, place: string): StoreError {
   if (error instanceof StoreError) return error;
   const code = codeOf(error);
-  const outcome = outcomeOf(code, phase);
   const { kind, text } = adviceFor(error, code, phase);
-  const message = `PostgreSQL at ${place}: ${oneLine(messageOf(error))}: ${text}`;
-  return new StoreError(kind, message, { outcome, cause: error });
-}
-
-/** The statement was done, and what was to confirm it failed: nobody knows whether it stays done. */
-export function unconfirmedError(error: unknown, place: string): StoreError {
-  const { kind, message } = storeErrorFrom(error, "sent", place);
-  return new StoreError(kind, message, { outcome: "unknown" });
+  const message = `PostgreSQL at ${place}: ${messageOf(error).replace(/\s*\n\s*/g, " ")}: ${text}`;
+  return new StoreError(kind, message, { outcome: outcomeOf(code, phase), cause: error });
 }
 
 export function timeoutError(place: string, timeoutMs: number, outcome: FailedOutcome): StoreError {
-  const sent = outcome === "unknown" ? "no answer" : "no connection";
-  const message = `PostgreSQL at ${place}: ${sent} within ${timeoutMs} ms: look at the server and the network, or raise 'timeoutMs'`;
+  const missing = outcome === "unknown" ? "no answer" : "no connection";
+  const message = `PostgreSQL at ${place}: ${missing} within ${timeoutMs} ms: look at the server and the network, or raise 'timeoutMs'`;
   return new StoreError("timeout", message, { outcome });
+}
+
+/** A read that a standby answered: it may be old. */
+export function readOnlyError(place: string): StoreError {
+  const message = `PostgreSQL at ${place}: a standby answered: the server is read-only; connect to the primary`;
+  return new StoreError("config", message, { outcome: "not-applied" });
 }
 
 export function closedError(): StoreError {
@@ -67,22 +79,13 @@ export function closedError(): StoreError {
 }
 
 /** The statement lost against another one and was rolled back: the same statement may succeed now. */
-export function isRetryable(error: unknown): boolean {
-  return RETRYABLE.has(codeOf(causeOf(error)));
-}
-
-/** A row that a batch was to change is gone: nothing of the batch was done (see `statements.ts`). */
-export function isVanishedRow(error: unknown): boolean {
-  return codeOf(causeOf(error)) === DIVISION_BY_ZERO;
+export function isRetryable(error: StoreError): boolean {
+  return RETRYABLE.has(codeOf(error.cause));
 }
 
 /** A pooler gave the call to a connection that does not know the prepared statement. */
-export function isStalePrepared(error: unknown): boolean {
-  return STALE_PREPARED.has(codeOf(causeOf(error)));
-}
-
-function causeOf(error: unknown): unknown {
-  return error instanceof StoreError ? error.cause : error;
+export function isStalePrepared(error: StoreError): boolean {
+  return STALE_PREPARED.has(codeOf(error.cause));
 }
 
 function outcomeOf(code: string, phase: CallPhase): FailedOutcome {
@@ -92,25 +95,15 @@ function outcomeOf(code: string, phase: CallPhase): FailedOutcome {
 }
 
 function adviceFor(error: unknown, code: string, phase: CallPhase): Advice {
-  const known = BY_STATE.get(code);
+  const known = BY_STATE.get(code) ?? BY_MESSAGE.find(([pattern]) => pattern.test(messageOf(error)))?.[1];
   if (known !== undefined) return known;
-  if (/unsupported startup parameter/.test(messageOf(error)))
-    return { kind: "config", text: `this is a pooler; set the option pooler: "transaction"` };
-  if (/does not support SSL|certificate|self.signed/i.test(messageOf(error)))
-    return { kind: "config", text: "correct 'sslmode' in the URL" };
-  if (/password must be a string|no password supplied/i.test(messageOf(error)))
-    return { kind: "auth", text: "put the password into the URL" };
   if (code === "ENOTFOUND" || code === "EAI_AGAIN")
     return { kind: "unreachable", text: "correct the host in the URL" };
   if (code === "ECONNREFUSED") return { kind: "unreachable", text: "start the server, or correct the URL" };
-  if (isSqlState(code) && !code.startsWith("08"))
+  if (/^[0-9A-Z]{5}$/.test(code) && /\d/.test(code) && !code.startsWith("08"))
     return { kind: "internal", text: `the server refused the statement (SQLSTATE ${code})` };
   const lost = phase === "connecting" ? "it cannot be reached" : "the connection was lost";
   return { kind: "unreachable", text: lost };
-}
-
-function isSqlState(code: string): boolean {
-  return /^[0-9A-Z]{5}$/.test(code) && /\d/.test(code);
 }
 
 function codeOf(error: unknown): string {
@@ -122,8 +115,4 @@ function codeOf(error: unknown): string {
 function messageOf(error: unknown): string {
   if (error instanceof AggregateError && error.message === "") return messageOf(error.errors[0]);
   return error instanceof Error ? error.message : String(error);
-}
-
-function oneLine(text: string): string {
-  return text.replace(/\s*\n\s*/g, " ");
 }

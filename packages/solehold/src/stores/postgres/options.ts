@@ -1,7 +1,7 @@
 /** How to open a store on PostgreSQL. Every value is checked, and a bad one is named with its fix. */
 import { type Env, realEnv } from "../../env/index.ts";
 import { StoreError } from "../../store/index.ts";
-import type { PgPool, PostgresJsClient } from "./clients.ts";
+import { isPgClient, type PgPool, type PostgresJsClient } from "./clients.ts";
 import { type TableNames, type TableOptions, tableNames } from "./names.ts";
 
 const DEFAULT_TIMEOUT_MS = 5_000;
@@ -9,26 +9,24 @@ const DEFAULT_POLL_INTERVAL_MS = 1_000;
 const DEFAULT_MAX_CONNECTIONS = 6;
 
 export interface PostgresStoreOptions extends TableOptions {
-  /** `postgres://user:password@host:5432/database`. The store then makes its own pool; needs the package `pg`. */
+  /** `postgres://user:password@host:5432/database`. The store makes its own pool; it needs the package `pg`. */
   readonly url?: string;
-  /** A pool of `pg` or a client of postgres.js, instead of a URL. It stays the caller's: `close` leaves it open. */
+  /** A Pool of `pg` or a client of postgres.js, instead of a URL. It stays the caller's: `close` leaves it open. */
   readonly pool?: PgPool | PostgresJsClient;
   /** How long a call waits for its answer. Default 5000. */
   readonly timeoutMs?: number;
   /** "never": the table must be there. Default "if-missing". */
   readonly create?: "if-missing" | "never";
   /**
-   * "transaction" behind a pooler that gives every transaction another connection (PgBouncer's transaction
-   * mode). It sets the defaults of `prepare` and `watch`. Default "none".
+   * "transaction" behind a pooler that may run each transaction on another connection (PgBouncer's transaction mode,
+   * RDS Proxy): no settings at the start of a connection, no named statements, no LISTEN. Default "none".
    */
   readonly pooler?: "none" | "transaction";
-  /** "named" statements are parsed once a connection. Default "named", behind a pooler "unnamed". */
-  readonly prepare?: "named" | "unnamed";
-  /** "listen" hears of changes at once, and falls back to "poll" where notifications do not arrive. */
+  /** "listen" reports changes at once, and falls back to "poll" where notifications do not arrive. */
   readonly watch?: "listen" | "poll";
   /** Default 1000. */
   readonly pollIntervalMs?: number;
-  /** Of the store's own pool; a watch has one more. Default 6. */
+  /** Of the store's own pool; a watch takes one more. Default 6. */
   readonly maxConnections?: number;
   readonly env?: Env;
 }
@@ -39,7 +37,6 @@ export interface ResolvedOptions {
   readonly timeoutMs: number;
   readonly create: "if-missing" | "never";
   readonly pooler: "none" | "transaction";
-  readonly prepare: "named" | "unnamed";
   readonly watch: "listen" | "poll";
   readonly pollIntervalMs: number;
   readonly maxConnections: number;
@@ -48,15 +45,14 @@ export interface ResolvedOptions {
 
 export function resolveOptions(options: PostgresStoreOptions): ResolvedOptions {
   const pooler = oneOf("pooler", options.pooler ?? "none", ["none", "transaction"]);
-  const direct = pooler === "none";
+  const watch = options.watch ?? (pooler === "none" ? "listen" : "poll");
   return {
     source: sourceOf(options),
     names: tableNames(options),
     timeoutMs: wholeNumber("timeoutMs", options.timeoutMs ?? DEFAULT_TIMEOUT_MS, 1),
     create: oneOf("create", options.create ?? "if-missing", ["if-missing", "never"]),
     pooler,
-    prepare: oneOf("prepare", options.prepare ?? (direct ? "named" : "unnamed"), ["named", "unnamed"]),
-    watch: oneOf("watch", options.watch ?? (direct ? "listen" : "poll"), ["listen", "poll"]),
+    watch: oneOf("watch", watch, ["listen", "poll"]),
     pollIntervalMs: wholeNumber("pollIntervalMs", options.pollIntervalMs ?? DEFAULT_POLL_INTERVAL_MS, 1),
     maxConnections: wholeNumber("maxConnections", options.maxConnections ?? DEFAULT_MAX_CONNECTIONS, 2),
     env: options.env ?? realEnv,
@@ -64,21 +60,24 @@ export function resolveOptions(options: PostgresStoreOptions): ResolvedOptions {
 }
 
 function sourceOf({ url, pool }: PostgresStoreOptions): ResolvedOptions["source"] {
-  if (url !== undefined && pool === undefined && typeof url === "string") return { url };
-  if (pool !== undefined && url === undefined && isClient(pool)) return { client: pool };
+  if (pool === undefined && typeof url === "string") return { url };
+  if (url === undefined && isClient(pool)) {
+    if (isPgClient(pool))
+      throw bad("option 'pool' must be a Pool of pg, got a Client: the store has to reconnect by itself");
+    return { client: pool };
+  }
   throw bad("give either 'url', a text, or 'pool', a Pool of pg or a client of postgres.js");
 }
 
-function isClient(pool: PgPool | PostgresJsClient): boolean {
+function isClient(pool: PostgresStoreOptions["pool"]): pool is PgPool | PostgresJsClient {
   if ((typeof pool !== "object" && typeof pool !== "function") || pool === null) return false;
   return "connect" in pool || "unsafe" in pool;
 }
 
 function oneOf<Value extends string>(option: string, value: Value, allowed: readonly Value[]): Value {
   if (allowed.includes(value)) return value;
-  throw bad(
-    `option '${option}' must be ${allowed.map((each) => `"${each}"`).join(" or ")}, got ${JSON.stringify(value)}`,
-  );
+  const choices = allowed.map((each) => `"${each}"`).join(" or ");
+  throw bad(`option '${option}' must be ${choices}, got ${JSON.stringify(value)}`);
 }
 
 function wholeNumber(option: string, value: number, least: number): number {
@@ -86,6 +85,6 @@ function wholeNumber(option: string, value: number, least: number): number {
   throw bad(`option '${option}' must be a whole number from ${least}, got ${String(value)}`);
 }
 
-function bad(message: string): StoreError {
-  return new StoreError("config", message, { outcome: "not-applied" });
+export function bad(message: string, cause?: unknown): StoreError {
+  return new StoreError("config", message, { outcome: "not-applied", cause });
 }

@@ -1,98 +1,112 @@
 /**
- * Statements through postgres.js. It keeps its connections to itself: one that does not answer in time
- * cannot be ended from here, so a call that gave up may still hold its place in the library's queue.
+ * postgres.js, through its documented interface. The library keeps its connections to itself: one that does not answer
+ * in time cannot be ended from here, so a call that gave up may still occupy the library's queue.
+ *
+ * It listens on a connection that nobody else can use, opens it again by itself when it broke, and says so by calling
+ * `onListen` once more. The listeners' lock therefore lives in an idle transaction on another connection.
  */
 import type { Env } from "../../env/index.ts";
-import { withDeadline, withRetries } from "./calls.ts";
 import type { PostgresJsClient } from "./clients.ts";
 import {
-  type FollowUp,
-  type FollowUpOf,
-  type Row,
-  type SessionHandlers,
+  type Listening,
+  type ListeningHandlers,
+  NotificationsUnavailable,
+  type SqlConnection,
   type SqlDriver,
-  type SqlSession,
   textsOf,
-  type Values,
 } from "./driver.ts";
-import { isStalePrepared, storeErrorFrom, timeoutError } from "./failures.ts";
-import { PostgresJsSession } from "./postgresjs-session.ts";
-import type { Statement } from "./statements.ts";
 
-const PLACE = "the given client";
+/** Limits that would end a transaction that does nothing but hold a lock. The second is new in PostgreSQL 17. */
+const WITHOUT_TIMEOUTS =
+  "select set_config(name, '0', true) from pg_settings where name in ('idle_in_transaction_session_timeout', 'transaction_timeout')";
 
-export interface PostgresJsDriverOptions {
-  readonly client: PostgresJsClient;
-  readonly env: Env;
-  readonly timeoutMs: number;
-  readonly prepare: "named" | "unnamed";
+interface Subscription {
+  handlers: ListeningHandlers;
+  unlisten(): Promise<void>;
 }
 
 export class PostgresJsDriver implements SqlDriver {
-  readonly counts = "no";
-  readonly confirms = "no";
-  readonly #options: PostgresJsDriverOptions;
-  readonly #followUps = new Set<Promise<void>>();
-  #prepare: "named" | "unnamed";
+  readonly place = "the given client";
+  readonly phase = "unclear";
+  readonly #client: PostgresJsClient;
+  readonly #env: Env;
+  /** By channel, for good: each further `listen` would add a callback that nobody can remove after a reconnection. */
+  readonly #subscriptions = new Map<string, Promise<Subscription>>();
 
-  constructor(options: PostgresJsDriverOptions) {
-    this.#options = options;
-    this.#prepare = options.prepare;
+  constructor(client: PostgresJsClient, env: Env) {
+    this.#client = client;
+    this.#env = env;
   }
 
-  query(statement: Statement, values: Values, followUp?: FollowUpOf): Promise<readonly Row[]> {
-    return withRetries(this.#options.env, async () => {
-      const rows = await this.#send(statement, values).catch((error: unknown) => {
-        if (!isStalePrepared(error)) throw error;
-        this.#prepare = "unnamed";
-        return this.#send(statement, values);
-      });
-      const next = followUp?.(rows) ?? null;
-      if (next !== null) this.#follow(next);
-      return rows;
-    });
+  async connect(): Promise<SqlConnection> {
+    const client = this.#client;
+    return {
+      query: async ({ name, text }, values) => {
+        if (values === null) return Promise.resolve(client.unsafe(text)).then(() => []);
+        return (await client.unsafe(text, values, { prepare: name !== "" }).values()).map(textsOf);
+      },
+      release: () => {},
+    };
   }
 
-  async script(text: string): Promise<void> {
-    const { env, client } = this.#options;
-    await withRetries(env, () => this.#inTime(client.unsafe(text)));
-  }
-
-  openSession(channel: string, handlers: SessionHandlers): Promise<SqlSession> | null {
-    const { client } = this.#options;
-    if (client.listen === undefined) return null;
-    const inTime = <Result>(call: PromiseLike<Result>): Promise<Result> => this.#inTime(call);
-    return PostgresJsSession.open({ channel, handlers, client, listen: client.listen, inTime });
+  async listen(channel: string, handlers: ListeningHandlers): Promise<Listening> {
+    // The lock's transaction would occupy the only connection.
+    if (this.#client.options?.max === 1) throw new NotificationsUnavailable();
+    let subscribing = this.#subscriptions.get(channel);
+    if (subscribing === undefined) {
+      subscribing = this.#subscribe(channel);
+      this.#subscriptions.set(channel, subscribing);
+      subscribing.catch(() => this.#subscriptions.delete(channel));
+    }
+    const subscription = await subscribing;
+    subscription.handlers = handlers;
+    const ends: (() => void)[] = [];
+    return {
+      holdLock: (lock) => this.#holdLock(lock, handlers, ends),
+      close: async () => {
+        subscription.handlers = NOBODY;
+        // A lost transaction is known by then: to end it would write to a connection that is gone.
+        await new Promise<void>((resolve) => this.#env.defer(resolve));
+        for (const end of ends) end();
+      },
+    };
   }
 
   async close(): Promise<void> {
-    await Promise.all(this.#followUps);
+    const subscriptions = await Promise.allSettled(this.#subscriptions.values());
+    for (const result of subscriptions)
+      if (result.status === "fulfilled") result.value.unlisten().catch(() => "it ended with the connection");
   }
 
-  async #send(statement: Statement, values: Values): Promise<readonly Row[]> {
-    const options = { prepare: this.#prepare === "named" };
-    const rows = await this.#inTime(this.#options.client.unsafe(statement.text, values, options).values());
-    return rows.map(textsOf);
+  async #subscribe(channel: string): Promise<Subscription> {
+    const subscription = { handlers: NOBODY, unlisten: async () => {} };
+    let listens = 0;
+    const onPayload = (payload: string): void => subscription.handlers.onPayload(payload);
+    const onListen = (): void => {
+      listens += 1;
+      if (listens > 1) subscription.handlers.onLost();
+    };
+    const { unlisten } = await this.#client.listen(channel, onPayload, onListen);
+    subscription.unlisten = unlisten;
+    return subscription;
   }
 
-  #follow(next: FollowUp): void {
-    const { statement, values } = next.message();
-    const done = this.#send(statement, values)
-      .then(
-        () => next.settled(null),
-        (failure: Error) => next.settled(failure),
-      )
-      .finally(() => this.#followUps.delete(done));
-    this.#followUps.add(done);
-  }
-
-  async #inTime<Result>(call: PromiseLike<Result>): Promise<Result> {
-    const { env, timeoutMs } = this.#options;
-    const expired = (): Error => timeoutError(PLACE, timeoutMs, "unknown");
-    try {
-      return await withDeadline(call, { env, timeoutMs, expired });
-    } catch (cause) {
-      throw storeErrorFrom(cause, "unclear", PLACE);
-    }
+  /** The body never rejects, and never returns once the connection is lost: the library would then use it again. */
+  #holdLock(lock: string, { onLost }: ListeningHandlers, ends: (() => void)[]): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const holding = this.#client.begin(async (transaction) => {
+        const ended = new Promise<void>((end) => ends.push(end));
+        transaction.unsafe(WITHOUT_TIMEOUTS).then(() => undefined, reject);
+        transaction.unsafe(`select pg_advisory_xact_lock_shared(${lock})`).then(() => resolve(), reject);
+        await ended;
+      });
+      holding.catch((error: unknown) => {
+        ends.length = 0;
+        reject(error);
+        onLost();
+      });
+    });
   }
 }
+
+const NOBODY: ListeningHandlers = { onPayload: () => {}, onLost: () => {} };

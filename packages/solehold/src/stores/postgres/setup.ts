@@ -1,27 +1,26 @@
 /**
- * What is checked once, when the store is opened: that the server fits, that the table is there (created if
- * it may be) and is ours, and that this role may use it. Each failure says what to do.
+ * What is checked once, when the store is opened: that the server fits, that the table is there (created if it may be)
+ * and is ours, and that this role may use it. Each failure says what to do.
  */
 import { StoreError, type StoreErrorKind } from "../../store/index.ts";
-import { COLUMNS } from "./columns.ts";
-import { isTrue, type SqlDriver } from "./driver.ts";
+import type { Calls } from "./calls.ts";
+import { isTrue } from "./driver.ts";
+import { MAY_NAME_SERVER } from "./identity.ts";
 import type { TableNames } from "./names.ts";
-import {
-  CHANGED_COLUMN,
-  INSERTED_COLUMN,
-  schemaStatement,
-  tableStatements,
-  VERSION_COLUMN,
-} from "./schema.ts";
+import { bad } from "./options.ts";
+import { COLUMNS, schemaStatement, tableStatements } from "./schema.ts";
 import { statement } from "./statements.ts";
 
 /** xid8 and pg_snapshot are from this version on. */
 const OLDEST_SERVER = 130_000;
 const PRIVILEGES = ["SELECT", "INSERT", "UPDATE", "DELETE"];
-const COLUMN_NAMES = [...COLUMNS.map(({ name }) => name), VERSION_COLUMN, CHANGED_COLUMN, INSERTED_COLUMN];
 
-const COLUMN_ROWS = COLUMN_NAMES.map((name) => `('${name}')`).join(", ");
+const COLUMN_ROWS = COLUMNS.map((name) => `('${name}')`).join(", ");
 const PRIVILEGE_ROWS = PRIVILEGES.map((name) => `('${name}')`).join(", ");
+
+/** Whoever could take over as a server: a standby that is connected, or has a slot that waits for it. */
+const HAS_STANDBY =
+  "exists (select from pg_replication_slots where slot_type = 'physical') or exists (select from pg_stat_replication r where not exists (select from pg_replication_slots s where s.active_pid = r.pid))";
 
 /** What is asked of the server, of the schema `n` and of the table `c`. */
 const QUESTIONS = {
@@ -31,11 +30,12 @@ const QUESTIONS = {
   role: "current_user::text",
   hasSchema: "n.oid is not null",
   hasTable: "c.oid is not null",
-  durable:
-    "current_setting('fsync') = 'on' and current_setting('synchronous_commit') <> 'off' and c.relpersistence = 'p'",
-  // It has one parameter more from PostgreSQL 17 on.
-  confirms:
-    "(select bool_and(has_function_privilege(p.oid, 'EXECUTE')) from pg_proc p where p.proname = 'pg_logical_emit_message')",
+  onDisk:
+    "current_setting('fsync') = 'on' and current_setting('full_page_writes') = 'on' and current_setting('synchronous_commit') <> 'off' and c.relpersistence = 'p'",
+  onStandbys:
+    "current_setting('synchronous_standby_names') <> '' and current_setting('synchronous_commit') in ('on', 'remote_apply')",
+  hasStandby: HAS_STANDBY,
+  mayNameServer: MAY_NAME_SERVER,
   missingColumns: `(select string_agg(v.name, ', ') from (values ${COLUMN_ROWS}) v(name) where not exists (select from pg_attribute a where a.attrelid = c.oid and a.attname = v.name and not a.attisdropped))`,
   denied: `(select string_agg(p.name, ', ') from (values ${PRIVILEGE_ROWS}) p(name) where not has_schema_privilege(n.oid, 'USAGE') or not has_table_privilege(c.oid, p.name))`,
 } as const;
@@ -43,36 +43,37 @@ const QUESTIONS = {
 type Found = Readonly<Record<keyof typeof QUESTIONS, string | null>>;
 
 export interface SetupResult {
-  /** An acknowledged write is on disk, as this server is configured. */
+  /** An acknowledged write survives a crash, and every failover that this server's configuration allows. */
   readonly durable: boolean;
-  /** This role may ask when what was written is on disk. */
-  readonly confirms: boolean;
+  /** Whether this role may ask for the server's name. */
+  readonly servers: "named" | "unnamed";
 }
 
 export async function setUp(
-  driver: SqlDriver,
+  calls: Calls,
   names: TableNames,
   create: "if-missing" | "never",
 ): Promise<SetupResult> {
-  let found = await inspect(driver, names);
+  let found = await inspect(calls, names);
   assertServerFits(found);
   if (!isTrue(found.hasTable)) {
     if (create === "never")
-      throw refused(
-        "config",
-        `table ${names.sqlTable} is missing: run the statements of postgresSchema() once`,
-      );
-    await driver.script(creation(names, isTrue(found.hasSchema) ? "exists" : "missing"));
-    found = await inspect(driver, names);
+      throw bad(`table ${names.sqlTable} is missing: run the statements of postgresSchema() once`);
+    await calls.script(creation(names, isTrue(found.hasSchema) ? "exists" : "missing"));
+    found = await inspect(calls, names);
   }
   assertTableIsOurs(found, names);
-  return { durable: isTrue(found.durable), confirms: isTrue(found.confirms) };
+  const survivesFailover = isTrue(found.onStandbys) || !isTrue(found.hasStandby);
+  return {
+    durable: isTrue(found.onDisk) && survivesFailover,
+    servers: isTrue(found.mayNameServer) ? "named" : "unnamed",
+  };
 }
 
-/** One client creates, the others wait for it and find it done. */
+/** One client creates; the others wait for it and find it done. */
 function creation(names: TableNames, schema: "exists" | "missing"): string {
   return [
-    // Some clients print every notice, and "already exists" is no news.
+    // Some clients print every notice, such as "already exists".
     "set local client_min_messages = warning",
     `select pg_advisory_xact_lock(${names.setupLock})`,
     // Even with "if not exists" this takes a right on the database, which the role may lack.
@@ -81,43 +82,33 @@ function creation(names: TableNames, schema: "exists" | "missing"): string {
   ].join(";\n");
 }
 
-function assertServerFits(found: Found): void {
-  const version = Number(found.serverVersion);
+function assertServerFits({ serverVersion, encoding, readOnly }: Found): void {
+  const version = Number(serverVersion);
   if (version < OLDEST_SERVER)
-    throw refused(
-      "config",
-      `PostgreSQL 13 or newer is needed, this is ${Math.floor(version / 10_000)}: upgrade it`,
-    );
-  const { encoding } = found;
+    throw bad(`PostgreSQL 13 or newer is needed, this is ${Math.floor(version / 10_000)}: upgrade it`);
   if (encoding !== "UTF8")
-    throw refused(
-      "config",
-      `the database's encoding must be UTF8, it is ${encoding}: create one with encoding 'UTF8'`,
-    );
-  if (isTrue(found.readOnly))
-    throw refused("config", "the server is read-only (a standby?): connect to the primary");
+    throw bad(`the database's encoding must be UTF8, it is ${encoding}: create one with encoding 'UTF8'`);
+  if (isTrue(readOnly)) throw bad("the server is read-only (a standby?): connect to the primary");
 }
 
 function assertTableIsOurs({ missingColumns, denied, role }: Found, { sqlTable }: TableNames): void {
   if (missingColumns !== null)
-    throw refused(
-      "config",
-      `table ${sqlTable} lacks the columns ${missingColumns}: give the store another 'table'`,
+    throw bad(
+      `table ${sqlTable} lacks the columns ${missingColumns}: it is somebody else's or of an earlier version; give the store another 'table'`,
     );
-  if (denied !== null) {
+  if (denied !== null)
     throw refused(
       "auth",
       `role ${role} may not ${denied} on ${sqlTable}: grant ${denied} on ${sqlTable} to ${role}`,
     );
-  }
 }
 
-async function inspect(driver: SqlDriver, { schema, table }: TableNames): Promise<Found> {
+async function inspect(calls: Calls, { schema, table }: TableNames): Promise<Found> {
   const text = `select ${Object.values(QUESTIONS).join(", ")}
     from (select) one
       left join pg_namespace n on n.nspname = '${schema}'
       left join pg_class c on c.relnamespace = n.oid and c.relname = '${table}' and c.relkind in ('r', 'p')`;
-  const [row = []] = await driver.query(statement(text), []);
+  const [row = []] = await calls.query(statement(text), []);
   const answers = Object.keys(QUESTIONS).map((name, index) => [name, row[index] ?? null]);
   return Object.fromEntries(answers) as Found;
 }
