@@ -1,4 +1,5 @@
 /** What the store needs of a client library, and nothing more. One implementation for `pg`, one for postgres.js. */
+import { StoreError } from "../../store/index.ts";
 
 export interface Statement {
   /** Unique for the text, so that stores of several tables can share a pool. Empty: parsed at each use. */
@@ -13,7 +14,7 @@ export type Values = (string | null)[];
 
 export interface SqlConnection {
   /** One statement, which is a transaction of its own; with `null` for values a script of several in one. */
-  query(statement: Statement, values: Values | null): PromiseLike<readonly Row[]>;
+  query(statement: Statement, values: Values | null): Promise<readonly Row[]>;
   /** Call once. With a failure the connection is not used again, where the library allows that. */
   release(failure?: Error): void;
 }
@@ -37,14 +38,17 @@ export interface SqlDriver {
   /** What a failed statement says about itself: see `failures.ts`. */
   readonly phase: "sent" | "unclear";
   connect(): Promise<SqlConnection>;
+  /** Rejects with NotificationsUnavailable where that is known beforehand. */
   listen(channel: string, handlers: ListeningHandlers): Promise<Listening>;
   /** Ends what is the store's own. */
   close(): Promise<void>;
 }
 
 /** This client cannot receive notifications. */
-export class NotificationsUnavailable extends Error {
-  override readonly name = "NotificationsUnavailable";
+export class NotificationsUnavailable extends StoreError {
+  constructor() {
+    super("config", "notifications of PostgreSQL do not arrive here", { outcome: "not-applied" });
+  }
 }
 
 /** A row of a library that reads values by their types. */

@@ -9,7 +9,7 @@
  * the lock is taken, and again every few seconds: that also notices a connection that fell silent, and a data set that
  * was replaced, whose channel is another one. After each loss of a session the watches get a reset.
  */
-import { delay, type Env, jittered, randomId, type Timer } from "../../env/index.ts";
+import { delay, jittered, randomId, type Timer } from "../../env/index.ts";
 import {
   StoreError,
   type StoreWatch,
@@ -19,11 +19,9 @@ import {
 } from "../../store/index.ts";
 import { Reconnecting } from "../support/reconnecting.ts";
 import { Watchers } from "../support/watchers.ts";
-import type { Calls } from "./calls.ts";
-import { eventFrom } from "./changes.ts";
-import { isTrue, type Listening, NotificationsUnavailable, type SqlDriver } from "./driver.ts";
-import type { Statements } from "./statements.ts";
-import type { ChangeSource } from "./watching.ts";
+import { eventsFrom } from "./changes.ts";
+import { isTrue, type Listening, NotificationsUnavailable } from "./driver.ts";
+import type { StoreContext } from "./options.ts";
 
 const PROBE_MARK = "?";
 const PROBE_TIMEOUT_MS = 2_000;
@@ -32,42 +30,32 @@ const OLD_WRITERS_STEP_MS = 20;
 /** Transactions of other programs may be open for hours: after this share of `timeoutMs` a reset makes up for them. */
 const OLD_WRITERS_SHARE = 0.2;
 
-export interface ListenerOptions {
-  readonly env: Env;
-  readonly driver: SqlDriver;
-  readonly calls: Calls;
-  readonly statements: Statements;
-  readonly lock: string;
-  /** No write of any client takes longer, for its caller. */
-  readonly timeoutMs: number;
-  channel(): Promise<string>;
+interface Session {
+  listening: Listening | null;
+  state: "open" | "ended";
+  readonly timers: Timer[];
 }
 
-/** A session, from the moment it is opened to its end. */
-class Session {
-  listening: Listening | null = null;
-  state: "open" | "ended" = "open";
-  readonly timers: Timer[] = [];
-}
-
-export class Listener implements ChangeSource {
-  readonly #options: ListenerOptions;
+export class Listener {
+  readonly #context: StoreContext;
+  readonly #channel: () => Promise<string>;
   readonly #watchers = new Watchers();
   readonly #link: Reconnecting<Session>;
   /** By their payloads, the notifications to itself that did not arrive yet. */
   readonly #probes = new Map<string, () => void>();
-  #closed = false;
 
-  constructor(options: ListenerOptions) {
-    this.#options = options;
+  constructor(context: StoreContext, channel: () => Promise<string>) {
+    this.#context = context;
+    this.#channel = channel;
     this.#link = new Reconnecting({
-      env: options.env,
+      env: context.env,
       name: "postgres",
       open: () => this.#open(),
-      close: (session) => end(session),
+      close: end,
     });
   }
 
+  /** Resolves once every later change will be reported. Rejects with NotificationsUnavailable where none would be. */
   async watch(scope: WatchScope, listener: WatchListener): Promise<StoreWatch> {
     const watch = this.#watchers.add(scope, listener);
     try {
@@ -80,31 +68,27 @@ export class Listener implements ChangeSource {
   }
 
   async close(): Promise<void> {
-    this.#closed = true;
     this.#watchers.clear();
     await this.#link.close();
   }
 
   async #session(): Promise<void> {
-    for (;;) if ((await this.#link.get()).state === "open") return;
+    while ((await this.#link.get()).state === "ended");
   }
 
   async #open(): Promise<Session> {
-    const { calls, driver, lock, timeoutMs } = this.#options;
-    const session = new Session();
-    const handlers = {
-      onPayload: (payload: string) => this.#receive(payload),
-      onLost: () => this.#lose(session),
-    };
-    const channel = await this.#options.channel();
-    const listening = await calls.inTime(driver.listen(channel, handlers), (late) => void late.close());
-    session.listening = listening;
+    const { calls, driver, env, names, timeoutMs } = this.#context;
+    const session: Session = { listening: null, state: "open", timers: [] };
+    const onPayload = (payload: string): void => this.#receive(payload);
+    const onLost = (): void => this.#lose(session);
+    const listening = driver.listen(await this.#channel(), { onPayload, onLost });
+    session.listening = await calls.connecting(listening, (late) => void late.close());
     try {
       await this.#probe();
-      await calls.inTime(listening.holdLock(lock));
+      await calls.connecting(session.listening.holdLock(names.listenerLock));
       const writers = await this.#awaitOlderWriters();
       if (session.state === "ended") throw lostError();
-      if (writers === "some remain") this.#after(session, timeoutMs, () => this.#reset());
+      if (writers === "some remain") session.timers.push(env.timer(timeoutMs, () => this.#reset()));
       this.#scheduleProbe(session);
       return session;
     } catch (error) {
@@ -115,7 +99,7 @@ export class Listener implements ChangeSource {
 
   /** Sends a notification to itself and waits for it. Resolves with whether anybody holds the lock. */
   async #probe(): Promise<boolean> {
-    const { calls, env, statements } = this.#options;
+    const { calls, env, statements } = this.#context;
     const payload = PROBE_MARK + randomId(env);
     try {
       const arrival = new Promise<void>((resolve) => this.#probes.set(payload, resolve));
@@ -128,7 +112,7 @@ export class Listener implements ChangeSource {
   }
 
   async #awaitOlderWriters(): Promise<"all done" | "some remain"> {
-    const { calls, env, statements, timeoutMs } = this.#options;
+    const { calls, env, statements, timeoutMs } = this.#context;
     const transactions = async (): Promise<readonly [oldest: bigint, next: bigint]> => {
       const [[oldest, next] = []] = await calls.query(statements.transactions, []);
       return [BigInt(oldest ?? 0), BigInt(next ?? 0)];
@@ -143,31 +127,24 @@ export class Listener implements ChangeSource {
   }
 
   #receive(payload: string): void {
-    if (payload.startsWith(PROBE_MARK)) {
-      this.#probes.get(payload)?.();
-      return;
-    }
-    const event = eventFrom(payload);
-    if (event !== null) this.#watchers.announce(event);
+    if (payload.startsWith(PROBE_MARK)) this.#probes.get(payload)?.();
+    else for (const event of eventsFrom(payload)) this.#watchers.announce(event);
   }
 
   #reset(): void {
     this.#watchers.announce({ kind: "reset" });
   }
 
-  /** A session outlives its last watch until then: the next one may come soon, and opening takes a few round trips. */
+  /** A session outlives its last watch until then: the next one may come soon, and to open takes a few round trips. */
   #scheduleProbe(session: Session): void {
-    this.#after(session, jittered(this.#options.env, PROBE_INTERVAL_MS, 0.2), () => {
+    const { env } = this.#context;
+    const timer = env.timer(jittered(env, PROBE_INTERVAL_MS, 0.2), () => {
       if (this.#watchers.size === 0) return this.#lose(session);
       this.#probe().then(
         (isLocked) => (isLocked ? this.#scheduleProbe(session) : this.#lose(session)),
         () => this.#lose(session),
       );
     });
-  }
-
-  #after(session: Session, delayMs: number, callback: () => void): void {
-    const timer = this.#options.env.timer(delayMs, () => session.state === "open" && callback());
     session.timers.push(timer);
   }
 
@@ -178,14 +155,13 @@ export class Listener implements ChangeSource {
   }
 
   async #reopen(): Promise<void> {
-    while (this.#watchers.size > 0 && !this.#closed) {
-      try {
-        await this.#session();
-        this.#reset();
-        return;
-      } catch {
-        // The next attempt comes after a pause.
-      }
+    while (this.#watchers.size > 0) {
+      // A failed attempt is followed by another one, after a pause.
+      const isOpen = await this.#session().then(
+        () => true,
+        () => false,
+      );
+      if (isOpen) return this.#reset();
     }
   }
 }
@@ -193,11 +169,10 @@ export class Listener implements ChangeSource {
 async function end(session: Session): Promise<void> {
   session.state = "ended";
   for (const timer of session.timers) timer.cancel();
-  await session.listening?.close().catch(() => "it ended with its connection");
+  await session.listening?.close();
 }
 
 function lostError(): StoreError {
-  return new StoreError("unreachable", "PostgreSQL ended the connection for notifications: try again", {
-    outcome: "not-applied",
-  });
+  const message = "PostgreSQL ended the connection for notifications: try again";
+  return new StoreError("unreachable", message, { outcome: "not-applied" });
 }

@@ -3,56 +3,47 @@ import { createHash } from "node:crypto";
 import { MAX_NAME_LENGTH } from "../../core/index.ts";
 import { StoreError } from "../../store/index.ts";
 
-const DEFAULT_SCHEMA = "solehold";
-/** The name that the work-order gate gives its table. */
-const DEFAULT_TABLE = "work_order_leases";
-
 /** PostgreSQL cuts identifiers at 63 bytes; the view's name adds 9 to the table's. */
 const IDENTIFIER = /^[A-Za-z_][A-Za-z0-9_]{0,47}$/;
 
-/** The row that names the data set and its servers. No tenant has an empty name. */
+/** Where the row is that names the data set and its servers. No tenant has an empty name. */
+export const IS_IDENTITY = "tenant = '' and name = '$identity'";
 export const IDENTITY_KEY = { tenant: "", name: "$identity" } as const;
 
 export interface TableOptions {
   /** Default "solehold". */
   readonly schema?: string;
-  /** Default "work_order_leases". */
+  /** Default "work_order_leases", the name that the work-order gate gives its table. */
   readonly table?: string;
 }
 
 export interface TableNames {
+  /** Quoted and qualified, ready for a statement. */
   readonly schema: string;
   readonly table: string;
-  /** Quoted and qualified, ready for a statement. */
-  readonly sqlSchema: string;
-  readonly sqlTable: string;
-  readonly sqlView: string;
+  readonly view: string;
   /** Advisory locks: the first is held in shared mode by everybody who listens, the second by whoever creates. */
   readonly listenerLock: string;
   readonly setupLock: string;
 }
 
 export function tableNames(options: TableOptions = {}): TableNames {
-  const schema = checked("schema", options.schema ?? DEFAULT_SCHEMA);
-  const table = checked("table", options.table ?? DEFAULT_TABLE);
-  const lock = (purpose: string): string => lockNumber(`solehold ${purpose} ${schema}.${table}`);
+  const schema = checked("schema", options.schema ?? "solehold");
+  const table = checked("table", options.table ?? "work_order_leases");
   return {
-    schema,
-    table,
-    sqlSchema: `"${schema}"`,
-    sqlTable: `"${schema}"."${table}"`,
-    sqlView: `"${schema}"."${table}_readable"`,
-    listenerLock: lock("listeners"),
-    setupLock: lock("setup"),
+    schema: `"${schema}"`,
+    table: `"${schema}"."${table}"`,
+    view: `"${schema}"."${table}_readable"`,
+    listenerLock: lockNumber(`solehold listeners ${schema}.${table}`),
+    setupLock: lockNumber(`solehold setup ${schema}.${table}`),
   };
 }
 
 function checked(option: string, value: string): string {
   if (typeof value === "string" && IDENTIFIER.test(value)) return value;
   const rule = "must be 1 to 48 letters, digits or '_' and not begin with a digit";
-  throw new StoreError("config", `option '${option}' ${rule}, got ${JSON.stringify(value)}`, {
-    outcome: "not-applied",
-  });
+  const message = `option '${option}' ${rule}, got ${JSON.stringify(value)}`;
+  throw new StoreError("config", message, { outcome: "not-applied" });
 }
 
 export function digest(text: string): string {

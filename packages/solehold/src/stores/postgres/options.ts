@@ -1,12 +1,12 @@
 /** How to open a store on PostgreSQL. Every value is checked, and a bad one is named with its fix. */
 import { type Env, realEnv } from "../../env/index.ts";
 import { StoreError } from "../../store/index.ts";
-import { isPgClient, type PgPool, type PostgresJsClient } from "./clients.ts";
+import type { Calls } from "./calls.ts";
+import type { SqlDriver } from "./driver.ts";
 import { type TableNames, type TableOptions, tableNames } from "./names.ts";
-
-const DEFAULT_TIMEOUT_MS = 5_000;
-const DEFAULT_POLL_INTERVAL_MS = 1_000;
-const DEFAULT_MAX_CONNECTIONS = 6;
+import type { PgPool } from "./pg-driver.ts";
+import type { PostgresJsClient } from "./postgresjs-driver.ts";
+import type { Statements } from "./statements.ts";
 
 export interface PostgresStoreOptions extends TableOptions {
   /** `postgres://user:password@host:5432/database`. The store makes its own pool; it needs the package `pg`. */
@@ -31,16 +31,19 @@ export interface PostgresStoreOptions extends TableOptions {
   readonly env?: Env;
 }
 
-export interface ResolvedOptions {
-  readonly source: { readonly url: string } | { readonly client: PgPool | PostgresJsClient };
+type Source = { readonly url: string } | { readonly client: PgPool | PostgresJsClient };
+
+export interface ResolvedOptions
+  extends Readonly<Required<Omit<PostgresStoreOptions, "url" | "pool" | keyof TableOptions>>> {
+  readonly source: Source;
   readonly names: TableNames;
-  readonly timeoutMs: number;
-  readonly create: "if-missing" | "never";
-  readonly pooler: "none" | "transaction";
-  readonly watch: "listen" | "poll";
-  readonly pollIntervalMs: number;
-  readonly maxConnections: number;
-  readonly env: Env;
+}
+
+/** What the parts of an open store share. */
+export interface StoreContext extends ResolvedOptions {
+  readonly driver: SqlDriver;
+  readonly calls: Calls;
+  readonly statements: Statements;
 }
 
 export function resolveOptions(options: PostgresStoreOptions): ResolvedOptions {
@@ -49,42 +52,43 @@ export function resolveOptions(options: PostgresStoreOptions): ResolvedOptions {
   return {
     source: sourceOf(options),
     names: tableNames(options),
-    timeoutMs: wholeNumber("timeoutMs", options.timeoutMs ?? DEFAULT_TIMEOUT_MS, 1),
+    timeoutMs: wholeNumber("timeoutMs", options.timeoutMs ?? 5_000, 1),
     create: oneOf("create", options.create ?? "if-missing", ["if-missing", "never"]),
     pooler,
     watch: oneOf("watch", watch, ["listen", "poll"]),
-    pollIntervalMs: wholeNumber("pollIntervalMs", options.pollIntervalMs ?? DEFAULT_POLL_INTERVAL_MS, 1),
-    maxConnections: wholeNumber("maxConnections", options.maxConnections ?? DEFAULT_MAX_CONNECTIONS, 2),
+    pollIntervalMs: wholeNumber("pollIntervalMs", options.pollIntervalMs ?? 1_000, 1),
+    maxConnections: wholeNumber("maxConnections", options.maxConnections ?? 6, 2),
     env: options.env ?? realEnv,
   };
 }
 
-function sourceOf({ url, pool }: PostgresStoreOptions): ResolvedOptions["source"] {
+/**
+ * Not a Client of `pg`: only its owner could open it again, and an acknowledged write could be rolled back with a
+ * transaction that its owner has open.
+ */
+function sourceOf({ url, pool }: PostgresStoreOptions): Source {
   if (pool === undefined && typeof url === "string") return { url };
-  if (url === undefined && isClient(pool)) {
-    if (isPgClient(pool))
-      throw bad("option 'pool' must be a Pool of pg, got a Client: the store has to reconnect by itself");
-    return { client: pool };
-  }
-  throw bad("give either 'url', a text, or 'pool', a Pool of pg or a client of postgres.js");
-}
-
-function isClient(pool: PostgresStoreOptions["pool"]): pool is PgPool | PostgresJsClient {
-  if ((typeof pool !== "object" && typeof pool !== "function") || pool === null) return false;
-  return "connect" in pool || "unsafe" in pool;
+  const isClient = (typeof pool === "object" && pool !== null) || typeof pool === "function";
+  if (url !== undefined || !isClient || !("connect" in pool || "unsafe" in pool))
+    throw configError("give either 'url', a text, or 'pool', a Pool of pg or a client of postgres.js");
+  if ("connect" in pool && "escapeLiteral" in pool)
+    throw configError(
+      "option 'pool' must be a Pool of pg, got a Client: the store has to reconnect by itself",
+    );
+  return { client: pool };
 }
 
 function oneOf<Value extends string>(option: string, value: Value, allowed: readonly Value[]): Value {
   if (allowed.includes(value)) return value;
   const choices = allowed.map((each) => `"${each}"`).join(" or ");
-  throw bad(`option '${option}' must be ${choices}, got ${JSON.stringify(value)}`);
+  throw configError(`option '${option}' must be ${choices}, got ${JSON.stringify(value)}`);
 }
 
 function wholeNumber(option: string, value: number, least: number): number {
   if (Number.isSafeInteger(value) && value >= least) return value;
-  throw bad(`option '${option}' must be a whole number from ${least}, got ${String(value)}`);
+  throw configError(`option '${option}' must be a whole number from ${least}, got ${String(value)}`);
 }
 
-export function bad(message: string, cause?: unknown): StoreError {
+export function configError(message: string, cause?: unknown): StoreError {
   return new StoreError("config", message, { outcome: "not-applied", cause });
 }

@@ -3,10 +3,11 @@
  *
  * A broken connection of `pg` emits "error", and without a listener that ends the process. While a connection is idle the
  * pool listens; when it hands one out nobody does until the caller's promise has run. So each connection gets a listener
- * of ours in the pool's own "acquire" event, before that gap, and keeps it for good. What the error says also fails the
- * statement that was under way, or the next one.
+ * of ours in the pool's "acquire" event, before that gap, and keeps it for good. What the error says also fails the
+ * statement that is under way, or the next one.
+ *
+ * The library is described by shape and not imported, so that any version or wrapper of the caller's fits.
  */
-import type { PgConnection, PgPool } from "./clients.ts";
 import {
   type Listening,
   type ListeningHandlers,
@@ -14,7 +15,31 @@ import {
   type SqlDriver,
   textsOf,
 } from "./driver.ts";
-import { bad, type ResolvedOptions } from "./options.ts";
+import { configError, type ResolvedOptions } from "./options.ts";
+
+export interface PgConnection {
+  query(config: object): Promise<{ readonly rows: readonly (readonly unknown[])[] }>;
+  on(
+    event: "notification",
+    listener: (message: { channel: string; payload?: string | undefined }) => void,
+  ): unknown;
+  on(event: "error" | "end", listener: () => void): unknown;
+  /** With an error the pool ends the connection instead of keeping it. */
+  release(failure?: Error): void;
+  /** The connection no longer keeps the process alive. */
+  unref?(): void;
+}
+
+/** `new Pool()` of `pg`. */
+export interface PgPool {
+  connect(): Promise<PgConnection>;
+  on(event: "error", listener: () => void): unknown;
+  on(event: "acquire", listener: (connection: PgConnection) => void): unknown;
+}
+
+interface PgLibrary {
+  readonly Pool: new (config: object) => PgPool & { end(): Promise<void> };
+}
 
 const IDLE_MS = 60_000;
 /**
@@ -26,15 +51,7 @@ const BY_INDEX = "-c enable_seqscan=off -c jit=off";
 const LOCK_SHARE_OF_TIMEOUT = 0.8;
 
 /** All columns as the server writes them, in their order. */
-const AS_TEXT = { rowMode: "array", types: { getTypeParser: () => (text: string) => text } } as const;
-
-interface OwnPool extends PgPool {
-  end(): Promise<void>;
-}
-
-interface PgLibrary {
-  readonly Pool: new (config: object) => OwnPool;
-}
+const AS_TEXT = { rowMode: "array", types: { getTypeParser: () => (text: string) => text } };
 
 export class PgDriver implements SqlDriver {
   readonly phase = "sent";
@@ -46,10 +63,10 @@ export class PgDriver implements SqlDriver {
     this.#pool = pool;
     this.place = place;
     this.#end = end;
-    if (isNewHere(pool)) {
+    once(pool, () => {
       pool.on("error", ignore);
-      pool.on("acquire", ignoreErrorsOf);
-    }
+      pool.on("acquire", (connection) => once(connection, () => connection.on("error", ignore)));
+    });
   }
 
   async connect(): Promise<SqlConnection> {
@@ -65,36 +82,32 @@ export class PgDriver implements SqlDriver {
     };
   }
 
-  async listen(channel: string, handlers: ListeningHandlers): Promise<Listening> {
+  async listen(channel: string, { onPayload, onLost }: ListeningHandlers): Promise<Listening> {
     const connection = await this.#pool.connect();
-    let state: "open" | "ended" = "open";
-    /** It listened to a channel, so nobody else should get this connection. */
-    const end = (why: string): boolean => {
-      if (state === "ended") return false;
-      state = "ended";
-      connection.unref?.();
-      connection.release(new Error(why));
-      return true;
+    connection.unref?.();
+    let isOpen = true;
+    const end = (onEnd?: () => void): void => {
+      if (!isOpen) return;
+      isOpen = false;
+      // With an error: nobody else should get a connection that listens.
+      connection.release(new Error("the watch ended"));
+      onEnd?.();
     };
-    const lose = (): void => {
-      if (end("the connection for notifications broke")) handlers.onLost();
-    };
-    connection.on("error", lose);
-    connection.on("end", lose);
-    connection.on("notification", ({ channel: from, payload = "" }) => {
-      if (state === "open" && from === channel) handlers.onPayload(payload);
+    connection.on("error", () => end(onLost));
+    connection.on("end", () => end(onLost));
+    connection.on("notification", (message) => {
+      if (isOpen && message.channel === channel) onPayload(message.payload ?? "");
     });
-    const run = async (text: string): Promise<void> => {
-      await connection.query({ text }).catch((error: unknown) => {
-        end("listening failed");
-        throw error;
-      });
-    };
+    const run = (text: string): Promise<void> =>
+      connection.query({ text }).then(
+        () => undefined,
+        (error: unknown) => {
+          end();
+          throw error;
+        },
+      );
     await run(`listen "${channel}"`);
-    return {
-      holdLock: (lock) => run(`select pg_advisory_lock_shared(${lock})`),
-      close: async () => void end("the watch ended"),
-    };
+    return { holdLock: (lock) => run(`select pg_advisory_lock_shared(${lock})`), close: async () => end() };
   }
 
   close(): Promise<void> {
@@ -102,57 +115,49 @@ export class PgDriver implements SqlDriver {
   }
 }
 
+const prepared = new WeakSet<object>();
+
+function once(emitter: object, prepare: () => void): void {
+  if (prepared.has(emitter)) return;
+  prepared.add(emitter);
+  prepare();
+}
+
+function ignore(): void {}
+
 export async function pgDriverOnUrl(url: string, options: ResolvedOptions): Promise<PgDriver> {
+  const { pooler, timeoutMs, maxConnections } = options;
   const place = placeOf(url);
   const { Pool } = await loadPg();
-  const { pooler, timeoutMs, maxConnections } = options;
-  // A transaction pooler refuses settings at the start of a connection, because it shares its own.
-  const settings =
-    pooler === "none"
-      ? { lock_timeout: Math.ceil(timeoutMs * LOCK_SHARE_OF_TIMEOUT), options: BY_INDEX }
-      : {};
+  const lockTimeoutMs = Math.ceil(timeoutMs * LOCK_SHARE_OF_TIMEOUT);
   const pool = new Pool({
     connectionString: url,
     connectionTimeoutMillis: timeoutMs,
     keepAlive: true,
     fallback_application_name: "solehold",
-    ...settings,
     max: maxConnections + 1,
     idleTimeoutMillis: IDLE_MS,
     allowExitOnIdle: true,
+    // A transaction pooler refuses settings at the start of a connection, because it shares its own.
+    ...(pooler === "none" && { lock_timeout: lockTimeoutMs, options: BY_INDEX }),
   });
   return new PgDriver(pool, place, () => pool.end());
 }
-
-const known = new WeakSet<object>();
-
-function isNewHere(emitter: object): boolean {
-  if (known.has(emitter)) return false;
-  known.add(emitter);
-  return true;
-}
-
-function ignoreErrorsOf(connection: PgConnection): void {
-  if (isNewHere(connection)) connection.on("error", ignore);
-}
-
-function ignore(): void {}
 
 async function loadPg(): Promise<PgLibrary> {
   try {
     const library = (await import("pg")) as unknown as PgLibrary & { readonly default?: PgLibrary };
     return library.default ?? library;
   } catch (cause) {
-    throw bad("the package 'pg' is missing: run `npm install pg`", cause);
+    throw configError("the package 'pg' is missing: run `npm install pg`", cause);
   }
 }
 
 /** Host, port and database: what a message may show. */
 function placeOf(url: string): string {
   const parsed = URL.canParse(url) ? new URL(url) : null;
-  if (parsed === null || !/^postgres(ql)?:\/\//i.test(url)) {
-    const got = parsed === null ? "no URL" : `'${parsed.protocol}'`;
-    throw bad(`option 'url' must begin with postgres:// or postgresql://, got ${got}`);
-  }
-  return `${parsed.hostname || "localhost"}:${parsed.port || 5432}${parsed.pathname}`;
+  if (parsed !== null && /^postgres(ql)?:\/\//i.test(url))
+    return `${parsed.hostname || "localhost"}:${parsed.port || 5432}${parsed.pathname}`;
+  const got = parsed === null ? "no URL" : `'${parsed.protocol}'`;
+  throw configError(`option 'url' must begin with postgres:// or postgresql://, got ${got}`);
 }

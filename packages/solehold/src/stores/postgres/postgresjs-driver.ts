@@ -3,10 +3,9 @@
  * in time cannot be ended from here, so a call that gave up may still occupy the library's queue.
  *
  * It listens on a connection that nobody else can use, opens it again by itself when it broke, and says so by calling
- * `onListen` once more. The listeners' lock therefore lives in an idle transaction on another connection.
+ * `onListen` once more. So the listeners' lock lives on another connection, in a transaction that does nothing else.
  */
 import type { Env } from "../../env/index.ts";
-import type { PostgresJsClient } from "./clients.ts";
 import {
   type Listening,
   type ListeningHandlers,
@@ -16,22 +15,36 @@ import {
   textsOf,
 } from "./driver.ts";
 
-/** Limits that would end a transaction that does nothing but hold a lock. The second is new in PostgreSQL 17. */
+interface PostgresJsQuery extends PromiseLike<unknown> {
+  /** Rows as arrays. */
+  values(): PromiseLike<readonly (readonly unknown[])[]>;
+}
+
+/** `postgres(url)` of postgres.js. */
+export interface PostgresJsClient {
+  readonly options?: { readonly max?: number };
+  unsafe(text: string, values?: (string | null)[], options?: { readonly prepare?: boolean }): PostgresJsQuery;
+  begin(body: (transaction: { unsafe(text: string): PostgresJsQuery }) => Promise<void>): Promise<unknown>;
+  listen(
+    channel: string,
+    onPayload: (payload: string) => void,
+    onListen?: () => void,
+  ): Promise<{ unlisten(): Promise<void> }>;
+}
+
+/** Without the limits that would end an idle transaction; the second is new in PostgreSQL 17. */
 const WITHOUT_TIMEOUTS =
   "select set_config(name, '0', true) from pg_settings where name in ('idle_in_transaction_session_timeout', 'transaction_timeout')";
-
-interface Subscription {
-  handlers: ListeningHandlers;
-  unlisten(): Promise<void>;
-}
+const NOBODY: ListeningHandlers = { onPayload: () => {}, onLost: () => {} };
 
 export class PostgresJsDriver implements SqlDriver {
   readonly place = "the given client";
   readonly phase = "unclear";
   readonly #client: PostgresJsClient;
   readonly #env: Env;
-  /** By channel, for good: each further `listen` would add a callback that nobody can remove after a reconnection. */
-  readonly #subscriptions = new Map<string, Promise<Subscription>>();
+  #handlers = NOBODY;
+  /** One for each channel: after a reconnection of the library nobody could remove a callback any more. */
+  readonly #subscriptions = new Map<string, ReturnType<PostgresJsClient["listen"]>>();
 
   constructor(client: PostgresJsClient, env: Env) {
     this.#client = client;
@@ -42,7 +55,7 @@ export class PostgresJsDriver implements SqlDriver {
     const client = this.#client;
     return {
       query: async ({ name, text }, values) => {
-        if (values === null) return Promise.resolve(client.unsafe(text)).then(() => []);
+        if (values === null) return client.unsafe(text).then(() => []);
         return (await client.unsafe(text, values, { prepare: name !== "" }).values()).map(textsOf);
       },
       release: () => {},
@@ -52,61 +65,52 @@ export class PostgresJsDriver implements SqlDriver {
   async listen(channel: string, handlers: ListeningHandlers): Promise<Listening> {
     // The lock's transaction would occupy the only connection.
     if (this.#client.options?.max === 1) throw new NotificationsUnavailable();
-    let subscribing = this.#subscriptions.get(channel);
-    if (subscribing === undefined) {
-      subscribing = this.#subscribe(channel);
-      this.#subscriptions.set(channel, subscribing);
-      subscribing.catch(() => this.#subscriptions.delete(channel));
-    }
-    const subscription = await subscribing;
-    subscription.handlers = handlers;
-    const ends: (() => void)[] = [];
-    return {
-      holdLock: (lock) => this.#holdLock(lock, handlers, ends),
-      close: async () => {
-        subscription.handlers = NOBODY;
-        // A lost transaction is known by then: to end it would write to a connection that is gone.
-        await new Promise<void>((resolve) => this.#env.defer(resolve));
-        for (const end of ends) end();
-      },
+    await this.#subscribe(channel);
+    this.#handlers = handlers;
+    let endTransaction = (): void => {};
+    let isLost = false;
+    const holdLock = (lock: string): Promise<void> =>
+      new Promise((resolve, reject) => {
+        // It never rejects, and does not return when the connection is lost: the library would write to it again.
+        const body: Parameters<PostgresJsClient["begin"]>[0] = async (transaction) => {
+          transaction.unsafe(WITHOUT_TIMEOUTS).then(() => {}, reject);
+          transaction.unsafe(`select pg_advisory_xact_lock_shared(${lock})`).then(() => resolve(), reject);
+          await new Promise<void>((end) => {
+            endTransaction = end;
+          });
+        };
+        this.#client.begin(body).catch((error: unknown) => {
+          isLost = true;
+          reject(error);
+          handlers.onLost();
+        });
+      });
+    const close = async (): Promise<void> => {
+      if (this.#handlers === handlers) this.#handlers = NOBODY;
+      await new Promise<void>((resolve) => this.#env.defer(resolve));
+      if (!isLost) endTransaction();
     };
+    return { holdLock, close };
   }
 
   async close(): Promise<void> {
-    const subscriptions = await Promise.allSettled(this.#subscriptions.values());
-    for (const result of subscriptions)
-      if (result.status === "fulfilled") result.value.unlisten().catch(() => "it ended with the connection");
+    for (const subscription of this.#subscriptions.values())
+      subscription.then(({ unlisten }) => unlisten()).catch(() => "it ended with the connection");
   }
 
-  async #subscribe(channel: string): Promise<Subscription> {
-    const subscription = { handlers: NOBODY, unlisten: async () => {} };
+  async #subscribe(channel: string): Promise<void> {
     let listens = 0;
-    const onPayload = (payload: string): void => subscription.handlers.onPayload(payload);
     const onListen = (): void => {
       listens += 1;
-      if (listens > 1) subscription.handlers.onLost();
+      if (listens > 1) this.#handlers.onLost();
     };
-    const { unlisten } = await this.#client.listen(channel, onPayload, onListen);
-    subscription.unlisten = unlisten;
-    return subscription;
-  }
-
-  /** The body never rejects, and never returns once the connection is lost: the library would then use it again. */
-  #holdLock(lock: string, { onLost }: ListeningHandlers, ends: (() => void)[]): Promise<void> {
-    return new Promise((resolve, reject) => {
-      const holding = this.#client.begin(async (transaction) => {
-        const ended = new Promise<void>((end) => ends.push(end));
-        transaction.unsafe(WITHOUT_TIMEOUTS).then(() => undefined, reject);
-        transaction.unsafe(`select pg_advisory_xact_lock_shared(${lock})`).then(() => resolve(), reject);
-        await ended;
-      });
-      holding.catch((error: unknown) => {
-        ends.length = 0;
-        reject(error);
-        onLost();
-      });
+    const onPayload = (payload: string): void => this.#handlers.onPayload(payload);
+    const known = this.#subscriptions.get(channel);
+    const subscription = known ?? this.#client.listen(channel, onPayload, onListen);
+    this.#subscriptions.set(channel, subscription);
+    await subscription.catch((error: unknown) => {
+      this.#subscriptions.delete(channel);
+      throw error;
     });
   }
 }
-
-const NOBODY: ListeningHandlers = { onPayload: () => {}, onLost: () => {} };

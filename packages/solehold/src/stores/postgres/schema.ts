@@ -6,11 +6,9 @@
  * in each page, so that PostgreSQL updates the row in place (heap-only).
  *
  * `value` is the record in core's text form, one field a line. `changed` and `inserted` are the transactions that did
- * it, for watches that poll.
+ * it, for watches that poll. Collation "C" compares bytes: prefixes use the index, and the order is the same everywhere.
  */
 import { type TableNames, type TableOptions, tableNames } from "./names.ts";
-
-export const COLUMNS = ["tenant", "name", "version", "value", "changed", "inserted"] as const;
 
 /** The statements that `openPostgresStore` runs on first use, for those who would rather run them by hand. */
 export function postgresSchema(options: TableOptions = {}): string {
@@ -18,14 +16,13 @@ export function postgresSchema(options: TableOptions = {}): string {
   return `${[schemaStatement(names), ...tableStatements(names)].join(";\n\n")};\n`;
 }
 
-export function schemaStatement(names: TableNames): string {
-  return `create schema if not exists ${names.sqlSchema}`;
+export function schemaStatement({ schema }: TableNames): string {
+  return `create schema if not exists ${schema}`;
 }
 
-/** Collation "C" compares bytes: prefixes use the index, and the order is the same on every server. */
-export function tableStatements(names: TableNames): readonly string[] {
+export function tableStatements({ table, view }: TableNames): readonly string[] {
   return [
-    `create table if not exists ${names.sqlTable} (
+    `create table if not exists ${table} (
   tenant text collate "C" not null,
   name text collate "C" not null,
   version uuid not null default gen_random_uuid(),
@@ -34,8 +31,8 @@ export function tableStatements(names: TableNames): readonly string[] {
   inserted xid8 not null default pg_current_xact_id(),
   primary key (tenant, name)
 ) with (fillfactor = 70)`,
-    viewStatement(names),
-    `comment on table ${names.sqlTable} is
+    viewStatement(table, view),
+    `comment on table ${table} is
   'Leases of Solehold, one row a key; read them in the view. After a change by hand set version = gen_random_uuid(), or a client may overwrite it.'`,
   ];
 }
@@ -44,15 +41,12 @@ export function tableStatements(names: TableNames): readonly string[] {
  * For people and reports, in the words of the work-order gate. EXPIRED is a matter of the clock. A damaged field shows
  * as null; the store reports the row as corrupt.
  */
-function viewStatement({ sqlView, sqlTable }: TableNames): string {
+function viewStatement(table: string, view: string): string {
   const number = (field: number): string => `substring(f[${field}] from '^[0-9]{1,20}$')::numeric`;
   const instant = (field: number): string => `to_timestamp(${number(field)}::double precision / 1000)`;
-  return `create or replace view ${sqlView} as select
+  return `create or replace view ${view} as select
   tenant || '/' || name || '@' || ${number(8)} * 18446744073709551616 + ${number(9)} as lease_id,
-  tenant as tenant_id,
-  name as work_order_id,
-  f[5] as lease_owner_id,
-  f[7] as lease_token,
+  tenant as tenant_id, name as work_order_id, f[5] as lease_owner_id, f[7] as lease_token,
   case when f[15] <> 'held' then upper(f[15])
     when ${number(13)} <= extract(epoch from clock_timestamp()) * 1000 then 'EXPIRED'
     else 'ACTIVE' end as lease_state,
@@ -61,11 +55,7 @@ function viewStatement({ sqlView, sqlTable }: TableNames): string {
   ${instant(12)} as renewed_at,
   ${instant(14)} as released_at,
   nullif(f[22], '') as idempotency_key,
-  ${number(8)} as term,
-  ${number(9)} as generation,
-  f[6] as purpose,
-  f[25] as note,
-  version
-from (select tenant, name, version, string_to_array(value, E'\\n') as f from ${sqlTable}) as leases
+  ${number(8)} as term, ${number(9)} as generation, f[6] as purpose, f[25] as note, version
+from (select tenant, name, version, string_to_array(value, E'\\n') as f from ${table}) as leases
 where tenant <> '' and name not like '$%'`;
 }

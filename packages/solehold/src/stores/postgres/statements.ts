@@ -14,7 +14,7 @@
  * statement: the snapshot of the first may be older than the version that it lost to.
  */
 import type { Row, Statement } from "./driver.ts";
-import { digest, IDENTITY_KEY, type TableNames } from "./names.ts";
+import { digest, IS_IDENTITY, type TableNames } from "./names.ts";
 
 export function statement(text: string): Statement {
   return { name: `solehold_${digest(text).slice(0, 24)}`, text };
@@ -56,8 +56,7 @@ export interface Statements {
   readonly transactions: Statement;
 }
 
-export function statementsFor(names: TableNames): Statements {
-  const { sqlTable: table, listenerLock: lock } = names;
+export function statementsFor({ table, listenerLock: lock }: TableNames): Statements {
   const isKey = (from: string): string => `t.tenant = ${from}.tenant and t.name = ${from}.name`;
   /**
    * Evaluated after a row was written, when the transaction has a number: the listener's handshake relies on it. A
@@ -67,7 +66,7 @@ export function statementsFor(names: TableNames): Statements {
   const watched = `case when pg_try_advisory_lock(${lock}) then not pg_advisory_unlock(${lock}) else true end`;
   const answer = `returning ${STAMPED}, (select ${watched}), (select pg_current_xact_id()), t.tenant, t.name`;
   /** Only those who may read the table know the channel: notifications carry records, and anybody may listen. */
-  const channel = `coalesce((select 'solehold_' || (value::json ->> 'dataId') from ${table} where tenant = '${IDENTITY_KEY.tenant}' and name = '${IDENTITY_KEY.name}'), 'solehold')`;
+  const channel = `coalesce((select 'solehold_' || (value::json ->> 'dataId') from ${table} where ${IS_IDENTITY}), 'solehold')`;
   return {
     read: statement(
       `select ${STAMPED}, k.place, k.version, k.value from (select) one left join (select w.place, t.version, t.value from unnest($1::text[], $2::text[]) with ordinality as w(tenant, name, place) left join lateral (select version, value from ${table} t where ${isKey("w")} limit 1) t on true) k on true`,
