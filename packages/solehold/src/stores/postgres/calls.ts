@@ -1,106 +1,120 @@
-/** Calls that are not waited for longer than a deadline, and calls that are made again when they lost a race. */
-import { delay, type Env, jittered, type Timer } from "../../env/index.ts";
-import { isRetryable } from "./failures.ts";
+/**
+ * Statements with their deadlines, outcomes and retries.
+ *
+ * A connection whose answer did not come in time, that broke, or that leads to a standby is not used again. A statement
+ * is sent again only if the server said that it rolled it back because of a rival, or that it does not know the prepared
+ * statement.
+ */
+import { delay, jittered } from "../../env/index.ts";
+import { type FailedOutcome, StoreError, withDeadline } from "../../store/index.ts";
+import type { Row, SqlConnection, SqlDriver, Statement, Values } from "./driver.ts";
+import { isRetryable, isStalePrepared, storeErrorFrom, timeoutError } from "./failures.ts";
+import { configError, type ResolvedOptions } from "./options.ts";
+import { comesFromStandby } from "./statements.ts";
 
 const ATTEMPTS = 6;
 const FIRST_DELAY_MS = 4;
 
-/** One timer for all calls of the same patience: to set and cancel one for each would cost more than the rest. */
-export class Deadlines<Call extends object> {
-  readonly #env: Env;
-  readonly #patienceMs: number;
-  readonly #expire: (call: Call) => void;
-  /** In order of their deadlines, because all have the same patience. */
-  readonly #dueMs = new Map<Call, number>();
-  #timer: Timer | null = null;
+/** A statement to send behind another one, on the same connection. */
+export interface FollowUp {
+  readonly statement: Statement;
+  readonly values: Values;
+  /** Nobody waits for it, so nobody else would see its failure. */
+  onFailure(): void;
+}
 
-  constructor(env: Env, patienceMs: number, expire: (call: Call) => void) {
-    this.#env = env;
-    this.#patienceMs = patienceMs;
-    this.#expire = expire;
+export type FollowUpOf = (rows: readonly Row[]) => FollowUp | null;
+
+export class Calls {
+  readonly #driver: SqlDriver;
+  readonly #options: Pick<ResolvedOptions, "env" | "timeoutMs" | "pooler">;
+  readonly #followUps = new Set<Promise<void>>();
+  #prepare: "named" | "unnamed";
+
+  constructor(driver: SqlDriver, options: Pick<ResolvedOptions, "env" | "timeoutMs" | "pooler">) {
+    this.#driver = driver;
+    this.#options = options;
+    this.#prepare = options.pooler === "none" ? "named" : "unnamed";
   }
 
-  add(call: Call): void {
-    this.#dueMs.set(call, this.#env.monotonicMs() + this.#patienceMs);
-    this.#timer ??= this.#env.timer(this.#patienceMs, () => this.#look());
-  }
-
-  has(call: Call): boolean {
-    return this.#dueMs.has(call);
-  }
-
-  /** False when it had expired. */
-  remove(call: Call): boolean {
-    return this.#dueMs.delete(call);
-  }
-
-  close(): void {
-    this.#timer?.cancel();
-    this.#timer = null;
-  }
-
-  #look(): void {
-    const nowMs = this.#env.monotonicMs();
-    this.#timer = null;
-    for (const [call, dueMs] of this.#dueMs) {
-      if (dueMs > nowMs) {
-        this.#timer = this.#env.timer(dueMs - nowMs, () => this.#look());
-        return;
+  /** Rejects with a StoreError that says whether the statement can have happened. `null`: a script of several. */
+  async query(statement: Statement, values: Values | null, followUp?: FollowUpOf): Promise<readonly Row[]> {
+    const { env } = this.#options;
+    for (let attempt = 1; ; attempt += 1) {
+      try {
+        return await this.#send(statement, values, followUp);
+      } catch (error) {
+        if (!(error instanceof StoreError) || attempt === ATTEMPTS) throw error;
+        if (isStalePrepared(error)) this.#prepare = "unnamed";
+        else if (isRetryable(error)) await delay(env, jittered(env, FIRST_DELAY_MS * 2 ** attempt, 0.5));
+        else throw error;
       }
-      this.#dueMs.delete(call);
-      this.#expire(call);
     }
   }
-}
 
-export interface Deadline<Result> {
-  readonly env: Env;
-  readonly timeoutMs: number;
-  /** What the caller gets instead of an answer. */
-  expired(): Error;
-  /** What becomes of an answer that came too late. */
-  late?(result: Result): void;
-}
-
-/** The same for a single call, which goes on behind the caller's back; its end is not lost. */
-export function withDeadline<Result>(
-  call: PromiseLike<Result>,
-  { env, timeoutMs, expired, late }: Deadline<Result>,
-): Promise<Result> {
-  return new Promise((resolve, reject) => {
-    let ended = false;
-    const timer = env.timer(timeoutMs, () => {
-      ended = true;
-      reject(expired());
-    });
-    call.then(
-      (result) => {
-        if (ended) return late?.(result);
-        timer.cancel();
-        resolve(result);
-      },
-      (error: unknown) => {
-        timer.cancel();
-        reject(error);
-      },
-    );
-  });
-}
-
-/** How long to wait before a statement that lost to another one is sent again; null when it is not. */
-export function retryDelayMs(env: Env, error: unknown, attempt: number): number | null {
-  if (!isRetryable(error) || attempt >= ATTEMPTS) return null;
-  return jittered(env, FIRST_DELAY_MS * 2 ** attempt, 0.5);
-}
-
-export async function withRetries<Result>(env: Env, run: () => Promise<Result>): Promise<Result> {
-  for (let attempt = 1; ; attempt += 1) {
+  /** For what comes before statements: connections and sessions. */
+  async connecting<Value>(promise: Promise<Value>, onLate?: (value: Value) => void): Promise<Value> {
     try {
-      return await run();
+      return await this.#inTime(this.#options.timeoutMs, "not-applied", promise, onLate);
     } catch (error) {
-      const delayMs = retryDelayMs(env, error, attempt);
-      if (delayMs === null) throw error;
-      await delay(env, delayMs);
+      throw storeErrorFrom(error, "connecting", this.#driver.place);
     }
+  }
+
+  /** Resolves when what follows earlier statements is done. */
+  async close(): Promise<void> {
+    await Promise.all(this.#followUps);
+  }
+
+  async #send(statement: Statement, values: Values | null, followUpOf?: FollowUpOf): Promise<readonly Row[]> {
+    const { env, timeoutMs } = this.#options;
+    const dueMs = env.monotonicMs() + timeoutMs;
+    const connection = await this.connecting(this.#driver.connect(), (late) => late.release());
+    const rows = await this.#run(connection, statement, values, dueMs - env.monotonicMs());
+    const followUp = followUpOf?.(rows) ?? null;
+    if (followUp === null) connection.release();
+    else this.#follow(connection, followUp);
+    return rows;
+  }
+
+  #follow(connection: SqlConnection, { statement, values, onFailure }: FollowUp): void {
+    const done = this.#run(connection, statement, values, this.#options.timeoutMs)
+      .then(() => connection.release(), onFailure)
+      .finally(() => this.#followUps.delete(done));
+    this.#followUps.add(done);
+  }
+
+  /** Releases the connection if it fails. */
+  async #run(
+    connection: SqlConnection,
+    { name, text }: Statement,
+    values: Values | null,
+    timeoutMs: number,
+  ): Promise<readonly Row[]> {
+    const { place, phase } = this.#driver;
+    const statement = { name: this.#prepare === "named" ? name : "", text };
+    try {
+      const rows = await this.#inTime(timeoutMs, "unknown", connection.query(statement, values));
+      if (comesFromStandby(rows))
+        throw configError(`PostgreSQL at ${place}: a standby answered: connect to the primary`);
+      return rows;
+    } catch (cause) {
+      const error = storeErrorFrom(cause, phase, place);
+      // After a certain refusal the connection is as good as before, unless it leads to the wrong server.
+      const isUsable = error.outcome === "not-applied" && error.kind !== "config";
+      connection.release(isUsable ? undefined : error);
+      throw error;
+    }
+  }
+
+  #inTime<Value>(
+    timeoutMs: number,
+    outcome: FailedOutcome,
+    promise: Promise<Value>,
+    onLate?: (value: Value) => void,
+  ): Promise<Value> {
+    const { env, timeoutMs: limitMs } = this.#options;
+    const onExpiry = (): Error => timeoutError(this.#driver.place, limitMs, outcome);
+    return withDeadline(env, timeoutMs, promise, onExpiry, onLate);
   }
 }

@@ -1,88 +1,81 @@
 /**
- * From the errors of servers and client libraries to a StoreError: what went wrong in one line, what to do
- * about it, and whether the statement can have happened.
+ * From the errors of servers and client libraries to a StoreError: what went wrong in one line, what to do about it, and
+ * whether the statement can have happened.
  *
- * A statement that the server answered with an error was rolled back. Everything else that ends a call
- * after it was sent (a lost connection, a shutdown, silence) leaves the outcome unknown.
+ * A statement that the server answered with an error of the classes below was rolled back. Everything else that ends a
+ * call after it was sent (a lost connection, a shutdown, no answer) leaves the outcome unknown. A cancelled statement
+ * (57014) was rolled back, too: a cancel that comes while a commit waits for a synchronous standby is answered by the
+ * server with success and a warning.
  */
 import { type FailedOutcome, StoreError, type StoreErrorKind } from "../../store/index.ts";
 
 /** "connecting": nothing was sent. "sent": the statement is on its way. "unclear": the library does not say. */
 export type CallPhase = "connecting" | "sent" | "unclear";
 
-const CANNOT_HAVE_BEEN_SENT = new Set(["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "CONNECT_TIMEOUT"]);
+type Advice = readonly [kind: StoreErrorKind, text: string];
 
 /** Classes of SQLSTATE whose errors mean that the transaction was rolled back. */
 const ROLLED_BACK = /^(0A|22|23|25|26|28|34|3D|3F|42|44|53|54|55)|^(40001|40002|40P01|57014)$/;
-const RETRYABLE = new Set(["40001", "40P01"]);
-const DIVISION_BY_ZERO = "22012";
-const STALE_PREPARED = new Set(["26000", "42P05"]);
+const CANNOT_HAVE_BEEN_SENT = new Set(["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "CONNECT_TIMEOUT"]);
 
-interface Advice {
-  readonly kind: StoreErrorKind;
-  readonly text: string;
-}
+const CREATE_TABLE: Advice = ["config", "run the statements of postgresSchema() once"];
+const CORRECT_HOST: Advice = ["unreachable", "correct the host in the URL"];
 
-const BY_STATE: ReadonlyMap<string, Advice> = new Map([
-  ["28P01", { kind: "auth", text: "correct the password in the URL, or the role's" }],
-  ["28000", { kind: "auth", text: "correct the user in the URL, or let it in by pg_hba.conf" }],
-  ["42501", { kind: "auth", text: "grant this role what it lacks, or connect as another" }],
-  ["3D000", { kind: "config", text: "create the database, or correct its name in the URL" }],
-  ["3F000", { kind: "config", text: "run the statements of postgresSchema() once" }],
-  ["42P01", { kind: "config", text: "run the statements of postgresSchema() once" }],
-  ["42703", { kind: "config", text: "the table is not of this version; give the store another 'table'" }],
-  ["25006", { kind: "config", text: "the server is read-only; connect to the primary" }],
-  ["53100", { kind: "full", text: "free space on the server's disk" }],
-  ["53300", { kind: "unreachable", text: "raise max_connections, or use fewer" }],
-  ["55P03", { kind: "timeout", text: "somebody holds the rows; find out who, in pg_locks" }],
-  ["57014", { kind: "timeout", text: "somebody holds the rows, or the server is overloaded" }],
-  ["57P01", { kind: "unreachable", text: "the server is shutting down" }],
-  ["57P02", { kind: "unreachable", text: "the server is restarting after a crash" }],
-  ["57P03", { kind: "unreachable", text: "the server is starting or stopping; try again" }],
-]);
+const BY_CODE: Readonly<Record<string, Advice>> = {
+  "28P01": ["auth", "correct the password in the URL, or the role's"],
+  "28000": ["auth", "correct the user in the URL, or let it in by pg_hba.conf"],
+  "42501": ["auth", "grant this role select, insert, update and delete on the table and usage on its schema"],
+  "3D000": ["config", "create the database, or correct its name in the URL"],
+  "3F000": CREATE_TABLE,
+  "42P01": CREATE_TABLE,
+  "42703": ["config", "the table is somebody else's or of another version; give the store another 'table'"],
+  "25006": ["config", "the server is read-only; connect to the primary"],
+  "53100": ["full", "free space on the server's disk"],
+  "53300": ["unreachable", "raise max_connections, or use fewer"],
+  "55P03": ["timeout", "somebody holds the rows; find out who, in pg_locks"],
+  "57014": ["timeout", "somebody holds the rows, or the server is overloaded"],
+  "57P01": ["unreachable", "the server is shutting down"],
+  "57P02": ["unreachable", "the server is restarting after a crash"],
+  "57P03": ["unreachable", "the server is starting or stopping; try again"],
+  ENOTFOUND: CORRECT_HOST,
+  EAI_AGAIN: CORRECT_HOST,
+  ECONNREFUSED: ["unreachable", "start the server, or correct the URL"],
+};
+
+const BY_MESSAGE: readonly (readonly [RegExp, Advice])[] = [
+  [
+    /startup parameter|command-line options/i,
+    ["config", `this is a pooler; set the option pooler: "transaction"`],
+  ],
+  [/does not support SSL|certificate|self.signed/i, ["config", "correct 'sslmode' in the URL"]],
+  [/password must be a string|no password supplied/i, ["auth", "put the password into the URL"]],
+];
 
 export function storeErrorFrom(error: unknown, phase: CallPhase, place: string): StoreError {
   if (error instanceof StoreError) return error;
-  const code = codeOf(error);
-  const outcome = outcomeOf(code, phase);
-  const { kind, text } = adviceFor(error, code, phase);
-  const message = `PostgreSQL at ${place}: ${oneLine(messageOf(error))}: ${text}`;
-  return new StoreError(kind, message, { outcome, cause: error });
-}
-
-/** The statement was done, and what was to confirm it failed: nobody knows whether it stays done. */
-export function unconfirmedError(error: unknown, place: string): StoreError {
-  const { kind, message } = storeErrorFrom(error, "sent", place);
-  return new StoreError(kind, message, { outcome: "unknown" });
+  const [kind, text] = adviceFor(error, phase);
+  const message = `PostgreSQL at ${place}: ${messageOf(error).replace(/\s*\n\s*/g, " ")}: ${text}`;
+  return new StoreError(kind, message, { outcome: outcomeOf(codeOf(error), phase), cause: error });
 }
 
 export function timeoutError(place: string, timeoutMs: number, outcome: FailedOutcome): StoreError {
-  const sent = outcome === "unknown" ? "no answer" : "no connection";
-  const message = `PostgreSQL at ${place}: ${sent} within ${timeoutMs} ms: look at the server and the network, or raise 'timeoutMs'`;
+  const missing = outcome === "unknown" ? "no answer" : "no connection";
+  const message = `PostgreSQL at ${place}: ${missing} within ${timeoutMs} ms: look at the server and the network, or raise 'timeoutMs'`;
   return new StoreError("timeout", message, { outcome });
 }
 
-export function closedError(): StoreError {
-  return new StoreError("closed", "the postgres store was closed", { outcome: "not-applied" });
-}
-
 /** The statement lost against another one and was rolled back: the same statement may succeed now. */
-export function isRetryable(error: unknown): boolean {
-  return RETRYABLE.has(codeOf(causeOf(error)));
-}
-
-/** A row that a batch was to change is gone: nothing of the batch was done (see `statements.ts`). */
-export function isVanishedRow(error: unknown): boolean {
-  return codeOf(causeOf(error)) === DIVISION_BY_ZERO;
+export function isRetryable({ cause }: StoreError): boolean {
+  return ["40001", "40P01"].includes(codeOf(cause));
 }
 
 /** A pooler gave the call to a connection that does not know the prepared statement. */
-export function isStalePrepared(error: unknown): boolean {
-  return STALE_PREPARED.has(codeOf(causeOf(error)));
+export function isStalePrepared({ cause }: StoreError): boolean {
+  return ["26000", "42P05"].includes(codeOf(cause));
 }
 
-function causeOf(error: unknown): unknown {
-  return error instanceof StoreError ? error.cause : error;
+export function isMissingTable({ cause }: StoreError): boolean {
+  return ["3F000", "42P01"].includes(codeOf(cause));
 }
 
 function outcomeOf(code: string, phase: CallPhase): FailedOutcome {
@@ -91,39 +84,22 @@ function outcomeOf(code: string, phase: CallPhase): FailedOutcome {
   return ROLLED_BACK.test(code) ? "not-applied" : "unknown";
 }
 
-function adviceFor(error: unknown, code: string, phase: CallPhase): Advice {
-  const known = BY_STATE.get(code);
+function adviceFor(error: unknown, phase: CallPhase): Advice {
+  const code = codeOf(error);
+  const known = BY_CODE[code] ?? BY_MESSAGE.find(([pattern]) => pattern.test(messageOf(error)))?.[1];
   if (known !== undefined) return known;
-  if (/unsupported startup parameter/.test(messageOf(error)))
-    return { kind: "config", text: `this is a pooler; set the option pooler: "transaction"` };
-  if (/does not support SSL|certificate|self.signed/i.test(messageOf(error)))
-    return { kind: "config", text: "correct 'sslmode' in the URL" };
-  if (/password must be a string|no password supplied/i.test(messageOf(error)))
-    return { kind: "auth", text: "put the password into the URL" };
-  if (code === "ENOTFOUND" || code === "EAI_AGAIN")
-    return { kind: "unreachable", text: "correct the host in the URL" };
-  if (code === "ECONNREFUSED") return { kind: "unreachable", text: "start the server, or correct the URL" };
-  if (isSqlState(code) && !code.startsWith("08"))
-    return { kind: "internal", text: `the server refused the statement (SQLSTATE ${code})` };
-  const lost = phase === "connecting" ? "it cannot be reached" : "the connection was lost";
-  return { kind: "unreachable", text: lost };
-}
-
-function isSqlState(code: string): boolean {
-  return /^[0-9A-Z]{5}$/.test(code) && /\d/.test(code);
+  if (/^(?!08)(?=.*\d)[0-9A-Z]{5}$/.test(code))
+    return ["internal", `the server refused the statement (SQLSTATE ${code})`];
+  return ["unreachable", phase === "connecting" ? "it cannot be reached" : "the connection was lost"];
 }
 
 function codeOf(error: unknown): string {
-  if (typeof error !== "object" || error === null || !("code" in error)) return "";
-  return typeof error.code === "string" ? error.code : "";
+  const code = typeof error === "object" && error !== null && "code" in error ? error.code : "";
+  return typeof code === "string" ? code : "";
 }
 
 /** A refusal of several addresses at once (IPv6, then IPv4) has an empty message of its own. */
 function messageOf(error: unknown): string {
   if (error instanceof AggregateError && error.message === "") return messageOf(error.errors[0]);
   return error instanceof Error ? error.message : String(error);
-}
-
-function oneLine(text: string): string {
-  return text.replace(/\s*\n\s*/g, " ");
 }

@@ -1,228 +1,178 @@
 /**
- * News by LISTEN, over one connection for all watches of the store.
+ * Changes by LISTEN, over one session for all watches of the store.
  *
- * While it listens it holds the shared lock that tells writers to announce. A writer looks at the lock once
- * its transaction has a number, so after taking the lock the listener waits until every transaction that
- * already had one is over: from then on no change can pass unannounced.
+ * While it listens it holds, in shared mode, the lock that makes writers announce. A writer looks at the lock once its
+ * transaction has a number. So after taking the lock the listener waits until every transaction that already had one is
+ * over: from then on no change can pass unannounced.
  *
- * Behind a transaction-mode pooler notifications never arrive. That is found out by announcing something to
- * oneself before the first watch begins; `subscribe` then rejects with NotificationsUnavailable.
+ * Whether notifications arrive (behind a transaction pooler they do not) is found out by sending one to itself, before
+ * the lock is taken, and again every few seconds: that also notices a connection that fell silent, and a data set that
+ * was replaced, whose channel is another one. After each loss of a session the watches get a reset.
  */
-import { delay, type Env, jittered, randomId, type Timer } from "../../env/index.ts";
-import { StoreError, type WatchScope } from "../../store/index.ts";
-import type { SqlDriver, SqlSession } from "./driver.ts";
-import { closedError } from "./failures.ts";
+import { delay, jittered, randomId, type Timer } from "../../env/index.ts";
 import {
-  type NewsSource,
-  NotificationsUnavailable,
-  type ScopeHandlers,
-  type ScopeSubscription,
-} from "./news.ts";
-import { changesFrom, EVERYTHING } from "./payloads.ts";
-import { arrayLiteral } from "./sql-text.ts";
-import type { Statement } from "./statements.ts";
+  StoreError,
+  type StoreWatch,
+  type WatchListener,
+  type WatchScope,
+  withDeadline,
+} from "../../store/index.ts";
+import { Reconnecting } from "../support/reconnecting.ts";
+import { Watchers } from "../support/watchers.ts";
+import { eventsFrom } from "./changes.ts";
+import { isTrue, type Listening, NotificationsUnavailable } from "./driver.ts";
+import type { StoreContext } from "./options.ts";
 
 const PROBE_MARK = "?";
 const PROBE_TIMEOUT_MS = 2_000;
-const HEARTBEAT_MS = 10_000;
-const RECONNECT_MS = 200;
-const LONGEST_RECONNECT_MS = 5_000;
+const PROBE_INTERVAL_MS = 10_000;
 const OLD_WRITERS_STEP_MS = 20;
 /** Transactions of other programs may be open for hours: after this share of `timeoutMs` a reset makes up for them. */
 const OLD_WRITERS_SHARE = 0.2;
 
-const SNAPSHOT =
-  "select pg_snapshot_xmin(pg_current_snapshot())::text, pg_snapshot_xmax(pg_current_snapshot())::text";
-
-export interface ListenerOptions {
-  readonly env: Env;
-  readonly driver: SqlDriver;
-  readonly channel: string;
-  readonly watchedLock: string;
-  readonly notify: Statement;
-  /** No write of any client takes longer, for its caller. */
-  readonly timeoutMs: number;
+interface Session {
+  listening: Listening | null;
+  state: "open" | "ended";
+  readonly timers: Timer[];
 }
 
-export class Listener implements NewsSource {
-  readonly #options: ListenerOptions;
-  readonly #subscribers = new Set<ScopeHandlers>();
-  readonly #timers = new Set<Timer>();
-  #starting: Promise<void> | null = null;
-  #session: SqlSession | null = null;
-  #probe: { readonly payload: string; heard(): void } | null = null;
-  /** Raised by each end of a session, so that what belonged to an older one stops. */
-  #epoch = 0;
+export class Listener {
+  readonly #context: StoreContext;
+  readonly #channel: () => Promise<string>;
+  readonly #watchers = new Watchers();
+  readonly #link: Reconnecting<Session>;
+  /** By their payloads, the notifications to itself that did not arrive yet. */
+  readonly #probes = new Map<string, () => void>();
 
-  constructor(options: ListenerOptions) {
-    this.#options = options;
+  constructor(context: StoreContext, channel: () => Promise<string>) {
+    this.#context = context;
+    this.#channel = channel;
+    this.#link = new Reconnecting({
+      env: context.env,
+      name: "postgres",
+      open: () => this.#open(),
+      close: end,
+    });
   }
 
-  async subscribe(_scope: WatchScope, handlers: ScopeHandlers): Promise<ScopeSubscription> {
-    this.#subscribers.add(handlers);
+  /** Resolves once every later change will be reported. Rejects with NotificationsUnavailable where none would be. */
+  async watch(scope: WatchScope, listener: WatchListener): Promise<StoreWatch> {
+    const watch = this.#watchers.add(scope, listener);
     try {
-      this.#starting ??= this.#connect("first");
-      await this.#starting;
+      await this.#session();
+      return watch;
     } catch (error) {
-      this.#starting = null;
-      this.#subscribers.delete(handlers);
+      await watch.close();
       throw error;
     }
-    return { close: () => this.#unsubscribe(handlers) };
   }
 
   async close(): Promise<void> {
-    this.#subscribers.clear();
-    await this.#stop();
+    this.#watchers.clear();
+    await this.#link.close();
   }
 
-  async #unsubscribe(handlers: ScopeHandlers): Promise<void> {
-    this.#subscribers.delete(handlers);
-    if (this.#subscribers.size === 0) await this.#stop();
+  async #session(): Promise<void> {
+    while ((await this.#link.get()).state === "ended");
   }
 
-  async #stop(): Promise<void> {
-    const session = this.#forget();
-    this.#starting = null;
-    if (session !== null) await this.#end(session);
-  }
-
-  /** Some libraries keep the connection, so that its end alone would not release the lock. */
-  async #end(session: SqlSession): Promise<void> {
-    await session
-      .run(unlockStatement(this.#options.watchedLock))
-      .catch(() => "a connection that is gone holds no lock");
-    await session.close();
-  }
-
-  async #connect(occasion: "first" | "again"): Promise<void> {
-    const { channel, driver, timeoutMs, watchedLock } = this.#options;
-    const epoch = this.#epoch;
-    const link: { state: "connecting" | "established" | "lost" } = { state: "connecting" };
-    const opened = driver.openSession(channel, {
-      onPayload: (payload) => this.#hear(payload),
-      onLost: () => {
-        if (link.state === "established" && epoch === this.#epoch) this.#lost();
-        link.state = "lost";
-      },
-    });
-    if (opened === null) throw new NotificationsUnavailable();
-    const session = await opened;
+  async #open(): Promise<Session> {
+    const { calls, driver, env, names, timeoutMs } = this.#context;
+    const session: Session = { listening: null, state: "open", timers: [] };
+    const onPayload = (payload: string): void => this.#receive(payload);
+    const onLost = (): void => this.#lose(session);
+    const listening = driver.listen(await this.#channel(), { onPayload, onLost });
+    session.listening = await calls.connecting(listening, (late) => void late.close());
     try {
-      if (occasion === "first") await this.#assertHeard();
-      await session.run(`select pg_advisory_lock_shared(${watchedLock})`);
-      const writers = await this.#awaitOlderWriters(session);
-      if (epoch !== this.#epoch) throw closedError();
-      if (link.state === "lost") throw lostError();
-      link.state = "established";
-      this.#session = session;
-      this.#beat();
-      if (writers === "some remain") this.#after(timeoutMs, () => this.#reset());
+      await this.#probe();
+      await calls.connecting(session.listening.holdLock(names.listenerLock));
+      const writers = await this.#awaitOlderWriters();
+      if (session.state === "ended") throw lostError();
+      if (writers === "some remain") session.timers.push(env.timer(timeoutMs, () => this.#reset()));
+      this.#scheduleProbe(session);
+      return session;
     } catch (error) {
-      await this.#end(session);
+      await end(session);
       throw error;
     }
   }
 
-  /** Announces something to itself, by another connection, and waits to hear it. */
-  async #assertHeard(): Promise<void> {
-    const { driver, env, notify } = this.#options;
+  /** Sends a notification to itself and waits for it. Resolves with whether anybody holds the lock. */
+  async #probe(): Promise<boolean> {
+    const { calls, env, statements } = this.#context;
     const payload = PROBE_MARK + randomId(env);
-    const heard = new Promise<boolean>((resolve) => {
-      const timer = env.timer(PROBE_TIMEOUT_MS, () => resolve(false), { keepAlive: "yes" });
-      this.#probe = {
-        payload,
-        heard: () => {
-          timer.cancel();
-          resolve(true);
-        },
-      };
-    });
-    await driver.query(notify, [arrayLiteral([payload])]);
-    if (!(await heard)) throw new NotificationsUnavailable();
+    try {
+      const arrival = new Promise<void>((resolve) => this.#probes.set(payload, resolve));
+      const [row = []] = await calls.query(statements.probe, [payload]);
+      await withDeadline(env, PROBE_TIMEOUT_MS, arrival, () => new NotificationsUnavailable());
+      return isTrue(row[0]);
+    } finally {
+      this.#probes.delete(payload);
+    }
   }
 
-  async #awaitOlderWriters(session: SqlSession): Promise<"all done" | "some remain"> {
-    const { env, timeoutMs } = this.#options;
-    const numbers = async (): Promise<readonly [oldest: bigint, next: bigint]> => {
-      const [[oldest, next] = []] = await session.run(SNAPSHOT);
+  async #awaitOlderWriters(): Promise<"all done" | "some remain"> {
+    const { calls, env, statements, timeoutMs } = this.#context;
+    const transactions = async (): Promise<readonly [oldest: bigint, next: bigint]> => {
+      const [[oldest, next] = []] = await calls.query(statements.transactions, []);
       return [BigInt(oldest ?? 0), BigInt(next ?? 0)];
     };
-    const [, limit] = await numbers();
+    const [, limit] = await transactions();
     for (let waitedMs = 0; waitedMs <= timeoutMs * OLD_WRITERS_SHARE; waitedMs += OLD_WRITERS_STEP_MS) {
-      const [oldest] = await numbers();
+      const [oldest] = await transactions();
       if (oldest >= limit) return "all done";
       await delay(env, OLD_WRITERS_STEP_MS);
     }
     return "some remain";
   }
 
-  #hear(payload: string): void {
-    if (payload.startsWith(PROBE_MARK)) {
-      if (this.#probe?.payload === payload) this.#probe.heard();
-      return;
-    }
-    if (payload === EVERYTHING) this.#reset();
-    const changes = changesFrom(payload);
-    for (const subscriber of this.#subscribers) subscriber.onChanges(changes);
+  #receive(payload: string): void {
+    if (payload.startsWith(PROBE_MARK)) this.#probes.get(payload)?.();
+    else for (const event of eventsFrom(payload)) this.#watchers.announce(event);
   }
 
   #reset(): void {
-    for (const subscriber of this.#subscribers) subscriber.onReset();
+    this.#watchers.announce({ kind: "reset" });
   }
 
-  /** A broken connection is not always reported: a machine may just vanish. */
-  #beat(): void {
-    const { env } = this.#options;
-    this.#after(jittered(env, HEARTBEAT_MS, 0.2), () => {
-      this.#session?.run("select 1").then(
-        () => this.#beat(),
-        () => this.#lost(),
+  /** A session outlives its last watch until then: the next one may come soon, and to open takes a few round trips. */
+  #scheduleProbe(session: Session): void {
+    const { env } = this.#context;
+    const timer = env.timer(jittered(env, PROBE_INTERVAL_MS, 0.2), () => {
+      if (this.#watchers.size === 0) return this.#lose(session);
+      this.#probe().then(
+        (isLocked) => (isLocked ? this.#scheduleProbe(session) : this.#lose(session)),
+        () => this.#lose(session),
       );
     });
+    session.timers.push(timer);
   }
 
-  #lost(): void {
-    const session = this.#forget();
-    if (session !== null) void this.#end(session);
-    if (this.#subscribers.size > 0) this.#reconnect(RECONNECT_MS);
+  #lose(session: Session): void {
+    if (session.state === "ended") return;
+    session.state = "ended";
+    this.#link.lose(session).then(() => this.#reopen());
   }
 
-  #reconnect(delayMs: number): void {
-    this.#after(jittered(this.#options.env, delayMs, 0.5), () => {
-      if (this.#subscribers.size === 0) return;
-      this.#connect("again").then(
-        () => this.#reset(),
-        () => this.#subscribers.size > 0 && this.#reconnect(Math.min(delayMs * 2, LONGEST_RECONNECT_MS)),
+  async #reopen(): Promise<void> {
+    while (this.#watchers.size > 0) {
+      // A failed attempt is followed by another one, after a pause.
+      const isOpen = await this.#session().then(
+        () => true,
+        () => false,
       );
-    });
-  }
-
-  #forget(): SqlSession | null {
-    const session = this.#session;
-    this.#session = null;
-    this.#epoch += 1;
-    for (const timer of this.#timers) timer.cancel();
-    this.#timers.clear();
-    return session;
-  }
-
-  #after(delayMs: number, callback: () => void): void {
-    const timer = this.#options.env.timer(delayMs, () => {
-      this.#timers.delete(timer);
-      callback();
-    });
-    this.#timers.add(timer);
+      if (isOpen) return this.#reset();
+    }
   }
 }
 
-/** Only what this connection holds: to release more would be answered with a warning, which some clients print. */
-function unlockStatement(lock: string): string {
-  return `select pg_advisory_unlock_shared(${lock}) from pg_locks where locktype = 'advisory' and mode = 'ShareLock' and pid = pg_backend_pid() and (classid::bigint << 32) | objid::bigint = ${lock}`;
+async function end(session: Session): Promise<void> {
+  session.state = "ended";
+  for (const timer of session.timers) timer.cancel();
+  await session.listening?.close();
 }
 
 function lostError(): StoreError {
-  return new StoreError("unreachable", "PostgreSQL ended the connection for notifications: try again", {
-    outcome: "not-applied",
-  });
+  const message = "PostgreSQL ended the connection for notifications: try again";
+  return new StoreError("unreachable", message, { outcome: "not-applied" });
 }

@@ -1,98 +1,116 @@
 /**
- * Statements through postgres.js. It keeps its connections to itself: one that does not answer in time
- * cannot be ended from here, so a call that gave up may still hold its place in the library's queue.
+ * postgres.js, through its documented interface. The library keeps its connections to itself: one that does not answer
+ * in time cannot be ended from here, so a call that gave up may still occupy the library's queue.
+ *
+ * It listens on a connection that nobody else can use, opens it again by itself when it broke, and says so by calling
+ * `onListen` once more. So the listeners' lock lives on another connection, in a transaction that does nothing else.
  */
 import type { Env } from "../../env/index.ts";
-import { withDeadline, withRetries } from "./calls.ts";
-import type { PostgresJsClient } from "./clients.ts";
 import {
-  type FollowUp,
-  type FollowUpOf,
-  type Row,
-  type SessionHandlers,
+  type Listening,
+  type ListeningHandlers,
+  NotificationsUnavailable,
+  type SqlConnection,
   type SqlDriver,
-  type SqlSession,
   textsOf,
-  type Values,
 } from "./driver.ts";
-import { isStalePrepared, storeErrorFrom, timeoutError } from "./failures.ts";
-import { PostgresJsSession } from "./postgresjs-session.ts";
-import type { Statement } from "./statements.ts";
 
-const PLACE = "the given client";
-
-export interface PostgresJsDriverOptions {
-  readonly client: PostgresJsClient;
-  readonly env: Env;
-  readonly timeoutMs: number;
-  readonly prepare: "named" | "unnamed";
+interface PostgresJsQuery extends PromiseLike<unknown> {
+  /** Rows as arrays. */
+  values(): PromiseLike<readonly (readonly unknown[])[]>;
 }
 
+/** `postgres(url)` of postgres.js. */
+export interface PostgresJsClient {
+  readonly options?: { readonly max?: number };
+  unsafe(text: string, values?: (string | null)[], options?: { readonly prepare?: boolean }): PostgresJsQuery;
+  begin(body: (transaction: { unsafe(text: string): PostgresJsQuery }) => Promise<void>): Promise<unknown>;
+  listen(
+    channel: string,
+    onPayload: (payload: string) => void,
+    onListen?: () => void,
+  ): Promise<{ unlisten(): Promise<void> }>;
+}
+
+/** Without the limits that would end an idle transaction; the second is new in PostgreSQL 17. */
+const WITHOUT_TIMEOUTS =
+  "select set_config(name, '0', true) from pg_settings where name in ('idle_in_transaction_session_timeout', 'transaction_timeout')";
+const NOBODY: ListeningHandlers = { onPayload: () => {}, onLost: () => {} };
+
 export class PostgresJsDriver implements SqlDriver {
-  readonly counts = "no";
-  readonly confirms = "no";
-  readonly #options: PostgresJsDriverOptions;
-  readonly #followUps = new Set<Promise<void>>();
-  #prepare: "named" | "unnamed";
+  readonly place = "the given client";
+  readonly phase = "unclear";
+  readonly #client: PostgresJsClient;
+  readonly #env: Env;
+  #handlers = NOBODY;
+  /** One for each channel: after a reconnection of the library nobody could remove a callback any more. */
+  readonly #subscriptions = new Map<string, ReturnType<PostgresJsClient["listen"]>>();
 
-  constructor(options: PostgresJsDriverOptions) {
-    this.#options = options;
-    this.#prepare = options.prepare;
+  constructor(client: PostgresJsClient, env: Env) {
+    this.#client = client;
+    this.#env = env;
   }
 
-  query(statement: Statement, values: Values, followUp?: FollowUpOf): Promise<readonly Row[]> {
-    return withRetries(this.#options.env, async () => {
-      const rows = await this.#send(statement, values).catch((error: unknown) => {
-        if (!isStalePrepared(error)) throw error;
-        this.#prepare = "unnamed";
-        return this.#send(statement, values);
+  async connect(): Promise<SqlConnection> {
+    const client = this.#client;
+    return {
+      query: async ({ name, text }, values) => {
+        if (values === null) return client.unsafe(text).then(() => []);
+        return (await client.unsafe(text, values, { prepare: name !== "" }).values()).map(textsOf);
+      },
+      release: () => {},
+    };
+  }
+
+  async listen(channel: string, handlers: ListeningHandlers): Promise<Listening> {
+    // The lock's transaction would occupy the only connection.
+    if (this.#client.options?.max === 1) throw new NotificationsUnavailable();
+    await this.#subscribe(channel);
+    this.#handlers = handlers;
+    let endTransaction = (): void => {};
+    let isLost = false;
+    const holdLock = (lock: string): Promise<void> =>
+      new Promise((resolve, reject) => {
+        // It never rejects, and does not return when the connection is lost: the library would write to it again.
+        const body: Parameters<PostgresJsClient["begin"]>[0] = async (transaction) => {
+          transaction.unsafe(WITHOUT_TIMEOUTS).then(() => {}, reject);
+          transaction.unsafe(`select pg_advisory_xact_lock_shared(${lock})`).then(() => resolve(), reject);
+          await new Promise<void>((end) => {
+            endTransaction = end;
+          });
+        };
+        this.#client.begin(body).catch((error: unknown) => {
+          isLost = true;
+          reject(error);
+          handlers.onLost();
+        });
       });
-      const next = followUp?.(rows) ?? null;
-      if (next !== null) this.#follow(next);
-      return rows;
-    });
-  }
-
-  async script(text: string): Promise<void> {
-    const { env, client } = this.#options;
-    await withRetries(env, () => this.#inTime(client.unsafe(text)));
-  }
-
-  openSession(channel: string, handlers: SessionHandlers): Promise<SqlSession> | null {
-    const { client } = this.#options;
-    if (client.listen === undefined) return null;
-    const inTime = <Result>(call: PromiseLike<Result>): Promise<Result> => this.#inTime(call);
-    return PostgresJsSession.open({ channel, handlers, client, listen: client.listen, inTime });
+    const close = async (): Promise<void> => {
+      if (this.#handlers === handlers) this.#handlers = NOBODY;
+      await new Promise<void>((resolve) => this.#env.defer(resolve));
+      if (!isLost) endTransaction();
+    };
+    return { holdLock, close };
   }
 
   async close(): Promise<void> {
-    await Promise.all(this.#followUps);
+    for (const subscription of this.#subscriptions.values())
+      subscription.then(({ unlisten }) => unlisten()).catch(() => "it ended with the connection");
   }
 
-  async #send(statement: Statement, values: Values): Promise<readonly Row[]> {
-    const options = { prepare: this.#prepare === "named" };
-    const rows = await this.#inTime(this.#options.client.unsafe(statement.text, values, options).values());
-    return rows.map(textsOf);
-  }
-
-  #follow(next: FollowUp): void {
-    const { statement, values } = next.message();
-    const done = this.#send(statement, values)
-      .then(
-        () => next.settled(null),
-        (failure: Error) => next.settled(failure),
-      )
-      .finally(() => this.#followUps.delete(done));
-    this.#followUps.add(done);
-  }
-
-  async #inTime<Result>(call: PromiseLike<Result>): Promise<Result> {
-    const { env, timeoutMs } = this.#options;
-    const expired = (): Error => timeoutError(PLACE, timeoutMs, "unknown");
-    try {
-      return await withDeadline(call, { env, timeoutMs, expired });
-    } catch (cause) {
-      throw storeErrorFrom(cause, "unclear", PLACE);
-    }
+  async #subscribe(channel: string): Promise<void> {
+    let listens = 0;
+    const onListen = (): void => {
+      listens += 1;
+      if (listens > 1) this.#handlers.onLost();
+    };
+    const onPayload = (payload: string): void => this.#handlers.onPayload(payload);
+    const known = this.#subscriptions.get(channel);
+    const subscription = known ?? this.#client.listen(channel, onPayload, onListen);
+    this.#subscriptions.set(channel, subscription);
+    await subscription.catch((error: unknown) => {
+      this.#subscriptions.delete(channel);
+      throw error;
+    });
   }
 }

@@ -1,11 +1,8 @@
-/** How changes are announced: only while somebody listens, with what an end brings, in few payloads, and none forgotten. */
+/** How changes are announced: only while somebody listens, with the record, and none forgotten. */
 import pg from "pg";
-import { describe, expect, it, vi } from "vitest";
-import { Leases } from "../../../src/client/index.ts";
-import type { LeaseRecord } from "../../../src/core/index.ts";
-import { type Env, realEnv } from "../../../src/env/index.ts";
-import { StoreLeaseManager } from "../../../src/manager/index.ts";
-import type { StoreEvent } from "../../../src/store/index.ts";
+import { describe, expect, it } from "vitest";
+import { MAX_NOTE_LENGTH } from "../../../src/core/index.ts";
+import { ManualEnv } from "../../../src/env/index.ts";
 import { tableNames } from "../../../src/stores/postgres/names.ts";
 import { startProxy } from "../../engines/index.ts";
 import { ownServer } from "./own-server.ts";
@@ -23,198 +20,156 @@ import {
 
 const server = ownServer();
 
-/** A bystander's ear on the channel of a table, which no writer knows of. */
-async function overhear(table: string): Promise<{ readonly heard: string[]; end(): Promise<void> }> {
+/** A bystander on the channel of a table, whom no writer knows of. */
+async function overhear(table: string): Promise<{ readonly payloads: string[]; end(): Promise<void> }> {
   const client = new pg.Client(server.url);
-  const heard: string[] = [];
+  const payloads: string[] = [];
   await client.connect();
-  client.on("error", () => undefined);
   client.on("notification", ({ payload = "" }) => {
-    // A store that begins to listen asks itself whether it hears.
-    if (!payload.startsWith("?")) heard.push(payload);
+    // A store that begins to listen sends something to itself.
+    if (!payload.startsWith("?")) payloads.push(payload);
   });
-  await client.query(`listen "${tableNames({ table }).channel}"`);
-  return { heard, end: () => client.end() };
+  await client.query(`listen "${await channelOf(table)}"`);
+  return { payloads, end: () => client.end() };
 }
 
-/** The last line of what is announced tells holders apart, the one before how leases ended. */
-function withoutMarks(payload: string): string {
-  return payload.replace(/(\n[\w:,-]+,)?\n[\w-]+$/, "");
+async function channelOf(table: string): Promise<string> {
+  const { rows } = await server.admin.query(`select value from solehold.${table} where tenant = ''`);
+  return `solehold_${JSON.parse(rows[0].value).dataId}`;
 }
 
-function freed(events: Events): Extract<StoreEvent, { kind: "changed" }> | undefined {
-  return events.seen.flatMap((event) => (event.kind === "changed" && event.held === "no" ? event : []))[0];
+async function listeners(table: string): Promise<number> {
+  const { listenerLock } = tableNames({ table });
+  const text = `select from pg_locks where locktype = 'advisory' and granted and mode = 'ShareLock' and (classid::bigint << 32) | objid::bigint = $1`;
+  return (await server.admin.query(text, [listenerLock])).rowCount ?? 0;
 }
 
 describe("announcements", () => {
-  it("are not forgotten by a writer that found nobody listening a moment ago", async () => {
-    const table = "calm";
-    // Its clock stands still, so that a moment ago lasts.
-    const env: Env = {
-      monotonicMs: () => 1_000,
-      wallMs: () => realEnv.wallMs(),
-      timer: (delayMs, callback, options) => realEnv.timer(delayMs, callback, options),
-      defer: (callback) => realEnv.defer(callback),
-      randomBytes: (length) => realEnv.randomBytes(length),
-      random: () => realEnv.random(),
-    };
-    const [writer, watcher] = [await server.open({ table, env }), await server.open({ table })];
-    const times: (number | null)[] = [];
-    const write = async (name: string): Promise<void> => {
-      const { storeTimeMs, results } = await writer.apply([
-        { key: key(name), expected: null, next: record(key(name)) },
-      ]);
-      expect(results[0]!.kind).toBe("applied");
-      times.push(storeTimeMs);
-    };
-    await write("first");
-    await write("unheard");
-    const events = await watchAll(watcher);
-    await write("heard");
-    await events.until(() => events.names().includes("default/heard"));
-    expect(times.map((time) => time === null)).toEqual([false, true, false]);
-  });
-
-  it("are sent while somebody watches, and not otherwise", async () => {
+  it("are sent while somebody listens, and not otherwise", async () => {
     const table = "announced";
     const [writer, watcher] = [await server.open({ table }), await server.open({ table })];
     const bystander = await overhear(table);
     await create(writer, key("before"));
-    const events = new Events();
-    const watch = await watcher.watch!(EVERYTHING, events.listener);
+    const events = await watchAll(watcher);
     await create(writer, key("during"));
     await events.until(() => events.names().includes("default/during"));
-    await watch.close();
-    await create(writer, key("after"));
-    await server.admin.query("select pg_notify($1, 'the end')", [tableNames({ table }).channel]);
-    await eventually(async () => bystander.heard.includes("the end"));
-    expect(bystander.heard.map(withoutMarks)).toEqual(["+\ndefault/during", "the end"]);
-    await bystander.end();
-  });
-
-  it("say whether a key is held, which a watch that wants to know no more is told without a read", async () => {
-    const table = "holding";
-    const writer = await server.open({ table });
-    const reads = new pg.Pool({ connectionString: server.url });
-    const watcher = await server.open({ table, pool: reads });
-    const [holding, records] = [new Events(), new Events()];
-    const watch = await watcher.watch!({ ...EVERYTHING, wants: "holding" }, holding.listener);
-    const statements = vi.spyOn(pg.Client.prototype, "query");
-    const held = record(key("job"));
-    const version = await create(writer, key("job"), held);
-    const next: LeaseRecord = { ...held, state: "released", endedAtMs: 1 };
-    const released = await applyOne(writer, key("job"), version, next, held);
-    await holding.until(() => holding.seen.length === 2);
-    const texts = statements.mock.calls.map(([query]) => (query as { text?: string }).text ?? "");
-    statements.mockRestore();
-    expect(texts.filter((text) => text.includes('from "solehold"'))).toEqual([]);
-    const told = {
-      kind: "changed",
-      key: key("job"),
-      record: null,
-      by: expect.any(String),
-      grant: expect.any(String),
-    };
-    expect(holding.seen).toEqual([
-      { ...told, held: "yes" },
-      { ...told, held: "no", stored: expect.any(Function) },
-    ]);
-    await watcher.watch!(EVERYTHING, records.listener);
-    if (released.kind !== "applied") throw new Error(released.kind);
-    await applyOne(writer, key("job"), released.version, record(key("job")));
-    await records.until(() => records.seen.length === 1);
-    await holding.until(() => holding.seen.length === 3);
-    expect(records.seen).toMatchObject([{ record: { state: "held" } }]);
-    expect(holding.seen[2]).toEqual({ ...told, held: "yes" });
-    await watch.close();
     await watcher.close();
-    await reads.end();
-  });
-
-  it.each([
-    ["released", record(key("job"), { state: "released", endedAtMs: 1 })],
-    ["revoked", record(key("job"), { state: "revoked", endedAtMs: 1 })],
-    ["deleted", null],
-  ])("of an end (%s) are sent once if it was done, and not if it was not", async (how, next) => {
-    const table = `told_${how}`;
-    const [writer, watcher] = [await server.open({ table }), await server.open({ table })];
-    await watchAll(watcher);
-    const bystander = await overhear(table);
-    const of = key("job");
-    const version = await create(writer, of);
-    expect(await applyOne(writer, of, version, next)).toMatchObject({ kind: "applied" });
-    expect(await applyOne(writer, of, version, next)).toMatchObject({ kind: "conflict" });
-    await create(writer, key("last"));
-    await eventually(async () => bystander.heard.some((payload) => payload.includes("last")));
-    // They come over several connections, so in any order.
-    await eventually(async () => bystander.heard.length >= 3);
-    expect(bystander.heard.map(withoutMarks).toSorted()).toEqual(
-      ["+\ndefault/job", "-\ndefault/job", "+\ndefault/last"].toSorted(),
-    );
+    await eventually(async () => (await listeners(table)) === 0);
+    await create(writer, key("after"));
+    await server.admin.query("select pg_notify($1, 'the end')", [await channelOf(table)]);
+    await eventually(async () => bystander.payloads.includes("the end"));
+    expect(bystander.payloads).toHaveLength(2);
+    expect(bystander.payloads[0]).toContain("during");
     await bystander.end();
   });
 
-  it("of an end bring all that there is to know to who has seen the row before, and nothing to others", async () => {
-    const table = "ends";
-    const [writer, seeing, late] = [
-      await server.open({ table }),
-      await server.open({ table }),
-      await server.open({ table }),
-    ];
-    const of = key("job");
-    const version = await create(writer, of);
-    const events = await Promise.all(
-      [seeing, late].map(async (store) => {
-        const each = new Events();
-        await store.watch!({ ...EVERYTHING, wants: "holding" }, each.listener);
-        return each;
-      }),
-    );
-    // The other one last saw what was there before it was renewed.
-    await readOne(late, of);
-    const renewed = record(of, { renewals: 1 });
-    const again = await applyOne(writer, of, version, renewed);
-    if (again.kind !== "applied") throw new Error(again.kind);
-    await readOne(seeing, of);
-    const next: LeaseRecord = { ...renewed, state: "released", endedAtMs: 1, nonce: "the-end" };
-    await applyOne(writer, of, again.version, next, renewed);
-    await Promise.all(events.map((each) => each.until(() => freed(each) !== undefined)));
-    const [told, nothing] = events.map((each) => freed(each)?.stored?.());
-    expect(told).toMatchObject({ kind: "found", record: next });
-    expect(told).toEqual(await readOne(writer, of));
-    expect(nothing).toBeNull();
+  it("end a while after the last watch was closed, without the store being closed", async () => {
+    const table = "left_alone";
+    const env = new ManualEnv();
+    const store = await server.open({ table, env });
+    const watch = await store.watch!(EVERYTHING, () => undefined);
+    await watch.close();
+    expect(await listeners(table)).toBe(1);
+    await env.advance(15_000);
+    await eventually(async () => (await listeners(table)) === 0);
+    const again = await watchAll(store);
+    await create(await server.open({ table }), key("again"));
+    await again.until(() => again.names().includes("default/again"));
   });
 
-  it("of an end let the next one take it without a look", async () => {
-    const table = "without_a_look";
-    const [held, wanted] = [await server.open({ table }), await server.open({ table })];
-    const reads = vi.spyOn(wanted, "read");
-    const mine = new Leases({ manager: new StoreLeaseManager({ store: held }) });
-    const theirs = new Leases({ manager: new StoreLeaseManager({ store: wanted }) });
-    const lease = await mine.acquire("job");
-    const waiting = theirs.acquire("job", { wait: "20s" });
-    // Once because it is held, and once more when it has begun to listen.
-    await eventually(async () => reads.mock.results.length === 2);
-    await reads.mock.results[1]?.value;
-    await lease.release();
-    await (await waiting).release();
-    expect(reads).toHaveBeenCalledTimes(2);
-  });
-
-  it("of a batch travel in few payloads, each below the server's limit", async () => {
-    const table = "batched";
+  it("carry the record and its version, as a read would show them, and that a key is gone", async () => {
+    const table = "carrying";
     const [writer, watcher] = [await server.open({ table }), await server.open({ table })];
     const events = await watchAll(watcher);
-    const bystander = await overhear(table);
-    const keys = Array.from({ length: 200 }, (_, index) => key(`${index}/`.padEnd(200, "ü")));
-    await writer.apply(keys.map((each) => ({ key: each, expected: null, next: record(each) })));
-    await events.until(() => new Set(events.names()).size === keys.length);
-    await eventually(async () => bystander.heard.length > 0);
-    expect(bystander.heard.length).toBeLessThan(20);
-    await bystander.end();
+    const of = key("job", "tenant-1");
+    const version = await create(writer, of, record(of, { note: "quotes \" ' \\ and 漢字 🦊" }));
+    const stored = await readOne(writer, of);
+    await applyOne(writer, of, version, null);
+    await events.until(() => events.seen.length === 2);
+    expect(events.seen).toEqual([
+      { kind: "changed", key: of, stored },
+      { kind: "changed", key: of, stored: { kind: "absent" } },
+    ]);
   });
 
-  it("of a write whose outcome was unknown are made up for", async () => {
+  it("name the key alone when the record does not fit into a notification", async () => {
+    const table = "too_long";
+    const [writer, watcher] = [await server.open({ table }), await server.open({ table })];
+    const events = await watchAll(watcher);
+    const long = { op: "acquire", keyHash: "h", fingerprint: "f", sealedToken: "s".repeat(8_000) };
+    await create(writer, key("long"), record(key("long"), { idempotency: long }));
+    await create(writer, key("note"), record(key("note"), { note: "n".repeat(MAX_NOTE_LENGTH) }));
+    await events.until(() => events.seen.length === 2);
+    expect(events.seen).toMatchObject([
+      { key: key("long"), stored: null },
+      { key: key("note"), stored: { kind: "found" } },
+    ]);
+  });
+
+  it("of a batch are of those writes only that were done", async () => {
+    const table = "batched";
+    const [writer, watcher] = [await server.open({ table }), await server.open({ table })];
+    const stale = await create(writer, key("stale"));
+    await applyOne(writer, key("stale"), stale, record(key("stale")));
+    const events = await watchAll(watcher);
+    const created = ["a", "b", "c"]
+      .map((name) => key(name))
+      .map((of) => ({ key: of, expected: null, next: record(of) }));
+    await writer.apply([...created, { key: key("stale"), expected: stale, next: null }]);
+    await create(writer, key("last"));
+    await events.until(() => events.names().includes("default/last"));
+    expect(events.names().toSorted()).toEqual(["default/a", "default/b", "default/c", "default/last"]);
+  });
+
+  it("cannot be listened to by a role that may not read the table", async () => {
+    const table = "private";
+    const [writer, watcher] = [await server.open({ table }), await server.open({ table })];
+    const events = await watchAll(watcher);
+    await server.admin.query("create role stranger login password 'secret'");
+    const url = new URL(server.url);
+    [url.username, url.password] = ["stranger", "secret"];
+    const stranger = new pg.Client(url.href);
+    await stranger.connect();
+    const { rows } = await stranger.query(
+      "select query from pg_stat_activity where query like '%solehold_%'",
+    );
+    await create(writer, key("job"));
+    await events.until(() => events.names().length === 1);
+    const channel = await channelOf(table);
+    expect(rows.filter(({ query }) => query.includes(channel))).toEqual([]);
+    await expect(stranger.query(`select value from solehold.${table}`)).rejects.toMatchObject({
+      code: "42501",
+    });
+    await stranger.end();
+  });
+
+  it("that are none are ignored", async () => {
+    const table = "garbled";
+    const [writer, watcher] = [await server.open({ table }), await server.open({ table })];
+    const events = await watchAll(watcher);
+    for (const payload of ["", "[", "{}", "null", "[1,2,3,4]", '["default"]'])
+      await server.admin.query("select pg_notify($1, $2)", [await channelOf(table), payload]);
+    await create(writer, key("job"));
+    await events.until(() => events.names().includes("default/job"));
+    expect(events.seen).toHaveLength(1);
+  });
+
+  it("that are under way are sent before the store is closed", async () => {
+    for (const pool of ["own", "given"] as const) {
+      const table = `closing_${pool}`;
+      const given = new pg.Pool({ connectionString: server.url });
+      const events = await watchAll(await server.open({ table }));
+      for (let round = 0; round < 10; round += 1) {
+        const writer = await server.open({ table, ...(pool === "given" && { pool: given }) });
+        await create(writer, key(`${round}`));
+        await writer.close();
+        await events.until(() => events.names().includes(`default/${round}`));
+      }
+      await given.end();
+    }
+  });
+
+  it("of a write whose outcome was unknown are made up for by a reset", async () => {
     const table = "made_up";
     const proxy = await startProxy({ targetPort: Number(new URL(server.url).port) });
     const writer = await server.open({ table, url: proxy.through(server.url), timeoutMs: 1_000 });
@@ -227,9 +182,7 @@ describe("announcements", () => {
     const next = record(key("job"), { state: "released", endedAtMs: 1 });
     await expect(applyOne(writer, key("job"), version, next)).rejects.toMatchObject({ outcome: "unknown" });
     proxy.heal();
-    await events.until(() =>
-      events.seen.some((each) => each.kind === "changed" && each.record?.state === "released"),
-    );
+    await events.until(() => events.resets > 0);
     await writer.close();
     await proxy.close();
   });
@@ -252,8 +205,7 @@ describe("announcements", () => {
       began = true;
       return watch;
     });
-    const lock = "select from pg_locks where locktype = 'advisory' and mode = 'ShareLock' and granted";
-    await eventually(async () => (await server.admin.query(lock)).rowCount === 1);
+    await eventually(async () => (await listeners(table)) === 1);
     await eventually(async () => {
       const { rows } = await server.admin.query(
         "select from pg_stat_activity where query like '%pg_snapshot_xmin%' and pid <> pg_backend_pid()",
@@ -266,5 +218,34 @@ describe("announcements", () => {
     await blocker.end();
     expect(await write).toMatchObject({ kind: "applied" });
     await watching;
+  });
+
+  it("miss nothing that is written after a watch began, while many write and watches come and go", async () => {
+    const table = "coming_and_going";
+    const writers = await Promise.all(Array.from({ length: 4 }, () => server.open({ table })));
+    let isOver = false;
+    const written: string[] = [];
+    const writing = writers.map(async (writer, index) => {
+      for (let round = 0; !isOver; round += 1) {
+        const name = `${index}/${round}`;
+        await create(writer, key(name));
+        written.push(`default/${name}`);
+      }
+    });
+    for (let turn = 0; turn < 8; turn += 1) {
+      const store = await server.open({ table });
+      const events = await watchAll(store);
+      const [from, count] = [written.length + writers.length, 40];
+      await eventually(async () => written.length >= from + count);
+      const expected = written.slice(from, from + count);
+      await events.until(() => {
+        const names = new Set(events.names());
+        return events.resets > 0 || expected.every((name) => names.has(name));
+      });
+      expect(events.resets).toBe(0);
+      await store.close();
+    }
+    isOver = true;
+    await Promise.all(writing);
   });
 });

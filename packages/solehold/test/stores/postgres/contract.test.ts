@@ -1,4 +1,4 @@
-/** The kit on a real PostgreSQL, through each client that is accepted and each way to hear of changes. */
+/** The kit on a real PostgreSQL, through each client that is accepted and each way to learn of changes. */
 import pg from "pg";
 import postgres from "postgres";
 import { afterAll, beforeAll, describe, it } from "vitest";
@@ -31,7 +31,7 @@ const openFaulty = () => faultyClient(server.url, (url) => open({ url, timeoutMs
 
 function damage(table: string): (key: LeaseKey) => Promise<void> {
   return async ({ tenant, name }) => {
-    const text = `update solehold.${table} set details = '{"ttlMs":1,"purpose":"Nonsense"}' where tenant_id = $1 and work_order_id = $2`;
+    const text = `update solehold.${table} set value = replace(value, 'held', 'hold') where tenant = $1 and name = $2`;
     await admin.query(text, [tenant, name]);
   };
 }

@@ -123,25 +123,6 @@ describe("a store in use", () => {
     await store.close();
   });
 
-  it("refuses a text that would be taken for two, alone and in a batch, and writes nothing", async () => {
-    const store = await openPostgresStore({ url: server.url });
-    const [good, bad] = [record(key("whole")), record(key("divided"), { holder: "two\nlines" })];
-    const expected = null;
-    const refusal = {
-      kind: "config",
-      outcome: "not-applied",
-      message: /holder must not contain a line break/,
-    };
-    await expect(store.apply([{ key: bad.key, expected, next: bad }])).rejects.toMatchObject(refusal);
-    const batch = [good, bad].map((next) => ({ key: next.key, expected, next }));
-    await expect(store.apply(batch)).rejects.toMatchObject(refusal);
-    expect((await store.read([good.key, bad.key])).records.map(({ kind }) => kind)).toEqual([
-      "absent",
-      "absent",
-    ]);
-    await store.close();
-  });
-
   it("takes a version that it never gave out for another one", async () => {
     const store = await openPostgresStore({ url: server.url });
     await create(store, key("versioned"));

@@ -40,9 +40,8 @@ export async function applyOne(
   of: LeaseKey,
   expected: string | null,
   next: LeaseRecord | null,
-  replaces: LeaseRecord | null = null,
 ): Promise<WriteResult> {
-  const { results } = await store.apply([{ key: of, expected, next, replaces }]);
+  const { results } = await store.apply([{ key: of, expected, next }]);
   return results[0]!;
 }
 
@@ -97,22 +96,6 @@ export async function watchAll(store: LeaseStore): Promise<Events> {
   return events;
 }
 
-/** Whether somebody was told that a key is free. */
-export function isFreed({ seen }: Events): boolean {
-  return seen.some((event) => event.kind === "changed" && event.held === "no");
-}
-
-/** A call that is under way, and what it ends with, whatever that is. */
-export function underWay(call: Promise<unknown>): { isOver(): boolean; readonly how: Promise<unknown> } {
-  let isOver = false;
-  const how = call
-    .catch((error: unknown) => error)
-    .finally(() => {
-      isOver = true;
-    });
-  return { isOver: () => isOver, how };
-}
-
 /** Asks again until the answer is there; the test's own timeout is the limit. */
 export async function eventually<Answer>(
   ask: () => Promise<Answer | undefined | null | false>,
@@ -122,4 +105,12 @@ export async function eventually<Answer>(
     if (answer !== undefined && answer !== null && answer !== false) return answer;
     await new Promise((resolve) => setTimeout(resolve, 5));
   }
+}
+
+/** What a call ended with, whatever it was. */
+export function ended<Answer>(call: Promise<Answer>): Promise<unknown> {
+  return call.then(
+    (answer) => answer,
+    (error: unknown) => error,
+  );
 }

@@ -1,4 +1,4 @@
-/** Watches where news does not simply arrive: after breaks a reset, and looking where nothing is heard. */
+/** Watches that are disturbed: after each break a reset, and polling where notifications do not arrive. */
 import pg from "pg";
 import postgres from "postgres";
 import { describe, expect, it, vi } from "vitest";
@@ -67,7 +67,7 @@ describe("a watch whose connection breaks", () => {
 const NOTIFICATION = "A".charCodeAt(0);
 
 describe("where notifications do not arrive", () => {
-  it("the store finds out by itself and looks instead", async () => {
+  it("the store finds out by itself and polls instead", async () => {
     // As behind a transaction pooler.
     const deaf = await startWire(server.url, { passes: ([type]) => type !== NOTIFICATION });
     const [writer, watcher] = [await server.open(), await server.open({ url: deaf.url, pollIntervalMs: 20 })];
@@ -83,8 +83,8 @@ describe("where notifications do not arrive", () => {
   });
 });
 
-describe("looking", () => {
-  it("misses no write that was under way during a look, and tells of none twice", async () => {
+describe("polling", () => {
+  it("misses no write that was under way during a poll, reports none twice, and shows the records", async () => {
     const env = new ManualEnv();
     const store = await server.open({ table: "looked_at", watch: "poll", env, pollIntervalMs: 1_000 });
     const writer = await server.open({ table: "looked_at" });
@@ -94,23 +94,24 @@ describe("looking", () => {
     await slow.connect();
     await slow.query("begin");
     await slow.query(
-      "update solehold.looked_at set version = gen_random_uuid(), changed_xid = pg_current_xact_id()",
+      "update solehold.looked_at set version = gen_random_uuid(), changed = pg_current_xact_id() where name = 'slow'",
     );
     await create(writer, key("quick"));
-    const look = async (names: readonly string[]): Promise<void> => {
+    const poll = async (names: readonly string[]): Promise<void> => {
       await eventually(async () => {
         await env.advance(300);
         return events.names().length >= names.length;
       });
       expect(events.names()).toEqual(names);
     };
-    await look(["default/quick"]);
+    await poll(["default/quick"]);
     await slow.query("commit");
     await slow.end();
-    await look(["default/quick", "default/slow"]);
-    await create(writer, key("last"));
-    await look(["default/quick", "default/slow", "default/last"]);
+    await poll(["default/quick", "default/slow"]);
+    const last = await create(writer, key("last"));
+    await poll(["default/quick", "default/slow", "default/last"]);
     expect(version).not.toBe("");
+    expect(events.seen.at(-1)).toMatchObject({ stored: { kind: "found", version: last } });
   });
 
   it("takes one statement a time, however many watches there are", async () => {
