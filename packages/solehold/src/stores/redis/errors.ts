@@ -6,9 +6,11 @@ interface Diagnosis {
   readonly advice: string;
 }
 
+const NO_PERMISSION = "its user may not do this: see docs/stores/redis.md for the ACL";
+
 /**
- * The request was refused or never sent. A script stops at its first write then, so nothing was done.
- * Older servers put words of their own before the code of an error inside a script.
+ * The request was refused or never sent. A script is stopped at its first write then, so nothing was done. Older
+ * servers put words of their own before the code of an error inside a script.
  */
 const REFUSALS: readonly (readonly [RegExp, Diagnosis])[] = [
   [
@@ -19,17 +21,17 @@ const REFUSALS: readonly (readonly [RegExp, Diagnosis])[] = [
     /\bNOAUTH\b/,
     { kind: "auth", advice: "it wants a password: put it into the URL, redis://user:password@host" },
   ],
-  [/\bNOPERM\b/, { kind: "auth", advice: "its user may not do this: see docs/stores/redis.md for the ACL" }],
+  [/^NOPERM\b/, { kind: "auth", advice: NO_PERMISSION }],
   [/\bOOM\b/, { kind: "full", advice: "its memory is full: raise maxmemory or remove other data" }],
   [/\bMISCONF\b/, { kind: "full", advice: "it cannot save to its disk and refuses writes: repair the disk" }],
-  [/\bREADONLY\b/, { kind: "unreachable", advice: "it is a replica now: use the address of the primary" }],
+  [/\bREADONLY\b/, { kind: "unreachable", advice: "it is a replica: use the address of the primary" }],
   [
     /\bNOREPLICAS\b/,
     { kind: "unreachable", advice: "too few replicas are connected for it to accept writes" },
   ],
   [
     /\b(LOADING|BUSY|MASTERDOWN|TRYAGAIN|CLUSTERDOWN)\b/,
-    { kind: "unreachable", advice: "it is not ready yet" },
+    { kind: "unreachable", advice: "it is not ready: wait, or look into its log" },
   ],
   [
     /Stream isn't writeable|client is (closed|offline)/,
@@ -38,7 +40,10 @@ const REFUSALS: readonly (readonly [RegExp, Diagnosis])[] = [
   [/max number of clients/, { kind: "unreachable", advice: "it has no connection left: raise maxclients" }],
   [
     /\b(MOVED|ASK|CROSSSLOT)\b/,
-    { kind: "config", advice: "it is part of a Redis Cluster: pass an ioredis Cluster as client" },
+    {
+      kind: "config",
+      advice: "it is part of a Redis Cluster: pass a cluster client of ioredis or node-redis",
+    },
   ],
   [
     /DB index is out of range|invalid DB index/,
@@ -53,8 +58,9 @@ const REFUSALS: readonly (readonly [RegExp, Diagnosis])[] = [
   ],
 ];
 
-/** Failures of the connection, before or while a request was on its way. */
+/** Failures on the way, or in the middle of a script: the request may have been carried out. */
 const FAILURES: readonly (readonly [RegExp, Diagnosis])[] = [
+  [/NOPERM|ACL failure|The user executing the script/, { kind: "auth", advice: NO_PERMISSION }],
   [/ECONNREFUSED/, { kind: "unreachable", advice: "nothing listens there: start Redis or correct the URL" }],
   [/ENOTFOUND|EAI_AGAIN/, { kind: "unreachable", advice: "that host is unknown: correct the URL" }],
   [
@@ -68,6 +74,10 @@ const FAILURES: readonly (readonly [RegExp, Diagnosis])[] = [
   [
     /WRONG_VERSION_NUMBER|EPROTO|ERR_SSL|packet length too long/,
     { kind: "config", advice: "it does not speak TLS on that port: use redis:, or the port for rediss:" },
+  ],
+  [
+    /Failed to refresh slots cache|None of the root nodes is available/,
+    { kind: "unreachable", advice: "none of its nodes can be reached: check their addresses" },
   ],
   [
     /Protocol error|Unknown RESP type|reply type byte|ParserError/i,
@@ -88,13 +98,18 @@ export function storeErrorFrom(error: unknown, address: string, outcome: FailedO
   return failure(diagnosis, address, text, outcome, error);
 }
 
-export function closedError(): StoreError {
-  return new StoreError("closed", "the Redis store was closed", { outcome: "not-applied" });
+/** The address may mean another server by now, or this one another role: a new connection has to find out. */
+const ENDS_CONNECTION = /\b(READONLY|LOADING|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|MOVED|ASK|NOAUTH)\b/;
+
+/** Whether nothing more should be sent on the connection on which this happened. */
+export function endsConnection(error: unknown): boolean {
+  return !isReply(error) || ENDS_CONNECTION.test(describe(error));
 }
 
-/** Errors that waiting does not cure. */
-export function isLasting(error: StoreError): boolean {
-  return error.kind === "auth" || error.kind === "config";
+/** No answer in time. */
+export function silenceError(address: string, timeoutMs: number, outcome: FailedOutcome): StoreError {
+  const message = `Redis at ${address} gave no answer within ${timeoutMs} ms: check that it runs and is not overloaded`;
+  return new StoreError("timeout", message, { outcome });
 }
 
 export function isMissingScript(error: unknown): boolean {
@@ -129,8 +144,8 @@ function describe(error: unknown): string {
   return parts.filter((part) => part !== "").join(" ");
 }
 
-/** Both clients name the errors that the server replied. */
-function isReply(error: unknown): boolean {
+/** Whether the server replied it. Both clients have classes of their own for that. */
+export function isReply(error: unknown): boolean {
   return (
     error instanceof Error && /^(ReplyError|SimpleError|ErrorReply|BlobError)$/.test(error.constructor.name)
   );

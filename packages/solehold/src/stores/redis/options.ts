@@ -1,9 +1,10 @@
-/** What can be set, checked when the store is opened: a wrong value is told at once, with its name. */
+/** What can be set, checked when the store is opened: a wrong value is refused at once, by its name. */
 import { isIP } from "node:net";
 import type { Env } from "../../env/index.ts";
 import { StoreError } from "../../store/index.ts";
+import type { Durability } from "./acknowledgement.ts";
 
-/** A client of ioredis (standalone or Cluster) or of node-redis. Only its settings are taken, by duplicating it. */
+/** A client or cluster of ioredis or node-redis. Only its settings are taken, by duplicating it. */
 export interface RedisClient {
   duplicate(...overrides: never[]): unknown;
 }
@@ -13,12 +14,13 @@ interface CommonOptions {
   readonly prefix?: string;
   /** A call that got no answer by then ends, with its outcome unknown. Default 5000. */
   readonly timeoutMs?: number;
+  /** How many replicas must have a write before it is acknowledged (WAIT). Default 0: nobody is waited for. */
+  readonly replicas?: number;
   /**
-   * What happens when Redis has lost data that this client saw. "refuse" (the default): nothing, until
-   * `acceptDataLoss()` is called or the store is opened anew. Or it is accepted by itself after a time,
-   * which must be longer than any ttl, so that no holder of a lost lease can still believe in it.
+   * "server" (the default): writes are synced to disk as the server is configured. "wait": a write is acknowledged when
+   * the disks of the primary and of `replicas` replicas have it (WAITAOF, Redis 7.2 and later).
    */
-  readonly dataLoss?: "refuse" | { readonly acceptAfterMs: number };
+  readonly fsync?: "server" | "wait";
   readonly env?: Env;
 }
 
@@ -37,23 +39,22 @@ export type RedisStoreOptions = RedisUrlOptions | RedisClientOptions;
 export interface RedisSettings {
   readonly prefix: string;
   readonly timeoutMs: number;
-  readonly acceptAfterMs: number | null;
+  readonly durability: Durability;
 }
 
 const PREFIX = /^[\x21-\x7a|~]{1,64}$/;
 
 export function settingsFrom(options: CommonOptions): RedisSettings {
-  const { prefix = "solehold:", timeoutMs = 5_000, dataLoss = "refuse" } = options;
+  const { prefix = "solehold:", timeoutMs = 5_000, replicas = 0, fsync = "server" } = options;
   if (!PREFIX.test(prefix)) {
     throw problem("prefix", "must have 1 to 64 printable ASCII characters without spaces or braces", prefix);
   }
   assertWhole("timeoutMs", timeoutMs, 1, 2 ** 31 - 1);
-  if (dataLoss !== "refuse") assertWhole("dataLoss.acceptAfterMs", dataLoss.acceptAfterMs, 0, 2 ** 31 - 1);
-  return {
-    prefix,
-    timeoutMs,
-    acceptAfterMs: dataLoss === "refuse" ? null : dataLoss.acceptAfterMs,
-  };
+  assertWhole("replicas", replicas, 0, 1_000);
+  if (fsync !== "server" && fsync !== "wait") {
+    throw problem("fsync", 'must be "server" or "wait"', String(fsync));
+  }
+  return { prefix, timeoutMs, durability: { replicas, fsync } };
 }
 
 export interface RedisAddress {

@@ -1,65 +1,62 @@
 /**
- * Redis or Valkey as a lease store. One script call for a whole batch, judged on the server's clock.
- * Records never expire in Redis: a tombstone keeps the fence.
+ * Redis or Valkey as a lease store. One script call for a whole batch, on the server's clock. Records never expire in
+ * Redis: a released lease stays as a tombstone until it is collected.
  *
- * Durable only if the server syncs its append-only file on every write. What happens when it loses data
- * is written in lineage.ts and docs/stores/redis.md.
+ * Durable only as far as the server is, and its replicas are waited for: see acknowledgement.ts. How a loss is noticed
+ * is written in data.ts, what it means in docs/stores/redis.md.
  */
 import type { LeaseKey } from "../../core/index.ts";
-import type { Env } from "../../env/index.ts";
-import type {
-  ApplyReply,
-  ConditionalWrite,
-  LeaseStore,
-  ListPage,
-  ListQuery,
-  ReadReply,
-  StoreCapabilities,
-  StoredRecord,
-  StoreEvent,
-  StorePlace,
-  StoreWatch,
-  WatchScope,
+import {
+  type ApplyReply,
+  type ConditionalWrite,
+  type LeaseStore,
+  type ListPage,
+  type ListQuery,
+  type QueueTicket,
+  type ReadReply,
+  type StoreCapabilities,
+  StoreError,
+  type StoreWatch,
+  type WatchListener,
+  type WatchScope,
 } from "../../store/index.ts";
-import { announcedRecord, applyWrites, readRecords } from "./access.ts";
-import type { RedisConnection } from "./connection.ts";
-import { RedisDataSet } from "./data-set.ts";
-import type { RedisDriver } from "./driver.ts";
-import { RedisLayout } from "./layout.ts";
-import { RedisLines } from "./lines.ts";
+import { Watchers } from "../support/watchers.ts";
+import type { Durability } from "./acknowledgement.ts";
+import { RedisData } from "./data.ts";
+import type { RedisLayout } from "./layout.ts";
+import type { LinkOptions } from "./link.ts";
 import { listPage } from "./listing.ts";
-import { RedisNews } from "./news.ts";
-import type { RedisSettings } from "./options.ts";
+import { eventOf } from "./messages.ts";
+import { RedisQueues } from "./queue.ts";
+import { applyWrites, readRecords } from "./records.ts";
+import { isAtLeast, type ServerInfo } from "./server-info.ts";
+import { RedisSubscriber } from "./subscriber.ts";
 
-/**
- * Measured: beyond this a call no longer fits what a socket takes at once, and gets slower per write. It
- * also keeps a script below the time at which other users of the server would notice.
- */
+/** Beyond this a call no longer fits what a socket takes at once, and other users of the server would notice it. */
 const MAX_BATCH = 128;
-
-export interface RedisStoreParts {
-  readonly env: Env;
-  readonly driver: RedisDriver;
-  readonly connection: RedisConnection;
-  readonly settings: RedisSettings;
-}
 
 export class RedisStore implements LeaseStore {
   readonly name = "redis";
   readonly capabilities: StoreCapabilities;
-  readonly #connection: RedisConnection;
-  readonly #data: RedisDataSet;
-  readonly #news: RedisNews;
-  readonly #lines: RedisLines;
+  readonly #data: RedisData;
+  readonly #subscriber: RedisSubscriber;
+  readonly #queues: RedisQueues;
+  readonly #watchers = new Watchers();
 
-  private constructor(parts: RedisStoreParts, data: RedisDataSet, durable: boolean) {
-    const { env, driver, connection, settings } = parts;
-    this.#connection = connection;
+  private constructor(
+    data: RedisData,
+    subscriber: RedisSubscriber,
+    queues: RedisQueues,
+    durability: "durable" | "lossy",
+  ) {
     this.#data = data;
+    this.#subscriber = subscriber;
+    this.#queues = queues;
     this.capabilities = Object.freeze({
-      durable,
+      durable: durability === "durable",
       clock: "reply",
       clockGranularityMs: 1,
+      clockSkewMs: 0,
       watch: true,
       conditionalDelete: true,
       maxBatch: MAX_BATCH,
@@ -67,21 +64,21 @@ export class RedisStore implements LeaseStore {
       maxConcurrentCalls: 2,
       minBatch: 16,
     });
-    const { timeoutMs } = settings;
-    const read = (keys: readonly LeaseKey[]): Promise<ReadReply> => readRecords(data, keys);
-    const shown = (key: LeaseKey, value: string): StoredRecord | null => announcedRecord(data, key, value);
-    const { layout } = data;
-    this.#lines = new RedisLines({ env, driver, data, timeoutMs, shown });
-    this.#news = new RedisNews({ env, driver, layout, timeoutMs, maxBatch: MAX_BATCH, read, shown });
   }
 
-  static async open(parts: RedisStoreParts): Promise<RedisStore> {
-    const { env, connection, settings } = parts;
-    const layout = new RedisLayout(settings.prefix);
-    const data = new RedisDataSet(env, connection, layout, settings.acceptAfterMs);
-    await data.join();
-    const durable = data.server?.appendOnly === true && (await syncsEveryWrite(connection));
-    return new RedisStore(parts, data, durable);
+  static async open(options: LinkOptions, layout: RedisLayout, durability: Durability): Promise<RedisStore> {
+    const subscriber = new RedisSubscriber(options);
+    const data = new RedisData(options, layout, () => subscriber.reconnect());
+    try {
+      const server = await data.server();
+      assertCanSync(server, durability, options.driver.address);
+      const isDurable = await survivesEverything(data, server, durability);
+      const queues = new RedisQueues(options, data, subscriber);
+      return new RedisStore(data, subscriber, queues, isDurable ? "durable" : "lossy");
+    } catch (error) {
+      await data.close();
+      throw error;
+    }
   }
 
   read(keys: readonly LeaseKey[]): Promise<ReadReply> {
@@ -96,35 +93,61 @@ export class RedisStore implements LeaseStore {
     return listPage(query, this.#data);
   }
 
-  watch(scope: WatchScope, listener: (event: StoreEvent) => void): Promise<StoreWatch> {
-    return this.#news.watch(scope, listener);
+  async watch(scope: WatchScope, listener: WatchListener): Promise<StoreWatch> {
+    const { changedChannel } = this.#data.layout;
+    const watch = this.#watchers.add(scope, listener, () => {
+      if (this.#watchers.size === 0) this.#subscriber.forget(changedChannel);
+    });
+    try {
+      await this.#subscriber.listen(changedChannel, {
+        onMessage: (message) => {
+          const event = eventOf(message);
+          if (event !== null) this.#watchers.announce(event);
+        },
+        onGap: () => this.#watchers.announce({ kind: "reset" }),
+      });
+      return watch;
+    } catch (error) {
+      await watch.close();
+      throw error;
+    }
   }
 
-  standInLine(key: LeaseKey, listener: (event: StoreEvent) => void): Promise<StorePlace> {
-    return this.#lines.stand(key, listener);
-  }
-
-  /**
-   * Goes on after Redis lost data: with what is there now, and with fences above all that were handed
-   * out before. Call it when no holder of a lost lease can believe in it any more, or must not matter.
-   */
-  async acceptDataLoss(): Promise<void> {
-    await this.#data.acceptLoss();
-    this.#news.reset();
-    this.#lines.reset();
+  joinQueue(key: LeaseKey, listener: WatchListener): Promise<QueueTicket> {
+    return this.#queues.join(key, listener);
   }
 
   async close(): Promise<void> {
-    this.#news.close();
-    this.#lines.close();
-    this.#connection.close();
+    this.#watchers.clear();
+    this.#queues.close();
+    await this.#subscriber.close();
+    await this.#data.close();
   }
 }
 
-async function syncsEveryWrite(connection: RedisConnection): Promise<boolean> {
+function assertCanSync(server: ServerInfo, { fsync }: Durability, address: string): void {
+  if (fsync === "server") return;
+  const refuse = (problem: string): never => {
+    const message = `Redis at ${address}: fsync "wait" needs ${problem}`;
+    throw new StoreError("config", message, { outcome: "not-applied" });
+  };
+  if (!isAtLeast(server.version, 7, 2)) refuse(`Redis 7.2 or later (WAITAOF), this is ${server.version}`);
+  if (!server.appendOnly) refuse("an append-only file: set appendonly yes");
+}
+
+/** Whether a crash, and the promotion of any replica that is connected now, leaves every acknowledged write. */
+async function survivesEverything(
+  data: RedisData,
+  server: ServerInfo,
+  durability: Durability,
+): Promise<boolean> {
+  const isSynced = server.appendOnly && (durability.fsync === "wait" || (await syncsEveryWrite(data)));
+  return isSynced && server.connectedReplicas <= durability.replicas;
+}
+
+async function syncsEveryWrite(data: RedisData): Promise<boolean> {
   try {
-    const wire = await connection.ready();
-    const reply = await wire.call("CONFIG", ["GET", "appendfsync"]);
+    const reply = await data.call("config", ["get", "appendfsync"]);
     return JSON.stringify(reply).includes("always");
   } catch {
     // Not every user may ask; a store that cannot be shown to be durable is not called durable.
