@@ -1,31 +1,12 @@
 /**
- * ioredis, for a single server, for Sentinel, or for a Cluster, through the few methods that are used. The client that
- * was given is duplicated with its retries, queues and time limits off: a request is sent once, or not at all.
+ * ioredis, for a single server, for Sentinel, or for a Cluster. The client that was given is duplicated with its
+ * retries, queues and time limits off: a request is sent once, or not at all.
  */
-import type { ConnectionEvents, RedisArgument, RedisConnection, RedisDriver } from "./driver.ts";
-
-/** What is used of an ioredis client. */
-export interface IoRedisClient {
-  readonly options?: { readonly host?: unknown; readonly port?: unknown };
-  duplicate(...overrides: never[]): unknown;
-  connect(): Promise<unknown>;
-  disconnect(): void;
-  call(command: string, args: RedisArgument[]): Promise<unknown>;
-  subscribe(channel: string): Promise<unknown>;
-  unsubscribe(channel: string): Promise<unknown>;
-  on(event: string, listener: (...values: never[]) => void): unknown;
-}
-
-/** What is used of an ioredis Cluster. */
-export interface IoRedisCluster extends IoRedisClient {
-  readonly isCluster: true;
-  /** By slot, the nodes that have it, as "host:port", the primary first. */
-  readonly slots: readonly (readonly string[] | undefined)[];
-  nodes(role: "all"): unknown[];
-}
+import type { Cluster, Redis, RedisOptions } from "ioredis";
+import type { ConnectionEvents, RedisConnection, RedisDriver } from "./driver.ts";
 
 /** In place of what the given client has. */
-export function ioRedisOptions(timeoutMs: number) {
+export function ioRedisOptions(timeoutMs: number): RedisOptions {
   return {
     lazyConnect: true,
     connectTimeout: timeoutMs,
@@ -46,7 +27,7 @@ export function ioRedisOptions(timeoutMs: number) {
   };
 }
 
-export function ioRedisDriver(address: string, create: () => IoRedisClient): RedisDriver {
+export function ioRedisDriver(address: string, create: () => Redis): RedisDriver {
   return { address, connect: (events, signal) => connect(create(), events, signal) };
 }
 
@@ -54,20 +35,20 @@ export function ioRedisDriver(address: string, create: () => IoRedisClient): Red
  * All keys of a prefix lie in one slot, so the cluster is only asked which node has it. A slot that moves, or a node
  * that is replaced, ends the connection, and the cluster is asked again.
  */
-export function ioRedisClusterDriver(
-  cluster: IoRedisCluster,
-  slotKey: string,
-  timeoutMs: number,
-): RedisDriver {
+export function ioRedisClusterDriver(cluster: Cluster, slotKey: string, timeoutMs: number): RedisDriver {
   return {
     address: "the cluster",
     connect: async (events, signal) => {
       // One that cannot reach its nodes gives up, so that the store can say so.
-      const options = { lazyConnect: true, clusterRetryStrategy: null } as never;
-      const own = cluster.duplicate([] as never, options) as IoRedisCluster;
+      const own = cluster.duplicate([], { lazyConnect: true, clusterRetryStrategy: () => null });
       try {
         await connected(own, signal);
-        return await connect(await nodeOf(own, slotKey, timeoutMs), events, signal);
+        const slot = Number(await own.call("cluster", ["keyslot", slotKey]));
+        const isPrimary = ({ options: { host, port } }: Redis): boolean =>
+          `${host}:${port}` === own.slots[slot]?.[0];
+        const node = own.nodes("all").find(isPrimary);
+        if (node === undefined) throw new Error(`CLUSTERDOWN no node serves slot ${slot}`);
+        return await connect(node.duplicate(ioRedisOptions(timeoutMs)), events, signal);
       } finally {
         own.disconnect();
       }
@@ -75,32 +56,22 @@ export function ioRedisClusterDriver(
   };
 }
 
-async function nodeOf(cluster: IoRedisCluster, slotKey: string, timeoutMs: number): Promise<IoRedisClient> {
-  const slot = Number(await cluster.call("cluster", ["keyslot", slotKey]));
-  const primary = cluster.slots[slot]?.[0];
-  const nodes = cluster.nodes("all") as IoRedisClient[];
-  const node = nodes.find(({ options }) => `${options?.host}:${options?.port}` === primary);
-  if (node === undefined) throw new Error(`CLUSTERDOWN no node serves slot ${slot}`);
-  return node.duplicate(ioRedisOptions(timeoutMs) as never) as IoRedisClient;
-}
-
 async function connect(
-  client: IoRedisClient,
+  client: Redis,
   { onEnd, onMessage }: ConnectionEvents,
   signal: AbortSignal,
 ): Promise<RedisConnection> {
-  client.on("end", onEnd);
-  client.on("message", onMessage);
+  client.on("end", onEnd).on("message", onMessage);
   await connected(client, signal);
   return {
-    call: (command, args) => client.call(command, args as RedisArgument[]),
+    call: (command, args) => client.call(command, args as (string | Buffer)[]),
     subscribe: (channel) => client.subscribe(channel),
     unsubscribe: (channel) => client.unsubscribe(channel),
     close: () => client.disconnect(),
   };
 }
 
-async function connected(client: IoRedisClient, signal: AbortSignal): Promise<void> {
+async function connected(client: Redis | Cluster, signal: AbortSignal): Promise<void> {
   let reason: Error | null = null;
   const giveUp = (): void => client.disconnect();
   // Without a listener ioredis prints errors; the reason that counts is the first one.

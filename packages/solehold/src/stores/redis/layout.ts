@@ -11,19 +11,17 @@
  * The braces are Redis Cluster's: all keys of a prefix lie in one slot, so one call can serve a whole batch, on one
  * clock. Tenants begin with a letter or digit, so no record can pose as a key with a "$".
  *
- * A version is the number of the write (a counter in $identity) and the record's nonce, 128 random bits that the writer
- * draws for each write. The counter keeps versions apart while the data lives. After a DEL, a FLUSHALL or a restored
- * dump it may count the same numbers again; then the nonce keeps them apart. So no version of a key ever comes back.
+ * A version is 72 random bits of the client that wrote, drawn when its store was opened, and the number of its write. It
+ * depends on nothing that Redis keeps. So it never comes back, also not after a DEL, a FLUSHALL or a restored dump.
  */
 import { encodeRecord, keyId, type LeaseKey, type LeaseRecord } from "../../core/index.ts";
-import type { StoredRecord } from "../../store/index.ts";
+import { ABSENT, type StoredRecord, type StoreEvent } from "../../store/index.ts";
 import { storedFromText } from "../support/stored-text.ts";
 
-/** How a version of damage begins; those of records begin with a digit. */
+/** How a version of damage begins. No version of a record does. */
 const DAMAGE = "!";
 
 export class RedisLayout {
-  /** What every key begins with. */
   readonly base: string;
   readonly identityKey: string;
   readonly indexKey: string;
@@ -49,33 +47,41 @@ export class RedisLayout {
   }
 }
 
-/** tenant/name, as the index and messages have it; null for anything else. */
-export function keyOfMember(member: string): LeaseKey | null {
-  const slash = member.indexOf("/");
-  return slash < 1 ? null : { tenant: member.slice(0, slash), name: member.slice(slash + 1) };
-}
-
 /** What a value must begin with to have this version. Empty for a key without a value. */
 export function expectedStart(version: string | null): string {
   if (version === null) return "";
   return version.startsWith(DAMAGE) ? version : `${version}\n`;
 }
 
-/** The new value without the number of the write, which the script puts in front. Empty to delete. */
-export function encodeValue(next: LeaseRecord | null): string {
-  return next === null ? "" : `-${next.nonce}\n${encodeRecord(next)}`;
-}
-
-export function versionOf(write: string, record: LeaseRecord): string {
-  return `${write}-${record.nonce}`;
+/** Empty to delete. */
+export function encodeValue(next: LeaseRecord | null, version: string | null): string {
+  return next === null ? "" : `${version}\n${encodeRecord(next)}`;
 }
 
 /** From what a script showed: a value, the version of damage, or nothing. */
 export function storedFrom(key: LeaseKey, shown: unknown): StoredRecord {
-  if (typeof shown !== "string") return storedFromText(key, null, "");
+  if (typeof shown !== "string") return ABSENT;
   if (shown.startsWith(DAMAGE)) {
     return { kind: "corrupt", version: shown, detail: "its key holds something other than a record" };
   }
   const lineEnd = shown.indexOf("\n");
   return storedFromText(key, shown.slice(lineEnd + 1), shown.slice(0, lineEnd));
+}
+
+/** tenant/name, as the index and messages have it; null for anything else. */
+export function keyOfMember(member: string): LeaseKey | null {
+  const slash = member.indexOf("/");
+  return slash < 1 ? null : { tenant: member.slice(0, slash), name: member.slice(slash + 1) };
+}
+
+export type ChangedEvent = Extract<StoreEvent, { kind: "changed" }>;
+
+/** From a message of the scripts: tenant/name, a line break, and the new value, empty after a delete. */
+export function eventOf(message: string): ChangedEvent | null {
+  const lineEnd = message.indexOf("\n");
+  const key = lineEnd < 0 ? null : keyOfMember(message.slice(0, lineEnd));
+  if (key === null) return null;
+  const stored = storedFrom(key, message.slice(lineEnd + 1) || null);
+  // What arrives damaged says nothing about what is stored.
+  return { kind: "changed", key, stored: stored.kind === "corrupt" ? null : stored };
 }

@@ -1,9 +1,9 @@
 /**
- * One connection on which scripts run. A request is sent once. If its reply does not come in time, or is not its own,
- * the connection is ended and the outcome is unknown; finding out is the caller's business.
+ * One connection, with a time limit for each request. A request is sent once. If its reply does not come in time, or is
+ * not its own, the connection is ended and the outcome is unknown; finding out is the caller's business.
  *
  * Replies have no names in Redis, only an order. Something in between that drops or doubles pieces would shift them. So
- * each request has an id, with which its reply must begin and end. An error has no room for one: after an error to a
+ * each script gets an id, with which its reply must begin and end. An error has no room for one: after an error to a
  * write the server is asked to echo a text, and only if that comes back was the error the reply to the write.
  */
 import type { Env } from "../../env/index.ts";
@@ -21,24 +21,6 @@ export interface LinkOptions {
   readonly acknowledgement: Acknowledgement | null;
 }
 
-/** Rejects with a StoreError, also when it takes longer than the time limit. */
-export async function openConnection(
-  { env, driver, timeoutMs }: LinkOptions,
-  events: ConnectionEvents,
-): Promise<RedisConnection> {
-  const attempt = new AbortController();
-  const onExpiry = (): Error => {
-    attempt.abort();
-    return silenceError(driver.address, timeoutMs, "not-applied");
-  };
-  try {
-    const connecting = driver.connect(events, attempt.signal);
-    return await withDeadline(env, timeoutMs, connecting, onExpiry, (late) => late.close());
-  } catch (error) {
-    throw storeErrorFrom(error, driver.address, "not-applied");
-  }
-}
-
 export class RedisLink {
   readonly #options: LinkOptions;
   readonly #onEnd: () => void;
@@ -51,42 +33,18 @@ export class RedisLink {
     this.#onEnd = onEnd;
   }
 
-  /** `onEnd` is called once, when nothing more can be sent. */
-  static async open(options: LinkOptions, onEnd: () => void): Promise<RedisLink> {
+  /** Rejects with a StoreError. `onEnd` is called once, when nothing more can be sent. */
+  static async open(options: LinkOptions, { onEnd, onMessage }: ConnectionEvents): Promise<RedisLink> {
     const link = new RedisLink(options, onEnd);
-    const events = { onEnd: () => link.end(), onMessage: () => undefined };
-    link.#connection = await openConnection(options, events);
+    const attempt = new AbortController();
+    const connecting = options.driver.connect({ onEnd: () => link.end(), onMessage }, attempt.signal);
+    // An attempt that took too long is given up, also when it succeeds just then.
+    connecting.then((late) => link.#hasEnded && late.close()).catch(() => undefined);
+    link.#connection = await link.#inTime(connecting, "not-applied").catch((error: unknown) => {
+      attempt.abort();
+      throw storeErrorFrom(error, options.driver.address, "not-applied");
+    });
     return link;
-  }
-
-  /** What the script replied, without the request's id. `outcome` is what is true if its reply does not come. */
-  async run(
-    script: RedisScript,
-    keys: readonly string[],
-    args: readonly RedisArgument[],
-    outcome: FailedOutcome,
-  ): Promise<readonly unknown[]> {
-    const id = this.#nextId();
-    const rest = [String(keys.length), ...keys, id, ...args];
-    try {
-      const reply = await this.#send("evalsha", [script.sha, ...rest], outcome).catch(async (error) => {
-        if (!isMissingScript(error) || !(await this.#isInStep(outcome))) throw error;
-        return this.#send("eval", [script.source, ...rest], outcome);
-      });
-      if (!Array.isArray(reply) || reply[0] !== id || reply.at(-1) !== id) throw this.#foreignReply(outcome);
-      return reply.slice(1, -1);
-    } catch (error) {
-      throw await this.#failure(error, outcome);
-    }
-  }
-
-  /** Any other command that writes nothing. */
-  async call(command: string, args: readonly RedisArgument[]): Promise<unknown> {
-    try {
-      return await this.#inTime(this.#sent(command, args), "not-applied");
-    } catch (error) {
-      throw await this.#failure(error, "not-applied");
-    }
   }
 
   get hasEnded(): boolean {
@@ -100,20 +58,58 @@ export class RedisLink {
     this.#onEnd();
   }
 
-  /** With an acknowledgement both are sent in one go: the server answers the second when the replicas have the first. */
-  async #send(command: string, args: readonly RedisArgument[], outcome: FailedOutcome): Promise<unknown> {
+  /** What the script replied, without the request's id. `outcome` is what is true if its reply does not come. */
+  async run(
+    script: RedisScript,
+    keys: readonly string[],
+    args: readonly RedisArgument[],
+    outcome: FailedOutcome,
+  ): Promise<readonly unknown[]> {
+    const id = this.#nextId();
+    const rest = [String(keys.length), ...keys, id, ...args];
+    try {
+      const reply = await this.#acknowledged("evalsha", [script.sha, ...rest], outcome).catch(
+        async (error) => {
+          if (!isMissingScript(error) || !(await this.#isInStep(outcome))) throw error;
+          return this.#acknowledged("eval", [script.source, ...rest], outcome);
+        },
+      );
+      if (!Array.isArray(reply) || reply[0] !== id || reply.at(-1) !== id) throw this.#foreignReply(outcome);
+      return reply.slice(1, -1);
+    } catch (error) {
+      throw await this.#failure(error, outcome);
+    }
+  }
+
+  /** Any other request, which writes nothing. */
+  async request(send: (connection: RedisConnection) => Promise<unknown>): Promise<unknown> {
+    try {
+      return await this.#inTime(this.#send(send), "not-applied");
+    } catch (error) {
+      throw await this.#failure(error, "not-applied");
+    }
+  }
+
+  /** Both requests are sent in one go: the server answers the second when the replicas have the first. */
+  async #acknowledged(
+    command: string,
+    args: readonly RedisArgument[],
+    outcome: FailedOutcome,
+  ): Promise<unknown> {
     const { acknowledgement, driver } = this.#options;
-    const reply = this.#sent(command, args);
+    const reply = this.#send((connection) => connection.call(command, args));
     if (acknowledgement === null) return this.#inTime(reply, outcome);
-    const waiting = this.#sent(acknowledgement.command, acknowledgement.args);
+    const waiting = this.#send((connection) =>
+      connection.call(acknowledgement.command, acknowledgement.args),
+    );
     const [replied, counts] = await this.#inTime(Promise.all([reply, waiting]), outcome);
     const problem = acknowledgement.problem(counts);
     if (problem === null) return replied;
     throw new StoreError("unreachable", `Redis at ${driver.address}: ${problem}`, { outcome });
   }
 
-  #sent(command: string, args: readonly RedisArgument[]): Promise<unknown> {
-    if (this.#connection !== null && !this.#hasEnded) return this.#connection.call(command, args);
+  #send(send: (connection: RedisConnection) => Promise<unknown>): Promise<unknown> {
+    if (this.#connection !== null && !this.#hasEnded) return send(this.#connection);
     const message = `Redis at ${this.#options.driver.address}: the connection was lost`;
     return Promise.reject(new StoreError("unreachable", message, { outcome: "not-applied" }));
   }
@@ -129,13 +125,14 @@ export class RedisLink {
   async #isInStep(outcome: FailedOutcome): Promise<boolean> {
     if (outcome === "not-applied") return true;
     const text = this.#nextId();
-    return (await this.#inTime(this.#sent("echo", [text]), outcome).catch(() => null)) === text;
+    const echo = this.#send((connection) => connection.call("echo", [text]));
+    return (await this.#inTime(echo, outcome).catch(() => null)) === text;
   }
 
   #foreignReply(outcome: FailedOutcome): StoreError {
     this.end();
-    const message = `Redis at ${this.#options.driver.address}: a reply did not belong to its request: something in between loses or repeats data`;
-    return new StoreError("unreachable", message, { outcome });
+    const what = "a reply did not belong to its request: something in between loses or repeats data";
+    return new StoreError("unreachable", `Redis at ${this.#options.driver.address}: ${what}`, { outcome });
   }
 
   #nextId(): string {

@@ -17,36 +17,26 @@ const AFTER_ALL = Buffer.from([0xff]);
 /** How many names are looked at for one page at a time, at least, when a filter hides most of them. */
 const MIN_STEP = 100;
 
-type CorruptEntry = ListPage["corrupt"][number];
-
 export async function listPage(query: ListQuery, data: RedisData): Promise<ListPage> {
   const records: LeaseRecord[] = [];
-  const corrupt: CorruptEntry[] = [];
-  // Damage that was met after the last record of this page belongs to the next one, if there is one.
-  const beyond: CorruptEntry[] = [];
+  const corrupt: ListPage["corrupt"][number][] = [];
   const step = Math.min(Math.max(query.limit + 1, MIN_STEP), MAX_LIST_LIMIT);
   let after = query.after ?? null;
   for (;;) {
     const names = await namesAfter(query, after, step, data);
-    const keys = names
-      .filter((name) => nameIsListed(query, name))
-      .map((name) => ({ tenant: query.tenant, name }));
+    const listed = names.filter((name) => nameIsListed(query, name));
+    const keys = listed.map((name) => ({ tenant: query.tenant, name }));
     const { storeTimeMs, records: found } = await readRecords(data, keys);
     for (const [index, key] of keys.entries()) {
       const stored = found[index];
-      if (stored?.kind === "corrupt") {
-        beyond.push({ key, version: stored.version, detail: stored.detail });
-      } else if (stored?.kind === "found" && recordIsListed(query, stored.record)) {
-        if (records.length === query.limit) {
-          return { storeTimeMs, records, corrupt, next: records.at(-1)?.key.name ?? null };
-        }
-        records.push(stored.record);
-        corrupt.push(...beyond.splice(0));
-      }
+      const isShown = stored?.kind === "found" && recordIsListed(query, stored.record);
+      // The page ends before the record that would be too many, so that its damage is listed once.
+      if (isShown && records.length === query.limit) return { storeTimeMs, records, corrupt, next: after };
+      if (isShown) records.push(stored.record);
+      if (stored?.kind === "corrupt") corrupt.push({ key, version: stored.version, detail: stored.detail });
+      after = key.name;
     }
-    if (names.length < step) {
-      return { storeTimeMs, records, corrupt: [...corrupt, ...beyond], next: null };
-    }
+    if (names.length < step) return { storeTimeMs, records, corrupt, next: null };
     after = names.at(-1) ?? null;
   }
 }

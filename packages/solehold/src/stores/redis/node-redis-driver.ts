@@ -1,50 +1,30 @@
 /**
- * node-redis (the package `redis`), for a single server or a cluster, through the few methods that are used. The client
- * that was given is duplicated with its reconnecting and its queue off: a request is sent once, or not at all.
+ * node-redis (the package `redis`), for a single server or a cluster. The client that was given is duplicated with its
+ * reconnecting and its queue off: a request is sent once, or not at all.
  */
-import type { ConnectionEvents, RedisArgument, RedisConnection, RedisDriver } from "./driver.ts";
+import type { RedisClientType, RedisClusterType } from "redis";
+import type { ConnectionEvents, RedisConnection, RedisDriver } from "./driver.ts";
 
-/** What is used of a node-redis client. */
-export interface NodeRedisClient {
-  readonly options?: unknown;
-  duplicate(overrides?: never): unknown;
-  connect(): Promise<unknown>;
-  sendCommand(args: RedisArgument[]): Promise<unknown>;
-  subscribe(channel: string, listener: (message: string, channel: string) => void): Promise<unknown>;
-  unsubscribe(channel: string): Promise<unknown>;
-  on(event: string, listener: (...values: never[]) => void): unknown;
-  destroy(): void;
-}
-
-/** What is used of a node-redis cluster. */
-export interface NodeRedisCluster {
-  duplicate(overrides?: never): unknown;
-  connect(): Promise<unknown>;
-  getNodeClientForKey(key: string, isReadonly: false): Promise<NodeRedisClient>;
-  on(event: string, listener: (...values: never[]) => void): unknown;
-  destroy(): void;
-}
-
-export function nodeRedisDriver(address: string, client: NodeRedisClient, timeoutMs: number): RedisDriver {
+export function nodeRedisDriver(address: string, client: RedisClientType, timeoutMs: number): RedisDriver {
   return { address, connect: (events, signal) => connect(client, timeoutMs, events, signal) };
 }
 
 /** As with ioredis: the cluster is only asked which node has the slot of the prefix. */
 export function nodeRedisClusterDriver(
-  cluster: NodeRedisCluster,
+  cluster: RedisClusterType,
   slotKey: string,
   timeoutMs: number,
 ): RedisDriver {
   return {
     address: "the cluster",
     connect: async (events, signal) => {
-      const own = cluster.duplicate() as NodeRedisCluster;
+      const own = cluster.duplicate();
       own.on("error", () => undefined);
       const giveUp = (): void => destroy(own);
       signal.addEventListener("abort", giveUp, { once: true });
       try {
         await own.connect();
-        const node = await own.getNodeClientForKey(slotKey, false);
+        const node = (await own.getNodeClientForKey(slotKey, false)) as RedisClientType;
         return await connect(node, timeoutMs, events, signal);
       } finally {
         signal.removeEventListener("abort", giveUp);
@@ -55,29 +35,23 @@ export function nodeRedisClusterDriver(
 }
 
 async function connect(
-  client: NodeRedisClient,
+  client: RedisClientType,
   timeoutMs: number,
   { onEnd, onMessage }: ConnectionEvents,
   signal: AbortSignal,
 ): Promise<RedisConnection> {
-  const { socket } = (client.options ?? {}) as { readonly socket?: object };
-  const options = {
-    socket: { ...socket, reconnectStrategy: false, connectTimeout: timeoutMs, socketTimeout: undefined },
-    disableOfflineQueue: true,
-    commandOptions: undefined,
-    readonly: false,
-  };
-  const own = client.duplicate(options as never) as NodeRedisClient;
+  const socket = { ...client.options?.socket, reconnectStrategy: false, connectTimeout: timeoutMs };
+  const options = { socket, disableOfflineQueue: true, readonly: false, commandOptions: undefined };
+  const own = client.duplicate(options as object);
   let reason: Error | null = null;
   const end = (): void => {
     destroy(own);
     onEnd();
   };
-  own.on("error", (error: Error) => {
+  own.on("end", end).on("error", (error: Error) => {
     reason ??= error;
     end();
   });
-  own.on("end", end);
   signal.addEventListener("abort", end, { once: true });
   try {
     await own.connect();
@@ -87,10 +61,9 @@ async function connect(
   } finally {
     signal.removeEventListener("abort", end);
   }
-  const hear = (message: string, channel: string): void => onMessage(channel, message);
   return {
     call: (command, args) => own.sendCommand([command, ...args]),
-    subscribe: (channel) => own.subscribe(channel, hear),
+    subscribe: (channel) => own.subscribe(channel, (message) => onMessage(channel, message)),
     unsubscribe: (channel) => own.unsubscribe(channel),
     close: () => destroy(own),
   };

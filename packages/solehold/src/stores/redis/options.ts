@@ -44,19 +44,27 @@ export interface RedisSettings {
 
 const PREFIX = /^[\x21-\x7a|~]{1,64}$/;
 
-export function settingsFrom(options: CommonOptions): RedisSettings {
+export function settingsFrom(options: RedisStoreOptions): RedisSettings {
   const { prefix = "solehold:", timeoutMs = 5_000, replicas = 0, fsync = "server" } = options;
-  if (!PREFIX.test(prefix)) {
-    throw problem("prefix", "must have 1 to 64 printable ASCII characters without spaces or braces", prefix);
-  }
+  const rule = "must have 1 to 64 printable ASCII characters without spaces or braces";
+  if (!PREFIX.test(prefix)) throw problem("prefix", rule, prefix);
   assertWhole("timeoutMs", timeoutMs, 1, 2 ** 31 - 1);
   assertWhole("replicas", replicas, 0, 1_000);
-  if (fsync !== "server" && fsync !== "wait") {
+  if (!["server", "wait"].includes(fsync))
     throw problem("fsync", 'must be "server" or "wait"', String(fsync));
+  if ("url" in options === "client" in options) {
+    const given = "url" in options ? "both" : "none";
+    throw problem("url", "or client must be given, either the one or the other", given);
   }
   return { prefix, timeoutMs, durability: { replicas, fsync } };
 }
 
+function assertWhole(name: string, value: unknown, min: number, max: number): void {
+  if (Number.isSafeInteger(value) && (value as number) >= min && (value as number) <= max) return;
+  throw problem(name, `must be a whole number from ${min} to ${max}`, String(value));
+}
+
+/** With the names that ioredis has for them. */
 export interface RedisAddress {
   readonly host: string;
   readonly port: number;
@@ -66,43 +74,25 @@ export interface RedisAddress {
   readonly tls?: { readonly servername?: string };
 }
 
-const DEFAULT_PORT = 6_379;
-
 export function parseRedisUrl(text: string): RedisAddress {
-  let url: URL;
-  try {
-    url = new URL(text);
-  } catch {
-    throw problem("url", "must look like redis://host:6379/0", hidden(text));
-  }
-  if (url.protocol !== "redis:" && url.protocol !== "rediss:") {
-    throw problem("url", "must begin with redis: or rediss:", hidden(text));
-  }
-  if (url.hostname === "") throw problem("url", "must name a host, as in redis://host:6379/0", hidden(text));
-  if (url.search !== "" || url.hash !== "") {
-    throw problem("url", "must not have a query: pass options, or a client, instead", hidden(text));
-  }
-  const db = /^\/?(\d{0,9})$/.exec(url.pathname)?.[1];
-  if (db === undefined) throw problem("url", "must end in the number of a database, as in /0", hidden(text));
-  const host = url.hostname.replace(/^\[|\]$/g, "");
+  // What stands before an "@" may be a password.
+  const wrong = (rule: string): StoreError => problem("url", rule, text.replace(/\/\/[^/]*@/, "//***@"));
+  if (!URL.canParse(text)) throw wrong("must look like redis://host:6379/0");
+  const { protocol, hostname, port, pathname, username, password, search, hash } = new URL(text);
+  if (protocol !== "redis:" && protocol !== "rediss:") throw wrong("must begin with redis: or rediss:");
+  if (hostname === "") throw wrong("must name a host, as in redis://host:6379/0");
+  if (search + hash !== "") throw wrong("must not have a query: pass options, or a client, instead");
+  const db = /^\/?(\d{0,9})$/.exec(pathname)?.[1];
+  if (db === undefined) throw wrong("must end in the number of a database, as in /0");
+  const host = hostname.replace(/^\[|\]$/g, "");
   return {
     host,
-    port: url.port === "" ? DEFAULT_PORT : Number(url.port),
+    port: Number(port || 6_379),
     db: Number(db),
-    ...(url.username === "" ? {} : { username: decodeURIComponent(url.username) }),
-    ...(url.password === "" ? {} : { password: decodeURIComponent(url.password) }),
-    ...(url.protocol === "rediss:" ? { tls: isIP(host) === 0 ? { servername: host } : {} } : {}),
+    ...(username === "" ? {} : { username: decodeURIComponent(username) }),
+    ...(password === "" ? {} : { password: decodeURIComponent(password) }),
+    ...(protocol === "redis:" ? {} : { tls: isIP(host) === 0 ? { servername: host } : {} }),
   };
-}
-
-/** Without what stands before an "@": a message must not show a password. */
-function hidden(url: string): string {
-  return url.replace(/\/\/[^/]*@/, "//***@");
-}
-
-function assertWhole(name: string, value: unknown, min: number, max: number): void {
-  if (Number.isSafeInteger(value) && (value as number) >= min && (value as number) <= max) return;
-  throw problem(name, `must be a whole number from ${min} to ${max}`, String(value));
 }
 
 export function problem(name: string, rule: string, value: string): StoreError {

@@ -7,13 +7,10 @@
  * again now and then. A client has one position in a queue, however many wait behind it.
  */
 import { keyId, type LeaseKey } from "../../core/index.ts";
-import { randomId } from "../../env/index.ts";
-import type { QueueTicket, StoredRecord, StoreEvent, WatchListener } from "../../store/index.ts";
+import type { QueueTicket, StoredRecord, WatchListener } from "../../store/index.ts";
 import type { RedisData } from "./data.ts";
-import { storedFrom } from "./layout.ts";
-import type { LinkOptions } from "./link.ts";
-import { eventOf } from "./messages.ts";
-import { ENTER, LEAVE } from "./queue-scripts.ts";
+import { type ChangedEvent, eventOf, storedFrom } from "./layout.ts";
+import { ENTER_QUEUE, LEAVE_QUEUE } from "./scripts.ts";
 import type { RedisSubscriber } from "./subscriber.ts";
 
 export class RedisQueues {
@@ -22,17 +19,20 @@ export class RedisQueues {
   readonly #client: string;
   readonly #tickets = new Map<string, Set<Ticket>>();
 
-  constructor({ env }: LinkOptions, data: RedisData, subscriber: RedisSubscriber) {
+  /** `client` is an id that no other client has. */
+  constructor(data: RedisData, subscriber: RedisSubscriber, client: string) {
     this.#data = data;
     this.#subscriber = subscriber;
-    this.#client = randomId(env);
+    this.#client = client;
   }
 
   /** Resolves once this client would be woken. */
   async join(key: LeaseKey, listener: WatchListener): Promise<QueueTicket> {
     await this.#subscriber.listen(this.#data.layout.turnChannel(this.#client), {
       onMessage: (message) => this.#onMessage(message),
-      onGap: () => this.#reset(),
+      onGap: () => {
+        for (const ticket of [...this.#tickets.values()].flatMap((each) => [...each])) ticket.reset();
+      },
     });
     const id = keyId(key);
     const tickets = this.#tickets.get(id) ?? new Set();
@@ -51,24 +51,12 @@ export class RedisQueues {
     this.#tickets.clear();
   }
 
-  #reset(): void {
-    for (const ticket of [...this.#tickets.values()].flatMap((tickets) => [...tickets])) ticket.reset();
-  }
-
-  /** "turn" or "look", a line break, and what a watcher would get. */
   #onMessage(message: string): void {
-    const lineEnd = message.indexOf("\n");
-    const event = eventOf(message.slice(lineEnd + 1));
+    const event = eventOf(message);
     if (event === null) return;
-    const isTurn = message.slice(0, lineEnd) === "turn";
-    for (const ticket of this.#tickets.get(keyId(event.key)) ?? []) {
-      if (isTurn) ticket.wake(event);
-      else ticket.look(event);
-    }
+    for (const ticket of this.#tickets.get(keyId(event.key)) ?? []) ticket.wake(event);
   }
 }
-
-type Changed = Extract<StoreEvent, { kind: "changed" }>;
 
 class Ticket {
   readonly #key: LeaseKey;
@@ -79,7 +67,7 @@ class Ticket {
   #state: "out" | "waiting" | "woken" = "out";
   /** Where in the queue it is, or was until it was woken; empty for nowhere. */
   #position = "";
-  /** What the key showed when it was woken last: it has tried for that, and is not woken for it again. */
+  /** The version for which it was woken last: it has tried for that, and is not woken for it again. */
   #triedFor: string | null = null;
 
   constructor(key: LeaseKey, listener: WatchListener, data: RedisData, client: string) {
@@ -93,21 +81,20 @@ class Ticket {
     const { layout } = this.#data;
     this.#state = "waiting";
     const keys = [layout.queueKey(this.#key), layout.recordKey(this.#key)];
-    const { items } = await this.#data.read(ENTER, keys, [this.#client, this.#position]);
-    const [position, shown, othersTurn] = items;
+    const { items } = await this.#data.readAside(ENTER_QUEUE, keys, [this.#client, this.#position]);
+    const [position, shown, somebodyWasWoken] = items;
     if (this.#isOut()) return this.#send("pass");
     this.#position = String(position);
     const stored = storedFrom(this.#key, shown);
     const isHeld = stored.kind === "found" && stored.record.state === "held";
-    if (isHeld || othersTurn === 1 || versionIn(stored) === this.#triedFor) return;
+    if (isHeld || somebodyWasWoken === 1 || versionIn(stored) === this.#triedFor) return;
     // Nobody holds it, and nobody was woken for it: so nobody will wake this one.
     this.#send("woken");
     this.wake({ kind: "changed", key: this.#key, stored });
   }
 
-  /** It is its turn. */
-  wake(event: Changed): void {
-    if (this.#state === "out") {
+  wake(event: ChangedEvent): void {
+    if (this.#isOut()) {
       // It left just when its turn came.
       this.#send("pass");
       return;
@@ -115,11 +102,6 @@ class Ticket {
     this.#triedFor = event.stored === null ? null : versionIn(event.stored);
     this.#state = "woken";
     this.#listener(event);
-  }
-
-  /** It may try, and stays where it is. */
-  look(event: Changed): void {
-    if (this.#state !== "out") this.#listener(event);
   }
 
   /** Its turn may have been missed. */
@@ -143,7 +125,7 @@ class Ticket {
   /** If it fails, whoever is next finds out by entering again. */
   #send(what: "pass" | "woken" | "leave"): void {
     const keys = [this.#data.layout.queueKey(this.#key)];
-    this.#data.read(LEAVE, keys, [this.#client, what, `${keyId(this.#key)}\n`]).catch(() => undefined);
+    this.#data.readAside(LEAVE_QUEUE, keys, [this.#client, what, keyId(this.#key)]).catch(() => undefined);
   }
 }
 

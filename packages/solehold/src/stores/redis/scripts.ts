@@ -1,11 +1,10 @@
 /**
- * The scripts that read and write records and keep the identity of the data; those of the wait queue are in
- * queue-scripts.ts. They compare and swap, and know nothing of leases, so no rule exists twice. Every key they touch is
- * in KEYS, the first is $identity.
+ * The scripts. They compare and swap, and know nothing of leases, so no rule exists twice. Every key they touch is in
+ * KEYS, the first is $identity.
  *
- * ARGV[1] is the request's id, with which every reply begins and ends. ARGV[2] and ARGV[3] are the epoch of the data and the
- * number of the last write that this client saw. If the data is another or older, the reply is "moved", and nothing was
- * done. Otherwise it goes on with the server's time and the number of the last write, in one string.
+ * ARGV[1] is the request's id, with which every reply begins and ends. ARGV[2] and ARGV[3] are the epoch of the data and
+ * the number of writes that this client saw. If the data is another or older, the reply is "moved", and nothing was
+ * done. Otherwise it goes on with the server's time and the number of writes, in one string.
  */
 import { createHash } from "node:crypto";
 
@@ -14,7 +13,7 @@ export interface RedisScript {
   readonly sha: string;
 }
 
-export function script(source: string): RedisScript {
+function script(source: string): RedisScript {
   return { source, sha: createHash("sha1").update(source).digest("hex") };
 }
 
@@ -24,8 +23,12 @@ if identity[1] ~= ARGV[2] or tonumber(identity[2] or -1) < tonumber(ARGV[3]) the
 local time = redis.call('TIME')
 local writes = identity[2]
 `;
-
 const COUNT_WRITE = `writes = redis.call('HINCRBY', KEYS[1], 'writes', 1)
+`;
+const BEGIN_REPLY = `local reply = { ARGV[1], time[1] .. ' ' .. time[2] .. ' ' .. writes }
+`;
+const END_REPLY = `reply[#reply + 1] = ARGV[1]
+return reply
 `;
 
 /**
@@ -33,17 +36,12 @@ const COUNT_WRITE = `writes = redis.call('HINCRBY', KEYS[1], 'writes', 1)
  * PERSIST is a write, which it refuses, and which changes nothing here. "count" makes it a real write, so that the
  * replicas can be waited for: then they have everything that the reply shows.
  */
-export const READS = `${SAME_DATA}if ARGV[4] == 'count' then ${COUNT_WRITE}else redis.call('PERSIST', KEYS[1]) end
-local reply = { ARGV[1], time[1] .. ' ' .. time[2] .. ' ' .. writes }
-`;
-
-export const REPLY = `reply[#reply + 1] = ARGV[1]
-return reply
-`;
+const READS = `${SAME_DATA}if ARGV[4] == 'count' then ${COUNT_WRITE}else redis.call('PERSIST', KEYS[1]) end
+${BEGIN_REPLY}`;
 
 /** A value with a version in its first line; the version of anything else; false for nothing. */
-export const SHOWN = `local function shown(key, value)
-  if value then return string.find(value, '^%d+%-[^\\n]*\\n') and value or '!' .. redis.sha1hex(value) end
+const SHOWN = `local function shown(key, value)
+  if value then return string.find(value, '^[%w_%-]+%.%w+\\n') and value or '!' .. redis.sha1hex(value) end
   return redis.call('EXISTS', key) == 1 and '!not-a-string'
 end
 `;
@@ -52,32 +50,33 @@ end
 export const READ = script(`${READS}${SHOWN}
 local values = #KEYS > 1 and redis.call('MGET', unpack(KEYS, 2))
 for i = 2, #KEYS do reply[i + 1] = shown(KEYS[i], values[i - 1]) end
-${REPLY}`);
+${END_REPLY}`);
 
 /** KEYS: identity, index. ARGV[5]...: first and last member, limit. Reply: members. */
 export const RANGE = script(`${READS}
 for _, member in ipairs(redis.call('ZRANGEBYLEX', KEYS[2], ARGV[5], ARGV[6], 'LIMIT', 0, ARGV[7])) do
   reply[#reply + 1] = member
 end
-${REPLY}`);
+${END_REPLY}`);
 
-/** What the scripts have in common that wake waiting clients. Keys and channels begin as $identity does. */
-export const WAKES = `local base = string.sub(KEYS[1], 1, -10)
-local function negative_now() return string.format('%.0f', -(time[1] * 1000000 + time[2])) end
--- Wakes the first in the queue, and marks it with the time, made negative: it is out of the order, and newcomers see
--- that somebody was woken just now. Clients that nobody hears for are dropped: their connection is gone. Without the
--- right to use queues nobody is woken, and whoever waits has to look.
-local function wake_next(queue, message)
+/**
+ * wake_next wakes the first in a queue, and marks it with the time, made negative: it is out of the order, and newcomers
+ * see that somebody was woken just now. Clients that do not listen any more are dropped: their connection is gone.
+ * Without the right to use queues nobody is woken, and whoever waits has to look.
+ */
+const WAKES = `local base = string.sub(KEYS[1], 1, -10)
+local function mark(queue, client)
+  redis.call('ZADD', queue, string.format('%.0f', -(time[1] * 1000000 + time[2])), client)
+end
+local function wake(client, member, value)
+  return redis.pcall('PUBLISH', base .. 'turn:' .. client, member .. '\\n' .. value)
+end
+local function wake_next(queue, member, value)
   local first = redis.pcall('ZPOPMIN', queue)
-  while first[1] and (tonumber(first[2]) < 0 or redis.pcall('PUBLISH', base .. 'turn:' .. first[1], 'turn\\n' .. message) == 0) do
+  while first[1] and (tonumber(first[2]) < 0 or wake(first[1], member, value) == 0) do
     first = redis.call('ZPOPMIN', queue)
   end
-  if first[1] then redis.call('ZADD', queue, negative_now(), first[1]) end
-end
-local function wake_all(queue, message)
-  for _, client in ipairs(redis.pcall('ZRANGE', queue, 0, -1)) do
-    redis.pcall('PUBLISH', base .. 'turn:' .. client, 'look\\n' .. message)
-  end
+  if first[1] then mark(queue, first[1]) end
 end
 `;
 
@@ -86,53 +85,89 @@ export const WAKE = { nobody: "-", next: "n", all: "a" } as const;
 
 /**
  * KEYS: identity, index, a key per write, and then the queue of each write that wakes somebody. ARGV[4]: one letter of
- * WAKE per write. Then per write what its value must begin with (empty: no value), and the new value without the number
- * of the write (empty: delete). Reply: for each write that was not done its number, and what its key shows.
+ * WAKE per write. Then per write what its value must begin with (empty: no value), and the new value (empty: delete).
+ * Reply: for each write that was not done its number, and what its key shows.
  *
- * Announcements are hints: where the user may not publish, the write is done all the same.
+ * Changes are announced only if somebody listens: to build the message costs more than to write the record. Where the
+ * user may not publish, the write is done all the same.
  */
-export const WRITE = script(`${SAME_DATA}${COUNT_WRITE}${SHOWN}${WAKES}
-local reply = { ARGV[1], time[1] .. ' ' .. time[2] .. ' ' .. writes }
-local count, sub = #ARGV[4], string.sub
-local values = count > 0 and redis.call('MGET', unpack(KEYS, 3, count + 2))
-local queue = count + 2
-for i = 1, count do
-  local key, value, want, next, wake = KEYS[i + 2], values[i], ARGV[i * 2 + 3], ARGV[i * 2 + 4], sub(ARGV[4], i, i)
-  if wake ~= '${WAKE.nobody}' then queue = queue + 1 end
-  local fits
-  if value and sub(want, 1, 1) ~= '!' then
-    fits = want ~= '' and sub(value, 1, #want) == want
-  else
-    fits = (shown(key, value) or '') == want
-  end
-  if fits then
+export const WRITE = script(`${SAME_DATA}${COUNT_WRITE}${BEGIN_REPLY}${SHOWN}${WAKES}
+local sub, call = string.sub, redis.call
+local channel = base .. 'changed'
+local is_watched = (redis.pcall('PUBSUB', 'NUMSUB', channel)[2] or 1) > 0
+local function current(key) return shown(key, call('MGET', key)[1]) end
+local function fits(key, want)
+  if want == '' then return call('EXISTS', key) == 0 end
+  if sub(want, 1, 1) == '!' then return current(key) == want end
+  return redis.pcall('GETRANGE', key, 0, #want - 1) == want
+end
+local queue = #ARGV[4] + 2
+for i = 1, #ARGV[4] do
+  local key, want, next, whom = KEYS[i + 2], ARGV[i * 2 + 3], ARGV[i * 2 + 4], sub(ARGV[4], i, i)
+  if whom ~= '${WAKE.nobody}' then queue = queue + 1 end
+  if fits(key, want) then
     local member = sub(key, #base + 1)
     if next == '' then
-      redis.call('DEL', key)
-      redis.call('ZREM', KEYS[2], member)
+      call('DEL', key)
+      call('ZREM', KEYS[2], member)
     else
-      next = writes .. next
-      redis.call('SET', key, next)
-      if not value or sub(want, 1, 1) == '!' then redis.call('ZADD', KEYS[2], 0, member) end
+      call('SET', key, next)
+      if want == '' or sub(want, 1, 1) == '!' then call('ZADD', KEYS[2], 0, member) end
     end
-    local message = member .. '\\n' .. next
-    redis.pcall('PUBLISH', base .. 'changed', message)
-    if wake == '${WAKE.next}' then wake_next(KEYS[queue], message) end
-    if wake == '${WAKE.all}' then wake_all(KEYS[queue], message) end
+    if is_watched then redis.pcall('PUBLISH', channel, member .. '\\n' .. next) end
+    if whom == '${WAKE.next}' then wake_next(KEYS[queue], member, next) end
+    if whom == '${WAKE.all}' then
+      for _, client in ipairs(redis.pcall('ZRANGE', KEYS[queue], 0, -1)) do wake(client, member, next) end
+    end
   else
     reply[#reply + 1] = i
-    reply[#reply + 1] = shown(key, value)
+    reply[#reply + 1] = current(key)
   end
 end
-${REPLY}`);
+${END_REPLY}`);
 
-/** KEYS: identity. ARGV: id. Reply: time, INFO of the server that answers, identity, epoch, number of the last write. */
+/** How long whoever was woken is given to try, before the key counts as free for newcomers. */
+const GRACE_US = 100_000;
+/** A queue that nobody enters again is forgotten. Whoever waits enters again every few seconds. */
+const QUEUE_KEPT_MS = 60_000;
+
+/**
+ * Enters a queue at its end, or at the position that this client had, and shows the record, and whether somebody was
+ * woken just now. KEYS: identity, queue, record. ARGV[5]...: client, its position (empty for a new one).
+ * Reply: position, what the record's key shows, 1 if somebody was woken.
+ */
+export const ENTER_QUEUE = script(`${READS}${SHOWN}
+local now = time[1] * 1000000 + time[2]
+local position = ARGV[6] ~= '' and ARGV[6] or string.format('%.0f', now)
+if tonumber(redis.call('ZSCORE', KEYS[2], ARGV[5]) or -1) < 0 then redis.call('ZADD', KEYS[2], position, ARGV[5]) end
+redis.call('PEXPIRE', KEYS[2], ${QUEUE_KEPT_MS})
+local first = tonumber(redis.call('ZRANGE', KEYS[2], 0, 0, 'WITHSCORES')[2])
+reply[3] = position
+reply[4] = shown(KEYS[3], redis.call('MGET', KEYS[3])[1])
+reply[5] = first < 0 and now + first < ${GRACE_US} and 1 or 0
+${END_REPLY}`);
+
+/**
+ * KEYS: identity, queue. ARGV[5]...: client, what to do, tenant/name. "woken": this client goes on as if it had been
+ * woken. "leave": it is out. "pass": it is out, and if it had been woken, the next is, with a value that says nothing.
+ */
+export const LEAVE_QUEUE = script(`${READS}${WAKES}
+if ARGV[6] == 'woken' then
+  mark(KEYS[2], ARGV[5])
+else
+  local score = tonumber(redis.call('ZSCORE', KEYS[2], ARGV[5]) or -1)
+  redis.call('ZREM', KEYS[2], ARGV[5])
+  if ARGV[6] == 'pass' and score < 0 then wake_next(KEYS[2], ARGV[7], '!') end
+end
+${END_REPLY}`);
+
+/** KEYS: identity. ARGV: id. Reply: time, INFO of the server that answers, identity, epoch, number of writes. */
 export const LOOK = script(`local time = redis.call('TIME')
-local identity = redis.call('HMGET', KEYS[1], 'identity', 'epoch', 'writes')
-return { ARGV[1], time[1] .. ' ' .. time[2], redis.call('INFO'), identity[1], identity[2], identity[3] or '0', ARGV[1] }
+local found = redis.call('HMGET', KEYS[1], 'identity', 'epoch', 'writes')
+return { ARGV[1], time[1] .. ' ' .. time[2], redis.call('INFO'), found[1], found[2], found[3] or '0', ARGV[1] }
 `);
 
-/** KEYS: identity. ARGV: id, the identity that must stand (empty: none), the next one, its epoch. Reply: "done" or "moved". */
+/** KEYS: identity. ARGV: id, the identity that must stand (empty: none), the next one, its epoch. Reply: done or moved. */
 export const ADOPT = script(`
 if (redis.call('HGET', KEYS[1], 'identity') or '') ~= ARGV[2] then return { ARGV[1], 'moved', ARGV[1] } end
 redis.call('HSET', KEYS[1], 'identity', ARGV[3], 'epoch', ARGV[4])

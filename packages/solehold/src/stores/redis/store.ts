@@ -6,94 +6,90 @@
  * is written in data.ts, what it means in docs/stores/redis.md.
  */
 import type { LeaseKey } from "../../core/index.ts";
-import {
-  type ApplyReply,
-  type ConditionalWrite,
-  type LeaseStore,
-  type ListPage,
-  type ListQuery,
-  type QueueTicket,
-  type ReadReply,
-  type StoreCapabilities,
-  StoreError,
-  type StoreWatch,
-  type WatchListener,
-  type WatchScope,
-} from "../../store/index.ts";
+import { randomId } from "../../env/index.ts";
+import type * as contract from "../../store/index.ts";
 import { Watchers } from "../support/watchers.ts";
-import type { Durability } from "./acknowledgement.ts";
+import { assertCanWait, type Durability, isDurable } from "./acknowledgement.ts";
 import { RedisData } from "./data.ts";
-import type { RedisLayout } from "./layout.ts";
-import type { LinkOptions } from "./link.ts";
+import { eventOf, type RedisLayout } from "./layout.ts";
+import type { LinkOptions, RedisLink } from "./link.ts";
 import { listPage } from "./listing.ts";
-import { eventOf } from "./messages.ts";
 import { RedisQueues } from "./queue.ts";
 import { applyWrites, readRecords } from "./records.ts";
-import { isAtLeast, type ServerInfo } from "./server-info.ts";
+import { READ } from "./scripts.ts";
 import { RedisSubscriber } from "./subscriber.ts";
 
-/** Beyond this a call no longer fits what a socket takes at once, and other users of the server would notice it. */
-const MAX_BATCH = 128;
+const CAPABILITIES: Omit<contract.StoreCapabilities, "durable"> = {
+  clock: "reply",
+  clockGranularityMs: 1,
+  clockSkewMs: 0,
+  watch: true,
+  conditionalDelete: true,
+  // Larger calls no longer fit what a socket takes at once, and other users of the server would notice them.
+  maxBatch: 128,
+  // The server works on one call while the client prepares the next.
+  maxConcurrentCalls: 2,
+  minBatch: 16,
+};
+/** 72 random bits. */
+const CLIENT_ID_LENGTH = 12;
 
-export class RedisStore implements LeaseStore {
+export class RedisStore implements contract.LeaseStore {
   readonly name = "redis";
-  readonly capabilities: StoreCapabilities;
+  readonly capabilities: contract.StoreCapabilities;
   readonly #data: RedisData;
   readonly #subscriber: RedisSubscriber;
   readonly #queues: RedisQueues;
   readonly #watchers = new Watchers();
+  readonly #client: string;
+  #writes = 0;
 
   private constructor(
     data: RedisData,
     subscriber: RedisSubscriber,
-    queues: RedisQueues,
-    durability: "durable" | "lossy",
+    client: string,
+    capabilities: contract.StoreCapabilities,
   ) {
     this.#data = data;
     this.#subscriber = subscriber;
-    this.#queues = queues;
-    this.capabilities = Object.freeze({
-      durable: durability === "durable",
-      clock: "reply",
-      clockGranularityMs: 1,
-      clockSkewMs: 0,
-      watch: true,
-      conditionalDelete: true,
-      maxBatch: MAX_BATCH,
-      // The server works on one call while the client prepares the next.
-      maxConcurrentCalls: 2,
-      minBatch: 16,
-    });
+    this.#queues = new RedisQueues(data, subscriber, client);
+    this.#client = client;
+    this.capabilities = Object.freeze(capabilities);
   }
 
   static async open(options: LinkOptions, layout: RedisLayout, durability: Durability): Promise<RedisStore> {
-    const subscriber = new RedisSubscriber(options);
+    // What is published reaches only those who listen at the primary: a call notices when it is another.
+    const look = (): void => void data.readAside(READ, [], []).catch(() => undefined);
+    const subscriber = new RedisSubscriber(options, look);
     const data = new RedisData(options, layout, () => subscriber.reconnect());
     try {
-      const server = await data.server();
-      assertCanSync(server, durability, options.driver.address);
-      const isDurable = await survivesEverything(data, server, durability);
-      const queues = new RedisQueues(options, data, subscriber);
-      return new RedisStore(data, subscriber, queues, isDurable ? "durable" : "lossy");
+      const { server, link } = await data.joined();
+      assertCanWait(server, durability, options.driver.address);
+      const durable = isDurable(server, durability, await syncsEveryWrite(link));
+      const client = randomId(options.env).slice(0, CLIENT_ID_LENGTH);
+      return new RedisStore(data, subscriber, client, { ...CAPABILITIES, durable });
     } catch (error) {
       await data.close();
       throw error;
     }
   }
 
-  read(keys: readonly LeaseKey[]): Promise<ReadReply> {
+  read(keys: readonly LeaseKey[]): Promise<contract.ReadReply> {
     return readRecords(this.#data, keys);
   }
 
-  apply(writes: readonly ConditionalWrite[]): Promise<ApplyReply> {
-    return applyWrites(this.#data, writes);
+  apply(writes: readonly contract.ConditionalWrite[]): Promise<contract.ApplyReply> {
+    return applyWrites(this.#data, writes, () => {
+      this.#writes += 1;
+      return `${this.#client}.${this.#writes.toString(36)}`;
+    });
   }
 
-  list(query: ListQuery): Promise<ListPage> {
+  list(query: contract.ListQuery): Promise<contract.ListPage> {
     return listPage(query, this.#data);
   }
 
-  async watch(scope: WatchScope, listener: WatchListener): Promise<StoreWatch> {
+  async watch(scope: contract.WatchScope, listener: contract.WatchListener): Promise<contract.StoreWatch> {
     const { changedChannel } = this.#data.layout;
     const watch = this.#watchers.add(scope, listener, () => {
       if (this.#watchers.size === 0) this.#subscriber.forget(changedChannel);
@@ -113,7 +109,7 @@ export class RedisStore implements LeaseStore {
     }
   }
 
-  joinQueue(key: LeaseKey, listener: WatchListener): Promise<QueueTicket> {
+  joinQueue(key: LeaseKey, listener: contract.WatchListener): Promise<contract.QueueTicket> {
     return this.#queues.join(key, listener);
   }
 
@@ -125,32 +121,12 @@ export class RedisStore implements LeaseStore {
   }
 }
 
-function assertCanSync(server: ServerInfo, { fsync }: Durability, address: string): void {
-  if (fsync === "server") return;
-  const refuse = (problem: string): never => {
-    const message = `Redis at ${address}: fsync "wait" needs ${problem}`;
-    throw new StoreError("config", message, { outcome: "not-applied" });
-  };
-  if (!isAtLeast(server.version, 7, 2)) refuse(`Redis 7.2 or later (WAITAOF), this is ${server.version}`);
-  if (!server.appendOnly) refuse("an append-only file: set appendonly yes");
-}
-
-/** Whether a crash, and the promotion of any replica that is connected now, leaves every acknowledged write. */
-async function survivesEverything(
-  data: RedisData,
-  server: ServerInfo,
-  durability: Durability,
-): Promise<boolean> {
-  const isSynced = server.appendOnly && (durability.fsync === "wait" || (await syncsEveryWrite(data)));
-  return isSynced && server.connectedReplicas <= durability.replicas;
-}
-
-async function syncsEveryWrite(data: RedisData): Promise<boolean> {
+async function syncsEveryWrite(link: RedisLink): Promise<"yes" | "no"> {
   try {
-    const reply = await data.call("config", ["get", "appendfsync"]);
-    return JSON.stringify(reply).includes("always");
+    const reply = await link.request((connection) => connection.call("config", ["get", "appendfsync"]));
+    return JSON.stringify(reply).includes("always") ? "yes" : "no";
   } catch {
     // Not every user may ask; a store that cannot be shown to be durable is not called durable.
-    return false;
+    return "no";
   }
 }

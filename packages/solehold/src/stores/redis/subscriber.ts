@@ -1,126 +1,105 @@
 /**
  * Channels, on a connection of their own. It is opened when somebody first listens and opened again when it is lost;
- * then `onGap` is called, because what was published in between was heard by nobody.
+ * then `onGap` is called, because nobody got what was published in between.
  */
 import { jittered, type Timer } from "../../env/index.ts";
-import { StoreError, withDeadline } from "../../store/index.ts";
 import { Reconnecting } from "../support/reconnecting.ts";
 import type { RedisConnection } from "./driver.ts";
-import { silenceError, storeErrorFrom } from "./errors.ts";
-import { type LinkOptions, openConnection } from "./link.ts";
+import { type LinkOptions, RedisLink } from "./link.ts";
 
 export interface ChannelListener {
   readonly onMessage: (message: string) => void;
   readonly onGap: () => void;
 }
 
-/** A connection on which nobody speaks may be dead; so long goes by before that is noticed. */
+/** A connection on which nobody speaks may be dead, or lead to the wrong server: how long that may go unnoticed. */
 const HEARTBEAT_MS = 10_000;
+
+const ping = (connection: RedisConnection): Promise<unknown> => connection.call("ping", []);
 
 export class RedisSubscriber {
   readonly #options: LinkOptions;
+  readonly #onHeartbeat: () => void;
   readonly #listeners = new Map<string, ChannelListener>();
-  readonly #connections: Reconnecting<RedisConnection>;
-  #current: RedisConnection | null = null;
+  readonly #links: Reconnecting<RedisLink>;
+  #current: RedisLink | null = null;
   #heartbeat: Timer | null = null;
   #isClosed = false;
 
-  constructor(options: LinkOptions) {
+  constructor(options: LinkOptions, onHeartbeat: () => void) {
     this.#options = options;
-    this.#connections = new Reconnecting({
-      env: options.env,
-      name: "redis",
-      open: () => this.#open(),
-      close: (connection) => connection.close(),
-    });
+    this.#onHeartbeat = onHeartbeat;
+    const close = (link: RedisLink): void => link.end();
+    this.#links = new Reconnecting({ env: options.env, name: "redis", open: () => this.#open(), close });
   }
 
   /** Resolves once every later message of the channel will arrive. */
   async listen(channel: string, listener: ChannelListener): Promise<void> {
-    const connection = await this.#inTime(this.#connections.get());
+    const link = await this.#links.get();
     if (this.#listeners.has(channel)) return;
-    try {
-      await this.#inTime(connection.subscribe(channel));
-    } catch (error) {
-      if (error instanceof StoreError && error.kind === "timeout") this.#lose(connection);
-      throw error;
-    }
+    await link.request((connection) => connection.subscribe(channel));
     this.#listeners.set(channel, listener);
   }
 
   forget(channel: string): void {
-    if (this.#listeners.delete(channel)) this.#current?.unsubscribe(channel).catch(() => undefined);
+    if (!this.#listeners.delete(channel)) return;
+    this.#current?.request((connection) => connection.unsubscribe(channel)).catch(() => undefined);
   }
 
   /** The address may mean another server by now: listens there. */
   reconnect(): void {
-    if (this.#current !== null) this.#lose(this.#current);
+    this.#current?.end();
   }
 
   async close(): Promise<void> {
     this.#isClosed = true;
-    this.#heartbeat?.cancel();
     this.#listeners.clear();
-    await this.#connections.close();
+    await this.#links.close();
   }
 
-  async #open(): Promise<RedisConnection> {
-    let own: RedisConnection | null = null;
-    let hasEnded = false;
-    const onEnd = (): void => {
-      hasEnded = true;
-      if (own !== null && own === this.#current) this.#lose(own);
-    };
+  async #open(): Promise<RedisLink> {
     const onMessage = (channel: string, message: string): void => {
       this.#listeners.get(channel)?.onMessage(message);
     };
-    own = await openConnection(this.#options, { onEnd, onMessage });
+    const link = await RedisLink.open(this.#options, { onEnd: () => this.#onEnd(), onMessage });
     try {
-      for (const channel of this.#listeners.keys()) await this.#inTime(own.subscribe(channel));
-      if (hasEnded) throw storeErrorFrom(new Error("it ended"), this.#options.driver.address, "not-applied");
+      for (const channel of this.#listeners.keys()) {
+        await link.request((connection) => connection.subscribe(channel));
+      }
+      await link.request(ping);
     } catch (error) {
-      own.close();
+      link.end();
       throw error;
     }
-    this.#current = own;
-    this.#beatLater(own);
+    this.#current = link;
+    this.#beatLater(link);
     for (const { onGap } of this.#listeners.values()) onGap();
-    return own;
+    return link;
   }
 
-  #lose(connection: RedisConnection): void {
-    if (connection === this.#current) this.#current = null;
+  /** Does nothing while a connection is being opened: that fails by itself. */
+  #onEnd(): void {
+    const link = this.#current;
+    if (link === null || !link.hasEnded) return;
+    this.#current = null;
     this.#heartbeat?.cancel();
-    void this.#connections.lose(connection);
+    void this.#links.lose(link);
     if (this.#listeners.size > 0) this.#listenAgain();
   }
 
   /** The pauses between the attempts are those of `Reconnecting`. */
   #listenAgain(): void {
-    this.#connections.get().catch(() => {
+    this.#links.get().catch(() => {
       if (!this.#isClosed) this.#listenAgain();
     });
   }
 
-  #beatLater(connection: RedisConnection): void {
+  #beatLater(link: RedisLink): void {
     const { env } = this.#options;
     this.#heartbeat = env.timer(jittered(env, HEARTBEAT_MS, 0.3), () => {
-      this.#inTime(connection.call("ping", [])).then(
-        () => {
-          if (connection === this.#current) this.#beatLater(connection);
-        },
-        () => connection === this.#current && this.#lose(connection),
-      );
+      this.#onHeartbeat();
+      const beaten = link.request(ping);
+      beaten.then(() => link === this.#current && this.#beatLater(link)).catch(() => link.end());
     });
-  }
-
-  async #inTime<Value>(promise: Promise<Value>): Promise<Value> {
-    const { env, driver, timeoutMs } = this.#options;
-    const onExpiry = (): Error => silenceError(driver.address, timeoutMs, "not-applied");
-    try {
-      return await withDeadline(env, timeoutMs, promise, onExpiry);
-    } catch (error) {
-      throw storeErrorFrom(error, driver.address, "not-applied");
-    }
   }
 }

@@ -4,7 +4,7 @@
  * connection was lost fails, with whatever outcome its store finds right.
  */
 import { delay, type Env, jittered } from "../../env/index.ts";
-import { StoreError } from "../../store/index.ts";
+import { StoreError, withDeadline } from "../../store/index.ts";
 
 const FIRST_PAUSE_MS = 20;
 const LONGEST_PAUSE_MS = 2_000;
@@ -25,6 +25,7 @@ export class Reconnecting<Connection> {
   /** What the last attempt opened, until it is lost. */
   #current: Connection | null = null;
   #failures = 0;
+  #lastFailure: Error | null = null;
 
   constructor(options: ReconnectingOptions<Connection>) {
     this.#options = options;
@@ -35,6 +36,11 @@ export class Reconnecting<Connection> {
     if (this.#isClosed) return Promise.reject(this.#closedError());
     this.#attempt ??= this.#open();
     return this.#attempt;
+  }
+
+  /** As `get`. When that takes longer, rejects with the reason of the last failed attempt, or `onExpiry()`. */
+  getWithin(timeoutMs: number, onExpiry: () => Error): Promise<Connection> {
+    return withDeadline(this.#options.env, timeoutMs, this.get(), () => this.#lastFailure ?? onExpiry());
   }
 
   /** This connection is of no use any more. The next `get` opens another; one that was lost before is left alone. */
@@ -62,6 +68,7 @@ export class Reconnecting<Connection> {
       if (this.#isClosed) throw this.#closedError();
       const connection = await open();
       this.#failures = 0;
+      this.#lastFailure = null;
       if (!this.#isClosed) {
         this.#current = connection;
         return connection;
@@ -70,6 +77,7 @@ export class Reconnecting<Connection> {
       throw this.#closedError();
     } catch (error) {
       this.#failures += 1;
+      this.#lastFailure = error instanceof Error ? error : new Error(String(error));
       this.#forget();
       throw error;
     }
