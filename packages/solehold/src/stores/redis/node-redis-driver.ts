@@ -1,75 +1,76 @@
-/** node-redis (the package `redis`), through the few methods that are used. Its own reconnecting is off. */
-import type { ConnectionLife, RedisArgument, RedisDriver } from "./driver.ts";
+/**
+ * node-redis (the package `redis`), for a single server or a cluster. The client that was given is duplicated with its
+ * reconnecting and its queue off: a request is sent once, or not at all.
+ */
+import type { RedisClientType, RedisClusterType } from "redis";
+import type { ConnectionEvents, RedisConnection, RedisDriver } from "./driver.ts";
 
-/** What is used of a node-redis client. */
-export interface NodeRedisClient {
-  readonly options?: unknown;
-  duplicate(overrides: never): unknown;
-  connect(): Promise<unknown>;
-  sendCommand(args: RedisArgument[]): Promise<unknown>;
-  subscribe(channels: string[], listener: (message: string) => void): Promise<unknown>;
-  on(event: string, listener: (...values: never[]) => void): unknown;
-  destroy(): void;
+export function nodeRedisDriver(address: string, client: RedisClientType, timeoutMs: number): RedisDriver {
+  return { address, connect: (events, signal) => connect(client, timeoutMs, events, signal) };
 }
 
-export function nodeRedisDriver(address: string, timeoutMs: number, client: NodeRedisClient): RedisDriver {
-  const open = async (life: ConnectionLife): Promise<NodeRedisClient> => {
-    const { socket } = (client.options ?? {}) as { readonly socket?: object };
-    const options = {
-      socket: { ...socket, reconnectStrategy: false, connectTimeout: timeoutMs },
-      disableOfflineQueue: true,
-    };
-    const own = client.duplicate(options as never) as NodeRedisClient;
-    let reason: Error | null = null;
-    let ended = false;
-    const end = (): void => {
-      if (ended) return;
-      ended = true;
-      destroy(own);
-      life.onEnd();
-    };
-    own.on("error", (error: Error) => {
-      reason ??= error;
-      end();
-    });
-    own.on("end", end);
-    life.signal.addEventListener("abort", end, { once: true });
-    try {
-      await own.connect();
-    } catch (error) {
-      destroy(own);
-      throw reason ?? error;
-    } finally {
-      life.signal.removeEventListener("abort", end);
-    }
-    return own;
-  };
+/** As with ioredis: the cluster is only asked which node has the slot of the prefix. */
+export function nodeRedisClusterDriver(
+  cluster: RedisClusterType,
+  slotKey: string,
+  timeoutMs: number,
+): RedisDriver {
   return {
-    address,
-    topology: "single",
-    connect: async (life) => {
-      const own = await open(life);
-      return {
-        epoch: 0,
-        call: (command, args) => own.sendCommand([command, ...args]),
-        close: () => destroy(own),
-      };
-    },
-    subscribe: async (channels, onMessage, life) => {
-      const own = await open(life);
+    address: "the cluster",
+    connect: async (events, signal) => {
+      const own = cluster.duplicate();
+      own.on("error", () => undefined);
+      const giveUp = (): void => destroy(own);
+      signal.addEventListener("abort", giveUp, { once: true });
       try {
-        await own.subscribe([...channels], (message) => onMessage(message));
-      } catch (error) {
+        await own.connect();
+        const node = (await own.getNodeClientForKey(slotKey, false)) as RedisClientType;
+        return await connect(node, timeoutMs, events, signal);
+      } finally {
+        signal.removeEventListener("abort", giveUp);
         destroy(own);
-        throw error;
       }
-      return { close: () => destroy(own), ping: () => own.sendCommand(["PING"]) };
     },
   };
 }
 
-/** It throws when the client is closed already, which is what was wanted. */
-function destroy(client: NodeRedisClient): void {
+async function connect(
+  client: RedisClientType,
+  timeoutMs: number,
+  { onEnd, onMessage }: ConnectionEvents,
+  signal: AbortSignal,
+): Promise<RedisConnection> {
+  const socket = { ...client.options?.socket, reconnectStrategy: false, connectTimeout: timeoutMs };
+  const options = { socket, disableOfflineQueue: true, readonly: false, commandOptions: undefined };
+  const own = client.duplicate(options as object);
+  let reason: Error | null = null;
+  const end = (): void => {
+    destroy(own);
+    onEnd();
+  };
+  own.on("end", end).on("error", (error: Error) => {
+    reason ??= error;
+    end();
+  });
+  signal.addEventListener("abort", end, { once: true });
+  try {
+    await own.connect();
+  } catch (error) {
+    destroy(own);
+    throw reason ?? error;
+  } finally {
+    signal.removeEventListener("abort", end);
+  }
+  return {
+    call: (command, args) => own.sendCommand([command, ...args]),
+    subscribe: (channel) => own.subscribe(channel, (message) => onMessage(channel, message)),
+    unsubscribe: (channel) => own.unsubscribe(channel),
+    close: () => destroy(own),
+  };
+}
+
+/** node-redis throws when the client is closed already, which is what was wanted. */
+function destroy(client: { destroy(): void }): void {
   try {
     client.destroy();
   } catch {

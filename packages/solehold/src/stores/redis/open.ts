@@ -1,22 +1,18 @@
 /** Opening: from options to a store that has reached its server once. */
+import type { Cluster, Redis } from "ioredis";
+import type { RedisClientType, RedisClusterType } from "redis";
 import { realEnv } from "../../env/index.ts";
 import { StoreError } from "../../store/index.ts";
 import { assertOptions } from "../support/options.ts";
-import { RedisConnection } from "./connection.ts";
+import { acknowledgementOf } from "./acknowledgement.ts";
 import type { RedisDriver } from "./driver.ts";
-import {
-  type IoRedisClient,
-  type IoRedisCluster,
-  type IoRedisCommandClass,
-  ioRedisClusterDriver,
-  ioRedisDriver,
-} from "./ioredis-driver.ts";
-import { type NodeRedisClient, nodeRedisDriver } from "./node-redis-driver.ts";
+import { ioRedisClusterDriver, ioRedisDriver, ioRedisOptions } from "./ioredis-driver.ts";
+import { RedisLayout } from "./layout.ts";
+import { nodeRedisClusterDriver, nodeRedisDriver } from "./node-redis-driver.ts";
 import {
   parseRedisUrl,
   problem,
   type RedisAddress,
-  type RedisClient,
   type RedisStoreOptions,
   settingsFrom,
 } from "./options.ts";
@@ -25,87 +21,60 @@ import { RedisStore } from "./store.ts";
 /** Resolves when the server has answered; rejects with a StoreError that says what to do. */
 export async function openRedisStore(options: RedisStoreOptions): Promise<RedisStore> {
   assertOptions("openRedisStore", options, '{ url: "redis://localhost:6379" }');
-  const settings = settingsFrom(options);
-  if ("url" in options === "client" in options) {
-    throw problem(
-      "url",
-      "or client must be given, either the one or the other",
-      "url" in options ? "both" : "none",
-    );
-  }
-  const env = options.env ?? realEnv;
+  const { prefix, timeoutMs, durability } = settingsFrom(options);
+  const layout = new RedisLayout(prefix);
   const driver =
     "url" in options
-      ? await driverForUrl(parseRedisUrl(options.url), settings.timeoutMs)
-      : await driverForClient(options.client, settings.timeoutMs);
-  const connection = await RedisConnection.open(env, driver, settings.timeoutMs);
-  try {
-    return await RedisStore.open({ env, driver, connection, settings });
-  } catch (error) {
-    connection.close();
-    throw error;
-  }
-}
-
-/** As much of the package as is used, so that its types are not needed by those who use another client. */
-interface IoRedisPackage {
-  readonly Redis: new (options: never) => unknown;
-  readonly Command: IoRedisCommandClass;
-}
-
-async function loadIoRedis(): Promise<IoRedisPackage> {
-  try {
-    return await import("ioredis");
-  } catch (cause) {
-    throw new StoreError("config", "redis: the package ioredis is missing: run `npm install ioredis`", {
-      outcome: "not-applied",
-      cause,
-    });
-  }
+      ? await driverForUrl(parseRedisUrl(options.url), timeoutMs)
+      : driverForClient(options.client, layout.identityKey, timeoutMs);
+  const acknowledgement = acknowledgementOf(durability, timeoutMs);
+  const { env = realEnv } = options;
+  return RedisStore.open({ env, driver, timeoutMs, acknowledgement }, layout, durability);
 }
 
 async function driverForUrl(address: RedisAddress, timeoutMs: number): Promise<RedisDriver> {
-  const { Redis, Command } = await loadIoRedis();
-  return ioRedisDriver(
-    `${address.host}:${address.port}${address.tls === undefined ? "" : " (TLS)"}`,
-    timeoutMs,
-    (options) => new Redis({ ...address, ...options } as never) as IoRedisClient,
-    Command,
-  );
+  const ioredis = await import("ioredis").catch((cause: unknown) => {
+    const message = "redis: the package ioredis is missing: run `npm install ioredis`";
+    throw new StoreError("config", message, { outcome: "not-applied", cause });
+  });
+  const name = `${address.host}:${address.port}${address.tls === undefined ? "" : " (TLS)"}`;
+  return ioRedisDriver(name, () => new ioredis.Redis({ ...address, ...ioRedisOptions(timeoutMs) } as never));
 }
 
-async function driverForClient(client: RedisClient, timeoutMs: number): Promise<RedisDriver> {
-  if (typeof client !== "object" || client === null || typeof client.duplicate !== "function") {
-    throw problem("client", "must be a client of ioredis or node-redis", typeof client);
+/** Clients are told apart by what they can do, so that those of another copy of a package are recognised, too. */
+function driverForClient(client: unknown, slotKey: string, timeoutMs: number): RedisDriver {
+  const isObject = typeof client === "object" && client !== null;
+  const name = isObject ? client.constructor.name : typeof client;
+  const has = (...members: readonly string[]): boolean => isObject && members.every((each) => each in client);
+  if (has("isCluster", "slots", "nodes", "duplicate")) {
+    return ioRedisClusterDriver(client as Cluster, slotKey, timeoutMs);
   }
-  if ("isCluster" in client && client.isCluster) {
-    const create = (): IoRedisCluster =>
-      client.duplicate([] as never, { lazyConnect: true } as never) as IoRedisCluster;
-    return ioRedisClusterDriver("the cluster", timeoutMs, create);
+  if (has("call", "disconnect", "duplicate")) {
+    const given = client as Redis;
+    return ioRedisDriver(addressOf(given.options), () => given.duplicate(ioRedisOptions(timeoutMs)));
   }
-  if ("call" in client && typeof client.call === "function") {
-    return ioRedisDriver(
-      addressOf((client as { readonly options?: unknown }).options),
-      timeoutMs,
-      (options) => client.duplicate(options as never) as IoRedisClient,
-      await commandClassFor(client),
-    );
+  if (has("getNodeClientForKey", "duplicate")) {
+    return nodeRedisClusterDriver(client as RedisClusterType, slotKey, timeoutMs);
   }
-  if ("sendCommand" in client && typeof client.sendCommand === "function" && "destroy" in client) {
-    const nodeRedis = client as unknown as NodeRedisClient;
-    const { socket } = (nodeRedis.options ?? {}) as { readonly socket?: unknown };
-    return nodeRedisDriver(addressOf(socket), timeoutMs, nodeRedis);
+  if (has("sendCommand", "acquire")) {
+    const advice = "for Sentinel pass an ioredis client with `sentinels`, instead of a pool a single client";
+    throw problem("client", `must not be a Sentinel or a pool of node-redis: ${advice}`, name);
   }
-  throw problem("client", "must be a client of ioredis or node-redis", client.constructor.name);
+  if (has("sendCommand", "destroy", "duplicate")) {
+    const given = client as RedisClientType;
+    return nodeRedisDriver(addressOf(given.options?.socket), given, timeoutMs);
+  }
+  throw problem("client", "must be a client or a cluster of ioredis or node-redis", name);
 }
 
-/** Null when the client is of another copy of the package than the one that is found here. */
-async function commandClassFor(client: object): Promise<IoRedisCommandClass | null> {
-  const found = await loadIoRedis().catch(() => null);
-  return found !== null && client instanceof found.Redis ? found.Command : null;
-}
-
+/** Host and port, the path of a socket, or the name of a group that Sentinel looks after. */
 function addressOf(options: unknown): string {
-  const { host = "localhost", port = 6_379, path } = (options ?? {}) as Readonly<Record<string, unknown>>;
-  return typeof path === "string" ? path : `${String(host)}:${String(port)}`;
+  const {
+    host = "localhost",
+    port = 6_379,
+    path,
+    sentinels,
+    name,
+  } = (options ?? {}) as Record<string, unknown>;
+  return sentinels ? `${name} (Sentinel)` : String(path ?? `${host}:${port}`);
 }

@@ -1,9 +1,10 @@
-/** What can be set, checked when the store is opened: a wrong value is told at once, with its name. */
+/** What can be set, checked when the store is opened: a wrong value is refused at once, by its name. */
 import { isIP } from "node:net";
 import type { Env } from "../../env/index.ts";
 import { StoreError } from "../../store/index.ts";
+import type { Durability } from "./acknowledgement.ts";
 
-/** A client of ioredis (standalone or Cluster) or of node-redis. Only its settings are taken, by duplicating it. */
+/** A client or cluster of ioredis or node-redis. Only its settings are taken, by duplicating it. */
 export interface RedisClient {
   duplicate(...overrides: never[]): unknown;
 }
@@ -13,12 +14,13 @@ interface CommonOptions {
   readonly prefix?: string;
   /** A call that got no answer by then ends, with its outcome unknown. Default 5000. */
   readonly timeoutMs?: number;
+  /** How many replicas must have a write before it is acknowledged (WAIT). Default 0: nobody is waited for. */
+  readonly replicas?: number;
   /**
-   * What happens when Redis has lost data that this client saw. "refuse" (the default): nothing, until
-   * `acceptDataLoss()` is called or the store is opened anew. Or it is accepted by itself after a time,
-   * which must be longer than any ttl, so that no holder of a lost lease can still believe in it.
+   * "server" (the default): writes are synced to disk as the server is configured. "wait": a write is acknowledged when
+   * the disks of the primary and of `replicas` replicas have it (WAITAOF, Redis 7.2 and later).
    */
-  readonly dataLoss?: "refuse" | { readonly acceptAfterMs: number };
+  readonly fsync?: "server" | "wait";
   readonly env?: Env;
 }
 
@@ -37,25 +39,32 @@ export type RedisStoreOptions = RedisUrlOptions | RedisClientOptions;
 export interface RedisSettings {
   readonly prefix: string;
   readonly timeoutMs: number;
-  readonly acceptAfterMs: number | null;
+  readonly durability: Durability;
 }
 
 const PREFIX = /^[\x21-\x7a|~]{1,64}$/;
 
-export function settingsFrom(options: CommonOptions): RedisSettings {
-  const { prefix = "solehold:", timeoutMs = 5_000, dataLoss = "refuse" } = options;
-  if (!PREFIX.test(prefix)) {
-    throw problem("prefix", "must have 1 to 64 printable ASCII characters without spaces or braces", prefix);
-  }
+export function settingsFrom(options: RedisStoreOptions): RedisSettings {
+  const { prefix = "solehold:", timeoutMs = 5_000, replicas = 0, fsync = "server" } = options;
+  const rule = "must have 1 to 64 printable ASCII characters without spaces or braces";
+  if (!PREFIX.test(prefix)) throw problem("prefix", rule, prefix);
   assertWhole("timeoutMs", timeoutMs, 1, 2 ** 31 - 1);
-  if (dataLoss !== "refuse") assertWhole("dataLoss.acceptAfterMs", dataLoss.acceptAfterMs, 0, 2 ** 31 - 1);
-  return {
-    prefix,
-    timeoutMs,
-    acceptAfterMs: dataLoss === "refuse" ? null : dataLoss.acceptAfterMs,
-  };
+  assertWhole("replicas", replicas, 0, 1_000);
+  if (!["server", "wait"].includes(fsync))
+    throw problem("fsync", 'must be "server" or "wait"', String(fsync));
+  if ("url" in options === "client" in options) {
+    const given = "url" in options ? "both" : "none";
+    throw problem("url", "or client must be given, either the one or the other", given);
+  }
+  return { prefix, timeoutMs, durability: { replicas, fsync } };
 }
 
+function assertWhole(name: string, value: unknown, min: number, max: number): void {
+  if (Number.isSafeInteger(value) && (value as number) >= min && (value as number) <= max) return;
+  throw problem(name, `must be a whole number from ${min} to ${max}`, String(value));
+}
+
+/** With the names that ioredis has for them. */
 export interface RedisAddress {
   readonly host: string;
   readonly port: number;
@@ -65,43 +74,25 @@ export interface RedisAddress {
   readonly tls?: { readonly servername?: string };
 }
 
-const DEFAULT_PORT = 6_379;
-
 export function parseRedisUrl(text: string): RedisAddress {
-  let url: URL;
-  try {
-    url = new URL(text);
-  } catch {
-    throw problem("url", "must look like redis://host:6379/0", hidden(text));
-  }
-  if (url.protocol !== "redis:" && url.protocol !== "rediss:") {
-    throw problem("url", "must begin with redis: or rediss:", hidden(text));
-  }
-  if (url.hostname === "") throw problem("url", "must name a host, as in redis://host:6379/0", hidden(text));
-  if (url.search !== "" || url.hash !== "") {
-    throw problem("url", "must not have a query: pass options, or a client, instead", hidden(text));
-  }
-  const db = /^\/?(\d{0,9})$/.exec(url.pathname)?.[1];
-  if (db === undefined) throw problem("url", "must end in the number of a database, as in /0", hidden(text));
-  const host = url.hostname.replace(/^\[|\]$/g, "");
+  // What stands before an "@" may be a password.
+  const wrong = (rule: string): StoreError => problem("url", rule, text.replace(/\/\/[^/]*@/, "//***@"));
+  if (!URL.canParse(text)) throw wrong("must look like redis://host:6379/0");
+  const { protocol, hostname, port, pathname, username, password, search, hash } = new URL(text);
+  if (protocol !== "redis:" && protocol !== "rediss:") throw wrong("must begin with redis: or rediss:");
+  if (hostname === "") throw wrong("must name a host, as in redis://host:6379/0");
+  if (search + hash !== "") throw wrong("must not have a query: pass options, or a client, instead");
+  const db = /^\/?(\d{0,9})$/.exec(pathname)?.[1];
+  if (db === undefined) throw wrong("must end in the number of a database, as in /0");
+  const host = hostname.replace(/^\[|\]$/g, "");
   return {
     host,
-    port: url.port === "" ? DEFAULT_PORT : Number(url.port),
+    port: Number(port || 6_379),
     db: Number(db),
-    ...(url.username === "" ? {} : { username: decodeURIComponent(url.username) }),
-    ...(url.password === "" ? {} : { password: decodeURIComponent(url.password) }),
-    ...(url.protocol === "rediss:" ? { tls: isIP(host) === 0 ? { servername: host } : {} } : {}),
+    ...(username === "" ? {} : { username: decodeURIComponent(username) }),
+    ...(password === "" ? {} : { password: decodeURIComponent(password) }),
+    ...(protocol === "redis:" ? {} : { tls: isIP(host) === 0 ? { servername: host } : {} }),
   };
-}
-
-/** Without what stands before an "@": a message must not show a password. */
-function hidden(url: string): string {
-  return url.replace(/\/\/[^/]*@/, "//***@");
-}
-
-function assertWhole(name: string, value: unknown, min: number, max: number): void {
-  if (Number.isSafeInteger(value) && (value as number) >= min && (value as number) <= max) return;
-  throw problem(name, `must be a whole number from ${min} to ${max}`, String(value));
 }
 
 export function problem(name: string, rule: string, value: string): StoreError {

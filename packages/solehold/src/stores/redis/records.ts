@@ -1,55 +1,45 @@
-/** From what a script replied to what the contract says: found, absent, or corrupt. */
-import { FLOOR_NAME, type LeaseKey, type LeaseRecord } from "../../core/index.ts";
-import { ABSENT, type StoredRecord } from "../../store/index.ts";
-import { floorOf, impliedRecord, type Lineage, raised, shown } from "../support/lineage.ts";
-import { versionOf, versionOfAbsence, versionOfDamage, WRONG_TYPE_HEADER } from "./layout.ts";
-import { decodeValue } from "./value.ts";
+/** Reading and writing records: one script call for a batch. */
+import type { LeaseKey } from "../../core/index.ts";
+import type { ApplyReply, ConditionalWrite, ReadReply, WriteResult } from "../../store/index.ts";
+import type { RedisData } from "./data.ts";
+import { encodeValue, expectedStart, storedFrom } from "./layout.ts";
+import { READ, WAKE, WRITE } from "./scripts.ts";
 
-export const NOT_A_STRING = "its key holds something other than a string";
-
-/** Null when the value is damaged, and must be looked at again together with its SHA-1. */
-export function storedFrom(
-  key: LeaseKey,
-  item: unknown,
-  lineage: Lineage,
-  storeTimeMs: number,
-): StoredRecord | null {
-  if (typeof item === "number") return { kind: "corrupt", version: WRONG_TYPE_HEADER, detail: NOT_A_STRING };
-  if (typeof item !== "string") return key.name === FLOOR_NAME ? implied(key, floorOf(lineage)) : ABSENT;
-  const decoded = decodeValue(item, key);
-  return decoded.ok ? found(shown(decoded.record, lineage, storeTimeMs)) : null;
+export async function readRecords(data: RedisData, keys: readonly LeaseKey[]): Promise<ReadReply> {
+  const redisKeys = keys.map((key) => data.layout.recordKey(key));
+  const { items, ...reply } = await data.read(READ, redisKeys, []);
+  return { ...reply, records: keys.map((key, index) => storedFrom(key, items[index])) };
 }
 
-/** As `storedFrom`, with the SHA-1 at hand. */
-export function inspectedFrom(
-  key: LeaseKey,
-  item: unknown,
-  sha1: string,
-  lineage: Lineage,
-  storeTimeMs: number,
-): StoredRecord {
-  const stored = storedFrom(key, item, lineage, storeTimeMs);
-  if (stored !== null) return stored;
-  const decoded = decodeValue(String(item), key);
-  return {
-    kind: "corrupt",
-    version: versionOfDamage(sha1),
-    detail: decoded.ok ? "it could not be read" : decoded.detail,
-  };
+/** `newVersion` never gives the same one twice, in no client. */
+export async function applyWrites(
+  data: RedisData,
+  writes: readonly ConditionalWrite[],
+  newVersion: () => string,
+): Promise<ApplyReply> {
+  const { layout } = data;
+  const keys = [layout.indexKey, ...writes.map(({ key }) => layout.recordKey(key))];
+  const args = [writes.map(whomToWake).join("")];
+  const results: WriteResult[] = [];
+  for (const write of writes) {
+    const version = write.next === null ? null : newVersion();
+    if (whomToWake(write) !== WAKE.nobody) keys.push(layout.queueKey(write.key));
+    args.push(expectedStart(write.expected), encodeValue(write.next, version));
+    results.push({ kind: "applied", version });
+  }
+  const { items, ...reply } = await data.write(WRITE, keys, args);
+  for (let at = 0; at < items.length; at += 2) {
+    const index = Number(items[at]) - 1;
+    const write = writes[index];
+    if (write === undefined) throw new Error("the script replied to a write that was not asked for");
+    results[index] = { kind: "conflict", current: storedFrom(write.key, items[at + 1]) };
+  }
+  return { ...reply, results };
 }
 
-/** What a new grant that is below the raised floor is told to follow instead. */
-export function mustFollow(key: LeaseKey, current: StoredRecord, generation: bigint): StoredRecord {
-  if (current.kind === "found") return found(raised(current.record, generation));
-  return current.kind === "absent" ? implied(key, generation) : current;
-}
-
-function found(record: LeaseRecord): StoredRecord {
-  return { kind: "found", record, version: versionOf(record) };
-}
-
-/** Its version stands for the absence. */
-function implied(key: LeaseKey, generation: bigint): StoredRecord {
-  const record = impliedRecord(key, generation);
-  return { kind: "found", record, version: versionOfAbsence(generation) };
+/** What is reserved for a successor concerns all who wait: the successor may be any of them. */
+function whomToWake({ expected, next }: ConditionalWrite): string {
+  const isFreed = expected !== null && next?.state !== "held";
+  if (!isFreed) return WAKE.nobody;
+  return next?.handoff ? WAKE.all : WAKE.next;
 }

@@ -1,7 +1,10 @@
 /**
- * The scripts that read, and keep the identity of the data; the one that writes is in writing-script.ts. Every key they
- * touch is in KEYS. Every reply begins with the server's time and the sequence, except "lost": then the data is not
- * what this client saw before, and nothing was done. (A write that was done may tell the sequence alone.)
+ * The scripts. They compare and swap, and know nothing of leases, so no rule exists twice. Every key they touch is in
+ * KEYS, the first is $identity.
+ *
+ * ARGV[1] is the request's id, with which every reply begins and ends. ARGV[2] and ARGV[3] are the epoch of the data and
+ * the number of writes that this client saw. If the data is another or older, the reply is "moved", and nothing was
+ * done. Otherwise it goes on with the server's time and the number of writes, in one string.
  */
 import { createHash } from "node:crypto";
 
@@ -10,107 +13,164 @@ export interface RedisScript {
   readonly sha: string;
 }
 
-export function script(source: string): RedisScript {
+function script(source: string): RedisScript {
   return { source, sha: createHash("sha1").update(source).digest("hex") };
 }
 
-/** A string of Lua: whatever is not plain is written by its number. */
-export function luaText(text: string): string {
-  const plain = text.replace(/[^\w:/{}$-]/g, (char) => `\\${String(char.charCodeAt(0)).padStart(3, "0")}`);
-  return `'${plain}'`;
-}
-
-/** With what replies begin. It expects `sequence`. */
-export const HEADER = `local time = redis.call('TIME')
-local header = time[1] .. ' ' .. time[2] .. ' ' .. sequence`;
-
-/** How a script begins that writes no record. KEYS[1]: sequence. ARGV[1]: last sequence seen. */
-export const SAME_DATA = `local sequence = tonumber(redis.call('GET', KEYS[1]) or '0')
-if sequence < tonumber(ARGV[1]) then return 'lost' end
-${HEADER}`;
-
-/** Before the last sequence seen: a write that is done need not tell the time. */
-export const NEEDS_NO_TIME = "+";
-
-/** How a script begins that writes records. ARGV[1]: last sequence seen, or NEEDS_NO_TIME and that. */
-export const WRITES_SAME_DATA = `local call = redis.call
-local sequence = call('INCR', KEYS[1])
-if sequence <= tonumber(ARGV[1]) then
-  if sequence == 1 then call('DEL', KEYS[1]) end
-  return 'lost'
-end`;
-
-/**
- * How it ends when all was done. The time is asked for at last, or not at all: of all commands of a lone write it is the
- * one whose answer costs most.
- */
-export const ALL_DONE = `if string.byte(ARGV[1]) == ${NEEDS_NO_TIME.charCodeAt(0)} then return sequence end
-${HEADER}
-return header`;
-
-/**
- * KEYS: sequence, then the keys to read. ARGV: last sequence seen.
- * Reply: { "time", per key its value, false for nothing, or 1 for something that is not a string }.
- */
-export const READ = script(`${SAME_DATA}
-local reply = { header }
-if #KEYS == 1 then return reply end
-local stored = redis.call('MGET', unpack(KEYS, 2))
-for i = 1, #KEYS - 1 do
-  local value = stored[i]
-  if not value and redis.call('EXISTS', KEYS[i + 1]) == 1 then value = 1 end
-  reply[i + 1] = value
-end
-return reply
-`);
-
-/** As READ, for values that could not be read: each is followed by its SHA-1, which serves as its version. */
-export const INSPECT = script(`${SAME_DATA}
-local reply = { header }
-local stored = redis.call('MGET', unpack(KEYS, 2))
-for i = 1, #KEYS - 1 do
-  local value = stored[i]
-  local sha = value and redis.sha1hex(value) or ''
-  if not value and redis.call('EXISTS', KEYS[i + 1]) == 1 then value = 1 end
-  reply[#reply + 1] = value
-  reply[#reply + 1] = sha
-end
-return reply
-`);
-
-/** KEYS: sequence, index. ARGV: last sequence seen, first and last member, limit. Reply: { "time", members }. */
-export const RANGE = script(`${SAME_DATA}
-local reply = redis.call('ZRANGEBYLEX', KEYS[2], ARGV[2], ARGV[3], 'LIMIT', 0, ARGV[4])
-table.insert(reply, 1, header)
-return reply
-`);
-
-/** KEYS: state. Reply: { INFO of the server that answers, the id of the data or false }. */
-export const LOOK = script(`
-return { redis.call('INFO'), redis.call('HGET', KEYS[1], 'id') }
-`);
-
-/**
- * KEYS: state, the sequence of the id to have, the sequence of the id that stands (if it is another).
- * ARGV: the id that must stand now (empty: none), the id to have, the server's run id, "new" or "lossy"
- * for data that begins now, and how far a raise reaches at least.
- * Reply: "moved", or { floor, raised, sequence }.
- */
-export const JOIN = script(`
-local id = redis.call('HGET', KEYS[1], 'id') or ''
-if id ~= ARGV[1] then return 'moved' end
+/** Compares the data with what this client saw. */
+const SAME_DATA = `local identity = redis.call('HMGET', KEYS[1], 'epoch', 'writes')
+if identity[1] ~= ARGV[2] or tonumber(identity[2] or -1) < tonumber(ARGV[3]) then return { ARGV[1], 'moved', ARGV[1] } end
 local time = redis.call('TIME')
-local micros = time[1] * 1000000 + time[2]
-local raised = tonumber(redis.call('HGET', KEYS[1], 'raised') or '0')
-local higher = string.format('%.0f', math.max(micros, raised + tonumber(ARGV[5])))
-if id ~= ARGV[2] then
-  local from = ARGV[4] == 'lossy' and higher or '0'
-  redis.call('HSET', KEYS[1], 'id', ARGV[2], 'run', ARGV[3], 'floor', higher, 'raised', from)
-  redis.call('SET', KEYS[2], 1)
-  if KEYS[3] then redis.call('DEL', KEYS[3]) end
-elseif redis.call('HGET', KEYS[1], 'run') ~= ARGV[3] then
-  redis.call('HSET', KEYS[1], 'run', ARGV[3], 'raised', higher)
+local writes = identity[2]
+`;
+const COUNT_WRITE = `writes = redis.call('HINCRBY', KEYS[1], 'writes', 1)
+`;
+const BEGIN_REPLY = `local reply = { ARGV[1], time[1] .. ' ' .. time[2] .. ' ' .. writes }
+`;
+const END_REPLY = `reply[#reply + 1] = ARGV[1]
+return reply
+`;
+
+/**
+ * ARGV[4] is "count" or "check". A replica would answer a script that only reads, perhaps with what is long outdated.
+ * PERSIST is a write, which it refuses, and which changes nothing here. "count" makes it a real write, so that the
+ * replicas can be waited for: then they have everything that the reply shows.
+ */
+const READS = `${SAME_DATA}if ARGV[4] == 'count' then ${COUNT_WRITE}else redis.call('PERSIST', KEYS[1]) end
+${BEGIN_REPLY}`;
+
+/** A value with a version in its first line; the version of anything else; false for nothing. */
+const SHOWN = `local function shown(key, value)
+  if value then return string.find(value, '^[%w_%-]+%.%w+\\n') and value or '!' .. redis.sha1hex(value) end
+  return redis.call('EXISTS', key) == 1 and '!not-a-string'
 end
-local state = redis.call('HMGET', KEYS[1], 'floor', 'raised')
-return { state[1], state[2], redis.call('GET', KEYS[2]) or '0' }
+`;
+
+/** KEYS: identity, then the keys to read. Reply: what each shows. */
+export const READ = script(`${READS}${SHOWN}
+local values = #KEYS > 1 and redis.call('MGET', unpack(KEYS, 2))
+for i = 2, #KEYS do reply[i + 1] = shown(KEYS[i], values[i - 1]) end
+${END_REPLY}`);
+
+/** KEYS: identity, index. ARGV[5]...: first and last member, limit. Reply: members. */
+export const RANGE = script(`${READS}
+for _, member in ipairs(redis.call('ZRANGEBYLEX', KEYS[2], ARGV[5], ARGV[6], 'LIMIT', 0, ARGV[7])) do
+  reply[#reply + 1] = member
+end
+${END_REPLY}`);
+
+/**
+ * wake_next wakes the first in a queue, and marks it with the time, made negative: it is out of the order, and newcomers
+ * see that somebody was woken just now. Clients that do not listen any more are dropped: their connection is gone.
+ * Without the right to use queues nobody is woken, and whoever waits has to look.
+ */
+const WAKES = `local base = string.sub(KEYS[1], 1, -10)
+local function mark(queue, client)
+  redis.call('ZADD', queue, string.format('%.0f', -(time[1] * 1000000 + time[2])), client)
+end
+local function wake(client, member, value)
+  return redis.pcall('PUBLISH', base .. 'turn:' .. client, member .. '\\n' .. value)
+end
+local function wake_next(queue, member, value)
+  local first = redis.pcall('ZPOPMIN', queue)
+  while first[1] and (tonumber(first[2]) < 0 or wake(first[1], member, value) == 0) do
+    first = redis.call('ZPOPMIN', queue)
+  end
+  if first[1] then mark(queue, first[1]) end
+end
+`;
+
+/** Whom a write wakes of those who wait for its key. */
+export const WAKE = { nobody: "-", next: "n", all: "a" } as const;
+
+/**
+ * KEYS: identity, index, a key per write, and then the queue of each write that wakes somebody. ARGV[4]: one letter of
+ * WAKE per write. Then per write what its value must begin with (empty: no value), and the new value (empty: delete).
+ * Reply: for each write that was not done its number, and what its key shows.
+ *
+ * Changes are announced only if somebody listens: to build the message costs more than to write the record. Where the
+ * user may not publish, the write is done all the same.
+ */
+export const WRITE = script(`${SAME_DATA}${COUNT_WRITE}${BEGIN_REPLY}${SHOWN}${WAKES}
+local sub, call = string.sub, redis.call
+local channel = base .. 'changed'
+local is_watched = (redis.pcall('PUBSUB', 'NUMSUB', channel)[2] or 1) > 0
+local function current(key) return shown(key, call('MGET', key)[1]) end
+local function fits(key, want)
+  if want == '' then return call('EXISTS', key) == 0 end
+  if sub(want, 1, 1) == '!' then return current(key) == want end
+  return redis.pcall('GETRANGE', key, 0, #want - 1) == want
+end
+local queue = #ARGV[4] + 2
+for i = 1, #ARGV[4] do
+  local key, want, next, whom = KEYS[i + 2], ARGV[i * 2 + 3], ARGV[i * 2 + 4], sub(ARGV[4], i, i)
+  if whom ~= '${WAKE.nobody}' then queue = queue + 1 end
+  if fits(key, want) then
+    local member = sub(key, #base + 1)
+    if next == '' then
+      call('DEL', key)
+      call('ZREM', KEYS[2], member)
+    else
+      call('SET', key, next)
+      if want == '' or sub(want, 1, 1) == '!' then call('ZADD', KEYS[2], 0, member) end
+    end
+    if is_watched then redis.pcall('PUBLISH', channel, member .. '\\n' .. next) end
+    if whom == '${WAKE.next}' then wake_next(KEYS[queue], member, next) end
+    if whom == '${WAKE.all}' then
+      for _, client in ipairs(redis.pcall('ZRANGE', KEYS[queue], 0, -1)) do wake(client, member, next) end
+    end
+  else
+    reply[#reply + 1] = i
+    reply[#reply + 1] = current(key)
+  end
+end
+${END_REPLY}`);
+
+/** How long whoever was woken is given to try, before the key counts as free for newcomers. */
+const GRACE_US = 100_000;
+/** A queue that nobody enters again is forgotten. Whoever waits enters again every few seconds. */
+const QUEUE_KEPT_MS = 60_000;
+
+/**
+ * Enters a queue at its end, or at the position that this client had, and shows the record, and whether somebody was
+ * woken just now. KEYS: identity, queue, record. ARGV[5]...: client, its position (empty for a new one).
+ * Reply: position, what the record's key shows, 1 if somebody was woken.
+ */
+export const ENTER_QUEUE = script(`${READS}${SHOWN}
+local now = time[1] * 1000000 + time[2]
+local position = ARGV[6] ~= '' and ARGV[6] or string.format('%.0f', now)
+if tonumber(redis.call('ZSCORE', KEYS[2], ARGV[5]) or -1) < 0 then redis.call('ZADD', KEYS[2], position, ARGV[5]) end
+redis.call('PEXPIRE', KEYS[2], ${QUEUE_KEPT_MS})
+local first = tonumber(redis.call('ZRANGE', KEYS[2], 0, 0, 'WITHSCORES')[2])
+reply[3] = position
+reply[4] = shown(KEYS[3], redis.call('MGET', KEYS[3])[1])
+reply[5] = first < 0 and now + first < ${GRACE_US} and 1 or 0
+${END_REPLY}`);
+
+/**
+ * KEYS: identity, queue. ARGV[5]...: client, what to do, tenant/name. "woken": this client goes on as if it had been
+ * woken. "leave": it is out. "pass": it is out, and if it had been woken, the next is, with a value that says nothing.
+ */
+export const LEAVE_QUEUE = script(`${READS}${WAKES}
+if ARGV[6] == 'woken' then
+  mark(KEYS[2], ARGV[5])
+else
+  local score = tonumber(redis.call('ZSCORE', KEYS[2], ARGV[5]) or -1)
+  redis.call('ZREM', KEYS[2], ARGV[5])
+  if ARGV[6] == 'pass' and score < 0 then wake_next(KEYS[2], ARGV[7], '!') end
+end
+${END_REPLY}`);
+
+/** KEYS: identity. ARGV: id. Reply: time, INFO of the server that answers, identity, epoch, number of writes. */
+export const LOOK = script(`local time = redis.call('TIME')
+local found = redis.call('HMGET', KEYS[1], 'identity', 'epoch', 'writes')
+return { ARGV[1], time[1] .. ' ' .. time[2], redis.call('INFO'), found[1], found[2], found[3] or '0', ARGV[1] }
+`);
+
+/** KEYS: identity. ARGV: id, the identity that must stand (empty: none), the next one, its epoch. Reply: done or moved. */
+export const ADOPT = script(`
+if (redis.call('HGET', KEYS[1], 'identity') or '') ~= ARGV[2] then return { ARGV[1], 'moved', ARGV[1] } end
+redis.call('HSET', KEYS[1], 'identity', ARGV[3], 'epoch', ARGV[4])
+redis.call('HSETNX', KEYS[1], 'writes', '0')
+return { ARGV[1], 'done', ARGV[1] }
 `);

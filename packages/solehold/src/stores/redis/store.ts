@@ -1,133 +1,132 @@
 /**
- * Redis or Valkey as a lease store. One script call for a whole batch, judged on the server's clock.
- * Records never expire in Redis: a tombstone keeps the fence.
+ * Redis or Valkey as a lease store. One script call for a whole batch, on the server's clock. Records never expire in
+ * Redis: a released lease stays as a tombstone until it is collected.
  *
- * Durable only if the server syncs its append-only file on every write. What happens when it loses data
- * is written in lineage.ts and docs/stores/redis.md.
+ * Durable only as far as the server is, and its replicas are waited for: see acknowledgement.ts. How a loss is noticed
+ * is written in data.ts, what it means in docs/stores/redis.md.
  */
 import type { LeaseKey } from "../../core/index.ts";
-import type { Env } from "../../env/index.ts";
-import type {
-  ApplyReply,
-  ConditionalWrite,
-  LeaseStore,
-  ListPage,
-  ListQuery,
-  ReadReply,
-  StoreCapabilities,
-  StoredRecord,
-  StoreEvent,
-  StorePlace,
-  StoreWatch,
-  WatchScope,
-} from "../../store/index.ts";
-import { announcedRecord, applyWrites, readRecords } from "./access.ts";
-import type { RedisConnection } from "./connection.ts";
-import { RedisDataSet } from "./data-set.ts";
-import type { RedisDriver } from "./driver.ts";
-import { RedisLayout } from "./layout.ts";
-import { RedisLines } from "./lines.ts";
+import { randomId } from "../../env/index.ts";
+import type * as contract from "../../store/index.ts";
+import { Watchers } from "../support/watchers.ts";
+import { assertCanWait, type Durability, isDurable } from "./acknowledgement.ts";
+import { RedisData } from "./data.ts";
+import { eventOf, type RedisLayout } from "./layout.ts";
+import type { LinkOptions, RedisLink } from "./link.ts";
 import { listPage } from "./listing.ts";
-import { RedisNews } from "./news.ts";
-import type { RedisSettings } from "./options.ts";
+import { RedisQueues } from "./queue.ts";
+import { applyWrites, readRecords } from "./records.ts";
+import { READ } from "./scripts.ts";
+import { RedisSubscriber } from "./subscriber.ts";
 
-/**
- * Measured: beyond this a call no longer fits what a socket takes at once, and gets slower per write. It
- * also keeps a script below the time at which other users of the server would notice.
- */
-const MAX_BATCH = 128;
+const CAPABILITIES: Omit<contract.StoreCapabilities, "durable"> = {
+  clock: "reply",
+  clockGranularityMs: 1,
+  clockSkewMs: 0,
+  watch: true,
+  conditionalDelete: true,
+  // Larger calls no longer fit what a socket takes at once, and other users of the server would notice them.
+  maxBatch: 128,
+  // The server works on one call while the client prepares the next.
+  maxConcurrentCalls: 2,
+  minBatch: 16,
+};
+/** 72 random bits. */
+const CLIENT_ID_LENGTH = 12;
 
-export interface RedisStoreParts {
-  readonly env: Env;
-  readonly driver: RedisDriver;
-  readonly connection: RedisConnection;
-  readonly settings: RedisSettings;
-}
-
-export class RedisStore implements LeaseStore {
+export class RedisStore implements contract.LeaseStore {
   readonly name = "redis";
-  readonly capabilities: StoreCapabilities;
-  readonly #connection: RedisConnection;
-  readonly #data: RedisDataSet;
-  readonly #news: RedisNews;
-  readonly #lines: RedisLines;
+  readonly capabilities: contract.StoreCapabilities;
+  readonly #data: RedisData;
+  readonly #subscriber: RedisSubscriber;
+  readonly #queues: RedisQueues;
+  readonly #watchers = new Watchers();
+  readonly #client: string;
+  #writes = 0;
 
-  private constructor(parts: RedisStoreParts, data: RedisDataSet, durable: boolean) {
-    const { env, driver, connection, settings } = parts;
-    this.#connection = connection;
+  private constructor(
+    data: RedisData,
+    subscriber: RedisSubscriber,
+    client: string,
+    capabilities: contract.StoreCapabilities,
+  ) {
     this.#data = data;
-    this.capabilities = Object.freeze({
-      durable,
-      clock: "reply",
-      clockGranularityMs: 1,
-      watch: true,
-      conditionalDelete: true,
-      maxBatch: MAX_BATCH,
-      // The server works on one call while the client prepares the next.
-      maxConcurrentCalls: 2,
-      minBatch: 16,
-    });
-    const { timeoutMs } = settings;
-    const read = (keys: readonly LeaseKey[]): Promise<ReadReply> => readRecords(data, keys);
-    const shown = (key: LeaseKey, value: string): StoredRecord | null => announcedRecord(data, key, value);
-    const { layout } = data;
-    this.#lines = new RedisLines({ env, driver, data, timeoutMs, shown });
-    this.#news = new RedisNews({ env, driver, layout, timeoutMs, maxBatch: MAX_BATCH, read, shown });
+    this.#subscriber = subscriber;
+    this.#queues = new RedisQueues(data, subscriber, client);
+    this.#client = client;
+    this.capabilities = Object.freeze(capabilities);
   }
 
-  static async open(parts: RedisStoreParts): Promise<RedisStore> {
-    const { env, connection, settings } = parts;
-    const layout = new RedisLayout(settings.prefix);
-    const data = new RedisDataSet(env, connection, layout, settings.acceptAfterMs);
-    await data.join();
-    const durable = data.server?.appendOnly === true && (await syncsEveryWrite(connection));
-    return new RedisStore(parts, data, durable);
+  static async open(options: LinkOptions, layout: RedisLayout, durability: Durability): Promise<RedisStore> {
+    // What is published reaches only those who listen at the primary: a call notices when it is another.
+    const look = (): void => void data.readAside(READ, [], []).catch(() => undefined);
+    const subscriber = new RedisSubscriber(options, look);
+    const data = new RedisData(options, layout, () => subscriber.reconnect());
+    try {
+      const { server, link } = await data.joined();
+      assertCanWait(server, durability, options.driver.address);
+      const durable = isDurable(server, durability, await syncsEveryWrite(link));
+      const client = randomId(options.env).slice(0, CLIENT_ID_LENGTH);
+      return new RedisStore(data, subscriber, client, { ...CAPABILITIES, durable });
+    } catch (error) {
+      await data.close();
+      throw error;
+    }
   }
 
-  read(keys: readonly LeaseKey[]): Promise<ReadReply> {
+  read(keys: readonly LeaseKey[]): Promise<contract.ReadReply> {
     return readRecords(this.#data, keys);
   }
 
-  apply(writes: readonly ConditionalWrite[]): Promise<ApplyReply> {
-    return applyWrites(this.#data, writes);
+  apply(writes: readonly contract.ConditionalWrite[]): Promise<contract.ApplyReply> {
+    return applyWrites(this.#data, writes, () => {
+      this.#writes += 1;
+      return `${this.#client}.${this.#writes.toString(36)}`;
+    });
   }
 
-  list(query: ListQuery): Promise<ListPage> {
+  list(query: contract.ListQuery): Promise<contract.ListPage> {
     return listPage(query, this.#data);
   }
 
-  watch(scope: WatchScope, listener: (event: StoreEvent) => void): Promise<StoreWatch> {
-    return this.#news.watch(scope, listener);
+  async watch(scope: contract.WatchScope, listener: contract.WatchListener): Promise<contract.StoreWatch> {
+    const { changedChannel } = this.#data.layout;
+    const watch = this.#watchers.add(scope, listener, () => {
+      if (this.#watchers.size === 0) this.#subscriber.forget(changedChannel);
+    });
+    try {
+      await this.#subscriber.listen(changedChannel, {
+        onMessage: (message) => {
+          const event = eventOf(message);
+          if (event !== null) this.#watchers.announce(event);
+        },
+        onGap: () => this.#watchers.announce({ kind: "reset" }),
+      });
+      return watch;
+    } catch (error) {
+      await watch.close();
+      throw error;
+    }
   }
 
-  standInLine(key: LeaseKey, listener: (event: StoreEvent) => void): Promise<StorePlace> {
-    return this.#lines.stand(key, listener);
-  }
-
-  /**
-   * Goes on after Redis lost data: with what is there now, and with fences above all that were handed
-   * out before. Call it when no holder of a lost lease can believe in it any more, or must not matter.
-   */
-  async acceptDataLoss(): Promise<void> {
-    await this.#data.acceptLoss();
-    this.#news.reset();
-    this.#lines.reset();
+  joinQueue(key: LeaseKey, listener: contract.WatchListener): Promise<contract.QueueTicket> {
+    return this.#queues.join(key, listener);
   }
 
   async close(): Promise<void> {
-    this.#news.close();
-    this.#lines.close();
-    this.#connection.close();
+    this.#watchers.clear();
+    this.#queues.close();
+    await this.#subscriber.close();
+    await this.#data.close();
   }
 }
 
-async function syncsEveryWrite(connection: RedisConnection): Promise<boolean> {
+async function syncsEveryWrite(link: RedisLink): Promise<"yes" | "no"> {
   try {
-    const wire = await connection.ready();
-    const reply = await wire.call("CONFIG", ["GET", "appendfsync"]);
-    return JSON.stringify(reply).includes("always");
+    const reply = await link.request((connection) => connection.call("config", ["get", "appendfsync"]));
+    return JSON.stringify(reply).includes("always") ? "yes" : "no";
   } catch {
     // Not every user may ask; a store that cannot be shown to be durable is not called durable.
-    return false;
+    return "no";
   }
 }

@@ -54,11 +54,28 @@ export function serverChangedAtMs(identity: DataIdentity): number | null {
 /** In one sentence what this client saw that is gone; null when all of it may still be there. */
 export function lossSince(seen: DataSighting, identity: DataIdentity, sequence: bigint): string | null {
   if (seen.dataId !== identity.dataId) return "its data was deleted or replaced";
-  const metAt = identity.servers.findIndex(({ serverId }) => serverId === seen.serverId);
+  const metAt = identity.servers.findLastIndex(({ serverId }) => serverId === seen.serverId);
   const later = identity.servers.slice(metAt + 1);
   const behind = later.find((change) => BigInt(change.sequence) < seen.sequence);
   if (behind !== undefined || sequence < seen.sequence) return "its last acknowledged writes are gone";
   return null;
+}
+
+/**
+ * After a loss, with which everybody has to go on. Where the identity shows the loss to all who saw more, it stays.
+ * Otherwise (older data on the same server) it gets a new id, because others may soon write beyond what they saw: then
+ * every client notices, even one that lost nothing.
+ */
+export function identityAfterLoss(
+  seen: DataSighting,
+  identity: DataIdentity,
+  server: { readonly serverId: string; readonly nowMs: number; readonly sequence: bigint },
+  newDataId: string,
+): DataIdentity {
+  if (lossSince(seen, identity, seen.sequence) !== null) return identity;
+  const { serverId, nowMs, sequence } = server;
+  const change: ServerChange = { serverId, atMs: nowMs, sequence: String(sequence) };
+  return { dataId: newDataId, servers: [...identity.servers, change].slice(-MAX_SERVERS) };
 }
 
 export function encodeIdentity(identity: DataIdentity): string {

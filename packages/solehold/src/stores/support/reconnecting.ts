@@ -4,7 +4,7 @@
  * connection was lost fails, with whatever outcome its store finds right.
  */
 import { delay, type Env, jittered } from "../../env/index.ts";
-import { StoreError } from "../../store/index.ts";
+import { StoreError, withDeadline } from "../../store/index.ts";
 
 const FIRST_PAUSE_MS = 20;
 const LONGEST_PAUSE_MS = 2_000;
@@ -20,9 +20,12 @@ export interface ReconnectingOptions<Connection> {
 
 export class Reconnecting<Connection> {
   readonly #options: ReconnectingOptions<Connection>;
-  #connection: Promise<Connection> | null = null;
+  readonly #closing = new AbortController();
+  #attempt: Promise<Connection> | null = null;
+  /** What the last attempt opened, until it is lost. */
+  #current: Connection | null = null;
   #failures = 0;
-  #closed = false;
+  #lastFailure: Error | null = null;
 
   constructor(options: ReconnectingOptions<Connection>) {
     this.#options = options;
@@ -30,54 +33,67 @@ export class Reconnecting<Connection> {
 
   /** The connection, opened if there is none. Rejects as `open` does; the next call then tries again. */
   get(): Promise<Connection> {
-    if (this.#closed) {
-      const message = `the ${this.#options.name} store was closed`;
-      return Promise.reject(new StoreError("closed", message, { outcome: "not-applied" }));
-    }
-    this.#connection ??= this.#open();
-    return this.#connection;
+    if (this.#isClosed) return Promise.reject(this.#closedError());
+    this.#attempt ??= this.#open();
+    return this.#attempt;
+  }
+
+  /** As `get`. When that takes longer, rejects with the reason of the last failed attempt, or `onExpiry()`. */
+  getWithin(timeoutMs: number, onExpiry: () => Error): Promise<Connection> {
+    return withDeadline(this.#options.env, timeoutMs, this.get(), () => this.#lastFailure ?? onExpiry());
   }
 
   /** This connection is of no use any more. The next `get` opens another; one that was lost before is left alone. */
   async lose(connection: Connection): Promise<void> {
-    const current = this.#connection;
-    if (
-      current !== null &&
-      (await current.catch(() => null)) === connection &&
-      this.#connection === current
-    ) {
-      this.#connection = null;
-    }
+    if (this.#current === connection) this.#forget();
     await this.#options.close(connection);
   }
 
+  /** Does not wait for an attempt that is under way: what it opens is closed at once. */
   async close(): Promise<void> {
-    this.#closed = true;
-    const connection = await this.#connection?.catch(() => null);
-    this.#connection = null;
-    if (connection !== null && connection !== undefined) await this.#options.close(connection);
+    this.#closing.abort();
+    const connection = this.#current;
+    this.#forget();
+    if (connection !== null) await this.#options.close(connection);
+  }
+
+  get #isClosed(): boolean {
+    return this.#closing.signal.aborted;
   }
 
   async #open(): Promise<Connection> {
     const { env, open, close } = this.#options;
     try {
-      if (this.#failures > 0) await delay(env, this.#pauseMs());
+      if (this.#failures > 0) await delay(env, this.#pauseMs(), this.#closing.signal);
+      if (this.#isClosed) throw this.#closedError();
       const connection = await open();
       this.#failures = 0;
-      if (!this.#closed) return connection;
+      this.#lastFailure = null;
+      if (!this.#isClosed) {
+        this.#current = connection;
+        return connection;
+      }
       await close(connection);
-      throw new StoreError("closed", `the ${this.#options.name} store was closed`, {
-        outcome: "not-applied",
-      });
+      throw this.#closedError();
     } catch (error) {
       this.#failures += 1;
-      this.#connection = null;
+      this.#lastFailure = error instanceof Error ? error : new Error(String(error));
+      this.#forget();
       throw error;
     }
+  }
+
+  #forget(): void {
+    this.#attempt = null;
+    this.#current = null;
   }
 
   #pauseMs(): number {
     const pauseMs = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** Math.min(this.#failures - 1, 10));
     return jittered(this.#options.env, pauseMs, 0.5);
+  }
+
+  #closedError(): StoreError {
+    return new StoreError("closed", `the ${this.#options.name} store was closed`, { outcome: "not-applied" });
   }
 }

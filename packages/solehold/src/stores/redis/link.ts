@@ -1,0 +1,151 @@
+/**
+ * One connection, with a time limit for each request. A request is sent once. If its reply does not come in time, or is
+ * not its own, the connection is ended and the outcome is unknown; finding out is the caller's business.
+ *
+ * Replies have no names in Redis, only an order. Something in between that drops or doubles pieces would shift them. So
+ * each script gets an id, with which its reply must begin and end. An error has no room for one: after an error to a
+ * write the server is asked to echo a text, and only if that comes back was the error the reply to the write.
+ */
+import type { Env } from "../../env/index.ts";
+import { type FailedOutcome, StoreError, withDeadline } from "../../store/index.ts";
+import type { Acknowledgement } from "./acknowledgement.ts";
+import type { ConnectionEvents, RedisArgument, RedisConnection, RedisDriver } from "./driver.ts";
+import { endsConnection, isMissingScript, isReply, silenceError, storeErrorFrom } from "./errors.ts";
+import type { RedisScript } from "./scripts.ts";
+
+export interface LinkOptions {
+  readonly env: Env;
+  readonly driver: RedisDriver;
+  readonly timeoutMs: number;
+  /** Whom each script call waits for; null for nobody. */
+  readonly acknowledgement: Acknowledgement | null;
+}
+
+export class RedisLink {
+  readonly #options: LinkOptions;
+  readonly #onEnd: () => void;
+  #connection: RedisConnection | null = null;
+  #hasEnded = false;
+  #requests = 0;
+
+  private constructor(options: LinkOptions, onEnd: () => void) {
+    this.#options = options;
+    this.#onEnd = onEnd;
+  }
+
+  /** Rejects with a StoreError. `onEnd` is called once, when nothing more can be sent. */
+  static async open(options: LinkOptions, { onEnd, onMessage }: ConnectionEvents): Promise<RedisLink> {
+    const link = new RedisLink(options, onEnd);
+    const attempt = new AbortController();
+    const connecting = options.driver.connect({ onEnd: () => link.end(), onMessage }, attempt.signal);
+    // An attempt that took too long is given up, also when it succeeds just then.
+    connecting.then((late) => link.#hasEnded && late.close()).catch(() => undefined);
+    link.#connection = await link.#inTime(connecting, "not-applied").catch((error: unknown) => {
+      attempt.abort();
+      throw storeErrorFrom(error, options.driver.address, "not-applied");
+    });
+    return link;
+  }
+
+  get hasEnded(): boolean {
+    return this.#hasEnded;
+  }
+
+  end(): void {
+    if (this.#hasEnded) return;
+    this.#hasEnded = true;
+    this.#connection?.close();
+    this.#onEnd();
+  }
+
+  /** What the script replied, without the request's id. `outcome` is what is true if its reply does not come. */
+  async run(
+    script: RedisScript,
+    keys: readonly string[],
+    args: readonly RedisArgument[],
+    outcome: FailedOutcome,
+  ): Promise<readonly unknown[]> {
+    const id = this.#nextId();
+    const rest = [String(keys.length), ...keys, id, ...args];
+    try {
+      const reply = await this.#acknowledged("evalsha", [script.sha, ...rest], outcome).catch(
+        async (error) => {
+          if (!isMissingScript(error) || !(await this.#isInStep(outcome))) throw error;
+          return this.#acknowledged("eval", [script.source, ...rest], outcome);
+        },
+      );
+      if (!Array.isArray(reply) || reply[0] !== id || reply.at(-1) !== id) throw this.#foreignReply(outcome);
+      return reply.slice(1, -1);
+    } catch (error) {
+      throw await this.#failure(error, outcome);
+    }
+  }
+
+  /** Any other request, which writes nothing. */
+  async request(send: (connection: RedisConnection) => Promise<unknown>): Promise<unknown> {
+    try {
+      return await this.#inTime(this.#send(send), "not-applied");
+    } catch (error) {
+      throw await this.#failure(error, "not-applied");
+    }
+  }
+
+  /** Both requests are sent in one go: the server answers the second when the replicas have the first. */
+  async #acknowledged(
+    command: string,
+    args: readonly RedisArgument[],
+    outcome: FailedOutcome,
+  ): Promise<unknown> {
+    const { acknowledgement, driver } = this.#options;
+    const reply = this.#send((connection) => connection.call(command, args));
+    if (acknowledgement === null) return this.#inTime(reply, outcome);
+    const waiting = this.#send((connection) =>
+      connection.call(acknowledgement.command, acknowledgement.args),
+    );
+    const [replied, counts] = await this.#inTime(Promise.all([reply, waiting]), outcome);
+    const problem = acknowledgement.problem(counts);
+    if (problem === null) return replied;
+    throw new StoreError("unreachable", `Redis at ${driver.address}: ${problem}`, { outcome });
+  }
+
+  #send(send: (connection: RedisConnection) => Promise<unknown>): Promise<unknown> {
+    if (this.#connection !== null && !this.#hasEnded) return send(this.#connection);
+    const message = `Redis at ${this.#options.driver.address}: the connection was lost`;
+    return Promise.reject(new StoreError("unreachable", message, { outcome: "not-applied" }));
+  }
+
+  async #failure(error: unknown, outcome: FailedOutcome): Promise<StoreError> {
+    if (error instanceof StoreError) return error;
+    if (isReply(error) && !(await this.#isInStep(outcome))) return this.#foreignReply(outcome);
+    if (endsConnection(error)) this.end();
+    return storeErrorFrom(error, this.#options.driver.address, outcome);
+  }
+
+  /** Whether the next reply is that of the next request. Where nothing was to be written it does not matter. */
+  async #isInStep(outcome: FailedOutcome): Promise<boolean> {
+    if (outcome === "not-applied") return true;
+    const text = this.#nextId();
+    const echo = this.#send((connection) => connection.call("echo", [text]));
+    return (await this.#inTime(echo, outcome).catch(() => null)) === text;
+  }
+
+  #foreignReply(outcome: FailedOutcome): StoreError {
+    this.end();
+    const what = "a reply did not belong to its request: something in between loses or repeats data";
+    return new StoreError("unreachable", `Redis at ${this.#options.driver.address}: ${what}`, { outcome });
+  }
+
+  #nextId(): string {
+    this.#requests += 1;
+    return `r${this.#requests.toString(36)}`;
+  }
+
+  /** A connection that does not answer is not worth keeping, and may be dead. */
+  #inTime<Value>(promise: Promise<Value>, outcome: FailedOutcome): Promise<Value> {
+    const { env, driver, timeoutMs } = this.#options;
+    return withDeadline(env, timeoutMs, promise, () => {
+      this.end();
+      return silenceError(driver.address, timeoutMs, outcome);
+    });
+  }
+}
