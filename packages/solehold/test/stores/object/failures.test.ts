@@ -98,7 +98,9 @@ describe("an Azure place that is wrong is told in one line:", () => {
       "config",
       expect.stringContaining("create the container"),
     ]);
-    const wrong = await failing(openObjectStore({ place: { ...place, accountKey: "d3Jvbmc=" } }));
+    const wrong = await failing(
+      openObjectStore({ place: { ...place, credentials: { accountKey: "d3Jvbmc=" } } }),
+    );
     expect([wrong.kind, wrong.message]).toEqual(["auth", expect.stringContaining("AZURE_STORAGE_KEY")]);
   });
 });
