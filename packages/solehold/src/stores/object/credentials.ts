@@ -89,6 +89,7 @@ export class SignedHttp<Value extends Expiring> {
     const late = (): Error => new Error(`no answer within ${timeoutMs} ms`);
     try {
       const value = await withDeadline(env, timeoutMs, Promise.resolve().then(get), late);
+      if (typeof value !== "object") throw new Error(`${String(value)} is not an object`);
       if (Number.isNaN(this.#leftMs(value))) throw new Error("expiresAt is neither a Date nor a number");
       this.#current = value;
       return value;

@@ -81,14 +81,15 @@ export async function connectObjects(
   assertWhole(place, { timeoutMs }, 1);
   const options = { env, timeoutMs, maxSockets: MAX_BATCH * MAX_CONCURRENT_CALLS };
   if (place.kind === "s3") return new HttpObjects(await s3Protocol(place, options));
-  return new HttpObjects(
-    place.kind === "azblob" ? azureProtocol(place, options) : etagProtocol(place, options),
-  );
+  if (place.kind === "azblob") return new HttpObjects(azureProtocol(place, options));
+  return new HttpObjects(etagProtocol(place, options));
 }
 
 function parsedFrom(options: ObjectStoreOptions): ParsedUrl {
   if (!("place" in options)) return parseObjectUrl(String(options.url), options.variables ?? process.env);
   const { place, prefix = DEFAULT_PREFIX } = options;
+  if (!["s3", "azblob", "https+etag"].includes(place?.kind))
+    throw problem('place.kind must be "s3", "azblob" or "https+etag"');
   return { place, prefix: assertPrefix(prefix, place.kind) };
 }
 
