@@ -1,14 +1,6 @@
 /** What the file system said, as a StoreError of one line that says what to do. */
 import { type FailedOutcome, StoreError } from "../../store/index.ts";
-
-export function codeOf(error: unknown): string | undefined {
-  return (error as NodeJS.ErrnoException | null)?.code;
-}
-
-export function oneLine(cause: unknown): string {
-  const text = cause instanceof Error ? cause.message : String(cause);
-  return text.replace(/\s+/g, " ").trim();
-}
+import { codeOf } from "../support/files.ts";
 
 export function configProblem(message: string, cause?: unknown): StoreError {
   return new StoreError("config", message, { outcome: "not-applied", cause });
@@ -30,9 +22,11 @@ export function fileFailure(folder: string, error: unknown, outcome: FailedOutco
     case "EMFILE":
     case "ENFILE":
       return fail("full", "too many open files: raise the limit (ulimit -n)");
+    case "ENOTDIR":
+      return fail("config", "a part of its path is not a folder: correct the path");
     case "ENOENT":
       return fail("config", "its folder is gone: restore it, or open the store again");
     default:
-      return fail("internal", `${oneLine(error)}: check the disk`);
+      return fail("internal", `${String((error as Error)?.message ?? error)}: check the disk`);
   }
 }

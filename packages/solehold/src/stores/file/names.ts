@@ -7,31 +7,27 @@
  */
 import { createHash } from "node:crypto";
 import { DEFAULT_TENANT, type LeaseKey } from "../../core/index.ts";
+import { percentEncoded } from "../object/names.ts";
 
-export const LEASE_SUFFIX = ".lease.json";
 export const KEY_SUFFIX = ".key.json";
 /** File systems allow 255 bytes, some of them less for encrypted folders (143). */
 const MAX_STEM_LENGTH = 130;
-const PLAIN = /^[A-Za-z0-9_-]$/;
-const HASHED = /^~[0-9a-f]{64}$/;
 
 /** The name of a key's file, without its suffix. */
 export function stemOf({ tenant, name }: LeaseKey): string {
-  const place = tenant === DEFAULT_TENANT ? "" : `@${tenant}@`;
-  const stem = `${place}${encode(name)}`;
+  const stem = `${tenant === DEFAULT_TENANT ? "" : `@${tenant}@`}${encode(name)}`;
   if (stem.length <= MAX_STEM_LENGTH) return stem;
   return `~${createHash("sha256").update(`${tenant}/${name}`).digest("hex")}`;
 }
 
 export function isHashedStem(stem: string): boolean {
-  return HASHED.test(stem);
+  return /^~[0-9a-f]{64}$/.test(stem);
 }
 
 /** The key of a file that is not hashed; null when no key has such a file. */
 export function keyOfStem(stem: string): LeaseKey | null {
   const [, tenant = DEFAULT_TENANT, encoded = stem] = /^@([^@]+)@(.*)$/.exec(stem) ?? [];
-  const key = { tenant, name: decode(encoded) };
-  return key.name !== "" && stemOf(key) === stem ? key : null;
+  return checked(stem, () => ({ tenant, name: decodeURIComponent(encoded) }));
 }
 
 export function printKey({ tenant, name }: LeaseKey): string {
@@ -40,10 +36,16 @@ export function printKey({ tenant, name }: LeaseKey): string {
 
 /** Null when the text is not the key of this stem. */
 export function parseKey(text: string, stem: string): LeaseKey | null {
-  try {
+  return checked(stem, () => {
     const { tenant, name } = JSON.parse(text) as LeaseKey;
-    const key = { tenant: String(tenant), name: String(name) };
-    return stemOf(key) === stem ? key : null;
+    return { tenant: String(tenant), name: String(name) };
+  });
+}
+
+function checked(stem: string, decode: () => LeaseKey): LeaseKey | null {
+  try {
+    const key = decode();
+    return key.name !== "" && stemOf(key) === stem ? key : null;
   } catch {
     return null;
   }
@@ -51,23 +53,7 @@ export function parseKey(text: string, stem: string): LeaseKey | null {
 
 /** A dot is plain, unless it comes first: that would hide the file or climb out of the folder. */
 function encode(name: string): string {
-  let encoded = "";
-  for (const character of name) {
-    const plain = PLAIN.test(character) || (character === "." && encoded !== "");
-    encoded += plain ? character : percent(character);
-  }
-  return encoded;
-}
-
-function percent(character: string): string {
-  const bytes = [...new TextEncoder().encode(character)];
-  return bytes.map((byte) => `%${byte.toString(16).toUpperCase().padStart(2, "0")}`).join("");
-}
-
-function decode(encoded: string): string {
-  try {
-    return decodeURIComponent(encoded);
-  } catch {
-    return "";
-  }
+  const isPlain = (character: string, index: number): boolean =>
+    /^[A-Za-z0-9_-]$/.test(character) || (character === "." && index > 0);
+  return [...name].map((each, index) => (isPlain(each, index) ? each : percentEncoded(each))).join("");
 }

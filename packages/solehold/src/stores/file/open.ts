@@ -1,14 +1,20 @@
-/** From a folder to a store: look at the file system, take the lock once, tidy up, join the clock. */
-import { readdir, readFile } from "node:fs/promises";
+/**
+ * From a folder to a store: look at the file system, take the lock once, tidy up, join the clock.
+ *
+ * `leases` has one file a key, `.solehold` what only Solehold needs: the lock, the clock, unfinished files.
+ */
+import { accessSync, constants, mkdirSync, statfsSync, statSync } from "node:fs";
+import { readdir } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { type Env, realEnv } from "../../env/index.ts";
-import { type Boot, readBoot } from "../embedded/boot.ts";
+import { type Boot, readBoot } from "../support/boot.ts";
+import { removeIfThere } from "../support/files.ts";
+import { FolderLock } from "../support/folder-lock.ts";
+import { networkFileSystem } from "../support/network-file-systems.ts";
 import { assertOptions } from "../support/options.ts";
-import { openClock } from "./clock-file.ts";
+import { openClock } from "./clock.ts";
 import { configProblem, fileFailure } from "./failures.ts";
-import { prepareFolders, realFileSystemType, removeIfThere } from "./folder.ts";
-import { FolderLock } from "./lock.ts";
-import { isGone, parseOwner } from "./owner.ts";
+import { LeaseFiles } from "./lease-files.ts";
 import { FileStore } from "./store.ts";
 
 export interface FileStoreOptions {
@@ -25,7 +31,7 @@ export interface Seams {
   readonly fileSystemType: (path: string) => number;
 }
 
-const REAL_SEAMS: Seams = { readBoot, fileSystemType: realFileSystemType };
+const REAL_SEAMS: Seams = { readBoot, fileSystemType: (path) => statfsSync(path).type };
 
 /** Rejects with a StoreError "config" when the folder cannot be used. */
 export async function openFileStore(options: FileStoreOptions): Promise<FileStore> {
@@ -41,27 +47,37 @@ export async function openWithSeams(options: FileStoreOptions, changes: Partial<
   if (!Number.isSafeInteger(timeoutMs) || timeoutMs < 1)
     throw configProblem(`file: timeoutMs must be a whole number from 1, got ${String(timeoutMs)}`);
   const root = resolve(folder);
-  const folders = prepareFolders(root, seams.fileSystemType);
-  const boot = seams.readBoot(env);
-  const lock = new FolderLock({ folder: folders.internal, bootId: boot.id, timeoutMs, env });
+  const [leases, internal] = [join(root, "leases"), join(root, ".solehold")];
   try {
+    prepare(root, [leases, internal], seams);
+    const boot = seams.readBoot(env);
+    const lock = new FolderLock({ folder: internal, bootId: boot.id, timeoutMs, env });
     const clock = await lock.hold(async () => {
-      await tidy(folders.internal, boot.id);
-      return await openClock(folders.internal, env, boot);
+      await lock.tidy();
+      // Whoever writes has the lock, so every unfinished file is a dead process's.
+      for (const file of await readdir(internal)) {
+        if (file.endsWith(".tmp")) await removeIfThere(join(internal, file));
+      }
+      return await openClock({ folder: internal, env }, boot);
     });
-    return new FileStore({ folders, lock, clock, env });
+    return new FileStore({ folder: internal, files: new LeaseFiles(leases, clock), lock, clock, env });
   } catch (error) {
     throw fileFailure(root, error, "not-applied");
   }
 }
 
-/** What processes that died left behind. Whoever writes has the lock, so every unfinished file is a dead one's. */
-async function tidy(internal: string, bootId: string): Promise<void> {
-  for (const file of await readdir(internal)) {
-    const path = join(internal, file);
-    if (file.endsWith(".tmp")) await removeIfThere(path);
-    if (!file.startsWith("owner-")) continue;
-    const owner = parseOwner(await readFile(path, "utf8").catch(() => ""));
-    if (owner !== null && isGone(owner, bootId)) await removeIfThere(path);
+/** Makes what is missing. */
+function prepare(root: string, folders: readonly string[], { fileSystemType }: Seams): void {
+  if (statSync(root, { throwIfNoEntry: false })?.isDirectory() === false)
+    throw configProblem(`'${root}' is not a folder: give the file store a folder of its own`);
+  mkdirSync(root, { recursive: true, mode: 0o700 });
+  const network = networkFileSystem(fileSystemType(root));
+  if (network !== null)
+    throw configProblem(
+      `'${root}' is on ${network}, which several machines can share: the file store needs a local disk`,
+    );
+  for (const folder of folders) {
+    mkdirSync(folder, { recursive: true, mode: 0o700 });
+    accessSync(folder, constants.R_OK | constants.W_OK | constants.X_OK);
   }
 }

@@ -1,55 +1,50 @@
 /**
- * Leases in files, one a key, for the processes of one machine. Readers take no lock; writers take turns.
- * Slower than the embedded store, but without a package to install, and in a format that others read.
+ * Leases in files, one a key, for the processes of one machine: the object store's JSON on a local disk, for others to
+ * read. Readers take no lock; writers take turns. The embedded store is faster.
  */
 import type { LeaseKey } from "../../core/index.ts";
-import type {
-  ApplyReply,
-  ConditionalWrite,
-  LeaseStore,
-  ListPage,
-  ListQuery,
-  ReadReply,
-  StoreCapabilities,
-  StoreEvent,
-  StoreWatch,
-  WatchScope,
+import {
+  type ApplyReply,
+  type ConditionalWrite,
+  type LeaseStore,
+  type ListPage,
+  type ListQuery,
+  type ReadReply,
+  type StoreCapabilities,
+  StoreError,
+  type StoreWatch,
+  type WatchListener,
+  type WatchScope,
 } from "../../store/index.ts";
-import { StoreError } from "../../store/index.ts";
-import { inParallel } from "../object/parallel.ts";
 import { fileFailure } from "./failures.ts";
-import { LeaseFiles } from "./lease-file.ts";
-import { listFiles } from "./listing.ts";
-import { FolderNews } from "./watching.ts";
+import { FolderWatch } from "./watch.ts";
 import { FileWriter, type FileWriterParts } from "./writer.ts";
 
 const CAPABILITIES: StoreCapabilities = Object.freeze({
   durable: true,
   clock: "exact",
   clockGranularityMs: 1,
+  clockSkewMs: 0,
   watch: true,
   conditionalDelete: true,
-  maxBatch: 1_000,
+  /** All files of a call may be open at once. */
+  maxBatch: 100,
   maxConcurrentCalls: 1,
 });
-
-const WIDTH = 8;
 
 export class FileStore implements LeaseStore {
   readonly name = "file";
   readonly capabilities = CAPABILITIES;
-  readonly #parts: Omit<FileWriterParts, "files">;
-  readonly #files: LeaseFiles;
+  readonly #parts: FileWriterParts;
   readonly #writer: FileWriter;
-  readonly #news: FolderNews;
+  readonly #watch: FolderWatch;
   #closed = false;
 
   /** Use `openFileStore`. */
-  constructor(parts: Omit<FileWriterParts, "files">) {
+  constructor(parts: FileWriterParts) {
     this.#parts = parts;
-    this.#files = new LeaseFiles(parts.folders.leases, parts.clock);
-    this.#writer = new FileWriter({ ...parts, files: this.#files });
-    this.#news = new FolderNews(parts.folders.leases, this.#files, parts.env);
+    this.#writer = new FileWriter(parts);
+    this.#watch = new FolderWatch(parts.files, parts.env);
   }
 
   now(): number {
@@ -57,42 +52,38 @@ export class FileStore implements LeaseStore {
   }
 
   async read(keys: readonly LeaseKey[]): Promise<ReadReply> {
-    const records = await this.#reading(() => inParallel(keys, WIDTH, (key) => this.#files.read(key)));
+    const { files } = this.#parts;
+    const records = await this.#call(() => Promise.all(keys.map((key) => files.read(key))));
     return { storeTimeMs: this.now(), records };
   }
 
+  /** What could have been renamed already reports itself as unknown. */
   async apply(writes: readonly ConditionalWrite[]): Promise<ApplyReply> {
-    this.#assertOpen();
-    const results = await this.#writer.apply(writes);
+    const results = await this.#call(() => this.#writer.apply(writes));
     return { storeTimeMs: this.now(), results };
   }
 
   async list(query: ListQuery): Promise<ListPage> {
-    const page = await this.#reading(() => listFiles(this.#parts.folders.leases, this.#files, query));
+    const page = await this.#call(() => this.#parts.files.list(query));
     return { storeTimeMs: this.now(), ...page };
   }
 
-  async watch(scope: WatchScope, listener: (event: StoreEvent) => void): Promise<StoreWatch> {
-    this.#assertOpen();
-    return this.#news.open(scope, listener);
+  async watch(scope: WatchScope, listener: WatchListener): Promise<StoreWatch> {
+    return await this.#call(() => this.#watch.open(scope, listener));
   }
 
   async close(): Promise<void> {
     this.#closed = true;
-    this.#news.close();
+    this.#watch.close();
     await this.#writer.idle();
   }
 
-  async #reading<T>(work: () => Promise<T>): Promise<T> {
-    this.#assertOpen();
+  async #call<T>(work: () => Promise<T>): Promise<T> {
+    if (this.#closed) throw new StoreError("closed", "the file store was closed", { outcome: "not-applied" });
     try {
       return await work();
     } catch (error) {
-      throw fileFailure(this.#parts.folders.root, error, "not-applied");
+      throw fileFailure(this.#parts.files.folder, error, "not-applied");
     }
-  }
-
-  #assertOpen(): void {
-    if (this.#closed) throw new StoreError("closed", "the file store was closed", { outcome: "not-applied" });
   }
 }

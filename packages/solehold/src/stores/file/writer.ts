@@ -1,38 +1,37 @@
 /**
  * Writing: under the lock compare the versions, write the new contents beside the old ones and sync them,
- * then rename. A process that dies leaves whole files only. All writes of a call share the syncs.
+ * then rename. A process that dies leaves whole files only. All writes of a call share the lock and its syncs.
  */
 import { existsSync } from "node:fs";
 import { rename } from "node:fs/promises";
 import { join } from "node:path";
-import type { LeaseRecord } from "../../core/index.ts";
+import type { LeaseKey } from "../../core/index.ts";
 import type { Env } from "../../env/index.ts";
-import type { ConditionalWrite, StoredRecord, WriteResult } from "../../store/index.ts";
-import type { StoreClock } from "../embedded/clock.ts";
-import { inParallel } from "../object/parallel.ts";
+import type { ConditionalWrite, WriteResult } from "../../store/index.ts";
 import { encodeWire } from "../object/wire.ts";
-import { writeMark } from "./clock-file.ts";
+import type { EpochClock } from "../support/epoch-clock.ts";
+import { removeIfThere, replaceFile, syncFolder, writeTemporary } from "../support/files.ts";
+import type { FolderLock } from "../support/folder-lock.ts";
+import { writeMark } from "./clock.ts";
 import { fileFailure } from "./failures.ts";
-import { removeIfThere, replaceFile, type StoreFolders, syncFolder, writeTemporary } from "./folder.ts";
-import { type LeaseFiles, versionOf } from "./lease-file.ts";
-import type { FolderLock } from "./lock.ts";
+import { type LeaseFiles, versionOf } from "./lease-files.ts";
 import { isHashedStem, KEY_SUFFIX, printKey, stemOf } from "./names.ts";
 
 export interface FileWriterParts {
-  readonly folders: StoreFolders;
-  readonly lock: FolderLock;
-  readonly clock: StoreClock;
+  /** Where unfinished files lie: on the file system of the leases, so that a rename is atomic. */
+  readonly folder: string;
   readonly files: LeaseFiles;
+  readonly lock: FolderLock;
+  readonly clock: EpochClock;
   readonly env: Env;
 }
 
-/** A write whose version is current, with its content safe on disk under another name. */
+/** A write that was compared. `content` is safe on disk under that name; null for a delete or a conflict. */
 interface Prepared {
+  readonly result: WriteResult;
   readonly path: string;
-  readonly temporary: string | null;
+  readonly content: string | null;
 }
-
-const WIDTH = 8;
 
 export class FileWriter {
   readonly #parts: FileWriterParts;
@@ -44,7 +43,7 @@ export class FileWriter {
 
   /** One call after the other: within a process they need not meet at the lock. */
   apply(writes: readonly ConditionalWrite[]): Promise<readonly WriteResult[]> {
-    const turn = this.#last.then(() => this.#apply(writes));
+    const turn = this.#last.then(() => this.#parts.lock.hold(() => this.#applyLocked(writes)));
     this.#last = turn.catch(() => undefined);
     return turn;
   }
@@ -54,81 +53,57 @@ export class FileWriter {
     await this.#last;
   }
 
-  async #apply(writes: readonly ConditionalWrite[]): Promise<readonly WriteResult[]> {
-    if (writes.length === 0) return [];
-    try {
-      return await this.#parts.lock.hold(() => this.#applyLocked(writes));
-    } catch (error) {
-      // What could have been renamed already reports itself as unknown.
-      throw fileFailure(this.#parts.folders.root, error, "not-applied");
-    }
-  }
-
   async #applyLocked(writes: readonly ConditionalWrite[]): Promise<readonly WriteResult[]> {
-    const { files, clock } = this.#parts;
-    const markMs = clock.now();
-    const currents = await inParallel(writes, WIDTH, ({ key }) => files.read(key));
-    const prepared: Prepared[] = [];
+    const markMs = this.#parts.clock.now();
+    // All of them end, also when one fails: nobody else may write meanwhile.
+    const ended = await Promise.allSettled(writes.map((write) => this.#prepare(write)));
+    const prepared = ended.flatMap((each) => (each.status === "fulfilled" ? [each.value] : []));
     try {
-      const results = await inParallel(writes, WIDTH, async (write, index): Promise<WriteResult> => {
-        const current = currents[index] as StoredRecord;
-        if (versionIn(current) !== write.expected) return { kind: "conflict", current };
-        const { step, version } = await this.#prepare(write);
-        prepared.push(step);
-        return { kind: "applied", version };
-      });
-      if (prepared.length > 0) await this.#commit(prepared, markMs);
-      return results;
+      for (const each of ended) if (each.status === "rejected") throw each.reason;
+      await this.#commit(prepared, markMs);
     } catch (error) {
-      await this.#discard(prepared);
+      const contents = prepared.flatMap(({ content }) => content ?? []);
+      for (const content of contents) await removeIfThere(content).catch(() => undefined);
       throw error;
     }
+    return prepared.map(({ result }) => result);
   }
 
-  async #prepare(
-    write: ConditionalWrite,
-  ): Promise<{ readonly step: Prepared; readonly version: string | null }> {
-    const { files, folders, env } = this.#parts;
-    const path = files.pathOf(write.key);
-    if (write.next === null) return { step: { path, temporary: null }, version: null };
-    await this.#keepName(write.next);
-    const text = encodeWire(write.next, { previous: write.expected, epoch: this.#parts.clock.epoch });
-    const temporary = await writeTemporary(folders.internal, text, env);
-    return { step: { path, temporary }, version: versionOf(text) };
+  async #prepare({ key, expected, next }: ConditionalWrite): Promise<Prepared> {
+    const { files, folder, clock, env } = this.#parts;
+    const path = files.pathOf(key);
+    const current = await files.read(key);
+    if ((current.kind === "absent" ? null : current.version) !== expected)
+      return { result: { kind: "conflict", current }, path, content: null };
+    if (next === null) return { result: { kind: "applied", version: null }, path, content: null };
+    await this.#keepName(key);
+    const text = encodeWire(next, { previous: expected, epoch: clock.epoch });
+    const content = await writeTemporary(folder, text, env);
+    return { result: { kind: "applied", version: versionOf(text) }, path, content };
   }
 
   /** Before the lease, so that there never is a hashed file whose key nobody knows. */
-  async #keepName({ key }: LeaseRecord): Promise<void> {
-    const { folders, env } = this.#parts;
-    const stem = stemOf(key);
-    if (!isHashedStem(stem)) return;
-    const path = join(folders.leases, `${stem}${KEY_SUFFIX}`);
-    if (existsSync(path)) return;
-    await replaceFile(folders.internal, path, printKey(key), env);
-    await syncFolder(folders.leases);
+  async #keepName(key: LeaseKey): Promise<void> {
+    const { files } = this.#parts;
+    const path = join(files.folder, `${stemOf(key)}${KEY_SUFFIX}`);
+    if (!isHashedStem(stemOf(key)) || existsSync(path)) return;
+    await replaceFile(path, printKey(key), this.#parts);
+    await syncFolder(files.folder);
   }
 
   async #commit(prepared: readonly Prepared[], markMs: number): Promise<void> {
-    const { folders, env } = this.#parts;
-    await writeMark(folders.internal, markMs, env);
+    const { files } = this.#parts;
+    const applied = prepared.filter(({ result }) => result.kind === "applied");
+    if (applied.length === 0) return;
+    await writeMark(this.#parts, markMs);
     try {
-      for (const { path, temporary } of prepared) {
-        if (temporary === null) await removeIfThere(path);
-        else await rename(temporary, path);
+      for (const { path, content } of applied) {
+        if (content === null) await removeIfThere(path);
+        else await rename(content, path);
       }
-      await syncFolder(folders.leases);
+      await syncFolder(files.folder);
     } catch (error) {
-      throw fileFailure(folders.root, error, "unknown");
+      throw fileFailure(files.folder, error, "unknown");
     }
   }
-
-  async #discard(prepared: readonly Prepared[]): Promise<void> {
-    for (const { temporary } of prepared) {
-      if (temporary !== null) await removeIfThere(temporary).catch(() => undefined);
-    }
-  }
-}
-
-function versionIn(stored: StoredRecord): string | null {
-  return stored.kind === "absent" ? null : stored.version;
 }

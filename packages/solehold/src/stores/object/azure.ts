@@ -1,77 +1,92 @@
-/** Azure Blob Storage, signed with the account's key. */
+/** Azure Blob Storage, with the account's key, a shared access signature (SAS) or a bearer token. */
 import { createHmac } from "node:crypto";
-import type { Env } from "../../env/index.ts";
-import type { Dialect, Headers, UnsignedRequest } from "./dialect.ts";
+import { type CredentialSource, type Expiring, SignedHttp, type Signing } from "./credentials.ts";
+import type { HttpOptions, HttpReply, HttpRequest } from "./http.ts";
 import { escapePart, escapePath } from "./names.ts";
+import type { Protocol } from "./protocol.ts";
 import { element, elements } from "./xml.ts";
+
+/** One of the three. The key is base64, as the portal shows it; a SAS is the query part of a signed URL. */
+export type AzureCredentials = Expiring &
+  (
+    | { readonly accountKey: string }
+    | { readonly sasToken: string }
+    /** Of Microsoft Entra, for `https://storage.azure.com/`. */
+    | { readonly bearerToken: string }
+  );
 
 export interface AzurePlace {
   readonly container: string;
   readonly account: string;
-  /** Base64, as the portal shows it. */
-  readonly accountKey: string;
+  /** A function for those that expire. */
+  readonly credentials: CredentialSource<AzureCredentials>;
   readonly endpoint: string;
 }
 
 const VERSION = "2021-12-02";
 
-export function azureDialect(place: AzurePlace, env: Env): Dialect {
-  const base = `${place.endpoint.replace(/\/$/, "")}/${escapePart(place.container)}`;
+export function azureProtocol(
+  { container, account, credentials, endpoint }: AzurePlace,
+  options: Omit<HttpOptions, "place">,
+): Protocol {
+  const base = `${endpoint.replace(/\/$/, "")}/${escapePart(container)}`;
+  const place = `Azure container '${container}' at ${new URL(base).origin}`;
+  const errorCodeOf = ({ headers, body }: HttpReply): string =>
+    headers["x-ms-error-code"] ?? element(body.toString("utf8"), "Code") ?? "";
+  const signing: Signing<AzureCredentials> = {
+    source: credentials,
+    sign: (request, valid) => signed(account, request, valid, new Date(options.env.wallMs())),
+    hasExpired: (reply) => reply.status === 401 || errorCodeOf(reply) === "AuthenticationFailed",
+  };
   return {
-    words: {
-      place: `Azure container '${place.container}' at ${new URL(base).origin}`,
-      errorCodeOf: ({ headers, body }) =>
-        headers["x-ms-error-code"] ?? element(body.toString("utf8"), "Code") ?? "",
-      credentialsAdvice: "check AZURE_STORAGE_ACCOUNT and AZURE_STORAGE_KEY",
-      placeAdvice: "create the container or correct its name in the URL",
-    },
+    place,
+    http: new SignedHttp(signing, { ...options, place }),
+    credentialsAdvice: "check AZURE_STORAGE_ACCOUNT and AZURE_STORAGE_KEY, or what the SAS or token allows",
+    placeAdvice: "create the container or correct its name in the URL",
     metadataPrefix: "x-ms-meta-",
     putHeaders: { "x-ms-blob-type": "BlockBlob" },
+    errorCodeOf,
     urlOf: (name) => `${base}/${escapePath(name)}`,
-    signed: async (request) => signedHeaders(place, request, env),
-    listUrl: (prefix, after) => {
-      const marker = after === null ? "" : `&marker=${escapePart(after)}`;
-      return `${base}?restype=container&comp=list&prefix=${escapePart(prefix)}${marker}`;
+    listing: {
+      url: (prefix, after, limit) => {
+        const marker = after === null ? "" : `&marker=${escapePart(after)}`;
+        return `${base}?restype=container&comp=list&maxresults=${limit}&prefix=${escapePart(prefix)}${marker}`;
+      },
+      parse: (xml) => ({ names: elements(xml, "Name"), next: element(xml, "NextMarker") || null }),
     },
-    parseList: (xml) => ({ names: elements(xml, "Name"), next: element(xml, "NextMarker") || null }),
   };
+}
+
+export function signed(
+  account: string,
+  request: HttpRequest,
+  credentials: AzureCredentials,
+  time: Date,
+): HttpRequest {
+  const headers = { ...request.headers, "x-ms-date": time.toUTCString(), "x-ms-version": VERSION };
+  if ("sasToken" in credentials) {
+    const join = request.url.includes("?") ? "&" : "?";
+    return { ...request, headers, url: request.url + join + credentials.sasToken.replace(/^\?/, "") };
+  }
+  if (!("bearerToken" in credentials || "accountKey" in credentials))
+    throw new Error("accountKey, sasToken or bearerToken is required");
+  const authorization =
+    "bearerToken" in credentials
+      ? `Bearer ${credentials.bearerToken}`
+      : `SharedKey ${account}:${signature(account, credentials.accountKey, { ...request, headers })}`;
+  return { ...request, headers: { ...headers, authorization } };
 }
 
 /** The lines that "Shared Key" wants signed, in its order; most of these headers are never used here. */
-function signedHeaders(place: AzurePlace, request: UnsignedRequest, env: Env): Headers {
-  const headers: Record<string, string> = {
-    ...request.headers,
-    "x-ms-date": new Date(env.wallMs()).toUTCString(),
-    "x-ms-version": VERSION,
-  };
-  const length = request.body?.byteLength ?? 0;
-  const lines = [
-    request.method,
-    "",
-    "",
-    length === 0 ? "" : String(length),
-    "",
-    headers["content-type"] ?? "",
-    "",
-    "",
-    headers["if-match"] ?? "",
-    headers["if-none-match"] ?? "",
-    "",
-    "",
-    ...Object.keys(headers)
-      .filter((name) => name.startsWith("x-ms-"))
-      .sort()
-      .map((name) => `${name}:${headers[name]}`),
-    canonicalResource(place.account, new URL(request.url)),
-  ];
-  const key = Buffer.from(place.accountKey, "base64");
-  const signature = createHmac("sha256", key).update(lines.join("\n")).digest("base64");
-  return { ...headers, authorization: `SharedKey ${place.account}:${signature}` };
-}
-
-function canonicalResource(account: string, url: URL): string {
-  const parameters = [...url.searchParams]
-    .sort(([a], [b]) => (a < b ? -1 : 1))
-    .map(([name, value]) => `${name}:${value}`);
-  return [`/${account}${url.pathname}`, ...parameters].join("\n");
+function signature(account: string, accountKey: string, { method, url, headers, body }: HttpRequest): string {
+  const { "content-type": type = "", "if-match": ifMatch = "", "if-none-match": ifNoneMatch = "" } = headers;
+  const own = Object.keys(headers).filter((name) => name.startsWith("x-ms-"));
+  const ownLines = own.sort().map((name) => `${name}:${headers[name]}`);
+  const { pathname, searchParams } = new URL(url);
+  searchParams.sort();
+  const parameters = [...searchParams].map(([name, value]) => `\n${name}:${value}`).join("");
+  const text =
+    `${method}\n\n\n${body?.byteLength || ""}\n\n${type}\n\n\n${ifMatch}\n${ifNoneMatch}\n\n\n` +
+    `${ownLines.join("\n")}\n/${account}${pathname}${parameters}`;
+  return createHmac("sha256", Buffer.from(accountKey, "base64")).update(text).digest("base64");
 }

@@ -5,10 +5,11 @@
 import { Agent as HttpAgent, request as httpRequest, type IncomingMessage } from "node:http";
 import { Agent as HttpsAgent, request as httpsRequest } from "node:https";
 import type { Env } from "../../env/index.ts";
+import { type FailedOutcome, StoreError } from "../../store/index.ts";
 
 export interface HttpRequest {
   readonly method: "GET" | "PUT" | "DELETE";
-  readonly url: URL;
+  readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: Uint8Array;
 }
@@ -17,59 +18,60 @@ export interface HttpReply {
   readonly status: number;
   readonly headers: Readonly<Record<string, string | undefined>>;
   readonly body: Buffer;
+  /** The Date header; null when there was none. */
   readonly dateMs: number | null;
 }
 
-/** There was no whole reply. `sent` says whether the request can have reached the server. */
-export class HttpFailure extends Error {
-  override readonly name = "HttpFailure";
-  readonly reason: "timeout" | "closed" | "connection";
-  readonly sent: "no" | "perhaps";
-
-  constructor(reason: HttpFailure["reason"], sent: HttpFailure["sent"], message: string, cause?: unknown) {
-    super(message, cause === undefined ? undefined : { cause });
-    this.reason = reason;
-    this.sent = sent;
-  }
+export interface HttpOptions {
+  /** Begins the messages: "S3 bucket 'x' at http://host". */
+  readonly place: string;
+  readonly env: Env;
+  readonly timeoutMs: number;
+  readonly maxSockets: number;
 }
 
-const MAX_SOCKETS = 64;
 /** A lease is a few hundred bytes; a page of a listing far less than this. */
 const MAX_REPLY_BYTES = 16 * 2 ** 20;
-/** The connection was never made, so nothing was sent. */
-const NOT_SENT = new Set(["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "EHOSTUNREACH", "ENETUNREACH"]);
 
 export class HttpClient {
-  readonly #env: Env;
-  readonly #timeoutMs: number;
-  readonly #agents = {
-    "http:": new HttpAgent({ keepAlive: true, maxSockets: MAX_SOCKETS }),
-    "https:": new HttpsAgent({ keepAlive: true, maxSockets: MAX_SOCKETS }),
-  };
+  readonly #options: HttpOptions;
+  readonly #agents: { readonly "http:": HttpAgent; readonly "https:": HttpsAgent };
 
-  constructor(env: Env, timeoutMs: number) {
-    this.#env = env;
-    this.#timeoutMs = timeoutMs;
+  constructor(options: HttpOptions) {
+    const pool = { keepAlive: true, maxSockets: options.maxSockets };
+    this.#options = options;
+    this.#agents = { "http:": new HttpAgent(pool), "https:": new HttpsAgent(pool) };
   }
 
+  /** Rejects with a StoreError when there was no whole reply; it is "not-applied" only if nothing was sent. */
   send({ method, url, headers, body }: HttpRequest): Promise<HttpReply> {
-    const secure = url.protocol === "https:";
-    const agent = this.#agents[secure ? "https:" : "http:"];
+    const { place, env, timeoutMs } = this.#options;
+    const secure = url.startsWith("https:");
     return new Promise((resolve, reject) => {
-      const length = body === undefined ? {} : { "content-length": String(body.byteLength) };
-      const options = { method, agent, headers: { ...headers, ...length } };
+      const more =
+        body === undefined ? { "cache-control": "no-cache" } : { "content-length": String(body.byteLength) };
+      const agent = this.#agents[secure ? "https:" : "http:"];
+      const options = { method, agent, headers: { ...headers, ...more } };
       const request = (secure ? httpsRequest : httpRequest)(url, options);
-      const timer = this.#env.timer(
-        this.#timeoutMs,
-        () => {
-          const message = `no answer within ${this.#timeoutMs} ms`;
-          request.destroy(new HttpFailure("timeout", "perhaps", message));
-        },
-        { keepAlive: "yes" },
-      );
-      const fail = (error: Error): void => {
+      let outcome: FailedOutcome = "not-applied";
+      const onConnected = (): void => {
+        outcome = "unknown";
+      };
+      // Nothing is written before there is a connection, with TLS before both sides have agreed on it.
+      request.once("socket", (socket) => {
+        if (socket.connecting) socket.once(secure ? "secureConnect" : "connect", onConnected);
+        else onConnected();
+      });
+      let kind: "timeout" | "unreachable" = "unreachable";
+      const onDeadline = (): void => {
+        kind = "timeout";
+        request.destroy(new Error(`no answer within ${timeoutMs} ms`));
+      };
+      const timer = env.timer(timeoutMs, onDeadline, { keepAlive: "yes" });
+      const fail = (cause: Error): void => {
         timer.cancel();
-        reject(failureOf(error));
+        const text = textOf(cause);
+        reject(new StoreError(kind, `${place}: ${adviceFor(text)} (${text})`, { outcome, cause }));
       };
       request.once("error", fail);
       request.once("response", (response) => {
@@ -107,15 +109,18 @@ async function collect(response: IncomingMessage): Promise<HttpReply> {
   };
 }
 
-function failureOf(error: Error): HttpFailure {
-  if (error instanceof HttpFailure) return error;
-  const { code } = error as NodeJS.ErrnoException;
-  const codes =
-    error instanceof AggregateError
-      ? error.errors.map((each) => (each as NodeJS.ErrnoException).code)
-      : [code];
-  const unsent = codes.length > 0 && codes.every((each) => each !== undefined && NOT_SENT.has(each));
-  const tls = /CERT|SELF_SIGNED|UNABLE_TO_VERIFY|EPROTO|ERR_SSL|ERR_TLS/.test(String(code));
-  const message = [...new Set([codes[0], error.message])].filter((part) => part).join(" ");
-  return new HttpFailure("connection", unsent || tls ? "no" : "perhaps", message, error);
+/** A host with several addresses fails with one error for each of them. */
+function textOf(error: Error): string {
+  const first: NodeJS.ErrnoException = error instanceof AggregateError ? error.errors[0] : error;
+  return [...new Set([first.code, first.message])].filter((part) => part).join(" ");
+}
+
+function adviceFor(text: string): string {
+  if (/ECONNREFUSED/.test(text)) return "nothing listens there: start the server or correct the endpoint";
+  if (/ENOTFOUND|EAI_AGAIN/.test(text)) return "that host is unknown: correct the endpoint";
+  if (/CERT|SELF_SIGNED|UNABLE_TO_VERIFY/.test(text))
+    return "its TLS certificate is not trusted: set NODE_EXTRA_CA_CERTS to its CA";
+  if (/EPROTO|ERR_SSL|WRONG_VERSION/.test(text))
+    return "it does not speak TLS on that port: use http: in the endpoint";
+  return "it does not answer: check host, port and network";
 }

@@ -69,7 +69,11 @@ function encodedAt(characters: readonly string[], index: number): string {
     return inside ? "/" : "%2F";
   }
   if (character === ".") return before === undefined || before === "/" || after === "/" ? "%2E" : ".";
-  if (PLAIN.test(character)) return character;
+  return PLAIN.test(character) ? character : percentEncoded(character);
+}
+
+/** Every byte as %XX. */
+export function percentEncoded(character: string): string {
   const bytes = [...new TextEncoder().encode(character)];
   return bytes.map((byte) => `%${byte.toString(16).toUpperCase().padStart(2, "0")}`).join("");
 }

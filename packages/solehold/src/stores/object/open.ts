@@ -1,24 +1,22 @@
-/** From a place to a store: choose the dialect, let the server prove itself, begin. */
+/** From a place to a store: choose the protocol, let the server prove itself, begin. */
 import { type Env, realEnv } from "../../env/index.ts";
 import { assertOptions } from "../support/options.ts";
-import { type AzurePlace, azureDialect } from "./azure.ts";
-import type { Dialect } from "./dialect.ts";
-import { type EtagPlace, etagDialect } from "./etag-http.ts";
-import { HttpClient } from "./http.ts";
-import { HttpObjects } from "./http-objects.ts";
-import { LeaseObjects } from "./lease-objects.ts";
+import { azureProtocol } from "./azure.ts";
+import { etagProtocol } from "./etag-http.ts";
 import { ObjectNames } from "./names.ts";
-import { assertPrefix, parseAzureUrl, parseEtagUrl, parseS3Url, problem, type Variables } from "./options.ts";
-import type { ConditionalObjects } from "./port.ts";
+import { type ConditionalObjects, HttpObjects } from "./objects.ts";
 import { probe } from "./probe.ts";
-import { type S3Place, s3Dialect } from "./s3.ts";
-import { ObjectStore } from "./store.ts";
-
-/** Where the objects lie, each with all that is needed to reach it. */
-export type ObjectPlace =
-  | ({ readonly kind: "s3" } & S3Place)
-  | ({ readonly kind: "azblob" } & AzurePlace)
-  | ({ readonly kind: "https+etag" } & EtagPlace);
+import { s3Protocol } from "./s3.ts";
+import { MAX_BATCH, MAX_CONCURRENT_CALLS, ObjectStore } from "./store.ts";
+import {
+  assertPrefix,
+  DEFAULT_PREFIX,
+  type ObjectPlace,
+  type ParsedUrl,
+  parseObjectUrl,
+  problem,
+  type Variables,
+} from "./urls.ts";
 
 interface CommonOptions {
   /** A request that got no whole answer by then ends, with its outcome unknown. Default 5000. */
@@ -26,8 +24,10 @@ interface CommonOptions {
   readonly env?: Env;
 }
 
-export type ObjectStoreOptions = CommonOptions &
-  (
+export type ObjectStoreOptions = CommonOptions & {
+  /** How far the clocks of the servers behind the address may be apart. Default 2000; 0 for a single server. */
+  readonly clockSkewMs?: number;
+} & (
     | { readonly place: ObjectPlace /** Default `leases/`. */; readonly prefix?: string }
     | {
         /** `s3://bucket/prefix?endpoint=…&region=…`, `azblob://container/prefix`, `https+etag://host/path/`. */
@@ -40,21 +40,12 @@ export type ObjectStoreOptions = CommonOptions &
 /** Rejects with a StoreError of one line: wrong place, wrong credentials, a server that ignores conditions. */
 export async function openObjectStore(options: ObjectStoreOptions): Promise<ObjectStore> {
   assertOptions("openObjectStore", options, '{ url: "s3://bucket/prefix" }');
-  const { env = realEnv } = options;
-  const { place, prefix } = placeOf(options);
-  const objects = await connectObjects(place, options);
+  const { place, prefix, ...parsed } = parsedFrom(options);
+  const clockSkewMs = options.clockSkewMs ?? parsed.clockSkewMs ?? 2_000;
+  assertWhole(place, { clockSkewMs }, 0);
   const names = new ObjectNames(prefix);
-  try {
-    const { conditionalDelete } = await probe(objects, names, env);
-    return new ObjectStore({
-      name: place.kind,
-      objects: new LeaseObjects(objects, names),
-      conditionalDelete,
-    });
-  } catch (error) {
-    objects.close();
-    throw error;
-  }
+  const { objects, conditionalDelete } = await openProbed(place, names, options);
+  return new ObjectStore({ name: place.kind, objects, names, conditionalDelete, clockSkewMs });
 }
 
 /** The objects themselves, for a FencedObjectWriter, on a server that has passed the probe. */
@@ -64,11 +55,18 @@ export async function openObjects(
     /** Where the probe writes. Default `leases/`. */ readonly prefix?: string;
   } = {},
 ): Promise<ConditionalObjects> {
-  const { env = realEnv, prefix = "leases/" } = options;
+  const prefix = assertPrefix(options.prefix ?? DEFAULT_PREFIX, place.kind);
+  return (await openProbed(place, new ObjectNames(prefix), options)).objects;
+}
+
+async function openProbed(
+  place: ObjectPlace,
+  names: ObjectNames,
+  options: CommonOptions,
+): Promise<{ readonly objects: ConditionalObjects; readonly conditionalDelete: boolean }> {
   const objects = await connectObjects(place, options);
   try {
-    await probe(objects, new ObjectNames(assertPrefix(prefix, place.kind)), env);
-    return objects;
+    return { objects, ...(await probe(objects, names, options.env ?? realEnv)) };
   } catch (error) {
     objects.close();
     throw error;
@@ -76,32 +74,28 @@ export async function openObjects(
 }
 
 /** Without the probe: nobody knows yet whether the server keeps conditions. */
-export async function connectObjects(place: ObjectPlace, options: CommonOptions = {}): Promise<HttpObjects> {
-  const { env = realEnv, timeoutMs = 5_000 } = options;
-  if (!Number.isSafeInteger(timeoutMs) || timeoutMs < 1)
-    throw problem(`${place.kind}: timeoutMs must be a whole number from 1, got ${String(timeoutMs)}`);
-  return new HttpObjects(await dialectOf(place, env), new HttpClient(env, timeoutMs));
+export async function connectObjects(
+  place: ObjectPlace,
+  { env = realEnv, timeoutMs = 5_000 }: CommonOptions = {},
+): Promise<HttpObjects> {
+  assertWhole(place, { timeoutMs }, 1);
+  const options = { env, timeoutMs, maxSockets: MAX_BATCH * MAX_CONCURRENT_CALLS };
+  if (place.kind === "s3") return new HttpObjects(await s3Protocol(place, options));
+  if (place.kind === "azblob") return new HttpObjects(azureProtocol(place, options));
+  return new HttpObjects(etagProtocol(place, options));
 }
 
-async function dialectOf(place: ObjectPlace, env: Env): Promise<Dialect> {
-  if (place.kind === "s3") return await s3Dialect(place, env);
-  return place.kind === "azblob" ? azureDialect(place, env) : etagDialect(place);
+function parsedFrom(options: ObjectStoreOptions): ParsedUrl {
+  if (!("place" in options)) return parseObjectUrl(String(options.url), options.variables ?? process.env);
+  const { place, prefix = DEFAULT_PREFIX } = options;
+  if (!["s3", "azblob", "https+etag"].includes(place?.kind))
+    throw problem('place.kind must be "s3", "azblob" or "https+etag"');
+  return { place, prefix: assertPrefix(prefix, place.kind) };
 }
 
-function placeOf(options: ObjectStoreOptions): { readonly place: ObjectPlace; readonly prefix: string } {
-  if ("place" in options) {
-    const { place, prefix = "leases/" } = options;
-    return { place, prefix: assertPrefix(prefix, place.kind) };
+function assertWhole(place: ObjectPlace, option: Readonly<Record<string, number>>, least: number): void {
+  for (const [name, value] of Object.entries(option)) {
+    if (!Number.isSafeInteger(value) || value < least)
+      throw problem(`${place.kind}: ${name} must be a whole number from ${least}, got ${String(value)}`);
   }
-  const { variables = process.env } = options;
-  const url = String(options.url);
-  if (/^s3:/i.test(url)) {
-    const { place, prefix } = parseS3Url(url, variables);
-    return { place: { kind: "s3", ...place }, prefix };
-  }
-  if (/^azblob:/i.test(url)) {
-    const { place, prefix } = parseAzureUrl(url, variables);
-    return { place: { kind: "azblob", ...place }, prefix };
-  }
-  return { place: { kind: "https+etag", ...parseEtagUrl(url) }, prefix: "leases/" };
 }

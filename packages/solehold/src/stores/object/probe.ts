@@ -7,17 +7,21 @@
 import { type Env, randomId } from "../../env/index.ts";
 import { StoreError } from "../../store/index.ts";
 import type { ObjectNames } from "./names.ts";
-import type { ConditionalObjects, EtagQuoting, PutOutcome, QuotableObjects } from "./port.ts";
+import type { ConditionalObjects, PutOutcome } from "./objects.ts";
 
 export interface ProbeFindings {
   readonly conditionalDelete: boolean;
 }
 
 const WRONG_ETAG = "00000000000000000000000000000000";
-const QUOTINGS: readonly EtagQuoting[] = ["quoted", "bare"];
+const QUOTINGS = ["quoted", "bare"] as const;
 
 /** Rejects with a StoreError "config" when the server cannot be trusted. Leaves nothing behind. */
-export async function probe(objects: QuotableObjects, names: ObjectNames, env: Env): Promise<ProbeFindings> {
+export async function probe(
+  objects: ConditionalObjects,
+  names: ObjectNames,
+  env: Env,
+): Promise<ProbeFindings> {
   const name = names.probeName(randomId(env));
   const content = (): Buffer => Buffer.from(`probe ${randomId(env)}\n`);
   try {
@@ -40,7 +44,7 @@ export async function probe(objects: QuotableObjects, names: ObjectNames, env: E
 
 /** The ETag after one write on condition. The first quoting that works stays. */
 async function probeMatching(
-  objects: QuotableObjects,
+  objects: ConditionalObjects,
   name: string,
   etag: string,
   content: () => Buffer,

@@ -5,11 +5,13 @@
 import { createHash } from "node:crypto";
 import type { Env } from "../../env/index.ts";
 import { StoreError } from "../../store/index.ts";
-import type { Dialect, Headers, UnsignedRequest } from "./dialect.ts";
+import { type CredentialSource, type Expiring, SignedHttp, type Signing } from "./credentials.ts";
+import type { HttpOptions, HttpReply } from "./http.ts";
 import { escapePart, escapePath } from "./names.ts";
+import { EXPIRED_TOKEN, type Protocol } from "./protocol.ts";
 import { element, elements } from "./xml.ts";
 
-export interface S3Credentials {
+export interface S3Credentials extends Expiring {
   readonly accessKeyId: string;
   readonly secretAccessKey: string;
   readonly sessionToken?: string;
@@ -20,60 +22,68 @@ export interface S3Place {
   readonly region: string;
   /** Null for AWS itself. */
   readonly endpoint: string | null;
-  readonly credentials: S3Credentials;
+  /** A function for those that expire: roles of EC2, ECS, EKS. */
+  readonly credentials: CredentialSource<S3Credentials>;
 }
 
 /** Rejects with a StoreError "config" when the package aws4fetch is missing. */
-export async function s3Dialect(place: S3Place, env: Env): Promise<Dialect> {
-  const sign = await loadSigner(place, env);
+export async function s3Protocol(
+  { bucket, region, endpoint, credentials }: S3Place,
+  options: Omit<HttpOptions, "place">,
+): Promise<Protocol> {
   const base =
-    place.endpoint === null
-      ? `https://${place.bucket}.s3.${place.region}.amazonaws.com`
-      : `${place.endpoint.replace(/\/$/, "")}/${escapePart(place.bucket)}`;
+    endpoint === null
+      ? `https://${bucket}.s3.${region}.amazonaws.com`
+      : `${endpoint.replace(/\/$/, "")}/${escapePart(bucket)}`;
+  const place = `S3 bucket '${bucket}' at ${new URL(base).origin}`;
+  const errorCodeOf = (reply: HttpReply): string => element(reply.body.toString("utf8"), "Code") ?? "";
+  const signing: Signing<S3Credentials> = {
+    source: credentials,
+    sign: await loadSigner(region, options.env),
+    hasExpired: (reply) => EXPIRED_TOKEN.test(errorCodeOf(reply)),
+  };
   return {
-    words: {
-      place: `S3 bucket '${place.bucket}' at ${new URL(base).origin}`,
-      errorCodeOf: (reply) => element(reply.body.toString("utf8"), "Code") ?? "",
-      credentialsAdvice: "check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and the bucket's policy",
-      placeAdvice: "create the bucket or correct its name in the URL",
-    },
+    place,
+    http: new SignedHttp(signing, { ...options, place }),
+    credentialsAdvice: "check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and the bucket's policy",
+    placeAdvice: "create the bucket or correct its name in the URL",
     metadataPrefix: "x-amz-meta-",
     putHeaders: {},
+    errorCodeOf,
     urlOf: (name) => `${base}/${escapePath(name)}`,
-    signed: sign,
-    listUrl: (prefix, after) => {
-      const token = after === null ? "" : `continuation-token=${escapePart(after)}&`;
-      return `${base}/?${token}encoding-type=url&list-type=2&prefix=${escapePart(prefix)}`;
-    },
-    parseList: (xml) => {
-      const more = element(xml, "IsTruncated") === "true";
-      return {
+    listing: {
+      url: (prefix, after, limit) => {
+        const token = after === null ? "" : `continuation-token=${escapePart(after)}&`;
+        return `${base}/?${token}encoding-type=url&list-type=2&max-keys=${limit}&prefix=${escapePart(prefix)}`;
+      },
+      parse: (xml) => ({
         names: elements(xml, "Key").map((key) => decodeURIComponent(key.replace(/\+/g, " "))),
-        next: more ? element(xml, "NextContinuationToken") : null,
-      };
+        next: element(xml, "IsTruncated") === "true" ? element(xml, "NextContinuationToken") : null,
+      }),
     },
   };
 }
 
-async function loadSigner({ region, credentials }: S3Place, env: Env): Promise<Dialect["signed"]> {
+async function loadSigner(region: string, env: Env): Promise<Signing<S3Credentials>["sign"]> {
   const { AwsV4Signer } = await loadAws4fetch();
   // Signing keys hold for a day and are kept, as deriving one takes four rounds of HMAC.
   const cache = new Map<string, ArrayBuffer>();
-  return async ({ method, url, headers, body }: UnsignedRequest): Promise<Headers> => {
-    const hash = createHash("sha256")
-      .update(body ?? "")
-      .digest("hex");
+  return async (request, { accessKeyId, secretAccessKey, sessionToken }) => {
+    if (cache.size > 16) cache.clear();
+    const hash = createHash("sha256").update(request.body ?? "");
     const signer = new AwsV4Signer({
-      ...credentials,
-      method,
-      url,
-      headers: { ...headers, "x-amz-content-sha256": hash },
+      accessKeyId,
+      secretAccessKey,
+      ...(sessionToken === undefined ? {} : { sessionToken }),
+      method: request.method,
+      url: request.url,
+      headers: { ...request.headers, "x-amz-content-sha256": hash.digest("hex") },
       datetime: new Date(env.wallMs()).toISOString().replace(/[-:]|\.\d+/g, ""),
       region,
       service: "s3",
       cache,
     });
-    return Object.fromEntries((await signer.sign()).headers.entries());
+    return { ...request, headers: Object.fromEntries((await signer.sign()).headers.entries()) };
   };
 }
 

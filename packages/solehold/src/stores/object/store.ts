@@ -1,11 +1,11 @@
 /**
  * Leases as objects: one object a key, written on condition of its ETag. The server's Date header is the
- * clock, to the second.
+ * clock, to the second; several servers behind one address have several clocks, hence `clockSkewMs`.
  *
- * A failed condition is a conflict, and the current record is read to show it. An answer that leaves it
- * open (a 5xx, a timeout) is settled here when that is certain: our nonce is there, so it was applied; or
- * the record that is there says that it replaced the very version we wanted to replace, so ours was not
- * and never will be. Anything else is handed up as unknown.
+ * A failed condition is a conflict, and the current record is read to show it, unless that is our own: then
+ * something on the way sent the request twice. An answer that leaves it open (a 5xx) is settled here when
+ * that is certain: our nonce is there, so it was applied; or the record that is there says that it replaced
+ * the very version we wanted to replace, so ours was not and never will be. Anything else is unknown.
  */
 import type { LeaseKey } from "../../core/index.ts";
 import {
@@ -21,69 +21,74 @@ import {
   StoreError,
   type WriteResult,
 } from "../../store/index.ts";
-import { Dates } from "./dates.ts";
-import { type LeaseObjects, versionIn } from "./lease-objects.ts";
 import { listObjects } from "./listing.ts";
-import { inParallel } from "./parallel.ts";
-import type { PutOutcome } from "./port.ts";
-import { encodeWire } from "./wire.ts";
+import type { ObjectNames } from "./names.ts";
+import type { ConditionalObjects, PutOutcome } from "./objects.ts";
+import { decodeWire, encodeWire } from "./wire.ts";
+
+/** Small calls, many at once: the time of a large call is known badly, and its slowest request holds the others. */
+export const MAX_BATCH = 2;
+export const MAX_CONCURRENT_CALLS = 64;
 
 export interface ObjectStoreParts {
   /** "s3", "azblob", "https+etag". */
   readonly name: string;
-  readonly objects: LeaseObjects;
+  readonly objects: ConditionalObjects;
+  readonly names: ObjectNames;
   readonly conditionalDelete: boolean;
+  readonly clockSkewMs: number;
 }
 
-/** Requests in flight per call. */
-const WIDTH = 16;
+/** What an object showed. `previous` is the version that it replaced; undefined when it does not say. */
+interface Look {
+  readonly stored: StoredRecord;
+  readonly previous: string | null | undefined;
+  readonly dateMs: number;
+}
+
+/** Null where no reply came, or one without a Date. */
+type Attempt = { readonly result: WriteResult; readonly dateMs: number | null };
 
 export class ObjectStore implements LeaseStore {
   readonly name: string;
   readonly capabilities: StoreCapabilities;
-  readonly #objects: LeaseObjects;
+  /** Absent where the protocol has no listing. */
+  readonly list?: (query: ListQuery) => Promise<ListPage>;
+  readonly #objects: ConditionalObjects;
+  readonly #names: ObjectNames;
   #closed = false;
 
   /** Use `openObjectStore`. */
-  constructor({ name, objects, conditionalDelete }: ObjectStoreParts) {
+  constructor({ name, objects, names, conditionalDelete, clockSkewMs }: ObjectStoreParts) {
     this.name = name;
     this.#objects = objects;
+    this.#names = names;
+    if (objects.canList) this.list = (query) => this.#list(query);
     this.capabilities = Object.freeze({
       durable: true,
       clock: "reply",
       clockGranularityMs: 1_000,
+      clockSkewMs,
       watch: false,
       conditionalDelete,
-      maxBatch: 1_000,
-      maxConcurrentCalls: 16,
+      maxBatch: MAX_BATCH,
+      maxConcurrentCalls: MAX_CONCURRENT_CALLS,
     });
   }
 
   async read(keys: readonly LeaseKey[]): Promise<ReadReply> {
     this.#assertOpen();
-    const dates = new Dates();
-    const records = await inParallel(keys, WIDTH, async (key) => (await this.#look(key, dates)).stored);
-    return { storeTimeMs: dates.latestMs, records };
+    const looks = await Promise.all(keys.map((key) => this.#look(key)));
+    return { storeTimeMs: latest(looks), records: looks.map(({ stored }) => stored) };
   }
 
   async apply(writes: readonly ConditionalWrite[]): Promise<ApplyReply> {
     this.#assertOpen();
-    const dates = new Dates();
-    const results = await inParallel(writes, WIDTH, async (write): Promise<WriteResult> => {
-      try {
-        return await this.#applyOne(write, dates);
-      } catch (error) {
-        // Each write of a batch fails on its own: the others may have been applied.
-        if (writes.length === 1 || !(error instanceof StoreError)) throw error;
-        return { kind: "unknown", cause: error };
-      }
-    });
-    return { storeTimeMs: dates.latestMs, results };
-  }
-
-  async list(query: ListQuery): Promise<ListPage> {
-    this.#assertOpen();
-    return await listObjects(this.#objects, query, WIDTH);
+    const attempts = await Promise.all(writes.map((write) => this.#attempt(write)));
+    const storeTimeMs = latest(attempts);
+    const results = attempts.map(({ result }) => result);
+    if (storeTimeMs === null && results.length > 0) throw untimed(results);
+    return { storeTimeMs, results };
   }
 
   async close(): Promise<void> {
@@ -91,78 +96,82 @@ export class ObjectStore implements LeaseStore {
     this.#objects.close();
   }
 
-  async #applyOne(write: ConditionalWrite, dates: Dates): Promise<WriteResult> {
-    if (write.next === null && write.expected === null) return await this.#confirmAbsence(write.key, dates);
-    const outcome = dates.noting(await this.#send(write));
-    if (outcome.kind === "unknown") return await this.#settle(write, outcome.cause, dates);
-    if (outcome.kind === "applied" && (write.next === null || outcome.etag !== null))
-      return { kind: "applied", version: outcome.etag };
-    if (outcome.kind === "applied")
-      return await this.#settle(write, new Error("the server did not name the new ETag"), dates);
-    return { kind: "conflict", current: await this.#currentAfterConflict(write, dates) };
+  async #list(query: ListQuery): Promise<ListPage> {
+    this.#assertOpen();
+    return await listObjects(
+      this.#objects,
+      this.#names,
+      query,
+      async (key) => (await this.#look(key)).stored,
+    );
+  }
+
+  /** Never rejects: each write of a call fails on its own. */
+  async #attempt(write: ConditionalWrite): Promise<Attempt> {
+    try {
+      return await this.#applyOne(write);
+    } catch (error) {
+      return { result: { kind: "unknown", cause: error as Error }, dateMs: null };
+    }
+  }
+
+  async #applyOne(write: ConditionalWrite): Promise<Attempt> {
+    const outcome = await this.#send(write);
+    const { dateMs } = outcome;
+    if (outcome.kind !== "applied") return await this.#settle(write, outcome);
+    if (write.next === null) return { result: { kind: "applied", version: null }, dateMs };
+    if (outcome.etag === null) return await this.#settle(write, outcome);
+    return { result: { kind: "applied", version: outcome.etag }, dateMs };
   }
 
   async #send({ key, expected, next }: ConditionalWrite): Promise<PutOutcome> {
-    const objects = this.#objects;
-    if (next === null) {
-      if (!this.capabilities.conditionalDelete || expected === null)
-        throw new StoreError(
-          "config",
-          `the ${this.name} store cannot delete conditionally: keep the record`,
-          {
-            outcome: "not-applied",
-          },
-        );
-      return noEtag(await objects.delete(key, expected));
+    const name = this.#names.nameOf(key);
+    if (next !== null) {
+      const bytes = Buffer.from(encodeWire(next, { previous: expected, epoch: 1 }));
+      const options = { contentType: "application/json" };
+      return expected === null
+        ? await this.#objects.putIfAbsent(name, bytes, options)
+        : await this.#objects.putIfMatch(name, expected, bytes, options);
     }
-    const text = encodeWire(next, { previous: expected, epoch: 1 });
-    return expected === null ? await objects.create(key, text) : await objects.replace(key, expected, text);
+    // To delete what must not exist changes nothing: it is enough to look.
+    if (expected === null) return { kind: "precondition-failed", dateMs: null };
+    if (this.capabilities.conditionalDelete) return await this.#objects.deleteIfMatch(name, expected);
+    const message = `the ${this.name} store cannot delete conditionally: keep the record`;
+    throw new StoreError("config", message, { outcome: "not-applied" });
   }
 
-  /** To delete what must not exist changes nothing: it is enough to look. */
-  async #confirmAbsence(key: LeaseKey, dates: Dates): Promise<WriteResult> {
-    const { stored } = await this.#look(key, dates);
-    return stored.kind === "absent"
-      ? { kind: "applied", version: null }
-      : { kind: "conflict", current: stored };
+  /**
+   * What became of a write that was not confirmed, as far as what is there now can tell. A refused condition is no
+   * proof by itself: a proxy that repeats requests has the first copy applied and the second refused.
+   */
+  async #settle(write: ConditionalWrite, outcome: PutOutcome): Promise<Attempt> {
+    const cause = outcome.kind === "unknown" ? outcome.cause : new Error("what is there could not be read");
+    const unknown: Attempt = { result: { kind: "unknown", cause }, dateMs: outcome.dateMs };
+    // Without a reply another question would hang, too; and nothing tells whose delete it was.
+    if (outcome.kind === "unknown" && (cause instanceof StoreError || write.next === null)) return unknown;
+    const look = await this.#look(write.key).catch(() => null);
+    if (look === null) return unknown;
+    const { stored, previous, dateMs } = look;
+    const { expected, next } = write;
+    if (stored.kind === "found" && stored.record.nonce === next?.nonce)
+      return { result: { kind: "applied", version: stored.version }, dateMs };
+    if (stored.kind === "absent" && next === null && expected === null)
+      return { result: { kind: "applied", version: null }, dateMs };
+    // After a delete a key can be created again, so two creates prove nothing about each other.
+    const isSameStep = previous === expected && (expected !== null || !this.capabilities.conditionalDelete);
+    if (outcome.kind !== "precondition-failed" && !isSameStep) return unknown;
+    return { result: { kind: "conflict", current: stored }, dateMs };
   }
 
-  /** The condition failed for certain; if the reason cannot be read, the next read will show it. */
-  async #currentAfterConflict(write: ConditionalWrite, dates: Dates): Promise<StoredRecord> {
-    try {
-      return (await this.#look(write.key, dates)).stored;
-    } catch (error) {
-      const message = `the write was refused, and what is there could not be read: ${(error as Error).message}`;
-      throw new StoreError("unreachable", message, { outcome: "not-applied", cause: error });
-    }
-  }
-
-  async #settle(write: ConditionalWrite, cause: Error, dates: Dates): Promise<WriteResult> {
-    const unknown: WriteResult = { kind: "unknown", cause };
-    if (cause instanceof StoreError || write.next === null) return unknown;
-    try {
-      const { stored, previous } = await this.#look(write.key, dates);
-      if (stored.kind !== "found") return unknown;
-      if (stored.record.nonce === write.next.nonce) return { kind: "applied", version: stored.version };
-      // After a delete a key can be created again, so two creates prove nothing about each other.
-      const sameStep =
-        previous === write.expected && !(previous === null && this.capabilities.conditionalDelete);
-      return sameStep && versionIn(stored) !== write.expected
-        ? { kind: "conflict", current: stored }
-        : unknown;
-    } catch {
-      return unknown;
-    }
-  }
-
-  /** `previous` is undefined when the object does not say what it replaced. */
-  async #look(
-    key: LeaseKey,
-    dates: Dates,
-  ): Promise<{ readonly stored: StoredRecord; readonly previous: string | null | undefined }> {
-    const { stored, previous, dateMs } = await this.#objects.read(key);
-    dates.note(dateMs);
-    return { stored: stored ?? ABSENT, previous };
+  async #look(key: LeaseKey): Promise<Look> {
+    const { object, dateMs } = await this.#objects.get(this.#names.nameOf(key));
+    if (object === null) return { stored: ABSENT, previous: undefined, dateMs };
+    const decoded = decodeWire(object.bytes.toString("utf8"), key);
+    const version = object.etag;
+    if (!decoded.ok)
+      return { stored: { kind: "corrupt", version, detail: decoded.detail }, previous: undefined, dateMs };
+    const { record, origin } = decoded;
+    return { stored: { kind: "found", record, version }, previous: origin?.previous, dateMs };
   }
 
   #assertOpen(): void {
@@ -171,6 +180,18 @@ export class ObjectStore implements LeaseStore {
   }
 }
 
-function noEtag(outcome: PutOutcome): PutOutcome {
-  return outcome.kind === "applied" ? { ...outcome, etag: null } : outcome;
+/** Not later than the end of the call, and not earlier than its beginning, to the second. */
+function latest(dated: readonly { readonly dateMs: number | null }[]): number | null {
+  const dates = dated.map(({ dateMs }) => dateMs).filter((dateMs) => dateMs !== null);
+  return dates.length === 0 ? null : Math.max(...dates);
+}
+
+/** No reply told the time. "not-applied" only if that is certain of every write. */
+function untimed(results: readonly WriteResult[]): StoreError {
+  const causes = results.flatMap((result) => (result.kind === "unknown" ? [result.cause] : []));
+  const notApplied = causes.filter((cause) => cause instanceof StoreError && cause.outcome === "not-applied");
+  const outcome = notApplied.length === results.length ? "not-applied" : "unknown";
+  const [cause = new Error("the server sent no Date header")] = causes;
+  const kind = cause instanceof StoreError ? cause.kind : "internal";
+  return new StoreError(kind, cause.message, { outcome, cause });
 }

@@ -8,28 +8,64 @@
  * expired, so that others take it over with the next generation.
  */
 import { createHash } from "node:crypto";
-import { type LeaseKey, type LeaseRecord, MAX_U64, NO_TOKEN_HASH } from "../../core/index.ts";
-import { numberLexemes } from "./lexemes.ts";
-import { ownPartFrom, printOwnPart, type WireOrigin } from "./wire-own-part.ts";
+import {
+  decodeRecord,
+  encodeRecord,
+  type LeaseKey,
+  type LeaseRecord,
+  MAX_U64,
+  NO_TOKEN_HASH,
+} from "../../core/index.ts";
+
+/** What a store knows about a write besides its record. */
+export interface WireOrigin {
+  /** The version that this write replaced; null when it created the object. */
+  readonly previous: string | null;
+  /** The epoch of the store's clock that the instants belong to. */
+  readonly epoch: number;
+}
 
 export type DecodedWire =
   | { readonly ok: true; readonly record: LeaseRecord; readonly origin: WireOrigin | null }
   | { readonly ok: false; readonly detail: string };
 
-const BASE_TERM = "1";
+type Fields = Readonly<Record<string, unknown>>;
+type Common = Pick<LeaseRecord, "key" | "holder" | "term" | "generation" | "grantedAtMs">;
+type Rest = Omit<LeaseRecord, keyof Common>;
+
+const FORMAT = 1;
 const CHECK_LENGTH = 16;
 const DECIMAL = /^(?:0|[1-9]\d{0,19})$/;
+/** Marks a number that is kept as the text it was written as. */
+const NUMBER_MARK = "\0";
+
+/** The fields of `solehold` in the order in which they are written: the check depends on it. */
+const REST = (
+  "state purpose tokenHash ttlMs renewedAtMs expiresAtMs endedAtMs renewals resumeRequired breakAtMs " +
+  "handoff nonce idempotency note"
+).split(" ");
+const HANDOFF = ["successor", "deadlineMs"];
+const IDEMPOTENCY = ["op", "keyHash", "fingerprint", "sealedToken"];
 
 export function encodeWire(record: LeaseRecord, origin: WireOrigin): string {
   const body = bodyOf(record, origin);
   return `${body.slice(0, -2)},"check":"${checkOf(body)}"}}\n`;
 }
 
-function bodyOf(record: LeaseRecord, origin: WireOrigin): string {
+function bodyOf(record: LeaseRecord, { previous, epoch }: WireOrigin): string {
+  const own = {
+    format: FORMAT,
+    tenant: record.key.tenant,
+    ...toWire(record, REST),
+    handoff: record.handoff && toWire(record.handoff, HANDOFF),
+    idempotency: record.idempotency && toWire(record.idempotency, IDEMPOTENCY),
+    previous,
+    epoch,
+  };
   return (
     `{"database_key":${JSON.stringify(record.key.name)},"holder_id":${JSON.stringify(record.holder)},` +
     `"term":${record.term},"generation":${record.generation},"acquired_at_ms":${record.grantedAtMs},` +
-    `"expires_at_ms":${expiryForOthers(record)},"solehold":${printOwnPart(record, origin)}}`
+    `"expires_at_ms":${expiryForOthers(record)},"solehold":${JSON.stringify(own)}}`
   );
 }
 
@@ -48,34 +84,66 @@ function expiryForOthers({ state, expiresAtMs, endedAtMs, handoff }: LeaseRecord
 export function decodeWire(text: string, key: LeaseKey): DecodedWire {
   try {
     const fields: unknown = JSON.parse(text);
-    if (typeof fields !== "object" || fields === null || Array.isArray(fields))
-      throw new Error("it is not a JSON object");
-    return decodeFields(fields as Readonly<Record<string, unknown>>, text, key);
+    if (!isObject(fields)) throw new Error("it is not a JSON object");
+    const common = commonFrom(parseExactly(text), key);
+    const { record, origin } = recordFrom(common, fields, text);
+    return { ok: true, record, origin };
   } catch (error) {
     return { ok: false, detail: error instanceof Error ? error.message : String(error) };
   }
 }
 
-function decodeFields(fields: Readonly<Record<string, unknown>>, text: string, key: LeaseKey): DecodedWire {
-  const numbers = numberLexemes(text);
-  const holder = stringField(fields, "holder_id");
-  if (stringField(fields, "database_key") !== key.name) throw new Error("it belongs to another key");
-  const term = fields.term === undefined ? BigInt(BASE_TERM) : unsigned(fields, numbers, "term");
-  const generation = unsigned(fields, numbers, "generation");
-  const grantedAtMs = instant(fields, numbers, "acquired_at_ms");
-  const expiresAtMs = instant(fields, numbers, "expires_at_ms");
-  const common = { key, holder, term, generation, grantedAtMs };
-  if (fields.solehold === undefined)
-    return { ok: true, record: foreignRecord(common, expiresAtMs, text), origin: null };
-  const { rest, origin, tenant, check } = ownPartFrom(fields.solehold);
-  if (tenant !== key.tenant) throw new Error("it belongs to another tenant");
-  const record: LeaseRecord = { ...common, ...rest };
-  if (expiryForOthers(record) !== expiresAtMs || check !== checkOf(bodyOf(record, origin)))
-    throw new Error("its check does not fit its content");
-  return { ok: true, record, origin };
+/** Every number as the text it was written as: doubles lose integers above 2^53. `text` must be valid JSON. */
+function parseExactly(text: string): Fields {
+  const tokens = /"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*/g;
+  const marked = text.replace(tokens, (token) =>
+    token.startsWith('"') ? token : JSON.stringify(NUMBER_MARK + token),
+  );
+  return JSON.parse(marked) as Fields;
 }
 
-type Common = Pick<LeaseRecord, "key" | "holder" | "term" | "generation" | "grantedAtMs">;
+function commonFrom(fields: Fields, key: LeaseKey): Common & { readonly expiryForOthersMs: number } {
+  const holder = text(fields, "holder_id");
+  if (text(fields, "database_key") !== key.name) throw new Error("it belongs to another key");
+  return {
+    key,
+    holder,
+    term: fields.term === undefined ? 1n : unsigned(fields, "term"),
+    generation: unsigned(fields, "generation"),
+    grantedAtMs: instant(fields, "acquired_at_ms"),
+    expiryForOthersMs: instant(fields, "expires_at_ms"),
+  };
+}
+
+function recordFrom(
+  { expiryForOthersMs, ...common }: ReturnType<typeof commonFrom>,
+  { solehold }: Fields,
+  text: string,
+): { readonly record: LeaseRecord; readonly origin: WireOrigin | null } {
+  if (solehold === undefined) return { record: foreignRecord(common, expiryForOthersMs, text), origin: null };
+  if (!isObject(solehold)) throw new Error("its solehold is not an object");
+  if (solehold.format !== FORMAT)
+    throw new Error(`it has format ${String(solehold.format)}, this version reads format ${FORMAT}`);
+  if (solehold.tenant !== common.key.tenant) throw new Error("it belongs to another tenant");
+  const record = validated({
+    ...common,
+    ...(fromWire(solehold, REST) as unknown as Rest),
+    handoff: nested<LeaseRecord["handoff"]>(solehold.handoff, HANDOFF),
+    idempotency: nested<LeaseRecord["idempotency"]>(solehold.idempotency, IDEMPOTENCY),
+  });
+  const origin = { previous: solehold.previous, epoch: solehold.epoch } as WireOrigin;
+  // The check was made of what we write, so whatever differs from that in type or content does not fit it.
+  if (expiryForOthers(record) !== expiryForOthersMs || solehold.check !== checkOf(bodyOf(record, origin)))
+    throw new Error("its check does not fit its content");
+  return { record, origin };
+}
+
+/** Core knows what every field must be, and names the one that is not. */
+function validated(candidate: LeaseRecord): LeaseRecord {
+  const decoded = decodeRecord(encodeRecord(candidate), candidate.key);
+  if (decoded.ok) return decoded.record;
+  throw new Error(decoded.detail);
+}
 
 /** A lease that somebody else wrote, as a record. Its content stands for the nonce that it lacks. */
 function foreignRecord(common: Common, expiresAtMs: number, text: string): LeaseRecord {
@@ -99,36 +167,49 @@ function foreignRecord(common: Common, expiresAtMs: number, text: string): Lease
   };
 }
 
-function present(fields: Readonly<Record<string, unknown>>, name: string): unknown {
+/** `tokenHash` is `token_hash` on the wire. */
+function wireName(name: string): string {
+  return name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+}
+
+function toWire(source: object, names: readonly string[]): Fields {
+  return Object.fromEntries(names.map((name) => [wireName(name), (source as Fields)[name]]));
+}
+
+function fromWire(fields: Fields, names: readonly string[]): Fields {
+  return Object.fromEntries(names.map((name) => [name, present(fields, wireName(name))]));
+}
+
+function nested<Part>(value: unknown, names: readonly string[]): Part | null {
+  return isObject(value) ? (fromWire(value, names) as Part) : null;
+}
+
+function isObject(value: unknown): value is Fields {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function present(fields: Fields, name: string): unknown {
   const value = fields[name];
   if (value === undefined) throw new Error(`its field ${name} is missing`);
   return value;
 }
 
-function stringField(fields: Readonly<Record<string, unknown>>, name: string): string {
+function text(fields: Fields, name: string): string {
   const value = present(fields, name);
-  if (typeof value !== "string" || value === "") throw new Error(`its ${name} is not a text`);
-  return value;
+  if (typeof value === "string" && value !== "" && !value.startsWith(NUMBER_MARK)) return value;
+  throw new Error(`its ${name} is not a text`);
 }
 
-function unsigned(
-  fields: Readonly<Record<string, unknown>>,
-  numbers: ReadonlyMap<string, string>,
-  name: string,
-): bigint {
-  const value = present(fields, name);
-  const lexeme = numbers.get(name) ?? "";
-  const number = DECIMAL.test(lexeme) ? BigInt(lexeme) : null;
+function unsigned(fields: Fields, name: string): bigint {
+  const value = String(present(fields, name));
+  const digits = value.startsWith(NUMBER_MARK) ? value.slice(1) : JSON.stringify(value);
+  const number = DECIMAL.test(digits) ? BigInt(digits) : null;
   if (number !== null && number <= MAX_U64) return number;
-  throw new Error(`its ${name} ${JSON.stringify(value)} is not an unsigned 64-bit number`);
+  throw new Error(`its ${name} ${digits} is not an unsigned 64-bit number`);
 }
 
-function instant(
-  fields: Readonly<Record<string, unknown>>,
-  numbers: ReadonlyMap<string, string>,
-  name: string,
-): number {
-  const value = Number(unsigned(fields, numbers, name));
+function instant(fields: Fields, name: string): number {
+  const value = Number(unsigned(fields, name));
   if (Number.isSafeInteger(value)) return value;
   throw new Error(`its ${name} ${value} is too large`);
 }

@@ -1,11 +1,10 @@
 /** The shared servers as places: buckets and containers that nobody else uses. */
 import { createHash } from "node:crypto";
-import { realEnv } from "../../../src/env/index.ts";
-import { azureDialect } from "../../../src/stores/object/azure.ts";
-import type { ObjectPlace } from "../../../src/stores/object/index.ts";
+import { signed } from "../../../src/stores/object/azure.ts";
+import type { ObjectPlace, S3Credentials } from "../../../src/stores/object/index.ts";
 import { engineRecord } from "../../engines/index.ts";
 
-export type CephPlace = Extract<ObjectPlace, { kind: "s3" }>;
+export type CephPlace = Extract<ObjectPlace, { kind: "s3" }> & { readonly credentials: S3Credentials };
 export type AzuritePlace = Extract<ObjectPlace, { kind: "azblob" }>;
 
 type Server = Pick<ReturnType<typeof engineRecord>, "url" | "credentials">;
@@ -19,17 +18,16 @@ export function cephPlace({ url, credentials }: Server = engineRecord("ceph")): 
 export async function azuritePlace(server: Server = engineRecord("azurite")): Promise<AzuritePlace> {
   const { account = "", accountKey = "" } = server.credentials;
   const container = `kit-${createHash("sha256").update(`${process.pid} ${Date.now()}`).digest("hex").slice(0, 12)}`;
-  const place: AzuritePlace = { kind: "azblob", container, account, accountKey, endpoint: server.url };
-  const url = `${server.url}/${container}?restype=container`;
-  const headers = await azureDialect(place, realEnv).signed({
-    method: "PUT",
-    url,
-    headers: {},
-    body: undefined,
-  });
-  const reply = await fetch(url, { method: "PUT", headers });
+  const credentials = { accountKey };
+  const request = signed(
+    account,
+    { method: "PUT", url: `${server.url}/${container}?restype=container`, headers: {} },
+    credentials,
+    new Date(),
+  );
+  const reply = await fetch(request.url, request);
   if (reply.status !== 201) throw new Error(`the container was not made: HTTP ${reply.status}`);
-  return place;
+  return { kind: "azblob", container, account, credentials, endpoint: server.url };
 }
 
 /** A prefix of this run alone: the bucket is shared. */

@@ -6,8 +6,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { realEnv } from "../../../src/env/index.ts";
-import { FolderLock } from "../../../src/stores/file/lock.ts";
-import { isGone, type Owner, thisProcess } from "../../../src/stores/file/owner.ts";
+import { FolderLock } from "../../../src/stores/support/folder-lock.ts";
+import { isGone, type ProcessIdentity, thisProcess } from "../../../src/stores/support/process-identity.ts";
 
 const BOOT = "id:this-boot";
 let folder: string;
@@ -20,13 +20,13 @@ afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
 const lockWith = (timeoutMs: number) => new FolderLock({ folder, bootId: BOOT, timeoutMs, env: realEnv });
 
-async function deadOwner(nonce: string): Promise<Owner> {
+async function deadOwner(nonce: string): Promise<ProcessIdentity> {
   const child = spawn(process.execPath, ["-e", ""]);
   await once(child, "exit");
   return { ...thisProcess(nonce, BOOT), pid: child.pid ?? 0, startTicks: "1" };
 }
 
-function leave(file: string, owner: Owner): void {
+function leave(file: string, owner: ProcessIdentity): void {
   writeFileSync(join(folder, file), JSON.stringify(owner));
 }
 
@@ -83,6 +83,20 @@ describe("the lock of a folder", () => {
       message: expect.stringMatching(/waited 30 ms for process \d+ .* delete '.*lock'$/),
     });
     expect(readdirSync(folder)).toEqual(["lock"]);
+  });
+
+  it("of another process is left alone by one whose own lock a person deleted", async () => {
+    const other = thisProcess("successor", BOOT);
+    const held = lockWith(30).hold(async () => {
+      rmSync(join(folder, "lock"));
+      leave("lock", other);
+    });
+    await expect(held).rejects.toMatchObject({
+      kind: "internal",
+      outcome: "unknown",
+      message: expect.stringMatching(/lock' was lost: somebody deleted it/),
+    });
+    expect(readFileSync(join(folder, "lock"), "utf8")).toBe(JSON.stringify(other));
   });
 
   it("that is no lock of ours is waited for, too", async () => {

@@ -1,13 +1,13 @@
 /**
- * Who has the lock, and whether that process is certainly gone. "Certainly": it ran before the machine's
- * last start, or its process id is free or belongs to a process that started at another time. A process of
- * another pid namespace (another container) cannot be judged from here, so it counts as alive.
+ * Which process wrote something, and whether that process is certainly gone. "Certainly": it ran before the machine's
+ * last start, or its process id is free or belongs to a process that started at another time. A process of another pid
+ * namespace (another container) cannot be judged from here, so it counts as alive.
  */
 import { readFileSync, readlinkSync } from "node:fs";
-import { isSameBoot } from "../embedded/boot.ts";
+import { isSameBoot } from "./boot.ts";
 
-export interface Owner {
-  /** Unique per attempt to take the lock. */
+export interface ProcessIdentity {
+  /** Unique for whatever it was written for. */
   readonly nonce: string;
   readonly pid: number;
   /** When the process started, in ticks since boot; empty where the system does not say. */
@@ -16,12 +16,12 @@ export interface Owner {
   readonly pidNamespace: string;
 }
 
-export function thisProcess(nonce: string, bootId: string): Owner {
+export function thisProcess(nonce: string, bootId: string): ProcessIdentity {
   const { pid } = process;
   return { nonce, pid, startTicks: statOf(pid)?.startTicks ?? "", bootId, pidNamespace: pidNamespace() };
 }
 
-export function isGone(owner: Owner, bootId: string): boolean {
+export function isGone(owner: ProcessIdentity, bootId: string): boolean {
   if (!isSameBoot(owner.bootId, bootId)) return true;
   if (owner.pidNamespace !== pidNamespace()) return false;
   if (!isRunning(owner.pid)) return true;
@@ -30,10 +30,10 @@ export function isGone(owner: Owner, bootId: string): boolean {
   return stat.startTicks !== owner.startTicks || stat.state === "Z" || stat.state === "X";
 }
 
-/** Null when the text is not an owner: a lock that somebody else put there. */
-export function parseOwner(text: string): Owner | null {
+/** Null when the text is something else. */
+export function parseIdentity(text: string): ProcessIdentity | null {
   try {
-    const owner = JSON.parse(text) as Owner;
+    const owner = JSON.parse(text) as ProcessIdentity;
     const texts = [owner.nonce, owner.startTicks, owner.bootId, owner.pidNamespace];
     const sound = texts.every((value) => typeof value === "string") && Number.isSafeInteger(owner.pid);
     return sound && /^[\w-]+$/.test(owner.nonce) ? owner : null;

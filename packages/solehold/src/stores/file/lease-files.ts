@@ -1,0 +1,73 @@
+/** The files of the keys: reading them without a lock, and what their bytes say. The version is the content's hash. */
+import { createHash } from "node:crypto";
+import { readdir, readFile } from "node:fs/promises";
+import { join } from "node:path";
+import type { LeaseKey } from "../../core/index.ts";
+import { ABSENT, type ListPage, type ListQuery, nameIsListed, type StoredRecord } from "../../store/index.ts";
+import { readListed } from "../object/listing.ts";
+import { LEASE_SUFFIX } from "../object/names.ts";
+import { decodeWire } from "../object/wire.ts";
+import type { EpochClock } from "../support/epoch-clock.ts";
+import { codeOf } from "../support/files.ts";
+import { isHashedStem, KEY_SUFFIX, keyOfStem, parseKey, stemOf } from "./names.ts";
+
+export class LeaseFiles {
+  readonly folder: string;
+  readonly #clock: EpochClock;
+
+  constructor(folder: string, clock: EpochClock) {
+    this.folder = folder;
+    this.#clock = clock;
+  }
+
+  pathOf(key: LeaseKey): string {
+    return join(this.folder, `${stemOf(key)}${LEASE_SUFFIX}`);
+  }
+
+  /** A rename replaces a file whole, so a reader sees one write or the next, never a part. */
+  async read(key: LeaseKey): Promise<StoredRecord> {
+    const bytes = await readOrNull(this.pathOf(key));
+    if (bytes === null) return ABSENT;
+    const version = versionOf(bytes);
+    const decoded = decodeWire(bytes.toString("utf8"), key);
+    if (!decoded.ok) return { kind: "corrupt", version, detail: decoded.detail };
+    const { record, origin } = decoded;
+    const shown = origin === null ? record : this.#clock.translate(record, origin.epoch);
+    return { kind: "found", record: shown, version };
+  }
+
+  /** Null for a file that is no key's lease. */
+  async keyOf(file: string): Promise<LeaseKey | null> {
+    if (!file.endsWith(LEASE_SUFFIX)) return null;
+    const stem = file.slice(0, -LEASE_SUFFIX.length);
+    if (!isHashedStem(stem)) return keyOfStem(stem);
+    return parseKey(String(await readOrNull(join(this.folder, `${stem}${KEY_SUFFIX}`))), stem);
+  }
+
+  /** In order of name: the names first, as they are cheap. */
+  async list(query: ListQuery): Promise<Omit<ListPage, "storeTimeMs">> {
+    const names: string[] = [];
+    for (const file of await readdir(this.folder)) {
+      const key = await this.keyOf(file);
+      if (key?.tenant !== query.tenant || !nameIsListed(query, key.name)) continue;
+      if (query.after === undefined || key.name > query.after) names.push(key.name);
+    }
+    const page = names.sort((a, b) => (a < b ? -1 : 1)).slice(0, query.limit);
+    const next = names.length > page.length ? (page.at(-1) ?? null) : null;
+    return { ...(await readListed(query, page, (key) => this.read(key))), next };
+  }
+}
+
+/** Every record has a nonce, so equal content is the same write. */
+export function versionOf(content: Buffer | string): string {
+  return createHash("sha256").update(content).digest("hex").slice(0, 32);
+}
+
+async function readOrNull(path: string): Promise<Buffer | null> {
+  try {
+    return await readFile(path);
+  } catch (error) {
+    if (codeOf(error) === "ENOENT") return null;
+    throw error;
+  }
+}

@@ -1,0 +1,143 @@
+/** From a URL and the environment to a place. Each wrong value has an error of its own that names it. */
+import { StoreError } from "../../store/index.ts";
+import type { AzureCredentials, AzurePlace } from "./azure.ts";
+import type { EtagPlace } from "./etag-http.ts";
+import type { S3Place } from "./s3.ts";
+
+export type Variables = Readonly<Record<string, string | undefined>>;
+
+/** Where the objects lie, each with all that is needed to reach it. */
+export type ObjectPlace =
+  | ({ readonly kind: "s3" } & S3Place)
+  | ({ readonly kind: "azblob" } & AzurePlace)
+  | ({ readonly kind: "https+etag" } & EtagPlace);
+
+export interface ParsedUrl {
+  readonly place: ObjectPlace;
+  readonly prefix: string;
+  readonly clockSkewMs?: number;
+}
+
+export const DEFAULT_PREFIX = "leases/";
+const BUCKET = /^[A-Za-z0-9][A-Za-z0-9._-]{1,62}$/;
+const MAX_PREFIX_LENGTH = 180;
+const EXAMPLES =
+  "s3://bucket/prefix?endpoint=http://host:port, azblob://container/prefix or https+etag://host/path/";
+
+export function problem(message: string): StoreError {
+  return new StoreError("config", message, { outcome: "not-applied" });
+}
+
+export function parseObjectUrl(text: string, variables: Variables): ParsedUrl {
+  const scheme = /^(s3|azblob|https?\+etag):/i.exec(text)?.[1]?.toLowerCase();
+  // Without `+etag` it is a scheme that URL knows, so host, port and path are checked.
+  const plain = text.replace(/\+etag:/i, ":");
+  if (scheme === undefined || !URL.canParse(plain))
+    throw problem(`the URL must look like ${EXAMPLES}, got '${hidden(text)}'`);
+  const url = new URL(plain);
+  if (scheme === "s3") return parseS3(url, variables);
+  return scheme === "azblob" ? parseAzure(url, variables) : parseEtag(url);
+}
+
+/** `s3://bucket/prefix?endpoint=http://host:port&region=name`; credentials from the environment. */
+function parseS3(url: URL, variables: Variables): ParsedUrl {
+  const { endpoint, region, skew } = parametersOf(url, "s3", ["endpoint", "region"]);
+  const bucket = bucketOf(url, "s3", "bucket");
+  const accessKeyId = variables.AWS_ACCESS_KEY_ID;
+  const secretAccessKey = variables.AWS_SECRET_ACCESS_KEY;
+  const sessionToken = variables.AWS_SESSION_TOKEN;
+  if (!accessKeyId || !secretAccessKey)
+    throw problem("s3: there are no credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY");
+  const place: S3Place = {
+    bucket,
+    region: region ?? variables.AWS_REGION ?? "us-east-1",
+    endpoint: endpointOf(endpoint ?? variables.AWS_ENDPOINT_URL_S3, "s3") ?? null,
+    credentials: { accessKeyId, secretAccessKey, ...(sessionToken ? { sessionToken } : {}) },
+  };
+  return { place: { kind: "s3", ...place }, prefix: prefixOf(url, "s3"), ...skew };
+}
+
+/** `azblob://container/prefix?endpoint=http://host:port/account`; account and key or SAS from the environment. */
+function parseAzure(url: URL, variables: Variables): ParsedUrl {
+  const { endpoint, skew } = parametersOf(url, "azblob", ["endpoint"]);
+  const container = bucketOf(url, "azblob", "container");
+  const account = variables.AZURE_STORAGE_ACCOUNT;
+  const accountKey = variables.AZURE_STORAGE_KEY;
+  const sasToken = variables.AZURE_STORAGE_SAS_TOKEN;
+  if (!account || !(accountKey || sasToken))
+    throw problem(
+      "azblob: there are no credentials: set AZURE_STORAGE_ACCOUNT and AZURE_STORAGE_KEY or AZURE_STORAGE_SAS_TOKEN",
+    );
+  const credentials: AzureCredentials = accountKey ? { accountKey } : { sasToken: sasToken ?? "" };
+  const place: AzurePlace = {
+    container,
+    account,
+    credentials,
+    endpoint: endpointOf(endpoint, "azblob") ?? `https://${account}.blob.core.windows.net`,
+  };
+  return { place: { kind: "azblob", ...place }, prefix: prefixOf(url, "azblob"), ...skew };
+}
+
+/** `https+etag://user:password@host/path/`, or `http+etag:` without TLS. */
+function parseEtag(url: URL): ParsedUrl {
+  const { skew } = parametersOf(url, "https+etag", []);
+  const login = `${decodeURIComponent(url.username)}:${decodeURIComponent(url.password)}`;
+  const headers: Record<string, string> =
+    url.username === "" ? {} : { authorization: `Basic ${Buffer.from(login).toString("base64")}` };
+  const place: EtagPlace = { base: `${url.origin}${url.pathname}`, headers };
+  return { place: { kind: "https+etag", ...place }, prefix: DEFAULT_PREFIX, ...skew };
+}
+
+/** What the messages show: no user, no password. */
+function hidden(text: string): string {
+  return text.replace(/\/\/[^/]*@/, "//***@");
+}
+
+function parametersOf(
+  url: URL,
+  scheme: string,
+  names: readonly string[],
+): { readonly endpoint?: string; readonly region?: string; readonly skew: { clockSkewMs?: number } } {
+  const known = [...names, "clockSkewMs"];
+  const unknown = [...url.searchParams.keys()].find((name) => !known.includes(name));
+  if (unknown !== undefined)
+    throw problem(`${scheme}: the URL has the unknown option '${unknown}': use ${known.join(" or ")}`);
+  const { clockSkewMs, ...parameters } = Object.fromEntries(url.searchParams);
+  return {
+    ...parameters,
+    skew: clockSkewMs === undefined ? {} : { clockSkewMs: Number(clockSkewMs || "?") },
+  };
+}
+
+function bucketOf(url: URL, scheme: string, what: string): string {
+  if (url.username !== "" || url.password !== "")
+    throw problem(`${scheme}: the URL must not carry credentials: put them into the environment`);
+  // A scheme that URL does not know keeps the case of its host.
+  if (BUCKET.test(url.host)) return url.host;
+  throw problem(
+    `${scheme}: the URL must name a ${what}, as in ${scheme}://my-${what}/leases, got '${hidden(url.href)}'`,
+  );
+}
+
+/** The path without its first slash; `leases/` when there is none. */
+function prefixOf(url: URL, scheme: string): string {
+  const path = url.pathname.replace(/^\//, "");
+  return assertPrefix(path === "" ? DEFAULT_PREFIX : decodeURIComponent(path), scheme);
+}
+
+export function assertPrefix(prefix: string, scheme: string): string {
+  const sound = prefix.split("/").every((part, index, all) => {
+    if (part === "") return index === all.length - 1;
+    return /^[A-Za-z0-9_.-]+$/.test(part) && !part.startsWith(".");
+  });
+  if (sound && prefix.length <= MAX_PREFIX_LENGTH) return prefix;
+  throw problem(
+    `${scheme}: the prefix may have ${MAX_PREFIX_LENGTH} letters, digits and _ - . / without empty or dot segments, got '${prefix}'`,
+  );
+}
+
+function endpointOf(endpoint: string | undefined, scheme: string): string | undefined {
+  if (endpoint === undefined || (/^https?:\/\/[^\s?#]+$/.test(endpoint) && URL.canParse(endpoint)))
+    return endpoint;
+  throw problem(`${scheme}: endpoint must look like https://host:port, got '${hidden(endpoint)}'`);
+}

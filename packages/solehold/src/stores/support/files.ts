@@ -1,0 +1,44 @@
+/** Files that are replaced whole and survive a crash of the machine. */
+import { open, rename, unlink, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { type Env, randomId } from "../../env/index.ts";
+
+export function codeOf(error: unknown): string | undefined {
+  return (error as NodeJS.ErrnoException | null)?.code;
+}
+
+/** Durable under another name in `folder`: the content is on disk, what remains is the rename. */
+export async function writeTemporary(folder: string, text: string, env: Env): Promise<string> {
+  const path = join(folder, `${randomId(env)}.tmp`);
+  await writeFile(path, text, { mode: 0o600, flag: "wx", flush: true });
+  return path;
+}
+
+/** All of the text or nothing, in the place of what was there. Its name is durable after `syncFolder`. */
+export async function replaceFile(
+  path: string,
+  text: string,
+  by: { readonly folder: string; readonly env: Env },
+): Promise<void> {
+  await rename(await writeTemporary(by.folder, text, by.env), path);
+}
+
+/** A file's name is on disk only after its folder was synced. Some systems cannot; they need not. */
+export async function syncFolder(folder: string): Promise<void> {
+  const handle = await open(folder, "r");
+  try {
+    await handle.sync();
+  } catch (error) {
+    if (codeOf(error) !== "EINVAL" && codeOf(error) !== "EISDIR") throw error;
+  } finally {
+    await handle.close();
+  }
+}
+
+export async function removeIfThere(path: string): Promise<void> {
+  try {
+    await unlink(path);
+  } catch (error) {
+    if (codeOf(error) !== "ENOENT") throw error;
+  }
+}

@@ -1,0 +1,25 @@
+/** File systems that several machines share: their renames, locks and clocks are not those of one machine. */
+
+/** By the number that statfs gives, as in Linux's magic.h and the file systems' own sources. */
+const NAMES: ReadonlyMap<number, string> = new Map([
+  [0x6969, "NFS"],
+  [0x517b, "SMB"],
+  [0xff534d42, "CIFS"],
+  [0xfe534d42, "SMB2"],
+  [0x01021997, "9p"],
+  [0x65735546, "FUSE"],
+  [0x00c36400, "Ceph"],
+  [0x5346414f, "AFS"],
+  [0x6b414653, "AFS"],
+  [0x73757245, "Coda"],
+  [0x7461636f, "OCFS2"],
+  [0x01161970, "GFS2"],
+  [0x0bd00bd0, "Lustre"],
+  [0x47504653, "GPFS"],
+  [0x786f4256, "a VirtualBox share"],
+]);
+
+/** Null for a local one, or one that is not known. Some systems give the number signed. */
+export function networkFileSystem(statfsType: number): string | null {
+  return NAMES.get(statfsType >>> 0) ?? null;
+}
