@@ -14,6 +14,13 @@ import {
   type WatchScope,
 } from "../../../src/store/index.ts";
 import { ShiftedEnv } from "../../../src/testing/shifted-env.ts";
+import {
+  NeverListingUpdates,
+  NeverUnlisting,
+  RepeatingLatePages,
+  SilentlyLate,
+  SkippingLatePages,
+} from "./late-listings.ts";
 
 interface Fault {
   readonly fault: string;
@@ -178,7 +185,7 @@ class NeverAnnouncing extends MemoryStore {
 class HidingDeletes extends MemoryStore {
   override watch(scope: WatchScope, listener: (event: StoreEvent) => void): Promise<StoreWatch> {
     return super.watch(scope, (event) => {
-      if (event.kind === "reset" || event.record !== null) listener(event);
+      if (event.kind === "reset" || event.stored?.kind !== "absent") listener(event);
     });
   }
 }
@@ -261,6 +268,8 @@ class ForgettingFloors extends MemoryStore {
   }
 }
 
+const PAGES = "pages of every size neither skip nor repeat a record";
+const LATEST = "a listing shows a record's latest state, and a deleted one no more";
 const RACE = "64 racers for one version have exactly one winner, round after round, over two clients";
 
 export const FAULTS: readonly Fault[] = [
@@ -296,11 +305,12 @@ export const FAULTS: readonly Fault[] = [
     "a prefix in a listing is plain text, whatever it contains",
     LeakingPrefix,
   ),
-  plant(
-    "skips a record between pages",
-    "pages of every size neither skip nor repeat a record",
-    SkippingPages,
-  ),
+  plant("skips a record between pages", PAGES, SkippingPages),
+  plant("lists late and never shows an update", LATEST, NeverListingUpdates),
+  plant("lists late and never drops what was deleted", LATEST, NeverUnlisting),
+  plant("lists late and skips a record between pages", PAGES, SkippingLatePages),
+  plant("lists late and repeats a record", PAGES, RepeatingLatePages),
+  plant("lists late and does not say so", LATEST, SilentlyLate),
   plant(
     "lists reserved names",
     "reserved names are hidden from listings unless they are asked for",
