@@ -6,5 +6,8 @@ export * from "./errors.ts";
 export * from "./listing.ts";
 export * from "./memory.ts";
 export * from "./queueing.ts";
+export * from "./simple-backend.ts";
+export * from "./simple-store.ts";
+export * from "./stored-text.ts";
 export * from "./watching.ts";
 export * from "./with-timeouts.ts";

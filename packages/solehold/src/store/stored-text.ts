@@ -1,6 +1,6 @@
 /** The value of a record in stores that keep text: core's codec, in both directions. */
-import { decodeRecord, type LeaseKey } from "../../core/index.ts";
-import { ABSENT, type StoredRecord } from "../../store/index.ts";
+import { decodeRecord, type LeaseKey } from "../core/index.ts";
+import { ABSENT, type StoredRecord } from "./contract.ts";
 
 /** What a read shows for this value; `null` is a key without one. */
 export function storedFromText(key: LeaseKey, text: string | null, version: string): StoredRecord {

@@ -1,0 +1,1 @@
+export { storedFromText } from "../../store/stored-text.ts";
