@@ -245,29 +245,6 @@ class DeletingBlindly extends MemoryStore {
   }
 }
 
-/** Deletes what was released, as a store with expiring keys would: the next fence starts again at 1. */
-class ForgettingTombstones extends MemoryStore {
-  override apply(writes: readonly ConditionalWrite[]): Promise<ApplyReply> {
-    return super.apply(
-      writes.map((write) => (write.next?.state === "released" ? { ...write, next: null } : write)),
-    );
-  }
-}
-
-/** Keeps no floor: reserved names are written into the void. */
-class ForgettingFloors extends MemoryStore {
-  override async apply(writes: readonly ConditionalWrite[]): Promise<ApplyReply> {
-    const reply = await super.apply(writes.filter(({ key }) => !key.name.startsWith("$")));
-    const results = reply.results.values();
-    return {
-      ...reply,
-      results: writes.map(({ key }) =>
-        key.name.startsWith("$") ? { kind: "applied", version: "void" } : results.next().value!,
-      ),
-    };
-  }
-}
-
 const PAGES = "pages of every size neither skip nor repeat a record";
 const LATEST = "a listing shows a record's latest state, and a deleted one no more";
 const RACE = "64 racers for one version have exactly one winner, round after round, over two clients";
@@ -375,12 +352,6 @@ export const LEASE_FAULTS: readonly Fault[] = [
     "of many acquires at once exactly one is granted, and the others are told who holds it",
     WithAGap,
   ),
-  plant(
-    "deletes what was released",
-    "a fence grows with every grant: over release, expiry and revoke, through either of two clients",
-    ForgettingTombstones,
-  ),
-  plant("keeps no floor", "a key whose record was collected starts above its old fence", ForgettingFloors),
   plant(
     "has a clock that gallops",
     "clients whose wall clocks are ten minutes off wait for the store's clock like everyone else",
