@@ -5,7 +5,7 @@
 import { encodeRecord, type LeaseKey } from "../core/index.ts";
 import { type Env, randomId } from "../env/index.ts";
 import type { ConditionalWrite } from "./contract.ts";
-import { withDeadline } from "./deadline.ts";
+import { withAbort } from "./deadline.ts";
 import { type FailedOutcome, StoreError } from "./errors.ts";
 import type { ConditionalReply, GetReply, ListRange, ListReply, SimpleBackend } from "./simple-backend.ts";
 
@@ -51,16 +51,12 @@ export class BackendCalls {
     ifLost: FailedOutcome,
     send: (signal: AbortSignal) => Promise<Reply>,
   ): Promise<Reply> {
-    const abort = new AbortController();
     const onExpiry = (): StoreError => {
-      abort.abort();
       const message = `${this.#name}: no answer to a ${what} within ${this.#timeoutMs} ms`;
       return new StoreError("timeout", message, { outcome: ifLost });
     };
-    // In a function of its own, so that a backend that throws at once is one that rejects.
-    const answer = (async () => send(abort.signal))();
     try {
-      return await withDeadline(this.#env, this.#timeoutMs, answer, onExpiry);
+      return await withAbort(this.#env, this.#timeoutMs, send, onExpiry);
     } catch (error) {
       throw this.#failure(what, ifLost, error);
     }

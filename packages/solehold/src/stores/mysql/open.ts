@@ -1,6 +1,6 @@
 /** Opening: from options to a store that has reached its server once, and found or made its table. */
-import { type Env, realEnv } from "../../env/index.ts";
-import { type LeaseStore, SimpleStore, StoreError, withDeadline } from "../../store/index.ts";
+import { realEnv } from "../../env/index.ts";
+import { type LeaseStore, SimpleStore, StoreError, withAbort } from "../../store/index.ts";
 import { assertOptions } from "../support/options.ts";
 import { MysqlBackend } from "./backend.ts";
 import { type Connection, Connections, type RawPool } from "./connections.ts";
@@ -30,7 +30,12 @@ export async function openMysqlStore(options: MysqlStoreOptions): Promise<LeaseS
   const serverChangedAtMs = (): number | null => identity.changedAtMs;
   const backend = new MysqlBackend({ connections, table, serverChangedAtMs, onClose });
   try {
-    const durable = await inTime(env, timeoutMs, (signal) => connections.use(signal, isDurable));
+    const durable = await withAbort(
+      env,
+      timeoutMs,
+      (signal) => connections.use(signal, isDurable),
+      () => noAnswer(timeoutMs),
+    );
     const polling = pollMs === undefined ? {} : { pollMs };
     return new SimpleStore({
       name: "mysql",
@@ -127,15 +132,7 @@ async function isDurable(connection: Connection): Promise<boolean> {
   );
 }
 
-async function inTime<Value>(
-  env: Env,
-  timeoutMs: number,
-  work: (signal: AbortSignal) => Promise<Value>,
-): Promise<Value> {
-  const abort = new AbortController();
-  return await withDeadline(env, timeoutMs, work(abort.signal), () => {
-    abort.abort();
-    const message = `mysql: the server gave no answer within ${timeoutMs} ms: check address and server`;
-    return new StoreError("timeout", message, { outcome: "not-applied" });
-  });
+function noAnswer(timeoutMs: number): StoreError {
+  const message = `mysql: the server gave no answer within ${timeoutMs} ms: check address and server`;
+  return new StoreError("timeout", message, { outcome: "not-applied" });
 }
