@@ -10,4 +10,5 @@ export * from "./simple-backend.ts";
 export * from "./simple-store.ts";
 export * from "./stored-text.ts";
 export * from "./watching.ts";
+export * from "./whole-numbers.ts";
 export * from "./with-timeouts.ts";

@@ -33,6 +33,7 @@ import {
   type WatchListener,
   type WatchScope,
 } from "./watching.ts";
+import { assertWholeNumbers } from "./whole-numbers.ts";
 
 export interface SimpleStoreOptions {
   /** For messages and metrics, in one word. */
@@ -84,8 +85,8 @@ export class SimpleStore implements LeaseStore {
   constructor(options: SimpleStoreOptions) {
     const { name, backend, clock, pollMs, timeoutMs = 5_000, concurrency = 16, env = realEnv } = options;
     const { clockGranularityMs = 1, clockSkewMs = 0 } = options;
-    assertWhole(name, { timeoutMs, concurrency, clockGranularityMs, pollMs: pollMs ?? 1 }, 1);
-    assertWhole(name, { clockSkewMs }, 0);
+    assertWholeNumbers(name, { timeoutMs, concurrency, clockGranularityMs, pollMs: pollMs ?? 1 }, 1);
+    assertWholeNumbers(name, { clockSkewMs }, 0);
     const now = backend.now?.bind(backend);
     if ((now !== undefined) !== (clock === "exact"))
       throw problem(name, `clock "${clock}" does not fit a backend ${now ? "with" : "without"} now()`);
@@ -235,11 +236,4 @@ function storedFrom(key: LeaseKey, value: StoredValue | null): StoredRecord {
 
 function problem(name: string, message: string): StoreError {
   return new StoreError("config", `${name}: ${message}`, { outcome: "not-applied" });
-}
-
-function assertWhole(name: string, numbers: Readonly<Record<string, number>>, least: number): void {
-  for (const [option, value] of Object.entries(numbers)) {
-    if (Number.isSafeInteger(value) && value >= least) continue;
-    throw problem(name, `${option} must be a whole number from ${least}, got '${String(value)}'`);
-  }
 }

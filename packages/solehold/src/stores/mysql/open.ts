@@ -1,13 +1,20 @@
 /** Opening: from options to a store that has reached its server once, and found or made its table. */
 import { realEnv } from "../../env/index.ts";
-import { type LeaseStore, SimpleStore, StoreError, withAbort } from "../../store/index.ts";
+import {
+  assertWholeNumbers,
+  type LeaseStore,
+  type SimpleBackend,
+  SimpleStore,
+  StoreError,
+  withAbort,
+} from "../../store/index.ts";
 import { assertOptions } from "../support/options.ts";
-import { MysqlBackend } from "./backend.ts";
 import { type Connection, Connections, type RawPool } from "./connections.ts";
 import { ACCESS_DENIED, errnoOf } from "./errors.ts";
 import { ServerIdentity } from "./identity.ts";
 import { assertTable, type MysqlPool, type MysqlStoreOptions, parseMysqlUrl, problem } from "./options.ts";
 import { tableSql, viewSql } from "./schema.ts";
+import { LeaseTable } from "./table.ts";
 
 /** Rejects with a StoreError of one line that says what to do. */
 export async function openMysqlStore(options: MysqlStoreOptions): Promise<LeaseStore> {
@@ -16,9 +23,11 @@ export async function openMysqlStore(options: MysqlStoreOptions): Promise<LeaseS
   const table = assertTable(options.table ?? "solehold_leases");
   if ("url" in options === "pool" in options)
     throw problem("give either url or pool, not both and not neither");
+  assertWholeNumbers("mysql", { timeoutMs, concurrency, pollMs: pollMs ?? 1 }, 1);
   const isOwnPool = "url" in options;
   const pool = isOwnPool ? await poolForUrl(options.url, timeoutMs, concurrency) : rawPool(options.pool);
-  const identity = new ServerIdentity(env, table);
+  const leases = new LeaseTable(table);
+  const identity = new ServerIdentity(env, leases);
   let isSetUp = false;
   const connections = new Connections(pool, async (connection) => {
     if (isOwnPool) await setSession(connection, timeoutMs);
@@ -26,16 +35,21 @@ export async function openMysqlStore(options: MysqlStoreOptions): Promise<LeaseS
     isSetUp = true;
     await identity.look(connection);
   });
-  const onClose = async (): Promise<void> => (isOwnPool ? connections.close(env, timeoutMs) : undefined);
-  const serverChangedAtMs = (): number | null => identity.changedAtMs;
-  const backend = new MysqlBackend({ connections, table, serverChangedAtMs, onClose });
+  const call = async <Reply>(signal: AbortSignal, work: (connection: Connection) => Promise<Reply>) => {
+    const reply = await connections.use(signal, work);
+    return { ...reply, serverChangedAtMs: identity.changedAtMs };
+  };
+  const backend: SimpleBackend = {
+    get: (key, signal) => call(signal, (connection) => leases.get(connection, key)),
+    putIf: (put, signal) => call(signal, (connection) => leases.putIf(connection, put)),
+    deleteIf: (key, expected, signal) =>
+      call(signal, (connection) => leases.deleteIf(connection, key, expected)),
+    list: (range, signal) => call(signal, (connection) => leases.list(connection, range)),
+    close: async () => (isOwnPool ? connections.close(env, timeoutMs) : undefined),
+  };
   try {
-    const durable = await withAbort(
-      env,
-      timeoutMs,
-      (signal) => connections.use(signal, isDurable),
-      () => noAnswer(timeoutMs),
-    );
+    const reachable = (signal: AbortSignal): Promise<boolean> => connections.use(signal, isDurable);
+    const durable = await withAbort(env, timeoutMs, reachable, () => noAnswer(timeoutMs));
     const polling = pollMs === undefined ? {} : { pollMs };
     return new SimpleStore({
       name: "mysql",
@@ -48,7 +62,7 @@ export async function openMysqlStore(options: MysqlStoreOptions): Promise<LeaseS
       ...polling,
     });
   } catch (error) {
-    await onClose();
+    await backend.close?.();
     throw error;
   }
 }

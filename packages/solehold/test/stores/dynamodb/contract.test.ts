@@ -39,7 +39,6 @@ describeLeases(
     openFaulty,
     child: () => kitProcess(urlOf(server.url), VARIABLES),
     patienceMs: 30_000,
-    effort: "reduced",
   },
   { describe, it },
 );
