@@ -2,7 +2,7 @@
 // file of `npm run engines -- up` holds. Every implementation file is checked against these declarations
 // (`npx tsc -p scripts/engines`), so they cannot drift from the code.
 
-export type EngineName = "redis" | "postgres" | "etcd" | "nats" | "ceph" | "azurite";
+export type EngineName = "redis" | "postgres" | "etcd" | "nats" | "mariadb" | "ceph" | "azurite" | "dynalite";
 
 /** One operating-system process of an engine. Signals reach its descendants too (PostgreSQL's backends). */
 export interface EngineProcess {
@@ -28,7 +28,7 @@ export interface Engine {
   /** The first of `urls`. */
   readonly url: string;
   readonly urls: readonly string[];
-  /** What the URL cannot carry: S3 keys, region and bucket; the Azure account. Empty for the others. */
+  /** What the URL cannot carry: S3 and DynamoDB keys, region and bucket; the Azure account. Empty for the others. */
   readonly credentials: Readonly<Record<string, string>>;
   readonly dataDir: string;
   /** From the first spawn to the first proven answer. */
@@ -76,6 +76,11 @@ export interface NatsOptions extends StartOptions {
   readonly settings?: readonly string[];
 }
 
+export interface MariadbOptions extends StartOptions {
+  /** Settings as `name=value`, after the defaults: `["innodb-flush-log-at-trx-commit=2"]`. */
+  readonly settings?: readonly string[];
+}
+
 export interface CephOptions extends StartOptions {
   /**
    * "memory" (default) is ready about four times sooner, but what it holds is lost when the storage process
@@ -88,8 +93,10 @@ export declare function startRedis(options?: RedisOptions): Promise<Engine>;
 export declare function startPostgres(options?: PostgresOptions): Promise<Engine>;
 export declare function startEtcd(options?: EtcdOptions): Promise<EtcdEngine>;
 export declare function startNats(options?: NatsOptions): Promise<Engine>;
+export declare function startMariadb(options?: MariadbOptions): Promise<Engine>;
 export declare function startCeph(options?: CephOptions): Promise<Engine>;
 export declare function startAzurite(options?: StartOptions): Promise<Engine>;
+export declare function startDynalite(options?: StartOptions): Promise<Engine>;
 
 export interface ProxyOptions {
   readonly targetPort: number;

@@ -1,7 +1,14 @@
 // Installs missing servers as Debian packages, when we are root. Their services are not started: the tests run their
 // own servers on their own ports, and a service on a well-known port would only be in somebody's way.
 import { existsSync, rmSync, writeFileSync } from "node:fs";
-import { EngineUnavailableError, missingPrograms, requireAzurite, requirements, run } from "./programs.mjs";
+import {
+  EngineUnavailableError,
+  missingPrograms,
+  requireAzurite,
+  requireDynalite,
+  requirements,
+  run,
+} from "./programs.mjs";
 
 /** @typedef {import("./index.mjs").EngineName} EngineName */
 
@@ -9,6 +16,12 @@ const INSTALL_TIMEOUT_MS = 15 * 60_000;
 const SERVICE_POLICY = "/usr/sbin/policy-rc.d";
 // Another process may be installing packages right now.
 const WAIT_FOR_LOCK = ["-o", "DPkg::Lock::Timeout=300", "-o", "APT::Update::Lock::Timeout=300"];
+
+/** @type {readonly (readonly [EngineName, () => unknown])[]} */
+const FROM_NPM = [
+  ["azurite", requireAzurite],
+  ["dynalite", requireDynalite],
+];
 
 /**
  * Installs what the engines lack, in one go.
@@ -36,12 +49,13 @@ export async function ensureInstalled(names, say) {
       `no ${missing.join(", ")} on this machine; ${failure || "the packages did not bring it"}`,
     );
   }
-  if (names.includes("azurite")) {
+  for (const [name, require] of FROM_NPM) {
+    if (!names.includes(name)) continue;
     try {
-      requireAzurite();
+      require();
     } catch (error) {
       if (!(error instanceof EngineUnavailableError)) throw error;
-      unavailable.set("azurite", error.message);
+      unavailable.set(name, error.message);
     }
   }
   return unavailable;

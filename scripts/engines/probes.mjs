@@ -30,6 +30,24 @@ export function firstLine(port, message) {
 }
 
 /**
+ * What a server says first to whoever connects: for greetings that are not lines.
+ * @param {number} port
+ * @returns {Promise<string>}
+ */
+export function firstBytes(port) {
+  return new Promise((resolve, reject) => {
+    const socket = connect({ port, host: "127.0.0.1" });
+    socket.setTimeout(PROBE_TIMEOUT_MS, () => socket.destroy(new Error(`no answer on port ${port}`)));
+    socket.once("error", reject);
+    socket.once("close", () => reject(new Error(`port ${port} closed without a word`)));
+    socket.once("data", (chunk) => {
+      resolve(chunk.toString("latin1"));
+      socket.destroy();
+    });
+  });
+}
+
+/**
  * @typedef {object} HttpReply
  * @property {number} status
  * @property {string} body

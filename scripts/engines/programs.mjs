@@ -16,12 +16,14 @@ export const requirements = {
     packages: ["ceph-mon", "ceph-osd", "radosgw", "ceph-common"],
     programs: ["ceph-mon", "ceph-osd", "radosgw", "radosgw-admin", "ceph", "ceph-authtool", "monmaptool"],
   },
-  // Comes with the workspace's development dependencies.
+  mariadb: { packages: ["mariadb-server"], programs: ["mariadbd", "mariadb-install-db"] },
+  // These come with the workspace's development dependencies.
   azurite: { packages: [], programs: [] },
+  dynalite: { packages: [], programs: [] },
 };
 
 /** @type {readonly EngineName[]} */
-export const engineNames = ["redis", "postgres", "etcd", "nats", "ceph", "azurite"];
+export const engineNames = ["redis", "postgres", "etcd", "nats", "mariadb", "ceph", "azurite", "dynalite"];
 
 /** The engine cannot run on this machine; not a failure of the engine itself. */
 export class EngineUnavailableError extends Error {
@@ -52,15 +54,22 @@ export function requireProgram(engine, program) {
   );
 }
 
-/** @returns {{ readonly script: string, readonly version: string }} */
-export function requireAzurite() {
+export const requireAzurite = () => requirePackage("azurite", "dist/src/blob/main.js");
+export const requireDynalite = () => requirePackage("dynalite", "cli.js");
+
+/**
+ * @param {EngineName} name Of the engine and of its npm package.
+ * @param {string} script
+ * @returns {{ readonly script: string, readonly version: string }}
+ */
+function requirePackage(name, script) {
   const require = createRequire(import.meta.url);
   try {
-    const manifest = require.resolve("azurite/package.json");
+    const manifest = require.resolve(`${name}/package.json`);
     const { version } = JSON.parse(readFileSync(manifest, "utf8"));
-    return { script: join(dirname(manifest), "dist/src/blob/main.js"), version };
+    return { script: join(dirname(manifest), script), version };
   } catch {
-    throw new EngineUnavailableError('azurite needs the npm package "azurite": run `npm ci`');
+    throw new EngineUnavailableError(`${name} needs the npm package "${name}": run \`npm ci\``);
   }
 }
 

@@ -16,8 +16,10 @@ const starters = {
   postgres: engines.startPostgres,
   etcd: engines.startEtcd,
   nats: engines.startNats,
+  mariadb: engines.startMariadb,
   ceph: engines.startCeph,
   azurite: engines.startAzurite,
+  dynalite: engines.startDynalite,
 };
 
 /** @type {import("./index.mjs").Engine[]} */

@@ -12,6 +12,10 @@ const openRedis: OpenStore = async (url, env) =>
   await (await import("../stores/redis/index.ts")).openRedisStore({ url, ...env });
 const openPostgres: OpenStore = async (url, env) =>
   await (await import("../stores/postgres/index.ts")).openPostgresStore({ url, ...env });
+const openMysql: OpenStore = async (url, env) =>
+  await (await import("../stores/mysql/index.ts")).openMysqlStore({ url, ...env });
+const openDynamodb: OpenStore = async (url, env) =>
+  await (await import("../stores/dynamodb/index.ts")).openDynamodbStore({ url, ...env });
 const openEtcd: OpenStore = async (url, env) =>
   await (await import("../stores/etcd/index.ts")).openEtcdStore({ url, ...env });
 const openNats: OpenStore = async (url, env) =>
@@ -33,12 +37,15 @@ const SCHEMES: Readonly<Record<string, OpenStore>> = {
   rediss: openRedis,
   postgres: openPostgres,
   postgresql: openPostgres,
+  mysql: openMysql,
+  mariadb: openMysql,
   nats: openNats,
   "nats+tls": openNats,
   etcd: openEtcd,
   etcds: openEtcd,
   s3: openObjects,
   azblob: openObjects,
+  dynamodb: openDynamodb,
   "https+etag": openObjects,
   "http+etag": openObjects,
 };

@@ -34,3 +34,19 @@ export function withDeadline<Value>(
     );
   });
 }
+
+/** As `withDeadline`, for work that can be given up: its signal aborts when the time is over. */
+export function withAbort<Value>(
+  env: Env,
+  timeoutMs: number,
+  work: (signal: AbortSignal) => Promise<Value>,
+  onExpiry: () => Error,
+): Promise<Value> {
+  const abort = new AbortController();
+  // In a function of its own, so that work that throws at once is work that rejects.
+  const promise = (async () => work(abort.signal))();
+  return withDeadline(env, timeoutMs, promise, () => {
+    abort.abort();
+    return onExpiry();
+  });
+}

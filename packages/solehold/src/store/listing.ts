@@ -20,7 +20,10 @@ export interface ListPage {
   readonly corrupt: readonly { readonly key: LeaseKey; readonly version: string; readonly detail: string }[];
   /** Pass as `after` for the next page; null at the end. */
   readonly next: string | null;
-  /** True where the page may miss recent writes: it was read from an index that lags behind. */
+  /**
+   * True where the page was read from an index that lags behind: it may miss recent writes, and the names are in the
+   * order of that index. Sooner or later it shows every write.
+   */
   readonly stale?: boolean;
 }
 

@@ -3,6 +3,7 @@ import { deepStrictEqual, ok } from "node:assert/strict";
 import { type ApplyReply, type LeaseStore, StoreError } from "../store/index.ts";
 import { applyOne, type BenchCase, readOne, type StoreBench } from "./bench.ts";
 import { claimApplied, claimConflict, claimCreated, claimStored, claimStoreError } from "./claims.ts";
+import { claimListing, namesOf } from "./listing.ts";
 
 /** How often a call may end before it was sent: with a new connection, say, that was never greeted. */
 const MAX_UNSENT = 5;
@@ -56,11 +57,10 @@ export const failureCases: readonly BenchCase[] = [
       ok(damaged?.kind === "corrupt", `a damaged value reads as ${damaged?.kind}`);
       ok(damaged.detail !== "", "a damaged value must say what is wrong with it");
       ok(healthy?.kind === "found", "a damaged value must not hide its neighbour");
-      const page = await store.list?.({ tenant: bench.tenant, prefix: "", limit: 10 });
-      if (page !== undefined) {
-        const listed = [page.records, page.corrupt].map((part) => part.map(({ key }) => key.name));
-        deepStrictEqual(listed, [["good"], ["bad"]]);
-      }
+      const query = { tenant: bench.tenant, prefix: "", limit: 10 };
+      await claimListing(bench, store, query, ({ records: listed, corrupt }) =>
+        deepStrictEqual([namesOf(listed), corrupt], [["good"], ["bad"]]),
+      );
       const repaired = bench.record(bad.key, { generation: 2n });
       const create = claimConflict(await applyOne(store, bad.key, null, repaired), "a create over damage");
       ok(create.kind === "corrupt", `the conflict shows ${create.kind}, not the damaged value`);

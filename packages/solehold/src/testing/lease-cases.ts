@@ -143,7 +143,7 @@ export const leaseCases: readonly BenchCase[] = [
     run: async (bench) => {
       const store = await bench.open();
       const { conditionalDelete, clock } = store.capabilities;
-      if (!conditionalDelete || clock === "none") return;
+      if (!conditionalDelete || clock === "none" || store.list === undefined) return;
       const retentionMs = shortTtlMs(store);
       const manager = managerOn(bench, store, 0, retentionMs);
       const first = claimGranted(await acquire(bench, manager, "worker", 30_000), "the first grant");

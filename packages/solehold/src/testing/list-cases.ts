@@ -1,36 +1,12 @@
 /** Listings: filtered, in order of name, in pages that neither skip nor repeat, without reserved names. */
-import { deepStrictEqual, ok } from "node:assert/strict";
+import { deepStrictEqual } from "node:assert/strict";
 import type { LeaseRecord } from "../core/index.ts";
-import type { LeaseStore, ListPage, ListQuery } from "../store/index.ts";
+import type { LeaseStore, ListQuery } from "../store/index.ts";
 import { applyAll, type BenchCase, nth, type StoreBench } from "./bench.ts";
 import { claimApplied, claimCreated, claimSameRecord } from "./claims.ts";
+import { claimListed, claimListing, namesOf } from "./listing.ts";
 
-/** More pages than any listing of the kit can have: a cursor that does not move is a failure, not a hang. */
-const MAX_PAGES = 2_000;
 const RESERVED_NAME = "$reserved";
-
-export async function listPage(store: LeaseStore, query: ListQuery): Promise<ListPage> {
-  if (store.list === undefined) throw new Error("the store cannot list");
-  return await store.list(query);
-}
-
-export async function listAll(store: LeaseStore, query: Omit<ListQuery, "after">): Promise<LeaseRecord[]> {
-  const records: LeaseRecord[] = [];
-  let after: string | undefined;
-  for (let page = 0; page < MAX_PAGES; page += 1) {
-    const reply = await listPage(store, after === undefined ? query : { ...query, after });
-    ok(
-      reply.records.length <= query.limit,
-      `a page of at most ${query.limit} has ${reply.records.length} records`,
-    );
-    records.push(...reply.records);
-    if (reply.next === null) return records;
-    after = reply.next;
-  }
-  throw new Error(`the listing did not end after ${MAX_PAGES} pages: does its cursor move?`);
-}
-
-const names = (records: readonly LeaseRecord[]): string[] => records.map(({ key }) => key.name);
 
 async function fill(bench: StoreBench, store: LeaseStore, count: number): Promise<LeaseRecord[]> {
   const records = Array.from({ length: count }, (_, index) =>
@@ -57,8 +33,10 @@ const CASES: readonly BenchCase[] = [
     title: "a listing of an empty tenant is empty and ends",
     run: async (bench) => {
       const store = await bench.open();
-      const page = await listPage(store, { tenant: bench.tenant, prefix: "", limit: 10 });
-      deepStrictEqual([page.records.length, page.corrupt.length, page.next], [0, 0, null]);
+      const query = { tenant: bench.tenant, prefix: "", limit: 10 };
+      await claimListing(bench, store, query, (listing) =>
+        deepStrictEqual(listing, { records: [], corrupt: [] }),
+      );
     },
   },
   {
@@ -66,12 +44,14 @@ const CASES: readonly BenchCase[] = [
     run: async (bench) => {
       const store = await bench.open();
       const records = await fill(bench, store, 25);
-      const listed = await listAll(store, { tenant: bench.tenant, prefix: "", limit: 1_000 });
       const expected = records.sort((a, b) => (a.key.name < b.key.name ? -1 : 1));
-      deepStrictEqual(names(listed), names(expected));
-      for (const [index, record] of expected.entries()) {
-        claimSameRecord(nth(listed, index), record, `listed ${record.key.name}`);
-      }
+      const query = { tenant: bench.tenant, prefix: "", limit: 1_000 };
+      await claimListing(bench, store, query, ({ records: listed }) => {
+        deepStrictEqual(namesOf(listed), namesOf(expected));
+        for (const [index, record] of expected.entries()) {
+          claimSameRecord(nth(listed, index), record, `listed ${record.key.name}`);
+        }
+      });
     },
   },
   {
@@ -79,10 +59,8 @@ const CASES: readonly BenchCase[] = [
     run: async (bench) => {
       const store = await bench.open();
       const records = await fill(bench, store, bench.amount(60, 20));
-      const expected = names(records).sort();
       for (const limit of [1, 2, 7, records.length - 1, records.length, records.length + 1]) {
-        const listed = await listAll(store, { tenant: bench.tenant, prefix: "", limit });
-        deepStrictEqual(names(listed), expected, `in pages of ${limit}`);
+        await claimListed(bench, store, { tenant: bench.tenant, prefix: "", limit }, namesOf(records));
       }
     },
   },
@@ -91,8 +69,8 @@ const CASES: readonly BenchCase[] = [
     run: async (bench) => {
       const store = await bench.open();
       const records = await fill(bench, store, bench.amount(2_500, 250));
-      const listed = await listAll(store, { tenant: bench.tenant, prefix: "", limit: bench.amount(100, 50) });
-      deepStrictEqual(names(listed), names(records).sort());
+      const query = { tenant: bench.tenant, prefix: "", limit: bench.amount(100, 50) };
+      await claimListed(bench, store, query, namesOf(records));
     },
   },
   {
@@ -117,8 +95,7 @@ const CASES: readonly BenchCase[] = [
             (filter.holder === undefined || filter.holder === holder) &&
             (filter.state === undefined || filter.state === state),
         );
-        const listed = await listAll(store, { tenant: bench.tenant, ...filter, limit: 4 });
-        deepStrictEqual(names(listed), names(expected).sort(), `with ${JSON.stringify(filter)}`);
+        await claimListed(bench, store, { tenant: bench.tenant, ...filter, limit: 4 }, namesOf(expected));
       }
     },
   },
@@ -128,10 +105,8 @@ const CASES: readonly BenchCase[] = [
       const store = await bench.open();
       await claimCreated(store, bench.record(bench.key(RESERVED_NAME), { generation: 9n }));
       await claimCreated(store, bench.record(bench.key("job")));
-      const plain = await listAll(store, { tenant: bench.tenant, prefix: "", limit: 1 });
-      deepStrictEqual(names(plain), ["job"]);
-      const reserved = await listAll(store, { tenant: bench.tenant, prefix: "$", limit: 10 });
-      deepStrictEqual(names(reserved), [RESERVED_NAME]);
+      await claimListed(bench, store, { tenant: bench.tenant, prefix: "", limit: 1 }, ["job"]);
+      await claimListed(bench, store, { tenant: bench.tenant, prefix: "$", limit: 10 }, [RESERVED_NAME]);
     },
   },
   {
@@ -148,9 +123,11 @@ const CASES: readonly BenchCase[] = [
         { key: one.key, expected: nth(versions, 0), next },
         ...(deletes ? [{ key: two.key, expected: nth(versions, 1), next: null }] : []),
       ]);
-      const listed = await listAll(store, { tenant: bench.tenant, prefix: "", limit: 10 });
-      deepStrictEqual(names(listed), deletes ? [one.key.name] : [one.key.name, two.key.name]);
-      claimSameRecord(nth(listed, 0), next, "the listed record");
+      const query = { tenant: bench.tenant, prefix: "", limit: 10 };
+      await claimListing(bench, store, query, ({ records: listed }) => {
+        deepStrictEqual(namesOf(listed), deletes ? [one.key.name] : [one.key.name, two.key.name]);
+        claimSameRecord(nth(listed, 0), next, "the listed record");
+      });
     },
   },
 ];

@@ -19,7 +19,9 @@ export type {
 export {
   startAzurite,
   startCeph,
+  startDynalite,
   startEtcd,
+  startMariadb,
   startNats,
   startPostgres,
   startProxy,

@@ -10,8 +10,15 @@ import {
 } from "../../../src/testing/index.ts";
 import { ShiftedEnv } from "../../../src/testing/shifted-env.ts";
 import { FAULTS, LEASE_FAULTS } from "./faults.ts";
+import { ListingLate, withoutListing } from "./late-listings.ts";
 
 describeStore("memory", { open: async () => new MemoryStore() }, { describe, it });
+describeStore("memory without listings", { open: async () => withoutListing() }, { describe, it });
+describeStore(
+  "memory with listings that lag behind",
+  { open: async () => new ListingLate() },
+  { describe, it },
+);
 const env = new ShiftedEnv(realEnv, 0);
 describeLeases(
   "memory",

@@ -14,6 +14,13 @@ import {
   type WatchScope,
 } from "../../../src/store/index.ts";
 import { ShiftedEnv } from "../../../src/testing/shifted-env.ts";
+import {
+  NeverListingUpdates,
+  NeverUnlisting,
+  RepeatingLatePages,
+  SilentlyLate,
+  SkippingLatePages,
+} from "./late-listings.ts";
 
 interface Fault {
   readonly fault: string;
@@ -238,22 +245,8 @@ class DeletingBlindly extends MemoryStore {
   }
 }
 
-/** Deletes what was released, as a store with expiring keys would: the next fence starts again at 1. */
-class ForgettingTombstones extends MemoryStore {
-  override apply(writes: readonly ConditionalWrite[]): Promise<ApplyReply> {
-    return super.apply(
-      writes.map((write) => (write.next?.state === "released" ? { ...write, next: null } : write)),
-    );
-  }
-}
-
-/** A clock that stands still: nothing grows by it. */
-class StandingStill extends MemoryStore {
-  override now(): number {
-    return 1;
-  }
-}
-
+const PAGES = "pages of every size neither skip nor repeat a record";
+const LATEST = "a listing shows a record's latest state, and a deleted one no more";
 const RACE = "64 racers for one version have exactly one winner, round after round, over two clients";
 
 export const FAULTS: readonly Fault[] = [
@@ -289,11 +282,12 @@ export const FAULTS: readonly Fault[] = [
     "a prefix in a listing is plain text, whatever it contains",
     LeakingPrefix,
   ),
-  plant(
-    "skips a record between pages",
-    "pages of every size neither skip nor repeat a record",
-    SkippingPages,
-  ),
+  plant("skips a record between pages", PAGES, SkippingPages),
+  plant("lists late and never shows an update", LATEST, NeverListingUpdates),
+  plant("lists late and never drops what was deleted", LATEST, NeverUnlisting),
+  plant("lists late and skips a record between pages", PAGES, SkippingLatePages),
+  plant("lists late and repeats a record", PAGES, RepeatingLatePages),
+  plant("lists late and does not say so", LATEST, SilentlyLate),
   plant(
     "lists reserved names",
     "reserved names are hidden from listings unless they are asked for",
@@ -357,16 +351,6 @@ export const LEASE_FAULTS: readonly Fault[] = [
     "compares and writes in two steps",
     "of many acquires at once exactly one is granted, and the others are told who holds it",
     WithAGap,
-  ),
-  plant(
-    "deletes what was released",
-    "a fence grows with every grant: over release, expiry and revoke, through either of two clients",
-    ForgettingTombstones,
-  ),
-  plant(
-    "has a clock that stands still",
-    "a key whose record was deleted by hand is granted with a higher fence than before",
-    StandingStill,
   ),
   plant(
     "has a clock that gallops",

@@ -1,0 +1,78 @@
+/** What can be set, checked when the store is opened: a wrong value is an error at once, with its name. */
+import type { Env } from "../../env/index.ts";
+import { StoreError } from "../../store/index.ts";
+import type { CredentialSource } from "./credentials.ts";
+
+export interface DynamodbStoreOptions {
+  /** `dynamodb://TABLE?region=eu-west-1`, and with `&endpoint=http://127.0.0.1:8000` another server than AWS. */
+  readonly url: string;
+  /** Default: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN. A function may give ones that expire. */
+  readonly credentials?: CredentialSource;
+  /** Makes the table if it is missing, charged by request. Default false: a missing table is an error. */
+  readonly createTable?: boolean;
+  /** A call that has no answer by then ends, with its outcome unknown. Default 5000. */
+  readonly timeoutMs?: number;
+  /** Requests in flight at once, reads and writes each. Default 64. */
+  readonly concurrency?: number;
+  /** Watches read their scope at this interval, and those reads are charged. Default: no watching. */
+  readonly pollMs?: number;
+  /** How far apart the clocks of DynamoDB's front ends may be. Default 2000. */
+  readonly clockSkewMs?: number;
+  readonly env?: Env;
+  /** Where credentials, region and endpoint are looked up. Default: the process's environment. */
+  readonly variables?: Readonly<Record<string, string | undefined>>;
+}
+
+export interface DynamodbPlace {
+  readonly table: string;
+  readonly region: string;
+  readonly endpoint: string;
+  readonly credentials: CredentialSource;
+}
+
+const EXAMPLE = "dynamodb://my-table?region=eu-west-1";
+
+export function placeOf({
+  url: text,
+  variables = process.env,
+  credentials,
+}: DynamodbStoreOptions): DynamodbPlace {
+  const shown = String(text).replace(/\/\/.*@/, "//***@");
+  if (typeof text !== "string" || !/^dynamodb:/i.test(text) || !URL.canParse(text))
+    throw problem(`url must look like ${EXAMPLE}, got '${shown}'`);
+  const url = new URL(text);
+  if (url.username !== "" || url.password !== "")
+    throw problem("url must not carry credentials: use the environment or the option `credentials`");
+  if (!/^[A-Za-z0-9_.-]{3,255}$/.test(url.host) || !/^\/?$/.test(url.pathname))
+    throw problem(`url must name a table, as in ${EXAMPLE}, got '${shown}'`);
+  for (const name of url.searchParams.keys()) {
+    if (name !== "region" && name !== "endpoint")
+      throw problem(`url has the unknown option '${name}': it may have region and endpoint`);
+  }
+  const region = url.searchParams.get("region") ?? variables.AWS_REGION ?? variables.AWS_DEFAULT_REGION ?? "";
+  if (!/^[a-z0-9-]{1,40}$/.test(region))
+    throw problem(`region must be named, as in ${EXAMPLE} or in AWS_REGION, got '${region}'`);
+  const endpoint =
+    url.searchParams.get("endpoint") ??
+    variables.AWS_ENDPOINT_URL_DYNAMODB ??
+    `https://dynamodb.${region}.amazonaws.com`;
+  if (!/^https?:\/\/[^\s?#@]+$/.test(endpoint) || !URL.canParse(endpoint))
+    throw problem(
+      `endpoint must look like https://host:port, got '${endpoint.replace(/\/\/.*@/, "//***@")}'`,
+    );
+  return { table: url.host, region, endpoint, credentials: credentials ?? fromEnvironment(variables) };
+}
+
+function fromEnvironment(variables: NonNullable<DynamodbStoreOptions["variables"]>): CredentialSource {
+  const { AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN } = variables;
+  if (!AWS_ACCESS_KEY_ID || !AWS_SECRET_ACCESS_KEY)
+    throw problem(
+      "there are no credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or pass `credentials`",
+    );
+  const sessionToken = AWS_SESSION_TOKEN ? { sessionToken: AWS_SESSION_TOKEN } : {};
+  return { accessKeyId: AWS_ACCESS_KEY_ID, secretAccessKey: AWS_SECRET_ACCESS_KEY, ...sessionToken };
+}
+
+export function problem(message: string): StoreError {
+  return new StoreError("config", `dynamodb: ${message}`, { outcome: "not-applied" });
+}

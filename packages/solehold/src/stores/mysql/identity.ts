@@ -1,0 +1,63 @@
+/**
+ * Which data this is and which server answers for it, looked at on every new connection: a failover ends the old ones.
+ * It is kept in the table, under the empty tenant, which no lease can have. MySQL has no counter of all writes, so lost
+ * writes are not noticed; that the table was emptied or replaced is, and that another server took over.
+ */
+import { type Env, randomId } from "../../env/index.ts";
+import { StoreError } from "../../store/index.ts";
+import {
+  type DataIdentity,
+  decodeIdentity,
+  encodeIdentity,
+  lossSince,
+  nextIdentity,
+  serverChangedAtMs,
+} from "../support/data-identity.ts";
+import type { Connection } from "./connections.ts";
+import type { LeaseTable } from "./table.ts";
+
+const KEY = { tenant: "", name: "" };
+/** MariaDB and MySQL name a server by different variables. */
+const SERVER_SQL = `show variables where variable_name in
+  ('hostname', 'port', 'server_id', 'server_uid', 'server_uuid')`;
+
+export class ServerIdentity {
+  readonly #env: Env;
+  readonly #table: LeaseTable;
+  #identity: DataIdentity | null = null;
+
+  constructor(env: Env, table: LeaseTable) {
+    this.#env = env;
+    this.#table = table;
+  }
+
+  get changedAtMs(): number | null {
+    return this.#identity === null ? null : serverChangedAtMs(this.#identity);
+  }
+
+  /** Rejects once, with "data-loss", when this is other data than before. */
+  async look(connection: Connection): Promise<void> {
+    const variables = await connection.rows(SERVER_SQL);
+    const serverId = variables.map((row) => String(row.Value)).join("/");
+    const seen = this.#identity;
+    const identity = await this.#join(connection, serverId);
+    this.#identity = identity;
+    const loss = seen && lossSince({ dataId: seen.dataId, serverId, sequence: 0n }, identity, 0n);
+    if (loss === null) return;
+    const message = `mysql: the server has lost data (${loss}): holders of leases from before may still believe in them`;
+    throw new StoreError("data-loss", message, { outcome: "not-applied" });
+  }
+
+  async #join(connection: Connection, serverId: string): Promise<DataIdentity> {
+    for (;;) {
+      const { value, timeMs = 0 } = await this.#table.get(connection, KEY);
+      const stored = value === null ? null : decodeIdentity(value.text);
+      const next = nextIdentity(stored, { serverId, nowMs: timeMs, sequence: 0n }, randomId(this.#env));
+      if (next === null && stored !== null) return stored;
+      if (next === null) continue;
+      const put = { key: KEY, expected: value?.version ?? null, text: encodeIdentity(next) };
+      const reply = await this.#table.putIf(connection, { ...put, newVersion: randomId(this.#env) });
+      if (reply.kind === "done") return next;
+    }
+  }
+}

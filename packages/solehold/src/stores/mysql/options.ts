@@ -1,0 +1,87 @@
+/** What can be set, checked when the store is opened: a wrong value is an error at once, with its name. */
+import type { Env } from "../../env/index.ts";
+import { StoreError } from "../../store/index.ts";
+
+/** As much of a pool of `mysql2` as is used. Both its forms fit: that with callbacks and that with promises. */
+export interface MysqlPool {
+  getConnection(...callback: never[]): unknown;
+}
+
+interface CommonOptions {
+  /** Default `solehold_leases`, in the database of the connection. Created if it is missing. */
+  readonly table?: string;
+  /** A call that has no answer by then ends, with its outcome unknown. Default 5000. */
+  readonly timeoutMs?: number;
+  /** Statements in flight at once, reads and writes each; by URL also the number of connections. Default 16. */
+  readonly concurrency?: number;
+  /** Watches list their scope at this interval. Default: no watching. */
+  readonly pollMs?: number;
+  readonly env?: Env;
+}
+
+export type MysqlStoreOptions = CommonOptions &
+  (
+    | {
+        /** `mysql://user:password@host:3306/database?ssl-mode=VERIFY_IDENTITY`, or `mariadb:`. */
+        readonly url: string;
+      }
+    | {
+        /** A pool of `mysql2`. It is not closed with the store. */
+        readonly pool: MysqlPool;
+      }
+  );
+
+export interface MysqlAddress {
+  readonly host: string;
+  readonly port: number;
+  readonly database: string;
+  readonly user?: string;
+  readonly password?: string;
+  readonly ssl?: { readonly rejectUnauthorized: boolean; readonly verifyIdentity: boolean };
+}
+
+const EXAMPLE = "mysql://user:password@host:3306/database";
+const TABLE = /^[A-Za-z_][A-Za-z0-9_]{0,57}$/;
+const SSL_MODES: Readonly<Record<string, MysqlAddress["ssl"]>> = {
+  DISABLED: undefined,
+  REQUIRED: { rejectUnauthorized: false, verifyIdentity: false },
+  VERIFY_CA: { rejectUnauthorized: true, verifyIdentity: false },
+  VERIFY_IDENTITY: { rejectUnauthorized: true, verifyIdentity: true },
+};
+
+export function parseMysqlUrl(text: unknown): MysqlAddress {
+  const shown = String(text).replace(/\/\/.*@/, "//***@");
+  if (typeof text !== "string" || !/^(mysql|mariadb):/i.test(text) || !URL.canParse(text))
+    throw problem(`url must look like ${EXAMPLE}, got '${shown}'`);
+  const url = new URL(text);
+  const database = decodeURIComponent(url.pathname.slice(1));
+  if (url.hostname === "" || database === "" || database.includes("/"))
+    throw problem(`url must name a host and a database, as in ${EXAMPLE}, got '${shown}'`);
+  for (const name of url.searchParams.keys()) {
+    if (name !== "ssl-mode") throw problem(`url has the unknown option '${name}': it may have ssl-mode`);
+  }
+  const mode = url.searchParams.get("ssl-mode") ?? "DISABLED";
+  if (!(mode in SSL_MODES))
+    throw problem(`ssl-mode must be one of ${Object.keys(SSL_MODES).join(", ")}, got '${mode}'`);
+  const ssl = SSL_MODES[mode];
+  return {
+    host: url.hostname.replace(/^\[|\]$/g, ""),
+    port: url.port === "" ? 3306 : Number(url.port),
+    database,
+    ...(url.username !== "" && { user: decodeURIComponent(url.username) }),
+    ...(url.password !== "" && { password: decodeURIComponent(url.password) }),
+    ...(ssl !== undefined && { ssl }),
+  };
+}
+
+/** With room for what the view's name adds. */
+export function assertTable(table: unknown): string {
+  if (typeof table === "string" && TABLE.test(table)) return table;
+  throw problem(
+    `table must have 1 to 58 letters, digits or '_' and not begin with a digit, got '${String(table)}'`,
+  );
+}
+
+export function problem(message: string): StoreError {
+  return new StoreError("config", `mysql: ${message}`, { outcome: "not-applied" });
+}

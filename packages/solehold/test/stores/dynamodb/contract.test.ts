@@ -1,0 +1,52 @@
+/** The kit on dynalite, an emulator of DynamoDB. */
+import { afterAll, beforeAll, describe, it } from "vitest";
+import type { LeaseKey } from "../../../src/core/index.ts";
+import { describeLeases, describeStore } from "../../../src/testing/index.ts";
+import { type Engine, startDynalite } from "../../engines/index.ts";
+import { kitProcess } from "../../testing/child.ts";
+import { faultyClient } from "../../testing/faulty.ts";
+import { openOn, request, urlOf, VARIABLES } from "./place.ts";
+
+let server: Engine;
+
+beforeAll(async () => {
+  server = await startDynalite();
+  await (await openOn(server.url)).close();
+});
+
+afterAll(async () => {
+  await server?.stop();
+});
+
+const open = () => openOn(server.url);
+const openFaulty = () => faultyClient(server.url, (url) => openOn(url, { timeoutMs: 700 }));
+const corrupt = async ({ tenant, name }: LeaseKey): Promise<void> => {
+  await request(server.url, "UpdateItem", {
+    TableName: "leases",
+    Key: { tenant: { S: tenant }, name: { S: name } },
+    UpdateExpression: "set #record = :damage",
+    ExpressionAttributeNames: { "#record": "record" },
+    ExpressionAttributeValues: { ":damage": { S: "damage" } },
+  });
+};
+
+describeStore("DynamoDB (dynalite)", { open, openSecond: open, openFaulty, corrupt }, { describe, it });
+describeLeases(
+  "DynamoDB (dynalite)",
+  {
+    open,
+    openSecond: open,
+    openFaulty,
+    child: () => kitProcess(urlOf(server.url), VARIABLES),
+    patienceMs: 30_000,
+  },
+  { describe, it },
+);
+
+const openPolling = () => openOn(server.url, { url: urlOf(server.url, "polled"), pollMs: 20 });
+
+describeStore(
+  "DynamoDB (dynalite) with polling watches",
+  { open: openPolling, openSecond: openPolling, effort: "reduced" },
+  { describe, it },
+);
