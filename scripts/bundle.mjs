@@ -9,6 +9,9 @@ const LIBRARY = resolve(dirname(new URL(import.meta.url).pathname), "../packages
 const OUTPUT = join(LIBRARY, "dist");
 const CHUNKS = "chunks";
 
+/** Files that run as threads: they are loaded by their own names, from the file beside them. */
+const THREADS = { "sqlite-thread": join(LIBRARY, "src/stores/sqlite/sqlite-thread.js") };
+
 /** @returns {Record<string, string>} The source of each file that package.json promises. */
 function entries() {
   const { exports } = JSON.parse(readFileSync(join(LIBRARY, "package.json"), "utf8"));
@@ -21,7 +24,7 @@ function entries() {
 }
 
 const bundle = await rolldown({
-  input: entries(),
+  input: { ...entries(), ...THREADS },
   platform: "node",
   external: /^[^./]/,
   onLog: (_level, log) => {
