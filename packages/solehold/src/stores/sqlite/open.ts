@@ -53,12 +53,14 @@ export async function openWithSeams(
   const origin = Buffer.from(env.randomBytes(6)).readUIntBE(0, 6);
   const [writer, reader] = [new Thread(folder, origin), new Thread(folder, origin)];
   try {
-    const { isChecked, ...state } = await writer.ask("create", { folder, checkUpToBytes, busyMs });
+    const { isChecked } = await reader.ask("inspect", { folder, checkUpToBytes });
+    const state = await writer.ask("create", { folder, busyMs });
     const clock = await joinClock(writer, state, { env, boot, folder });
     await reader.ask("open", { folder });
     return new EmbeddedStore({ folder, env, clock, writer, reader, origin, wakeUp, isChecked });
   } catch (error) {
-    await Promise.all([writer.close(null), reader.close(null)]);
+    await reader.close(null);
+    await writer.close(null);
     throw error;
   }
 }

@@ -96,12 +96,14 @@ interface Scope {
 
 /** What a thread can be asked, by the name of the request. */
 export interface Requests {
-  /** The thread that writes: looks at the files before it changes anything, and makes the store if there is none. */
-  create: {
-    readonly ask: { readonly folder: string; readonly checkUpToBytes: number; readonly busyMs: number };
-    readonly reply: ClockReply & { readonly isChecked: boolean };
+  /** Before anything is changed. Files up to so many bytes are read completely. */
+  inspect: {
+    readonly ask: { readonly folder: string; readonly checkUpToBytes: number };
+    readonly reply: { readonly isChecked: boolean };
   };
-  /** The thread that reads: later than `create`. */
+  /** For the thread that writes; it makes the tables if there are none. */
+  create: { readonly ask: { readonly folder: string; readonly busyMs: number }; readonly reply: ClockReply };
+  /** For the thread that reads, later. */
   open: { readonly ask: { readonly folder: string }; readonly reply: null };
   /** Replaces the clock if it is still what `expected` says. The reply has what is there now. */
   clock: {

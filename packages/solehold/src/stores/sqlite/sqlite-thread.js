@@ -17,16 +17,18 @@ let writer = null;
 /** @type {Reader | null} */
 let reader = null;
 
+/** @typedef {import("./protocol.ts").Requests} Requests */
 /** @typedef {{ id: number, op: string, ask: never }} Message */
 
 /** @type {Record<string, (ask: never) => unknown>} */
 const operations = {
-  create: (
-    /** @type {import("./protocol.ts").Requests["create"]["ask"]} */ { folder, checkUpToBytes, busyMs },
-  ) => {
+  inspect: (/** @type {Requests["inspect"]["ask"]} */ { folder, checkUpToBytes }) => {
     const { isThere, report } = inspect(folder, checkUpToBytes);
+    return { isChecked: !isThere || report !== null };
+  },
+  create: (/** @type {Requests["create"]["ask"]} */ { folder, busyMs }) => {
     writer = new Writer(folder, busyMs, workerData.origin);
-    return { ...writer.state(), isChecked: !isThere || report !== null };
+    return writer.state();
   },
   open: (/** @type {{ folder: string }} */ { folder }) => {
     reader = new Reader(folder);

@@ -151,7 +151,7 @@ export class EmbeddedStore implements LeaseStore {
     this.#watchers.clear();
     this.#unfollow();
     await this.#parts.reader.close(null);
-    // Last, because the last connection of all processes brings the write-ahead file into the database.
+    // Last, because the last connection of all processes brings the write-ahead file into the database if it can write.
     await this.#parts.writer.close(this.now());
   }
 

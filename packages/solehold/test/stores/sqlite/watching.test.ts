@@ -2,13 +2,13 @@
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { ManualEnv, realEnv } from "../../../src/env/index.ts";
-import type { Boot } from "../../../src/stores/embedded/boot.ts";
-import { loadLmdb, openDatabases } from "../../../src/stores/embedded/database.ts";
-import { openEmbeddedStore } from "../../../src/stores/embedded/index.ts";
-import { LOOK_MS } from "../../../src/stores/embedded/journal.ts";
-import { openWithSeams } from "../../../src/stores/embedded/open.ts";
-import { memberKey, memberLine } from "../../../src/stores/embedded/state.ts";
 import type { LeaseStore, StoreEvent } from "../../../src/store/index.ts";
+import type { Boot } from "../../../src/stores/sqlite/boot.ts";
+import { loadLmdb, openDatabases } from "../../../src/stores/sqlite/database.ts";
+import { openEmbeddedStore } from "../../../src/stores/sqlite/index.ts";
+import { LOOK_MS } from "../../../src/stores/sqlite/journal.ts";
+import { openWithSeams } from "../../../src/stores/sqlite/open.ts";
+import { memberKey, memberLine } from "../../../src/stores/sqlite/state.ts";
 import { corruptValue } from "./damage.ts";
 import {
   afterThisTest,

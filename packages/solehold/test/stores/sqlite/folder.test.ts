@@ -2,10 +2,10 @@
 import { chmodSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { loadLmdb } from "../../../src/stores/embedded/database.ts";
-import { networkFileSystem } from "../../../src/stores/embedded/folder.ts";
-import { openEmbeddedStore } from "../../../src/stores/embedded/index.ts";
 import { StoreError } from "../../../src/store/index.ts";
+import { loadLmdb } from "../../../src/stores/sqlite/database.ts";
+import { networkFileSystem } from "../../../src/stores/sqlite/folder.ts";
+import { openEmbeddedStore } from "../../../src/stores/sqlite/index.ts";
 import { Child, closing, found, putApplied, recordNamed, temporaryFolder } from "./fixtures.ts";
 
 const NOBODY = 65_534;

@@ -2,7 +2,7 @@
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { realEnv } from "../../../src/env/index.ts";
-import { openEmbeddedStore } from "../../../src/stores/embedded/index.ts";
+import { openEmbeddedStore } from "../../../src/stores/sqlite/index.ts";
 import { Child, closing, found, get, put, putApplied, recordNamed, temporaryFolder } from "./fixtures.ts";
 
 const ENDED_WELL = { code: 0, signal: null };

@@ -2,15 +2,10 @@
 import { join } from "node:path";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { encodeRecord } from "../../../src/core/index.ts";
 import { ManualEnv } from "../../../src/env/index.ts";
-import { isSameBoot, namespaceShiftMs, readBoot } from "../../../src/stores/embedded/boot.ts";
-import { loadLmdb, openDatabases } from "../../../src/stores/embedded/database.ts";
-import { openWithSeams } from "../../../src/stores/embedded/open.ts";
-import { seal } from "../../../src/stores/embedded/sealed.ts";
-import { memberKey, memberLine, readMembers } from "../../../src/stores/embedded/state.ts";
-import type { EmbeddedStore } from "../../../src/stores/embedded/store.ts";
-import { epochHeader } from "../../../src/stores/embedded/value.ts";
+import { isSameBoot, namespaceShiftMs, readBoot } from "../../../src/stores/sqlite/boot.ts";
+import { openWithSeams } from "../../../src/stores/sqlite/open.ts";
+import type { EmbeddedStore } from "../../../src/stores/sqlite/store.ts";
 import { afterThisTest, found, putApplied, recordNamed, temporaryFolder } from "./fixtures.ts";
 
 const START_MS = 1_700_000_000_000;
@@ -70,13 +65,6 @@ async function lease(store: EmbeddedStore, name: string, expected: string | null
     handoff: { successor: "next", deadlineMs: nowMs + 25_000 },
   });
   return await putApplied(store, record, expected);
-}
-
-/** One that is stored in the short form. */
-async function plainLease(store: EmbeddedStore, name: string): Promise<string> {
-  const grantedAtMs = store.now();
-  const times = { grantedAtMs, renewedAtMs: grantedAtMs, expiresAtMs: grantedAtMs + TTL_MS };
-  return await putApplied(store, recordNamed(name, { ttlMs: TTL_MS, ...times }));
 }
 
 function machine(): Machine {
@@ -277,89 +265,8 @@ describe("a reboot", () => {
         }
         await box.close(store);
       }),
-      { numRuns: 40 },
+      { numRuns: 15 },
     );
-  });
-});
-
-describe("a lease in the short form", () => {
-  it("keeps over a reboot what it had left at the mark, as others do", async () => {
-    const box = machine();
-    const before = await box.open();
-    await plainLease(before, "job");
-    await box.env.advance(10_000);
-    await plainLease(before, "mark");
-    await box.crashAndBoot(START_MS + HOUR_MS);
-    const after = await box.open();
-    const { record } = await found(after, "job");
-    expect(record.expiresAtMs - after.now()).toBe(TTL_MS - 10_000);
-    expect(record.grantedAtMs).toBe(START_MS);
-  });
-});
-
-describe("a folder of the format before, with the members' lines in another place", () => {
-  /** As its last process left it: `format` 1, and a line that has the latest mark of all. */
-  async function agedFolder(box: Machine, markMs: number): Promise<void> {
-    const databases = openDatabases(await loadLmdb(), box.folder);
-    await databases.meta.put("format", seal("1"), 1);
-    await databases.meta.put(memberKey("aged"), memberLine({ epoch: 1, markMs, sequence: 3 }), 0);
-    await databases.root.close();
-  }
-
-  it("is opened, its marks count, and from then on it has the new format", async () => {
-    const box = machine();
-    await lease(await box.open(), "job");
-    await box.env.advance(10_000);
-    const markMs = START_MS + 10_000;
-    await agedFolder(box, markMs);
-    await box.crashAndBoot(START_MS - HOUR_MS);
-    const after = await box.open();
-    expect(after.now()).toBe(markMs);
-    expect((await found(after, "job")).record.expiresAtMs - after.now()).toBe(TTL_MS - 10_000);
-    const databases = openDatabases(await loadLmdb(), box.folder);
-    expect([databases.meta.get("format"), readMembers(databases)]).toEqual([seal("3"), []]);
-    await databases.root.close();
-  });
-
-  it("hears of the writes of a process that had it open before", async () => {
-    const box = machine();
-    const store = await box.open();
-    await agedFolder(box, START_MS);
-    const databases = openDatabases(await loadLmdb(), box.folder);
-    expect(readMembers(databases)).toEqual([{ id: "aged", epoch: 1, markMs: START_MS, sequence: 3 }]);
-    await lease(store, "job");
-    databases.root.resetReadTxn();
-    expect(readMembers(databases).map(({ sequence }) => sequence)).toEqual([1, 3]);
-    await databases.root.close();
-  });
-
-  it("has its records as they were written, and in the short form from their next write on", async () => {
-    const box = machine();
-    const first = await box.open();
-    const version = await plainLease(first, "job");
-    const { record } = await found(first, "job");
-    await box.close(first);
-    const databases = openDatabases(await loadLmdb(), box.folder);
-    await databases.meta.put("format", seal("2"), 2);
-    const key = Buffer.from("default/job");
-    await databases.records.put(key, `${epochHeader(1)}${encodeRecord(record)}`, Number(version));
-    const store = await box.open();
-    expect(await found(store, "job")).toEqual({ kind: "found", record, version });
-    await putApplied(store, { ...record, renewals: 7 }, version);
-    expect((await found(store, "job")).record).toEqual({ ...record, renewals: 7 });
-    databases.root.resetReadTxn();
-    expect(databases.records.getEntry(key)?.value.startsWith("2hO 1 ")).toBe(true);
-    expect(databases.meta.get("format")).toBe(seal("3"));
-    await databases.root.close();
-  });
-
-  it("of a format that is not known yet is refused", async () => {
-    const box = machine();
-    await box.close(await box.open());
-    const databases = openDatabases(await loadLmdb(), box.folder);
-    await databases.meta.put("format", seal("4"), 2);
-    await databases.root.close();
-    await expect(box.open()).rejects.toThrow(/the format of its data is '4'/);
   });
 });
 
