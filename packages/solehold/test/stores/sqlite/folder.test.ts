@@ -3,9 +3,9 @@ import { chmodSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writ
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { StoreError } from "../../../src/store/index.ts";
-import { loadLmdb } from "../../../src/stores/sqlite/database.ts";
 import { networkFileSystem } from "../../../src/stores/sqlite/folder.ts";
 import { openEmbeddedStore } from "../../../src/stores/sqlite/index.ts";
+import { sqlite } from "./damage.ts";
 import { Child, closing, found, putApplied, recordNamed, temporaryFolder } from "./fixtures.ts";
 
 const NOBODY = 65_534;
@@ -14,7 +14,11 @@ const NOBODY = 65_534;
 function contents(path: string): unknown {
   const stats = statSync(path);
   if (stats.isDirectory()) {
-    const entries = readdirSync(path).sort();
+    // SQLite may leave its index and an empty write-ahead file beside a database that it has looked at.
+    const isEmptyLog = (name: string) => name.endsWith("-wal") && statSync(join(path, name)).size === 0;
+    const entries = readdirSync(path)
+      .filter((name) => !name.endsWith("-shm") && !isEmptyLog(name))
+      .sort();
     return [stats.mode, entries.map((name) => [name, contents(join(path, name))])];
   }
   return [stats.mode, stats.mtimeMs, readFileSync(path).toString("base64")];
@@ -68,13 +72,18 @@ describe("a folder that is taken", () => {
   it("is completed when the process that began to make it died", async () => {
     const folder = join(temporaryFolder(), "store");
     mkdirSync(folder);
-    writeFileSync(join(folder, "solehold.json"), "");
-    const store = closing(await openEmbeddedStore({ folder }));
+    writeFileSync(join(folder, "leases.db"), "");
+    const store = await openEmbeddedStore({ folder });
     await putApplied(store, recordNamed("job"));
-    expect(JSON.parse(readFileSync(join(folder, "solehold.json"), "utf8"))).toEqual({
-      store: "solehold-embedded",
-      format: 1,
-    });
+    await store.close();
+    rmSync(join(folder, "solehold.json"));
+    const again = await openEmbeddedStore({ folder });
+    await again.close();
+    writeFileSync(join(folder, "solehold.json"), "");
+    const third = closing(await openEmbeddedStore({ folder }));
+    expect((await found(third, "job")).record.key.name).toBe("job");
+    const marker = JSON.parse(readFileSync(join(folder, "solehold.json"), "utf8"));
+    expect(marker).toMatchObject({ store: "solehold-embedded", format: 2 });
   });
 });
 
@@ -85,13 +94,22 @@ describe("a folder that is refused", () => {
     await expectRefusal(folder, /holds other files \('thesis.txt'\): give .* a folder of its own/);
   });
 
-  it("holds somebody else's LMDB database", async () => {
+  it("holds a store of an earlier version, on LMDB: the error says what it is and what to do", async () => {
+    const folder = join(temporaryFolder(), "store");
+    mkdirSync(folder);
+    writeFileSync(join(folder, "data.mdb"), "pages");
+    writeFileSync(join(folder, "lock.mdb"), "locks");
+    writeFileSync(join(folder, "solehold.json"), '{"store":"solehold-embedded","format":1}\n');
+    await expectRefusal(folder, /an earlier version, on LMDB, .*let its leases end .*use another folder/);
+  });
+
+  it("holds somebody else's SQLite database of the same name, or no database at all", async () => {
     const folder = join(temporaryFolder(), "other");
-    const { open } = await loadLmdb();
-    const other = open(folder, { noSubdir: false });
-    await other.put("key", "value");
-    await other.close();
-    await expectRefusal(folder, /holds other files/);
+    mkdirSync(folder);
+    sqlite(folder, "CREATE TABLE guests (name)");
+    await expectRefusal(folder, /'leases.db' is not one of the embedded store: use another folder/);
+    writeFileSync(join(folder, "leases.db"), "Dear diary, ".repeat(1_000));
+    await expectRefusal(folder, /leases.db' is damaged \(file is not a database\)/);
   });
 
   it("is a file", async () => {
@@ -103,15 +121,17 @@ describe("a folder that is refused", () => {
 
   it("has lost its data: its fences must not begin anew", async () => {
     const folder = await filledFolder();
-    rmSync(join(folder, "data.mdb"));
-    await expectRefusal(folder, /data\.mdb' is missing: restore it from a backup/);
+    rmSync(join(folder, "leases.db"));
+    await expectRefusal(folder, /leases\.db' is missing: restore it from a backup/);
+    writeFileSync(join(folder, "leases.db"), "");
+    await expectRefusal(folder, /leases\.db' is damaged \(it is empty\): restore it from a backup/);
   });
 
   it("has a marker of something else, of another format, or a damaged one", async () => {
     const folder = await filledFolder();
     const marker = join(folder, "solehold.json");
     for (const [text, advice] of [
-      ['{"store":"solehold-embedded","format":2}', /has format 2, this version reads format 1/],
+      ['{"store":"solehold-embedded","format":3}', /has format 3, this version reads format 2/],
       ['{"store":"another"}', /not a marker of the embedded store: use another folder/],
       ["null", /not a marker of the embedded store/],
       ["{{{{", /not a marker of the embedded store/],
@@ -121,15 +141,10 @@ describe("a folder that is refused", () => {
     }
   });
 
-  it("has a database without the store's state", async () => {
+  it("has a database of another format", async () => {
     const folder = await filledFolder();
-    const { open } = await loadLmdb();
-    rmSync(join(folder, "data.mdb"));
-    const other = open(folder, { noSubdir: false, overlappingSync: false });
-    await other.put("key", "value");
-    await other.close();
-    const error = await openEmbeddedStore({ folder }).catch((reason: unknown) => reason);
-    expect(error).toMatchObject({ kind: "config", message: expect.stringContaining("'format' is missing") });
+    sqlite(folder, "PRAGMA user_version = 2");
+    await expectRefusal(folder, /has format 2, this version reads format 1: use the version that wrote it/);
   });
 
   it("may not be read or written by this user", async () => {
