@@ -9,6 +9,23 @@ const LIBRARY = resolve(dirname(new URL(import.meta.url).pathname), "../packages
 const OUTPUT = join(LIBRARY, "dist");
 const CHUNKS = "chunks";
 
+const THREAD_URL = /new URL\("(\.\/[\w-]+-thread\.js)", import\.meta\.url\)/;
+
+/**
+ * A thread is a file of its own, named by `new URL("./x-thread.js", import.meta.url)`: it is bundled too, and the URL leads
+ * there from wherever the code that starts it ends up.
+ */
+const threads = {
+  name: "threads",
+  transform(code, id) {
+    if (!THREAD_URL.test(code)) return null;
+    return code.replace(THREAD_URL, (_url, path) => {
+      const file = this.emitFile({ type: "chunk", id: resolve(dirname(id), path) });
+      return `new URL(import.meta.ROLLUP_FILE_URL_${file})`;
+    });
+  },
+};
+
 /** @returns {Record<string, string>} The source of each file that package.json promises. */
 function entries() {
   const { exports } = JSON.parse(readFileSync(join(LIBRARY, "package.json"), "utf8"));
@@ -22,6 +39,7 @@ function entries() {
 
 const bundle = await rolldown({
   input: entries(),
+  plugins: [threads],
   platform: "node",
   external: /^[^./]/,
   onLog: (_level, log) => {

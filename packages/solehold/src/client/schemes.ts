@@ -27,7 +27,7 @@ const SCHEMES: Readonly<Record<string, OpenStore>> = {
   memory: async (_url, env) => new MemoryStore(env),
   embedded: async (url, env) => {
     const folder = pathOf(url, "embedded");
-    return await (await import("../stores/embedded/index.ts")).openEmbeddedStore({ folder, ...env });
+    return await (await import("../stores/sqlite/index.ts")).openEmbeddedStore({ folder, ...env });
   },
   file: async (url, env) => {
     const folder = pathOf(url, "file");

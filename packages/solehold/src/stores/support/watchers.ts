@@ -30,10 +30,18 @@ export class Watchers {
     };
   }
 
+  /** A listener that throws keeps the event from nobody else; its error is thrown when all have been called. */
   announce(event: StoreEvent): void {
+    const errors: unknown[] = [];
     for (const { scope, listener } of [...this.#watchers]) {
-      if (event.kind === "reset" || isInScope(scope, event.key)) listener(event);
+      if (event.kind === "changed" && !isInScope(scope, event.key)) continue;
+      try {
+        listener(event);
+      } catch (error) {
+        errors.push(error);
+      }
     }
+    if (errors.length > 0) throw errors[0];
   }
 
   clear(): void {
