@@ -19,10 +19,12 @@ const threads = {
   name: "threads",
   transform(code, id) {
     if (!THREAD_URL.test(code)) return null;
-    return code.replace(THREAD_URL, (_url, path) => {
+    const replaced = code.replace(THREAD_URL, (_url, path) => {
       const file = this.emitFile({ type: "chunk", id: resolve(dirname(id), path) });
       return `new URL(import.meta.ROLLUP_FILE_URL_${file})`;
     });
+    // Lines stay where they are, so the map of the file does, too.
+    return { code: replaced, map: null };
   },
 };
 

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
-import { openEmbeddedStore } from "../../src/stores/embedded/index.ts";
+import { openEmbeddedStore } from "../../src/stores/sqlite/index.ts";
 import { leaseConformanceCases } from "../../src/testing/index.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "solehold-kit-"));

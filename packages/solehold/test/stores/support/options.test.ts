@@ -1,6 +1,6 @@
 // What a caller without a type checker gets for the most likely mistake.
 import { describe, expect, it } from "vitest";
-import { openEmbeddedStore } from "../../../src/stores/embedded/index.ts";
+import { openEmbeddedStore } from "../../../src/stores/sqlite/index.ts";
 import { openEtcdStore } from "../../../src/stores/etcd/index.ts";
 import { openFileStore } from "../../../src/stores/file/index.ts";
 import { openNatsStore } from "../../../src/stores/nats/index.ts";

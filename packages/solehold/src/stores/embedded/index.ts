@@ -1,2 +1,0 @@
-/** Moved: the embedded store lies in `stores/sqlite`. */
-export * from "../sqlite/index.ts";
