@@ -10,6 +10,9 @@ import type { LeaseKey, LeaseRecord } from "../../../src/core/index.ts";
 import { randomId, realEnv } from "../../../src/env/index.ts";
 import type { LeaseStore, StoredRecord, WriteResult } from "../../../src/store/index.ts";
 
+/** With SOLEHOLD_EFFORT=full the tests that take minutes do all that they can. */
+export const FULL_EFFORT = process.env.SOLEHOLD_EFFORT === "full";
+
 const cleanups: (() => void | Promise<void>)[] = [];
 
 /** Runs after the test, last registered first. */
@@ -100,6 +103,8 @@ export interface ChildOptions {
   readonly uid?: number;
   /** Of 512 bytes, or more in some shells. */
   readonly fileBlocks?: number;
+  /** "own": it is process 1 of a process namespace, as in a container. */
+  readonly processes?: "shared" | "own";
 }
 
 /** A process that runs `children/<script>` on the built package. */
@@ -115,7 +120,9 @@ export class Child {
     const node = [process.execPath, path, ...args];
     // No file of the process can grow beyond the limit, which is how a full disk looks to it.
     const limited = ["/bin/sh", "-c", `ulimit -f ${options.fileBlocks} && exec "$@"`, "sh", ...node];
-    const [command = "", ...rest] = options.fileBlocks === undefined ? node : limited;
+    const contained = ["unshare", "--pid", "--fork", "--kill-child", ...node];
+    const [command = "", ...rest] =
+      options.processes === "own" ? contained : options.fileBlocks === undefined ? node : limited;
     this.process = spawn(command, rest, {
       stdio: ["pipe", "pipe", "pipe"],
       ...(options.uid === undefined ? {} : { uid: options.uid }),

@@ -1,45 +1,34 @@
-/** News between processes and within one. The kit has the common cases; these are the embedded store's own. */
+/** Watch events between processes and within one. The kit has the common cases; these are the embedded store's own. */
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { ManualEnv, realEnv } from "../../../src/env/index.ts";
 import type { LeaseStore, StoreEvent } from "../../../src/store/index.ts";
 import type { Boot } from "../../../src/stores/sqlite/boot.ts";
-import { loadLmdb, openDatabases } from "../../../src/stores/sqlite/database.ts";
 import { openEmbeddedStore } from "../../../src/stores/sqlite/index.ts";
-import { LOOK_MS } from "../../../src/stores/sqlite/journal.ts";
 import { openWithSeams } from "../../../src/stores/sqlite/open.ts";
-import { memberKey, memberLine } from "../../../src/stores/sqlite/state.ts";
-import { corruptValue } from "./damage.ts";
-import {
-  afterThisTest,
-  Child,
-  closing,
-  keyNamed,
-  putApplied,
-  recordNamed,
-  temporaryFolder,
-} from "./fixtures.ts";
+import { corruptValue, sqlite } from "./damage.ts";
+import { Child, closing, keyNamed, putApplied, recordNamed, temporaryFolder } from "./fixtures.ts";
 
 const testBoot = (): Boot => ({ id: "id:test", aheadMs: 0 });
 const EVERYTHING = { tenant: null, prefix: "" } as const;
 
-/** What a watch heard, and waiting for more of it. */
-class Ear {
-  readonly events: StoreEvent[] = [];
+/** The events of a watch, and waiting for more of them. */
+class Events {
+  readonly all: StoreEvent[] = [];
   #wake: () => void = () => undefined;
 
-  static async on(store: LeaseStore): Promise<Ear> {
-    const ear = new Ear();
-    await store.watch!(EVERYTHING, (event) => {
-      ear.events.push(event);
-      ear.#wake();
+  static async of(store: LeaseStore, scope = EVERYTHING): Promise<Events> {
+    const events = new Events();
+    await store.watch!(scope, (event) => {
+      events.all.push(event);
+      events.#wake();
     });
-    return ear;
+    return events;
   }
 
-  async hears(fits: (event: StoreEvent) => boolean): Promise<StoreEvent> {
+  async first(fits: (event: StoreEvent) => boolean): Promise<StoreEvent> {
     for (;;) {
-      const event = this.events.find(fits);
+      const event = this.all.find(fits);
       if (event !== undefined) return event;
       await new Promise<void>((resolve) => {
         this.#wake = resolve;
@@ -48,17 +37,28 @@ class Ear {
   }
 
   changed(name: string): Promise<StoreEvent> {
-    return this.hears((event) => event.kind === "changed" && event.key.name === name);
+    return this.first((event) => event.kind === "changed" && event.key.name === name);
+  }
+
+  get kinds(): string[] {
+    return this.all.map(({ kind }) => kind);
   }
 }
 
+async function twoStores(): Promise<readonly [LeaseStore, LeaseStore, string, ManualEnv]> {
+  const folder = join(temporaryFolder(), "store");
+  const env = new ManualEnv();
+  const open = async () => closing(await openWithSeams({ folder, env }, { readBoot: testBoot }));
+  return [await open(), await open(), folder, env];
+}
+
 describe("watching in a process", () => {
-  it("a watcher hears of a change when who made it has its answer and could pass it on", async () => {
+  it("an event comes after the answer to the write, when that can be passed on", async () => {
     const store = closing(await openEmbeddedStore({ folder: join(temporaryFolder(), "store") }));
     const order: string[] = [];
-    const heard = new Promise<void>((resolve) => {
-      void store.watch!(EVERYTHING, () => {
-        order.push("news");
+    const announced = new Promise<void>((resolve) => {
+      void store.watch(EVERYTHING, () => {
+        order.push("event");
         resolve();
       });
     });
@@ -67,13 +67,46 @@ describe("watching in a process", () => {
       // As a server sends its answers: all of a turn together.
       realEnv.defer(() => order.push(`answer: ${reply.results[0]?.kind}`));
     });
-    await heard;
-    expect(order).toEqual(["answer: applied", "news"]);
+    await announced;
+    expect(order).toEqual(["answer: applied", "event"]);
+  });
+
+  it("an event of an own write comes once, with the record and its version", async () => {
+    const [store, other] = await twoStores();
+    const events = await Events.of(store);
+    const version = await putApplied(store, recordNamed("own", { holder: "me" }));
+    expect(await events.changed("own")).toMatchObject({ stored: { version, record: { holder: "me" } } });
+    // When that of a later write by another has come, one more of the own write would have come too.
+    await putApplied(other, recordNamed("other"));
+    await events.changed("other");
+    expect(events.all).toHaveLength(2);
+  });
+
+  it("a listener that throws keeps the event from nobody else", async () => {
+    const store = closing(await openEmbeddedStore({ folder: join(temporaryFolder(), "store") }));
+    const mistakes: unknown[] = [];
+    const onMistake = (error: unknown): void => void mistakes.push(error);
+    process.prependListener("uncaughtException", onMistake);
+    const others = process.rawListeners("uncaughtException").filter((listener) => listener !== onMistake);
+    for (const listener of others) process.off("uncaughtException", listener as never);
+    try {
+      await store.watch(EVERYTHING, () => {
+        throw new Error("a listener's mistake");
+      });
+      const events = await Events.of(store);
+      await putApplied(store, recordNamed("job"));
+      await events.changed("job");
+      await new Promise((resolve) => setImmediate(resolve));
+      expect(mistakes).toHaveLength(1);
+    } finally {
+      for (const listener of others) process.on("uncaughtException", listener as never);
+      process.off("uncaughtException", onMistake);
+    }
   });
 });
 
 describe("watching across processes", () => {
-  it("a watcher hears of another process's create, update and delete, with the record", async () => {
+  it("every create, update and delete of another process is announced, with the record", async () => {
     const folder = join(temporaryFolder(), "store");
     const store = closing(await openEmbeddedStore({ folder }));
     const watcher = new Child("watcher.mjs", [folder]);
@@ -87,162 +120,77 @@ describe("watching across processes", () => {
     expect(watcher.lines).not.toContain("reset");
   });
 
-  it("this process hears of another process's writes", async () => {
+  it("this process is told of another process's writes", async () => {
     const folder = join(temporaryFolder(), "store");
     const store = closing(await openEmbeddedStore({ folder }));
-    const ear = await Ear.on(store);
+    const events = await Events.of(store);
     const writer = new Child("writer.mjs", [folder, "other"]);
-    const event = await ear.changed("other/1");
-    expect(event).toMatchObject({ record: { holder: `process-${writer.process.pid}` } });
+    const event = await events.changed("other/1");
+    expect(event).toMatchObject({ stored: { record: { holder: `process-${writer.process.pid}` } } });
   });
 
-  it("a watcher that was killed is forgotten: its sign of life runs out and no journal is kept for it", async () => {
-    const folder = join(temporaryFolder(), "store");
-    const watcher = new Child("watcher.mjs", [folder]);
-    await watcher.line((line) => line === "watching");
-    await watcher.kill();
-    const world = await sameMachineLater(folder, 0);
-    await putApplied(world.store, recordNamed("while-it-counts"));
-    expect(await world.journalLength()).toBe(1);
-    await world.env.advance(31_000);
-    await putApplied(world.store, recordNamed("when-it-does-not"));
-    expect(await world.journalLength()).toBe(1);
-  });
-
-  it("keeps no journal for watchers of its own, and keeps one as soon as somebody else watches as well", async () => {
-    const folder = join(temporaryFolder(), "store");
-    const world = await sameMachineLater(folder, 0);
-    const own = await Ear.on(world.store);
-    await putApplied(world.store, recordNamed("alone"));
-    await own.changed("alone");
-    expect(await world.journalLength()).toBe(0);
-    const another = closing(await openWithSeams({ folder, env: world.env }, {}));
-    const ear = await Ear.on(another);
-    await world.env.advance(LOOK_MS);
-    await putApplied(world.store, recordNamed("in-company"));
-    await ear.changed("in-company");
-    await own.changed("in-company");
-    expect(await world.journalLength()).toBe(1);
-    // The other way round, too: neither sign of life has covered the other.
-    await putApplied(another, recordNamed("answer"));
-    await own.changed("answer");
-    expect(own.events.map(({ kind }) => kind)).not.toContain("reset");
-  });
-
-  it("a listener that throws keeps nobody else from hearing", async () => {
-    const folder = join(temporaryFolder(), "store");
-    const store = closing(await openEmbeddedStore({ folder }));
-    const mistakes: unknown[] = [];
-    const onMistake = (error: unknown): void => void mistakes.push(error);
-    process.prependListener("uncaughtException", onMistake);
-    const others = process.rawListeners("uncaughtException").filter((listener) => listener !== onMistake);
-    for (const listener of others) process.off("uncaughtException", listener as never);
-    try {
-      await store.watch(EVERYTHING, () => {
-        throw new Error("a listener's mistake");
-      });
-      const ear = await Ear.on(store);
-      await putApplied(store, recordNamed("job"));
-      await ear.changed("job");
-      await new Promise((resolve) => setImmediate(resolve));
-      expect(mistakes).toHaveLength(1);
-    } finally {
-      for (const listener of others) process.on("uncaughtException", listener as never);
-      process.off("uncaughtException", onMistake);
+  it("the marker file is enough: events come while every timer stands still", async () => {
+    const [watched, writer] = await twoStores();
+    const events = await Events.of(watched);
+    for (const name of ["first", "second", "third"]) {
+      const version = await putApplied(writer, recordNamed(name));
+      expect(await events.changed(name)).toMatchObject({ stored: { version } });
     }
+    expect(events.kinds).toEqual(["changed", "changed", "changed"]);
   });
 
-  it("a commit that was under way when the watch began shows as a reset, never as silence", async () => {
+  it("where files cannot be watched, events come by polling", async () => {
     const folder = join(temporaryFolder(), "store");
-    const env = new ManualEnv();
-    const store = closing(await openWithSeams({ folder, env }, { readBoot: testBoot, bell: "deaf" }));
-    const ear = await Ear.on(store);
-    const databases = openDatabases(await loadLmdb(), folder);
-    afterThisTest(() => databases.root.close());
-    // What a process leaves behind that queued its transaction before anybody watched: no journal entry.
-    const line = memberLine({ epoch: 1, markMs: store.now(), sequence: 1 });
-    await databases.root.put(memberKey("late"), line);
-    await env.advance(1_000);
-    expect(ear.events).toEqual([{ kind: "reset" }]);
-    await env.advance(5_000);
-    expect(ear.events).toHaveLength(1);
+    const watched = closing(await openWithSeams({ folder }, { wakeUp: "by timer" }));
+    const writer = closing(await openEmbeddedStore({ folder }));
+    const events = await Events.of(watched);
+    await putApplied(writer, recordNamed("polled"));
+    await events.changed("polled");
   });
 
-  it("a write by someone who looked for watchers just before shows as a reset at the first look", async () => {
+  it("a watcher that is behind by more changes than are kept has to look at everything, and then goes on", async () => {
     const folder = join(temporaryFolder(), "store");
     const env = new ManualEnv();
-    const seams = { readBoot: testBoot } as const;
+    const seams = { readBoot: testBoot, wakeUp: "by timer" } as const;
+    const watched = closing(await openWithSeams({ folder, env }, seams));
     const writer = closing(await openWithSeams({ folder, env }, seams));
-    const watcher = closing(await openWithSeams({ folder, env }, seams));
-    await putApplied(writer, recordNamed("before"));
-    const ear = await Ear.on(watcher);
-    await putApplied(writer, recordNamed("unannounced"));
-    expect(ear.events).toEqual([]);
-    await env.advance(LOOK_MS + 3);
-    expect(ear.events).toEqual([{ kind: "reset" }]);
-    await putApplied(writer, recordNamed("announced"));
-    await ear.changed("announced");
-    expect(ear.events.map(({ kind }) => kind)).toEqual(["reset", "changed"]);
-  });
-
-  it("a watcher that fell behind by more than the journal holds is told to look at everything", async () => {
-    const folder = join(temporaryFolder(), "store");
-    const env = new ManualEnv();
-    const seams = { readBoot: testBoot, bell: "deaf" } as const;
-    const watcher = closing(await openWithSeams({ folder, env }, seams));
-    const writer = closing(await openWithSeams({ folder, env }, seams));
-    const ear = await Ear.on(watcher);
-    for (let index = 0; index < 1_100; index += 1) await putApplied(writer, recordNamed(`n/${index}`));
+    const events = await Events.of(watched);
+    for (let part = 0; part < 23; part += 1) {
+      const writes = Array.from({ length: 1_000 }, (_, index) => {
+        const next = recordNamed(`part-${part}/${index}`);
+        return { key: next.key, expected: null, next };
+      });
+      await writer.apply(writes);
+    }
+    // Old notes of commits are gone.
+    expect(Number(sqlite(folder, "SELECT count(*) FROM commits"))).toBeLessThan(25);
     await env.advance(1_000);
-    await ear.hears(({ kind }) => kind === "reset");
-    ear.events.length = 0;
+    await events.first(({ kind }) => kind === "reset");
+    expect(events.all).toHaveLength(1);
     await putApplied(writer, recordNamed("after"));
     await env.advance(1_000);
-    await ear.changed("after");
-    expect(ear.events.map(({ kind }) => kind)).toEqual(["changed"]);
+    await events.changed("after");
+    expect(events.kinds).toEqual(["reset", "changed"]);
   });
 
-  it("the bell is enough: news comes while every timer stands still", async () => {
+  it("a record that cannot be read is announced as corrupt, never as deleted", async () => {
     const folder = join(temporaryFolder(), "store");
     const env = new ManualEnv();
-    const watcher = closing(await openWithSeams({ folder, env }, { readBoot: testBoot }));
-    const writer = closing(await openWithSeams({ folder, env }, { readBoot: testBoot }));
-    const ear = await Ear.on(watcher);
-    for (const name of ["first", "second", "third"]) {
-      await putApplied(writer, recordNamed(name));
-      await ear.changed(name);
-    }
-  });
-
-  it("where files cannot be watched, news comes by polling", async () => {
-    const folder = join(temporaryFolder(), "store");
-    const watcher = closing(await openWithSeams({ folder }, { bell: "deaf" }));
-    const writer = closing(await openEmbeddedStore({ folder }));
-    const ear = await Ear.on(watcher);
-    await putApplied(writer, recordNamed("polled"));
-    await ear.changed("polled");
-  });
-
-  it("a record that cannot be read makes watchers look, instead of seeming deleted", async () => {
-    const folder = join(temporaryFolder(), "store");
-    const watcher = closing(await openWithSeams({ folder }, { bell: "deaf" }));
-    const writer = closing(await openEmbeddedStore({ folder }));
+    const seams = { readBoot: testBoot, wakeUp: "by timer" } as const;
+    const watched = closing(await openWithSeams({ folder, env }, seams));
+    const writer = closing(await openWithSeams({ folder, env }, seams));
+    const events = await Events.of(watched);
     await putApplied(writer, recordNamed("bad"));
     await corruptValue(folder, keyNamed("bad"));
-    const ear = await Ear.on(watcher);
-    // A refused write is in the journal, too, and the reader finds the damaged value.
-    await writer.apply([{ key: keyNamed("bad"), expected: null, next: recordNamed("bad") }]);
-    await ear.hears(({ kind }) => kind === "reset");
-    expect(ear.events.some(({ kind }) => kind === "changed")).toBe(false);
+    await env.advance(1_000);
+    expect(await events.changed("bad")).toMatchObject({ stored: { kind: "corrupt" } });
   });
 
   it("a store that nobody watches any more has no timers left", async () => {
-    const folder = join(temporaryFolder(), "store");
-    const env = new ManualEnv();
-    const store = closing(await openWithSeams({ folder, env }, { readBoot: testBoot }));
+    const [store, , , env] = await twoStores();
     const watches = [
-      await store.watch(EVERYTHING, () => undefined),
-      await store.watch(EVERYTHING, () => undefined),
+      await store.watch!(EVERYTHING, () => undefined),
+      await store.watch!(EVERYTHING, () => undefined),
     ];
     expect(env.pendingTimers).toBe(1);
     await watches[0]!.close();
@@ -250,18 +198,8 @@ describe("watching across processes", () => {
     await watches[1]!.close();
     await watches[1]!.close();
     expect(env.pendingTimers).toBe(0);
+    const events = await Events.of(store);
+    await putApplied(store, recordNamed("again"));
+    await events.changed("again");
   });
 });
-
-/** This machine's boot and clocks, from now on under the test's control. */
-async function sameMachineLater(folder: string, laterMs: number) {
-  const env = new ManualEnv({ monotonicMs: realEnv.monotonicMs() + laterMs, wallMs: realEnv.wallMs() });
-  const store = closing(await openWithSeams({ folder, env }, {}));
-  const journalLength = async (): Promise<number> => {
-    const databases = openDatabases(await loadLmdb(), folder);
-    const length = [...databases.changes.getKeys()].length;
-    await databases.root.close();
-    return length;
-  };
-  return { env, store, journalLength };
-}
