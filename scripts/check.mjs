@@ -8,7 +8,18 @@ const ROOT = resolve(import.meta.dirname ?? dirname(new URL(import.meta.url).pat
 const LIBRARY = join(ROOT, "packages/solehold/src");
 
 /** In order: each may import itself and those before it. */
-const LAYERS = ["core", "coordinator", "env", "store", "stores", "manager", "service", "client", "testing", "sim"];
+const LAYERS = [
+  "core",
+  "coordinator",
+  "env",
+  "store",
+  "stores",
+  "manager",
+  "service",
+  "client",
+  "testing",
+  "sim",
+];
 const PACKAGES = ["solehold", "server", "cli"];
 const PACKAGE_NAMES = { solehold: "solehold", "@solehold/server": "server", "@solehold/cli": "cli" };
 
