@@ -85,9 +85,9 @@ class Watched {
       opened();
       return handle;
     };
-    const standInLine: NonNullable<LeaseStore["standInLine"]> = async (key, listener) => {
-      const place = await store.standInLine?.(key, listener);
-      if (place === undefined) throw new Error(`${store.name} keeps no line`);
+    const joinQueue: NonNullable<LeaseStore["joinQueue"]> = async (key, listener) => {
+      const place = await store.joinQueue?.(key, listener);
+      if (place === undefined) throw new Error(`${store.name} keeps no queue`);
       const enter = async (): Promise<void> => {
         await place.enter();
         opened();
@@ -96,7 +96,7 @@ class Watched {
     };
     this.store = overriding(store, {
       watch,
-      ...(store.standInLine === undefined ? {} : { standInLine }),
+      ...(store.joinQueue === undefined ? {} : { joinQueue }),
     });
   }
 

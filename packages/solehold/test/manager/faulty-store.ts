@@ -87,6 +87,7 @@ export class FaultyStore implements LeaseStore {
   }
 
   list(query: ListQuery): Promise<ListPage> {
+    if (this.#inner.list === undefined) throw new Error("no listing");
     return this.#inner.list(query);
   }
 

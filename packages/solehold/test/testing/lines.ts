@@ -6,7 +6,7 @@ import {
   type LeaseStore,
   MemoryStore,
   type StoreEvent,
-  type StorePlace,
+  type QueueTicket,
 } from "../../src/store/index.ts";
 
 export const LINE_BUGS = {
@@ -62,12 +62,12 @@ export class LinedData extends MemoryStore {
       if (reply.results[index]?.kind !== "applied" || next?.state === "held") continue;
       const now = (await this.read([key])).records[0]!;
       const shown = this.#bug === "shows the record before" ? before.records[index]! : now;
-      this.#tellNext(key, { kind: "changed", key, record: null, held: "no", stored: () => shown });
+      this.#tellNext(key, { kind: "changed", key, stored: shown });
     }
     return reply;
   }
 
-  standInLine(key: LeaseKey, listener: (event: StoreEvent) => void): Promise<StorePlace> {
+  joinQueue(key: LeaseKey, listener: (event: StoreEvent) => void): Promise<QueueTicket> {
     const member: Member = { key, id: keyId(key), state: "out", number: 0, tell: listener };
     this.#members.push(member);
     const leave = (why: "served" | "gone"): void => this.#leave(member, why);
@@ -92,7 +92,7 @@ export class LinedData extends MemoryStore {
     const isFree = stored.kind !== "found" || stored.record.state !== "held";
     if (this.#bug === "leaves who finds it free in the line") return;
     if (!isFree && this.#bug !== "tells at once although the key is held") return;
-    this.#tell(member, { kind: "changed", key: member.key, record: null, held: "no" });
+    this.#tell(member, { kind: "changed", key: member.key, stored: null });
   }
 
   #leave(member: Member, why: "served" | "gone"): void {
@@ -103,7 +103,7 @@ export class LinedData extends MemoryStore {
     const passes = why === "gone" || this.#bug === "passes the turn on when somebody is served";
     if (state !== "told" || !passes || this.#bug === "forgets the turn of one who left") return;
     if (this.#bug === "deletes a key that was passed on") void this.#delete(member.key);
-    this.#tellNext(member.key, { kind: "changed", key: member.key, record: null, held: "no" });
+    this.#tellNext(member.key, { kind: "changed", key: member.key, stored: null });
   }
 
   async #delete(key: LeaseKey): Promise<void> {

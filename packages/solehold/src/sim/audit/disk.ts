@@ -110,19 +110,8 @@ class SimulatedFile implements AuditFile {
   }
 
   write(data: Buffer, position: number): Promise<void> {
-    return this.#write(data, position, () => undefined);
-  }
-
-  writeSafely(data: Buffer, position: number): Promise<void> {
-    return this.#write(data, position, () => this.#content.sync());
-  }
-
-  #write(data: Buffer, position: number, done: () => void): Promise<void> {
     return this.#access(
-      () => {
-        this.#content.write(data, position);
-        done();
-      },
+      () => this.#content.write(data, position),
       (part) => this.#content.write(data.subarray(0, Math.floor(data.length * part)), position),
     );
   }
