@@ -7,9 +7,9 @@
  * member that is down, stopped, or cut off from its cluster costs one timeout, not one for every call.
  */
 import { delay, type Env, jittered } from "../../env/index.ts";
-import { type FailedOutcome, type StoreError, withDeadline } from "../../store/index.ts";
+import { type FailedOutcome, StoreError, withDeadline } from "../../store/index.ts";
 import { Reconnecting } from "../support/reconnecting.ts";
-import { closedError, errorFrom, lossError, mayPass, mostTelling, silence } from "./failures.ts";
+import { closedError, errorFrom, mayPass, mostTelling, silence } from "./failures.ts";
 import type { Member } from "./grpc.ts";
 import { ClusterIdentity, type Sighting } from "./identity.ts";
 import type { KeyRange, Procedures, WatchRequest, WatchResponse, WithHeader } from "./messages.ts";
@@ -26,24 +26,19 @@ export interface ClusterOptions {
 const RETRY_PAUSE_MS = 20;
 
 export class Cluster {
+  readonly identity = new ClusterIdentity();
   isClosed = false;
   readonly #options: ClusterOptions;
   readonly #addresses: string;
-  readonly #identity = new ClusterIdentity();
   readonly #connection: Reconnecting<Member>;
   #lastFailure: StoreError | null = null;
 
   constructor(options: ClusterOptions) {
+    const { env, settings } = options;
     this.#options = options;
-    this.#addresses = options.settings.members.join(",");
-    const open = (): Promise<Member> => this.#open();
+    this.#addresses = settings.members.join(",");
     const close = (member: Member): void => member.close();
-    this.#connection = new Reconnecting({ env: options.env, name: "etcd", open, close });
-  }
-
-  /** How often this client noticed that data was lost. */
-  get losses(): number {
-    return this.#identity.losses;
+    this.#connection = new Reconnecting({ env, name: "etcd", open: () => this.#open(), close });
   }
 
   /** One attempt. */
@@ -61,7 +56,7 @@ export class Cluster {
     return this.repeated(async (deadlineMs) => {
       const member = await this.#member(deadlineMs);
       this.#assertNothingLost("not-applied");
-      const learn = this.#identity.expectReply();
+      const learn = this.identity.expectReply();
       try {
         const reply = await this.#inTime(member, member.call(name, request), outcome, deadlineMs);
         const sighting = sightingIn(reply);
@@ -125,30 +120,30 @@ export class Cluster {
   }
 
   async #open(): Promise<Member> {
-    const learn = this.#identity.expectReply();
+    const learn = this.identity.expectReply();
     const candidates = this.#options.settings.members.map(this.#options.connect);
     let chosen: Member | null = null;
     try {
-      const { member, sighting } = await Promise.any(candidates.map((each) => this.#greet(each)));
+      const { member, ...sighting } = await Promise.any(candidates.map((each) => this.#greet(each)));
       learn(sighting);
       this.#lastFailure = null;
       chosen = member;
       return member;
     } catch (error) {
-      this.#lastFailure = mostTelling(error as AggregateError) ?? null;
-      throw this.#lastFailure ?? error;
+      this.#lastFailure = mostTelling((error as AggregateError).errors);
+      throw this.#lastFailure;
     } finally {
       for (const member of candidates) if (member !== chosen) member.close();
     }
   }
 
   /** Logs in, and reads through the leader: afterwards the member's log is as long as any that was seen before. */
-  async #greet(member: Member): Promise<{ readonly member: Member; readonly sighting: Sighting }> {
+  async #greet(member: Member): Promise<Sighting & { readonly member: Member }> {
     const greeting = async () => {
       member.token = await this.#logIn(member);
       const sighting = sightingIn(await member.call("KV/Range", { ...this.#options.range, limit: 1 }));
       const { raftIndex } = await member.call("Maintenance/Status", {});
-      return { member, sighting: { ...sighting, raftIndex: BigInt(raftIndex) } };
+      return { ...sighting, raftIndex: BigInt(raftIndex), member };
     };
     try {
       return await this.#inTime(member, greeting(), "not-applied");
@@ -184,13 +179,18 @@ export class Cluster {
   #failed(cause: unknown, member: Member, outcome: FailedOutcome): StoreError {
     if (this.isClosed && outcome === "not-applied") return closedError();
     const error = errorFrom(cause, member.address, outcome);
-    if (["unreachable", "timeout", "config"].includes(error.kind)) void this.#connection.lose(member);
+    const isLeft = ["unreachable", "timeout", "config", "data-loss"].includes(error.kind);
+    if (isLeft) void this.#connection.lose(member);
     return error;
   }
 
+  /** Throws once for each loss: afterwards the client works on what is there. */
   #assertNothingLost(outcome: FailedOutcome): void {
-    const loss = this.#identity.takeLoss();
-    if (loss !== null) throw lossError(this.#addresses, loss, outcome);
+    const loss = this.identity.takeLoss();
+    if (loss === null) return;
+    const what = `etcd at ${this.#addresses} lost data (${loss})`;
+    const message = `${what}: leases granted since its backup are gone, their holders may still believe in them`;
+    throw new StoreError("data-loss", message, { outcome });
   }
 }
 

@@ -53,10 +53,6 @@ export function errorFrom(cause: unknown, address: string, outcome: FailedOutcom
   return new StoreError(kind, message, { outcome: refusal === undefined ? outcome : "not-applied", cause });
 }
 
-export function configError(message: string, cause?: unknown): StoreError {
-  return new StoreError("config", `etcd: ${message}`, { outcome: "not-applied", cause });
-}
-
 /** Whether another member, another login or a little time may help. */
 export function mayPass({ kind, outcome }: StoreError): boolean {
   return outcome === "not-applied" && (kind === "unreachable" || kind === "timeout");
@@ -66,20 +62,18 @@ export function closedError(): StoreError {
   return new StoreError("closed", "the etcd store was closed", { outcome: "not-applied" });
 }
 
+export function configError(message: string, cause?: unknown): StoreError {
+  return new StoreError("config", `etcd: ${message}`, { outcome: "not-applied", cause });
+}
+
 export function silence(address: string, timeoutMs: number, outcome: FailedOutcome): StoreError {
   const message = `etcd at ${address} gave no answer within ${Math.ceil(timeoutMs)} ms: check that it runs and is not overloaded`;
   return new StoreError("timeout", message, { outcome });
 }
 
-/** Thrown once for each loss: afterwards the client works on what is there. */
-export function lossError(addresses: string, loss: string, outcome: FailedOutcome): StoreError {
-  const message = `etcd at ${addresses} lost data (${loss}): leases that were granted since its backup are gone, and their holders may still believe in them`;
-  return new StoreError("data-loss", message, { outcome });
-}
-
 /** Of the failures of several members: what a person can correct, else what a member said, else that one is silent. */
-export function mostTelling({ errors }: { readonly errors: readonly StoreError[] }): StoreError | undefined {
+export function mostTelling(errors: readonly StoreError[]): StoreError {
   const answered = errors.find(({ message }) => message.includes("etcdserver:"));
   const lasting = errors.find((error) => !mayPass(error));
-  return lasting ?? answered ?? errors.find(({ kind }) => kind !== "timeout") ?? errors[0];
+  return lasting ?? answered ?? errors.find(({ kind }) => kind !== "timeout") ?? (errors[0] as StoreError);
 }

@@ -8,7 +8,8 @@ import { type Procedures, protocolDescriptor, type WatchRequest, type WatchRespo
 import type { EtcdTls } from "./options.ts";
 
 type GrpcPackage = typeof import("@grpc/grpc-js");
-type Methods = Readonly<Record<string, Readonly<Record<string, MethodDefinition<object, object>>>>>;
+type Method = MethodDefinition<object, object>;
+type Packages = Readonly<{ grpc: GrpcPackage; services: Readonly<Record<string, Record<string, Method>>> }>;
 
 const CHANNEL_OPTIONS = {
   "grpc.enable_retries": 0,
@@ -25,18 +26,18 @@ const CHANNEL_OPTIONS = {
 
 /** What connects to an address. Throws when the package is missing, or a file is not what it should be. */
 export async function loadGrpc(tls: EtcdTls | null): Promise<(address: string) => Member> {
-  const { grpc, methods } = await loadPackages();
-  const credentials = credentialsFrom(grpc, tls);
-  return (address) => new Member(grpc, methods, address, credentials);
+  const packages = await loadPackages();
+  const credentials = credentialsFrom(packages.grpc, tls);
+  return (address) => new Member(packages, address, credentials);
 }
 
-async function loadPackages(): Promise<{ readonly grpc: GrpcPackage; readonly methods: Methods }> {
+async function loadPackages(): Promise<Packages> {
   try {
     const grpc = await import("@grpc/grpc-js");
     // It is a dependency of the former.
     const { fromJSON } = await import("@grpc/proto-loader");
-    const methods: unknown = fromJSON(protocolDescriptor(), { longs: String, defaults: true });
-    return { grpc, methods: methods as Methods };
+    const services: unknown = fromJSON(protocolDescriptor(), { longs: String, defaults: true });
+    return { grpc, services: services as Packages["services"] };
   } catch (cause) {
     const command = "npm install @grpc/grpc-js @grpc/proto-loader";
     throw configError(`the package @grpc/grpc-js is missing: run \`${command}\``, cause);
@@ -57,32 +58,28 @@ export class Member {
   readonly address: string;
   /** What later calls log in with. */
   token: string | null = null;
-  readonly #grpc: GrpcPackage;
-  readonly #methods: Methods;
+  readonly #packages: Packages;
   readonly #client: Client;
   readonly #calls = new Set<{ cancel(): void }>();
 
-  constructor(grpc: GrpcPackage, methods: Methods, address: string, credentials: ChannelCredentials) {
+  constructor(packages: Packages, address: string, credentials: ChannelCredentials) {
     this.address = address;
-    this.#grpc = grpc;
-    this.#methods = methods;
-    this.#client = new grpc.Client(`dns:${address}`, credentials, CHANNEL_OPTIONS);
+    this.#packages = packages;
+    this.#client = new packages.grpc.Client(`dns:${address}`, credentials, CHANNEL_OPTIONS);
   }
 
   /** Whether its connection stands, so that a request leaves at once. */
   get isReady(): boolean {
-    return this.#client.getChannel().getConnectivityState(false) === this.#grpc.connectivityState.READY;
+    const { READY } = this.#packages.grpc.connectivityState;
+    return this.#client.getChannel().getConnectivityState(false) === READY;
   }
 
-  call<Name extends keyof Procedures>(
-    name: Name,
-    request: Procedures[Name][0],
-  ): Promise<Procedures[Name][1]> {
+  call<N extends keyof Procedures>(name: N, request: Procedures[N][0]): Promise<Procedures[N][1]> {
     const { path, requestSerialize: encode, responseDeserialize: decode } = this.#method(name);
     return new Promise((resolve, reject) => {
       const done = (error: Error | null, reply?: object): void => {
         this.#calls.delete(call);
-        if (error === null) resolve(reply as Procedures[Name][1]);
+        if (error === null) resolve(reply as Procedures[N][1]);
         else reject(error);
       };
       const call = this.#client.makeUnaryRequest(path, encode, decode, request, this.#metadata(), done);
@@ -107,16 +104,14 @@ export class Member {
     this.#client.close();
   }
 
-  #method(name: keyof Procedures): MethodDefinition<object, object> {
+  #method(name: keyof Procedures): Method {
     const [service, method = ""] = name.split("/");
-    const definition = this.#methods[`etcdserverpb.${service}`]?.[method];
-    if (definition === undefined) throw new Error(`no procedure ${name}`);
-    return definition;
+    return this.#packages.services[`etcdserverpb.${service}`]?.[method] as Method;
   }
 
   /** A member without a leader is to refuse at once, not to wait for one: another may have one. */
   #metadata(): Metadata {
-    const metadata = new this.#grpc.Metadata();
+    const metadata = new this.#packages.grpc.Metadata();
     metadata.set("hasleader", "true");
     if (this.token !== null) metadata.set("token", this.token);
     return metadata;

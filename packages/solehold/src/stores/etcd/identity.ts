@@ -8,12 +8,9 @@
  * than in the whole life of the cluster before this client connected; and what this client never saw. A value stored
  * beside the records would not help, because the restore brings the old value back with the old records.
  */
-export interface Sighting {
-  readonly clusterId: string;
-  readonly revision: bigint;
-  /** Zero where it was not asked for. */
-  readonly raftIndex: bigint;
-}
+
+/** The index is zero where it was not asked for. */
+export type Sighting = Readonly<{ clusterId: string; revision: bigint; raftIndex: bigint }>;
 
 export class ClusterIdentity {
   /** How many losses were noticed. */

@@ -11,16 +11,7 @@
 import { keyId, type LeaseKey } from "../../core/index.ts";
 import { ABSENT, type ListQuery, type StoredRecord, type WatchScope } from "../../store/index.ts";
 import { storedFromText } from "../support/stored-text.ts";
-import {
-  type Compare,
-  EQUAL,
-  GREATER,
-  type KeyRange,
-  type KeyValue,
-  LESS,
-  MOD_REVISION,
-  VALUE,
-} from "./messages.ts";
+import { COMPARE, type Compare, type KeyRange, type KeyValue } from "./messages.ts";
 
 /** No byte of UTF-8 is this large: it sorts after every text with the same beginning. */
 const AFTER_ALL = Buffer.from([0xff]);
@@ -59,10 +50,8 @@ export class EtcdLayout {
 
   /** What is left of a listing. */
   rangeAfter({ tenant, prefix, after }: ListQuery): KeyRange {
-    const { key, rangeEnd } = this.rangeOf({ tenant, prefix });
-    if (after === undefined) return { key, rangeEnd };
-    const next = keyAfter(this.bytesOf({ tenant, name: after }));
-    return { key: Buffer.compare(next, key) > 0 ? next : key, rangeEnd };
+    const range = this.rangeOf({ tenant, prefix });
+    return after === undefined ? range : { ...range, key: keyAfter(this.bytesOf({ tenant, name: after })) };
   }
 }
 
@@ -84,15 +73,14 @@ export function versionOf(modRevision: string, value: Buffer): string {
 
 /** What must hold of a key that still has this version; null where there must be no record. */
 export function comparesOf(key: Buffer, version: string | null): readonly Compare[] {
+  const { EQUAL, GREATER, LESS, MOD_REVISION, VALUE } = COMPARE;
   const [, revision = NO_REVISION, head] = VERSION.exec(version ?? "") ?? [];
   const modRevision = version === null ? "0" : revision;
   const sameWrite = { key, target: MOD_REVISION, result: EQUAL, modRevision };
   if (head === undefined) return [sameWrite];
-  // To begin with a text is to lie between it and the next one.
+  // To begin with a text is to lie between it and what sorts after all that begin with it.
   const value = Buffer.from(head, "base64url");
-  return [
-    sameWrite,
-    { key, target: VALUE, result: GREATER, value },
-    { key, target: VALUE, result: LESS, value: Buffer.concat([value, AFTER_ALL]) },
-  ];
+  const end = Buffer.concat([value, AFTER_ALL]);
+  const target = VALUE;
+  return [sameWrite, { key, target, result: GREATER, value }, { key, target, result: LESS, value: end }];
 }

@@ -26,15 +26,14 @@ const MESSAGES: Readonly<Record<string, string>> = {
   AuthenticateRequest: "string name = 1; string password = 2;",
   AuthenticateResponse: "string token = 2;",
 };
-const FIELD = /(repeated )?(\w+) (\w+) = (\d+);/g;
+const FIELD = /(?:(repeated) )?(\w+) (\w+) = (\d+);/g;
 
 /** The above as JSON of protobufjs, for `fromJSON` of @grpc/proto-loader. */
 export function protocolDescriptor(): object {
-  const messages = Object.entries(MESSAGES).map(([name, text]) => {
-    const fields = [...text.matchAll(FIELD)].map(([, rule, type, field, id]) => {
-      return [field, { type, id: Number(id), ...(rule === undefined ? {} : { rule: "repeated" }) }];
-    });
-    return [name, { fields: Object.fromEntries(fields) }];
+  const messages = Object.entries(MESSAGES).map(([message, text]) => {
+    const parts = [...text.matchAll(FIELD)];
+    const fields = parts.map(([, rule, type, name, id]) => [name, { rule, type, id: Number(id) }]);
+    return [message, { fields: Object.fromEntries(fields) }];
   });
   const method = (name: string): object => ({
     [name]: { requestType: `${name}Request`, responseType: `${name}Response` },
@@ -62,27 +61,20 @@ export type User = Readonly<{ name: string; password: string }>;
 export type KeyRange = Readonly<{ key: Buffer; rangeEnd: Buffer }>;
 export type RangeRequest = Readonly<{ key: Buffer; rangeEnd?: Buffer; limit?: number }>;
 
-export const [EQUAL, GREATER, LESS] = [0, 1, 2];
-export const [MOD_REVISION, VALUE] = [2, 3];
-export type Compare = Readonly<
-  { result: number; target: number; key: Buffer } & ({ modRevision: string } | { value: Buffer })
->;
+/** Results and targets. */
+export const COMPARE = { EQUAL: 0, GREATER: 1, LESS: 2, MOD_REVISION: 2, VALUE: 3 };
+type Comparison = Readonly<{ key: Buffer; target: number; result: number }>;
+export type Compare = Comparison & Readonly<{ modRevision: string } | { value: Buffer }>;
+type Put = Readonly<{ key: Buffer; value: Buffer }>;
 export type RequestOp = Readonly<
-  | { range: RangeRequest }
-  | { put: Readonly<{ key: Buffer; value: Buffer }> }
-  | { delete: Readonly<{ key: Buffer }> }
-  | { txn: TxnRequest }
+  { range: RangeRequest } | { put: Put } | { delete: RangeRequest } | { txn: TxnRequest }
 >;
+type Branches = Readonly<Record<"success" | "failure", readonly RequestOp[]>>;
 /** All of `compare` must hold for `success`. */
-export type TxnRequest = Readonly<{
-  compare: readonly Compare[];
-  success: readonly RequestOp[];
-  failure: readonly RequestOp[];
-}>;
+export type TxnRequest = Branches & Readonly<{ compare: readonly Compare[] }>;
 /** From `startRevision` on; "0" is the present. */
-export type WatchRequest = Readonly<{
-  create: KeyRange & Readonly<{ startRevision: string; progressNotify: boolean; fragment: boolean }>;
-}>;
+type WatchCreate = KeyRange & Readonly<{ startRevision: string; progressNotify: boolean; fragment: boolean }>;
+export type WatchRequest = Readonly<{ create: WatchCreate }>;
 
 /** What a reply does not contain is null, "0", false or empty. */
 export type WithHeader = Readonly<{ header: Readonly<{ clusterId: string; revision: string }> | null }>;

@@ -25,13 +25,11 @@ export interface EtcdStoreOptions {
   readonly env?: Env;
 }
 
+/** Members are `host:port` each; `tls` is null without TLS; all keys begin with `prefix`, which ends in a slash. */
 export interface EtcdSettings {
-  /** Each `host:port`. */
   readonly members: readonly string[];
   readonly user: User | null;
-  /** Null without TLS. */
   readonly tls: EtcdTls | null;
-  /** All keys begin with this. It ends in a slash. */
   readonly prefix: string;
   readonly timeoutMs: number;
   readonly memberTimeoutMs: number;
@@ -74,12 +72,11 @@ export function settingsFrom(options: EtcdStoreOptions): EtcdSettings {
 }
 
 function memberFrom(text: string): string {
-  const [, host, port = String(DEFAULT_PORT)] = HOST_AND_PORT.exec(text) ?? [];
-  if (host === undefined || (host.startsWith("[") && !isIPv6(host.slice(1, -1))))
-    throw problem("url", `must name hosts with ports, separated by commas, as in ${EXAMPLE}`, hidden(text));
-  if (Number(port) < 1 || Number(port) > 65_535)
-    throw problem("url", "must have ports from 1 to 65535", text);
-  return `${host}:${Number(port)}`;
+  const [, host = "", port = String(DEFAULT_PORT)] = HOST_AND_PORT.exec(text) ?? [];
+  const isHost = host !== "" && (!host.startsWith("[") || isIPv6(host.slice(1, -1)));
+  if (isHost && Number(port) >= 1 && Number(port) <= 65_535) return `${host}:${Number(port)}`;
+  const rule = `must name hosts, with ports from 1 to 65535, separated by commas, as in ${EXAMPLE}`;
+  throw problem("url", rule, hidden(text));
 }
 
 function userFrom(text: string): User {

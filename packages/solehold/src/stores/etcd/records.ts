@@ -6,17 +6,19 @@
  * its own condition and its own outcome, and together they cost the cluster one agreement.
  */
 import { encodeRecord, type LeaseKey, type LeaseRecord } from "../../core/index.ts";
+import type {
+  ApplyReply,
+  ConditionalWrite,
+  ReadReply,
+  StoredRecord,
+  WriteResult,
+} from "../../store/index.ts";
 import {
-  type ApplyReply,
-  type ConditionalWrite,
   type ListPage,
   type ListQuery,
   MAX_LIST_LIMIT,
   nameIsListed,
-  type ReadReply,
   recordIsListed,
-  type StoredRecord,
-  type WriteResult,
 } from "../../store/index.ts";
 import type { Cluster } from "./cluster.ts";
 import { comparesOf, type EtcdLayout, keyAfter, storedFrom, versionOf } from "./layout.ts";
@@ -30,10 +32,10 @@ export type Access = Readonly<{ cluster: Cluster; layout: EtcdLayout }>;
  * the revision, so no generation is above the revision at which its record was written; and a key whose record was
  * deleted, by whomever, starts above all generations that it had.
  */
-export function readRecords({ cluster, layout }: Access, keys: readonly LeaseKey[]): Promise<ReadReply> {
-  const success = keys.map((key) => ({ range: { key: layout.bytesOf(key) } }));
+export async function readRecords(access: Access, keys: readonly LeaseKey[]): Promise<ReadReply> {
+  const success = keys.map((key) => ({ range: { key: access.layout.bytesOf(key) } }));
   const request = { compare: [], success, failure: [] };
-  return cluster.call("KV/Txn", request, "not-applied", ({ responses }, revision) => {
+  return await access.cluster.call("KV/Txn", request, "not-applied", ({ responses }, revision) => {
     const records = keys.map((key, index) => currentIn(key, responses[index]));
     return { storeTimeMs: null, records, revision };
   });
@@ -44,16 +46,13 @@ export function readRecords({ cluster, layout }: Access, keys: readonly LeaseKey
  * its limit of space and the rights of the user only on what stands at this level: without it writes would pass that
  * etcd has to refuse. All writes have the revision of the whole.
  */
-export function applyWrites(
-  { cluster, layout }: Access,
-  writes: readonly ConditionalWrite[],
-): Promise<ApplyReply> {
+export async function applyWrites(access: Access, writes: readonly ConditionalWrite[]): Promise<ApplyReply> {
   const encoded = writes.map(({ key, expected, next }): EncodedWrite => {
     const value = next === null ? null : Buffer.from(encodeRecord(next));
-    return { key, expected, bytes: layout.bytesOf(key), value };
+    return { key, expected, bytes: access.layout.bytesOf(key), value };
   });
   const request = { compare: [], success: encoded.map(conditional), failure: encoded.map(unconditional) };
-  return cluster.call("KV/Txn", request, "unknown", ({ responses }, revision) => {
+  return await access.cluster.call("KV/Txn", request, "unknown", ({ responses }, revision) => {
     const results = encoded.map((write, index) => resultOf(write, responses[index], revision));
     return { storeTimeMs: null, results };
   });

@@ -5,15 +5,9 @@
  * and says "reset".
  */
 import { delay, type Env, jittered } from "../../env/index.ts";
-import {
-  ABSENT,
-  isInScope,
-  type StoreEvent,
-  type WatchListener,
-  type WatchScope,
-} from "../../store/index.ts";
+import { ABSENT, isInScope, type WatchListener, type WatchScope } from "../../store/index.ts";
 import { storedFrom } from "./layout.ts";
-import { DELETE_EVENT, type WatchEvent, type WatchRequest, type WatchResponse } from "./messages.ts";
+import { DELETE_EVENT, type WatchRequest, type WatchResponse } from "./messages.ts";
 import type { Access } from "./records.ts";
 
 export type WatchOptions = Access & Readonly<{ env: Env; scope: WatchScope; listener: WatchListener }>;
@@ -31,7 +25,7 @@ export class EtcdWatch {
 
   constructor(options: WatchOptions) {
     this.#options = options;
-    this.#losses = options.cluster.losses;
+    this.#losses = options.cluster.identity.losses;
   }
 
   /** Resolves when the server has said from which revision on it will send events. */
@@ -64,18 +58,15 @@ export class EtcdWatch {
     }
     for (let isLost = true; isLost && !this.#isOver; ) {
       await delay(env, jittered(env, RESUME_PAUSE_MS, 0.5), signal);
-      isLost = await this.begin().then(
-        () => false,
-        () => true,
-      );
+      isLost = (await this.begin().catch(() => "failed")) === "failed";
     }
   }
 
   /** With reports of progress, so that a quiet watch does not fall behind, and large revisions in pieces. */
   #request(): WatchRequest {
     const { cluster, layout, scope } = this.#options;
-    if (cluster.losses !== this.#losses) this.#beginAnew();
-    this.#losses = cluster.losses;
+    if (cluster.identity.losses !== this.#losses) this.#beginAnew();
+    this.#losses = cluster.identity.losses;
     const startRevision = String(this.#nextRevision);
     return { create: { ...layout.rangeOf(scope), startRevision, progressNotify: true, fragment: true } };
   }
@@ -86,10 +77,15 @@ export class EtcdWatch {
   }
 
   #receive(response: WatchResponse): void {
+    const { layout, scope } = this.#options;
     const { header, created, canceled, cancelReason, compactRevision, fragment, events } = response;
     if (canceled && compactRevision !== "0") this.#beginAnew();
     if (canceled) throw new Error(`etcdserver: watch canceled: ${cancelReason}`);
-    for (const event of events) this.#announce(event);
+    for (const { type, kv } of events) {
+      const key = kv && layout.keyOf(kv.key);
+      if (!key || !isInScope(scope, key)) continue;
+      this.#send({ kind: "changed", key, stored: type === DELETE_EVENT ? ABSENT : storedFrom(key, kv) });
+    }
     const last = events.at(-1)?.kv;
     // Of a revision that comes in pieces the rest is still missing.
     if (last) this.#nextRevision = BigInt(last.modRevision) + (fragment ? 0n : 1n);
@@ -98,15 +94,8 @@ export class EtcdWatch {
     if (created) this.#isReset = false;
   }
 
-  #announce({ type, kv }: WatchEvent): void {
-    const { layout, scope } = this.#options;
-    const key = kv && layout.keyOf(kv.key);
-    if (!key || !isInScope(scope, key)) return;
-    this.#send({ kind: "changed", key, stored: type === DELETE_EVENT ? ABSENT : storedFrom(key, kv) });
-  }
-
   /** In a turn of its own, so that a listener that throws is its owner's problem alone. */
-  #send(event: StoreEvent): void {
+  #send(event: Parameters<WatchListener>[0]): void {
     this.#options.env.defer(() => {
       if (!this.#isOver) this.#options.listener(event);
     });

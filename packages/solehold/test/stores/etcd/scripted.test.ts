@@ -179,10 +179,15 @@ describe("a member", () => {
 
 describe("a cluster that lost data", () => {
   it.each([
-    ["went back from revision 10 to 9", { ...EMPTY_READ, ...headerAt(9) }],
-    ["another cluster answers", { ...EMPTY_READ, ...headerAt(11, "2") }],
-  ])("says so once to each who saw what was there before, and goes on: %s", async (what, reply) => {
-    const writing = await open(await start({ txn: (answer) => answer(null, reply) }));
+    ["went back from revision 10 to 9", headerAt(9)],
+    ["another cluster answers", headerAt(11, "2")],
+  ])("says so once to each who saw what was there before, and goes on: %s", async (what, after) => {
+    let header = headerAt(10);
+    const txn = (answer: Answer): void => {
+      header = after;
+      answer(null, { ...EMPTY_READ, ...header });
+    };
+    const writing = await open(await start({ range: (answer) => answer(null, header), txn }));
     const first = await rejection(writing.apply([writeOf(recordOf("lost"))]));
     expect(first).toMatchObject({ kind: "data-loss", outcome: "unknown" });
     expect(first.message).toContain(what);
