@@ -125,8 +125,7 @@ export async function putMessage(
   const headers = newHeaders();
   if (text === null) headers.set("KV-Operation", "DEL");
   const expect = { lastSubjectSequence: expected };
-  const { seq } = await jetstream.publish(subject, text ?? "", { expect, headers, retries: 1 });
-  return seq;
+  return (await jetstream.publish(subject, text ?? "", { expect, headers, retries: 1 })).seq;
 }
 
 /** Without a leader any replica answers, and may lag behind: what it shows would look like a loss. */

@@ -40,6 +40,7 @@ export async function applyWrites(
 /**
  * Notes all results but those of the writes that were refused because another version is current. An update that was
  * done needs no look at the stream: its subject names the data, and only this data gave out the sequence it expected.
+ * A create does, after it was acknowledged: in a bucket that was purged meanwhile it would be one that nobody sees.
  */
 async function send(
   session: NatsSession,
@@ -47,16 +48,16 @@ async function send(
   results: Results,
 ): Promise<Attempt[]> {
   const { address } = session.data;
-  const sending = Promise.allSettled(
+  const outcomes = await Promise.allSettled(
     attempts.map(({ write: { key, next }, expected }) =>
       session.put(key, next === null ? null : encodeRecord(next), expected),
     ),
   );
-  const isCreating = attempts.some(({ write }) => write.expected === null);
-  const checking = isCreating ? session.check() : Promise.resolve(null);
-  const [outcomes] = await Promise.all([sending, checking]).catch((error: unknown) => {
-    throw unknownError(error, address);
-  });
+  if (attempts.some(({ write }) => write.expected === null)) {
+    await session.check().catch((error: unknown) => {
+      throw unknownError(error, address);
+    });
+  }
   return attempts.filter(({ write }, index) => {
     const outcome = outcomes[index];
     if (outcome?.status === "fulfilled") {

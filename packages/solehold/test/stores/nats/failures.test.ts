@@ -8,6 +8,7 @@ import { connectNats, loadNats } from "../../../src/stores/nats/client.ts";
 import { type NatsStoreOptions, openNatsStore } from "../../../src/stores/nats/index.ts";
 import { NatsJoining } from "../../../src/stores/nats/joining.ts";
 import { settingsFrom } from "../../../src/stores/nats/options.ts";
+import type { NatsSession } from "../../../src/stores/nats/session.ts";
 import { applyWrites } from "../../../src/stores/nats/writing.ts";
 import { type Engine, startNats, startProxy } from "../../engines/index.ts";
 import { applyOne, create, HIGH, recordOf, rejection, until, writeOf } from "../records.ts";
@@ -180,18 +181,35 @@ describe("a call in flight", () => {
   });
 });
 
-it("a create whose look at the stream fails is unknown, whatever the server said to the look", async () => {
-  const settings = settingsFrom({ url: server.url });
-  const session = await new NatsJoining(realEnv, settings).join(
-    await connectNats(await loadNats(), settings),
-  );
-  session.check = () => Promise.reject(Object.assign(new Error("JetStream is not ready"), { code: 10_008 }));
-  const record = recordOf("unchecked");
-  const error = await rejection(applyWrites(session, [writeOf(record)]));
-  await session.client.connection.close();
-  expect(error).toMatchObject({ name: "StoreError", kind: "unreachable", outcome: "unknown" });
-  const [stored] = (await (await opened()).read([record.key])).records;
-  expect(stored).toMatchObject({ kind: "found", record: { nonce: record.nonce } });
+describe("a create", () => {
+  async function joined(bucket: string): Promise<NatsSession> {
+    const settings = settingsFrom({ url: server.url, bucket });
+    return new NatsJoining(realEnv, settings).join(await connectNats(await loadNats(), settings));
+  }
+
+  it("whose look at the stream fails is unknown, whatever the server said to the look", async () => {
+    const session = await joined("solehold");
+    session.check = () =>
+      Promise.reject(Object.assign(new Error("JetStream is not ready"), { code: 10_008 }));
+    const record = recordOf("unchecked");
+    const error = await rejection(applyWrites(session, [writeOf(record)]));
+    await session.client.connection.close();
+    expect(error).toMatchObject({ name: "StoreError", kind: "unreachable", outcome: "unknown" });
+    const [stored] = (await (await opened()).read([record.key])).records;
+    expect(stored).toMatchObject({ kind: "found", record: { nonce: record.nonce } });
+  });
+
+  it("that is stored right after a purge, where nobody sees it, is no grant", async () => {
+    const session = await joined("purged");
+    const put = session.put.bind(session);
+    session.put = async (...args) => {
+      await admin.purgeBucket("purged");
+      return put(...args);
+    };
+    const error = await rejection(applyWrites(session, [writeOf(recordOf("unseen"))]));
+    await session.client.connection.close();
+    expect(error).toMatchObject({ name: "StoreError", outcome: "unknown" });
+  });
 });
 
 describe("a connection that ends at any byte", () => {
