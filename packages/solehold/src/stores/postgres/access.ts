@@ -125,8 +125,8 @@ export class RecordAccess {
 
   /** Rejects once for each loss of acknowledged data. */
   async #replyOf([first = []]: readonly Row[], outcome: FailedOutcome): Promise<StoreReply> {
-    const transaction = outcome === "unknown" ? (first[3] ?? undefined) : undefined;
-    const loss = await this.#identity.observe(first[1] ?? "", transaction);
+    const written = outcome === "unknown" ? (first[3] ?? null) : null;
+    const loss = await this.#identity.observe(first[1] ?? "", written);
     if (loss === null) return { storeTimeMs: timeMsOf(first), serverChangedAtMs: this.#identity.changedAtMs };
     const cause = "a failover to a standby that lagged behind, or a restored backup";
     const meaning = "leases may be granted again while their holders still believe in them";

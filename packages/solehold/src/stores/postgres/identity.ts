@@ -2,9 +2,9 @@
  * Which server answers for the data, and whether it still has what this client saw: see `support/data-identity.ts`.
  *
  * A server is named by its system identifier and its timeline, which a promotion and a restored backup change. The write
- * counter is the number of the transaction: a server that never received an acknowledged write has not reached its
- * number when it takes over. Each answer carries the start time of the server that gave it; only when that changes the
- * identity is looked up again, so that a failover is known with the first answer after it.
+ * counter is the position in the server's log: a write beyond the position at which another server took over is lost.
+ * Each answer carries the start time of the server that gave it; only when that changes the identity is looked up again,
+ * so that a failover is known with the first answer after it.
  *
  * Not noticed: rows that somebody deletes or restores on a running server.
  */
@@ -21,14 +21,7 @@ import {
 import type { Statement } from "./driver.ts";
 import { IDENTITY_KEY, IS_IDENTITY } from "./names.ts";
 import type { StoreContext } from "./options.ts";
-import { arrayLiteral, STAMPED, statement, timeMsOf } from "./statements.ts";
-
-/** Not pg_control_checkpoint(): after a promotion it shows the old timeline until the next checkpoint. */
-const SERVER_NAME =
-  "(select system_identifier from pg_control_system()) || '/' || left(pg_walfile_name(pg_current_wal_lsn()), 8)";
-/** Everybody may call these functions, unless somebody took the right away. */
-export const MAY_NAME_SERVER =
-  "(select bool_and(coalesce(has_function_privilege(to_regprocedure(f), 'execute'), false)) from unnest(array['pg_control_system()', 'pg_walfile_name(pg_lsn)', 'pg_current_wal_lsn()']) as f)";
+import { arrayLiteral, positionFrom, STAMPED, statement, timeMsOf } from "./statements.ts";
 
 interface Found extends DataSighting {
   readonly identity: DataIdentity;
@@ -40,16 +33,15 @@ export class ServerIdentity {
   readonly #lookUp: Statement;
   #checking: Promise<void> | null = null;
   #found: Found | null = null;
-  /** The last transaction of this client's acknowledged writes. */
-  #sequence = 0n;
+  /** The last position of this client's acknowledged writes. */
+  #position = 0n;
   #loss: string | null = null;
 
-  /** Where this role may not ask which server it is, the server never seems to change. */
-  constructor(context: StoreContext, servers: "named" | "unnamed") {
+  constructor(context: StoreContext) {
     this.#context = context;
-    const server = servers === "named" ? SERVER_NAME : "'unknown'";
+    const { name, position, start } = context.server.questions;
     this.#lookUp = statement(
-      `select ${STAMPED}, ${server}, pg_snapshot_xmax(pg_current_snapshot())::text, t.version, t.value from (select) one left join ${context.names.table} t on ${IS_IDENTITY}`,
+      `select ${STAMPED}, ${name}, ${position}, ${start}, t.version, t.value from (select) one left join ${context.names.table} t on ${IS_IDENTITY}`,
     );
   }
 
@@ -64,18 +56,18 @@ export class ServerIdentity {
   }
 
   /**
-   * Call it with the stamp of each answer, and with the transaction of an acknowledged write. In one sentence what this
+   * Call it with the stamp of each answer, and with the position of an acknowledged write. In one sentence what this
    * client saw that is gone, said once for each loss; null when all of it may still be there.
    */
-  async observe(stamp: string, transaction = "0"): Promise<string | null> {
+  async observe(stamp: string, written: string | null): Promise<string | null> {
     if (stamp !== this.#found?.stamp) {
       this.#checking ??= this.#check().finally(() => {
         this.#checking = null;
       });
       await this.#checking;
     }
-    const sequence = BigInt(transaction);
-    if (sequence > this.#sequence) this.#sequence = sequence;
+    const position = positionFrom(written);
+    if (position > this.#position) this.#position = position;
     const loss = this.#loss;
     this.#loss = null;
     return loss;
@@ -85,9 +77,9 @@ export class ServerIdentity {
     const last = this.#found;
     const found = await this.#find();
     if (last !== null)
-      this.#loss = lossSince({ ...last, sequence: this.#sequence }, found.identity, found.sequence);
+      this.#loss = lossSince({ ...last, sequence: this.#position }, found.identity, found.sequence);
     // After a loss this client goes on with what is there.
-    if (this.#loss !== null) this.#sequence = 0n;
+    if (this.#loss !== null) this.#position = 0n;
     this.#found = found;
   }
 
@@ -96,15 +88,21 @@ export class ServerIdentity {
     const { calls, env, statements } = this.#context;
     for (;;) {
       const [row = []] = await calls.query(this.#lookUp, []);
-      const [, stamp, serverId, nextTransaction, version, value] = row;
-      const sequence = BigInt(nextTransaction ?? 1) - 1n;
-      const server = { serverId: serverId ?? "", nowMs: timeMsOf(row), sequence };
+      const [, stamp, name, position, start, version, value] = row;
+      const serverId = name ?? "";
+      const server = { serverId, nowMs: timeMsOf(row), sequence: positionFrom(start) };
       const identity = decodeIdentity(value ?? "");
       const changed = nextIdentity(identity, server, randomId(env));
       if (identity !== null && changed === null)
-        return { identity, dataId: identity.dataId, ...server, stamp: stamp ?? "" };
-      const { tenant, name } = IDENTITY_KEY;
-      const columns = [tenant, name, version ?? null, changed === null ? null : encodeIdentity(changed)];
+        return {
+          identity,
+          dataId: identity.dataId,
+          serverId,
+          sequence: positionFrom(position),
+          stamp: stamp ?? "",
+        };
+      const next = changed === null ? null : encodeIdentity(changed);
+      const columns = [IDENTITY_KEY.tenant, IDENTITY_KEY.name, version ?? null, next];
       await calls.query(
         statements.write,
         columns.map((column) => arrayLiteral([column])),

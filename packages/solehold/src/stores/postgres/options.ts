@@ -6,6 +6,7 @@ import type { SqlDriver } from "./driver.ts";
 import { type TableNames, type TableOptions, tableNames } from "./names.ts";
 import type { PgPool } from "./pg-driver.ts";
 import type { PostgresJsClient } from "./postgresjs-driver.ts";
+import type { Server } from "./setup.ts";
 import type { Statements } from "./statements.ts";
 
 export interface PostgresStoreOptions extends TableOptions {
@@ -43,6 +44,7 @@ export interface ResolvedOptions
 export interface StoreContext extends ResolvedOptions {
   readonly driver: SqlDriver;
   readonly calls: Calls;
+  readonly server: Server;
   readonly statements: Statements;
 }
 

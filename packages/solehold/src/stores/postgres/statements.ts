@@ -43,10 +43,35 @@ export function arrayLiteral(values: readonly (string | null)[]): string {
   return `{${elements.join(",")}}`;
 }
 
+/** Which server answers, and how far its log is. */
+export interface ServerQuestions {
+  readonly name: string;
+  /** The end of the log. After a row was written, it is before the end of that transaction. */
+  readonly position: string;
+  /** Where the server began to write its own log: after a promotion, the end of what it had received. */
+  readonly start: string;
+}
+
+/** Not pg_control_checkpoint(): after a promotion it shows the old timeline until the next checkpoint. */
+export const SERVER_QUESTIONS: ServerQuestions = {
+  name: "(select system_identifier from pg_control_system()) || '/' || left(pg_walfile_name(pg_current_wal_lsn()), 8)",
+  position: "pg_current_wal_insert_lsn()",
+  start: "coalesce(pg_last_wal_replay_lsn(), pg_current_wal_insert_lsn())",
+};
+
+/** For a server that does not tell: it never seems to change. */
+export const UNANSWERED_QUESTIONS: ServerQuestions = { name: "'unknown'", position: "'0/0'", start: "'0/0'" };
+
+/** A position in the log, such as 16/B374D848, as a number. */
+export function positionFrom(text: string | null | undefined): bigint {
+  const [high = "0", low = "0"] = (text ?? "0/0").split("/");
+  return (BigInt(`0x${high}`) << 32n) + BigInt(`0x${low}`);
+}
+
 export interface Statements {
   /** Of tenants and names: time, stamp, place, version, value. */
   readonly read: Statement;
-  /** Of tenants, names, expected versions and new values: time, stamp, is watched, transaction, tenant, name, version. */
+  /** Of tenants, names, expected versions and new values: time, stamp, is watched, position, tenant, name, version. */
   readonly write: Statement;
   /** Of payloads. */
   readonly notify: Statement;
@@ -56,7 +81,10 @@ export interface Statements {
   readonly transactions: Statement;
 }
 
-export function statementsFor({ table, listenerLock: lock }: TableNames): Statements {
+export function statementsFor(
+  { table, listenerLock: lock }: TableNames,
+  questions: ServerQuestions,
+): Statements {
   const isKey = (from: string): string => `t.tenant = ${from}.tenant and t.name = ${from}.name`;
   /**
    * Evaluated after a row was written, when the transaction has a number: the listener's handshake relies on it. A
@@ -64,7 +92,7 @@ export function statementsFor({ table, listenerLock: lock }: TableNames): Statem
    * see each other instead; then one announces in vain.
    */
   const watched = `case when pg_try_advisory_lock(${lock}) then not pg_advisory_unlock(${lock}) else true end`;
-  const answer = `returning ${STAMPED}, (select ${watched}), (select pg_current_xact_id()), t.tenant, t.name`;
+  const answer = `returning ${STAMPED}, (select ${watched}), (select ${questions.position}), t.tenant, t.name`;
   /** Only those who may read the table know the channel: notifications carry records, and anybody may listen. */
   const channel = `coalesce((select 'solehold_' || (value::json ->> 'dataId') from ${table} where ${IS_IDENTITY}), 'solehold')`;
   return {

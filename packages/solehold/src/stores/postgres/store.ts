@@ -36,7 +36,7 @@ import {
 import { PgDriver, pgDriverOnUrl } from "./pg-driver.ts";
 import { Poller } from "./poller.ts";
 import { PostgresJsDriver } from "./postgresjs-driver.ts";
-import { type Server, setUp } from "./setup.ts";
+import { ensureTable, inspectServer } from "./setup.ts";
 import { statementsFor } from "./statements.ts";
 
 const MAX_BATCH = 1_000;
@@ -60,9 +60,12 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
   const resolved = resolveOptions(options);
   const driver = await driverFor(resolved);
   try {
-    const statements = statementsFor(resolved.names);
-    const context = { ...resolved, driver, calls: new Calls(driver, resolved), statements };
-    const store = new PostgresStore(context, await setUp(context));
+    const calls = new Calls(driver, resolved);
+    const server = await inspectServer(calls, resolved.names);
+    const statements = statementsFor(resolved.names, server.questions);
+    const context = { ...resolved, driver, calls, server, statements };
+    await ensureTable(context);
+    const store = new PostgresStore(context);
     await store.read([]);
     return store;
   } catch (error) {
@@ -88,9 +91,9 @@ export class PostgresStore implements LeaseStore {
   #closing: Promise<void> | null = null;
 
   /** @internal Use `openPostgresStore`. */
-  constructor(context: StoreContext, { durable, servers }: Server) {
-    const identity = new ServerIdentity(context, servers);
-    this.capabilities = Object.freeze({ ...CAPABILITIES, durable });
+  constructor(context: StoreContext) {
+    const identity = new ServerIdentity(context);
+    this.capabilities = Object.freeze({ ...CAPABILITIES, durable: context.server.durable });
     this.#context = context;
     this.#access = new RecordAccess(context, identity);
     this.#listener = new Listener(context, () => identity.channel());
