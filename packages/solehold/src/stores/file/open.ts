@@ -7,6 +7,7 @@ import { accessSync, constants, mkdirSync, statfsSync, statSync } from "node:fs"
 import { readdir } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { type Env, realEnv } from "../../env/index.ts";
+import { assertWholeNumbers } from "../../store/index.ts";
 import { type Boot, readBoot } from "../support/boot.ts";
 import { removeIfThere } from "../support/files.ts";
 import { FolderLock } from "../support/folder-lock.ts";
@@ -44,8 +45,7 @@ export async function openWithSeams(options: FileStoreOptions, changes: Partial<
   const { env = realEnv, timeoutMs = 5_000, folder } = options;
   if (typeof folder !== "string" || folder === "")
     throw configProblem(`file: folder must be a path, got ${JSON.stringify(folder)}`);
-  if (!Number.isSafeInteger(timeoutMs) || timeoutMs < 1)
-    throw configProblem(`file: timeoutMs must be a whole number from 1, got ${String(timeoutMs)}`);
+  assertWholeNumbers("file", { timeoutMs }, 1);
   const root = resolve(folder);
   const [leases, internal] = [join(root, "leases"), join(root, ".solehold")];
   try {

@@ -6,7 +6,13 @@ import { type FSWatcher, watch } from "node:fs";
 import { readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
 import type { Env, Timer } from "../../env/index.ts";
-import { StoreError, type StoreWatch, type WatchListener, type WatchScope } from "../../store/index.ts";
+import {
+  StoreError,
+  type StoreEvent,
+  type StoreWatch,
+  type WatchListener,
+  type WatchScope,
+} from "../../store/index.ts";
 import { Watchers } from "../support/watchers.ts";
 import type { LeaseFiles } from "./lease-files.ts";
 
@@ -90,23 +96,25 @@ export class FolderWatch {
 
   /** An event is always announced, because two writes can look alike from outside. Never rejects. */
   async #visit(file: string, why: "baseline" | "survey" | "event"): Promise<void> {
+    let event: StoreEvent = { kind: "reset" };
     try {
       const key = await this.#files.keyOf(file);
       if (key === null || this.#watchers.size === 0) return;
       const stamp = await stampOf(join(this.#files.folder, file));
-      const known = this.#stamps.get(file) ?? null;
-      if (stamp === null) this.#stamps.delete(file);
+      const isKnown = stamp === this.#stamps.get(file);
+      if (stamp === undefined) this.#stamps.delete(file);
       else this.#stamps.set(file, stamp);
-      if (why === "baseline" || (why === "survey" && stamp === known)) return;
-      this.#watchers.announce({ kind: "changed", key, stored: await this.#files.read(key) });
+      if (why === "baseline" || (why === "survey" && isKnown)) return;
+      event = { kind: "changed", key, stored: await this.#files.read(key) };
     } catch {
-      this.#watchers.announce({ kind: "reset" });
+      // What it is now cannot be read: whoever watches has to look.
     }
+    this.#env.defer(() => this.#watchers.announce(event));
   }
 }
 
-/** Null when there is no such file. */
-async function stampOf(path: string): Promise<string | null> {
-  const found = await stat(path, { bigint: true }).catch(() => null);
+/** Undefined when there is no such file. */
+async function stampOf(path: string): Promise<string | undefined> {
+  const found = await stat(path, { bigint: true }).catch(() => undefined);
   return found && `${found.ino} ${found.mtimeNs}`;
 }

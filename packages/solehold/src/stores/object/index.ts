@@ -1,6 +1,7 @@
 /** `solehold/object`: leases in object storage: S3, Azure Blob, or any HTTP server with strong ETags. */
+
+export type { CredentialSource, Expiring } from "../support/expiring-credentials.ts";
 export type { AzureCredentials, AzurePlace } from "./azure.ts";
-export type { CredentialSource, Expiring } from "./credentials.ts";
 export type { EtagPlace } from "./etag-http.ts";
 export type { ConditionalObjects, PutOptions, PutOutcome } from "./objects.ts";
 export { type ObjectStoreOptions, openObjectStore, openObjects } from "./open.ts";

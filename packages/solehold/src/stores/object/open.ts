@@ -1,5 +1,6 @@
 /** From a place to a store: choose the protocol, let the server prove itself, begin. */
 import { type Env, realEnv } from "../../env/index.ts";
+import { assertWholeNumbers } from "../../store/index.ts";
 import { assertOptions } from "../support/options.ts";
 import { azureProtocol } from "./azure.ts";
 import { etagProtocol } from "./etag-http.ts";
@@ -42,7 +43,7 @@ export async function openObjectStore(options: ObjectStoreOptions): Promise<Obje
   assertOptions("openObjectStore", options, '{ url: "s3://bucket/prefix" }');
   const { place, prefix, ...parsed } = parsedFrom(options);
   const clockSkewMs = options.clockSkewMs ?? parsed.clockSkewMs ?? 2_000;
-  assertWhole(place, { clockSkewMs }, 0);
+  assertWholeNumbers(place.kind, { clockSkewMs }, 0);
   const names = new ObjectNames(prefix);
   const { objects, conditionalDelete } = await openProbed(place, names, options);
   return new ObjectStore({ name: place.kind, objects, names, conditionalDelete, clockSkewMs });
@@ -78,7 +79,7 @@ export async function connectObjects(
   place: ObjectPlace,
   { env = realEnv, timeoutMs = 5_000 }: CommonOptions = {},
 ): Promise<HttpObjects> {
-  assertWhole(place, { timeoutMs }, 1);
+  assertWholeNumbers(place.kind, { timeoutMs }, 1);
   const options = { env, timeoutMs, maxSockets: MAX_BATCH * MAX_CONCURRENT_CALLS };
   if (place.kind === "s3") return new HttpObjects(await s3Protocol(place, options));
   if (place.kind === "azblob") return new HttpObjects(azureProtocol(place, options));
@@ -91,11 +92,4 @@ function parsedFrom(options: ObjectStoreOptions): ParsedUrl {
   if (!["s3", "azblob", "https+etag"].includes(place?.kind))
     throw problem('place.kind must be "s3", "azblob" or "https+etag"');
   return { place, prefix: assertPrefix(prefix, place.kind) };
-}
-
-function assertWhole(place: ObjectPlace, option: Readonly<Record<string, number>>, least: number): void {
-  for (const [name, value] of Object.entries(option)) {
-    if (!Number.isSafeInteger(value) || value < least)
-      throw problem(`${place.kind}: ${name} must be a whole number from ${least}, got ${String(value)}`);
-  }
 }

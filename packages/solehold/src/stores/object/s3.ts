@@ -5,10 +5,11 @@
 import { createHash } from "node:crypto";
 import type { Env } from "../../env/index.ts";
 import { StoreError } from "../../store/index.ts";
-import { type CredentialSource, type Expiring, SignedHttp, type Signing } from "./credentials.ts";
+import type { CredentialSource, Expiring } from "../support/expiring-credentials.ts";
 import type { HttpOptions, HttpReply } from "./http.ts";
 import { escapePart, escapePath } from "./names.ts";
 import { EXPIRED_TOKEN, type Protocol } from "./protocol.ts";
+import { SignedHttp, type Signing } from "./signed-http.ts";
 import { element, elements } from "./xml.ts";
 
 export interface S3Credentials extends Expiring {

@@ -11,6 +11,7 @@ import { ManualEnv } from "../../../src/env/index.ts";
 import { openFileStore } from "../../../src/stores/file/index.ts";
 import { keyOfStem, stemOf } from "../../../src/stores/file/names.ts";
 import { openWithSeams } from "../../../src/stores/file/open.ts";
+import { rejection } from "../records.ts";
 import { networkNames } from "./file-systems.ts";
 
 const root = mkdtempSync(join(tmpdir(), "solehold-file-store-"));
@@ -124,6 +125,44 @@ describe("after the machine started anew", () => {
     const third = await openWithSeams({ folder, env: later }, boot("id:three"));
     const stillKept = await new WriterLeaseStore({ store: third }).current("db");
     expect((stillKept?.expiresAtMs ?? 0) - third.now()).toBe(30_000);
+  });
+});
+
+describe("a clock file that is damaged", () => {
+  it.each([
+    ["clock.json", "a digit", (text: string) => text.replace(/\d/, (digit) => (digit === "1" ? "2" : "1"))],
+    ["clock.json", "half of it", (text: string) => text.slice(0, text.length / 2)],
+    ["clock.json", "everything", () => ""],
+    ["mark", "a digit", (text: string) => text.replace(/\d/, (digit) => (digit === "1" ? "2" : "1"))],
+  ])("%s, %s: is named, with what to do, and left as it is", async (file, _what, damage) => {
+    const folder = fresh();
+    await (await openFileStore({ folder })).close();
+    const path = join(folder, ".solehold", file);
+    const damaged = damage(readFileSync(path, "utf8"));
+    writeFileSync(path, damaged);
+    const error = await rejection(openFileStore({ folder }));
+    expect(error).toMatchObject({ name: "StoreError", kind: "config", outcome: "not-applied" });
+    expect(error.message).toContain(`'${path}' is damaged: its checksum does not fit`);
+    expect(error.message).toMatch(/Restore it from a backup; or delete it once no lease/);
+    expect(readFileSync(path, "utf8")).toBe(damaged);
+    rmSync(path);
+    await (await openFileStore({ folder })).close();
+  });
+});
+
+describe("an option of the file store that is wrong is named:", () => {
+  it.each<[string, unknown, RegExp]>([
+    ["folder", { folder: 7 }, /^file: folder must be a path, got 7$/],
+    ["folder", { folder: "" }, /^file: folder must be a path, got ""$/],
+    [
+      "timeoutMs",
+      { folder: "x", timeoutMs: "5s" },
+      /^file: timeoutMs must be a whole number from 1, got '5s'$/,
+    ],
+  ])("%s", async (_what, options, message) => {
+    const error = await rejection(openFileStore(options as never));
+    expect(error).toMatchObject({ name: "StoreError", kind: "config" });
+    expect(error.message).toMatch(message);
   });
 });
 
