@@ -1,4 +1,5 @@
 /** Opening: from options to a store that has reached its server once, and found or made its table. */
+import { connect, type Socket } from "node:net";
 import { realEnv } from "../../env/index.ts";
 import {
   assertWholeNumbers,
@@ -73,12 +74,14 @@ async function poolForUrl(url: string, timeoutMs: number, concurrency: number): 
     const message = "mysql: the package mysql2 is missing: run `npm install mysql2`";
     throw new StoreError("config", message, { outcome: "not-applied", cause });
   });
-  return createPool({
-    ...address,
-    connectionLimit: concurrency,
-    connectTimeout: timeoutMs,
-    charset: "utf8mb4",
-  }) as unknown as RawPool;
+  const { host, port } = address;
+  const stream = (): Socket => {
+    const socket = connect({ host, port, keepAlive: true, noDelay: true });
+    // The client library only ends its half, and waits for a server that may never answer.
+    return socket.once("finish", () => socket.destroy());
+  };
+  const limits = { connectionLimit: concurrency, connectTimeout: timeoutMs };
+  return createPool({ ...address, ...limits, stream }) as unknown as RawPool;
 }
 
 function rawPool(given: MysqlPool): RawPool {
