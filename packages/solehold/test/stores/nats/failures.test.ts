@@ -4,7 +4,9 @@ import { connect, type Leases } from "../../../src/client/index.ts";
 import { keyId } from "../../../src/core/index.ts";
 import { realEnv } from "../../../src/env/index.ts";
 import { type LeaseStore, StoreError } from "../../../src/store/index.ts";
+import { NatsCalls } from "../../../src/stores/nats/calls.ts";
 import { connectNats, loadNats } from "../../../src/stores/nats/client.ts";
+import { DoubtfulData } from "../../../src/stores/nats/errors.ts";
 import { type NatsStoreOptions, openNatsStore } from "../../../src/stores/nats/index.ts";
 import { NatsJoining } from "../../../src/stores/nats/joining.ts";
 import { settingsFrom } from "../../../src/stores/nats/options.ts";
@@ -197,6 +199,21 @@ describe("a create", () => {
     expect(error).toMatchObject({ name: "StoreError", kind: "unreachable", outcome: "unknown" });
     const [stored] = (await (await opened()).read([record.key])).records;
     expect(stored).toMatchObject({ kind: "found", record: { nonce: record.nonce } });
+  });
+
+  it("that cannot be looked after, because the server died meanwhile, is unknown", async () => {
+    const calls = new NatsCalls(
+      realEnv,
+      await loadNats(),
+      settingsFrom({ url: server.url, timeoutMs: 1_000 }),
+    );
+    const doubtful = async (): Promise<never> => {
+      await server.kill();
+      throw new DoubtfulData();
+    };
+    expect(await rejection(calls.call("unknown", doubtful))).toMatchObject({ outcome: "unknown" });
+    await calls.close();
+    await server.restart();
   });
 
   it("that is stored right after a purge, where nobody sees it, is no grant", async () => {

@@ -230,6 +230,15 @@ describe("after a backup was restored under a running server", () => {
   });
 });
 
+it("a version of deleted data fits no write of the data that follows, whoever passes it on", async () => {
+  const version = await create(await open(), recordOf("job"));
+  await admin.deleteBucket("solehold");
+  const fresh = await open();
+  const next = await create(fresh, recordOf("job"));
+  expect(Number.parseInt(next, 10)).toBe(Number.parseInt(version, 10));
+  expect((await applyOne(fresh, writeOf(recordOf("job"), version))).kind).toBe("conflict");
+});
+
 it("a restart that lost nothing changes no version and rejects no call", async () => {
   const store = await open();
   const version = await create(store, recordOf("job"));
