@@ -53,7 +53,7 @@ async function world() {
       throw new StoreError("timeout", "no answer", { outcome: "unknown" });
     },
   };
-  const manager = new StoreLeaseManager({ store, env });
+  const manager = new StoreLeaseManager({ store, env, policy: { generations: "count" } });
   const audit = new MemoryAuditTrail({ capacity: 1_000 });
   const service = new LeaseService({ manager, audit, env });
   const queue = new WaitQueue({ env, service, waiterLimit: 100, waitLimitMs: 600_000 });

@@ -17,15 +17,14 @@ describe("commands over HTTP", () => {
       reason: "OK_DECISION_COMPUTE",
       reasonCode: 0x4c530002,
       code: "LS_OK",
-      leaseId: "default/a/b@1",
+      leaseId: `default/a/b@${body.lease.generation}`,
       lease: {
         tenant: "default",
         name: "a/b",
         holder: "me",
         purpose: "Operation",
-        fence: "1".padStart(39, "0"),
+        fence: body.lease.generation.padStart(39, "0"),
         term: "0",
-        generation: "1",
         state: "held",
         live: true,
         ttlMs: 30_000,
@@ -102,7 +101,8 @@ describe("commands over HTTP", () => {
     expectProblem(await lease("acquire", { ...owner, term: "4" }), 412, "LEASE_FENCED", "LS_FENCED");
     const next = await lease("acquire", { ...owner, token: "another", term: "18446744073709551615" });
     expect(next.body.lease.term).toBe("18446744073709551615");
-    expect(next.body.lease.fence).toBe(String((2n ** 64n - 1n) * 2n ** 64n + 2n).padStart(39, "0"));
+    const fence = (2n ** 64n - 1n) * 2n ** 64n + BigInt(next.body.lease.generation);
+    expect(next.body.lease.fence).toBe(String(fence).padStart(39, "0"));
   });
 
   it("refuses with 400 and names the field, whether a schema or core finds the mistake", async () => {
@@ -144,7 +144,7 @@ describe("commands over HTTP", () => {
     expect(second.body).toMatchObject({
       token: first.body.token,
       replayed: true,
-      lease: { generation: "1" },
+      lease: { generation: first.body.lease.generation },
     });
     const other = await lease("acquire", { ...request, ttlMs: 40_000 });
     expectProblem(other, 400, "IDEMPOTENCY_KEY_REUSED", "LS_INVALID");
@@ -214,7 +214,7 @@ describe("waiting over HTTP", () => {
     expect(line.body.waiters[0]).toMatchObject({ position: 0, holder: "you" });
     await lease("release", owner);
     const granted = await waiting;
-    expect([granted.status, granted.body.lease.generation]).toEqual([200, "2"]);
+    expect([granted.status, granted.body.lease.holder]).toEqual([200, "you"]);
     expect(granted.body.waitedMs).toBeGreaterThanOrEqual(50);
     expect(granted.body.validForMs).toBe(30_000);
     expect(server.queue.size).toBe(0);
@@ -237,6 +237,6 @@ describe("waiting over HTTP", () => {
     await dead;
     while (server.queue.size > 1) await new Promise((resolve) => setTimeout(resolve, 5));
     await lease("release", owner);
-    expect((await living).body.lease.generation).toBe("2");
+    expect((await living).body.lease.holder).toBe("living");
   });
 });

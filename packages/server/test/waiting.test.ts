@@ -54,7 +54,11 @@ describe("waiting in line", () => {
     await settle();
     const waiter = world.ask("a");
     await settle();
-    const elsewhere = new StoreLeaseManager({ store: world.store, env: world.env });
+    const elsewhere = new StoreLeaseManager({
+      store: world.store,
+      env: world.env,
+      policy: { generations: "count" },
+    });
     await elsewhere.release({ key, holder: "owner", token: owner.token });
     await settle();
     await settle();
@@ -63,7 +67,11 @@ describe("waiting in line", () => {
 
   it("finds out by itself when the store's news got lost, without filling the audit", async () => {
     const { world, owner, line } = await heldWorld(["a"]);
-    const elsewhere = new StoreLeaseManager({ store: world.store, env: world.env });
+    const elsewhere = new StoreLeaseManager({
+      store: world.store,
+      env: world.env,
+      policy: { generations: "count" },
+    });
     await elsewhere.renew({ key, holder: "owner", token: owner.token, ttlMs: 3_600_000 });
     await world.env.advance(40_000);
     expect(line[0]?.state).toBe("waiting");

@@ -51,6 +51,7 @@ export class World {
   reach: "up" | "down" = "up";
   readonly manager = new StoreLeaseManager({
     env: this.env,
+    policy: { generations: "count" },
     store: decorateStore(this.store, {
       read: async (keys) => await this.#reached().read(keys),
       apply: async (writes) => await this.#reached().apply(writes),

@@ -36,7 +36,7 @@ describe("active leases", () => {
     const store = new MemoryStore({ env });
     const make = (): LeaseService =>
       new LeaseService({
-        manager: new StoreLeaseManager({ store, env }),
+        manager: new StoreLeaseManager({ store, env, policy: { generations: "count" } }),
         audit: new MemoryAuditTrail({ capacity: 100 }),
         env,
       });
@@ -66,7 +66,7 @@ describe("active leases", () => {
     const env = new ManualEnv();
     const store = new MemoryStore({ env });
     store.list = () => new Promise(() => undefined);
-    const manager = new StoreLeaseManager({ store, env });
+    const manager = new StoreLeaseManager({ store, env, policy: { generations: "count" } });
     const service = new LeaseService({ manager, audit: new MemoryAuditTrail({ capacity: 10 }), env });
     const granted = service.grant({ key: KEY, holder: "h", ttlMs: 60_000 });
     await env.advance(SECOND_MS);

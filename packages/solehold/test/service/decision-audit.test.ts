@@ -59,7 +59,11 @@ describe("the audit of the service", () => {
     const env = new ManualEnv();
     const audit = new MemoryAuditTrail({ capacity: 10 });
     audit.append = () => Promise.reject(new Error("disk full"));
-    const service = new LeaseService({ manager: new MemoryLeaseManager({ env }), audit, env });
+    const service = new LeaseService({
+      manager: new MemoryLeaseManager({ env, policy: { generations: "count" } }),
+      audit,
+      env,
+    });
     const { outcome } = await service.grant({ key: KEY, holder: "h", ttlMs: 1_000 });
     expect(outcome).toMatchObject({ kind: "unsettled", outcome: "unknown" });
   });
@@ -68,7 +72,11 @@ describe("the audit of the service", () => {
     const env = new ManualEnv();
     const store = new FaultyStore(new MemoryStore({ env }));
     const audit = new MemoryAuditTrail({ capacity: 10 });
-    const service = new LeaseService({ manager: new StoreLeaseManager({ store, env }), audit, env });
+    const service = new LeaseService({
+      manager: new StoreLeaseManager({ store, env, policy: { generations: "count" } }),
+      audit,
+      env,
+    });
     await service.get(KEY);
     store.writeFaults = ["failed-before"];
     await service.grant({ key: KEY, holder: "h", ttlMs: 1_000 });

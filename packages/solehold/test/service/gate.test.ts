@@ -74,7 +74,7 @@ describe("the gate for steps of a work order", () => {
 
   it("does not start a step whose permission arrived too late", async () => {
     const env = new ManualEnv();
-    const manager = new MemoryLeaseManager({ env });
+    const manager = new MemoryLeaseManager({ env, policy: { generations: "count" } });
     const service = new LeaseService({ manager, audit: new MemoryAuditTrail({ capacity: 10 }), env });
     const { outcome } = await service.grant({ key: KEY, holder: "holder", ttlMs: 10_000 });
     if (outcome.kind !== "applied") throw new Error("granted");

@@ -13,7 +13,7 @@ function reasonOf(outcome: CommandOutcome | undefined): string {
 /** A lease that went from the first holder to the next with one write. */
 async function handedOver() {
   const env = new ManualEnv();
-  const manager = new MemoryLeaseManager({ env });
+  const manager = new MemoryLeaseManager({ env, policy: { generations: "count" } });
   const service = new LeaseService({ manager, audit: new MemoryAuditTrail({ capacity: 100 }), env });
   const { outcome } = await service.grant({ key, holder: "first", ttlMs: 5_000 });
   if (outcome.kind !== "applied") throw new Error(`not granted: ${JSON.stringify(outcome)}`);

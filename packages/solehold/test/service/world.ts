@@ -11,7 +11,7 @@ export function serviceWorld(
   options: { readonly maxLiveLeases?: number; readonly rememberedTenants?: number } = {},
 ) {
   const env = new ManualEnv();
-  const manager = new MemoryLeaseManager({ env });
+  const manager = new MemoryLeaseManager({ env, policy: { generations: "count" } });
   const audit = new MemoryAuditTrail({ capacity: 10_000 });
   const service = new LeaseService({ manager, audit, env, ...options });
   const grant = async (purpose: Purpose, ttlSeconds: number, name = KEY.name, holder = "holder") => {
