@@ -1,36 +1,41 @@
-// The embedded store: durable leases in a folder, against LMDB itself and against what else locks on one machine.
+// The embedded store: durable leases in a folder, against SQLite itself and against what else locks on one machine.
 import { join } from "node:path";
 import { connect } from "solehold";
 import { compete } from "../lib/compete.mjs";
-import { HOW_TO_ADD_SQLITE, loadSqlite, lockfileLocks, sqlitePairs } from "../lib/file-locks.mjs";
+import {
+  HOW_TO_ADD_SQLITE,
+  loadSqlite,
+  lockfileLocks,
+  sqlitePairs as sqliteLockPairs,
+} from "../lib/file-locks.mjs";
 import { LEAST, leastPairs } from "../lib/least-pairs.mjs";
-import { lmdbPairs, openLmdb, VALUE } from "../lib/lmdb-floor.mjs";
 import { coldNames, DOES_MORE, leasePairs, lockPairs, waitingPairs, warmNames } from "../lib/pairs.mjs";
 import { withResources } from "../lib/resources.mjs";
 import { aheadOfPeers, atLeast, rowOf } from "../lib/rows.mjs";
+import { openSqlite, sqlitePairs, VALUE } from "../lib/sqlite-floor.mjs";
 
 export const about = "Embedded store: acquire + release of a key, durable";
 
 export function run({ pace, say }) {
   return withResources(async (resources) => {
-    const database = resources.add(openLmdb(resources.folder()), (each) => each.close());
+    const database = resources.add(await openSqlite(resources.folder()), (each) => each.close());
     const leases = resources.add(await connect(`embedded:${resources.folder()}`), (each) => each.close());
     const locks = lockfileLocks(resources.folder());
     const Sqlite = loadSqlite();
     const contenders = [
-      { name: "raw lmdb", role: "floor", turn: lmdbPairs(database, warmNames()) },
+      { name: "raw SQLite", role: "floor", turn: sqlitePairs(database, warmNames()) },
       { name: "solehold", role: "ours", turn: leasePairs(leases, warmNames()) },
       {
-        name: "raw lmdb, cold",
+        name: "raw SQLite, cold",
         role: "floor",
-        turn: lmdbPairs(database, coldNames()),
-        against: "raw lmdb, cold",
+        turn: sqlitePairs(database, coldNames()),
+        against: "raw SQLite, cold",
       },
       {
         name: "solehold, cold",
         role: "ours",
         turn: leasePairs(leases, coldNames()),
-        against: "raw lmdb, cold",
+        against: "raw SQLite, cold",
       },
       {
         name: "solehold, acquire that may wait",
@@ -46,7 +51,7 @@ export function run({ pace, say }) {
       },
     ];
     if (Sqlite !== null) {
-      const sqlite = sqlitePairs(Sqlite, join(resources.folder(), "locks.db"), warmNames());
+      const sqlite = sqliteLockPairs(Sqlite, join(resources.folder(), "locks.db"), warmNames());
       resources.add(sqlite, (each) => each.close());
       contenders.push({ name: "better-sqlite3", role: "peer", turn: sqlite.turn });
     }
@@ -58,7 +63,7 @@ export function run({ pace, say }) {
     return {
       conditions: [
         "one process, a folder on the local disk; every answered write is synced (proper-lockfile syncs nothing)",
-        `raw lmdb: two compare-and-swaps of ${VALUE.length} bytes, as long as our records, all of one turn in one transaction`,
+        `raw SQLite: two compare-and-swaps of ${VALUE.length} bytes, as long as our records, all of one turn in one transaction`,
       ],
       doesMore: DOES_MORE,
       notes: Sqlite === null ? [HOW_TO_ADD_SQLITE] : [],

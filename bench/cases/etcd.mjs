@@ -70,7 +70,7 @@ function rowsOf(group, leases) {
   return ["warm", "cold"].map((kind) => {
     const title = `etcd: ${group.title}, ${kind} keys`;
     const isLone = group.inFlight === 1;
-    const bars = isLone ? [atMost(1.2)] : [atLeast(1), atLeastOf(ETCD3, 2)];
+    const bars = isLone ? [atMost(1.2)] : [atLeast(3), atLeastOf(ETCD3, 2)];
     if (leases === null)
       return notMeasured(title, "this build has no solehold/etcd", bars.map(({ text }) => text).join(", "));
     const name = kind === "warm" ? "solehold" : "solehold, cold";

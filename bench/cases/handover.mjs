@@ -24,7 +24,7 @@ import { median, percentile } from "../lib/statistics.mjs";
 
 export const about = "Handover: from a release to the next holder";
 
-const BAR_MS = 3;
+const BAR_MS = 6;
 const WAITERS = 20;
 const COMPILING = { inFlight: 64, ms: 1_000 };
 /** Handovers in quick succession before any is measured: how many at once, and for how long. */

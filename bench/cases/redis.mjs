@@ -11,7 +11,7 @@ import { storePairs } from "../lib/store-pairs.mjs";
 
 export const about = "Redis: acquire + release of a key";
 
-const THROUGHPUT = { 64: 1.4, 256: 1.7 };
+const THROUGHPUT = { 64: 1.2, 256: 1.2 };
 
 export function run({ pace, say }) {
   return withResources(async (resources) => {

@@ -6,12 +6,12 @@ import { openEmbeddedStore } from "solehold/embedded";
 import { openRedisStore } from "solehold/redis";
 import { startRedis } from "../../scripts/engines/index.mjs";
 import { longestTurnMs } from "../lib/event-loop.mjs";
-import { openLmdb } from "../lib/lmdb-floor.mjs";
 import { applyAll, heldRecord, renewedRecord } from "../lib/records.mjs";
 import { redisClient } from "../lib/redis-locks.mjs";
 import { withResources } from "../lib/resources.mjs";
 import { figure } from "../lib/rows.mjs";
 import { startServer } from "../lib/server-process.mjs";
+import { openSqlite } from "../lib/sqlite-floor.mjs";
 import { median, medianRatio } from "../lib/statistics.mjs";
 
 export const about = "Renewals: all leases of a process that holds very many";
@@ -40,13 +40,13 @@ export function run({ quick, pace, say }) {
       each.close(),
     );
     const onRedis = resources.add(await openRedisStore({ url: redis.url }), (each) => each.close());
-    const database = resources.add(openLmdb(resources.folder()), (each) => each.close());
+    const database = resources.add(await openSqlite(resources.folder()), (each) => each.close());
     const client = resources.add(redisClient(redis.url), (each) => each.disconnect());
     const server = resources.add(await startServer({ dataDir: resources.folder() }), (each) => each.stop());
     const { manager: remote } = resources.add(await connect(server.url), (each) => each.close());
     const groups = [
       await measure({ title: "embedded", say, rounds }, [
-        { name: "lmdb get + put, one transaction", role: "floor", ...(await lmdbLoop(database)) },
+        { name: "SQLite update, one transaction", role: "floor", ...(await sqliteLoop(database)) },
         { name: "solehold", role: "ours", ...(await storeRenewals(embedded)) },
         {
           name: "solehold, through the manager",
@@ -187,16 +187,16 @@ function assertApplied(outcomes) {
 }
 
 /** The records are encoded within, as the store does. */
-async function lmdbLoop(database) {
+async function sqliteLoop(database) {
   const records = keptRecords(LEASES);
   const keys = records.map(({ key }) => `${key.tenant}/${key.name}`);
+  const write = database.prepare(
+    "INSERT INTO records VALUES (?, 1, ?) ON CONFLICT DO UPDATE SET version = version + 1, value = excluded.value",
+  );
   const renewAll = async () => {
-    database.transactionSync(() => {
-      for (const [index, key] of keys.entries()) {
-        const version = database.getEntry(key)?.version ?? 0;
-        database.put(key, encodeRecord(records[index]), version + 1);
-      }
-    });
+    database.exec("BEGIN IMMEDIATE");
+    for (const [index, key] of keys.entries()) write.run(key, encodeRecord(records[index]));
+    database.exec("COMMIT");
   };
   return { renewAll, count: LEASES };
 }

@@ -7,8 +7,6 @@ import { privateBytes } from "./cpu.mjs";
 const [folder = "", held = "0"] = process.argv.slice(2);
 const count = Number(held);
 
-// The library and LMDB are loaded before the clock runs.
-await import("lmdb");
 const started = performance.now();
 const store = await openEmbeddedStore({ folder });
 const { records } = await store.read([{ tenant: "default", name: "live/0" }]);

@@ -26,7 +26,6 @@ export function leastPairs(store, names) {
         key: command.key,
         expected: snapshot.version,
         next: effect.record,
-        replaces: snapshot.record,
         answered: ({ kind, version }) => {
           if (kind !== "applied") return reject(new Error(`not applied: ${kind}`));
           known.set(name, { record: effect.record, floor: 0n, version });
@@ -57,7 +56,7 @@ const NOTHING = { record: null, floor: 0n, version: null };
 
 /** All writes of a turn, in as many calls as the store wants to have under way. */
 function turns(store) {
-  const { maxBatch, maxConcurrentCalls, leastShare = maxBatch } = store.capabilities;
+  const { maxBatch, maxConcurrentCalls, minBatch = maxBatch } = store.capabilities;
   let waiting = [];
   let underWay = 0;
   let isPlanned = false;
@@ -69,7 +68,7 @@ function turns(store) {
   const flush = () => {
     isPlanned = false;
     const share = Math.ceil(waiting.length / (maxConcurrentCalls - underWay));
-    const size = Math.min(maxBatch, Math.max(leastShare, share));
+    const size = Math.min(maxBatch, Math.max(minBatch, share));
     while (waiting.length > 0 && underWay < maxConcurrentCalls) {
       const batch = waiting.slice(0, size);
       waiting = waiting.slice(size);

@@ -60,7 +60,7 @@ test("a case prints one JSON array, tells its progress elsewhere, and leaves fig
   expect(report).toContain("| embedded: 64 in flight, warm keys |");
   expect(report).toContain("ours does more: fence, tombstone");
   expect(readFileSync(join(folder, "embedded.svg"), "utf8")).toMatch(
-    /^<svg [\s\S]*raw lmdb[\s\S]*<\/svg>\n$/,
+    /^<svg [\s\S]*raw SQLite[\s\S]*<\/svg>\n$/,
   );
 });
 
