@@ -6,14 +6,14 @@
  */
 import { StoreError } from "../../store/index.ts";
 import type { HttpReply, HttpRequest } from "./http.ts";
-import { foundIn, type Protocol, refusal, replyText, verdictOf } from "./protocol.ts";
+import { foundIn, type Protocol, refusal, verdictOf } from "./protocol.ts";
 
 export type PutOutcome = (
   | { readonly kind: "applied" /** Null when the server did not name it. */; readonly etag: string | null }
   /** The server refused because of the condition. */
   | { readonly kind: "precondition-failed" }
   /** No answer, or one that leaves it open. */
-  | { readonly kind: "unknown"; readonly cause: Error }
+  | { readonly kind: "unknown"; readonly cause: StoreError }
 ) & {
   /** The server's time, from its Date header; null when it sent none. */
   readonly dateMs: number | null;
@@ -91,7 +91,7 @@ export class HttpObjects {
     const { listing } = this.#protocol;
     if (listing === null) throw this.#unfit("it cannot list what it holds: name the keys instead");
     const reply = await this.#ask("GET", listing.url(prefix, after, limit));
-    if (reply.status !== 200) throw refusal(this.#protocol, reply);
+    if (reply.status !== 200) throw refusal(this.#protocol, reply, "not-applied");
     return { ...listing.parse(reply.body.toString("utf8")), dateMs: this.#dateOf(reply) };
   }
 
@@ -121,11 +121,10 @@ export class HttpObjects {
     }
     const { dateMs } = reply;
     const kind = verdictOf(this.#protocol, reply);
-    if (kind === "refused") throw refusal(this.#protocol, reply);
+    if (kind === "refused") throw refusal(this.#protocol, reply, "not-applied");
     if (kind === "applied") return { kind, etag: plainEtag(reply.headers.etag), dateMs };
-    return kind === "unknown"
-      ? { kind, cause: new Error(replyText(this.#protocol, reply)), dateMs }
-      : { kind, dateMs };
+    if (kind === "precondition-failed") return { kind, dateMs };
+    return { kind, cause: refusal(this.#protocol, reply, "unknown"), dateMs };
   }
 
   /** A failed read changed nothing. */

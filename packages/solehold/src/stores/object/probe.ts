@@ -9,10 +9,6 @@ import { StoreError } from "../../store/index.ts";
 import type { ObjectNames } from "./names.ts";
 import type { ConditionalObjects, PutOutcome } from "./objects.ts";
 
-export interface ProbeFindings {
-  readonly conditionalDelete: boolean;
-}
-
 const WRONG_ETAG = "00000000000000000000000000000000";
 const QUOTINGS = ["quoted", "bare"] as const;
 
@@ -21,20 +17,20 @@ export async function probe(
   objects: ConditionalObjects,
   names: ObjectNames,
   env: Env,
-): Promise<ProbeFindings> {
+): Promise<{ readonly conditionalDelete: boolean }> {
   const name = names.probeName(randomId(env));
   const content = (): Buffer => Buffer.from(`probe ${randomId(env)}\n`);
   try {
-    const first = answered(objects, await objects.putIfAbsent(name, content()));
+    const first = answered(await objects.putIfAbsent(name, content()));
     if (first.kind !== "applied")
       throw unfit(objects, "refuses to create an object under a name that nobody uses");
     if (first.dateMs === null) throw unfit(objects, "sends no Date header, and leases need its clock");
-    const again = answered(objects, await objects.putIfAbsent(name, content()));
+    const again = answered(await objects.putIfAbsent(name, content()));
     if (again.kind === "applied") throw unfit(objects, "ignores If-None-Match");
     const etag = (await objects.get(name)).object?.etag;
     if (etag === undefined) throw unfit(objects, "does not show an object right after it was written");
     const second = await probeMatching(objects, name, etag, content);
-    const stale = answered(objects, await objects.putIfMatch(name, etag, content()));
+    const stale = answered(await objects.putIfMatch(name, etag, content()));
     if (stale.kind === "applied") throw unfit(objects, "accepts an If-Match of an older version");
     return { conditionalDelete: await probeDelete(objects, name, second) };
   } finally {
@@ -51,9 +47,9 @@ async function probeMatching(
 ): Promise<string> {
   for (const quoting of QUOTINGS) {
     objects.quoting = quoting;
-    const wrong = answered(objects, await objects.putIfMatch(name, WRONG_ETAG, content()));
+    const wrong = answered(await objects.putIfMatch(name, WRONG_ETAG, content()));
     if (wrong.kind === "applied") throw unfit(objects, "ignores If-Match");
-    const right = answered(objects, await objects.putIfMatch(name, etag, content()));
+    const right = answered(await objects.putIfMatch(name, etag, content()));
     if (right.kind !== "applied") continue;
     const after = (await objects.get(name)).object?.etag;
     if (after === undefined || after === etag)
@@ -76,18 +72,11 @@ async function probeDelete(objects: ConditionalObjects, name: string, etag: stri
   }
 }
 
-function answered(
-  objects: ConditionalObjects,
-  outcome: PutOutcome,
-): Exclude<PutOutcome, { kind: "unknown" }> {
+/** What an open answer leaves behind nobody uses, so nothing was done. */
+function answered(outcome: PutOutcome): Exclude<PutOutcome, { kind: "unknown" }> {
   if (outcome.kind !== "unknown") return outcome;
-  if (outcome.cause instanceof StoreError)
-    throw new StoreError(outcome.cause.kind, outcome.cause.message, {
-      outcome: "not-applied",
-      cause: outcome.cause,
-    });
-  const message = `${objects.place}: it cannot answer now: try again later (${outcome.cause.message})`;
-  throw new StoreError("unreachable", message, { outcome: "not-applied", cause: outcome.cause });
+  const { kind, message } = outcome.cause;
+  throw new StoreError(kind, message, { outcome: "not-applied", cause: outcome.cause });
 }
 
 function unfit(objects: ConditionalObjects, what: string): StoreError {

@@ -2,7 +2,7 @@
  * What differs between the protocols of object stores, and what a server's reply means for a read and for a
  * conditional write: the operator's table of errors.
  */
-import { StoreError, type StoreErrorKind } from "../../store/index.ts";
+import { type FailedOutcome, StoreError, type StoreErrorKind } from "../../store/index.ts";
 import type { HttpClient, HttpReply } from "./http.ts";
 
 export interface Protocol {
@@ -41,26 +41,25 @@ export function verdictOf(
   const code = protocol.errorCodeOf(reply);
   if (status >= 200 && status < 300) return "applied";
   // Azure's word for a failed If-None-Match; other conflicts may be about a write that is still going on.
-  if (status === 412 || (status === 409 && code === "BlobAlreadyExists")) return "precondition-failed";
+  if (status === 412 || code === "BlobAlreadyExists") return "precondition-failed";
   if (status === 404 && !NO_PLACE.test(code)) return "precondition-failed";
-  return status === 409 || isTemporary(status) ? "unknown" : "refused";
+  return isTemporary(status) ? "unknown" : "refused";
 }
 
 /** Whether the reply to a read shows an object; null when there is none. Throws a StoreError for everything else. */
 export function foundIn(protocol: Protocol, reply: HttpReply): HttpReply | null {
   if (reply.status === 200) return reply;
   if (reply.status === 404 && !NO_PLACE.test(protocol.errorCodeOf(reply))) return null;
-  throw refusal(protocol, reply);
+  throw refusal(protocol, reply, "not-applied");
 }
 
-/** A request that the server did not carry out. */
-export function refusal(protocol: Protocol, reply: HttpReply): StoreError {
+/** What is wrong, in one line that says what to do. */
+export function refusal(protocol: Protocol, reply: HttpReply, outcome: FailedOutcome): StoreError {
   const { status } = reply;
   const code = protocol.errorCodeOf(reply);
+  const said = `HTTP ${status} ${code}`.trim();
   const fail = (kind: StoreErrorKind, advice: string): StoreError =>
-    new StoreError(kind, `${protocol.place}: ${advice} (${replyText(protocol, reply)})`, {
-      outcome: "not-applied",
-    });
+    new StoreError(kind, `${protocol.place}: ${advice} (${said})`, { outcome });
   if (/TimeTooSkewed/.test(code)) return fail("config", "this machine's clock is wrong: set it");
   if (EXPIRED_TOKEN.test(code))
     return fail("auth", "the session token has expired: pass as credentials a function that gets new ones");
@@ -72,10 +71,6 @@ export function refusal(protocol: Protocol, reply: HttpReply): StoreError {
   return fail("config", "it refused the request: check endpoint, region and names");
 }
 
-export function replyText({ errorCodeOf }: Protocol, reply: HttpReply): string {
-  return `HTTP ${reply.status} ${errorCodeOf(reply)}`.trim();
-}
-
 function isTemporary(status: number): boolean {
-  return status === 408 || status === 429 || status >= 500;
+  return status === 408 || status === 409 || status === 429 || status >= 500;
 }

@@ -145,14 +145,14 @@ export class ObjectStore implements LeaseStore {
    * proof by itself: a proxy that repeats requests has the first copy applied and the second refused.
    */
   async #settle(write: ConditionalWrite, outcome: PutOutcome): Promise<Attempt> {
+    const { expected, next } = write;
     const cause = outcome.kind === "unknown" ? outcome.cause : new Error("what is there could not be read");
     const unknown: Attempt = { result: { kind: "unknown", cause }, dateMs: outcome.dateMs };
     // Without a reply another question would hang, too; and nothing tells whose delete it was.
-    if (outcome.kind === "unknown" && (cause instanceof StoreError || write.next === null)) return unknown;
+    if (outcome.kind === "unknown" && (outcome.dateMs === null || next === null)) return unknown;
     const look = await this.#look(write.key).catch(() => null);
     if (look === null) return unknown;
     const { stored, previous, dateMs } = look;
-    const { expected, next } = write;
     if (stored.kind === "found" && stored.record.nonce === next?.nonce)
       return { result: { kind: "applied", version: stored.version }, dateMs };
     if (stored.kind === "absent" && next === null && expected === null)

@@ -31,6 +31,10 @@ export interface Manners {
   /** Sent with every reply to a GET, as a cache does. */
   age: string | null;
   delayMs: number;
+  /** Every request waits for this. */
+  hold: (() => Promise<void>) | null;
+  /** The server's clock, if it is not the real one. */
+  nowMs: (() => number) | null;
   /** Answers in the place of the server; nothing happens then. */
   refuse: ((request: SentRequest) => { readonly status: number; readonly code: string } | null) | null;
 }
@@ -48,6 +52,8 @@ export class FakeServer {
     afterWrite: "answered",
     age: null,
     delayMs: 0,
+    hold: null,
+    nowMs: null,
     refuse: null,
   };
   readonly objects = new Map<string, Buffer>();
@@ -71,7 +77,9 @@ export class FakeServer {
     const chunks: Buffer[] = [];
     for await (const chunk of request as AsyncIterable<Buffer>) chunks.push(chunk);
     if (this.manners.delayMs > 0) await delay(this.manners.delayMs);
+    await this.manners.hold?.();
     response.sendDate = this.manners.date === "sent";
+    if (this.manners.nowMs !== null) response.setHeader("date", new Date(this.manners.nowMs()).toUTCString());
     const refused = this.manners.refuse?.(sent) ?? null;
     if (refused !== null) {
       response.writeHead(refused.status).end(`<Error><Code>${refused.code}</Code></Error>`);

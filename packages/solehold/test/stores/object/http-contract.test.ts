@@ -30,7 +30,7 @@ describeStore(
     effort: "reduced",
     patienceMs: 25_000,
     corrupt: async ({ tenant, name }) => {
-      const path = `/store/leases/@${tenant}/${name}.lease.json`;
+      const path = `/store/leases/%40${tenant}/${name}.lease.json`;
       const content = server.objects.get(path);
       if (content === undefined) throw new Error("there is nothing to damage");
       server.objects.set(path, Buffer.concat([content, Buffer.from("damage")]));
