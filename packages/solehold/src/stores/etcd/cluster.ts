@@ -92,12 +92,15 @@ export class Cluster {
   async repeated<Value>(attempt: (deadlineMs: number) => Promise<Value>): Promise<Value> {
     const { env, settings } = this.#options;
     const deadlineMs = env.monotonicMs() + settings.timeoutMs;
+    const failures: StoreError[] = [];
     for (;;) {
       try {
         return await attempt(deadlineMs);
       } catch (cause) {
         const error = errorFrom(cause, this.#addresses, "not-applied");
-        if (!mayPass(error) || env.monotonicMs() + 2 * RETRY_PAUSE_MS >= deadlineMs) throw error;
+        if (!mayPass(error)) throw error;
+        failures.unshift(error);
+        if (env.monotonicMs() + 2 * RETRY_PAUSE_MS >= deadlineMs) throw mostTelling(failures);
         await delay(env, jittered(env, RETRY_PAUSE_MS, 0.5));
       }
     }

@@ -51,12 +51,15 @@ export async function applyWrites(access: Access, writes: readonly ConditionalWr
     const value = next === null ? null : Buffer.from(encodeRecord(next));
     return { key, expected, bytes: access.layout.bytesOf(key), value };
   });
-  const request = { compare: [], success: encoded.map(conditional), failure: encoded.map(unconditional) };
+  const failure = encoded.map((write) => unconditional({ ...write, value: write.value && NOTHING }));
+  const request = { compare: [], success: encoded.map(conditional), failure };
   return await access.cluster.call("KV/Txn", request, "unknown", ({ responses }, revision) => {
     const results = encoded.map((write, index) => resultOf(write, responses[index], revision));
     return { storeTimeMs: null, results };
   });
 }
+
+const NOTHING = Buffer.alloc(0);
 
 /** A null `value` deletes. */
 type EncodedWrite = Pick<ConditionalWrite, "key" | "expected"> &

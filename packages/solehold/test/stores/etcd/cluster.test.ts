@@ -8,7 +8,7 @@ import { openEtcdStore } from "../../../src/stores/etcd/index.ts";
 import { ShiftedEnv } from "../../../src/testing/shifted-env.ts";
 import { type EngineProcess, type EtcdEngine, startEtcd } from "../../engines/index.ts";
 import { applyOne, create, recordOf, rejection, writeOf } from "../records.ts";
-import { EventLog, newPrefix, nonceIn, storeUrl, until } from "./support.ts";
+import { EventLog, newPrefix, nonceIn, opened, storeUrl, until } from "./support.ts";
 
 const TEN_MINUTES_MS = 600_000;
 const prefix = newPrefix();
@@ -33,7 +33,7 @@ function kept<Value extends { close(): Promise<void> }>(value: Value): Value {
 }
 
 async function open(timeoutMs = 3_000): Promise<LeaseStore> {
-  return kept(await openEtcdStore({ url: storeUrl(cluster.urls, prefix), timeoutMs }));
+  return kept(await opened({ url: storeUrl(cluster.urls, prefix), timeoutMs }));
 }
 
 /** Until it is certain that it was written, as the manager does it: by its nonce. */
@@ -95,7 +95,7 @@ class Crowd {
 
 async function connectLeases(shiftMs: number): Promise<Leases> {
   const url = storeUrl(cluster.urls, prefix, "?timeoutMs=3000&memberTimeoutMs=600");
-  return kept(await connect(url, { env: new ShiftedEnv(realEnv, shiftMs) }));
+  return kept(await until("it connects", () => connect(url, { env: new ShiftedEnv(realEnv, shiftMs) })));
 }
 
 async function startCrowd(): Promise<Crowd> {

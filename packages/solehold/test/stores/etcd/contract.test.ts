@@ -5,14 +5,14 @@ import { describeLeases, describeStore } from "../../../src/testing/index.ts";
 import { engineRecord } from "../../engines/index.ts";
 import { kitProcess } from "../../testing/child.ts";
 import { faultyClient } from "../../testing/faulty.ts";
-import { newPrefix, putRaw, storeUrl } from "./support.ts";
+import { newPrefix, opened, putRaw, storeUrl } from "./support.ts";
 
 const { urls, url } = engineRecord("etcd");
 const prefix = newPrefix();
 const open = () => openEtcdStore({ url: storeUrl(urls, prefix) });
 
 const openFaulty = () =>
-  faultyClient(url, (through) => openEtcdStore({ url: storeUrl([through], prefix), timeoutMs: 700 }));
+  faultyClient(url, (through) => opened({ url: storeUrl([through], prefix), timeoutMs: 700 }));
 
 describeStore(
   "etcd",

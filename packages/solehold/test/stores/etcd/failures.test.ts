@@ -3,10 +3,10 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { keyId } from "../../../src/core/index.ts";
 import type { WriteResult } from "../../../src/store/index.ts";
 import { ClusterIdentity } from "../../../src/stores/etcd/identity.ts";
-import { type EtcdStore, openEtcdStore } from "../../../src/stores/etcd/index.ts";
+import type { EtcdStore } from "../../../src/stores/etcd/index.ts";
 import { engineRecord, type FaultProxy, startProxy } from "../../engines/index.ts";
 import { applyOne, create, recordOf, rejection, writeOf } from "../records.ts";
-import { base64, gateway, newPrefix, storeUrl, until } from "./support.ts";
+import { base64, gateway, newPrefix, opened, storeUrl, until } from "./support.ts";
 
 const { urls, url } = engineRecord("etcd");
 const prefix = newPrefix();
@@ -26,7 +26,7 @@ afterEach(async () => {
 afterAll(() => void process.off("unhandledRejection", noteStray).off("uncaughtException", noteStray));
 
 async function open(members: readonly string[], timeoutMs = 2_000): Promise<EtcdStore> {
-  const store = await openEtcdStore({ url: storeUrl(members, prefix), timeoutMs });
+  const store = await opened({ url: storeUrl(members, prefix), timeoutMs });
   stores.push(store);
   return store;
 }
@@ -82,7 +82,7 @@ describe("a member that falls silent", () => {
   it("is given up after its own time, long before that of the call", async () => {
     const way = await proxyTo(url);
     const options = { timeoutMs: 50_000, memberTimeoutMs: 200 };
-    const store = await openEtcdStore({ url: storeUrl([way.url], prefix), ...options });
+    const store = await opened({ url: storeUrl([way.url], prefix), ...options });
     stores.push(store);
     way.freeze();
     const lost = await rejection(store.apply([writeOf(recordOf("silent/early"))]));
@@ -133,11 +133,16 @@ describe("a connection that is lost", () => {
 it("a call of a store that is closed meanwhile is rejected, and so is every later one", async () => {
   const way = await proxyTo(url);
   const store = await open([way.url]);
-  way.freeze();
-  const [write, read] = [store.apply([writeOf(recordOf("closing"))]), store.read([recordOf("closing").key])];
-  const outcomes = Promise.all([rejection(write), rejection(read)]);
+  way.dropReplies();
+  const dropped = way.nextDroppedReply();
+  const write = rejection(store.apply([writeOf(recordOf("closing"))]));
+  await dropped;
+  const read = rejection(store.read([recordOf("closing").key]));
   await store.close();
-  expect((await outcomes).map(({ outcome }) => outcome)).toEqual(["unknown", "not-applied"]);
+  expect((await Promise.all([write, read])).map(({ outcome }) => outcome)).toEqual([
+    "unknown",
+    "not-applied",
+  ]);
   expect(await rejection(store.read([]))).toMatchObject({ kind: "closed", outcome: "not-applied" });
 });
 

@@ -1,10 +1,10 @@
 /** Connections that are reset, frozen and closed in every state: each call ends as a StoreError, and nothing else breaks. */
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import { StoreError } from "../../../src/store/index.ts";
-import { type EtcdStore, openEtcdStore } from "../../../src/stores/etcd/index.ts";
+import type { EtcdStore } from "../../../src/stores/etcd/index.ts";
 import { engine, type FaultProxy, startProxy } from "../../engines/index.ts";
 import { create, recordOf, writeOf } from "../records.ts";
-import { EventLog, newPrefix, storeUrl, until } from "./support.ts";
+import { EventLog, newPrefix, opened, storeUrl, until } from "./support.ts";
 
 const url = engine("etcd");
 const prefix = newPrefix();
@@ -30,7 +30,7 @@ afterAll(async () => {
 
 async function open(): Promise<EtcdStore> {
   const options = { timeoutMs: 500, memberTimeoutMs: 200 };
-  return await openEtcdStore({ url: storeUrl([proxy.through(url)], prefix), ...options });
+  return await opened({ url: storeUrl([proxy.through(url)], prefix), ...options });
 }
 
 /** All kinds of calls at once. */
@@ -64,7 +64,7 @@ const FAULTS: Readonly<Record<string, () => void>> = {
 it.each(Object.keys(FAULTS))(
   "a connection that is %s in any state ends its calls, and is made anew",
   async (fault) => {
-    store = await until("it opens", open);
+    store = await open();
     const client = store;
     const log = new EventLog();
     await client.watch({ tenant: null, prefix: "" }, log.listener);
@@ -88,7 +88,7 @@ it.each(Object.keys(FAULTS))(
   "a store that is closed while its connection is %s leaves nothing behind",
   async (fault) => {
     for (let turns = 0; turns < 6; turns += 1) {
-      const client = await until("it opens", open);
+      const client = await open();
       const calls = callsOf(client, new EventLog());
       for (let turn = 0; turn < turns; turn += 1) await TURN();
       FAULTS[fault]!();

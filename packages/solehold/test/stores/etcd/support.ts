@@ -10,6 +10,7 @@ import { createServer, type Server as TlsServer } from "node:tls";
 import { promisify } from "node:util";
 import { keyId, type LeaseKey } from "../../../src/core/index.ts";
 import type { StoreEvent } from "../../../src/store/index.ts";
+import { type EtcdStore, type EtcdStoreOptions, openEtcdStore } from "../../../src/stores/etcd/index.ts";
 import { startEtcd } from "../../engines/index.ts";
 
 /** A prefix that no other test uses: the cluster is shared. */
@@ -205,4 +206,9 @@ export async function until<Value>(what: string, probe: () => Promise<Value | nu
     if (performance.now() > deadlineMs) throw new Error(`${what}: not within ${LIMIT_MS} ms`);
     await new Promise((resolve) => setTimeout(resolve, 20));
   }
+}
+
+/** A store that has short timeouts, on a machine that may be too busy for them when it is opened. */
+export function opened(options: EtcdStoreOptions): Promise<EtcdStore> {
+  return until("the store opens", () => openEtcdStore(options));
 }

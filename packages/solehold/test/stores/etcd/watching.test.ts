@@ -1,15 +1,15 @@
 /** Watch events over lost connections, compactions and quiet times, on a real member of our own. */
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import type { StoredRecord } from "../../../src/store/index.ts";
-import { type EtcdStore, openEtcdStore } from "../../../src/stores/etcd/index.ts";
+import type { EtcdStore } from "../../../src/stores/etcd/index.ts";
 import { type Engine, type FaultProxy, startEtcd, startProxy } from "../../engines/index.ts";
 import { applyOne, create, recordOf, rejection, writeOf } from "../records.ts";
-import { EventLog, gateway, newPrefix, putRaw, revisionAt, storeUrl, until } from "./support.ts";
+import { EventLog, gateway, newPrefix, opened, putRaw, revisionAt, storeUrl, until } from "./support.ts";
 
 let server: Engine;
 let proxy: FaultProxy;
 const prefix = newPrefix();
-const opened: EtcdStore[] = [];
+const stores: EtcdStore[] = [];
 const everything = { tenant: null, prefix: "" };
 
 beforeAll(async () => {
@@ -19,7 +19,7 @@ beforeAll(async () => {
 });
 
 afterEach(async () => {
-  for (const store of opened.splice(0)) await store.close();
+  for (const store of stores.splice(0)) await store.close();
   proxy.heal();
 });
 
@@ -29,8 +29,8 @@ afterAll(async () => {
 });
 
 async function open(url: string, timeoutMs = 2_000): Promise<EtcdStore> {
-  const store = await openEtcdStore({ url: storeUrl([url], prefix), timeoutMs });
-  opened.push(store);
+  const store = await opened({ url: storeUrl([url], prefix), timeoutMs });
+  stores.push(store);
   return store;
 }
 
