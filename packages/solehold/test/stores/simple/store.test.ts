@@ -101,9 +101,10 @@ describe("a write of a SimpleStore", () => {
     const backend = new MapBackend();
     const store = storeOn(backend);
     await create(store, recordOf("taken"));
-    backend.get = async () => broken();
+    const lost = new StoreError("unreachable", "map: the line is dead", { outcome: "unknown" });
+    backend.get = () => Promise.reject(lost);
     const error = await rejection(store.apply([writeOf(recordOf("taken"))]));
-    expect(error).toMatchObject({ kind: "internal", outcome: "not-applied" });
+    expect(error).toMatchObject({ kind: "unreachable", outcome: "not-applied", message: lost.message });
   });
 
   it("needs no second read when the backend shows the winner with the refusal", async () => {
