@@ -164,7 +164,7 @@ export class SimpleStore implements LeaseStore {
   }
 
   #newVersion(version: string | undefined): string {
-    if (version === undefined || version === "") throw this.#broken("a write did not name its new version");
+    if (typeof version !== "string" || version === "") throw this.#broken("a write did not name its new version");
     return version;
   }
 

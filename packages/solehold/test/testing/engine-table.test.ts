@@ -10,6 +10,7 @@ import { openStore } from "../../src/client/connect.ts";
 import type { LeaseStore, StoreCapabilities } from "../../src/store/index.ts";
 import { openObjectStore } from "../../src/stores/object/index.ts";
 import { type EngineName, engine, engineRecord } from "../engines/index.ts";
+import { openOn } from "../stores/dynamodb/place.ts";
 import { azuritePlace, cephPlace, freshPrefix } from "../stores/object/places.ts";
 
 type Stated = Pick<StoreCapabilities, "durable" | "clock" | "watch" | "conditionalDelete">;
@@ -79,6 +80,18 @@ const ROWS: readonly Row[] = [
     server: "nats",
     open: () => openStore(engine("nats")),
     can: { durable: false, clock: "reply", watch: true, conditionalDelete: true },
+  },
+  {
+    name: "MariaDB",
+    server: "mariadb",
+    open: () => openStore(engine("mariadb")),
+    can: { durable: true, clock: "reply", watch: false, conditionalDelete: true },
+  },
+  {
+    name: "DynamoDB (dynalite)",
+    server: "dynalite",
+    open: () => openOn(engine("dynalite")),
+    can: { durable: false, clock: "reply", watch: false, conditionalDelete: true },
   },
   {
     name: "S3 (Ceph)",

@@ -26,7 +26,7 @@ const READ_ONLY: Meaning = [
 const MEANINGS: Readonly<Record<number, Meaning>> = {
   1040: ["unreachable", "not-applied", "raise max_connections or lower `concurrency`"],
   1044: ["auth", "not-applied", "grant the account access to the database"],
-  1045: ["auth", "not-applied", "check user and password"],
+  1045: ["auth", "not-applied", "check user and password; a server that wants TLS needs ssl-mode"],
   1047: ["unreachable", "not-applied", "the Galera node has no quorum, or is not ready yet"],
   1049: ["config", "not-applied", "create the database, or correct its name in the URL"],
   1054: ["config", "not-applied", "the table is not one of Solehold's: choose another `table`"],

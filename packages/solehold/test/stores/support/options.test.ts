@@ -1,18 +1,22 @@
 // What a caller without a type checker gets for the most likely mistake.
 import { describe, expect, it } from "vitest";
+import { openDynamodbStore } from "../../../src/stores/dynamodb/index.ts";
+import { openEmbeddedStore } from "../../../src/stores/embedded/index.ts";
 import { openEtcdStore } from "../../../src/stores/etcd/index.ts";
 import { openFileStore } from "../../../src/stores/file/index.ts";
+import { openMysqlStore } from "../../../src/stores/mysql/index.ts";
 import { openNatsStore } from "../../../src/stores/nats/index.ts";
 import { openObjectStore } from "../../../src/stores/object/index.ts";
 import { openPostgresStore } from "../../../src/stores/postgres/index.ts";
 import { openRedisStore } from "../../../src/stores/redis/index.ts";
-import { openEmbeddedStore } from "../../../src/stores/sqlite/index.ts";
 import { rejection } from "../records.ts";
 
 const OPENERS: Readonly<Record<string, (options: never) => Promise<unknown>>> = {
+  openDynamodbStore,
   openEmbeddedStore,
   openEtcdStore,
   openFileStore,
+  openMysqlStore,
   openNatsStore,
   openObjectStore,
   openPostgresStore,
