@@ -38,6 +38,7 @@ export class RedisData {
   readonly layout: RedisLayout;
   readonly #options: LinkOptions;
   readonly #links: Reconnecting<JoinedLink>;
+  #current: JoinedLink | null = null;
   #seen: identities.DataSighting | null = null;
   #losses = 0;
   #reportedLosses = 0;
@@ -57,12 +58,12 @@ export class RedisData {
 
   /** The connection, and what INFO said when it was made. */
   async joined(): Promise<JoinedLink> {
+    if (this.#current !== null && !this.#current.link.hasEnded) return this.#current;
+    if (this.#current !== null) await this.#links.lose(this.#current);
     const { driver, timeoutMs } = this.#options;
-    const late = (): Error => silenceError(driver.address, timeoutMs, "not-applied");
-    const joined = await this.#links.getWithin(timeoutMs, late);
-    if (!joined.link.hasEnded) return joined;
-    await this.#links.lose(joined);
-    return this.#links.getWithin(timeoutMs, late);
+    const onExpiry = (): Error => silenceError(driver.address, timeoutMs, "not-applied");
+    this.#current = await this.#links.getWithin(timeoutMs, onExpiry);
+    return this.#current;
   }
 
   /** `keys` and `args` follow those that all scripts have. */
