@@ -8,7 +8,6 @@
  */
 import type { Env } from "../../env/index.ts";
 import { type FailedOutcome, StoreError, withDeadline } from "../../store/index.ts";
-import type { Acknowledgement } from "./acknowledgement.ts";
 import type { ConnectionEvents, RedisArgument, RedisConnection, RedisDriver } from "./driver.ts";
 import {
   isMissingScript,
@@ -24,8 +23,6 @@ export interface LinkOptions {
   readonly env: Env;
   readonly driver: RedisDriver;
   readonly timeoutMs: number;
-  /** Whom each script call waits for; null for nobody. */
-  readonly acknowledgement: Acknowledgement | null;
 }
 
 export class RedisLink {
@@ -76,9 +73,14 @@ export class RedisLink {
     const id = `r${this.#requests.toString(36)}`;
     const rest = [String(keys.length), ...keys, id, ...args];
     try {
-      const reply = await this.#acknowledged("evalsha", [script.sha, ...rest], outcome).catch((error) => {
+      const call = (command: string, first: string): Promise<unknown> =>
+        this.#inTime(
+          this.#send((connection) => connection.call(command, [first, ...rest])),
+          outcome,
+        );
+      const reply = await call("evalsha", script.sha).catch((error) => {
         // Should it have been carried out all the same, the writer recognises its own version.
-        if (isMissingScript(error)) return this.#acknowledged("eval", [script.source, ...rest], outcome);
+        if (isMissingScript(error)) return call("eval", script.source);
         throw error;
       });
       if (!Array.isArray(reply) || reply[0] !== id || reply.at(-1) !== id) {
@@ -101,24 +103,6 @@ export class RedisLink {
       if (!isReply(error) || meansOtherServer(error)) this.end();
       throw storeErrorFrom(error, this.#options.driver.address, "not-applied");
     }
-  }
-
-  /** Both requests are sent in one go: the server answers the second when the replicas have the first. */
-  async #acknowledged(
-    command: string,
-    args: readonly RedisArgument[],
-    outcome: FailedOutcome,
-  ): Promise<unknown> {
-    const { acknowledgement, driver } = this.#options;
-    const reply = this.#send((connection) => connection.call(command, args));
-    if (acknowledgement === null) return this.#inTime(reply, outcome);
-    const waiting = this.#send((connection) =>
-      connection.call(acknowledgement.command, acknowledgement.args),
-    );
-    const [replied, counts] = await this.#inTime(Promise.all([reply, waiting]), outcome);
-    const problem = acknowledgement.problem(counts);
-    if (problem === null) return replied;
-    throw new StoreError("unreachable", `Redis at ${driver.address}: ${problem}`, { outcome });
   }
 
   #send(send: (connection: RedisConnection) => Promise<unknown>): Promise<unknown> {
