@@ -59,6 +59,11 @@ export interface RedisOptions extends StartOptions {
   readonly password?: string;
 }
 
+export interface SentinelOptions extends StartOptions {
+  /** The port of the primary that it looks after, under the name "primary". One Sentinel decides alone. */
+  readonly primaryPort: number;
+}
+
 export interface PostgresOptions extends StartOptions {
   /** Settings as `name=value`, after the defaults: `["synchronous_commit=off"]`. */
   readonly settings?: readonly string[];
@@ -90,6 +95,7 @@ export interface CephOptions extends StartOptions {
 }
 
 export declare function startRedis(options?: RedisOptions): Promise<Engine>;
+export declare function startRedisSentinel(options: SentinelOptions): Promise<Engine>;
 export declare function startPostgres(options?: PostgresOptions): Promise<Engine>;
 export declare function startEtcd(options?: EtcdOptions): Promise<EtcdEngine>;
 export declare function startNats(options?: NatsOptions): Promise<Engine>;
@@ -116,6 +122,8 @@ export interface FaultProxy {
   dropReplies(): void;
   /** Resolves when the next reply is swallowed: the server has then acted on a request. */
   nextDroppedReply(): Promise<void>;
+  /** New connections lead to this port, as when an address is given to another server. Open ones stay. */
+  moveTo(port: number): void;
   /** Resets every open connection. New ones are accepted. */
   cut(): void;
   /** Nothing passes in either direction, connections stay; what arrives meanwhile is kept until `heal`. */

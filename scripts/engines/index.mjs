@@ -8,5 +8,5 @@ export { startNats } from "./nats.mjs";
 export { startPostgres } from "./postgres.mjs";
 export { engineNames } from "./programs.mjs";
 export { startProxy } from "./proxy.mjs";
-export { startRedis } from "./redis.mjs";
+export { startRedis, startRedisSentinel } from "./redis.mjs";
 export { readLiveState, stateFilePath } from "./state.mjs";

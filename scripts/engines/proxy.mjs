@@ -12,13 +12,14 @@ export const startProxy = async ({ targetPort, targetHost = "127.0.0.1" }) => {
   const faults = { frozen: false, dropReplies: false, delayMs: 0 };
   /** @type {Set<{ requests: ProxyPipe, replies: ProxyPipe, reset(): void }>} */
   const connections = new Set();
+  let currentPort = targetPort;
   let droppedBytes = 0;
   /** @type {(() => void)[]} */
   let waitingForDrop = [];
 
   // Half-open, so that the end of one direction is passed on as such and not as the end of both.
   const server = createServer({ allowHalfOpen: true, noDelay: true }, (client) => {
-    const upstream = connect({ port: targetPort, host: targetHost, allowHalfOpen: true, noDelay: true });
+    const upstream = connect({ port: currentPort, host: targetHost, allowHalfOpen: true, noDelay: true });
     const connection = {
       requests: new ProxyPipe(client, upstream, () => ({ ...faults, drop: false })),
       replies: new ProxyPipe(
@@ -73,6 +74,9 @@ export const startProxy = async ({ targetPort, targetHost = "127.0.0.1" }) => {
       flush();
     },
     nextDroppedReply: () => new Promise((resolve) => waitingForDrop.push(resolve)),
+    moveTo(port) {
+      currentPort = port;
+    },
     cut() {
       for (const connection of connections) connection.reset();
     },

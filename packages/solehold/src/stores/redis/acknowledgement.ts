@@ -19,8 +19,8 @@ export interface Durability {
 export interface Acknowledgement {
   readonly command: "wait" | "waitaof";
   readonly args: readonly string[];
-  /** What the reply falls short of; null if nothing. */
-  problem(counts: unknown): string | null;
+  /** What the reply, or the error that came instead, falls short of; null if nothing. */
+  problem(reply: unknown): string | null;
 }
 
 export function acknowledgementOf(
@@ -35,6 +35,7 @@ export function acknowledgementOf(
     command: fsync === "server" ? "wait" : "waitaof",
     args: [...wanted.map(String), limitMs],
     problem: (reply) => {
+      if (reply instanceof Error) return `a write is not known to be safe: ${reply.message}`;
       const counts = Array.isArray(reply) ? reply.map(Number) : [Number(reply)];
       if (wanted.every((want, index) => (counts[index] ?? 0) >= want)) return null;
       const who = fsync === "server" ? "replicas" : "primary and replicas (synced to disk)";
@@ -43,17 +44,18 @@ export function acknowledgementOf(
   };
 }
 
-/** Refuses a server that cannot wait for disks. */
-export function assertCanWait(server: ServerInfo, { fsync }: Durability, address: string): void {
-  if (fsync === "server") return;
-  const isNew = isAtLeast(server.version, 7, 2);
-  if (isNew && server.hasAppendOnlyFile) return;
-  const missing = isNew
-    ? "an append-only file: set appendonly yes"
-    : `Redis 7.2 or later, this is ${server.version}`;
-  throw new StoreError("config", `Redis at ${address}: fsync "wait" needs ${missing}`, {
-    outcome: "not-applied",
-  });
+/** Refuses a server that cannot wait for disks, or has too few replicas to wait for. */
+export function assertCanWait(server: ServerInfo, { replicas, fsync }: Durability, address: string): void {
+  const refuse = (kind: "config" | "unreachable", problem: string): never => {
+    throw new StoreError(kind, `Redis at ${address}: ${problem}`, { outcome: "not-applied" });
+  };
+  if (fsync === "wait" && !isAtLeast(server.version, 7, 2)) {
+    refuse("config", `fsync "wait" needs Redis 7.2 or later, this is ${server.version}`);
+  }
+  if (fsync === "wait" && !server.hasAppendOnlyFile) refuse("config", 'fsync "wait" needs appendonly yes');
+  if (server.connectedReplicas < replicas) {
+    refuse("unreachable", `of ${replicas} replicas only ${server.connectedReplicas} are connected`);
+  }
 }
 
 /**

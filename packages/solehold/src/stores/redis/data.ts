@@ -12,6 +12,7 @@ import { randomId } from "../../env/index.ts";
 import { type FailedOutcome, StoreError, type StoreReply } from "../../store/index.ts";
 import * as identities from "../support/data-identity.ts";
 import { Reconnecting } from "../support/reconnecting.ts";
+import type { Acknowledgement } from "./acknowledgement.ts";
 import type { RedisArgument } from "./driver.ts";
 import { silenceError } from "./errors.ts";
 import type { RedisLayout } from "./layout.ts";
@@ -37,15 +38,23 @@ const MAX_ATTEMPTS = 5;
 export class RedisData {
   readonly layout: RedisLayout;
   readonly #options: LinkOptions;
+  readonly #acknowledgement: Acknowledgement | null;
   readonly #links: Reconnecting<JoinedLink>;
+  #current: JoinedLink | null = null;
   #seen: identities.DataSighting | null = null;
   #losses = 0;
   #reportedLosses = 0;
   #lastLoss = "";
 
   /** `onLost` is called when the connection has ended: the address may mean another server by now. */
-  constructor(options: LinkOptions, layout: RedisLayout, onLost: () => void) {
+  constructor(
+    options: LinkOptions,
+    layout: RedisLayout,
+    acknowledgement: Acknowledgement | null,
+    onLost: () => void,
+  ) {
     this.#options = options;
+    this.#acknowledgement = acknowledgement;
     this.layout = layout;
     this.#links = new Reconnecting({
       env: options.env,
@@ -57,12 +66,12 @@ export class RedisData {
 
   /** The connection, and what INFO said when it was made. */
   async joined(): Promise<JoinedLink> {
+    if (this.#current !== null && !this.#current.link.hasEnded) return this.#current;
+    if (this.#current !== null) await this.#links.lose(this.#current);
     const { driver, timeoutMs } = this.#options;
-    const late = (): Error => silenceError(driver.address, timeoutMs, "not-applied");
-    const joined = await this.#links.getWithin(timeoutMs, late);
-    if (!joined.link.hasEnded) return joined;
-    await this.#links.lose(joined);
-    return this.#links.getWithin(timeoutMs, late);
+    const onExpiry = (): Error => silenceError(driver.address, timeoutMs, "not-applied");
+    this.#current = await this.#links.getWithin(timeoutMs, onExpiry);
+    return this.#current;
   }
 
   /** `keys` and `args` follow those that all scripts have. */
@@ -89,7 +98,7 @@ export class RedisData {
 
   /** Reads count as writes if replicas are to be waited for. */
   get #readMode(): "check" | "count" {
-    return this.#options.acknowledgement === null ? "check" : "count";
+    return this.#acknowledgement === null ? "check" : "count";
   }
 
   async #run(
@@ -105,6 +114,7 @@ export class RedisData {
       const own = [joined.epoch, String(this.#seen?.sequence ?? 0n), ...args];
       const reply = await joined.link.run(script, [this.layout.identityKey, ...keys], own, outcome);
       if (reply[0] !== "moved") {
+        await this.#acknowledged(joined.link, outcome);
         const { storeTimeMs, sequence } = headerOf(reply[0]);
         if (this.#seen !== null && sequence > this.#seen.sequence) this.#seen = { ...this.#seen, sequence };
         return { storeTimeMs, serverChangedAtMs: joined.serverChangedAtMs, items: reply.slice(1) };
@@ -113,6 +123,14 @@ export class RedisData {
       await this.#links.lose(joined);
     }
     throw this.#error("unreachable", "other clients keep changing the identity of its data");
+  }
+
+  async #acknowledged(link: RedisLink, outcome: FailedOutcome): Promise<void> {
+    if (this.#acknowledgement === null) return;
+    const { command, args, problem } = this.#acknowledgement;
+    const reply = await link.request((connection) => connection.call(command, args)).catch((error) => error);
+    const what = problem(reply);
+    if (what !== null) throw this.#error("unreachable", what, outcome);
   }
 
   async #open(onLost: () => void): Promise<JoinedLink> {
@@ -177,10 +195,8 @@ export class RedisData {
     );
   }
 
-  #error(kind: StoreError["kind"], what: string): StoreError {
-    return new StoreError(kind, `Redis at ${this.#options.driver.address}: ${what}`, {
-      outcome: "not-applied",
-    });
+  #error(kind: StoreError["kind"], what: string, outcome: FailedOutcome = "not-applied"): StoreError {
+    return new StoreError(kind, `Redis at ${this.#options.driver.address}: ${what}`, { outcome });
   }
 }
 

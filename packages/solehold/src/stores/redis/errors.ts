@@ -50,22 +50,29 @@ const FAILURES: readonly Row[] = [
 ];
 
 /** The address may mean another server by now, or this one another role: a new connection has to find out. */
-const ENDS_CONNECTION = /\b(READONLY|LOADING|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|MOVED|ASK|NOAUTH)\b/;
+const OTHER_SERVER = /\b(READONLY|LOADING|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|MOVED|ASK|NOAUTH)\b/;
 
-/** `outcome` is what is true of the request if the server did not say that it refused. */
+/** What a script replied, with the id of the request: certainly an error of this request and no other. */
+export class ScriptError extends Error {
+  override readonly name = "ScriptError";
+}
+
+/** `outcome` is what is true of the request if it is not certain that the server refused it. */
 export function storeErrorFrom(error: unknown, address: string, outcome: FailedOutcome): StoreError {
   if (error instanceof StoreError) return error;
   const text = describe(error);
   const matches = ([pattern]: Row): boolean => pattern.test(text);
   const refusal = REFUSALS.find(matches);
-  const other: Row = isReply(error)
-    ? [/./, "internal", "it refused a script"]
-    : [/./, "unreachable", "the connection was lost"];
+  const isCertain = refusal !== undefined && !isReply(error);
+  const other: Row =
+    isReply(error) || error instanceof ScriptError
+      ? [/./, "internal", "it refused a script"]
+      : [/./, "unreachable", "the connection was lost"];
   const [, kind, advice] = refusal ?? FAILURES.find(matches) ?? other;
   // Clients hang the whole command onto their errors: a log must not get to see it.
   const cause = Object.assign(new Error(text), error instanceof Error ? { stack: error.stack } : {});
   return new StoreError(kind, `Redis at ${address}: ${advice} (${text})`, {
-    outcome: refusal === undefined ? outcome : "not-applied",
+    outcome: isCertain ? "not-applied" : outcome,
     cause,
   });
 }
@@ -77,16 +84,16 @@ export function silenceError(address: string, timeoutMs: number, outcome: Failed
   return new StoreError("timeout", message, { outcome });
 }
 
-/** Whether nothing more should be sent on the connection on which this happened. */
-export function endsConnection(error: unknown): boolean {
-  return !isReply(error) || ENDS_CONNECTION.test(describe(error));
+/** Whether the server has to be looked for anew. */
+export function meansOtherServer(error: unknown): boolean {
+  return OTHER_SERVER.test(describe(error));
 }
 
 export function isMissingScript(error: unknown): boolean {
   return error instanceof Error && error.message.startsWith("NOSCRIPT");
 }
 
-/** Whether the server replied it. Both clients have classes of their own for that. */
+/** Whether it came as a reply to some request. Both clients have classes of their own for that. */
 export function isReply(error: unknown): boolean {
   const name = error instanceof Error ? error.constructor.name : "";
   return /^(ReplyError|SimpleError|ErrorReply|BlobError)$/.test(name);

@@ -3,22 +3,26 @@
  * not its own, the connection is ended and the outcome is unknown; finding out is the caller's business.
  *
  * Replies have no names in Redis, only an order. Something in between that drops or doubles pieces would shift them. So
- * each script gets an id, with which its reply must begin and end. An error has no room for one: after an error to a
- * write the server is asked to echo a text, and only if that comes back was the error the reply to the write.
+ * each script gets an id, with which its reply must begin and end, also when it failed. An error without one (the server
+ * loads, or does not know the user) may be the reply to another request: it says nothing about what became of this one.
  */
 import type { Env } from "../../env/index.ts";
 import { type FailedOutcome, StoreError, withDeadline } from "../../store/index.ts";
-import type { Acknowledgement } from "./acknowledgement.ts";
 import type { ConnectionEvents, RedisArgument, RedisConnection, RedisDriver } from "./driver.ts";
-import { endsConnection, isMissingScript, isReply, silenceError, storeErrorFrom } from "./errors.ts";
+import {
+  isMissingScript,
+  isReply,
+  meansOtherServer,
+  ScriptError,
+  silenceError,
+  storeErrorFrom,
+} from "./errors.ts";
 import type { RedisScript } from "./scripts.ts";
 
 export interface LinkOptions {
   readonly env: Env;
   readonly driver: RedisDriver;
   readonly timeoutMs: number;
-  /** Whom each script call waits for; null for nobody. */
-  readonly acknowledgement: Acknowledgement | null;
 }
 
 export class RedisLink {
@@ -65,19 +69,29 @@ export class RedisLink {
     args: readonly RedisArgument[],
     outcome: FailedOutcome,
   ): Promise<readonly unknown[]> {
-    const id = this.#nextId();
+    this.#requests += 1;
+    const id = `r${this.#requests.toString(36)}`;
     const rest = [String(keys.length), ...keys, id, ...args];
     try {
-      const reply = await this.#acknowledged("evalsha", [script.sha, ...rest], outcome).catch(
-        async (error) => {
-          if (!isMissingScript(error) || !(await this.#isInStep(outcome))) throw error;
-          return this.#acknowledged("eval", [script.source, ...rest], outcome);
-        },
-      );
-      if (!Array.isArray(reply) || reply[0] !== id || reply.at(-1) !== id) throw this.#foreignReply(outcome);
+      const call = (command: string, first: string): Promise<unknown> =>
+        this.#inTime(
+          this.#send((connection) => connection.call(command, [first, ...rest])),
+          outcome,
+        );
+      const reply = await call("evalsha", script.sha).catch((error) => {
+        // Should it have been carried out all the same, the writer recognises its own version.
+        if (isMissingScript(error)) return call("eval", script.source);
+        throw error;
+      });
+      if (!Array.isArray(reply) || reply[0] !== id || reply.at(-1) !== id) {
+        throw new Error("a reply did not belong to its request: something in between loses or repeats data");
+      }
+      if (reply[1] === "error") throw new ScriptError(String(reply[2]));
       return reply.slice(1, -1);
     } catch (error) {
-      throw await this.#failure(error, outcome);
+      const isOwn = error instanceof StoreError || error instanceof ScriptError;
+      if (!isOwn || meansOtherServer(error)) this.end();
+      throw storeErrorFrom(error, this.#options.driver.address, outcome);
     }
   }
 
@@ -86,58 +100,15 @@ export class RedisLink {
     try {
       return await this.#inTime(this.#send(send), "not-applied");
     } catch (error) {
-      throw await this.#failure(error, "not-applied");
+      if (!isReply(error) || meansOtherServer(error)) this.end();
+      throw storeErrorFrom(error, this.#options.driver.address, "not-applied");
     }
-  }
-
-  /** Both requests are sent in one go: the server answers the second when the replicas have the first. */
-  async #acknowledged(
-    command: string,
-    args: readonly RedisArgument[],
-    outcome: FailedOutcome,
-  ): Promise<unknown> {
-    const { acknowledgement, driver } = this.#options;
-    const reply = this.#send((connection) => connection.call(command, args));
-    if (acknowledgement === null) return this.#inTime(reply, outcome);
-    const waiting = this.#send((connection) =>
-      connection.call(acknowledgement.command, acknowledgement.args),
-    );
-    const [replied, counts] = await this.#inTime(Promise.all([reply, waiting]), outcome);
-    const problem = acknowledgement.problem(counts);
-    if (problem === null) return replied;
-    throw new StoreError("unreachable", `Redis at ${driver.address}: ${problem}`, { outcome });
   }
 
   #send(send: (connection: RedisConnection) => Promise<unknown>): Promise<unknown> {
     if (this.#connection !== null && !this.#hasEnded) return send(this.#connection);
     const message = `Redis at ${this.#options.driver.address}: the connection was lost`;
     return Promise.reject(new StoreError("unreachable", message, { outcome: "not-applied" }));
-  }
-
-  async #failure(error: unknown, outcome: FailedOutcome): Promise<StoreError> {
-    if (error instanceof StoreError) return error;
-    if (isReply(error) && !(await this.#isInStep(outcome))) return this.#foreignReply(outcome);
-    if (endsConnection(error)) this.end();
-    return storeErrorFrom(error, this.#options.driver.address, outcome);
-  }
-
-  /** Whether the next reply is that of the next request. Where nothing was to be written it does not matter. */
-  async #isInStep(outcome: FailedOutcome): Promise<boolean> {
-    if (outcome === "not-applied") return true;
-    const text = this.#nextId();
-    const echo = this.#send((connection) => connection.call("echo", [text]));
-    return (await this.#inTime(echo, outcome).catch(() => null)) === text;
-  }
-
-  #foreignReply(outcome: FailedOutcome): StoreError {
-    this.end();
-    const what = "a reply did not belong to its request: something in between loses or repeats data";
-    return new StoreError("unreachable", `Redis at ${this.#options.driver.address}: ${what}`, { outcome });
-  }
-
-  #nextId(): string {
-    this.#requests += 1;
-    return `r${this.#requests.toString(36)}`;
   }
 
   /** A connection that does not answer is not worth keeping, and may be dead. */

@@ -4,7 +4,6 @@ import type { RedisClientType, RedisClusterType } from "redis";
 import { realEnv } from "../../env/index.ts";
 import { StoreError } from "../../store/index.ts";
 import { assertOptions } from "../support/options.ts";
-import { acknowledgementOf } from "./acknowledgement.ts";
 import type { RedisDriver } from "./driver.ts";
 import { ioRedisClusterDriver, ioRedisDriver, ioRedisOptions } from "./ioredis-driver.ts";
 import { RedisLayout } from "./layout.ts";
@@ -27,9 +26,8 @@ export async function openRedisStore(options: RedisStoreOptions): Promise<RedisS
     "url" in options
       ? await driverForUrl(parseRedisUrl(options.url), timeoutMs)
       : driverForClient(options.client, layout.identityKey, timeoutMs);
-  const acknowledgement = acknowledgementOf(durability, timeoutMs);
   const { env = realEnv } = options;
-  return RedisStore.open({ env, driver, timeoutMs, acknowledgement }, layout, durability);
+  return RedisStore.open({ env, driver, timeoutMs }, layout, durability);
 }
 
 async function driverForUrl(address: RedisAddress, timeoutMs: number): Promise<RedisDriver> {
@@ -56,15 +54,12 @@ function driverForClient(client: unknown, slotKey: string, timeoutMs: number): R
   if (has("getNodeClientForKey", "duplicate")) {
     return nodeRedisClusterDriver(client as RedisClusterType, slotKey, timeoutMs);
   }
-  if (has("sendCommand", "acquire")) {
-    const advice = "for Sentinel pass an ioredis client with `sentinels`, instead of a pool a single client";
-    throw problem("client", `must not be a Sentinel or a pool of node-redis: ${advice}`, name);
-  }
-  if (has("sendCommand", "destroy", "duplicate")) {
+  if (has("sendCommand", "destroy", "duplicate") && !has("acquire")) {
     const given = client as RedisClientType;
     return nodeRedisDriver(addressOf(given.options?.socket), given, timeoutMs);
   }
-  throw problem("client", "must be a client or a cluster of ioredis or node-redis", name);
+  const rule = "must be a client or a cluster of ioredis or node-redis, not a pool of clients";
+  throw problem("client", `${rule} (for Sentinel an ioredis client with \`sentinels\`)`, name);
 }
 
 /** Host and port, the path of a socket, or the name of a group that Sentinel looks after. */

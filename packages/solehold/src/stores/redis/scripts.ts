@@ -4,7 +4,7 @@
  *
  * ARGV[1] is the request's id, with which every reply begins and ends. ARGV[2] and ARGV[3] are the epoch of the data and
  * the number of writes that this client saw. If the data is another or older, the reply is "moved", and nothing was
- * done. Otherwise it goes on with the server's time and the number of writes, in one string.
+ * done. After an error it is "error" and the text. Otherwise it goes on with the server's time and the number of writes.
  */
 import { createHash } from "node:crypto";
 
@@ -13,7 +13,14 @@ export interface RedisScript {
   readonly sha: string;
 }
 
-function script(source: string): RedisScript {
+/** Errors are caught, so that they can be replied with the request's id. */
+function script(body: string): RedisScript {
+  const source = `local function run()
+${body}end
+local is_done, reply = pcall(run)
+if is_done then return reply end
+return { ARGV[1], 'error', type(reply) == 'table' and reply.err or tostring(reply), ARGV[1] }
+`;
   return { source, sha: createHash("sha1").update(source).digest("hex") };
 }
 

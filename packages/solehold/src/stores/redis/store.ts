@@ -9,7 +9,7 @@ import type { LeaseKey } from "../../core/index.ts";
 import { randomId } from "../../env/index.ts";
 import type * as contract from "../../store/index.ts";
 import { Watchers } from "../support/watchers.ts";
-import { assertCanWait, type Durability, isDurable } from "./acknowledgement.ts";
+import { acknowledgementOf, assertCanWait, type Durability, isDurable } from "./acknowledgement.ts";
 import { RedisData } from "./data.ts";
 import { eventOf, type RedisLayout } from "./layout.ts";
 import type { LinkOptions, RedisLink } from "./link.ts";
@@ -61,7 +61,8 @@ export class RedisStore implements contract.LeaseStore {
     // What is published reaches only those who listen at the primary: a call notices when it is another.
     const look = (): void => void data.readAside(READ, [], []).catch(() => undefined);
     const subscriber = new RedisSubscriber(options, look);
-    const data = new RedisData(options, layout, () => subscriber.reconnect());
+    const acknowledgement = acknowledgementOf(durability, options.timeoutMs);
+    const data = new RedisData(options, layout, acknowledgement, () => subscriber.reconnect());
     try {
       const { server, link } = await data.joined();
       assertCanWait(server, durability, options.driver.address);

@@ -6,7 +6,7 @@ import { Redis } from "ioredis";
 import { createClient } from "redis";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { startProxy, startRedis } from "../../../../../scripts/engines/index.mjs";
-import type { LeaseStore } from "../../../src/store/index.ts";
+import { type LeaseStore, StoreError } from "../../../src/store/index.ts";
 import { openRedisStore } from "../../../src/stores/redis/index.ts";
 import { applyOne, create, HIGH, recordOf, rejection, until, writeOf } from "../records.ts";
 
@@ -38,6 +38,8 @@ async function keep<T extends LeaseStore>(store: Promise<T>): Promise<T> {
   return store;
 }
 
+let proxy: Awaited<ReturnType<typeof startProxy>> | null = null;
+const proxyUrl = (): string => proxy!.through(server.url);
 const portOf = (url: string): number => Number(new URL(url).port);
 
 for (const [client, options] of [
@@ -99,10 +101,9 @@ describe("a call in flight", () => {
       expect(applied).toMatchObject({ kind: "found", record: { nonce: second.nonce } });
       // Were it sent again on the new connection it would be refused, but it would also be counted.
       const admin = new Redis(server.url);
-      const sequences = await admin.keys("{solehold:}$sequence:*");
-      const before = await admin.get(sequences[0]!);
+      const before = await admin.hget("{solehold:}$identity", "writes");
       await until("the client is back", async () => (await store.read([first.key])).records);
-      expect(await admin.get(sequences[0]!)).toBe(before);
+      expect(await admin.hget("{solehold:}$identity", "writes")).toBe(before);
       admin.disconnect();
     } finally {
       await proxy.close();
@@ -181,14 +182,57 @@ describe("a server that refuses", () => {
     expect((await store.read([record.key])).records[0]!.kind).toBe("absent");
   });
 
-  it("because it became a replica is unreachable, and nothing was written", async () => {
+  it("for want of replicas is unreachable, and nothing was written", async () => {
     const store = await keep(openRedisStore({ url: server.url }));
     const admin = new Redis(server.url);
-    await admin.replicaof("127.0.0.1", 1);
-    const refused = await rejection(store.apply([writeOf(recordOf("replica"))]));
-    await admin.replicaof("NO", "ONE");
+    await admin.config("SET", "min-replicas-to-write", "1");
+    const record = recordOf("no-replicas");
+    const refused = await rejection(store.apply([writeOf(record)]));
+    await admin.config("SET", "min-replicas-to-write", "0");
     admin.disconnect();
     expect(refused).toMatchObject({ kind: "unreachable", outcome: "not-applied" });
-    expect(refused.message).toContain("primary");
+    expect(refused.message).toContain("replicas");
+    expect((await store.read([record.key])).records[0]!.kind).toBe("absent");
+  });
+});
+
+describe.each([
+  ["ioredis", () => ({ url: proxyUrl() })],
+  ["node-redis", () => ({ client: createClient({ url: proxyUrl() }) })],
+])("connections of %s that end in any state", (_, options) => {
+  it("disturb nobody else, and the store goes on", async () => {
+    proxy = await startProxy({ targetPort: portOf(server.url) });
+    const admin = new Redis(server.url);
+    const store = await keep(openRedisStore({ ...options(), timeoutMs: 500 }));
+    const key = recordOf("disturbed").key;
+    const ticket = await store.joinQueue(key, () => undefined);
+    await store.watch({ tenant: null, prefix: "" }, () => undefined);
+    const ends: (() => unknown)[] = [
+      () => proxy!.cut(),
+      () => admin.call("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"),
+      () => admin.call("CLIENT", "KILL", "TYPE", "pubsub"),
+      () => proxy!.freeze(),
+    ];
+    for (let round = 0; round < 40; round += 1) {
+      const calls = [
+        store.read([key]),
+        store.apply([writeOf(recordOf(`disturbed/${round}`))]),
+        ticket.enter(),
+        store.watch({ tenant: null, prefix: "x" }, () => undefined).then((watch) => watch.close()),
+      ].map((call) => rejection(call));
+      // Now before the requests are sent, now while they are under way, now when they are answered.
+      for (let tick = 0; tick < round % 4; tick += 1) await new Promise((resolve) => setImmediate(resolve));
+      await ends[round % ends.length]!();
+      for (const end of await Promise.all(calls)) {
+        expect(end.kind === "answered" || (end as unknown) instanceof StoreError).toBe(true);
+      }
+      proxy.heal();
+    }
+    await until("the store answers", () => store.read([key]));
+    const closing = store.close();
+    proxy.cut();
+    await closing;
+    admin.disconnect();
+    await proxy.close();
   });
 });

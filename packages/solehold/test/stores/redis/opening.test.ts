@@ -1,11 +1,12 @@
 /** Opening with something wrong: one line that says what to do, at once, and never a password. */
 import { createServer as createHttpServer } from "node:http";
 import { type AddressInfo, createServer, type Server } from "node:net";
-import { createClient } from "redis";
+import { Redis } from "ioredis";
+import { createClient, createClientPool, createSentinel } from "redis";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
-import { startRedis } from "../../../../../scripts/engines/index.mjs";
+import { startProxy, startRedis } from "../../../../../scripts/engines/index.mjs";
 import { openRedisStore, type RedisStoreOptions } from "../../../src/stores/redis/index.ts";
-import { create, recordOf, rejection } from "../records.ts";
+import { create, recordOf, rejection, writeOf } from "../records.ts";
 
 let server: Awaited<ReturnType<typeof startRedis>>;
 let guarded: Awaited<ReturnType<typeof startRedis>>;
@@ -107,7 +108,9 @@ describe("an option", () => {
     [{ prefix: "{tag}" }, "prefix"],
     [{ timeoutMs: 0 }, "timeoutMs"],
     [{ timeoutMs: Number.NaN }, "timeoutMs"],
-    [{ dataLoss: { acceptAfterMs: -1 } }, "dataLoss.acceptAfterMs"],
+    [{ replicas: -1 }, "replicas"],
+    [{ replicas: 0.5 }, "replicas"],
+    [{ fsync: "always" as never }, "fsync"],
   ])("of %j is refused by name", async (wrong, name) => {
     const error = await failure({ url: server.url, ...wrong });
     expect(error).toMatchObject({ kind: "config" });
@@ -124,9 +127,47 @@ describe("an option", () => {
   });
 
   it("that is no Redis client is refused", async () => {
-    const error = await failure({ client: {} as never });
-    expect(error).toMatchObject({ kind: "config" });
-    expect(error.message).toContain("ioredis or node-redis");
+    for (const client of [{}, null, "redis://localhost", () => undefined, new Map()]) {
+      const error = await failure({ client: client as never });
+      expect(error).toMatchObject({ kind: "config" });
+      expect(error.message).toContain("ioredis or node-redis");
+    }
+  });
+
+  it("that is a Sentinel or a pool of node-redis is refused, with what to pass instead", async () => {
+    const sentinel = createSentinel({ name: "primary", sentinelRootNodes: [{ host: "127.0.0.1", port: 1 }] });
+    for (const client of [sentinel, createClientPool({ url: server.url })]) {
+      const error = await failure({ client: client as never });
+      expect(error).toMatchObject({ kind: "config" });
+      expect(error.message).toContain("`sentinels`");
+      expect(error.message).toContain("not a pool");
+    }
+  });
+
+  it("that would make an ioredis client queue, resend or give up is not taken over from it", async () => {
+    const client = new Redis(server.url, {
+      lazyConnect: true,
+      enableOfflineQueue: true,
+      autoResendUnfulfilledCommands: true,
+      maxRetriesPerRequest: null,
+      retryStrategy: () => 1,
+      reconnectOnError: () => 2,
+      commandTimeout: 1,
+      keyPrefix: "not-ours:",
+    });
+    const proxy = await startProxy({ targetPort: Number(new URL(server.url).port) });
+    client.options.port = proxy.port;
+    const [store, direct] = [await openRedisStore({ client }), await openRedisStore({ url: server.url })];
+    const version = await create(store, recordOf("sent-once"));
+    proxy.dropReplies();
+    const dropped = proxy.nextDroppedReply();
+    const next = recordOf("sent-once", { renewals: 1 });
+    const call = rejection(store.apply([writeOf(next, version)]));
+    await dropped;
+    proxy.heal();
+    expect(await call).toMatchObject({ name: "StoreError", outcome: "unknown" });
+    expect((await direct.read([next.key])).records[0]).toMatchObject({ record: { nonce: next.nonce } });
+    for (const each of [store, direct, proxy]) await each.close();
   });
 });
 

@@ -1,12 +1,11 @@
-/** Wake-ups on a real server: what a watcher hears over a lost connection, and what it costs. */
+/** Watching on a real server: what events carry, and what becomes of them when a connection is lost. */
 import { Redis } from "ioredis";
 import { createClient } from "redis";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { startProxy, startRedis } from "../../../../../scripts/engines/index.mjs";
-import { keyId } from "../../../src/core/index.ts";
 import type { StoreEvent } from "../../../src/store/index.ts";
 import { openRedisStore, type RedisStore, type RedisStoreOptions } from "../../../src/stores/redis/index.ts";
-import { applyOne, create, HIGH, recordOf, rejection, until, writeOf } from "../records.ts";
+import { applyOne, create, HIGH, recordOf, rejection, until } from "../records.ts";
 
 let server: Awaited<ReturnType<typeof startRedis>>;
 let proxy: Awaited<ReturnType<typeof startProxy>>;
@@ -40,18 +39,18 @@ async function open(options: Partial<RedisStoreOptions> = {}): Promise<RedisStor
 const everything = { tenant: null, prefix: "" };
 
 /** Events as they come; `next` waits for one that fits, also among those that came already. */
-class Ear {
-  readonly heard: StoreEvent[] = [];
+class EventLog {
+  readonly events: StoreEvent[] = [];
   #wake: () => void = () => undefined;
 
-  readonly listen = (event: StoreEvent): void => {
-    this.heard.push(event);
+  readonly add = (event: StoreEvent): void => {
+    this.events.push(event);
     this.#wake();
   };
 
   async next(fits: (event: StoreEvent) => boolean): Promise<StoreEvent> {
     for (;;) {
-      const event = this.heard.find(fits);
+      const event = this.events.find(fits);
       if (event !== undefined) return event;
       await new Promise<void>((resolve) => {
         this.#wake = resolve;
@@ -67,82 +66,72 @@ describe.each([
   ["ioredis", () => ({ url: proxy.through(server.url) })],
   ["node-redis", () => ({ client: createClient({ url: proxy.through(server.url) }) })],
 ])("through %s", (client, options) => {
-  it("a watcher is told to look for itself after its connection was lost, and hears again", async () => {
+  it("a watcher has to look after its connection was lost, and gets events again", async () => {
     const watching = await open({ ...options(), timeoutMs: 1_000 });
     const writing = await open();
-    const ear = new Ear();
-    await watching.watch(everything, ear.listen);
+    const log = new EventLog();
+    await watching.watch(everything, log.add);
     proxy.cut();
-    await ear.next(isReset);
+    await log.next(isReset);
     await create(writing, recordOf(`after/${client}`));
-    await ear.next(about(`after/${client}`));
+    await log.next(about(`after/${client}`));
   });
 });
 
-it("news carry the record as it is, and null for one that is gone", async () => {
+it("an event carries the record as a read shows it, and absence after a delete", async () => {
   const [watching, writing] = [await open(), await open()];
-  const ear = new Ear();
-  await watching.watch({ tenant: "default", prefix: "news/" }, ear.listen);
-  const record = recordOf("news/a", { holder: "someone" });
+  const log = new EventLog();
+  await watching.watch({ tenant: "default", prefix: "events/" }, log.add);
+  const record = recordOf("events/a", { holder: "someone" });
   const version = await create(writing, record);
-  expect(await ear.next(about("news/a"))).toMatchObject({
-    record: { holder: "someone", nonce: record.nonce },
-  });
-  ear.heard.length = 0;
+  expect(await log.next(about("events/a"))).toMatchObject({ stored: { kind: "found", record, version } });
+  log.events.length = 0;
   await applyOne(writing, { key: record.key, expected: version, next: null });
-  expect(await ear.next(about("news/a"))).toMatchObject({ record: null });
+  expect(await log.next(about("events/a"))).toMatchObject({ stored: { kind: "absent" } });
 });
 
-it("a watcher reads only what it watches, and reads news that come in a burst together", async () => {
+it("nothing is published while nobody watches, and a closed watch gets nothing more", async () => {
   const [watching, writing] = [await open(), await open()];
-  const ear = new Ear();
-  await watching.watch({ tenant: "default", prefix: "burst/" }, ear.listen);
-  await create(writing, recordOf("burst/warm"));
-  await ear.next(about("burst/warm"));
-  const calls = async (): Promise<number> =>
-    Number(/cmdstat_evalsha:calls=(\d+)/.exec(await admin.info("commandstats"))?.[1] ?? 0);
-  const before = await calls();
-  await Promise.all(
-    Array.from({ length: 100 }, (_, index) => create(writing, recordOf(`elsewhere/${index}`))),
-  );
-  const batch = Array.from({ length: 100 }, (_, index) => writeOf(recordOf(`burst/${index}`)));
-  await writing.apply(batch);
-  for (const { key } of batch) await ear.next(about(key.name));
-  const reads = (await calls()) - before - 101;
-  expect(reads).toBe(1);
-});
-
-it("when the record cannot be read the watcher is told to look for itself", async () => {
-  const [watching, writing] = [await open({ prefix: "lossy:" }), await open({ prefix: "lossy:" })];
-  const ear = new Ear();
-  await watching.watch(everything, ear.listen);
-  const key = recordOf("job").key;
-  await create(writing, recordOf("job"));
-  await ear.next(about("job"));
-  const [sequence] = await admin.keys("{lossy:}$sequence:*");
-  await admin.del(sequence!);
-  await admin.publish("{lossy:}news", `{lossy:}${keyId(key)}`);
-  await ear.next(isReset);
+  const listening = async (): Promise<number> => {
+    const [, count] = (await admin.call("PUBSUB", "NUMSUB", "{solehold:}changed")) as [string, number];
+    return count;
+  };
+  const log = new EventLog();
+  const watch = await watching.watch(everything, log.add);
+  expect(await listening()).toBe(1);
+  await watch.close();
+  await until("nobody listens", async () => ((await listening()) === 0 ? true : null));
+  await admin.config("RESETSTAT");
+  await create(writing, recordOf("unwatched"));
+  expect(await admin.info("commandstats")).not.toContain("cmdstat_publish:");
+  await watching.watch(everything, log.add);
+  await create(writing, recordOf("watched-again"));
+  await log.next(about("watched-again"));
+  expect(log.events.filter(about("unwatched"))).toEqual([]);
 });
 
 it("nonsense on the channel is ignored", async () => {
   const [watching, writing] = [await open(), await open()];
-  const ear = new Ear();
-  await watching.watch(everything, ear.listen);
+  const log = new EventLog();
+  await watching.watch(everything, log.add);
   for (const nonsense of [
     "",
     "\n\n",
     "{solehold:}",
-    "{solehold:}$state",
+    "{solehold:}$identity",
+    "default/torn\n!",
+    "\n1.1\nS1",
     "other",
     "{solehold:}/name",
     "\u0000",
   ]) {
-    await admin.publish("{solehold:}news", nonsense);
+    await admin.publish("{solehold:}changed", nonsense);
   }
   await create(writing, recordOf("sense", { generation: HIGH }));
-  await ear.next(about("sense"));
-  expect(ear.heard).toHaveLength(1);
+  await log.next(about("sense"));
+  // Of what is torn only the name is believed.
+  expect(log.events.filter(({ kind }) => kind === "changed")).toHaveLength(2);
+  expect(log.events.find(about("torn"))).toMatchObject({ stored: null });
 });
 
 it("a watch that cannot be set up is an error, and works once the server is there", async () => {
@@ -151,8 +140,8 @@ it("a watch that cannot be set up is an error, and works once the server is ther
   const refused = await rejection(store.watch(everything, () => undefined));
   expect(refused).toMatchObject({ name: "StoreError", kind: "timeout", outcome: "not-applied" });
   proxy.heal();
-  const ear = new Ear();
-  await until("the watch is set up", () => store.watch(everything, ear.listen));
+  const log = new EventLog();
+  await until("the watch is set up", () => store.watch(everything, log.add));
   await create(await open(), recordOf("late-watch"));
-  await ear.next(about("late-watch"));
+  await log.next(about("late-watch"));
 });
