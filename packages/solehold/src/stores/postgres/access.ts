@@ -41,10 +41,8 @@ export class RecordAccess {
   /** One statement, one snapshot. */
   async read(keys: readonly LeaseKey[]): Promise<ReadReply> {
     const { calls, statements } = this.#context;
-    const rows = await calls.query(statements.read, [
-      arrayLiteral(keys.map(({ tenant }) => tenant)),
-      arrayLiteral(keys.map(({ name }) => name)),
-    ]);
+    const columns = [keys.map(({ tenant }) => tenant), keys.map(({ name }) => name)];
+    const rows = await calls.query(statements.read, columns.map(arrayLiteral)).catch(changedNothing);
     const reply = await this.#replyOf(rows, "not-applied");
     const byPlace = new Map(rows.map((row) => [Number(row[2]), row]));
     const records = keys.map((key, index) => {
@@ -136,6 +134,11 @@ export class RecordAccess {
       { outcome },
     );
   }
+}
+
+function changedNothing(error: unknown): never {
+  if (!(error instanceof StoreError)) throw error;
+  throw new StoreError(error.kind, error.message, { outcome: "not-applied", cause: error.cause });
 }
 
 /** What expects nothing and writes nothing only asks whether the key is absent. */

@@ -125,7 +125,11 @@ export class PostgresStore implements LeaseStore {
       if (!(error instanceof NotificationsUnavailable)) throw error;
       this.#watch = "poll";
     }
-    return this.#poller.watch(scope, listener);
+    const watch = await this.#poller.watch(scope, listener);
+    // The store may have been closed in between.
+    if (this.#closing !== null) await watch.close();
+    this.#assertUsable(0);
+    return watch;
   }
 
   close(): Promise<void> {

@@ -1,4 +1,6 @@
 /** What is wrong with the server, the URL or the role is said in one line, with what to do about it. */
+import { once } from "node:events";
+import { createServer } from "node:net";
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { StoreError } from "../../../src/store/index.ts";
@@ -38,12 +40,50 @@ const OPENINGS: readonly (readonly [string, () => string, string, RegExp])[] = [
   ["TLS that the server lacks", () => changed("search", "?sslmode=verify-full"), "config", /sslmode/],
 ];
 
+/** The server's ErrorResponse to a connection that it does not want. */
+function refusal(code: string, message: string): Buffer {
+  const fields = Buffer.from(`SFATAL\0VFATAL\0C${code}\0M${message}\0\0`);
+  const head = Buffer.from("E\0\0\0\0");
+  head.writeInt32BE(fields.length + 4, 1);
+  return Buffer.concat([head, fields]);
+}
+
 describe("opening a store", () => {
   it.each(OPENINGS)("says what to do about %s, without the password", async (_, url, kind, message) => {
     const error = await openPostgresStore({ url: url() }).catch((thrown: Error) => thrown);
     expect(error).toMatchObject({ name: "StoreError", kind, outcome: "not-applied" });
     expect((error as Error).message).toMatch(message);
     expect((error as Error).message).not.toMatch(/\n|wrong\b|:solehold@/);
+  });
+
+  it.each([
+    ["RDS Proxy", "0A000", "RDS Proxy currently doesn't support command-line options."],
+    ["PgBouncer", "08P01", "unsupported startup parameter: lock_timeout"],
+    ["PgBouncer", "08P01", "unsupported startup parameter in options: enable_seqscan"],
+  ])("says which option a refusal by %s (%s) asks for", async (_, code, message) => {
+    const pooler = createServer((client) => {
+      client.on("error", () => undefined);
+      client.once("data", () => client.end(refusal(code, message)));
+    }).listen(0, "127.0.0.1");
+    await once(pooler, "listening");
+    const address = pooler.address();
+    const port = typeof address === "object" ? address?.port : 0;
+    await expect(
+      openPostgresStore({ url: `postgres://user:secret@127.0.0.1:${port}/db` }),
+    ).rejects.toMatchObject({
+      kind: "config",
+      outcome: "not-applied",
+      message: expect.stringMatching(/this is a pooler; set the option pooler: "transaction"$/),
+    });
+    pooler.close();
+  });
+
+  it("refuses a lone Client of pg, which it could not open again", async () => {
+    const client = new pg.Client(server.url);
+    await expect(openPostgresStore({ pool: client as unknown as pg.Pool })).rejects.toMatchObject({
+      kind: "config",
+      message: expect.stringMatching(/'pool' must be a Pool of pg, got a Client/),
+    });
   });
 
   it("refuses a database whose encoding cannot hold every name", async () => {

@@ -5,8 +5,10 @@
 import { connect, createServer, type Socket } from "node:net";
 
 export interface WireRules {
-  /** Whether the client gets to hear this message of the server. */
+  /** Whether the client receives this message of the server. */
   passes?(message: Buffer): boolean;
+  /** What the client receives in its place, in one piece. */
+  replaces?(message: Buffer): Buffer;
   /** Whether this message of a client, with all that follows it, is held back. */
   holds?(message: Buffer): boolean;
 }
@@ -54,7 +56,7 @@ class Messages {
 }
 
 export async function startWire(serverUrl: string, rules: WireRules): Promise<Wire> {
-  const { passes = () => true } = rules;
+  const { passes = () => true, replaces = (message) => message } = rules;
   let holds = rules.holds ?? (() => false);
   const sockets = new Set<Socket>();
   const heldBack = new Map<Socket, Buffer[]>();
@@ -73,7 +75,7 @@ export async function startWire(serverUrl: string, rules: WireRules): Promise<Wi
       });
     }
     upstream.on("data", (data: Buffer) => {
-      for (const message of said.take(data)) if (passes(message)) client.write(message);
+      for (const message of said.take(data)) if (passes(message)) client.write(replaces(message));
     });
     client.on("data", (data: Buffer) => {
       for (const message of sent.take(data)) {
