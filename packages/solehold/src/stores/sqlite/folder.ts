@@ -16,6 +16,8 @@ import {
 } from "node:fs";
 import { dirname, join } from "node:path";
 import type { StoreError } from "../../store/index.ts";
+import { codeOf } from "../support/files.ts";
+import { networkFileSystem } from "../support/network-file-systems.ts";
 import { configProblem } from "./failure.ts";
 
 const DATABASE_FILE = "leases.db";
@@ -25,15 +27,6 @@ const OWN_FILES: readonly string[] = [DATABASE_FILE, "leases.db-wal", "leases.db
 const HARMLESS: readonly string[] = ["lost+found", ".DS_Store"];
 const LMDB_FILE = "data.mdb";
 const READ_WRITE = constants.R_OK | constants.W_OK;
-
-const NETWORK_FILE_SYSTEMS: ReadonlyMap<number, string> = new Map([
-  [0x6969, "NFS"],
-  [0x517b, "SMB"],
-  [0xff534d42, "CIFS"],
-  [0xfe534d42, "SMB2"],
-  [0x01021997, "9p"],
-  [0x00c36400, "Ceph"],
-]);
 
 /** Makes the folder and an empty database if they are missing. Throws a StoreError "config" when it cannot be a store's. */
 export function prepareFolder(folder: string): void {
@@ -113,11 +106,6 @@ function makeFolder(folder: string): void {
   }
 }
 
-/** The name of a file system that several machines share, and on which SQLite's locks and shared memory do not work. */
-export function networkFileSystem(type: number): string | null {
-  return NETWORK_FILE_SYSTEMS.get(type >>> 0) ?? null;
-}
-
 function inFolder(path: string, work: () => void): void {
   try {
     work();
@@ -139,10 +127,6 @@ function fileProblem(path: string, error: Error): StoreError {
       error,
     );
   return configProblem(`the folder of the embedded store cannot be used: ${error.message}`, error);
-}
-
-function codeOf(error: unknown): string | undefined {
-  return (error as NodeJS.ErrnoException | null)?.code;
 }
 
 /** A file's name is on disk only after its folder was synced. Some systems cannot; they need not. */

@@ -3,9 +3,9 @@ import { join } from "node:path";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { ManualEnv } from "../../../src/env/index.ts";
-import { isSameBoot, namespaceShiftMs, readBoot } from "../../../src/stores/sqlite/boot.ts";
 import { openWithSeams } from "../../../src/stores/sqlite/open.ts";
 import type { EmbeddedStore } from "../../../src/stores/sqlite/store.ts";
+import { isSameBoot, namespaceShiftMs, readBoot } from "../../../src/stores/support/boot.ts";
 import { afterThisTest, found, putApplied, recordNamed, temporaryFolder } from "./fixtures.ts";
 
 const START_MS = 1_700_000_000_000;

@@ -3,8 +3,8 @@ import { chmodSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writ
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { StoreError } from "../../../src/store/index.ts";
-import { networkFileSystem } from "../../../src/stores/sqlite/folder.ts";
 import { openEmbeddedStore } from "../../../src/stores/sqlite/index.ts";
+import { networkFileSystem } from "../../../src/stores/support/network-file-systems.ts";
 import { sqlite } from "./damage.ts";
 import { Child, closing, found, putApplied, recordNamed, temporaryFolder } from "./fixtures.ts";
 
