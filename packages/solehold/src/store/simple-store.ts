@@ -164,7 +164,8 @@ export class SimpleStore implements LeaseStore {
   }
 
   #newVersion(version: string | undefined): string {
-    if (typeof version !== "string" || version === "") throw this.#broken("a write did not name its new version");
+    if (typeof version !== "string" || version === "")
+      throw this.#broken("a write did not name its new version");
     return version;
   }
 

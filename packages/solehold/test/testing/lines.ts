@@ -5,8 +5,8 @@ import {
   type ConditionalWrite,
   type LeaseStore,
   MemoryStore,
-  type StoreEvent,
   type QueueTicket,
+  type StoreEvent,
 } from "../../src/store/index.ts";
 
 export const LINE_BUGS = {
