@@ -1,5 +1,5 @@
 /** What an operator does to the records themselves over HTTP: deleting ended ones, replacing damaged ones. */
-import type { LeaseKey, StoredRecord } from "solehold";
+import type { LeaseKey } from "solehold";
 import { connect as connectLeases } from "solehold";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { bearer, keyedServer } from "./support/keys.ts";

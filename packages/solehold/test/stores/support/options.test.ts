@@ -1,7 +1,6 @@
 // What a caller without a type checker gets for the most likely mistake.
 import { describe, expect, it } from "vitest";
 import { openDynamodbStore } from "../../../src/stores/dynamodb/index.ts";
-import { openEmbeddedStore } from "../../../src/stores/embedded/index.ts";
 import { openEtcdStore } from "../../../src/stores/etcd/index.ts";
 import { openFileStore } from "../../../src/stores/file/index.ts";
 import { openMysqlStore } from "../../../src/stores/mysql/index.ts";
@@ -9,6 +8,7 @@ import { openNatsStore } from "../../../src/stores/nats/index.ts";
 import { openObjectStore } from "../../../src/stores/object/index.ts";
 import { openPostgresStore } from "../../../src/stores/postgres/index.ts";
 import { openRedisStore } from "../../../src/stores/redis/index.ts";
+import { openEmbeddedStore } from "../../../src/stores/sqlite/index.ts";
 import { rejection } from "../records.ts";
 
 const OPENERS: Readonly<Record<string, (options: never) => Promise<unknown>>> = {
