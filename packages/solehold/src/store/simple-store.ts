@@ -62,7 +62,7 @@ export interface SimpleStoreOptions {
   readonly env?: Env;
 }
 
-/** Reads ask for at most two keys. Small batches keep the time between question and answer short. */
+/** Every key is a call of its own, so a larger batch would only widen the time between question and answer. */
 const MAX_BATCH = 2;
 
 type Attempt =

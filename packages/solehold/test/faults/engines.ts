@@ -2,6 +2,7 @@
 import type { Env } from "../../src/env/index.ts";
 import type { LeaseStore } from "../../src/store/index.ts";
 import { openEtcdStore } from "../../src/stores/etcd/index.ts";
+import { openMysqlStore } from "../../src/stores/mysql/index.ts";
 import { openNatsStore } from "../../src/stores/nats/index.ts";
 import { openObjectStore } from "../../src/stores/object/index.ts";
 import { openPostgresStore } from "../../src/stores/postgres/index.ts";
@@ -10,11 +11,14 @@ import {
   type Engine,
   type FaultProxy,
   startCeph,
+  startDynalite,
   startEtcd,
+  startMariadb,
   startNats,
   startPostgres,
   startRedis,
 } from "../engines/index.ts";
+import { openOn } from "../stores/dynamodb/place.ts";
 import { cephPlace } from "../stores/object/places.ts";
 
 export interface ClientOptions {
@@ -77,6 +81,21 @@ export const FAULT_ENGINES: readonly FaultEngine[] = [
     ttlMs: 900,
     start: () => startNats(),
     open: (engine, options) => openNatsStore({ url: through(engine, options), ...common(options) }),
+    kill: killAll,
+  },
+  {
+    title: "MariaDB",
+    ttlMs: 900,
+    start: () => startMariadb(),
+    open: (engine, options) => openMysqlStore({ url: through(engine, options), ...common(options) }),
+    kill: killAll,
+  },
+  {
+    title: "DynamoDB (dynalite)",
+    // Its clock has whole seconds, and that of its front ends may differ by two more.
+    ttlMs: 5_000,
+    start: () => startDynalite(),
+    open: (engine, options) => openOn(through(engine, options), common(options)),
     kill: killAll,
   },
   {

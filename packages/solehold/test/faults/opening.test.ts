@@ -71,9 +71,12 @@ describe("a URL that is wrong", () => {
     ["file:", /needs a folder, for example file:\.\/data/],
     ["redis://", /must name a host, as in redis:\/\/host:6379\/0/],
     ["postgres:nonsense", /must begin with postgres:\/\//],
+    ["mysql://host", /must name a host and a database, as in mysql:\/\/user:password@host:3306\/database/],
+    ["mariadb:", /must name a host and a database, as in mysql:|must look like mysql:/],
     ["etcd://", /must name hosts/],
     ["nats://", /must look like nats:\/\//],
     ["s3://", /must name a bucket, as in s3:\/\/my-bucket\/leases|credentials: set AWS_ACCESS_KEY_ID/],
+    ["dynamodb://", /must name a table, as in dynamodb:\/\/my-table\?region=eu-west-1/],
     ["azblob://", /must name a container, as in azblob:\/\/my-container\/leases/],
     ["https+etag://", /must look like https\+etag:\/\/host\/path\//],
   ])("(%s) is refused in one line that shows a right one", async (url, message) => {
@@ -90,6 +93,8 @@ describe("a package that is not installed", () => {
     "postgres://user:s3cret@127.0.0.1:1/db": "pg",
     "embedded:./never-made": "lmdb",
     "s3://bucket?endpoint=http://127.0.0.1:1": "aws4fetch",
+    "mariadb://user:s3cret@127.0.0.1:1/db": "mysql2",
+    "dynamodb://leases?region=eu-west-1": "aws4fetch",
     "nats://127.0.0.1:1": "@nats-io/transport-node",
   };
 

@@ -3,15 +3,14 @@
  * consistent and in order. Writes are conditional on the item's version. Reads are strongly consistent.
  */
 import type { LeaseKey } from "../../core/index.ts";
-import {
-  type ConditionalPut,
-  type ConditionalReply,
-  type GetReply,
-  type ListRange,
-  type ListReply,
-  type SimpleBackend,
-  type StoredValue,
-  StoreError,
+import type {
+  ConditionalPut,
+  ConditionalReply,
+  GetReply,
+  ListRange,
+  ListReply,
+  SimpleBackend,
+  StoredValue,
 } from "../../store/index.ts";
 import type { DynamodbClient } from "./client.ts";
 
@@ -22,6 +21,8 @@ interface Item {
   readonly record?: { readonly S?: string };
 }
 
+/** Shorter than any version. */
+const NO_VERSION = "none";
 const CONDITION_FAILED = "ConditionalCheckFailedException";
 
 export class DynamodbBackend implements SimpleBackend {
@@ -87,21 +88,10 @@ export class DynamodbBackend implements SimpleBackend {
     version: string | null,
     signal: AbortSignal,
   ): Promise<ConditionalReply> {
-    const condition =
-      expected === null
-        ? {
-            ConditionExpression: "attribute_not_exists(#tenant)",
-            ExpressionAttributeNames: { "#tenant": "tenant" },
-          }
-        : {
-            ConditionExpression: "#version = :expected",
-            ExpressionAttributeNames: { "#version": "version" },
-            ExpressionAttributeValues: { ":expected": { S: expected } },
-          };
     const request = {
       TableName: this.#table,
       ...what,
-      ...condition,
+      ...conditionOf(expected),
       ReturnValuesOnConditionCheckFailure: "ALL_OLD",
     };
     const { error, body, timeMs } = await this.#client.send(action, request, signal, [CONDITION_FAILED]);
@@ -120,8 +110,25 @@ function nameOf({ tenant, name }: Item): LeaseKey {
   return { tenant: tenant.S, name: name.S };
 }
 
-function storedOf({ tenant, name, version, record }: Item): StoredValue {
-  if (version?.S !== undefined && version.S !== "") return { version: version.S, text: record?.S ?? "" };
-  const message = `dynamodb: the item '${tenant.S}' '${name.S}' has no version: delete it, nobody can replace it`;
-  throw new StoreError("internal", message, { outcome: "not-applied" });
+/** An item that somebody else made or changed may have no version; as damage it can be listed and replaced. */
+function storedOf({ version, record }: Item): StoredValue {
+  return { version: version?.S ?? NO_VERSION, text: record?.S ?? "" };
+}
+
+function conditionOf(expected: string | null): object {
+  if (expected !== null && expected !== NO_VERSION)
+    return {
+      ConditionExpression: "#version = :expected",
+      ExpressionAttributeNames: { "#version": "version" },
+      ExpressionAttributeValues: { ":expected": { S: expected } },
+    };
+  if (expected === null)
+    return {
+      ConditionExpression: "attribute_not_exists(#tenant)",
+      ExpressionAttributeNames: { "#tenant": "tenant" },
+    };
+  return {
+    ConditionExpression: "attribute_exists(#tenant) and attribute_not_exists(#version)",
+    ExpressionAttributeNames: { "#tenant": "tenant", "#version": "version" },
+  };
 }

@@ -19,6 +19,7 @@ export class Credentials {
   readonly #source: CredentialSource;
   readonly #env: Env;
   #current: AwsCredentials | null = null;
+  #renewal: Promise<AwsCredentials> | null = null;
 
   constructor(source: CredentialSource, env: Env) {
     this.#source = source;
@@ -31,6 +32,19 @@ export class Credentials {
     const { expiresAt = Number.POSITIVE_INFINITY } = this.#current ?? {};
     if (this.#current !== null && Number(expiresAt) - RENEW_BEFORE_MS > this.#env.wallMs())
       return this.#current;
+    // One call for all who need them.
+    this.#renewal ??= this.#renew(source).finally(() => {
+      this.#renewal = null;
+    });
+    return await this.#renewal;
+  }
+
+  /** The server refused them: the next request asks for others. */
+  forget(): void {
+    this.#current = null;
+  }
+
+  async #renew(source: () => AwsCredentials | Promise<AwsCredentials>): Promise<AwsCredentials> {
     try {
       this.#current = await source();
       return this.#current;
@@ -39,10 +53,5 @@ export class Credentials {
       const message = `dynamodb: the function for credentials failed: ${reason}`;
       throw new StoreError("auth", message, { outcome: "not-applied", cause });
     }
-  }
-
-  /** The server refused them: the next request asks for others. */
-  forget(): void {
-    this.#current = null;
   }
 }

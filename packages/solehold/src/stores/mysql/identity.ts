@@ -39,8 +39,9 @@ export class ServerIdentity {
   async look(connection: Connection): Promise<void> {
     const variables = await connection.rows(SERVER_SQL);
     const serverId = variables.map((row) => String(row.Value)).join("/");
-    const seen = this.#identity;
     const identity = await this.#join(connection, serverId);
+    // No await in between: of several connections that find other data, one reports it.
+    const seen = this.#identity;
     this.#identity = identity;
     const loss = seen && lossSince({ dataId: seen.dataId, serverId, sequence: 0n }, identity, 0n);
     if (loss === null) return;

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { LeaseStore } from "../../../src/store/index.ts";
 import { startDynalite } from "../../engines/index.ts";
 import { applyOne, create, recordOf, rejection, until, writeOf } from "../records.ts";
-import { openOn } from "./place.ts";
+import { openOn, request } from "./place.ts";
 import { type Answer, problem, ScriptedServer } from "./scripted-server.ts";
 
 let server: ScriptedServer;
@@ -104,11 +104,20 @@ describe("a write to DynamoDB", () => {
   });
 });
 
-it("an item without a version is named, not taken for an absent one", async () => {
-  const item = { tenant: { S: "default" }, name: { S: "odd" } };
-  server.answer = () => ({ body: { Item: item } });
-  const error = await rejection(store.read([recordOf("odd").key]));
-  expect(error).toMatchObject({ kind: "internal", message: expect.stringContaining("'odd' has no version") });
+it("an item without a version is damage, not absence: it is listed beside its neighbours and can be replaced", async () => {
+  const real = await startDynalite();
+  const other = await openOn(real.url);
+  const neighbour = recordOf("neighbour");
+  await create(other, neighbour);
+  const odd = { tenant: { S: "default" }, name: { S: "odd" } };
+  await request(real.url, "PutItem", { TableName: "leases", Item: odd });
+  const page = await other.list!({ tenant: "default", prefix: "", limit: 10 });
+  expect(page.records.map(({ nonce }) => nonce)).toEqual([neighbour.nonce]);
+  const [{ version } = { version: "" }] = page.corrupt;
+  expect((await applyOne(other, writeOf(recordOf("odd")))).kind).toBe("conflict");
+  expect((await applyOne(other, writeOf(recordOf("odd"), version))).kind).toBe("applied");
+  expect((await applyOne(other, writeOf(recordOf("odd"), version))).kind).toBe("conflict");
+  await real.stop();
 });
 
 it("a reply without a Date header is an error, as there would be no time", async () => {
