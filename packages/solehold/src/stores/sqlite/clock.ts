@@ -21,7 +21,7 @@ export function nextClock(
   env: Env,
   boot: Boot,
 ): { readonly clock: string; readonly markMs: number } | null {
-  const last = stored.clock === null ? null : parseClock(stored.clock);
+  const last = stored.clock === null ? null : (JSON.parse(stored.clock) as ClockState);
   const epoch = epochOf(last?.epoch ?? null, stored.markMs, env, boot);
   if (epoch === last?.epoch) return null;
   const lastVersions = last === null ? [] : [...last.lastVersions, stored.version];
@@ -34,7 +34,7 @@ export class StoreClock {
   readonly #lastVersions: readonly number[];
 
   constructor(clock: string, env: Env, boot: Boot) {
-    const { epoch, lastVersions } = parseClock(clock);
+    const { epoch, lastVersions } = JSON.parse(clock) as ClockState;
     this.#clock = new EpochClock(epoch, env, boot);
     this.#lastVersions = lastVersions;
   }
@@ -48,9 +48,4 @@ export class StoreClock {
     const before = this.#lastVersions.filter((last) => version > last).length;
     return this.#clock.translate(record, before + 1);
   }
-}
-
-/** Only of what was read with its digest. */
-function parseClock(text: string): ClockState {
-  return JSON.parse(text) as ClockState;
 }

@@ -9,80 +9,70 @@
  * The table of records is one tree that holds each row once and is searched by the very rows that a walk meets. So when
  * the walk finds all of them, in order, then a search does too.
  */
-
-const START = 0x811c9dc5;
-const FACTOR = 0x01000193;
-
-/** FNV-1a, 32 bit, over UTF-16 units: every change of one unit changes it. Against accidents, not against attackers. */
-export function hash(/** @type {string} */ text, start = START) {
-  let value = start;
-  for (let index = 0; index < text.length; index += 1)
-    value = Math.imul(value ^ text.charCodeAt(index), FACTOR);
-  return value >>> 0;
-}
-
-/** @param {string} tenant @param {string} name @param {number} version */
-export function rowMark(tenant, name, version) {
-  return hash(`${tenant}/${name}/${version}`);
-}
-
-/** @param {number} mark @param {string} record */
-export function rowDigest(mark, record) {
-  return hash(record, mark);
-}
-
-/** @param {import("./protocol.ts").CommitRow} row */
-export function commitDigest({ version, at_ms, origin, records, sum, keys }) {
-  return hash(`${version} ${at_ms} ${origin} ${records} ${sum}\n${keys}`);
-}
-
-/** @param {import("./protocol.ts").Row} row */
-export function isSound({ tenant, name, version, record, digest }) {
-  return typeof record === "string" && rowDigest(rowMark(tenant, name, version), record) === digest;
-}
-
-/** What a walk found that cannot be. */
-export class Damage extends Error {}
+/** @import { Commit, Connection, Row, RowReply } from "./protocol.ts" */
 
 const [CORRUPT, NOT_A_DATABASE] = [11, 26];
 
-/** By what we or SQLite found. @param {unknown} error @returns {error is Error} */
-export function isDamage(error) {
-  const { errcode = 0 } = /** @type {{ errcode?: number }} */ (error);
-  return error instanceof Damage || [CORRUPT, NOT_A_DATABASE].includes(errcode & 0xff);
+/** FNV-1a, 32 bit, over UTF-16 units: every change of one unit changes it. Against accidents, not against attackers. */
+export function hash(/** @type {string} */ text, start = 0x811c9dc5) {
+  let value = start;
+  for (let index = 0; index < text.length; index += 1)
+    value = Math.imul(value ^ text.charCodeAt(index), 0x01000193);
+  return value >>> 0;
 }
 
-const ROWS_AT_ONCE = 500;
+/** @type {(tenant: string, name: string, version: number) => number} */
+export const rowMark = (tenant, name, version) => hash(`${tenant}/${name}/${version}`);
+
+/** @type {(mark: number, record: string) => number} */
+export const rowDigest = (mark, record) => hash(record, mark);
+
+/** @type {(commit: Commit) => number} */
+export const commitDigest = ({ version, at_ms, origin, records, sum, keys }) =>
+  hash(`${version} ${at_ms} ${origin} ${records} ${sum}\n${keys}`);
+
+/** @param {unknown} found @returns {RowReply | null} */
+export function rowReply(found) {
+  if (found === undefined) return null;
+  const { tenant, name, version, record, digest } = /** @type {Row} */ (found);
+  const isSound = typeof record === "string" && rowDigest(rowMark(tenant, name, version), record) === digest;
+  return { tenant, name, version, record, isSound };
+}
+
+/** What cannot be, and SQLite does not see. */
+export class Damage extends Error {
+  errcode = CORRUPT;
+}
+
+/** The store must not be used. The message is for the operator. */
+export class Refusal extends Error {
+  errcode = "refused";
+}
+
+/** By what we or SQLite found. @param {unknown} error @returns {error is Error} */
+export function isDamage(error) {
+  const { errcode } = /** @type {{ errcode?: unknown }} */ (error);
+  return [CORRUPT, NOT_A_DATABASE].includes(Number(errcode) & 0xff);
+}
 
 /**
- * Walks over all records as one snapshot shows them, with a pause for others after each step. Throws Damage, or an error
- * of SQLite's. A row whose record alone is damaged is counted and left to those who read it.
- * @param {import("./protocol.ts").Connection} database within a transaction
- * @param {import("./protocol.ts").CommitRow} last
- * @returns {Generator<void, { records: number, corrupt: number }>}
+ * Walks over all records, as the snapshot of a transaction shows them. Throws Damage, or an error of SQLite's. A row whose
+ * record alone is damaged is counted, and left to those who read it.
+ * @param {Connection} database @param {Commit} last
  */
-export function* walk(database, last) {
-  let [records, corrupt, sum] = [0, 0, 0];
-  let [tenant, name] = ["", ""];
-  const rows = database.prepare("SELECT * FROM records ORDER BY tenant, name").iterate();
-  for (const row of /** @type {Iterable<import("./protocol.ts").Row>} */ (rows)) {
-    if (typeof row.tenant !== "string" || typeof row.name !== "string" || !Number.isSafeInteger(row.version))
-      throw new Damage("a row of its records has no key");
-    const order = compare(tenant, row.tenant) || compare(name, row.name);
-    if (order >= 0) throw new Damage("its records are out of order");
-    [tenant, name] = [row.tenant, row.name];
+export function walk(database, last) {
+  let [records, corrupt, sum, before] = [0, 0, 0, Buffer.alloc(0)];
+  for (const row of database.prepare("SELECT * FROM records ORDER BY tenant, name").iterate()) {
+    const { tenant, name, version } = /** @type {Row} */ (row);
+    // In order of UTF-8, as SQLite has it.
+    const key = Buffer.from(`${tenant}\0${name}`);
+    if (Buffer.compare(before, key) >= 0) throw new Damage("its records are out of order");
+    before = key;
     records += 1;
-    sum = (sum + rowMark(tenant, name, row.version)) >>> 0;
-    if (!isSound(row)) corrupt += 1;
-    if (records % ROWS_AT_ONCE === 0) yield;
+    sum = (sum + rowMark(tenant, name, version)) >>> 0;
+    if (!rowReply(row)?.isSound) corrupt += 1;
   }
   if (records !== last.records) throw new Damage(`it has ${records} records, and there were ${last.records}`);
   if (sum !== last.sum) throw new Damage("its records are not those that were written");
   return { records, corrupt };
-}
-
-/** By UTF-8 bytes, as SQLite does. @param {string} a @param {string} b */
-function compare(a, b) {
-  if (a === b) return 0;
-  return Buffer.compare(Buffer.from(a), Buffer.from(b));
 }

@@ -1,5 +1,4 @@
 /** One page of a tenant's records, in the order of their names' UTF-8 bytes, read in parts and no further than it needs. */
-import type { LeaseKey, LeaseRecord } from "../../core/index.ts";
 import {
   type ListPage,
   type ListQuery,
@@ -7,38 +6,33 @@ import {
   recordIsListed,
   type StoredRecord,
 } from "../../store/index.ts";
-import type { ListedRow } from "./protocol.ts";
+import type { RowReply } from "./protocol.ts";
 
 /** About a millisecond's worth of decoding. */
 const ROWS_AT_ONCE = 500;
 
-export interface ListingParts {
-  /** Rows of the tenant whose names begin with the prefix and come after a name. */
-  readonly rowsAfter: (after: string, limit: number) => Promise<readonly ListedRow[]>;
-  readonly decode: (key: LeaseKey, row: ListedRow) => StoredRecord;
-}
-
+/** `rowsAfter` gives rows of the tenant whose names begin with the prefix and come after a name. */
 export async function listPage(
   query: ListQuery,
-  { rowsAfter, decode }: ListingParts,
+  rowsAfter: (after: string, limit: number) => Promise<readonly RowReply[]>,
+  decode: (row: RowReply) => StoredRecord,
 ): Promise<Omit<ListPage, "storeTimeMs">> {
-  const records: LeaseRecord[] = [];
+  const records: ListPage["records"][number][] = [];
   const corrupt: ListPage["corrupt"][number][] = [];
-  let after = query.after ?? "";
-  let lastListed: string | null = null;
-  for (;;) {
+  let last: string | null = null;
+  for (let after = query.after ?? ""; ; ) {
     const rows = await rowsAfter(after, ROWS_AT_ONCE);
     for (const row of rows) {
       after = row.name;
-      if (!nameIsListed(query, row.name)) continue;
-      const key = { tenant: query.tenant, name: row.name };
-      const stored = decode(key, row);
+      const stored = decode(row);
+      if (!nameIsListed(query, row.name) || stored.kind === "absent") continue;
       if (stored.kind === "found" && !recordIsListed(query, stored.record)) continue;
       // One more than fits: there is another page.
-      if (records.length + corrupt.length === query.limit) return { records, corrupt, next: lastListed };
-      lastListed = row.name;
+      if (records.length + corrupt.length === query.limit) return { records, corrupt, next: last };
+      last = row.name;
+      const { tenant, name } = row;
       if (stored.kind === "found") records.push(stored.record);
-      if (stored.kind === "corrupt") corrupt.push({ key, version: stored.version, detail: stored.detail });
+      else corrupt.push({ key: { tenant, name }, version: stored.version, detail: stored.detail });
     }
     if (rows.length < ROWS_AT_ONCE) return { records, corrupt, next: null };
   }

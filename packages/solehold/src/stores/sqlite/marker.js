@@ -7,9 +7,9 @@
  * sound. So each commit is noted here after it was synced and before it is answered. The note itself is not synced: after
  * a loss of power it may be older than the database, never newer. It wakes those who watch the store, too.
  */
-import { closeSync, constants, existsSync, fsyncSync, openSync, readFileSync, writeSync } from "node:fs";
+import { constants, existsSync, openSync, readFileSync, writeSync } from "node:fs";
 import { join } from "node:path";
-import { hash } from "./integrity.js";
+import { hash, Refusal } from "./integrity.js";
 
 export const MARKER_FILE = "solehold.json";
 const STORE = "solehold-embedded";
@@ -24,52 +24,32 @@ function textOf(version) {
   return `${JSON.stringify({ store: STORE, format: FORMAT, acknowledged, digest })}\n`;
 }
 
-/** The version; null when there is no marker. @param {string} folder @returns {number | null} */
+/** The version; null when there is no marker. Throws when it is none. @param {string} folder @returns {number | null} */
 export function readMarker(folder) {
   const path = join(folder, MARKER_FILE);
   if (!existsSync(path)) return null;
-  let problem = "";
   for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
     const text = readFileSync(path, "utf8");
-    // It was being made when the process or the machine ended.
+    // Empty: it was being made when the process or the machine ended.
     if (text === "") return null;
-    const marker = parsed(text);
-    if (text === textOf(Number(marker.acknowledged))) return Number(marker.acknowledged);
-    problem =
-      marker.store === STORE && marker.format !== FORMAT
-        ? `'${folder}' has format ${String(marker.format)}, this version reads format ${FORMAT}: use the version that wrote it`
-        : `'${path}' is damaged or not a marker of the embedded store: use another folder, or delete it if you trust the database beside it`;
+    const version = Number(/"acknowledged":"(\d+)"/.exec(text)?.[1]);
+    if (text === textOf(version)) return version;
   }
-  throw Object.assign(new Error(problem), { code: "refused" });
+  throw new Refusal(
+    `'${path}' is damaged, or not a marker of this version of the embedded store: use another folder or the version that wrote it, or delete the marker if you trust the database beside it`,
+  );
 }
 
-/** @param {string} text @returns {{ store?: unknown, format?: unknown, acknowledged?: unknown }} */
-function parsed(text) {
+/** @param {string} folder @returns {number} its descriptor */
+export function openMarker(folder) {
+  return openSync(join(folder, MARKER_FILE), constants.O_RDWR | constants.O_CREAT, 0o600);
+}
+
+/** @param {number} marker @param {number} version */
+export function acknowledge(marker, version) {
   try {
-    return JSON.parse(text) ?? {};
+    writeSync(marker, textOf(version), 0);
   } catch {
-    return {};
-  }
-}
-
-export class Marker {
-  #descriptor;
-
-  /** @param {string} folder */
-  constructor(folder) {
-    this.#descriptor = openSync(join(folder, MARKER_FILE), constants.O_RDWR | constants.O_CREAT, 0o600);
-  }
-
-  /** @param {number} version */
-  acknowledge(version) {
-    writeSync(this.#descriptor, textOf(version), 0);
-  }
-
-  sync() {
-    fsyncSync(this.#descriptor);
-  }
-
-  close() {
-    closeSync(this.#descriptor);
+    // The commit counts; the note is then as old as after a loss of power.
   }
 }

@@ -28,12 +28,7 @@ export interface Seams {
   readonly busyMs: number;
 }
 
-const REAL_SEAMS: Seams = {
-  readBoot,
-  wakeUp: "by file",
-  checkUpToBytes: 2 ** 22,
-  busyMs: 10_000,
-};
+const REAL_SEAMS: Seams = { readBoot, wakeUp: "by file", checkUpToBytes: 2 ** 22, busyMs: 10_000 };
 
 /** Rejects with a StoreError "config" when the folder cannot be used; then nothing in it was changed. */
 export async function openEmbeddedStore(options: EmbeddedStoreOptions): Promise<EmbeddedStore> {
@@ -49,15 +44,21 @@ export async function openWithSeams(
   const env = options.env ?? realEnv;
   const folder = folderOf(options.folder);
   const boot = readBoot(env);
-  prepareFolder(folder);
+  await prepareFolder(folder);
   const origin = Buffer.from(env.randomBytes(6)).readUIntBE(0, 6);
   const [writer, reader] = [new Thread(folder, origin), new Thread(folder, origin)];
   try {
-    const { isChecked } = await reader.ask("inspect", { folder, checkUpToBytes });
-    const state = await writer.ask("create", { folder, busyMs });
-    const clock = await joinClock(writer, state, { env, boot, folder });
-    await reader.ask("open", { folder });
-    return new EmbeddedStore({ folder, env, clock, writer, reader, origin, wakeUp, isChecked });
+    const report = await reader.ask("inspect", folder, checkUpToBytes);
+    const state = await writer.ask("create", folder, busyMs);
+    const clock = await joinClock(writer, state, env, boot);
+    const behindMs = state.markMs - clock.now();
+    if (behindMs > 0)
+      throw configProblem(
+        `this machine's clock is ${behindMs} ms behind the store in '${folder}', as after restoring a snapshot: reboot it`,
+      );
+    await reader.ask("open", folder);
+    const check = report === null ? () => checkEmbeddedFolder(folder) : null;
+    return new EmbeddedStore({ folder, env, clock, writer, reader, wakeUp, check });
   } catch (error) {
     await reader.close(null);
     await writer.close(null);
@@ -66,33 +67,23 @@ export async function openWithSeams(
 }
 
 /** Of several processes that open the store after a boot one begins the epoch, and all others join it. */
-async function joinClock(
-  writer: Thread,
-  found: ClockReply,
-  { env, boot, folder }: { readonly env: Env; readonly boot: Boot; readonly folder: string },
-): Promise<StoreClock> {
+async function joinClock(writer: Thread, found: ClockReply, env: Env, boot: Boot): Promise<StoreClock> {
   let state = found;
   for (let next = nextClock(state, env, boot); next !== null; next = nextClock(state, env, boot))
-    state = await writer.ask("clock", { expected: state, ...next });
-  const clock = new StoreClock(state.clock ?? "", env, boot);
-  const behindMs = state.markMs - clock.now();
-  if (behindMs > 0)
-    throw configProblem(
-      `this machine's clock is ${behindMs} ms behind the store in '${folder}', as after restoring a snapshot: reboot it`,
-    );
-  return clock;
+    state = await writer.ask("clock", state, next.clock, next.markMs);
+  return new StoreClock(state.clock ?? "", env, boot);
 }
 
 /**
  * A thorough look at a store's files, for operators: reads all of the database as it is now, also while it is in use, and
  * changes nothing. Rejects with a StoreError that names the damage.
  */
-export async function checkEmbeddedFolder(path: string): Promise<CheckReport> {
+export async function checkEmbeddedFolder(path: string): Promise<CheckReport | null> {
   const folder = folderOf(path);
-  assertStore(folder);
+  await assertStore(folder);
   const thread = new Thread(folder, 0);
   try {
-    return await thread.ask("check", { folder });
+    return await thread.ask("inspect", folder, Number.POSITIVE_INFINITY);
   } finally {
     await thread.close(null);
   }

@@ -1,4 +1,6 @@
-/** What the store and its threads say to each other, and what the tables hold. Types only: the threads are JavaScript. */
+/** What the tables hold, and what the store and its threads say to each other. Types only: threads are JavaScript. */
+import type { LeaseKey } from "../../core/index.ts";
+import type { WatchScope } from "../../store/index.ts";
 
 type Value = string | number | null;
 
@@ -17,19 +19,17 @@ export interface Statement {
 }
 
 /** Of the table `records`. Damage may have changed any of it, the record's type too. */
-export interface Row {
-  readonly tenant: string;
-  readonly name: string;
+export interface Row extends LeaseKey {
   readonly version: number;
   readonly record: string;
   readonly digest: number;
 }
 
 /** Of the table `commits`: one for each commit, and the newest is the state of the store. */
-export interface CommitRow {
+export interface Commit {
   /** Of the commit's last write. Every write has a version of its own. */
   readonly version: number;
-  /** The store's time when the commit was handed over, or later: the clock's mark. */
+  /** The store's time when the commit was handed over: the clock's mark. */
   readonly at_ms: number;
   /** Which store object wrote it. */
   readonly origin: number;
@@ -38,31 +38,19 @@ export interface CommitRow {
   readonly sum: number;
   /** What was written or deleted: "tenant/name", a line each. */
   readonly keys: string;
-  readonly digest: number;
 }
 
-/** Null: there is no record. A record that is not sound may be anything. */
-export type RowReply = {
-  readonly version: number;
-  readonly record: string;
-  readonly isSound: boolean;
-} | null;
+/** A record that is not sound may be anything. */
+export type RowReply = Omit<Row, "digest"> & { readonly isSound: boolean };
 
-/** One write at each index. */
-export interface WriteBatch {
-  readonly tenants: readonly string[];
-  readonly names: readonly string[];
-  /** Null: the key must be absent. */
-  readonly expected: readonly (number | null)[];
-  /** Null: delete it. */
-  readonly records: readonly (string | null)[];
-}
+/** Expected null: the key must be absent. Record null: delete it. */
+export type Write = readonly [tenant: string, name: string, expected: number | null, record: string | null];
 
 export interface WriteReply {
   /** The version of the new record, 0 after a delete, -1 when another version is current. */
   readonly versions: Float64Array;
   /** What is current where another version is, by index. */
-  readonly current: ReadonlyMap<number, RowReply>;
+  readonly current: ReadonlyMap<number, RowReply | null>;
 }
 
 export interface ClockReply {
@@ -78,76 +66,35 @@ export interface CheckReport {
   readonly bytes: number;
 }
 
-export interface ListedRow extends NonNullable<RowReply> {
-  readonly name: string;
-}
-
 export interface ChangesReply {
   readonly version: number;
-  /** True when the changes since then are not known any more. */
-  readonly isGap: boolean;
-  readonly changed: readonly { readonly tenant: string; readonly name: string; readonly row: RowReply }[];
+  /** Null when the changes since then are not known any more. */
+  readonly changed: readonly (readonly [LeaseKey, RowReply | null])[] | null;
 }
 
-interface Scope {
-  readonly tenant: string | null;
-  readonly prefix: string;
-}
-
-/** What a thread can be asked, by the name of the request. */
+/** What a thread can be asked. */
 export interface Requests {
-  /** Before anything is changed. Files up to so many bytes are read completely. */
-  inspect: {
-    readonly ask: { readonly folder: string; readonly checkUpToBytes: number };
-    readonly reply: { readonly isChecked: boolean };
-  };
-  /** For the thread that writes; it makes the tables if there are none. */
-  create: { readonly ask: { readonly folder: string; readonly busyMs: number }; readonly reply: ClockReply };
-  /** For the thread that reads, later. */
-  open: { readonly ask: { readonly folder: string }; readonly reply: null };
+  /** Changes nothing. Files up to that size are read completely; of larger ones there is no report. */
+  inspect(folder: string, checkUpToBytes: number): CheckReport | null;
+  /** The thread that writes makes the tables, if there are none. */
+  create(folder: string, busyMs: number): ClockReply;
   /** Replaces the clock if it is still what `expected` says. The reply has what is there now. */
-  clock: {
-    readonly ask: { readonly expected: ClockReply; readonly clock: string; readonly markMs: number };
-    readonly reply: ClockReply;
-  };
-  apply: {
-    readonly ask: { readonly writes: WriteBatch; readonly nowMs: number };
-    readonly reply: WriteReply;
-  };
-  read: {
-    readonly ask: { readonly tenants: readonly string[]; readonly names: readonly string[] };
-    readonly reply: readonly RowReply[];
-  };
-  list: {
-    readonly ask: {
-      readonly tenant: string;
-      readonly prefix: string;
-      readonly after: string;
-      readonly limit: number;
-    };
-    readonly reply: readonly ListedRow[];
-  };
-  /** Of other store objects than `origin`, after `version`; with null only what is the newest version. */
-  changes: {
-    readonly ask: {
-      readonly version: number | null;
-      readonly origin: number;
-      readonly scopes: readonly Scope[];
-    };
-    readonly reply: ChangesReply;
-  };
-  /** In the background: what is damaged, or null. */
-  walk: { readonly ask: null; readonly reply: string | null };
-  check: { readonly ask: { readonly folder: string }; readonly reply: CheckReport };
-  /** The thread ends after this. With a time, the clock's mark is raised to it. */
-  close: { readonly ask: { readonly markMs: number | null }; readonly reply: null };
+  clock(expected: ClockReply, clock: string, markMs: number): ClockReply;
+  apply(writes: readonly Write[], nowMs: number): WriteReply;
+  /** The thread that reads opens what the other one has made. */
+  open(folder: string): void;
+  read(keys: readonly LeaseKey[]): readonly (RowReply | null)[];
+  list(tenant: string, prefix: string, after: string, limit: number): readonly RowReply[];
+  /** Of other store objects, after a version; with null only what the newest version is. */
+  changes(version: number | null, scopes: readonly WatchScope[]): ChangesReply;
+  /** The thread ends, and that is the reply. With a time, the clock's mark is raised to it. */
+  close(markMs: number | null): void;
 }
 
-/** A failure in a thread. */
 export interface ThreadFailure {
   readonly message: string;
-  /** SQLite's code, or why the store's files are refused. */
+  /** SQLite's code, or that the message is for the operator. */
   readonly code: number | "refused" | null;
-  /** Where it happened: of a commit that failed nobody knows what the disk will show. */
+  /** Of a commit that failed nobody knows what the disk will show. */
   readonly at: "commit" | "before";
 }

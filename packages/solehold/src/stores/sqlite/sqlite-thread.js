@@ -6,93 +6,65 @@
  */
 import { parentPort, receiveMessageOnPort, workerData } from "node:worker_threads";
 import { inspect } from "./database.js";
-import { Damage } from "./integrity.js";
 import { Reader } from "./reader.js";
 import { Writer } from "./writer.js";
 
+/** @import { Requests } from "./protocol.ts" */
+/** @typedef {{ id: number, op: keyof Requests, args: never }} Message */
+
 if (parentPort === null) throw new Error("this is a thread of the embedded store");
 const port = parentPort;
-/** @type {Writer | null} */
-let writer = null;
-/** @type {Reader | null} */
-let reader = null;
+/** @type {Writer} */
+let writer;
+/** @type {Reader} */
+let reader;
 
-/** @typedef {import("./protocol.ts").Requests} Requests */
-/** @typedef {{ id: number, op: string, ask: never }} Message */
-
-/** @type {Record<string, (ask: never) => unknown>} */
+/** @type {Omit<Requests, "apply">} All but the writes, which are done together. */
 const operations = {
-  inspect: (/** @type {Requests["inspect"]["ask"]} */ { folder, checkUpToBytes }) => {
-    const { isThere, report } = inspect(folder, checkUpToBytes);
-    return { isChecked: !isThere || report !== null };
-  },
-  create: (/** @type {Requests["create"]["ask"]} */ { folder, busyMs }) => {
+  inspect,
+  create: (folder, busyMs) => {
     writer = new Writer(folder, busyMs, workerData.origin);
     return writer.state();
   },
-  open: (/** @type {{ folder: string }} */ { folder }) => {
-    reader = new Reader(folder);
-    return null;
+  clock: (...args) => writer.setClock(...args),
+  open: (folder) => {
+    reader = new Reader(folder, workerData.origin);
   },
-  clock: (ask) => writer?.setClock(ask),
-  read: (ask) => reader?.read(ask),
-  list: (ask) => reader?.list(ask),
-  changes: (ask) => reader?.changes(ask),
-  walk: () => reader?.check(),
-  check: (/** @type {{ folder: string }} */ { folder }) => inspect(folder, Number.POSITIVE_INFINITY).report,
-  close: (/** @type {{ markMs: number | null }} */ { markMs }) => {
+  read: (...args) => reader.read(...args),
+  list: (...args) => reader.list(...args),
+  changes: (...args) => reader.changes(...args),
+  close: (markMs) => {
     try {
-      if (markMs !== null) writer?.raiseMark(markMs);
+      if (markMs !== null) writer.raiseMark(markMs);
     } catch {
       // A disk that cannot take it must not keep the store from being closed.
     }
     writer?.close();
     reader?.close();
-    return null;
+    port.close();
   },
 };
 
-/** @param {number} id @param {unknown} error */
-function fail(id, error) {
-  const { message, errcode, code, at = "before" } = /** @type {Error & Record<string, unknown>} */ (error);
-  const why = error instanceof Damage ? "damaged" : code === "refused" ? code : (errcode ?? null);
-  port.postMessage({ id, failure: { message, code: why, at } });
-}
-
-/** @param {Message} message */
-async function answer({ id, op, ask }) {
+/** One reply to each message, or the failure to all of them. @param {readonly Message[]} messages @param {() => readonly unknown[]} work */
+function answer(messages, work) {
   try {
-    const reply = await operations[op]?.(ask);
-    port.postMessage({ id, reply });
-  } catch (error) {
-    fail(id, error);
-  }
-  if (op === "close") port.close();
-}
-
-/** @param {readonly Message[]} messages */
-function apply(messages) {
-  try {
-    const replies = writer?.apply(messages.map(({ ask }) => ask)) ?? [];
+    const replies = work();
     for (const [index, { id }] of messages.entries()) port.postMessage({ id, reply: replies[index] });
   } catch (error) {
-    for (const { id } of messages) fail(id, error);
+    const { message, errcode = null, at = "before" } = /** @type {Error & Record<string, unknown>} */ (error);
+    for (const { id } of messages) port.postMessage({ id, failure: { message, code: errcode, at } });
   }
 }
 
 port.on("message", (/** @type {Message} */ first) => {
-  /** @type {Message[]} */
-  let writes = [];
-  for (let message = first; ; ) {
-    if (message.op === "apply") writes.push(message);
-    else {
-      if (writes.length > 0) apply(writes);
-      writes = [];
-      void answer(message);
-    }
-    const next = receiveMessageOnPort(port);
-    if (next === undefined) break;
-    message = next.message;
+  const messages = [first];
+  for (let next = receiveMessageOnPort(port); next !== undefined; next = receiveMessageOnPort(port))
+    messages.push(next.message);
+  const writes = messages.filter(({ op }) => op === "apply");
+  if (writes.length > 0) answer(writes, () => writer.apply(writes.map(({ args }) => args)));
+  for (const message of messages) {
+    if (message.op === "apply") continue;
+    const operation = /** @type {(...args: never) => unknown} */ (operations[message.op]);
+    answer([message], () => [operation(.../** @type {never} */ (message.args))]);
   }
-  if (writes.length > 0) apply(writes);
 });

@@ -7,6 +7,7 @@
  * Not promised: that several machines can share the folder (they cannot), or that a write is answered while another
  * process is frozen in the middle of its commit (it waits, then fails; this process goes on with other work).
  */
+import { join } from "node:path";
 import { decodeRecord, encodeRecord, type LeaseKey } from "../../core/index.ts";
 import type { Env, Timer } from "../../env/index.ts";
 import {
@@ -28,10 +29,10 @@ import {
 } from "../../store/index.ts";
 import { Watchers } from "../support/watchers.ts";
 import type { StoreClock } from "./clock.ts";
-import { damaged } from "./failure.ts";
+import { MARKER_FILE } from "./folder.ts";
 import { Follower } from "./follower.ts";
 import { listPage } from "./listing.ts";
-import type { ChangesReply, RowReply, WriteBatch, WriteReply } from "./protocol.ts";
+import type { RowReply, Write, WriteReply } from "./protocol.ts";
 import type { Thread } from "./thread.ts";
 
 const CAPABILITIES: StoreCapabilities = Object.freeze({
@@ -50,6 +51,7 @@ const CAPABILITIES: StoreCapabilities = Object.freeze({
 const CHECK_AFTER_MS = 5_000;
 /** As this store writes them. */
 const VERSION = /^[1-9]\d{0,15}$/;
+const UNSOUND = { ok: false, detail: "its checksum does not fit its key, version and content" } as const;
 
 export interface StoreParts {
   readonly folder: string;
@@ -57,10 +59,9 @@ export interface StoreParts {
   readonly clock: StoreClock;
   readonly writer: Thread;
   readonly reader: Thread;
-  readonly origin: number;
   readonly wakeUp: "by file" | "by timer";
-  /** Whether opening has read the whole database. */
-  readonly isChecked: boolean;
+  /** Reads the whole database; null where opening has done that. */
+  readonly check: (() => Promise<unknown>) | null;
 }
 
 export class EmbeddedStore implements LeaseStore {
@@ -69,8 +70,8 @@ export class EmbeddedStore implements LeaseStore {
   readonly #parts: StoreParts;
   readonly #watchers = new Watchers();
   readonly #scopes = new Set<WatchScope>();
-  readonly #check: Timer | null;
-  #follower: { readonly follower: Follower; readonly started: Promise<void> } | null = null;
+  readonly #check: Timer;
+  #follower: Follower | null = null;
   #callsUnderWay = 0;
   #onIdle: () => void = () => undefined;
   #closing: Promise<void> | null = null;
@@ -79,7 +80,12 @@ export class EmbeddedStore implements LeaseStore {
   /** Use `openEmbeddedStore`. */
   constructor(parts: StoreParts) {
     this.#parts = parts;
-    this.#check = parts.isChecked ? null : parts.env.timer(CHECK_AFTER_MS, () => this.#checkAll());
+    // A large database is read completely while it is in use. If it is damaged, nothing in it is to be believed.
+    const onFailure = (error: StoreError): void => {
+      if (error.kind === "config") this.#damage = error;
+    };
+    this.#check = parts.env.timer(CHECK_AFTER_MS, () => void parts.check?.().catch(onFailure));
+    if (parts.check === null) this.#check.cancel();
   }
 
   now(): number {
@@ -88,8 +94,7 @@ export class EmbeddedStore implements LeaseStore {
 
   read(keys: readonly LeaseKey[]): Promise<ReadReply> {
     return this.#call(async () => {
-      const tenants = keys.map(({ tenant }) => tenant);
-      const rows = await this.#parts.reader.ask("read", { tenants, names: keys.map(({ name }) => name) });
+      const rows = await this.#parts.reader.ask("read", keys);
       const records = keys.map((key, index) => this.#stored(key, rows[index] ?? null));
       return { storeTimeMs: this.now(), records };
     });
@@ -98,10 +103,9 @@ export class EmbeddedStore implements LeaseStore {
   apply(writes: readonly ConditionalWrite[]): Promise<ApplyReply> {
     return this.#call(async () => {
       if (writes.length === 0) return { storeTimeMs: this.now(), results: [] };
-      const batch = batchOf(writes);
-      const reply = await this.#parts.writer.ask("apply", { writes: batch, nowMs: this.now() });
+      const reply = await this.#parts.writer.ask("apply", writes.map(writeOf), this.now());
       const results = writes.map(({ key }, index) => this.#result(key, index, reply));
-      if (this.#watchers.size > 0) this.#announceOwn(writes, results);
+      if (this.#watchers.size > 0) this.#announce(eventsOf(writes, results));
       return { storeTimeMs: this.now(), results };
     });
   }
@@ -109,10 +113,11 @@ export class EmbeddedStore implements LeaseStore {
   list(query: ListQuery): Promise<ListPage> {
     return this.#call(async () => {
       const { tenant, prefix } = query;
-      const page = await listPage(query, {
-        rowsAfter: (after, limit) => this.#parts.reader.ask("list", { tenant, prefix, after, limit }),
-        decode: (key, row) => this.#stored(key, row),
-      });
+      const page = await listPage(
+        query,
+        (after, limit) => this.#parts.reader.ask("list", tenant, prefix, after, limit),
+        (row) => this.#stored(row, row),
+      );
       return { storeTimeMs: this.now(), ...page };
     });
   }
@@ -147,56 +152,44 @@ export class EmbeddedStore implements LeaseStore {
         this.#onIdle = resolve;
       });
     }
-    this.#check?.cancel();
+    this.#check.cancel();
     this.#watchers.clear();
     this.#unfollow();
     await this.#parts.reader.close(null);
-    // Last, because the last connection of all processes brings the write-ahead file into the database if it can write.
+    // Last, because the last connection of all brings the write-ahead file into the database if it can write.
     await this.#parts.writer.close(this.now());
   }
 
-  #follow(): { readonly follower: Follower; readonly started: Promise<void> } {
-    const { folder, env, wakeUp, reader, origin } = this.#parts;
-    const follower = new Follower({
-      ...{ folder, env, wakeUp },
-      changesAfter: (version) => reader.ask("changes", { version, origin, scopes: [...this.#scopes] }),
-      onChanges: (changed) => this.#announceOthers(changed),
-      onGap: () => this.#watchers.announce({ kind: "reset" }),
+  #follow(): Follower {
+    const { folder, env, wakeUp, reader } = this.#parts;
+    return new Follower({
+      env,
+      markerPath: wakeUp === "by file" ? join(folder, MARKER_FILE) : null,
+      changesAfter: (version) => reader.ask("changes", version, [...this.#scopes]),
+      onChanges: (changed) => {
+        const changes = changed?.map(([key, row]): StoreEvent => {
+          return { kind: "changed", key, stored: this.#stored(key, row) };
+        });
+        this.#announce(changes ?? [{ kind: "reset" }]);
+      },
     });
-    return { follower, started: follower.start() };
   }
 
   #unfollow(): void {
-    this.#follower?.follower.stop();
+    this.#follower?.stop();
     this.#follower = null;
   }
 
   /** After those who wrote have their answers, and could pass them on. */
-  #announceOwn(writes: readonly ConditionalWrite[], results: readonly WriteResult[]): void {
-    const events: StoreEvent[] = [];
-    for (const [index, { key, next }] of writes.entries()) {
-      const result = results[index];
-      if (result?.kind !== "applied") continue;
-      const stored: StoredRecord =
-        next === null ? ABSENT : { kind: "found", record: next, version: result.version ?? "" };
-      events.push({ kind: "changed", key, stored });
-    }
+  #announce(events: readonly StoreEvent[]): void {
     const { env } = this.#parts;
-    env.defer(() =>
-      env.defer(() => {
-        for (const event of events) this.#watchers.announce(event);
-      }),
-    );
+    const announce = (): void => {
+      for (const event of events) this.#watchers.announce(event);
+    };
+    if (events.length > 0) env.defer(() => env.defer(announce));
   }
 
-  #announceOthers(changed: ChangesReply["changed"]): void {
-    for (const { tenant, name, row } of changed) {
-      const key = { tenant, name };
-      this.#watchers.announce({ kind: "changed", key, stored: this.#stored(key, row) });
-    }
-  }
-
-  #stored(key: LeaseKey, row: RowReply): StoredRecord {
+  #stored(key: LeaseKey, row: RowReply | null): StoredRecord {
     if (row === null) return ABSENT;
     const version = String(row.version);
     const decoded = row.isSound ? decodeRecord(row.record, key) : UNSOUND;
@@ -206,27 +199,16 @@ export class EmbeddedStore implements LeaseStore {
 
   #result(key: LeaseKey, index: number, { versions, current }: WriteReply): WriteResult {
     const version = versions[index] ?? -1;
-    if (version > 0) return { kind: "applied", version: String(version) };
-    if (version === 0) return { kind: "applied", version: null };
-    return { kind: "conflict", current: this.#stored(key, current.get(index) ?? null) };
-  }
-
-  /** A large database is read completely while it is in use. If it is damaged, nothing in it is to be believed. */
-  #checkAll(): void {
-    this.#parts.reader.ask("walk", null).then(
-      (detail) => {
-        if (detail !== null) this.#damage = damaged(this.#parts.folder, detail);
-      },
-      () => undefined,
-    );
+    if (version < 0) return { kind: "conflict", current: this.#stored(key, current.get(index) ?? null) };
+    return { kind: "applied", version: version === 0 ? null : String(version) };
   }
 
   /** Every call rejects after close(), and close() waits for those that had begun. */
   async #call<Reply>(run: () => Promise<Reply>): Promise<Reply> {
-    if (this.#closing !== null)
-      throw new StoreError("closed", `the embedded store in '${this.#parts.folder}' was closed`, {
-        outcome: "not-applied",
-      });
+    if (this.#closing !== null) {
+      const message = `the embedded store in '${this.#parts.folder}' was closed`;
+      throw new StoreError("closed", message, { outcome: "not-applied" });
+    }
     if (this.#damage !== null) throw this.#damage;
     this.#callsUnderWay += 1;
     try {
@@ -238,21 +220,19 @@ export class EmbeddedStore implements LeaseStore {
   }
 }
 
-const UNSOUND = {
-  ok: false,
-  detail: "its checksum does not fit its key, its version and its content",
-} as const;
-
-function batchOf(writes: readonly ConditionalWrite[]): WriteBatch {
-  return {
-    tenants: writes.map(({ key }) => key.tenant),
-    names: writes.map(({ key }) => key.name),
-    expected: writes.map(({ expected }) => (expected === null ? null : versionOf(expected))),
-    records: writes.map(({ next }) => (next === null ? null : encodeRecord(next))),
-  };
+function eventsOf(writes: readonly ConditionalWrite[], results: readonly WriteResult[]): StoreEvent[] {
+  return writes.flatMap(({ key, next }, index) => {
+    const result = results[index];
+    if (result?.kind !== "applied") return [];
+    const { version } = result;
+    const stored: StoredRecord =
+      next === null || version === null ? ABSENT : { kind: "found", record: next, version };
+    return [{ kind: "changed", key, stored }];
+  });
 }
 
-/** No record has the version -1: what this store did not write is never current. */
-function versionOf(expected: string): number {
-  return VERSION.test(expected) ? Number(expected) : -1;
+function writeOf({ key, expected, next }: ConditionalWrite): Write {
+  // No record has the version -1: what this store did not write is never current.
+  const version = expected === null ? null : VERSION.test(expected) ? Number(expected) : -1;
+  return [key.tenant, key.name, version, next === null ? null : encodeRecord(next)];
 }

@@ -4,26 +4,14 @@
  */
 import { Worker } from "node:worker_threads";
 import { StoreError } from "../../store/index.ts";
-import { storeFailure } from "./failure.ts";
+import { oneLine, storeFailure } from "./failure.ts";
 import type { Requests, ThreadFailure } from "./protocol.ts";
-
-interface Reply {
-  readonly id: number;
-  readonly reply?: unknown;
-  readonly failure?: ThreadFailure;
-}
-
-interface Waiting {
-  resolve(reply: unknown): void;
-  reject(error: Error): void;
-}
 
 export class Thread {
   readonly #folder: string;
   readonly #worker: Worker;
-  readonly #waiting = new Map<number, Waiting>();
+  readonly #waiting = new Map<number, { resolve(reply: unknown): void; reject(error: Error): void }>();
   readonly #ended: Promise<void>;
-  #isClosing = false;
   #lastId = 0;
   #loss: StoreError | null = null;
 
@@ -36,7 +24,7 @@ export class Thread {
       execArgv: ["--no-warnings"],
     });
     this.#worker.unref();
-    this.#worker.on("message", (message: Reply) => this.#onReply(message));
+    this.#worker.on("message", ({ id, ...answer }: { id: number }) => this.#onAnswer(id, answer));
     this.#worker.on("error", (error) => this.#onLoss(error.message));
     this.#ended = new Promise((resolve) => {
       this.#worker.once("exit", () => {
@@ -46,26 +34,28 @@ export class Thread {
     });
   }
 
-  ask<Op extends keyof Requests>(op: Op, ask: Requests[Op]["ask"]): Promise<Requests[Op]["reply"]> {
+  ask<Op extends keyof Requests>(
+    op: Op,
+    ...args: Parameters<Requests[Op]>
+  ): Promise<ReturnType<Requests[Op]>> {
     if (this.#loss !== null) return Promise.reject(this.#loss);
     this.#lastId += 1;
     const id = this.#lastId;
     return new Promise((resolve, reject) => {
       if (this.#waiting.size === 0) this.#worker.ref();
-      this.#waiting.set(id, { resolve: (reply) => resolve(reply as Requests[Op]["reply"]), reject });
-      this.#worker.postMessage({ id, op, ask });
+      this.#waiting.set(id, { resolve: resolve as (reply: unknown) => void, reject });
+      this.#worker.postMessage({ id, op, args });
     });
   }
 
-  /** Resolves when the thread has ended, and its files are closed. */
+  /** Resolves when the thread has ended, and its files are closed. Only when nobody waits for a reply. */
   async close(markMs: number | null): Promise<void> {
-    this.#isClosing = true;
-    if (this.#loss === null) await this.ask("close", { markMs }).catch(() => undefined);
     this.#worker.ref();
+    this.#worker.postMessage({ id: 0, op: "close", args: [markMs] });
     await this.#ended;
   }
 
-  #onReply({ id, reply, failure }: Reply): void {
+  #onAnswer(id: number, { reply, failure }: { reply?: unknown; failure?: ThreadFailure }): void {
     const waiting = this.#waiting.get(id);
     this.#waiting.delete(id);
     if (this.#waiting.size === 0) this.#worker.unref();
@@ -74,9 +64,8 @@ export class Thread {
   }
 
   #onLoss(why: string): void {
-    if (this.#isClosing && this.#waiting.size === 0) return;
-    const message = `a thread of the embedded store in '${this.#folder}' was lost (${why}): open the store again`;
-    this.#loss ??= new StoreError("internal", message.replace(/\s+/g, " "), { outcome: "unknown" });
+    const message = `a thread of the embedded store in '${this.#folder}' was lost (${oneLine(why)}): open the store again`;
+    this.#loss ??= new StoreError("internal", message, { outcome: "unknown" });
     for (const { reject } of this.#waiting.values()) reject(this.#loss);
     this.#waiting.clear();
   }

@@ -3,13 +3,13 @@
  * Commits. All writes that wait when a commit begins are done in it, each on its own condition: one transaction, one
  * sync. A failed transaction leaves nothing behind, unless its last step, the commit, failed: then nobody knows.
  */
-import { insertCommit, lastCommit, openForWriting, readClock, soundCommit } from "./database.js";
-import { commitDigest, hash, isSound, rowDigest, rowMark } from "./integrity.js";
-import { Marker } from "./marker.js";
+import { closeSync } from "node:fs";
+import { LAST_COMMIT, LOG_COMMIT, openForWriting, readClock, soundCommit } from "./database.js";
+import { commitDigest, hash, rowDigest, rowMark, rowReply } from "./integrity.js";
+import { acknowledge, openMarker } from "./marker.js";
 
-/** @typedef {import("./protocol.ts").CommitRow} CommitRow */
-/** @typedef {import("./protocol.ts").WriteBatch} WriteBatch */
-/** @typedef {Omit<CommitRow, "digest" | "keys">} State */
+/** @import { ClockReply, Commit, Requests, RowReply, Write, WriteReply } from "./protocol.ts" */
+/** @typedef {Pick<Commit, "version" | "records" | "sum" | "keys">} Next */
 
 /** The notes of commits are kept for so many changes, for those who watch. */
 export const KEPT_CHANGES = 20_000;
@@ -34,8 +34,8 @@ export class Writer {
     this.#statements = {
       begin: prepare("BEGIN IMMEDIATE"),
       commit: prepare("COMMIT"),
-      last: prepare("SELECT * FROM commits ORDER BY version DESC LIMIT 1"),
-      log: insertCommit(this.#database),
+      last: prepare(LAST_COMMIT),
+      log: prepare(LOG_COMMIT),
       trim: prepare("DELETE FROM commits WHERE version <= ?"),
       get: prepare("SELECT * FROM records WHERE tenant = ? AND name = ?"),
       insert: prepare("INSERT INTO records VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"),
@@ -45,126 +45,109 @@ export class Writer {
       remove: prepare("DELETE FROM records WHERE tenant = ? AND name = ? AND version = ?"),
       clock: prepare("INSERT OR REPLACE INTO meta VALUES ('clock', ?, ?)"),
     };
-    this.#marker = new Marker(folder);
-    this.#marker.acknowledge(lastCommit(this.#database).version);
-    this.#marker.sync();
+    this.#marker = openMarker(folder);
+    acknowledge(this.#marker, this.state().version);
   }
 
-  /** @returns {import("./protocol.ts").ClockReply} */
+  /** @returns {ClockReply} */
   state() {
-    const { version, at_ms } = lastCommit(this.#database);
+    const { version, at_ms } = soundCommit(this.#statements.last.get());
     return { clock: readClock(this.#database), markMs: at_ms, version };
   }
 
-  /** @param {import("./protocol.ts").Requests["clock"]["ask"]} change */
-  setClock({ expected, clock, markMs }) {
-    this.#transaction(markMs, (state) => {
-      if (readClock(this.#database) !== expected.clock || state.version !== expected.version) return state;
+  /** @param {ClockReply} expected @param {string} clock @param {number} markMs @returns {ClockReply} */
+  setClock(expected, clock, markMs) {
+    this.#transaction(markMs, (last) => {
+      if (readClock(this.#database) !== expected.clock || last.version !== expected.version) return null;
       this.#statements.clock.run(clock, hash(clock));
-      return { ...state, version: state.version + 1, keys: "" };
+      return { ...last, version: last.version + 1, keys: "" };
     });
     return this.state();
   }
 
   /** Time that was told is never told again, whatever the clock of the next boot says. @param {number} markMs */
   raiseMark(markMs) {
-    this.#transaction(markMs, (state) =>
-      state.at_ms < markMs ? { ...state, version: state.version + 1, keys: "" } : state,
+    this.#transaction(markMs, (last) =>
+      last.at_ms < markMs ? { ...last, version: last.version + 1, keys: "" } : null,
     );
   }
 
-  /** @param {readonly { writes: WriteBatch, nowMs: number }[]} requests */
+  /** @param {readonly Parameters<Requests["apply"]>[]} requests @returns {readonly WriteReply[]} */
   apply(requests) {
-    const nowMs = Math.max(...requests.map((request) => request.nowMs));
-    /** @type {import("./protocol.ts").WriteReply[]} */
+    /** @type {WriteReply[]} */
     let replies = [];
-    this.#transaction(nowMs, (state) => {
-      let { version, records, sum } = state;
+    this.#transaction(Math.max(...requests.map(([, nowMs]) => nowMs)), ({ version, records, sum }) => {
+      const next = { version, records, sum };
       /** @type {string[]} */
       const keys = [];
-      replies = requests.map(({ writes: { tenants, names, expected, records: texts } }) => {
-        const versions = new Float64Array(tenants.length);
-        /** @type {Map<number, import("./protocol.ts").RowReply>} */
-        const current = new Map();
-        for (let index = 0; index < tenants.length; index += 1) {
-          const [tenant, name] = [tenants[index] ?? "", names[index] ?? ""];
-          const [before, text] = [expected[index] ?? null, texts[index] ?? null];
-          if (!this.#write(tenant, name, before, text, version + 1)) {
-            const row = this.#read(tenant, name);
-            const isDone = row === null && before === null && text === null;
-            versions[index] = isDone ? 0 : -1;
-            if (!isDone) current.set(index, row);
-            continue;
-          }
-          version += 1;
-          keys.push(`${tenant}/${name}`);
-          versions[index] = text === null ? 0 : version;
-          if (before !== null) sum -= rowMark(tenant, name, before);
-          if (text !== null) sum += rowMark(tenant, name, version);
-          records += (text === null ? 0 : 1) - (before === null ? 0 : 1);
-        }
-        return { versions, current };
-      });
-      if (keys.length === 0) return state;
-      // Sums of fewer than two million marks are exact.
-      return {
-        ...state,
-        version,
-        records,
-        sum: ((sum % 2 ** 32) + 2 ** 32) % 2 ** 32,
-        keys: keys.join("\n"),
-      };
+      replies = requests.map(([writes]) => this.#batch(writes, next, keys));
+      // A sum of less than two million marks is exact.
+      next.sum = ((next.sum % 2 ** 32) + 2 ** 32) % 2 ** 32;
+      return keys.length === 0 ? null : { ...next, keys: keys.join("\n") };
     });
     return replies;
   }
 
   close() {
     this.#database.close();
-    this.#marker.close();
+    closeSync(this.#marker);
   }
 
-  /** Whether it was done. @param {string} tenant @param {string} name @param {number | null} before @param {string | null} text @param {number} version */
-  #write(tenant, name, before, text, version) {
-    const { insert, update, remove } = this.#statements;
-    if (text === null) return before !== null && remove.run(tenant, name, before).changes === 1;
-    const digest = rowDigest(rowMark(tenant, name, version), text);
-    const { changes } =
-      before === null
-        ? insert.run(tenant, name, version, text, digest)
-        : update.run(version, text, digest, tenant, name, before);
-    return changes === 1;
+  /** @param {readonly Write[]} writes @param {{ version: number, records: number, sum: number }} next @param {string[]} keys */
+  #batch(writes, next, keys) {
+    const { insert, update, remove, get } = this.#statements;
+    const versions = new Float64Array(writes.length);
+    /** @type {Map<number, RowReply | null>} */
+    const current = new Map();
+    for (const [index, [tenant, name, before, record]] of writes.entries()) {
+      const version = next.version + 1;
+      const mark = rowMark(tenant, name, version);
+      const digest = record === null ? 0 : rowDigest(mark, record);
+      const { changes } =
+        record === null
+          ? remove.run(tenant, name, before)
+          : before === null
+            ? insert.run(tenant, name, version, record, digest)
+            : update.run(version, record, digest, tenant, name, before);
+      if (changes === 1) {
+        next.version = version;
+        keys.push(`${tenant}/${name}`);
+        versions[index] = record === null ? 0 : version;
+        next.records += (record === null ? 0 : 1) - (before === null ? 0 : 1);
+        next.sum += (record === null ? 0 : mark) - (before === null ? 0 : rowMark(tenant, name, before));
+      } else {
+        const row = rowReply(get.get(tenant, name));
+        const isAbsentAsWanted = row === null && before === null && record === null;
+        versions[index] = isAbsentAsWanted ? 0 : -1;
+        current.set(index, row);
+      }
+    }
+    return { versions, current };
   }
 
-  /** @param {string} tenant @param {string} name @returns {import("./protocol.ts").RowReply} */
-  #read(tenant, name) {
-    const row = /** @type {import("./protocol.ts").Row | undefined} */ (
-      this.#statements.get.get(tenant, name)
-    );
-    return row === undefined ? null : { version: row.version, record: row.record, isSound: isSound(row) };
-  }
-
-  /**
-   * `work` gets the state and gives the next, or the same one when it wrote nothing.
-   * @param {number} nowMs @param {(state: State) => State & { keys?: string }} work
-   */
+  /** `work` gets the last commit and gives the next, or null when it wrote nothing. @param {number} nowMs @param {(last: Commit) => Next | null} work */
   #transaction(nowMs, work) {
     const { last, log, trim, commit } = this.#statements;
     let at = "before";
     this.#begin();
     try {
-      const state = soundCommit(/** @type {CommitRow | undefined} */ (last.get()));
-      const { version, records, sum, keys } = { keys: "", ...work(state) };
-      if (version === state.version) return this.#database.exec("ROLLBACK");
-      const next = { version, at_ms: Math.max(state.at_ms, nowMs), origin: this.#origin, records, sum, keys };
-      log.run(version, next.at_ms, next.origin, records, sum, keys, commitDigest({ ...next, digest: 0 }));
-      if (Math.floor(version / TRIM_EVERY) > Math.floor(state.version / TRIM_EVERY))
-        trim.run(version - KEPT_CHANGES);
+      const before = soundCommit(last.get());
+      const next = work(before);
+      if (next === null) return void commit.run();
+      const { version, records, sum, keys } = next;
+      const [at_ms, origin] = [Math.max(before.at_ms, nowMs), this.#origin];
+      const digest = commitDigest({ version, at_ms, origin, records, sum, keys });
+      log.run(version, at_ms, origin, records, sum, keys, digest);
+      if (version % TRIM_EVERY < version - before.version) trim.run(version - KEPT_CHANGES);
       at = "commit";
       commit.run();
-      at = "before";
-      this.#acknowledge(version);
+      acknowledge(this.#marker, version);
     } catch (error) {
-      this.#rollBack();
+      try {
+        this.#database.exec("ROLLBACK");
+      } catch {
+        // SQLite has done so itself.
+      }
       throw Object.assign(/** @type {Error} */ (error), { at });
     }
   }
@@ -179,23 +162,6 @@ export class Writer {
         if ((errcode & 0xff) !== BUSY || waitedMs >= this.#busyMs) throw error;
         Atomics.wait(sleeper, 0, 0, 1);
       }
-    }
-  }
-
-  #rollBack() {
-    try {
-      this.#database.exec("ROLLBACK");
-    } catch {
-      // SQLite has done so itself.
-    }
-  }
-
-  /** @param {number} version */
-  #acknowledge(version) {
-    try {
-      this.#marker.acknowledge(version);
-    } catch {
-      // The commit counts; the note is then as old as after a loss of power.
     }
   }
 }
