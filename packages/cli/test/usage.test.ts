@@ -54,7 +54,7 @@ describe("a wrong command line", () => {
     [["ls", "--stroe", "memory:"], "unknown option --stroe (did you mean '--store'?)"],
     [["ls", "--store", "memory:", "--server", "http://localhost"], "--store and --server exclude each other"],
     [["ls", "--server", "localhost:7077"], "--server must be an http:// or https:// URL"],
-    [["ls", "--store", "mysql://localhost"], "the unknown scheme 'mysql:'"],
+    [["ls", "--store", "oracle://localhost"], "the unknown scheme 'oracle:'"],
     [["ls", "--store", "data"], "has no scheme"],
     [["ls", "--store", "memory:", "--limit", "0"], "--limit must be a whole number from 1"],
     [["ls", "--store", "memory:", "--tenant", "a/b"], "tenant must have"],
