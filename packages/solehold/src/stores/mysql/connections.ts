@@ -2,8 +2,7 @@
  * Statements on the connections of a pool: one statement a call, each committed by itself. A connection whose answer did
  * not come in time is destroyed, as that answer would be taken for the one to the next statement.
  */
-import type { Env } from "../../env/index.ts";
-import { StoreError, withDeadline } from "../../store/index.ts";
+import { StoreError } from "../../store/index.ts";
 import { endsConnection, failureOf, type MysqlError } from "./errors.ts";
 
 export type Row = Readonly<Record<string, unknown>>;
@@ -24,7 +23,7 @@ export interface RawConnection {
     query: { readonly sql: string; readonly values: readonly unknown[] },
     callback: Callback<unknown>,
   ): unknown;
-  on(event: "error" | "end", listener: () => void): unknown;
+  on(event: "error", listener: () => void): unknown;
   release(): void;
   destroy(): void;
 }
@@ -34,6 +33,8 @@ export interface RawPool {
   end(callback: (error: unknown) => void): void;
 }
 
+/** Those with a listener for errors. Several stores may share a pool. */
+const guarded = new WeakSet<RawConnection>();
 const IN_TRANSACTION = 1;
 const AUTOCOMMIT = 2;
 
@@ -41,7 +42,6 @@ export class Connections {
   readonly #pool: RawPool;
   readonly #prepare: (connection: Connection) => Promise<void>;
   readonly #prepared = new WeakSet<RawConnection>();
-  readonly #open = new Set<RawConnection>();
 
   /** `prepare` runs on each new connection, before its first statement. */
   constructor(pool: RawPool, prepare: (connection: Connection) => Promise<void>) {
@@ -72,22 +72,13 @@ export class Connections {
     }
   }
 
-  /** Ends the pool. Connections to a server that does not answer are destroyed. */
-  async close(env: Env, timeoutMs: number): Promise<void> {
-    const ended = new Promise<void>((resolve) => this.#pool.end(() => resolve()));
-    await withDeadline(env, timeoutMs, ended, () => new Error("no answer")).catch(() => undefined);
-    for (const connection of this.#open) connection.destroy();
-  }
-
   #get(): Promise<RawConnection> {
     return new Promise((resolve, reject) => {
       this.#pool.getConnection((error, raw) => {
         if (error !== null && error !== undefined) return reject(failureOf(error, "no"));
-        if (!this.#open.has(raw)) {
-          this.#open.add(raw);
-          // Errors that belong to no statement come as events; without a listener they would end the process.
-          for (const event of ["error", "end"] as const) raw.on(event, () => this.#open.delete(raw));
-        }
+        // Errors that belong to no statement come as events; without a listener they would end the process.
+        if (!guarded.has(raw)) raw.on("error", () => undefined);
+        guarded.add(raw);
         resolve(raw);
       });
     });

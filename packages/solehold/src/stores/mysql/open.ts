@@ -1,6 +1,6 @@
 /** Opening: from options to a store that has reached its server once, and found or made its table. */
 import { connect, type Socket } from "node:net";
-import { realEnv } from "../../env/index.ts";
+import { type Env, realEnv } from "../../env/index.ts";
 import {
   assertWholeNumbers,
   type LeaseStore,
@@ -8,6 +8,7 @@ import {
   SimpleStore,
   StoreError,
   withAbort,
+  withDeadline,
 } from "../../store/index.ts";
 import { assertOptions } from "../support/options.ts";
 import { type Connection, Connections, type RawPool } from "./connections.ts";
@@ -16,6 +17,12 @@ import { ServerIdentity } from "./identity.ts";
 import { assertTable, type MysqlPool, type MysqlStoreOptions, parseMysqlUrl, problem } from "./options.ts";
 import { tableSql, viewSql } from "./schema.ts";
 import { LeaseTable } from "./table.ts";
+
+interface UsedPool {
+  readonly raw: RawPool;
+  /** Of a pool that is ours. */
+  close(): Promise<void>;
+}
 
 /** Rejects with a StoreError of one line that says what to do. */
 export async function openMysqlStore(options: MysqlStoreOptions): Promise<LeaseStore> {
@@ -26,11 +33,11 @@ export async function openMysqlStore(options: MysqlStoreOptions): Promise<LeaseS
     throw problem("give either url or pool, not both and not neither");
   assertWholeNumbers("mysql", { timeoutMs, concurrency, pollMs: pollMs ?? 1 }, 1);
   const isOwnPool = "url" in options;
-  const pool = isOwnPool ? await poolForUrl(options.url, timeoutMs, concurrency) : rawPool(options.pool);
+  const pool = isOwnPool ? await poolForUrl(options.url, env, timeoutMs, concurrency) : poolOf(options.pool);
   const leases = new LeaseTable(table);
   const identity = new ServerIdentity(env, leases);
   let isSetUp = false;
-  const connections = new Connections(pool, async (connection) => {
+  const connections = new Connections(pool.raw, async (connection) => {
     if (isOwnPool) await setSession(connection, timeoutMs);
     if (!isSetUp) await setUp(connection, table);
     isSetUp = true;
@@ -46,7 +53,7 @@ export async function openMysqlStore(options: MysqlStoreOptions): Promise<LeaseS
     deleteIf: (key, expected, signal) =>
       call(signal, (connection) => leases.deleteIf(connection, key, expected)),
     list: (range, signal) => call(signal, (connection) => leases.list(connection, range)),
-    close: async () => (isOwnPool ? connections.close(env, timeoutMs) : undefined),
+    close: pool.close,
   };
   try {
     const reachable = (signal: AbortSignal): Promise<boolean> => connections.use(signal, isDurable);
@@ -63,31 +70,40 @@ export async function openMysqlStore(options: MysqlStoreOptions): Promise<LeaseS
       ...polling,
     });
   } catch (error) {
-    await backend.close?.();
+    await pool.close();
     throw error;
   }
 }
 
-async function poolForUrl(url: string, timeoutMs: number, concurrency: number): Promise<RawPool> {
+async function poolForUrl(url: string, env: Env, timeoutMs: number, concurrency: number): Promise<UsedPool> {
   const address = parseMysqlUrl(url);
   const { createPool } = await import("mysql2").catch((cause) => {
     const message = "mysql: the package mysql2 is missing: run `npm install mysql2`";
     throw new StoreError("config", message, { outcome: "not-applied", cause });
   });
   const { host, port } = address;
+  const sockets = new Set<Socket>();
   const stream = (): Socket => {
     const socket = connect({ host, port, keepAlive: true, noDelay: true });
-    // The client library only ends its half, and waits for a server that may never answer.
-    return socket.once("finish", () => socket.destroy());
+    sockets.add(socket);
+    // The client library only ends its half, and would wait for a server that may never answer.
+    return socket.once("finish", () => socket.destroy()).once("close", () => sockets.delete(socket));
   };
   const limits = { connectionLimit: concurrency, connectTimeout: timeoutMs };
-  return createPool({ ...address, ...limits, stream }) as unknown as RawPool;
+  const raw = createPool({ ...address, ...limits, stream }) as unknown as RawPool;
+  const close = async (): Promise<void> => {
+    const ended = new Promise<void>((resolve) => raw.end(() => resolve()));
+    await withDeadline(env, timeoutMs, ended, () => noAnswer(timeoutMs)).catch(() => undefined);
+    for (const socket of sockets) socket.destroy();
+  };
+  return { raw, close };
 }
 
-function rawPool(given: MysqlPool): RawPool {
+function poolOf(given: MysqlPool): UsedPool {
   // A pool with promises is a shell around one with callbacks.
   const raw = (given as { readonly pool?: unknown } | null)?.pool ?? given;
-  if (typeof (raw as RawPool | null)?.getConnection === "function") return raw as RawPool;
+  if (typeof (raw as RawPool | null)?.getConnection === "function")
+    return { raw: raw as RawPool, close: async () => undefined };
   throw problem("pool must be a pool of mysql2, as createPool() makes it");
 }
 

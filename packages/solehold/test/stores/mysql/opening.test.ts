@@ -149,6 +149,16 @@ describe("opening a MySQL store", () => {
     await expect(admin.query("select 1")).resolves.toBeDefined();
   });
 
+  it("shares a pool with many other stores without a warning of listeners that pile up", async () => {
+    const warnings: Error[] = [];
+    const note = (warning: Error): void => void warnings.push(warning);
+    process.on("warning", note);
+    for (let count = 0; count < 12; count += 1) await (await openMysqlStore({ pool: admin })).close();
+    await new Promise((resolve) => setImmediate(resolve));
+    process.off("warning", note);
+    expect(warnings).toEqual([]);
+  });
+
   it("can be opened by many at once where nothing exists yet", async () => {
     const stores = await Promise.all(
       Array.from({ length: 6 }, () => openMysqlStore({ url: server.url, table: "at_once", concurrency: 2 })),
