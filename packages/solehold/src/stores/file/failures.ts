@@ -1,32 +1,11 @@
-/** What the file system said, as a StoreError of one line that says what to do. */
+/** What goes wrong in the folder of the file store, as StoreErrors. */
 import { type FailedOutcome, StoreError } from "../../store/index.ts";
-import { codeOf } from "../support/files.ts";
+import * as support from "../support/file-failure.ts";
 
 export function configProblem(message: string, cause?: unknown): StoreError {
   return new StoreError("config", message, { outcome: "not-applied", cause });
 }
 
 export function fileFailure(folder: string, error: unknown, outcome: FailedOutcome): StoreError {
-  if (error instanceof StoreError) return error;
-  const fail = (kind: StoreError["kind"], what: string): StoreError =>
-    new StoreError(kind, `the file store in '${folder}': ${what}`, { outcome, cause: error });
-  switch (codeOf(error)) {
-    case "EACCES":
-    case "EPERM":
-      return fail("config", "no permission to read and write: run as its owner or change its mode");
-    case "EROFS":
-      return fail("config", "it is on a read-only file system: choose a folder that can be written");
-    case "ENOSPC":
-    case "EDQUOT":
-      return fail("full", "no space left: free some and try again");
-    case "EMFILE":
-    case "ENFILE":
-      return fail("full", "too many open files: raise the limit (ulimit -n)");
-    case "ENOTDIR":
-      return fail("config", "a part of its path is not a folder: correct the path");
-    case "ENOENT":
-      return fail("config", "its folder is gone: restore it, or open the store again");
-    default:
-      return fail("internal", `${String((error as Error)?.message ?? error)}: check the disk`);
-  }
+  return support.fileFailure(`the file store in '${folder}'`, error, outcome);
 }

@@ -1,21 +1,22 @@
-// @ts-check
 /**
  * The database file `leases.db`: its driver, its tables, and how it is opened. What is there is looked at through a
  * connection that cannot write, so a file that is refused stays as it is, and so does its write-ahead file.
+ * The driver is node:sqlite, or where Node has none its twin from npm.
  */
 import { statSync } from "node:fs";
 import { join } from "node:path";
 import { commitDigest, Damage, hash, isDamage, Refusal, walk } from "./integrity.js";
 import { MARKER_FILE, readMarker } from "./marker.js";
 
-/** @import { CheckReport, Commit, Connection } from "./protocol.ts" */
+/** @import { DatabaseSyncInstance as Connection } from "@photostructure/sqlite" */
+/** @import { CheckReport, Commit } from "./protocol.ts" */
 
 const DATABASE_FILE = "leases.db";
 /** "Sole" in ASCII. */
 const APPLICATION_ID = 0x536f6c65;
 const FORMAT = 1;
 const NO_DRIVER =
-  "the embedded store needs Node 22.13 or later, or on older versions the package @photostructure/sqlite: npm install @photostructure/sqlite";
+  "the embedded store needs Node 22.13 or later, or the package @photostructure/sqlite: npm install @photostructure/sqlite";
 
 /** The lines of the record as a JSON array. Names have no control characters, so a line break always separates. */
 const LINES = `'["' || replace(replace(replace(record, '\\', '\\\\'), '"', '\\"'), char(10), '","') || '"]'`;
@@ -137,12 +138,9 @@ function schemaOf(database) {
 
 /** @param {Connection} database */
 function assertOurs(database) {
-  if (pragma(database, "application_id") !== APPLICATION_ID)
-    throw new Refusal(`the database '${DATABASE_FILE}' is not one of the embedded store: use another folder`);
-  const format = pragma(database, "user_version");
-  if (format !== FORMAT)
+  if (pragma(database, "application_id") !== APPLICATION_ID || pragma(database, "user_version") !== FORMAT)
     throw new Refusal(
-      `the database '${DATABASE_FILE}' has format ${format}, this version reads format ${FORMAT}: use the version that wrote it`,
+      `the database '${DATABASE_FILE}' is not one of this version of the embedded store: use the version that wrote it, or another folder`,
     );
   if (schemaOf(database).join() !== SCHEMA.join())
     throw new Damage("its tables are not those of the embedded store");

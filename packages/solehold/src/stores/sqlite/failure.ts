@@ -4,14 +4,12 @@ import type { ThreadFailure } from "./protocol.ts";
 
 /** By SQLite's primary result code. "F" stands for the folder, "(M)" for what SQLite says. */
 const BY_CODE: Readonly<Record<number, readonly [StoreErrorKind, string]>> = {
-  3: ["config", "the files in F cannot be used (M): run as their owner or change their mode"],
   5: ["timeout", "another process has kept the write lock in F: if it is stopped, continue or end it"],
   8: ["config", "the store in F is read-only: make the folder and its files writable for this process"],
   10: ["internal", "the disk of the embedded store in F failed (M): check it"],
   11: ["internal", "the database in F is damaged (M): restore it from a backup"],
   13: ["full", "no space left for the embedded store in F: free some and try again"],
   14: ["config", "the database in F cannot be opened (M): check its folder and its rights"],
-  26: ["internal", "the database in F is damaged (M): restore it from a backup"],
 };
 const OTHERWISE = ["internal", "the embedded store in F failed (M): open it again"] as const;
 const [BUSY, READ_ONLY, FULL] = [5, 8, 13];

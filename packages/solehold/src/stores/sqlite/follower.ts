@@ -28,8 +28,9 @@ export class Follower {
   #files: FSWatcher | null = null;
   #timer: Timer | null = null;
   #version: number | null = null;
-  /** "again": woken up during a look. */
-  #looking: "no" | "yes" | "again" = "no";
+  #isLooking = false;
+  /** Woken up during a look. */
+  #mustLookAgain = false;
   #isStopped = false;
 
   constructor(parts: FollowerParts) {
@@ -71,20 +72,21 @@ export class Follower {
   }
 
   #wake(): void {
-    if (this.#looking !== "no") this.#looking = "again";
+    if (this.#isLooking) this.#mustLookAgain = true;
     else this.#look().catch(() => this.#parts.onChanges(null));
   }
 
   async #look(): Promise<void> {
-    for (this.#looking = "yes"; this.#looking !== "no" && !this.#isStopped; ) {
-      this.#looking = "yes";
-      try {
+    this.#isLooking = true;
+    try {
+      do {
+        this.#mustLookAgain = false;
         const { version, changed } = await this.#parts.changesAfter(this.#version);
         if (!this.#isStopped && this.#version !== null) this.#parts.onChanges(changed);
         this.#version = version;
-      } finally {
-        if (this.#looking === "yes") this.#looking = "no";
-      }
+      } while (this.#mustLookAgain && !this.#isStopped);
+    } finally {
+      this.#isLooking = false;
     }
   }
 }

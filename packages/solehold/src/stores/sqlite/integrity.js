@@ -1,4 +1,3 @@
-// @ts-check
 /**
  * How damage is noticed. SQLite has no checksums of its pages: a flipped bit can change a value, hide a row, or bring
  * an old one back. So
@@ -9,7 +8,8 @@
  * The table of records is one tree that holds each row once and is searched by the very rows that a walk meets. So when
  * the walk finds all of them, in order, then a search does too.
  */
-/** @import { Commit, Connection, Row, RowReply } from "./protocol.ts" */
+/** @import { DatabaseSyncInstance as Connection } from "@photostructure/sqlite" */
+/** @import { Commit, Row, RowReply } from "./protocol.ts" */
 
 const [CORRUPT, NOT_A_DATABASE] = [11, 26];
 

@@ -30,9 +30,9 @@ export async function listPage(
       // One more than fits: there is another page.
       if (records.length + corrupt.length === query.limit) return { records, corrupt, next: last };
       last = row.name;
-      const { tenant, name } = row;
+      const key = { tenant: query.tenant, name: row.name };
       if (stored.kind === "found") records.push(stored.record);
-      else corrupt.push({ key: { tenant, name }, version: stored.version, detail: stored.detail });
+      else corrupt.push({ key, version: stored.version, detail: stored.detail });
     }
     if (rows.length < ROWS_AT_ONCE) return { records, corrupt, next: null };
   }

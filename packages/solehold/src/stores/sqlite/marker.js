@@ -1,4 +1,3 @@
-// @ts-check
 /**
  * The file `solehold.json`: this folder is a store, and at least this version was acknowledged.
  *

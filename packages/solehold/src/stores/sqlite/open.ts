@@ -57,7 +57,7 @@ export async function openWithSeams(
         `this machine's clock is ${behindMs} ms behind the store in '${folder}', as after restoring a snapshot: reboot it`,
       );
     await reader.ask("open", folder);
-    const check = report === null ? () => checkEmbeddedFolder(folder) : null;
+    const check = report === null ? () => readAll(folder) : null;
     return new EmbeddedStore({ folder, env, clock, writer, reader, wakeUp, check });
   } catch (error) {
     await reader.close(null);
@@ -81,6 +81,10 @@ async function joinClock(writer: Thread, found: ClockReply, env: Env, boot: Boot
 export async function checkEmbeddedFolder(path: string): Promise<CheckReport | null> {
   const folder = folderOf(path);
   await assertStore(folder);
+  return await readAll(folder);
+}
+
+async function readAll(folder: string): Promise<CheckReport | null> {
   const thread = new Thread(folder, 0);
   try {
     return await thread.ask("inspect", folder, Number.POSITIVE_INFINITY);

@@ -2,22 +2,6 @@
 import type { LeaseKey } from "../../core/index.ts";
 import type { WatchScope } from "../../store/index.ts";
 
-type Value = string | number | null;
-
-/** What is used of `DatabaseSync`: the same in node:sqlite and in the package for older versions of Node. */
-export interface Connection {
-  exec(sql: string): void;
-  prepare(sql: string): Statement;
-  close(): void;
-}
-
-export interface Statement {
-  run(...values: readonly Value[]): { readonly changes: number | bigint };
-  get(...values: readonly Value[]): unknown;
-  all(...values: readonly Value[]): unknown[];
-  iterate(...values: readonly Value[]): Iterable<unknown>;
-}
-
 /** Of the table `records`. Damage may have changed any of it, the record's type too. */
 export interface Row extends LeaseKey {
   readonly version: number;

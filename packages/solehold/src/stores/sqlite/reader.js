@@ -1,4 +1,3 @@
-// @ts-check
 /** Reads: records by their keys, a part of a listing, and what others changed. */
 import { connect, inSnapshot, LAST_COMMIT, soundCommit } from "./database.js";
 import { rowReply } from "./integrity.js";

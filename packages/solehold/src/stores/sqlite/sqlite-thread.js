@@ -1,4 +1,3 @@
-// @ts-check
 /**
  * A thread of the embedded store: one writes, one reads, so that a slow disk keeps neither this process's timers nor
  * its reads waiting. Plain JavaScript, because a thread runs what Node can load by itself. When it ends, SQLite's

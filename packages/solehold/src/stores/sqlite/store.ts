@@ -70,22 +70,17 @@ export class EmbeddedStore implements LeaseStore {
   readonly #parts: StoreParts;
   readonly #watchers = new Watchers();
   readonly #scopes = new Set<WatchScope>();
-  readonly #check: Timer;
+  readonly #check: Timer | null;
+  readonly #calls = new Set<Promise<unknown>>();
   #follower: Follower | null = null;
-  #callsUnderWay = 0;
-  #onIdle: () => void = () => undefined;
   #closing: Promise<void> | null = null;
   #damage: StoreError | null = null;
 
   /** Use `openEmbeddedStore`. */
   constructor(parts: StoreParts) {
     this.#parts = parts;
-    // A large database is read completely while it is in use. If it is damaged, nothing in it is to be believed.
-    const onFailure = (error: StoreError): void => {
-      if (error.kind === "config") this.#damage = error;
-    };
-    this.#check = parts.env.timer(CHECK_AFTER_MS, () => void parts.check?.().catch(onFailure));
-    if (parts.check === null) this.#check.cancel();
+    const { env, check } = parts;
+    this.#check = check === null ? null : env.timer(CHECK_AFTER_MS, () => void this.#checkAll(check));
   }
 
   now(): number {
@@ -116,7 +111,7 @@ export class EmbeddedStore implements LeaseStore {
       const page = await listPage(
         query,
         (after, limit) => this.#parts.reader.ask("list", tenant, prefix, after, limit),
-        (row) => this.#stored(row, row),
+        (row) => this.#stored({ tenant, name: row.name }, row),
       );
       return { storeTimeMs: this.now(), ...page };
     });
@@ -147,12 +142,8 @@ export class EmbeddedStore implements LeaseStore {
   }
 
   async #close(): Promise<void> {
-    if (this.#callsUnderWay > 0) {
-      await new Promise<void>((resolve) => {
-        this.#onIdle = resolve;
-      });
-    }
-    this.#check.cancel();
+    await Promise.allSettled(this.#calls);
+    this.#check?.cancel();
     this.#watchers.clear();
     this.#unfollow();
     await this.#parts.reader.close(null);
@@ -167,10 +158,11 @@ export class EmbeddedStore implements LeaseStore {
       markerPath: wakeUp === "by file" ? join(folder, MARKER_FILE) : null,
       changesAfter: (version) => reader.ask("changes", version, [...this.#scopes]),
       onChanges: (changed) => {
-        const changes = changed?.map(([key, row]): StoreEvent => {
-          return { kind: "changed", key, stored: this.#stored(key, row) };
-        });
-        this.#announce(changes ?? [{ kind: "reset" }]);
+        if (changed === null) this.#announce([{ kind: "reset" }]);
+        else
+          this.#announce(
+            changed.map(([key, row]) => ({ kind: "changed", key, stored: this.#stored(key, row) })),
+          );
       },
     });
   }
@@ -183,10 +175,10 @@ export class EmbeddedStore implements LeaseStore {
   /** After those who wrote have their answers, and could pass them on. */
   #announce(events: readonly StoreEvent[]): void {
     const { env } = this.#parts;
-    const announce = (): void => {
-      for (const event of events) this.#watchers.announce(event);
-    };
-    if (events.length > 0) env.defer(() => env.defer(announce));
+    // Each by itself: a listener that throws must not keep others from the next event.
+    env.defer(() => {
+      for (const event of events) env.defer(() => this.#watchers.announce(event));
+    });
   }
 
   #stored(key: LeaseKey, row: RowReply | null): StoredRecord {
@@ -203,6 +195,13 @@ export class EmbeddedStore implements LeaseStore {
     return { kind: "applied", version: version === 0 ? null : String(version) };
   }
 
+  /** A large database is read while it is in use. If it is damaged, nothing in it is to be believed. */
+  async #checkAll(check: () => Promise<unknown>): Promise<void> {
+    await check().catch((error: StoreError) => {
+      if (error.kind === "config") this.#damage = error;
+    });
+  }
+
   /** Every call rejects after close(), and close() waits for those that had begun. */
   async #call<Reply>(run: () => Promise<Reply>): Promise<Reply> {
     if (this.#closing !== null) {
@@ -210,13 +209,9 @@ export class EmbeddedStore implements LeaseStore {
       throw new StoreError("closed", message, { outcome: "not-applied" });
     }
     if (this.#damage !== null) throw this.#damage;
-    this.#callsUnderWay += 1;
-    try {
-      return await run();
-    } finally {
-      this.#callsUnderWay -= 1;
-      if (this.#callsUnderWay === 0) this.#onIdle();
-    }
+    const call = run();
+    this.#calls.add(call);
+    return await call.finally(() => this.#calls.delete(call));
   }
 }
 
@@ -224,10 +219,8 @@ function eventsOf(writes: readonly ConditionalWrite[], results: readonly WriteRe
   return writes.flatMap(({ key, next }, index) => {
     const result = results[index];
     if (result?.kind !== "applied") return [];
-    const { version } = result;
-    const stored: StoredRecord =
-      next === null || version === null ? ABSENT : { kind: "found", record: next, version };
-    return [{ kind: "changed", key, stored }];
+    if (next === null || result.version === null) return [{ kind: "changed", key, stored: ABSENT }];
+    return [{ kind: "changed", key, stored: { kind: "found", record: next, version: result.version } }];
   });
 }
 

@@ -7,6 +7,12 @@ import { StoreError } from "../../store/index.ts";
 import { oneLine, storeFailure } from "./failure.ts";
 import type { Requests, ThreadFailure } from "./protocol.ts";
 
+interface Answer {
+  readonly id: number;
+  readonly reply?: unknown;
+  readonly failure?: ThreadFailure;
+}
+
 export class Thread {
   readonly #folder: string;
   readonly #worker: Worker;
@@ -24,7 +30,7 @@ export class Thread {
       execArgv: ["--no-warnings"],
     });
     this.#worker.unref();
-    this.#worker.on("message", ({ id, ...answer }: { id: number }) => this.#onAnswer(id, answer));
+    this.#worker.on("message", (answer: Answer) => this.#onAnswer(answer));
     this.#worker.on("error", (error) => this.#onLoss(error.message));
     this.#ended = new Promise((resolve) => {
       this.#worker.once("exit", () => {
@@ -55,7 +61,7 @@ export class Thread {
     await this.#ended;
   }
 
-  #onAnswer(id: number, { reply, failure }: { reply?: unknown; failure?: ThreadFailure }): void {
+  #onAnswer({ id, reply, failure }: Answer): void {
     const waiting = this.#waiting.get(id);
     this.#waiting.delete(id);
     if (this.#waiting.size === 0) this.#worker.unref();

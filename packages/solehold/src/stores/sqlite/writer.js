@@ -1,4 +1,3 @@
-// @ts-check
 /**
  * Commits. All writes that wait when a commit begins are done in it, each on its own condition: one transaction, one
  * sync. A failed transaction leaves nothing behind, unless its last step, the commit, failed: then nobody knows.
@@ -9,7 +8,6 @@ import { commitDigest, hash, rowDigest, rowMark, rowReply } from "./integrity.js
 import { acknowledge, openMarker } from "./marker.js";
 
 /** @import { ClockReply, Commit, Requests, RowReply, Write, WriteReply } from "./protocol.ts" */
-/** @typedef {Pick<Commit, "version" | "records" | "sum" | "keys">} Next */
 
 /** The notes of commits are kept for so many changes, for those who watch. */
 export const KEPT_CHANGES = 20_000;
@@ -125,7 +123,7 @@ export class Writer {
     return { versions, current };
   }
 
-  /** `work` gets the last commit and gives the next, or null when it wrote nothing. @param {number} nowMs @param {(last: Commit) => Next | null} work */
+  /** `work` gets the last commit and gives the next, or null when it wrote nothing. @param {number} nowMs @param {(last: Commit) => Omit<Commit, "at_ms" | "origin"> | null} work */
   #transaction(nowMs, work) {
     const { last, log, trim, commit } = this.#statements;
     let at = "before";

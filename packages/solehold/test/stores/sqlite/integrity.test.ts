@@ -294,7 +294,7 @@ describe("the thorough look", () => {
   it("of a folder without a store says so, and makes none", async () => {
     const folder = temporaryFolder();
     await expect(checkEmbeddedFolder(folder)).rejects.toThrow(/holds no embedded store/);
-    await expect(checkEmbeddedFolder(join(folder, "none"))).rejects.toThrow(/cannot be used/);
+    await expect(checkEmbeddedFolder(join(folder, "none"))).rejects.toThrow(/its folder is gone/);
     expect(readdirSync(folder)).toEqual([]);
   });
 });

@@ -92,7 +92,7 @@ describe("a disk that may not be written", () => {
     for (const each of [folder, join(disk, "empty"), join(disk, "new")])
       await expect(openEmbeddedStore({ folder: each })).rejects.toMatchObject({
         kind: "config",
-        message: expect.stringMatching(/is on a read-only file system: choose a folder that can be written/),
+        message: expect.stringMatching(/on a read-only file system: choose a folder that can be written/),
       });
   });
 });

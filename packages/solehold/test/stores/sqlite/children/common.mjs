@@ -9,7 +9,16 @@ let written = 0;
 
 /** At once, even if nobody reads for a while: what was queued would die with the process. */
 export function say(line) {
-  writeSync(1, `${line}\n`);
+  for (;;) {
+    try {
+      writeSync(1, `${line}\n`);
+      return;
+    } catch (error) {
+      if (error.code !== "EAGAIN") throw error;
+      // The test is busy, and has not read what is in the pipe.
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 5);
+    }
+  }
 }
 
 export function keyNamed(name) {

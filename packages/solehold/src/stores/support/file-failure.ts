@@ -1,0 +1,29 @@
+/** What the file system said, as a StoreError of one line that says what to do. */
+import { type FailedOutcome, StoreError } from "../../store/index.ts";
+import { codeOf } from "./files.ts";
+
+/** `place` names the store and its path: "the file store in './leases'". */
+export function fileFailure(place: string, error: unknown, outcome: FailedOutcome): StoreError {
+  if (error instanceof StoreError) return error;
+  const fail = (kind: StoreError["kind"], what: string): StoreError =>
+    new StoreError(kind, `${place}: ${what}`, { outcome, cause: error });
+  switch (codeOf(error)) {
+    case "EACCES":
+    case "EPERM":
+      return fail("config", "no permission to read and write: run as its owner or change its mode");
+    case "EROFS":
+      return fail("config", "it is on a read-only file system: choose a folder that can be written");
+    case "ENOSPC":
+    case "EDQUOT":
+      return fail("full", "no space left: free some and try again");
+    case "EMFILE":
+    case "ENFILE":
+      return fail("full", "too many open files: raise the limit (ulimit -n)");
+    case "ENOTDIR":
+      return fail("config", "a part of its path is not a folder: correct the path");
+    case "ENOENT":
+      return fail("config", "its folder is gone: restore it, or open the store again");
+    default:
+      return fail("internal", `${String((error as Error)?.message ?? error)}: check the disk`);
+  }
+}
