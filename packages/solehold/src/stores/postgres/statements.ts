@@ -32,9 +32,9 @@ export function comesFromStandby(rows: readonly Row[]): boolean {
   return rows[0]?.[1] === STANDBY;
 }
 
-/** The store's time, from the first column. */
-export function timeMsOf(row: Row | undefined): number {
-  return Math.floor(Number(row?.[0]) / 1_000);
+/** The store's time, from the first column of the first row. */
+export function timeMsOf(rows: readonly Row[]): number {
+  return Math.floor(Number(rows[0]?.[0]) / 1_000);
 }
 
 /** A sub-select hides the array's length: a plan that depended on it would be made anew at each use, for half a write's time. */
@@ -68,8 +68,8 @@ export const SERVER_QUESTIONS: ServerQuestions = {
 export const UNANSWERED_QUESTIONS: ServerQuestions = { name: "'unknown'", position: "'0/0'", start: "'0/0'" };
 
 /** A position in the log, such as 16/B374D848, as a number. */
-export function positionFrom(text: string | null | undefined): bigint {
-  const [high = "0", low = "0"] = (text ?? "0/0").split("/");
+export function positionFrom(text: string): bigint {
+  const [high = "0", low = "0"] = text.split("/");
   return (BigInt(`0x${high}`) << 32n) + BigInt(`0x${low}`);
 }
 
