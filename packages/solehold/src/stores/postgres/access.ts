@@ -42,12 +42,12 @@ export class RecordAccess {
   async read(keys: readonly LeaseKey[]): Promise<ReadReply> {
     const { calls, statements } = this.#context;
     const columns = [keys.map(({ tenant }) => tenant), keys.map(({ name }) => name)];
-    const rows = await calls.query(statements.read, columns.map(arrayLiteral)).catch(changedNothing);
+    const rows = await calls.query(statements.read, columns.map(arrayLiteral)).catch(endedAs("not-applied"));
     const reply = await this.#replyOf(rows, "not-applied");
     const byPlace = new Map(rows.map((row) => [Number(row[2]), row]));
     const records = keys.map((key, index) => {
-      const [, , , version, value] = byPlace.get(index + 1) ?? [];
-      return storedFromText(key, value ?? null, version ?? "");
+      const [, , , version = "", value = ""] = byPlace.get(index + 1) ?? [];
+      return storedFromText(key, value || null, version);
     });
     return { ...reply, records };
   }
@@ -61,7 +61,7 @@ export class RecordAccess {
     const settled = open.length === 0 ? { results: [] } : await this.#settle(open).catch(unknownFor(open));
     const results = writes.map((write): WriteResult => {
       const rest = settled.results[open.indexOf(write)];
-      return rest ?? { kind: "applied", version: versions.get(keyId(write.key)) ?? null };
+      return rest ?? { kind: "applied", version: versions.get(keyId(write.key)) || null };
     });
     return { ...reply, ...settled, results };
   }
@@ -105,7 +105,7 @@ export class RecordAccess {
     const versions = versionsIn(rows);
     const payloads = writes.flatMap(({ key, next }) => {
       const version = versions.get(keyId(key));
-      return version === undefined ? [] : [payloadOf(key, version, next)];
+      return version === undefined ? [] : [payloadOf(key, version || null, next)];
     });
     const { notify } = this.#context.statements;
     return { statement: notify, values: [arrayLiteral(payloads)], onFailure: () => this.#announceAgain() };
@@ -122,23 +122,24 @@ export class RecordAccess {
   }
 
   /** Rejects once for each loss of acknowledged data. */
-  async #replyOf([first = []]: readonly Row[], outcome: FailedOutcome): Promise<StoreReply> {
-    const written = outcome === "unknown" ? (first[3] ?? null) : null;
-    const loss = await this.#identity.observe(first[1] ?? "", written);
-    if (loss === null) return { storeTimeMs: timeMsOf(first), serverChangedAtMs: this.#identity.changedAtMs };
+  async #replyOf(rows: readonly Row[], outcome: FailedOutcome): Promise<StoreReply> {
+    const [, stamp = "", , position = ""] = rows[0] ?? [];
+    const written = outcome === "unknown" ? position : null;
+    const loss = await this.#identity.observe(stamp, written).catch(endedAs(outcome));
+    if (loss === null) return { storeTimeMs: timeMsOf(rows), serverChangedAtMs: this.#identity.changedAtMs };
     const cause = "a failover to a standby that lagged behind, or a restored backup";
     const meaning = "leases may be granted again while their holders still believe in them";
-    throw new StoreError(
-      "data-loss",
-      `PostgreSQL at ${this.#context.driver.place}: ${loss} (${cause}): ${meaning}`,
-      { outcome },
-    );
+    const message = `PostgreSQL at ${this.#context.driver.place}: ${loss} (${cause}): ${meaning}`;
+    throw new StoreError("data-loss", message, { outcome });
   }
 }
 
-function changedNothing(error: unknown): never {
-  if (!(error instanceof StoreError)) throw error;
-  throw new StoreError(error.kind, error.message, { outcome: "not-applied", cause: error.cause });
+/** The same failure of a call whose writes have this outcome: none, or some that were done before it failed. */
+function endedAs(outcome: FailedOutcome): (error: unknown) => never {
+  return (error) => {
+    if (!(error instanceof StoreError)) throw error;
+    throw new StoreError(error.kind, error.message, { outcome, cause: error.cause });
+  };
 }
 
 /** What expects nothing and writes nothing only asks whether the key is absent. */
@@ -146,16 +147,15 @@ function isWrite({ expected, next }: ConditionalWrite): boolean {
   return expected !== null || next !== null;
 }
 
-/** By the ids of their keys, the versions of the writes that were done; null after a delete. */
-function versionsIn(rows: readonly Row[]): ReadonlyMap<string, string | null> {
-  return new Map(rows.map((row) => [`${row[4]}/${row[5]}`, row[6] ?? null]));
+/** By the ids of their keys, the versions of the writes that were done; empty after a delete. */
+function versionsIn(rows: readonly Row[]): ReadonlyMap<string, string> {
+  return new Map(rows.map((row) => [`${row[4]}/${row[5]}`, row[6] ?? ""]));
 }
 
 /** Where others of the call were done, and nobody could look at what is there for these. */
 function unknownFor(open: readonly ConditionalWrite[]): (cause: Error) => Pick<ApplyReply, "results"> {
   return (cause) => {
-    if (cause instanceof StoreError && cause.kind === "data-loss")
-      throw new StoreError("data-loss", cause.message, { outcome: "unknown" });
+    if (cause instanceof StoreError && cause.kind === "data-loss") return endedAs("unknown")(cause);
     return { results: open.map(() => ({ kind: "unknown", cause })) };
   };
 }

@@ -6,7 +6,7 @@
  * statement.
  */
 import { delay, jittered } from "../../env/index.ts";
-import { type FailedOutcome, StoreError, withDeadline } from "../../store/index.ts";
+import { type FailedOutcome, withDeadline } from "../../store/index.ts";
 import type { Row, SqlConnection, SqlDriver, Statement, Values } from "./driver.ts";
 import { isRetryable, isStalePrepared, storeErrorFrom, timeoutError } from "./failures.ts";
 import { configError, type ResolvedOptions } from "./options.ts";
@@ -44,10 +44,10 @@ export class Calls {
       try {
         return await this.#send(statement, values, followUp);
       } catch (error) {
-        if (!(error instanceof StoreError) || attempt === ATTEMPTS) throw error;
-        if (isStalePrepared(error)) this.#prepare = "unnamed";
-        else if (isRetryable(error)) await delay(env, jittered(env, FIRST_DELAY_MS * 2 ** attempt, 0.5));
-        else throw error;
+        const isStale = isStalePrepared(error);
+        if (attempt === ATTEMPTS || !(isStale || isRetryable(error))) throw error;
+        if (isStale) this.#prepare = "unnamed";
+        else await delay(env, jittered(env, FIRST_DELAY_MS * 2 ** attempt, 0.5));
       }
     }
   }

@@ -7,8 +7,8 @@ export interface Statement {
   readonly text: string;
 }
 
-/** The columns in the order selected, each as text: no client's type parser is involved. */
-export type Row = readonly (string | null)[];
+/** The columns in the order selected, each as text, and null as an empty one: no client's type parser is involved. */
+export type Row = readonly string[];
 /** The client libraries want arrays that they could change. */
 export type Values = (string | null)[];
 
@@ -51,12 +51,11 @@ export class NotificationsUnavailable extends StoreError {
   }
 }
 
-/** A row of a library that reads values by their types. */
 export function textsOf(values: readonly unknown[]): Row {
-  return values.map((value) => (value === null || value === undefined ? null : String(value)));
+  return values.map((value) => String(value ?? ""));
 }
 
 /** The server writes a boolean in one way, some libraries in another. */
-export function isTrue(text: string | null | undefined): boolean {
+export function isTrue(text: string | undefined): boolean {
   return text === "t" || text === "true";
 }

@@ -65,17 +65,15 @@ export function timeoutError(place: string, timeoutMs: number, outcome: FailedOu
 }
 
 /** The statement lost against another one and was rolled back: the same statement may succeed now. */
-export function isRetryable({ cause }: StoreError): boolean {
-  return ["40001", "40P01"].includes(codeOf(cause));
-}
+export const isRetryable = hasCode("40001", "40P01");
 
 /** A pooler gave the call to a connection that does not know the prepared statement. */
-export function isStalePrepared({ cause }: StoreError): boolean {
-  return ["26000", "42P05"].includes(codeOf(cause));
-}
+export const isStalePrepared = hasCode("26000", "42P05");
 
-export function isMissingTable({ cause }: StoreError): boolean {
-  return ["3F000", "42P01"].includes(codeOf(cause));
+export const isMissingTable = hasCode("3F000", "42P01");
+
+function hasCode(...codes: readonly string[]): (error: unknown) => boolean {
+  return (error) => error instanceof StoreError && codes.includes(codeOf(error.cause));
 }
 
 function outcomeOf(code: string, phase: CallPhase): FailedOutcome {

@@ -33,7 +33,7 @@ export class ServerIdentity {
   readonly #lookUp: Statement;
   #checking: Promise<void> | null = null;
   #found: Found | null = null;
-  /** The last position of this client's acknowledged writes. */
+  /** Of this client's last acknowledged write. */
   #position = 0n;
   #loss: string | null = null;
 
@@ -66,7 +66,7 @@ export class ServerIdentity {
       });
       await this.#checking;
     }
-    const position = positionFrom(written);
+    const position = positionFrom(written ?? "0/0");
     if (position > this.#position) this.#position = position;
     const loss = this.#loss;
     this.#loss = null;
@@ -87,26 +87,16 @@ export class ServerIdentity {
   async #find(): Promise<Found> {
     const { calls, env, statements } = this.#context;
     for (;;) {
-      const [row = []] = await calls.query(this.#lookUp, []);
-      const [, stamp, name, position, start, version, value] = row;
-      const serverId = name ?? "";
-      const server = { serverId, nowMs: timeMsOf(row), sequence: positionFrom(start) };
-      const identity = decodeIdentity(value ?? "");
+      const rows = await calls.query(this.#lookUp, []);
+      const [, stamp = "", serverId = "", position = "", start = "", version, value = ""] = rows[0] ?? [];
+      const identity = decodeIdentity(value);
+      const server = { serverId, nowMs: timeMsOf(rows), sequence: positionFrom(start) };
       const changed = nextIdentity(identity, server, randomId(env));
       if (identity !== null && changed === null)
-        return {
-          identity,
-          dataId: identity.dataId,
-          serverId,
-          sequence: positionFrom(position),
-          stamp: stamp ?? "",
-        };
+        return { identity, stamp, serverId, dataId: identity.dataId, sequence: positionFrom(position) };
       const next = changed === null ? null : encodeIdentity(changed);
-      const columns = [IDENTITY_KEY.tenant, IDENTITY_KEY.name, version ?? null, next];
-      await calls.query(
-        statements.write,
-        columns.map((column) => arrayLiteral([column])),
-      );
+      const columns = [IDENTITY_KEY.tenant, IDENTITY_KEY.name, version || null, next].map((each) => [each]);
+      await calls.query(statements.write, columns.map(arrayLiteral));
     }
   }
 }

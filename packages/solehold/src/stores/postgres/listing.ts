@@ -31,12 +31,12 @@ export async function listPage({ calls, names }: StoreContext, query: ListQuery)
   const rows = await calls.query(statement(text), values);
   const records: LeaseRecord[] = [];
   const corrupt: ListPage["corrupt"][number][] = [];
-  for (const [, , name, version, value] of rows.slice(0, limit)) {
-    const key = { tenant: query.tenant, name: name ?? "" };
-    const stored = storedFromText(key, value ?? null, version ?? "");
+  for (const [, , name = "", version = "", value = ""] of rows.slice(0, limit)) {
+    const key = { tenant: query.tenant, name };
+    const stored = storedFromText(key, value || null, version);
     if (stored.kind === "found") records.push(stored.record);
     if (stored.kind === "corrupt") corrupt.push({ key, version: stored.version, detail: stored.detail });
   }
   const next = rows.length > limit ? (rows[limit - 1]?.[2] ?? null) : null;
-  return { storeTimeMs: timeMsOf(rows[0]), records, corrupt, next };
+  return { storeTimeMs: timeMsOf(rows), records, corrupt, next };
 }

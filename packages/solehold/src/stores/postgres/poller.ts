@@ -80,15 +80,18 @@ export class Poller {
   }
 }
 
-function eventsSince(watch: Watch, [, snapshot, counted, inserted, changed]: Row): readonly StoreEvent[] {
+function eventsSince(
+  watch: Watch,
+  [, snapshot = "", counted, inserted, changed]: Row,
+): readonly StoreEvent[] {
   const { last } = watch;
-  const now = { snapshot: snapshot ?? "", rows: Number(counted) };
+  const now = { snapshot, rows: Number(counted) };
   watch.last = now;
   if (last === null) return [];
   // On an older copy of the server transaction numbers say nothing about the last poll.
   const wentBack = nextTransaction(now.snapshot) < nextTransaction(last.snapshot);
   if (wentBack || last.rows + Number(inserted) > now.rows) return [{ kind: "reset" }];
-  return eventsOf(JSON.parse(changed ?? "[]"));
+  return eventsOf(JSON.parse(changed || "[]"));
 }
 
 function nextTransaction(snapshot: string): bigint {

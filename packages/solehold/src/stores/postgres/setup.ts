@@ -61,7 +61,7 @@ export async function ensureTable({ calls, create, names, server, statements }: 
   try {
     await writeNothing();
   } catch (error) {
-    if (!(error instanceof StoreError && isMissingTable(error)) || create === "never") throw error;
+    if (!isMissingTable(error) || create === "never") throw error;
     const script = [
       // Some clients print every notice, such as "already exists".
       "set local client_min_messages = warning",

@@ -32,9 +32,14 @@ export function comesFromStandby(rows: readonly Row[]): boolean {
   return rows[0]?.[1] === STANDBY;
 }
 
-/** The store's time, from the first column. */
-export function timeMsOf(row: Row | undefined): number {
-  return Math.floor(Number(row?.[0]) / 1_000);
+/** The store's time, from the first column of the first row. */
+export function timeMsOf(rows: readonly Row[]): number {
+  return Math.floor(Number(rows[0]?.[0]) / 1_000);
+}
+
+/** A sub-select hides the array's length: a plan that depended on it would be made anew at each use, for half a write's time. */
+function array(type: "text" | "uuid", parameter: number): string {
+  return `(select $${parameter}::${type}[])`;
 }
 
 /** An array parameter as PostgreSQL reads it: `{"a","b",NULL}`. */
@@ -63,8 +68,8 @@ export const SERVER_QUESTIONS: ServerQuestions = {
 export const UNANSWERED_QUESTIONS: ServerQuestions = { name: "'unknown'", position: "'0/0'", start: "'0/0'" };
 
 /** A position in the log, such as 16/B374D848, as a number. */
-export function positionFrom(text: string | null | undefined): bigint {
-  const [high = "0", low = "0"] = (text ?? "0/0").split("/");
+export function positionFrom(text: string): bigint {
+  const [high = "0", low = "0"] = text.split("/");
   return (BigInt(`0x${high}`) << 32n) + BigInt(`0x${low}`);
 }
 
@@ -97,10 +102,10 @@ export function statementsFor(
   const channel = `coalesce((select 'solehold_' || (value::json ->> 'dataId') from ${table} where ${IS_IDENTITY}), 'solehold')`;
   return {
     read: statement(
-      `select ${STAMPED}, k.place, k.version, k.value from (select) one left join (select w.place, t.version, t.value from unnest($1::text[], $2::text[]) with ordinality as w(tenant, name, place) left join lateral (select version, value from ${table} t where ${isKey("w")} limit 1) t on true) k on true`,
+      `select ${STAMPED}, k.place, k.version, k.value from (select) one left join (select w.place, t.version, t.value from unnest(${array("text", 1)}, ${array("text", 2)}) with ordinality as w(tenant, name, place) left join lateral (select version, value from ${table} t where ${isKey("w")} limit 1) t on true) k on true`,
     ),
     write: statement(
-      `with wanted as materialized (select * from unnest($1::text[], $2::text[], $3::uuid[], $4::text[]) as w(tenant, name, expected, value) order by tenant collate "C", name collate "C"),
+      `with wanted as materialized (select * from unnest(${array("text", 1)}, ${array("text", 2)}, ${array("uuid", 3)}, ${array("text", 4)}) as w(tenant, name, expected, value) order by tenant collate "C", name collate "C"),
 locked as materialized (select w.* from wanted w cross join lateral (select from ${table} t where ${isKey("w")} and t.version = w.expected for update) t),
 inserted as (insert into ${table} as t (tenant, name, value) select tenant, name, value from wanted where (select count(*) from locked) >= 0 and expected is null and value is not null on conflict do nothing ${answer}, t.version),
 updated as (update ${table} as t set version = gen_random_uuid(), value = l.value, changed = pg_current_xact_id() from locked l where (select count(*) from inserted) >= 0 and l.value is not null and ${isKey("l")} ${answer}, t.version),

@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import type { LeaseStore } from "../../../src/store/index.ts";
 import type { PgPool } from "../../../src/stores/postgres/index.ts";
 import { ownServer } from "./own-server.ts";
-import { applyOne, create, EVERYTHING, ended, key, readOne, record } from "./support.ts";
+import { applyOne, create, EVERYTHING, ended, eventually, key, readOne, record } from "./support.ts";
 
 const server = ownServer(["autovacuum=off", "checkpoint_timeout=1h", "bgwriter_lru_maxpages=0"]);
 
@@ -66,7 +66,12 @@ describe("a batch", () => {
 });
 
 /** The same pool, but each text is noted, and refused if it is one of those. */
-function noting(pool: pg.Pool, texts: string[], refuses: (text: string) => boolean = () => false): PgPool {
+function noting(
+  pool: pg.Pool,
+  texts: string[],
+  refuses: (text: string) => boolean = () => false,
+  refusal = new Error("planted"),
+): PgPool {
   return {
     on: (event: "error", listener: () => void) => pool.on(event, listener),
     connect: async () => {
@@ -76,7 +81,7 @@ function noting(pool: pg.Pool, texts: string[], refuses: (text: string) => boole
         release: (failure?: Error) => client.release(failure),
         query: async (config: { readonly text: string }) => {
           texts.push(config.text);
-          if (refuses(config.text)) throw new Error("planted");
+          if (refuses(config.text)) throw refusal;
           return client.query(config as pg.QueryArrayConfig);
         },
       };
@@ -121,6 +126,29 @@ describe("a conflict that nobody can look at", () => {
     expect(results).toMatchObject([{ kind: "applied" }, { kind: "unknown" }]);
     expect(Number.isSafeInteger(storeTimeMs)).toBe(true);
     await end();
+  });
+});
+
+describe("a write that meets a restarted server", () => {
+  it("is unknown when nobody can look whether the data is still the same: it was done", async () => {
+    const pool = new pg.Pool({ connectionString: server.url });
+    const refused = Object.assign(new Error("planted"), { code: "55P03" });
+    let isRefused = false;
+    const refuses = (text: string): boolean => isRefused && text.includes("pg_control_system");
+    const store = await server.open({ pool: noting(pool, [], refuses, refused), table: "restarted" });
+    const version = await create(store, key("job"));
+    await server.engine.restart();
+    isRefused = true;
+    const next = record(key("job"), { generation: 2n });
+    const write = await eventually(async () => {
+      const answer = await ended(applyOne(store, key("job"), version, next));
+      return String(answer).includes("planted") ? answer : null;
+    });
+    expect(write).toMatchObject({ name: "StoreError", outcome: "unknown" });
+    isRefused = false;
+    expect(await readOne(store, key("job"))).toMatchObject({ record: { nonce: next.nonce } });
+    await store.close();
+    await pool.end();
   });
 });
 
