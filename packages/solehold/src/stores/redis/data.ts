@@ -13,11 +13,10 @@ import { type FailedOutcome, StoreError, type StoreReply } from "../../store/ind
 import * as identities from "../support/data-identity.ts";
 import { Reconnecting } from "../support/reconnecting.ts";
 import type { Acknowledgement } from "./acknowledgement.ts";
-import type { RedisArgument } from "./driver.ts";
 import { silenceError } from "./errors.ts";
 import type { RedisLayout } from "./layout.ts";
 import { type LinkOptions, RedisLink } from "./link.ts";
-import { ADOPT, LOOK, type RedisScript } from "./scripts.ts";
+import { ADOPT, LOOK, type ScriptCall } from "./scripts.ts";
 import { assertUsable, parseInfo, type ServerInfo } from "./server-info.ts";
 
 export interface DataReply extends StoreReply {
@@ -74,22 +73,17 @@ export class RedisData {
     return this.#current;
   }
 
-  /** `keys` and `args` follow those that all scripts have. */
-  write(script: RedisScript, keys: readonly string[], args: readonly RedisArgument[]): Promise<DataReply> {
-    return this.#run(script, keys, args, "unknown", this.#reportedLosses);
+  write(...call: ScriptCall): Promise<DataReply> {
+    return this.#run(call, "unknown", this.#reportedLosses);
   }
 
-  read(script: RedisScript, keys: readonly string[], args: readonly RedisArgument[]): Promise<DataReply> {
-    return this.#run(script, keys, [this.#readMode, ...args], "not-applied", this.#reportedLosses);
+  read(...call: ScriptCall): Promise<DataReply> {
+    return this.#run(this.#asRead(call), "not-applied", this.#reportedLosses);
   }
 
   /** As `read`, for calls whose failures nobody sees: a loss is left for the next `read` or `write` to report. */
-  readAside(
-    script: RedisScript,
-    keys: readonly string[],
-    args: readonly RedisArgument[],
-  ): Promise<DataReply> {
-    return this.#run(script, keys, [this.#readMode, ...args], "not-applied", Number.POSITIVE_INFINITY);
+  readAside(...call: ScriptCall): Promise<DataReply> {
+    return this.#run(this.#asRead(call), "not-applied", Number.POSITIVE_INFINITY);
   }
 
   close(): Promise<void> {
@@ -97,14 +91,12 @@ export class RedisData {
   }
 
   /** Reads count as writes if replicas are to be waited for. */
-  get #readMode(): "check" | "count" {
-    return this.#acknowledgement === null ? "check" : "count";
+  #asRead([script, keys, args]: ScriptCall): ScriptCall {
+    return [script, keys, [this.#acknowledgement === null ? "check" : "count", ...args]];
   }
 
   async #run(
-    script: RedisScript,
-    keys: readonly string[],
-    args: readonly RedisArgument[],
+    [script, keys, args]: ScriptCall,
     outcome: FailedOutcome,
     knownLosses: number,
   ): Promise<DataReply> {
@@ -112,7 +104,7 @@ export class RedisData {
       const joined = await this.joined();
       if (this.#losses > knownLosses) throw this.#lossError();
       const own = [joined.epoch, String(this.#seen?.sequence ?? 0n), ...args];
-      const reply = await joined.link.run(script, [this.layout.identityKey, ...keys], own, outcome);
+      const reply = await joined.link.run([script, [this.layout.identityKey, ...keys], own], outcome);
       if (reply[0] !== "moved") {
         await this.#acknowledged(joined.link, outcome);
         const { storeTimeMs, sequence } = headerOf(reply[0]);
@@ -153,7 +145,7 @@ export class RedisData {
   /** Null when another client changed the identity meanwhile. */
   async #join(link: RedisLink): Promise<JoinedLink | null> {
     const { env, driver } = this.#options;
-    const reply = await link.run(LOOK, [this.layout.identityKey], [], "not-applied");
+    const reply = await link.run([LOOK, [this.layout.identityKey], []], "not-applied");
     const [time, info = "", text = "", storedEpoch, writes] = reply.map((item) => String(item ?? ""));
     const server = parseInfo(info);
     assertUsable(server, driver.address);
@@ -181,7 +173,7 @@ export class RedisData {
   async #adopt(link: RedisLink, text: string, identity: identities.DataIdentity): Promise<string | null> {
     const epoch = randomId(this.#options.env);
     const args = [text, identities.encodeIdentity(identity), epoch];
-    const [answer] = await link.run(ADOPT, [this.layout.identityKey], args, "not-applied");
+    const [answer] = await link.run([ADOPT, [this.layout.identityKey], args], "not-applied");
     return answer === "done" ? epoch : null;
   }
 

@@ -2,11 +2,9 @@
  * The little that the store needs of a Redis client. A connection is one socket for its whole life: once it has ended
  * it never comes back, so nothing is sent twice behind the store's back, and the server behind it stays the same.
  */
-export type RedisArgument = string | Buffer;
-
 export interface RedisConnection {
   /** Sends at once. Rejects with the client's own error. */
-  call(command: string, args: readonly RedisArgument[]): Promise<unknown>;
+  call(command: string, args: readonly (string | Buffer)[]): Promise<unknown>;
   /** Resolves when the server has confirmed it. */
   subscribe(channel: string): Promise<unknown>;
   unsubscribe(channel: string): Promise<unknown>;

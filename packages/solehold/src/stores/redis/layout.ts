@@ -21,30 +21,18 @@ import { storedFromText } from "../support/stored-text.ts";
 /** How a version of damage begins. No version of a record does. */
 const DAMAGE = "!";
 
-export class RedisLayout {
-  readonly base: string;
-  readonly identityKey: string;
-  readonly indexKey: string;
-  readonly changedChannel: string;
+export type RedisLayout = ReturnType<typeof redisLayout>;
 
-  constructor(prefix: string) {
-    this.base = `{${prefix}}`;
-    this.identityKey = `${this.base}$identity`;
-    this.indexKey = `${this.base}$index`;
-    this.changedChannel = `${this.base}changed`;
-  }
-
-  recordKey(key: LeaseKey): string {
-    return this.base + keyId(key);
-  }
-
-  queueKey(key: LeaseKey): string {
-    return `${this.base}$queue:${keyId(key)}`;
-  }
-
-  turnChannel(client: string): string {
-    return `${this.base}turn:${client}`;
-  }
+export function redisLayout(prefix: string) {
+  const base = `{${prefix}}`;
+  return {
+    identityKey: `${base}$identity`,
+    indexKey: `${base}$index`,
+    changedChannel: `${base}changed`,
+    recordKey: (key: LeaseKey): string => base + keyId(key),
+    queueKey: (key: LeaseKey): string => `${base}$queue:${keyId(key)}`,
+    turnChannel: (client: string): string => `${base}turn:${client}`,
+  };
 }
 
 /** What a value must begin with to have this version. Empty for a key without a value. */

@@ -8,16 +8,9 @@
  */
 import type { Env } from "../../env/index.ts";
 import { type FailedOutcome, StoreError, withDeadline } from "../../store/index.ts";
-import type { ConnectionEvents, RedisArgument, RedisConnection, RedisDriver } from "./driver.ts";
-import {
-  isMissingScript,
-  isReply,
-  meansOtherServer,
-  ScriptError,
-  silenceError,
-  storeErrorFrom,
-} from "./errors.ts";
-import type { RedisScript } from "./scripts.ts";
+import type { ConnectionEvents, RedisConnection, RedisDriver } from "./driver.ts";
+import * as errors from "./errors.ts";
+import type { ScriptCall } from "./scripts.ts";
 
 export interface LinkOptions {
   readonly env: Env;
@@ -46,7 +39,7 @@ export class RedisLink {
     connecting.then((late) => link.#hasEnded && late.close()).catch(() => undefined);
     link.#connection = await link.#inTime(connecting, "not-applied").catch((error: unknown) => {
       attempt.abort();
-      throw storeErrorFrom(error, options.driver.address, "not-applied");
+      throw errors.storeErrorFrom(error, options.driver.address, "not-applied");
     });
     return link;
   }
@@ -63,12 +56,7 @@ export class RedisLink {
   }
 
   /** What the script replied, without the request's id. `outcome` is what is true if its reply does not come. */
-  async run(
-    script: RedisScript,
-    keys: readonly string[],
-    args: readonly RedisArgument[],
-    outcome: FailedOutcome,
-  ): Promise<readonly unknown[]> {
+  async run([script, keys, args]: ScriptCall, outcome: FailedOutcome): Promise<readonly unknown[]> {
     this.#requests += 1;
     const id = `r${this.#requests.toString(36)}`;
     const rest = [String(keys.length), ...keys, id, ...args];
@@ -80,18 +68,18 @@ export class RedisLink {
         );
       const reply = await call("evalsha", script.sha).catch((error) => {
         // Should it have been carried out all the same, the writer recognises its own version.
-        if (isMissingScript(error)) return call("eval", script.source);
+        if (errors.isMissingScript(error)) return call("eval", script.source);
         throw error;
       });
       if (!Array.isArray(reply) || reply[0] !== id || reply.at(-1) !== id) {
         throw new Error("a reply did not belong to its request: something in between loses or repeats data");
       }
-      if (reply[1] === "error") throw new ScriptError(String(reply[2]));
+      if (reply[1] === "error") throw new errors.ScriptError(String(reply[2]));
       return reply.slice(1, -1);
     } catch (error) {
-      const isOwn = error instanceof StoreError || error instanceof ScriptError;
-      if (!isOwn || meansOtherServer(error)) this.end();
-      throw storeErrorFrom(error, this.#options.driver.address, outcome);
+      const isOwn = error instanceof StoreError || error instanceof errors.ScriptError;
+      if (!isOwn || errors.meansOtherServer(error)) this.end();
+      throw errors.storeErrorFrom(error, this.#options.driver.address, outcome);
     }
   }
 
@@ -100,8 +88,8 @@ export class RedisLink {
     try {
       return await this.#inTime(this.#send(send), "not-applied");
     } catch (error) {
-      if (!isReply(error) || meansOtherServer(error)) this.end();
-      throw storeErrorFrom(error, this.#options.driver.address, "not-applied");
+      if (!errors.isReply(error) || errors.meansOtherServer(error)) this.end();
+      throw errors.storeErrorFrom(error, this.#options.driver.address, "not-applied");
     }
   }
 
@@ -116,7 +104,7 @@ export class RedisLink {
     const { env, driver, timeoutMs } = this.#options;
     return withDeadline(env, timeoutMs, promise, () => {
       this.end();
-      return silenceError(driver.address, timeoutMs, outcome);
+      return errors.silenceError(driver.address, timeoutMs, outcome);
     });
   }
 }

@@ -6,31 +6,26 @@ import { StoreError } from "../../store/index.ts";
 import { assertOptions } from "../support/options.ts";
 import type { RedisDriver } from "./driver.ts";
 import { ioRedisClusterDriver, ioRedisDriver, ioRedisOptions } from "./ioredis-driver.ts";
-import { RedisLayout } from "./layout.ts";
+import { redisLayout } from "./layout.ts";
 import { nodeRedisClusterDriver, nodeRedisDriver } from "./node-redis-driver.ts";
-import {
-  parseRedisUrl,
-  problem,
-  type RedisAddress,
-  type RedisStoreOptions,
-  settingsFrom,
-} from "./options.ts";
+import { parseRedisUrl, problem, type RedisStoreOptions, settingsFrom } from "./options.ts";
 import { RedisStore } from "./store.ts";
 
 /** Resolves when the server has answered; rejects with a StoreError that says what to do. */
 export async function openRedisStore(options: RedisStoreOptions): Promise<RedisStore> {
   assertOptions("openRedisStore", options, '{ url: "redis://localhost:6379" }');
   const { prefix, timeoutMs, durability } = settingsFrom(options);
-  const layout = new RedisLayout(prefix);
+  const layout = redisLayout(prefix);
   const driver =
     "url" in options
-      ? await driverForUrl(parseRedisUrl(options.url), timeoutMs)
+      ? await driverForUrl(options.url, timeoutMs)
       : driverForClient(options.client, layout.identityKey, timeoutMs);
   const { env = realEnv } = options;
   return RedisStore.open({ env, driver, timeoutMs }, layout, durability);
 }
 
-async function driverForUrl(address: RedisAddress, timeoutMs: number): Promise<RedisDriver> {
+async function driverForUrl(url: string, timeoutMs: number): Promise<RedisDriver> {
+  const address = parseRedisUrl(url);
   const ioredis = await import("ioredis").catch((cause: unknown) => {
     const message = "redis: the package ioredis is missing: run `npm install ioredis`";
     throw new StoreError("config", message, { outcome: "not-applied", cause });
@@ -64,12 +59,7 @@ function driverForClient(client: unknown, slotKey: string, timeoutMs: number): R
 
 /** Host and port, the path of a socket, or the name of a group that Sentinel looks after. */
 function addressOf(options: unknown): string {
-  const {
-    host = "localhost",
-    port = 6_379,
-    path,
-    sentinels,
-    name,
-  } = (options ?? {}) as Record<string, unknown>;
-  return sentinels ? `${name} (Sentinel)` : String(path ?? `${host}:${port}`);
+  const given = (options ?? {}) as Readonly<Record<string, unknown>>;
+  if (given.sentinels) return `${given.name} (Sentinel)`;
+  return String(given.path ?? `${given.host ?? "localhost"}:${given.port ?? 6_379}`);
 }

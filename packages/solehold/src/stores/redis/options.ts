@@ -36,18 +36,12 @@ export interface RedisClientOptions extends CommonOptions {
 
 export type RedisStoreOptions = RedisUrlOptions | RedisClientOptions;
 
-export interface RedisSettings {
-  readonly prefix: string;
-  readonly timeoutMs: number;
-  readonly durability: Durability;
-}
-
 const PREFIX = /^[\x21-\x7a|~]{1,64}$/;
 
-export function settingsFrom(options: RedisStoreOptions): RedisSettings {
+export function settingsFrom(options: RedisStoreOptions) {
   const { prefix = "solehold:", timeoutMs = 5_000, replicas = 0, fsync = "server" } = options;
   const rule = "must have 1 to 64 printable ASCII characters without spaces or braces";
-  if (!PREFIX.test(prefix)) throw problem("prefix", rule, prefix);
+  if (typeof prefix !== "string" || !PREFIX.test(prefix)) throw problem("prefix", rule, String(prefix));
   assertWhole("timeoutMs", timeoutMs, 1, 2 ** 31 - 1);
   assertWhole("replicas", replicas, 0, 1_000);
   if (!["server", "wait"].includes(fsync))
@@ -56,7 +50,8 @@ export function settingsFrom(options: RedisStoreOptions): RedisSettings {
     const given = "url" in options ? "both" : "none";
     throw problem("url", "or client must be given, either the one or the other", given);
   }
-  return { prefix, timeoutMs, durability: { replicas, fsync } };
+  const durability: Durability = { replicas, fsync };
+  return { prefix, timeoutMs, durability };
 }
 
 function assertWhole(name: string, value: unknown, min: number, max: number): void {
@@ -64,19 +59,11 @@ function assertWhole(name: string, value: unknown, min: number, max: number): vo
   throw problem(name, `must be a whole number from ${min} to ${max}`, String(value));
 }
 
-/** With the names that ioredis has for them. */
-export interface RedisAddress {
-  readonly host: string;
-  readonly port: number;
-  readonly db: number;
-  readonly username?: string;
-  readonly password?: string;
-  readonly tls?: { readonly servername?: string };
-}
-
-export function parseRedisUrl(text: string): RedisAddress {
+/** With the names that ioredis has for the parts. */
+export function parseRedisUrl(text: string) {
   // What stands before an "@" may be a password.
-  const wrong = (rule: string): StoreError => problem("url", rule, text.replace(/\/\/[^/]*@/, "//***@"));
+  const shown = String(text).replace(/\/\/[^/]*@/, "//***@");
+  const wrong = (rule: string): StoreError => problem("url", rule, shown);
   if (!URL.canParse(text)) throw wrong("must look like redis://host:6379/0");
   const { protocol, hostname, port, pathname, username, password, search, hash } = new URL(text);
   if (protocol !== "redis:" && protocol !== "rediss:") throw wrong("must begin with redis: or rediss:");
@@ -84,13 +71,17 @@ export function parseRedisUrl(text: string): RedisAddress {
   if (search + hash !== "") throw wrong("must not have a query: pass options, or a client, instead");
   const db = /^\/?(\d{0,9})$/.exec(pathname)?.[1];
   if (db === undefined) throw wrong("must end in the number of a database, as in /0");
+  const decoded = (part: string): string => {
+    if (/%(?![\da-f]{2})/i.test(part)) throw wrong("must have %25 for a % in the user name or password");
+    return decodeURIComponent(part);
+  };
   const host = hostname.replace(/^\[|\]$/g, "");
   return {
     host,
     port: Number(port || 6_379),
     db: Number(db),
-    ...(username === "" ? {} : { username: decodeURIComponent(username) }),
-    ...(password === "" ? {} : { password: decodeURIComponent(password) }),
+    ...(username === "" ? {} : { username: decoded(username) }),
+    ...(password === "" ? {} : { password: decoded(password) }),
     ...(protocol === "redis:" ? {} : { tls: isIP(host) === 0 ? { servername: host } : {} }),
   };
 }

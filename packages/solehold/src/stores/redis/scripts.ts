@@ -13,6 +13,13 @@ export interface RedisScript {
   readonly sha: string;
 }
 
+/** Keys and arguments without those that all scripts have. */
+export type ScriptCall = readonly [
+  script: RedisScript,
+  keys: readonly string[],
+  args: readonly (string | Buffer)[],
+];
+
 /** Errors are caught, so that they can be replied with the request's id. */
 function script(body: string): RedisScript {
   const source = `local function run()

@@ -103,40 +103,50 @@ it("a server that cannot wait for disks is refused where that is asked for", asy
   expect(failure.message).toMatch(/7\.2|unknown command/);
 });
 
-/** Stands for a server that knows WAITAOF, which the tests' own does not: answers as Redis 7.2 documents it. */
-class NewerRedis extends Redis {
-  static counts: readonly number[] = [1, 1];
-  static readonly asked: unknown[][] = [];
-
-  override duplicate(...overrides: Parameters<Redis["duplicate"]>) {
-    return new NewerRedis({ ...this.options, ...overrides[0] } as never);
-  }
-
-  override async call(...[command, ...args]: [string, ...never[]]): Promise<unknown> {
-    if (command !== "waitaof") {
-      const reply = await super.call(command, ...args);
+/**
+ * A client of a server that knows WAITAOF, which the tests' own does not: INFO shows another version, and WAITAOF is
+ * answered here, as Redis 7.2 documents it.
+ */
+function newerClient(
+  answer: (args: readonly string[]) => readonly number[],
+  client = new Redis(primary.url, { lazyConnect: true }),
+) {
+  const [call, duplicate] = [client.call.bind(client), client.duplicate.bind(client)];
+  return Object.assign(client, {
+    call: async (command: string, args: string[]): Promise<unknown> => {
+      if (command === "waitaof") return answer(args);
+      const reply = await call(command, args);
       const isInfo = Array.isArray(reply) && String(reply[2]).includes("redis_version");
       return isInfo
         ? reply.with(2, String(reply[2]).replace(/redis_version:.*/, "redis_version:7.2.4"))
         : reply;
-    }
-    NewerRedis.asked.push(args.flat());
-    return NewerRedis.counts;
-  }
+    },
+    duplicate: (...overrides: Parameters<typeof duplicate>) => newerClient(answer, duplicate(...overrides)),
+  });
 }
 
 it("where the server can (by a stand-in), each write waits for the disks of the primary and the replicas", async () => {
-  const client = new NewerRedis(primary.url, { lazyConnect: true });
-  const store = await openRedisStore({ client, replicas: 1, fsync: "wait", timeoutMs: 2_000 });
+  let counts = [1, 1];
+  let asked: readonly string[] = [];
+  const client: unknown = newerClient((args) => {
+    asked = args;
+    return counts;
+  });
+  const store = await openRedisStore({
+    client: client as Redis,
+    replicas: 1,
+    fsync: "wait",
+    timeoutMs: 2_000,
+  });
   closing.push(() => store.close());
   expect(store.capabilities.durable).toBe(true);
   const version = await create(store, recordOf("synced"));
-  expect(NewerRedis.asked.at(-1)).toEqual(["1", "1", "1000"]);
-  for (const counts of [
+  expect(asked).toEqual(["1", "1", "1000"]);
+  for (const short of [
     [0, 1],
     [1, 0],
   ]) {
-    NewerRedis.counts = counts;
+    counts = short;
     const failure = await rejection(store.apply([writeOf(recordOf("synced"), version)]));
     expect(failure).toMatchObject({ kind: "unreachable", outcome: "unknown" });
   }

@@ -58,7 +58,7 @@ async function claimGoesOn(store: LeaseStore, name = "later"): Promise<void> {
   const [stored] = records;
   const expected = stored?.kind === "found" ? stored.version : null;
   expect(await applyOne(store, writeOf(recordOf(name), expected))).toMatchObject({ kind: "applied" });
-  await store.list({ tenant: "default", prefix: "", limit: 1 });
+  await store.list?.({ tenant: "default", prefix: "", limit: 1 });
 }
 
 const DELETED = "its data was deleted or replaced";

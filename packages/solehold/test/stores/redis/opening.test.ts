@@ -94,6 +94,9 @@ describe("a URL", () => {
     ["redis://", "host"],
     ["redis://127.0.0.1/zero", "number of a database"],
     ["redis://user:s3cret@127.0.0.1/0?x=1", "must not have a query"],
+    ["redis://user:s3cret%@127.0.0.1", "%25"],
+    [undefined as never, "must look like"],
+    [6_379 as never, "must look like"],
   ])("like %s is a config error that says how it should look", async (url, rule) => {
     const error = await failure({ url });
     expect(error).toMatchObject({ kind: "config" });
@@ -106,6 +109,7 @@ describe("an option", () => {
     [{ prefix: "" }, "prefix"],
     [{ prefix: "with space" }, "prefix"],
     [{ prefix: "{tag}" }, "prefix"],
+    [{ prefix: null as never }, "prefix"],
     [{ timeoutMs: 0 }, "timeoutMs"],
     [{ timeoutMs: Number.NaN }, "timeoutMs"],
     [{ replicas: -1 }, "replicas"],
