@@ -23,7 +23,7 @@ const STORY: readonly Step[] = [
   { line: "solehold acquire db/main --ttl 5m", says: /^db\/main is yours for 4m\d+s/ },
   { line: "SOLEHOLD_TOKEN=... solehold renew db/main --ttl 5m", says: /is renewed for 5m00s/ },
   { line: "solehold get db/main", says: /^key +db\/main\n/ },
-  { line: "solehold get db/main --json | jq -r .fence", says: /"fence":"0{38}1"/ },
+  { line: "solehold get db/main --json | jq -r .fence", says: /"fence":"\d{39}"/ },
   { line: "solehold break db/main --period 30s", says: /^db\/main ends within 30s/ },
   { line: "solehold handoff db/main --to replica-2 --within 30s", says: /reserved for replica-2, for 30s/ },
   { line: "SOLEHOLD_TOKEN=... solehold release db/main", says: /^db\/main is released/ },

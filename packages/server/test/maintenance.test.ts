@@ -6,7 +6,7 @@ import { bearer, keyedServer } from "./support/keys.ts";
 import { expectProblem } from "./support/problem.ts";
 import { type TestServer, testServer } from "./support/server.ts";
 
-const DAMAGED: StoredRecord = { kind: "corrupt", version: "1", detail: "not JSON" };
+const DAMAGED = { kind: "corrupt", version: "1", detail: "not JSON" } as const satisfies StoredRecord;
 
 /** The record of "bad" is one that cannot be read, until it is written anew. */
 async function damage({ server, lease }: TestServer): Promise<void> {

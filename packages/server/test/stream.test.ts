@@ -13,7 +13,7 @@ describe("the stream", () => {
     const [granted] = await stream.ask({ op: "acquire", ...owner, ttlMs: 30_000 });
     expect(granted).toMatchObject({
       status: 200,
-      body: { outcome: "applied", token: "token-of-me", validForMs: 30_000, lease: { generation: "1" } },
+      body: { outcome: "applied", token: "token-of-me", validForMs: 30_000, lease: { holder: "me" } },
     });
     const [denied] = await stream.ask({ op: "acquire", name: "a", holder: "you" });
     const overHttp = await lease("acquire", { name: "a", holder: "you" });
@@ -204,7 +204,7 @@ describe("the stream", () => {
     expect((await stream.answer(first)).status).toBe(499);
     expect((await stream.ask({ op: "cancel", target: 999 }))[0]?.body).toEqual({ ended: false });
     await stream.ask({ op: "release", ...owner });
-    expect((await stream.answer(second)).body.lease).toMatchObject({ holder: "c", generation: "2" });
+    expect((await stream.answer(second)).body.lease).toMatchObject({ holder: "c", live: true });
   });
 
   it("takes waiters out of the line when the connection goes", async () => {
@@ -306,7 +306,7 @@ describe("watching over the stream", () => {
     expect(stream.events.at(-1)).toMatchObject({
       kind: "expired",
       name: "a",
-      lease: { generation: "1", live: false },
+      lease: { fence: granted.body.lease.fence, live: false },
     });
     const audit = (await get("/v1/audit?action=expire")).body.entries;
     expect(audit).toMatchObject([{ action: "expire", key: "a", at: granted.body.lease.expiresAtMs }]);
