@@ -56,8 +56,9 @@ export class World {
     store: decorateStore(this.store, {
       read: async (keys) => await this.#reached().read(keys),
       apply: async (writes) => {
+        const reply = await this.#reached().apply(writes);
         for (const { next } of writes) if (next !== null) this.#grants.add(next.generation);
-        return await this.#reached().apply(writes);
+        return reply;
       },
     }),
   });
