@@ -80,7 +80,7 @@ describe.each<Way>(["stream", "http"])("a holder over %s does not notice", (way)
     const lease = await (await world.client("me")).acquire("job", { ttl: TTL_MS });
     const { fence } = lease;
     await world.advance(1_000);
-    const before = lease.expiresAtMs;
+    const { fence, expiresAtMs: before } = lease;
     await stop();
     await world.until(() => lease.state === "jeopardy");
     await restart();

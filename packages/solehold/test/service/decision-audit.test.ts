@@ -26,7 +26,8 @@ describe("the audit of the service", () => {
       SECOND_MS,
       SECOND_MS,
     ]);
-    expect(new Set(entries.map(({ leaseId }) => leaseId))).toEqual(new Set(["default/lease-1@1"]));
+    const [leaseId, ...others] = new Set(entries.map((entry) => entry.leaseId));
+    expect([leaseId, others]).toEqual([expect.stringMatching(/^default\/lease-1@\d+$/), []]);
   });
 
   it("has every refusal too: unknown keys, double revokes, malformed requests, wrong tokens", async () => {
