@@ -78,7 +78,6 @@ describe.each<Way>(["stream", "http"])("a holder over %s does not notice", (way)
   it("that the server is gone for a while and comes back", async () => {
     const { world, stop, restart } = await outageWorld(way);
     const lease = await (await world.client("me")).acquire("job", { ttl: TTL_MS });
-    const { fence } = lease;
     await world.advance(1_000);
     const { fence, expiresAtMs: before } = lease;
     await stop();

@@ -92,7 +92,9 @@ describe("a package that is not installed", () => {
     "redis://127.0.0.1:1": "ioredis",
     "postgres://user:s3cret@127.0.0.1:1/db": "pg",
     // Later versions of Node have SQLite themselves.
-    ...(process.version.startsWith("v20.") ? { "embedded:./never-made": "@photostructure/sqlite" } : {}),
+    ...(process.version.startsWith("v20.")
+      ? { [`embedded:${join(tmpdir(), "solehold-never-made")}`]: "@photostructure/sqlite" }
+      : {}),
     "s3://bucket?endpoint=http://127.0.0.1:1": "aws4fetch",
     "mariadb://user:s3cret@127.0.0.1:1/db": "mysql2",
     "dynamodb://leases?region=eu-west-1": "aws4fetch",
