@@ -40,15 +40,13 @@ export interface Caller {
   readonly holder: string;
   readonly connection: TestConnection;
   readonly token: string;
-  /** "waiting", "granted" with the number of the grant, the reason when denied, the status when rejected. */
+  /** "waiting", the holder's fence as text when granted, the reason when denied, the status when rejected. */
   state: string;
 }
 
 export class World {
   readonly env = new ManualEnv();
   readonly store = new MemoryStore({ env: this.env });
-  /** The generations that were written, in their order: a grant's number is its place among them. */
-  readonly #grants = new Set<bigint>();
   /** While it is "down" no read and no write reaches the store. */
   reach: "up" | "down" = "up";
   readonly manager = new StoreLeaseManager({
@@ -56,11 +54,7 @@ export class World {
     policy: { generations: "count" },
     store: decorateStore(this.store, {
       read: async (keys) => await this.#reached().read(keys),
-      apply: async (writes) => {
-        const reply = await this.#reached().apply(writes);
-        for (const { next } of writes) if (next !== null) this.#grants.add(next.generation);
-        return reply;
-      },
+      apply: async (writes) => await this.#reached().apply(writes),
     }),
   });
   readonly audit = new MemoryAuditTrail({ capacity: 10_000 });
@@ -78,12 +72,6 @@ export class World {
   async follow(): Promise<void> {
     const all = { tenant: null, prefix: "" };
     await watchRecords(this.manager, this.env, all, (event) => this.queue.onStoreEvent(event));
-  }
-
-  #stateOf({ outcome }: ServiceReply): string {
-    if (outcome.kind === "applied")
-      return `granted ${[...this.#grants].indexOf(outcome.decision.lease.generation) + 1}`;
-    return outcome.kind === "refused" ? outcome.decision.reason : outcome.outcome;
   }
 
   #reached(): MemoryStore {
@@ -107,7 +95,7 @@ export class World {
     const request = { key, holder, ttlMs, token: caller.token, ...extra };
     this.queue.acquire(request, {}, { waitMs, connection, repeatable }).then(
       (reply) => {
-        caller.state = this.#stateOf(reply);
+        caller.state = stateOf(reply);
         if (reply.outcome.kind === "applied") this.granted.push(holder);
       },
       (error: { input: { status: number } }) => {
@@ -127,6 +115,11 @@ export class World {
     const lease = await this.service.get(key);
     return lease?.live === true ? lease.holder : null;
   }
+}
+
+function stateOf({ outcome }: ServiceReply): string {
+  if (outcome.kind === "applied") return `granted ${outcome.decision.lease.generation}`;
+  return outcome.kind === "refused" ? outcome.decision.reason : outcome.outcome;
 }
 
 export async function heldWorld(

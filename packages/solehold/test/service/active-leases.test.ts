@@ -75,13 +75,13 @@ describe("active leases", () => {
 
   it("tells the end of a lease that somebody took over before a timer could", async () => {
     const { env, service, grant, trail } = serviceWorld();
-    const ended: string[] = [];
-    service.onExpired(({ holder }) => ended.push(holder));
+    const ended: bigint[] = [];
+    service.onExpired((record) => ended.push(record.generation));
     await grant("Operation", 10);
     env.pause(10 * SECOND_MS);
     await grant("Operation", 10, KEY.name, "heir");
     await env.advance(SECOND_MS);
-    expect(ended).toEqual(["holder"]);
+    expect(ended).toEqual([1n]);
     expect((await trail()).map(({ action, holder }) => `${action} ${holder}`).sort()).toEqual([
       "expire holder",
       "grant heir",
