@@ -78,21 +78,16 @@ export class RedisData {
   }
 
   read(...call: ScriptCall): Promise<DataReply> {
-    return this.#run(this.#asRead(call), "not-applied", this.#reportedLosses);
+    return this.#run(call, "not-applied", this.#reportedLosses);
   }
 
   /** As `read`, for calls whose failures nobody sees: a loss is left for the next `read` or `write` to report. */
   readAside(...call: ScriptCall): Promise<DataReply> {
-    return this.#run(this.#asRead(call), "not-applied", Number.POSITIVE_INFINITY);
+    return this.#run(call, "not-applied", Number.POSITIVE_INFINITY);
   }
 
   close(): Promise<void> {
     return this.#links.close();
-  }
-
-  /** Reads count as writes if replicas are to be waited for. */
-  #asRead([script, keys, args]: ScriptCall): ScriptCall {
-    return [script, keys, [this.#acknowledgement === null ? "check" : "count", ...args]];
   }
 
   async #run(
