@@ -12,7 +12,7 @@ import { randomId } from "../../env/index.ts";
 import { type FailedOutcome, StoreError, type StoreReply } from "../../store/index.ts";
 import * as identities from "../support/data-identity.ts";
 import { Reconnecting } from "../support/reconnecting.ts";
-import type { Acknowledgement } from "./acknowledgement.ts";
+import { type Acknowledgement, shortage } from "./acknowledgement.ts";
 import { silenceError } from "./errors.ts";
 import type { RedisLayout } from "./layout.ts";
 import { type LinkOptions, RedisLink } from "./link.ts";
@@ -114,9 +114,10 @@ export class RedisData {
 
   async #acknowledged(link: RedisLink, outcome: FailedOutcome): Promise<void> {
     if (this.#acknowledgement === null) return;
-    const { command, args, problem } = this.#acknowledgement;
+    const { command, counts, limitMs } = this.#acknowledgement;
+    const args = [...counts, limitMs].map(String);
     const reply = await link.request((connection) => connection.call(command, args)).catch((error) => error);
-    const what = problem(reply);
+    const what = shortage(this.#acknowledgement, reply);
     if (what !== null) throw this.#error("unreachable", what, outcome);
   }
 
