@@ -115,7 +115,7 @@ it("a user who may do what the manual says can do everything, and touches no oth
   await store.close();
 });
 
-it("a user who may not is told so", async () => {
+it("a user who may not is refused as such when the store is opened", async () => {
   await admin.call("ACL", "SETUSER", "nobody", "on", ">lease", "~other:*", "&*", "+@all");
   const error = await rejection(
     openRedisStore({ url: server.url.replace("redis://", "redis://nobody:lease@") }),
