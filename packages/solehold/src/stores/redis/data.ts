@@ -12,7 +12,7 @@ import { randomId } from "../../env/index.ts";
 import { type FailedOutcome, StoreError, type StoreReply } from "../../store/index.ts";
 import * as identities from "../support/data-identity.ts";
 import { Reconnecting } from "../support/reconnecting.ts";
-import type { Acknowledgement } from "./acknowledgement.ts";
+import { type Acknowledgement, shortage } from "./acknowledgement.ts";
 import { silenceError } from "./errors.ts";
 import type { RedisLayout } from "./layout.ts";
 import { type LinkOptions, RedisLink } from "./link.ts";
@@ -78,21 +78,16 @@ export class RedisData {
   }
 
   read(...call: ScriptCall): Promise<DataReply> {
-    return this.#run(this.#asRead(call), "not-applied", this.#reportedLosses);
+    return this.#run(call, "not-applied", this.#reportedLosses);
   }
 
   /** As `read`, for calls whose failures nobody sees: a loss is left for the next `read` or `write` to report. */
   readAside(...call: ScriptCall): Promise<DataReply> {
-    return this.#run(this.#asRead(call), "not-applied", Number.POSITIVE_INFINITY);
+    return this.#run(call, "not-applied", Number.POSITIVE_INFINITY);
   }
 
   close(): Promise<void> {
     return this.#links.close();
-  }
-
-  /** Reads count as writes if replicas are to be waited for. */
-  #asRead([script, keys, args]: ScriptCall): ScriptCall {
-    return [script, keys, [this.#acknowledgement === null ? "check" : "count", ...args]];
   }
 
   async #run(
@@ -119,9 +114,10 @@ export class RedisData {
 
   async #acknowledged(link: RedisLink, outcome: FailedOutcome): Promise<void> {
     if (this.#acknowledgement === null) return;
-    const { command, args, problem } = this.#acknowledgement;
+    const { command, counts, limitMs } = this.#acknowledgement;
+    const args = [...counts, limitMs].map(String);
     const reply = await link.request((connection) => connection.call(command, args)).catch((error) => error);
-    const what = problem(reply);
+    const what = shortage(this.#acknowledgement, reply);
     if (what !== null) throw this.#error("unreachable", what, outcome);
   }
 

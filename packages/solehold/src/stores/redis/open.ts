@@ -34,7 +34,7 @@ async function driverForUrl(url: string, timeoutMs: number): Promise<RedisDriver
   return ioRedisDriver(name, () => new ioredis.Redis({ ...address, ...ioRedisOptions(timeoutMs) } as never));
 }
 
-/** Clients are told apart by what they can do, so that those of another copy of a package are recognised, too. */
+/** Clients are distinguished by what they can do, so that those of another copy of a package are recognised, too. */
 function driverForClient(client: unknown, slotKey: string, timeoutMs: number): RedisDriver {
   const isObject = typeof client === "object" && client !== null;
   const name = isObject ? client.constructor.name : typeof client;

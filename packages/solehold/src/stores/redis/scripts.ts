@@ -37,8 +37,6 @@ if identity[1] ~= ARGV[2] or tonumber(identity[2] or -1) < tonumber(ARGV[3]) the
 local time = redis.call('TIME')
 local writes = identity[2]
 `;
-const COUNT_WRITE = `writes = redis.call('HINCRBY', KEYS[1], 'writes', 1)
-`;
 const BEGIN_REPLY = `local reply = { ARGV[1], time[1] .. ' ' .. time[2] .. ' ' .. writes }
 `;
 const END_REPLY = `reply[#reply + 1] = ARGV[1]
@@ -46,11 +44,10 @@ return reply
 `;
 
 /**
- * ARGV[4] is "count" or "check". A replica would answer a script that only reads, perhaps with what is long outdated.
- * PERSIST is a write, which it refuses, and which changes nothing here. "count" makes it a real write, so that the
- * replicas can be waited for: then they have everything that the reply shows.
+ * A replica would answer a script that only reads, perhaps with what is long outdated. PERSIST is a write, which a replica
+ * refuses, and which changes nothing here.
  */
-const READS = `${SAME_DATA}if ARGV[4] == 'count' then ${COUNT_WRITE}else redis.call('PERSIST', KEYS[1]) end
+const READS = `${SAME_DATA}redis.call('PERSIST', KEYS[1])
 ${BEGIN_REPLY}`;
 
 /** A value with a version in its first line; the version of anything else; false for nothing. */
@@ -66,9 +63,9 @@ local values = #KEYS > 1 and redis.call('MGET', unpack(KEYS, 2))
 for i = 2, #KEYS do reply[i + 1] = shown(KEYS[i], values[i - 1]) end
 ${END_REPLY}`);
 
-/** KEYS: identity, index. ARGV[5]...: first and last member, limit. Reply: members. */
+/** KEYS: identity, index. ARGV[4]...: first and last member, limit. Reply: members. */
 export const RANGE = script(`${READS}
-for _, member in ipairs(redis.call('ZRANGEBYLEX', KEYS[2], ARGV[5], ARGV[6], 'LIMIT', 0, ARGV[7])) do
+for _, member in ipairs(redis.call('ZRANGEBYLEX', KEYS[2], ARGV[4], ARGV[5], 'LIMIT', 0, ARGV[6])) do
   reply[#reply + 1] = member
 end
 ${END_REPLY}`);
@@ -105,7 +102,8 @@ export const WAKE = { nobody: "-", next: "n", all: "a" } as const;
  * Changes are announced only if somebody listens: to build the message costs more than to write the record. Where the
  * user may not publish, the write is done all the same.
  */
-export const WRITE = script(`${SAME_DATA}${COUNT_WRITE}${BEGIN_REPLY}${SHOWN}${WAKES}
+export const WRITE = script(`${SAME_DATA}writes = redis.call('HINCRBY', KEYS[1], 'writes', 1)
+${BEGIN_REPLY}${SHOWN}${WAKES}
 local sub, call = string.sub, redis.call
 local channel = base .. 'changed'
 local is_watched = (redis.pcall('PUBSUB', 'NUMSUB', channel)[2] or 1) > 0
@@ -147,13 +145,13 @@ const QUEUE_KEPT_MS = 60_000;
 
 /**
  * Enters a queue at its end, or at the position that this client had, and shows the record, and whether somebody was
- * woken just now. KEYS: identity, queue, record. ARGV[5]...: client, its position (empty for a new one).
+ * woken just now. KEYS: identity, queue, record. ARGV[4]...: client, its position (empty for a new one).
  * Reply: position, what the record's key shows, 1 if somebody was woken.
  */
 export const ENTER_QUEUE = script(`${READS}${SHOWN}
 local now = time[1] * 1000000 + time[2]
-local position = ARGV[6] ~= '' and ARGV[6] or string.format('%.0f', now)
-if tonumber(redis.call('ZSCORE', KEYS[2], ARGV[5]) or -1) < 0 then redis.call('ZADD', KEYS[2], position, ARGV[5]) end
+local position = ARGV[5] ~= '' and ARGV[5] or string.format('%.0f', now)
+if tonumber(redis.call('ZSCORE', KEYS[2], ARGV[4]) or -1) < 0 then redis.call('ZADD', KEYS[2], position, ARGV[4]) end
 redis.call('PEXPIRE', KEYS[2], ${QUEUE_KEPT_MS})
 local first = tonumber(redis.call('ZRANGE', KEYS[2], 0, 0, 'WITHSCORES')[2])
 reply[3] = position
@@ -162,16 +160,16 @@ reply[5] = first < 0 and now + first < ${GRACE_US} and 1 or 0
 ${END_REPLY}`);
 
 /**
- * KEYS: identity, queue. ARGV[5]...: client, what to do, tenant/name. "woken": this client goes on as if it had been
+ * KEYS: identity, queue. ARGV[4]...: client, what to do, tenant/name. "woken": this client goes on as if it had been
  * woken. "leave": it is out. "pass": it is out, and if it had been woken, the next is, with a value that says nothing.
  */
 export const LEAVE_QUEUE = script(`${READS}${WAKES}
-if ARGV[6] == 'woken' then
-  mark(KEYS[2], ARGV[5])
+if ARGV[5] == 'woken' then
+  mark(KEYS[2], ARGV[4])
 else
-  local score = tonumber(redis.call('ZSCORE', KEYS[2], ARGV[5]) or -1)
-  redis.call('ZREM', KEYS[2], ARGV[5])
-  if ARGV[6] == 'pass' and score < 0 then wake_next(KEYS[2], ARGV[7], '!') end
+  local score = tonumber(redis.call('ZSCORE', KEYS[2], ARGV[4]) or -1)
+  redis.call('ZREM', KEYS[2], ARGV[4])
+  if ARGV[5] == 'pass' and score < 0 then wake_next(KEYS[2], ARGV[6], '!') end
 end
 ${END_REPLY}`);
 

@@ -79,7 +79,7 @@ it("damage is listed once, before the record that comes next", async () => {
 it("a user who may do what the manual says can do everything, and touches no other key", async () => {
   await admin.flushall();
   const commands =
-    "evalsha eval info time hget hset hsetnx hmget hincrby persist get mget getrange set del exists zadd zrem zrangebylex zpopmin zscore zrange pexpire publish pubsub|numsub subscribe unsubscribe wait";
+    "evalsha eval info time hget hset hsetnx hmget hincrby persist mget getrange set del exists zadd zrem zrangebylex zpopmin zscore zrange pexpire publish pubsub|numsub subscribe unsubscribe wait";
   const rules = ["on", ">lease", "resetkeys", "~{solehold:}*", "resetchannels", "&{solehold:}*", "-@all"];
   const allowed = commands.split(" ").map((command) => `+${command}`);
   await admin.call("ACL", "SETUSER", "leases", ...rules, ...allowed, "+@connection");
@@ -115,7 +115,7 @@ it("a user who may do what the manual says can do everything, and touches no oth
   await store.close();
 });
 
-it("a user who may not is told so", async () => {
+it("a user who may not is refused as such when the store is opened", async () => {
   await admin.call("ACL", "SETUSER", "nobody", "on", ">lease", "~other:*", "&*", "+@all");
   const error = await rejection(
     openRedisStore({ url: server.url.replace("redis://", "redis://nobody:lease@") }),
