@@ -13,69 +13,37 @@ const FIELD_COUNT = 26;
 /** As they are written here, and in no other way: what a person mistyped is damage, not another number. */
 const DECIMAL = /^(?:0|[1-9]\d{0,19})$/;
 
-/** Takes the lines of a record one by one, each without its line break: as text, as bytes, as one likes. */
-export interface RecordLines {
-  text(line: string): void;
-  /** A whole number, in decimal digits. */
-  number(line: number): void;
-  bigint(line: bigint): void;
-}
-
-/** All lines but the last, the checksum, which is over these and their line breaks. */
-export function writeLines(record: LeaseRecord, to: RecordLines): void {
-  const { key, handoff, idempotency } = record;
-  to.text(FORMAT);
-  to.text(record.nonce);
-  to.text(key.tenant);
-  to.text(key.name);
-  to.text(record.holder);
-  to.text(record.purpose);
-  to.text(record.tokenHash);
-  to.bigint(record.term);
-  to.bigint(record.generation);
-  to.number(record.ttlMs);
-  to.number(record.grantedAtMs);
-  to.number(record.renewedAtMs);
-  to.number(record.expiresAtMs);
-  writeOptional(record.endedAtMs, to);
-  to.text(record.state);
-  to.number(record.renewals);
-  to.number(record.resumeRequired ? 1 : 0);
-  writeOptional(record.breakAtMs, to);
-  to.text(handoff === null ? "" : handoff.successor);
-  writeOptional(handoff === null ? null : handoff.deadlineMs, to);
-  to.text(idempotency === null ? "" : idempotency.op);
-  to.text(idempotency === null ? "" : idempotency.keyHash);
-  to.text(idempotency === null ? "" : idempotency.fingerprint);
-  to.text(idempotency === null ? "" : idempotency.sealedToken);
-  to.text(record.note);
-}
-
-function writeOptional(value: number | null, to: RecordLines): void {
-  if (value === null) to.text("");
-  else to.number(value);
-}
-
-class TextLines implements RecordLines {
-  body = "";
-
-  text(line: string): void {
-    this.body += `${line}\n`;
-  }
-
-  number(line: number): void {
-    this.body += `${line}\n`;
-  }
-
-  bigint(line: bigint): void {
-    this.body += `${line}\n`;
-  }
-}
-
 export function encodeRecord(record: LeaseRecord): string {
-  const lines = new TextLines();
-  writeLines(record, lines);
-  return lines.body + checksum(lines.body);
+  const { key, handoff, idempotency } = record;
+  const lines = [
+    FORMAT,
+    record.nonce,
+    key.tenant,
+    key.name,
+    record.holder,
+    record.purpose,
+    record.tokenHash,
+    record.term,
+    record.generation,
+    record.ttlMs,
+    record.grantedAtMs,
+    record.renewedAtMs,
+    record.expiresAtMs,
+    record.endedAtMs ?? "",
+    record.state,
+    record.renewals,
+    record.resumeRequired ? 1 : 0,
+    record.breakAtMs ?? "",
+    handoff?.successor ?? "",
+    handoff?.deadlineMs ?? "",
+    idempotency?.op ?? "",
+    idempotency?.keyHash ?? "",
+    idempotency?.fingerprint ?? "",
+    idempotency?.sealedToken ?? "",
+    record.note,
+  ];
+  const body = `${lines.join("\n")}\n`;
+  return body + checksum(body);
 }
 
 export type DecodedRecord =
