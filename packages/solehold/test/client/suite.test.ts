@@ -3,10 +3,10 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, onTestFinished } from "vitest";
-import { openManager } from "../../src/client/connect.ts";
 import { ManualEnv } from "../../src/env/index.ts";
 import { StoreLeaseManager } from "../../src/manager/index.ts";
-import { MemoryStore } from "../../src/store/index.ts";
+import { decorateStore, MemoryStore } from "../../src/store/index.ts";
+import { openEmbeddedStore } from "../../src/stores/sqlite/index.ts";
 import { describeLeases, World } from "./suite/index.ts";
 
 describe("Leases over memory", () => {
@@ -21,7 +21,13 @@ describe("Leases over the embedded store", () => {
   describeLeases(async () => {
     const env = new ManualEnv();
     const folder = await mkdtemp(join(tmpdir(), "solehold-suite-"));
-    onTestFinished(async () => await rm(folder, { recursive: true, force: true }));
-    return new World({ env, openManager: () => openManager(`embedded:${folder}`, { env }) });
+    // One store for all clients: events between stores travel through the file system, in a time that no clock here knows.
+    const store = await openEmbeddedStore({ folder, env });
+    const shared = decorateStore(store, { close: async () => undefined });
+    onTestFinished(async () => {
+      await store.close();
+      await rm(folder, { recursive: true, force: true });
+    });
+    return new World({ env, openManager: async () => new StoreLeaseManager({ store: shared, env }) });
   });
 });
