@@ -8,7 +8,7 @@ const key = { tenant: "default", name: "job/1" };
 
 async function follow(adjust: (manager: MemoryLeaseManager) => LeaseManager = (manager) => manager) {
   const env = new ManualEnv();
-  const memory = new MemoryLeaseManager({ env });
+  const memory = new MemoryLeaseManager({ env, policy: { generations: "count" } });
   const lines: string[] = [];
   const troubles: unknown[] = [];
   const stop = new AbortController();

@@ -16,9 +16,10 @@ async function run(name: string, ...args: readonly string[]): Promise<string> {
 }
 
 it("one-at-a-time does its work under a fence", async () => {
-  expect(await run("one-at-a-time.mjs")).toMatch(/with fence 1\nwritten with fence 1\n$/);
+  expect(await run("one-at-a-time.mjs")).toMatch(/with fence (\d+)\nwritten with fence \1\n$/);
 });
 
 it("leader leads term after term with growing fences", async () => {
-  expect(await run("leader.mjs", "2")).toBe("leading with fence 1\nleading with fence 2\n");
+  const [first = "", second = ""] = (await run("leader.mjs", "2")).match(/\d+/g) ?? [];
+  expect(BigInt(second)).toBeGreaterThan(BigInt(first));
 });

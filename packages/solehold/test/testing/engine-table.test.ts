@@ -79,7 +79,7 @@ const ROWS: readonly Row[] = [
     name: "NATS",
     server: "nats",
     open: () => openStore(engine("nats")),
-    can: { durable: false, clock: "reply", watch: true, conditionalDelete: true },
+    can: { durable: false, clock: "none", watch: true, conditionalDelete: true },
   },
   {
     name: "MariaDB",
