@@ -33,7 +33,8 @@ const OLD_WRITERS_SHARE = 0.2;
 interface Session {
   listening: Listening | null;
   state: "open" | "ended";
-  readonly timers: Timer[];
+  nextProbe: Timer | null;
+  lateReset: Timer | null;
 }
 
 export class Listener {
@@ -78,7 +79,7 @@ export class Listener {
 
   async #open(): Promise<Session> {
     const { calls, driver, env, names, timeoutMs } = this.#context;
-    const session: Session = { listening: null, state: "open", timers: [] };
+    const session: Session = { listening: null, state: "open", nextProbe: null, lateReset: null };
     const onPayload = (payload: string): void => this.#receive(payload);
     const onLost = (): void => this.#lose(session);
     const listening = driver.listen(await this.#channel(), { onPayload, onLost });
@@ -88,7 +89,7 @@ export class Listener {
       await calls.connecting(session.listening.holdLock(names.listenerLock));
       const writers = await this.#awaitOlderWriters();
       if (session.state === "ended") throw lostError();
-      if (writers === "some remain") session.timers.push(env.timer(timeoutMs, () => this.#reset()));
+      if (writers === "some remain") session.lateReset = env.timer(timeoutMs, () => this.#reset());
       this.#scheduleProbe(session);
       return session;
     } catch (error) {
@@ -138,14 +139,14 @@ export class Listener {
   /** A session outlives its last watch until then: the next one may come soon, and to open takes a few round trips. */
   #scheduleProbe(session: Session): void {
     const { env } = this.#context;
-    const timer = env.timer(jittered(env, PROBE_INTERVAL_MS, 0.2), () => {
+    session.nextProbe = env.timer(jittered(env, PROBE_INTERVAL_MS, 0.2), () => {
       if (this.#watchers.size === 0) return this.#lose(session);
       this.#probe().then(
-        (isLocked) => (isLocked ? this.#scheduleProbe(session) : this.#lose(session)),
+        (isLocked) =>
+          isLocked && session.state === "open" ? this.#scheduleProbe(session) : this.#lose(session),
         () => this.#lose(session),
       );
     });
-    session.timers.push(timer);
   }
 
   #lose(session: Session): void {
@@ -168,7 +169,8 @@ export class Listener {
 
 async function end(session: Session): Promise<void> {
   session.state = "ended";
-  for (const timer of session.timers) timer.cancel();
+  session.nextProbe?.cancel();
+  session.lateReset?.cancel();
   await session.listening?.close();
 }
 
