@@ -39,7 +39,7 @@ export function run({ pace, say }) {
     return {
       conditions: [
         `etcd ${etcd.version}, one member on loopback, synced as it always is; one connection each`,
-        "raw and the lock service speak through @grpc/grpc-js, as etcd3 does; ours and the bare one through Node's HTTP/2",
+        "ours, raw and the lock service speak through @grpc/grpc-js, as etcd3 does; the bare one through Node's HTTP/2",
         "raw and etcd's lock service use one etcd lease for all keys; etcd3 makes one for every lock, as it does by default",
       ],
       doesMore: DOES_MORE,
