@@ -42,7 +42,7 @@ describe("the vectors", () => {
     const { cases } = JSON.parse(committed("quorum.json"));
     const published = cases
       .slice(0, 6)
-      .map((row: { name: string; expected: coordinator.QuorumVerification }) => [
+      .map((row: { name: string; expected: approvals.QuorumVerification }) => [
         row.name,
         row.expected.passed,
         row.expected.failures.map(({ code }) => code).join(" "),
@@ -59,7 +59,7 @@ describe("the vectors", () => {
 
   it("cover every kind of failure of an approval", () => {
     const { cases } = JSON.parse(committed("quorum.json"));
-    const kinds = cases.flatMap((row: { expected: coordinator.QuorumVerification }) =>
+    const kinds = cases.flatMap((row: { expected: approvals.QuorumVerification }) =>
       row.expected.failures.map(({ kind }) => kind),
     );
     expect(new Set(kinds)).toEqual(
