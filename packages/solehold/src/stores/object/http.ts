@@ -67,7 +67,7 @@ export class HttpClient {
         kind = "timeout";
         request.destroy(new Error(`no answer within ${timeoutMs} ms`));
       };
-      const timer = env.timer(timeoutMs, onDeadline, { keepAlive: "yes" });
+      const timer = env.timer(timeoutMs, onDeadline, { keepAlive: true });
       const fail = (cause: Error): void => {
         timer.cancel();
         const text = textOf(cause);

@@ -13,7 +13,7 @@ function subject(open: (attempt: number) => Promise<number>) {
     ...realEnv,
     monotonicMs: () => realEnv.monotonicMs(),
     random: () => 0.5,
-    timer: (delayMs: number, callback: () => void, options?: { keepAlive?: "yes" | "no" }) => {
+    timer: (delayMs: number, callback: () => void, options?: { keepAlive?: boolean }) => {
       pausesMs.push(delayMs);
       return realEnv.timer(0, callback, options);
     },
