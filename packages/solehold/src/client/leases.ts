@@ -6,14 +6,16 @@ import {
   DEFAULT_PURPOSE,
   type Duration,
   durationMs,
+  isStillValid,
   keyNameProblem,
   type LeaseKey,
   type LeaseState,
   readTransfer,
   renewalTimingProblem,
   tenantProblem,
+  validityFrom,
 } from "../core/index.ts";
-import { type Env, RandomIds, realEnv } from "../env/index.ts";
+import { type Env, RandomIds, readClocks, realEnv } from "../env/index.ts";
 import type {
   AcquireRequest,
   AppliedOutcome,
@@ -35,7 +37,7 @@ import {
   TRY_ACQUIRE_OPTIONS,
   type TryAcquireOptions,
 } from "./options.ts";
-import { failureOf, timeoutOf } from "./outcome-errors.ts";
+import { failureOf } from "./outcome-errors.ts";
 import { waitInServersLine } from "./remote-wait.ts";
 import { RenewalSchedule } from "./renewal-schedule.ts";
 import { RevocationWatch } from "./revocation-watch.ts";
@@ -120,21 +122,11 @@ export class Leases {
     const waitMs = waitOf(options.wait);
     options.signal?.throwIfAborted();
     if (waitMs === 0) return await this.#acquireAtOnce(key, options);
-    const startedMs = this.#env.monotonicMs();
-    for (;;) {
-      const leftMs = waitMs - (this.#env.monotonicMs() - startedMs);
-      const outcome = await this.#waitFor(key, options, Math.max(0, leftMs));
-      const lease = this.#leaseFrom(outcome, options);
-      if (options.signal?.aborted === true) {
-        // Granted just when the caller stopped waiting: it goes back, so that nobody waits for its ttl.
-        await lease.release();
-        throw options.signal.reason;
-      }
-      if (lease.isHeld()) return lease;
-      // The answer took longer than the ttl: nobody may work under this grant.
-      await lease.release();
-      if (this.#env.monotonicMs() - startedMs >= waitMs) throw timeoutOf(key, tooLate(), waitMs);
-    }
+    const lease = this.#leaseFrom(await this.#waitFor(key, options, waitMs), options);
+    if (options.signal?.aborted !== true) return lease;
+    // Granted just when the caller stopped waiting: it is released, so that nobody has to wait for its ttl.
+    await lease.release();
+    throw options.signal.reason;
   }
 
   /**
@@ -250,12 +242,7 @@ export class Leases {
     this.#assertOpen(key);
     const token = this.#tokenForServer();
     const outcome = await this.#attempt(key, options, undefined, token);
-    if (outcome.kind === "applied") {
-      const lease = this.#leaseFrom(outcome, options);
-      if (lease.isHeld()) return lease;
-      await lease.release();
-      throw failureOf(key, tooLate());
-    }
+    if (outcome.kind === "applied") return this.#leaseFrom(outcome, options);
     if (mayBeGranted(outcome)) this.#releaseUnclaimed(key, options, token);
     throw failureOf(key, outcome);
   }
@@ -317,8 +304,23 @@ export class Leases {
   ): Promise<CommandOutcome> {
     const ttlMs = this.#ttlMs(options.ttl);
     const request = this.#request(key, options, ttlMs, token);
-    const outcome = await this.executor.execute(request, wait === undefined ? {} : { wait });
-    return isReplay(outcome) ? await this.#extended(outcome, ttlMs) : outcome;
+    const first = await this.executor.execute(request, wait === undefined ? {} : { wait });
+    const outcome = isReplay(first) ? await this.#extended(first, ttlMs) : first;
+    return outcome.kind === "applied" && this.#isOver(outcome) ? await this.#returned(outcome) : outcome;
+  }
+
+  /** The answer took longer than the ttl. */
+  #isOver({ believedFrom, validForMs }: AppliedOutcome): boolean {
+    return !isStillValid(validityFrom(believedFrom, validForMs, this.#context.drift), readClocks(this.#env));
+  }
+
+  /** Nobody may work under a grant that is over when it arrives: it is released, and counts as a failed attempt. */
+  async #returned({ token, decision }: AppliedOutcome): Promise<CommandOutcome> {
+    const { key, holder } = decision.lease;
+    await this.executor.execute({ op: "release", key, holder, token, timeoutMs: MAX_RELEASE_UNCLAIMED_MS });
+    const message = "the store took longer to answer than the ttl: the lease was over when its grant arrived";
+    const cause = new StoreError("timeout", message, { outcome: "not-applied" });
+    return { kind: "unsettled", outcome: "not-applied", cause };
   }
 
   #request(
@@ -405,15 +407,6 @@ class Granted {
 
 function isReplay(outcome: CommandOutcome): outcome is AppliedOutcome {
   return outcome.kind === "applied" && outcome.decision.replayed;
-}
-
-function tooLate(): Extract<CommandOutcome, { kind: "unsettled" }> {
-  const message = "the store took longer to answer than the ttl: the lease was over when its grant arrived";
-  return {
-    kind: "unsettled",
-    outcome: "not-applied",
-    cause: new StoreError("timeout", message, { outcome: "not-applied" }),
-  };
 }
 
 function waitOf(wait: Duration | "forever" | undefined): number {
