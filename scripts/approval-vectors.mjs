@@ -29,7 +29,7 @@ const REQUEST = {
 };
 const WINDOW = { notBeforeMs: NOW_MS - MINUTE_MS, notAfterMs: NOW_MS + MINUTE_MS };
 
-/** File name -> content. `api` is what `solehold/coordinator` exports. */
+/** File name -> content. `api` is what `solehold/internal` exports. */
 export function buildVectors(api) {
   return {
     "coordinator-selection.json": asText(selectionVectors(api)),
@@ -267,7 +267,7 @@ function layout(value, indent, usedColumns) {
 }
 
 async function main() {
-  const api = await import("solehold/coordinator").catch((error) => {
+  const api = await import("solehold/internal").catch((error) => {
     throw new Error(`the build is missing or broken, run "npm run build" first: ${error.message}`);
   });
   const files = buildVectors(api);

@@ -8,12 +8,12 @@ import { build } from "esbuild";
 import { createPolicy, decide, exactly } from "solehold";
 import {
   generateSigningKey,
+  MemoryAuditTrail,
   Quorum,
   selectCoordinator,
   signApproval,
   verifyQuorum,
-} from "solehold/coordinator";
-import { MemoryAuditTrail } from "solehold/service";
+} from "solehold/internal";
 import { importMs } from "../lib/import-time.mjs";
 import { alternating, callsPerSecond } from "../lib/measure.mjs";
 import { figure } from "../lib/rows.mjs";

@@ -1,8 +1,8 @@
 // Renewals in bulk: a process that holds very many leases renews all of them, on the embedded store, on Redis and over a
 // stream to a server; through the store alone (conditional writes) and through the manager (decisions and checks too).
 import { connect, StoreLeaseManager } from "solehold";
-import { encodeRecord } from "solehold/core";
 import { openEmbeddedStore } from "solehold/embedded";
+import { encodeRecord } from "solehold/internal";
 import { openRedisStore } from "solehold/redis";
 import { startRedis } from "../../scripts/engines/index.mjs";
 import { longestTurnMs } from "../lib/event-loop.mjs";

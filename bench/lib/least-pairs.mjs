@@ -3,7 +3,7 @@
 // no time limits, no answer to a conflict or a lost reply, no belief, no renewal, no handle: nobody should use it. It tells how
 // much of a figure is the library's and how much comes with deciding in the client at all.
 import { hash, randomBytes } from "node:crypto";
-import { createPolicy, decide } from "solehold/core";
+import { createPolicy, decide } from "solehold/internal";
 
 export const LEAST = "least: token, decision, our store";
 

@@ -1,7 +1,8 @@
 // A worker that acts while it leads, simulated: two processes, one lease, pauses drawn by a seed. The worker below
 // remembers in a boolean that it leads; some seed shows a deposed leader that still acts. Run: node find-the-bug.mjs
+
+import { Choices, Machine, SimulatedEnv, World } from "@solehold/simulator";
 import { Leases, MemoryStore, StoreLeaseManager } from "solehold";
-import { Choices, Machine, SimulatedEnv, World } from "solehold/sim";
 
 /** The code under test: `leads` is set by the election and cleared by the signal, as many programs do it. */
 function startWorker(leases, env, act) {

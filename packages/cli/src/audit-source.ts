@@ -1,6 +1,6 @@
 /** Where `solehold audit` reads: a trail's folder on this machine, or a server. */
 import { existsSync } from "node:fs";
-import { type AuditEntry, type AuditVerification, exportAudit, verifyAudit } from "solehold/service";
+import { type AuditEntry, type AuditVerification, exportAudit, verifyAudit } from "solehold/internal";
 import type { Invocation } from "./command.ts";
 import { EXIT } from "./exit-codes.ts";
 import { Failure, usageFailure } from "./failure.ts";

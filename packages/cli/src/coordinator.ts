@@ -2,11 +2,12 @@
 import {
   type CoordinatorCandidate,
   DEFAULT_ALGORITHM,
+  randomId,
   rankCoordinators,
+  realEnv,
   SELECTION_ALGORITHMS,
   type SelectionRefusal,
-} from "solehold/coordinator";
-import { randomId, realEnv } from "solehold/env";
+} from "solehold/internal";
 import type { Invocation } from "./command.ts";
 import { EXIT } from "./exit-codes.ts";
 import { Failure, usageFailure } from "./failure.ts";

@@ -1,6 +1,6 @@
 /** What collect and repair have in common: a manager that can maintain its records, over a store or over a server. */
 import { CorruptRecordError, type LeaseKey, type LeaseManager, StoreLeaseManager } from "solehold";
-import { collectionObstacle, repairGeneration } from "solehold/service";
+import { collectionObstacle, repairGeneration } from "solehold/internal";
 import { usageFailure } from "./failure.ts";
 
 export interface Maintenance {

@@ -1,7 +1,7 @@
 import { MemoryLeaseManager, realEnv } from "solehold";
-import { LeaseService } from "solehold/service";
+import { LeaseService } from "solehold/internal";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { openAudit } from "../src/audit-log.ts";
+import { openAudit } from "../src/main/audit-log.ts";
 import { tempFolder } from "./support/server.ts";
 
 describe("the audit of a server", () => {

@@ -1,14 +1,13 @@
 import fc from "fast-check";
 import type { AppliedOutcome, LeaseOp } from "solehold";
-import type { ServiceReply } from "solehold/service";
+import type { ServiceReply } from "solehold/internal";
+import { type BriefableBody, briefRequest, outcomeOf } from "solehold/internal";
 import { describe, expect, it } from "vitest";
-import { type BriefableBody, briefRequest } from "../../solehold/src/client/remote/brief.ts";
-import { outcomeOf } from "../../solehold/src/client/remote/wire.ts";
 import { policies, records } from "../../solehold/test/core/arbitraries.ts";
-import { briefAnswer } from "../src/brief.ts";
-import { COMMAND_SCHEMAS } from "../src/commands.ts";
+import { COMMAND_SCHEMAS } from "../src/commands/command-handler.ts";
+import { briefAnswer } from "../src/protocol/brief.ts";
+import { commandAnswer } from "../src/protocol/response-codec.ts";
 import { inFull } from "../src/stream/messages.ts";
-import { commandAnswer } from "../src/wire.ts";
 
 const instants = fc.integer({ min: 0, max: 2 ** 46 });
 const durations = fc.integer({ min: 0, max: 2 ** 40 });

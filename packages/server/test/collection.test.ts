@@ -1,9 +1,8 @@
 /** The server deletes records that ended long ago by itself: one replica at a time, and without ever failing for it. */
 import { decorateStore, type LeaseStore, MemoryStore, StoreError, StoreLeaseManager } from "solehold";
-import { LeaseService, MemoryAuditTrail } from "solehold/service";
+import { LeaseService, ManualEnv, MemoryAuditTrail } from "solehold/internal";
 import { describe, expect, it } from "vitest";
-import { ManualEnv } from "../../solehold/src/env/index.ts";
-import { ScheduledCollection } from "../src/scheduled-collection.ts";
+import { ScheduledCollection } from "../src/main/scheduled-collection.ts";
 import { createLog } from "../src/telemetry/log.ts";
 import { Metrics } from "../src/telemetry/metrics.ts";
 

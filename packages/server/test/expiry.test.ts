@@ -1,6 +1,6 @@
 // How soon the end of a lease is announced, in the store's time: to those who watch, and in the audit. Server
 // and test share a manual clock, so the figures are exact.
-import { ManualEnv } from "solehold/env";
+import { ManualEnv } from "solehold/internal";
 import { describe, expect, it } from "vitest";
 import { World } from "../../solehold/test/client/suite/index.ts";
 import { Dice } from "./support/hostile.ts";

@@ -1,9 +1,15 @@
 /** A release while somebody waits: both decisions travel in one write. */
 import { type ConditionalWrite, type LeaseStore, MemoryStore, StoreError, StoreLeaseManager } from "solehold";
-import { LeaseService, MemoryAuditTrail, type ServiceReply, watchRecords } from "solehold/service";
+import {
+  LeaseService,
+  ManualEnv,
+  MemoryAuditTrail,
+  type ServiceReply,
+  settle,
+  watchRecords,
+} from "solehold/internal";
 import { describe, expect, it } from "vitest";
-import { ManualEnv, settle } from "../../solehold/src/env/index.ts";
-import type { Connection } from "../src/call.ts";
+import type { Connection } from "../src/commands/call.ts";
 import { WaitQueue } from "../src/waiting/wait-queue.ts";
 
 const key = { tenant: "default", name: "job" };

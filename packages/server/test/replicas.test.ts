@@ -3,10 +3,8 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { connect, type Lease, type Leases, realEnv } from "solehold";
+import { HttpTransport, Leases as LeasesOver, RemoteLeaseManager } from "solehold/internal";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { Leases as LeasesOver } from "../../solehold/src/client/leases.ts";
-import { HttpTransport } from "../../solehold/src/client/remote/http-transport.ts";
-import { RemoteLeaseManager } from "../../solehold/src/client/remote/remote-manager.ts";
 import { startPostgres, startRedis } from "../../solehold/test/engines/index.ts";
 import { ask, tempFolder } from "./support/server.ts";
 

@@ -1,6 +1,6 @@
 // A table of leases, as a dashboard keeps one: list page by page, then watch after the first page's token and apply
 // the events as they come. Whatever happens meanwhile, it must end up as a fresh listing shows it.
-import { ManualEnv } from "solehold/env";
+import { ManualEnv } from "solehold/internal";
 import { describe, expect, it } from "vitest";
 import { World } from "../../solehold/test/client/suite/index.ts";
 import { Dice } from "./support/hostile.ts";

@@ -1,7 +1,7 @@
 import { ROOT_CONTEXT, type Span, type SpanContext, type Tracer, trace } from "@opentelemetry/api";
 import { type LeaseStore, MemoryStore, realEnv } from "solehold";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { measuredStore } from "../src/telemetry/measured.ts";
+import { measuredStore } from "../src/telemetry/instrumented.ts";
 import { Metrics } from "../src/telemetry/metrics.ts";
 import { Registry } from "../src/telemetry/prometheus.ts";
 import { type Body, type TestServer, testServer, until } from "./support/server.ts";

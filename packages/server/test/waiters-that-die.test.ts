@@ -1,6 +1,7 @@
 /** Waiters that die, at every step: they hold up nobody, and what they were granted is given back unless a repeat finds it. */
+
+import { settle } from "solehold/internal";
 import { describe, expect, it } from "vitest";
-import { settle } from "../../solehold/src/env/index.ts";
 import { heldWorld, key, World } from "./support/waiting.ts";
 
 /** A waiter whose turn has just come: its attempt is under way. */

@@ -1,7 +1,7 @@
 /** Waiting in line: first come, first served, by whatever news; limits, handoffs, drains, and a store in trouble. */
 import { StoreLeaseManager } from "solehold";
+import { settle } from "solehold/internal";
 import { describe, expect, it } from "vitest";
-import { settle } from "../../solehold/src/env/index.ts";
 import { heldWorld, key, World } from "./support/waiting.ts";
 
 describe("waiting in line", () => {

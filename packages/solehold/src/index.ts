@@ -25,5 +25,5 @@ export {
 } from "./core/record.ts";
 export * from "./core/validity.ts";
 export { type Env, realEnv, type Timer } from "./env/index.ts";
-export * from "./manager/index.ts";
+export * from "./executor/index.ts";
 export * from "./store/index.ts";

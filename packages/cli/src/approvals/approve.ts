@@ -1,6 +1,5 @@
 /** The steps of `approve`: the request, the words, the question, the signature, the file. */
-import { type Approval, type ApprovalRequest, payloadOf, signApproval } from "solehold/coordinator";
-import { realEnv } from "solehold/env";
+import { type Approval, type ApprovalRequest, payloadOf, realEnv, signApproval } from "solehold/internal";
 import type { Invocation } from "../command.ts";
 import { EXIT } from "../exit-codes.ts";
 import { Failure, usageFailure } from "../failure.ts";

@@ -1,12 +1,12 @@
 /** The files of approvals: private keys, requests with the approvals given so far, and who may approve. */
 import { readFile, stat, writeFile } from "node:fs/promises";
-import type { Approval, ApprovalRequest } from "solehold/coordinator";
+import type { Approval, ApprovalRequest } from "solehold/internal";
 import {
   approvalRequestProblem,
   CoordinatorError,
   importPrivateKey,
   type SigningKeyPair,
-} from "solehold/coordinator";
+} from "solehold/internal";
 import { EXIT } from "../exit-codes.ts";
 import { Failure, oneLine, usageFailure } from "../failure.ts";
 

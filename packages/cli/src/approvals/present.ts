@@ -1,6 +1,6 @@
 /** `--approvals FILE`: presents what signers consented to, after a look that it is for this very request. */
 import type { Leases, PresentedApprovals, Purpose } from "solehold";
-import type { GuardedCommand } from "solehold/service";
+import type { GuardedCommand } from "solehold/internal";
 import type { Invocation } from "../command.ts";
 import { usageFailure } from "../failure.ts";
 
@@ -20,7 +20,7 @@ export async function approvalFor(
   asked: GuardedCommand,
 ): Promise<{ readonly approval?: PresentedApprovals }> {
   if (path === undefined) return {};
-  const { approvalRequestFor } = await import("solehold/service");
+  const { approvalRequestFor } = await import("solehold/internal");
   const { readApprovalFile } = await import("./files.ts");
   const { request, approvals } = await readApprovalFile("--approvals", path);
   const expected = approvalRequestFor(asked, request.tier, request.nonce);

@@ -1,8 +1,14 @@
 /** From the options of `approve` to the request that the service will build by itself. */
 import { DEFAULT_POLICY, DEFAULT_TENANT } from "solehold";
-import { type ApprovalRequest, approvalRequestProblem, SAFETY_TIERS } from "solehold/coordinator";
-import { type Env, randomId } from "solehold/env";
-import { approvalRequestFor, type GuardedAction } from "solehold/service";
+import {
+  type ApprovalRequest,
+  approvalRequestFor,
+  approvalRequestProblem,
+  type Env,
+  type GuardedAction,
+  randomId,
+  SAFETY_TIERS,
+} from "solehold/internal";
 import type { Invocation } from "../command.ts";
 import { keyOf } from "../connection.ts";
 import { usageFailure } from "../failure.ts";

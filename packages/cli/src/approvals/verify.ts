@@ -1,14 +1,15 @@
 /** The steps of `quorum verify`: who may approve, what was approved, and what is missing. */
 import {
+  ApprovalPolicy,
   type ApprovalRequest,
   describeFailure,
   Quorum,
   type QuorumConfig,
   type QuorumVerification,
+  randomId,
+  realEnv,
   verifyQuorum,
-} from "solehold/coordinator";
-import { randomId, realEnv } from "solehold/env";
-import { ApprovalPolicy } from "solehold/service";
+} from "solehold/internal";
 import type { Invocation } from "../command.ts";
 import { EXIT } from "../exit-codes.ts";
 import { oneLine, usageFailure } from "../failure.ts";

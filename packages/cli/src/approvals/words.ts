@@ -1,5 +1,5 @@
 /** What a signature would consent to, in words that a person can be held to. */
-import type { ApprovalPayload } from "solehold/coordinator";
+import type { ApprovalPayload } from "solehold/internal";
 import { shortDuration } from "../text/duration.ts";
 import { isoTime } from "../text/lease.ts";
 import { printable } from "../text/style.ts";

@@ -1,5 +1,5 @@
 /** `solehold explore`: every state of small worlds, on the shipped decision and validity functions. */
-import type { ExploreResult, ExploreWorld, ExploreWorldName } from "solehold/sim";
+import type { ExploreResult, ExploreWorld, ExploreWorldName } from "@solehold/simulator";
 import type { Command, Invocation } from "../command.ts";
 import { COMMON_OPTIONS } from "../options.ts";
 
@@ -75,7 +75,7 @@ interface Explored extends ExploreResult {
 }
 
 async function run(invocation: Invocation): Promise<number> {
-  const { EXPLORABLE_BUGS, EXPLORE_WORLDS } = await import("solehold/sim");
+  const { EXPLORABLE_BUGS, EXPLORE_WORLDS } = await import("@solehold/simulator");
   const { values, flags } = invocation;
   const sizes = await sizesOf(invocation);
   const world = (name: ExploreWorldName): ExploreWorld => ({ ...EXPLORE_WORLDS[name], ...sizes });
@@ -108,7 +108,7 @@ async function exploreAll(
   { io }: Invocation,
   jobs: readonly Job[],
 ): Promise<{ readonly explored: readonly Explored[]; readonly seconds: number }> {
-  const { EXPLORABLE_BUGS, explore } = await import("solehold/sim");
+  const { EXPLORABLE_BUGS, explore } = await import("@solehold/simulator");
   const { realEnv } = await import("solehold");
   const startedMs = realEnv.monotonicMs();
   const explored = jobs.map(([name, bug, world]): Explored => {

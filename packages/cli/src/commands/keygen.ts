@@ -29,7 +29,7 @@ export const command: Command = {
 async function run(invocation: Invocation): Promise<number> {
   const { requiredOption } = await import("../values.ts");
   const { writePrivateKey } = await import("../approvals/files.ts");
-  const { exportPrivateKeyPem, generateSigningKey } = await import("solehold/coordinator");
+  const { exportPrivateKeyPem, generateSigningKey } = await import("solehold/internal");
   const { printAnswer } = await import("../text/print.ts");
   const file = requiredOption(invocation, "out", "name the file for the private key, as in --out alice.pem");
   const { privateKey, publicKey } = generateSigningKey();

@@ -1,5 +1,5 @@
 /** `solehold sim`: the real code in a simulated world, seed after seed, and the proof that the checks bite. */
-import type { CampaignSummary, ClockRegime, Entry, Fault, RunOptions, Tier } from "solehold/sim";
+import type { CampaignSummary, ClockRegime, Entry, Fault, RunOptions, Tier } from "@solehold/simulator";
 import type { Command, Invocation } from "../command.ts";
 import { COMMON_OPTIONS } from "../options.ts";
 
@@ -75,7 +75,7 @@ async function number(text: string, name: string): Promise<number> {
 }
 
 async function limitsOf({ values }: Invocation): Promise<Pick<RunOptions, "clocks" | "faults">> {
-  const { FAULTS } = await import("solehold/sim");
+  const { FAULTS } = await import("@solehold/simulator");
   const given = values.faults === undefined ? null : values.faults.split(",").filter((name) => name !== "");
   const wrong = given?.find((name) => !(FAULTS as readonly string[]).includes(name));
   if (wrong !== undefined) {
@@ -93,7 +93,7 @@ function tierOf({ values }: Invocation): Tier {
 }
 
 async function oneSeed(invocation: Invocation, seed: number): Promise<number> {
-  const { regressionOf, report, runOf, shrink } = await import("solehold/sim");
+  const { regressionOf, report, runOf, shrink } = await import("@solehold/simulator");
   const { io, flags, values } = invocation;
   const { theGateway } = await import("../simulation/seed-range.ts");
   const run = runOf(tierOf(invocation));
@@ -119,7 +119,7 @@ async function oneSeed(invocation: Invocation, seed: number): Promise<number> {
 }
 
 async function manySeeds(invocation: Invocation): Promise<number> {
-  const { realWait } = await import("solehold/sim");
+  const { realWait } = await import("@solehold/simulator");
   const { realEnv } = await import("solehold");
   const { runSeeds } = await import("../simulation/crew.ts");
   const { values, io } = invocation;
@@ -155,7 +155,7 @@ async function workersOf(text: string | undefined): Promise<number> {
 }
 
 async function tell(invocation: Invocation, summary: CampaignSummary, elapsedMs: number): Promise<number> {
-  const { report } = await import("solehold/sim");
+  const { report } = await import("@solehold/simulator");
   const { io, flags } = invocation;
   const { seeds, tier, violations, sometimes, missed, failures, nondeterministic, givenUp } = summary;
   const seedsPerMinute = Math.round((seeds / Math.max(1, elapsedMs)) * MINUTE_MS);
@@ -191,7 +191,7 @@ async function tell(invocation: Invocation, summary: CampaignSummary, elapsedMs:
 }
 
 async function plantedBugs({ io, flags }: Invocation): Promise<number> {
-  const { PLANTED_BUGS, SERVER_BUGS, searchBug } = await import("solehold/sim");
+  const { PLANTED_BUGS, SERVER_BUGS, searchBug } = await import("@solehold/simulator");
   const { theGateway } = await import("../simulation/seed-range.ts");
   const gateway = await theGateway();
   const found: { bug: string; oracle: string | null; foundAtSeed: number | null; seedsTried: number }[] = [];

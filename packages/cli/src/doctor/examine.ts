@@ -1,7 +1,7 @@
 /** The examination: from "can it be reached" to "may it be trusted". Nothing that others use is touched. */
 import { stat } from "node:fs/promises";
 import { type Env, type LeaseKey, type LeaseManager, type LeaseStore, StoreLeaseManager } from "solehold";
-import { collectionObstacle } from "solehold/service";
+import { collectionObstacle } from "solehold/internal";
 import { versions } from "../versions.ts";
 import { checkClock } from "./clock.ts";
 import {

@@ -9,7 +9,7 @@
  * Not promised: anything while the keeper itself is stopped or killed with SIGKILL.
  */
 import { spawn } from "node:child_process";
-import { realEnv } from "solehold/env";
+import { realEnv } from "solehold/internal";
 import { leftUntil } from "./deadline.ts";
 import { Guard, type StopCause } from "./guard.ts";
 import type { StopPlan } from "./plan.ts";

@@ -3,8 +3,8 @@
  * order, whoever ran them and whoever was ready first.
  */
 import { Worker } from "node:worker_threads";
-import type { CampaignSummary } from "solehold/sim";
-import { mergeSummaries } from "solehold/sim";
+import type { CampaignSummary } from "@solehold/simulator";
+import { mergeSummaries } from "@solehold/simulator";
 import { RANGE_SEEDS, runRange, type SeedRange } from "./seed-range.ts";
 
 export interface CrewOptions extends Omit<SeedRange, "firstSeed"> {

@@ -1,5 +1,5 @@
 /** Some neighbouring seeds, as they are given to a worker, and how they are run: in this thread or in that one. */
-import type { CampaignSummary, ClockRegime, Fault, Gateway, Tier } from "solehold/sim";
+import type { CampaignSummary, ClockRegime, Fault, Gateway, Tier } from "@solehold/simulator";
 
 export interface SeedRange {
   readonly tier: Tier;
@@ -24,7 +24,7 @@ export async function theGateway(): Promise<Gateway> {
 }
 
 export async function runRange(range: SeedRange): Promise<CampaignSummary> {
-  const { campaign } = await import("solehold/sim");
+  const { campaign } = await import("@solehold/simulator");
   const servers = range.tier === "full" ? { gateway: await theGateway() } : {};
   return await campaign({ ...range, ...servers, determinismEvery: DETERMINISM_EVERY });
 }

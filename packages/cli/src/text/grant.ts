@@ -1,6 +1,6 @@
 /** The answer to `acquire`: the one place where a token is printed, because that is what was asked for. */
 import { formatFence, type Lease } from "solehold";
-import { readTransfer } from "solehold/core";
+import { readTransfer } from "solehold/internal";
 import type { Invocation } from "../command.ts";
 import { shortDuration } from "./duration.ts";
 import { isoTime } from "./lease.ts";

@@ -8,7 +8,7 @@ import {
   StoreError,
   StoreLeaseManager,
 } from "solehold";
-import { ManualEnv } from "solehold/env";
+import { ManualEnv } from "solehold/internal";
 import { describe, expect, it } from "vitest";
 import { checkClock } from "../../src/doctor/clock.ts";
 import { examine, withoutSecrets } from "../../src/doctor/examine.ts";

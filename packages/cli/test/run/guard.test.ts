@@ -1,5 +1,5 @@
 import fc from "fast-check";
-import { ManualEnv } from "solehold/env";
+import { ManualEnv } from "solehold/internal";
 import { describe, expect, it } from "vitest";
 import { type Deadline, deadlineOf, leftUntil } from "../../src/run/deadline.ts";
 import { Guard, type StopCause } from "../../src/run/guard.ts";

@@ -1,5 +1,5 @@
 import { type LeaseManager, MemoryLeaseManager, StoreError } from "solehold";
-import { ManualEnv } from "solehold/env";
+import { ManualEnv } from "solehold/internal";
 import { describe, expect, it, onTestFinished } from "vitest";
 import type { Change } from "../../src/watching/board.ts";
 import { LeaseWatcher } from "../../src/watching/watcher.ts";

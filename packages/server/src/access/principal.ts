@@ -4,7 +4,7 @@
  * nothing about what exists.
  */
 import { DEFAULT_TENANT, type LeaseOp, tenantProblem } from "solehold";
-import { forbidden, ProblemError, refusal } from "../problem.ts";
+import { forbidden, ProblemError, refusal } from "../protocol/problem.ts";
 
 /** Besides the commands: `read` (get, list, watch, queue), `repair`, `collect`, `audit`, `coordinate`, `metrics`. */
 export const ACTIONS = [

@@ -4,7 +4,7 @@
  * bucket is slowed down, not made impossible.
  */
 import type { Env } from "solehold";
-import { ProblemError, tooMany } from "../problem.ts";
+import { ProblemError, tooMany } from "../protocol/problem.ts";
 
 interface Bucket {
   tokens: number;

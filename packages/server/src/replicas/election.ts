@@ -1,6 +1,6 @@
 /** One replica at a time: a lease that is held, and stood for again whenever it is lost, until the signal aborts. */
 import type { Env, Lease, Leases } from "solehold";
-import { delay } from "solehold/env";
+import { delay } from "solehold/internal";
 
 export interface ElectionOptions {
   readonly env: Env;

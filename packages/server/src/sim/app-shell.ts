@@ -3,7 +3,7 @@
  * of the real event loop, which a simulated run never gives. Whatever a life brings (clocks, routes, limits)
  * is looked up at the moment of use; when a life has died nothing of it runs, so its successor takes over.
  */
-import { type App, type AppOptions, buildApp } from "../app.ts";
+import { type App, type AppOptions, buildApp } from "../http/app.ts";
 
 export class AppShell {
   readonly app: App;

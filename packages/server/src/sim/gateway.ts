@@ -2,16 +2,17 @@
  * The real server in the simulated world: its HTTP app, stream, wait lines, watches and membership, over the
  * simulated manager and clocks. Left out: sockets and TLS, API keys and the files that hold them.
  */
+
+import type { Endpoint, EndpointHost, Gateway } from "@solehold/simulator";
 import { MemoryLeaseManager, realEnv } from "solehold";
-import { type AuditTrail, LeaseService, MemoryAuditTrail } from "solehold/service";
-import type { Endpoint, EndpointHost, Gateway } from "solehold/sim";
+import { type AuditTrail, LeaseService, MemoryAuditTrail } from "solehold/internal";
 import type { WebSocket } from "ws";
-import { Gatekeeper } from "../access/gatekeeper.ts";
+import { Gatekeeper } from "../access/authenticator.ts";
 import { LOCAL_PRINCIPAL } from "../access/principal.ts";
-import { resolveConfig } from "../config.ts";
+import { type Parts, partsOf } from "../main/compose-server.ts";
+import { resolveConfig } from "../main/config.ts";
 import { createLog } from "../telemetry/log.ts";
 import { Metrics } from "../telemetry/metrics.ts";
-import { type Parts, partsOf } from "../wiring.ts";
 import { AppShell } from "./app-shell.ts";
 import { memoryExchange } from "./in-memory-http.ts";
 

@@ -4,7 +4,7 @@
  */
 import { EventEmitter } from "node:events";
 import type { IncomingMessage, ServerResponse } from "node:http";
-import type { HttpAnswerText, HttpRequestText } from "solehold/sim";
+import type { HttpAnswerText, HttpRequestText } from "@solehold/simulator";
 
 class MemoryRequest extends EventEmitter {
   readonly method: string;

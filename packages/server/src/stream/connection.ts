@@ -10,17 +10,17 @@ import type { Env, LeaseOp } from "solehold";
 import type { WebSocket } from "ws";
 import type { Principal } from "../access/principal.ts";
 import type { RateLimiter } from "../access/rate-limit.ts";
-import type { Call } from "../call.ts";
-import { COMMAND_SCHEMAS, type Commands } from "../commands.ts";
-import { problemOfError } from "../http-problems.ts";
-import { draining, ProblemError, refusal } from "../problem.ts";
+import type { Call } from "../commands/call.ts";
+import { COMMAND_SCHEMAS, type Commands } from "../commands/command-handler.ts";
+import { problemOfError } from "../http/http-problems.ts";
+import { draining, ProblemError, refusal } from "../protocol/problem.ts";
+import { type Answer, problemAnswer } from "../protocol/response-codec.ts";
+import { checkOf } from "../protocol/validation.ts";
 import type { Logger } from "../telemetry/log.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import { startSpan } from "../telemetry/spans.ts";
-import { type TraceIds, traceOf } from "../trace.ts";
-import { checkOf } from "../validation.ts";
-import type { WatchHub } from "../watching/watch-hub.ts";
-import { type Answer, problemAnswer } from "../wire.ts";
+import { type TraceIds, traceOf } from "../telemetry/trace.ts";
+import type { WatchHub } from "../watch/watch-hub.ts";
 import {
   bodyOfMessage,
   CONTROL_OPERATIONS,

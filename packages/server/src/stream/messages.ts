@@ -4,8 +4,8 @@
  */
 import { type TObject, type TSchema, Type } from "typebox";
 import { Compile } from "typebox/compile";
-import { Tenant } from "../schemas/fields.ts";
-import type { WatchEvent } from "../watching/watch-hub.ts";
+import { Tenant } from "../protocol/schemas/fields.ts";
+import type { WatchEvent } from "../watch/watch-hub.ts";
 
 export type MessageId = string | number;
 

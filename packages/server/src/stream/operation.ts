@@ -3,10 +3,10 @@
  * go away, and where its answer goes. One object for all of that, since there is one for every command.
  */
 import type { Principal } from "../access/principal.ts";
-import type { Call, Connection } from "../call.ts";
-import type { AnswerSink } from "../commands.ts";
+import type { Call, Connection } from "../commands/call.ts";
+import type { AnswerSink } from "../commands/command-handler.ts";
+import type { Answer } from "../protocol/response-codec.ts";
 import type { RequestSpan } from "../telemetry/spans.ts";
-import type { Answer } from "../wire.ts";
 import type { Envelope, MessageId } from "./messages.ts";
 
 /** The connection that it came by. */

@@ -4,8 +4,8 @@ import type { Duplex } from "node:stream";
 import type { Env, Timer } from "solehold";
 import { type WebSocket, WebSocketServer } from "ws";
 import type { Principal } from "../access/principal.ts";
-import { draining, ProblemError, type ProblemInput, problemBody } from "../problem.ts";
-import { traceOf } from "../trace.ts";
+import { draining, ProblemError, type ProblemInput, problemBody } from "../protocol/problem.ts";
+import { traceOf } from "../telemetry/trace.ts";
 import { StreamConnection, type StreamServices } from "./connection.ts";
 
 export const STREAM_PATH = "/v1/stream";

@@ -1,11 +1,11 @@
 /** The watches of one stream. A watch is announced first; its events begin after that answer. */
 import type { Env } from "solehold";
 import { assertAllowed, type Principal, tenantOf } from "../access/principal.ts";
-import { ProblemError, refusal } from "../problem.ts";
-import { assertPrefix } from "../routes/leases.ts";
-import { checkOf } from "../validation.ts";
-import { Outlet } from "../watching/outlet.ts";
-import type { WatchEvent, WatchHub } from "../watching/watch-hub.ts";
+import { assertPrefix } from "../http/routes/leases.ts";
+import { ProblemError, refusal } from "../protocol/problem.ts";
+import { checkOf } from "../protocol/validation.ts";
+import { Outlet } from "../watch/bounded-event-sink.ts";
+import type { WatchEvent, WatchHub } from "../watch/watch-hub.ts";
 import { type MessageId, WatchBody } from "./messages.ts";
 
 export interface StreamWatchesOptions {

@@ -3,7 +3,7 @@
  * holds a tenant, a name, a holder or a secret: the number of series is bounded.
  */
 import { performance } from "node:perf_hooks";
-import type { AuditEvent } from "solehold/service";
+import type { AuditEvent } from "solehold/internal";
 import { type Count, type Distribution, Registry } from "./prometheus.ts";
 
 const SECONDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];

@@ -4,7 +4,7 @@
  */
 import { ROOT_CONTEXT, type Span, SpanKind, SpanStatusCode, TraceFlags, trace } from "@opentelemetry/api";
 import type { Env } from "solehold";
-import { newSpanId, type Trace, traceparent } from "../trace.ts";
+import { newSpanId, type Trace, traceparent } from "./trace.ts";
 
 const tracer = trace.getTracer("solehold");
 const NO_SPAN = "0".repeat(16);

@@ -12,7 +12,7 @@
  * find it, because the token was chosen here, or because its owner said that it does not want it any more
  * (and has no key under which it could ask again).
  */
-import type { LeaseService, ServiceReply } from "solehold/service";
+import type { LeaseService, ServiceReply } from "solehold/internal";
 import type { Waiter } from "./line.ts";
 
 export type GrantedTo = Pick<Waiter, "request" | "context" | "options">;

@@ -11,8 +11,8 @@ import {
   recordFence,
   type Timer,
 } from "solehold";
-import { type CallContext, type LeaseService, type ServiceReply, serviceCode } from "solehold/service";
-import type { Connection } from "../call.ts";
+import { type CallContext, type LeaseService, type ServiceReply, serviceCode } from "solehold/internal";
+import type { Connection } from "../commands/call.ts";
 
 /** An acquire whose token was chosen here, so that the grant can be given back whatever the reply was. */
 export type WaitRequest = Parameters<LeaseService["grant"]>[0] & { readonly token: string };

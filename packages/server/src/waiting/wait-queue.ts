@@ -21,10 +21,10 @@ import {
   type ReleaseRequest,
   requestProblem,
 } from "solehold";
-import type { Asking, CallContext, LeaseService, RecordEvent, ServiceReply } from "solehold/service";
-import type { ReleaseAsked } from "../commands.ts";
-import { clientGone, draining, ProblemError, refusal, tooMany } from "../problem.ts";
-import { recordIn } from "../watching/watch-hub.ts";
+import type { Asking, CallContext, LeaseService, RecordEvent, ServiceReply } from "solehold/internal";
+import type { ReleaseAsked } from "../commands/command-handler.ts";
+import { clientGone, draining, ProblemError, refusal, tooMany } from "../protocol/problem.ts";
+import { recordIn } from "../watch/watch-hub.ts";
 import { giveBack } from "./give-back.ts";
 import { Line, type Waiter, type WaitOptions, type WaitRequest } from "./line.ts";
 import { type QueueView, queueView } from "./queue-view.ts";

@@ -2,10 +2,8 @@
 // the ghost's ttl ends. All clocks are one manual clock; the sockets are real.
 import { connect } from "node:net";
 import { openManager } from "solehold";
-import { ManualEnv } from "solehold/env";
+import { HttpTransport, ManualEnv, RemoteLeaseManager } from "solehold/internal";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { HttpTransport } from "../../../solehold/src/client/remote/http-transport.ts";
-import { RemoteLeaseManager } from "../../../solehold/src/client/remote/remote-manager.ts";
 import { World } from "../../../solehold/test/client/suite/index.ts";
 import { startProxy } from "../../../solehold/test/engines/index.ts";
 import { StableAddress } from "../support/address.ts";

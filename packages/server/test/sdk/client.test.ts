@@ -1,10 +1,8 @@
 // What is special about leases over a server: one line for all its clients, and a server that goes away. That
 // they are the same Leases as everywhere is the suite's to show.
 import { connect, type Leases, LeaseUnavailableError, realEnv } from "solehold";
+import { HttpTransport, Leases as LeasesOver, RemoteLeaseManager } from "solehold/internal";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { Leases as LeasesOver } from "../../../solehold/src/client/leases.ts";
-import { HttpTransport } from "../../../solehold/src/client/remote/http-transport.ts";
-import { RemoteLeaseManager } from "../../../solehold/src/client/remote/remote-manager.ts";
 import { startProxy } from "../../../solehold/test/engines/index.ts";
 import { testServer } from "../support/server.ts";
 

@@ -1,10 +1,8 @@
 // The suite of Leases over a server in this process, which lives on the same manual clock: by the stream, as
 // connect() chooses by itself, and by plain HTTP, as it does where no stream gets through.
 import { openManager } from "solehold";
-import { ManualEnv } from "solehold/env";
+import { HttpTransport, ManualEnv, RemoteLeaseManager } from "solehold/internal";
 import { describe } from "vitest";
-import { HttpTransport } from "../../../solehold/src/client/remote/http-transport.ts";
-import { RemoteLeaseManager } from "../../../solehold/src/client/remote/remote-manager.ts";
 import { describeLeases, World } from "../../../solehold/test/client/suite/index.ts";
 import { testServer, until } from "../support/server.ts";
 

@@ -10,7 +10,7 @@ import {
   runFull,
   SERVER_BUGS,
   searchBug,
-} from "solehold/sim";
+} from "@solehold/simulator";
 import { describe, expect, it } from "vitest";
 
 const SEEDS = 40;

@@ -1,5 +1,5 @@
 /** Whether a server's trail on disk proves itself and has every grant that a client heard of. */
-import { exportAudit, verifyAudit } from "solehold/service";
+import { exportAudit, verifyAudit } from "solehold/internal";
 import { expect } from "vitest";
 
 export interface HeardGrant {

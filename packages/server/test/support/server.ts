@@ -3,7 +3,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createLog, type RunningServer, resolveConfig, startServer } from "@solehold/server";
-import type { ManualEnv } from "solehold/env";
+import type { ManualEnv } from "solehold/internal";
 import { onTestFinished } from "vitest";
 
 /** Answers have many shapes; a test that looks for a field that is not there fails. */

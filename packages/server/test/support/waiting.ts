@@ -1,8 +1,14 @@
 /** A line of waiters for one lease, in memory and by a clock of the test: who asks, who was granted, who has gone. */
 import { decorateStore, MemoryStore, StoreLeaseManager } from "solehold";
-import { LeaseService, MemoryAuditTrail, type ServiceReply, watchRecords } from "solehold/service";
-import { ManualEnv, settle } from "../../../solehold/src/env/index.ts";
-import type { Connection } from "../../src/call.ts";
+import {
+  LeaseService,
+  ManualEnv,
+  MemoryAuditTrail,
+  type ServiceReply,
+  settle,
+  watchRecords,
+} from "solehold/internal";
+import type { Connection } from "../../src/commands/call.ts";
 import { WaitQueue } from "../../src/waiting/wait-queue.ts";
 
 export const key = { tenant: "default", name: "job" };

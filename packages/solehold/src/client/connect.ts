@@ -2,7 +2,7 @@
 import { hostname } from "node:os";
 import type { DriftBound, LeasePolicy } from "../core/index.ts";
 import { type Env, RandomIds, realEnv } from "../env/index.ts";
-import { type LeaseManager, StoreLeaseManager } from "../manager/index.ts";
+import { type LeaseManager, StoreLeaseManager } from "../executor/index.ts";
 import type { LeaseStore } from "../store/index.ts";
 import { Leases } from "./leases.ts";
 
@@ -27,7 +27,7 @@ export async function openStore(url: string, options: ConnectOptions = {}): Prom
 export async function openManager(url: string, options: ConnectOptions = {}): Promise<LeaseManager> {
   const { env, policy, drift } = options;
   if (/^https?:/i.test(url)) {
-    const { openRemoteManager } = await import("./remote/open.ts");
+    const { openRemoteManager } = await import("./open-remote.ts");
     return await openRemoteManager(url, options);
   }
   return new StoreLeaseManager({

@@ -1,7 +1,7 @@
 export * from "./connect.ts";
-export type { ReleaseResult } from "./ending.ts";
 export * from "./errors.ts";
 export * from "./lease.ts";
 export type * from "./lease-context.ts";
 export * from "./leases.ts";
+export type { ReleaseResult } from "./loss.ts";
 export type { LivenessProbe } from "./probe.ts";

@@ -23,14 +23,14 @@ import {
   writeTransfer,
 } from "../core/index.ts";
 import { jittered, readClocks, type Timer } from "../env/index.ts";
-import type { AppliedOutcome, CommandOutcome } from "../manager/index.ts";
-import { lossOf, type ReleaseResult, releaseResult, unreachable } from "./ending.ts";
+import type { AppliedOutcome, CommandOutcome } from "../executor/index.ts";
 import { LeaseLostError, LeaseRefusedError, type LossReason } from "./errors.ts";
-import { failureOf } from "./failures.ts";
 import type { LeaseContext, LeaseHandleState, LeaseOptions } from "./lease-context.ts";
+import { lossOf, type ReleaseResult, releaseResult, unreachable } from "./loss.ts";
+import { failureOf } from "./outcome-errors.ts";
 import { probeSaysAlive } from "./probe.ts";
 import { Appointment, type Renewable } from "./renewal-schedule.ts";
-import type { Suspendable } from "./suspend-watch.ts";
+import type { Suspendable } from "./suspend-detector.ts";
 
 /** Renewals are sent after a third of the ttl, retries after a tenth, and given up on after a sixth. */
 const RENEW_PART = 1 / 3;

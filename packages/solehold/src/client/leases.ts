@@ -25,15 +25,15 @@ import type {
   RequestOf,
   WaitInLine,
   Writable,
-} from "../manager/index.ts";
+} from "../executor/index.ts";
 import { type HeldDetails, LeaseHeldError } from "./errors.ts";
-import { failureOf } from "./failures.ts";
 import { Lease } from "./lease.ts";
 import type { LeaseContext } from "./lease-context.ts";
+import { failureOf } from "./outcome-errors.ts";
 import type { LivenessProbe } from "./probe.ts";
 import { RenewalSchedule } from "./renewal-schedule.ts";
-import { SuspendWatch } from "./suspend-watch.ts";
-import { Lines, mayBeGranted, type Patience } from "./waiting.ts";
+import { SuspendWatch } from "./suspend-detector.ts";
+import { Lines, mayBeGranted, type Patience } from "./wait-queues.ts";
 
 export interface TryAcquireOptions {
   /** How long the lease lasts without a renewal. Default: the policy's, 30 s. */
@@ -87,7 +87,7 @@ export class Leases {
   readonly #ids: RandomIds;
   readonly #context: LeaseContext;
   readonly #lines: Lines;
-  #serversLine: Promise<typeof import("./remote/servers-line.ts")> | null = null;
+  #serversLine: Promise<typeof import("./remote-wait.ts")> | null = null;
   /** The last ttl that was found to leave room for renewals. */
   #goodTtlMs = 0;
   /** Releases under way of what may have been granted unheard. */
@@ -248,7 +248,7 @@ export class Leases {
     options: AcquireOptions,
     token: string | undefined,
   ): Promise<AppliedOutcome> {
-    this.#serversLine ??= import("./remote/servers-line.ts");
+    this.#serversLine ??= import("./remote-wait.ts");
     const { waitInServersLine } = await this.#serversLine;
     const abandon = (): void => this.#abandon(patience.key, options, token);
     return await waitInServersLine(this.#env, { ...patience, abandon });

@@ -3,11 +3,11 @@
  * snapshot, the instant and the policy; randomness (token, nonce) comes in as data.
  */
 import { MAX_U64 } from "./fence.ts";
+import { describeType, nameProblem, noteProblem, tokenProblem } from "./identifiers.ts";
 import { keyNameProblem, type LeaseKey, tenantProblem } from "./key.ts";
 import { type LeasePolicy, MAX_DURATION_MS } from "./policy.ts";
 import { isPurpose, PURPOSES, type Purpose } from "./purpose.ts";
 import type { IdempotencyMark, LeaseRecord } from "./record.ts";
-import { describeType, nameProblem, noteProblem, tokenProblem } from "./text.ts";
 
 interface CommandBase {
   readonly key: LeaseKey;

@@ -1,6 +1,7 @@
 /** Durations as people write them: a number is milliseconds; strings carry their unit. */
+
+import { describeType } from "./identifiers.ts";
 import { MAX_DURATION_MS } from "./policy.ts";
-import { describeType } from "./text.ts";
 
 export type Duration = number | `${number}${"ms" | "s" | "m" | "h" | "d"}`;
 

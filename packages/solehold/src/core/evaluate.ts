@@ -8,11 +8,11 @@
 import { type AcquireCommand, commandProblem, handoffProblem, type LeaseCommand } from "./command.ts";
 import { MAX_U64 } from "./fence.ts";
 import { nextGeneration } from "./generation.ts";
+import { equalInConstantTime } from "./identifiers.ts";
 import { MAX_INSTANT_MS, type StoreInstant } from "./instant.ts";
 import type { LeasePolicy } from "./policy.ts";
 import type { Reason } from "./reasons.ts";
 import type { LeaseRecord } from "./record.ts";
-import { equalInConstantTime } from "./text.ts";
 
 /** Everything that was read from the store for this decision. */
 export interface LeaseSnapshot {

@@ -2,7 +2,7 @@
  * What is leased: a name inside a tenant. Tenants have a narrow alphabet without a slash, so
  * `tenant/name` is unambiguous. Names that begin with `$` belong to Solehold itself.
  */
-import { nameProblem } from "./text.ts";
+import { nameProblem } from "./identifiers.ts";
 
 export interface LeaseKey {
   readonly tenant: string;

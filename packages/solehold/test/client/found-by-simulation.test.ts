@@ -1,10 +1,10 @@
 // Mistakes that the simulation found in the client, each as the shortest story that shows it.
 import { describe, expect, it } from "vitest";
+import { lookAgainMs } from "../../src/client/key-wait-queue.ts";
 import { Leases } from "../../src/client/leases.ts";
 import { Appointment, RenewalSchedule } from "../../src/client/renewal-schedule.ts";
-import { lookAgainMs } from "../../src/client/waiting-room.ts";
 import { ManualEnv } from "../../src/env/index.ts";
-import { StoreLeaseManager } from "../../src/manager/index.ts";
+import { StoreLeaseManager } from "../../src/executor/index.ts";
 import { MemoryStore, type QueueTicket } from "../../src/store/index.ts";
 import { clientWorld, freeze } from "./helpers.ts";
 

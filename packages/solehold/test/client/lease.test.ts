@@ -5,8 +5,8 @@ import { LeaseLostError } from "../../src/client/errors.ts";
 import type { Lease } from "../../src/client/lease.ts";
 import { Leases } from "../../src/client/leases.ts";
 import { ManualEnv } from "../../src/env/index.ts";
-import { StoreLeaseManager } from "../../src/manager/index.ts";
-import { ClockedStore } from "../manager/clocked-store.ts";
+import { StoreLeaseManager } from "../../src/executor/index.ts";
+import { ClockedStore } from "../executor/clocked-store.ts";
 import { clientWorld, freeze, thaw } from "./helpers.ts";
 
 const TTL_MS = 10_000;

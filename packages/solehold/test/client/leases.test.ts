@@ -3,14 +3,14 @@
 import { describe, expect, it } from "vitest";
 import { connect, openStore } from "../../src/client/connect.ts";
 import { LeaseUnavailableError } from "../../src/client/errors.ts";
-import { FencedResource } from "../../src/client/guards/fenced-resource.ts";
-import { StaleFenceError } from "../../src/client/guards/stale-fence-error.ts";
 import type { Lease } from "../../src/client/lease.ts";
 import { Leases } from "../../src/client/leases.ts";
 import { ManualEnv } from "../../src/env/index.ts";
-import { StoreLeaseManager } from "../../src/manager/index.ts";
-import { ClockedStore } from "../manager/clocked-store.ts";
-import { runUntilSettled } from "../manager/helpers.ts";
+import { StoreLeaseManager } from "../../src/executor/index.ts";
+import { FencedResource } from "../../src/guards/fenced-resource.ts";
+import { StaleFenceError } from "../../src/guards/stale-fence-error.ts";
+import { ClockedStore } from "../executor/clocked-store.ts";
+import { runUntilSettled } from "../executor/helpers.ts";
 import { clientWorld, freeze, thaw } from "./helpers.ts";
 
 describe("close", () => {

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, onTestFinished } from "vitest";
 import { ManualEnv } from "../../src/env/index.ts";
-import { StoreLeaseManager } from "../../src/manager/index.ts";
+import { StoreLeaseManager } from "../../src/executor/index.ts";
 import { decorateStore, MemoryStore } from "../../src/store/index.ts";
 import { openEmbeddedStore } from "../../src/stores/sqlite/index.ts";
 import { describeLeases, World } from "./suite/index.ts";

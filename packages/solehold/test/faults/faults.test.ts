@@ -7,9 +7,9 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { LeaseLostError } from "../../src/client/errors.ts";
 import type { Lease } from "../../src/client/lease.ts";
 import { Leases } from "../../src/client/leases.ts";
+import { ShiftedEnv } from "../../src/conformance/shifted-env.ts";
 import { delay, type Env, realEnv } from "../../src/env/index.ts";
-import { StoreLeaseManager } from "../../src/manager/index.ts";
-import { ShiftedEnv } from "../../src/testing/shifted-env.ts";
+import { StoreLeaseManager } from "../../src/executor/index.ts";
 import { type Engine, type FaultProxy, startProxy } from "../engines/index.ts";
 import { type ClientOptions, FAULT_ENGINES } from "./engines.ts";
 import { Escapes, WitnessEnv, WriteTrap } from "./witness.ts";

@@ -8,7 +8,7 @@ import { Redis } from "ioredis";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { Leases } from "../../src/client/leases.ts";
 import { delay, realEnv } from "../../src/env/index.ts";
-import { StoreLeaseManager } from "../../src/manager/index.ts";
+import { StoreLeaseManager } from "../../src/executor/index.ts";
 import type { LeaseStore } from "../../src/store/index.ts";
 import { openPostgresStore } from "../../src/stores/postgres/index.ts";
 import { openRedisStore } from "../../src/stores/redis/index.ts";

@@ -6,8 +6,8 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { openManager } from "../../src/client/connect.ts";
-import { FencedResource } from "../../src/client/guards/fenced-resource.ts";
-import { StaleFenceError } from "../../src/client/guards/stale-fence-error.ts";
+import { FencedResource } from "../../src/guards/fenced-resource.ts";
+import { StaleFenceError } from "../../src/guards/stale-fence-error.ts";
 
 const KEY = { tenant: "default", name: "counter" };
 const here = import.meta.dirname;

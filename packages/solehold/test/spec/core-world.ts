@@ -4,8 +4,6 @@
  * is compared with what the shipped code does.
  */
 import { expect } from "vitest";
-import { FencedResource } from "../../src/client/guards/index.ts";
-import { StaleFenceError } from "../../src/client/guards/stale-fence-error.ts";
 import {
   createPolicy,
   type Decided,
@@ -21,6 +19,8 @@ import {
   type Validity,
   validityFrom,
 } from "../../src/core/index.ts";
+import { FencedResource } from "../../src/guards/index.ts";
+import { StaleFenceError } from "../../src/guards/stale-fence-error.ts";
 import { added, type ModelMessage, type ModelRecord, type ModelState, textOf } from "./trace.ts";
 
 /** The model's TTL and MARGIN. */

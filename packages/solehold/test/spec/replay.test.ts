@@ -1,6 +1,6 @@
+import { plantedBug } from "@solehold/simulator";
 import { beforeAll, describe, expect, it } from "vitest";
 import { decide, type LeasePolicy } from "../../src/core/index.ts";
-import { plantedBug } from "../../src/sim/index.ts";
 import { type CoreRules, CoreWorld, SHIPPED } from "./core-world.ts";
 import { traces } from "./quint.ts";
 import { type ModelState, statesOf } from "./trace.ts";

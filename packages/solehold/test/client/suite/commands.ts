@@ -1,6 +1,6 @@
 // The commands behind Leases, as a program that keeps tokens itself calls them.
 import { describe, expect, it } from "vitest";
-import type { CommandOutcome } from "../../../src/manager/index.ts";
+import type { CommandOutcome } from "../../../src/executor/index.ts";
 import type { OpenWorld } from "./world.ts";
 
 const KEY = { tenant: "default", name: "job" };

@@ -4,7 +4,7 @@
 import { expect, onTestFinished } from "vitest";
 import { Leases } from "../../../src/client/leases.ts";
 import type { ManualEnv } from "../../../src/env/index.ts";
-import type { LeaseManager } from "../../../src/manager/index.ts";
+import type { LeaseManager } from "../../../src/executor/index.ts";
 
 export interface WorldOptions {
   readonly env: ManualEnv;

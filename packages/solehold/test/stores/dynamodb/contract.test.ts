@@ -1,10 +1,10 @@
 /** The kit on dynalite, an emulator of DynamoDB. */
 import { afterAll, beforeAll, describe, it } from "vitest";
+import { describeLeases, describeStore } from "../../../src/conformance/index.ts";
 import type { LeaseKey } from "../../../src/core/index.ts";
-import { describeLeases, describeStore } from "../../../src/testing/index.ts";
+import { kitProcess } from "../../conformance/child.ts";
+import { faultyClient } from "../../conformance/faulty.ts";
 import { type Engine, startDynalite } from "../../engines/index.ts";
-import { kitProcess } from "../../testing/child.ts";
-import { faultyClient } from "../../testing/faulty.ts";
 import { openOn, request, urlOf, VARIABLES } from "./place.ts";
 
 let server: Engine;

@@ -1,11 +1,11 @@
 /** A cluster of three of our own, under load, while its members are killed, stopped and brought back. */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { FencedResource } from "../../../src/client/guards/index.ts";
 import { connect, type Lease, type Leases } from "../../../src/client/index.ts";
+import { ShiftedEnv } from "../../../src/conformance/shifted-env.ts";
 import { realEnv } from "../../../src/env/index.ts";
+import { FencedResource } from "../../../src/guards/index.ts";
 import type { LeaseStore } from "../../../src/store/index.ts";
 import { openEtcdStore } from "../../../src/stores/etcd/index.ts";
-import { ShiftedEnv } from "../../../src/testing/shifted-env.ts";
 import { type EngineProcess, type EtcdEngine, startEtcd } from "../../engines/index.ts";
 import { applyOne, create, recordOf, rejection, writeOf } from "../records.ts";
 import { EventLog, newPrefix, nonceIn, opened, storeUrl, until } from "./support.ts";

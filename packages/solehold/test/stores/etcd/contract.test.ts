@@ -1,10 +1,10 @@
 /** The kit on a real cluster of three members. */
 import { describe, it } from "vitest";
+import { describeLeases, describeStore } from "../../../src/conformance/index.ts";
 import { openEtcdStore } from "../../../src/stores/etcd/index.ts";
-import { describeLeases, describeStore } from "../../../src/testing/index.ts";
+import { kitProcess } from "../../conformance/child.ts";
+import { faultyClient } from "../../conformance/faulty.ts";
 import { engineRecord } from "../../engines/index.ts";
-import { kitProcess } from "../../testing/child.ts";
-import { faultyClient } from "../../testing/faulty.ts";
 import { newPrefix, opened, putRaw, storeUrl } from "./support.ts";
 
 const { urls, url } = engineRecord("etcd");

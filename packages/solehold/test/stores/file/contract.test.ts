@@ -3,13 +3,13 @@ import { appendFileSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, it } from "vitest";
+import { describeLeases, describeStore } from "../../../src/conformance/index.ts";
+import { ShiftedEnv } from "../../../src/conformance/shifted-env.ts";
 import { ManualEnv, realEnv } from "../../../src/env/index.ts";
 import { openFileStore } from "../../../src/stores/file/index.ts";
 import { stemOf } from "../../../src/stores/file/names.ts";
-import { describeLeases, describeStore } from "../../../src/testing/index.ts";
-import { ShiftedEnv } from "../../../src/testing/shifted-env.ts";
-import { describeWriterLease } from "../../client/writer/seed-tests.ts";
-import { kitProcess } from "../../testing/child.ts";
+import { kitProcess } from "../../conformance/child.ts";
+import { describeWriterLease } from "../../writer/seed-tests.ts";
 
 const root = mkdtempSync(join(tmpdir(), "solehold-file-"));
 const folder = join(root, "kit");

@@ -6,11 +6,11 @@ import { join } from "node:path";
 import fc from "fast-check";
 import { afterAll, describe, expect, it } from "vitest";
 import { connect } from "../../../src/client/connect.ts";
-import { WriterLeaseStore } from "../../../src/client/writer/index.ts";
 import { ManualEnv } from "../../../src/env/index.ts";
 import { openFileStore } from "../../../src/stores/file/index.ts";
 import { keyOfStem, stemOf } from "../../../src/stores/file/names.ts";
 import { openWithSeams } from "../../../src/stores/file/open.ts";
+import { WriterLeaseStore } from "../../../src/writer/index.ts";
 import { rejection } from "../records.ts";
 import { networkNames } from "./file-systems.ts";
 

@@ -1,14 +1,14 @@
 /** The memory store passes the kit, and the kit is not fooled by memory stores with a planted fault. */
 import { describe, expect, it } from "vitest";
-import { realEnv } from "../../../src/env/index.ts";
-import { MemoryStore } from "../../../src/store/index.ts";
 import {
   describeLeases,
   describeStore,
   leaseConformanceCases,
   storeConformanceCases,
-} from "../../../src/testing/index.ts";
-import { ShiftedEnv } from "../../../src/testing/shifted-env.ts";
+} from "../../../src/conformance/index.ts";
+import { ShiftedEnv } from "../../../src/conformance/shifted-env.ts";
+import { realEnv } from "../../../src/env/index.ts";
+import { MemoryStore } from "../../../src/store/index.ts";
 import { FAULTS, LEASE_FAULTS } from "./faults.ts";
 import { ListingLate, withoutListing } from "./late-listings.ts";
 

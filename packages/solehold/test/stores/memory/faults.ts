@@ -1,4 +1,6 @@
 /** Memory stores with one planted fault each, and the title of a case that must catch it. */
+
+import { ShiftedEnv } from "../../../src/conformance/shifted-env.ts";
 import { keyId } from "../../../src/core/index.ts";
 import { realEnv } from "../../../src/env/index.ts";
 import {
@@ -13,7 +15,6 @@ import {
   type StoreWatch,
   type WatchScope,
 } from "../../../src/store/index.ts";
-import { ShiftedEnv } from "../../../src/testing/shifted-env.ts";
 import {
   NeverListingUpdates,
   NeverUnlisting,

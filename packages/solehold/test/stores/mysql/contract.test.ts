@@ -1,12 +1,12 @@
 /** The kit on a real MariaDB: by URL, and through a pool of the caller's with settings of its own. */
 import { createPool, type Pool } from "mysql2/promise";
 import { afterAll, beforeAll, describe, it } from "vitest";
+import { describeLeases, describeStore } from "../../../src/conformance/index.ts";
 import type { LeaseKey } from "../../../src/core/index.ts";
 import { openMysqlStore } from "../../../src/stores/mysql/index.ts";
-import { describeLeases, describeStore } from "../../../src/testing/index.ts";
+import { kitProcess } from "../../conformance/child.ts";
+import { faultyClient } from "../../conformance/faulty.ts";
 import { type Engine, startMariadb } from "../../engines/index.ts";
-import { kitProcess } from "../../testing/child.ts";
-import { faultyClient } from "../../testing/faulty.ts";
 
 let server: Engine;
 let admin: Pool;

@@ -1,11 +1,11 @@
 /** The kit on a real NATS server: read directly, and read from the stream's leader as with replicas. */
 import { afterAll, beforeAll, describe, it } from "vitest";
+import { describeLeases, describeStore } from "../../../src/conformance/index.ts";
 import type { LeaseKey } from "../../../src/core/index.ts";
 import { openNatsStore } from "../../../src/stores/nats/index.ts";
-import { describeLeases, describeStore } from "../../../src/testing/index.ts";
+import { kitProcess } from "../../conformance/child.ts";
+import { faultyClient } from "../../conformance/faulty.ts";
 import { type Engine, startNats } from "../../engines/index.ts";
-import { kitProcess } from "../../testing/child.ts";
-import { faultyClient } from "../../testing/faulty.ts";
 import { Admin } from "./admin.ts";
 
 let server: Engine;

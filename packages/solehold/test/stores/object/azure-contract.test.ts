@@ -1,9 +1,9 @@
 /** The kit on the Azure Blob service (azurite), whose deletes keep conditions. */
 import { beforeAll, describe, expect, it } from "vitest";
+import { describeLeases, describeStore } from "../../../src/conformance/index.ts";
 import { openObjectStore } from "../../../src/stores/object/index.ts";
 import { ObjectNames } from "../../../src/stores/object/names.ts";
 import { connectObjects } from "../../../src/stores/object/open.ts";
-import { describeLeases, describeStore } from "../../../src/testing/index.ts";
 import { type AzuritePlace, azuritePlace } from "./places.ts";
 
 let place: AzuritePlace;

@@ -2,11 +2,11 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { connect } from "../../../src/client/connect.ts";
 import { Leases } from "../../../src/client/leases.ts";
-import { WriterLeaseStore } from "../../../src/client/writer/index.ts";
 import { realEnv } from "../../../src/env/index.ts";
-import { StoreLeaseManager } from "../../../src/manager/index.ts";
+import { StoreLeaseManager } from "../../../src/executor/index.ts";
 import { decorateStore, StoreError } from "../../../src/store/index.ts";
 import { openObjectStore } from "../../../src/stores/object/index.ts";
+import { WriterLeaseStore } from "../../../src/writer/index.ts";
 import { type Engine, startAzurite, startCeph, startProxy } from "../../engines/index.ts";
 import { azuritePlace, cephPlace } from "./places.ts";
 

@@ -1,8 +1,8 @@
 /** The kit on a generic HTTP server with ETags, whose deletes keep conditions and which cannot list. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describeLeases, describeStore } from "../../../src/conformance/index.ts";
 import { openObjectStore } from "../../../src/stores/object/index.ts";
-import { describeLeases, describeStore } from "../../../src/testing/index.ts";
-import { faultyClient } from "../../testing/faulty.ts";
+import { faultyClient } from "../../conformance/faulty.ts";
 import { FakeServer } from "./fake-server.ts";
 
 const server = new FakeServer();

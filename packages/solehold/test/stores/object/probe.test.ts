@@ -1,9 +1,9 @@
 /** Servers that ignore conditions are refused; what they can do is found out. */
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { connect } from "../../../src/client/connect.ts";
-import { WriterLeaseStore } from "../../../src/client/writer/index.ts";
 import { openObjectStore } from "../../../src/stores/object/index.ts";
 import { decodeWire } from "../../../src/stores/object/wire.ts";
+import { WriterLeaseStore } from "../../../src/writer/index.ts";
 import { FakeServer, type Manners } from "./fake-server.ts";
 
 let server: FakeServer;

@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { Leases } from "../../../src/client/leases.ts";
 import { type Env, realEnv } from "../../../src/env/index.ts";
-import { StoreLeaseManager } from "../../../src/manager/index.ts";
+import { StoreLeaseManager } from "../../../src/executor/index.ts";
 import { openObjectStore } from "../../../src/stores/object/index.ts";
 import { recordOf, rejection, writeOf } from "../records.ts";
 import { FakeServer } from "./fake-server.ts";

@@ -1,14 +1,14 @@
 /** The kit and the tests of the writer lease, on a real S3 server (Ceph). */
 import { setTimeout as delay } from "node:timers/promises";
 import { describe, it } from "vitest";
+import { describeLeases, describeStore, type KitChild } from "../../../src/conformance/index.ts";
 import type { LeaseStore } from "../../../src/store/index.ts";
 import { openObjectStore } from "../../../src/stores/object/index.ts";
 import { ObjectNames } from "../../../src/stores/object/names.ts";
 import { connectObjects } from "../../../src/stores/object/open.ts";
-import { describeLeases, describeStore, type KitChild } from "../../../src/testing/index.ts";
-import { describeWriterLease } from "../../client/writer/seed-tests.ts";
-import { kitProcess } from "../../testing/child.ts";
-import { faultyClient } from "../../testing/faulty.ts";
+import { kitProcess } from "../../conformance/child.ts";
+import { faultyClient } from "../../conformance/faulty.ts";
+import { describeWriterLease } from "../../writer/seed-tests.ts";
 import { cephPlace, freshPrefix } from "./places.ts";
 
 const prefix = freshPrefix();

@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { writerLeaseOf } from "../../../src/client/writer/index.ts";
 import type { LeaseRecord } from "../../../src/core/index.ts";
 import { decodeWire, encodeWire } from "../../../src/stores/object/wire.ts";
+import { writerLeaseOf } from "../../../src/writer/index.ts";
 
 const KEY = { tenant: "default", name: "db" };
 const ORIGIN = { previous: "abc", epoch: 3 };

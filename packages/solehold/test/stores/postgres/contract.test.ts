@@ -2,12 +2,12 @@
 import pg from "pg";
 import postgres from "postgres";
 import { afterAll, beforeAll, describe, it } from "vitest";
+import { describeLeases, describeStore } from "../../../src/conformance/index.ts";
 import type { LeaseKey } from "../../../src/core/index.ts";
 import { openPostgresStore, type PostgresStoreOptions } from "../../../src/stores/postgres/index.ts";
-import { describeLeases, describeStore } from "../../../src/testing/index.ts";
+import { kitProcess } from "../../conformance/child.ts";
+import { faultyClient } from "../../conformance/faulty.ts";
 import { type Engine, startPostgres } from "../../engines/index.ts";
-import { kitProcess } from "../../testing/child.ts";
-import { faultyClient } from "../../testing/faulty.ts";
 
 let server: Engine;
 let admin: pg.Pool;

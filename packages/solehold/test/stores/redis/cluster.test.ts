@@ -3,8 +3,8 @@ import { Cluster, Redis } from "ioredis";
 import { createCluster } from "redis";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { startRedis } from "../../../../../scripts/engines/index.mjs";
+import { describeStore } from "../../../src/conformance/index.ts";
 import { openRedisStore } from "../../../src/stores/redis/index.ts";
-import { describeStore } from "../../../src/testing/index.ts";
 import { applyOne, create, recordOf, rejection, until, writeOf } from "../records.ts";
 
 const SLOTS = 16_384;

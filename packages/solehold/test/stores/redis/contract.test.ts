@@ -3,11 +3,11 @@ import { Redis } from "ioredis";
 import { createClient } from "redis";
 import { afterAll, beforeAll, describe, it } from "vitest";
 import { startRedis } from "../../../../../scripts/engines/index.mjs";
+import { describeLeases, describeStore } from "../../../src/conformance/index.ts";
 import { keyId } from "../../../src/core/index.ts";
 import { openRedisStore } from "../../../src/stores/redis/index.ts";
-import { describeLeases, describeStore } from "../../../src/testing/index.ts";
-import { kitProcess } from "../../testing/child.ts";
-import { faultyClient } from "../../testing/faulty.ts";
+import { kitProcess } from "../../conformance/child.ts";
+import { faultyClient } from "../../conformance/faulty.ts";
 
 let server: Awaited<ReturnType<typeof startRedis>>;
 let admin: Redis;

@@ -3,7 +3,7 @@ import { Redis } from "ioredis";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { startRedis } from "../../../../../scripts/engines/index.mjs";
 import { recordFence } from "../../../src/core/index.ts";
-import { type CommandOutcome, StoreLeaseManager } from "../../../src/manager/index.ts";
+import { type CommandOutcome, StoreLeaseManager } from "../../../src/executor/index.ts";
 import { openRedisStore, type RedisStore } from "../../../src/stores/redis/index.ts";
 import { until } from "../records.ts";
 

@@ -3,7 +3,7 @@ import { Redis } from "ioredis";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import { startRedis } from "../../../../../scripts/engines/index.mjs";
 import { type Lease, Leases } from "../../../src/client/index.ts";
-import { StoreLeaseManager } from "../../../src/manager/index.ts";
+import { StoreLeaseManager } from "../../../src/executor/index.ts";
 import { openRedisStore } from "../../../src/stores/redis/index.ts";
 import { recordOf, until } from "../records.ts";
 

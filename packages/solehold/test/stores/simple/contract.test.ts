@@ -1,9 +1,9 @@
 /** The kit on SimpleStore, over backends that can do much and over one that can do next to nothing. */
 import { describe, it } from "vitest";
+import { describeLeases, describeStore, type StoreSubject } from "../../../src/conformance/index.ts";
 import type { LeaseKey } from "../../../src/core/index.ts";
 import { keyId } from "../../../src/core/index.ts";
 import { SimpleStore } from "../../../src/store/index.ts";
-import { describeLeases, describeStore, type StoreSubject } from "../../../src/testing/index.ts";
 import { MapBackend, MapServer, PushingBackend } from "./map-backend.ts";
 
 function subjectOf(open: (server: MapServer) => SimpleStore): StoreSubject {

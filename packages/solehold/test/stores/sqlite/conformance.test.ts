@@ -3,11 +3,11 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, it } from "vitest";
+import { describeLeases, describeStore } from "../../../src/conformance/index.ts";
+import { ShiftedEnv } from "../../../src/conformance/shifted-env.ts";
 import { realEnv } from "../../../src/env/index.ts";
 import { openEmbeddedStore } from "../../../src/stores/sqlite/index.ts";
-import { describeLeases, describeStore } from "../../../src/testing/index.ts";
-import { ShiftedEnv } from "../../../src/testing/shifted-env.ts";
-import { kitProcess } from "../../testing/child.ts";
+import { kitProcess } from "../../conformance/child.ts";
 import { corruptValue } from "./damage.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "solehold-embedded-"));

@@ -1,0 +1,213 @@
+/**
+ * The HTTP side: from requests to answers. It promises that every answer that is not a success is a problem
+ * document, that a connection that went away is noticed, and that nothing a client sends ends in a 5xx
+ * unless the store is down. It knows nothing about leases.
+ */
+import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
+import type { Env } from "solehold";
+import type { Gatekeeper } from "../access/authenticator.ts";
+import { LOCAL_PRINCIPAL, type Principal } from "../access/principal.ts";
+import type { RateLimiter } from "../access/rate-limit.ts";
+import type { Call, Connection } from "../commands/call.ts";
+import { draining, ProblemError, retryAfterSeconds } from "../protocol/problem.ts";
+import { type Answer, problemAnswer } from "../protocol/response-codec.ts";
+import type { Logger } from "../telemetry/log.ts";
+import type { Metrics } from "../telemetry/metrics.ts";
+import { type RequestSpan, startSpan } from "../telemetry/spans.ts";
+import { type TraceIds, traceOf } from "../telemetry/trace.ts";
+import { type EventStreams, WATCH_SPEC, watchRequest } from "../watch/sse.ts";
+import { answerBadHttp, methodNotAllowed, problemOfError, routeNotFound } from "./http-problems.ts";
+import { LANDING_POLICY } from "./landing-page.ts";
+import type { Route, RouteSpec } from "./route.ts";
+
+export interface AppOptions {
+  readonly env: Env;
+  readonly traces: TraceIds;
+  readonly routes: readonly Route[];
+  readonly events: EventStreams;
+  readonly gatekeeper: Gatekeeper;
+  readonly limiter: RateLimiter;
+  readonly metrics: Metrics;
+  readonly log: Logger;
+  readonly bodyLimitBytes: number;
+  readonly tls: { readonly cert: string; readonly key: string } | null;
+  readonly isDraining: () => boolean;
+}
+
+export type App = FastifyInstance;
+
+interface Arrival {
+  readonly traceId: string;
+  readonly span: RequestSpan;
+  readonly receivedMs: number;
+  principal: Principal;
+}
+
+const PROBLEM_TYPE = "application/problem+json; charset=utf-8";
+const JSON_TYPE = "application/json; charset=utf-8";
+/** A request must have arrived whole within this; waiting for its answer does not count. */
+const REQUEST_TIMEOUT_MS = 30_000;
+
+export function buildApp(options: AppOptions): App {
+  const { env, traces, routes, events, bodyLimitBytes, tls } = options;
+  const app = Fastify({
+    ...(tls === null ? {} : { https: { cert: tls.cert, key: tls.key } }),
+    bodyLimit: bodyLimitBytes,
+    exposeHeadRoutes: false,
+    requestTimeout: REQUEST_TIMEOUT_MS,
+    return503OnClosing: false,
+    forceCloseConnections: "idle",
+    clientErrorHandler: (error, socket) => answerBadHttp(error, socket),
+    frameworkErrors: (error, request, reply) => {
+      const arrival = arrivalOf(request as FastifyRequest);
+      answer(request as FastifyRequest, reply as FastifyReply, failed(error, arrival));
+    },
+  }) as unknown as App;
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser(
+    "application/json",
+    { parseAs: "string" },
+    app.getDefaultJsonParser("error", "error"),
+  );
+
+  const arrivals = new WeakMap<FastifyRequest, Arrival>();
+  const arrivalOf = (request: FastifyRequest): Arrival => {
+    const known = arrivals.get(request);
+    if (known !== undefined) return known;
+    const trace = traceOf(request.headers.traceparent, traces);
+    const span = startSpan(routeName(request), trace, env);
+    const { traceId } = trace;
+    const arrival = { traceId, span, receivedMs: env.monotonicMs(), principal: LOCAL_PRINCIPAL };
+    arrivals.set(request, arrival);
+    return arrival;
+  };
+  const answer = (request: FastifyRequest, reply: FastifyReply, given: Answer): FastifyReply => {
+    finish(options, request, given, arrivalOf(request));
+    // A client that keeps its connection would otherwise come back to a server that is going.
+    if (options.isDraining()) reply.header("connection", "close");
+    return send(reply, given);
+  };
+  const specs = [...routes.map(({ spec }) => spec), WATCH_SPEC];
+  const open = new Set(specs.filter(({ access }) => access === "open").map(({ path }) => path));
+
+  app.addHook("onRequest", (request, reply, done) => {
+    const arrival = arrivalOf(request);
+    reply.header("traceparent", arrival.span.traceparent());
+    reply.header("x-content-type-options", "nosniff");
+    reply.header("cache-control", "no-store");
+    try {
+      if (!open.has(request.routeOptions.url ?? "")) admit(options, request, arrival);
+      done();
+    } catch (error) {
+      done(error as Error);
+    }
+  });
+
+  for (const route of routes) {
+    app.route({
+      method: route.spec.method,
+      url: route.spec.path,
+      handler: async (request, reply) => {
+        const arrival = arrivalOf(request);
+        const given = await route.run(request.body, request.query, callOf(arrival, reply));
+        return answer(request, reply, given);
+      },
+    });
+  }
+  app.get(WATCH_SPEC.path, (request, reply) => {
+    const arrival = arrivalOf(request);
+    const watch = watchRequest(request.query, arrival.principal);
+    const resumed = request.headers["last-event-id"];
+    const after = watch.after ?? (typeof resumed === "string" ? resumed : undefined);
+    reply.hijack();
+    const headers = { traceparent: arrival.span.traceparent() };
+    events.serve(reply.raw, after === undefined ? watch : { ...watch, after }, headers);
+  });
+  app.setNotFoundHandler((request, reply) => {
+    const allowed = methodsOf(specs, request.url);
+    if (allowed.length > 0) reply.header("allow", allowed.join(", "));
+    const input =
+      allowed.length > 0 ? methodNotAllowed(request.method, allowed) : routeNotFound(request.method);
+    return answer(request, reply, problemAnswer(input, arrivalOf(request).traceId));
+  });
+  app.setErrorHandler((error, request, reply) => {
+    const arrival = arrivalOf(request);
+    const given = failed(error, arrival);
+    if (given.status === 500) options.log.error({ traceId: arrival.traceId, err: error }, "a request failed");
+    return answer(request, reply, given);
+  });
+  return app;
+}
+
+function admit(
+  { isDraining, gatekeeper, limiter }: AppOptions,
+  request: FastifyRequest,
+  arrival: Arrival,
+): void {
+  if (isDraining()) throw new ProblemError(draining());
+  arrival.principal = gatekeeper.admit(request.headers);
+  limiter.take(arrival.principal.id, 1);
+}
+
+function callOf({ principal, traceId, receivedMs }: Arrival, reply: FastifyReply): Call {
+  return { principal, traceId, receivedMs, answers: "full", connection: connectionOf(reply) };
+}
+
+function connectionOf({ raw }: FastifyReply): Connection {
+  const isGone = (): boolean => raw.destroyed && !raw.writableFinished;
+  return {
+    isGone,
+    isCancelled: () => false,
+    onGone: (listener) => {
+      const onClose = (): void => {
+        if (isGone()) listener();
+      };
+      raw.on("close", onClose);
+      return () => void raw.off("close", onClose);
+    },
+  };
+}
+
+function failed(error: unknown, { traceId }: Arrival): Answer {
+  return problemAnswer(problemOfError(error), traceId);
+}
+
+function send(reply: FastifyReply, { status, body, contentType }: Answer): FastifyReply {
+  const { retryAfterMs } = (body ?? {}) as { retryAfterMs?: number };
+  if (status >= 400 && retryAfterMs !== undefined) {
+    reply.header("retry-after", retryAfterSeconds(retryAfterMs));
+  }
+  if (status === 401) reply.header("www-authenticate", 'Bearer realm="solehold"');
+  reply.code(status);
+  if (contentType === undefined) {
+    return reply.type(status >= 400 ? PROBLEM_TYPE : JSON_TYPE).send(JSON.stringify(body));
+  }
+  if (contentType.startsWith("text/html")) reply.header("content-security-policy", LANDING_POLICY);
+  return reply.type(contentType).send(body);
+}
+
+function finish(
+  { env, metrics, log }: AppOptions,
+  request: FastifyRequest,
+  { status, body }: Answer,
+  { receivedMs, traceId, principal, span }: Arrival,
+): void {
+  const seconds = (env.monotonicMs() - receivedMs) / 1_000;
+  const route = routeName(request);
+  span.end(status);
+  metrics.answered(route, status, seconds);
+  const level = status >= 500 ? "warn" : "debug";
+  if (!log.isLevelEnabled(level)) return;
+  const { reason = "" } = (body ?? {}) as { reason?: string };
+  const ms = Math.round(seconds * 1_000);
+  log[level]({ route, status, reason, traceId, by: principal.id, ms }, "answered");
+}
+
+function routeName({ method, routeOptions }: FastifyRequest): string {
+  return routeOptions?.url === undefined ? "unknown" : `${method} ${routeOptions.url}`;
+}
+
+function methodsOf(specs: readonly Omit<RouteSpec, "handle">[], url: string): readonly string[] {
+  const [path] = url.split("?", 1);
+  return specs.filter((spec) => spec.path === path).map(({ method }) => method);
+}

@@ -1,0 +1,63 @@
+/**
+ * A route as data: what it accepts, what it answers, an example, and the function that does it. The HTTP
+ * app and the OpenAPI document are both made from these, so neither can say more than the other does.
+ */
+import type { Static, TSchema } from "typebox";
+import type { Call } from "../commands/call.ts";
+import type { Answer } from "../protocol/response-codec.ts";
+import { type Check, checkOf, checkQueryOf } from "../protocol/validation.ts";
+
+export interface RouteReply {
+  readonly description: string;
+  readonly schema?: TSchema;
+  /** Default: application/json. */
+  readonly contentType?: string;
+}
+
+/** An example that the tests carry out. */
+export interface RouteExample {
+  readonly summary: string;
+  readonly body?: object;
+  readonly query?: Readonly<Record<string, string>>;
+  readonly status: number;
+}
+
+export interface RouteSpec<Body extends TSchema = TSchema, Query extends TSchema = TSchema> {
+  readonly method: "GET" | "POST";
+  readonly path: string;
+  readonly operationId: string;
+  readonly tag: string;
+  readonly summary: string;
+  readonly description?: string;
+  /** "open" needs no API key. */
+  readonly access?: "open";
+  readonly body?: Body;
+  readonly query?: Query;
+  readonly replies: Readonly<Record<number, RouteReply>>;
+  readonly examples: readonly RouteExample[];
+  handle(input: { readonly body: Static<Body>; readonly query: Static<Query> }, call: Call): Promise<Answer>;
+}
+
+export interface Route {
+  readonly spec: Omit<RouteSpec, "handle">;
+  /** Checks the input, throws ProblemError, and answers. */
+  run(body: unknown, query: unknown, call: Call): Promise<Answer>;
+}
+
+export function defineRoute<Body extends TSchema, Query extends TSchema>(
+  spec: RouteSpec<Body, Query>,
+): Route {
+  const checkBody: Check<Body> | null = spec.body === undefined ? null : checkOf(spec.body, "body");
+  const checkQuery: Check<Query> | null = spec.query === undefined ? null : checkQueryOf(spec.query);
+  return {
+    spec,
+    run: (body, query, call) =>
+      spec.handle(
+        {
+          body: (checkBody === null ? undefined : checkBody(body)) as Static<Body>,
+          query: (checkQuery === null ? undefined : checkQuery(query)) as Static<Query>,
+        },
+        call,
+      ),
+  };
+}

@@ -1,0 +1,147 @@
+/** GET /v1/audit and /v1/audit/verify: every attempt, and the proof that none was changed. */
+import type { AuditQuery, AuditTrail } from "solehold/internal";
+import { Type } from "typebox";
+import { assertAllowed, assertAllowedEverywhere, type Principal, tenantOf } from "../../access/principal.ts";
+import type { AuditLog } from "../../main/audit-log.ts";
+import { ProblemError, tooMany } from "../../protocol/problem.ts";
+import { Instant, LeaseId, Reason, ReasonCode, Sequence, TraceId } from "../../protocol/schemas/fields.ts";
+import { defineRoute, type Route } from "../route.ts";
+
+const strict = { additionalProperties: false } as const;
+const MAX_ENTRIES = 1_000;
+
+const AuditQuerySchema = Type.Object(
+  {
+    tenant: Type.Optional(
+      Type.String({ description: "The tenant, as elsewhere; `*` for all, if the API key is for all." }),
+    ),
+    name: Type.Optional(Type.String({ description: "Only this lease." })),
+    holder: Type.Optional(Type.String({ description: "Only attempts of exactly this holder." })),
+    action: Type.Optional(
+      Type.String({ description: "Only one kind of attempt: grant, renew, release, use, expire, revoke." }),
+    ),
+    after: Type.Optional(Type.Integer({ minimum: 0, description: "Only entries after this sequence." })),
+    limit: Type.Optional(
+      Type.Integer({ minimum: 1, maximum: MAX_ENTRIES, description: "How many entries at most." }),
+    ),
+    order: Type.Optional(
+      Type.Enum(["oldest-first", "newest-first"], { description: "From which end; oldest-first." }),
+    ),
+  },
+  strict,
+);
+
+const Hash = Type.String({ description: "SHA-256 over the entry and the hash before it, hexadecimal." });
+
+const Head = Type.Object(
+  { sequence: Sequence, hash: Hash },
+  { ...strict, description: "The last entry: keep it elsewhere, and nothing before it can be changed." },
+);
+
+const AuditEntrySchema = Type.Object(
+  {
+    sequence: Sequence,
+    previousHash: Type.String({ description: "The hash of the entry before." }),
+    hash: Hash,
+    at: Instant,
+    tenant: Type.String({ description: "Whose lease it was about." }),
+    key: Type.String({ description: "The lease's name." }),
+    leaseId: LeaseId,
+    action: Type.String({ description: "What was attempted: grant, renew, release, use, expire, revoke." }),
+    allowed: Type.Boolean({ description: "How it was decided." }),
+    reason: Reason,
+    reasonCode: ReasonCode,
+    holder: Type.Optional(Type.String({ description: "Who attempted it, where it was said." })),
+    fence: Type.Optional(Type.String({ description: "The grant's number, decimal, where there was one." })),
+    purpose: Type.Optional(Type.String({ description: "The purpose that was named, where one was." })),
+    traceId: TraceId,
+    outcome: Type.String({ description: "What became of the write: applied, none, or unknown." }),
+    detail: Type.Optional(
+      Type.Record(Type.String(), Type.Union([Type.String(), Type.Number(), Type.Boolean()]), {
+        description: "More where there is more to say, such as how approvals were judged.",
+      }),
+    ),
+  },
+  strict,
+);
+
+const AuditReply = Type.Object(
+  { entries: Type.Array(AuditEntrySchema, { description: "In the order asked for." }) },
+  strict,
+);
+
+const VerifyReply = Type.Object(
+  {
+    ok: Type.Boolean({ description: "Whether every entry is proven." }),
+    entries: Type.Optional(Type.Integer({ description: "How many were proven." })),
+    head: Type.Optional(Head),
+    entry: Type.Optional(Type.Integer({ description: "The first entry that is not proven." })),
+    problem: Type.Optional(Type.String({ description: "What is wrong with it, in one word." })),
+    message: Type.Optional(Type.String({ description: "What is wrong with it, in a sentence." })),
+  },
+  strict,
+);
+
+/** `log` proves what `audit` answers from. */
+export function auditRoutes(audit: AuditTrail, log: Pick<AuditLog, "verify">): readonly Route[] {
+  const query = defineRoute({
+    method: "GET",
+    path: "/v1/audit",
+    operationId: "queryAudit",
+    tag: "audit",
+    summary: "Attempts and how they were decided",
+    query: AuditQuerySchema,
+    replies: { 200: { description: "Entries, oldest first unless asked otherwise.", schema: AuditReply } },
+    examples: [{ summary: "The last ten", query: { limit: "10", order: "newest-first" }, status: 200 }],
+    async handle({ query: { tenant: named, name, after, ...rest } }, { principal }) {
+      const where = scopeOf(principal, named, name);
+      const filter: AuditQuery = {
+        ...where,
+        ...(rest as Omit<AuditQuery, "tenant">),
+        ...(name === undefined ? {} : { key: name }),
+        ...(after === undefined ? {} : { afterSequence: after }),
+      };
+      return { status: 200, body: { entries: await audit.query(filter) } };
+    },
+  });
+  let underWay = false;
+  const check = defineRoute({
+    method: "GET",
+    path: "/v1/audit/verify",
+    operationId: "verifyAudit",
+    tag: "audit",
+    summary: "Prove that no entry was changed, dropped, inserted or moved",
+    description: "Reads the whole trail. Needs an API key for all tenants; one verification at a time.",
+    replies: { 200: { description: "Proven, or the first entry that is not.", schema: VerifyReply } },
+    examples: [{ summary: "Prove it", status: 200 }],
+    async handle(_input, { principal }) {
+      assertAllowedEverywhere(principal, "audit");
+      if (underWay) throw new ProblemError(tooMany("a verification is under way", 1_000));
+      underWay = true;
+      try {
+        const result = await log.verify();
+        if (result.ok) return { status: 200, body: result };
+        // Where the file lies is the operator's business.
+        const { file: _file, line: _line, ...finding } = result;
+        return { status: 200, body: finding };
+      } finally {
+        underWay = false;
+      }
+    },
+  });
+  return [query, check];
+}
+
+function scopeOf(
+  principal: Principal,
+  named: string | undefined,
+  name: string | undefined,
+): { readonly tenant?: string } {
+  if (named === "*") {
+    assertAllowedEverywhere(principal, "audit");
+    return {};
+  }
+  const tenant = tenantOf(principal, named);
+  assertAllowed(principal, "audit", tenant, name ?? "");
+  return { tenant };
+}

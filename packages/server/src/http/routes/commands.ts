@@ -1,0 +1,129 @@
+/** POST /v1/leases/{command}: one route per command on a lease; renew also takes thousands at once. */
+import type { LeaseOp } from "solehold";
+import { type TSchema, Type } from "typebox";
+import type { RateLimiter } from "../../access/rate-limit.ts";
+import type { Call } from "../../commands/call.ts";
+import { COMMAND_SCHEMAS, type Commands } from "../../commands/command-handler.ts";
+import { ProblemError, refusal } from "../../protocol/problem.ts";
+import type { Answer } from "../../protocol/response-codec.ts";
+import { GrantedReplySchema, RenewBody } from "../../protocol/schemas/leases.ts";
+import { ProblemSchema } from "../../protocol/schemas/problem.ts";
+import { checkOf } from "../../protocol/validation.ts";
+import type { Route, RouteExample } from "../route.ts";
+
+const SUMMARIES: { readonly [op in LeaseOp]: string } = {
+  acquire: "Take a lease, at once or by waiting in line",
+  renew: "Prolong a lease, or thousands in one call",
+  release: "Give a lease back",
+  use: "Ask whether a lease may be used now, for a purpose",
+  resume: "Say that work was rebuilt from persisted state after a takeover",
+  handoff: "Give a lease to one successor",
+  revoke: "End a lease now, as an operator",
+  break: "Ask for a lease: no renewal reaches past the period",
+};
+
+const target = { tenant: "default", name: "reports/nightly" };
+const owner = { ...target, holder: "worker-1", token: "example-token-1" };
+
+/** In an order in which they work one after another. */
+const EXAMPLES: { readonly [op in LeaseOp]: readonly RouteExample[] } = {
+  acquire: [{ summary: "Take it for 30 s", body: { ...owner, ttlMs: 30_000 }, status: 200 }],
+  use: [{ summary: "Use it", body: { ...owner, purpose: "Operation" }, status: 200 }],
+  renew: [
+    { summary: "Prolong it", body: { ...owner, ttlMs: 30_000 }, status: 200 },
+    { summary: "Prolong several", body: { leases: [{ ...owner, ttlMs: 30_000 }] }, status: 200 },
+  ],
+  resume: [{ summary: "Go on after a takeover", body: owner, status: 200 }],
+  break: [{ summary: "Ask for it within 10 s", body: { ...target, periodMs: 10_000 }, status: 200 }],
+  handoff: [
+    { summary: "Hand it on", body: { ...owner, successor: "worker-2", withinMs: 5_000 }, status: 200 },
+  ],
+  release: [{ summary: "Give it back; again is fine", body: owner, status: 200 }],
+  revoke: [
+    { summary: "End it", body: target, status: 200 },
+    { summary: "A second time is denied", body: target, status: 409 },
+  ],
+};
+
+const OPS = Object.keys(EXAMPLES) as readonly LeaseOp[];
+
+const strict = { additionalProperties: false } as const;
+
+const RenewManyBody = Type.Object(
+  { leases: Type.Array(RenewBody, { minItems: 1, description: "Each as for a single renewal." }) },
+  strict,
+);
+const RenewManyReply = Type.Object(
+  {
+    results: Type.Array(
+      Type.Object(
+        {
+          status: Type.Integer({ description: "As a request of its own would have been answered." }),
+          body: Type.Union([GrantedReplySchema, ProblemSchema], { description: "Granted, or the problem." }),
+        },
+        strict,
+      ),
+      { description: "One per lease, in the order given." },
+    ),
+  },
+  strict,
+);
+
+/** The items are checked one by one, so that one bad item does not spoil the others. */
+const checkMany = checkOf(
+  Type.Object({ leases: Type.Array(Type.Unknown(), { minItems: 1 }) }, strict),
+  "body",
+);
+
+export interface CommandRoutesOptions {
+  readonly commands: Commands;
+  readonly limiter: RateLimiter;
+  readonly batchLimit: number;
+}
+
+/** Commands check their own bodies, because the stream brings the same ones. */
+export function commandRoutes(options: CommandRoutesOptions): readonly Route[] {
+  const { commands } = options;
+  return OPS.map((op) => ({
+    spec: {
+      method: "POST",
+      path: `/v1/leases/${op}`,
+      operationId: op,
+      tag: "leases",
+      summary: SUMMARIES[op],
+      body: bodySchema(op),
+      replies: { 200: { description: "Granted.", schema: replySchema(op) } },
+      examples: EXAMPLES[op],
+    },
+    run: (body, _query, call) =>
+      op === "renew" && isMany(body) ? renewMany(options, body, call) : commands.execute(op, body, call),
+  }));
+}
+
+function bodySchema(op: LeaseOp): TSchema {
+  return op === "renew" ? Type.Union([RenewBody, RenewManyBody]) : COMMAND_SCHEMAS[op];
+}
+
+function replySchema(op: LeaseOp): TSchema {
+  return op === "renew" ? Type.Union([GrantedReplySchema, RenewManyReply]) : GrantedReplySchema;
+}
+
+function isMany(body: unknown): boolean {
+  return typeof body === "object" && body !== null && "leases" in body;
+}
+
+async function renewMany(options: CommandRoutesOptions, body: unknown, call: Call): Promise<Answer> {
+  const { commands, limiter, batchLimit } = options;
+  const { leases } = checkMany(body);
+  if (leases.length > batchLimit) {
+    const message = `must have at most ${batchLimit} entries, got ${leases.length}: send several requests`;
+    throw new ProblemError(refusal("leases", message));
+  }
+  // One was taken when the request arrived.
+  if (leases.length > 1) limiter.take(call.principal.id, leases.length - 1);
+  const results = await commands.executeAll("renew", leases, call);
+  return {
+    status: 200,
+    body: { results: results.map(({ status, body: reply }) => ({ status, body: reply })) },
+  };
+}

@@ -1,0 +1,152 @@
+/** GET /v1/lease and GET /v1/leases: what is held, by whom, until when. Tokens are never in it. */
+import {
+  CorruptRecordError,
+  isReservedName,
+  type LeaseKey,
+  type LeaseView,
+  MAX_LIST_LIMIT,
+  MAX_NAME_LENGTH,
+} from "solehold";
+import type { LeaseService } from "solehold/internal";
+import { Type } from "typebox";
+import { assertAllowed, tenantOf } from "../../access/principal.ts";
+import { assertName } from "../../commands/command-handler.ts";
+import { ProblemError, refusal, storeCannot } from "../../protocol/problem.ts";
+import { wireLease } from "../../protocol/response-codec.ts";
+import { Name, Tenant } from "../../protocol/schemas/fields.ts";
+import { LeaseSchema } from "../../protocol/schemas/leases.ts";
+import { defineRoute, type Route } from "../route.ts";
+
+const strict = { additionalProperties: false } as const;
+const DEFAULT_LIMIT = 100;
+
+const GetQuery = Type.Object({ tenant: Type.Optional(Tenant), name: Name }, strict);
+
+const ListQuery = Type.Object(
+  {
+    tenant: Type.Optional(Tenant),
+    prefix: Type.Optional(Type.String({ description: "Only names that begin with this." })),
+    holder: Type.Optional(Type.String({ description: "Only leases of exactly this holder." })),
+    state: Type.Optional(
+      Type.Enum(["held", "released", "revoked"], { description: "Only leases of which this was last done." }),
+    ),
+    cursor: Type.Optional(Type.String({ description: "`next` of the page before." })),
+    limit: Type.Optional(
+      Type.Integer({
+        minimum: 1,
+        maximum: MAX_LIST_LIMIT,
+        description: `How many at most; ${DEFAULT_LIMIT} when not given.`,
+      }),
+    ),
+  },
+  strict,
+);
+
+const ListReply = Type.Object(
+  {
+    leases: Type.Array(LeaseSchema, { description: "Ordered by name." }),
+    corrupt: Type.Array(
+      Type.Object(
+        {
+          name: Type.String({ description: "Whose record it is." }),
+          detail: Type.String({ description: "What is wrong with it." }),
+        },
+        strict,
+      ),
+      { description: "Damaged records of this page, for an operator to repair." },
+    ),
+    next: Type.Union([Type.String(), Type.Null()], {
+      description: "The cursor of the next page; null on the last one.",
+    }),
+    watch: Type.String({
+      description:
+        "A token. Watching after the one of the first page brings every change that the pages may not show.",
+    }),
+  },
+  strict,
+);
+
+/** `watchToken` is that of now. */
+export function leaseRoutes(service: LeaseService, watchToken: () => string): readonly Route[] {
+  const get = defineRoute({
+    method: "GET",
+    path: "/v1/lease",
+    operationId: "getLease",
+    tag: "leases",
+    summary: "One lease by its name",
+    description: "The name is a query parameter: in a path, `..` and slashes would not arrive as written.",
+    query: GetQuery,
+    replies: { 200: { description: "The lease, live or ended.", schema: LeaseSchema } },
+    examples: [{ summary: "Look at it", query: { name: "reports/nightly" }, status: 200 }],
+    async handle({ query }, { principal }) {
+      const tenant = tenantOf(principal, query.tenant);
+      assertAllowed(principal, "read", tenant, query.name);
+      assertName(query.name);
+      const view = await readLease(service, { tenant, name: query.name });
+      if (view !== null) return { status: 200, body: wireLease(view) };
+      throw new ProblemError({
+        status: 404,
+        reason: "LEASE_NOT_FOUND",
+        code: "LS_NOT_FOUND",
+        detail: "nothing was granted under this name",
+      });
+    },
+  });
+  const list = defineRoute({
+    method: "GET",
+    path: "/v1/leases",
+    operationId: "listLeases",
+    tag: "leases",
+    summary: "Leases by prefix, holder and state",
+    query: ListQuery,
+    replies: { 200: { description: "A page, ordered by name.", schema: ListReply } },
+    examples: [{ summary: "All of a prefix", query: { prefix: "reports/", limit: "10" }, status: 200 }],
+    async handle({ query }, { principal }) {
+      const { tenant: named, prefix = "", limit = DEFAULT_LIMIT, cursor, ...filter } = query;
+      const tenant = tenantOf(principal, named);
+      assertAllowed(principal, "read", tenant, prefix);
+      assertPrefix(prefix);
+      assertListable(service);
+      const after = cursor === undefined ? {} : { after: cursor };
+      const watch = watchToken();
+      const page = await service.list({ tenant, prefix, limit, ...filter, ...after });
+      const corrupt = page.corrupt.map(({ key, detail }) => ({ name: key.name, detail }));
+      return { status: 200, body: { leases: page.leases.map(wireLease), corrupt, next: page.next, watch } };
+    },
+  });
+  return [get, list];
+}
+
+/** Throws a ProblemError where the store cannot enumerate its keys. */
+export function assertListable({ manager: { store } }: LeaseService): void {
+  if (store.list !== undefined) return;
+  throw new ProblemError(
+    storeCannot(`the ${store.name} store cannot list its leases: ask for one by its name`),
+  );
+}
+
+/** A damaged record is the operator's to repair; it must not look like a fault of the server. */
+async function readLease(service: LeaseService, key: LeaseKey): Promise<LeaseView | null> {
+  try {
+    return await service.get(key);
+  } catch (error) {
+    if (!(error instanceof CorruptRecordError)) throw error;
+    throw new ProblemError({
+      status: 409,
+      reason: error.code,
+      code: "LS_CORRUPT",
+      detail: "the record of this lease is damaged: an operator must repair it (solehold repair)",
+      facts: { recordVersion: error.version, recordDetail: error.detail },
+    });
+  }
+}
+
+/** An empty prefix is fine; any other must be the beginning of a name. */
+export function assertPrefix(prefix: string): void {
+  if (prefix.length > MAX_NAME_LENGTH) {
+    throw new ProblemError(refusal("prefix", `must have at most ${MAX_NAME_LENGTH} characters`));
+  }
+  if (isReservedName(prefix)) {
+    throw new ProblemError(refusal("prefix", "must not begin with '$': those names are reserved"));
+  }
+}

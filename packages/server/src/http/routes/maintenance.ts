@@ -1,0 +1,117 @@
+/** POST /v1/maintenance/collect and /repair: what an operator does to the records themselves. */
+import { CorruptRecordError, type LeaseKey } from "solehold";
+import { collectionObstacle, type LeaseService, repairGeneration } from "solehold/internal";
+import { Type } from "typebox";
+import { assertAllowed, tenantOf } from "../../access/principal.ts";
+import { assertName, contextOf } from "../../commands/command-handler.ts";
+import { ProblemError, refusal, storeCannot, tooMany } from "../../protocol/problem.ts";
+import { Decimal, Name, Tenant } from "../../protocol/schemas/fields.ts";
+import type { Metrics } from "../../telemetry/metrics.ts";
+import { defineRoute, type Route } from "../route.ts";
+
+const strict = { additionalProperties: false } as const;
+
+const CollectReply = Type.Object(
+  {
+    tenant: Type.String({ description: "Whose records." }),
+    scanned: Type.Integer({ description: "How many were looked at." }),
+    deleted: Type.Integer({ description: "How many had ended long enough ago, and are gone." }),
+  },
+  strict,
+);
+
+const RepairReply = Type.Object(
+  {
+    repaired: Type.Boolean({ description: "False when the record is not damaged (any more)." }),
+    generation: Decimal("The next grant is above this generation."),
+  },
+  strict,
+);
+
+export function maintenanceRoutes(service: LeaseService, metrics: Metrics): readonly Route[] {
+  let underWay = false;
+  const collect = defineRoute({
+    method: "POST",
+    path: "/v1/maintenance/collect",
+    operationId: "collect",
+    tag: "operations",
+    summary: "Delete the records of leases that ended more than a day ago",
+    description:
+      "The server does this by itself, unless it was told not to. Fences keep growing. Needs an API key for all names of the tenant; one at a time.",
+    body: Type.Object({ tenant: Type.Optional(Tenant) }, strict),
+    replies: { 200: { description: "One pass over the tenant.", schema: CollectReply } },
+    examples: [{ summary: "Collect now", body: {}, status: 200 }],
+    async handle({ body }, { principal }) {
+      const tenant = tenantOf(principal, body.tenant);
+      assertAllowed(principal, "collect", tenant, "");
+      const obstacle = collectionObstacle(service.manager.store);
+      if (obstacle !== null)
+        throw new ProblemError(storeCannot(`ended records are kept for ever: ${obstacle}`));
+      if (underWay) throw new ProblemError(tooMany("a collection is under way", 1_000));
+      underWay = true;
+      try {
+        const { scanned, deleted } = await service.manager.collect(tenant);
+        metrics.collected(deleted);
+        return { status: 200, body: { tenant, scanned, deleted } };
+      } finally {
+        underWay = false;
+      }
+    },
+  });
+  const repair = defineRoute({
+    method: "POST",
+    path: "/v1/maintenance/repair",
+    operationId: "repair",
+    tag: "operations",
+    summary: "Replace a damaged record, so that its lease can be acquired again",
+    description:
+      "What the record said is lost: make sure first that its last holder has stopped. A record that can be read is left alone.",
+    body: Type.Object(
+      {
+        tenant: Type.Optional(Tenant),
+        name: Name,
+        generation: Type.Optional(
+          Decimal("At least the highest that was ever granted there; without it, by the store's time."),
+        ),
+      },
+      strict,
+    ),
+    replies: { 200: { description: "Whether there was something to repair.", schema: RepairReply } },
+    examples: [{ summary: "Not damaged", body: { name: "reports/nightly" }, status: 200 }],
+    async handle({ body }, call) {
+      const tenant = tenantOf(call.principal, body.tenant);
+      assertAllowed(call.principal, "repair", tenant, body.name);
+      assertName(body.name);
+      const key: LeaseKey = { tenant, name: body.name };
+      // Looking also tells the store's time.
+      const damaged = await isDamaged(service, key);
+      const generation = generationFor(service, body.generation);
+      const repaired = damaged && (await service.repair(key, generation, contextOf(call)));
+      return { status: 200, body: { repaired, generation: String(generation) } };
+    },
+  });
+  return [collect, repair];
+}
+
+async function isDamaged(service: LeaseService, key: LeaseKey): Promise<boolean> {
+  try {
+    await service.get(key);
+    return false;
+  } catch (error) {
+    if (error instanceof CorruptRecordError) return true;
+    throw error;
+  }
+}
+
+function generationFor(service: LeaseService, given: string | undefined): bigint {
+  const generation = given === undefined ? repairGeneration(service.manager) : BigInt(given);
+  if (generation !== null && generation < 2n ** 64n) return generation;
+  throw new ProblemError(
+    refusal(
+      "generation",
+      generation === null
+        ? "is missing: this store has no clock; name one no lower than any that was granted there"
+        : "must fit into 64 bits",
+    ),
+  );
+}

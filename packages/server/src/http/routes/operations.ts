@@ -1,0 +1,125 @@
+/** Health, readiness, metrics, the API's description and the landing page. */
+import { DEFAULT_TENANT, type Env } from "solehold";
+import type { LeaseService } from "solehold/internal";
+import { Type } from "typebox";
+import { assertAllowedEverywhere } from "../../access/principal.ts";
+import { draining, ProblemError } from "../../protocol/problem.ts";
+import { ProblemSchema } from "../../protocol/schemas/problem.ts";
+import type { Metrics } from "../../telemetry/metrics.ts";
+import { TEXT_FORMAT } from "../../telemetry/prometheus.ts";
+import { landingPage } from "../landing-page.ts";
+import { defineRoute, type Route } from "../route.ts";
+
+export interface OperationsOptions {
+  readonly env: Env;
+  readonly service: LeaseService;
+  readonly metrics: Metrics;
+  readonly version: string;
+  readonly isDraining: () => boolean;
+  readonly keysRequired: () => boolean;
+  readonly url: () => string;
+  readonly openApi: () => unknown;
+}
+
+/** The store is asked at most this often, however often readiness is. */
+const PROBE_EVERY_MS = 1_000;
+const PROBE_KEY = { tenant: DEFAULT_TENANT, name: "solehold/readiness" };
+
+export function operationsRoutes(options: OperationsOptions): readonly Route[] {
+  const { service, metrics, version } = options;
+  const probe = storeProbe(options);
+  const health = defineRoute({
+    method: "GET",
+    path: "/healthz",
+    operationId: "health",
+    tag: "operations",
+    access: "open",
+    summary: "The process answers",
+    replies: { 200: { description: "It does.", schema: Type.Object({ status: Type.Literal("ok") }) } },
+    examples: [{ summary: "Ask", status: 200 }],
+    handle: async () => ({ status: 200, body: { status: "ok" } }),
+  });
+  const ready = defineRoute({
+    method: "GET",
+    path: "/readyz",
+    operationId: "ready",
+    tag: "operations",
+    access: "open",
+    summary: "Send traffic here: the store answers, and the server is not shutting down",
+    replies: {
+      200: {
+        description: "Ready.",
+        schema: Type.Object({
+          status: Type.Literal("ready"),
+          store: Type.String({ description: "Which kind of store it is over." }),
+          version: Type.String({ description: "Of the server." }),
+        }),
+      },
+      503: {
+        description: "Not now: the store does not answer, or the server is going.",
+        contentType: "application/problem+json",
+        schema: ProblemSchema,
+      },
+    },
+    examples: [{ summary: "Ask", status: 200 }],
+    async handle() {
+      if (options.isDraining()) throw new ProblemError(draining());
+      await probe();
+      return { status: 200, body: { status: "ready", store: service.manager.store.name, version } };
+    },
+  });
+  const scrape = defineRoute({
+    method: "GET",
+    path: "/metrics",
+    operationId: "metrics",
+    tag: "operations",
+    summary: "Prometheus metrics",
+    replies: { 200: { description: "Text.", contentType: "text/plain", schema: Type.String() } },
+    examples: [{ summary: "Scrape", status: 200 }],
+    async handle(_input, { principal }) {
+      assertAllowedEverywhere(principal, "metrics");
+      return { status: 200, body: metrics.registry.text(), contentType: TEXT_FORMAT };
+    },
+  });
+  const describe = defineRoute({
+    method: "GET",
+    path: "/openapi.json",
+    operationId: "openApi",
+    tag: "operations",
+    access: "open",
+    summary: "This document",
+    replies: { 200: { description: "OpenAPI 3.1.", schema: Type.Object({}) } },
+    examples: [{ summary: "Read", status: 200 }],
+    handle: async () => ({ status: 200, body: options.openApi() }),
+  });
+  const landing = defineRoute({
+    method: "GET",
+    path: "/",
+    operationId: "landing",
+    tag: "operations",
+    access: "open",
+    summary: "What runs here and what to try",
+    replies: { 200: { description: "A page.", contentType: "text/html", schema: Type.String() } },
+    examples: [{ summary: "Open", status: 200 }],
+    async handle() {
+      const { name } = service.manager.store;
+      const facts = { url: options.url(), version, store: name, keysRequired: options.keysRequired() };
+      return { status: 200, body: landingPage(facts), contentType: "text/html; charset=utf-8" };
+    },
+  });
+  return [landing, health, ready, scrape, describe];
+}
+
+/** Asks the store, and rejects with its StoreError; answers from memory within a second. */
+function storeProbe({ env, service }: OperationsOptions): () => Promise<void> {
+  let last: Promise<unknown> | null = null;
+  let askedMs = Number.NEGATIVE_INFINITY;
+  return async () => {
+    if (last === null || env.monotonicMs() - askedMs > PROBE_EVERY_MS) {
+      askedMs = env.monotonicMs();
+      last = service.get(PROBE_KEY);
+      last.catch(() => undefined);
+    }
+    await last;
+  };
+}

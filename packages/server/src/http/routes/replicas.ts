@@ -1,0 +1,44 @@
+/** GET /v1/replicas: the servers over this store that are alive, for clients that look for a key's home. */
+import type { LeaseService } from "solehold/internal";
+import { Type } from "typebox";
+import type { Membership } from "../../replicas/membership.ts";
+import { defineRoute, type Route } from "../route.ts";
+import { assertListable } from "./leases.ts";
+
+const strict = { additionalProperties: false } as const;
+
+const ReplicasReply = Type.Object(
+  {
+    replicas: Type.Array(
+      Type.Object(
+        {
+          nodeId: Type.String({ description: "Its name, which decides on the keys at home there." }),
+          url: Type.String({ description: "Where clients reach it." }),
+          weight: Type.Integer({ description: "Its share of the keys, against the others' weights." }),
+        },
+        strict,
+      ),
+      { description: "Those that are alive, by name." },
+    ),
+  },
+  strict,
+);
+
+export function replicasRoute(membership: Membership, service: LeaseService): Route {
+  return defineRoute({
+    method: "GET",
+    path: "/v1/replicas",
+    operationId: "listReplicas",
+    tag: "operations",
+    summary: "The servers over this store that are alive",
+    description:
+      "A client sends a key's requests to its home: the first by rendezvous-v1 of the key among these. Any other replica answers as correctly.",
+    replies: { 200: { description: "By name.", schema: ReplicasReply } },
+    examples: [{ summary: "Who serves", status: 200 }],
+    handle: async () => {
+      // A client that gets no answer here goes on with the addresses that it was given.
+      assertListable(service);
+      return { status: 200, body: { replicas: await membership.members() } };
+    },
+  });
+}

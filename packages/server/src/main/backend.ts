@@ -1,0 +1,62 @@
+/** What decides: the store, the manager over it, the audit trail, and the service in front of both. */
+import { type Env, type LeaseStore, openStore, StoreLeaseManager } from "solehold";
+import { LeaseService } from "solehold/internal";
+import { countedAudit, measuredStore } from "../telemetry/instrumented.ts";
+import type { Metrics } from "../telemetry/metrics.ts";
+import { readApprovalPolicy } from "./approval-policy-file.ts";
+import { type AuditLog, openAudit } from "./audit-log.ts";
+import { ConfigError, type ServerConfig } from "./config.ts";
+
+export interface Engine {
+  readonly service: LeaseService;
+  readonly audit: AuditLog;
+  /** Makes the audit safe, then closes the store. Rejects when entries could not be saved. */
+  close(): Promise<void>;
+}
+
+export async function openEngine(config: ServerConfig, env: Env, metrics: Metrics): Promise<Engine> {
+  const store = await openStore(config.store, { env });
+  try {
+    const manager = managerOver(measuredStore(store, metrics, env), config, env);
+    const audit = await openAudit(config);
+    const trail = countedAudit(audit.trail, metrics);
+    const policy = await readApprovalPolicy(config.policyFile);
+    const service = new LeaseService({
+      manager,
+      audit: trail,
+      env,
+      maxLiveLeases: config.leasesPerTenant,
+      ...(policy === null ? {} : { approvalPolicy: policy }),
+    });
+    return { service, audit, close: () => closeAll(service, audit, store) };
+  } catch (error) {
+    await store.close().catch(() => undefined);
+    throw error;
+  }
+}
+
+function managerOver(store: LeaseStore, config: ServerConfig, env: Env): StoreLeaseManager {
+  const { minTtlMs, maxTtlMs, defaultTtlMs, terms } = config;
+  try {
+    return new StoreLeaseManager({ store, env, policy: { minTtlMs, maxTtlMs, defaultTtlMs, terms } });
+  } catch (cause) {
+    if (cause instanceof RangeError) throw new ConfigError(cause.message, { cause });
+    throw cause;
+  }
+}
+
+/** Every part is closed whatever becomes of the others. */
+async function closeAll(service: LeaseService, audit: AuditLog, store: LeaseStore): Promise<void> {
+  const ended = [
+    await settled(service.close()),
+    await settled(audit.trail.close()),
+    await settled(store.close()),
+  ];
+  const failure = ended.find(({ status }) => status === "rejected");
+  if (failure?.status === "rejected") throw failure.reason;
+}
+
+async function settled(step: Promise<void>): Promise<PromiseSettledResult<void>> {
+  const [result] = await Promise.allSettled([step]);
+  return result;
+}

@@ -1,0 +1,157 @@
+/** How the parts of a server know each other. Nothing here listens, and nothing here decides. */
+import { readFileSync } from "node:fs";
+import type { Env } from "solehold";
+import type { Quorum } from "solehold/internal";
+import type { Gatekeeper } from "../access/authenticator.ts";
+import { RateLimiter } from "../access/rate-limit.ts";
+import { Acquiring } from "../commands/acquiring.ts";
+import { Commands } from "../commands/command-handler.ts";
+import { type App, type AppOptions, buildApp } from "../http/app.ts";
+import { openApiDocument } from "../http/openapi.ts";
+import type { Route } from "../http/route.ts";
+import { auditRoutes } from "../http/routes/audit.ts";
+import { commandRoutes } from "../http/routes/commands.ts";
+import { coordinatorRoutes } from "../http/routes/coordinator.ts";
+import { leaseRoutes } from "../http/routes/leases.ts";
+import { maintenanceRoutes } from "../http/routes/maintenance.ts";
+import { operationsRoutes } from "../http/routes/operations.ts";
+import { queueRoute } from "../http/routes/queue.ts";
+import { replicasRoute } from "../http/routes/replicas.ts";
+import { Membership } from "../replicas/membership.ts";
+import type { StreamServices } from "../stream/connection.ts";
+import { StreamServer } from "../stream/server.ts";
+import type { Logger } from "../telemetry/log.ts";
+import type { Metrics } from "../telemetry/metrics.ts";
+import { TraceIds } from "../telemetry/trace.ts";
+import { WaitQueue } from "../waiting/wait-queue.ts";
+import { EventStreams, WATCH_SPEC } from "../watch/sse.ts";
+import { WatchHub } from "../watch/watch-hub.ts";
+import type { Engine } from "./backend.ts";
+import type { ServerConfig } from "./config.ts";
+import { ScheduledCollection } from "./scheduled-collection.ts";
+
+export interface Surroundings {
+  readonly env: Env;
+  readonly log: Logger;
+  readonly metrics: Metrics;
+  readonly gatekeeper: Gatekeeper;
+  readonly quorum: Quorum | null;
+  readonly tls: { readonly cert: string; readonly key: string } | null;
+  readonly isDraining: () => boolean;
+  /** Known once the server listens. */
+  readonly url: () => string;
+}
+
+/** Everything but the HTTP framework: a simulated server has its parts without a socket. */
+export interface Parts {
+  readonly appOptions: AppOptions;
+  readonly streams: StreamServer;
+  readonly events: EventStreams;
+  readonly queue: WaitQueue;
+  readonly hub: WatchHub;
+  readonly membership: Membership;
+  readonly collection: ScheduledCollection;
+}
+
+export interface Wired extends Omit<Parts, "appOptions"> {
+  readonly app: App;
+}
+
+/** What waits to be sent to one watcher before its events are dropped for a reset. */
+const MAX_BUFFERED_BYTES = 1_048_576;
+
+export const VERSION = versionOf(new URL("../../package.json", import.meta.url));
+
+export function wire(config: ServerConfig, engine: Engine, around: Surroundings): Wired {
+  const { appOptions, ...parts } = partsOf(config, engine, around);
+  return { ...parts, app: buildApp(appOptions) };
+}
+
+export function partsOf(config: ServerConfig, engine: Engine, around: Surroundings): Parts {
+  const { env, log, metrics, gatekeeper, quorum, tls, isDraining, url } = around;
+  const { service, audit } = engine;
+  const { waiterLimit, waitLimitMs, batchLimit, bodyLimitBytes } = config;
+  const queue = new WaitQueue({ env, service, waiterLimit, waitLimitMs });
+  const onStoreEvent = queue.onStoreEvent.bind(queue);
+  service.onExpired((record) => queue.onExpired(record));
+  const hub = new WatchHub({ env, service, backlog: config.watchBacklog, onStoreEvent });
+  const limiter = new RateLimiter(env, config.requestsPerSecond);
+  const commands = new Commands(service, new Acquiring({ env, service, queue, hub, metrics }));
+  const events = new EventStreams({ env, hub, maxBufferedBytes: MAX_BUFFERED_BYTES });
+  const reads = [...leaseRoutes(service, () => hub.token), queueRoute(queue)];
+  const { manager } = service;
+  const membership = new Membership({ env, manager, log, weight: config.weight });
+  const tenants = (): readonly string[] => gatekeeper.tenants();
+  const collection = new ScheduledCollection({
+    ...{ env, service, log, metrics, tenants },
+    everyMs: config.collectEvery,
+  });
+  const keysRequired = (): boolean => gatekeeper.keysRequired;
+  let document: unknown = null;
+  const openApi = (): unknown => {
+    document ??= openApiDocument([...routes.map(({ spec }) => spec), WATCH_SPEC], VERSION);
+    return document;
+  };
+  const routes: readonly Route[] = [
+    ...operationsRoutes({ env, service, metrics, version: VERSION, isDraining, keysRequired, url, openApi }),
+    ...commandRoutes({ commands, limiter, batchLimit }),
+    ...reads,
+    ...auditRoutes(service.audit, audit),
+    ...coordinatorRoutes(env, quorum),
+    replicasRoute(membership, service),
+    ...maintenanceRoutes(service, metrics),
+  ];
+  const traces = new TraceIds(env);
+  const appOptions: AppOptions = {
+    env,
+    traces,
+    routes,
+    events,
+    gatekeeper,
+    limiter,
+    metrics,
+    log,
+    bodyLimitBytes,
+    tls,
+    isDraining,
+  };
+  const streams = new StreamServer({
+    ...{ env, traces, log, commands, hub, limiter, metrics, batchLimit },
+    pendingLimit: batchLimit + waiterLimit,
+    maxBufferedBytes: MAX_BUFFERED_BYTES,
+    maxMessageBytes: bodyLimitBytes,
+    reads: streamReads(reads),
+    admit: (request) => gatekeeper.admit(request.headers),
+  });
+  metrics.observe({
+    waiters: () => queue.size,
+    watchers: () => hub.watchers,
+    streams: () => streams.connections,
+    liveLeases: () => service.liveLeases(),
+    auditLag: () => audit.lag(),
+    auditDropped: () => audit.dropped(),
+    clockJumps: () => service.manager.clockJumps,
+  });
+  return { appOptions, streams, events, queue, hub, membership, collection };
+}
+
+const READ_NAMES: Readonly<Record<string, string>> = {
+  getLease: "get",
+  listLeases: "list",
+  getQueue: "queue",
+};
+
+/** What HTTP reads by GET, the stream reads by name: the query's fields are the message's. */
+function streamReads(routes: readonly Route[]): StreamServices["reads"] {
+  return new Map(
+    routes.map(({ spec, run }) => [
+      READ_NAMES[spec.operationId] ?? spec.operationId,
+      (body, call) => run(undefined, body, call),
+    ]),
+  );
+}
+
+function versionOf(packageFile: URL): string {
+  const { version } = JSON.parse(readFileSync(packageFile, "utf8")) as { version: string };
+  return version;
+}

@@ -1,0 +1,44 @@
+/** The store and the audit trail with a meter on them; neither answers differently for it. */
+import { decorateStore, type Env, type LeaseStore } from "solehold";
+import type { AuditTrail } from "solehold/internal";
+import type { Metrics } from "./metrics.ts";
+
+export function measuredStore(store: LeaseStore, metrics: Metrics, env: Env): LeaseStore {
+  const timed = async <Result>(call: string, run: () => Promise<Result>): Promise<Result> => {
+    const startMs = env.monotonicMs();
+    const done = (result: "ok" | "failed"): void =>
+      metrics.storeCalled(call, result, (env.monotonicMs() - startMs) / 1_000);
+    try {
+      const result = await run();
+      done("ok");
+      return result;
+    } catch (error) {
+      done("failed");
+      throw error;
+    }
+  };
+  const list = store.list?.bind(store);
+  return decorateStore(store, {
+    read: (keys) => timed("read", () => store.read(keys)),
+    apply: async (writes) => {
+      const reply = await timed("apply", () => store.apply(writes));
+      metrics.collided(reply.results.filter(({ kind }) => kind === "conflict").length);
+      return reply;
+    },
+    ...(list && { list: (query) => timed("list", () => list(query)) }),
+  });
+}
+
+export function countedAudit(audit: AuditTrail, metrics: Metrics): AuditTrail {
+  return {
+    append: (event) => {
+      const safe = audit.append(event);
+      if (safe === undefined) metrics.audited(event);
+      return safe?.then(() => metrics.audited(event));
+    },
+    flush: () => audit.flush(),
+    head: () => audit.head(),
+    query: (query) => audit.query(query),
+    close: () => audit.close(),
+  };
+}

@@ -1,0 +1,199 @@
+/**
+ * Changes of leases, for whoever watches: numbered in the order in which this process learned of them, the
+ * last of them kept, so that a watcher that comes back gets what it missed.
+ *
+ * Events are hints: they may be doubled or late, and after a gap a watcher gets "reset", which means:
+ * list again, then go on from here. The numbers belong to this process; another one answers "reset".
+ */
+import {
+  type Env,
+  isInScope,
+  type LeaseKey,
+  type LeaseRecord,
+  type StoredRecord,
+  type StoreWatch,
+  type Timer,
+  viewOf,
+  type WatchScope,
+} from "solehold";
+import { type LeaseService, type RecordEvent, watchRecords } from "solehold/internal";
+import { wireLease } from "../protocol/response-codec.ts";
+import type { WireLease } from "../protocol/schemas/leases.ts";
+
+export interface WatchHubOptions {
+  readonly env: Env;
+  readonly service: LeaseService;
+  /** How many events are kept for those who come back. */
+  readonly backlog: number;
+  /** Called with the store's events before watchers are. */
+  readonly onStoreEvent: (event: RecordEvent) => void;
+}
+
+export type WatchKind = "changed" | "expired" | "deleted" | "reset";
+
+export interface WatchEvent {
+  readonly kind: WatchKind;
+  /** Where to go on after this event. */
+  readonly token: string;
+  readonly tenant?: string;
+  readonly name?: string;
+  readonly lease?: WireLease;
+}
+
+export type WatchListener = (event: WatchEvent) => void;
+
+interface Kept {
+  readonly sequence: number;
+  readonly kind: WatchKind;
+  readonly key: LeaseKey;
+  readonly record: LeaseRecord | null;
+}
+
+interface Watcher {
+  readonly scope: WatchScope;
+  readonly listener: WatchListener;
+}
+
+const RECONNECT_MS = 1_000;
+
+export class WatchHub {
+  readonly #options: WatchHubOptions;
+  readonly #epoch: string;
+  readonly #watchers = new Set<Watcher>();
+  /** A ring: event n lies at n modulo the backlog. */
+  readonly #ring: Kept[] = [];
+  /** The last event's number; 0 before the first. */
+  #sequence = 0;
+  /** What was before this is not known: a gap, or the start. */
+  #firstKnown = 1;
+  #watch: StoreWatch | null = null;
+  #retry: Timer | null = null;
+  #stopExpiries: () => void = () => undefined;
+  #closed = false;
+
+  constructor(options: WatchHubOptions) {
+    this.#options = options;
+    this.#epoch = Buffer.from(options.env.randomBytes(6)).toString("base64url");
+  }
+
+  get watchers(): number {
+    return this.#watchers.size;
+  }
+
+  /** The token of now. */
+  get token(): string {
+    return `${this.#epoch}.${this.#sequence}`;
+  }
+
+  async start(): Promise<void> {
+    this.#stopExpiries = this.#options.service.onExpired((record) =>
+      this.#publish("expired", record.key, record),
+    );
+    await this.#follow();
+  }
+
+  /** A decision of this process: published only where the store announces nothing itself. */
+  decided(record: LeaseRecord): void {
+    if (this.#watch === null) this.#publish("changed", record.key, record);
+  }
+
+  /**
+   * Everything in the scope from now on, or from `after` on. The first call of the listener may come before
+   * this returns. Returns how to stop.
+   */
+  subscribe(scope: WatchScope, after: string | null, listener: WatchListener): () => void {
+    const watcher: Watcher = { scope, listener };
+    // Expiries are only announced in tenants whose live leases are known.
+    if (scope.tenant !== null) this.#options.service.activeCount(scope.tenant).catch(() => undefined);
+    if (after !== null) this.#catchUp(watcher, after);
+    this.#watchers.add(watcher);
+    return () => void this.#watchers.delete(watcher);
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    this.#stopExpiries();
+    this.#retry?.cancel();
+    this.#watchers.clear();
+    await this.#watch?.close().catch(() => undefined);
+  }
+
+  async #follow(): Promise<void> {
+    const { env, service } = this.#options;
+    if (!service.manager.store.capabilities.watch || this.#closed) return;
+    try {
+      const all = { tenant: null, prefix: "" };
+      this.#watch = await watchRecords(service.manager, env, all, (event) => this.#onStoreEvent(event));
+    } catch {
+      // Until it works, the decisions of this process are all that watchers see.
+      this.#retry = env.timer(RECONNECT_MS, () => void this.#follow());
+      return;
+    }
+    if (this.#retry !== null) this.#reset();
+    this.#retry = null;
+  }
+
+  #onStoreEvent(event: RecordEvent): void {
+    this.#options.onStoreEvent(event);
+    if (event.kind === "reset") this.#reset();
+    else this.#publish(kindOf(event.stored), event.key, recordIn(event.stored));
+  }
+
+  #publish(kind: WatchKind, key: LeaseKey, record: LeaseRecord | null): void {
+    if (key.name.startsWith("$")) return;
+    this.#sequence += 1;
+    const kept: Kept = { sequence: this.#sequence, kind, key, record };
+    this.#ring[this.#sequence % this.#options.backlog] = kept;
+    let event: WatchEvent | null = null;
+    for (const watcher of this.#watchers) {
+      if (!isInScope(watcher.scope, key)) continue;
+      event ??= this.#eventOf(kept);
+      watcher.listener(event);
+    }
+  }
+
+  /** Some changes were missed: whoever watches has to list again, and so has everybody who comes back. */
+  #reset(): void {
+    this.#sequence += 1;
+    this.#firstKnown = this.#sequence + 1;
+    for (const { listener } of this.#watchers) listener({ kind: "reset", token: this.token });
+  }
+
+  #catchUp(watcher: Watcher, after: string): void {
+    const sequence = this.#sequenceOf(after);
+    const oldest = Math.max(this.#firstKnown, this.#sequence - this.#options.backlog + 1);
+    if (sequence === null || sequence < oldest - 1) {
+      watcher.listener({ kind: "reset", token: this.token });
+      return;
+    }
+    for (let next = sequence + 1; next <= this.#sequence; next += 1) {
+      const kept = this.#ring[next % this.#options.backlog];
+      if (kept?.sequence === next && isInScope(watcher.scope, kept.key))
+        watcher.listener(this.#eventOf(kept));
+    }
+  }
+
+  /** Null for a token of another process, or of none. */
+  #sequenceOf(token: string): number | null {
+    const [epoch, digits = ""] = token.split(".", 2);
+    if (epoch !== this.#epoch || !/^\d{1,15}$/.test(digits)) return null;
+    const sequence = Number(digits);
+    return sequence <= this.#sequence ? sequence : null;
+  }
+
+  #eventOf({ sequence, kind, key, record }: Kept): WatchEvent {
+    const { manager } = this.#options.service;
+    const base = { kind, token: `${this.#epoch}.${sequence}`, tenant: key.tenant, name: key.name };
+    if (record === null) return base;
+    return { ...base, lease: wireLease(viewOf(record, manager.storeNowMs(), manager.policy)) };
+  }
+}
+
+/** Of a record that cannot be read watchers see that it changed, without a lease. */
+function kindOf({ kind }: StoredRecord): WatchKind {
+  return kind === "absent" ? "deleted" : "changed";
+}
+
+export function recordIn(stored: StoredRecord): LeaseRecord | null {
+  return stored.kind === "found" ? stored.record : null;
+}

@@ -1,0 +1,180 @@
+/** Mistakes of processes: what they leave on, hand out twice, or do not write down. */
+import { keyId } from "solehold/internal";
+import type { PlantedBug } from "./bug.ts";
+import { withMembers, withoutEvents } from "./wrap.ts";
+
+const BELIEF = ["mutual-belief", "belief-has-record"];
+
+export const PROCESS_BUGS: readonly PlantedBug[] = [
+  {
+    name: "one-token-per-process",
+    mistake: "all grants of a process carry the same token, so two calls find one grant",
+    caughtBy: [...BELIEF, "fences-grow", "linearizability"],
+    withinSeeds: 200,
+    mutations: {
+      manager: (manager, env) => {
+        const token = Buffer.from(env.randomBytes(16)).toString("base64url");
+        return withMembers(manager, { acquire: (request) => manager.acquire({ ...request, token }) });
+      },
+    },
+  },
+  {
+    name: "constant-nonce",
+    mistake: "attempts cannot be told apart, so another's write is taken for one's own",
+    caughtBy: [...BELIEF, "linearizability", "fences-grow", "ownership", "idempotency"],
+    withinSeeds: 200,
+    faults: ["loss", "lost-reply", "conflict-unknown", "slow", "late-apply"],
+    mutations: {
+      managerEnv: (env) => withMembers(env, { randomBytes: (length) => new Uint8Array(length) }),
+      manager: (manager, env) =>
+        withMembers(manager, {
+          acquire: (request) =>
+            manager.acquire({ ...request, token: Buffer.from(env.randomBytes(16)).toString("base64url") }),
+        }),
+    },
+  },
+  {
+    name: "handoff-keeps-believing",
+    mistake: "the holder hands its lease on and works until its time is over",
+    caughtBy: BELIEF,
+    withinSeeds: 200,
+    mutations: {
+      holding: (holding, manager) => {
+        const { lease } = holding;
+        let token = "";
+        const secret = (): string => token;
+        return {
+          ...holding,
+          handOff: async (successor, withinMs) => {
+            const { key, holder } = lease;
+            token = secretOf(manager, keyId(key), lease.fence) ?? secret();
+            if (token !== "") await manager.handOff({ key, holder, token, successor, withinMs });
+          },
+        };
+      },
+      manager: (manager) => rememberSecrets(manager),
+    },
+  },
+  {
+    name: "everybody-polls",
+    mistake: "each call waits by asking again and again for itself: there is no line",
+    caughtBy: ["first-come-first-served"],
+    withinSeeds: 100,
+    mutations: {
+      leases: (open) => withMembers(open(), { acquire: (name, options) => open().acquire(name, options) }),
+    },
+  },
+  {
+    name: "signatures-counted",
+    mistake: "a quorum counts signatures, so one signer can sign twice",
+    caughtBy: ["quorum"],
+    withinSeeds: 300,
+    mutations: {
+      service: (service, openUnguarded) => {
+        const unguarded = openUnguarded();
+        return withMembers(service, {
+          grant: ({ approval, ...request }, context) =>
+            approval !== undefined && approval.approvals.length > 1
+              ? unguarded.grant(request, context)
+              : service.grant({ ...request, ...(approval === undefined ? {} : { approval }) }, context),
+        });
+      },
+    },
+  },
+  {
+    name: "timers-never-cancelled",
+    mistake: "a timer that is no longer needed is left to fire",
+    caughtBy: ["no-leaks"],
+    withinSeeds: 20,
+    mutations: {
+      clientEnv: (env) =>
+        withMembers(env, {
+          timer: (delayMs, callback, options) => {
+            let wanted = true;
+            env.timer(
+              delayMs + 1_000_000,
+              () => {
+                if (wanted) callback();
+              },
+              options,
+            );
+            const timer = env.timer(delayMs, callback, options);
+            return {
+              cancel: () => {
+                wanted = false;
+                timer.cancel();
+              },
+            };
+          },
+        }),
+    },
+  },
+  {
+    name: "guard-off",
+    mistake: "the protected resource does not look at the fence",
+    caughtBy: ["guarded-writes"],
+    withinSeeds: 300,
+    clocks: "unbounded",
+    mutations: { guard: () => true },
+  },
+  {
+    name: "guard-accepts-by-holder-count",
+    mistake: "the resource compares a fence only with the one before it, not with the highest",
+    caughtBy: ["guarded-writes"],
+    withinSeeds: 600,
+    clocks: "unbounded",
+    mutations: {
+      guard: (() => {
+        const last = new WeakMap<object, bigint>();
+        return (resource: object, { fence }: { readonly fence: bigint }) => {
+          const accepted = fence + 1n >= (last.get(resource) ?? 0n);
+          last.set(resource, fence);
+          return accepted;
+        };
+      })(),
+    },
+  },
+  {
+    name: "refusals-not-audited",
+    mistake: "only what was allowed is written into the audit",
+    caughtBy: ["audit"],
+    withinSeeds: 30,
+    mutations: {
+      audit: (trail) => withoutEvents(trail, ({ allowed }) => !allowed),
+    },
+  },
+  {
+    name: "audit-forgets-unknown",
+    mistake: "an attempt whose fate is unknown is not written into the audit",
+    caughtBy: ["audit"],
+    withinSeeds: 100,
+    mutations: {
+      audit: (trail) => withoutEvents(trail, ({ outcome }) => outcome === "unknown"),
+    },
+  },
+];
+
+const SECRETS = new WeakMap<object, Map<string, string>>();
+
+/** Keeps the tokens of this process's grants, as a program does that hands on behind its handle's back. */
+function rememberSecrets(
+  manager: Parameters<typeof withMembers<import("solehold/internal").LeaseManager>>[0],
+) {
+  const secrets = new Map<string, string>();
+  const remembering = withMembers(manager, {
+    acquire: async (request) => {
+      const outcome = await manager.acquire(request);
+      if (outcome.kind === "applied") {
+        const { key, generation } = outcome.decision.lease;
+        secrets.set(`${keyId(key)}@${generation}`, outcome.token);
+      }
+      return outcome;
+    },
+  });
+  SECRETS.set(remembering, secrets);
+  return remembering;
+}
+
+function secretOf(manager: object, id: string, fence: bigint): string | null {
+  return SECRETS.get(manager)?.get(`${id}@${fence}`) ?? null;
+}

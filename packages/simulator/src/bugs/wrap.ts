@@ -1,0 +1,87 @@
+/** Small tools to put a mistake around a part without touching it. */
+import type {
+  AuditEvent,
+  AuditTrail,
+  CommandOutcome,
+  decide,
+  LeaseCommand,
+  LeaseManager,
+  LeaseRecord,
+  LeaseSnapshot,
+  LeaseStore,
+  StoreInstant,
+} from "solehold/internal";
+
+type Decide = typeof decide;
+
+/** The same object with some members replaced; methods keep their own `this`. */
+export function withMembers<Target extends object>(target: Target, members: Partial<Target>): Target {
+  return new Proxy(target, {
+    get: (inner, field) => {
+      if (Object.hasOwn(members, field)) return Reflect.get(members, field);
+      const value: unknown = Reflect.get(inner, field, inner);
+      return typeof value === "function" ? value.bind(inner) : value;
+    },
+    has: (inner, field) => Object.hasOwn(members, field) || Reflect.has(inner, field),
+  });
+}
+
+export function withCommand(change: (command: LeaseCommand, snapshot: LeaseSnapshot) => LeaseCommand) {
+  return (real: Decide): Decide =>
+    (command, snapshot, now, policy) =>
+      real(change(command, snapshot), snapshot, now, policy);
+}
+
+export function withSnapshot(change: (record: LeaseRecord, command: LeaseCommand) => LeaseRecord) {
+  return (real: Decide): Decide =>
+    (command, snapshot, now, policy) => {
+      const { record, floor } = snapshot;
+      return real(command, { record: record === null ? null : change(record, command), floor }, now, policy);
+    };
+}
+
+export function withInstant(change: (now: StoreInstant, command: LeaseCommand) => StoreInstant) {
+  return (real: Decide): Decide =>
+    (command, snapshot, now, policy) =>
+      real(command, snapshot, change(now, command), policy);
+}
+
+/** Changes the record that a decision writes. */
+export function withWritten(
+  change: (record: LeaseRecord, command: LeaseCommand, before: LeaseRecord | null) => LeaseRecord,
+) {
+  return (real: Decide): Decide =>
+    (command, snapshot, now, policy) => {
+      const decided = real(command, snapshot, now, policy);
+      if (decided.effect.kind !== "write" || decided.decision.kind !== "granted") return decided;
+      const record = change(decided.effect.record, command, snapshot.record);
+      return {
+        ...decided,
+        decision: { ...decided.decision, lease: record },
+        effect: { kind: "write", record },
+      };
+    };
+}
+
+/** Changes how grants and renewals are answered. */
+export function withGrants(
+  manager: LeaseManager,
+  change: (outcome: CommandOutcome) => CommandOutcome,
+): LeaseManager {
+  return withMembers(manager, {
+    acquire: async (request, wait) => change(await manager.acquire(request, wait)),
+    renew: async (request) => change(await manager.renew(request)),
+  });
+}
+
+/** A trail that leaves some events out, and says that they are safe. */
+export function withoutEvents(trail: AuditTrail, isLeftOut: (event: AuditEvent) => boolean): AuditTrail {
+  return withMembers(trail, {
+    append: (event) => (isLeftOut(event) ? undefined : trail.append(event)),
+  });
+}
+
+/** Store errors and results of unknown fate, told as if nothing had happened. */
+export function withApply(store: LeaseStore, apply: LeaseStore["apply"]): LeaseStore {
+  return withMembers(store, { apply });
+}

@@ -1,0 +1,99 @@
+/**
+ * A key that needs the consent of two signers. Now and then a process asks for it, with consent that suffices
+ * and with consent that does not: one signer, one signer twice, somebody whom nobody knows.
+ */
+import type { Lease, LeaseKey } from "solehold/internal";
+import {
+  ApprovalPolicy,
+  approvalRequestFor,
+  type GuardedCommand,
+  LeaseError,
+  signApproval,
+  signingKeyFromSeed,
+} from "solehold/internal";
+import type { RandomStream } from "../world/random.ts";
+import type { Process } from "./process.ts";
+
+export const DANGEROUS: LeaseKey = { tenant: "default", name: "danger" };
+
+const TIER = "Risky";
+const NEEDED = 2;
+const WINDOW_MS = 3_600_000;
+const SIGNERS = ["alice", "bob", "carol"];
+const STRANGER = "mallory";
+const CHOICES = [
+  ["alice", "bob"],
+  ["carol", "bob", "alice"],
+  ["alice", "alice"],
+  ["bob", "bob", "bob"],
+  ["carol"],
+  ["alice", STRANGER],
+] as const;
+
+const KEYS = new Map(
+  [...SIGNERS, STRANGER].map((name, index) => [name, signingKeyFromSeed(Buffer.alloc(32, index + 1))]),
+);
+
+export const DANGEROUS_POLICY: ApprovalPolicy = definedPolicy();
+
+function definedPolicy(): ApprovalPolicy {
+  const defined = ApprovalPolicy.define({
+    signers: SIGNERS.map((signerId) => ({
+      signerId,
+      keys: [{ publicKey: KEYS.get(signerId)?.publicKey ?? "" }],
+    })),
+    thresholds: { standard: NEEDED, risky: NEEDED, dangerous: NEEDED },
+    rules: [{ pattern: DANGEROUS.name, tier: TIER, actions: ["acquire"] }],
+  });
+  if (!defined.ok) throw new RangeError(JSON.stringify(defined.problems));
+  return defined.policy;
+}
+
+/** What a process is about to present. */
+export interface Presentation {
+  readonly holder: string;
+  /** Distinct and known. */
+  readonly signers: number;
+}
+
+export interface DangerousOptions {
+  readonly ttlMs: number;
+  readonly storeNowMs: () => number;
+  readonly onPresented: (presentation: Presentation) => void;
+  readonly onLease: (process: Process, lease: Lease) => void;
+}
+
+export async function askForDangerous(
+  process: Process,
+  random: RandomStream,
+  options: DangerousOptions,
+): Promise<void> {
+  const { holder } = process.leases;
+  const names = random.pick<readonly string[]>(CHOICES);
+  const nonce = Buffer.from(process.env.randomBytes(16)).toString("base64url");
+  const { ttlMs } = options;
+  const command: GuardedCommand = { action: "acquire", key: DANGEROUS, holder, ttlMs };
+  const nowMs = options.storeNowMs();
+  const window = { notBeforeMs: nowMs - WINDOW_MS, notAfterMs: nowMs + WINDOW_MS };
+  const payload = { ...approvalRequestFor(command, TIER, nonce), ...window };
+  const approvals = names.flatMap((name) => {
+    const key = KEYS.get(name);
+    return key === undefined ? [] : [signApproval(key.privateKey, payload, name)];
+  });
+  options.onPresented({ holder, signers: new Set(names.filter((name) => name !== STRANGER)).size });
+  try {
+    const approval = { nonce, approvals };
+    const attempt = await process.leases.tryAcquire(DANGEROUS.name, {
+      ttl: ttlMs,
+      approval,
+      autoRenew: "no",
+    });
+    if (attempt.ok) options.onLease(process, attempt.lease);
+  } catch (error) {
+    if (!(error instanceof LeaseError)) throw error;
+  }
+}
+
+export function enough({ signers }: Presentation): boolean {
+  return signers >= NEEDED;
+}

@@ -1,0 +1,359 @@
+/**
+ * Machines, network, store and processes of one run of the full tier, and what the oracles see of them.
+ */
+
+import type { Lease, LeaseManager } from "solehold/internal";
+import { createPolicy, keyId, type LeaseKey } from "solehold/internal";
+import { type Trails, trailsOf } from "../audit/trails.ts";
+import { drawConfig, type Expectations, expectationsOf, type SimConfig } from "../config.ts";
+import type { Holding, Mutations } from "../mutations.ts";
+import { simulatedSdk } from "../net/sdk.ts";
+import { type AuditedTrail, audit } from "../oracles/audit.ts";
+import {
+  type Believer,
+  type CallRecord,
+  isGrant,
+  type LostEffect,
+  type Scene,
+  type Situation,
+} from "../oracles/oracle.ts";
+import { type QuorumOracle, quorum } from "../oracles/quorum.ts";
+import { OracleSet } from "../oracles/set.ts";
+import type { RunOptions, Violation } from "../result.ts";
+import { SimulatedStore } from "../store/client.ts";
+import { StoreEngine } from "../store/engine.ts";
+import { describeWrite } from "../timeline.ts";
+import { drawClock, drawStoreClock } from "../world/draw-clock.ts";
+import type { SimulatedEnv } from "../world/env.ts";
+import { Machine } from "../world/machine.ts";
+import { Network } from "../world/network.ts";
+import { Choices } from "../world/random.ts";
+import { World } from "../world/world.ts";
+import { auditedTrails, type ServiceLife } from "./audited.ts";
+import { Backend, type BackendOptions } from "./backend.ts";
+import { LeaseBeliever } from "./believer.ts";
+import { DANGEROUS } from "./dangerous.ts";
+import { EffectLog } from "./effects.ts";
+import { envOf, nameOf, Process, TENANT } from "./process.ts";
+import type { CallLog } from "./recorder.ts";
+import { GuardedResources } from "./resources.ts";
+import { ServerLines } from "./server-lines.ts";
+import { Servers } from "./servers.ts";
+import { onLoss, situations } from "./situations.ts";
+
+export class Stage {
+  readonly config: SimConfig;
+  readonly world: World;
+  readonly network: Network;
+  readonly engine: StoreEngine;
+  readonly machines: readonly Machine[];
+  readonly keys: readonly LeaseKey[];
+  readonly oracles: OracleSet;
+  readonly quorum: QuorumOracle;
+  readonly log: CallLog;
+  readonly sometimesCounts = new Map<Situation, number>();
+  /** Null when every process decides by itself. */
+  readonly servers: Servers | null;
+  readonly lines = new ServerLines();
+  readonly #mutations: Mutations;
+  readonly #scene: Scene;
+  readonly #believers = new Map<string, Believer[]>();
+  readonly #resources: GuardedResources;
+  readonly #effects: EffectLog;
+  #lostEffects: readonly LostEffect[] = [];
+  /** Null where the audit is in memory. */
+  readonly trails: Trails | null;
+  #audited: readonly AuditedTrail[] = [];
+  readonly #processes: Process[] = [];
+  readonly #running = new Map<Machine, Process>();
+  /** Those whose trail is being opened. */
+  readonly #starting = new Map<Machine, SimulatedEnv>();
+  violation: Violation | null = null;
+  healed = false;
+
+  constructor(options: RunOptions) {
+    const { gateway } = options;
+    const entry = gateway === undefined ? "library" : (options.entry ?? "drawn");
+    this.config = drawConfig(options.seed, { ...options, entry });
+    this.#mutations = options.mutations ?? {};
+    this.#resources = new GuardedResources(this.#mutations.guard);
+    const { config } = this;
+    this.#effects = new EffectLog(config);
+    const choices = new Choices(options.seed, options.allowed ?? "all");
+    this.world = new World(choices, { record: options.record ?? "no" });
+    const { world } = this;
+    const rate = (fault: "loss" | "duplicate" | "slow", value: number): number =>
+      config.faults.has(fault) ? value : 0;
+    this.network = new Network(world, {
+      delayMs: config.delayMs,
+      lossRate: rate("loss", 0.08),
+      duplicateRate: rate("duplicate", 0.1),
+      slowRate: rate("slow", 0.1),
+      slowMs: config.ttlMs * 3,
+    });
+    const random = choices.stream("clocks");
+    const storeMachine = new Machine(world, "store", drawStoreClock(config, random));
+    this.engine = new StoreEngine({
+      machine: storeMachine,
+      granularityMs: config.granularityMs,
+      writes: this.#mutations.engineWrites ?? "conditional",
+      onWrite: (write) => {
+        world.note("store", "applied", () => describeWrite(write));
+        this.#effects.onApplied(write, world.nowMs);
+        if (write.after !== null && isGrant(write)) this.lines.onGrant(write.after);
+        this.oracles.onWrite(write);
+      },
+    });
+    this.trails = trailsOf({
+      world,
+      config,
+      sometimes: (situation) => this.sometimes(situation),
+    });
+    this.machines = Array.from(
+      { length: config.nodes },
+      (_, index) => new Machine(world, `n${index + 1}`, drawClock(config, random)),
+    );
+    this.keys = Array.from({ length: config.keys }, (_, index) => ({
+      tenant: TENANT,
+      name: `key${index + 1}`,
+    }));
+    this.log = {
+      calls: [],
+      generationOfToken: new Map(),
+      tokenOfGrant: new Map(),
+      limits: new Map(),
+      onEnd: (call: CallRecord) => this.oracles.onCallEnd(call),
+    };
+    this.#scene = {
+      config,
+      keys: this.keys,
+      expectations: expectationsOf(config),
+      nowMs: () => world.nowMs,
+      storeNowMs: () => this.engine.nowMs(),
+      recordOf: (key) => this.engine.recordOf(key),
+      believers: this.#believers,
+      calls: this.log.calls,
+      lostEffects: () => this.#lostEffects,
+      fail: (oracle, message) => this.fail(oracle, message),
+      sometimes: (situation) => this.sometimes(situation),
+    };
+    const policy = createPolicy({ ...config.policy, ...this.#mutations.policy });
+    const machineOf = (name: string): Machine | null => this.#processNamed(name)?.machine ?? null;
+    this.quorum = quorum(this.#scene, DANGEROUS);
+    this.oracles = new OracleSet(this.#scene, this.keys, policy, [
+      this.quorum,
+      situations(this.#scene, machineOf),
+      audit(this.#scene, () => this.#audited),
+    ]);
+    this.servers =
+      gateway === undefined || config.entry === "library"
+        ? null
+        : new Servers({
+            world,
+            gateway,
+            lines: this.lines,
+            ...this.#backendOptions(),
+          });
+    for (const machine of this.machines) this.start(machine);
+  }
+
+  /** All machines but the store's. */
+  get allMachines(): readonly Machine[] {
+    return [...this.machines, ...(this.servers?.machines ?? [])];
+  }
+
+  /** Who talks with whom. */
+  get links(): readonly (readonly [Machine, Machine])[] {
+    const store = this.engine.machine;
+    if (this.servers === null) return this.machines.map((machine) => [machine, store]);
+    const { machines } = this.servers;
+    return [
+      ...this.machines.flatMap((client) => machines.map((server) => [client, server] as const)),
+      ...machines.map((server) => [server, store] as const),
+    ];
+  }
+
+  /** What decides at the moment, in processes or in servers. */
+  get backends(): readonly Backend[] {
+    return this.servers === null
+      ? this.processes.flatMap(({ backend }) => backend ?? [])
+      : this.servers.running.map(({ backend }) => backend);
+  }
+
+  get expectations(): Expectations {
+    return this.#scene.expectations;
+  }
+
+  get processes(): readonly Process[] {
+    return [...this.#running.values()];
+  }
+
+  processOn(machine: Machine): Process | null {
+    return this.#running.get(machine) ?? null;
+  }
+
+  /** How many processes and servers have not got as far as running. */
+  get starting(): number {
+    return this.#starting.size + (this.servers?.starting ?? 0);
+  }
+
+  start(machine: Machine): void {
+    this.servers?.start(machine);
+    if (this.#running.has(machine) || this.#starting.has(machine) || !this.machines.includes(machine)) return;
+    const life = this.#processes.filter((process) => process.machine === machine).length + 1;
+    const name = nameOf(machine, life);
+    const { world, config } = this;
+    const env = envOf({ world, config, machine }, name);
+    if (this.servers !== null) {
+      this.#run(machine, name, env, null);
+      return;
+    }
+    this.#starting.set(machine, env);
+    Backend.open({ ...this.#backendOptions(), name, env }, (backend) => {
+      this.#starting.delete(machine);
+      this.#run(machine, name, env, backend);
+    });
+  }
+
+  #run(machine: Machine, name: string, env: SimulatedEnv, backend: Backend | null): void {
+    const { world, config, log, servers } = this;
+    const process = new Process({
+      world,
+      machine,
+      config,
+      mutations: this.#mutations,
+      log,
+      name,
+      env,
+      backend,
+      holder: config.sharedHolder ? "team" : machine.name,
+      connect: servers === null ? null : (own, of) => this.#connect(servers, own, of),
+    });
+    this.#processes.push(process);
+    this.#running.set(machine, process);
+    world.note(name, "starts");
+  }
+
+  #backendOptions(): Omit<BackendOptions, "name" | "env"> {
+    return {
+      config: this.config,
+      mutations: this.#mutations,
+      engine: this.engine,
+      trails: this.trails,
+      openStore: (env, name) => this.#openStore(env, name),
+      onSurprise: (name, error) => this.fail("no-surprise", `${name} could not start: ${String(error)}`),
+    };
+  }
+
+  #openStore(env: SimulatedEnv, process: string): SimulatedStore {
+    const { world, network, engine, config } = this;
+    return new SimulatedStore({
+      world,
+      network,
+      engine,
+      env,
+      process,
+      config,
+      healed: () => this.healed,
+      sometimes: (situation) => this.sometimes(situation),
+      onSent: (write) => this.#effects.onSent(write),
+    });
+  }
+
+  #connect(servers: Servers, env: SimulatedEnv, process: string): LeaseManager {
+    const { world, network, config } = this;
+    return simulatedSdk({
+      wire: { world, network, noticeMs: config.ttlMs * 0.2 },
+      env,
+      config,
+      mutations: this.#mutations,
+      servers: servers.addresses,
+      onRequest: (request, event) => this.oracles.ownership.asked(process, request, event),
+    });
+  }
+
+  crash(machine: Machine): void {
+    this.servers?.crash(machine);
+    this.#starting.get(machine)?.kill();
+    this.#starting.delete(machine);
+    const process = this.#running.get(machine);
+    if (process === undefined) return;
+    this.world.note(process.name, "crashes");
+    process.kill();
+    this.#running.delete(machine);
+  }
+
+  fail(oracle: string, message: string): void {
+    if (this.violation !== null) return;
+    this.violation = { oracle, message, atMs: this.world.nowMs };
+    this.world.note("!", "VIOLATION", () => `${oracle}: ${message}`);
+  }
+
+  sometimes(situation: Situation): void {
+    this.sometimesCounts.set(situation, (this.sometimesCounts.get(situation) ?? 0) + 1);
+  }
+
+  /** A process has a lease in its hands: from now on its belief counts. */
+  hold(process: Process, lease: Lease): Holding {
+    const plain: Holding = {
+      lease,
+      isHeld: () => lease.isHeld(),
+      handOff: async (successor, withinMs) => void (await lease.handOff(successor, { withinMs })),
+    };
+    const holding = this.#mutations.holding?.(plain, process.clientManager) ?? plain;
+    process.holdings.push(holding);
+    const believer = new LeaseBeliever(this.world, process, holding, this.log.limits);
+    const id = keyId(lease.key);
+    this.#believers.set(id, [...(this.#believers.get(id) ?? []), believer]);
+    let aborts = 0;
+    lease.signal.addEventListener("abort", () => {
+      aborts += 1;
+      if (aborts > 1)
+        this.fail("abort-once", `${process.name} was told twice that fence ${lease.fence} is over`);
+      this.world.note(process.name, "stops", () => `fence ${lease.fence}: ${String(lease.lossReason)}`);
+      onLoss(this.#scene, believer, lease.signal.reason);
+    });
+    return holding;
+  }
+
+  adopt(process: Process, lease: Lease): void {
+    this.sometimes("a lease was adopted");
+    this.hold(process, lease);
+  }
+
+  /** The write leaves now and arrives when it arrives: the resource can only look at its fence. */
+  guardedWrite(process: Process, lease: Lease): void {
+    const { key, fence } = lease;
+    this.network.send(process.machine, this.engine.machine, "guarded write", () => {
+      const accepted = this.#resources.accepts({ key, fence });
+      this.world.note("resource", accepted ? "accepts" : "refuses", () => `fence ${fence}`);
+      this.oracles.onResourceWrite({ key, fence, accepted });
+    });
+  }
+
+  afterEvent(): "go on" | "stop" {
+    for (const [id, believers] of this.#believers) {
+      if (believers.some((each) => each.ended()))
+        this.#believers.set(
+          id,
+          believers.filter((each) => !each.ended()),
+        );
+    }
+    if (this.violation === null) this.oracles.afterEvent();
+    return this.violation === null ? "go on" : "stop";
+  }
+
+  /** Everything is over: what can only be judged then is judged. */
+  async judgeEnd(): Promise<void> {
+    this.#lostEffects = this.#effects.lost(this.log.calls);
+    const ofProcesses = this.#processes.flatMap(({ backend, route }): ServiceLife[] =>
+      backend === null || route === null ? [] : [{ backend, attempts: route.attempts }],
+    );
+    this.#audited = await auditedTrails([...ofProcesses, ...(this.servers?.lives ?? [])], this.trails);
+    this.oracles.atEnd();
+  }
+
+  #processNamed(name: string): Process | null {
+    return this.#processes.find((process) => process.name === name) ?? null;
+  }
+}

@@ -1,0 +1,285 @@
+/**
+ * What the processes do: at drawn times each starts an operation of the kinds that its seed allows. An
+ * operation may wait for long; others start meanwhile. Failures that a program must expect are expected
+ * here; anything else is reported.
+ */
+import { keyId, type Lease, LeaseError, type LeaseKey, StoreError } from "solehold/internal";
+import type { Operation, SimConfig } from "../config.ts";
+import type { Holding } from "../mutations.ts";
+import type { Situation } from "../oracles/oracle.ts";
+import type { Machine } from "../world/machine.ts";
+import { RandomStream } from "../world/random.ts";
+import type { World } from "../world/world.ts";
+import type { Process } from "./process.ts";
+import type { CallLog } from "./recorder.ts";
+import { WaiterLines } from "./waiters.ts";
+
+export interface WorkloadOptions {
+  readonly world: World;
+  readonly config: SimConfig;
+  readonly keys: readonly LeaseKey[];
+  readonly machines: readonly Machine[];
+  readonly processOn: (machine: Machine) => Process | null;
+  readonly log: CallLog;
+  /** Ended records of long ago go, by whoever decides for this process. */
+  readonly collect: (process: Process) => Promise<void>;
+  /** Asks for the key that needs consent. */
+  readonly askForDangerous: (process: Process, random: RandomStream) => Promise<void>;
+  /** A process has a lease in its hands. */
+  readonly onLease: (process: Process, lease: Lease) => void;
+  /** A process got the secret of another's grant, and then perhaps the lease. */
+  readonly onSecret: (process: Process, lease: Lease) => void;
+  readonly onAdopted: (process: Process, lease: Lease) => void;
+  /** Sends a write with this fence to what the lease protects. */
+  readonly guardedWrite: (process: Process, lease: Lease) => void;
+  readonly send: (from: Machine, to: Machine, label: string, deliver: () => void) => void;
+  readonly onSurprise: (process: Process, error: unknown) => void;
+  readonly sometimes: (situation: Situation) => void;
+}
+
+class GaveUp extends Error {}
+
+export class Workload {
+  readonly #options: WorkloadOptions;
+  readonly #counts = new Map<string, number>();
+  readonly #underWay = new Map<Process, number>();
+  readonly #lines: WaiterLines;
+
+  constructor(options: WorkloadOptions) {
+    this.#options = options;
+    this.#lines = new WaiterLines(options.config.entry === "server" ? "world" : "process", () =>
+      options.sometimes("a waiter at the head of the queue died or gave up"),
+    );
+  }
+
+  /** Its process is gone, and with it all that it waited for. */
+  died(process: Process): void {
+    this.#lines.died(process.name);
+  }
+
+  begin(): void {
+    const { machines, config } = this.#options;
+    for (const machine of machines) this.#planNext(machine);
+    const guarded = config.approvals === "yes" && (config.entry === "server" || config.route === "service");
+    if (guarded) for (const machine of machines) this.#planDangerous(machine);
+  }
+
+  /** Somebody waits for something. */
+  get waiting(): boolean {
+    return !this.#lines.empty;
+  }
+
+  /** Operations of living processes that have not ended. */
+  get underWay(): number {
+    let sum = 0;
+    for (const [process, count] of this.#underWay) if (process.alive) sum += count;
+    return sum;
+  }
+
+  #planNext(machine: Machine): void {
+    const { world, config } = this.#options;
+    const inMs = world.choices.stream(`operation times ${machine.name}`).exponential(config.operationEveryMs);
+    if (world.nowMs + inMs > config.turmoilMs) return;
+    world.schedule(world.nowMs + inMs, machine, "operation", () => {
+      this.#start(machine);
+      this.#planNext(machine);
+    });
+  }
+
+  #planDangerous(machine: Machine): void {
+    const { world, config, processOn } = this.#options;
+    const random = world.choices.stream(`dangerous ${machine.name}`);
+    const atMs = world.nowMs + random.exponential(config.ttlMs * 2);
+    if (atMs > config.turmoilMs) return;
+    world.schedule(atMs, machine, "dangerous", () => {
+      const process = processOn(machine);
+      if (process !== null && world.choices.fires(`dangerous operation ${machine.name}`, 0.95))
+        this.#track(process, this.#options.askForDangerous(process, random));
+      this.#planDangerous(machine);
+    });
+  }
+
+  #start(machine: Machine): void {
+    const { world, config, processOn } = this.#options;
+    const count = (this.#counts.get(machine.name) ?? 0) + 1;
+    this.#counts.set(machine.name, count);
+    const random = new RandomStream(config.seed, `operation ${machine.name} ${count}`);
+    const operation = random.pick(config.operations);
+    const key = random.pick(this.#options.keys);
+    if (!world.choices.fires(`operation ${machine.name}`, 0.95)) return;
+    const process = processOn(machine);
+    if (process === null) return;
+    this.#track(process, this.#perform(operation, process, key, random));
+  }
+
+  #track(process: Process, operation: Promise<void>): void {
+    const { config } = this.#options;
+    const ended = (): void => void this.#underWay.set(process, (this.#underWay.get(process) ?? 0) - 1);
+    this.#underWay.set(process, (this.#underWay.get(process) ?? 0) + 1);
+    operation.then(ended, (error: unknown) => {
+      ended();
+      const damaged = config.faults.has("corrupt") && String(error).includes("is damaged");
+      const expected =
+        error instanceof LeaseError || error instanceof StoreError || error instanceof GaveUp || damaged;
+      if (!expected) this.#options.onSurprise(process, error);
+    });
+  }
+
+  async #perform(operation: Operation, process: Process, key: LeaseKey, random: RandomStream): Promise<void> {
+    const { leases, clientManager } = process;
+    const own = process.holdings.filter(({ lease }) => !lease.signal.aborted);
+    const holding = own.length === 0 ? null : random.pick(own);
+    switch (operation) {
+      case "try":
+        return await this.#try(process, key, random);
+      case "wait":
+        return await this.#wait(process, key, random);
+      case "retry-key":
+        return await this.#tryWithKey(process, key, random);
+      case "renew":
+        if (holding !== null) await holding.lease.renew();
+        return;
+      case "release":
+        await holding?.lease.release();
+        return;
+      case "handoff":
+        if (holding?.isHeld() === true) await this.#handOff(process, random, holding);
+        return;
+      case "transfer":
+        if (holding?.isHeld() === true) this.#transfer(process, holding.lease, random);
+        return;
+      case "revoke":
+        return await leases.revoke(key.name);
+      case "break":
+        return await leases.break(key.name, {
+          period: Math.floor(this.#options.config.ttlMs * random.fraction()),
+        });
+      case "use":
+        if (holding !== null) await this.#use(process, holding.lease);
+        return;
+      case "inspect":
+        await clientManager.get(key);
+        return;
+      case "write":
+        return this.#write(process, holding, random);
+      case "collect":
+        await this.#options.collect(process);
+        return;
+    }
+  }
+
+  /** Most programs look before they write; some are zombies that do not, and only the guard stops them. */
+  #write(process: Process, holding: Holding | null, random: RandomStream): void {
+    const zombie = random.chance(0.4) ? process.holdings.at(-1) : undefined;
+    if (zombie !== undefined) this.#options.guardedWrite(process, zombie.lease);
+    else if (holding?.isHeld() === true) this.#options.guardedWrite(process, holding.lease);
+  }
+
+  async #try(process: Process, key: LeaseKey, random: RandomStream): Promise<void> {
+    const attempt = await process.leases.tryAcquire(key.name, this.#acquireOptions(random));
+    if (attempt.ok) this.#options.onLease(process, attempt.lease);
+  }
+
+  async #wait(process: Process, key: LeaseKey, random: RandomStream): Promise<void> {
+    const { world, config } = this.#options;
+    const options = {
+      ...this.#acquireOptions(random),
+      wait: Math.ceil(config.ttlMs * random.between(0.1, 6)),
+    };
+    const giveUp = new AbortController();
+    if (random.chance(0.2)) {
+      const atMs = world.nowMs + random.fraction() * config.ttlMs * 2;
+      world.schedule(atMs, process.machine, "gives up", () => {
+        if (process.alive) giveUp.abort(new GaveUp("the caller gave up"));
+      });
+    }
+    const startedMs = world.nowMs;
+    const ticket = this.#lines.join(process.name, key);
+    try {
+      const lease = await process.leases.acquire(key.name, { ...options, signal: giveUp.signal });
+      if (world.nowMs > startedMs + config.ttlMs / 4) {
+        this.#options.sometimes("a waiter was granted after waiting");
+        if (config.entry === "server")
+          this.#options.sometimes("a waiter in a server's line was granted after waiting");
+      }
+      this.#lines.served(ticket);
+      this.#options.onLease(process, lease);
+    } catch (error) {
+      this.#lines.gaveUp(ticket);
+      throw error;
+    }
+  }
+
+  /** Few keys and few arguments, so that they meet again: alike, and not alike. */
+  async #tryWithKey(process: Process, key: LeaseKey, random: RandomStream): Promise<void> {
+    const { config } = this.#options;
+    const idempotencyKey = `request-${process.machine.name}-${random.whole(1, 3)}`;
+    const ttl = random.chance(0.7) ? config.ttlMs : config.ttlMs * 2;
+    for (let attempt = 0; attempt < 2; attempt += 1) {
+      const { leases } = process;
+      const got = await leases
+        .tryAcquire(key.name, { ttl, idempotencyKey, autoRenew: "no" })
+        .catch((error: unknown) => {
+          if (error instanceof LeaseError && error.retryable && attempt === 0) return null;
+          throw error;
+        });
+      if (got === null) continue;
+      if (got.ok) {
+        // The same grant may already be in this process's hands: a second handle is not a second holder.
+        const twin = process.holdings.some(
+          ({ lease }) => lease.fence === got.lease.fence && keyId(lease.key) === keyId(key),
+        );
+        if (twin) got.lease.transfer();
+        else this.#options.onLease(process, got.lease);
+      }
+      return;
+    }
+  }
+
+  #acquireOptions(random: RandomStream): { readonly ttl: number; readonly autoRenew: "yes" | "no" } {
+    const { ttlMs } = this.#options.config;
+    return {
+      ttl: Math.ceil(ttlMs * random.pick([0.7, 1, 1, 2])),
+      autoRenew: random.chance(0.75) ? "yes" : "no",
+    };
+  }
+
+  async #handOff(
+    process: Process,
+    random: RandomStream,
+    holding: { handOff(successor: string, withinMs: number): Promise<void> },
+  ): Promise<void> {
+    const { machines, processOn, config } = this.#options;
+    const successor = processOn(random.pick(machines)) ?? process;
+    await holding.handOff(successor.leases.holder, Math.ceil(config.ttlMs * random.between(0.2, 2)));
+  }
+
+  #transfer(process: Process, lease: Lease, random: RandomStream): void {
+    const { machines, processOn, send, onSecret, onAdopted, onSurprise, world } = this.#options;
+    const target = random.pick(machines);
+    const secret = lease.transfer();
+    world.note(process.name, "transfers", () => `fence ${lease.fence} to ${target.name}`);
+    let delivered = false;
+    send(process.machine, target, "transfer", () => {
+      const heir = processOn(target);
+      // A secret is for one: whoever sends it sees to it that it is used once.
+      if (heir === null || delivered) return;
+      delivered = true;
+      onSecret(heir, lease);
+      heir.leases.adopt(secret).then(
+        (adopted) => onAdopted(heir, adopted),
+        (error: unknown) => {
+          if (!(error instanceof LeaseError)) onSurprise(heir, error);
+        },
+      );
+    });
+  }
+
+  async #use(process: Process, lease: Lease): Promise<void> {
+    const { key, holder, purpose } = lease;
+    const token = this.#options.log.tokenOfGrant.get(`${keyId(key)}@${lease.fence}`);
+    if (token === undefined) return;
+    if (lease.resumeFromLedgerRequired) await process.clientManager.resume({ key, holder, token });
+    await process.clientManager.use({ key, holder, token, purpose });
+  }
+}

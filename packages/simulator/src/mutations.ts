@@ -1,0 +1,60 @@
+/**
+ * Where a mistake can be planted in a simulated world, without a line of it in the code under test: around
+ * the store, the decision, the manager, the clocks, the handle, the guard, the trail.
+ */
+
+import type { FencedResource } from "solehold/guards";
+import type {
+  AuditTrail,
+  DriftBound,
+  decide,
+  Env,
+  Lease,
+  LeaseKey,
+  LeaseManager,
+  LeasePolicy,
+  LeaseService,
+  LeaseStore,
+  Leases,
+  RemoteTransport,
+} from "solehold/internal";
+import type { Endpoint } from "./net/gateway.ts";
+import type { StoreEngine } from "./store/engine.ts";
+
+/** A handle as the workload uses it. */
+export interface Holding {
+  readonly lease: Lease;
+  isHeld(): boolean;
+  /** Hands the lease on; resolves when that is done. */
+  handOff(successor: string, withinMs: number): Promise<void>;
+}
+
+export interface GuardedWrite {
+  readonly key: LeaseKey;
+  readonly fence: bigint;
+}
+
+export interface Mutations {
+  readonly policy?: Partial<LeasePolicy>;
+  readonly engineWrites?: "blind";
+  readonly decide?: (real: typeof decide) => typeof decide;
+  readonly store?: (store: LeaseStore, env: Env, engine: StoreEngine) => LeaseStore;
+  /** The clocks and randomness of the manager, and of the client's handles. */
+  readonly managerEnv?: (env: Env) => Env;
+  readonly clientEnv?: (env: Env) => Env;
+  /** What the handles believe about drift. */
+  readonly clientDrift?: (drift: DriftBound) => DriftBound;
+  readonly manager?: (manager: LeaseManager, env: Env) => LeaseManager;
+  /** With a way to make a service that asks for no approvals. */
+  readonly service?: (service: LeaseService, openUnguarded: () => LeaseService) => LeaseService;
+  /** A server, as its handlers are reached. */
+  readonly endpoint?: (endpoint: Endpoint) => Endpoint;
+  /** Given how a program opens its leases. */
+  readonly leases?: (open: () => Leases) => Leases;
+  /** The SDK's way to servers. */
+  readonly transport?: (transport: RemoteTransport, env: Env) => RemoteTransport;
+  readonly holding?: (holding: Holding, manager: LeaseManager) => Holding;
+  /** Whether the protected resource takes the write. */
+  readonly guard?: (resource: FencedResource<number>, write: GuardedWrite) => boolean;
+  readonly audit?: (trail: AuditTrail) => AuditTrail;
+}

@@ -1,0 +1,178 @@
+/**
+ * The audit equals what happened: every attempt that was answered is in it exactly once, with the outcome
+ * that its caller was told; every grant that the store took is in the trail of the process that asked
+ * for it, as applied or as unknown; and no grant is in it that the store did not take.
+ *
+ * A trail in memory ends with its process. One in files is that of all lives of a machine, and has to have what
+ * those that died had answered; an attempt that was under way when they died may be there or not.
+ */
+
+import type { AuditEntry } from "solehold/internal";
+import { formatFence, keyId, recordFence } from "solehold/internal";
+import { isGrant, type Oracle, type Scene } from "./oracle.ts";
+
+export interface AuditedLife {
+  readonly name: string;
+  /** Infinity for who lives. */
+  readonly diedMs: number;
+  readonly answered: readonly { readonly traceId: string; readonly outcome: { readonly kind: string } }[];
+  /** How many attempts were begun under each trace. */
+  readonly begun: ReadonlyMap<string, number>;
+}
+
+export interface AuditedTrail {
+  readonly name: string;
+  readonly entries: readonly AuditEntry[];
+  readonly lives: readonly AuditedLife[];
+}
+
+interface TakenGrant {
+  readonly by: string;
+  readonly key: string;
+  readonly generation: bigint;
+  readonly fence: string;
+}
+
+export function audit(scene: Scene, trails: () => readonly AuditedTrail[]): Oracle {
+  const name = "audit";
+  const grants: TakenGrant[] = [];
+  return {
+    name,
+    onWrite: (write) => {
+      const { after, by } = write;
+      if (after === null || !isGrant(write) || after.key.name.startsWith("$")) return;
+      // Servers hold leases of their own, beside their service.
+      if (!scene.keys.some(({ tenant }) => tenant === after.key.tenant)) return;
+      const { generation } = after;
+      grants.push({ by, key: keyId(after.key), generation, fence: formatFence(recordFence(after)) });
+    },
+    atEnd: () => {
+      // Whoever was never told cannot have written it down; the attempt is there as it ended for its caller.
+      const lost = new Set(scene.lostEffects().map((effect) => `${effect.keyId}@${effect.generation}`));
+      // Of a life that ended, what it had answered is there; what it was about to answer may be.
+      const mustBeTold = ({ key, generation }: TakenGrant, { diedMs }: AuditedLife): boolean =>
+        diedMs === Number.POSITIVE_INFINITY && !lost.has(`${key}@${generation}`);
+      for (const trail of trails()) {
+        const attempts = trail.entries.filter((entry) => entry.action !== "expire");
+        const problem =
+          missing(trail, attempts) ??
+          untold(trail, attempts, grants, mustBeTold) ??
+          untrue(trail, attempts, grants, scene.config.entry);
+        if (problem !== null) scene.fail(name, problem);
+      }
+    },
+  };
+}
+
+function missing(trail: AuditedTrail, attempts: readonly AuditEntry[]): string | null {
+  const byTrace = new Map<string, AuditEntry[]>();
+  for (const entry of attempts) {
+    const known = byTrace.get(entry.traceId);
+    if (known === undefined) byTrace.set(entry.traceId, [entry]);
+    else known.push(entry);
+  }
+  for (const [traceId, asked] of askedIn(trail)) {
+    const problem = mismatch(asked, byTrace.get(traceId) ?? []);
+    if (problem !== null) return `attempt ${traceId} ${problem}`;
+  }
+  return null;
+}
+
+/** What was asked under one trace: who waits in a server's line makes several attempts. */
+interface Asked {
+  readonly kinds: string[];
+  /** Attempts that ended with their process. */
+  unfinished: number;
+}
+
+function askedIn({ lives }: AuditedTrail): ReadonlyMap<string, Asked> {
+  const all = new Map<string, Asked>();
+  const askedUnder = (traceId: string): Asked => {
+    const asked = all.get(traceId) ?? { kinds: [], unfinished: 0 };
+    all.set(traceId, asked);
+    return asked;
+  };
+  for (const { answered, begun, diedMs } of lives) {
+    const isDead = diedMs < Number.POSITIVE_INFINITY;
+    if (isDead) for (const [traceId, count] of begun) askedUnder(traceId).unfinished += count;
+    for (const { traceId, outcome } of answered) {
+      const asked = askedUnder(traceId);
+      asked.kinds.push(outcome.kind);
+      if (isDead) asked.unfinished -= 1;
+    }
+  }
+  return all;
+}
+
+function mismatch({ kinds, unfinished }: Asked, entries: readonly AuditEntry[]): string | null {
+  if (entries.length < kinds.length || entries.length > kinds.length + unfinished)
+    return `is in the audit ${entries.length} times, answered ${kinds.length} times`;
+  if (unfinished === 0) {
+    const wrong = kinds.findIndex((each, index) => !fits(each, entries[index]?.outcome));
+    return wrong < 0 ? null : `ended ${kinds[wrong]}, and the audit says ${entries[wrong]?.outcome}`;
+  }
+  const left = entries.map(({ outcome }) => outcome);
+  for (const each of kinds) {
+    const index = left.findIndex((outcome) => fits(each, outcome));
+    if (index < 0) return `ended ${each}, and the audit says ${left.join(", ") || "nothing else"}`;
+    left.splice(index, 1);
+  }
+  return null;
+}
+
+function fits(kind: string, told: string | undefined): boolean {
+  return kind === "unsettled" ? told === "unknown" || told === "none" : told === kind;
+}
+
+function untold(
+  { lives }: AuditedTrail,
+  attempts: readonly AuditEntry[],
+  grants: readonly TakenGrant[],
+  mustBeTold: (grant: TakenGrant, life: AuditedLife) => boolean,
+): string | null {
+  for (const life of lives) {
+    for (const grant of grants) {
+      const { by, key, fence } = grant;
+      if (by !== life.name || !mustBeTold(grant, life)) continue;
+      const told = attempts.some(
+        (entry) => isGrantOf(entry, key) && (entry.fence === fence || entry.outcome === "unknown"),
+      );
+      if (!told) return `the grant of ${key} with fence ${fence} is not in the audit of ${by}`;
+    }
+  }
+  return null;
+}
+
+/** Servers may also tell of a grant that another one made, to who asks again. */
+function untrue(
+  { name }: AuditedTrail,
+  attempts: readonly AuditEntry[],
+  grants: readonly TakenGrant[],
+  entry: Scene["config"]["entry"],
+): string | null {
+  const machine = machineOf(name);
+  const taken = new Set(
+    grants.flatMap(({ by, key, fence }) =>
+      entry === "server" || machineOf(by) === machine ? [`${key}@${fence}`] : [],
+    ),
+  );
+  const made = attempts.find(
+    (each) => each.action === "grant" && each.outcome === "applied" && !taken.has(idOf(each)),
+  );
+  return made === undefined
+    ? null
+    : `the audit of ${name} has a grant that the store did not make: ${idOf(made)}`;
+}
+
+function isGrantOf(entry: AuditEntry, key: string): boolean {
+  return entry.action === "grant" && `${entry.tenant}/${entry.key}` === key;
+}
+
+function idOf({ tenant, key, fence }: AuditEntry): string {
+  return `${tenant}/${key}@${fence}`;
+}
+
+/** Lives of one machine have its name, with a number. */
+function machineOf(process: string): string {
+  return process.split(".")[0] ?? process;
+}

@@ -1,0 +1,37 @@
+/**
+ * BeliefConsistency: who believes finds its own grant in the store, unreleased and unexpired. The store's
+ * true clock is asked, not anybody's estimate of it. A store without a clock is not asked for the expiry: its
+ * records are stamped by the wall clocks of their writers.
+ */
+import { recordFence } from "solehold/internal";
+import type { Believer, Oracle, Scene } from "./oracle.ts";
+
+export function beliefHasRecord(scene: Scene): Oracle {
+  const name = "belief-has-record";
+  const mismatch = (believer: Believer): string | null => {
+    const record = scene.recordOf(believer.key);
+    // A damaged record cannot be compared; it cannot be granted to anybody either.
+    if (record === null) return scene.config.faults.has("corrupt") ? null : "there is no record";
+    if (recordFence(record) !== believer.fence) return `the record has fence ${recordFence(record)}`;
+    if (record.state === "released") return "the record is released";
+    const clocked = scene.config.storeClock !== "none";
+    if (clocked && scene.storeNowMs() >= record.expiresAtMs)
+      return `the record expired ${scene.storeNowMs() - record.expiresAtMs} ms ago`;
+    return null;
+  };
+  return {
+    name,
+    afterEvent: () => {
+      if (!scene.expectations.recordsLast) return;
+      for (const believers of scene.believers.values()) {
+        for (const believer of believers) {
+          if (believer.frozen() || believer.ended()) continue;
+          // Asked only when something is wrong: asking may end a lease, and would hide a signal that is late.
+          const problem = mismatch(believer);
+          if (problem !== null && believer.believes())
+            scene.fail(name, `${believer.who} believes in fence ${believer.fence}, but ${problem}`);
+        }
+      }
+    },
+  };
+}

@@ -1,0 +1,92 @@
+/**
+ * RenewalRequiresOwnership, and release touches only its own grant: whoever prolongs, releases or hands on
+ * a grant is the process that was given it, or one that adopted it. Where a server writes for its clients,
+ * such a process must have asked it to, with the secret of this very grant; only a grant that its owner never
+ * prolonged may be given back without a word, because the client may be gone before it heard of it.
+ */
+import type { RemoteRequest } from "solehold/internal";
+import { hashToken, keyId, type LeaseRecord, recordFence } from "solehold/internal";
+import type { AppliedWrite } from "../store/engine.ts";
+import { isGrant, type Oracle, type Scene } from "./oracle.ts";
+
+export interface OwnershipOracle extends Oracle {
+  /** A process asked a server for something, or gave up on it. */
+  asked(process: string, request: RemoteRequest, event: "sent" | "given up"): void;
+  /** Another process got the grant's secret, by transfer. */
+  adopted(grantId: string, process: string): void;
+}
+
+export function ownership(scene: Scene): OwnershipOracle {
+  const name = "ownership";
+  const owners = new Map<string, Set<string>>();
+  const presented = new PresentedTokens();
+  return {
+    name,
+    asked: (process, request, event) => presented.add(process, request, event),
+    adopted: (grantId, process) => void owners.get(grantId)?.add(process),
+    // Whoever repeats a request by its key, after a restart say, is told the secret of its grant again.
+    onCallEnd: ({ request, outcome, process }) => {
+      if (request.op !== "acquire" || request.idempotencyKey === undefined) return;
+      if (outcome?.kind !== "applied" || !outcome.decision.replayed) return;
+      const { lease } = outcome.decision;
+      owners.get(`${keyId(lease.key)}@${recordFence(lease)}`)?.add(process);
+    },
+    onWrite: (write) => {
+      const { before, after, by } = write;
+      if (after === null || after.key.name.startsWith("$")) return;
+      const grantId = `${keyId(after.key)}@${recordFence(after)}`;
+      // Servers also hold leases of their own, in a tenant of their own.
+      const throughServer =
+        scene.config.entry === "server" && scene.keys.some(({ tenant }) => tenant === after.key.tenant);
+      if (isGrant(write)) {
+        owners.set(grantId, throughServer ? presented.by(after, ["acquire"]) : new Set([by]));
+        return;
+      }
+      if (before === null || !isOwnersAct(write)) return;
+      const owner = owners.get(grantId);
+      if (owner === undefined) return;
+      if (throughServer) {
+        if (after.state === "released" && before.renewals === 0) return;
+        const askers = presented.by(after, after.state === "released" ? ENDING : PROLONGING);
+        if (![...askers].some((process) => owner.has(process)))
+          scene.fail(
+            name,
+            `${by} changed ${grantId}, and none of its owners (${[...owner].join(", ")}) had asked for that, only ${[...askers].join(", ") || "nobody"}`,
+          );
+      } else if (!owner.has(by))
+        scene.fail(name, `${by} changed ${grantId}, which belongs to ${[...owner].join(", ")}`);
+    },
+  };
+}
+
+/** Anybody may revoke, break or repair; only the owner prolongs and releases. */
+function isOwnersAct({ before, after }: AppliedWrite): boolean {
+  if (before === null || after === null || after.note === "repaired") return false;
+  return after.renewals > before.renewals || (after.state === "released" && before.state !== "released");
+}
+
+/** Whoever repeats an acquire with the secret of a grant that it has, prolongs it. */
+const PROLONGING = ["renew", "acquire"];
+
+/** What ends a grant: its owner's wish, or a server's when the owner gave up waiting for it. */
+const ENDING = ["release", "handoff", "given up"];
+
+/** Who sent which command with which secret. */
+class PresentedTokens {
+  readonly #processes = new Map<string, Set<string>>();
+  readonly #hashes = new Map<string, string>();
+
+  add(process: string, { path, body }: RemoteRequest, event: "sent" | "given up"): void {
+    const { tenant, name, token } = (body ?? {}) as { tenant?: string; name?: string; token?: string };
+    if (tenant === undefined || name === undefined || token === undefined) return;
+    const hash = this.#hashes.get(token) ?? hashToken(token);
+    this.#hashes.set(token, hash);
+    const op = event === "sent" ? (path.split("/").at(-1) ?? "") : event;
+    const id = `${op} ${keyId({ tenant, name })} ${hash}`;
+    this.#processes.set(id, (this.#processes.get(id) ?? new Set()).add(process));
+  }
+
+  by({ key, tokenHash }: LeaseRecord, ops: readonly string[]): Set<string> {
+    return new Set(ops.flatMap((op) => [...(this.#processes.get(`${op} ${keyId(key)} ${tokenHash}`) ?? [])]));
+  }
+}

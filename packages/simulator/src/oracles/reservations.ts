@@ -1,0 +1,41 @@
+/**
+ * Reservations are kept: until its deadline only the successor gets a lease that was handed on;
+ * no renewal outruns a break.
+ *
+ * The deadline of a handoff is not asked for where rates are out of bounds (an observer may count it at
+ * nine times the store's speed), where the store's clock jumps (a deadline passes early by it, or is counted
+ * by observation instead), nor where the store forgets. A break is compared with what stands in the record,
+ * so it holds everywhere.
+ */
+import { keyId } from "solehold/internal";
+import { isGrant, type Oracle, type Scene } from "./oracle.ts";
+
+export function reservations(scene: Scene): Oracle {
+  const name = "reservations";
+  /** When the reservation was written, by the store's true clock. */
+  const reservedAtMs = new Map<string, number>();
+  return {
+    name,
+    onWrite: (write) => {
+      const { before, after, storeMs } = write;
+      if (before === null || after === null) return;
+      const id = keyId(after.key);
+      if (after.handoff !== null && after.state === "released") reservedAtMs.set(id, storeMs);
+      if (isGrant(write) && before.handoff !== null && before.endedAtMs !== null) {
+        const { successor, deadlineMs } = before.handoff;
+        // An observer counts the whole length from its own first sight, on a clock that may run fast; the
+        // deadline itself was written generously.
+        const { driftRatio, tickMs } = scene.config;
+        const lengthMs = (deadlineMs - before.endedAtMs) / (1 + driftRatio) ** 2 - tickMs;
+        const keptUntilMs = Math.min(deadlineMs, (reservedAtMs.get(id) ?? storeMs) + lengthMs);
+        const measurable = scene.expectations.recordsLast && !scene.config.faults.has("clock-jump");
+        if (measurable && successor !== after.holder && storeMs < keptUntilMs)
+          scene.fail(name, `${after.holder} took ${id}, which was kept for ${successor}`);
+      }
+      const limitMs = before.breakAtMs;
+      const renewed = !isGrant(write) && after.renewals > before.renewals;
+      if (renewed && limitMs !== null && after.expiresAtMs > Math.max(limitMs, before.expiresAtMs))
+        scene.fail(name, `a renewal of ${id} reached past its break`);
+    },
+  };
+}

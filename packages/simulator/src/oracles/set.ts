@@ -1,0 +1,65 @@
+/** All oracles of a run, asked in an order that matters: what is late is looked for before anybody is asked. */
+import type { LeaseKey, LeasePolicy } from "solehold/internal";
+import type { AppliedWrite } from "../store/engine.ts";
+import { abortInTime } from "./abort-in-time.ts";
+import { beliefHasRecord } from "./belief-has-record.ts";
+import { claimable } from "./claimable.ts";
+import { fencesGrow } from "./fences-grow.ts";
+import { guardedWrites } from "./guarded-writes.ts";
+import { idempotency } from "./idempotency.ts";
+import { linearizability } from "./linearizability.ts";
+import { mutualBelief } from "./mutual-belief.ts";
+import { noResurrection } from "./no-resurrection.ts";
+import type { CallRecord, Oracle, ResourceWrite, Scene } from "./oracle.ts";
+import { type OwnershipOracle, ownership } from "./ownership.ts";
+import { reservations } from "./reservations.ts";
+
+export class OracleSet {
+  readonly ownership: OwnershipOracle;
+  readonly #linearizability: ReturnType<typeof linearizability>;
+  readonly #all: readonly Oracle[];
+
+  constructor(scene: Scene, keys: readonly LeaseKey[], policy: LeasePolicy, more: readonly Oracle[] = []) {
+    this.ownership = ownership(scene);
+    this.#linearizability = linearizability(scene, keys);
+    this.#all = [
+      fencesGrow(scene),
+      noResurrection(scene),
+      this.ownership,
+      reservations(scene),
+      guardedWrites(scene),
+      idempotency(scene),
+      abortInTime(scene),
+      mutualBelief(scene),
+      beliefHasRecord(scene),
+      this.#linearizability,
+      claimable(scene, keys, policy),
+      ...more,
+    ];
+  }
+
+  /** Searches for an order that were given up: they prove nothing. */
+  get givenUp(): number {
+    return this.#linearizability.givenUp();
+  }
+
+  onWrite(write: AppliedWrite): void {
+    for (const oracle of this.#all) oracle.onWrite?.(write);
+  }
+
+  onCallEnd(call: CallRecord): void {
+    for (const oracle of this.#all) oracle.onCallEnd?.(call);
+  }
+
+  onResourceWrite(write: ResourceWrite): void {
+    for (const oracle of this.#all) oracle.onResourceWrite?.(write);
+  }
+
+  afterEvent(): void {
+    for (const oracle of this.#all) oracle.afterEvent?.();
+  }
+
+  atEnd(): void {
+    for (const oracle of this.#all) oracle.atEnd?.();
+  }
+}

@@ -1,0 +1,18 @@
+export type { AuditFilter, AuditQuery, AuditTrail, InvalidEvents } from "./audit-trail.ts";
+export type { AuditProblem } from "./chain-checker.ts";
+export type { AuditDisk, AuditFile } from "./disk.ts";
+export type { AuditDetail, AuditEntry, AuditEvent, AuditHead, AuditOutcome } from "./entry.ts";
+export type { AuditErrorCode } from "./error.ts";
+export { AuditError } from "./error.ts";
+export { FileAuditTrail } from "./file-trail.ts";
+export type { AuditDurability } from "./group-commit.ts";
+export { encodeEntry, genesis } from "./hash-chain.ts";
+export type { MemoryAuditOptions } from "./memory-trail.ts";
+export { MemoryAuditTrail } from "./memory-trail.ts";
+export type { FileAuditOptions } from "./options.ts";
+export { exportAudit } from "./query.ts";
+export type { RecoveredTail } from "./recovery.ts";
+export { checkAuditEvent, sanitiseAuditEvent } from "./validate.ts";
+export type { AuditVerification, VerifyOptions } from "./verify.ts";
+export { verifyAudit } from "./verify.ts";
+export type { AuditLines } from "./verify-input.ts";

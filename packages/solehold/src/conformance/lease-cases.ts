@@ -1,0 +1,216 @@
+/**
+ * What the contract is for: leases through the manager, on this store. One holder at a time by the store's
+ * clock, fences that only grow, lost replies that cost nobody a lease.
+ */
+import { ok } from "node:assert/strict";
+import type { LeaseKey } from "../core/index.ts";
+import { delay } from "../env/index.ts";
+import type { CommandOutcome } from "../executor/index.ts";
+import { decorateStore, type LeaseStore } from "../store/index.ts";
+import {
+  acquire,
+  acquireInTheEnd,
+  claimGranted,
+  claimNotBefore,
+  describeOutcome,
+  managerOn,
+  PAUSE_MS,
+  shortTtlMs,
+} from "./lease-fixture.ts";
+import { type BenchCase, nth, type StoreBench } from "./store-fixture.ts";
+import type { FaultyClient } from "./store-under-test.ts";
+
+const TEN_MINUTES_MS = 600_000;
+
+export const leaseCases: readonly BenchCase[] = [
+  {
+    title: "a fence grows with every grant: over release, expiry and revoke, through either of two clients",
+    run: async (bench) => {
+      const store = await bench.open();
+      const managers = [managerOn(bench, store), managerOn(bench, await bench.openSecond(store))];
+      const key = bench.key("lease");
+      const fences: bigint[] = [];
+      for (let round = 0; round < bench.amount(2, 1); round += 1) {
+        const [one, two] = [nth(managers, round % 2), nth(managers, (round + 1) % 2)];
+        const released = await acquireInTheEnd(bench, one, "releaser", 30_000);
+        await one.release({ key, holder: "releaser", token: released.token });
+        const expiring = await acquireInTheEnd(bench, two, "sleeper", shortTtlMs(store));
+        const revoked = await acquireInTheEnd(bench, one, "revoked", shortTtlMs(store));
+        await two.revoke({ key });
+        const last = await acquireInTheEnd(bench, two, "last", 30_000);
+        await two.release({ key, holder: "last", token: last.token });
+        fences.push(released.fence, expiring.fence, revoked.fence, last.fence);
+      }
+      for (const [index, fence] of fences.entries()) {
+        ok(index === 0 || fence > nth(fences, index - 1), `fence ${fence} follows ${fences[index - 1]}`);
+      }
+    },
+  },
+  {
+    title: "of many acquires at once exactly one is granted, and the others are told who holds it",
+    run: async (bench) => {
+      const store = await bench.open();
+      const managers = [managerOn(bench, store), managerOn(bench, await bench.openSecond(store))];
+      const outcomes = await Promise.all(
+        Array.from({ length: bench.amount(64, 16) }, (_, index) =>
+          acquire(bench, nth(managers, index % 2), `racer-${index}`, 30_000),
+        ),
+      );
+      const winners = outcomes.flatMap((outcome) =>
+        outcome.kind === "applied" ? [outcome.decision.lease] : [],
+      );
+      ok(winners.length === 1, `${winners.length} of ${outcomes.length} racers were granted the lease`);
+      for (const outcome of outcomes) {
+        if (outcome.kind === "applied") continue;
+        const told =
+          outcome.kind === "refused" && outcome.decision.kind === "denied" && outcome.decision.heldBy;
+        ok(
+          told === nth(winners, 0).holder,
+          `a loser got ${describeOutcome(outcome)}, holder ${String(told)}`,
+        );
+      }
+    },
+  },
+  {
+    title: "clients whose wall clocks are ten minutes off wait for the store's clock like everyone else",
+    run: async (bench) => {
+      const store = await bench.open();
+      const second = await bench.openSecond(store);
+      const ahead = managerOn(bench, second, TEN_MINUTES_MS);
+      const behind = managerOn(bench, store, -TEN_MINUTES_MS);
+      for (const [holder, successor] of [
+        [behind, ahead],
+        [ahead, behind],
+      ] as const) {
+        const key = bench.key("lease");
+        const first = claimGranted(
+          await acquire(bench, holder, "first", shortTtlMs(store)),
+          "the first holder",
+        );
+        const early = await acquire(bench, successor, "second", 30_000);
+        ok(early.kind === "refused", `while the lease was alive another was ${describeOutcome(early)}`);
+        const next = await acquireInTheEnd(bench, successor, "second", 30_000);
+        ok(next.fence > first.fence, `fence ${next.fence} follows ${first.fence}`);
+        claimNotBefore(bench, first);
+        await successor.release({ key, holder: "second", token: next.token });
+      }
+    },
+  },
+  {
+    title: "the same idempotency key gets the same grant again, from another client too",
+    run: async (bench) => {
+      const store = await bench.open();
+      const managers = [managerOn(bench, store), managerOn(bench, await bench.openSecond(store))];
+      const request = {
+        key: bench.key("lease"),
+        holder: "worker",
+        ttlMs: 30_000,
+        idempotencyKey: "attempt-1",
+      };
+      const first = claimGranted(await nth(managers, 0).acquire(request), "the first request");
+      const again = claimGranted(await nth(managers, 1).acquire(request), "its repetition");
+      ok(again.fence === first.fence, `the repetition got fence ${again.fence}, not ${first.fence}`);
+      ok(again.token === first.token, "the repetition got another token");
+    },
+  },
+  {
+    title: "an acquire whose reply was lost ends with its one grant",
+    needs: "openFaulty",
+    run: async (bench) => {
+      await bench.open();
+      const faulty = await bench.openFaulty();
+      const disturbed = losingOneReply(faulty);
+      const manager = managerOn(bench, disturbed.store);
+      const before = claimGranted(await acquire(bench, manager, "worker", 30_000), "before the fault");
+      await manager.release({ key: bench.key("lease"), holder: "worker", token: before.token });
+      const acquireMute = async (): Promise<CommandOutcome> => {
+        disturbed.arm();
+        const outcome = await acquire(bench, manager, "worker", 30_000);
+        // What was lost was the greeting of a new connection, say: the write was never sent.
+        const isUnsent = outcome.kind === "unsettled" && outcome.outcome === "not-applied";
+        return isUnsent ? acquireMute() : outcome;
+      };
+      const call = bench.inTime("the acquire", acquireMute());
+      const after = claimGranted(await call, "the acquire whose reply was lost");
+      const view = await manager.get(bench.key("lease"));
+      ok(view?.holder === "worker" && view.live, "the store does not show the grant");
+      const renewed = await manager.renew({ key: bench.key("lease"), holder: "worker", token: after.token });
+      ok(renewed.kind === "applied", `its holder cannot renew it: ${describeOutcome(renewed)}`);
+    },
+  },
+  {
+    title: "a key whose record was collected starts above its old fence",
+    run: async (bench) => {
+      const store = await bench.open();
+      const { conditionalDelete, clock } = store.capabilities;
+      if (!conditionalDelete || clock === "none" || store.list === undefined) return;
+      const retentionMs = shortTtlMs(store);
+      const manager = managerOn(bench, store, 0, retentionMs);
+      const first = claimGranted(await acquire(bench, manager, "worker", 30_000), "the first grant");
+      await manager.release({ key: bench.key("lease"), holder: "worker", token: first.token });
+      const collect = async (): Promise<void> => {
+        while ((await manager.collect(bench.tenant)).deleted === 0) await delay(bench.env, PAUSE_MS);
+      };
+      await bench.inTime("the released lease was never collected", collect());
+      ok((await manager.get(bench.key("lease"))) === null, "a collected record is still there");
+      const other = managerOn(bench, await bench.openSecond(store));
+      const next = claimGranted(await acquire(bench, other, "worker", 30_000), "the grant after collection");
+      ok(next.fence > first.fence, `fence ${next.fence} follows ${first.fence}`);
+    },
+  },
+  {
+    title: "a key whose record was deleted by hand is granted with a higher fence than before",
+    run: async (bench) => {
+      const store = await bench.open();
+      if (!store.capabilities.conditionalDelete) return;
+      const key = bench.key("lease");
+      let last = 0n;
+      for (const round of ["first", "second", "third"]) {
+        const manager = managerOn(bench, await bench.openSecond(store));
+        const { fence } = claimGranted(await acquire(bench, manager, round, 30_000), `the ${round} grant`);
+        ok(fence > last, `after a deletion fence ${fence} follows ${last}`);
+        last = fence;
+        const [found] = (await store.read([key])).records;
+        ok(found?.kind === "found", "a granted lease has a record");
+        await store.apply([{ key, expected: found.version, next: null }]);
+        await clockMoved(bench, store, key);
+      }
+    },
+  },
+];
+
+/** Fences by the clock are as fine as the clock: within one of its steps a deleted one may come again. */
+async function clockMoved(bench: StoreBench, store: LeaseStore, key: LeaseKey): Promise<void> {
+  const { clock, clockGranularityMs } = store.capabilities;
+  if (clock === "none") return;
+  const timeMs = async (): Promise<number> => (await store.read([key])).storeTimeMs ?? 0;
+  const startMs = await timeMs();
+  const moved = async (): Promise<void> => {
+    while ((await timeMs()) - startMs < 2 * clockGranularityMs) await delay(bench.env, PAUSE_MS);
+  };
+  await bench.inTime("the store's clock stands still", moved());
+}
+
+/** Once armed, the reply of the next write is lost; the network comes back as soon as that write was given up. */
+function losingOneReply({ store, loseReplies, heal }: FaultyClient): {
+  readonly store: LeaseStore;
+  arm(): void;
+} {
+  let armed = false;
+  const apply: LeaseStore["apply"] = async (writes) => {
+    if (!armed) return store.apply(writes);
+    armed = false;
+    await loseReplies();
+    try {
+      return await store.apply(writes);
+    } finally {
+      await heal();
+    }
+  };
+  return {
+    arm: () => {
+      armed = true;
+    },
+    store: decorateStore(store, { apply }),
+  };
+}

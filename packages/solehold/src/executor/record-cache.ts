@@ -1,0 +1,275 @@
+/**
+ * What this process knows of the store without asking: versions it has seen (so that a write needs no
+ * read before it), how long each stood unchanged, the highest fence of each key, the store's time.
+ *
+ * All of it is bounded, and none of it is trusted for an answer: a guess only ever leads to a conditional
+ * write, which the store checks.
+ */
+import {
+  type AcquireCommand,
+  type ClockReading,
+  type DeniedDecision,
+  type DriftBound,
+  endOfRecord,
+  exactly,
+  fenceGeneration,
+  fenceOf,
+  fenceTerm,
+  type LeaseCommand,
+  type LeaseKey,
+  type LeasePolicy,
+  type LeaseRecord,
+  nextGeneration,
+  type RefusedDecision,
+  recordFence,
+  type StoreInstant,
+} from "../core/index.ts";
+import type { Env } from "../env/index.ts";
+import { ABSENT, type LeaseStore, type StoredRecord } from "../store/index.ts";
+import { BoundedMap } from "../support/bounded-map.ts";
+import { mapId } from "./cache-key.ts";
+import { KeyMemory, type SnapshotSource } from "./cached-record.ts";
+import type { AnsweredCall, StoreCalls } from "./call-batcher.ts";
+import { isObservedOver } from "./observations.ts";
+import type { StoreClock } from "./store-time.ts";
+
+/** A conditional write of this process. */
+export interface OwnWrite {
+  readonly id: string;
+  readonly memory: KeyMemory;
+  readonly next: LeaseRecord | null;
+  /** The token whose hash the record has; null when it was not told. */
+  readonly provenBy: string | null;
+}
+
+export interface KnownStateOptions {
+  readonly env: Env;
+  readonly store: LeaseStore;
+  readonly calls: StoreCalls;
+  readonly clock: StoreClock;
+  readonly policy: LeasePolicy;
+  readonly drift: DriftBound;
+  readonly cacheSize: number;
+  /** Ended records are kept at least this long: one that is gone sooner was lost. */
+  readonly retentionMs: number;
+}
+
+const NO_RECORD = { record: null, sinceMs: null } as const;
+
+export class KnownState {
+  readonly #options: KnownStateOptions;
+  readonly #memories: BoundedMap<KeyMemory>;
+  /** Until then, on the monotonic clock, a lease may be alive of which the store has lost the record. */
+  #lostUntilMs = Number.NEGATIVE_INFINITY;
+
+  constructor(options: KnownStateOptions) {
+    this.#options = options;
+    this.#memories = new BoundedMap(options.cacheSize);
+  }
+
+  /** Null when nothing was ever remembered of the key, or not for long. */
+  find(id: string): KeyMemory | null {
+    return this.#memories.get(id) ?? null;
+  }
+
+  /** For a key that `find` has just not found. */
+  begin(id: string): KeyMemory {
+    const memory = new KeyMemory(this.#memories.generation);
+    this.#memories.set(id, memory);
+    return memory;
+  }
+
+  /** What probably is in the store, if that is enough to try a write; otherwise null: read first. */
+  guess(command: LeaseCommand, memory: KeyMemory | null, now: ClockReading): SnapshotSource | null {
+    if (command.op === "use" || !this.#timeIsNarrow(command, now)) return null;
+    if (memory !== null && memory.record !== null)
+      return isTakeover(command, memory.record) ? null : memory.guess();
+    // A store without a clock has to be asked for its revision, above which the first grant is; one that lost data has
+    // to be asked anyway.
+    const isClockless = this.#options.store.capabilities.clock === "none";
+    if (command.op !== "acquire" || isClockless || now.monotonicMs < this.#lostUntilMs) return null;
+    return { record: null, floor: 0n, stored: ABSENT, sinceMs: null, callNumber: null };
+  }
+
+  async read(key: LeaseKey, patienceMs?: number): Promise<SnapshotSource> {
+    const answer = await this.#options.calls.read(key, patienceMs);
+    const { stored, revision } = answer.value;
+    return this.learn(mapId(key), stored, revision, answer);
+  }
+
+  /** The store showed this in its answer. */
+  learn(id: string, stored: StoredRecord, floor: bigint, call: AnsweredCall): SnapshotSource {
+    const { callNumber } = call;
+    if (stored.kind !== "found") return { record: null, floor, stored, sinceMs: null, callNumber };
+    const { record } = stored;
+    const memory = this.#memoryFor(id, null);
+    memory.keep(record, stored.version, call.receivedMs, this.#options.calls.lastCallNumber);
+    return { record, floor, stored, sinceMs: memory.sinceMs, callNumber };
+  }
+
+  /** An own write was acknowledged. */
+  wrote(write: OwnWrite, version: string | null, receivedMs: number): void {
+    const { id, next } = write;
+    if (next === null || version === null) {
+      this.forget(id);
+      return;
+    }
+    const memory = this.#memoryFor(id, write.memory);
+    memory.keep(next, version, receivedMs, this.#options.calls.lastCallNumber);
+    if (next.state === "held") memory.token = write.provenBy;
+  }
+
+  /** News showed this: no more than a guess at what to try next. */
+  heard(id: string, stored: StoredRecord, receivedMs: number): void {
+    if (stored.kind !== "found") return;
+    const { record, version } = stored;
+    const memory = this.#memoryFor(id, null);
+    const isNews = memory.version !== version && recordFence(record) >= memory.highestFence;
+    if (isNews || memory.record === null) memory.keep(record, version, receivedMs, null);
+  }
+
+  forget(id: string): void {
+    const memory = this.find(id);
+    memory?.forget();
+  }
+
+  /** False when the store's time has to be asked for before anything can be decided. */
+  knowsTime(now: ClockReading): boolean {
+    const { store, clock } = this.#options;
+    return store.capabilities.clock !== "reply" || clock.interval(now) !== null;
+  }
+
+  /** The store's time by itself. */
+  time(now: ClockReading): StoreInstant {
+    return this.instant(NO_RECORD, now);
+  }
+
+  /** The store's time for a decision about this record. */
+  instant({ record, sinceMs }: Pick<SnapshotSource, "record" | "sinceMs">, now: ClockReading): StoreInstant {
+    const { store, clock, drift } = this.#options;
+    const { monotonicMs } = now;
+    if (store.now !== undefined) return exactly(store.now());
+    const interval = clock.interval(now);
+    const stampMs = interval === null ? Math.ceil(now.wallMs) : interval.latestMs;
+    if (record === null) return interval ?? exactly(stampMs);
+    if (sinceMs !== null && isObservedOver(record, monotonicMs - sinceMs, drift)) {
+      const endMs = Math.max(record.expiresAtMs, record.handoff?.deadlineMs ?? 0);
+      return { earliestMs: endMs, latestMs: Math.max(endMs, stampMs), stampMs };
+    }
+    if (interval !== null && !clock.mustObserve(monotonicMs)) return interval;
+    // Without a clock to trust the record stands until it was observed for long enough.
+    const firstEndMs = Math.min(record.expiresAtMs, record.handoff?.deadlineMs ?? record.expiresAtMs);
+    const beforeEndMs = Math.max(0, firstEndMs - 1);
+    return { earliestMs: beforeEndMs, latestMs: beforeEndMs, stampMs };
+  }
+
+  /**
+   * The store says that it lost data. A lease whose record is gone may be believed in for one more maximal ttl; so long
+   * an absent record says nothing, and the others are judged by observation.
+   */
+  onDataLoss(monotonicMs: number): void {
+    const { clock, policy, drift } = this.#options;
+    clock.observe(monotonicMs);
+    this.#lostUntilMs = monotonicMs + policy.maxTtlMs * (1 + drift.driftRatio);
+  }
+
+  /**
+   * Why nothing may be granted on this base: a damaged record must not be overwritten, and where the store has lost
+   * writes that this process saw, their holder may still believe in its lease.
+   */
+  integrityViolation(
+    command: LeaseCommand,
+    source: SnapshotSource,
+    now: StoreInstant,
+    monotonicMs: number,
+  ): DeniedDecision | RefusedDecision | null {
+    const { stored } = source;
+    if (stored.kind === "corrupt") {
+      return {
+        kind: "refused",
+        reason: "RECORD_CORRUPT",
+        field: "key",
+        message: corruptMessage(stored.detail),
+      };
+    }
+    // A guess is this very memory, and leads to no answer.
+    if (source.callNumber === null || command.op !== "acquire" || this.#options.policy.release === "delete")
+      return null;
+    const lostForMs = stored.kind === "absent" ? Math.max(0, this.#lostUntilMs - monotonicMs) : 0;
+    const forMs = Math.max(lostForMs, this.#isBehindForMs(command, source, now, monotonicMs));
+    if (forMs === 0) return null;
+    const heldUntilMs = Number.isFinite(forMs) ? Math.ceil(now.latestMs + forMs) : null;
+    return { kind: "denied", reason: "FENCE_WENT_BACK", heldBy: null, heldUntilMs };
+  }
+
+  /**
+   * For how long nothing may be granted because the store shows less than this process has seen; 0 when it does not. The
+   * holder that was seen may believe for one more ttl; afterwards what the store shows is taken for what is there. That
+   * never happens where the next fence would not be above all that were seen.
+   */
+  #isBehindForMs(
+    command: AcquireCommand,
+    source: SnapshotSource,
+    now: StoreInstant,
+    monotonicMs: number,
+  ): number {
+    const { drift, retentionMs } = this.#options;
+    const { stored, callNumber } = source;
+    const memory = this.find(mapId(command.key));
+    if (memory === null || memory.record === null || (callNumber ?? 0) <= memory.seenAtCall) return 0;
+    const { record, highestFence } = memory;
+    const growsInMs = this.#growsInMs(command, source, now, highestFence);
+    const mayBeCollected = now.earliestMs >= endOfRecord(record) + retentionMs || source.floor > 0n;
+    const isIntact =
+      stored.kind === "found"
+        ? recordFence(stored.record) >= highestFence
+        : growsInMs === 0 && mayBeCollected;
+    if (isIntact) return 0;
+    memory.lostAtMs ??= monotonicMs;
+    const bindsForMs = record.ttlMs * (1 + drift.driftRatio) + drift.tickMs;
+    const forMs = Math.max(growsInMs, memory.lostAtMs + bindsForMs - monotonicMs);
+    if (forMs > 0) return forMs;
+    memory.forget();
+    return 0;
+  }
+
+  /** How long until a grant on this base would have a higher fence than this; infinite where counting never gets there. */
+  #growsInMs(command: AcquireCommand, source: SnapshotSource, now: StoreInstant, fence: bigint): number {
+    const { policy } = this.#options;
+    const term = command.term ?? policy.baseTerm;
+    if (fenceOf(term, nextGeneration(source, now, policy)) > fence) return 0;
+    if (policy.generations === "count" || term < fenceTerm(fence)) return Number.POSITIVE_INFINITY;
+    return Number(fenceGeneration(fence) / 1_000n) + 1 - now.stampMs;
+  }
+
+  #timeIsNarrow(command: LeaseCommand, now: ClockReading): boolean {
+    const { store, clock, policy } = this.#options;
+    if (store.now !== undefined) return true;
+    const interval = clock.interval(now);
+    if (interval === null) return store.capabilities.clock === "none";
+    return clock.isNarrow(interval, "ttlMs" in command ? command.ttlMs : policy.defaultTtlMs);
+  }
+
+  /** `known` is the key's memory as it was last found. As long as no entry of the map has got old since, it is there. */
+  #memoryFor(id: string, known: KeyMemory | null): KeyMemory {
+    const { generation } = this.#memories;
+    if (known?.generation === generation) return known;
+    const memory = this.find(id);
+    if (memory === null) return this.begin(id);
+    memory.generation = generation;
+    this.#memories.set(id, memory);
+    return memory;
+  }
+}
+
+/**
+ * Whether another's lease would be judged over. What is remembered may have been stamped by a clock that answers only
+ * since then, so the store is asked first: its reply shows whether its time has jumped.
+ */
+function isTakeover(command: LeaseCommand, record: LeaseRecord): boolean {
+  return command.op === "acquire" && record.state === "held" && record.holder !== command.holder;
+}
+
+function corruptMessage(detail: string): string {
+  return `has a damaged record (${detail}): nothing was changed; an operator can inspect and repair it`;
+}

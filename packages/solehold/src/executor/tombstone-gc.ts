@@ -1,0 +1,103 @@
+/**
+ * Collecting what nobody needs any more. A record may go when it ended longer ago than the retention: the fence of the
+ * next grant comes from the store's time, so it is above the one that is deleted.
+ *
+ * The retention must be far longer than any request can live: a delayed write on the absence that a deletion leaves would
+ * be applied. Where the store has no clock, nobody can say how long ago a record ended; where generations are counted, the
+ * record is what the next one is counted from: in both cases all are kept. Records with a term above the base stay, too:
+ * terms belong to long-lived writer slots, and a new grant would begin under the base term.
+ */
+import { endOfRecord, type LeasePolicy, type LeaseRecord } from "../core/index.ts";
+import { type Env, readClocks } from "../env/index.ts";
+import { type LeaseStore, type ListableStore, StoreError } from "../store/index.ts";
+import { mapId } from "./cache-key.ts";
+import type { StoreCalls } from "./call-batcher.ts";
+import type { KnownState } from "./record-cache.ts";
+
+export interface CollectionReport {
+  readonly scanned: number;
+  readonly deleted: number;
+}
+
+export interface CollectorOptions {
+  readonly env: Env;
+  readonly store: LeaseStore;
+  readonly calls: StoreCalls;
+  readonly known: KnownState;
+  readonly policy: LeasePolicy;
+  readonly retentionMs: number;
+}
+
+const PAGE_SIZE = 500;
+
+/** Why records of this store are kept for ever, in one sentence; null where they can be collected. */
+export function collectionProblem(store: LeaseStore, policy: LeasePolicy): string | null {
+  const { conditionalDelete, clock } = store.capabilities;
+  if (!conditionalDelete) return `the ${store.name} store cannot delete conditionally: its records are kept`;
+  if (store.list === undefined) return `the ${store.name} store cannot list its keys: its records are kept`;
+  if (clock === "none")
+    return `the ${store.name} store has no clock: nobody can say how long ago a record ended, so all are kept`;
+  if (policy.generations === "count")
+    return "generations are counted from the last record, so all are kept: set policy.generations to clock";
+  return null;
+}
+
+/** One pass over a tenant. */
+export async function collectTenant(tenant: string, options: CollectorOptions): Promise<CollectionReport> {
+  const { store, env, known, calls, policy } = options;
+  const problem = collectionProblem(store, policy);
+  const { list } = store;
+  if (problem !== null || list === undefined) {
+    throw new StoreError("config", problem ?? "the store cannot list its keys", { outcome: "not-applied" });
+  }
+  // The store's time comes with any answer.
+  await calls.read({ tenant, name: "$time" });
+  const now = readClocks(env);
+  if (!known.knowsTime(now)) {
+    const message =
+      "this machine slept while the store answered, so the store's time is not known: try again";
+    throw new StoreError("timeout", message, { outcome: "not-applied" });
+  }
+  const nowMs = known.time(now).earliestMs;
+  let [scanned, deleted] = [0, 0];
+  for await (const records of pages(list, tenant)) {
+    scanned += records.length;
+    const ended = records.filter((record) => isCollectable(record, nowMs, options));
+    deleted += await deleteAll(ended, nowMs, options);
+  }
+  return { scanned, deleted };
+}
+
+function isCollectable(record: LeaseRecord, nowMs: number, options: CollectorOptions): boolean {
+  return record.term === options.policy.baseTerm && nowMs - endOfRecord(record) >= options.retentionMs;
+}
+
+/** Each record is read again for its version, and goes only if it still is what was judged. */
+async function deleteAll(
+  records: readonly LeaseRecord[],
+  nowMs: number,
+  options: CollectorOptions,
+): Promise<number> {
+  const { calls, known } = options;
+  const outcomes = await Promise.all(
+    records.map(async ({ key }): Promise<number> => {
+      const { stored } = (await calls.read(key)).value;
+      if (stored.kind !== "found" || !isCollectable(stored.record, nowMs, options)) return 0;
+      const { value } = await calls.write({ key, expected: stored.version, next: null });
+      if (value.kind !== "applied") return 0;
+      known.forget(mapId(key));
+      return 1;
+    }),
+  );
+  return outcomes.reduce((sum, count) => sum + count, 0);
+}
+
+async function* pages(list: ListableStore["list"], tenant: string): AsyncGenerator<readonly LeaseRecord[]> {
+  let after: string | undefined;
+  do {
+    const query = { tenant, prefix: "", limit: PAGE_SIZE };
+    const page = await list(after === undefined ? query : { ...query, after });
+    yield page.records;
+    after = page.next ?? undefined;
+  } while (after !== undefined);
+}

@@ -1,0 +1,72 @@
+/**
+ * The gate in front of the steps of a work order: a step runs only under a lease that is valid, of the
+ * right purpose and token, at the moment the step starts. Without one nothing of the step happens.
+ *
+ * After a takeover the last holder's work is unfinished: no step runs until the new holder has said that
+ * it rebuilt its view from persisted state.
+ */
+import {
+  type DriftBound,
+  isStillValid,
+  type LeaseKey,
+  type Purpose,
+  type Reason,
+  validityFrom,
+} from "../core/index.ts";
+import { type Env, readClocks } from "../env/index.ts";
+import type { CommandOutcome } from "../executor/index.ts";
+import type { CallContext, LeaseService } from "../layers/service.ts";
+import type { LeaseServiceCode } from "../layers/service-codes.ts";
+
+export interface StepPermit {
+  readonly key: LeaseKey;
+  readonly holder: string;
+  readonly token: string;
+  readonly purpose: Purpose;
+}
+
+export type StepResult<Result> =
+  | { readonly ran: true; readonly result: Result; readonly fence: bigint }
+  | { readonly ran: false; readonly reason: Reason; readonly code: LeaseServiceCode };
+
+export interface LeaseGateOptions {
+  readonly service: LeaseService;
+  readonly env: Env;
+  readonly drift: DriftBound;
+}
+
+export class LeaseGate {
+  readonly #options: LeaseGateOptions;
+
+  constructor(options: LeaseGateOptions) {
+    this.#options = options;
+  }
+
+  /** Runs the step, given the fence to write with, or says why it did not. The step's own error passes through. */
+  async runStep<Result>(
+    permit: StepPermit,
+    step: (fence: bigint) => Result | Promise<Result>,
+    context: CallContext = {},
+  ): Promise<StepResult<Result>> {
+    const { outcome, entry } = await this.#options.service.use(permit, context);
+    if (outcome.kind !== "applied" || entry.fence === null) {
+      return { ran: false, reason: entry.reason, code: entry.code };
+    }
+    // The answer may have been long on its way: what counts is the moment at which the step starts.
+    if (!this.#isValidNow(outcome)) return { ran: false, reason: "LEASE_EXPIRED", code: "LS_STALE_USE" };
+    return { ran: true, result: await step(entry.fence), fence: entry.fence };
+  }
+
+  /** The caller has resumed from persisted state: steps may run again. */
+  async resumed(permit: Omit<StepPermit, "purpose">, context: CallContext = {}): Promise<LeaseServiceCode> {
+    const { key, holder, token } = permit;
+    const { entry } = await this.#options.service.resume({ key, holder, token }, context);
+    return entry.code;
+  }
+
+  #isValidNow(outcome: Extract<CommandOutcome, { kind: "applied" }>): boolean {
+    const { env, drift } = this.#options;
+    const validity = validityFrom(outcome.believedFrom, outcome.validForMs, drift);
+    return isStillValid(validity, readClocks(env));
+  }
+}

@@ -1,0 +1,30 @@
+/**
+ * What Solehold's own server, command line and simulator are built of. Not a public API: it may change with any
+ * release. Programs use the main entry.
+ */
+export * from "./approvals/index.ts";
+export * from "./audit/disk.ts";
+export * from "./audit/index.ts";
+export * from "./audit/line-reader.ts";
+export * from "./audit/query.ts";
+export * from "./client/index.ts";
+export * from "./client/remote-wait.ts";
+export * from "./client/wait-queues.ts";
+export * from "./core/index.ts";
+export * from "./env/index.ts";
+export * from "./executor/index.ts";
+export * from "./executor/repair.ts";
+export * from "./executor/store-time.ts";
+export * from "./executor/tombstone-gc.ts";
+export * from "./facades/index.ts";
+export * from "./guards/stale-fence-error.ts";
+export * from "./layers/index.ts";
+export * from "./placement/index.ts";
+export * from "./remote/brief.ts";
+export * from "./remote/http-transport.ts";
+export * from "./remote/remote-executor.ts";
+export * from "./remote/replica-router.ts";
+export * from "./remote/transport.ts";
+export * from "./remote/websocket-transport.ts";
+export * from "./remote/wire.ts";
+export * from "./store/index.ts";

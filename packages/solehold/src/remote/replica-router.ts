@@ -1,0 +1,173 @@
+/**
+ * Several servers over one shared store. Each key has a home among those that are alive: its requests go
+ * there, so its waiters stand in one line and its writes do not collide. Any other replica would decide
+ * the same; it is only slower. When the home does not answer, the next in the key's own order is asked.
+ */
+
+import type { Env, Timer } from "../env/index.ts";
+import { rankCoordinators } from "../placement/index.ts";
+import { StoreError } from "../store/index.ts";
+import type { RemoteAnswer, RemoteRequest, RemoteTransport, ServerEvent } from "./transport.ts";
+
+export interface Replica {
+  readonly nodeId: string;
+  readonly url: string;
+  readonly weight: number;
+}
+
+export interface ReplicaTransportOptions {
+  readonly env: Env;
+  /** The addresses that the user gave; the others are learned from whoever of them answers. */
+  readonly seeds: readonly string[];
+  readonly open: (url: string) => RemoteTransport;
+}
+
+/** How long a replica that did not answer is left out. */
+const SUSPECT_MS = 1_000;
+const REFRESH_MS = 2_000;
+const MEMBERS_TIMEOUT_MS = 1_000;
+
+export class ReplicaTransport implements RemoteTransport {
+  readonly #options: ReplicaTransportOptions;
+  readonly #transports = new Map<string, RemoteTransport>();
+  readonly #suspectUntilMs = new Map<string, number>();
+  #members: readonly Replica[];
+  #refresh: Timer | null = null;
+  #looking: Promise<void> | null = null;
+  #isClosed = false;
+
+  constructor(options: ReplicaTransportOptions) {
+    this.#options = options;
+    this.#members = options.seeds.map((url) => ({ nodeId: url, url, weight: 1 }));
+    this.#looking = this.#look();
+  }
+
+  /** Who is believed to be alive, for messages and tests. */
+  get members(): readonly Replica[] {
+    return this.#members;
+  }
+
+  send(request: RemoteRequest): Promise<RemoteAnswer> {
+    return this.#looking === null ? this.#sendHome(request) : this.#sendLater(request, this.#looking);
+  }
+
+  async #sendLater(request: RemoteRequest, looking: Promise<void>): Promise<RemoteAnswer> {
+    await looking;
+    return await this.#sendHome(request);
+  }
+
+  #sendHome(request: RemoteRequest): Promise<RemoteAnswer> {
+    let url: string;
+    try {
+      url = this.#home(request);
+    } catch (error) {
+      return Promise.reject(error);
+    }
+    return this.#transportOf(url)
+      .send(request)
+      .then(
+        (answer) => {
+          if (answer.status === 503) this.#suspect(url);
+          return answer;
+        },
+        (error: unknown) => {
+          if (error instanceof StoreError && error.kind !== "closed") this.#suspect(url);
+          throw error;
+        },
+      );
+  }
+
+  async events(
+    path: string,
+    onEvent: (event: ServerEvent) => void,
+    onEnd: () => void,
+  ): Promise<{ close(): void }> {
+    await this.#looking;
+    const [url] = this.#alive().map((member) => member.url);
+    const address = url ?? this.#options.seeds[0] ?? "";
+    try {
+      return await this.#transportOf(address).events(path, onEvent, onEnd);
+    } catch (error) {
+      this.#suspect(address);
+      throw error;
+    }
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    this.#refresh?.cancel();
+    for (const transport of this.#transports.values()) transport.close();
+  }
+
+  /** The first in the key's own order that is not suspected; a request about no key goes to the first alive. */
+  #home({ routeBy }: RemoteRequest): string {
+    const [only] = this.#members;
+    if (only !== undefined && this.#members.length === 1) return only.url;
+    const alive = this.#alive();
+    const [first] = alive;
+    if (first === undefined)
+      throw new StoreError("config", "no server address is known", { outcome: "not-applied" });
+    if (routeBy === undefined || alive.length === 1) return first.url;
+    const candidates = alive.map(({ nodeId, weight }) => ({ nodeId, weight }));
+    const ranking = rankCoordinators({ candidates, leaseId: routeBy, traceId: "route" });
+    const home = ranking.ok ? ranking.ranked[0] : first.nodeId;
+    return alive.find(({ nodeId }) => nodeId === home)?.url ?? first.url;
+  }
+
+  #alive(): readonly Replica[] {
+    const nowMs = this.#options.env.monotonicMs();
+    const trusted = this.#members.filter(({ url }) => (this.#suspectUntilMs.get(url) ?? 0) <= nowMs);
+    return trusted.length > 0 ? trusted : this.#members;
+  }
+
+  #suspect(url: string): void {
+    this.#suspectUntilMs.set(url, this.#options.env.monotonicMs() + SUSPECT_MS);
+    this.#looking ??= this.#look();
+  }
+
+  /** Asks whoever answers first who is alive; keeps the last answer when nobody does. */
+  async #look(): Promise<void> {
+    this.#refresh?.cancel();
+    const known = [...this.#alive().map(({ url }) => url), ...this.#options.seeds];
+    for (const url of new Set(known)) {
+      const members = await this.#membersFrom(url);
+      if (members === null) continue;
+      this.#members = members.length > 0 ? members : [{ nodeId: url, url, weight: 1 }];
+      break;
+    }
+    this.#looking = null;
+    if (this.#isClosed) return;
+    this.#refresh = this.#options.env.timer(REFRESH_MS, () => {
+      this.#looking ??= this.#look();
+    });
+  }
+
+  async #membersFrom(url: string): Promise<readonly Replica[] | null> {
+    try {
+      const request: RemoteRequest = { method: "GET", path: "/v1/replicas", timeoutMs: MEMBERS_TIMEOUT_MS };
+      const { status, body } = await this.#transportOf(url).send(request);
+      if (status !== 200) return status === 404 ? [] : null;
+      return replicasFrom(body);
+    } catch {
+      this.#suspectUntilMs.set(url, this.#options.env.monotonicMs() + SUSPECT_MS);
+      return null;
+    }
+  }
+
+  #transportOf(url: string): RemoteTransport {
+    const known = this.#transports.get(url) ?? this.#options.open(url);
+    this.#transports.set(url, known);
+    return known;
+  }
+}
+
+function replicasFrom(body: unknown): readonly Replica[] {
+  const { replicas } = (body ?? {}) as { readonly replicas?: unknown };
+  if (!Array.isArray(replicas)) return [];
+  return replicas.flatMap((replica: unknown) => {
+    const { nodeId, url, weight } = (replica ?? {}) as { nodeId?: unknown; url?: unknown; weight?: unknown };
+    return typeof nodeId === "string" && typeof url === "string"
+      ? [{ nodeId, url, weight: typeof weight === "number" && weight > 0 ? weight : 1 }]
+      : [];
+  });
+}

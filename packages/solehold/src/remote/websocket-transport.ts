@@ -1,0 +1,279 @@
+/**
+ * Commands over one WebSocket: those of a turn leave in one message, answers come as they are ready.
+ *
+ * It is an improvement, never a condition: while there is no stream (the `ws` package is missing, a proxy
+ * does not let it through, the server just restarted) requests go over plain HTTP. A command whose
+ * connection broke is unknown, like any request whose answer was lost.
+ *
+ * While answers are awaited the server is asked for a sign of life: one that hangs is given up within
+ * moments, so that who waits in its line can queue elsewhere.
+ */
+import type { Socket } from "node:net";
+import type { Env, Timer } from "../env/index.ts";
+import { StoreError } from "../store/index.ts";
+import { type BriefableBody, briefRequest } from "./brief.ts";
+import { type PendingRequest, PendingRequests } from "./pending-requests.ts";
+import {
+  type RemoteAnswer,
+  type RemoteRequest,
+  type RemoteTransport,
+  type ServerEvent,
+  transportError,
+} from "./transport.ts";
+
+/** What is used of a `ws` client. */
+export interface StreamSocket {
+  on(event: "open" | "close", listener: () => void): void;
+  on(event: "message", listener: (data: { toString(): string }) => void): void;
+  on(event: "error", listener: (error: Error) => void): void;
+  on(event: "upgrade", listener: (response: { readonly socket: Socket }) => void): void;
+  send(text: string): void;
+  close(): void;
+  terminate(): void;
+}
+
+export interface StreamTransportOptions {
+  readonly env: Env;
+  readonly http: RemoteTransport;
+  /** For messages: never with a key in it. */
+  readonly where: string;
+  readonly connect: () => StreamSocket;
+}
+
+const COMMAND_PATH = "/v1/leases/";
+/** Of the message that asks for brief answers; those of requests are above. */
+const BRIEF_ID = 0;
+/** After a stream failed, plain HTTP serves for this long before another is tried. */
+const RETRY_STREAM_MS = 1_000;
+const HEARTBEAT_MS = 1_000;
+/** A server that says nothing for this long, although it was asked to, hangs. */
+const SILENCE_MS = 3_000;
+/** A server gives its other clients their turn between two messages: none may be so long that it matters. */
+const COMMANDS_PER_MESSAGE = 64;
+
+export class StreamTransport implements RemoteTransport {
+  readonly #options: StreamTransportOptions;
+  readonly #pending = new PendingRequests();
+  #socket: StreamSocket | null = null;
+  #tcp: Socket | null = null;
+  #isOpen = false;
+  #isClosed = false;
+  /** Until the turn ends: encoded, or brief. */
+  #outgoing: (string | readonly unknown[])[] = [];
+  /** "brief" once the server said that it reads those. */
+  #requests: "full" | "brief" = "full";
+  #lastId = 0;
+  #retryAtMs = Number.NEGATIVE_INFINITY;
+  #heardAtMs = 0;
+  #pingAtMs = 0;
+  /** One for the pings and for all who wait: most are answered long before anything is due. */
+  #alarm: Timer | null = null;
+  #alarmAtMs = Number.POSITIVE_INFINITY;
+
+  constructor(options: StreamTransportOptions) {
+    this.#options = options;
+    this.#open();
+  }
+
+  send(request: RemoteRequest): Promise<RemoteAnswer> {
+    const { method, path } = request;
+    this.#open();
+    if (!this.#isOpen || method !== "POST" || !path.startsWith(COMMAND_PATH))
+      return this.#options.http.send(request);
+    return this.#sendOverStream(path.slice(COMMAND_PATH.length), request);
+  }
+
+  events(path: string, onEvent: (event: ServerEvent) => void, onEnd: () => void): Promise<{ close(): void }> {
+    return this.#options.http.events(path, onEvent, onEnd);
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    this.#socket?.close();
+    this.#options.http.close();
+  }
+
+  #sendOverStream(op: string, { body, timeoutMs, signal }: RemoteRequest): Promise<RemoteAnswer> {
+    this.#lastId += 1;
+    const id = this.#lastId;
+    const nowMs = this.#options.env.monotonicMs();
+    return new Promise((resolve, reject) => {
+      const stopListening = signal === undefined ? null : this.#listenTo(signal, id);
+      const deadlineMs = nowMs + timeoutMs;
+      this.#pending.add({ id, deadlineMs, timeoutMs, resolve, reject, stopListening });
+      if (this.#pending.size === 1) this.#beginToListen(nowMs);
+      if (deadlineMs < this.#alarmAtMs) this.#setAlarm(deadlineMs, nowMs);
+      const brief = this.#requests === "brief" ? briefRequest(id, op, body as BriefableBody) : null;
+      this.#queue(brief ?? encoded(id, op, body));
+    });
+  }
+
+  #listenTo(signal: AbortSignal, id: number): () => void {
+    const onAbort = (): void =>
+      this.#giveUp(id, new StoreError("closed", "the caller gave up", { outcome: "unknown" }));
+    signal.addEventListener("abort", onAbort, { once: true });
+    return () => signal.removeEventListener("abort", onAbort);
+  }
+
+  #giveUp(id: number, error: StoreError): void {
+    if (!this.#pending.has(id)) return;
+    this.#queue(encoded(-id, "cancel", { target: id }));
+    this.#settle(id)?.reject(error);
+  }
+
+  /** All messages of a turn leave together. */
+  #queue(message: string | readonly unknown[]): void {
+    this.#outgoing.push(message);
+    if (this.#outgoing.length > 1) return;
+    this.#options.env.defer(() => {
+      const batch = this.#outgoing;
+      this.#outgoing = [];
+      if (!this.#isOpen) return;
+      for (let start = 0; start < batch.length; start += COMMANDS_PER_MESSAGE) {
+        this.#socket?.send(messageOf(batch.slice(start, start + COMMANDS_PER_MESSAGE)));
+      }
+    });
+  }
+
+  #settle(id: number): PendingRequest | null {
+    const pending = this.#pending.take(id);
+    if (pending === null) return null;
+    pending.stopListening?.();
+    if (this.#pending.size === 0) {
+      this.#alarm?.cancel();
+      this.#alarmAtMs = Number.POSITIVE_INFINITY;
+      this.#tcp?.unref();
+    }
+    return pending;
+  }
+
+  #beginToListen(nowMs: number): void {
+    this.#tcp?.ref();
+    this.#heardAtMs = nowMs;
+    this.#pingAtMs = nowMs + HEARTBEAT_MS;
+    this.#setAlarm(this.#pingAtMs, nowMs);
+  }
+
+  #setAlarm(atMs: number, nowMs: number): void {
+    this.#alarm?.cancel();
+    this.#alarmAtMs = atMs;
+    this.#alarm = this.#options.env.timer(Math.max(0, atMs - nowMs), () => this.#onAlarm(), {
+      keepAlive: "yes",
+    });
+  }
+
+  #onAlarm(): void {
+    const { env, where } = this.#options;
+    const nowMs = env.monotonicMs();
+    const waiting = this.#pending.all();
+    for (const { id, deadlineMs, timeoutMs } of waiting) {
+      if (deadlineMs > nowMs) continue;
+      const message = `${where} gave no answer within ${Math.round(timeoutMs)} ms`;
+      this.#giveUp(id, new StoreError("timeout", message, { outcome: "unknown" }));
+    }
+    if (this.#pending.size === 0) return;
+    if (nowMs >= this.#pingAtMs) {
+      if (nowMs - this.#heardAtMs >= SILENCE_MS) {
+        this.#socket?.terminate();
+        return;
+      }
+      this.#lastId += 1;
+      this.#queue(encoded(this.#lastId, "ping", {}));
+      this.#pingAtMs = nowMs + HEARTBEAT_MS;
+    }
+    const firstMs = waiting.reduce(
+      (first, { deadlineMs }) => (deadlineMs > nowMs ? Math.min(first, deadlineMs) : first),
+      this.#pingAtMs,
+    );
+    this.#setAlarm(firstMs, nowMs);
+  }
+
+  #open(): void {
+    const { env } = this.#options;
+    if (this.#socket !== null || this.#isClosed || env.monotonicMs() < this.#retryAtMs) return;
+    this.#retryAtMs = env.monotonicMs() + RETRY_STREAM_MS;
+    const socket = this.#options.connect();
+    this.#socket = socket;
+    socket.on("upgrade", ({ socket: tcp }) => {
+      this.#tcp = tcp;
+      tcp.unref();
+    });
+    socket.on("open", () => {
+      if (this.#isClosed) socket.close();
+      this.#isOpen = !this.#isClosed;
+      // A server that does not know this says so, and goes on answering in full.
+      if (this.#isOpen) socket.send(`[${encoded(BRIEF_ID, "brief", {})}]`);
+    });
+    socket.on("message", (data) => this.#onMessage(data.toString()));
+    socket.on("error", () => socket.terminate());
+    socket.on("close", () => this.#onClose());
+  }
+
+  #onMessage(text: string): void {
+    this.#heardAtMs = this.#options.env.monotonicMs();
+    for (const message of parseMessages(text)) {
+      if (Array.isArray(message)) this.#answered(message[0], 200, message);
+      else {
+        const { id, status, body, notice } = message as StreamMessage;
+        if (notice === "draining") this.#isOpen = false;
+        if (id === BRIEF_ID) this.#agreed(body);
+        else this.#answered(id, status, body);
+      }
+    }
+  }
+
+  /** Older servers answer briefly at most, and those before them do not know the word. */
+  #agreed(body: unknown): void {
+    const isRead = typeof body === "object" && body !== null && "requests" in body;
+    this.#requests = isRead && body.requests === "brief" ? "brief" : "full";
+  }
+
+  #answered(id: unknown, status: unknown, body: unknown): void {
+    if (typeof id !== "number" || typeof status !== "number") return;
+    this.#settle(id)?.resolve({ status, body });
+  }
+
+  #onClose(): void {
+    this.#socket = null;
+    this.#isOpen = false;
+    this.#requests = "full";
+    this.#tcp = null;
+    for (const { id } of this.#pending.all()) {
+      this.#settle(id)?.reject(transportError(new Error("the stream closed"), this.#options.where));
+    }
+  }
+}
+
+interface StreamMessage {
+  readonly id?: unknown;
+  readonly status?: unknown;
+  readonly body?: unknown;
+  readonly notice?: unknown;
+}
+
+/** A brief answer is an array that begins with its id. */
+function parseMessages(text: string): readonly (StreamMessage | readonly unknown[])[] {
+  try {
+    const parsed: unknown = JSON.parse(text);
+    return (Array.isArray(parsed) ? parsed : [parsed]) as readonly StreamMessage[];
+  } catch {
+    return [];
+  }
+}
+
+/** Brief requests are encoded all at once: they are most, and nothing in them can fail to be. */
+function messageOf(batch: readonly (string | readonly unknown[])[]): string {
+  if (!batch.some(isEncoded)) return JSON.stringify(batch);
+  const parts = batch.map((message) => (isEncoded(message) ? message : JSON.stringify(message)));
+  return `[${parts.join(",")}]`;
+}
+
+function isEncoded(message: string | readonly unknown[]): message is string {
+  return typeof message === "string";
+}
+
+/** The body's fields stand beside the id and the operation. */
+function encoded(id: number, op: string, body: unknown): string {
+  const fields = JSON.stringify(body).slice(1);
+  return `{"id":${id},"op":"${op}"${fields === "}" ? "" : ","}${fields}`;
+}

@@ -1,0 +1,68 @@
+import { expect } from "vitest";
+import { ManualEnv } from "../../src/env/index.ts";
+import {
+  type AppliedOutcome,
+  type CommandOutcome,
+  type RefusedOutcome,
+  StoreLeaseManager,
+  type StoreLeaseManagerOptions,
+  type UnsettledOutcome,
+} from "../../src/executor/index.ts";
+import { MemoryStore } from "../../src/store/index.ts";
+import { FaultyStore } from "./faulty-store.ts";
+
+export const KEY = { tenant: "default", name: "job" };
+
+/** Fences 1, 2, 3: what they are made of is tested in core, on every engine by the kit, and in simulation. */
+const COUNTED = { generations: "count" } as const;
+
+export function world({ policy, ...others }: Partial<StoreLeaseManagerOptions> = {}): {
+  env: ManualEnv;
+  memory: MemoryStore;
+  store: FaultyStore;
+  manager: StoreLeaseManager;
+  another(): StoreLeaseManager;
+} {
+  const env = new ManualEnv();
+  const options = { ...others, policy: { ...COUNTED, ...policy } };
+  const memory = new MemoryStore({ env });
+  const store = new FaultyStore(memory);
+  const manager = new StoreLeaseManager({ store, env, ...options });
+  return {
+    env,
+    memory,
+    store,
+    manager,
+    another: () => new StoreLeaseManager({ store: memory, env, ...options }),
+  };
+}
+
+export function applied(outcome: CommandOutcome): AppliedOutcome {
+  expect(outcome).toMatchObject({ kind: "applied" });
+  return outcome as AppliedOutcome;
+}
+
+export function refused(outcome: CommandOutcome): RefusedOutcome {
+  expect(outcome).toMatchObject({ kind: "refused" });
+  return outcome as RefusedOutcome;
+}
+
+export function unsettled(outcome: CommandOutcome): UnsettledOutcome {
+  expect(outcome).toMatchObject({ kind: "unsettled" });
+  return outcome as UnsettledOutcome;
+}
+
+/** Lets manual time run in small steps until the promise settles. */
+export async function runUntilSettled<Value>(
+  env: ManualEnv,
+  promise: Promise<Value>,
+  limitMs = 60_000,
+): Promise<Value> {
+  let done = false;
+  const watched = promise.finally(() => {
+    done = true;
+  });
+  watched.catch(() => undefined);
+  for (let elapsed = 0; !done && elapsed < limitMs; elapsed += 10) await env.advance(10);
+  return await watched;
+}

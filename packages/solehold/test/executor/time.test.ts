@@ -1,0 +1,242 @@
+import { describe, expect, it } from "vitest";
+import type { ClockReading } from "../../src/core/index.ts";
+import { type Env, ManualEnv } from "../../src/env/index.ts";
+import { StoreLeaseManager } from "../../src/executor/index.ts";
+import { StoreClock, type TimeSample } from "../../src/executor/store-time.ts";
+import { StoreError } from "../../src/store/index.ts";
+import { ClockedStore } from "./clocked-store.ts";
+import { applied, KEY, refused } from "./helpers.ts";
+
+const DRIFT = { driftRatio: 0.01, tickMs: 2 };
+
+/** Both own clocks, in step. */
+function at(ms: number): ClockReading {
+  return { monotonicMs: ms, wallMs: ms };
+}
+
+function farStore(clock: "reply" | "none" = "reply") {
+  const env = new ManualEnv();
+  const store = new ClockedStore(env, clock);
+  const manager = (): StoreLeaseManager =>
+    new StoreLeaseManager({ store, env, drift: DRIFT, policy: { maxTtlMs: 60_000 } });
+  return { env, store, manager };
+}
+
+function clockWith(changes: { granularityMs?: number; skewMs?: number } = {}): StoreClock {
+  return new StoreClock({ drift: DRIFT, granularityMs: 0, skewMs: 0, observeForMs: 1_000, ...changes });
+}
+
+function learn(clock: StoreClock, sample: Omit<TimeSample, "serverChangedAtMs">): void {
+  clock.learn({ ...sample, serverChangedAtMs: null });
+}
+
+describe("what a client knows of its store's clock", () => {
+  it("is at least the last reply plus what passed since its RECEIPT, at most plus what passed since SENDING", () => {
+    const clock = clockWith();
+    learn(clock, { sent: at(100), received: at(300), storeTimeMs: 5_000 });
+    expect(clock.interval(at(300))).toEqual({ earliestMs: 5_000, latestMs: 5_202, stampMs: 5_202 });
+    const latestMs = Math.ceil(5_000 + 1_210 * 1.01);
+    expect(clock.interval(at(1_310))).toEqual({ earliestMs: 6_000, latestMs, stampMs: latestMs });
+  });
+
+  it("counts a coarse clock as anything within its step", () => {
+    const clock = clockWith({ granularityMs: 1_000 });
+    learn(clock, { sent: at(100), received: at(100), storeTimeMs: 5_000 });
+    expect(clock.interval(at(100))).toEqual({ earliestMs: 5_000, latestMs: 6_000, stampMs: 6_000 });
+  });
+
+  it("keeps the narrower of two samples", () => {
+    const clock = clockWith();
+    learn(clock, { sent: at(0), received: at(10), storeTimeMs: 1_000 });
+    learn(clock, { sent: at(20), received: at(520), storeTimeMs: 1_030 });
+    const interval = clock.interval(at(520));
+    expect((interval?.latestMs ?? 0) - (interval?.earliestMs ?? 0)).toBeLessThan(30);
+    expect(clock.jumps).toBe(0);
+  });
+
+  it.each([
+    ["forward", 4_000],
+    ["back", -4_000],
+  ])("notices a jump %s, and trusts the clock again only after the longest lease", (_direction, byMs) => {
+    const clock = clockWith();
+    learn(clock, { sent: at(0), received: at(10), storeTimeMs: 10_000 });
+    learn(clock, { sent: at(100), received: at(110), storeTimeMs: 10_100 + byMs });
+    expect(clock.jumps).toBe(1);
+    expect(clock.mustObserve(110)).toBe(true);
+    expect(clock.mustObserve(110 + 1_009)).toBe(true);
+    expect(clock.mustObserve(110 + 1_010)).toBe(false);
+  });
+
+  it("is wide enough for all clocks of a store that has several, none of which is a jump of another", () => {
+    const clock = clockWith({ skewMs: 300 });
+    learn(clock, { sent: at(100), received: at(100), storeTimeMs: 5_000 });
+    expect(clock.interval(at(100))).toEqual({ earliestMs: 4_700, latestMs: 5_300, stampMs: 5_300 });
+    for (const storeTimeMs of [4_850, 5_140]) {
+      learn(clock, { sent: at(100), received: at(100), storeTimeMs });
+      expect(clock.jumps).toBe(0);
+    }
+    learn(clock, { sent: at(100), received: at(100), storeTimeMs: 6_000 });
+    expect(clock.jumps).toBe(1);
+  });
+
+  it("is worth deciding on as long as asking again could not make it much better", () => {
+    const clock = clockWith({ granularityMs: 1_000, skewMs: 2_000 });
+    learn(clock, { sent: at(100), received: at(120), storeTimeMs: 5_000 });
+    const fresh = clock.interval(at(120));
+    if (fresh === null) throw new Error("the clock was told");
+    expect(clock.isNarrow(fresh, 1_000)).toBe(true);
+    expect(clock.isNarrow({ ...fresh, latestMs: fresh.latestMs + 100 }, 1_000)).toBe(false);
+    expect(clock.isNarrow({ ...fresh, latestMs: fresh.latestMs + 100 }, 10_000)).toBe(true);
+  });
+
+  it("is not used to judge others for the longest lease after another server took over, whoever asks", () => {
+    const clock = clockWith();
+    clock.learn({ sent: at(0), received: at(10), storeTimeMs: 9_000, serverChangedAtMs: 8_600 });
+    expect(clock.mustObserve(10 + 605)).toBe(true);
+    expect(clock.mustObserve(10 + 607)).toBe(false);
+    expect(clock.jumps).toBe(0);
+  });
+
+  it("is used at once when the other server took over longer ago than any lease lasts", () => {
+    const clock = clockWith();
+    clock.learn({ sent: at(0), received: at(10), storeTimeMs: 9_000, serverChangedAtMs: 8_000 });
+    expect(clock.mustObserve(10)).toBe(false);
+  });
+});
+
+describe("a store that says that it lost data", () => {
+  it("grants nothing on an absent record for the longest lease, to whom it said so", async () => {
+    const { env, store, manager } = farStore();
+    const [witness, stranger] = [manager(), manager()];
+    await witness.get(KEY);
+    store.failNext = new StoreError("data-loss", "the last writes are gone", { outcome: "not-applied" });
+    await expect(witness.get(KEY)).rejects.toThrow("the last writes are gone");
+    const attempt = refused(await witness.acquire({ key: KEY, holder: "a", ttlMs: 5_000 }));
+    expect(attempt.decision).toMatchObject({ reason: "FENCE_WENT_BACK", heldUntilMs: expect.any(Number) });
+    await env.advance(60_000);
+    refused(await witness.acquire({ key: KEY, holder: "a", ttlMs: 5_000 }));
+    await env.advance(601);
+    applied(await witness.acquire({ key: KEY, holder: "a", ttlMs: 5_000 }));
+    refused(await stranger.acquire({ key: KEY, holder: "b", ttlMs: 5_000 }));
+  });
+});
+
+describe("with the time in replies only", () => {
+  it("a record's expiry is written from the latest possible time, so it never ends before its holder's belief", async () => {
+    const { env, store, manager } = farStore();
+    const holder = manager();
+    // The reply of the read takes 400 ms: the store's time is known only within that.
+    store.afterReading = () => env.advance(400);
+    const outcome = applied(await holder.acquire({ key: KEY, holder: "a", ttlMs: 10_000 }));
+    const storeTimeAtReading = outcome.believedFrom.monotonicMs + store.offsetMs;
+    expect(outcome.decision.lease.expiresAtMs).toBeGreaterThanOrEqual(
+      storeTimeAtReading + outcome.validForMs,
+    );
+  });
+
+  it("another's lease is judged dead only by the earliest possible time", async () => {
+    const { env, store, manager } = farStore();
+    const lease = applied(await manager().acquire({ key: KEY, holder: "a", ttlMs: 1_000 })).decision.lease;
+    const contender = manager();
+    const storeNow = (): number => env.monotonicMs() + store.offsetMs;
+    await env.advance(lease.expiresAtMs - 1 - storeNow());
+    expect(refused(await contender.acquire({ key: KEY, holder: "b", ttlMs: 1_000 })).decision.reason).toBe(
+      "LEASE_HELD_BY_OTHER",
+    );
+    await env.advance(1);
+    applied(await contender.acquire({ key: KEY, holder: "b", ttlMs: 1_000 }));
+  });
+
+  it("two clients whose wall clocks are 20 minutes apart agree on who holds it", async () => {
+    const env = new ManualEnv();
+    const store = new ClockedStore(env);
+    const skewed = (byMs: number): StoreLeaseManager => {
+      const view: Env = {
+        monotonicMs: () => env.monotonicMs(),
+        wallMs: () => env.wallMs() + byMs,
+        timer: (delayMs, callback) => env.timer(delayMs, callback),
+        defer: (callback) => env.defer(callback),
+        randomBytes: (length) => env.randomBytes(length),
+        random: () => env.random(),
+      };
+      return new StoreLeaseManager({ store, env: view, drift: DRIFT });
+    };
+    const [ahead, behind] = [skewed(600_000), skewed(-600_000)];
+    applied(await ahead.acquire({ key: KEY, holder: "ahead", ttlMs: 5_000 }));
+    refused(await behind.acquire({ key: KEY, holder: "behind", ttlMs: 5_000 }));
+    await env.advance(5_100);
+    applied(await behind.acquire({ key: KEY, holder: "behind", ttlMs: 5_000 }));
+    refused(await ahead.acquire({ key: KEY, holder: "ahead", ttlMs: 5_000 }));
+  });
+
+  it("a store clock that jumps forward does not make a live lease claimable, and its holder can go on", async () => {
+    const { env, store, manager } = farStore();
+    const holder = manager();
+    const contender = manager();
+    const { token } = applied(await holder.acquire({ key: KEY, holder: "a", ttlMs: 10_000 }));
+    refused(await contender.acquire({ key: KEY, holder: "b", ttlMs: 10_000 }));
+    await env.advance(1_000);
+    store.offsetMs += 3_600_000;
+    const attempt = refused(await contender.acquire({ key: KEY, holder: "b", ttlMs: 10_000 }));
+    expect(attempt.decision.reason).toBe("LEASE_HELD_BY_OTHER");
+    expect(contender.clockJumps).toBe(1);
+    await holder.get(KEY);
+    applied(await holder.renew({ key: KEY, holder: "a", token, ttlMs: 10_000 }));
+    // Nobody renews any more: after a whole ttl of observing the same version it may be taken.
+    refused(await contender.acquire({ key: KEY, holder: "b", ttlMs: 10_000 }));
+    await env.advance(10_000);
+    refused(await contender.acquire({ key: KEY, holder: "b", ttlMs: 10_000 }));
+    await env.advance(200);
+    applied(await contender.acquire({ key: KEY, holder: "b", ttlMs: 10_000 }));
+  });
+
+  it("a store clock that jumps back does not lock a key for longer than a ttl of observation", async () => {
+    const { env, store, manager } = farStore();
+    applied(await manager().acquire({ key: KEY, holder: "a", ttlMs: 5_000 }));
+    const contender = manager();
+    refused(await contender.acquire({ key: KEY, holder: "b", ttlMs: 5_000 }));
+    store.offsetMs -= 3_600_000;
+    await env.advance(4_000);
+    refused(await contender.acquire({ key: KEY, holder: "b", ttlMs: 5_000 }));
+    await env.advance(1_100);
+    applied(await contender.acquire({ key: KEY, holder: "b", ttlMs: 5_000 }));
+  });
+});
+
+describe("with a store that has no clock", () => {
+  it("a lease is taken over only after its version stood unchanged for a whole ttl since it was first seen", async () => {
+    const { env, manager } = farStore("none");
+    const holder = manager();
+    const contender = manager();
+    const { token } = applied(await holder.acquire({ key: KEY, holder: "a", ttlMs: 1_000 }));
+    await env.advance(700);
+    // First seen here, late: the count starts now.
+    refused(await contender.acquire({ key: KEY, holder: "b", ttlMs: 1_000 }));
+    await env.advance(250);
+    applied(await holder.renew({ key: KEY, holder: "a", token, ttlMs: 1_000 }));
+    await env.advance(800);
+    // 1,050 ms after the first sight, but the version moved.
+    refused(await contender.acquire({ key: KEY, holder: "b", ttlMs: 1_000 }));
+    await env.advance(1_011);
+    refused(await contender.acquire({ key: KEY, holder: "b", ttlMs: 1_000 }));
+    await env.advance(1);
+    const taken = applied(await contender.acquire({ key: KEY, holder: "b", ttlMs: 1_000 }));
+    expect(taken.decision.lease.generation).toBe(2n);
+    expect(refused(await holder.renew({ key: KEY, holder: "a", token, ttlMs: 1_000 })).decision.reason).toBe(
+      "LEASE_HELD_BY_OTHER",
+    );
+  });
+
+  it("a handoff is reserved for its successor until the deadline was observed to pass", async () => {
+    const { env, manager } = farStore("none");
+    const holder = manager();
+    const { token } = applied(await holder.acquire({ key: KEY, holder: "a", ttlMs: 1_000 }));
+    applied(await holder.handOff({ key: KEY, holder: "a", token, successor: "heir", withinMs: 2_000 }));
+    const contender = manager();
+    expect(refused(await contender.acquire({ key: KEY, holder: "b", ttlMs: 1_000 })).decision.reason).toBe(
+      "LEASE_HANDOFF_PENDING",
+    );
+    await env.advance(2_022);
+    applied(await contender.acquire({ key: KEY, holder: "b", ttlMs: 1_000 }));
+  });
+});

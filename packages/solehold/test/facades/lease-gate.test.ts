@@ -1,0 +1,106 @@
+/** The gate for steps of a work order: one executor, resumption after a takeover, and no step on a late permission. */
+import { describe, expect, it } from "vitest";
+import { MemoryAuditTrail } from "../../src/audit/index.ts";
+import { DEFAULT_DRIFT } from "../../src/core/index.ts";
+import { ManualEnv } from "../../src/env/index.ts";
+import { MemoryLeaseManager } from "../../src/executor/index.ts";
+import { LeaseGate } from "../../src/facades/index.ts";
+import { LeaseService } from "../../src/layers/index.ts";
+import { KEY, SECOND_MS, serviceWorld } from "../layers/world.ts";
+
+describe("the gate for steps of a work order", () => {
+  function gateWorld() {
+    const world = serviceWorld();
+    const gate = new LeaseGate({ service: world.service, env: world.env, drift: DEFAULT_DRIFT });
+    const permit = (token: string, holder = "holder") => ({
+      key: KEY,
+      holder,
+      token,
+      purpose: "Operation" as const,
+    });
+    return { ...world, gate, permit };
+  }
+
+  it("AT-LEASE-01: one executor per work order: the other's step does not run", async () => {
+    const { gate, grant, permit } = gateWorld();
+    const lease = await grant("Operation", 60);
+    const steps: string[] = [];
+    expect(await gate.runStep(permit(lease.token), () => steps.push("mine"))).toMatchObject({
+      ran: true,
+      fence: 1n,
+    });
+    const other = await gate.runStep(permit("no-such-token", "another"), () => steps.push("theirs"));
+    expect(other).toMatchObject({ ran: false, code: "LS_STALE_USE" });
+    expect(steps).toEqual(["mine"]);
+  });
+
+  it("AT-LEASE-02: after a takeover no step runs until the new executor has resumed from persisted state", async () => {
+    const { env, gate, grant, permit } = gateWorld();
+    await grant("Operation", 60);
+    await env.advance(60 * SECOND_MS);
+    const lease = await grant("Operation", 60, KEY.name, "successor");
+    const steps: string[] = [];
+    const step = () => gate.runStep(permit(lease.token, "successor"), () => steps.push("step"));
+    expect(await step()).toMatchObject({ ran: false, reason: "LEASE_RESUME_REQUIRED" });
+    expect(await gate.resumed(permit(lease.token, "successor"))).toBe("LS_OK");
+    expect(await step()).toMatchObject({ ran: true, fence: 2n });
+    expect(steps).toEqual(["step"]);
+  });
+
+  it("AT-LEASE-02: a takeover that was given back without resuming still has to be resumed by the next", async () => {
+    const { env, service, gate, grant, permit } = gateWorld();
+    await grant("Operation", 60);
+    await env.advance(60 * SECOND_MS);
+    const second = await grant("Operation", 60, KEY.name, "second");
+    await service.release({ key: KEY, holder: "second", token: second.token });
+    const third = await grant("Operation", 60, KEY.name, "third");
+    expect(await gate.runStep(permit(third.token, "third"), () => undefined)).toMatchObject({
+      ran: false,
+      reason: "LEASE_RESUME_REQUIRED",
+    });
+  });
+
+  it("AT-LEASE-03: a wrong token runs nothing, renews nothing and releases nothing", async () => {
+    const { service, gate, grant, permit } = gateWorld();
+    await grant("Operation", 60);
+    let ran = 0;
+    const attempt = await gate.runStep(permit("guess"), () => {
+      ran += 1;
+    });
+    expect(attempt).toMatchObject({ ran: false, reason: "LEASE_TOKEN_INVALID" });
+    const renewed = await service.renew({ key: KEY, holder: "holder", token: "guess", ttlMs: 1_000 });
+    const released = await service.release({ key: KEY, holder: "holder", token: "guess" });
+    expect([ran, renewed.entry.allowed, released.entry.allowed]).toEqual([0, false, false]);
+    expect((await service.get(KEY))?.live).toBe(true);
+  });
+
+  it("does not start a step whose permission arrived too late", async () => {
+    const env = new ManualEnv();
+    const manager = new MemoryLeaseManager({ env, policy: { generations: "count" } });
+    const service = new LeaseService({ manager, audit: new MemoryAuditTrail({ capacity: 10 }), env });
+    const { outcome } = await service.grant({ key: KEY, holder: "holder", ttlMs: 10_000 });
+    if (outcome.kind !== "applied") throw new Error("granted");
+    const gate = new LeaseGate({ service, env, drift: DEFAULT_DRIFT });
+    const use = service.use.bind(service);
+    service.use = async (request, context) => {
+      const reply = await use(request, context);
+      await env.advance(10_000);
+      return reply;
+    };
+    let ran = 0;
+    const permit = { key: KEY, holder: "holder", token: outcome.token, purpose: "Operation" as const };
+    const result = await gate.runStep(permit, () => {
+      ran += 1;
+    });
+    expect([result.ran, ran]).toEqual([false, 0]);
+  });
+
+  it("passes the step's own error on", async () => {
+    const { gate, grant, permit } = gateWorld();
+    const lease = await grant("Operation", 60);
+    const failing = gate.runStep(permit(lease.token), () => {
+      throw new Error("the step failed");
+    });
+    await expect(failing).rejects.toThrow("the step failed");
+  });
+});

@@ -1,0 +1,32 @@
+// A service to be killed, over an embedded store, with a durable audit. Sixteen loops acquire and release for ever;
+// each trace id is printed once its command was acknowledged.
+import { writeSync } from "node:fs";
+import { openStore, realEnv, StoreLeaseManager } from "solehold";
+import { FileAuditTrail, LeaseService } from "solehold/internal";
+
+const [folder, name] = process.argv.slice(2);
+const store = await openStore(`embedded:${folder}/data`);
+const audit = await FileAuditTrail.open({
+  folder: `${folder}/audit`,
+  durability: "before-reply",
+  segmentBytes: 65_536,
+});
+const manager = new StoreLeaseManager({ store });
+const service = new LeaseService({ manager, audit, env: realEnv });
+
+let count = 0;
+async function work(worker) {
+  const key = { tenant: "default", name: `job/${worker}` };
+  const holder = `${name}-${worker}`;
+  for (;;) {
+    count += 1;
+    const trace = `${name}-${count}`;
+    const { outcome, entry } = await service.grant({ key, holder, ttlMs: 20 }, { traceId: `${trace}-grant` });
+    if (outcome.kind !== "applied") continue;
+    writeSync(1, `${trace}-grant ${entry.leaseId}\n`);
+    const { token } = outcome;
+    const released = await service.release({ key, holder, token }, { traceId: `${trace}-release` });
+    if (released.outcome.kind === "applied") writeSync(1, `${trace}-release ${released.entry.leaseId}\n`);
+  }
+}
+await Promise.all(Array.from({ length: 16 }, (_, worker) => work(worker)));
