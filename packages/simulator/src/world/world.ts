@@ -7,13 +7,8 @@
  * real I/O nor code that uses `nextTick` itself; simulated code defers through its `Env` instead, and real
  * timers are trapped (see trap.ts).
  */
-import { loadWaitingRooms } from "solehold/internal";
 import { type EventOwner, EventQueue, type QueuedEvent } from "./queue.ts";
 import { type Choices, hashText, type RandomStream } from "./random.ts";
-
-// The client loads its wait queues when somebody first waits. Loading is real I/O: inside a run nobody would ever be
-// served, whatever code is simulated.
-await loadWaitingRooms();
 
 export interface TimelineEntry {
   readonly atMs: number;
