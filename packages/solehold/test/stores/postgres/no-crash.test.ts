@@ -151,22 +151,20 @@ async function useStore(store: LeaseStore, note: (answer: unknown) => void): Pro
 }
 
 describe("connections that are terminated and reset in every state", () => {
-  async function disturb(proxy: FaultProxy, isOver: () => boolean): Promise<number> {
-    let faults = 0;
+  async function disturb(proxy: FaultProxy, faults: { count: number }, isOver: () => boolean): Promise<void> {
     const terminate =
       "select pg_terminate_backend(pid) from pg_stat_activity where pid <> pg_backend_pid() and backend_type = 'client backend' and application_name <> 'admin' and random() < 0.5";
     const admin = new pg.Client({ connectionString: server.url, application_name: "admin" });
     await admin.connect();
     while (!isOver()) {
-      faults += 1;
-      if (faults % 2 === 0) await admin.query(terminate);
-      else if (faults % 5 === 0) proxy.dropReplies();
+      faults.count += 1;
+      if (faults.count % 2 === 0) await admin.query(terminate);
+      else if (faults.count % 5 === 0) proxy.dropReplies();
       else proxy.cut();
       await new Promise((resolve) => setTimeout(resolve, Math.random() * 15));
       proxy.heal();
     }
     await admin.end();
-    return faults;
   }
 
   it.each<Client>(["url", "pool", "postgres.js", "pooler"])(
@@ -176,12 +174,13 @@ describe("connections that are terminated and reset in every state", () => {
       const proxy = await startProxy({ targetPort: Number(new URL(server.url).port) });
       const subject = subjectOn(client, proxy.through(server.url));
       const endMs = performance.now() + FAULT_MS;
-      const isOver = (): boolean => performance.now() > endMs;
-      const [faults, ...done] = await Promise.all([
-        disturb(proxy, isOver),
+      const faults = { count: 0 };
+      // A slow machine takes longer for its share of faults.
+      const isOver = (): boolean => performance.now() > endMs && faults.count > 10;
+      const [, ...done] = await Promise.all([
+        disturb(proxy, faults, isOver),
         ...Array.from({ length: 3 }, () => useStores(subject, isOver)),
       ]);
-      expect(faults).toBeGreaterThan(10);
       expect(done.reduce((sum, each) => sum + each, 0)).toBeGreaterThan(0);
       proxy.heal();
       const store = await eventually(() =>
