@@ -20,6 +20,11 @@ export interface SimpleBackend {
   deleteIf?(key: LeaseKey, expected: string, signal: AbortSignal): Promise<ConditionalReply>;
   /** Up to `limit` values in order of name. Without it there are no listings, no collection and no polling. */
   list?(range: ListRange, signal: AbortSignal): Promise<ListReply>;
+  /**
+   * "at a cursor": a listing can only go on where a page ended, and `next` has no name but the backend's own cursor. A
+   * page of records is then a page of the backend, however many a filter hides. Default "after any name".
+   */
+  readonly listResumes?: "after any name" | "at a cursor";
   /** The backend's clock in whole milliseconds, read without I/O. Exactly where `clock` is "exact". */
   now?(): number;
   /** Announces changes in the scope, in its own way; resolves once every later change will be. Without it see `pollMs`. */

@@ -1,7 +1,7 @@
 /** Credentials that expire: S3 session tokens, and SAS and bearer tokens of Azure. */
 import { createHmac } from "node:crypto";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import type { AzureCredentials, S3Credentials } from "../../../src/stores/object/index.ts";
+import type { AwsCredentials, AzureCredentials } from "../../../src/stores/object/index.ts";
 import { openObjectStore } from "../../../src/stores/object/index.ts";
 import { applyOne, create, recordOf, rejection, writeOf } from "../records.ts";
 import { FakeServer, type SentRequest } from "./fake-server.ts";
@@ -18,14 +18,14 @@ beforeEach(async () => {
 
 afterEach(() => server.stop());
 
-const s3Place = (credentials: S3Credentials | (() => S3Credentials | Promise<S3Credentials>)) =>
+const s3Place = (credentials: AwsCredentials | (() => AwsCredentials | Promise<AwsCredentials>)) =>
   ({ kind: "s3", bucket: "bucket", region: "us-east-1", endpoint, credentials }) as const;
 
 /** Numbered, each with its own session token: "token-1", "token-2". */
-function numbered(expiresAt?: () => Date | number): { calls: number; get: () => Promise<S3Credentials> } {
+function numbered(expiresAt?: () => Date | number): { calls: number; get: () => Promise<AwsCredentials> } {
   const source = {
     calls: 0,
-    get: async (): Promise<S3Credentials> => {
+    get: async (): Promise<AwsCredentials> => {
       source.calls += 1;
       return {
         accessKeyId: "id",
@@ -114,13 +114,13 @@ describe("S3 credentials from a function", () => {
       /expiresAt is neither/,
     ],
   ])("that are wrong are named: %s", async (_what, given, message) => {
-    const error = await rejection(openObjectStore({ place: s3Place(() => given as S3Credentials) }));
+    const error = await rejection(openObjectStore({ place: s3Place(() => given as AwsCredentials) }));
     expect(error.message).toMatch(message);
     expect(error).toMatchObject({ name: "StoreError", outcome: "not-applied" });
   });
 
   it("that never come end with the timeout", async () => {
-    const place = s3Place(() => new Promise<S3Credentials>(() => undefined));
+    const place = s3Place(() => new Promise<AwsCredentials>(() => undefined));
     expect(await rejection(openObjectStore({ place, timeoutMs: 50 }))).toMatchObject({
       kind: "auth",
       message: expect.stringContaining("no answer within 50 ms"),

@@ -185,10 +185,10 @@ describe("what a SimpleStore says it can do", () => {
   });
 
   it.each([
-    [{ timeoutMs: 0 }, "map: timeoutMs must be a whole number from 1, got '0'"],
-    [{ concurrency: 1.5 }, "map: concurrency must be a whole number from 1, got '1.5'"],
-    [{ pollMs: -1 }, "map: pollMs must be a whole number from 1, got '-1'"],
-    [{ clockSkewMs: Number.NaN }, "map: clockSkewMs must be a whole number from 0, got 'NaN'"],
+    [{ timeoutMs: 0 }, "map: timeoutMs must be a whole number from 1 to 2147483647, got '0'"],
+    [{ concurrency: 1.5 }, "map: concurrency must be a whole number from 1 to 2147483647, got '1.5'"],
+    [{ pollMs: -1 }, "map: pollMs must be a whole number from 1 to 2147483647, got '-1'"],
+    [{ clockSkewMs: Number.NaN }, "map: clockSkewMs must be a whole number from 0 to 2147483647, got 'NaN'"],
     [{ clock: "exact" as const }, 'map: clock "exact" does not fit a backend without now()'],
   ])("does not take %j", (options, message) => {
     expect(() => storeOn(new MapBackend(), options)).toThrow(

@@ -8,7 +8,7 @@ import type { Env } from "../../env/index.ts";
 import { type FailedOutcome, StoreError } from "../../store/index.ts";
 
 export interface HttpRequest {
-  readonly method: "GET" | "PUT" | "DELETE";
+  readonly method: "GET" | "PUT" | "POST" | "DELETE";
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: Uint8Array;
