@@ -212,11 +212,11 @@ describe("opening a MySQL store", () => {
   });
 
   it("says which package is missing", async () => {
-    vi.doMock("mysql2", () => {
+    vi.doMock("mysql2/promise", () => {
       throw new Error("Cannot find package 'mysql2'");
     });
     const error = await rejection(openMysqlStore({ url: server.url }));
-    vi.doUnmock("mysql2");
+    vi.doUnmock("mysql2/promise");
     expect(error).toMatchObject({ kind: "config", message: expect.stringContaining("npm install mysql2") });
   });
 });
