@@ -2,7 +2,7 @@
 import { keyId, type LeaseKey } from "../core/index.ts";
 import type { StoredRecord } from "./contract.ts";
 import { type ListPage, type ListQuery, MAX_LIST_LIMIT, nameIsListed, recordIsListed } from "./listing.ts";
-import type { Snapshot } from "./polling-watch.ts";
+import type { Snapshot } from "./polling.ts";
 import type { ListRange } from "./simple-backend.ts";
 import type { WatchScope } from "./watching.ts";
 
@@ -46,13 +46,15 @@ export async function listRecords(
   return pageUpTo(null);
 }
 
-/** What a polling watch compares: all there is in the scope. */
-export async function lookAt(scope: WatchScope, fetch: FetchPage): Promise<Snapshot> {
+/** What polling compares: all there is in the scopes. */
+export async function lookAt(scopes: readonly WatchScope[], fetch: FetchPage): Promise<Snapshot> {
   const snapshot: Snapshot = new Map();
-  for await (const { items, stale } of pages(fetch, { ...scope, limit: MAX_LIST_LIMIT }, null)) {
-    for (const { key, stored } of items) {
-      if (stored.kind === "absent") continue;
-      snapshot.set(keyId(key), { key, version: stored.version, stored: stale ? null : stored });
+  for (const scope of scopes) {
+    for await (const { items, stale } of pages(fetch, { ...scope, limit: MAX_LIST_LIMIT }, null)) {
+      for (const { key, stored } of items) {
+        if (stored.kind === "absent") continue;
+        snapshot.set(keyId(key), { key, version: stored.version, stored: stale ? null : stored });
+      }
     }
   }
   return snapshot;

@@ -23,7 +23,7 @@ import {
 import { StoreError } from "./errors.ts";
 import type { ListPage, ListQuery } from "./listing.ts";
 import { type FetchPage, listRecords, lookAt } from "./paging.ts";
-import { PollingWatch, type Snapshot } from "./polling-watch.ts";
+import { Polling, type Snapshot } from "./polling.ts";
 import type { BackendReply, SimpleBackend, StoredValue } from "./simple-backend.ts";
 import { CORE_CODEC, type RecordCodec, storedFromText } from "./stored-text.ts";
 import {
@@ -200,10 +200,11 @@ export class SimpleStore implements LeaseStore {
         });
       };
     if (pollMs === undefined || this.#backend.list === undefined) return null;
-    return (scope, listener) => {
+    const look = (scopes: readonly WatchScope[]): Promise<Snapshot> => lookAt(scopes, this.#fetching([]));
+    const polling = new Polling({ env: this.#env, pollMs, look });
+    return async (scope, listener) => {
       this.#assertOpen();
-      const look = (): Promise<Snapshot> => lookAt(scope, this.#fetching([]));
-      return PollingWatch.open({ env: this.#env, pollMs, look, listener });
+      return polling.watch(scope, listener);
     };
   }
 

@@ -69,7 +69,7 @@ export class NatsStore implements contract.LeaseStore {
   }
 
   async close(): Promise<void> {
-    this.#watching.close();
+    await this.#watching.close();
     await this.#calls.close();
   }
 }

@@ -19,7 +19,8 @@ import {
   type WatchListener,
   type WatchScope,
 } from "../../store/index.ts";
-import { assertOptions } from "../support/options.ts";
+import type { Polling } from "../../store/polling.ts";
+import { assertOptions, configError } from "../support/options.ts";
 import { RecordAccess } from "./access.ts";
 import { Calls } from "./calls.ts";
 import { NotificationsUnavailable, type SqlDriver } from "./driver.ts";
@@ -27,14 +28,13 @@ import { ServerIdentity } from "./identity.ts";
 import { Listener } from "./listener.ts";
 import { listPage } from "./listing.ts";
 import {
-  configError,
   type PostgresStoreOptions,
   type ResolvedOptions,
   resolveOptions,
   type StoreContext,
 } from "./options.ts";
 import { PgDriver, pgDriverOnUrl } from "./pg-driver.ts";
-import { Poller } from "./poller.ts";
+import { pollerOf } from "./poller.ts";
 import { PostgresJsDriver } from "./postgresjs-driver.ts";
 import { ensureTable, inspectServer } from "./setup.ts";
 import { statementsFor } from "./statements.ts";
@@ -86,7 +86,7 @@ export class PostgresStore implements LeaseStore {
   readonly #context: StoreContext;
   readonly #access: RecordAccess;
   readonly #listener: Listener;
-  readonly #poller: Poller;
+  readonly #poller: Polling;
   #watch: "listen" | "poll";
   #closing: Promise<void> | null = null;
 
@@ -97,7 +97,7 @@ export class PostgresStore implements LeaseStore {
     this.#context = context;
     this.#access = new RecordAccess(context, identity);
     this.#listener = new Listener(context, () => identity.channel());
-    this.#poller = new Poller(context);
+    this.#poller = pollerOf(context);
     this.#watch = context.watch;
   }
 
