@@ -73,7 +73,7 @@ export class HttpClient {
         const text = textOf(cause);
         reject(new StoreError(kind, `${place}: ${adviceFor(text)} (${text})`, { outcome, cause }));
       };
-      request.once("error", fail);
+      request.on("error", fail);
       request.once("response", (response) => {
         collect(response).then((reply) => {
           timer.cancel();
