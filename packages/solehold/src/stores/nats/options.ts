@@ -1,7 +1,15 @@
 /** What can be set, checked when the store is opened. A wrong value is an error that names the option. */
 import type { Env } from "../../env/index.ts";
-import { assertWholeNumbers, type StoreError } from "../../store/index.ts";
+import {
+  assertWholeNumbers,
+  type LeaseStore,
+  type ListableStore,
+  type StoreError,
+  type WatchableStore,
+} from "../../store/index.ts";
 import { assertOneOf, configError, withoutPassword } from "../support/options.ts";
+
+export type NatsStore = LeaseStore & ListableStore & WatchableStore;
 
 export interface NatsStoreOptions {
   /**
