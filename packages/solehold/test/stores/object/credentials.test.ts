@@ -42,6 +42,22 @@ const tokenOf = ({ headers }: SentRequest) => headers["x-amz-security-token"];
 const lastToken = () => tokenOf(server.requests.at(-1)!);
 const key = recordOf("db").key;
 
+describe("a machine whose clock is an hour behind", () => {
+  it("signs by the server's clock after the first refusal", async () => {
+    const nowMs = Date.now() + HOUR_MS;
+    const hour = new Date(nowMs).toISOString().slice(0, 13).replaceAll("-", "");
+    server.manners.nowMs = () => nowMs;
+    const isSkewed = ({ headers }: SentRequest) => !String(headers["x-amz-date"]).startsWith(hour);
+    server.manners.refuse = (request) =>
+      isSkewed(request) ? { status: 403, code: "RequestTimeTooSkewed" } : null;
+    const place = s3Place({ accessKeyId: "id", secretAccessKey: "secret" });
+    const store = await openObjectStore({ place });
+    await create(store, recordOf("db"));
+    expect(server.requests.map(isSkewed).indexOf(false)).toBe(1);
+    expect(server.requests.filter(isSkewed)).toHaveLength(1);
+  });
+});
+
 describe("S3 credentials from a function", () => {
   it("are asked for once and sent, with their session token, in every request", async () => {
     const source = numbered(() => Date.now() + HOUR_MS);

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { ConditionalWrite, LeaseStore, StoreError } from "../../../src/store/index.ts";
 import { openObjectStore } from "../../../src/stores/object/index.ts";
 import { encodeWire } from "../../../src/stores/object/wire.ts";
-import { applyOne, create, recordOf, rejection, writeOf } from "../records.ts";
+import { applyOne, create, recordOf, rejection, until, writeOf } from "../records.ts";
 import { FakeServer } from "./fake-server.ts";
 
 let server: FakeServer;
@@ -60,6 +60,26 @@ describe("a create whose answer was lost", () => {
       expect(await rejection(store.apply([writeOf(recordOf(name))]))).toMatchObject({ outcome: "unknown" });
     }
     expect(server.objects.has(LEASE)).toBe(true);
+  });
+
+  it("is unknown when no answer came in time: it is done later, and the same create then finds itself", async () => {
+    const hasty = await openObjectStore({ url, timeoutMs: 200 });
+    let letGo = (): void => undefined;
+    const held = new Promise<void>((resolve) => {
+      letGo = resolve;
+    });
+    server.manners.hold = () => held;
+    const ours = recordOf("db");
+    expect(await rejection(hasty.apply([writeOf(ours)]))).toMatchObject({
+      kind: "timeout",
+      outcome: "unknown",
+    });
+    letGo();
+    await until("it is done", async () => (server.objects.has(LEASE) ? true : null));
+    // The server answers 412 to the repeated request, and yet it was not somebody else's.
+    expect(await saidOf(writeOf(ours), hasty)).toBe("applied");
+    expect(await saidOf(writeOf(recordOf("db")), hasty)).toBe("conflict");
+    await hasty.close();
   });
 
   it("is unknown when it had waited for a connection that another request left", async () => {
