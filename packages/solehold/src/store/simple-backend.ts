@@ -9,6 +9,7 @@
  * `signal` aborts when nobody waits for the answer any more (`timeoutMs`): then free what the call holds.
  */
 import type { LeaseKey } from "../core/index.ts";
+import type { StoreError } from "./errors.ts";
 import type { StoreWatch, WatchListener, WatchScope } from "./watching.ts";
 
 export interface SimpleBackend {
@@ -64,6 +65,8 @@ export type ConditionalReply = BackendReply &
     | { readonly kind: "done" /** Of what was written; nothing after a delete. */; readonly version?: string }
     /** Not done. `current` is what is there instead; left out, it is read with `get`. */
     | { readonly kind: "conflict"; readonly current?: StoredValue | null }
+    /** The backend answered, and its answer leaves open whether it was done, or will be. */
+    | { readonly kind: "unknown"; readonly cause: StoreError }
   );
 
 export interface ListRange {

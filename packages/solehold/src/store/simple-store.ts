@@ -147,6 +147,8 @@ export class SimpleStore implements LeaseStore {
       if (write.next === null && !this.capabilities.conditionalDelete)
         throw problem(this.name, "it cannot delete, as its capabilities say");
       const reply = await this.#calls.write(write);
+      if (reply.kind === "unknown")
+        return { result: { kind: "unknown", cause: reply.cause }, replies: [reply] };
       if (reply.kind === "done") {
         const version = write.next === null ? null : this.#newVersion(reply.version);
         return { result: { kind: "applied", version }, replies: [reply] };

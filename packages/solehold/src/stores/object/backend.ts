@@ -78,24 +78,28 @@ export class ObjectBackend implements SimpleBackend {
 
   async #deleteIf(key: LeaseKey, expected: string): Promise<ConditionalReply> {
     const outcome = await this.#objects.deleteIfMatch(this.#names.nameOf(key), expected);
+    if (outcome.kind === "applied") return { kind: "done", ...timeOf(outcome) };
+    if (outcome.kind === "precondition-failed") return { kind: "conflict", ...timeOf(outcome) };
     // Nothing tells whose delete it was.
-    if (outcome.kind === "unknown") throw outcome.cause;
-    return { kind: outcome.kind === "applied" ? "done" : "conflict", ...timeOf(outcome) };
+    if (outcome.dateMs === null) throw outcome.cause;
+    return { kind: "unknown", cause: outcome.cause, ...timeOf(outcome) };
   }
 
   async #settle({ key, expected, text }: ConditionalPut, outcome: PutOutcome): Promise<ConditionalReply> {
     // Without a reply another question would hang, too.
     if (outcome.kind === "unknown" && outcome.dateMs === null) throw outcome.cause;
-    const { value, ...reply } = await this.get(key).catch((cause: unknown) => {
-      throw outcome.kind === "unknown" ? outcome.cause : this.#unread(cause);
-    });
+    const cause = outcome.kind === "unknown" ? outcome.cause : this.#unread();
+    const unknown: ConditionalReply = { kind: "unknown", cause, ...timeOf(outcome) };
+    const found = await this.get(key).catch(() => null);
+    if (found === null) return unknown;
+    const { value, ...reply } = found;
     if (value?.text === text) return { ...reply, kind: "done", version: value.version };
     // After a delete a key can be created again, so two creates prove nothing about each other.
     const isOneStep = expected !== null || this.deleteIf === undefined;
     const isTheirs = value !== null && isOneStep && previousOf(value.text, key) === expected;
-    if (outcome.kind === "unknown" && !isTheirs) throw outcome.cause;
-    if (outcome.kind === "applied") throw this.#unread("it has changed since");
-    return { ...reply, kind: "conflict", current: value };
+    if (outcome.kind === "precondition-failed" || (outcome.kind === "unknown" && isTheirs))
+      return { ...reply, kind: "conflict", current: value };
+    return unknown;
   }
 
   /** One page of the server's: it may have fewer leases than were asked for, or none, before the end. */
@@ -115,9 +119,9 @@ export class ObjectBackend implements SimpleBackend {
     return { items, next: page.next === null ? null : { tenant: of, name: page.next }, timeMs: page.dateMs };
   }
 
-  #unread(cause: unknown): StoreError {
+  #unread(): StoreError {
     const message = `${this.#objects.place}: what became of a write could not be read`;
-    return new StoreError("unreachable", message, { outcome: "unknown", cause });
+    return new StoreError("unreachable", message, { outcome: "unknown" });
   }
 }
 
