@@ -60,6 +60,22 @@ describe("a connection", () => {
   });
 });
 
+describe("a connection that is lost before anybody got it", () => {
+  it("is handed to nobody: the attempt fails, and the next one opens another", async () => {
+    let lose: (connection: number) => Promise<void> = async () => undefined;
+    const { connections, closed } = subject(async (attempt) => {
+      // As a library does that reports the end of a connection by a promise that has settled already.
+      if (attempt === 1) void lose(attempt);
+      return attempt;
+    });
+    lose = (connection) => connections.lose(connection);
+    await expect(connections.get()).rejects.toMatchObject({ kind: "unreachable", outcome: "not-applied" });
+    expect(closed).toEqual([1]);
+    expect(await connections.get()).toBe(2);
+    expect(await connections.get()).toBe(2);
+  });
+});
+
 describe("attempts that fail", () => {
   it("reject, and the next one waits longer each time, but never more than two seconds", async () => {
     const { connections, pausesMs } = subject(failing);

@@ -8,7 +8,7 @@ import type { Env } from "../../env/index.ts";
 import { type FailedOutcome, StoreError } from "../../store/index.ts";
 
 export interface HttpRequest {
-  readonly method: "GET" | "PUT" | "DELETE";
+  readonly method: "GET" | "PUT" | "POST" | "DELETE";
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: Uint8Array;
@@ -73,7 +73,7 @@ export class HttpClient {
         const text = textOf(cause);
         reject(new StoreError(kind, `${place}: ${adviceFor(text)} (${text})`, { outcome, cause }));
       };
-      request.once("error", fail);
+      request.on("error", fail);
       request.once("response", (response) => {
         collect(response).then((reply) => {
           timer.cancel();
