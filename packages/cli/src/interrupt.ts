@@ -1,7 +1,6 @@
 /** Ctrl-C while waiting: the wait ends in order, a second Ctrl-C ends it at once. */
 import { constants } from "node:os";
-import { SIGNAL_EXIT_BASE } from "./exit-codes.ts";
-import { Failure } from "./failure.ts";
+import { Failure, SIGNAL_EXIT_BASE } from "./failure.ts";
 import type { Io } from "./io.ts";
 
 const ENDING: readonly NodeJS.Signals[] = ["SIGINT", "SIGTERM", "SIGHUP"];

@@ -10,9 +10,10 @@ import {
   StoreLeaseManager,
 } from "solehold";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { examine } from "../src/doctor/examine.ts";
-import type { DoctorReport } from "../src/doctor/report.ts";
-import { failureOf } from "../src/outcomes.ts";
+import { examine } from "../src/actions/doctor/examine.ts";
+import type { DoctorReport } from "../src/actions/doctor/report.ts";
+import { executorOver } from "../src/executor.ts";
+import { failureOf } from "../src/format/errors.ts";
 import { run } from "./support/fake-io.ts";
 import { temporaryFolder } from "./support/temporary.ts";
 
@@ -98,7 +99,7 @@ describe("the doctor", () => {
   const examined = (store: StoreLeaseManager["store"]): Promise<DoctorReport> =>
     examine({
       ...{ url: "memory:", tenant: "default", env: realEnv },
-      open: async () => new StoreLeaseManager({ store }),
+      open: async () => executorOver(new StoreLeaseManager({ store })),
     });
 
   it("names damaged records, and how they are repaired", async () => {
