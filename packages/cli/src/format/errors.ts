@@ -149,7 +149,15 @@ function storeFailure(error: StoreError): Failure {
   if (kind === "data-loss") return dataLoss(error, { outcome });
   // A store that was described wrongly is a mistake of the command line, not of the store.
   const exitCode = kind === "config" ? EXIT.usage : EXIT.error;
-  return new Failure(message, { exitCode, code: "STORE_ERROR", facts: { kind, outcome } });
+  const facts = { kind, outcome };
+  return new Failure(`${message}${hiddenCause(error)}`, { exitCode, code: "STORE_ERROR", facts });
+}
+
+/** A store's message may guess that a package is missing, when it is there and failed to load: the cause says so. */
+function hiddenCause({ message, cause }: StoreError): string {
+  if (!(cause instanceof Error) || message.includes(cause.message)) return "";
+  const { code = "" } = cause as NodeJS.ErrnoException;
+  return code.endsWith("MODULE_NOT_FOUND") ? "" : ` (the cause: ${cause.message})`;
 }
 
 function fieldless({ message, field }: LeaseRefusedError): string {
