@@ -45,7 +45,8 @@ export interface CommandSpec {
   readonly summary: string;
   /** What follows the name, as in `KEY [options] -- CMD...`. */
   readonly usage: string;
-  readonly positionals: readonly PositionalSpec[];
+  /** Default: none. */
+  readonly positionals?: readonly PositionalSpec[];
   /** Whether a command line of its own may follow `--`. Default: "none". */
   readonly trailing?: "none" | "required" | "optional";
   readonly options: OptionSpecs;

@@ -82,25 +82,10 @@ export function executorOver(manager: LeaseManager): Executor {
   };
 }
 
+/** The manager has a method for each operation. */
 function send(manager: LeaseManager, request: LeaseRequest): Promise<CommandOutcome> {
-  switch (request.op) {
-    case "acquire":
-      return manager.acquire(request);
-    case "renew":
-      return manager.renew(request);
-    case "release":
-      return manager.release(request);
-    case "use":
-      return manager.use(request);
-    case "resume":
-      return manager.resume(request);
-    case "handoff":
-      return manager.handOff(request);
-    case "revoke":
-      return manager.revoke(request);
-    case "break":
-      return manager.break(request);
-  }
+  const method = manager[request.op === "handoff" ? "handOff" : request.op];
+  return (method as (request: LeaseRequest) => Promise<CommandOutcome>).call(manager, request);
 }
 
 interface Maintenance {

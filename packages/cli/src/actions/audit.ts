@@ -3,7 +3,6 @@ import type { Invocation } from "../command.ts";
 import { EXIT } from "../failure.ts";
 import { printAnswer } from "../format/answer.ts";
 import { plainTable } from "../format/table.ts";
-import { escapeControls } from "../format/terminal.ts";
 import { given, limitOption } from "../parse/option-values.ts";
 import { type AuditSource, auditSource } from "./audit-source.ts";
 
@@ -26,18 +25,16 @@ function selectionOf({ values: { tenant, key, holder, action } }: Invocation) {
 
 async function list(invocation: Invocation, source: AuditSource): Promise<number> {
   const entries = await source.last(selectionOf(invocation), limitOption(invocation) ?? DEFAULT_LIMIT);
-  const rows = entries.map((entry) =>
-    [
-      String(entry.sequence),
-      new Date(entry.at).toISOString(),
-      entry.tenant,
-      entry.key,
-      entry.action,
-      entry.holder ?? "",
-      entry.fence === undefined ? "" : String(BigInt(entry.fence)),
-      entry.allowed ? "allowed" : entry.reason,
-    ].map(escapeControls),
-  );
+  const rows = entries.map((entry) => [
+    String(entry.sequence),
+    new Date(entry.at).toISOString(),
+    entry.tenant,
+    entry.key,
+    entry.action,
+    entry.holder ?? "",
+    entry.fence === undefined ? "" : String(BigInt(entry.fence)),
+    entry.allowed ? "allowed" : entry.reason,
+  ]);
   const titles = ["SEQ", "TIME", "TENANT", "KEY", "ACTION", "HOLDER", "FENCE", "RESULT"];
   printAnswer(invocation, {
     document: () => ({ entries: entries.map((entry) => ({ ...entry, detail: { ...entry.detail } })) }),

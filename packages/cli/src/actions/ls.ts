@@ -8,7 +8,7 @@ import { printAnswer, printNotice } from "../format/answer.ts";
 import { shortDuration } from "../format/duration.ts";
 import { leaseDocument, leaseStatus } from "../format/lease.ts";
 import { type Column, tableLines } from "../format/table.ts";
-import { type Colour, escapeControls, painter } from "../format/terminal.ts";
+import { type Colour, painter } from "../format/terminal.ts";
 import { given, limitOption } from "../parse/option-values.ts";
 
 export interface ListingQuery {
@@ -99,6 +99,5 @@ function printListing(invocation: Invocation, { leases, corrupt }: Listing): voi
 function rowOf(view: LeaseView): readonly string[] {
   const { key, holder, fence, purpose } = view;
   const remaining = view.live ? shortDuration(view.remainingMs) : "-";
-  const cells = [key.name, holder, fence.toString(), leaseStatus(view), remaining, purpose];
-  return cells.map(escapeControls);
+  return [key.name, holder, fence.toString(), leaseStatus(view), remaining, purpose];
 }

@@ -6,7 +6,6 @@ export const command: Command = {
   name: "collect",
   summary: "Delete the records of leases that ended more than a day ago",
   usage: "[options]",
-  positionals: [],
   options: CONNECTION_OPTIONS,
   notes: [
     "A server does this by itself every hour (serve --collect-every). Without a server, run it now and then: a record stays in the store after its lease has ended.",

@@ -6,7 +6,6 @@ export const command: Command = {
   name: "doctor",
   summary: "Check a store: reachable, compare-and-swap, clock, durability, permissions",
   usage: "[options]",
-  positionals: [],
   options: CONNECTION_OPTIONS,
   notes: [
     `It takes real leases on keys of its own (solehold-doctor/...) and cleans up after itself. Exit code 1 when

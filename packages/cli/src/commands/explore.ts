@@ -3,34 +3,20 @@ import { type Command, choice, flag, value } from "../command.ts";
 import { COMMON_OPTIONS } from "../options.ts";
 
 /** Repeated here so that help and completion need not load the simulator; a test compares. */
-export const BUG_CHOICES = [
-  "margin-zero",
-  "stamp-from-reply",
-  "takeover-by-latest",
-  "stamp-from-earliest",
-  "no-compare-and-swap",
-  "delete-on-release",
-  "same-fence-on-regrant",
-  "renew-expired",
-  "renew-revives-released",
-  "release-by-key",
-  "revoke-frees-at-once",
-  "release-before-stopping",
-  "constant-nonce",
-  "collect-at-once",
-  "collect-without-floor",
-  "expired-stays-taken",
-  "handoff-for-anybody",
-  "break-ignored",
-  "guard-off",
-] as const;
+export const BUG_CHOICES: readonly string[] = `
+  margin-zero stamp-from-reply takeover-by-latest stamp-from-earliest no-compare-and-swap delete-on-release
+  same-fence-on-regrant renew-expired renew-revives-released release-by-key revoke-frees-at-once release-before-stopping
+  constant-nonce collect-at-once collect-without-floor expired-stays-taken handoff-for-anybody break-ignored
+  guard-off
+`
+  .trim()
+  .split(/\s+/);
 export const WORLD_CHOICES = ["clocks", "late", "both", "guard", "handoff", "crowd", "keys"] as const;
 
 export const command: Command = {
   name: "explore",
   summary: "Walk through all interleavings of small worlds",
   usage: "[options]",
-  positionals: [],
   options: {
     world: choice(WORLD_CHOICES, "only this world (default all)"),
     bug: choice(BUG_CHOICES, "plant this mistake and show the shortest way to it"),

@@ -6,7 +6,6 @@ export const command: Command = {
   name: "keygen",
   summary: "Make a key pair for a signer of approvals",
   usage: "--out FILE [options]",
-  positionals: [],
   options: {
     out: value("FILE", "where the private key goes; it is never overwritten"),
     signer: value("NAME", "the signer's id in the printed entry (default 'me')"),

@@ -25,7 +25,6 @@ export const command: Command = {
   name: "serve",
   summary: "Run the lease server",
   usage: "[options]",
-  positionals: [],
   options,
   notes: [
     "Each setting is taken from its flag, else from its environment variable (--wait-limit-ms is SOLEHOLD_WAIT_LIMIT_MS), else from the file (waitLimitMs), else its default.",

@@ -6,7 +6,6 @@ export const command: Command = {
   name: "sim",
   summary: "Simulate the lease code with faults, by seed",
   usage: "[options]",
-  positionals: [],
   options: {
     seeds: value("N", "how many seeds (default 1000, or 20000 in tier core)"),
     seed: value("N", "this one seed, with its time-line (env DST_SEED)"),

@@ -6,7 +6,6 @@ export const command: Command = {
   name: "version",
   summary: "Show the version",
   usage: "[--json]",
-  positionals: [],
   options: COMMON_OPTIONS,
   examples: { "solehold version --json": "with that of Node and the platform" },
   action: async () => (await import("../actions/version.ts")).version,

@@ -103,8 +103,8 @@ function fishScript(commands: readonly CommandSpec[]): string {
 }
 
 /** Arguments that come from a known set. */
-function argumentWords({ positionals: [first] }: CommandSpec): readonly string[] {
-  return first?.choices ?? [];
+function argumentWords({ positionals }: CommandSpec): readonly string[] {
+  return positionals?.[0]?.choices ?? [];
 }
 
 /** Each option that has choices, with them. */

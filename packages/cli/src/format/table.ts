@@ -1,4 +1,5 @@
 /** Aligned columns. Widths are counted as terminals do it, near enough: wide scripts take two cells. */
+import { escapeControls } from "./terminal.ts";
 
 export interface Column {
   readonly title: string;
@@ -13,14 +14,15 @@ const WIDE =
   /[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6\u{1f300}-\u{1faff}\u{20000}-\u{3fffd}]/u;
 const NO_WIDTH = /\p{Mn}/u;
 
-/** Lines without trailing space; the first has the titles. `paint` gets each padded cell. */
+/** Lines without trailing space; the first has the titles. `paint` gets each cell, escaped and padded. */
 export function tableLines(
   columns: readonly Column[],
-  rows: readonly (readonly string[])[],
+  unescaped: readonly (readonly string[])[],
   widthLimit: number | null,
   paint: (cell: string, column: number, row: number | "title") => string,
 ): readonly string[] {
   const titles = columns.map(({ title }) => title);
+  const rows = unescaped.map((cells) => cells.map(escapeControls));
   const widths = columns.map((_, index) =>
     Math.max(...[titles, ...rows].map((cells) => cellWidth(cells[index] ?? ""))),
   );

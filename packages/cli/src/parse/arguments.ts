@@ -76,11 +76,12 @@ function unknownOption(command: CommandSpec, rawName: string, name: string): Err
 
 function checkShape(command: CommandSpec, positionals: readonly string[], trailing: readonly string[]): void {
   const usage = `usage: solehold ${command.name} ${command.usage}`.trimEnd();
-  const missing = command.positionals.find(
+  const { positionals: expected = [] } = command;
+  const missing = expected.find(
     ({ presence }, index) => presence === "required" && index >= positionals.length,
   );
   if (missing !== undefined) throw usageFailure(`${missing.name} is missing; ${usage}`);
-  for (const [index, { name, choices }] of command.positionals.entries()) {
+  for (const [index, { name, choices }] of expected.entries()) {
     const given = positionals[index];
     if (given === undefined || choices === undefined || choices.includes(given)) continue;
     const hint = didYouMean(given, choices);
@@ -88,7 +89,7 @@ function checkShape(command: CommandSpec, positionals: readonly string[], traili
       `${name} must be ${choices.join(" or ")}, got ${JSON.stringify(given)}${hint}; ${usage}`,
     );
   }
-  const extra = positionals[command.positionals.length];
+  const extra = positionals[expected.length];
   if (extra !== undefined) {
     const fix = takesNoCommand(command) ? "" : ": put the command to run after --";
     throw usageFailure(`unexpected argument ${JSON.stringify(extra)}${fix}; ${usage}`);
