@@ -12,6 +12,16 @@ export class Interrupted extends Failure {
   }
 }
 
+/** For a command that Ctrl-C ends: the exit code of the work, or of the signal. */
+export async function untilInterrupted(work: () => Promise<number>): Promise<number> {
+  try {
+    return await work();
+  } catch (error) {
+    if (error instanceof Interrupted) return error.details.exitCode;
+    throw error;
+  }
+}
+
 /** The work's signal aborts with an Interrupted; what the work then throws or returns is the result. */
 export async function interruptible<Result>(
   io: Io,

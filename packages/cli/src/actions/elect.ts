@@ -1,7 +1,7 @@
 /** Stands for election for as long as it runs, optionally with a command for each term. */
 import type { Invocation } from "../command.ts";
 import { keyOf, withLeases } from "../connection.ts";
-import { Interrupted } from "../interrupt.ts";
+import { untilInterrupted } from "../interrupt.ts";
 import { leadWithCommand, leadWithLines } from "../run/election.ts";
 import { runOptions } from "../run/options.ts";
 
@@ -10,11 +10,7 @@ export async function elect(invocation: Invocation): Promise<number> {
   const options = runOptions(invocation);
   return await withLeases(invocation, "process", async (connection) => {
     const election = { connection, key, options, invocation };
-    try {
-      return await (invocation.trailing.length === 0 ? leadWithLines(election) : leadWithCommand(election));
-    } catch (error) {
-      if (error instanceof Interrupted) return error.details.exitCode;
-      throw error;
-    }
+    const lead = invocation.trailing.length === 0 ? leadWithLines : leadWithCommand;
+    return await untilInterrupted(() => lead(election));
   });
 }

@@ -7,7 +7,7 @@ import { shortDuration } from "../format/duration.ts";
 import { failureOf } from "../format/errors.ts";
 import { isoTime, leaseDocument } from "../format/lease.ts";
 import { type Colour, escapeControls, painter } from "../format/terminal.ts";
-import { Interrupted, interruptible } from "../interrupt.ts";
+import { interruptible, untilInterrupted } from "../interrupt.ts";
 import { durationOption } from "../parse/option-values.ts";
 import type { Change, ChangeKind } from "./watch/lease-diff.ts";
 import { LeaseWatcher } from "./watch/lease-watcher.ts";
@@ -25,13 +25,7 @@ export async function watch(invocation: Invocation): Promise<number> {
   const onTrouble = (error: unknown): void => printNotice(io, `${failureOf(error).message}; still watching`);
   return await withLeases(invocation, "user", async ({ executor, tenant }) => {
     const watcher = new LeaseWatcher({ executor, tenant, prefix, everyMs, onChange, onTrouble });
-    try {
-      return await interruptible(io, (signal) => watcher.run(signal));
-    } catch (error) {
-      // Ctrl-C is how this command ends.
-      if (error instanceof Interrupted) return error.details.exitCode;
-      throw error;
-    }
+    return await untilInterrupted(() => interruptible(io, (signal) => watcher.run(signal)));
   });
 }
 

@@ -1,10 +1,10 @@
-/** `solehold break`: an operator asks for a lease back, and gives its holder time to finish. */
+/** `solehold break`: an operator bounds the renewals of a lease, so that its holder has time to finish. */
 import { type Command, value } from "../command.ts";
 import { APPROVALS_OPTION, CONNECTION_OPTIONS, FENCE_OPTION, KEY } from "../options.ts";
 
 export const command: Command = {
   name: "break",
-  summary: "Ask for somebody's lease back after a period (for operators)",
+  summary: "Make a holder give up its lease after a period (for operators)",
   usage: "KEY --period DURATION [options]",
   positionals: KEY,
   options: {
@@ -17,5 +17,5 @@ export const command: Command = {
     "What the holder was already promised is never taken away: the lease ends at the later of the two.",
   ],
   examples: { "solehold break db/main --period 30s": "half a minute to wind down" },
-  action: async () => (await import("../actions/operator.ts")).breakLease,
+  action: async () => (await import("../actions/lease-commands.ts")).breakLease,
 };

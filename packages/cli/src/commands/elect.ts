@@ -15,8 +15,8 @@ export const command: Command = {
   options: { ...runOptions, ...CONNECTION_OPTIONS },
   notes: [
     `With a command: it runs while this process leads, as under 'solehold run'; when the lease is lost it is
-stopped, and the next term is campaigned for; when it ends by itself, its exit code is the result.
-Ctrl-C and SIGTERM are passed on to it, and no further term is campaigned for.
+stopped, and this process campaigns for the next term; when it ends by itself, its exit code is the
+result. Ctrl-C and SIGTERM are passed on to it, and end the campaign.
 Without a command: prints a line when a term begins and when it ends, until Ctrl-C.`,
   ],
   examples: {

@@ -9,10 +9,10 @@ export const command: Command = {
   positionals: KEY,
   options: {
     to: value("NAME", "the holder that may take it"),
-    within: value("DURATION", "how long nobody else may; after that anybody may"),
+    within: value("DURATION", "how long only that holder may; after that any may"),
     ...OWNER_OPTIONS,
     ...CONNECTION_OPTIONS,
   },
   examples: { "solehold handoff db/main --to replica-2 --within 30s": "a planned switch of the writer" },
-  action: async () => (await import("../actions/holder.ts")).handoff,
+  action: async () => (await import("../actions/lease-commands.ts")).handoff,
 };

@@ -10,5 +10,5 @@ export const command: Command = {
   options: { ttl: TTL_OPTION, ...OWNER_OPTIONS, ...CONNECTION_OPTIONS },
   notes: ["Exit code 4 when the lease is over: expired, revoked or taken by another."],
   examples: { "SOLEHOLD_TOKEN=... solehold renew db/main --ttl 5m": "five more minutes from now" },
-  action: async () => (await import("../actions/holder.ts")).renew,
+  action: async () => (await import("../actions/lease-commands.ts")).renew,
 };

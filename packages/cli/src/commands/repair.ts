@@ -16,7 +16,7 @@ export const command: Command = {
     ...CONNECTION_OPTIONS,
   },
   notes: [
-    "A damaged record bars its key: nothing is granted, because nobody can say who holds it. Make sure that the last holder has stopped, then repair it. Who held it and until when is lost; fences keep growing.",
+    "A damaged record bars its key: nothing is granted, because it does not say who holds it. Make sure that the last holder has stopped, then repair it. Who held it and until when is lost; fences keep growing.",
     "Exit code 1 when the record is not damaged: nothing was changed.",
   ],
   examples: {

@@ -12,5 +12,5 @@ export const command: Command = {
     "Whoever takes a lease from a holder that did not finish must rebuild from persisted state first; acquire and get say so.",
   ],
   examples: { "./rebuild.sh && solehold resume db/main": "then steps may run again" },
-  action: async () => (await import("../actions/holder.ts")).resume,
+  action: async () => (await import("../actions/lease-commands.ts")).resume,
 };

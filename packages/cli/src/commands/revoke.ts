@@ -1,10 +1,10 @@
-/** `solehold revoke`: an operator ends somebody's lease. */
+/** `solehold revoke`: an operator ends the lease of a holder. */
 import type { Command } from "../command.ts";
 import { APPROVALS_OPTION, CONNECTION_OPTIONS, FENCE_OPTION, KEY } from "../options.ts";
 
 export const command: Command = {
   name: "revoke",
-  summary: "End somebody's lease now (for operators)",
+  summary: "End a holder's lease now (for operators)",
   usage: "KEY [options]",
   positionals: KEY,
   options: { fence: FENCE_OPTION, approvals: APPROVALS_OPTION, ...CONNECTION_OPTIONS },
@@ -16,5 +16,5 @@ believe that it holds it: at the end of what it was last promised.`,
     "solehold revoke job/7": "whoever holds it",
     "solehold revoke job/7 --fence 42": "only if it is still that grant",
   },
-  action: async () => (await import("../actions/operator.ts")).revoke,
+  action: async () => (await import("../actions/lease-commands.ts")).revoke,
 };

@@ -32,7 +32,7 @@ lost, 126 or 127 when the command cannot be run or found.`,
   ],
   examples: {
     "solehold run nightly-report --ttl 30s -- ./report.sh": "at most one report at a time",
-    "solehold run deploy --wait 0 -- make deploy": "do not wait: exit 3 if somebody deploys",
+    "solehold run deploy --wait 0 -- make deploy": "do not wait: exit 3 if another deploys",
     "solehold run migrate --wait 5m --grace 8s -- sh -c 'psql -v fence=$SOLEHOLD_FENCE -f up.sql'":
       "wait for a turn, and pass the fence on",
   },

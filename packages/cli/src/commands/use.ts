@@ -10,5 +10,5 @@ export const command: Command = {
   options: { purpose: PURPOSE_OPTION, ...OWNER_OPTIONS, ...CONNECTION_OPTIONS },
   notes: ["Exit code 0: yes. 4: the lease is over. 1: it is yours, but not for this purpose."],
   examples: { "solehold use db/main --purpose StateWrite && ./write-state.sh": "check before a step" },
-  action: async () => (await import("../actions/holder.ts")).use,
+  action: async () => (await import("../actions/lease-commands.ts")).use,
 };

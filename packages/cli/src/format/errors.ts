@@ -134,7 +134,7 @@ export function failureOf(error: unknown): Failure {
   }
   if (error instanceof CorruptRecordError) {
     const { key, version, detail, code } = error;
-    const fix = `nothing is granted until somebody repairs it: solehold repair ${key.name}`;
+    const fix = `nothing is granted until an operator repairs it: solehold repair ${key.name}`;
     const message = `the record of ${key.name} (version ${version}) is damaged: ${detail}; ${fix}`;
     return errorFailure(code, message, { key: key.name, version });
   }

@@ -119,7 +119,7 @@ export class LeasedCommand {
         this.#options.notify({ kind: "lost-but-ignored", reason });
         return;
       }
-      // After a revoke nobody else gets the key before this holder's time is up, unless the policy says so.
+      // After a revoke no other holder gets the key before this holder's time is up, unless the policy says so.
       const hasTime = reason === "revoked" && policy.revoked === "claim-at-expiry";
       this.#supervisor.send({ kind: "stop", urgency: hasTime ? "grace" : "now" });
     };
