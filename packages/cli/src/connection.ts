@@ -3,10 +3,17 @@
  * commands: a URL whose scheme says what is behind it.
  */
 import { hostname, userInfo } from "node:os";
-import { connect, DEFAULT_TENANT, defaultHolder, keyNameProblem, type Leases, realEnv } from "solehold";
+import {
+  connect,
+  DEFAULT_TENANT,
+  defaultHolder,
+  keyNameProblem,
+  type LeaseExecutor,
+  type Leases,
+  realEnv,
+} from "solehold";
 import { delay } from "solehold/internal";
 import type { Invocation } from "./command.ts";
-import { type Executor, executorOf } from "./executor.ts";
 import { usageFailure } from "./failure.ts";
 
 const DEFAULT_URL = "embedded:./.solehold/data";
@@ -17,7 +24,7 @@ const LONGEST_PART = 60;
 
 export interface Connection {
   readonly leases: Leases;
-  readonly executor: Executor;
+  readonly executor: LeaseExecutor;
   readonly tenant: string;
   readonly holder: string;
 }
@@ -54,7 +61,7 @@ export async function withLeases<Result>(
   // Stores do not keep a process alive; a command that waits for their notifications must.
   const alive = realEnv.timer(Number.MAX_SAFE_INTEGER, () => undefined, { keepAlive: "yes" });
   try {
-    return await work({ leases, executor: executorOf(leases), tenant, holder });
+    return await work({ leases, executor: leases.executor, tenant, holder });
   } finally {
     const enough = new AbortController();
     const closed = leases.close().catch(() => undefined);

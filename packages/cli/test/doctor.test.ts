@@ -6,19 +6,18 @@ import {
   type ReadReply,
   realEnv,
   StoreError,
-  StoreLeaseManager,
+  StoreExecutor,
 } from "solehold";
 import { ManualEnv } from "solehold/internal";
 import { describe, expect, it } from "vitest";
 import { checkClock } from "../src/actions/doctor/clock.ts";
 import { examine, withoutSecrets } from "../src/actions/doctor/examine.ts";
 import type { DoctorReport } from "../src/actions/doctor/report.ts";
-import { executorOver } from "../src/executor.ts";
 import { run } from "./support/fake-io.ts";
 import { temporaryFolder } from "./support/temporary.ts";
 
 function examineStore(store: MemoryStore): Promise<DoctorReport> {
-  const open = async () => executorOver(new StoreLeaseManager({ store }));
+  const open = async () => new StoreExecutor({ store });
   return examine({ url: "memory:", tenant: "default", env: realEnv, open });
 }
 

@@ -7,12 +7,11 @@ import {
   MemoryStore,
   realEnv,
   StoreError,
-  StoreLeaseManager,
+  StoreExecutor,
 } from "solehold";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { examine } from "../src/actions/doctor/examine.ts";
 import type { DoctorReport } from "../src/actions/doctor/report.ts";
-import { executorOver } from "../src/executor.ts";
 import { failureOf } from "../src/format/errors.ts";
 import { run } from "./support/fake-io.ts";
 import { temporaryFolder } from "./support/temporary.ts";
@@ -96,10 +95,10 @@ describe("solehold collect", () => {
 
 describe("the doctor", () => {
   const statusOf = ({ checks }: DoctorReport, id: string) => checks.find((check) => check.id === id);
-  const examined = (store: StoreLeaseManager["store"]): Promise<DoctorReport> =>
+  const examined = (store: StoreExecutor["store"]): Promise<DoctorReport> =>
     examine({
       ...{ url: "memory:", tenant: "default", env: realEnv },
-      open: async () => executorOver(new StoreLeaseManager({ store })),
+      open: async () => new StoreExecutor({ store }),
     });
 
   it("names damaged records, and how they are repaired", async () => {

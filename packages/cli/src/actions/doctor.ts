@@ -1,8 +1,7 @@
 /** Can the store be reached, and may it be trusted with leases? */
-import { realEnv } from "solehold";
+import { openExecutor, realEnv } from "solehold";
 import type { Invocation } from "../command.ts";
 import { tenantOf, urlOf } from "../connection.ts";
-import { openExecutor } from "../executor.ts";
 import { EXIT } from "../failure.ts";
 import { printAnswer } from "../format/answer.ts";
 import { type Colour, escapeControls, painter } from "../format/terminal.ts";
@@ -20,7 +19,7 @@ export async function doctor(invocation: Invocation): Promise<number> {
   const { io } = invocation;
   const url = urlOf(invocation);
   const tenant = tenantOf(invocation);
-  const report = await examine({ url, tenant, env: realEnv, open: () => openExecutor(url, tenant) });
+  const report = await examine({ url, tenant, env: realEnv, open: () => openExecutor(url, { tenant }) });
   const paint = painter(io, io.stdout);
   printAnswer(invocation, {
     document: () => ({ ok: report.ok, checks: report.checks.map((check) => ({ ...check })) }),

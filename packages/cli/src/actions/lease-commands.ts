@@ -1,8 +1,7 @@
 /** The commands that are one request on one lease: those of its holder, with the token, and those of an operator. */
-import { type LeaseRequest, viewOf } from "solehold";
+import { type AppliedOutcome, type LeaseRequest, viewOf } from "solehold";
 import type { Invocation } from "../command.ts";
 import { type Connection, keyOf, withLeases } from "../connection.ts";
-import type { AppliedOutcome } from "../executor.ts";
 import { EXIT } from "../failure.ts";
 import { printAnswer } from "../format/answer.ts";
 import { shortDuration } from "../format/duration.ts";

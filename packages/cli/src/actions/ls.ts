@@ -1,8 +1,7 @@
 /** The leases under a prefix, as an aligned table or one document. */
-import type { LeaseView } from "solehold";
+import type { LeaseExecutor, LeaseView } from "solehold";
 import type { Invocation } from "../command.ts";
 import { withLeases } from "../connection.ts";
-import type { Executor } from "../executor.ts";
 import { EXIT } from "../failure.ts";
 import { printAnswer, printNotice } from "../format/answer.ts";
 import { shortDuration } from "../format/duration.ts";
@@ -40,7 +39,7 @@ export async function ls(invocation: Invocation): Promise<number> {
 }
 
 /** Reads page by page until the end or the limit. */
-export async function listLeases(executor: Executor, query: ListingQuery): Promise<Listing> {
+export async function listLeases(executor: LeaseExecutor, query: ListingQuery): Promise<Listing> {
   const { tenant, prefix, which, limit, holder } = query;
   const state = which === "live" ? ("held" as const) : undefined;
   const leases: LeaseView[] = [];

@@ -1,5 +1,6 @@
 /** From what the library answers or throws to a failure with the documented exit code. */
 import {
+  type AppliedOutcome,
   type CommandOutcome,
   CorruptRecordError,
   type LeaseDecision,
@@ -11,7 +12,6 @@ import {
   type Reason,
   StoreError,
 } from "solehold";
-import type { AppliedOutcome } from "../executor.ts";
 import { EXIT, errorFailure, Failure, type FailureFacts, usageFailure } from "../failure.ts";
 import { shortDuration } from "./duration.ts";
 

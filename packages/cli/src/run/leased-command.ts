@@ -4,6 +4,7 @@
  */
 import {
   type Lease,
+  type LeaseExecutor,
   type LossReason,
   realEnv,
   recordFence,
@@ -11,7 +12,6 @@ import {
   type StoreEvent,
   type StoreWatch,
 } from "solehold";
-import type { Executor } from "../executor.ts";
 import type { Io } from "../io.ts";
 import { type Deadline, deadlineOf } from "./deadline.ts";
 import type { StopCause } from "./deadline-enforcer.ts";
@@ -65,7 +65,7 @@ export class LeasedCommand {
   }
 
   /** Runs the command under the lease, and releases the lease when nothing of the command is left. */
-  async run(lease: Lease, executor: Executor): Promise<CommandResult> {
+  async run(lease: Lease, executor: LeaseExecutor): Promise<CommandResult> {
     this.#lease = lease;
     const undo = [this.#forwardSignals(), this.#stopWhenLost(lease, executor), this.#forwardDeadlines(lease)];
     const watching = this.#watchForRevocation(lease, executor);
@@ -111,7 +111,7 @@ export class LeasedCommand {
   }
 
   /** The store may end the lease before its time is up. */
-  #stopWhenLost(lease: Lease, { policy }: Executor): () => void {
+  #stopWhenLost(lease: Lease, { policy }: LeaseExecutor): () => void {
     const onLost = (): void => {
       const reason: LossReason = lease.lossReason ?? "expired";
       if (reason === "released" && lease.state === "released") return;
@@ -144,7 +144,7 @@ export class LeasedCommand {
   }
 
   /** A renewal right after a revocation finds it now, not a third of the ttl later. */
-  async #watchForRevocation(lease: Lease, executor: Executor): Promise<StoreWatch | null> {
+  async #watchForRevocation(lease: Lease, executor: LeaseExecutor): Promise<StoreWatch | null> {
     const { tenant, name } = lease.key;
     const onEvent = async (event: StoreEvent): Promise<void> => {
       if (event.kind !== "changed" || event.key.name !== name || event.key.tenant !== tenant) return;
@@ -171,7 +171,11 @@ export class LeasedCommand {
 }
 
 /** For an event without the record it reads the record: a renewal instead would cause the next event, without end. */
-async function isStillHeld(lease: Lease, executor: Executor, stored: StoredRecord | null): Promise<boolean> {
+async function isStillHeld(
+  lease: Lease,
+  executor: LeaseExecutor,
+  stored: StoredRecord | null,
+): Promise<boolean> {
   if (stored === null) {
     const view = await executor.read(lease.key);
     return view?.state === "held" && view.fence === lease.fence;

@@ -2,19 +2,17 @@
  * Acquiring with patience: attempt after attempt until it is granted, hopeless, aborted or out of time. Over a store
  * this process keeps a line of its own for each key, first come, first served, and only the head of a line tries; over
  * a server see remote/servers-line.ts.
- *
- * Most who come are served at once. What only those need who are not is in waiting-room.ts, and loaded by the first.
  */
 import { keyId, type LeaseKey } from "../core/index.ts";
 import type { Env } from "../env/index.ts";
-import type { AppliedOutcome, CommandOutcome, LeaseManager, WaitInLine } from "../executor/index.ts";
-import type { Room } from "./key-wait-queue.ts";
+import type { AppliedOutcome, CommandOutcome, LeaseExecutor, WaitOptions } from "../executor/index.ts";
+import { Room } from "./key-wait-queue.ts";
 
 export interface Patience {
   readonly key: LeaseKey;
   readonly waitMs: number;
   readonly signal: AbortSignal | undefined;
-  attempt(wait?: WaitInLine): Promise<CommandOutcome>;
+  attempt(wait?: WaitOptions): Promise<CommandOutcome>;
 }
 
 export const RETRY_UNAVAILABLE_MS = 200;
@@ -40,15 +38,7 @@ export interface Line {
 
 export interface LinesOptions {
   readonly env: Env;
-  readonly manager: LeaseManager;
-}
-
-let loaded: typeof import("./key-wait-queue.ts") | null = null;
-
-/** Who must not meet the loading in the middle of something, such as a simulation, calls this before. */
-export async function loadWaitingRooms(): Promise<typeof import("./key-wait-queue.ts")> {
-  loaded ??= await import("./key-wait-queue.ts");
-  return loaded;
+  readonly executor: LeaseExecutor;
 }
 
 export class Lines {
@@ -79,7 +69,6 @@ export class Lines {
           return first;
         }
       }
-      const { Room } = loaded ?? (await loadWaitingRooms());
       line.room ??= new Room(patience.key, places, this.#options, this.#resting);
       return await line.room.wait(place, patience, startedMs, first);
     } finally {

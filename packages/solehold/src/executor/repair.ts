@@ -10,8 +10,8 @@ import {
   nextGeneration,
 } from "../core/index.ts";
 import { type Env, randomId, readClocks } from "../env/index.ts";
-import type { StoreCalls } from "./call-batcher.ts";
-import type { KnownState } from "./record-cache.ts";
+import type { CallBatcher } from "./call-batcher.ts";
+import type { RecordCache } from "./record-cache.ts";
 
 /** False when the record is not damaged (any more), or somebody else was faster. */
 export async function repairRecord(
@@ -19,15 +19,15 @@ export async function repairRecord(
   generation: bigint,
   context: {
     readonly env: Env;
-    readonly calls: StoreCalls;
-    readonly known: KnownState;
+    readonly calls: CallBatcher;
+    readonly cache: RecordCache;
     readonly policy: LeasePolicy;
   },
 ): Promise<boolean> {
-  const { env, calls, known, policy } = context;
+  const { env, calls, cache, policy } = context;
   const { stored, revision } = (await calls.read(key)).value;
   if (stored.kind !== "corrupt") return false;
-  const now = known.time(readClocks(env));
+  const now = cache.time(readClocks(env));
   const floor = revision > generation ? revision : generation;
   const next = tombstone(
     key,

@@ -1,9 +1,9 @@
 /** Many processes that wait for one key, and hear at the same instant that it is free. */
 import { setMaxListeners } from "node:events";
-import { beforeAll, describe, expect, it } from "vitest";
-import { Lines, loadWaitingRooms } from "../../src/client/wait-queues.ts";
+import { describe, expect, it } from "vitest";
+import { Lines } from "../../src/client/wait-queues.ts";
 import { delay, ManualEnv } from "../../src/env/index.ts";
-import type { CommandOutcome, LeaseManager } from "../../src/executor/index.ts";
+import type { CommandOutcome, LeaseExecutor } from "../../src/executor/index.ts";
 import type { StoredRecord, StoreEvent, WatchScope } from "../../src/store/index.ts";
 
 const key = { tenant: "default", name: "wanted" };
@@ -18,8 +18,6 @@ const denied: CommandOutcome = {
 };
 
 // Loading takes real time, of which this world knows nothing.
-beforeAll(async () => void (await loadWaitingRooms()));
-
 /** A key, and whoever listens for news of it. Attempts and news take their time. */
 class World {
   readonly env = new ManualEnv({ seed: 7 });
@@ -65,15 +63,15 @@ class World {
 
   /** A process of its own. */
   lines(): Lines {
-    const manager = {
+    const executor = {
       watch: async (scope: WatchScope, listener: (event: StoreEvent) => void) => {
         this.scopes.push(scope);
         this.#listeners.add(listener);
         return { close: async () => void this.#listeners.delete(listener) };
       },
-      heard: (_key: unknown, stored: StoredRecord) => void this.heard.push(stored),
+      onHint: (_key: unknown, stored: StoredRecord) => void this.heard.push(stored),
     };
-    return new Lines({ env: this.env, manager: manager as unknown as LeaseManager });
+    return new Lines({ env: this.env, executor: executor as unknown as LeaseExecutor });
   }
 
   wait(lines: Lines, signal?: AbortSignal): Promise<CommandOutcome> {

@@ -1,8 +1,7 @@
 /** The examination: from "can it be reached" to "may it be trusted". It touches nothing that others use. */
 import { stat } from "node:fs/promises";
-import type { Env, LeaseKey, LeaseStore } from "solehold";
+import { type Env, type LeaseExecutor, type LeaseKey, type LeaseStore, StoreExecutor } from "solehold";
 import { collectionObstacle } from "solehold/internal";
-import type { Executor } from "../../executor.ts";
 import { versions } from "../version.ts";
 import { checkClock } from "./clock.ts";
 import {
@@ -27,7 +26,7 @@ export async function examine(options: {
   readonly url: string;
   readonly tenant: string;
   readonly env: Env;
-  readonly open: () => Promise<Executor>;
+  readonly open: () => Promise<LeaseExecutor>;
 }): Promise<DoctorReport> {
   const { url, tenant, env } = options;
   const builder = new ReportBuilder();
@@ -39,7 +38,7 @@ export async function examine(options: {
     used.push(key);
     return key;
   };
-  let executor: Executor | undefined;
+  let executor: LeaseExecutor | undefined;
   const isReachable = await builder.run("reachable", async () => {
     const startedMs = env.monotonicMs();
     executor = await options.open();
@@ -59,12 +58,12 @@ export async function examine(options: {
 
 async function examineLeases(
   builder: ReportBuilder,
-  executor: Executor,
+  executor: LeaseExecutor,
   env: Env,
   newKey: () => LeaseKey,
   used: readonly LeaseKey[],
 ): Promise<void> {
-  const { store } = executor;
+  const store = storeOf(executor);
   if (store !== null) describeCapabilities(builder, store);
   const fenceKey = newKey();
   if ((await builder.run("fences", () => checkFences(executor, fenceKey))) === "fail") return;
@@ -79,8 +78,14 @@ async function examineLeases(
   else await builder.run("clean-up", () => cleanUp(store, used));
 }
 
-async function examineClock(executor: Executor, key: LeaseKey, env: Env): Promise<Finding> {
-  const { drift, store } = executor;
+/** Null behind a server. */
+function storeOf(executor: LeaseExecutor): LeaseStore | null {
+  return executor instanceof StoreExecutor ? executor.store : null;
+}
+
+async function examineClock(executor: LeaseExecutor, key: LeaseKey, env: Env): Promise<Finding> {
+  const { drift } = executor;
+  const store = storeOf(executor);
   if (store !== null) {
     const granularityMs = store.capabilities.clockGranularityMs;
     const askTime = async (): Promise<number | null> => (await store.read([key])).storeTimeMs;

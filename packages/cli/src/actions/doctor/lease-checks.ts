@@ -3,14 +3,15 @@
  * else uses and which are cleaned up: `solehold-doctor/<random>`.
  */
 import {
+  type AppliedOutcome,
   type CommandOutcome,
+  type LeaseExecutor,
   type LeaseKey,
   type LeaseListing,
   type LeaseStore,
   recordFence,
   StoreError,
 } from "solehold";
-import type { AppliedOutcome, Executor } from "../../executor.ts";
 import { given } from "../../parse/option-values.ts";
 import { type Finding, fail, ok, warn } from "./report.ts";
 
@@ -31,7 +32,7 @@ export function granted(outcome: CommandOutcome): AppliedOutcome {
 }
 
 /** Many at once on one fresh key: exactly one may win. */
-export async function checkExclusion(executor: Executor, key: LeaseKey): Promise<Finding> {
+export async function checkExclusion(executor: LeaseExecutor, key: LeaseKey): Promise<Finding> {
   const holders = Array.from({ length: CONTENDERS }, (_, index) => `doctor-${index}`);
   const outcomes = await Promise.all(
     holders.map((holder) => executor.execute({ op: "acquire", key, holder, ttlMs: TTL_MS })),
@@ -45,7 +46,7 @@ export async function checkExclusion(executor: Executor, key: LeaseKey): Promise
 }
 
 /** A release must not let the numbers start again. */
-export async function checkFences(executor: Executor, key: LeaseKey): Promise<Finding> {
+export async function checkFences(executor: LeaseExecutor, key: LeaseKey): Promise<Finding> {
   const fenceOfNext = async (holder: string): Promise<bigint> => {
     const { token, decision } = granted(
       await executor.execute({ op: "acquire", key, holder, ttlMs: TTL_MS }),
@@ -62,7 +63,7 @@ export async function checkFences(executor: Executor, key: LeaseKey): Promise<Fi
 /** Writes on an old version and on a false absence, straight to the store: both must be refused. */
 export async function checkCompareAndSwap(
   store: LeaseStore,
-  executor: Executor,
+  executor: LeaseExecutor,
   key: LeaseKey,
 ): Promise<Finding> {
   const holder = "doctor-cas";
@@ -83,7 +84,7 @@ export async function checkCompareAndSwap(
     : fail(`conflicting writes ended as ${results.join(", ")}: do not use this store`);
 }
 
-export async function checkListing(executor: Executor, key: LeaseKey): Promise<Finding> {
+export async function checkListing(executor: LeaseExecutor, key: LeaseKey): Promise<Finding> {
   try {
     const page = await executor.list({ tenant: key.tenant, prefix: key.name, limit: 10 });
     const isListed = page.leases.some((lease) => lease.key.name === key.name);
@@ -97,7 +98,7 @@ export async function checkListing(executor: Executor, key: LeaseKey): Promise<F
 }
 
 /** Records that cannot be read bar their keys until an operator repairs them. */
-export async function checkDamage(executor: Executor, tenant: string): Promise<Finding> {
+export async function checkDamage(executor: LeaseExecutor, tenant: string): Promise<Finding> {
   const damaged: string[] = [];
   let seen = 0;
   let after: string | null = null;

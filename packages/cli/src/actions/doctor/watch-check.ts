@@ -1,12 +1,11 @@
 /** Whether a notification of a write arrives, and how soon. A late one only makes waiting slower, never wrong. */
-import { delay, type Env, type LeaseKey } from "solehold/internal";
-import type { Executor } from "../../executor.ts";
+import { delay, type Env, type LeaseExecutor, type LeaseKey } from "solehold/internal";
 import { granted, TTL_MS } from "./lease-checks.ts";
 import { type Finding, ok, warn } from "./report.ts";
 
 const TIMEOUT_MS = 3_000;
 
-export async function checkNotifications(executor: Executor, key: LeaseKey, env: Env): Promise<Finding> {
+export async function checkNotifications(executor: LeaseExecutor, key: LeaseKey, env: Env): Promise<Finding> {
   let onEvent: () => void = () => undefined;
   const notified = new Promise<"notified">((resolve) => {
     onEvent = () => resolve("notified");

@@ -4,6 +4,7 @@
  */
 import {
   type Env,
+  type LeaseExecutor,
   type LeaseView,
   realEnv,
   type StoreEvent,
@@ -11,12 +12,11 @@ import {
   type Timer,
   viewOf,
 } from "solehold";
-import type { Executor } from "../../executor.ts";
 import { listLeases } from "../ls.ts";
 import { type Change, LeaseDiff } from "./lease-diff.ts";
 
 export interface LeaseWatcherOptions {
-  readonly executor: Executor;
+  readonly executor: LeaseExecutor;
   readonly tenant: string;
   readonly prefix: string;
   readonly everyMs: number;
