@@ -107,24 +107,25 @@ ${BEGIN_REPLY}${SHOWN}${WAKES}
 local sub, call = string.sub, redis.call
 local channel = base .. 'changed'
 local is_watched = (redis.pcall('PUBSUB', 'NUMSUB', channel)[2] or 1) > 0
-local function current(key) return shown(key, call('MGET', key)[1]) end
-local function fits(key, want)
-  if want == '' then return call('EXISTS', key) == 0 end
-  if sub(want, 1, 1) == '!' then return current(key) == want end
-  return redis.pcall('GETRANGE', key, 0, #want - 1) == want
-end
-local queue = #ARGV[4] + 2
-for i = 1, #ARGV[4] do
+local count = #ARGV[4]
+local values, sets = call('MGET', unpack(KEYS, 3, count + 2)), {}
+local queue = count + 2
+for i = 1, count do
   local key, want, next, whom = KEYS[i + 2], ARGV[i * 2 + 3], ARGV[i * 2 + 4], sub(ARGV[4], i, i)
+  local value, first = values[i], sub(want, 1, 1)
+  local has_version = first ~= '' and first ~= '!'
+  local fits = has_version and value and sub(value, 1, #want) == want
+    or not has_version and (shown(key, value) or '') == want
   if whom ~= '${WAKE.nobody}' then queue = queue + 1 end
-  if fits(key, want) then
+  if fits then
     local member = sub(key, #base + 1)
     if next == '' then
       call('DEL', key)
       call('ZREM', KEYS[2], member)
     else
-      call('SET', key, next)
-      if want == '' or sub(want, 1, 1) == '!' then call('ZADD', KEYS[2], 0, member) end
+      sets[#sets + 1] = key
+      sets[#sets + 1] = next
+      if not has_version then call('ZADD', KEYS[2], 0, member) end
     end
     if is_watched then redis.pcall('PUBLISH', channel, member .. '\\n' .. next) end
     if whom == '${WAKE.next}' then wake_next(KEYS[queue], member, next) end
@@ -133,9 +134,10 @@ for i = 1, #ARGV[4] do
     end
   else
     reply[#reply + 1] = i
-    reply[#reply + 1] = current(key)
+    reply[#reply + 1] = shown(key, value)
   end
 end
+if sets[1] then call('MSET', unpack(sets)) end
 ${END_REPLY}`);
 
 /** How long whoever was woken is given to try, before the key counts as free for newcomers. */
