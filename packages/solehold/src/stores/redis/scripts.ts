@@ -107,8 +107,8 @@ ${BEGIN_REPLY}${SHOWN}${WAKES}
 local sub, call = string.sub, redis.call
 local channel = base .. 'changed'
 local is_watched = (redis.pcall('PUBSUB', 'NUMSUB', channel)[2] or 1) > 0
-local count = #ARGV[4]
-local values, sets = call('MGET', unpack(KEYS, 3, count + 2)), {}
+local count, sets = #ARGV[4], {}
+local values = count > 0 and call('MGET', unpack(KEYS, 3, count + 2))
 local queue = count + 2
 for i = 1, count do
   local key, want, next, whom = KEYS[i + 2], ARGV[i * 2 + 3], ARGV[i * 2 + 4], sub(ARGV[4], i, i)
