@@ -50,10 +50,13 @@ return reply
 const READS = `${SAME_DATA}redis.call('PERSIST', KEYS[1])
 ${BEGIN_REPLY}`;
 
-/** A value with a version in its first line; the version of anything else; false for nothing. */
+/**
+ * A value with a version in its first line; the version of anything else; empty for nothing. Never nil: ioredis throws an
+ * error that nobody can catch when something in between repeats a nil and no request is left that waits for it.
+ */
 const SHOWN = `local function shown(key, value)
   if value then return string.find(value, '^[%w_%-]+%.%w+\\n') and value or '!' .. redis.sha1hex(value) end
-  return redis.call('EXISTS', key) == 1 and '!not-a-string'
+  return redis.call('EXISTS', key) == 1 and '!not-a-string' or ''
 end
 `;
 
@@ -115,7 +118,7 @@ for i = 1, count do
   local value, first = values[i], sub(want, 1, 1)
   local has_version = first ~= '' and first ~= '!'
   local fits = has_version and value and sub(value, 1, #want) == want
-    or not has_version and (shown(key, value) or '') == want
+    or not has_version and shown(key, value) == want
   if whom ~= '${WAKE.nobody}' then queue = queue + 1 end
   if fits then
     local member = sub(key, #base + 1)
@@ -178,7 +181,7 @@ ${END_REPLY}`);
 /** KEYS: identity. ARGV: id. Reply: time, INFO of the server that answers, identity, epoch, number of writes. */
 export const LOOK = script(`local time = redis.call('TIME')
 local found = redis.call('HMGET', KEYS[1], 'identity', 'epoch', 'writes')
-return { ARGV[1], time[1] .. ' ' .. time[2], redis.call('INFO'), found[1], found[2], found[3] or '0', ARGV[1] }
+return { ARGV[1], time[1] .. ' ' .. time[2], redis.call('INFO'), found[1] or '', found[2] or '', found[3] or '0', ARGV[1] }
 `);
 
 /** KEYS: identity. ARGV: id, the identity that must stand (empty: none), the next one, its epoch. Reply: done or moved. */

@@ -65,7 +65,7 @@ async function cycle(holder: Replica, name: string, times: number): Promise<bigi
  */
 function clockPast(fence: bigint): Promise<unknown> {
   return until("the store's clock is past the fence", async () => {
-    const [seconds, micros] = await admin.time();
+    const [seconds = 0, micros = 0] = await admin.time();
     return BigInt(seconds) * 1_000_000n + BigInt(micros) > fence ? true : null;
   });
 }
