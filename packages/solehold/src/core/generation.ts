@@ -11,21 +11,12 @@ import type { LeasePolicy } from "./policy.ts";
 
 const MICROSECONDS_PER_MS = 1_000n;
 
-/**
- * Where a record stands, the earliest time that the store's clock can show: the fence is then never ahead of the clock, so
- * a grant after the loss of this record, which takes the latest, is above it. A first grant may be ahead of the clock by
- * the width of the interval; see docs/decisions/fences-from-store-time.md.
- */
-function clockStampMs({ record }: LeaseSnapshot, { earliestMs, stampMs }: StoreInstant): number {
-  return record === null ? stampMs : Math.min(earliestMs, stampMs);
-}
-
 export function nextGeneration(snapshot: LeaseSnapshot, now: StoreInstant, policy: LeasePolicy): bigint {
   const { record, floor } = snapshot;
   const last = record === null || record.generation < floor ? floor : record.generation;
   const counted = last + 1n;
   if (policy.generations === "clock") {
-    const byClock = BigInt(clockStampMs(snapshot, now)) * MICROSECONDS_PER_MS;
+    const byClock = BigInt(now.stampMs) * MICROSECONDS_PER_MS;
     if (byClock > counted) return byClock;
   }
   return counted;

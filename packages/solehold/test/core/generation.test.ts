@@ -12,19 +12,9 @@ describe("a generation by the clock", () => {
     expect(grantAt(new Cell(DEFAULT_POLICY), 1_700_000_000_000)).toBe(1_700_000_000_000_000n);
   });
 
-  it("is that of the latest possible time where no record stands", () => {
+  it("is that of the latest possible time, which is what the record is stamped with", () => {
     const now = { earliestMs: 900, latestMs: 1_100, stampMs: 1_100 };
     expect(grantAt(new Cell(DEFAULT_POLICY), now)).toBe(1_100_000n);
-  });
-
-  it("is never ahead of the clock where a record stands, so that a grant after its loss is above it at once", () => {
-    const cell = new Cell(DEFAULT_POLICY);
-    grantAt(cell, 500);
-    cell.run(release("a"), 500);
-    const lost = grantAt(cell, { earliestMs: 900, latestMs: 1_100, stampMs: 1_100 });
-    expect(lost).toBe(900_000n);
-    cell.record = null;
-    expect(grantAt(cell, 1_000)).toBeGreaterThan(lost);
   });
 
   it("is one more than the last where time has not moved, and does not change with a renewal", () => {

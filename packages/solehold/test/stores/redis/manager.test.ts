@@ -88,7 +88,7 @@ describe("a record that was deleted by hand", () => {
     const old = await replica();
     const { fence } = await granted(acquire(old, "job"));
     await admin.del("{solehold:}default/job");
-    const other = old.manager.acquire({ key: key("job"), holder: "another", ttlMs: 30_000 });
+    const other = old.executor.execute({ op: "acquire", key: key("job"), holder: "another", ttlMs: 30_000 });
     expect(await other).toMatchObject({ kind: "refused", decision: { reason: "FENCE_WENT_BACK" } });
     expect(fence).toBeGreaterThan(0n);
   });
