@@ -29,6 +29,8 @@ import { StoreError } from "../store/index.ts";
 import { type HeldDetails, LeaseHeldError, LeasesClosedError } from "./errors.ts";
 import { Lease } from "./lease.ts";
 import type { LeaseContext } from "./lease-context.ts";
+import type { LeaseChange } from "./lease-diff.ts";
+import { watchLeases } from "./lease-watcher.ts";
 import {
   ACQUIRE_OPTIONS,
   type AcquireOptions,
@@ -36,6 +38,7 @@ import {
   checkOptions,
   TRY_ACQUIRE_OPTIONS,
   type TryAcquireOptions,
+  type WatchOptions,
 } from "./options.ts";
 import { failureOf } from "./outcome-errors.ts";
 import { waitInServersLine } from "./remote-wait.ts";
@@ -60,6 +63,7 @@ const MAX_RELEASE_UNCLAIMED_MS = 5_000;
 const RENEW_PART = 1 / 3;
 const RETRY_PART = 1 / 10;
 const CLOSE_OPTIONS: ReadonlySet<string> = new Set(["release"]);
+const WATCH_OPTIONS: ReadonlySet<string> = new Set(["signal", "every"]);
 
 type Work<Result> = (lease: Lease) => Result | Promise<Result>;
 
@@ -195,6 +199,37 @@ export class Leases {
       yield* page.leases;
       after = page.next;
     } while (after !== null);
+  }
+
+  /**
+   * Changes of the leases whose names begin with `prefix`, beginning with those that are held: granted, renewed, released,
+   * expired, ... until the signal aborts or this object is closed. Where the store cannot announce changes it is polled.
+   */
+  async *watch(prefix = "", options: WatchOptions = {}): AsyncGenerator<LeaseChange, void, void> {
+    checkOptions("watch", options, WATCH_OPTIONS);
+    const { signal, every = "1s" } = options;
+    const closing = this.#closing.signal;
+    const ending = signal === undefined ? closing : AbortSignal.any([signal, closing]);
+    const everyMs = durationMs("every", every, 10);
+    yield* watchLeases(
+      { executor: this.executor, env: this.#env, tenant: this.tenant, prefix, everyMs },
+      ending,
+    );
+  }
+
+  /** The leader of an election, or the holder of any lease, and then each change of it; null while there is none. */
+  async *observe(name: string, options: WatchOptions = {}): AsyncGenerator<LeaseView | null, void, void> {
+    const key = this.#key(name);
+    let last = await this.executor.read(key);
+    if (last?.live !== true) last = null;
+    yield last;
+    for await (const { view } of this.watch(name, options)) {
+      if (view.key.name !== name) continue;
+      const next = view.live ? view : null;
+      if (next?.fence === last?.fence) continue;
+      last = next;
+      yield next;
+    }
   }
 
   /** Ends a lease now: its holder can neither use nor renew it. With `fence`, only that grant. */

@@ -38,6 +38,13 @@ export interface CloseOptions {
   readonly release?: boolean;
 }
 
+export interface WatchOptions {
+  /** Ends the watch. */
+  readonly signal?: AbortSignal;
+  /** How often a store that cannot announce changes is polled. Default 1 s. */
+  readonly every?: Duration;
+}
+
 const TRY_ACQUIRE = new Set<string>([
   "ttl",
   "purpose",

@@ -5,9 +5,9 @@
  * A watch costs the store a subscription, so only leases whose end somebody observes (by `signal` or `onStateChange`) are
  * watched, and at most MAX_WATCHED of a client at a time; the others learn of it at their next renewal.
  */
-import { keyId, type LeaseKey, type LeaseRecord, recordFence } from "../core/index.ts";
+import { fenceOf, keyId, type LeaseKey, type LeaseRecord } from "../core/index.ts";
 import type { LeaseExecutor } from "../executor/index.ts";
-import type { StoreEvent, StoreWatch } from "../store/index.ts";
+import type { StoredRecord, StoreEvent, StoreWatch } from "../store/index.ts";
 
 export const MAX_WATCHED = 64;
 
@@ -28,11 +28,14 @@ export class RevocationWatch {
   add(lease: RevocableLease): void {
     if (this.#watches.has(lease) || this.#watches.size >= MAX_WATCHED) return;
     const { tenant, name } = lease.key;
-    const onEvent = (event: StoreEvent): void => {
-      if (this.#watches.has(lease) && mayEnd(lease, event)) lease.renewNow();
+    const onEvent = async (event: StoreEvent): Promise<void> => {
+      if (event.kind !== "changed" || keyId(event.key) !== keyId(lease.key)) return;
+      if ((await this.#mayBeOver(lease, event.stored)) && this.#watches.has(lease)) lease.renewNow();
     };
     // A watch that fails leaves the lease to its renewals.
-    const watch = this.#executor.watch({ tenant, prefix: name }, onEvent).catch(() => null);
+    const watch = this.#executor
+      .watch({ tenant, prefix: name }, (event) => void onEvent(event).catch(() => undefined))
+      .catch(() => null);
     this.#watches.set(lease, watch);
   }
 
@@ -41,14 +44,16 @@ export class RevocationWatch {
     this.#watches.delete(lease);
     watch?.then((opened) => opened?.close()).catch(() => undefined);
   }
+
+  /** An event without the record is followed by a read: a renewal instead would cause the next event, without end. */
+  async #mayBeOver({ key, fence }: RevocableLease, stored: StoredRecord | null): Promise<boolean> {
+    const record = stored === null ? await this.#executor.read(key) : recordIn(stored);
+    if (record === null) return true;
+    const isOwn = fenceOf(record.term, record.generation) === fence;
+    return !isOwn || record.state !== "held" || record.breakAtMs !== null;
+  }
 }
 
-/** Whether the event shows that the lease was ended or asked for by somebody else. */
-function mayEnd({ key, fence }: RevocableLease, event: StoreEvent): boolean {
-  if (event.kind !== "changed" || keyId(event.key) !== keyId(key)) return false;
-  return event.stored?.kind === "found" && isEnded(event.stored.record, fence);
-}
-
-function isEnded(record: LeaseRecord, fence: bigint): boolean {
-  return recordFence(record) !== fence || record.state !== "held" || record.breakAtMs !== null;
+function recordIn(stored: StoredRecord): LeaseRecord | null {
+  return stored.kind === "found" ? stored.record : null;
 }
