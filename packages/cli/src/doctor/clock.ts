@@ -4,7 +4,7 @@
  */
 
 import type { DriftBound, Env } from "solehold";
-import { delay } from "../delay.ts";
+import { delay } from "solehold/internal";
 import type { Check } from "./report.ts";
 
 /** The store's time, asked now; null when it has no clock. */

@@ -1,6 +1,6 @@
 /** Whether news of a write arrives, and how soon. Late news only makes waiting slower, never wrong. */
 import type { Env, LeaseKey, LeaseManager } from "solehold";
-import { delay } from "../delay.ts";
+import { delay } from "solehold/internal";
 import { granted } from "./lease-checks.ts";
 import type { Check } from "./report.ts";
 

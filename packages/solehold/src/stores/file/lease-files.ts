@@ -4,11 +4,11 @@ import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { LeaseKey } from "../../core/index.ts";
 import { ABSENT, type ListPage, type ListQuery, nameIsListed, type StoredRecord } from "../../store/index.ts";
+import { codeOf } from "../../support/files.ts";
 import { readListed } from "../object/listing.ts";
 import { LEASE_SUFFIX } from "../object/names.ts";
 import { decodeWire } from "../object/wire.ts";
 import type { EpochClock } from "../support/epoch-clock.ts";
-import { codeOf } from "../support/files.ts";
 import { isHashedStem, KEY_SUFFIX, keyOfStem, parseKey, stemOf } from "./names.ts";
 
 export class LeaseFiles {

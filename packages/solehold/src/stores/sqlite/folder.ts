@@ -5,14 +5,20 @@
 import { existsSync } from "node:fs";
 import { access, constants, mkdir, readdir, stat, statfs, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import { codeOf, syncFolder } from "../../support/files.ts";
 import { fileFailure } from "../support/file-failure.ts";
-import { codeOf, syncFolder } from "../support/files.ts";
 import { networkFileSystem } from "../support/network-file-systems.ts";
 import { configProblem } from "./failure.ts";
 
 export const MARKER_FILE = "solehold.json";
 const DATABASE_FILE = "leases.db";
-const OWN_FILES: readonly string[] = [DATABASE_FILE, "leases.db-wal", "leases.db-shm", MARKER_FILE];
+const OWN_FILES: readonly string[] = [
+  DATABASE_FILE,
+  "leases.db-wal",
+  "leases.db-shm",
+  "leases.db-journal",
+  MARKER_FILE,
+];
 const LMDB_FILE = "data.mdb";
 const READ_WRITE = constants.R_OK | constants.W_OK;
 /** Put there by the operating system. */
@@ -24,7 +30,7 @@ export async function prepareFolder(folder: string): Promise<void> {
 }
 
 async function prepare(folder: string): Promise<void> {
-  await unlessThere(mkdir(dirname(folder), { recursive: true }));
+  await unlessThere(mkdir(dirname(folder), { recursive: true, mode: 0o700 }));
   await unlessThere(mkdir(folder, { mode: 0o700 }));
   const names = await ownFiles(folder);
   if (names.includes(DATABASE_FILE)) return;
@@ -63,10 +69,16 @@ async function ownFiles(folder: string): Promise<readonly string[]> {
     );
   for (const name of names) {
     const path = join(folder, name);
-    // The last process that closes the store deletes the files beside the database.
-    if (existsSync(path)) await naming(path, access(path, READ_WRITE));
+    await naming(path, unlessGone(access(path, READ_WRITE)));
   }
   return names;
+}
+
+/** SQLite deletes the files beside the database, the journal soon, the others when the last process closes the store. */
+async function unlessGone(looking: Promise<unknown>): Promise<void> {
+  await looking.catch((error: unknown) => {
+    if (codeOf(error) !== "ENOENT") throw error;
+  });
 }
 
 async function unlessThere(making: Promise<unknown>): Promise<void> {

@@ -1,6 +1,6 @@
 /** What the file system said, as a StoreError of one line that says what to do. */
 import { type FailedOutcome, StoreError } from "../../store/index.ts";
-import { codeOf } from "./files.ts";
+import { codeOf } from "../../support/files.ts";
 
 /** `place` names the store and its path: "the file store in './leases'". */
 export function fileFailure(place: string, error: unknown, outcome: FailedOutcome): StoreError {
