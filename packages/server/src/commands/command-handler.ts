@@ -2,7 +2,7 @@
  * The eight commands on a lease, as HTTP and the stream carry them: check the shape, check the access, hand
  * over to the service, answer. No rule about leases is here.
  */
-import { keyNameProblem, type LeaseKey, type LeaseOp } from "solehold";
+import { keyNameProblem, type LeaseKey, type LeaseOp, type Writable } from "solehold";
 import type { CallContext, LeaseService, ServiceReply } from "solehold/internal";
 import type { TSchema } from "typebox";
 import { assertAllowed, tenantOf } from "../access/principal.ts";
@@ -219,8 +219,6 @@ function requestOf<Input extends Target & { generation?: string; term?: string }
   if (term !== undefined) request.term = BigInt(term);
   return request;
 }
-
-type Writable<Value> = { -readonly [field in keyof Value]: Value[field] };
 
 // The three frequent ones are built field by field: leaving fields out of a copy takes many times as long.
 

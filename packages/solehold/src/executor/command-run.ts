@@ -23,7 +23,7 @@ import {
   type StoreInstant,
 } from "../core/index.ts";
 import { delay, type Env, jittered, type RandomIds, readClocks } from "../env/index.ts";
-import { type StoredRecord, StoreError, type WriteResult } from "../store/index.ts";
+import { asStoreError, type StoredRecord, StoreError, type WriteResult } from "../store/index.ts";
 import type { KeyMemory, SnapshotSource } from "./cached-record.ts";
 import type { AnsweredCall, StoreCalls, WriteJob } from "./call-batcher.ts";
 import { type CommandOutcome, refusedBeforehand } from "./outcome.ts";
@@ -144,7 +144,7 @@ export class Execution {
 
   /** Nobody knows whether the attempt was done; what stands in the store now will tell. */
   failed(attempt: Attempt, error: unknown): void {
-    const cause = asStoreError(error);
+    const cause = asStoreError(error, "the store failed", "unknown");
     if (cause.outcome === "not-applied") {
       this.#finish(this.#unsettled(cause));
       return;
@@ -316,7 +316,7 @@ export class Execution {
   }
 
   #unsettled(error: unknown): CommandOutcome {
-    const cause = asStoreError(error);
+    const cause = asStoreError(error, "the store failed", "unknown");
     // A later failure that certainly did nothing does not settle an earlier attempt that may have.
     const outcome = this.#unknown === null ? cause.outcome : "unknown";
     return { kind: "unsettled", outcome, cause };
@@ -329,12 +329,4 @@ function attemptAnswered(this: Attempt, result: WriteResult, call: AnsweredCall)
 
 function attemptFailed(this: Attempt, error: unknown): void {
   this.execution.failed(this, error);
-}
-
-function asStoreError(error: unknown): StoreError {
-  if (error instanceof StoreError) return error;
-  return new StoreError("internal", `the store failed: ${String(error)}`, {
-    outcome: "unknown",
-    cause: error,
-  });
 }

@@ -10,7 +10,7 @@ import {
   reasonCode,
   recordFence,
 } from "../core/index.ts";
-import type { CommandOutcome, LeaseRequest } from "../executor/index.ts";
+import type { CommandOutcome, LeaseRequest, Writable } from "../executor/index.ts";
 import type { StoreError } from "../store/index.ts";
 import { type LeaseServiceCode, serviceCode } from "./service-codes.ts";
 
@@ -26,8 +26,6 @@ export interface LeaseDecisionEntry {
   readonly holder: string | null;
   readonly fence: bigint | null;
 }
-
-type Writable<Value> = { -readonly [field in keyof Value]: Value[field] };
 
 /** Every grant has its own id: the key and the fence. */
 export function leaseIdOf(record: LeaseRecord): string {

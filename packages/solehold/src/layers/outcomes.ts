@@ -18,11 +18,3 @@ export function unauditedError(cause: unknown): StoreError {
   const message = `the audit trail could not be written, so the request is not confirmed: ${detail}`;
   return new StoreError("full", message, { outcome: "unknown", cause });
 }
-
-export function asStoreError(cause: unknown): StoreError {
-  if (cause instanceof StoreError) return cause;
-  return new StoreError("internal", `the approvals could not be checked: ${String(cause)}`, {
-    outcome: "not-applied",
-    cause,
-  });
-}

@@ -26,13 +26,13 @@ import {
   type StoreLeaseManager,
   type UseRequest,
 } from "../executor/index.ts";
-import { type ListQuery, StoreError } from "../store/index.ts";
+import { asStoreError, type ListQuery, StoreError } from "../store/index.ts";
 import { barredBy, guardedCommandOf } from "./approval-outcome.ts";
 import { auditEventOf, entryOf, expiryEvent, type LeaseDecisionEntry, repairEvent } from "./audit-entry.ts";
 import { HandOver } from "./handover.ts";
 import { ApprovalGuard, type GuardVerdict } from "./index.ts";
 import { LiveLeases } from "./live-leases.ts";
-import { asStoreError, full, unaudited, unauditedError } from "./outcomes.ts";
+import { full, unaudited, unauditedError } from "./outcomes.ts";
 import { sendTo } from "./send.ts";
 
 /** Who asks, and under which trace. */
@@ -268,7 +268,10 @@ export class LeaseService {
     try {
       return await guard.check(command, request.approval, traceId);
     } catch (cause) {
-      return { kind: "unavailable", cause: asStoreError(cause) };
+      return {
+        kind: "unavailable",
+        cause: asStoreError(cause, "the approvals could not be checked", "not-applied"),
+      };
     }
   }
 

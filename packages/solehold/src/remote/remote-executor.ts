@@ -34,8 +34,10 @@ import {
   type UnsettledOutcome,
   type UseRequest,
   type WaitInLine,
+  type Writable,
 } from "../executor/index.ts";
 import {
+  asStoreError,
   type ListQuery,
   StoreError,
   type StoreErrorKind,
@@ -47,8 +49,6 @@ import type { Question } from "./brief.ts";
 import type { RemoteAnswer, RemoteRequest, RemoteTransport } from "./transport.ts";
 import { followServer } from "./watch.ts";
 import { fieldsOf, outcomeOf, unsettled, viewFrom } from "./wire.ts";
-
-type Writable<Value> = { -readonly [field in keyof Value]: Value[field] };
 
 export interface RemoteManagerOptions {
   readonly transport: RemoteTransport;
@@ -231,7 +231,7 @@ export class RemoteLeaseManager implements LeaseManager {
         settled(
           outcomeOf(answer, token, { reading, received, driftRatio }, isByHolder(request) ? request : null),
         ),
-      (error: unknown) => settled(unsettled(asStoreError(error))),
+      (error: unknown) => settled(unsettled(asStoreError(error, "the request failed", "unknown"))),
     );
   }
 
@@ -338,12 +338,4 @@ function query(parameters: Readonly<Record<string, string | undefined>>): string
     (entry): entry is [string, string] => entry[1] !== undefined,
   );
   return new URLSearchParams(given).toString();
-}
-
-function asStoreError(error: unknown): StoreError {
-  if (error instanceof StoreError) return error;
-  return new StoreError("internal", `the request failed: ${String(error)}`, {
-    outcome: "unknown",
-    cause: error,
-  });
 }
