@@ -5,7 +5,7 @@
  * Then the world heals, everybody lets go, and each process asks for each key twice: all must be served
  * within a bounded time, in the order in which they asked, and afterwards nothing may be left behind.
  */
-import { keyId, loadWaitingRooms } from "solehold/internal";
+import { keyId } from "solehold/internal";
 import type { RunOptions, RunResult } from "../result.ts";
 import { withoutRealWorld } from "../world/trap.ts";
 import { askForDangerous, enough } from "./dangerous.ts";
@@ -15,11 +15,6 @@ import { Stage } from "./stage.ts";
 import { Workload } from "./workload.ts";
 
 export async function runFull(options: RunOptions): Promise<RunResult> {
-  // These are loaded when they are first needed; loading is real I/O, which must not happen inside a run.
-  await import("solehold/internal");
-  await import("solehold/internal");
-  await import("solehold/internal");
-  await loadWaitingRooms();
   await options.gateway?.prepare();
   return await withoutRealWorld(async () => {
     const stage = new Stage(options);

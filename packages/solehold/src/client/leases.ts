@@ -11,6 +11,7 @@ import {
   type LeaseKey,
   type LeaseState,
   type Purpose,
+  readTransfer,
   renewalTimingProblem,
   tenantProblem,
 } from "../core/index.ts";
@@ -31,6 +32,7 @@ import { Lease } from "./lease.ts";
 import type { LeaseContext } from "./lease-context.ts";
 import { failureOf } from "./outcome-errors.ts";
 import type { LivenessProbe } from "./probe.ts";
+import { waitInServersLine } from "./remote-wait.ts";
 import { RenewalSchedule } from "./renewal-schedule.ts";
 import { SuspendWatch } from "./suspend-detector.ts";
 import { Lines, mayBeGranted, type Patience } from "./wait-queues.ts";
@@ -87,7 +89,6 @@ export class Leases {
   readonly #ids: RandomIds;
   readonly #context: LeaseContext;
   readonly #lines: Lines;
-  #serversLine: Promise<typeof import("./remote-wait.ts")> | null = null;
   /** The last ttl that was found to leave room for renewals. */
   #goodTtlMs = 0;
   /** Releases under way of what may have been granted unheard. */
@@ -188,8 +189,6 @@ export class Leases {
     secret: string,
     options: Omit<TryAcquireOptions, "ttl" | "holder" | "purpose"> = {},
   ): Promise<Lease> {
-    // Loaded by who adopts, which few processes do.
-    const { readTransfer } = await import("../core/transfer.ts");
     const { key, holder, token, ttlMs } = readTransfer(secret);
     const outcome = await this.manager.renew({ key, holder, token, ttlMs });
     if (outcome.kind === "applied") return this.#leaseFrom(outcome, { ...options, ttl: ttlMs });
@@ -242,14 +241,11 @@ export class Leases {
     return this.manager.line === "server" ? this.#ids.next() : undefined;
   }
 
-  /** Loaded once, by who has to do with a server. */
   async #inServersLine(
     patience: Patience,
     options: AcquireOptions,
     token: string | undefined,
   ): Promise<AppliedOutcome> {
-    this.#serversLine ??= import("./remote-wait.ts");
-    const { waitInServersLine } = await this.#serversLine;
     const abandon = (): void => this.#abandon(patience.key, options, token);
     return await waitInServersLine(this.#env, { ...patience, abandon });
   }

@@ -1,14 +1,12 @@
 /**
  * Acquiring with patience: attempt after attempt until it is granted, hopeless, aborted or out of time. Over a store
  * this process keeps a line of its own for each key, first come, first served, and only the head of a line tries; over
- * a server see remote/servers-line.ts.
- *
- * Most who come are served at once. What only those need who are not is in waiting-room.ts, and loaded by the first.
+ * a server see remote-wait.ts.
  */
 import { keyId, type LeaseKey } from "../core/index.ts";
 import type { Env } from "../env/index.ts";
 import type { AppliedOutcome, CommandOutcome, LeaseManager, WaitInLine } from "../executor/index.ts";
-import type { Room } from "./key-wait-queue.ts";
+import { Room } from "./key-wait-queue.ts";
 
 export interface Patience {
   readonly key: LeaseKey;
@@ -16,8 +14,6 @@ export interface Patience {
   readonly signal: AbortSignal | undefined;
   attempt(wait?: WaitInLine): Promise<CommandOutcome>;
 }
-
-export const RETRY_UNAVAILABLE_MS = 200;
 
 /** Whether an acquire that was not confirmed may have been carried out. */
 export function mayBeGranted(outcome: CommandOutcome): boolean {
@@ -41,14 +37,6 @@ export interface Line {
 export interface LinesOptions {
   readonly env: Env;
   readonly manager: LeaseManager;
-}
-
-let loaded: typeof import("./key-wait-queue.ts") | null = null;
-
-/** Who must not meet the loading in the middle of something, such as a simulation, calls this before. */
-export async function loadWaitingRooms(): Promise<typeof import("./key-wait-queue.ts")> {
-  loaded ??= await import("./key-wait-queue.ts");
-  return loaded;
 }
 
 export class Lines {
@@ -79,7 +67,6 @@ export class Lines {
           return first;
         }
       }
-      const { Room } = loaded ?? (await loadWaitingRooms());
       line.room ??= new Room(patience.key, places, this.#options, this.#resting);
       return await line.room.wait(place, patience, startedMs, first);
     } finally {

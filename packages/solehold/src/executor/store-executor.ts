@@ -37,6 +37,7 @@ import { Execution, type ExecutionContext } from "./command-run.ts";
 import { CorruptRecordError } from "./corrupt-record-error.ts";
 import { type CommandOutcome, refusedBeforehand } from "./outcome.ts";
 import { KnownState } from "./record-cache.ts";
+import { repairRecord } from "./repair.ts";
 import {
   type AcquireRequest,
   acquireCommand,
@@ -61,7 +62,7 @@ import {
 } from "./request.ts";
 import { StoreClock } from "./store-time.ts";
 import { unsealToken } from "./tokens.ts";
-import type { CollectionReport } from "./tombstone-gc.ts";
+import { type CollectionReport, collectTenant } from "./tombstone-gc.ts";
 import { type LeaseView, viewOf } from "./view.ts";
 
 export type Decide = typeof decide;
@@ -308,7 +309,6 @@ export class StoreLeaseManager implements LeaseManager {
 
   /** One pass of collection over a tenant's ended records. */
   async collect(tenant: string): Promise<CollectionReport> {
-    const { collectTenant } = await import("./tombstone-gc.ts");
     const { env, calls, known } = this.#context;
     const { store, policy } = this;
     return await collectTenant(tenant, { env, store, calls, known, policy, retentionMs: this.#retentionMs });
@@ -320,7 +320,6 @@ export class StoreLeaseManager implements LeaseManager {
    * False when the record is not damaged (any more).
    */
   async repair(key: LeaseKey, generation: bigint): Promise<boolean> {
-    const { repairRecord } = await import("./repair.ts");
     return await repairRecord(key, generation, this.#context);
   }
 

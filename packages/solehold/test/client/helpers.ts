@@ -1,13 +1,9 @@
 import type { LeasesOptions } from "../../src/client/leases.ts";
 import { Leases } from "../../src/client/leases.ts";
-import { loadWaitingRooms } from "../../src/client/wait-queues.ts";
 import { ManualEnv } from "../../src/env/index.ts";
 import { StoreLeaseManager, type StoreLeaseManagerOptions } from "../../src/executor/index.ts";
 import { MemoryStore } from "../../src/store/index.ts";
 import { FaultyStore } from "../executor/faulty-store.ts";
-
-// Loading takes real time, of which a world that moves only when a test says so knows nothing.
-await loadWaitingRooms();
 
 export interface ClientWorld {
   readonly env: ManualEnv;

@@ -1,7 +1,7 @@
 /** Many processes that wait for one key, and hear at the same instant that it is free. */
 import { setMaxListeners } from "node:events";
-import { beforeAll, describe, expect, it } from "vitest";
-import { Lines, loadWaitingRooms } from "../../src/client/wait-queues.ts";
+import { describe, expect, it } from "vitest";
+import { Lines } from "../../src/client/wait-queues.ts";
 import { delay, ManualEnv } from "../../src/env/index.ts";
 import type { CommandOutcome, LeaseManager } from "../../src/executor/index.ts";
 import type { StoredRecord, StoreEvent, WatchScope } from "../../src/store/index.ts";
@@ -16,9 +16,6 @@ const denied: CommandOutcome = {
   decision: { kind: "denied", reason: "LEASE_HELD_BY_OTHER", heldBy: "other", heldUntilMs: 60_000 },
   storeTimeMs: 0,
 };
-
-// Loading takes real time, of which this world knows nothing.
-beforeAll(async () => void (await loadWaitingRooms()));
 
 /** A key, and whoever listens for news of it. Attempts and news take their time. */
 class World {

@@ -1,15 +1,12 @@
 /** Waiting over a store that keeps the line: it says when it is this process's turn. */
-import { beforeAll, describe, expect, it } from "vitest";
-import { Lines, loadWaitingRooms } from "../../src/client/wait-queues.ts";
+import { describe, expect, it } from "vitest";
+import { Lines } from "../../src/client/wait-queues.ts";
 import { delay, ManualEnv } from "../../src/env/index.ts";
 import type { CommandOutcome, LeaseManager } from "../../src/executor/index.ts";
 import type { QueueTicket, StoreEvent } from "../../src/store/index.ts";
 
 const key = { tenant: "default", name: "wanted" };
 const TTL_MS = 30_000;
-
-// Loading takes real time, of which this world knows nothing.
-beforeAll(async () => void (await loadWaitingRooms()));
 
 /** A store with a line, in which a process stands. What it is asked is written down. */
 class World {
