@@ -1,6 +1,6 @@
 /**
  * One command on its way: read -> decide -> conditional write on exactly that snapshot -> outcome.
- * The steps are those of docs/protocol.md.
+ * The numbers of steps are those of docs/protocol.md.
  *
  * A write whose fate is unknown is settled by reading again. The record carries the nonce of the attempt
  * that wrote it, so an own write is recognised. If the old version still stands, the lost request may yet
@@ -107,7 +107,7 @@ export class Execution {
 
   #start(): void {
     try {
-      // Belief counts from before the write: the reading of the start is as good as a newer one, and free.
+      // Steps 1 and 2. Belief counts from before the write: the reading of the start is as good as a newer one, and free.
       const guess = this.#context.known.guess(this.#command, this.#memory, this.#startedAt);
       if (guess !== null) {
         const next = this.#step(guess, this.#startedAt);
@@ -123,7 +123,7 @@ export class Execution {
     }
   }
 
-  /** The store answered an attempt of this command. */
+  /** Step 7: the store answered an attempt of this command. */
   answered(attempt: Attempt, result: WriteResult, call: AnsweredCall): void {
     const { known } = this.#context;
     try {
@@ -142,7 +142,7 @@ export class Execution {
     }
   }
 
-  /** Nobody knows whether the attempt was done; what stands in the store now will tell. */
+  /** Step 8. Nobody knows whether the attempt was done; what stands in the store now will tell. */
   failed(attempt: Attempt, error: unknown): void {
     const cause = asStoreError(error, "the store failed", "unknown");
     if (cause.outcome === "not-applied") {
@@ -160,7 +160,7 @@ export class Execution {
     return "tokenHash" in command && command.tokenHash === next?.tokenHash ? this.#token : null;
   }
 
-  /** Goes on, from what `look` finds, until the command is finished or its next write is on its way. */
+  /** Step 2 again: goes on, from what `look` finds, until the command is finished or its next write is on its way. */
   async #proceed(look: () => Promise<SnapshotSource>): Promise<void> {
     try {
       let source = await look();
@@ -170,7 +170,7 @@ export class Execution {
     }
   }
 
-  /** Decides. Afterwards the command is finished, or a write is on its way, or the store has to be read. */
+  /** Steps 3 to 6. Afterwards the command is finished, or a write is on its way, or the store has to be read. */
   #step(source: SnapshotSource, reading: ClockReading): "done" | "sent" | "read" {
     const { known, decide, policy, calls } = this.#context;
     const own = this.#ownWrite(source.stored);
@@ -181,21 +181,23 @@ export class Execution {
       });
     }
     this.#steps += 1;
-    // This machine slept: what it knew of the store's time is of no use any more.
+    // Step 3. This machine slept: what it knew of the store's time is of no use any more.
     if (!known.knowsTime(reading)) return "read";
     const now = known.instant(source, reading);
     const violation = known.integrityViolation(this.#command, source, now, reading.monotonicMs);
     if (violation !== null)
       return this.#done({ kind: "refused", decision: violation, storeTimeMs: now.stampMs });
+    // Step 4.
     const command = this.#commandForStep();
     const decided = decide(command, source, now, policy);
     const { decision, effect } = decided;
     if (effect.kind === "none" || decision.kind !== "granted") {
-      // A guess may lead to a write, which checks it; it must never lead to an answer by itself. What is
+      // Step 5. A guess may lead to a write, which checks it; it must never lead to an answer by itself. What is
       // wrong with the request alone needs no store to say so.
       const isGuess = source.callNumber === null && decided.bundle.problem === null;
       return isGuess ? "read" : this.#done(this.#answer(decided, now, reading));
     }
+    // Step 6.
     const { stored, callNumber } = source;
     // A guess about a key that was not found is made in the very turn in which it was looked for.
     const memory = this.#memory ?? (callNumber === null ? null : known.find(this.#id));
@@ -278,7 +280,7 @@ export class Execution {
     await delay(env, jittered(env, backoffMs, 0.9));
   }
 
-  /** An attempt of this command whose reply was lost, found in the store. */
+  /** Step 8: an attempt of this command whose reply was lost, found in the store. */
   #ownWrite(stored: StoredRecord): CommandOutcome | null {
     if (this.#unknown === null || stored.kind !== "found") return null;
     const { record } = stored;
