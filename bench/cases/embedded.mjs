@@ -42,7 +42,7 @@ export function run({ pace, say }) {
         role: "other",
         turn: waitingPairs(leases, warmNames("patient")),
       },
-      { name: LEAST, role: "limit", turn: leastPairs(leases.manager.store, warmNames("least")) },
+      { name: LEAST, role: "limit", turn: leastPairs(leases.executor.store, warmNames("least")) },
       {
         name: "proper-lockfile (not durable)",
         role: "peer",

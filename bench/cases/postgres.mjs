@@ -53,7 +53,7 @@ function contendersOn({ pool, wide, knex, leases }) {
       role: "other",
       turn: waitingPairs(leases, warmNames("patient")),
     },
-    { name: LEAST, role: "limit", turn: leastPairs(leases.manager.store, warmNames("least")) },
+    { name: LEAST, role: "limit", turn: leastPairs(leases.executor.store, warmNames("least")) },
     { name: "raw, 16 connections", role: "floor", turn: rawPairs(wide, warmNames("wide")) },
     { name: "@verrou/core (knex)", role: "peer", turn: lockPairs(verrouOnKnex(knex), warmNames()) },
   ];

@@ -54,11 +54,11 @@ function contendersOn({ client, leases }) {
       role: "other",
       turn: waitingPairs(leases, warmNames("patient")),
     },
-    { name: LEAST, role: "limit", turn: leastPairs(leases.manager.store, warmNames("least")) },
+    { name: LEAST, role: "limit", turn: leastPairs(leases.executor.store, warmNames("least")) },
     {
       name: "solehold, store alone",
       role: "other",
-      turn: storePairs(leases.manager.store, warmNames("store")),
+      turn: storePairs(leases.executor.store, warmNames("store")),
     },
     ...peers,
   ];

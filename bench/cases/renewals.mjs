@@ -1,6 +1,6 @@
 // Renewals in bulk: a process that holds very many leases renews all of them, on the embedded store, on Redis and over a
-// stream to a server; through the store alone (conditional writes) and through the manager (decisions and checks too).
-import { connect, StoreLeaseManager } from "solehold";
+// stream to a server; through the store alone (conditional writes) and through the executor (decisions and checks too).
+import { connect, StoreExecutor } from "solehold";
 import { openEmbeddedStore } from "solehold/embedded";
 import { encodeRecord } from "solehold/internal";
 import { openRedisStore } from "solehold/redis";
@@ -41,13 +41,13 @@ export function run({ quick, pace, say }) {
     const database = resources.add(await openSqlite(resources.folder()), (each) => each.close());
     const client = resources.add(redisClient(redis.url), (each) => each.disconnect());
     const server = resources.add(await startServer({ dataDir: resources.folder() }), (each) => each.stop());
-    const { manager: remote } = resources.add(await connect(server.url), (each) => each.close());
+    const { executor: remote } = resources.add(await connect(server.url), (each) => each.close());
     const groups = [
       await measure({ title: "embedded", say, rounds }, [
         { name: "SQLite update, one transaction", role: "floor", ...(await sqliteLoop(database)) },
         { name: "solehold", role: "ours", ...(await storeRenewals(embedded)) },
         {
-          name: "solehold, through the manager",
+          name: "solehold, through the executor",
           role: "other",
           ...(await managerRenewals(embedded, managed)),
         },
@@ -56,14 +56,14 @@ export function run({ quick, pace, say }) {
         { name: "raw script each, pipelined", role: "floor", ...(await redisLoop(client, onRedisCount)) },
         { name: "solehold", role: "ours", ...(await storeRenewals(onRedis, onRedisCount)) },
         {
-          name: "solehold, through the manager",
+          name: "solehold, through the executor",
           role: "other",
           ...(await managerRenewals(onRedis, managed)),
         },
       ]),
       await measure({ title: "server", say, rounds }, [
         {
-          name: "no network, through the manager",
+          name: "no network, through the executor",
           role: "floor",
           ...(await managerRenewals(embedded, managed)),
         },
@@ -72,7 +72,7 @@ export function run({ quick, pace, say }) {
     ];
     return {
       conditions: [
-        `${LEASES.toLocaleString("en-US")} leases (on Redis ${onRedisCount.toLocaleString("en-US")}, through the manager ${managed.toLocaleString("en-US")}); embedded: every write synced; Redis ${redis.version}, no persistence`,
+        `${LEASES.toLocaleString("en-US")} leases (on Redis ${onRedisCount.toLocaleString("en-US")}, through the executor ${managed.toLocaleString("en-US")}); embedded: every write synced; Redis ${redis.version}, no persistence`,
         "server: embedded store, synced and audited, one connection; floor of embedded: a blocking loop of LMDB's get and put over the same records, encoded as text, in one transaction",
       ],
       doesMore:
@@ -134,11 +134,11 @@ async function storeRenewals(store, count = LEASES) {
 }
 
 function managerRenewals(store, count) {
-  return commandRenewals(new StoreLeaseManager({ store }), count);
+  return commandRenewals(new StoreExecutor({ store }), count);
 }
 
 /** As the handles of a process do it: one command a lease, a slice of them in each turn. */
-async function commandRenewals(manager, count) {
+async function commandRenewals(executor, count) {
   calls += 1;
   const holder = `worker-${calls}`;
   const inSlices = async (command) => {
@@ -152,7 +152,7 @@ async function commandRenewals(manager, count) {
   };
   const keyOf = (index) => ({ tenant: "default", name: `${holder}/${index}` });
   const granted = await inSlices((index) =>
-    manager.acquire({
+    executor.acquire({
       key: keyOf(index),
       holder,
       ttlMs: TTL_MS,
@@ -163,7 +163,7 @@ async function commandRenewals(manager, count) {
   assertApplied(granted);
   const renewAll = async () => {
     const outcomes = await inSlices((index) =>
-      manager.renew({
+      executor.renew({
         key: keyOf(index),
         holder,
         token: granted[index].token,

@@ -1,5 +1,5 @@
 // Through a store alone: the two writes of a pair as they stand after the decisions, which nobody makes here. What comes in
-// one turn travels in one call, as a manager would send it.
+// one turn travels in one call, as a executor would send it.
 import { heldRecord, releasedRecord } from "./records.mjs";
 
 export function storePairs(store, names) {

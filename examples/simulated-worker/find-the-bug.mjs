@@ -2,7 +2,7 @@
 // remembers in a boolean that it leads; some seed shows a deposed leader that still acts. Run: node find-the-bug.mjs
 
 import { Choices, Machine, SimulatedEnv, World } from "@solehold/simulator";
-import { Leases, MemoryStore, StoreLeaseManager } from "solehold";
+import { Leases, MemoryStore, StoreExecutor } from "solehold";
 
 /** The code under test: `leads` is set by the election and cleared by the signal, as many programs do it. */
 function startWorker(leases, env, act) {
@@ -45,8 +45,8 @@ for (let seed = 1; seed <= 200; seed += 1) {
   let newest = 0n;
   let bug = null;
   envs.forEach((env, index) => {
-    const manager = new StoreLeaseManager({ store, env });
-    const leases = new Leases({ manager, env, holder: machines[index].name });
+    const executor = new StoreExecutor({ store, env });
+    const leases = new Leases({ executor, env, holder: machines[index].name });
     startWorker(leases, env, (fence) => {
       if (fence < newest)
         bug = `worker ${machines[index].name} acted under term ${fence} after term ${newest}`;

@@ -1,5 +1,5 @@
 /** What renew, release, use and handoff have in common: proof of the grant in, the lease's new state out. */
-import { type CommandOutcome, type LeaseKey, type LeaseManager, viewOf } from "solehold";
+import { type CommandOutcome, type LeaseExecutor, type LeaseKey, viewOf } from "solehold";
 import type { Invocation } from "./command.ts";
 import { keyOf, withLeases } from "./connection.ts";
 import { EXIT } from "./exit-codes.ts";
@@ -17,7 +17,7 @@ export interface OwnerProof {
 }
 
 export interface HolderAction {
-  readonly send: (manager: LeaseManager, owner: OwnerProof) => Promise<CommandOutcome>;
+  readonly send: (executor: LeaseExecutor, owner: OwnerProof) => Promise<CommandOutcome>;
   /** The answer for people. */
   readonly say: (name: string, outcome: Applied) => string;
 }
@@ -25,11 +25,11 @@ export interface HolderAction {
 export async function actAsHolder(invocation: Invocation, action: HolderAction): Promise<number> {
   const name = keyOf(invocation);
   const token = tokenOption(invocation);
-  return await withLeases(invocation, "user", async ({ manager, tenant, holder }) => {
-    const outcome = await action.send(manager, { key: { tenant, name }, holder, token });
+  return await withLeases(invocation, "user", async ({ executor, tenant, holder }) => {
+    const outcome = await action.send(executor, { key: { tenant, name }, holder, token });
     const applied = appliedOrThrow(outcome, name, "holder");
     printAnswer(invocation, {
-      document: () => leaseDocument(viewOf(applied.decision.lease, applied.storeTimeMs, manager.policy)),
+      document: () => leaseDocument(viewOf(applied.decision.lease, applied.storeTimeMs, executor.policy)),
       lines: () => [action.say(name, applied)],
     });
     return EXIT.ok;

@@ -1,5 +1,5 @@
 /** Lists of leases: gathered page by page, printed as an aligned table or a document. */
-import type { LeaseManager, LeaseView } from "solehold";
+import type { LeaseExecutor, LeaseView } from "solehold";
 import type { Invocation } from "./command.ts";
 import { shortDuration } from "./text/duration.ts";
 import { leaseDocument, leaseStatus } from "./text/lease.ts";
@@ -21,7 +21,7 @@ export interface Listing {
 const PAGE = 500;
 
 export async function listLeases(
-  manager: LeaseManager,
+  executor: LeaseExecutor,
   tenant: string,
   query: ListingQuery,
 ): Promise<Listing> {
@@ -37,7 +37,7 @@ export async function listLeases(
   };
   let after: string | null = null;
   do {
-    const page = await manager.list({ ...filter, ...(after === null ? {} : { after }) });
+    const page = await executor.list({ ...filter, ...(after === null ? {} : { after }) });
     for (const lease of page.leases) {
       if (which === "all" || lease.live) leases.push(lease);
       if (leases.length >= limit) return { leases, corrupt };

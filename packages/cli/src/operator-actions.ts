@@ -1,8 +1,8 @@
 /** What revoke and break have in common: no proof of ownership, optionally one grant only. */
 import {
   type CommandOutcome,
+  type LeaseExecutor,
   type LeaseKey,
-  type LeaseManager,
   type PresentedApprovals,
   viewOf,
 } from "solehold";
@@ -19,7 +19,7 @@ export interface OperatorAction {
   /** What signers would have to approve. */
   readonly asks: { readonly action: "revoke" | "break"; readonly ttlMs?: number };
   readonly send: (
-    manager: LeaseManager,
+    executor: LeaseExecutor,
     target: {
       readonly key: LeaseKey;
       readonly generation?: bigint;
@@ -32,13 +32,13 @@ export interface OperatorAction {
 export async function actAsOperator(invocation: Invocation, action: OperatorAction): Promise<number> {
   const name = keyOf(invocation);
   const generation = fenceOption(invocation);
-  return await withLeases(invocation, "user", async ({ manager, tenant }) => {
+  return await withLeases(invocation, "user", async ({ executor, tenant }) => {
     const target = { key: { tenant, name }, ...(generation === null ? {} : { generation }) };
     const approval = await approvalFor(invocation, { ...target, ...action.asks });
-    const outcome = await action.send(manager, { ...target, ...approval });
+    const outcome = await action.send(executor, { ...target, ...approval });
     const applied = appliedOrThrow(outcome, name, "operator");
     printAnswer(invocation, {
-      document: () => leaseDocument(viewOf(applied.decision.lease, applied.storeTimeMs, manager.policy)),
+      document: () => leaseDocument(viewOf(applied.decision.lease, applied.storeTimeMs, executor.policy)),
       lines: () => [action.say(name, applied)],
     });
     return EXIT.ok;

@@ -11,13 +11,13 @@ import { generationOption } from "./values.ts";
 export async function repair(invocation: Invocation): Promise<number> {
   const name = keyOf(invocation);
   const given = generationOption(invocation);
-  return await withLeases(invocation, "user", async ({ manager, tenant }) => {
+  return await withLeases(invocation, "user", async ({ executor, tenant }) => {
     const key = { tenant, name };
-    const damage = await damageOf(manager, key);
+    const damage = await damageOf(executor, key);
     if (damage === null) throw notDamaged(name, "it can be read, or there is no such record");
-    const generation = generationOf(manager, given);
+    const generation = generationOf(executor, given);
     await confirm(invocation, name, damage, generation);
-    const isRepaired = await maintenanceOf(manager).repair(key, generation);
+    const isRepaired = await maintenanceOf(executor).repair(key, generation);
     if (!isRepaired) throw notDamaged(name, "somebody else was faster: look at it with 'solehold get'");
     printAnswer(invocation, {
       document: () => ({ key: name, tenant, repaired: true, generation: shown(generation) }),

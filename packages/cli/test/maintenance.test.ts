@@ -7,7 +7,7 @@ import {
   MemoryStore,
   realEnv,
   StoreError,
-  StoreLeaseManager,
+  StoreExecutor,
 } from "solehold";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { examine } from "../src/doctor/examine.ts";
@@ -95,10 +95,10 @@ describe("solehold collect", () => {
 
 describe("the doctor", () => {
   const statusOf = ({ checks }: DoctorReport, id: string) => checks.find((check) => check.id === id);
-  const examined = (store: StoreLeaseManager["store"]): Promise<DoctorReport> =>
+  const examined = (store: StoreExecutor["store"]): Promise<DoctorReport> =>
     examine({
       ...{ url: "memory:", tenant: "default", env: realEnv },
-      open: async () => new StoreLeaseManager({ store }),
+      open: async () => new StoreExecutor({ store }),
     });
 
   it("names damaged records, and how they are repaired", async () => {

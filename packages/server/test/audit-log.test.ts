@@ -1,4 +1,4 @@
-import { MemoryLeaseManager, realEnv } from "solehold";
+import { MemoryExecutor, realEnv } from "solehold";
 import { LeaseService } from "solehold/internal";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { openAudit } from "../src/main/audit-log.ts";
@@ -9,15 +9,15 @@ describe("the audit of a server", () => {
     "%s proves with the first look what was answered just now",
     async (durability) => {
       const audit = await openAudit({ audit: durability, dataDir: await tempFolder() });
-      const manager = new MemoryLeaseManager();
-      const service = new LeaseService({ manager, audit: audit.trail, env: realEnv });
+      const executor = new MemoryExecutor();
+      const service = new LeaseService({ executor, audit: audit.trail, env: realEnv });
       onTestFinished(async () => {
         await service.close();
         await audit.trail.close();
-        await manager.close();
+        await executor.close();
       });
       const key = { tenant: "default", name: "job" };
-      const { outcome } = await service.grant({ key, holder: "me", ttlMs: 5_000 });
+      const outcome = await service.execute({ op: "acquire", key, holder: "me", ttlMs: 5_000 });
       expect(outcome.kind).toBe("applied");
       expect(await audit.verify()).toMatchObject({ ok: true, entries: 1 });
     },

@@ -1,5 +1,5 @@
 /** The server deletes records that ended long ago by itself: one replica at a time, and without ever failing for it. */
-import { decorateStore, type LeaseStore, MemoryStore, StoreError, StoreLeaseManager } from "solehold";
+import { decorateStore, type LeaseStore, MemoryStore, StoreError, StoreExecutor } from "solehold";
 import { LeaseService, ManualEnv, MemoryAuditTrail } from "solehold/internal";
 import { describe, expect, it } from "vitest";
 import { ScheduledCollection } from "../src/main/scheduled-collection.ts";
@@ -11,14 +11,14 @@ const HOUR_MS = 3_600_000;
 function replica(env: ManualEnv, store: LeaseStore, everyMs = HOUR_MS, keyTenants: readonly string[] = []) {
   const logged: string[] = [];
   const log = createLog("info", { write: (line: string) => void logged.push(JSON.parse(line).msg) });
-  const manager = new StoreLeaseManager({ store, env, retentionMs: HOUR_MS });
+  const executor = new StoreExecutor({ store, env, retentionMs: HOUR_MS });
   const collected: string[] = [];
-  const { collect } = manager;
-  manager.collect = async (tenant) => {
+  const { collect } = executor;
+  executor.collect = async (tenant) => {
     collected.push(tenant);
-    return await collect.call(manager, tenant);
+    return await collect.call(executor, tenant);
   };
-  const service = new LeaseService({ manager, audit: new MemoryAuditTrail({ capacity: 100 }), env });
+  const service = new LeaseService({ executor, audit: new MemoryAuditTrail({ capacity: 100 }), env });
   const metrics = new Metrics();
   const collection = new ScheduledCollection({
     ...{ env, service, log, metrics, everyMs },
@@ -26,7 +26,7 @@ function replica(env: ManualEnv, store: LeaseStore, everyMs = HOUR_MS, keyTenant
   });
   const deleted = async (): Promise<number> =>
     Number(/^solehold_collected_records_total (\d+)$/m.exec(await metrics.text())?.[1] ?? 0);
-  return { manager, service, collection, collected, logged, deleted };
+  return { executor, service, collection, collected, logged, deleted };
 }
 
 /** In steps shorter than a ttl, so that leases are renewed as they would be. */
@@ -36,9 +36,9 @@ async function hours(env: ManualEnv, count: number): Promise<void> {
 
 async function endedLease(service: LeaseService, tenant: string): Promise<void> {
   const key = { tenant, name: "job" };
-  const { outcome } = await service.grant({ key, holder: "h", ttlMs: 1_000 });
+  const outcome = await service.execute({ op: "acquire", key, holder: "h", ttlMs: 1_000 });
   if (outcome.kind !== "applied") throw new Error("not granted");
-  await service.release({ key, holder: "h", token: outcome.token });
+  await service.execute({ op: "release", key, holder: "h", token: outcome.token });
 }
 
 describe("collection by a server", () => {
@@ -125,9 +125,9 @@ describe("collection by a server", () => {
 
   it("does not hold up a server that stops in the middle of a pass", async () => {
     const env = new ManualEnv();
-    const { manager, collection } = replica(env, new MemoryStore({ env }));
+    const { executor, collection } = replica(env, new MemoryStore({ env }));
     const passes: string[] = [];
-    manager.collect = (tenant) => {
+    executor.collect = (tenant) => {
       passes.push(tenant);
       return new Promise(() => undefined);
     };

@@ -11,7 +11,7 @@ const WITHIN_MS = 100;
 
 /** The clock moves in small steps, and after each the server may do what fell due. */
 function clockOf(env: ManualEnv): World {
-  return new World({ env, openManager: () => Promise.reject(new Error("nobody acquires here")) });
+  return new World({ env, openExecutor: () => Promise.reject(new Error("nobody acquires here")) });
 }
 
 async function announced(server: TestServer): Promise<readonly string[]> {
@@ -42,7 +42,7 @@ describe("the end of a lease that nobody ended", () => {
     const clock = clockOf(env);
     for (let steps = 0; steps < 45; steps += 1) {
       await clock.advance(WITHIN_MS);
-      const nowMs = server.server.service.manager.storeNowMs();
+      const nowMs = server.server.service.executor.storeNowMs();
       const names = new Set(stream.events.filter(({ kind }) => kind === "expired").map(({ name }) => name));
       for (const [name, expiresAtMs] of expiries) {
         if (expiresAtMs <= nowMs - WITHIN_MS) expect([name, names.has(name)]).toEqual([name, true]);

@@ -1,10 +1,10 @@
 /** A release while somebody waits: both decisions travel in one write. */
-import { type ConditionalWrite, type LeaseStore, MemoryStore, StoreError, StoreLeaseManager } from "solehold";
+import { type ConditionalWrite, type LeaseStore, MemoryStore, StoreError, StoreExecutor } from "solehold";
 import {
+  type CommandOutcome,
   LeaseService,
   ManualEnv,
   MemoryAuditTrail,
-  type ServiceReply,
   settle,
   watchRecords,
 } from "solehold/internal";
@@ -59,16 +59,16 @@ async function world() {
       throw new StoreError("timeout", "no answer", { outcome: "unknown" });
     },
   };
-  const manager = new StoreLeaseManager({ store, env, policy: { generations: "count" } });
+  const executor = new StoreExecutor({ store, env, policy: { generations: "count" } });
   const audit = new MemoryAuditTrail({ capacity: 1_000 });
-  const service = new LeaseService({ manager, audit, env });
+  const service = new LeaseService({ executor, audit, env });
   const queue = new WaitQueue({ env, service, waiterLimit: 100, waitLimitMs: 600_000 });
-  await watchRecords(manager, env, { tenant: null, prefix: "" }, (event) => queue.onStoreEvent(event));
+  await watchRecords(executor, env, { tenant: null, prefix: "" }, (event) => queue.onStoreEvent(event));
   const ask = (holder: string, changes: { waitMs?: number; ttlMs?: number } = {}) => {
     const { waitMs = 60_000, ttlMs = 10_000 } = changes;
     const connection = connectionOf();
-    const asked = { connection, reply: null as ServiceReply | null };
-    const request = { key, holder, ttlMs, token: `token-of-${holder}` };
+    const asked = { connection, reply: null as CommandOutcome | null };
+    const request = { op: "acquire", key, holder, ttlMs, token: `token-of-${holder}` } as const;
     queue.acquire(request, { traceId: holder }, { waitMs, connection, repeatable: "no" }).then(
       (reply) => {
         asked.reply = reply;
@@ -78,7 +78,7 @@ async function world() {
     return asked;
   };
   const release = (holder: string, token = `token-of-${holder}`) =>
-    queue.release({ key, holder, token }, { traceId: `release-of-${holder}` });
+    queue.release({ op: "release", key, holder, token }, { traceId: `release-of-${holder}` });
   const freeze = (): (() => void) => {
     let open: () => void = () => undefined;
     opened = new Promise((resolve) => {
@@ -92,18 +92,18 @@ async function world() {
     );
   const first = ask("one");
   await settle();
-  expect(first.reply?.outcome.kind).toBe("applied");
+  expect(first.reply?.kind).toBe("applied");
   writes.length = 0;
   const lose = (what: typeof next): void => {
     next = what;
   };
-  return { env, store: inner, manager, service, queue, writes, ask, release, trail, lose, freeze };
+  return { env, store: inner, executor, service, queue, writes, ask, release, trail, lose, freeze };
 }
 
-function fenceOf(reply: ServiceReply | null): string {
-  return reply?.outcome.kind === "applied"
-    ? `${reply.outcome.decision.lease.holder}@${reply.outcome.decision.lease.generation}`
-    : String(reply?.outcome.kind);
+function fenceOf(reply: CommandOutcome | null): string {
+  return reply?.kind === "applied"
+    ? `${reply.decision.lease.holder}@${reply.decision.lease.generation}`
+    : String(reply?.kind);
 }
 
 describe("a release while somebody waits", () => {
@@ -116,12 +116,12 @@ describe("a release while somebody waits", () => {
     await settle();
     expect(writes.map(({ next }) => [next?.state, next?.holder])).toEqual([["held", "two"]]);
     expect(fenceOf(released)).toBe("one@1");
-    expect(released.outcome).toMatchObject({ decision: { lease: { state: "released" } } });
+    expect(released).toMatchObject({ decision: { lease: { state: "released" } } });
     expect(fenceOf(second.reply)).toBe("two@2");
-    expect(second.reply?.outcome).toMatchObject({ token: "token-of-two", validForMs: 10_000 });
+    expect(second.reply).toMatchObject({ token: "token-of-two", validForMs: 10_000 });
     const entries = await trail();
     expect(entries.slice(-2)).toEqual(["release-of-one: release applied 1", "two: grant applied 2"]);
-    expect(await service.get(key)).toMatchObject({ holder: "two", live: true, generation: 2n });
+    expect(await service.read(key)).toMatchObject({ holder: "two", live: true, generation: 2n });
   });
 
   it("goes to the first in line, and the others stay in it without an attempt of their own", async () => {
@@ -147,10 +147,10 @@ describe("a release while somebody waits", () => {
     const before = (await trail()).length;
     const refused = await release("one", "stolen");
     await settle();
-    expect(refused.outcome.kind).toBe("refused");
+    expect(refused.kind).toBe("refused");
     expect(second.reply).toBeNull();
     expect((await trail()).length).toBe(before + 1);
-    expect(await service.get(key)).toMatchObject({ holder: "one", live: true });
+    expect(await service.read(key)).toMatchObject({ holder: "one", live: true });
     await release("one");
     await settle();
     expect(fenceOf(second.reply)).toBe("two@2");
@@ -165,7 +165,7 @@ describe("a release while somebody waits", () => {
     const released = await release("one");
     await settle();
     expect(fenceOf(released)).toBe("one@1");
-    expect(released.outcome).toMatchObject({ decision: { lease: { state: "released", holder: "one" } } });
+    expect(released).toMatchObject({ decision: { lease: { state: "released", holder: "one" } } });
     expect(fenceOf(second.reply)).toBe("two@2");
     expect(writes).toHaveLength(1);
   });
@@ -208,20 +208,20 @@ describe("a release while somebody waits", () => {
     await env.advance(60);
     expect(second.reply).toBeNull();
     thaw();
-    expect((await releasing).outcome.kind).toBe("refused");
+    expect((await releasing).kind).toBe("refused");
     await settle();
-    expect(second.reply?.outcome.kind).toBe("refused");
-    expect(await service.get(key)).toMatchObject({ holder: "one" });
+    expect(second.reply?.kind).toBe("refused");
+    expect(await service.read(key)).toMatchObject({ holder: "one" });
   });
 
   it("does not hand out a fence again after the store lost writes: the release goes alone", async () => {
-    const { ask, release, manager, store, writes } = await world();
+    const { ask, release, executor, store, writes } = await world();
     const [early] = (await store.read([key])).records;
     if (early?.kind !== "found") throw new Error("the first grant is there");
     await release("one");
-    await manager.acquire({ key, holder: "x", token: "token-of-x", ttlMs: 10_000 });
-    await manager.release({ key, holder: "x", token: "token-of-x" });
-    await manager.acquire({ key, holder: "y", token: "token-of-y", ttlMs: 10_000 });
+    await executor.execute({ op: "acquire", key, holder: "x", token: "token-of-x", ttlMs: 10_000 });
+    await executor.execute({ op: "release", key, holder: "x", token: "token-of-x" });
+    await executor.execute({ op: "acquire", key, holder: "y", token: "token-of-y", ttlMs: 10_000 });
     const waiting = ask("two");
     await settle();
     expect(waiting.reply).toBeNull();
@@ -234,6 +234,6 @@ describe("a release while somebody waits", () => {
     expect(fenceOf(await release("one"))).toBe("one@1");
     await settle();
     expect(writes.map(({ next }) => [next?.state, next?.generation])).toEqual([["released", 1n]]);
-    expect(waiting.reply?.outcome).toMatchObject({ decision: { reason: "FENCE_WENT_BACK" } });
+    expect(waiting.reply).toMatchObject({ decision: { reason: "FENCE_WENT_BACK" } });
   });
 });

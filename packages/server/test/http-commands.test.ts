@@ -188,7 +188,7 @@ describe("commands over HTTP", () => {
 
   it("answers 503 with the outcome when the store is down", async () => {
     const { server, lease, get } = await testServer();
-    await server.service.manager.close();
+    await server.service.executor.close();
     const answer = await lease("acquire", owner);
     expectProblem(answer, 503, "INTERNAL_PIPELINE_ERROR", "LS_UNAVAILABLE");
     expect(answer.body.outcome).toBe("not-applied");

@@ -119,7 +119,7 @@ describe("reading over HTTP", () => {
 describe("a damaged record", () => {
   it("is reported as such to readers and to who asks for the lease, and hurts nobody else", async () => {
     const { server, url, lease, get } = await testServer();
-    const { store } = server.service.manager;
+    const { store } = server.service.executor;
     const { read, list, apply } = store;
     const damaged = { version: "1", detail: "not JSON" };
     Object.assign(store, {
@@ -146,7 +146,7 @@ describe("a damaged record", () => {
     onTestFinished(async () => await leases.close());
     const meant = { name: "CorruptRecordError", key: { tenant: "default", name: "bad" }, ...damaged };
     await expect(leases.inspect("bad")).rejects.toMatchObject(meant);
-    await expect(server.service.manager.get(meant.key)).rejects.toMatchObject(meant);
+    await expect(server.service.executor.read(meant.key)).rejects.toMatchObject(meant);
     await expect(leases.inspect("bad")).rejects.toThrow(
       /default\/bad \(version 1\) is damaged: not JSON.*repair\(/,
     );
@@ -161,7 +161,7 @@ describe("a damaged record", () => {
 describe("a store that cannot list its keys", () => {
   it("is named where a listing is asked for, and serves everything else", async () => {
     const { server, url, lease, get } = await testServer();
-    Object.assign(server.service.manager.store, { list: undefined });
+    Object.assign(server.service.executor.store, { list: undefined });
     const listing = await get("/v1/leases");
     expectProblem(listing, 501, "STORE_CANNOT", "LS_UNAVAILABLE");
     expect(listing.body.detail).toBe("the memory store cannot list its leases: ask for one by its name");
@@ -180,8 +180,8 @@ describe("a store that lost acknowledged data", () => {
     const lost = async (): Promise<never> => {
       throw new StoreError("data-loss", "10 records are gone", { outcome: "not-applied" });
     };
-    const { read, apply } = server.service.manager.store;
-    Object.assign(server.service.manager.store, { read: lost, apply: lost });
+    const { read, apply } = server.service.executor.store;
+    Object.assign(server.service.executor.store, { read: lost, apply: lost });
     for (const answer of [
       await get("/v1/lease?name=a"),
       await lease("acquire", { name: "a", holder: "h" }),
@@ -196,7 +196,7 @@ describe("a store that lost acknowledged data", () => {
     await expect(leases.inspect("a")).rejects.toMatchObject({ name: "StoreError", kind: "data-loss" });
     const refused = leases.acquire("a", { wait: 0 });
     await expect(refused).rejects.toMatchObject({ code: "LEASE_UNAVAILABLE", cause: { kind: "data-loss" } });
-    Object.assign(server.service.manager.store, { read, apply });
+    Object.assign(server.service.executor.store, { read, apply });
     // Whoever held a lease of which the record is gone may still believe in it: nothing is granted on an absence yet.
     const again = await lease("acquire", { name: "a", holder: "h" });
     expect([again.status, again.body.reason]).toEqual([412, "FENCE_WENT_BACK"]);

@@ -11,7 +11,7 @@ const DAMAGED = { kind: "corrupt", version: "1", detail: "not JSON" };
 /** The record of "bad" is one that cannot be read, until it is written anew. */
 async function damage({ server, lease }: TestServer): Promise<void> {
   await lease("acquire", { name: "bad", holder: "h", token: "t" });
-  const { store } = server.service.manager;
+  const { store } = server.service.executor;
   const { read, apply } = store;
   let isDamaged = true;
   const isBad = ({ name }: LeaseKey): boolean => isDamaged && name === "bad";
@@ -56,7 +56,7 @@ describe("POST /v1/maintenance/repair", () => {
     ]);
   });
 
-  it("takes a generation, refuses one that is none, and works through the SDK's manager", async () => {
+  it("takes a generation, refuses one that is none, and works through the SDK's executor", async () => {
     const server = await testServer();
     await damage(server);
     for (const generation of ["-1", "1e9", "99999999999999999999"]) {
@@ -65,17 +65,17 @@ describe("POST /v1/maintenance/repair", () => {
     }
     const leases = await connectLeases(server.url);
     onTestFinished(async () => await leases.close());
-    const manager = leases.manager as unknown as {
+    const executor = leases.executor as unknown as {
       repair(key: LeaseKey, generation?: bigint): Promise<boolean>;
     };
-    expect(await manager.repair({ tenant: "default", name: "bad" }, 41n)).toBe(true);
-    expect(await manager.repair({ tenant: "default", name: "bad" })).toBe(false);
+    expect(await executor.repair({ tenant: "default", name: "bad" }, 41n)).toBe(true);
+    expect(await executor.repair({ tenant: "default", name: "bad" })).toBe(false);
     expect((await server.lease("acquire", { name: "bad", holder: "next" })).status).toBe(200);
   });
 
   it("needs a generation where the store has no clock", async () => {
     const server = await testServer();
-    const { store } = server.server.service.manager;
+    const { store } = server.server.service.executor;
     Object.assign(store, { capabilities: { ...store.capabilities, clock: "none" } });
     const refused = await server.post("/v1/maintenance/repair", { name: "bad" });
     expectProblem(refused, 400, "INPUT_SCHEMA_INVALID", "LS_INVALID");
@@ -93,7 +93,7 @@ describe("POST /v1/maintenance/collect", () => {
 
   it("says why nothing is deleted from a store that cannot", async () => {
     const { server, post } = await testServer();
-    const { store } = server.service.manager;
+    const { store } = server.service.executor;
     Object.assign(store, { capabilities: { ...store.capabilities, clock: "none" } });
     const refused = await post("/v1/maintenance/collect", {});
     expectProblem(refused, 501, "STORE_CANNOT", "LS_UNAVAILABLE");

@@ -3,7 +3,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { connect, type Lease, type Leases, realEnv } from "solehold";
-import { HttpTransport, Leases as LeasesOver, RemoteLeaseManager } from "solehold/internal";
+import { HttpTransport, Leases as LeasesOver, RemoteExecutor } from "solehold/internal";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { startPostgres, startRedis } from "../../solehold/test/engines/index.ts";
 import { ask, tempFolder } from "./support/server.ts";
@@ -146,11 +146,11 @@ describe.each([
     );
     const scattered = Array.from({ length: 9 }, (_, index) => {
       const url = new URL(replicas[index % replicas.length]?.url ?? "");
-      const manager = new RemoteLeaseManager({
+      const executor = new RemoteExecutor({
         transport: new HttpTransport({ url, env: realEnv }),
         env: realEnv,
       });
-      return new LeasesOver({ manager, env: realEnv, holder: `s${index}` });
+      return new LeasesOver({ executor, env: realEnv, holder: `s${index}` });
     });
     onTestFinished(async () => {
       await Promise.all([...homed, ...scattered].map((leases) => leases.close()));

@@ -60,36 +60,6 @@ describe("the stream", () => {
     expect(stream.longestFrame).toBeLessThanOrEqual(32);
   });
 
-  it("reads brief requests as it does full ones, and says so to who asks for brief answers", async () => {
-    const { url } = await testServer();
-    const stream = await TestStream.open(url);
-    const [agreed] = await stream.ask({ op: "brief" });
-    expect(agreed).toMatchObject({ status: 200, body: { requests: "brief" } });
-    const other = await TestStream.open(url);
-    const told = async (id: number | null, ...request: readonly unknown[]): Promise<Body> => {
-      other.socket.send(JSON.stringify([request]));
-      return await other.answer(id);
-    };
-    const claim = (id: number, who: string) =>
-      told(id, id, "acquire", "default", "a", who, `token-of-${who}`, 30_000, "Operation", 0);
-    expect(await claim(11, "me")).toMatchObject({ status: 200, body: { token: "token-of-me" } });
-    expect(await claim(12, "you")).toMatchObject({ status: 409, body: { heldBy: "me" } });
-    const mine = ["default", "a", "me", "token-of-me"];
-    expect(await told(13, 13, "renew", ...mine, 60_000)).toMatchObject({ body: { validForMs: 60_000 } });
-    expect(await told(14, 14, "renew", ...mine, "long")).toMatchObject({
-      status: 400,
-      body: { field: "ttlMs" },
-    });
-    expect(await told(15, 15, "release", "default", "a", "me", 7)).toMatchObject({
-      body: { field: "token" },
-    });
-    expect(await told(null, 16, "release", "default", "a", "me")).toMatchObject({
-      status: 400,
-      body: { field: "message" },
-    });
-    expect(await told(17, 17, "release", ...mine)).toMatchObject({ body: { lease: { state: "released" } } });
-  });
-
   it("gives a trace of its own to every message that brings none, and keeps the one that a message brings", async () => {
     const { url } = await testServer();
     const stream = await TestStream.open(url);
@@ -120,9 +90,9 @@ describe("the stream", () => {
       finish = resolve;
     });
     const key = { tenant: "default", name: "job" };
-    const reply = await server.service.renew({ key, holder: "h", token: "t" });
+    const reply = await server.service.execute({ op: "renew", key, holder: "h", token: "t" });
     let begun = 0;
-    server.service.renew = async () => {
+    server.service.execute = async () => {
       begun += 1;
       await finished;
       return reply;

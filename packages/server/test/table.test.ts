@@ -48,7 +48,7 @@ describe("a table of leases", () => {
   it("kept by watching and listing shows what a fresh listing shows, whatever happened", async () => {
     const env = new ManualEnv();
     const server = await testServer({}, { env });
-    const clock = new World({ env, openManager: () => Promise.reject(new Error("nobody acquires here")) });
+    const clock = new World({ env, openExecutor: () => Promise.reject(new Error("nobody acquires here")) });
     const dice = new Dice(5);
     const act = async (): Promise<void> => {
       const index = dice.below(NAMES);

@@ -11,7 +11,12 @@ async function grantedJustNow(options: Parameters<World["ask"]>[1]) {
   await settle();
   const waiter = world.ask("a", options);
   await settle();
-  const { outcome } = await world.service.release({ key, holder: "owner", token: owner.token });
+  const outcome = await world.service.execute({
+    op: "release",
+    key,
+    holder: "owner",
+    token: owner.token,
+  });
   if (outcome.kind === "applied") world.queue.notice(key, outcome.decision.lease);
   return { world, waiter };
 }
@@ -33,15 +38,20 @@ describe("waiters that die", () => {
     const chain = [owner, ...line];
     for (const [index, caller] of chain.entries()) {
       const next = chain[index + 1];
-      const released = world.service.release({ key, holder: caller.holder, token: caller.token });
+      const released = world.service.execute({
+        op: "release",
+        key,
+        holder: caller.holder,
+        token: caller.token,
+      });
       if (next?.holder === dead) {
-        const { outcome } = await released;
+        const outcome = await released;
         if (outcome.kind === "applied") world.queue.notice(key, outcome.decision.lease);
         next.connection.drop(); // its own attempt is under way at this moment
         await settle();
         continue;
       }
-      const { outcome } = await released;
+      const outcome = await released;
       if (outcome.kind === "applied") world.queue.notice(key, outcome.decision.lease);
       await settle();
     }
@@ -51,7 +61,12 @@ describe("waiters that die", () => {
 
   it("gives back at once what was granted to somebody who had just gone", async () => {
     const { world, owner, line } = await heldWorld(["a"]);
-    const { outcome } = await world.service.release({ key, holder: "owner", token: owner.token });
+    const outcome = await world.service.execute({
+      op: "release",
+      key,
+      holder: "owner",
+      token: owner.token,
+    });
     if (outcome.kind === "applied") world.queue.notice(key, outcome.decision.lease);
     line[0]?.connection.drop();
     await settle();
@@ -73,12 +88,14 @@ describe("waiters that die", () => {
   it("does not give back what a repeat with the same token has found first: two could believe", async () => {
     const { service } = new World();
     const request = { key, holder: "a", token: "chosen", ttlMs: 10_000 };
-    const first = await service.grant(request);
-    await service.grant(request);
-    if (first.outcome.kind !== "applied") throw new Error("it was free");
-    const given = await service.giveBack(request, first.outcome.decision.lease);
-    expect(given.outcome).toMatchObject({ kind: "refused", decision: { reason: "LEASE_NOT_FOUND" } });
-    expect(await service.get(key)).toMatchObject({ holder: "a", live: true, generation: 1n });
+    const first = await service.execute({ ...request, op: "acquire" });
+    await service.execute({ ...request, op: "acquire" });
+    if (first.kind !== "applied") throw new Error("it was free");
+    const { ttlMs: _ttlMs, ...owner } = request;
+    const onlyNonce = first.decision.lease.nonce;
+    const released = await service.execute({ op: "release", ...owner, onlyNonce });
+    expect(released).toMatchObject({ kind: "refused", decision: { reason: "LEASE_NOT_FOUND" } });
+    expect(await service.read(key)).toMatchObject({ holder: "a", live: true, generation: 1n });
   });
 
   it("keeps what was granted under an idempotency key: a repeat finds it without a trace", async () => {

@@ -1,5 +1,5 @@
 /** Waiting in line: first come, first served, by whatever news; limits, handoffs, drains, and a store in trouble. */
-import { StoreLeaseManager } from "solehold";
+import { StoreExecutor } from "solehold";
 import { settle } from "solehold/internal";
 import { describe, expect, it } from "vitest";
 import { heldWorld, key, World } from "./support/waiting.ts";
@@ -54,12 +54,12 @@ describe("waiting in line", () => {
     await settle();
     const waiter = world.ask("a");
     await settle();
-    const elsewhere = new StoreLeaseManager({
+    const elsewhere = new StoreExecutor({
       store: world.store,
       env: world.env,
       policy: { generations: "count" },
     });
-    await elsewhere.release({ key, holder: "owner", token: owner.token });
+    await elsewhere.execute({ op: "release", key, holder: "owner", token: owner.token });
     await settle();
     await settle();
     expect(waiter.state).toBe("granted 2");
@@ -67,17 +67,17 @@ describe("waiting in line", () => {
 
   it("finds out by itself when the store's news got lost, without filling the audit", async () => {
     const { world, owner, line } = await heldWorld(["a"]);
-    const elsewhere = new StoreLeaseManager({
+    const elsewhere = new StoreExecutor({
       store: world.store,
       env: world.env,
       policy: { generations: "count" },
     });
-    await elsewhere.renew({ key, holder: "owner", token: owner.token, ttlMs: 3_600_000 });
+    await elsewhere.execute({ op: "renew", key, holder: "owner", token: owner.token, ttlMs: 3_600_000 });
     await world.env.advance(40_000);
     expect(line[0]?.state).toBe("waiting");
     const denials = (await world.audit.query()).filter(({ allowed }) => !allowed);
     expect(denials.length).toBe(1);
-    await elsewhere.release({ key, holder: "owner", token: owner.token });
+    await elsewhere.execute({ op: "release", key, holder: "owner", token: owner.token });
     await world.env.advance(10_000);
     expect(line[0]?.state).toBe("granted 2");
   });
@@ -86,7 +86,8 @@ describe("waiting in line", () => {
     const world = new World();
     world.ask("owner", { ttlMs: 50_000 });
     await settle();
-    // The end of the owner's lease in the service's index, and the time limit of store calls.
+    // The end of the owner's lease in the service's index, and the time limits of the store's reads and writes.
+    await world.holder();
     const timers = world.env.pendingTimers;
     const first = world.ask("a", { waitMs: 1_000 });
     const second = world.ask("b", { waitMs: 2_000 });
@@ -96,11 +97,17 @@ describe("waiting in line", () => {
     expect(second.state).toBe("LEASE_HELD_BY_OTHER");
     expect(world.queue.size).toBe(0);
     expect(world.env.pendingTimers).toBeLessThanOrEqual(timers);
+    const denied = (await world.audit.query()).filter(({ allowed }) => !allowed);
+    expect(denied.map(({ holder, reason }) => `${holder} ${reason}`).slice(-2)).toEqual([
+      "a LEASE_HELD_BY_OTHER",
+      "b LEASE_HELD_BY_OTHER",
+    ]);
   });
 
   it("lets the successor of a handoff pass those who came before it", async () => {
     const { world, owner, line } = await heldWorld(["a", "b", "heir", "c"]);
-    const { outcome } = await world.service.handOff({
+    const outcome = await world.service.execute({
+      op: "handoff",
       key,
       holder: "owner",
       token: owner.token,
@@ -118,7 +125,7 @@ describe("waiting in line", () => {
   it("gives a handed-over lease to the line when the successor does not come in time", async () => {
     const { world, owner, line } = await heldWorld(["a"]);
     const handoff = { key, holder: "owner", token: owner.token, successor: "nobody", withinMs: 5_000 };
-    const { outcome } = await world.service.handOff(handoff);
+    const outcome = await world.service.execute({ ...handoff, op: "handoff" });
     if (outcome.kind === "applied") world.queue.notice(key, outcome.decision.lease);
     await world.env.advance(4_000);
     expect(line[0]?.state).toBe("waiting");
@@ -180,7 +187,7 @@ describe("waiting in line", () => {
 describe("a store in trouble", () => {
   it("lets a waiter wait through a short outage", async () => {
     const { world, owner, line } = await heldWorld(["a"]);
-    await world.service.release({ key, holder: "owner", token: owner.token });
+    await world.service.execute({ op: "release", key, holder: "owner", token: owner.token });
     world.reach = "down";
     world.queue.notice(key, null);
     await world.env.advance(2_000);

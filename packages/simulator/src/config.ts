@@ -89,8 +89,8 @@ export interface SimConfig {
   readonly callTimeoutMs: number;
   readonly commandTimeoutMs: number;
   readonly retentionMs: number;
-  /** Clients go through the lease service, with its audit, or straight to the manager. */
-  readonly route: "service" | "manager";
+  /** Clients go through the lease service, with its audit, or straight to the executor. */
+  readonly route: "service" | "executor";
   /** All nodes use one holder name: only tokens tell them apart. */
   readonly sharedHolder: boolean;
   /** Faults and operations happen for this long; then the world heals. */
@@ -164,7 +164,7 @@ export function drawConfig(seed: number, limits: ConfigLimits = {}): SimConfig {
     commandTimeoutMs: Math.ceil(ttlMs * random.pick([0.5, 1, 4])),
     // Far longer than any request can live: a slow message takes up to three ttls.
     retentionMs: Math.ceil(ttlMs * 12),
-    route: random.chance(0.5) ? "service" : "manager",
+    route: random.chance(0.5) ? "service" : "executor",
     sharedHolder: random.chance(0.15),
     turmoilMs: ttlMs * random.pick([4, 8, 12]),
     operationEveryMs: ttlMs * random.pick([0.2, 0.4, 0.8]),

@@ -1,6 +1,6 @@
 /**
  * Where a mistake can be planted in a simulated world, without a line of it in the code under test: around
- * the store, the decision, the manager, the clocks, the handle, the guard, the trail.
+ * the store, the decision, the executor, the clocks, the handle, the guard, the trail.
  */
 
 import type { FencedResource } from "solehold/guards";
@@ -10,8 +10,8 @@ import type {
   decide,
   Env,
   Lease,
+  LeaseExecutor,
   LeaseKey,
-  LeaseManager,
   LeasePolicy,
   LeaseService,
   LeaseStore,
@@ -39,12 +39,12 @@ export interface Mutations {
   readonly engineWrites?: "blind";
   readonly decide?: (real: typeof decide) => typeof decide;
   readonly store?: (store: LeaseStore, env: Env, engine: StoreEngine) => LeaseStore;
-  /** The clocks and randomness of the manager, and of the client's handles. */
-  readonly managerEnv?: (env: Env) => Env;
+  /** The clocks and randomness of the executor, and of the client's handles. */
+  readonly executorEnv?: (env: Env) => Env;
   readonly clientEnv?: (env: Env) => Env;
   /** What the handles believe about drift. */
   readonly clientDrift?: (drift: DriftBound) => DriftBound;
-  readonly manager?: (manager: LeaseManager, env: Env) => LeaseManager;
+  readonly executor?: (executor: LeaseExecutor, env: Env) => LeaseExecutor;
   /** With a way to make a service that asks for no approvals. */
   readonly service?: (service: LeaseService, openUnguarded: () => LeaseService) => LeaseService;
   /** A server, as its handlers are reached. */
@@ -53,7 +53,7 @@ export interface Mutations {
   readonly leases?: (open: () => Leases) => Leases;
   /** The SDK's way to servers. */
   readonly transport?: (transport: RemoteTransport, env: Env) => RemoteTransport;
-  readonly holding?: (holding: Holding, manager: LeaseManager) => Holding;
+  readonly holding?: (holding: Holding, executor: LeaseExecutor) => Holding;
   /** Whether the protected resource takes the write. */
   readonly guard?: (resource: FencedResource<number>, write: GuardedWrite) => boolean;
   readonly audit?: (trail: AuditTrail) => AuditTrail;

@@ -19,7 +19,7 @@ async function run(tier: "core" | "full", seeds: number, clocks: "bounded" | "un
   return { ...summary, told: failure === undefined ? "" : report(failure) };
 }
 
-describe("the real manager, service and client in a simulated world", () => {
+describe("the real executor, service and client in a simulated world", () => {
   it("keeps every promise while clocks run within their bound, and reaches every situation", async () => {
     const { told, nondeterministic, sometimes } = await run("full", FULL_SEEDS, "bounded");
     expect(told).toBe("");

@@ -20,7 +20,6 @@ export * from "./facades/index.ts";
 export * from "./guards/stale-fence-error.ts";
 export * from "./layers/index.ts";
 export * from "./placement/index.ts";
-export * from "./remote/brief.ts";
 export * from "./remote/http-transport.ts";
 export * from "./remote/remote-executor.ts";
 export * from "./remote/replica-router.ts";

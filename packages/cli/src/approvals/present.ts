@@ -36,11 +36,11 @@ export async function approvalFor(
 /** The same for a lease that this process is about to take. */
 export async function approvalForAcquire(
   invocation: Invocation,
-  { tenant, holder, manager }: Leases,
+  { tenant, holder, executor }: Leases,
   name: string,
   asked: { readonly ttl?: number; readonly purpose?: Purpose },
 ): Promise<{ readonly approval?: PresentedApprovals }> {
-  const { ttl = manager.policy.defaultTtlMs, purpose } = asked;
+  const { ttl = executor.policy.defaultTtlMs, purpose } = asked;
   const key = { tenant, name };
   const command = {
     action: "acquire",

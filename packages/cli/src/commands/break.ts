@@ -32,7 +32,7 @@ async function run(invocation: Invocation): Promise<number> {
   const periodMs = requiredDuration(invocation, "period", 0);
   return await actAsOperator(invocation, {
     asks: { action: "break", ttlMs: periodMs },
-    send: (manager, target) => manager.break({ ...target, periodMs }),
+    send: (executor, target) => executor.execute({ op: "break", ...target, periodMs }),
     say: (name, { decision }) =>
       `${name} ends within ${shortDuration(periodMs)}, or when what ${decision.lease.holder} was promised ends`,
   });

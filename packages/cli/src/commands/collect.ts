@@ -25,9 +25,9 @@ async function run(invocation: Invocation): Promise<number> {
   const { assertCollectable, maintenanceOf } = await import("../maintenance.ts");
   const { printAnswer } = await import("../text/print.ts");
   const { EXIT } = await import("../exit-codes.ts");
-  return await withLeases(invocation, "user", async ({ manager, tenant }) => {
-    assertCollectable(manager);
-    const { scanned, deleted } = await maintenanceOf(manager).collect(tenant);
+  return await withLeases(invocation, "user", async ({ executor, tenant }) => {
+    assertCollectable(executor);
+    const { scanned, deleted } = await maintenanceOf(executor).collect(tenant);
     printAnswer(invocation, {
       document: () => ({ tenant, scanned, deleted }),
       lines: () => [`tenant ${tenant}: ${deleted} of ${scanned} records deleted`],

@@ -27,13 +27,13 @@ async function run(invocation: Invocation): Promise<number> {
   const { io, values } = invocation;
   const { urlOf } = await import("../connection.ts");
   const { examine } = await import("../doctor/examine.ts");
-  const { DEFAULT_TENANT, openManager, realEnv } = await import("solehold");
+  const { DEFAULT_TENANT, openExecutor, realEnv } = await import("solehold");
   const { printAnswer } = await import("../text/print.ts");
   const { painter } = await import("../text/style.ts");
   const { EXIT } = await import("../exit-codes.ts");
   const url = urlOf(invocation);
   const tenant = values.tenant ?? io.env.SOLEHOLD_TENANT ?? DEFAULT_TENANT;
-  const report = await examine({ url, tenant, env: realEnv, open: () => openManager(url, { tenant }) });
+  const report = await examine({ url, tenant, env: realEnv, open: () => openExecutor(url, { tenant }) });
   const paint = painter(io, io.stdout);
   printAnswer(invocation, {
     document: () => ({ ok: report.ok, checks: report.checks.map((check) => ({ ...check })) }),

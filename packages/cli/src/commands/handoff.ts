@@ -35,7 +35,7 @@ async function run(invocation: Invocation): Promise<number> {
   );
   const withinMs = requiredDuration(invocation, "within", 1);
   return await actAsHolder(invocation, {
-    send: (manager, owner) => manager.handOff({ ...owner, successor, withinMs }),
+    send: (executor, owner) => executor.execute({ op: "handoff", ...owner, successor, withinMs }),
     say: (name) => `${name} is reserved for ${successor}, for ${shortDuration(withinMs)}`,
   });
 }

@@ -34,8 +34,8 @@ async function run(invocation: Invocation): Promise<number> {
     limit: limitOption(invocation) ?? Number.POSITIVE_INFINITY,
     ...(holder === undefined ? {} : { holder }),
   };
-  return await withLeases(invocation, "user", async ({ manager, tenant }) => {
-    printListing(invocation, await listLeases(manager, tenant, query));
+  return await withLeases(invocation, "user", async ({ executor, tenant }) => {
+    printListing(invocation, await listLeases(executor, tenant, query));
     return 0;
   });
 }

@@ -22,7 +22,8 @@ async function run(invocation: Invocation): Promise<number> {
   const { shortDuration } = await import("../text/duration.ts");
   const ttlMs = durationOption(invocation, "ttl", 1);
   return await actAsHolder(invocation, {
-    send: (manager, owner) => manager.renew({ ...owner, ...(ttlMs === null ? {} : { ttlMs }) }),
+    send: (executor, owner) =>
+      executor.execute({ op: "renew", ...owner, ...(ttlMs === null ? {} : { ttlMs }) }),
     say: (name, { validForMs }) => `${name} is renewed for ${shortDuration(validForMs)}`,
   });
 }

@@ -19,7 +19,7 @@ export const command: Command = {
 async function run(invocation: Invocation): Promise<number> {
   const { actAsHolder } = await import("../holder-actions.ts");
   return await actAsHolder(invocation, {
-    send: (manager, owner) => manager.resume(owner),
+    send: (executor, owner) => executor.execute({ ...owner, op: "resume" }),
     say: (name) => `${name} may be used again`,
   });
 }

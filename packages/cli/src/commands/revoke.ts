@@ -25,7 +25,7 @@ async function run(invocation: Invocation): Promise<number> {
   const { shortDuration } = await import("../text/duration.ts");
   return await actAsOperator(invocation, {
     asks: { action: "revoke" },
-    send: (manager, target) => manager.revoke(target),
+    send: (executor, target) => executor.execute({ ...target, op: "revoke" }),
     say: (name, { validForMs, decision }) => {
       const until = `${decision.lease.holder} may still believe in it for ${shortDuration(validForMs)}`;
       return validForMs > 0 ? `${name} is revoked; ${until}` : `${name} is revoked`;

@@ -80,7 +80,7 @@ async function run(invocation: Invocation): Promise<number> {
       const lease = await interruptible(io, (signal) =>
         acquireAndSay(leases, key, { ...acquire, ...approval, signal }, io),
       );
-      return exitCodeOf(await held.run(lease, leases.manager), trailing[0] ?? "");
+      return exitCodeOf(await held.run(lease, leases.executor), trailing[0] ?? "");
     } finally {
       held.dismiss();
     }

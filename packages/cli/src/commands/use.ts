@@ -22,7 +22,7 @@ async function run(invocation: Invocation): Promise<number> {
   const { shortDuration } = await import("../text/duration.ts");
   const purpose = purposeOption(invocation) ?? "Operation";
   return await actAsHolder(invocation, {
-    send: (manager, owner) => manager.use({ ...owner, purpose }),
+    send: (executor, owner) => executor.execute({ op: "use", ...owner, purpose }),
     say: (name, { validForMs }) =>
       `${name} may be used for ${purpose}, for another ${shortDuration(validForMs)}`,
   });

@@ -47,10 +47,10 @@ async function run(invocation: Invocation): Promise<number> {
   const onTrouble = (error: unknown): void => {
     io.stderr.write(`solehold: ${failureOf(error).message}; still watching\n`);
   };
-  return await withLeases(invocation, "user", async ({ manager, tenant }) => {
+  return await withLeases(invocation, "user", async ({ executor, tenant }) => {
     try {
       return await interruptible(io, async (signal) => {
-        await new LeaseWatcher({ manager, tenant, prefix, everyMs, onChange, onTrouble }).run(signal);
+        await new LeaseWatcher({ executor, tenant, prefix, everyMs, onChange, onTrouble }).run(signal);
         return 0;
       });
     } catch (error) {

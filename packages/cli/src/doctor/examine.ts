@@ -1,6 +1,6 @@
 /** The examination: from "can it be reached" to "may it be trusted". Nothing that others use is touched. */
 import { stat } from "node:fs/promises";
-import { type Env, type LeaseKey, type LeaseManager, type LeaseStore, StoreLeaseManager } from "solehold";
+import { type Env, type LeaseExecutor, type LeaseKey, type LeaseStore, StoreExecutor } from "solehold";
 import { collectionObstacle } from "solehold/internal";
 import { versions } from "../versions.ts";
 import { checkClock } from "./clock.ts";
@@ -26,13 +26,13 @@ export async function examine(options: {
   readonly url: string;
   readonly tenant: string;
   readonly env: Env;
-  readonly open: () => Promise<LeaseManager>;
+  readonly open: () => Promise<LeaseExecutor>;
 }): Promise<DoctorReport> {
   const { url, tenant, env } = options;
   const findings = new Findings();
   const { solehold, node, platform } = versions();
   findings.add("version", "ok", `solehold ${solehold}, node ${node}, ${platform}`);
-  let opened: LeaseManager | null = null;
+  let opened: LeaseExecutor | null = null;
   const key = (): LeaseKey => ({
     tenant,
     name: `${DOCTOR_PREFIX}${Buffer.from(env.randomBytes(9)).toString("hex")}`,
@@ -40,72 +40,72 @@ export async function examine(options: {
   const reachable = await findings.ask("reachable", async () => {
     const startedMs = env.monotonicMs();
     opened = await options.open();
-    await opened.get(key());
+    await opened.read(key());
     return {
       status: "ok",
       detail: `${withoutSecrets(url)} answered in ${Math.round(env.monotonicMs() - startedMs)} ms`,
     };
   });
-  const manager = opened as LeaseManager | null;
-  if (manager === null) return findings.report();
+  const executor = opened as LeaseExecutor | null;
+  if (executor === null) return findings.report();
   try {
-    if (reachable !== "fail") await examineManager({ findings, manager, env, url, key });
+    if (reachable !== "fail") await examineManager({ findings, executor, env, url, key });
   } finally {
-    await manager.close();
+    await executor.close();
   }
   return findings.report();
 }
 
 interface Examination {
   readonly findings: Findings;
-  readonly manager: LeaseManager;
+  readonly executor: LeaseExecutor;
   readonly env: Env;
   readonly url: string;
   readonly key: () => LeaseKey;
 }
 
 async function examineManager(examination: Examination): Promise<void> {
-  const { findings, manager, env, url } = examination;
+  const { findings, executor, env, url } = examination;
   const used: LeaseKey[] = [];
   const key = (): LeaseKey => {
     const fresh = examination.key();
     used.push(fresh);
     return fresh;
   };
-  const store = manager instanceof StoreLeaseManager ? manager.store : null;
+  const store = executor instanceof StoreExecutor ? executor.store : null;
   if (store !== null) describeCapabilities(findings, store);
   const fenceKey = key();
-  const writable = await findings.ask("fences", () => checkFences(manager, fenceKey));
+  const writable = await findings.ask("fences", () => checkFences(executor, fenceKey));
   if (writable === "fail") return;
   if (store !== null)
-    await findings.ask("compare-and-swap", () => checkCompareAndSwap(store, manager, key()));
-  await findings.ask("exclusion", () => checkExclusion(manager, key()));
-  await findings.ask("listing", () => checkListing(manager, fenceKey));
-  await findings.ask("news", () => checkNews(manager, key(), env));
-  await findings.ask("clock", () => examineClock(manager, key(), env));
-  await findings.ask("damage", () => checkDamage(manager, fenceKey.tenant));
+    await findings.ask("compare-and-swap", () => checkCompareAndSwap(store, executor, key()));
+  await findings.ask("exclusion", () => checkExclusion(executor, key()));
+  await findings.ask("listing", () => checkListing(executor, fenceKey));
+  await findings.ask("news", () => checkNews(executor, key(), env));
+  await findings.ask("clock", () => examineClock(executor, key(), env));
+  await findings.ask("damage", () => checkDamage(executor, fenceKey.tenant));
   if (store === null) findings.add("clean-up", "ok", LEFT_TO_SERVER);
   else await findings.ask("clean-up", () => cleanUp(store, used));
   await examineFolder(findings, url);
 }
 
-async function examineClock(manager: LeaseManager, key: LeaseKey, env: Env): Promise<Omit<Check, "id">> {
-  const { drift } = manager;
-  if (manager instanceof StoreLeaseManager) {
-    const { store } = manager;
+async function examineClock(executor: LeaseExecutor, key: LeaseKey, env: Env): Promise<Omit<Check, "id">> {
+  const { drift } = executor;
+  if (executor instanceof StoreExecutor) {
+    const { store } = executor;
     const granularityMs = store.capabilities.clockGranularityMs;
     const askTime = async (): Promise<number | null> => (await store.read([key])).storeTimeMs;
     return await checkClock({ env, askTime, granularityMs, drift });
   }
   // A server says how long a lease lasts: what is left of it tells the time there.
   const holder = "doctor-clock";
-  const { token } = granted(await manager.acquire({ key, holder, ttlMs: CLOCK_LEASE_MS }));
+  const { token } = granted(await executor.execute({ op: "acquire", key, holder, ttlMs: CLOCK_LEASE_MS }));
   const askTime = async (): Promise<number | null> => {
-    const view = await manager.get(key);
+    const view = await executor.read(key);
     return view === null ? null : view.expiresAtMs - view.remainingMs;
   };
   const answer = await checkClock({ env, askTime, granularityMs: 1, drift });
-  await manager.release({ key, holder, token });
+  await executor.execute({ op: "release", key, holder, token });
   return answer;
 }
 

@@ -4,9 +4,9 @@
  */
 import {
   type CommandOutcome,
+  type LeaseExecutor,
   type LeaseKey,
   type LeaseListing,
-  type LeaseManager,
   type LeaseStore,
   recordFence,
   StoreError,
@@ -33,18 +33,18 @@ export function granted(outcome: CommandOutcome): Applied {
 }
 
 /** Many at once on one fresh key: exactly one may win. */
-export async function checkExclusion(manager: LeaseManager, key: LeaseKey): Promise<Answer> {
+export async function checkExclusion(executor: LeaseExecutor, key: LeaseKey): Promise<Answer> {
   const holders = Array.from({ length: CONTENDERS }, (_, index) => `doctor-${index}`);
   const outcomes = await Promise.all(
     holders.map(async (holder) => ({
       holder,
-      outcome: await manager.acquire({ key, holder, ttlMs: TTL_MS }),
+      outcome: await executor.execute({ op: "acquire", key, holder, ttlMs: TTL_MS }),
     })),
   );
   const won = outcomes.flatMap(({ holder, outcome }) =>
     outcome.kind === "applied" ? [{ holder, token: outcome.token }] : [],
   );
-  for (const { holder, token } of won) await manager.release({ key, holder, token });
+  for (const { holder, token } of won) await executor.execute({ op: "release", key, holder, token });
   return won.length === 1
     ? { status: "ok", detail: `${CONTENDERS} asked at once for one key, one got it` }
     : {
@@ -54,11 +54,11 @@ export async function checkExclusion(manager: LeaseManager, key: LeaseKey): Prom
 }
 
 /** A release must not let the numbers start again. */
-export async function checkFences(manager: LeaseManager, key: LeaseKey): Promise<Answer> {
-  const first = granted(await manager.acquire({ key, holder: "doctor-a", ttlMs: TTL_MS }));
-  await manager.release({ key, holder: "doctor-a", token: first.token });
-  const second = granted(await manager.acquire({ key, holder: "doctor-b", ttlMs: TTL_MS }));
-  await manager.release({ key, holder: "doctor-b", token: second.token });
+export async function checkFences(executor: LeaseExecutor, key: LeaseKey): Promise<Answer> {
+  const first = granted(await executor.execute({ op: "acquire", key, holder: "doctor-a", ttlMs: TTL_MS }));
+  await executor.execute({ op: "release", key, holder: "doctor-a", token: first.token });
+  const second = granted(await executor.execute({ op: "acquire", key, holder: "doctor-b", ttlMs: TTL_MS }));
+  await executor.execute({ op: "release", key, holder: "doctor-b", token: second.token });
   const before = recordFence(first.decision.lease);
   const after = recordFence(second.decision.lease);
   return after > before
@@ -69,12 +69,18 @@ export async function checkFences(manager: LeaseManager, key: LeaseKey): Promise
 /** Writes on an old version and on a false absence, straight to the store: both must be refused. */
 export async function checkCompareAndSwap(
   store: LeaseStore,
-  manager: LeaseManager,
+  executor: LeaseExecutor,
   key: LeaseKey,
 ): Promise<Answer> {
-  const grant = granted(await manager.acquire({ key, holder: "doctor-cas", ttlMs: TTL_MS }));
+  const grant = granted(await executor.execute({ op: "acquire", key, holder: "doctor-cas", ttlMs: TTL_MS }));
   const [old] = (await store.read([key])).records;
-  const renewed = await manager.renew({ key, holder: "doctor-cas", token: grant.token, ttlMs: TTL_MS });
+  const renewed = await executor.execute({
+    op: "renew",
+    key,
+    holder: "doctor-cas",
+    token: grant.token,
+    ttlMs: TTL_MS,
+  });
   if (old?.kind !== "found" || renewed.kind !== "applied") {
     return { status: "fail", detail: "a record that was just written could not be read and renewed" };
   }
@@ -84,7 +90,7 @@ export async function checkCompareAndSwap(
     const [result] = (await store.apply([{ key, expected, next }])).results;
     conflicts.push(result?.kind ?? "missing");
   }
-  await manager.release({ key, holder: "doctor-cas", token: grant.token });
+  await executor.execute({ op: "release", key, holder: "doctor-cas", token: grant.token });
   return conflicts.every((kind) => kind === "conflict")
     ? { status: "ok", detail: "a write on an old version and one on a false absence were refused" }
     : {
@@ -93,9 +99,9 @@ export async function checkCompareAndSwap(
       };
 }
 
-export async function checkListing(manager: LeaseManager, key: LeaseKey): Promise<Answer> {
+export async function checkListing(executor: LeaseExecutor, key: LeaseKey): Promise<Answer> {
   try {
-    const page = await manager.list({ tenant: key.tenant, prefix: key.name, limit: 10 });
+    const page = await executor.list({ tenant: key.tenant, prefix: key.name, limit: 10 });
     return page.leases.some((lease) => lease.key.name === key.name)
       ? { status: "ok", detail: "a key that was just used is listed" }
       : { status: "fail", detail: "a key that was just used is not listed" };
@@ -106,14 +112,14 @@ export async function checkListing(manager: LeaseManager, key: LeaseKey): Promis
 }
 
 /** Records that cannot be read bar their keys until somebody repairs them. */
-export async function checkDamage(manager: LeaseManager, tenant: string): Promise<Answer> {
+export async function checkDamage(executor: LeaseExecutor, tenant: string): Promise<Answer> {
   const damaged: string[] = [];
   let seen = 0;
   let after: string | null = null;
   try {
     do {
       const cursor: { after?: string } = after === null ? {} : { after };
-      const page: LeaseListing = await manager.list({ tenant, prefix: "", limit: PAGE, ...cursor });
+      const page: LeaseListing = await executor.list({ tenant, prefix: "", limit: PAGE, ...cursor });
       seen += page.leases.length + page.corrupt.length;
       damaged.push(...page.corrupt.map(({ key }) => key.name));
       after = page.next;

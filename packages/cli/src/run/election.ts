@@ -28,7 +28,7 @@ export async function leadWithCommand(election: Election, command: readonly stri
       const lease = await interruptible(io, (signal) =>
         leases.acquire(key, { ...acquire, wait: "forever", signal }),
       );
-      const result = await held.run(lease, leases.manager);
+      const result = await held.run(lease, leases.executor);
       const lost = result.kind === "ended" ? result.stoppedBecause !== null : isLate(result);
       if (!lost) return exitCodeOf(result, command[0] ?? "");
       if (held.askedToEndBy !== null) throw new Interrupted(held.askedToEndBy);

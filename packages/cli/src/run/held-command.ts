@@ -5,7 +5,7 @@
 import {
   type Env,
   type Lease,
-  type LeaseManager,
+  type LeaseExecutor,
   type LossReason,
   realEnv,
   recordFence,
@@ -83,10 +83,10 @@ export class HeldCommand {
   }
 
   /** Runs the command under the lease, and releases the lease when nothing of the command is left. */
-  async run(lease: Lease, manager: LeaseManager): Promise<KeeperResult> {
+  async run(lease: Lease, executor: LeaseExecutor): Promise<KeeperResult> {
     this.#lease = lease;
-    const undo = [this.#passSignalsOn(), this.#tellLoss(lease, manager), this.#feed(lease)];
-    const watching = this.#watchForRevocation(lease, manager);
+    const undo = [this.#passSignalsOn(), this.#tellLoss(lease, executor), this.#feed(lease)];
+    const watching = this.#watchForRevocation(lease, executor);
     try {
       const { command, plan, io } = this.#options;
       const [program = "", ...args] = command;
@@ -128,7 +128,7 @@ export class HeldCommand {
   }
 
   /** The store's word that the lease is over comes before its time is up. */
-  #tellLoss(lease: Lease, manager: LeaseManager): () => void {
+  #tellLoss(lease: Lease, executor: LeaseExecutor): () => void {
     const onLost = (): void => {
       const reason = lease.lossReason ?? "expired";
       if (reason === "released" && lease.state === "released") return;
@@ -137,7 +137,7 @@ export class HeldCommand {
         return;
       }
       // After a revoke nobody else gets the key before this holder's time is up, unless the policy says so.
-      const hasTime = reason === "revoked" && manager.policy.revoked === "claim-at-expiry";
+      const hasTime = reason === "revoked" && executor.policy.revoked === "claim-at-expiry";
       this.#keeper.tell({ kind: "stop", urgency: hasTime ? "grace" : "now" });
     };
     lease.signal.addEventListener("abort", onLost, { once: true });
@@ -161,15 +161,15 @@ export class HeldCommand {
   }
 
   /** Renewing at once when somebody ended the lease shows it now, not a third of the ttl later. */
-  async #watchForRevocation(lease: Lease, manager: LeaseManager): Promise<StoreWatch | null> {
+  async #watchForRevocation(lease: Lease, executor: LeaseExecutor): Promise<StoreWatch | null> {
     const { tenant, name } = lease.key;
     const onEvent = async (event: StoreEvent): Promise<void> => {
       if (event.kind !== "changed" || event.key.name !== name || event.key.tenant !== tenant) return;
-      if (!(await isStillHeld(lease, manager, event.stored)) && lease.isHeld()) await lease.renew();
+      if (!(await isStillHeld(lease, executor, event.stored)) && lease.isHeld()) await lease.renew();
     };
     // Without events the loss shows with the next renewal.
     const ignore = (): void => undefined;
-    const watching = manager.watch({ tenant, prefix: name }, (event) => void onEvent(event).catch(ignore));
+    const watching = executor.watch({ tenant, prefix: name }, (event) => void onEvent(event).catch(ignore));
     return await watching.catch(() => null);
   }
 
@@ -192,11 +192,11 @@ export class HeldCommand {
 /** Events that do not carry the record make it look; a renewal in its place would announce itself without end. */
 async function isStillHeld(
   lease: Lease,
-  manager: LeaseManager,
+  executor: LeaseExecutor,
   stored: StoredRecord | null,
 ): Promise<boolean> {
   if (stored === null) {
-    const view = await manager.get(lease.key);
+    const view = await executor.read(lease.key);
     return view?.state === "held" && view.fence === lease.fence;
   }
   return (

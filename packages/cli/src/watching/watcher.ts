@@ -5,7 +5,7 @@
  */
 import {
   type Env,
-  type LeaseManager,
+  type LeaseExecutor,
   type LeaseView,
   realEnv,
   type StoreEvent,
@@ -17,7 +17,7 @@ import { listLeases } from "../listing.ts";
 import { Board, type Change } from "./board.ts";
 
 export interface LeaseWatcherOptions {
-  readonly manager: LeaseManager;
+  readonly executor: LeaseExecutor;
   readonly tenant: string;
   readonly prefix: string;
   readonly everyMs: number;
@@ -58,11 +58,11 @@ export class LeaseWatcher {
     ended.catch(() => undefined);
     let watch: StoreWatch | null = null;
     try {
-      const { manager, tenant, prefix } = this.#options;
+      const { executor, tenant, prefix } = this.#options;
       // The watch first, then the list: a change in between is seen twice rather than never.
       const early: StoreEvent[] = [];
       let listener = (event: StoreEvent): void => void early.push(event);
-      watch = await Promise.race([manager.watch({ tenant, prefix }, (event) => listener(event)), ended]);
+      watch = await Promise.race([executor.watch({ tenant, prefix }, (event) => listener(event)), ended]);
       await Promise.race([this.#lookAtAll("first"), ended]);
       listener = (event) => this.#onEvent(event);
       for (const event of early) listener(event);
@@ -96,7 +96,7 @@ export class LeaseWatcher {
     const { record } = stored;
     // The record was written a moment ago: at its own latest instant it was what it says.
     const writtenMs = record.endedAtMs ?? record.renewedAtMs;
-    this.#see(viewOf(record, writtenMs, this.#options.manager.policy));
+    this.#see(viewOf(record, writtenMs, this.#options.executor.policy));
     if ((this.#due.get(key.name) ?? Number.POSITIVE_INFINITY) < this.#timerAtMs) this.#armExpiry();
   }
 
@@ -132,8 +132,8 @@ export class LeaseWatcher {
   }
 
   async #lookAtAll(which: "first" | "again"): Promise<void> {
-    const { manager, tenant, prefix } = this.#options;
-    const { leases } = await listLeases(manager, tenant, {
+    const { executor, tenant, prefix } = this.#options;
+    const { leases } = await listLeases(executor, tenant, {
       prefix,
       which: "all",
       limit: Number.POSITIVE_INFINITY,
@@ -183,8 +183,8 @@ export class LeaseWatcher {
   }
 
   async #lookAt(name: string): Promise<void> {
-    const { manager, tenant } = this.#options;
-    const view = await manager.get({ tenant, name });
+    const { executor, tenant } = this.#options;
+    const view = await executor.read({ tenant, name });
     if (view === null) {
       this.#emit(this.#board.forget(name));
       return;

@@ -6,7 +6,7 @@ import {
   type ReadReply,
   realEnv,
   StoreError,
-  StoreLeaseManager,
+  StoreExecutor,
 } from "solehold";
 import { ManualEnv } from "solehold/internal";
 import { describe, expect, it } from "vitest";
@@ -17,7 +17,7 @@ import { run } from "../support/fake-io.ts";
 import { temporaryFolder } from "../support/temporary.ts";
 
 function examineStore(store: MemoryStore): Promise<DoctorReport> {
-  const open = async () => new StoreLeaseManager({ store });
+  const open = async () => new StoreExecutor({ store });
   return examine({ url: "memory:", tenant: "default", env: realEnv, open });
 }
 

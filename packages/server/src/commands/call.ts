@@ -16,7 +16,5 @@ export interface Call {
   readonly traceId: string;
   /** When the request arrived, on the server's monotonic clock. */
   readonly receivedMs: number;
-  /** "brief" for a client that asked for it: see brief.ts. */
-  readonly answers: "full" | "brief";
   readonly connection: Connection;
 }

@@ -151,7 +151,7 @@ function admit(
 }
 
 function callOf({ principal, traceId, receivedMs }: Arrival, reply: FastifyReply): Call {
-  return { principal, traceId, receivedMs, answers: "full", connection: connectionOf(reply) };
+  return { principal, traceId, receivedMs, connection: connectionOf(reply) };
 }
 
 function connectionOf({ raw }: FastifyReply): Connection {

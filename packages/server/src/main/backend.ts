@@ -1,5 +1,5 @@
-/** What decides: the store, the manager over it, the audit trail, and the service in front of both. */
-import { type Env, type LeaseStore, openStore, StoreLeaseManager } from "solehold";
+/** What decides: the store, the executor over it, the audit trail, and the service in front of both. */
+import { type Env, type LeaseStore, openStore, StoreExecutor } from "solehold";
 import { LeaseService } from "solehold/internal";
 import { countedAudit, measuredStore } from "../telemetry/instrumented.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
@@ -17,12 +17,12 @@ export interface Engine {
 export async function openEngine(config: ServerConfig, env: Env, metrics: Metrics): Promise<Engine> {
   const store = await openStore(config.store, { env });
   try {
-    const manager = managerOver(measuredStore(store, metrics, env), config, env);
+    const executor = executorOver(measuredStore(store, metrics, env), config, env);
     const audit = await openAudit(config);
     const trail = countedAudit(audit.trail, metrics);
     const policy = await readApprovalPolicy(config.policyFile);
     const service = new LeaseService({
-      manager,
+      executor,
       audit: trail,
       env,
       maxLiveLeases: config.leasesPerTenant,
@@ -35,10 +35,10 @@ export async function openEngine(config: ServerConfig, env: Env, metrics: Metric
   }
 }
 
-function managerOver(store: LeaseStore, config: ServerConfig, env: Env): StoreLeaseManager {
+function executorOver(store: LeaseStore, config: ServerConfig, env: Env): StoreExecutor {
   const { minTtlMs, maxTtlMs, defaultTtlMs, terms } = config;
   try {
-    return new StoreLeaseManager({ store, env, policy: { minTtlMs, maxTtlMs, defaultTtlMs, terms } });
+    return new StoreExecutor({ store, env, policy: { minTtlMs, maxTtlMs, defaultTtlMs, terms } });
   } catch (cause) {
     if (cause instanceof RangeError) throw new ConfigError(cause.message, { cause });
     throw cause;

@@ -4,8 +4,7 @@ import type { Env } from "solehold";
 import { type Quorum, RandomIds } from "solehold/internal";
 import type { Gatekeeper } from "../access/authenticator.ts";
 import { RateLimiter } from "../access/rate-limit.ts";
-import { Acquiring } from "../commands/acquiring.ts";
-import { Commands } from "../commands/command-handler.ts";
+import { CommandHandler } from "../commands/command-handler.ts";
 import { type App, type AppOptions, buildApp } from "../http/app.ts";
 import { openApiDocument } from "../http/openapi.ts";
 import type { Route } from "../http/route.ts";
@@ -75,11 +74,11 @@ export function partsOf(config: ServerConfig, engine: Engine, around: Surroundin
   service.onExpired((record) => queue.onExpired(record));
   const hub = new WatchHub({ env, service, backlog: config.watchBacklog, onStoreEvent });
   const limiter = new RateLimiter(env, config.requestsPerSecond);
-  const commands = new Commands(service, new Acquiring({ env, service, queue, hub, metrics }));
+  const commands = new CommandHandler({ env, service, queue, hub, metrics });
   const events = new EventStreams({ env, hub, maxBufferedBytes: MAX_BUFFERED_BYTES });
   const reads = [...leaseRoutes(service, () => hub.token), queueRoute(queue)];
-  const { manager } = service;
-  const membership = new Membership({ env, manager, log, weight: config.weight });
+  const { executor } = service;
+  const membership = new Membership({ env, executor, log, weight: config.weight });
   const tenants = (): readonly string[] => gatekeeper.tenants();
   const collection = new ScheduledCollection({
     ...{ env, service, log, metrics, tenants },
@@ -129,7 +128,7 @@ export function partsOf(config: ServerConfig, engine: Engine, around: Surroundin
     liveLeases: () => service.liveLeases(),
     auditLag: () => audit.lag(),
     auditDropped: () => audit.dropped(),
-    clockJumps: () => service.manager.clockJumps,
+    clockJumps: () => service.executor.clockJumps,
   });
   return { appOptions, streams, events, queue, hub, membership, collection };
 }

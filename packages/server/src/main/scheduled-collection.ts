@@ -43,15 +43,15 @@ export class ScheduledCollection {
   start(nodeId: string): void {
     const { env, service, log, everyMs } = this.#options;
     if (everyMs === 0) return;
-    const obstacle = collectionObstacle(service.manager.store);
+    const obstacle = collectionObstacle(service.executor.store);
     if (obstacle !== null) {
       log.info(`ended records are kept for ever: ${obstacle}`);
       return;
     }
-    const { manager } = service;
-    const { minTtlMs, maxTtlMs } = manager.policy;
+    const { executor } = service;
+    const { minTtlMs, maxTtlMs } = executor.policy;
     const ttlMs = Math.min(maxTtlMs, Math.max(minTtlMs, TTL_MS));
-    const leases = new Leases({ manager, env, tenant: SYSTEM_TENANT, holder: nodeId });
+    const leases = new Leases({ executor, env, tenant: SYSTEM_TENANT, holder: nodeId });
     const { signal } = this.#stopping;
     const onFailure = (error: unknown): void => this.#failed(error);
     this.#running = standForElection({ env, leases, name: LEASE_NAME, ttlMs, signal, onFailure }, (term) =>
@@ -94,7 +94,7 @@ export class ScheduledCollection {
 
   async #collect(tenant: string): Promise<void> {
     const { service, log, metrics } = this.#options;
-    const { scanned, deleted } = await service.manager.collect(tenant);
+    const { scanned, deleted } = await service.executor.collect(tenant);
     metrics.collected(deleted);
     if (deleted > 0) log.info({ tenant, scanned, deleted }, "ended records were deleted");
   }

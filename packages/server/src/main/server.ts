@@ -103,7 +103,7 @@ class LeaseServer implements RunningServer {
       throw listenError(error, this.#config);
     }
     this.url = urlOf(app, scheme);
-    const store = this.service.manager.store.name;
+    const store = this.service.executor.store.name;
     this.#basics.log.info({ url: this.url, store, version: VERSION }, "listening");
     this.#learnLiveLeases();
     const { nodeId, advertiseUrl } = this.#config;

@@ -1,5 +1,5 @@
 /**
- * From the service's replies to what goes over the wire. An answer carries all that a remote client needs
+ * From outcomes to what goes over the wire. An answer carries all that a remote client needs
  * to know as much as a local one: the lease, its validity as a length (never as an instant of a clock that
  * the client does not have), and the reason.
  *
@@ -13,8 +13,7 @@ import {
   type LeaseView,
   viewOf,
 } from "solehold";
-import type { QuorumVerification, ServiceReply } from "solehold/internal";
-import { reasonCode } from "solehold/internal";
+import { leaseIdOf, type QuorumVerification, reasonCode, serviceCodeOf } from "solehold/internal";
 import { DATA_LOSS, type ProblemBody, type ProblemFacts, type ProblemInput, problemBody } from "./problem.ts";
 import type { GrantedReply, WireLease } from "./schemas/leases.ts";
 
@@ -23,8 +22,6 @@ export interface Answer<Body = unknown> {
   readonly body: Body | ProblemBody;
   /** Where it is not JSON; the body then is text. */
   readonly contentType?: string;
-  /** The whole answer but its id, where it is told briefly; the body then is empty. */
-  readonly brief?: string;
 }
 
 /** Field by field: this is done for every answer, and a rest pattern takes several times as long. */
@@ -54,17 +51,20 @@ export function wireLease(view: LeaseView): WireLease {
   };
 }
 
-/** `waitedMs`: in line, before the attempt that decided it; counted on the server's clock. */
+/** What an answer is made of besides the outcome. */
+export interface AnswerContext {
+  readonly policy: LeasePolicy;
+  readonly traceId: string;
+  /** In the queue, before the attempt that decided it; counted on the server's clock. */
+  readonly waitedMs: number;
+}
+
 export function commandAnswer(
   op: LeaseOp,
-  reply: ServiceReply,
-  policy: LeasePolicy,
-  waitedMs: number,
+  outcome: CommandOutcome,
+  { policy, traceId, waitedMs }: AnswerContext,
 ): Answer<GrantedReply> {
-  const { outcome, entry } = reply;
-  if (outcome.kind !== "applied") {
-    return problemAnswer(problemOf(reply, outcome), entry.traceId);
-  }
+  if (outcome.kind !== "applied") return problemAnswer(problemOf(op, outcome), traceId);
   const { decision, storeTimeMs } = outcome;
   const body: GrantedReply = {
     outcome: "applied",
@@ -74,11 +74,11 @@ export function commandAnswer(
     storeTimeMs,
     resumeFromLedgerRequired: decision.resumeFromLedgerRequired,
     replayed: decision.replayed,
-    leaseId: entry.leaseId,
+    leaseId: leaseIdOf(decision.lease),
     reason: decision.reason,
     reasonCode: reasonCode(decision.reason),
-    code: entry.code,
-    traceId: entry.traceId,
+    code: serviceCodeOf(op, outcome),
+    traceId,
   };
   if (op === "acquire") body.token = outcome.token;
   return { status: 200, body };
@@ -88,17 +88,16 @@ export function problemAnswer(input: ProblemInput, traceId: string): { status: n
   return { status: input.status, body: problemBody(input, traceId) };
 }
 
-function problemOf(
-  { entry, quorum: verification }: ServiceReply,
-  outcome: Exclude<CommandOutcome, { kind: "applied" }>,
-): ProblemInput {
-  const { reason, code } = entry;
+function problemOf(op: LeaseOp, outcome: Exclude<CommandOutcome, { kind: "applied" }>): ProblemInput {
+  const code = serviceCodeOf(op, outcome);
   if (outcome.kind === "unsettled") {
+    const reason = "INTERNAL_PIPELINE_ERROR";
     const facts = { outcome: outcome.outcome, storeError: outcome.cause.kind, retryAfterMs: 1_000 };
     const detail = outcome.cause.kind === "data-loss" ? DATA_LOSS : UNSETTLED[outcome.outcome];
     return { status: 503, reason, code, detail, facts };
   }
-  const { decision, storeTimeMs } = outcome;
+  const { decision, storeTimeMs, quorum } = outcome;
+  const { reason } = decision;
   if (decision.kind === "refused") {
     const field = decision.field.replace(/^key\./, "").replace(/^key$/, "name");
     const status = reason === "INTERNAL_PIPELINE_ERROR" ? 500 : 400;
@@ -111,11 +110,11 @@ function problemOf(
     heldUntilMs,
     storeTimeMs,
     ...(retryAfterMs === null ? {} : { retryAfterMs }),
-    ...(verification === null ? {} : { quorum: quorumFacts(verification) }),
+    ...(quorum === undefined ? {} : { quorum: quorumFacts(quorum) }),
   };
   const status = STATUS_OF_DENIAL[reason] ?? 409;
-  const quota = status === 429 ? { retryAfterMs: 1_000 } : {};
-  return { status, reason, code, detail: denialDetail(reason, heldBy), facts: { ...facts, ...quota } };
+  const quotaFacts = status === 429 ? { retryAfterMs: 1_000 } : {};
+  return { status, reason, code, detail: denialDetail(reason, heldBy), facts: { ...facts, ...quotaFacts } };
 }
 
 /** Why approvals did not count: by class and signer, never with a signature. */

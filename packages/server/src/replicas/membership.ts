@@ -5,7 +5,7 @@
  *
  * Members only help clients to find a key's home. Nothing depends on them for being correct.
  */
-import { type Env, type LeaseManager, Leases } from "solehold";
+import { type Env, type LeaseExecutor, Leases } from "solehold";
 import type { Logger } from "../telemetry/log.ts";
 import { ended, standForElection } from "./election.ts";
 
@@ -17,7 +17,7 @@ export interface ReplicaMember {
 
 export interface MembershipOptions {
   readonly env: Env;
-  readonly manager: LeaseManager;
+  readonly executor: LeaseExecutor;
   readonly log: Logger;
   readonly weight: number;
 }
@@ -39,9 +39,9 @@ export class Membership {
 
   /** Stands for membership until `leave`, again and again whenever it is lost. */
   join(nodeId: string, url: string): void {
-    const { manager, env, log, weight } = this.#options;
+    const { executor, env, log, weight } = this.#options;
     const { signal } = this.#leaving;
-    const leases = new Leases({ manager, env, tenant: SYSTEM_TENANT, holder: nodeId });
+    const leases = new Leases({ executor, env, tenant: SYSTEM_TENANT, holder: nodeId });
     const onFailure = (error: unknown): void =>
       log.warn({ err: error }, "this replica could not be announced; trying again");
     this.#membership = standForElection(
@@ -52,8 +52,8 @@ export class Membership {
 
   /** Those who are alive, by name. Rejects when the store cannot say. */
   async members(): Promise<readonly ReplicaMember[]> {
-    const { manager } = this.#options;
-    const page = await manager.list({
+    const { executor } = this.#options;
+    const page = await executor.list({
       tenant: SYSTEM_TENANT,
       prefix: PREFIX,
       state: "held",

@@ -1,10 +1,10 @@
 /**
  * The real server in the simulated world: its HTTP app, stream, wait lines, watches and membership, over the
- * simulated manager and clocks. Left out: sockets and TLS, API keys and the files that hold them.
+ * simulated executor and clocks. Left out: sockets and TLS, API keys and the files that hold them.
  */
 
 import type { Endpoint, EndpointHost, Gateway } from "@solehold/simulator";
-import { MemoryLeaseManager, realEnv } from "solehold";
+import { MemoryExecutor, realEnv } from "solehold";
 import { type AuditTrail, LeaseService, MemoryAuditTrail } from "solehold/internal";
 import type { WebSocket } from "ws";
 import { Gatekeeper } from "../access/authenticator.ts";
@@ -41,7 +41,7 @@ type Life = Pick<EndpointHost, "env" | "service" | "trail" | "url">;
 
 function template() {
   const trail = new MemoryAuditTrail({ capacity: 1 });
-  const service = new LeaseService({ manager: new MemoryLeaseManager(), audit: trail, env: realEnv });
+  const service = new LeaseService({ executor: new MemoryExecutor(), audit: trail, env: realEnv });
   return partsFor({ env: realEnv, service, trail, url: "" }, () => false).appOptions;
 }
 

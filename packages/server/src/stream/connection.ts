@@ -12,7 +12,7 @@ import type { WebSocket } from "ws";
 import type { Principal } from "../access/principal.ts";
 import type { RateLimiter } from "../access/rate-limit.ts";
 import type { Call } from "../commands/call.ts";
-import { COMMAND_SCHEMAS, type Commands } from "../commands/command-handler.ts";
+import { COMMAND_SCHEMAS, type CommandHandler } from "../commands/command-handler.ts";
 import { problemOfError } from "../http/http-problems.ts";
 import { draining, ProblemError, refusal } from "../protocol/problem.ts";
 import { type Answer, problemAnswer } from "../protocol/response-codec.ts";
@@ -27,20 +27,19 @@ import {
   CONTROL_OPERATIONS,
   EmptyBody,
   type Envelope,
-  inFull,
   type MessageId,
   parseMessages,
   readEnvelope,
   type ServerMessage,
   TargetBody,
 } from "./messages.ts";
-import { type Line, StreamOperation } from "./operation.ts";
+import { type ConnectionState, StreamOperation } from "./operation.ts";
 import { StreamWatches } from "./watches.ts";
 
 export interface StreamServices {
   readonly env: Env;
   readonly traces: RandomIds;
-  readonly commands: Commands;
+  readonly commands: CommandHandler;
   readonly hub: WatchHub;
   readonly limiter: RateLimiter;
   readonly metrics: Metrics;
@@ -70,10 +69,9 @@ const COMMANDS: ReadonlySet<string> = new Set(Object.keys(COMMAND_SCHEMAS));
 /** The code of RFC 6455's registry for "come back in a moment". */
 const SERVICE_RESTART = 1012;
 
-/** What operations ask and tell their connection. */
-interface Life extends Line {
+/** What operations read of their connection. */
+interface MutableState extends ConnectionState {
   isClosed: boolean;
-  answers: "full" | "brief";
 }
 
 export class StreamConnection {
@@ -82,24 +80,18 @@ export class StreamConnection {
   readonly #pending = new Map<MessageId, StreamOperation>();
   readonly #watches: StreamWatches;
   #outgoing: ServerMessage[] = [];
-  /** Of those pending, those that do not wait in line. */
+  /** Of those pending, those that do not wait for their turn. */
   #atOnce = 0;
   #isFlushing = false;
-  #isPaused = false;
-  readonly #life: Life;
+  #isReadingPaused = false;
+  readonly #state: MutableState;
   /** Set while the connection drains. */
   #onIdle: (() => void) | null = null;
 
   constructor(services: StreamServices, socket: WebSocket, principal: Principal) {
     this.#services = services;
     this.#socket = socket;
-    this.#life = {
-      principal,
-      isClosed: false,
-      answers: "full",
-      finish: (operation, answer) => this.#finish(operation, answer),
-      fail: (operation, error) => this.#finish(operation, this.#failed(error, operation)),
-    };
+    this.#state = { principal, isClosed: false };
     const { env, hub, maxBufferedBytes } = services;
     this.#watches = new StreamWatches({
       env,
@@ -114,8 +106,8 @@ export class StreamConnection {
   }
 
   /** It is the server that does not read at the moment: the client cannot be blamed for its silence. */
-  get isHeldUp(): boolean {
-    return this.#isPaused && !this.#isUnread();
+  get isPaused(): boolean {
+    return this.#isReadingPaused && !this.#isUnread();
   }
 
   /** No more commands are taken; those under way are answered, then the client is sent elsewhere. */
@@ -123,10 +115,10 @@ export class StreamConnection {
     this.#send({ notice: "draining" });
     await new Promise<void>((resolve) => {
       this.#onIdle = resolve;
-      if (this.#pending.size === 0 || this.#life.isClosed) resolve();
+      if (this.#pending.size === 0 || this.#state.isClosed) resolve();
     });
     this.#flush();
-    if (this.#life.isClosed) return;
+    if (this.#state.isClosed) return;
     // What was sent has arrived only when the client has answered the goodbye.
     const closed = new Promise<void>((resolve) => void this.#socket.once("close", () => resolve()));
     this.#socket.close(SERVICE_RESTART, "the server is shutting down");
@@ -143,12 +135,12 @@ export class StreamConnection {
       this.#refuse(null, "message", `must hold at most ${batchLimit} operations: send several`);
     } else {
       for (const message of messages) this.#receive(message, receivedMs);
-      this.#regulate();
+      this.#applyBackpressure();
     }
   }
 
   #receive(message: unknown, receivedMs: number): void {
-    const reading = readEnvelope(inFull(message));
+    const reading = readEnvelope(message);
     if (!reading.ok) {
       this.#refuse(reading.id, reading.field, reading.message);
     } else if (this.#isInUse(reading.id)) {
@@ -169,28 +161,27 @@ export class StreamConnection {
     const route = this.#routeOf(envelope.op);
     const trace = traceOf(envelope.traceparent, traces);
     const span = startSpan(route, trace, env);
-    const operation = new StreamOperation(this.#life, envelope, route, trace.traceId, span, receivedMs);
+    const operation = new StreamOperation(this.#state, envelope, route, trace.traceId, span, receivedMs);
     this.#pending.set(envelope.id, operation);
     if (!operation.mayWait) this.#atOnce += 1;
-    try {
-      this.#run(envelope, operation);
-    } catch (error) {
-      operation.failed(error);
-    }
+    this.#run(envelope, operation).then(
+      (answer) => this.#finish(operation, answer),
+      (error: unknown) => this.#finish(operation, this.#failed(error, operation)),
+    );
   }
 
   #finish({ id, op, route, span, receivedMs, mayWait }: StreamOperation, answer: Answer): void {
     const { env, metrics } = this.#services;
-    const { status, body, brief } = answer;
+    const { status, body } = answer;
     this.#pending.delete(id);
     if (!mayWait) this.#atOnce -= 1;
     span.end(status);
     metrics.answered(route, status, (env.monotonicMs() - receivedMs) / 1_000);
-    this.#send(brief === undefined ? { id, status, body } : `[${JSON.stringify(id)},${brief}`);
+    this.#send({ id, status, body });
     // Events follow the answer that announces them.
     if (op === "watch") this.#watches.begin(id);
     if (this.#pending.size === 0) this.#onIdle?.();
-    if (this.#isPaused) this.#regulate();
+    if (this.#isReadingPaused) this.#applyBackpressure();
   }
 
   #failed(error: unknown, { traceId }: Call): Answer {
@@ -205,29 +196,21 @@ export class StreamConnection {
     return this.#services.reads.has(op) ? `stream ${op}` : "stream unknown";
   }
 
-  /** Hands it to who answers it, sooner or later; what this throws is its answer. */
-  #run({ id, op, message }: Envelope, operation: StreamOperation): void {
+  /** Rejects with what is answered as a problem. */
+  async #run({ id, op, message }: Envelope, operation: StreamOperation): Promise<Answer> {
     const { commands, limiter, reads } = this.#services;
     if (this.#onIdle !== null) throw new ProblemError(draining());
     limiter.take(operation.principal.id, 1, operation.receivedMs);
-    if (COMMANDS.has(op)) {
-      commands.executeMessage(op as LeaseOp, message, operation, operation);
-      return;
-    }
     const body = bodyOfMessage(message);
+    if (COMMANDS.has(op)) return await commands.execute(op as LeaseOp, body, operation);
     const read = reads.get(op);
-    if (read === undefined) operation.answered(this.#control(id, op, body));
-    else
-      read(body, operation).then(
-        (answer) => operation.answered(answer),
-        (error: unknown) => operation.failed(error),
-      );
+    return read === undefined ? this.#control(id, op, body) : await read(body, operation);
   }
 
   #control(id: MessageId, op: string, body: object): Answer {
     switch (op) {
       case "watch":
-        return { status: 200, body: { token: this.#watches.open(id, body, this.#life.principal) } };
+        return { status: 200, body: { token: this.#watches.open(id, body, this.#state.principal) } };
       case "unwatch":
         return { status: 200, body: { ended: this.#watches.end(checkTarget(body).target) } };
       case "cancel":
@@ -235,10 +218,6 @@ export class StreamConnection {
       case "ping":
         checkEmpty(body);
         return { status: 200, body: {} };
-      case "brief":
-        checkEmpty(body);
-        this.#life.answers = "brief";
-        return { status: 200, body: { requests: "brief" } };
       default:
         throw new ProblemError(refusal("op", `is not an operation: use ${this.#operations().join(", ")}`));
     }
@@ -269,26 +248,26 @@ export class StreamConnection {
   #flush(): void {
     this.#isFlushing = false;
     const messages = this.#outgoing;
-    if (messages.length === 0 || this.#life.isClosed) return;
+    if (messages.length === 0 || this.#state.isClosed) return;
     this.#outgoing = [];
     for (let start = 0; start < messages.length; start += MESSAGES_PER_FRAME) {
       const frame = messages
         .slice(start, start + MESSAGES_PER_FRAME)
-        .map(encoded)
+        .map((message) => JSON.stringify(message))
         .join(",");
       this.#socket.send(`[${frame}]`, this.#onSent);
     }
-    this.#regulate();
+    this.#applyBackpressure();
   }
 
-  readonly #onSent = (): void => this.#regulate();
+  readonly #onSent = (): void => this.#applyBackpressure();
 
   /** Stops and resumes reading: what has been taken on is bounded, and so is what waits to be sent. */
-  #regulate(): void {
+  #applyBackpressure(): void {
     const isTooMuch = this.#atOnce > MOST_AT_ONCE || this.#pending.size > this.#services.pendingLimit;
     const isFull = isTooMuch || this.#isUnread();
-    if (isFull === this.#isPaused || this.#life.isClosed) return;
-    this.#isPaused = isFull;
+    if (isFull === this.#isReadingPaused || this.#state.isClosed) return;
+    this.#isReadingPaused = isFull;
     if (isFull) this.#socket.pause();
     else this.#socket.resume();
   }
@@ -299,14 +278,10 @@ export class StreamConnection {
   }
 
   #onClose(): void {
-    this.#life.isClosed = true;
+    this.#state.isClosed = true;
     this.#onIdle?.();
     for (const pending of [...this.#pending.values()]) pending.disconnect();
     this.#watches.endAll();
     this.#outgoing = [];
   }
-}
-
-function encoded(message: ServerMessage): string {
-  return typeof message === "string" ? message : JSON.stringify(message);
 }

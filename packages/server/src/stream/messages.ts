@@ -2,8 +2,7 @@
  * What travels over the stream: documented in docs/stream.md. A client sends one message or an array of
  * them; the server sends arrays, and each answer names the message it belongs to.
  */
-import { type TObject, type TSchema, Type } from "typebox";
-import { Compile } from "typebox/compile";
+import { Type } from "typebox";
 import { Tenant } from "../protocol/schemas/fields.ts";
 import type { WatchEvent } from "../watch/watch-hub.ts";
 
@@ -21,9 +20,7 @@ export interface Envelope {
 export type ServerMessage =
   | { readonly id: MessageId | null; readonly status: number; readonly body: unknown }
   | { readonly watch: MessageId; readonly event: WatchEvent }
-  | { readonly notice: "draining" }
-  /** Encoded already. */
-  | string;
+  | { readonly notice: "draining" };
 
 export const WatchBody = Type.Object(
   {
@@ -65,25 +62,7 @@ export function readEnvelope(value: unknown): EnvelopeReading {
   return { ok: true, id, op, traceparent, message: value };
 }
 
-const BRIEF_LENGTHS: ReadonlyMap<unknown, number> = new Map([
-  ["acquire", 9],
-  ["renew", 7],
-  ["release", 6],
-]);
-
-/**
- * A brief request (docs/stream.md) as it would have come in full: what is wrong with it is found there. Whatever else
- * is a list stays one, and is refused.
- */
-export function inFull(message: unknown): unknown {
-  if (!Array.isArray(message) || message.length !== BRIEF_LENGTHS.get(message[1])) return message;
-  const { 0: id, 1: op, 2: tenant, 3: name, 4: holder, 5: token, 6: ttlMs } = message as readonly unknown[];
-  if (op === "release") return { id, op, tenant, name, holder, token };
-  if (op === "renew") return { id, op, tenant, name, holder, token, ttlMs };
-  return { id, op, tenant, name, holder, token, ttlMs, purpose: message[7], waitMs: message[8] };
-}
-
-/** The message without its envelope: a copy, for what is rare or refused. */
+/** The message without its envelope. */
 export function bodyOfMessage(message: object): object {
   const {
     id: _id,
@@ -94,29 +73,13 @@ export function bodyOfMessage(message: object): object {
   return body;
 }
 
-const ANY = Type.Optional(Type.Unknown());
-
-/** Whether a whole message, envelope and all, has a body of that shape: one look, and no copy. */
-export function messageCheckOf(body: TSchema): (message: object) => boolean {
-  const { properties } = body as TObject;
-  const envelope = { id: ANY, op: ANY, traceparent: ANY };
-  const validator = Compile(Type.Object({ ...properties, ...envelope }, { additionalProperties: false }));
-  return (message) => validator.Check(message);
-}
-
 function isMessageId(value: unknown): value is MessageId {
   if (typeof value === "number") return Number.isSafeInteger(value);
   return typeof value === "string" && value.length > 0 && value.length <= LONGEST_ID;
 }
 
 /** Operations that concern the connection itself. */
-export const CONTROL_OPERATIONS: ReadonlySet<string> = new Set([
-  "watch",
-  "unwatch",
-  "cancel",
-  "ping",
-  "brief",
-]);
+export const CONTROL_OPERATIONS: ReadonlySet<string> = new Set(["watch", "unwatch", "cancel", "ping"]);
 
 /** One message or many; null when it is not JSON. */
 export function parseMessages(data: Buffer): readonly unknown[] | null {

@@ -1,25 +1,16 @@
-/**
- * One operation of a stream that has no answer yet: to the rest of the server the call it serves, somebody who may
- * go away, and where its answer goes. One object for all of that, since there is one for every command.
- */
+/** One operation of a stream that has no answer yet: the call that the rest of the server sees, and its connection. */
 import type { Principal } from "../access/principal.ts";
 import type { Call, Connection } from "../commands/call.ts";
-import type { AnswerSink } from "../commands/command-handler.ts";
-import type { Answer } from "../protocol/response-codec.ts";
 import type { RequestSpan } from "../telemetry/spans.ts";
 import type { Envelope, MessageId } from "./messages.ts";
 
 /** The connection that it came by. */
-export interface Line {
+export interface ConnectionState {
   readonly principal: Principal;
   readonly isClosed: boolean;
-  /** How the client wants to be answered. */
-  readonly answers: "full" | "brief";
-  finish(operation: StreamOperation, answer: Answer): void;
-  fail(operation: StreamOperation, error: unknown): void;
 }
 
-export class StreamOperation implements Call, Connection, AnswerSink {
+export class StreamOperation implements Call, Connection {
   readonly id: MessageId;
   readonly op: string;
   /** For the meters. */
@@ -27,22 +18,22 @@ export class StreamOperation implements Call, Connection, AnswerSink {
   readonly traceId: string;
   readonly span: RequestSpan;
   readonly receivedMs: number;
-  /** Waits in line if it has to: then it may take long. */
+  /** It may wait for its turn, and so take long. */
   readonly mayWait: boolean;
-  readonly #line: Line;
-  /** Few ever wait: most are answered before anybody asks to be told. */
+  readonly #state: ConnectionState;
+  /** Null for most: they are answered before anybody registers. */
   #listeners: Set<() => void> | null = null;
   #cancelled = false;
 
   constructor(
-    line: Line,
+    state: ConnectionState,
     { id, op, message }: Envelope,
     route: string,
     traceId: string,
     span: RequestSpan,
     receivedMs: number,
   ) {
-    this.#line = line;
+    this.#state = state;
     this.id = id;
     this.op = op;
     this.route = route;
@@ -53,27 +44,15 @@ export class StreamOperation implements Call, Connection, AnswerSink {
   }
 
   get principal(): Principal {
-    return this.#line.principal;
-  }
-
-  get answers(): "full" | "brief" {
-    return this.#line.answers;
+    return this.#state.principal;
   }
 
   get connection(): Connection {
     return this;
   }
 
-  answered(answer: Answer): void {
-    this.#line.finish(this, answer);
-  }
-
-  failed(error: unknown): void {
-    this.#line.fail(this, error);
-  }
-
   isGone(): boolean {
-    return this.#cancelled || this.#line.isClosed;
+    return this.#cancelled || this.#state.isClosed;
   }
 
   isCancelled(): boolean {

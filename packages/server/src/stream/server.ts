@@ -91,7 +91,7 @@ export class StreamServer {
   }
 
   #checkLife(socket: WebSocket, connection: StreamConnection): void {
-    if (connection.isHeldUp) this.#silent.delete(socket);
+    if (connection.isPaused) this.#silent.delete(socket);
     if (this.#silent.has(socket)) {
       socket.terminate();
       return;

@@ -11,11 +11,11 @@ import {
   recordFence,
   type Timer,
 } from "solehold";
-import { type CallContext, type LeaseService, type ServiceReply, serviceCode } from "solehold/internal";
+import type { AcquireRequest, CallContext } from "solehold/internal";
 import type { Connection } from "../commands/call.ts";
 
 /** An acquire whose token was chosen here, so that the grant can be given back whatever the reply was. */
-export type WaitRequest = Parameters<LeaseService["grant"]>[0] & { readonly token: string };
+export type WaitRequest = AcquireRequest & { readonly token: string };
 
 export interface WaitOptions {
   readonly waitMs: number;
@@ -31,7 +31,7 @@ export interface Waiter {
   /** On the server's monotonic clock. */
   readonly sinceMs: number;
   readonly untilMs: number;
-  resolve(reply: ServiceReply): void;
+  resolve(reply: CommandOutcome): void;
   reject(error: unknown): void;
   /** Ends its timer, and its interest in the connection. */
   stop(): void;
@@ -42,7 +42,7 @@ export interface Waiter {
   /** Its time ran out while its own attempt was under way. */
   timedOut: boolean;
   /** Its last attempt. */
-  last: ServiceReply | null;
+  last: CommandOutcome | null;
 }
 
 export interface Obstacle {
@@ -132,38 +132,8 @@ export class Line {
     return heldUntilMs === null || heldUntilMs <= nowMs;
   }
 
-  /** The answer to somebody who waited and never came first. Nothing was attempted, so nothing is audited. */
-  denialFor({ holder }: WaitRequest, traceId: string, nowMs: number): ServiceReply {
-    const { reason, heldBy, heldUntilMs } = this.#obstacle ?? UNKNOWN_OBSTACLE;
-    return {
-      outcome: {
-        kind: "refused",
-        decision: { kind: "denied", reason, heldBy, heldUntilMs },
-        storeTimeMs: nowMs,
-      },
-      entry: {
-        leaseId: `${this.key.tenant}/${this.key.name}`,
-        action: "grant",
-        allowed: false,
-        reason,
-        code: serviceCode("acquire", reason),
-        traceId,
-        timestampMs: nowMs,
-        holder,
-        fence: null,
-      },
-      quorum: null,
-    };
-  }
-
   #block(obstacle: Obstacle): void {
     if (obstacle.heldUntilMs !== this.#obstacle?.heldUntilMs) this.looks = 0;
     this.#obstacle = obstacle;
   }
 }
-
-const UNKNOWN_OBSTACLE: Obstacle = Object.freeze({
-  reason: "LEASE_HELD_BY_OTHER",
-  heldBy: null,
-  heldUntilMs: null,
-});

@@ -9,7 +9,6 @@
  * Not promised: an order between waiters of different server processes.
  */
 import {
-  acquireCommand,
   type CommandOutcome,
   decide,
   type Env,
@@ -19,15 +18,19 @@ import {
   type LeaseRecord,
   type LeaseView,
   type ReleaseRequest,
-  requestProblem,
 } from "solehold";
-import type { Asking, CallContext, LeaseService, RecordEvent, ServiceReply } from "solehold/internal";
-import type { ReleaseAsked } from "../commands/command-handler.ts";
+import {
+  type CallContext,
+  commandOf,
+  type LeaseService,
+  type RecordEvent,
+  requestProblem,
+} from "solehold/internal";
 import { clientGone, draining, ProblemError, refusal, tooMany } from "../protocol/problem.ts";
 import { recordIn } from "../watch/watch-hub.ts";
-import { giveBack } from "./give-back.ts";
 import { Line, type Waiter, type WaitOptions, type WaitRequest } from "./line.ts";
 import { type QueueView, queueView } from "./queue-view.ts";
+import { releaseUnclaimed } from "./release-unclaimed.ts";
 
 export interface WaitQueueOptions {
   readonly env: Env;
@@ -62,10 +65,10 @@ export class WaitQueue {
   }
 
   /** Grants, or denies when the wait is over. Rejects with ProblemError when it may not wait. */
-  acquire(request: WaitRequest, context: CallContext, options: WaitOptions): Promise<ServiceReply> {
+  acquire(request: WaitRequest, context: CallContext, options: WaitOptions): Promise<CommandOutcome> {
     const { waitMs } = options;
     const { service } = this.#options;
-    if (waitMs === 0 && this.#lines.size === 0) return service.grant(request, context);
+    if (waitMs === 0 && this.#lines.size === 0) return service.execute(request, context);
     if (waitMs === 0 || this.#wouldBeRefused(request)) return this.#withoutWaiting(request, context);
     return new Promise((resolve, reject) => {
       this.#assertMayWait(waitMs);
@@ -74,12 +77,12 @@ export class WaitQueue {
   }
 
   /** Gives a lease back; whoever is next in line gets it with the same write. */
-  release(request: ReleaseAsked, context: CallContext): Promise<ServiceReply> {
+  release(request: ReleaseRequest, context: CallContext): Promise<CommandOutcome> {
     const line = this.#lines.size === 0 ? undefined : this.#lines.get(keyId(request.key));
     const waiter = line?.attempt === null ? line.next() : undefined;
     if (line === undefined || waiter === undefined || this.#draining)
-      return this.#options.service.release(request, context);
-    return this.#handOver(line, waiter, { request, context });
+      return this.#options.service.execute(request, context);
+    return this.#handOver(line, waiter, request, context);
   }
 
   /** A decision of this process, or an event of the store, about a key that somebody may be waiting for. */
@@ -102,9 +105,9 @@ export class WaitQueue {
 
   view(key: LeaseKey): QueueView {
     const { env, service } = this.#options;
-    const { manager } = service;
-    const clocks = { storeNowMs: manager.storeNowMs(), monotonicMs: env.monotonicMs() };
-    return queueView(this.#lines.get(keyId(key)), clocks, manager.policy);
+    const { executor } = service;
+    const clocks = { storeNowMs: executor.storeNowMs(), monotonicMs: env.monotonicMs() };
+    return queueView(this.#lines.get(keyId(key)), clocks, executor.policy);
   }
 
   /** Nobody waits here any more: all are told to ask elsewhere. Attempts under way still finish. */
@@ -133,21 +136,23 @@ export class WaitQueue {
 
   /** A request that can never be granted must not wait for its turn to hear it. Core is asked, not copied. */
   #wouldBeRefused(request: WaitRequest): boolean {
-    const { manager } = this.#options.service;
-    if (requestProblem(request, request.token) !== null) return true;
-    const command = acquireCommand(request, { token: request.token, nonce: "nonce", policy: manager.policy });
+    const { executor } = this.#options.service;
+    const context = { approval: null };
+    if (requestProblem(request, request.token, context) !== null) return true;
+    const parts = { token: request.token, nonce: "nonce", policy: executor.policy, context };
+    const command = commandOf(request, parts);
     const free = { record: null, floor: 0n };
-    return decide(command, free, exactly(manager.storeNowMs()), manager.policy).decision.kind === "refused";
+    return decide(command, free, exactly(executor.storeNowMs()), executor.policy).decision.kind === "refused";
   }
 
   /** Somebody who does not wait still lets the first in line ask first, if the lease may be free. */
-  async #withoutWaiting(request: WaitRequest, context: CallContext): Promise<ServiceReply> {
+  async #withoutWaiting(request: WaitRequest, context: CallContext): Promise<CommandOutcome> {
     const line = this.#lines.get(keyId(request.key));
     if (line !== undefined) {
-      if (line.isDue(this.#options.service.manager.storeNowMs())) this.#advance(line);
+      if (line.isDue(this.#options.service.executor.storeNowMs())) this.#advance(line);
       await line.attempt;
     }
-    return await this.#options.service.grant(request, context);
+    return await this.#options.service.execute(request, context);
   }
 
   #lineOf(key: LeaseKey): Line {
@@ -191,19 +196,24 @@ export class WaitQueue {
     this.#size -= 1;
     answer();
     // Its attempt may have been carried out although nobody confirmed it.
-    if (line.trying !== waiter && !waiter.answered) this.#giveBack(line, waiter).catch(() => undefined);
+    if (line.trying !== waiter && !waiter.answered)
+      this.#releaseUnclaimed(line, waiter).catch(() => undefined);
     this.#closeIfEmpty(line);
   }
 
   #onTimeout(line: Line, waiter: Waiter): void {
     // The attempt that is under way may succeed: its answer is the better one, and it is near.
     if (line.trying === waiter) waiter.timedOut = true;
-    else this.#leave(line, waiter, () => waiter.resolve(this.#stillHeld(line, waiter)));
+    else this.#leaveAtTheEnd(line, waiter);
   }
 
-  #stillHeld(line: Line, { request, context, last }: Waiter): ServiceReply {
-    if (last?.outcome.kind === "unsettled") return last;
-    return line.denialFor(request, context.traceId ?? "", this.#options.service.manager.storeNowMs());
+  /** The wait is over: what a last attempt is answered is the answer, and is in the audit like any other. */
+  #leaveAtTheEnd(line: Line, waiter: Waiter): void {
+    waiter.answered = true;
+    this.#leave(line, waiter, () => {
+      const request = { ...waiter.request, timeoutMs: SHORTEST_ATTEMPT_MS };
+      this.#withoutWaiting(request, waiter.context).then(waiter.resolve, waiter.reject);
+    });
   }
 
   /** Lets the first in line ask, or looks for it; once more afterwards if something happened meanwhile. */
@@ -228,15 +238,21 @@ export class WaitQueue {
   }
 
   /** The attempt of the first in line travels with the release that it waited for. */
-  #handOver(line: Line, waiter: Waiter, release: Asking<ReleaseRequest>): Promise<ServiceReply> {
+  #handOver(
+    line: Line,
+    waiter: Waiter,
+    release: ReleaseRequest,
+    context: CallContext,
+  ): Promise<CommandOutcome> {
     const { env, service } = this.#options;
     line.timer?.cancel();
     line.timer = null;
     line.again = false;
     line.trying = waiter;
-    const both = service.handOver(release, waiter);
+    const { request, context: waiterContext } = waiter;
+    const both = service.execute({ ...release, next: { request, context: waiterContext } }, context);
     const concluded = both.then(
-      ([released, granted]) => this.#concludeHandOver(line, waiter, released, granted),
+      (released) => this.#concludeHandOver(line, waiter, released),
       (error: unknown) => {
         line.trying = null;
         this.#leave(line, waiter, () => waiter.reject(error));
@@ -244,25 +260,21 @@ export class WaitQueue {
     );
     this.#track(line, concluded);
     // Who waited is told first: it has work to do.
-    return both.then(([released]) => new Promise((resolve) => env.defer(() => resolve(released))));
+    return both.then((released) => new Promise((resolve) => env.defer(() => resolve(released))));
   }
 
-  async #concludeHandOver(
-    line: Line,
-    waiter: Waiter,
-    released: ServiceReply,
-    granted: ServiceReply | null,
-  ): Promise<void> {
+  async #concludeHandOver(line: Line, waiter: Waiter, released: CommandOutcome): Promise<void> {
     line.trying = null;
-    if (granted !== null) {
+    const granted = released.kind === "refused" ? undefined : released.next;
+    if (granted !== undefined) {
       this.#conclude(line, waiter, granted);
-      if (!waiter.present && !waiter.answered) await this.#giveBack(line, waiter);
-    } else if (released.outcome.kind === "applied") {
-      line.learn(released.outcome.decision.lease);
+      if (!waiter.present && !waiter.answered) await this.#releaseUnclaimed(line, waiter);
+    } else if (released.kind === "applied") {
+      line.learn(released.decision.lease);
       line.again = true;
     } else {
       // Nothing was released. Whose time ran out meanwhile was not told yet.
-      if (waiter.timedOut) this.#leave(line, waiter, () => waiter.resolve(this.#stillHeld(line, waiter)));
+      if (waiter.timedOut) this.#leaveAtTheEnd(line, waiter);
       else if (this.#draining) this.#leave(line, waiter, () => waiter.reject(new ProblemError(draining())));
       this.#lookLater(line);
     }
@@ -270,7 +282,7 @@ export class WaitQueue {
 
   /** Reading costs no entry in the audit; only a lease that may be free is asked for. */
   async #look(line: Line): Promise<void> {
-    const view = await this.#options.service.get(line.key).catch(() => null);
+    const view = await this.#options.service.read(line.key).catch(() => null);
     if (view === null || !view.live) return await this.#ask(line);
     line.see(view);
     if (this.#isStale(line, view)) return await this.#ask(line);
@@ -290,10 +302,10 @@ export class WaitQueue {
     if (waiter === undefined) return;
     line.trying = waiter;
     try {
-      const reply = await this.#options.service.grant(this.#timed(waiter), waiter.context);
+      const outcome = await this.#options.service.execute(this.#timed(waiter), waiter.context);
       line.trying = null;
-      this.#conclude(line, waiter, reply);
-      if (!waiter.present && !waiter.answered) await this.#giveBack(line, waiter);
+      this.#conclude(line, waiter, outcome);
+      if (!waiter.present && !waiter.answered) await this.#releaseUnclaimed(line, waiter);
     } catch (error) {
       line.trying = null;
       this.#leave(line, waiter, () => waiter.reject(error));
@@ -305,8 +317,7 @@ export class WaitQueue {
     return { ...request, timeoutMs: Math.ceil(Math.max(SHORTEST_ATTEMPT_MS, Math.min(leftMs, 10_000))) };
   }
 
-  #conclude(line: Line, waiter: Waiter, reply: ServiceReply): void {
-    const { outcome } = reply;
+  #conclude(line: Line, waiter: Waiter, outcome: CommandOutcome): void {
     line.remember(outcome);
     const held =
       outcome.kind === "refused" &&
@@ -317,18 +328,18 @@ export class WaitQueue {
     if (worthWaiting || outcome.kind === "applied") this.#lookLater(line, outcome.kind);
     // The successor of a handoff may be further back in the line.
     if (held && waiter.present && line.next() !== waiter) line.again = true;
-    waiter.last = reply;
+    waiter.last = outcome;
     if (!waiter.present) return;
     waiter.answered = !worthWaiting || waiter.timedOut;
-    if (waiter.answered) this.#leave(line, waiter, () => waiter.resolve(reply));
+    if (waiter.answered) this.#leave(line, waiter, () => waiter.resolve(outcome));
     else if (this.#draining) this.#leave(line, waiter, () => waiter.reject(new ProblemError(draining())));
   }
 
   /** Granted, or perhaps granted, to somebody who has gone: the next one asks after it was given back. */
-  async #giveBack(line: Line, waiter: Waiter): Promise<void> {
-    const released = await giveBack(this.#options.service, waiter, waiter.last);
+  async #releaseUnclaimed(line: Line, waiter: Waiter): Promise<void> {
+    const released = await releaseUnclaimed(this.#options.service, waiter, waiter.last);
     if (released === null) return;
-    if (released.outcome.kind === "applied") line.learn(released.outcome.decision.lease);
+    if (released.kind === "applied") line.learn(released.decision.lease);
     line.again = true;
   }
 
@@ -344,10 +355,10 @@ export class WaitQueue {
   /** When the obstacle ends; if its end has passed, or news may be missing, after a while that grows. */
   #lookAgainMs(line: Line): number {
     const { env, service } = this.#options;
-    const { store } = service.manager;
+    const { store } = service.executor;
     const patience = FIRST_LOOK_WITHOUT_NEWS_MS * 2 ** Math.min(line.looks, 10);
     const slowest = store.capabilities.watch ? LOOK_WITH_NEWS_MS : Math.min(SLOWEST_LOOK_MS, patience);
-    const leftMs = (line.obstacle?.heldUntilMs ?? Number.POSITIVE_INFINITY) - service.manager.storeNowMs();
+    const leftMs = (line.obstacle?.heldUntilMs ?? Number.POSITIVE_INFINITY) - service.executor.storeNowMs();
     if (leftMs <= 0) return Math.min(SLOWEST_LOOK_MS, patience) * (0.5 + env.random() / 2);
     return Math.min(slowest * (0.7 + env.random() * 0.6), leftMs + env.random() * SPREAD_AT_EXPIRY_MS);
   }

@@ -120,10 +120,10 @@ export class WatchHub {
 
   async #follow(): Promise<void> {
     const { env, service } = this.#options;
-    if (!service.manager.store.capabilities.watch || this.#closed) return;
+    if (!service.executor.store.capabilities.watch || this.#closed) return;
     try {
       const all = { tenant: null, prefix: "" };
-      this.#watch = await watchRecords(service.manager, env, all, (event) => this.#onStoreEvent(event));
+      this.#watch = await watchRecords(service.executor, env, all, (event) => this.#onStoreEvent(event));
     } catch {
       // Until it works, the decisions of this process are all that watchers see.
       this.#retry = env.timer(RECONNECT_MS, () => void this.#follow());
@@ -182,10 +182,10 @@ export class WatchHub {
   }
 
   #eventOf({ sequence, kind, key, record }: Kept): WatchEvent {
-    const { manager } = this.#options.service;
+    const { executor } = this.#options.service;
     const base = { kind, token: `${this.#epoch}.${sequence}`, tenant: key.tenant, name: key.name };
     if (record === null) return base;
-    return { ...base, lease: wireLease(viewOf(record, manager.storeNowMs(), manager.policy)) };
+    return { ...base, lease: wireLease(viewOf(record, executor.storeNowMs(), executor.policy)) };
   }
 }
 

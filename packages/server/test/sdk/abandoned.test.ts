@@ -1,8 +1,8 @@
 // A caller that gave up, timed out or died at the moment of its grant: the key must be free at once, not when
 // the ghost's ttl ends. All clocks are one manual clock; the sockets are real.
 import { connect } from "node:net";
-import { openManager } from "solehold";
-import { HttpTransport, ManualEnv, RemoteLeaseManager } from "solehold/internal";
+import { openExecutor } from "solehold";
+import { HttpTransport, ManualEnv, RemoteExecutor } from "solehold/internal";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { World } from "../../../solehold/test/client/suite/index.ts";
 import { startProxy } from "../../../solehold/test/engines/index.ts";
@@ -24,10 +24,10 @@ async function lossyWorld(way: Way) {
     env,
     inLine: () => server.queue.size,
     longestCallMs: () => 5,
-    openManager: async () =>
+    openExecutor: async () =>
       way === "stream"
-        ? await openManager(through, { env })
-        : new RemoteLeaseManager({ transport: new HttpTransport({ url: new URL(through), env }), env }),
+        ? await openExecutor(through, { env })
+        : new RemoteExecutor({ transport: new HttpTransport({ url: new URL(through), env }), env }),
   });
   return { world, server, proxy };
 }
@@ -83,19 +83,20 @@ describe("a plain HTTP client with a token of its own", () => {
       `POST /v1/leases/acquire HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`,
     );
     await until("it waits", () => server.queue.size === 1);
-    const { handOver } = server.service;
+    const { execute } = server.service;
     // The client dies in the very moment of its grant: after the store has it, before anybody is told.
-    server.service.handOver = async (...given) => {
-      const replies = await handOver.apply(server.service, given);
+    server.service.execute = async (request, context) => {
+      const outcome = await execute.call(server.service, request, context);
+      if (request.op !== "release" || request.next === undefined) return outcome;
       const gone = new Promise((resolve) => socket.once("close", resolve));
       socket.resetAndDestroy();
       await gone;
       await new Promise((resolve) => setTimeout(resolve, 20));
-      return replies;
+      return outcome;
     };
     await lease("release", owner);
-    await until("the line is empty", () => server.queue.size === 0);
-    server.service.handOver = handOver;
+    await until("the queue is empty", () => server.queue.size === 0);
+    server.service.execute = execute;
     await until("the key is free", async () => (await holderOf(server)) === null);
     const entries = await server.service.audit.query({ key: "job" });
     expect(entries.slice(-2).map(({ action, holder }) => `${action} ${holder}`)).toEqual([
@@ -108,7 +109,7 @@ describe("a plain HTTP client with a token of its own", () => {
 type Server = Awaited<ReturnType<typeof testServer>>["server"];
 
 async function holderOf({ service }: Server): Promise<string | null> {
-  const view = await service.get({ tenant: "default", name: "job" });
+  const view = await service.read({ tenant: "default", name: "job" });
   return view?.live === true ? view.holder : null;
 }
 

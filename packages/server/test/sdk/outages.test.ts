@@ -1,7 +1,7 @@
 // Restarts and cuts that are shorter than what is left of a lease: its holder must not notice. All clocks are
 // one manual clock; the sockets are real.
-import { openManager } from "solehold";
-import { HttpTransport, ManualEnv, RemoteLeaseManager } from "solehold/internal";
+import { openExecutor } from "solehold";
+import { HttpTransport, ManualEnv, RemoteExecutor } from "solehold/internal";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { World } from "../../../solehold/test/client/suite/index.ts";
 import { startProxy } from "../../../solehold/test/engines/index.ts";
@@ -35,10 +35,10 @@ async function outageWorld(way: Way) {
     env,
     inLine: () => server.queue.size,
     longestCallMs: () => (isCut ? 5 : 100),
-    openManager: async () =>
+    openExecutor: async () =>
       way === "stream"
-        ? await openManager(url, { env })
-        : new RemoteLeaseManager({ transport: new HttpTransport({ url: new URL(url), env }), env }),
+        ? await openExecutor(url, { env })
+        : new RemoteExecutor({ transport: new HttpTransport({ url: new URL(url), env }), env }),
   });
   return {
     world,

@@ -1,7 +1,7 @@
 // The suite of Leases over a server in this process, which lives on the same manual clock: by the stream, as
 // connect() chooses by itself, and by plain HTTP, as it does where no stream gets through.
-import { openManager } from "solehold";
-import { HttpTransport, ManualEnv, RemoteLeaseManager } from "solehold/internal";
+import { openExecutor } from "solehold";
+import { HttpTransport, ManualEnv, RemoteExecutor } from "solehold/internal";
 import { describe } from "vitest";
 import { describeLeases, World } from "../../../solehold/test/client/suite/index.ts";
 import { testServer, until } from "../support/server.ts";
@@ -16,12 +16,12 @@ describe("Leases over a server, by the stream", () => {
     let opened = 0;
     return new World({
       env,
-      openManager: async () => {
-        const manager = await openManager(url, { env });
+      openExecutor: async () => {
+        const executor = await openExecutor(url, { env });
         opened += 1;
         const streams = new RegExp(`^solehold_streams ${opened}$`, "m");
         await until("the stream is open", async () => streams.test((await get("/metrics")).text));
-        return manager;
+        return executor;
       },
       inLine: () => server.queue.size,
     });
@@ -34,8 +34,8 @@ describe("Leases over a server, by plain HTTP", () => {
     const { url, server } = await testServer(FLAGS, { env });
     return new World({
       env,
-      openManager: async () =>
-        new RemoteLeaseManager({ transport: new HttpTransport({ url: new URL(url), env }), env }),
+      openExecutor: async () =>
+        new RemoteExecutor({ transport: new HttpTransport({ url: new URL(url), env }), env }),
       inLine: () => server.queue.size,
     });
   });

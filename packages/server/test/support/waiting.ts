@@ -1,10 +1,10 @@
 /** A line of waiters for one lease, in memory and by a clock of the test: who asks, who was granted, who has gone. */
-import { decorateStore, MemoryStore, StoreLeaseManager } from "solehold";
+import { decorateStore, MemoryStore, StoreExecutor } from "solehold";
 import {
+  type CommandOutcome,
   LeaseService,
   ManualEnv,
   MemoryAuditTrail,
-  type ServiceReply,
   settle,
   watchRecords,
 } from "solehold/internal";
@@ -55,7 +55,7 @@ export class World {
   readonly store = new MemoryStore({ env: this.env });
   /** While it is "down" no read and no write reaches the store. */
   reach: "up" | "down" = "up";
-  readonly manager = new StoreLeaseManager({
+  readonly executor = new StoreExecutor({
     env: this.env,
     policy: { generations: "count" },
     store: decorateStore(this.store, {
@@ -64,7 +64,7 @@ export class World {
     }),
   });
   readonly audit = new MemoryAuditTrail({ capacity: 10_000 });
-  readonly service = new LeaseService({ manager: this.manager, audit: this.audit, env: this.env });
+  readonly service = new LeaseService({ executor: this.executor, audit: this.audit, env: this.env });
   readonly queue: WaitQueue;
   /** Who got the lease, in order. */
   readonly granted: string[] = [];
@@ -77,7 +77,7 @@ export class World {
   /** As a server does: with the store's events. */
   async follow(): Promise<void> {
     const all = { tenant: null, prefix: "" };
-    await watchRecords(this.manager, this.env, all, (event) => this.queue.onStoreEvent(event));
+    await watchRecords(this.executor, this.env, all, (event) => this.queue.onStoreEvent(event));
   }
 
   #reached(): MemoryStore {
@@ -98,11 +98,11 @@ export class World {
     const connection = new TestConnection();
     const caller: Caller = { holder, connection, token: `token-of-${holder}`, state: "waiting" };
     const extra = idempotencyKey === undefined ? {} : { idempotencyKey };
-    const request = { key, holder, ttlMs, token: caller.token, ...extra };
+    const request = { op: "acquire", key, holder, ttlMs, token: caller.token, ...extra } as const;
     this.queue.acquire(request, {}, { waitMs, connection, repeatable }).then(
-      (reply) => {
-        caller.state = stateOf(reply);
-        if (reply.outcome.kind === "applied") this.granted.push(holder);
+      (outcome) => {
+        caller.state = stateOf(outcome);
+        if (outcome.kind === "applied") this.granted.push(holder);
       },
       (error: { input: { status: number } }) => {
         caller.state = String(error.input?.status ?? error);
@@ -112,18 +112,18 @@ export class World {
   }
 
   async release({ holder, token }: Caller): Promise<void> {
-    const { outcome } = await this.service.release({ key, holder, token });
+    const outcome = await this.service.execute({ op: "release", key, holder, token });
     if (outcome.kind === "applied") this.queue.notice(key, outcome.decision.lease);
     await settle();
   }
 
   async holder(): Promise<string | null> {
-    const lease = await this.service.get(key);
+    const lease = await this.service.read(key);
     return lease?.live === true ? lease.holder : null;
   }
 }
 
-function stateOf({ outcome }: ServiceReply): string {
+function stateOf(outcome: CommandOutcome): string {
   if (outcome.kind === "applied") return `granted ${outcome.decision.lease.generation}`;
   return outcome.kind === "refused" ? outcome.decision.reason : outcome.outcome;
 }

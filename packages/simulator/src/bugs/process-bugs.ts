@@ -1,5 +1,5 @@
 /** Mistakes of processes: what they leave on, hand out twice, or do not write down. */
-import { keyId } from "solehold/internal";
+import { type AcquireRequest, keyId, type LeaseExecutor, type LeaseRequest } from "solehold/internal";
 import type { PlantedBug } from "./bug.ts";
 import { withMembers, withoutEvents } from "./wrap.ts";
 
@@ -12,9 +12,9 @@ export const PROCESS_BUGS: readonly PlantedBug[] = [
     caughtBy: [...BELIEF, "fences-grow", "linearizability"],
     withinSeeds: 200,
     mutations: {
-      manager: (manager, env) => {
+      executor: (executor, env) => {
         const token = Buffer.from(env.randomBytes(16)).toString("base64url");
-        return withMembers(manager, { acquire: (request) => manager.acquire({ ...request, token }) });
+        return withAcquires(executor, (request) => ({ ...request, token }));
       },
     },
   },
@@ -25,12 +25,12 @@ export const PROCESS_BUGS: readonly PlantedBug[] = [
     withinSeeds: 200,
     faults: ["loss", "lost-reply", "conflict-unknown", "slow", "late-apply"],
     mutations: {
-      managerEnv: (env) => withMembers(env, { randomBytes: (length) => new Uint8Array(length) }),
-      manager: (manager, env) =>
-        withMembers(manager, {
-          acquire: (request) =>
-            manager.acquire({ ...request, token: Buffer.from(env.randomBytes(16)).toString("base64url") }),
-        }),
+      executorEnv: (env) => withMembers(env, { randomBytes: (length) => new Uint8Array(length) }),
+      executor: (executor, env) =>
+        withAcquires(executor, (request) => ({
+          ...request,
+          token: Buffer.from(env.randomBytes(16)).toString("base64url"),
+        })),
     },
   },
   {
@@ -39,7 +39,7 @@ export const PROCESS_BUGS: readonly PlantedBug[] = [
     caughtBy: BELIEF,
     withinSeeds: 200,
     mutations: {
-      holding: (holding, manager) => {
+      holding: (holding, executor) => {
         const { lease } = holding;
         let token = "";
         const secret = (): string => token;
@@ -47,17 +47,18 @@ export const PROCESS_BUGS: readonly PlantedBug[] = [
           ...holding,
           handOff: async (successor, withinMs) => {
             const { key, holder } = lease;
-            token = secretOf(manager, keyId(key), lease.fence) ?? secret();
-            if (token !== "") await manager.handOff({ key, holder, token, successor, withinMs });
+            token = secretOf(executor, keyId(key), lease.fence) ?? secret();
+            if (token !== "")
+              await executor.execute({ op: "handoff", key, holder, token, successor, withinMs });
           },
         };
       },
-      manager: (manager) => rememberSecrets(manager),
+      executor: (executor) => rememberSecrets(executor),
     },
   },
   {
     name: "everybody-polls",
-    mistake: "each call waits by asking again and again for itself: there is no line",
+    mistake: "each call waits by asking again and again for itself: there is no queue",
     caughtBy: ["first-come-first-served"],
     withinSeeds: 100,
     mutations: {
@@ -73,10 +74,13 @@ export const PROCESS_BUGS: readonly PlantedBug[] = [
       service: (service, openUnguarded) => {
         const unguarded = openUnguarded();
         return withMembers(service, {
-          grant: ({ approval, ...request }, context) =>
-            approval !== undefined && approval.approvals.length > 1
-              ? unguarded.grant(request, context)
-              : service.grant({ ...request, ...(approval === undefined ? {} : { approval }) }, context),
+          execute: (request, context) => {
+            const { approval, ...unapproved } = request;
+            const isCounted = request.op === "acquire" && (approval?.approvals.length ?? 0) > 1;
+            return isCounted
+              ? unguarded.execute(unapproved as LeaseRequest, context)
+              : service.execute(request, context);
+          },
         });
       },
     },
@@ -154,17 +158,25 @@ export const PROCESS_BUGS: readonly PlantedBug[] = [
   },
 ];
 
+function withAcquires(
+  executor: LeaseExecutor,
+  change: (request: AcquireRequest) => AcquireRequest,
+): LeaseExecutor {
+  return withMembers(executor, {
+    execute: (request, context) =>
+      executor.execute(request.op === "acquire" ? change(request) : request, context),
+  });
+}
+
 const SECRETS = new WeakMap<object, Map<string, string>>();
 
 /** Keeps the tokens of this process's grants, as a program does that hands on behind its handle's back. */
-function rememberSecrets(
-  manager: Parameters<typeof withMembers<import("solehold/internal").LeaseManager>>[0],
-) {
+function rememberSecrets(executor: LeaseExecutor): LeaseExecutor {
   const secrets = new Map<string, string>();
-  const remembering = withMembers(manager, {
-    acquire: async (request) => {
-      const outcome = await manager.acquire(request);
-      if (outcome.kind === "applied") {
+  const remembering = withMembers(executor, {
+    execute: async (request, context) => {
+      const outcome = await executor.execute(request, context);
+      if (request.op === "acquire" && outcome.kind === "applied") {
         const { key, generation } = outcome.decision.lease;
         secrets.set(`${keyId(key)}@${generation}`, outcome.token);
       }
@@ -175,6 +187,6 @@ function rememberSecrets(
   return remembering;
 }
 
-function secretOf(manager: object, id: string, fence: bigint): string | null {
-  return SECRETS.get(manager)?.get(`${id}@${fence}`) ?? null;
+function secretOf(executor: object, id: string, fence: bigint): string | null {
+  return SECRETS.get(executor)?.get(`${id}@${fence}`) ?? null;
 }

@@ -16,8 +16,8 @@ export const SERVER_BUGS: readonly PlantedBug[] = [
     entry,
     faults: ["slow", "clog", "store-pause", "partition"],
     mutations: {
-      manager: (manager, env) =>
-        withGrants(manager, (outcome) =>
+      executor: (executor, env) =>
+        withGrants(executor, (outcome) =>
           outcome.kind === "applied" ? { ...outcome, believedFrom: readClocks(env) } : outcome,
         ),
     },
@@ -80,7 +80,7 @@ export const SERVER_BUGS: readonly PlantedBug[] = [
   },
   {
     name: "found-taken-for-granted",
-    mistake: "a server gives back what a request found, whose caller was told of it by another server",
+    mistake: "a server releases what a request found, whose caller got its answer from another server",
     caughtBy: [...BELIEF, "ownership"],
     withinSeeds: 400,
     entry,
@@ -88,12 +88,12 @@ export const SERVER_BUGS: readonly PlantedBug[] = [
     mutations: {
       service: (service) =>
         withMembers(service, {
-          grant: async (request, context) => {
-            const reply = await service.grant(request, context);
-            if (reply.outcome.kind !== "applied") return reply;
-            const { decision } = reply.outcome;
+          execute: async (request, context) => {
+            const outcome = await service.execute(request, context);
+            if (request.op !== "acquire" || outcome.kind !== "applied") return outcome;
+            const { decision } = outcome;
             const fresh = { ...decision, replayed: false, lease: { ...decision.lease, renewals: 0 } };
-            return { ...reply, outcome: { ...reply.outcome, decision: fresh } };
+            return { ...outcome, decision: fresh };
           },
         }),
     },

@@ -13,8 +13,8 @@ export const TIME_BUGS: readonly PlantedBug[] = [
     withinSeeds: 300,
     faults: ["slow", "clog", "store-pause", "partition"],
     mutations: {
-      manager: (manager, env) =>
-        withGrants(manager, (outcome) =>
+      executor: (executor, env) =>
+        withGrants(executor, (outcome) =>
           outcome.kind === "applied" ? { ...outcome, believedFrom: readClocks(env) } : outcome,
         ),
     },
@@ -34,8 +34,8 @@ export const TIME_BUGS: readonly PlantedBug[] = [
     faults: ["wall-step", "partition", "store-pause", "pause"],
     mutations: {
       clientEnv: (env) => withMembers(env, { monotonicMs: () => env.wallMs() }),
-      manager: (manager) =>
-        withGrants(manager, (outcome) => {
+      executor: (executor) =>
+        withGrants(executor, (outcome) => {
           if (outcome.kind !== "applied") return outcome;
           const { wallMs } = outcome.believedFrom;
           return { ...outcome, believedFrom: { monotonicMs: wallMs, wallMs } };

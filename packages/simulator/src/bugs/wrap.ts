@@ -5,7 +5,7 @@ import type {
   CommandOutcome,
   decide,
   LeaseCommand,
-  LeaseManager,
+  LeaseExecutor,
   LeaseRecord,
   LeaseSnapshot,
   LeaseStore,
@@ -28,15 +28,25 @@ export function withMembers<Target extends object>(target: Target, members: Part
 
 export function withCommand(change: (command: LeaseCommand, snapshot: LeaseSnapshot) => LeaseCommand) {
   return (real: Decide): Decide =>
-    (command, snapshot, now, policy) =>
-      real(change(command, snapshot), snapshot, now, policy);
+    (command, snapshot, now, policy) => {
+      const changed = change(command, snapshot);
+      const next = changed.op === "release" ? changed.next : undefined;
+      // What a release serves with its write is a command, too.
+      const both = next === undefined ? changed : { ...changed, next: change(next, snapshot) as typeof next };
+      return real(both as LeaseCommand, snapshot, now, policy);
+    };
 }
 
 export function withSnapshot(change: (record: LeaseRecord, command: LeaseCommand) => LeaseRecord) {
   return (real: Decide): Decide =>
     (command, snapshot, now, policy) => {
-      const { record, floor } = snapshot;
-      return real(command, { record: record === null ? null : change(record, command), floor }, now, policy);
+      const { record } = snapshot;
+      return real(
+        command,
+        { ...snapshot, record: record === null ? null : change(record, command) },
+        now,
+        policy,
+      );
     };
 }
 
@@ -54,23 +64,31 @@ export function withWritten(
     (command, snapshot, now, policy) => {
       const decided = real(command, snapshot, now, policy);
       if (decided.effect.kind !== "write" || decided.decision.kind !== "granted") return decided;
-      const record = change(decided.effect.record, command, snapshot.record);
-      return {
-        ...decided,
-        decision: { ...decided.decision, lease: record },
-        effect: { kind: "write", record },
-      };
+      const { decision } = decided;
+      const next = command.op === "release" ? command.next : undefined;
+      const { next: served } = decision;
+      const record =
+        served === undefined
+          ? change(decided.effect.record, command, snapshot.record)
+          : change(decided.effect.record, next ?? command, decision.lease);
+      const changed =
+        served === undefined
+          ? { ...decision, lease: record }
+          : { ...decision, next: { ...served, lease: record } };
+      return { ...decided, decision: changed, effect: { kind: "write", record } };
     };
 }
 
 /** Changes how grants and renewals are answered. */
 export function withGrants(
-  manager: LeaseManager,
+  executor: LeaseExecutor,
   change: (outcome: CommandOutcome) => CommandOutcome,
-): LeaseManager {
-  return withMembers(manager, {
-    acquire: async (request, wait) => change(await manager.acquire(request, wait)),
-    renew: async (request) => change(await manager.renew(request)),
+): LeaseExecutor {
+  return withMembers(executor, {
+    execute: async (request, context) => {
+      const outcome = await executor.execute(request, context);
+      return request.op === "acquire" || request.op === "renew" ? change(outcome) : outcome;
+    },
   });
 }
 

@@ -1,16 +1,10 @@
 /**
- * What decides, in one process: the real manager and service over the simulated store, with what was planted
+ * What decides, in one process: the real executor and service over the simulated store, with what was planted
  * around them. A library process has one for itself, a server process for all its clients.
  */
 
 import type { Env, LeaseStore } from "solehold/internal";
-import {
-  type AuditTrail,
-  decide,
-  LeaseService,
-  MemoryAuditTrail,
-  StoreLeaseManager,
-} from "solehold/internal";
+import { type AuditTrail, decide, LeaseService, MemoryAuditTrail, StoreExecutor } from "solehold/internal";
 import { MOST_ENTRIES, type Trails } from "../audit/trails.ts";
 import type { SimConfig } from "../config.ts";
 import type { Mutations } from "../mutations.ts";
@@ -33,7 +27,7 @@ export interface BackendOptions {
 export class Backend {
   readonly name: string;
   readonly env: SimulatedEnv;
-  readonly manager: StoreLeaseManager;
+  readonly executor: StoreExecutor;
   readonly audit: AuditTrail;
   readonly service: LeaseService;
 
@@ -44,10 +38,10 @@ export class Backend {
   ) {
     this.name = name;
     this.env = env;
-    const managerEnv: Env = mutations.managerEnv?.(env) ?? env;
-    this.manager = new StoreLeaseManager({
+    const executorEnv: Env = mutations.executorEnv?.(env) ?? env;
+    this.executor = new StoreExecutor({
       store,
-      env: managerEnv,
+      env: executorEnv,
       policy: { ...config.policy, ...mutations.policy },
       drift: { driftRatio: config.driftRatio, tickMs: config.tickMs },
       callTimeoutMs: config.callTimeoutMs,
@@ -56,7 +50,7 @@ export class Backend {
       decide: mutations.decide?.(decide) ?? decide,
     });
     this.audit = mutations.audit?.(trail) ?? trail;
-    const open = { manager: this.manager, audit: this.audit, env: managerEnv };
+    const open = { executor: this.executor, audit: this.audit, env: executorEnv };
     const service = new LeaseService(
       config.approvals === "yes" ? { ...open, approvalPolicy: DANGEROUS_POLICY } : open,
     );

@@ -1,18 +1,19 @@
 /**
- * One life of one process: the real client, over a manager and service of its own or over the SDK's way to a
+ * One life of one process: the real client, over an executor and service of its own or over the SDK's way to a
  * server, put together as a program would. When it dies nothing of it runs again; a restart is a new Process.
  */
 
-import type { DriftBound, LeaseManager } from "solehold/internal";
+import type { DriftBound, LeaseExecutor } from "solehold/internal";
 import { Leases } from "solehold/internal";
 import type { SimConfig } from "../config.ts";
 import type { Holding, Mutations } from "../mutations.ts";
 import { SimulatedEnv } from "../world/env.ts";
 import type { Machine } from "../world/machine.ts";
 import type { World } from "../world/world.ts";
+import { Attempts } from "./attempts.ts";
 import type { Backend } from "./backend.ts";
-import { type CallLog, RecordingManager } from "./recorder.ts";
-import { ServiceRoute } from "./service-route.ts";
+import { type CallLog, RecordingExecutor } from "./recorder.ts";
+import { withTraces } from "./traces.ts";
 
 export const TENANT = "default";
 
@@ -28,7 +29,7 @@ export interface ProcessOptions {
   /** What decides in this process; null when a server does. */
   readonly backend: Backend | null;
   /** Null when the process decides by itself. */
-  readonly connect: ((env: SimulatedEnv, process: string) => LeaseManager) | null;
+  readonly connect: ((env: SimulatedEnv, process: string) => LeaseExecutor) | null;
 }
 
 export class Process {
@@ -39,8 +40,9 @@ export class Process {
   /** Null when a server decides. */
   readonly backend: Backend | null;
   /** As the client sees it: with the recorder, and with what was planted. */
-  readonly clientManager: LeaseManager;
-  readonly route: ServiceRoute | null;
+  readonly clientExecutor: LeaseExecutor;
+  /** What the service in this process was asked; null where commands do not go through one. */
+  readonly attempts: Attempts | null;
   readonly holdings: Holding[] = [];
 
   constructor(options: ProcessOptions) {
@@ -49,17 +51,18 @@ export class Process {
     this.name = name;
     this.env = env;
     this.backend = backend;
-    this.route =
-      backend !== null && config.route === "service" ? new ServiceRoute(backend.service, name) : null;
-    const inner = connect?.(env, name) ?? this.route ?? backend?.manager;
+    this.attempts = backend !== null && config.route === "service" ? new Attempts() : null;
+    const service =
+      backend === null || this.attempts === null ? null : withTraces(this.attempts, name)(backend.service);
+    const inner = connect?.(env, name) ?? service ?? backend?.executor;
     if (inner === undefined) throw new Error("a process decides by itself or through a server");
-    const recorded = new RecordingManager({ inner, log, world, process: name, env });
-    const mutated = mutations.manager?.(recorded, env) ?? recorded;
+    const recorded = new RecordingExecutor({ inner, log, world, process: name, env });
+    const mutated = mutations.executor?.(recorded, env) ?? recorded;
     const drift = mutations.clientDrift?.(mutated.drift);
-    this.clientManager = drift === undefined ? mutated : withDrift(mutated, drift);
+    this.clientExecutor = drift === undefined ? mutated : withDrift(mutated, drift);
     const clientEnv = mutations.clientEnv?.(env) ?? env;
     const leases = (): Leases =>
-      new Leases({ manager: this.clientManager, env: clientEnv, tenant: TENANT, holder });
+      new Leases({ executor: this.clientExecutor, env: clientEnv, tenant: TENANT, holder });
     this.leases = mutations.leases?.(leases) ?? leases();
   }
 
@@ -75,7 +78,7 @@ export class Process {
   async shutDown(): Promise<void> {
     await Promise.all(this.holdings.map(({ lease }) => lease.release()));
     await this.leases.close();
-    await this.route?.service.close();
+    if (this.attempts !== null) await this.backend?.executor.close();
   }
 }
 
@@ -91,8 +94,8 @@ export function envOf(
   return new SimulatedEnv({ world, machine, random, timerLatenessMs: config.timerLatenessMs });
 }
 
-function withDrift(manager: LeaseManager, drift: DriftBound): LeaseManager {
-  return new Proxy(manager, {
+function withDrift(executor: LeaseExecutor, drift: DriftBound): LeaseExecutor {
+  return new Proxy(executor, {
     get: (target, field) => {
       if (field === "drift") return drift;
       const value: unknown = Reflect.get(target, field, target);

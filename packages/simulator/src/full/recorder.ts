@@ -1,29 +1,28 @@
 /**
- * A `LeaseManager` that writes down every call: when it began, when it ended and how, for the oracles that
+ * A `LeaseExecutor` that writes down every call: when it began, when it ended and how, for the oracles that
  * judge what callers were told. It changes nothing.
  */
 
 import type {
   AppliedOutcome,
+  CallContext,
   CommandOutcome,
   Env,
+  Feature,
+  LeaseExecutor,
   LeaseListing,
-  LeaseManager,
   LeaseRequest,
   LeaseView,
   ListQuery,
   QueueTicket,
   StoredRecord,
   StoreWatch,
-  WaitInLine,
   WatchListener,
   WatchScope,
 } from "solehold/internal";
 import { type DriftBound, keyId, type LeaseKey, type LeasePolicy, recordFence } from "solehold/internal";
 import type { CallRecord } from "../oracles/oracle.ts";
 import type { World } from "../world/world.ts";
-
-type Arguments<Op extends LeaseRequest["op"]> = Omit<Extract<LeaseRequest, { op: Op }>, "op">;
 
 /** When the grant's holder must stop at the latest, on its own clocks. */
 export interface BeliefLimit {
@@ -41,23 +40,21 @@ export interface CallLog {
   readonly onEnd: (call: CallRecord) => void;
 }
 
-export class RecordingManager implements LeaseManager {
-  readonly line: "none" | "server";
-  readonly #inner: LeaseManager;
+export class RecordingExecutor implements LeaseExecutor {
+  readonly #inner: LeaseExecutor;
   readonly #log: CallLog;
   readonly #world: World;
   readonly #process: string;
   readonly #env: Env;
 
   constructor(options: {
-    readonly inner: LeaseManager;
+    readonly inner: LeaseExecutor;
     readonly log: CallLog;
     readonly world: World;
     readonly process: string;
     readonly env: Env;
   }) {
     this.#inner = options.inner;
-    this.line = options.inner.line;
     this.#log = options.log;
     this.#world = options.world;
     this.#process = options.process;
@@ -72,48 +69,23 @@ export class RecordingManager implements LeaseManager {
     return this.#inner.drift;
   }
 
-  acquire(request: Arguments<"acquire">, wait?: WaitInLine): Promise<CommandOutcome> {
-    const patience = wait === undefined ? "at once" : "in line";
-    return this.#command({ ...request, op: "acquire" }, () => this.#inner.acquire(request, wait), patience);
+  get features(): ReadonlySet<Feature> {
+    return this.#inner.features;
   }
 
-  renew(request: Arguments<"renew">): Promise<CommandOutcome> {
-    return this.#command({ ...request, op: "renew" }, () => this.#inner.renew(request));
+  async execute(request: LeaseRequest, context: CallContext = {}): Promise<CommandOutcome> {
+    const call = this.#begin(request, context.wait === undefined ? "at once" : "queued");
+    const outcome = await this.#inner.execute(request, context);
+    if (outcome.kind === "applied") this.#remember(request, outcome);
+    this.#end(call, outcome);
+    return outcome;
   }
 
-  release(request: Arguments<"release">): Promise<CommandOutcome> {
-    return this.#command({ ...request, op: "release" }, () => this.#inner.release(request));
-  }
-
-  use(request: Arguments<"use">): Promise<CommandOutcome> {
-    return this.#command({ ...request, op: "use" }, () => this.#inner.use(request));
-  }
-
-  resume(request: Arguments<"resume">): Promise<CommandOutcome> {
-    return this.#command({ ...request, op: "resume" }, () => this.#inner.resume(request));
-  }
-
-  handOff(request: Arguments<"handoff">): Promise<CommandOutcome> {
-    return this.#command({ ...request, op: "handoff" }, () => this.#inner.handOff(request));
-  }
-
-  revoke(request: Arguments<"revoke">): Promise<CommandOutcome> {
-    return this.#command({ ...request, op: "revoke" }, () => this.#inner.revoke(request));
-  }
-
-  break(request: Arguments<"break">): Promise<CommandOutcome> {
-    return this.#command({ ...request, op: "break" }, () => this.#inner.break(request));
-  }
-
-  async get(key: LeaseKey): Promise<LeaseView | null> {
+  async read(key: LeaseKey): Promise<LeaseView | null> {
     const call = this.#begin({ op: "get", key }, "at once");
-    const view = await this.#inner.get(key);
+    const view = await this.#inner.read(key);
     this.#end(call, { kind: "view", view });
     return view;
-  }
-
-  isValid(key: LeaseKey, holder: string): Promise<boolean> {
-    return this.#inner.isValid(key, holder);
   }
 
   list(query: ListQuery): Promise<LeaseListing> {
@@ -128,24 +100,12 @@ export class RecordingManager implements LeaseManager {
     return this.#inner.joinQueue?.(key, listener) ?? null;
   }
 
-  heard(key: LeaseKey, stored: StoredRecord): void {
-    this.#inner.heard?.(key, stored);
+  onHint(key: LeaseKey, stored: StoredRecord): void {
+    this.#inner.onHint?.(key, stored);
   }
 
   close(): Promise<void> {
     return this.#inner.close();
-  }
-
-  async #command(
-    request: LeaseRequest,
-    send: () => Promise<CommandOutcome>,
-    patience: CallRecord["patience"] = "at once",
-  ): Promise<CommandOutcome> {
-    const call = this.#begin(request, patience);
-    const outcome = await send();
-    if (outcome.kind === "applied") this.#remember(request, outcome);
-    this.#end(call, outcome);
-    return outcome;
   }
 
   #begin(request: CallRecord["request"], patience: CallRecord["patience"]): CallRecord {

@@ -1,5 +1,5 @@
 /**
- * One run of the full tier: the real manager, service and client on a simulated store, network and clocks.
+ * One run of the full tier: the real executor, service and client on a simulated store, network and clocks.
  *
  * Two phases. Turmoil: faults and operations as the seed draws them; whatever happens, the promises hold.
  * Then the world heals, everybody lets go, and each process asks for each key twice: all must be served
@@ -65,8 +65,8 @@ async function turmoil(stage: Stage): Promise<Workload> {
     log,
     processOn: (machine) => stage.processOn(machine),
     collect: async (process) => {
-      const { manager } = process.backend ?? stage.backends[0] ?? {};
-      await manager?.collect(TENANT);
+      const { executor } = process.backend ?? stage.backends[0] ?? {};
+      await executor?.collect(TENANT);
     },
     askForDangerous: (process, random) =>
       askForDangerous(process, random, {
@@ -132,8 +132,8 @@ async function recovery(stage: Stage, workload: Workload): Promise<void> {
   await world.run(world.nowMs + config.ttlMs * 4, go);
   for (const machine of stage.allMachines) stage.start(machine);
   await started(stage, go);
-  for (const { manager } of stage.backends) {
-    if (manager.clockJumps > 0) stage.sometimes("a jump of the store's clock was noticed");
+  for (const { executor } of stage.backends) {
+    if (executor.clockJumps > 0) stage.sometimes("a jump of the store's clock was noticed");
   }
   for (const process of stage.processes) for (const { lease } of process.holdings) void lease.release();
   await world.run(world.nowMs + patienceMs(stage), () => (workload.underWay === 0 ? "stop" : go()));
@@ -164,7 +164,7 @@ async function repair(stage: Stage, go: () => "go on" | "stop"): Promise<void> {
   const [operator] = stage.backends;
   if (!config.faults.has("corrupt") || operator === undefined) return;
   const highest = [...log.generationOfToken.values()].reduce((top, each) => (each > top ? each : top), 0n);
-  for (const key of keys) operator.manager.repair(key, highest + 100n).catch(() => undefined);
+  for (const key of keys) operator.executor.repair(key, highest + 100n).catch(() => undefined);
   await world.run(world.nowMs + config.ttlMs, go);
 }
 
@@ -218,7 +218,10 @@ async function askFor(
   name: string,
   waitMs: number,
 ): ReturnType<Process["leases"]["acquire"]> {
-  return await process.leases.acquire(name, { ttl: process.clientManager.policy.defaultTtlMs, wait: waitMs });
+  return await process.leases.acquire(name, {
+    ttl: process.clientExecutor.policy.defaultTtlMs,
+    wait: waitMs,
+  });
 }
 
 /** Long after, the ended records go. Fences still grow. */
@@ -229,7 +232,7 @@ async function collected(stage: Stage, go: () => "go on" | "stop"): Promise<void
   if (collector === undefined || client === undefined) return;
   const retentionMs = config.retentionMs * (1 + config.driftRatio) ** 2 * clockRange(stage) * 1.1;
   await world.run(world.nowMs + retentionMs, go);
-  collector.manager.collect(TENANT).catch(() => undefined);
+  collector.executor.collect(TENANT).catch(() => undefined);
   await world.run(world.nowMs + config.callTimeoutMs * 2, go);
   for (const { name } of keys) {
     client.leases.tryAcquire(name).then(

@@ -74,16 +74,11 @@ export class ServerLines {
   #onText(server: string, text: string): void {
     if (!this.#isWatching) return;
     const parsed: unknown = JSON.parse(text);
-    for (const each of (Array.isArray(parsed) ? parsed : [parsed]) as readonly (WaitBody | unknown[])[]) {
-      const { op = "acquire", tenant, name, token, waitMs = 0 } = Array.isArray(each) ? inFull(each) : each;
+    for (const each of (Array.isArray(parsed) ? parsed : [parsed]) as readonly WaitBody[]) {
+      const { op = "acquire", tenant, name, token, waitMs = 0 } = each;
       if (op !== "acquire" || waitMs === 0) continue;
       if (tenant === undefined || name === undefined || token === undefined) continue;
       this.#arrivals.push({ server, keyId: keyId({ tenant, name }), tokenHash: hashToken(token) });
     }
   }
-}
-
-/** A brief request of a stream, see docs/stream.md. */
-function inFull([, op, tenant, name, , token, , , waitMs]: readonly unknown[]): WaitBody {
-  return { op, tenant, name, token, waitMs } as WaitBody;
 }

@@ -2,7 +2,7 @@
  * Machines, network, store and processes of one run of the full tier, and what the oracles see of them.
  */
 
-import type { Lease, LeaseManager } from "solehold/internal";
+import type { Lease, LeaseExecutor } from "solehold/internal";
 import { createPolicy, keyId, type LeaseKey } from "solehold/internal";
 import { type Trails, trailsOf } from "../audit/trails.ts";
 import { drawConfig, type Expectations, expectationsOf, type SimConfig } from "../config.ts";
@@ -260,7 +260,7 @@ export class Stage {
     });
   }
 
-  #connect(servers: Servers, env: SimulatedEnv, process: string): LeaseManager {
+  #connect(servers: Servers, env: SimulatedEnv, process: string): LeaseExecutor {
     const { world, network, config } = this;
     return simulatedSdk({
       wire: { world, network, noticeMs: config.ttlMs * 0.2 },
@@ -300,7 +300,7 @@ export class Stage {
       isHeld: () => lease.isHeld(),
       handOff: async (successor, withinMs) => void (await lease.handOff(successor, { withinMs })),
     };
-    const holding = this.#mutations.holding?.(plain, process.clientManager) ?? plain;
+    const holding = this.#mutations.holding?.(plain, process.clientExecutor) ?? plain;
     process.holdings.push(holding);
     const believer = new LeaseBeliever(this.world, process, holding, this.log.limits);
     const id = keyId(lease.key);
@@ -346,8 +346,8 @@ export class Stage {
   /** Everything is over: what can only be judged then is judged. */
   async judgeEnd(): Promise<void> {
     this.#lostEffects = this.#effects.lost(this.log.calls);
-    const ofProcesses = this.#processes.flatMap(({ backend, route }): ServiceLife[] =>
-      backend === null || route === null ? [] : [{ backend, attempts: route.attempts }],
+    const ofProcesses = this.#processes.flatMap(({ backend, attempts }): ServiceLife[] =>
+      backend === null || attempts === null ? [] : [{ backend, attempts }],
     );
     this.#audited = await auditedTrails([...ofProcesses, ...(this.servers?.lives ?? [])], this.trails);
     this.oracles.atEnd();

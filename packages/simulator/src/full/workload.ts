@@ -126,7 +126,7 @@ export class Workload {
   }
 
   async #perform(operation: Operation, process: Process, key: LeaseKey, random: RandomStream): Promise<void> {
-    const { leases, clientManager } = process;
+    const { leases, clientExecutor } = process;
     const own = process.holdings.filter(({ lease }) => !lease.signal.aborted);
     const holding = own.length === 0 ? null : random.pick(own);
     switch (operation) {
@@ -158,7 +158,7 @@ export class Workload {
         if (holding !== null) await this.#use(process, holding.lease);
         return;
       case "inspect":
-        await clientManager.get(key);
+        await clientExecutor.read(key);
         return;
       case "write":
         return this.#write(process, holding, random);
@@ -279,7 +279,8 @@ export class Workload {
     const { key, holder, purpose } = lease;
     const token = this.#options.log.tokenOfGrant.get(`${keyId(key)}@${lease.fence}`);
     if (token === undefined) return;
-    if (lease.resumeFromLedgerRequired) await process.clientManager.resume({ key, holder, token });
-    await process.clientManager.use({ key, holder, token, purpose });
+    if (lease.resumeFromLedgerRequired)
+      await process.clientExecutor.execute({ op: "resume", key, holder, token });
+    await process.clientExecutor.execute({ op: "use", key, holder, token, purpose });
   }
 }

@@ -1,7 +1,7 @@
-/** The SDK's own manager, replica choice and streams, over simulated connections. */
+/** The SDK's own executor, replica choice and streams, over simulated connections. */
 
-import type { LeaseManager, RemoteRequest, RemoteTransport } from "solehold/internal";
-import { RemoteLeaseManager, ReplicaTransport, StreamTransport } from "solehold/internal";
+import type { LeaseExecutor, RemoteRequest, RemoteTransport } from "solehold/internal";
+import { RemoteExecutor, ReplicaTransport, StreamTransport } from "solehold/internal";
 import type { SimConfig } from "../config.ts";
 import type { Mutations } from "../mutations.ts";
 import type { SimulatedEnv } from "../world/env.ts";
@@ -19,7 +19,7 @@ export interface SdkOptions {
   readonly onRequest: (request: RemoteRequest, event: "sent" | "given up") => void;
 }
 
-export function simulatedSdk(options: SdkOptions): LeaseManager {
+export function simulatedSdk(options: SdkOptions): LeaseExecutor {
   const { env, config, mutations, servers } = options;
   const open = (url: string): RemoteTransport => {
     const server = servers.find((each) => each.url === url);
@@ -28,7 +28,7 @@ export function simulatedSdk(options: SdkOptions): LeaseManager {
   };
   const replicas = new ReplicaTransport({ env, seeds: servers.map(({ url }) => url), open });
   const watched = watchedTransport(replicas, options.onRequest);
-  return new RemoteLeaseManager({
+  return new RemoteExecutor({
     transport: mutations.transport?.(watched, env) ?? watched,
     env,
     policy: { ...config.policy, ...mutations.policy },

@@ -107,7 +107,7 @@ function applied({ outcome, request }: CallRecord): Transition | null {
 
 /** Who waited in a server's line and never came first was denied by what the line knew, not by the record. */
 function refused({ outcome, request, generation, patience }: CallRecord): Transition | null {
-  if (outcome?.kind !== "refused" || patience === "in line") return null;
+  if (outcome?.kind !== "refused" || patience === "queued") return null;
   const { decision } = outcome;
   const heldBy = decision.kind === "denied" ? decision.heldBy : null;
   const when =

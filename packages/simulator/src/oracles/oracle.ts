@@ -26,8 +26,8 @@ export interface CallRecord {
   readonly id: number;
   readonly process: string;
   readonly request: LeaseRequest | { readonly op: "get"; readonly key: LeaseKey };
-  /** "in line": it waits at a server, which may answer without having asked the store for it. */
-  readonly patience: "at once" | "in line";
+  /** "queued": it waits at a server, which may answer without having asked the store for it. */
+  readonly patience: "at once" | "queued";
   /** The generation that the caller's token stands for; null when it has none. */
   readonly generation: bigint | null;
   readonly startedMs: number;

@@ -2,7 +2,7 @@
 import { hostname } from "node:os";
 import type { DriftBound, LeasePolicy } from "../core/index.ts";
 import { type Env, RandomIds, realEnv } from "../env/index.ts";
-import { type LeaseManager, StoreLeaseManager } from "../executor/index.ts";
+import { type LeaseExecutor, StoreExecutor } from "../executor/index.ts";
 import type { LeaseStore } from "../store/index.ts";
 import { Leases } from "./leases.ts";
 
@@ -23,14 +23,14 @@ export async function openStore(url: string, options: ConnectOptions = {}): Prom
   return await openByScheme(url, options.env === undefined ? {} : { env: options.env });
 }
 
-/** The manager behind a URL: over a store, or over a Solehold server for http: and https:. */
-export async function openManager(url: string, options: ConnectOptions = {}): Promise<LeaseManager> {
+/** The executor behind a URL: over a store, or over a Solehold server for http: and https:. */
+export async function openExecutor(url: string, options: ConnectOptions = {}): Promise<LeaseExecutor> {
   const { env, policy, drift } = options;
   if (/^https?:/i.test(url)) {
-    const { openRemoteManager } = await import("./open-remote.ts");
-    return await openRemoteManager(url, options);
+    const { openRemoteExecutor } = await import("./open-remote.ts");
+    return await openRemoteExecutor(url, options);
   }
-  return new StoreLeaseManager({
+  return new StoreExecutor({
     store: await openStore(url, options),
     ...(env === undefined ? {} : { env }),
     ...(policy === undefined ? {} : { policy }),
@@ -41,8 +41,8 @@ export async function openManager(url: string, options: ConnectOptions = {}): Pr
 export async function connect(url: string, options: ConnectOptions = {}): Promise<Leases> {
   const { env = realEnv, tenant } = options;
   const holder = options.holder ?? defaultHolder(env);
-  const manager = await openManager(url, options);
-  return new Leases({ manager, env, holder, ...(tenant === undefined ? {} : { tenant }) });
+  const executor = await openExecutor(url, options);
+  return new Leases({ executor, env, holder, ...(tenant === undefined ? {} : { tenant }) });
 }
 
 /** Unique per process and readable: host names are cut so that the name stays within its limit. */

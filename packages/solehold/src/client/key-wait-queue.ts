@@ -206,12 +206,12 @@ export class Room {
   }
 
   async #try(patience: Patience): Promise<CommandOutcome> {
-    const { env, manager } = this.#options;
+    const { env, executor } = this.#options;
     const wasRacing = this.#isRacing;
     const freed = this.#freed;
     this.#settle();
     this.#state = "unknown";
-    if (freed !== null) manager.heard?.(this.#key, freed);
+    if (freed !== null) executor.onHint?.(this.#key, freed);
     const startedMs = env.monotonicMs();
     const outcome = await patience.attempt();
     if (outcome.kind !== "unsettled") this.#crowd.took(env.monotonicMs() - startedMs);
@@ -241,12 +241,12 @@ export class Room {
   }
 
   async #listen(): Promise<StoreWatch | null> {
-    const { manager } = this.#options;
+    const { executor } = this.#options;
     const hear = (event: StoreEvent): void => this.#hear(event);
-    this.#line = (await manager.joinQueue?.(this.#key, hear)?.catch(() => null)) ?? null;
+    this.#line = (await executor.joinQueue?.(this.#key, hear)?.catch(() => null)) ?? null;
     if (this.#line !== null) return this.#line;
     const { tenant, name } = this.#key;
-    return await manager.watch({ tenant, prefix: name }, hear);
+    return await executor.watch({ tenant, prefix: name }, hear);
   }
 
   #hear(event: StoreEvent): void {

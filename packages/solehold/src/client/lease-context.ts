@@ -1,7 +1,7 @@
 /** What a lease in somebody's hand is made with, and the states that it goes through. */
 import type { DriftBound } from "../core/index.ts";
 import type { Env } from "../env/index.ts";
-import type { LeaseManager } from "../executor/index.ts";
+import type { LeaseExecutor } from "../executor/index.ts";
 import type { LivenessProbe } from "./probe.ts";
 import type { RenewalSchedule } from "./renewal-schedule.ts";
 import type { SuspendWatch } from "./suspend-detector.ts";
@@ -9,7 +9,7 @@ import type { SuspendWatch } from "./suspend-detector.ts";
 export type LeaseHandleState = "held" | "jeopardy" | "lost" | "released";
 
 export interface LeaseContext {
-  readonly manager: LeaseManager;
+  readonly executor: LeaseExecutor;
   readonly env: Env;
   readonly drift: DriftBound;
   readonly schedule: RenewalSchedule;

@@ -153,7 +153,7 @@ export class Lease implements Renewable, Suspendable {
   async resumed(): Promise<void> {
     this.assertHeld();
     const { key, holder } = this;
-    const outcome = await this.#context.manager.resume({ key, holder, token: this.#token });
+    const outcome = await this.#context.executor.execute({ op: "resume", key, holder, token: this.#token });
     if (outcome.kind === "unsettled") throw outcome.cause;
     if (outcome.kind === "refused") this.#loseBy(outcome.decision.reason);
     this.assertHeld();
@@ -173,14 +173,22 @@ export class Lease implements Renewable, Suspendable {
     this.assertHeld();
     const { key, holder } = this;
     const { withinMs } = deadline;
-    const { manager } = this.#context;
-    const problem = handoffProblem({ successor, withinMs }, manager.policy);
+    const { executor } = this.#context;
+    const problem = handoffProblem({ successor, withinMs }, executor.policy);
     if (problem !== null) {
       throw new LeaseRefusedError(key, "INPUT_SCHEMA_INVALID", problem.field, problem.message);
     }
     this.#end("released", "released");
     const timeoutMs = this.#releaseTimeoutMs();
-    const handing = manager.handOff({ key, holder, token: this.#token, successor, withinMs, timeoutMs });
+    const handing = executor.execute({
+      op: "handoff",
+      key,
+      holder,
+      token: this.#token,
+      successor,
+      withinMs,
+      timeoutMs,
+    });
     this.#releasing ??= handing.then(releaseResult, unreachable);
     const outcome = await handing.catch(() => null);
     // A server's policy may be stricter than what is known of it here.
@@ -239,7 +247,8 @@ export class Lease implements Renewable, Suspendable {
 
   async #sendRenewal(): Promise<CommandOutcome> {
     const { key, holder, ttlMs } = this;
-    return await this.#context.manager.renew({
+    return await this.#context.executor.execute({
+      op: "renew",
       key,
       holder,
       token: this.#token,
@@ -358,8 +367,8 @@ export class Lease implements Renewable, Suspendable {
     if (gone) return Promise.resolve({ released: false, reason: "already-gone" });
     const { key, holder } = this;
     const timeoutMs = this.#releaseTimeoutMs();
-    return this.#context.manager
-      .release({ key, holder, token: this.#token, timeoutMs })
+    return this.#context.executor
+      .execute({ op: "release", key, holder, token: this.#token, timeoutMs })
       .then(releaseResult, unreachable);
   }
 

@@ -20,12 +20,11 @@ import type {
   AcquireRequest,
   AppliedOutcome,
   CommandOutcome,
-  LeaseManager,
+  LeaseExecutor,
+  LeaseRequest,
   LeaseView,
   PresentedApprovals,
-  RequestOf,
-  WaitInLine,
-  Writable,
+  WaitOptions,
 } from "../executor/index.ts";
 import { type HeldDetails, LeaseHeldError } from "./errors.ts";
 import { Lease } from "./lease.ts";
@@ -70,7 +69,7 @@ export type AcquireAttempt =
   | ({ readonly ok: false; [Symbol.asyncDispose](): Promise<void> } & HeldDetails);
 
 export interface LeasesOptions {
-  readonly manager: LeaseManager;
+  readonly executor: LeaseExecutor;
   readonly env?: Env;
   readonly tenant?: string;
   readonly holder?: string;
@@ -84,7 +83,7 @@ const RETRY_PART = 1 / 10;
 export class Leases {
   readonly tenant: string;
   readonly holder: string;
-  readonly manager: LeaseManager;
+  readonly executor: LeaseExecutor;
   readonly #env: Env;
   readonly #ids: RandomIds;
   readonly #context: LeaseContext;
@@ -95,23 +94,23 @@ export class Leases {
   readonly #abandoned = new Set<Promise<unknown>>();
 
   constructor(options: LeasesOptions) {
-    const { manager, env = realEnv, tenant = "default" } = options;
+    const { executor, env = realEnv, tenant = "default" } = options;
     const problem = tenantProblem(tenant);
     if (problem !== null) throw new RangeError(`tenant ${problem}, got ${JSON.stringify(tenant)}`);
     this.tenant = tenant;
-    this.manager = manager;
+    this.executor = executor;
     this.#env = env;
     this.#ids = new RandomIds(env);
     this.holder = options.holder ?? `holder-${this.#ids.next()}`;
-    const drift: DriftBound = manager.drift;
+    const drift: DriftBound = executor.drift;
     this.#context = {
-      manager,
+      executor,
       env,
       drift,
       schedule: new RenewalSchedule(env),
       suspendWatch: new SuspendWatch(env),
     };
-    this.#lines = new Lines({ env, manager });
+    this.#lines = new Lines({ env, executor });
   }
 
   /** One attempt. Somebody else having it is a value; a store that does not answer is an error. */
@@ -142,11 +141,10 @@ export class Leases {
     const { signal } = options;
     // One token for all attempts: a later one finds the grant of an earlier one whose answer was lost.
     const token = this.#tokenForServer();
-    const attempt = (wait?: WaitInLine): Promise<CommandOutcome> => this.#attempt(key, options, wait, token);
-    const outcome =
-      this.manager.line === "server"
-        ? await this.#inServersLine({ key, waitMs, signal, attempt }, options, token)
-        : await this.#lines.wait({ key, waitMs, signal, attempt });
+    const attempt = (wait?: WaitOptions): Promise<CommandOutcome> => this.#attempt(key, options, wait, token);
+    const outcome = this.#hasQueue
+      ? await this.#waitAtServer({ key, waitMs, signal, attempt }, options, token)
+      : await this.#lines.wait({ key, waitMs, signal, attempt });
     const lease = this.#leaseFrom(outcome, options);
     if (signal?.aborted !== true) return lease;
     // Granted just when the caller gave up: the grant goes back, so that nobody waits for a ghost.
@@ -190,14 +188,14 @@ export class Leases {
     options: Omit<TryAcquireOptions, "ttl" | "holder" | "purpose"> = {},
   ): Promise<Lease> {
     const { key, holder, token, ttlMs } = readTransfer(secret);
-    const outcome = await this.manager.renew({ key, holder, token, ttlMs });
+    const outcome = await this.executor.execute({ op: "renew", key, holder, token, ttlMs });
     if (outcome.kind === "applied") return this.#leaseFrom(outcome, { ...options, ttl: ttlMs });
     throw failureOf(key, outcome);
   }
 
   /** What the store knows; null when nothing was ever granted. */
   async inspect(name: string): Promise<LeaseView | null> {
-    return await this.manager.get(this.#key(name));
+    return await this.executor.read(this.#key(name));
   }
 
   /** All leases whose names begin with `prefix`, in the order of names, read page by page. */
@@ -208,7 +206,7 @@ export class Leases {
     let after: string | null = null;
     do {
       const cursor: { after?: string } = after === null ? {} : { after };
-      const page = await this.manager.list({ tenant: this.tenant, prefix, limit: 500, ...rest, ...cursor });
+      const page = await this.executor.list({ tenant: this.tenant, prefix, limit: 500, ...rest, ...cursor });
       yield* page.leases;
       after = page.next;
     } while (after !== null);
@@ -216,15 +214,13 @@ export class Leases {
 
   /** Ends a lease now: its holder can neither use nor renew it. With `fence`, only that grant. */
   async revoke(name: string, options: { readonly fence?: bigint } = {}): Promise<void> {
-    await this.#operate(this.#key(name), options.fence, (target) => this.manager.revoke(target));
+    await this.#operate(this.#key(name), options.fence, (target) => ({ op: "revoke", ...target }));
   }
 
   /** Asks for a lease: no renewal reaches past `period` from now. With `fence`, only that grant. */
   async break(name: string, options: { readonly period: Duration; readonly fence?: bigint }): Promise<void> {
     const periodMs = durationMs("period", options.period, 0);
-    await this.#operate(this.#key(name), options.fence, (target) =>
-      this.manager.break({ ...target, periodMs }),
-    );
+    await this.#operate(this.#key(name), options.fence, (target) => ({ op: "break", ...target, periodMs }));
   }
 
   /** Leases that are still held are not released: they end by themselves, and their signals say so. */
@@ -233,15 +229,19 @@ export class Leases {
     this.#context.suspendWatch.close();
     this.#lines.close();
     await Promise.all(this.#abandoned);
-    await this.manager.close();
+    await this.executor.close();
   }
 
-  /** A manager over a store remembers by itself which acquires may have been granted unheard. */
+  get #hasQueue(): boolean {
+    return this.executor.features.has("queue");
+  }
+
+  /** An executor over a store remembers by itself which acquires may have been granted without an answer. */
   #tokenForServer(): string | undefined {
-    return this.manager.line === "server" ? this.#ids.next() : undefined;
+    return this.#hasQueue ? this.#ids.next() : undefined;
   }
 
-  async #inServersLine(
+  async #waitAtServer(
     patience: Patience,
     options: AcquireOptions,
     token: string | undefined,
@@ -258,8 +258,8 @@ export class Leases {
     const { holder = this.holder, idempotencyKey, signal } = options;
     if (token === undefined || (idempotencyKey !== undefined && signal?.aborted !== true)) return;
     const timeoutMs = Math.min(MAX_ABANDON_MS, this.#ttlMs(options.ttl));
-    const giving: Promise<unknown> = this.manager
-      .release({ key, holder, token, timeoutMs })
+    const giving: Promise<unknown> = this.executor
+      .execute({ op: "release", key, holder, token, timeoutMs })
       .catch(() => undefined)
       .finally(() => this.#abandoned.delete(giving));
     this.#abandoned.add(giving);
@@ -285,11 +285,12 @@ export class Leases {
   #attempt(
     key: LeaseKey,
     options: TryAcquireOptions,
-    wait?: WaitInLine,
+    wait?: WaitOptions,
     token?: string,
   ): Promise<CommandOutcome> {
     const ttlMs = this.#ttlMs(options.ttl);
-    const answer = this.manager.acquire(this.#request(key, options, ttlMs, token), wait);
+    const request = this.#request(key, options, ttlMs, token);
+    const answer = this.executor.execute(request, wait === undefined ? {} : { wait });
     // Only who asks by such a key gets an answer again.
     return options.idempotencyKey === undefined
       ? answer
@@ -301,15 +302,16 @@ export class Leases {
     options: TryAcquireOptions,
     ttlMs: number,
     token: string | undefined,
-  ): RequestOf<AcquireRequest> {
+  ): AcquireRequest {
     const { purpose = DEFAULT_PURPOSE, holder = this.holder, term, note, idempotencyKey, approval } = options;
-    const request: Writable<RequestOf<AcquireRequest>> = { key, holder, ttlMs, purpose };
-    if (term !== undefined) request.term = term;
-    if (note !== undefined) request.note = note;
-    if (idempotencyKey !== undefined) request.idempotencyKey = idempotencyKey;
-    if (approval !== undefined) request.approval = approval;
-    if (token !== undefined) request.token = token;
-    return request;
+    return {
+      ...{ op: "acquire", key, holder, ttlMs, purpose },
+      ...(term === undefined ? {} : { term }),
+      ...(note === undefined ? {} : { note }),
+      ...(idempotencyKey === undefined ? {} : { idempotencyKey }),
+      ...(approval === undefined ? {} : { approval }),
+      ...(token === undefined ? {} : { token }),
+    };
   }
 
   /**
@@ -318,7 +320,7 @@ export class Leases {
    */
   async #prolonged({ token, decision }: AppliedOutcome, ttlMs: number): Promise<CommandOutcome> {
     const { key, holder } = decision.lease;
-    const renewed = await this.manager.renew({ key, holder, token, ttlMs });
+    const renewed = await this.executor.execute({ op: "renew", key, holder, token, ttlMs });
     return renewed.kind === "applied"
       ? { ...renewed, decision: { ...renewed.decision, replayed: true } }
       : renewed;
@@ -333,15 +335,15 @@ export class Leases {
   async #operate(
     key: LeaseKey,
     fence: bigint | undefined,
-    command: (target: { key: LeaseKey; generation?: bigint }) => Promise<CommandOutcome>,
+    request: (target: { key: LeaseKey; generation?: bigint }) => LeaseRequest,
   ): Promise<void> {
     const generation = fence === undefined ? {} : { generation: fence & (2n ** 64n - 1n) };
-    const outcome = await command({ key, ...generation });
+    const outcome = await this.executor.execute(request({ key, ...generation }));
     if (outcome.kind !== "applied") throw failureOf(key, outcome);
   }
 
   #ttlMs(ttl: Duration | undefined): number {
-    const ttlMs = ttl === undefined ? this.manager.policy.defaultTtlMs : durationMs("ttl", ttl, 1);
+    const ttlMs = ttl === undefined ? this.executor.policy.defaultTtlMs : durationMs("ttl", ttl, 1);
     if (ttlMs === this.#goodTtlMs) return ttlMs;
     const timing = { ttlMs, renewEveryMs: ttlMs * RENEW_PART, retryEveryMs: ttlMs * RETRY_PART };
     const problem = renewalTimingProblem(timing, this.#context.drift);

@@ -1,10 +1,10 @@
 /**
- * Opens the SDK's manager for a Solehold server, or for several replicas: `https://a,https://b` names
+ * Opens the SDK's executor for a Solehold server, or for several replicas: `https://a,https://b` names
  * some of them, the others are found through those.
  */
 import { type Env, realEnv } from "../env/index.ts";
 import { HttpTransport } from "../remote/http-transport.ts";
-import { RemoteLeaseManager } from "../remote/remote-executor.ts";
+import { RemoteExecutor } from "../remote/remote-executor.ts";
 import { ReplicaTransport } from "../remote/replica-router.ts";
 import type { RemoteTransport } from "../remote/transport.ts";
 import { type StreamSocket, StreamTransport } from "../remote/websocket-transport.ts";
@@ -18,10 +18,7 @@ interface SocketOptions {
 
 type SocketConstructor = new (url: string, options: SocketOptions) => StreamSocket;
 
-export async function openRemoteManager(
-  address: string,
-  options: ConnectOptions,
-): Promise<RemoteLeaseManager> {
+export async function openRemoteExecutor(address: string, options: ConnectOptions): Promise<RemoteExecutor> {
   const { env = realEnv, policy, drift } = options;
   const urls = address.split(",").map((part) => addressOf(part.trim()));
   const fromUrl = urls.map(({ password }) => password).find((password) => password !== "");
@@ -29,7 +26,7 @@ export async function openRemoteManager(
   const WebSocket = await streamClient();
   const open = (url: string): RemoteTransport => openTransport(new URL(url), env, apiKey, WebSocket);
   const transport = new ReplicaTransport({ env, seeds: urls.map(withoutSecret), open });
-  return new RemoteLeaseManager({
+  return new RemoteExecutor({
     transport,
     env,
     ...(policy === undefined ? {} : { policy }),

@@ -1,18 +1,18 @@
 /**
  * Acquiring with patience: attempt after attempt until it is granted, hopeless, aborted or out of time. Over a store
  * this process keeps a line of its own for each key, first come, first served, and only the head of a line tries; over
- * a server see remote-wait.ts.
+ * a server see remote/servers-line.ts.
  */
 import { keyId, type LeaseKey } from "../core/index.ts";
 import type { Env } from "../env/index.ts";
-import type { AppliedOutcome, CommandOutcome, LeaseManager, WaitInLine } from "../executor/index.ts";
+import type { AppliedOutcome, CommandOutcome, LeaseExecutor, WaitOptions } from "../executor/index.ts";
 import { Room } from "./key-wait-queue.ts";
 
 export interface Patience {
   readonly key: LeaseKey;
   readonly waitMs: number;
   readonly signal: AbortSignal | undefined;
-  attempt(wait?: WaitInLine): Promise<CommandOutcome>;
+  attempt(wait?: WaitOptions): Promise<CommandOutcome>;
 }
 
 /** Whether an acquire that was not confirmed may have been carried out. */
@@ -36,7 +36,7 @@ export interface Line {
 
 export interface LinesOptions {
   readonly env: Env;
-  readonly manager: LeaseManager;
+  readonly executor: LeaseExecutor;
 }
 
 export class Lines {

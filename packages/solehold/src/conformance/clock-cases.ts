@@ -4,15 +4,15 @@
  * the fence is for.)
  */
 import { ok } from "node:assert/strict";
-import type { StoreLeaseManager } from "../executor/index.ts";
+import type { StoreExecutor } from "../executor/index.ts";
 import {
   acquire,
   acquireInTheEnd,
   claimGranted,
   claimNotBefore,
   describeOutcome,
+  executorOn,
   type Grant,
-  managerOn,
   shortTtlMs,
 } from "./lease-fixture.ts";
 import type { BenchCase, StoreBench } from "./store-fixture.ts";
@@ -20,8 +20,8 @@ import type { BenchCase, StoreBench } from "./store-fixture.ts";
 const TEN_MINUTES_MS = 600_000;
 
 interface Contest {
-  readonly holder: StoreLeaseManager;
-  readonly contender: StoreLeaseManager;
+  readonly holder: StoreExecutor;
+  readonly contender: StoreExecutor;
   readonly first: Grant;
   readonly ttlMs: number;
 }
@@ -29,8 +29,8 @@ interface Contest {
 /** A holder, a contender who was refused, and then the jump. */
 async function contestOver(bench: StoreBench, jumpMs: number): Promise<Contest> {
   const store = await bench.open();
-  const holder = managerOn(bench, store);
-  const contender = managerOn(bench, await bench.openSecond(store));
+  const holder = executorOn(bench, store);
+  const contender = executorOn(bench, await bench.openSecond(store));
   const ttlMs = shortTtlMs(store);
   const first = claimGranted(await acquire(bench, holder, "first", ttlMs), "the first holder");
   const early = await acquire(bench, contender, "second", 30_000);
@@ -55,7 +55,10 @@ export const clockCases: readonly BenchCase[] = [
       const late = await acquire(bench, contender, "second", 30_000);
       ok(late.kind === "refused", `although the lease was alive another was ${describeOutcome(late)}`);
       const request = { key: bench.key("lease"), holder: "first", token: first.token, ttlMs };
-      const renewed = claimGranted(await holder.renew(request), "the renewal after the jump");
+      const renewed = claimGranted(
+        await holder.execute({ ...request, op: "renew" }),
+        "the renewal after the jump",
+      );
       ok(renewed.fence === first.fence, `the renewal has fence ${renewed.fence}, not ${first.fence}`);
       await claimNextInTime(bench, contest, renewed);
     },

@@ -1,5 +1,5 @@
 /**
- * What the contract is for: leases through the manager, on this store. One holder at a time by the store's
+ * What the contract is for: leases through the executor, on this store. One holder at a time by the store's
  * clock, fences that only grow, lost replies that cost nobody a lease.
  */
 import { ok } from "node:assert/strict";
@@ -13,7 +13,7 @@ import {
   claimGranted,
   claimNotBefore,
   describeOutcome,
-  managerOn,
+  executorOn,
   PAUSE_MS,
   shortTtlMs,
 } from "./lease-fixture.ts";
@@ -27,18 +27,18 @@ export const leaseCases: readonly BenchCase[] = [
     title: "a fence grows with every grant: over release, expiry and revoke, through either of two clients",
     run: async (bench) => {
       const store = await bench.open();
-      const managers = [managerOn(bench, store), managerOn(bench, await bench.openSecond(store))];
+      const executors = [executorOn(bench, store), executorOn(bench, await bench.openSecond(store))];
       const key = bench.key("lease");
       const fences: bigint[] = [];
       for (let round = 0; round < bench.amount(2, 1); round += 1) {
-        const [one, two] = [nth(managers, round % 2), nth(managers, (round + 1) % 2)];
+        const [one, two] = [nth(executors, round % 2), nth(executors, (round + 1) % 2)];
         const released = await acquireInTheEnd(bench, one, "releaser", 30_000);
-        await one.release({ key, holder: "releaser", token: released.token });
+        await one.execute({ op: "release", key, holder: "releaser", token: released.token });
         const expiring = await acquireInTheEnd(bench, two, "sleeper", shortTtlMs(store));
         const revoked = await acquireInTheEnd(bench, one, "revoked", shortTtlMs(store));
-        await two.revoke({ key });
+        await two.execute({ op: "revoke", key });
         const last = await acquireInTheEnd(bench, two, "last", 30_000);
-        await two.release({ key, holder: "last", token: last.token });
+        await two.execute({ op: "release", key, holder: "last", token: last.token });
         fences.push(released.fence, expiring.fence, revoked.fence, last.fence);
       }
       for (const [index, fence] of fences.entries()) {
@@ -50,10 +50,10 @@ export const leaseCases: readonly BenchCase[] = [
     title: "of many acquires at once exactly one is granted, and the others are told who holds it",
     run: async (bench) => {
       const store = await bench.open();
-      const managers = [managerOn(bench, store), managerOn(bench, await bench.openSecond(store))];
+      const executors = [executorOn(bench, store), executorOn(bench, await bench.openSecond(store))];
       const outcomes = await Promise.all(
         Array.from({ length: bench.amount(64, 16) }, (_, index) =>
-          acquire(bench, nth(managers, index % 2), `racer-${index}`, 30_000),
+          acquire(bench, nth(executors, index % 2), `racer-${index}`, 30_000),
         ),
       );
       const winners = outcomes.flatMap((outcome) =>
@@ -76,8 +76,8 @@ export const leaseCases: readonly BenchCase[] = [
     run: async (bench) => {
       const store = await bench.open();
       const second = await bench.openSecond(store);
-      const ahead = managerOn(bench, second, TEN_MINUTES_MS);
-      const behind = managerOn(bench, store, -TEN_MINUTES_MS);
+      const ahead = executorOn(bench, second, TEN_MINUTES_MS);
+      const behind = executorOn(bench, store, -TEN_MINUTES_MS);
       for (const [holder, successor] of [
         [behind, ahead],
         [ahead, behind],
@@ -92,7 +92,7 @@ export const leaseCases: readonly BenchCase[] = [
         const next = await acquireInTheEnd(bench, successor, "second", 30_000);
         ok(next.fence > first.fence, `fence ${next.fence} follows ${first.fence}`);
         claimNotBefore(bench, first);
-        await successor.release({ key, holder: "second", token: next.token });
+        await successor.execute({ op: "release", key, holder: "second", token: next.token });
       }
     },
   },
@@ -100,15 +100,21 @@ export const leaseCases: readonly BenchCase[] = [
     title: "the same idempotency key gets the same grant again, from another client too",
     run: async (bench) => {
       const store = await bench.open();
-      const managers = [managerOn(bench, store), managerOn(bench, await bench.openSecond(store))];
+      const executors = [executorOn(bench, store), executorOn(bench, await bench.openSecond(store))];
       const request = {
         key: bench.key("lease"),
         holder: "worker",
         ttlMs: 30_000,
         idempotencyKey: "attempt-1",
       };
-      const first = claimGranted(await nth(managers, 0).acquire(request), "the first request");
-      const again = claimGranted(await nth(managers, 1).acquire(request), "its repetition");
+      const first = claimGranted(
+        await nth(executors, 0).execute({ ...request, op: "acquire" }),
+        "the first request",
+      );
+      const again = claimGranted(
+        await nth(executors, 1).execute({ ...request, op: "acquire" }),
+        "its repetition",
+      );
       ok(again.fence === first.fence, `the repetition got fence ${again.fence}, not ${first.fence}`);
       ok(again.token === first.token, "the repetition got another token");
     },
@@ -120,21 +126,31 @@ export const leaseCases: readonly BenchCase[] = [
       await bench.open();
       const faulty = await bench.openFaulty();
       const disturbed = losingOneReply(faulty);
-      const manager = managerOn(bench, disturbed.store);
-      const before = claimGranted(await acquire(bench, manager, "worker", 30_000), "before the fault");
-      await manager.release({ key: bench.key("lease"), holder: "worker", token: before.token });
+      const executor = executorOn(bench, disturbed.store);
+      const before = claimGranted(await acquire(bench, executor, "worker", 30_000), "before the fault");
+      await executor.execute({
+        op: "release",
+        key: bench.key("lease"),
+        holder: "worker",
+        token: before.token,
+      });
       const acquireMute = async (): Promise<CommandOutcome> => {
         disturbed.arm();
-        const outcome = await acquire(bench, manager, "worker", 30_000);
+        const outcome = await acquire(bench, executor, "worker", 30_000);
         // What was lost was the greeting of a new connection, say: the write was never sent.
         const isUnsent = outcome.kind === "unsettled" && outcome.outcome === "not-applied";
         return isUnsent ? acquireMute() : outcome;
       };
       const call = bench.inTime("the acquire", acquireMute());
       const after = claimGranted(await call, "the acquire whose reply was lost");
-      const view = await manager.get(bench.key("lease"));
+      const view = await executor.read(bench.key("lease"));
       ok(view?.holder === "worker" && view.live, "the store does not show the grant");
-      const renewed = await manager.renew({ key: bench.key("lease"), holder: "worker", token: after.token });
+      const renewed = await executor.execute({
+        op: "renew",
+        key: bench.key("lease"),
+        holder: "worker",
+        token: after.token,
+      });
       ok(renewed.kind === "applied", `its holder cannot renew it: ${describeOutcome(renewed)}`);
     },
   },
@@ -145,15 +161,20 @@ export const leaseCases: readonly BenchCase[] = [
       const { conditionalDelete, clock } = store.capabilities;
       if (!conditionalDelete || clock === "none" || store.list === undefined) return;
       const retentionMs = shortTtlMs(store);
-      const manager = managerOn(bench, store, 0, retentionMs);
-      const first = claimGranted(await acquire(bench, manager, "worker", 30_000), "the first grant");
-      await manager.release({ key: bench.key("lease"), holder: "worker", token: first.token });
+      const executor = executorOn(bench, store, 0, retentionMs);
+      const first = claimGranted(await acquire(bench, executor, "worker", 30_000), "the first grant");
+      await executor.execute({
+        op: "release",
+        key: bench.key("lease"),
+        holder: "worker",
+        token: first.token,
+      });
       const collect = async (): Promise<void> => {
-        while ((await manager.collect(bench.tenant)).deleted === 0) await delay(bench.env, PAUSE_MS);
+        while ((await executor.collect(bench.tenant)).deleted === 0) await delay(bench.env, PAUSE_MS);
       };
       await bench.inTime("the released lease was never collected", collect());
-      ok((await manager.get(bench.key("lease"))) === null, "a collected record is still there");
-      const other = managerOn(bench, await bench.openSecond(store));
+      ok((await executor.read(bench.key("lease"))) === null, "a collected record is still there");
+      const other = executorOn(bench, await bench.openSecond(store));
       const next = claimGranted(await acquire(bench, other, "worker", 30_000), "the grant after collection");
       ok(next.fence > first.fence, `fence ${next.fence} follows ${first.fence}`);
     },
@@ -166,8 +187,8 @@ export const leaseCases: readonly BenchCase[] = [
       const key = bench.key("lease");
       let last = 0n;
       for (const round of ["first", "second", "third"]) {
-        const manager = managerOn(bench, await bench.openSecond(store));
-        const { fence } = claimGranted(await acquire(bench, manager, round, 30_000), `the ${round} grant`);
+        const executor = executorOn(bench, await bench.openSecond(store));
+        const { fence } = claimGranted(await acquire(bench, executor, round, 30_000), `the ${round} grant`);
         ok(fence > last, `after a deletion fence ${fence} follows ${last}`);
         last = fence;
         const [found] = (await store.read([key])).records;

@@ -1,8 +1,8 @@
-/** What the cases about leases share: managers with wrong clocks, grants, and waiting for one. */
+/** What the cases about leases share: executors with wrong clocks, grants, and waiting for one. */
 import { ok } from "node:assert/strict";
 import { DEFAULT_DRIFT, type LeaseRecord, recordFence, validityFrom } from "../core/index.ts";
 import { delay } from "../env/index.ts";
-import { type CommandOutcome, StoreLeaseManager } from "../executor/index.ts";
+import { type CommandOutcome, StoreExecutor } from "../executor/index.ts";
 import type { LeaseStore } from "../store/index.ts";
 import { ShiftedEnv } from "./shifted-env.ts";
 import type { StoreBench } from "./store-fixture.ts";
@@ -17,9 +17,9 @@ export interface Grant {
   readonly believedUntilMs: number;
 }
 
-export function managerOn(bench: StoreBench, store: LeaseStore, wallShiftMs = 0, retentionMs = 3_600_000) {
+export function executorOn(bench: StoreBench, store: LeaseStore, wallShiftMs = 0, retentionMs = 3_600_000) {
   const env = new ShiftedEnv(bench.env, wallShiftMs);
-  return new StoreLeaseManager({ store, env, retentionMs });
+  return new StoreExecutor({ store, env, retentionMs });
 }
 
 export function describeOutcome(outcome: CommandOutcome): string {
@@ -40,20 +40,20 @@ export function claimGranted(outcome: CommandOutcome, what: string): Grant {
   };
 }
 
-export async function acquire(bench: StoreBench, manager: StoreLeaseManager, holder: string, ttlMs: number) {
-  return manager.acquire({ key: bench.key("lease"), holder, ttlMs });
+export async function acquire(bench: StoreBench, executor: StoreExecutor, holder: string, ttlMs: number) {
+  return executor.execute({ op: "acquire", key: bench.key("lease"), holder, ttlMs });
 }
 
 /** Asks again and again until it is granted, within the kit's patience. */
 export async function acquireInTheEnd(
   bench: StoreBench,
-  manager: StoreLeaseManager,
+  executor: StoreExecutor,
   holder: string,
   ttlMs: number,
 ): Promise<Grant> {
   const attempt = async (): Promise<Grant> => {
     for (;;) {
-      const outcome = await acquire(bench, manager, holder, ttlMs);
+      const outcome = await acquire(bench, executor, holder, ttlMs);
       if (outcome.kind === "applied") return claimGranted(outcome, holder);
       ok(outcome.kind === "refused", `${holder}: ${describeOutcome(outcome)}`);
       await delay(bench.env, PAUSE_MS);

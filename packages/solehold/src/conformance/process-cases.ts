@@ -2,7 +2,7 @@
 import { ok } from "node:assert/strict";
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
-import { acquireInTheEnd, managerOn, shortTtlMs } from "./lease-fixture.ts";
+import { acquireInTheEnd, executorOn, shortTtlMs } from "./lease-fixture.ts";
 import type { KitNews, KitTask } from "./process-worker.ts";
 import { type BenchCase, nth, type StoreBench } from "./store-fixture.ts";
 
@@ -136,7 +136,7 @@ export const processCases: readonly BenchCase[] = [
         await crew.end();
       }
       const highest = claimOneAfterTheOther(crew.grants);
-      const next = await acquireInTheEnd(bench, managerOn(bench, store), "survivor", 30_000);
+      const next = await acquireInTheEnd(bench, executorOn(bench, store), "survivor", 30_000);
       ok(next.fence > highest, `fence ${next.fence} follows ${highest}, which a killed process was given`);
     },
   },

@@ -5,7 +5,7 @@
  */
 import { recordFence, validityFrom } from "../core/index.ts";
 import { delay, realEnv } from "../env/index.ts";
-import { StoreLeaseManager } from "../executor/index.ts";
+import { StoreExecutor } from "../executor/index.ts";
 import type { LeaseStore } from "../store/index.ts";
 
 /** What the kit sends once. */
@@ -29,7 +29,7 @@ const PAUSE_MS = 5;
 export async function runKitProcess(open: () => Promise<LeaseStore>): Promise<void> {
   try {
     const task = await firstMessage();
-    await work(new StoreLeaseManager({ store: await open() }), task);
+    await work(new StoreExecutor({ store: await open() }), task);
   } catch (error) {
     tell({ kind: "failed", message: String(error) });
   }
@@ -41,18 +41,18 @@ function firstMessage(): Promise<KitTask> {
   return new Promise((resolve) => process.once("message", (task) => resolve(task as KitTask)));
 }
 
-async function work(manager: StoreLeaseManager, task: KitTask): Promise<never> {
+async function work(executor: StoreExecutor, task: KitTask): Promise<never> {
   const { tenant, name, holder, ttlMs } = task;
   const key = { tenant, name };
   for (;;) {
-    const outcome = await manager.acquire({ key, holder, ttlMs });
+    const outcome = await executor.execute({ op: "acquire", key, holder, ttlMs });
     if (outcome.kind === "applied") {
       const fence = String(recordFence(outcome.decision.lease));
-      const { monotonicEndMs } = validityFrom(outcome.believedFrom, outcome.validForMs, manager.drift);
+      const { monotonicEndMs } = validityFrom(outcome.believedFrom, outcome.validForMs, executor.drift);
       tell({ kind: "granted", fence, fromMs: realEnv.monotonicMs(), untilMs: monotonicEndMs });
       await delay(realEnv, PAUSE_MS);
       tell({ kind: "released", fence, atMs: realEnv.monotonicMs() });
-      await manager.release({ key, holder, token: outcome.token });
+      await executor.execute({ op: "release", key, holder, token: outcome.token });
     }
     await delay(realEnv, PAUSE_MS * (1 + realEnv.random()));
   }

@@ -40,7 +40,7 @@ export function storeConformanceCases(subject: StoreSubject): readonly StoreCase
   return casesOn(subject, STORE_CASES);
 }
 
-/** What the contract is for: leases through the manager on this store. They take some seconds of real time. */
+/** What the contract is for: leases through the executor on this store. They take some seconds of real time. */
 export function leaseConformanceCases(subject: StoreSubject): readonly StoreCase[] {
   return casesOn(subject, [...leaseCases, ...clockCases, ...processCases]);
 }

@@ -35,7 +35,16 @@ export interface AcquireCommand extends CommandBase {
   readonly provenTokenHash?: string;
   readonly term?: bigint;
   readonly note?: string;
+  /** The tenant already has as many live leases as it may have. */
+  readonly quotaExhausted?: boolean;
+  readonly approval?: ApprovalVerdict;
 }
+
+/** What a check of approvals found, for a command that needs them. Absent where none are needed, or all are there. */
+export type ApprovalVerdict =
+  | { readonly kind: "quorum-not-met" }
+  /** The rule of this key does not allow such a request, approved or not. */
+  | { readonly kind: "rule-violated"; readonly field: string; readonly message: string };
 
 export interface RenewCommand extends OwnerCommand {
   readonly op: "renew";
@@ -45,6 +54,13 @@ export interface RenewCommand extends OwnerCommand {
 
 export interface ReleaseCommand extends OwnerCommand {
   readonly op: "release";
+  /** Release only what the write with this nonce left behind. Whatever was written since stays. */
+  readonly onlyNonce?: string;
+  /**
+   * Grant the lease to this waiter with the same write. Decided as if it had found what the release leaves behind; where
+   * it would not be granted, the release is written alone. Its nonce is the release's: one write has one nonce.
+   */
+  readonly next?: AcquireCommand;
 }
 
 export interface UseCommand extends OwnerCommand {
@@ -68,6 +84,7 @@ export interface HandoffCommand extends OwnerCommand {
 export interface RevokeCommand extends CommandBase {
   readonly op: "revoke";
   readonly generation?: bigint;
+  readonly approval?: ApprovalVerdict;
 }
 
 /** An operator asks for the lease: no renewal reaches past now + periodMs. With `generation`, only that grant. */
@@ -75,6 +92,7 @@ export interface BreakCommand extends CommandBase {
   readonly op: "break";
   readonly periodMs: number;
   readonly generation?: bigint;
+  readonly approval?: ApprovalVerdict;
 }
 
 export type LeaseCommand =
@@ -89,7 +107,7 @@ export type LeaseCommand =
 
 export type LeaseOp = LeaseCommand["op"];
 
-/** A field that makes a request impossible to decide, and how to mend it. */
+/** A field that makes a request impossible to decide, and how to correct it. */
 export interface FieldProblem {
   readonly field: string;
   readonly message: string;
@@ -106,8 +124,8 @@ const OPS = "acquire, renew, release, use, resume, handoff, revoke, break";
 type Untrusted = { readonly [field: string]: unknown };
 
 /**
- * The first problem of a request, or null. Total: any value may be passed, nothing is thrown. Names that are
- * those of the record it speaks of were checked when that was written, and need no second look.
+ * The first problem of a request, or null. Total: any value may be passed, nothing is thrown. A key or holder equal to
+ * the stored record's was validated when that record was written, and is not checked again.
  */
 export function commandProblem(command: unknown, record: LeaseRecord | null = null): FieldProblem | null {
   try {

@@ -20,6 +20,8 @@ export interface GrantedDecision {
   readonly resumeFromLedgerRequired: boolean;
   /** This answer was given before: nothing new was granted. */
   readonly replayed: boolean;
+  /** The grant that the same write gave to the next, for a release that named one. `lease` never stood in the store. */
+  readonly next?: GrantedDecision;
 }
 
 export interface DeniedDecision {
@@ -62,8 +64,7 @@ export function computeDecision(
   policy: LeasePolicy,
   bundle: PolicyBundle,
 ): ComputedDecision {
-  if (bundle.path === null)
-    return { decision: rejection(command, snapshot.record, bundle), effect: NO_EFFECT };
+  if (bundle.path === null) return { decision: rejection(command, snapshot, now, bundle), effect: NO_EFFECT };
   const { record } = snapshot;
   if (bundle.path === "grant") return write(newGrant(command as AcquireCommand, snapshot, now, policy));
   if (record === null) return internalError();
@@ -72,11 +73,11 @@ export function computeDecision(
       return { decision: granted(record, true), effect: NO_EFFECT };
     case "unchanged":
       return { decision: granted(record, false), effect: NO_EFFECT };
-    case "prolong":
-      return write(prolonged(command as WithTtl, record, now));
-    case "mark":
-      return write(marked(command, record, now));
-    case "end": {
+    case "extend":
+      return write(extended(command as WithTtl, record, now));
+    case "annotate":
+      return write(annotated(command, record, now));
+    case "terminate": {
       const ended = endedRecord(command, record, now);
       if (command.op === "release" && policy.release === "delete") {
         return { decision: granted(ended, false), effect: { kind: "delete" } };
@@ -107,7 +108,7 @@ function newGrant(
     ttlMs: superseded === null ? command.ttlMs : Math.max(command.ttlMs, superseded.ttlMs),
     grantedAtMs: now.stampMs,
     renewedAtMs: now.stampMs,
-    expiresAtMs: superseded === null ? now.stampMs + command.ttlMs : prolongedUntil(command, superseded, now),
+    expiresAtMs: superseded === null ? now.stampMs + command.ttlMs : extendedUntil(command, superseded, now),
     endedAtMs: null,
     state: "held",
     renewals: 0,
@@ -134,7 +135,7 @@ function promisedUntil(old: LeaseRecord, now: StoreInstant): number {
  * A renewal sets the expiry to now + ttl; it never adds. If it asks for less than the holder was promised
  * before and its reply is lost, the holder still believes the older promise: the record keeps the longer.
  */
-function prolongedUntil(command: WithTtl, old: LeaseRecord, now: StoreInstant): number {
+function extendedUntil(command: WithTtl, old: LeaseRecord, now: StoreInstant): number {
   const wanted = now.stampMs + command.ttlMs;
   const bounded = old.breakAtMs === null ? wanted : Math.min(wanted, old.breakAtMs);
   return Math.max(bounded, promisedUntil(old, now));
@@ -144,16 +145,16 @@ function prolongedUntil(command: WithTtl, old: LeaseRecord, now: StoreInstant): 
  * The ttl keeps the longest of the grant: it says for how long after a write, at most, anybody may
  * believe, and a shorter one would let the next renewal or an observer cut the promise.
  */
-function prolonged(command: WithTtl, old: LeaseRecord, now: StoreInstant): LeaseRecord {
+function extended(command: WithTtl, old: LeaseRecord, now: StoreInstant): LeaseRecord {
   const next = draftBy(command, old);
   next.ttlMs = Math.max(command.ttlMs, old.ttlMs);
   next.renewedAtMs = now.stampMs;
-  next.expiresAtMs = prolongedUntil(command, old, now);
+  next.expiresAtMs = extendedUntil(command, old, now);
   next.renewals = old.renewals + 1;
   return next;
 }
 
-function marked(command: LeaseCommand, old: LeaseRecord, now: StoreInstant): LeaseRecord {
+function annotated(command: LeaseCommand, old: LeaseRecord, now: StoreInstant): LeaseRecord {
   const next = draftBy(command, old);
   if (command.op === "break") {
     const wanted = now.stampMs + command.periodMs;
@@ -208,8 +209,14 @@ function write(record: LeaseRecord): ComputedDecision {
   return { decision: granted(record, false), effect: { kind: "write", record } };
 }
 
-function rejection(command: LeaseCommand, record: LeaseRecord | null, bundle: PolicyBundle): LeaseDecision {
+function rejection(
+  command: LeaseCommand,
+  snapshot: LeaseSnapshot,
+  now: StoreInstant,
+  bundle: PolicyBundle,
+): LeaseDecision {
   const { reason, problem } = bundle;
+  const { record } = snapshot;
   if (problem !== null) return { kind: "refused", reason, field: problem.field, message: problem.message };
   if (reason === "IDEMPOTENCY_KEY_REUSED") {
     return {
@@ -219,12 +226,13 @@ function rejection(command: LeaseCommand, record: LeaseRecord | null, bundle: Po
       message: "was used before with other arguments: use a new key for a new request",
     };
   }
-  return {
-    kind: "denied",
-    reason,
-    heldBy: heldBy(record, reason),
-    heldUntilMs: command.op === "acquire" ? heldUntil(record, reason) : null,
-  };
+  const heldUntilMs =
+    command.op !== "acquire"
+      ? null
+      : reason === "FENCE_WENT_BACK"
+        ? lostUntil(snapshot, now)
+        : heldUntil(record, reason);
+  return { kind: "denied", reason, heldBy: heldBy(record, reason), heldUntilMs };
 }
 
 function heldBy(record: LeaseRecord | null, reason: Reason): string | null {
@@ -237,6 +245,12 @@ function heldUntil(record: LeaseRecord | null, reason: Reason): number | null {
   if (record === null) return null;
   if (reason === "LEASE_HANDOFF_PENDING") return record.handoff?.deadlineMs ?? null;
   return ENDS_AT_EXPIRY.has(reason) ? record.expiresAtMs : null;
+}
+
+/** From when on the store's loss binds nobody any more; null where that never comes. */
+function lostUntil({ violation }: LeaseSnapshot, now: StoreInstant): number | null {
+  const forMs = violation?.kind === "lost-writes" ? violation.forMs : 0;
+  return Number.isFinite(forMs) ? Math.ceil(now.latestMs + forMs) : null;
 }
 
 const ENDS_AT_EXPIRY = new Set<Reason>([

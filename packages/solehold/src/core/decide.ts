@@ -6,7 +6,7 @@
  * same bytes. It promises nothing about what happened to the store since the snapshot was read: the
  * caller writes the effect on condition that the snapshot still stands.
  */
-import type { LeaseCommand } from "./command.ts";
+import type { AcquireCommand, LeaseCommand } from "./command.ts";
 import { computeDecision, type LeaseDecision, type LeaseEffect } from "./compute.ts";
 import { evaluatePolicy, type LeaseSnapshot, type PolicyBundle } from "./evaluate.ts";
 import type { StoreInstant } from "./instant.ts";
@@ -25,12 +25,44 @@ export function decide(
   policy: LeasePolicy,
 ): Decided {
   try {
-    const bundle = evaluatePolicy(command, snapshot, now, policy);
-    const { decision, effect } = computeDecision(command, snapshot, now, policy, bundle);
-    return { bundle, decision, effect };
+    const decided = decideOne(command, snapshot, now, policy);
+    const next = command.op === "release" ? command.next : undefined;
+    return next === undefined ? decided : withNextGrant(decided, next, snapshot, now, policy);
   } catch {
     return UNREADABLE;
   }
+}
+
+function decideOne(
+  command: LeaseCommand,
+  snapshot: LeaseSnapshot,
+  now: StoreInstant,
+  policy: LeasePolicy,
+): Decided {
+  const bundle = evaluatePolicy(command, snapshot, now, policy);
+  const { decision, effect } = computeDecision(command, snapshot, now, policy, bundle);
+  return { bundle, decision, effect };
+}
+
+/**
+ * A release and the grant to the next waiter, in one write: the acquire is decided on what the release would leave behind,
+ * and only the result of both is written. Either both happen or neither does. Where the acquire is not granted on what the
+ * release leaves (a handoff to another, a store that lost writes, a policy that deletes what is released), the release is
+ * written alone.
+ */
+function withNextGrant(
+  released: Decided,
+  next: AcquireCommand,
+  snapshot: LeaseSnapshot,
+  now: StoreInstant,
+  policy: LeasePolicy,
+): Decided {
+  const { decision, effect } = released;
+  if (decision.kind !== "granted" || decision.replayed || effect.kind !== "write") return released;
+  const acquire: AcquireCommand = { ...next, nonce: effect.record.nonce };
+  const granted = decideOne(acquire, { ...snapshot, record: effect.record }, now, policy);
+  if (granted.decision.kind !== "granted" || granted.effect.kind !== "write") return released;
+  return { ...released, decision: { ...decision, next: granted.decision }, effect: granted.effect };
 }
 
 const PROBLEM = {

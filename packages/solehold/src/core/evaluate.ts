@@ -5,7 +5,13 @@
  * store time says so; the caller's OWN lease counts as alive only when even the latest says so. Every
  * comparison is half-open: dead at exactly expiresAtMs.
  */
-import { type AcquireCommand, commandProblem, handoffProblem, type LeaseCommand } from "./command.ts";
+import {
+  type AcquireCommand,
+  type ApprovalVerdict,
+  commandProblem,
+  handoffProblem,
+  type LeaseCommand,
+} from "./command.ts";
 import { MAX_U64 } from "./fence.ts";
 import { nextGeneration } from "./generation.ts";
 import { equalInConstantTime } from "./identifiers.ts";
@@ -19,10 +25,22 @@ export interface LeaseSnapshot {
   readonly record: LeaseRecord | null;
   /** A new grant is above this generation, too: the store's revision where it has one, otherwise 0. */
   readonly floor: bigint;
+  /** What is wrong with what was read. Absent when nothing is known to be. */
+  readonly violation?: IntegrityViolation | null;
 }
 
+/** Why nothing may be granted on a snapshot, whatever it shows. */
+export type IntegrityViolation =
+  /** The record is damaged and must not be overwritten. */
+  | { readonly kind: "corrupt"; readonly detail: string }
+  /**
+   * The store shows less than was seen before: it lost writes. A holder whose record is gone may believe in its lease
+   * for `forMs` more; infinite where the next fence would never be above those that were seen.
+   */
+  | { readonly kind: "lost-writes"; readonly forMs: number };
+
 /** What an eligible request leads to. */
-export type DecisionPath = "grant" | "prolong" | "end" | "mark" | "replay" | "unchanged";
+export type DecisionPath = "grant" | "extend" | "terminate" | "annotate" | "replay" | "unchanged";
 
 export interface PolicyBundle {
   /** A lease is there, live or expired: not a tombstone, not nothing. */
@@ -50,9 +68,12 @@ export function evaluatePolicy(
     instantProblem(now) ??
     proofProblem(command, policy) ??
     termProblem(command, policy) ??
-    (command.op === "handoff" ? handoffProblem(command, policy) : null);
+    (command.op === "handoff" ? handoffProblem(command, policy) : null) ??
+    ruleProblem(approvalOf(command));
   if (problem !== null) return refusal("INPUT_SCHEMA_INVALID", problem);
-  const { record } = snapshot;
+  if (approvalOf(command)?.kind === "quorum-not-met") return refusal("QUORUM_NOT_MET", null);
+  const { record, violation = null } = snapshot;
+  if (violation?.kind === "corrupt") return refusal("RECORD_CORRUPT", corruptProblem(violation.detail));
   const leaseExists = record !== null && record.state !== "released";
   const leaseExpired =
     leaseExists && (command.op === "acquire" ? now.earliestMs : now.latestMs) >= record.expiresAtMs;
@@ -91,14 +112,14 @@ interface Facts {
 
 const ELIGIBLE = {
   grant: { reason: "OK_POLICY_EVALUATE", path: "grant" },
-  prolong: { reason: "OK_POLICY_EVALUATE", path: "prolong" },
-  end: { reason: "OK_POLICY_EVALUATE", path: "end" },
-  mark: { reason: "OK_POLICY_EVALUATE", path: "mark" },
+  extend: { reason: "OK_POLICY_EVALUATE", path: "extend" },
+  terminate: { reason: "OK_POLICY_EVALUATE", path: "terminate" },
+  annotate: { reason: "OK_POLICY_EVALUATE", path: "annotate" },
   replay: { reason: "OK_POLICY_EVALUATE", path: "replay" },
   unchanged: { reason: "OK_POLICY_EVALUATE", path: "unchanged" },
 } as const satisfies Record<DecisionPath, Verdict>;
 
-function against(reason: Reason): Verdict {
+function deny(reason: Reason): Verdict {
   return { reason, path: null };
 }
 
@@ -109,8 +130,11 @@ function judge(
   policy: LeasePolicy,
   facts: Facts,
 ): Verdict {
-  const { record } = snapshot;
-  if (record !== null && isFenced(command, record, policy)) return against("LEASE_FENCED");
+  const { record, violation = null } = snapshot;
+  if (violation?.kind === "lost-writes" && command.op === "acquire" && policy.release !== "delete") {
+    return deny("FENCE_WENT_BACK");
+  }
+  if (record !== null && isFenced(command, record, policy)) return deny("LEASE_FENCED");
   const replay = record === null ? null : judgeReplay(command, record, now, facts);
   if (replay !== null) return replay;
   switch (command.op) {
@@ -147,16 +171,16 @@ function judgeReplay(
   if (mark === null || command.idempotency === undefined) return null;
   if (!equalInConstantTime(mark.keyHash, command.idempotency.keyHash)) return null;
   const same = mark.op === command.op && mark.fingerprint === command.idempotency.fingerprint;
-  if (!same) return against("IDEMPOTENCY_KEY_REUSED");
+  if (!same) return deny("IDEMPOTENCY_KEY_REUSED");
   const live = record.state === "held" && now.latestMs < record.expiresAtMs;
   const owned = facts.ownerMatch && facts.tokenMatch;
   switch (command.op) {
     case "acquire":
-      if (!facts.ownerMatch) return against("IDEMPOTENCY_KEY_REUSED");
+      if (!facts.ownerMatch) return deny("IDEMPOTENCY_KEY_REUSED");
       // The first answer was this grant. If it has ended since, repeating it must not grant a second one.
-      if (record.state === "revoked") return against("LEASE_REVOKED");
-      if (record.state === "released") return against("LEASE_NOT_FOUND");
-      return live ? ELIGIBLE.replay : against("LEASE_EXPIRED");
+      if (record.state === "revoked") return deny("LEASE_REVOKED");
+      if (record.state === "released") return deny("LEASE_NOT_FOUND");
+      return live ? ELIGIBLE.replay : deny("LEASE_EXPIRED");
     case "revoke":
     case "break":
       return ELIGIBLE.replay;
@@ -176,28 +200,29 @@ function judgeAcquire(
   facts: Facts,
 ): Verdict {
   const { record } = snapshot;
-  const grant = (): Verdict =>
-    nextGeneration(snapshot, now, policy) > MAX_U64 ? against("FENCE_EXHAUSTED") : ELIGIBLE.grant;
+  const replace = (): Verdict =>
+    nextGeneration(snapshot, now, policy) > MAX_U64 ? deny("FENCE_EXHAUSTED") : ELIGIBLE.grant;
+  const grant = (): Verdict => (command.quotaExhausted === true ? deny("CAPACITY_EXCEEDED") : replace());
   if (record === null) return grant();
   if (record.state === "revoked") {
-    return facts.leaseExpired || policy.revoked === "claim-at-once" ? grant() : against("LEASE_REVOKED");
+    return facts.leaseExpired || policy.revoked === "claim-at-once" ? grant() : deny("LEASE_REVOKED");
   }
   if (record.state === "released") {
     const { handoff } = record;
     const reserved =
       handoff !== null && now.earliestMs < handoff.deadlineMs && handoff.successor !== command.holder;
-    return reserved ? against("LEASE_HANDOFF_PENDING") : grant();
+    return reserved ? deny("LEASE_HANDOFF_PENDING") : grant();
   }
   if (facts.leaseExpired) return grant();
-  if (!facts.ownerMatch) return against("LEASE_HELD_BY_OTHER");
-  const replaced = (): Verdict => (isBroken(record, now) ? against("LEASE_BREAKING") : grant());
+  if (!facts.ownerMatch) return deny("LEASE_HELD_BY_OTHER");
+  const replaced = (): Verdict => (isBroken(record, now) ? deny("LEASE_BREAKING") : replace());
   if (policy.reacquire === "supersede") return replaced();
   const proven = facts.tokenMatch && now.latestMs < record.expiresAtMs;
-  if (!proven) return against("LEASE_HELD_BY_SELF");
+  if (!proven) return deny("LEASE_HELD_BY_SELF");
   // The token proves that this is the very holder: it keeps its grant, prolonged, with the same fence,
   // unless it asks for what that grant is not. A newer term needs a newer fence.
-  if (command.purpose !== record.purpose) return against("LEASE_PURPOSE_MISMATCH");
-  return (command.term ?? policy.baseTerm) > record.term ? replaced() : ELIGIBLE.prolong;
+  if (command.purpose !== record.purpose) return deny("LEASE_PURPOSE_MISMATCH");
+  return (command.term ?? policy.baseTerm) > record.term ? replaced() : ELIGIBLE.extend;
 }
 
 /** Once nothing could prolong it any more, saying so beats pretending. */
@@ -211,15 +236,15 @@ function judgeOperator(
   now: StoreInstant,
   facts: Facts,
 ): Verdict {
-  if (record === null) return against("LEASE_NOT_FOUND");
+  if (record === null) return deny("LEASE_NOT_FOUND");
   // A reservation whose successor never comes must be possible to end before its deadline.
   const reserved = record.handoff !== null && now.earliestMs < record.handoff.deadlineMs;
-  if (!facts.leaseExists && !(command.op === "revoke" && reserved)) return against("LEASE_NOT_FOUND");
+  if (!facts.leaseExists && !(command.op === "revoke" && reserved)) return deny("LEASE_NOT_FOUND");
   if (command.generation !== undefined && command.generation !== record.generation) {
-    return against("LEASE_GENERATION_STALE");
+    return deny("LEASE_GENERATION_STALE");
   }
-  if (record.state === "revoked") return against("LEASE_ALREADY_REVOKED");
-  return command.op === "revoke" ? ELIGIBLE.end : ELIGIBLE.mark;
+  if (record.state === "revoked") return deny("LEASE_ALREADY_REVOKED");
+  return command.op === "revoke" ? ELIGIBLE.terminate : ELIGIBLE.annotate;
 }
 
 type OwnerOp = Exclude<LeaseCommand, AcquireCommand | { readonly op: "revoke" | "break" }>;
@@ -231,33 +256,36 @@ function judgeOwner(
   policy: LeasePolicy,
   facts: Facts,
 ): Verdict {
-  if (record === null) return against("LEASE_NOT_FOUND");
+  if (record === null) return deny("LEASE_NOT_FOUND");
+  if (command.op === "release" && command.onlyNonce !== undefined && command.onlyNonce !== record.nonce) {
+    return deny("LEASE_NOT_FOUND");
+  }
   if (record.state === "released") {
     // Releasing twice is not an error: the second finds what the first did.
     return command.op === "release" && facts.ownerMatch && facts.tokenMatch
       ? ELIGIBLE.unchanged
-      : against("LEASE_NOT_FOUND");
+      : deny("LEASE_NOT_FOUND");
   }
-  if (!facts.ownerMatch) return against("LEASE_HELD_BY_OTHER");
+  if (!facts.ownerMatch) return deny("LEASE_HELD_BY_OTHER");
   if (!facts.tokenMatch)
-    return against(policy.proof === "token" ? "LEASE_TOKEN_INVALID" : "LEASE_GENERATION_STALE");
+    return deny(policy.proof === "token" ? "LEASE_TOKEN_INVALID" : "LEASE_GENERATION_STALE");
   // The holder of a revoked or expired lease may still say that it stopped: nobody else has it yet.
-  if (command.op === "release") return ELIGIBLE.end;
-  if (record.state === "revoked") return against("LEASE_REVOKED");
+  if (command.op === "release") return ELIGIBLE.terminate;
+  if (record.state === "revoked") return deny("LEASE_REVOKED");
   if (facts.leaseExpired) {
     const tolerated = command.op === "renew" && policy.renewExpired === "if-unclaimed";
-    if (!tolerated) return against("LEASE_EXPIRED");
+    if (!tolerated) return deny("LEASE_EXPIRED");
   }
   switch (command.op) {
     case "renew":
-      return isBroken(record, now) ? against("LEASE_BREAKING") : ELIGIBLE.prolong;
+      return isBroken(record, now) ? deny("LEASE_BREAKING") : ELIGIBLE.extend;
     case "use":
-      if (command.purpose !== record.purpose) return against("LEASE_PURPOSE_MISMATCH");
-      return record.resumeRequired ? against("LEASE_RESUME_REQUIRED") : ELIGIBLE.unchanged;
+      if (command.purpose !== record.purpose) return deny("LEASE_PURPOSE_MISMATCH");
+      return record.resumeRequired ? deny("LEASE_RESUME_REQUIRED") : ELIGIBLE.unchanged;
     case "resume":
-      return record.resumeRequired ? ELIGIBLE.mark : ELIGIBLE.unchanged;
+      return record.resumeRequired ? ELIGIBLE.annotate : ELIGIBLE.unchanged;
     case "handoff":
-      return ELIGIBLE.end;
+      return ELIGIBLE.terminate;
   }
 }
 
@@ -313,6 +341,29 @@ function isInstant(value: unknown): boolean {
 
 function badInstant(field: keyof StoreInstant): PolicyBundle["problem"] {
   return { field: `now.${field}`, message: `must be a whole number of milliseconds up to ${MAX_INSTANT_MS}` };
+}
+
+/** Only commands that grant a lease, or take it from its holder, are subject to approval. */
+function approvalOf(command: LeaseCommand): ApprovalVerdict | undefined {
+  return "approval" in command ? command.approval : undefined;
+}
+
+function ruleProblem(approval: ApprovalVerdict | undefined): PolicyBundle["problem"] {
+  if (approval?.kind !== "rule-violated") return null;
+  const { field, message } = approval;
+  return { field, message };
+}
+
+function corruptProblem(detail: string): PolicyBundle["problem"] {
+  return {
+    field: "key",
+    message: `has a damaged record (${detail}): nothing was changed; an operator can inspect and repair it`,
+  };
+}
+
+/** Whether the decision is the same whatever the store holds: such a request needs no read. */
+export function isDecidedByRequest({ reason, problem }: PolicyBundle): boolean {
+  return reason === "QUORUM_NOT_MET" || (problem !== null && reason !== "RECORD_CORRUPT");
 }
 
 function refusal(reason: Reason, problem: PolicyBundle["problem"]): PolicyBundle {

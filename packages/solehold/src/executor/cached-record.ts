@@ -6,16 +6,15 @@ export interface SnapshotSource extends LeaseSnapshot {
   readonly stored: StoredRecord;
   /** The receipt of the first reply that showed this version, on the monotonic clock; null for no record. */
   readonly sinceMs: number | null;
-  /** The call that brought it; null for a guess, which must not lead to an answer. */
+  /** The call that brought it; null for an optimistic snapshot, which must not lead to an answer. */
   readonly callNumber: number | null;
 }
 
 /**
- * What a process remembers of one key: the record as it was last seen. A command looks its key up once, and finds the way
- * back by this. It is changed in place: what is made anew with every write, and kept, is carried about by the garbage
- * collector.
+ * One key's record as it was last seen. Mutable on purpose: a new object for every write would promote one object per key
+ * to the old generation of the garbage collector.
  */
-export class KeyMemory {
+export class CachedRecord {
   /** Of the map, when this was put there. */
   generation: number;
   /** Null when nothing is remembered. */
@@ -38,9 +37,9 @@ export class KeyMemory {
   }
 
   /**
-   * The store's own answer showed this, when calls up to `lastCall` had been sent; with null, news showed it, which may be
-   * late: how high fences have grown is learned from the store's own answers alone. Below the highest fence means that the
-   * store lost writes: nothing is tried on such a record without a look.
+   * The store's own answer showed this, when calls up to `lastCall` had been sent. With null a watch event did, which may be
+   * late: how high fences have grown is learned from the store's own answers alone. A fence below the highest means that
+   * the store lost writes: such a record is never the base of an optimistic write.
    */
   keep(record: LeaseRecord, version: string, receivedMs: number, lastCall: number | null): void {
     const fence = recordFence(record);
@@ -63,8 +62,8 @@ export class KeyMemory {
     this.lostAtMs = null;
   }
 
-  /** What will be tried on the strength of memory alone. Null where it is better to look first. */
-  guess(): SnapshotSource | null {
+  /** The base of a write without a read before it; null where reading first is better. */
+  optimisticSnapshot(): SnapshotSource | null {
     const { record, version, sinceMs } = this;
     if (record === null || !this.#isWorthTrying) return null;
     const stored: StoredRecord = { kind: "found", record, version };

@@ -15,7 +15,7 @@ import {
   type StoreReply,
   type WriteResult,
 } from "../store/index.ts";
-import { mapId } from "./cache-key.ts";
+import { cacheKey } from "./cache-key.ts";
 import type { StoreClock, TimeSample } from "./store-time.ts";
 
 /** A call that was answered, with the own monotonic instants between which the store did so. */
@@ -30,7 +30,7 @@ export interface AnsweredCall {
 interface StoreJob<Value> {
   /** Operations of one call have distinct ids. */
   readonly id: string;
-  readonly patienceMs: number;
+  readonly timeoutMs: number;
   /** Exactly one of these two is called, once; neither may throw. */
   answered(value: Value, call: AnsweredCall): void;
   failed(error: unknown): void;
@@ -54,7 +54,7 @@ interface BatchReply<Value> extends StoreReply {
   readonly results: readonly Value[];
 }
 
-interface LaneOptions<Job, Value> {
+interface BatcherOptions<Job, Value> {
   readonly env: Env;
   readonly maxBatch: number;
   readonly minBatch: number;
@@ -74,8 +74,8 @@ interface PendingCall {
 }
 
 /** One queue of like operations. */
-class Lane<Job extends StoreJob<Value>, Value> {
-  readonly #options: LaneOptions<Job, Value>;
+class Batcher<Job extends StoreJob<Value>, Value> {
+  readonly #options: BatcherOptions<Job, Value>;
   #queue: Job[] = [];
   readonly #pending: PendingCall[] = [];
   #flushPlanned = false;
@@ -83,7 +83,7 @@ class Lane<Job extends StoreJob<Value>, Value> {
   #timer: Timer | null = null;
   #timerDueMs = Number.POSITIVE_INFINITY;
 
-  constructor(options: LaneOptions<Job, Value>) {
+  constructor(options: BatcherOptions<Job, Value>) {
     this.#options = options;
   }
 
@@ -142,9 +142,9 @@ class Lane<Job extends StoreJob<Value>, Value> {
 
   #send(batch: readonly Job[]): void {
     const { env, call, onTime, onDataLoss } = this.#options;
-    // The least patient sets the limit: a lease about to end must not wait behind a frozen call.
+    // The shortest timeout sets the limit: a lease about to end must not wait behind a frozen call.
     let { callTimeoutMs } = this.#options;
-    for (const { patienceMs } of batch) if (patienceMs < callTimeoutMs) callTimeoutMs = patienceMs;
+    for (const { timeoutMs } of batch) if (timeoutMs < callTimeoutMs) callTimeoutMs = timeoutMs;
     const callNumber = this.#options.nextCallNumber();
     const sent = readClocks(env);
     const settle = (deliver: () => void): void => {
@@ -160,7 +160,7 @@ class Lane<Job extends StoreJob<Value>, Value> {
         if (error instanceof StoreError && error.kind === "data-loss") onDataLoss();
         for (const job of batch) job.failed(error);
       });
-    // A store that breaks its contract may answer anything: no less than all jobs must hear of it.
+    // A store that breaks its contract may answer anything: every job must be settled all the same.
     const receive = (reply: Partial<BatchReply<Value>> | undefined): void =>
       settle(() => {
         const received = readClocks(env);
@@ -227,9 +227,9 @@ export interface Answered<Value> extends AnsweredCall {
   readonly value: Value;
 }
 
-export class StoreCalls {
-  readonly #reads: Lane<ReadJob, ReadRecord>;
-  readonly #writes: Lane<WriteJob, WriteResult>;
+export class CallBatcher {
+  readonly #reads: Batcher<ReadJob, ReadRecord>;
+  readonly #writes: Batcher<WriteJob, WriteResult>;
   #readCount = 0;
   #callNumber = 0;
 
@@ -248,9 +248,9 @@ export class StoreCalls {
       return this.#callNumber;
     };
     const common = { env, minBatch, maxConcurrentCalls, callTimeoutMs, nextCallNumber, onTime, onDataLoss };
-    const lane = { ...common, maxBatch };
-    this.#reads = new Lane({ ...lane, call: (jobs) => readDistinct(store, jobs) });
-    this.#writes = new Lane({ ...lane, call: (writes) => store.apply(writes) });
+    const batching = { ...common, maxBatch };
+    this.#reads = new Batcher({ ...batching, call: (jobs) => readDistinct(store, jobs) });
+    this.#writes = new Batcher({ ...batching, call: (writes) => store.apply(writes) });
   }
 
   /** The number of the newest call that was sent. */
@@ -258,23 +258,23 @@ export class StoreCalls {
     return this.#callNumber;
   }
 
-  read(key: LeaseKey, patienceMs = Number.POSITIVE_INFINITY): Promise<Answered<ReadRecord>> {
+  read(key: LeaseKey, timeoutMs = Number.POSITIVE_INFINITY): Promise<Answered<ReadRecord>> {
     this.#readCount += 1;
     const id = String(this.#readCount);
     return new Promise((resolve, failed) =>
-      this.#reads.submit({ id, key, patienceMs, answered: answering(resolve), failed }),
+      this.#reads.submit({ id, key, timeoutMs, answered: answering(resolve), failed }),
     );
   }
 
   write(write: ConditionalWrite): Promise<Answered<WriteResult>> {
-    const id = mapId(write.key);
-    const patienceMs = Number.POSITIVE_INFINITY;
+    const id = cacheKey(write.key);
+    const timeoutMs = Number.POSITIVE_INFINITY;
     return new Promise((resolve, failed) =>
-      this.#writes.submit({ ...write, id, patienceMs, answered: answering(resolve), failed }),
+      this.#writes.submit({ ...write, id, timeoutMs, answered: answering(resolve), failed }),
     );
   }
 
-  /** As `write`, for who is its own job; its id is that of the key. */
+  /** Like `write`, for callers that implement WriteJob themselves. `job.id` must be the cache key of its key. */
   submit(job: WriteJob): void {
     this.#writes.submit(job);
   }
@@ -294,11 +294,11 @@ function answering<Value>(
 
 /** Several requests may ask for the same key: it is read once. */
 async function readDistinct(store: LeaseStore, jobs: readonly ReadJob[]): Promise<BatchReply<ReadRecord>> {
-  const wanted = new Map(jobs.map(({ key }) => [mapId(key), key]));
+  const wanted = new Map(jobs.map(({ key }) => [cacheKey(key), key]));
   const { records, revision = 0n, ...reply } = await store.read([...wanted.values()]);
   const byId = new Map([...wanted.keys()].map((id, index) => [id, records[index]]));
   const results = jobs.map(({ key }): ReadRecord => {
-    const stored = byId.get(mapId(key));
+    const stored = byId.get(cacheKey(key));
     if (stored === undefined) throw missingAnswer();
     return { stored, revision };
   });

@@ -1,22 +1,22 @@
 export * from "./corrupt-record-error.ts";
+export * from "./executor.ts";
 export { collectionObstacle, repairGeneration } from "./maintenance.ts";
 export * from "./outcome.ts";
 export {
   type AcquireRequest,
-  acquireCommand,
   type BreakRequest,
+  commandOf,
   type HandoffRequest,
   type LeaseRequest,
   MAX_IDEMPOTENCY_KEY_LENGTH,
+  type NextWaiter,
   type PresentedApprovals,
   type ReleaseRequest,
   type RenewRequest,
-  type RequestOf,
   type ResumeRequest,
   type RevokeRequest,
   requestProblem,
   type UseRequest,
-  type Writable,
 } from "./request.ts";
 export * from "./store-executor.ts";
 export { hashToken, sha256 } from "./tokens.ts";

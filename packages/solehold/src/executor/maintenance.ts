@@ -1,7 +1,7 @@
 /** What an operator, or the server by itself, has to know before ended records are deleted or a damaged one is replaced. */
 
 import type { LeaseStore } from "../store/index.ts";
-import type { StoreLeaseManager } from "./index.ts";
+import type { StoreExecutor } from "./store-executor.ts";
 
 const MICROSECONDS_PER_MS = 1_000n;
 
@@ -18,7 +18,7 @@ export function collectionObstacle({ name, capabilities, list }: LeaseStore): st
  * A generation above all that were ever granted: the store's time in microseconds, which grants count from, too, and
  * which is far above any count. Null where the store has no clock: then somebody has to know it.
  */
-export function repairGeneration(manager: StoreLeaseManager): bigint | null {
-  if (manager.store.capabilities.clock === "none") return null;
-  return BigInt(Math.ceil(manager.storeNowMs())) * MICROSECONDS_PER_MS;
+export function repairGeneration(executor: StoreExecutor): bigint | null {
+  if (executor.store.capabilities.clock === "none") return null;
+  return BigInt(Math.ceil(executor.storeNowMs())) * MICROSECONDS_PER_MS;
 }

@@ -2,6 +2,7 @@
  * How a command ended. Every mutation ends in one of three ways, and the type makes a caller look:
  * applied (it is so), refused (it is not so, with the decision that says why), or unknown.
  */
+import type { QuorumVerification } from "../approvals/index.ts";
 import type {
   ClockReading,
   DeniedDecision,
@@ -22,12 +23,17 @@ export interface AppliedOutcome {
   readonly validForMs: number;
   /** The store's time at the decision, for people. */
   readonly storeTimeMs: number;
+  /** The grant that the same write gave to the next waiter, for a release that named one and served it. */
+  readonly next?: AppliedOutcome | UnsettledOutcome;
+  /** How the approvals were judged, where a rule asked for some. */
+  readonly quorum?: QuorumVerification;
 }
 
 export interface RefusedOutcome {
   readonly kind: "refused";
   readonly decision: DeniedDecision | RefusedDecision;
   readonly storeTimeMs: number;
+  readonly quorum?: QuorumVerification;
 }
 
 /** The store could not be asked, or did not answer. */
@@ -36,12 +42,15 @@ export interface UnsettledOutcome {
   /** "unknown" when a write may have happened or may still happen; "not-applied" when it certainly did not. */
   readonly outcome: "unknown" | "not-applied";
   readonly cause: StoreError;
+  /** A release that named a next waiter may have served it with the same write: that grant is unknown, too. */
+  readonly next?: AppliedOutcome | UnsettledOutcome;
+  readonly quorum?: QuorumVerification;
 }
 
 export type CommandOutcome = AppliedOutcome | RefusedOutcome | UnsettledOutcome;
 
 /** The request itself is wrong: nothing was asked of the store. */
-export function refusedBeforehand(problem: FieldProblem): RefusedOutcome {
+export function invalidRequest(problem: FieldProblem): RefusedOutcome {
   const decision: RefusedDecision = { kind: "refused", reason: "INPUT_SCHEMA_INVALID", ...problem };
   return { kind: "refused", decision, storeTimeMs: 0 };
 }

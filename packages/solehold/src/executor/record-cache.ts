@@ -2,50 +2,49 @@
  * What this process knows of the store without asking: versions it has seen (so that a write needs no
  * read before it), how long each stood unchanged, the highest fence of each key, the store's time.
  *
- * All of it is bounded, and none of it is trusted for an answer: a guess only ever leads to a conditional
+ * All of it is bounded, and none of it is trusted for an answer: an optimistic snapshot only ever leads to a conditional
  * write, which the store checks.
  */
 import {
   type AcquireCommand,
   type ClockReading,
-  type DeniedDecision,
   type DriftBound,
   endOfRecord,
   exactly,
   fenceGeneration,
   fenceOf,
   fenceTerm,
+  type IntegrityViolation,
   type LeaseCommand,
   type LeaseKey,
   type LeasePolicy,
   type LeaseRecord,
   nextGeneration,
-  type RefusedDecision,
   recordFence,
   type StoreInstant,
 } from "../core/index.ts";
 import type { Env } from "../env/index.ts";
 import { ABSENT, type LeaseStore, type StoredRecord } from "../store/index.ts";
 import { BoundedMap } from "../support/bounded-map.ts";
-import { mapId } from "./cache-key.ts";
-import { KeyMemory, type SnapshotSource } from "./cached-record.ts";
-import type { AnsweredCall, StoreCalls } from "./call-batcher.ts";
+import { cacheKey } from "./cache-key.ts";
+import { CachedRecord, type SnapshotSource } from "./cached-record.ts";
+import type { AnsweredCall, CallBatcher } from "./call-batcher.ts";
 import { isObservedOver } from "./observations.ts";
 import type { StoreClock } from "./store-time.ts";
 
 /** A conditional write of this process. */
 export interface OwnWrite {
   readonly id: string;
-  readonly memory: KeyMemory;
+  readonly cached: CachedRecord;
   readonly next: LeaseRecord | null;
   /** The token whose hash the record has; null when it was not told. */
   readonly provenBy: string | null;
 }
 
-export interface KnownStateOptions {
+export interface RecordCacheOptions {
   readonly env: Env;
   readonly store: LeaseStore;
-  readonly calls: StoreCalls;
+  readonly calls: CallBatcher;
   readonly clock: StoreClock;
   readonly policy: LeasePolicy;
   readonly drift: DriftBound;
@@ -56,34 +55,38 @@ export interface KnownStateOptions {
 
 const NO_RECORD = { record: null, sinceMs: null } as const;
 
-export class KnownState {
-  readonly #options: KnownStateOptions;
-  readonly #memories: BoundedMap<KeyMemory>;
+export class RecordCache {
+  readonly #options: RecordCacheOptions;
+  readonly #records: BoundedMap<CachedRecord>;
   /** Until then, on the monotonic clock, a lease may be alive of which the store has lost the record. */
   #lostUntilMs = Number.NEGATIVE_INFINITY;
 
-  constructor(options: KnownStateOptions) {
+  constructor(options: RecordCacheOptions) {
     this.#options = options;
-    this.#memories = new BoundedMap(options.cacheSize);
+    this.#records = new BoundedMap(options.cacheSize);
   }
 
   /** Null when nothing was ever remembered of the key, or not for long. */
-  find(id: string): KeyMemory | null {
-    return this.#memories.get(id) ?? null;
+  find(id: string): CachedRecord | null {
+    return this.#records.get(id) ?? null;
   }
 
   /** For a key that `find` has just not found. */
-  begin(id: string): KeyMemory {
-    const memory = new KeyMemory(this.#memories.generation);
-    this.#memories.set(id, memory);
-    return memory;
+  begin(id: string): CachedRecord {
+    const cached = new CachedRecord(this.#records.generation);
+    this.#records.set(id, cached);
+    return cached;
   }
 
   /** What probably is in the store, if that is enough to try a write; otherwise null: read first. */
-  guess(command: LeaseCommand, memory: KeyMemory | null, now: ClockReading): SnapshotSource | null {
+  optimisticSnapshot(
+    command: LeaseCommand,
+    cached: CachedRecord | null,
+    now: ClockReading,
+  ): SnapshotSource | null {
     if (command.op === "use" || !this.#timeIsNarrow(command, now)) return null;
-    if (memory !== null && memory.record !== null)
-      return isTakeover(command, memory.record) ? null : memory.guess();
+    if (cached !== null && cached.record !== null)
+      return isTakeover(command, cached.record) ? null : cached.optimisticSnapshot();
     // A store without a clock has to be asked for its revision, above which the first grant is; one that lost data has
     // to be asked anyway.
     const isClockless = this.#options.store.capabilities.clock === "none";
@@ -91,46 +94,46 @@ export class KnownState {
     return { record: null, floor: 0n, stored: ABSENT, sinceMs: null, callNumber: null };
   }
 
-  async read(key: LeaseKey, patienceMs?: number): Promise<SnapshotSource> {
-    const answer = await this.#options.calls.read(key, patienceMs);
+  async read(key: LeaseKey, timeoutMs?: number): Promise<SnapshotSource> {
+    const answer = await this.#options.calls.read(key, timeoutMs);
     const { stored, revision } = answer.value;
-    return this.learn(mapId(key), stored, revision, answer);
+    return this.onRead(cacheKey(key), stored, revision, answer);
   }
 
-  /** The store showed this in its answer. */
-  learn(id: string, stored: StoredRecord, floor: bigint, call: AnsweredCall): SnapshotSource {
+  /** The store's answer showed this. */
+  onRead(id: string, stored: StoredRecord, floor: bigint, call: AnsweredCall): SnapshotSource {
     const { callNumber } = call;
     if (stored.kind !== "found") return { record: null, floor, stored, sinceMs: null, callNumber };
     const { record } = stored;
-    const memory = this.#memoryFor(id, null);
-    memory.keep(record, stored.version, call.receivedMs, this.#options.calls.lastCallNumber);
-    return { record, floor, stored, sinceMs: memory.sinceMs, callNumber };
+    const cached = this.#entryFor(id, null);
+    cached.keep(record, stored.version, call.receivedMs, this.#options.calls.lastCallNumber);
+    return { record, floor, stored, sinceMs: cached.sinceMs, callNumber };
   }
 
-  /** An own write was acknowledged. */
-  wrote(write: OwnWrite, version: string | null, receivedMs: number): void {
+  /** A write of this process was acknowledged. */
+  onWritten(write: OwnWrite, version: string | null, receivedMs: number): void {
     const { id, next } = write;
     if (next === null || version === null) {
       this.forget(id);
       return;
     }
-    const memory = this.#memoryFor(id, write.memory);
-    memory.keep(next, version, receivedMs, this.#options.calls.lastCallNumber);
-    if (next.state === "held") memory.token = write.provenBy;
+    const cached = this.#entryFor(id, write.cached);
+    cached.keep(next, version, receivedMs, this.#options.calls.lastCallNumber);
+    if (next.state === "held") cached.token = write.provenBy;
   }
 
-  /** News showed this: no more than a guess at what to try next. */
-  heard(id: string, stored: StoredRecord, receivedMs: number): void {
+  /** A watch event showed this: a hint at what to try next. */
+  onHint(id: string, stored: StoredRecord, receivedMs: number): void {
     if (stored.kind !== "found") return;
     const { record, version } = stored;
-    const memory = this.#memoryFor(id, null);
-    const isNews = memory.version !== version && recordFence(record) >= memory.highestFence;
-    if (isNews || memory.record === null) memory.keep(record, version, receivedMs, null);
+    const cached = this.#entryFor(id, null);
+    const isNewer = cached.version !== version && recordFence(record) >= cached.highestFence;
+    if (isNewer || cached.record === null) cached.keep(record, version, receivedMs, null);
   }
 
   forget(id: string): void {
-    const memory = this.find(id);
-    memory?.forget();
+    const cached = this.find(id);
+    cached?.forget();
   }
 
   /** False when the store's time has to be asked for before anything can be decided. */
@@ -174,32 +177,23 @@ export class KnownState {
   }
 
   /**
-   * Why nothing may be granted on this base: a damaged record must not be overwritten, and where the store has lost
-   * writes that this process saw, their holder may still believe in its lease.
+   * What is wrong with the snapshot, as an input of the decision: its record is damaged, or the store has lost writes that
+   * this process saw, whose holder may still believe in its lease.
    */
-  integrityViolation(
+  violation(
     command: LeaseCommand,
     source: SnapshotSource,
     now: StoreInstant,
     monotonicMs: number,
-  ): DeniedDecision | RefusedDecision | null {
+  ): IntegrityViolation | null {
     const { stored } = source;
-    if (stored.kind === "corrupt") {
-      return {
-        kind: "refused",
-        reason: "RECORD_CORRUPT",
-        field: "key",
-        message: corruptMessage(stored.detail),
-      };
-    }
-    // A guess is this very memory, and leads to no answer.
-    if (source.callNumber === null || command.op !== "acquire" || this.#options.policy.release === "delete")
-      return null;
+    if (stored.kind === "corrupt") return { kind: "corrupt", detail: stored.detail };
+    const granting = grantingPart(command);
+    // An optimistic snapshot is this very cache, and leads to no answer.
+    if (source.callNumber === null || granting === null) return null;
     const lostForMs = stored.kind === "absent" ? Math.max(0, this.#lostUntilMs - monotonicMs) : 0;
-    const forMs = Math.max(lostForMs, this.#isBehindForMs(command, source, now, monotonicMs));
-    if (forMs === 0) return null;
-    const heldUntilMs = Number.isFinite(forMs) ? Math.ceil(now.latestMs + forMs) : null;
-    return { kind: "denied", reason: "FENCE_WENT_BACK", heldBy: null, heldUntilMs };
+    const forMs = Math.max(lostForMs, this.#isBehindForMs(granting, source, now, monotonicMs));
+    return forMs === 0 ? null : { kind: "lost-writes", forMs };
   }
 
   /**
@@ -215,9 +209,9 @@ export class KnownState {
   ): number {
     const { drift, retentionMs } = this.#options;
     const { stored, callNumber } = source;
-    const memory = this.find(mapId(command.key));
-    if (memory === null || memory.record === null || (callNumber ?? 0) <= memory.seenAtCall) return 0;
-    const { record, highestFence } = memory;
+    const cached = this.find(cacheKey(command.key));
+    if (cached === null || cached.record === null || (callNumber ?? 0) <= cached.seenAtCall) return 0;
+    const { record, highestFence } = cached;
     const growsInMs = this.#growsInMs(command, source, now, highestFence);
     const mayBeCollected = now.earliestMs >= endOfRecord(record) + retentionMs || source.floor > 0n;
     const isIntact =
@@ -225,11 +219,11 @@ export class KnownState {
         ? recordFence(stored.record) >= highestFence
         : growsInMs === 0 && mayBeCollected;
     if (isIntact) return 0;
-    memory.lostAtMs ??= monotonicMs;
+    cached.lostAtMs ??= monotonicMs;
     const bindsForMs = record.ttlMs * (1 + drift.driftRatio) + drift.tickMs;
-    const forMs = Math.max(growsInMs, memory.lostAtMs + bindsForMs - monotonicMs);
+    const forMs = Math.max(growsInMs, cached.lostAtMs + bindsForMs - monotonicMs);
     if (forMs > 0) return forMs;
-    memory.forget();
+    cached.forget();
     return 0;
   }
 
@@ -250,15 +244,15 @@ export class KnownState {
     return clock.isNarrow(interval, "ttlMs" in command ? command.ttlMs : policy.defaultTtlMs);
   }
 
-  /** `known` is the key's memory as it was last found. As long as no entry of the map has got old since, it is there. */
-  #memoryFor(id: string, known: KeyMemory | null): KeyMemory {
-    const { generation } = this.#memories;
-    if (known?.generation === generation) return known;
-    const memory = this.find(id);
-    if (memory === null) return this.begin(id);
-    memory.generation = generation;
-    this.#memories.set(id, memory);
-    return memory;
+  /** `found` is the key's entry as it was last looked up. Unless the map aged since then, it is still there. */
+  #entryFor(id: string, found: CachedRecord | null): CachedRecord {
+    const { generation } = this.#records;
+    if (found?.generation === generation) return found;
+    const cached = this.find(id);
+    if (cached === null) return this.begin(id);
+    cached.generation = generation;
+    this.#records.set(id, cached);
+    return cached;
   }
 }
 
@@ -270,6 +264,8 @@ function isTakeover(command: LeaseCommand, record: LeaseRecord): boolean {
   return command.op === "acquire" && record.state === "held" && record.holder !== command.holder;
 }
 
-function corruptMessage(detail: string): string {
-  return `has a damaged record (${detail}): nothing was changed; an operator can inspect and repair it`;
+/** The acquire whose grant the snapshot must be good for: the command itself, or what a release serves with its write. */
+function grantingPart(command: LeaseCommand): AcquireCommand | null {
+  if (command.op === "acquire") return command;
+  return command.op === "release" ? (command.next ?? null) : null;
 }

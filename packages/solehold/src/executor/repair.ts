@@ -4,8 +4,8 @@
  */
 import { type LeaseKey, type LeasePolicy, nextGeneration, systemRecord } from "../core/index.ts";
 import { type Env, randomId, readClocks } from "../env/index.ts";
-import type { StoreCalls } from "./call-batcher.ts";
-import type { KnownState } from "./record-cache.ts";
+import type { CallBatcher } from "./call-batcher.ts";
+import type { RecordCache } from "./record-cache.ts";
 
 /** False when the record is not damaged (any more), or somebody else was faster. */
 export async function repairRecord(
@@ -13,15 +13,15 @@ export async function repairRecord(
   generation: bigint,
   context: {
     readonly env: Env;
-    readonly calls: StoreCalls;
-    readonly known: KnownState;
+    readonly calls: CallBatcher;
+    readonly cache: RecordCache;
     readonly policy: LeasePolicy;
   },
 ): Promise<boolean> {
-  const { env, calls, known, policy } = context;
+  const { env, calls, cache, policy } = context;
   const { stored, revision } = (await calls.read(key)).value;
   if (stored.kind !== "corrupt") return false;
-  const now = known.time(readClocks(env));
+  const now = cache.time(readClocks(env));
   const floor = revision > generation ? revision : generation;
   // A lease that ended just now: the next grant is above its generation.
   const next = systemRecord({

@@ -1,27 +1,23 @@
-/** What callers ask of a manager, and how it becomes a command: defaults, hashes, idempotency marks. */
+/** What callers ask of an executor, and how it becomes a command: defaults, hashes, idempotency marks. */
 
 import type { Approval } from "../approvals/index.ts";
 import {
   type AcquireCommand,
-  type BreakCommand,
   DEFAULT_PURPOSE,
   type FieldProblem,
-  type HandoffCommand,
   type IdempotencyMark,
   type LeaseCommand,
   type LeaseKey,
-  type LeaseOp,
   type LeasePolicy,
   MAX_TOKEN_LENGTH,
   nameProblem,
   type Purpose,
   type ReleaseCommand,
   type RenewCommand,
-  type ResumeCommand,
   type RevokeCommand,
   tokenProblem,
-  type UseCommand,
 } from "../core/index.ts";
+import type { CallContext } from "./executor.ts";
 import { hashIdempotencyKey, hashToken, sealToken, sha256 } from "./tokens.ts";
 
 export const MAX_IDEMPOTENCY_KEY_LENGTH = 128;
@@ -37,13 +33,11 @@ export type Writable<Value> = { -readonly [field in keyof Value]: Value[field] }
 
 interface RequestBase {
   readonly key: LeaseKey;
-  /** For a service that asks for approvals; a manager over a store has nobody to check them. */
+  /** Signed consent to this request. Refused by an executor that has no layer to check it. */
   readonly approval?: PresentedApprovals;
   /** Repeating a request with the same key gets the first answer again, over restarts too. */
   readonly idempotencyKey?: string;
-  /** Who is calling, when the caller was authenticated: the idempotency key is bound to it. */
-  readonly caller?: string;
-  /** Give up after this: what was done may then be unknown. The manager's default when not given. */
+  /** Give up after this: what was done may then be unknown. The executor's default when not given. */
   readonly timeoutMs?: number;
 }
 
@@ -72,6 +66,16 @@ export interface RenewRequest extends OwnerRequest {
 
 export interface ReleaseRequest extends OwnerRequest {
   readonly op: "release";
+  /** Release only what the write with this nonce left behind. */
+  readonly onlyNonce?: string;
+  /** Grant the lease to this waiter with the same write, where that is possible. */
+  readonly next?: NextWaiter;
+}
+
+/** An acquire that a release may serve, and the context in which it was asked. */
+export interface NextWaiter {
+  readonly request: AcquireRequest & { readonly token: string };
+  readonly context: CallContext;
 }
 
 export interface UseRequest extends OwnerRequest {
@@ -110,12 +114,13 @@ export type LeaseRequest =
   | RevokeRequest
   | BreakRequest;
 
-/** A request whose operation is the method that takes it. */
-export type RequestOf<Request extends LeaseRequest> = Omit<Request, "op">;
-
-/** A problem with what only the manager sees: the token and the idempotency key in the clear. */
-export function requestProblem(request: RequestBase, token: string | undefined): FieldProblem | null {
-  const { key, idempotencyKey } = request;
+/** A problem with what only the executor sees: the token and the idempotency key in the clear, unchecked approvals. */
+export function requestProblem(
+  request: LeaseRequest,
+  token: string | undefined,
+  context: CallContext,
+): FieldProblem | null {
+  const { key, idempotencyKey, approval } = request;
   if (typeof key !== "object" || key === null)
     return { field: "key", message: "must be an object with tenant and name" };
   if (token !== undefined) {
@@ -126,25 +131,84 @@ export function requestProblem(request: RequestBase, token: string | undefined):
     const problem = nameProblem(idempotencyKey, MAX_IDEMPOTENCY_KEY_LENGTH);
     if (problem !== null) return { field: "idempotencyKey", message: problem };
   }
+  if (approval !== undefined && context.approval === undefined)
+    return { field: "approval", message: UNCHECKED_APPROVAL };
   return null;
 }
 
+const UNCHECKED_APPROVAL =
+  "is not checked here: connect to a server that has an approval policy, or leave the approval out";
+
 /** What a command is made of besides the request. */
 export interface CommandParts {
-  /** The one that a grant will carry, or that proves ownership. */
+  /** The one that a grant will carry, or that proves ownership. Empty for an operator's command. */
   readonly token: string;
   /** Its hash, where it is known already. */
   readonly tokenHash?: string | null;
   readonly nonce: string;
   readonly policy: LeasePolicy;
+  readonly context: CallContext;
 }
 
-// Commands are built field by field, because copying "all but these" costs more than the decision itself.
+// Commands are built field by field: spreading optional parts costs more than the decision itself.
 
-export function acquireCommand(request: RequestOf<AcquireRequest>, parts: CommandParts): AcquireCommand {
-  const { policy, token, nonce } = parts;
+export function commandOf(request: LeaseRequest, parts: CommandParts): LeaseCommand {
+  const command = bareCommand(request, parts);
+  const { generation } = request as OwnerRequest;
+  if (generation !== undefined) (command as Writable<RenewCommand>).generation = generation;
+  const { idempotencyKey } = request;
+  if (idempotencyKey !== undefined)
+    (command as Writable<LeaseCommand>).idempotency = markOf(request, idempotencyKey, parts);
+  return command;
+}
+
+function bareCommand(request: LeaseRequest, parts: CommandParts): LeaseCommand {
+  const { nonce, policy, context } = parts;
+  const { key } = request;
+  switch (request.op) {
+    case "acquire":
+      return acquireCommand(request, parts);
+    case "renew": {
+      const { holder, ttlMs = policy.defaultTtlMs, term } = request;
+      const tokenHash = hashOf(parts);
+      const command: Writable<RenewCommand> = { op: "renew", key, holder, tokenHash, nonce, ttlMs };
+      if (term !== undefined) command.term = term;
+      return command;
+    }
+    case "release": {
+      const { holder, onlyNonce, next } = request;
+      const tokenHash = hashOf(parts);
+      const command: Writable<ReleaseCommand> = { op: "release", key, holder, tokenHash, nonce };
+      if (onlyNonce !== undefined) command.onlyNonce = onlyNonce;
+      if (next !== undefined) command.next = nextCommand(next, parts);
+      return command;
+    }
+    case "use":
+      return {
+        op: "use",
+        key,
+        holder: request.holder,
+        tokenHash: hashOf(parts),
+        nonce,
+        purpose: request.purpose,
+      };
+    case "resume":
+      return { op: "resume", key, holder: request.holder, tokenHash: hashOf(parts), nonce };
+    case "handoff": {
+      const { holder, successor, withinMs } = request;
+      return { op: "handoff", key, holder, tokenHash: hashOf(parts), nonce, successor, withinMs };
+    }
+    case "revoke":
+      return { op: "revoke", key, nonce, ...approvalOf(context) };
+    case "break":
+      return { op: "break", key, nonce, periodMs: request.periodMs, ...approvalOf(context) };
+  }
+}
+
+function acquireCommand(request: AcquireRequest, parts: CommandParts): AcquireCommand {
+  const { policy, nonce, context } = parts;
   const { key, holder, ttlMs = policy.defaultTtlMs, purpose = DEFAULT_PURPOSE, term, note } = request;
-  const tokenHash = parts.tokenHash ?? hashToken(token);
+  const tokenHash = hashOf(parts);
   const command: Writable<AcquireCommand> = {
     op: "acquire",
     key,
@@ -158,99 +222,46 @@ export function acquireCommand(request: RequestOf<AcquireRequest>, parts: Comman
   };
   if (term !== undefined) command.term = term;
   if (note !== undefined) command.note = note;
-  return marked(command, request, parts);
+  if (context.quotaExhausted === true) command.quotaExhausted = true;
+  if (context.approval !== undefined && context.approval !== null) command.approval = context.approval;
+  return command;
 }
 
-export function renewCommand(request: RequestOf<RenewRequest>, parts: CommandParts): RenewCommand {
-  const { policy, token, nonce } = parts;
-  const { key, holder, ttlMs = policy.defaultTtlMs, term } = request;
-  const tokenHash = parts.tokenHash ?? hashToken(token);
-  const command: Writable<RenewCommand> = { op: "renew", key, holder, tokenHash, nonce, ttlMs };
-  if (term !== undefined) command.term = term;
-  return ofGeneration(command, request, parts);
+/** Its nonce is set by the decision: it is that of the release. */
+function nextCommand({ request, context }: NextWaiter, { nonce, policy }: CommandParts): AcquireCommand {
+  return commandOf(request, { token: request.token, nonce, policy, context }) as AcquireCommand;
 }
 
-export function releaseCommand(request: RequestOf<ReleaseRequest>, parts: CommandParts): ReleaseCommand {
-  const { key, holder } = request;
-  const { token, nonce } = parts;
-  const tokenHash = parts.tokenHash ?? hashToken(token);
-  return ofGeneration({ op: "release", key, holder, tokenHash, nonce }, request, parts);
+function approvalOf({ approval }: CallContext): Pick<RevokeCommand, "approval"> {
+  return approval === undefined || approval === null ? {} : { approval };
 }
 
-export function useCommand(request: RequestOf<UseRequest>, parts: CommandParts): UseCommand {
-  const { purpose } = request;
-  return ofGeneration({ op: "use", ...proofOf(request, parts), purpose }, request, parts);
-}
-
-export function resumeCommand(request: RequestOf<ResumeRequest>, parts: CommandParts): ResumeCommand {
-  return ofGeneration({ op: "resume", ...proofOf(request, parts) }, request, parts);
-}
-
-export function handoffCommand(request: RequestOf<HandoffRequest>, parts: CommandParts): HandoffCommand {
-  const { successor, withinMs } = request;
-  return ofGeneration({ op: "handoff", ...proofOf(request, parts), successor, withinMs }, request, parts);
-}
-
-/** For commands that are rare enough to be built from parts. */
-function proofOf(
-  { key, holder }: OwnerRequest,
-  { token, tokenHash, nonce }: CommandParts,
-): Omit<ReleaseCommand, "op"> {
-  return { key, holder, tokenHash: tokenHash ?? hashToken(token), nonce };
-}
-
-export function revokeCommand(request: RequestOf<RevokeRequest>, parts: CommandParts): RevokeCommand {
-  return ofGeneration({ op: "revoke", key: request.key, nonce: parts.nonce }, request, parts);
-}
-
-export function breakCommand(request: RequestOf<BreakRequest>, parts: CommandParts): BreakCommand {
-  const { key, periodMs } = request;
-  return ofGeneration({ op: "break", key, nonce: parts.nonce, periodMs }, request, parts);
-}
-
-/** The command speaks of one grant only, when the request does. */
-function ofGeneration<Command extends Exclude<LeaseCommand, AcquireCommand>>(
-  command: Command,
-  request: RequestBase & { readonly generation?: bigint },
-  parts: CommandParts,
-): Command {
-  const { generation } = request;
-  return marked(generation === undefined ? command : { ...command, generation }, request, parts);
-}
-
-function marked<Command extends LeaseCommand>(
-  command: Command,
-  request: RequestBase,
-  parts: CommandParts,
-): Command {
-  const { idempotencyKey } = request;
-  return idempotencyKey === undefined
-    ? command
-    : { ...command, idempotency: markOf(command.op, request, idempotencyKey, parts) };
+function hashOf({ token, tokenHash }: CommandParts): string {
+  return tokenHash ?? hashToken(token);
 }
 
 function markOf(
-  op: LeaseOp,
-  request: RequestBase,
+  request: LeaseRequest,
   idempotencyKey: string,
-  { token, policy }: CommandParts,
+  { token, policy, context }: CommandParts,
 ): Omit<IdempotencyMark, "op"> {
   return {
     keyHash: hashIdempotencyKey(request.key.tenant, idempotencyKey),
-    fingerprint: fingerprintOf(op, request, policy),
-    sealedToken: op === "acquire" ? sealToken(token, idempotencyKey) : "",
+    fingerprint: fingerprintOf(request, context.caller ?? "", policy),
+    sealedToken: request.op === "acquire" ? sealToken(token, idempotencyKey) : "",
   };
 }
 
 /** Every argument that changes what is asked for. The token does not: a repeat after a restart has another. */
-function fingerprintOf(op: LeaseOp, request: RequestBase, policy: LeasePolicy): string {
+function fingerprintOf(request: LeaseRequest, caller: string, policy: LeasePolicy): string {
+  const { op } = request;
   const argument = (name: string, value: unknown): string =>
     `${name}=${value === undefined ? "" : String(value)}`;
   const fields: { readonly [field: string]: unknown } = { ...request };
   const ttlMs = op === "acquire" || op === "renew" ? (fields.ttlMs ?? policy.defaultTtlMs) : undefined;
   const names = ["holder", "purpose", "term", "note", "generation", "successor", "withinMs", "periodMs"];
   return sha256(
-    request.caller ?? "",
+    caller,
     op,
     request.key.name,
     argument("ttlMs", ttlMs),

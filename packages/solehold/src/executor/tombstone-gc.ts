@@ -10,9 +10,9 @@
 import { endOfRecord, type LeasePolicy, type LeaseRecord } from "../core/index.ts";
 import { type Env, readClocks } from "../env/index.ts";
 import { type LeaseStore, type ListableStore, StoreError } from "../store/index.ts";
-import { mapId } from "./cache-key.ts";
-import type { StoreCalls } from "./call-batcher.ts";
-import type { KnownState } from "./record-cache.ts";
+import { cacheKey } from "./cache-key.ts";
+import type { CallBatcher } from "./call-batcher.ts";
+import type { RecordCache } from "./record-cache.ts";
 
 export interface CollectionReport {
   readonly scanned: number;
@@ -22,8 +22,8 @@ export interface CollectionReport {
 export interface CollectorOptions {
   readonly env: Env;
   readonly store: LeaseStore;
-  readonly calls: StoreCalls;
-  readonly known: KnownState;
+  readonly calls: CallBatcher;
+  readonly cache: RecordCache;
   readonly policy: LeasePolicy;
   readonly retentionMs: number;
 }
@@ -44,7 +44,7 @@ export function collectionProblem(store: LeaseStore, policy: LeasePolicy): strin
 
 /** One pass over a tenant. */
 export async function collectTenant(tenant: string, options: CollectorOptions): Promise<CollectionReport> {
-  const { store, env, known, calls, policy } = options;
+  const { store, env, cache, calls, policy } = options;
   const problem = collectionProblem(store, policy);
   const { list } = store;
   if (problem !== null || list === undefined) {
@@ -53,12 +53,12 @@ export async function collectTenant(tenant: string, options: CollectorOptions): 
   // The store's time comes with any answer.
   await calls.read({ tenant, name: "$time" });
   const now = readClocks(env);
-  if (!known.knowsTime(now)) {
+  if (!cache.knowsTime(now)) {
     const message =
       "this machine slept while the store answered, so the store's time is not known: try again";
     throw new StoreError("timeout", message, { outcome: "not-applied" });
   }
-  const nowMs = known.time(now).earliestMs;
+  const nowMs = cache.time(now).earliestMs;
   let [scanned, deleted] = [0, 0];
   for await (const records of pages(list, tenant)) {
     scanned += records.length;
@@ -78,14 +78,14 @@ async function deleteAll(
   nowMs: number,
   options: CollectorOptions,
 ): Promise<number> {
-  const { calls, known } = options;
+  const { calls, cache } = options;
   const outcomes = await Promise.all(
     records.map(async ({ key }): Promise<number> => {
       const { stored } = (await calls.read(key)).value;
       if (stored.kind !== "found" || !isCollectable(stored.record, nowMs, options)) return 0;
       const { value } = await calls.write({ key, expected: stored.version, next: null });
       if (value.kind !== "applied") return 0;
-      known.forget(mapId(key));
+      cache.forget(cacheKey(key));
       return 1;
     }),
   );

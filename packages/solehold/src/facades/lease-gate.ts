@@ -11,12 +11,13 @@ import {
   type LeaseKey,
   type Purpose,
   type Reason,
+  recordFence,
   validityFrom,
 } from "../core/index.ts";
 import { type Env, readClocks } from "../env/index.ts";
-import type { CommandOutcome } from "../executor/index.ts";
-import type { CallContext, LeaseService } from "../layers/service.ts";
-import type { LeaseServiceCode } from "../layers/service-codes.ts";
+import type { CallContext, CommandOutcome } from "../executor/index.ts";
+import type { LeaseService } from "../layers/service.ts";
+import { type LeaseServiceCode, serviceCodeOf } from "../layers/service-codes.ts";
 
 export interface StepPermit {
   readonly key: LeaseKey;
@@ -48,20 +49,19 @@ export class LeaseGate {
     step: (fence: bigint) => Result | Promise<Result>,
     context: CallContext = {},
   ): Promise<StepResult<Result>> {
-    const { outcome, entry } = await this.#options.service.use(permit, context);
-    if (outcome.kind !== "applied" || entry.fence === null) {
-      return { ran: false, reason: entry.reason, code: entry.code };
-    }
+    const outcome = await this.#options.service.execute({ op: "use", ...permit }, context);
+    if (outcome.kind !== "applied") return { ran: false, ...refusalOf(outcome) };
     // The answer may have been long on its way: what counts is the moment at which the step starts.
     if (!this.#isValidNow(outcome)) return { ran: false, reason: "LEASE_EXPIRED", code: "LS_STALE_USE" };
-    return { ran: true, result: await step(entry.fence), fence: entry.fence };
+    const fence = recordFence(outcome.decision.lease);
+    return { ran: true, result: await step(fence), fence };
   }
 
   /** The caller has resumed from persisted state: steps may run again. */
   async resumed(permit: Omit<StepPermit, "purpose">, context: CallContext = {}): Promise<LeaseServiceCode> {
     const { key, holder, token } = permit;
-    const { entry } = await this.#options.service.resume({ key, holder, token }, context);
-    return entry.code;
+    const outcome = await this.#options.service.execute({ op: "resume", key, holder, token }, context);
+    return serviceCodeOf("resume", outcome);
   }
 
   #isValidNow(outcome: Extract<CommandOutcome, { kind: "applied" }>): boolean {
@@ -69,4 +69,9 @@ export class LeaseGate {
     const validity = validityFrom(outcome.believedFrom, outcome.validForMs, drift);
     return isStillValid(validity, readClocks(env));
   }
+}
+
+function refusalOf(outcome: CommandOutcome): { readonly reason: Reason; readonly code: LeaseServiceCode } {
+  const reason = outcome.kind === "unsettled" ? "INTERNAL_PIPELINE_ERROR" : outcome.decision.reason;
+  return { reason, code: serviceCodeOf("use", outcome) };
 }

@@ -1,16 +1,16 @@
 /**
- * The guard in front of dangerous commands: before a lease under a rule is granted, revoked or broken,
- * enough signers must have approved exactly that request, and each approval works once.
+ * The check of approvals: before a lease under a rule is granted, revoked or broken, enough signers must have approved
+ * exactly that request, and each approval works once.
  */
 
 import type { ApprovalPolicy, ApprovalRule, GuardedAction } from "../approvals/approval-policy.ts";
 import { type ApprovalRequest, type QuorumVerification, verifyQuorum } from "../approvals/index.ts";
-import type { LeaseKey, Purpose } from "../core/index.ts";
+import type { ApprovalVerdict, LeaseKey, Purpose } from "../core/index.ts";
 import { DEFAULT_PURPOSE } from "../core/index.ts";
 import { type Env, randomId } from "../env/index.ts";
 import type { PresentedApprovals } from "../executor/index.ts";
-import type { LeaseStore, StoreError } from "../store/index.ts";
-import { type ApprovalClaim, ApprovalUses } from "./used-approvals.ts";
+import type { LeaseStore } from "../store/index.ts";
+import { type ApprovalClaim, UsedApprovals } from "./used-approvals.ts";
 
 /** The part of a command that signers consent to. */
 export interface GuardedCommand {
@@ -24,16 +24,19 @@ export interface GuardedCommand {
   readonly attempt?: string;
 }
 
-export type GuardVerdict =
-  | { readonly kind: "open" }
-  /** Approved: go on, and say with `settle` whether the command took effect. */
-  | { readonly kind: "approved"; readonly verification: QuorumVerification; readonly claim: ApprovalClaim }
-  | { readonly kind: "outside"; readonly field: string; readonly message: string }
-  | { readonly kind: "unapproved"; readonly verification: QuorumVerification }
-  /** It could not be checked: nothing was done. */
-  | { readonly kind: "unavailable"; readonly cause: StoreError };
+/** What the check found. */
+export interface ApprovalFinding {
+  /** What stands against the command; null when nothing does. */
+  readonly verdict: ApprovalVerdict | null;
+  /** How the approvals were judged; null where no rule asked for any. */
+  readonly verification: QuorumVerification | null;
+  /** The approvals that this command used up; null when it used none. */
+  readonly claim: ApprovalClaim | null;
+}
 
-export interface ApprovalGuardOptions {
+const NOT_REQUIRED: ApprovalFinding = Object.freeze({ verdict: null, verification: null, claim: null });
+
+export interface ApprovalCheckOptions {
   readonly policy: ApprovalPolicy;
   readonly store: LeaseStore;
   readonly env: Env;
@@ -41,36 +44,42 @@ export interface ApprovalGuardOptions {
   readonly nowMs: () => number;
 }
 
+const NOT_MET = { verdict: { kind: "quorum-not-met" }, claim: null } as const;
+
 /** Stands for what an operator's command does not have. */
 const NONE = "-";
 
-export class ApprovalGuard {
-  readonly #options: ApprovalGuardOptions;
-  readonly #uses: ApprovalUses;
+export class ApprovalCheck {
+  readonly #options: ApprovalCheckOptions;
+  readonly #uses: UsedApprovals;
 
-  constructor(options: ApprovalGuardOptions) {
+  constructor(options: ApprovalCheckOptions) {
     this.#options = options;
-    this.#uses = new ApprovalUses(options.store, options.env);
+    this.#uses = new UsedApprovals(options.store, options.env);
+  }
+
+  hasRuleFor({ tenant, name }: LeaseKey): boolean {
+    return this.#options.policy.ruleFor(tenant, name) !== null;
   }
 
   /** Rejects with StoreError when the store cannot say what was used. */
-  async check(
+  async examine(
     command: GuardedCommand,
     presented: PresentedApprovals | undefined,
     traceId: string,
-  ): Promise<GuardVerdict> {
+  ): Promise<ApprovalFinding> {
     const { tenant, name } = command.key;
     const rule = this.#options.policy.ruleFor(tenant, name);
-    if (rule === null) return { kind: "open" };
-    const outside = outsideOf(rule, command);
-    if (outside !== null) return { kind: "outside", ...outside };
-    if (!rule.actions.has(command.action)) return { kind: "open" };
+    if (rule === null) return NOT_REQUIRED;
+    const violation = violationOf(rule, command);
+    if (violation !== null) return { ...NOT_REQUIRED, verdict: { kind: "rule-violated", ...violation } };
+    if (!rule.actions.has(command.action)) return NOT_REQUIRED;
     return await this.#verify(rule, command, presented ?? NOTHING_PRESENTED, traceId);
   }
 
   /** What led to nothing may be presented again. */
-  async withdraw(verdict: GuardVerdict): Promise<void> {
-    if (verdict.kind === "approved") await this.#uses.giveBack(verdict.claim);
+  async unclaim(claim: ApprovalClaim): Promise<void> {
+    await this.#uses.unclaim(claim);
   }
 
   async #verify(
@@ -78,7 +87,7 @@ export class ApprovalGuard {
     command: GuardedCommand,
     presented: PresentedApprovals,
     traceId: string,
-  ): Promise<GuardVerdict> {
+  ): Promise<ApprovalFinding> {
     const { tenant, name } = command.key;
     const question = {
       quorum: rule.quorum,
@@ -93,12 +102,11 @@ export class ApprovalGuard {
     const ids = first.accepted.map(({ approvalId }) => approvalId);
     const consumedIds = await this.#uses.usedAmong(tenant, ids, attempt);
     const verification = consumedIds.size === 0 ? first : verifyQuorum({ ...question, consumedIds });
-    if (!verification.passed) return { kind: "unapproved", verification };
+    if (!verification.passed) return { ...NOT_MET, verification };
     const claim = await this.#uses.claim(tenant, verification.accepted, question.nowMs, attempt);
-    if (claim !== null) return { kind: "approved", verification, claim };
-    // Somebody used one of them between the look and the claim.
-    const lost = verifyQuorum({ ...question, consumedIds: new Set(ids) });
-    return { kind: "unapproved", verification: lost };
+    if (claim !== null) return { verdict: null, verification, claim };
+    // Another attempt used one of them between the read and the claim.
+    return { ...NOT_MET, verification: verifyQuorum({ ...question, consumedIds: new Set(ids) }) };
   }
 }
 
@@ -120,7 +128,7 @@ export function approvalRequestFor(command: GuardedCommand, tier: string, nonce:
   };
 }
 
-function outsideOf(
+function violationOf(
   rule: ApprovalRule,
   { action, ttlMs, purpose = DEFAULT_PURPOSE }: GuardedCommand,
 ): { readonly field: string; readonly message: string } | null {

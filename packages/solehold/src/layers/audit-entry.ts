@@ -1,4 +1,4 @@
-/** How an attempt looks once it is decided: to its caller, and in the audit trail. */
+/** How an attempt looks in the audit trail once it is decided. */
 
 import type { QuorumVerification } from "../approvals/index.ts";
 import type { AuditEvent } from "../audit/index.ts";
@@ -10,81 +10,41 @@ import {
   reasonCode,
   recordFence,
 } from "../core/index.ts";
-import type { CommandOutcome, LeaseRequest, Writable } from "../executor/index.ts";
+import type { CommandOutcome, LeaseRequest } from "../executor/index.ts";
 import type { StoreError } from "../store/index.ts";
-import { type LeaseServiceCode, serviceCode } from "./service-codes.ts";
-
-/** One attempt and how it was decided, as it stands in the audit. */
-export interface LeaseDecisionEntry {
-  readonly leaseId: string;
-  readonly action: string;
-  readonly allowed: boolean;
-  readonly reason: Reason;
-  readonly code: LeaseServiceCode;
-  readonly traceId: string;
-  readonly timestampMs: number;
-  readonly holder: string | null;
-  readonly fence: bigint | null;
-}
 
 /** Every grant has its own id: the key and the fence. */
 export function leaseIdOf(record: LeaseRecord): string {
   return `${record.key.tenant}/${record.key.name}@${recordFence(record)}`;
 }
 
-/** `decidedAtMs`: by the store's clock where it decided, else when it was known here. */
-export function entryOf(
-  request: LeaseRequest,
-  outcome: CommandOutcome,
-  traceId: string,
-  decidedAtMs: number,
-): LeaseDecisionEntry {
-  const isApplied = outcome.kind === "applied";
-  const reason = outcome.kind === "unsettled" ? "INTERNAL_PIPELINE_ERROR" : outcome.decision.reason;
-  const fence = isApplied ? recordFence(outcome.decision.lease) : null;
-  const { tenant, name } = request.key;
-  return {
-    leaseId: fence === null ? `${tenant}/${name}` : `${tenant}/${name}@${fence}`,
-    action: request.op === "acquire" ? "grant" : request.op,
-    allowed: isApplied,
-    reason,
-    code: isApplied
-      ? "LS_OK"
-      : outcome.kind === "refused"
-        ? serviceCode(request.op, reason)
-        : "LS_UNAVAILABLE",
-    traceId,
-    timestampMs: decidedAtMs,
-    holder: "holder" in request ? request.holder : null,
-    fence,
-  };
-}
-
-/** Built field by field: this is done for every attempt, and spreading optional parts takes much longer. */
+/** `atMs`: by the store's clock where it decided, else when the outcome was known here. */
 export function auditEventOf(
   request: LeaseRequest,
   outcome: CommandOutcome,
-  entry: LeaseDecisionEntry,
-  quorum: QuorumVerification | null,
+  traceId: string,
+  atMs: number,
 ): AuditEvent {
-  const event: Writable<AuditEvent> = {
-    at: entry.timestampMs,
-    tenant: request.key.tenant,
-    key: request.key.name,
-    leaseId: entry.leaseId,
-    action: entry.action,
-    allowed: entry.allowed,
-    reason: entry.reason,
-    reasonCode: reasonCode(entry.reason),
-    traceId: entry.traceId,
+  const reason = outcome.kind === "unsettled" ? "INTERNAL_PIPELINE_ERROR" : outcome.decision.reason;
+  const { tenant, name: key } = request.key;
+  const lease = outcome.kind === "applied" ? outcome.decision.lease : null;
+  const purpose = lease?.purpose ?? ("purpose" in request ? request.purpose : undefined);
+  return {
+    at: atMs,
+    tenant,
+    key,
+    leaseId: lease === null ? `${tenant}/${key}` : leaseIdOf(lease),
+    action: request.op === "acquire" ? "grant" : request.op,
+    allowed: lease !== null,
+    reason,
+    reasonCode: reasonCode(reason),
+    traceId,
     outcome: outcome.kind === "unsettled" ? outcomeOfUnsettled(outcome.outcome) : outcome.kind,
+    ...("holder" in request ? { holder: request.holder } : {}),
+    ...(lease === null ? {} : { fence: formatFence(recordFence(lease)) }),
+    ...(purpose === undefined ? {} : { purpose }),
+    ...(outcome.quorum === undefined ? {} : { detail: quorumDetail(outcome.quorum) }),
   };
-  const purpose = purposeOf(request, outcome);
-  if (entry.holder !== null) event.holder = entry.holder;
-  if (entry.fence !== null) event.fence = formatFence(entry.fence);
-  if (purpose !== null) event.purpose = purpose;
-  if (quorum !== null) event.detail = quorumDetail(quorum);
-  return event;
 }
 
 /** A lease ran out by itself: nobody asked, so its trace is that of the write that it lived by. */
@@ -156,9 +116,4 @@ function quorumDetail(quorum: QuorumVerification): Record<string, string | numbe
 
 function outcomeOfUnsettled(outcome: "unknown" | "not-applied"): "unknown" | "none" {
   return outcome === "unknown" ? "unknown" : "none";
-}
-
-function purposeOf(request: LeaseRequest, outcome: CommandOutcome): string | null {
-  if (outcome.kind === "applied") return outcome.decision.lease.purpose;
-  return "purpose" in request ? (request.purpose ?? null) : null;
 }

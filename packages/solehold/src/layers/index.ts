@@ -1,11 +1,14 @@
 export {
-  ApprovalGuard,
-  type ApprovalGuardOptions,
+  ApprovalCheck,
+  type ApprovalCheckOptions,
   approvalRequestFor,
   type GuardedCommand,
-  type GuardVerdict,
 } from "./approval-check.ts";
-export { type LeaseDecisionEntry, leaseIdOf } from "./audit-entry.ts";
+export { withApprovals } from "./approvals.ts";
+export { type AuditLayerOptions, withAudit } from "./audit.ts";
+export { leaseIdOf } from "./audit-entry.ts";
+export { LiveLeases, type LiveLeasesOptions } from "./live-leases.ts";
+export { withQuota } from "./quota.ts";
 export { type RecordEvent, type RecordListener, watchRecords } from "./record-events.ts";
 export * from "./service.ts";
 export * from "./service-codes.ts";

@@ -5,7 +5,7 @@
  */
 import type { LeaseKey, LeaseRecord } from "../core/index.ts";
 import { delay, type Env } from "../env/index.ts";
-import type { StoreLeaseManager } from "../executor/index.ts";
+import type { StoreExecutor } from "../executor/index.ts";
 import type { ListQuery, StoreWatch } from "../store/index.ts";
 import { BoundedMap } from "../support/bounded-map.ts";
 import { LiveIndex } from "./live-index.ts";
@@ -13,7 +13,7 @@ import { type RecordEvent, watchRecords } from "./record-events.ts";
 
 export interface LiveLeasesOptions {
   readonly env: Env;
-  readonly manager: StoreLeaseManager;
+  readonly executor: StoreExecutor;
   readonly maxLiveLeases: number;
   readonly rememberedTenants: number;
   readonly onExpired: (record: LeaseRecord) => void;
@@ -40,10 +40,10 @@ export class LiveLeases {
   #watch: Promise<StoreWatch | null> | null = null;
 
   constructor(options: LiveLeasesOptions) {
-    const { env, manager, onExpired } = options;
+    const { env, executor, onExpired } = options;
     this.#options = options;
     this.#loadedTenants = new BoundedMap(options.rememberedTenants);
-    this.#index = new LiveIndex({ env, nowMs: () => manager.storeNowMs(), onExpired });
+    this.#index = new LiveIndex({ env, nowMs: () => executor.storeNowMs(), onExpired });
   }
 
   /** Of all tenants that were used. */
@@ -116,7 +116,7 @@ export class LiveLeases {
   }
 
   async #loadNow(tenant: string): Promise<void> {
-    const { store } = this.#options.manager;
+    const { store } = this.#options.executor;
     try {
       await this.#follow();
       const list = store.list?.bind(store);
@@ -136,9 +136,9 @@ export class LiveLeases {
   }
 
   async #follow(): Promise<void> {
-    const { manager, env } = this.#options;
+    const { executor, env } = this.#options;
     const all = { tenant: null, prefix: "" };
-    this.#watch ??= watchRecords(manager, env, all, (event) => this.#onEvent(event));
+    this.#watch ??= watchRecords(executor, env, all, (event) => this.#onEvent(event));
     await this.#watch.catch(() => {
       this.#watch = null;
     });

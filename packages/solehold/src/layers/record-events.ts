@@ -4,7 +4,7 @@
  */
 import { keyId, type LeaseKey } from "../core/index.ts";
 import type { Env } from "../env/index.ts";
-import type { StoreLeaseManager } from "../executor/index.ts";
+import type { StoreExecutor } from "../executor/index.ts";
 import {
   ABSENT,
   answerWithin,
@@ -26,13 +26,13 @@ const READ_TIMEOUT_MS = 5_000;
 
 /** Null when the store cannot announce changes. */
 export async function watchRecords(
-  manager: StoreLeaseManager,
+  executor: StoreExecutor,
   env: Env,
   scope: WatchScope,
   listener: RecordListener,
 ): Promise<StoreWatch | null> {
-  const reader = new ChangedKeys(manager.store, env, listener);
-  const watch = await manager.watch(scope, (event) => {
+  const reader = new ChangedKeys(executor.store, env, listener);
+  const watch = await executor.watch(scope, (event) => {
     if (event.kind === "reset") listener(event);
     else if (event.stored === null) reader.add(event.key);
     else listener({ kind: "changed", key: event.key, stored: event.stored });

@@ -3,6 +3,7 @@
  * reason is given is decided in core, and only its name for this service is chosen here.
  */
 import type { LeaseOp, Reason } from "../core/index.ts";
+import type { CommandOutcome } from "../executor/index.ts";
 
 export type LeaseServiceCode =
   | "LS_OK"
@@ -51,6 +52,12 @@ const STALE_WHEN_USED: ReadonlySet<Reason> = new Set<Reason>([
   "LEASE_GENERATION_STALE",
   "LEASE_HELD_BY_OTHER",
 ]);
+
+/** How the service names the outcome of a command. */
+export function serviceCodeOf(op: LeaseOp, outcome: CommandOutcome): LeaseServiceCode {
+  if (outcome.kind === "applied") return "LS_OK";
+  return outcome.kind === "refused" ? serviceCode(op, outcome.decision.reason) : "LS_UNAVAILABLE";
+}
 
 export function serviceCode(op: LeaseOp, reason: Reason): LeaseServiceCode {
   if (op === "use" && STALE_WHEN_USED.has(reason)) return "LS_STALE_USE";

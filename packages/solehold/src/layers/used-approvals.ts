@@ -2,7 +2,7 @@
  * Which approvals were used. Each use is a record of its own in the lease store, created on condition that
  * it is not there: the second use fails, in this process, in another replica, and after a restart.
  *
- * A use that led to nothing (the key was held, say) is given back. A process that dies in between leaves
+ * A use that led to nothing (the key was held, say) is taken back. A process that dies in between leaves
  * the approval used up: that is the safe side.
  */
 
@@ -27,7 +27,7 @@ export interface ApprovalClaim {
   readonly writes: readonly { readonly key: LeaseKey; readonly version: string }[];
 }
 
-export class ApprovalUses {
+export class UsedApprovals {
   readonly #store: LeaseStore;
   readonly #env: Env;
 
@@ -78,7 +78,7 @@ export class ApprovalUses {
     });
     const mine = results.filter((result) => result.kind === "conflict" && isFreeFor(attempt, result.current));
     if (taken.length + mine.length === writes.length) return { writes: taken };
-    await this.giveBack({ writes: taken });
+    await this.unclaim({ writes: taken });
     const unknown = results.find((result) => result.kind === "unknown");
     if (unknown?.kind === "unknown") {
       throw new StoreError("timeout", "it is not known whether the approvals could be marked as used", {
@@ -89,8 +89,8 @@ export class ApprovalUses {
     return null;
   }
 
-  /** Best effort: what cannot be given back stays used. */
-  async giveBack({ writes }: ApprovalClaim): Promise<void> {
+  /** Best effort: what cannot be taken back stays used. */
+  async unclaim({ writes }: ApprovalClaim): Promise<void> {
     if (writes.length === 0 || !this.#store.capabilities.conditionalDelete) return;
     const removals = writes.map(({ key, version }) => ({ key, expected: version, next: null }));
     await this.#answered(() => this.#store.apply(removals)).catch(() => undefined);

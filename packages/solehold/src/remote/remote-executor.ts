@@ -1,5 +1,5 @@
 /**
- * The manager behind `connect("https://...")`: the same commands, decided by a Solehold server.
+ * The executor behind `connect("https://...")`: the same commands, decided by a Solehold server.
  *
  * Every command can be repeated safely: an acquire brings its own token, the others an idempotency key,
  * so an answer that got lost is asked for again within the command's time. A server restart or a network
@@ -17,25 +17,18 @@ import {
 } from "../core/index.ts";
 import { delay, type Env, jittered, randomId, readClocks } from "../env/index.ts";
 import {
-  type AcquireRequest,
-  type BreakRequest,
+  type CallContext,
   type CommandOutcome,
   CorruptRecordError,
-  type HandoffRequest,
+  type Feature,
+  type LeaseExecutor,
   type LeaseListing,
-  type LeaseManager,
   type LeaseRequest,
   type LeaseView,
-  type ReleaseRequest,
-  type RenewRequest,
-  type RequestOf,
-  type ResumeRequest,
-  type RevokeRequest,
   type UnsettledOutcome,
-  type UseRequest,
-  type WaitInLine,
-  type Writable,
+  type WaitOptions,
 } from "../executor/index.ts";
+import type { Writable } from "../executor/request.ts";
 import {
   asStoreError,
   type ListQuery,
@@ -45,12 +38,11 @@ import {
   type StoreWatch,
   type WatchScope,
 } from "../store/index.ts";
-import type { Question } from "./brief.ts";
 import type { RemoteAnswer, RemoteRequest, RemoteTransport } from "./transport.ts";
 import { followServer } from "./watch.ts";
 import { fieldsOf, outcomeOf, unsettled, viewFrom } from "./wire.ts";
 
-export interface RemoteManagerOptions {
+export interface RemoteExecutorOptions {
   readonly transport: RemoteTransport;
   readonly env: Env;
   readonly drift?: DriftBound;
@@ -61,23 +53,26 @@ export interface RemoteManagerOptions {
 /** A server that is restarting is back within moments; asking it more often than this does not help. */
 const FIRST_RETRY_MS = 30;
 const SLOWEST_RETRY_MS = 500;
-/** A request that waits in line is answered a little later than its wait. */
-const LINE_SLACK_MS = 5_000;
-const LONGEST_LINE_MS = 30_000;
+/** A request that waits for its turn is answered a little later than its wait. */
+const WAIT_SLACK_MS = 5_000;
+const LONGEST_WAIT_MS = 30_000;
 /** A tenant may have millions of records to go through. */
 const MAINTENANCE_TIMEOUT_MS = 600_000;
 /** Nobody at the address for this long is more likely a wrong address than a restart. */
 const NOBODY_THERE_MS = 2_000;
 
-export class RemoteLeaseManager implements LeaseManager {
-  readonly line = "server";
+/** What a server does; whether it has an approval policy is its own answer. */
+const FEATURES: ReadonlySet<Feature> = new Set(["approvals", "audit", "queue"]);
+
+export class RemoteExecutor implements LeaseExecutor {
+  readonly features = FEATURES;
   readonly policy: LeasePolicy;
   readonly drift: DriftBound;
   readonly #transport: RemoteTransport;
   readonly #env: Env;
   readonly #commandTimeoutMs: number;
 
-  constructor(options: RemoteManagerOptions) {
+  constructor(options: RemoteExecutorOptions) {
     this.#transport = options.transport;
     this.#env = options.env;
     this.drift = options.drift ?? DEFAULT_DRIFT;
@@ -85,40 +80,22 @@ export class RemoteLeaseManager implements LeaseManager {
     this.#commandTimeoutMs = options.commandTimeoutMs ?? 10_000;
   }
 
-  acquire(request: RequestOf<AcquireRequest>, wait?: WaitInLine): Promise<CommandOutcome> {
-    return this.#command("acquire", request, request.token ?? randomId(this.#env), wait);
+  execute(request: LeaseRequest, { wait }: CallContext = {}): Promise<CommandOutcome> {
+    switch (request.op) {
+      case "acquire":
+        return this.#command(request, request.token ?? randomId(this.#env), wait);
+      case "handoff":
+        return this.#command(this.#repeatable(request), request.token);
+      case "revoke":
+      case "break":
+        return this.#command(this.#repeatable(request), "");
+      default:
+        return this.#command(request, request.token);
+    }
   }
 
-  renew(request: RequestOf<RenewRequest>): Promise<CommandOutcome> {
-    return this.#command("renew", request, request.token);
-  }
-
-  release(request: RequestOf<ReleaseRequest>): Promise<CommandOutcome> {
-    return this.#command("release", request, request.token);
-  }
-
-  use(request: RequestOf<UseRequest>): Promise<CommandOutcome> {
-    return this.#command("use", request, request.token);
-  }
-
-  resume(request: RequestOf<ResumeRequest>): Promise<CommandOutcome> {
-    return this.#command("resume", request, request.token);
-  }
-
-  handOff(request: RequestOf<HandoffRequest>): Promise<CommandOutcome> {
-    return this.#command("handoff", this.#repeatable(request), request.token);
-  }
-
-  revoke(request: RequestOf<RevokeRequest>): Promise<CommandOutcome> {
-    return this.#command("revoke", this.#repeatable(request), "");
-  }
-
-  break(request: RequestOf<BreakRequest>): Promise<CommandOutcome> {
-    return this.#command("break", this.#repeatable(request), "");
-  }
-
-  async get(key: LeaseKey): Promise<LeaseView | null> {
-    const answer = await this.#read(`/v1/lease?${query({ tenant: key.tenant, name: key.name })}`);
+  async read(key: LeaseKey): Promise<LeaseView | null> {
+    const answer = await this.#get(`/v1/lease?${query({ tenant: key.tenant, name: key.name })}`);
     if (answer.status === 404) return null;
     const { reason, recordVersion, recordDetail } = fieldsOf(answer.body ?? {});
     if (reason === "RECORD_CORRUPT")
@@ -126,14 +103,9 @@ export class RemoteLeaseManager implements LeaseManager {
     return viewFrom(this.#bodyOf(answer));
   }
 
-  async isValid(key: LeaseKey, holder: string): Promise<boolean> {
-    const lease = await this.get(key);
-    return lease?.live === true && lease.holder === holder;
-  }
-
   async list({ tenant, prefix, holder, state, after, limit }: ListQuery): Promise<LeaseListing> {
     const parameters = { tenant, prefix, holder, state, cursor: after, limit: String(limit) };
-    const body = fieldsOf(this.#bodyOf(await this.#read(`/v1/leases?${query(parameters)}`)));
+    const body = fieldsOf(this.#bodyOf(await this.#get(`/v1/leases?${query(parameters)}`)));
     const { leases, corrupt, next } = body;
     return {
       leases: (leases as readonly unknown[]).map(viewFrom),
@@ -178,15 +150,14 @@ export class RemoteLeaseManager implements LeaseManager {
   }
 
   /** Most commands are answered at once: that way needs no loop, and few promises. */
-  #command(op: LeaseOp, request: Asked, token: string, wait?: WaitInLine): Promise<CommandOutcome> {
+  #command(request: LeaseRequest, token: string, wait?: WaitOptions): Promise<CommandOutcome> {
     const reading = readClocks(this.#env);
     const sending: Sending = {
-      op,
       request,
       token,
-      body: bodyOf(op, request, token, wait),
+      body: bodyOf(request, token, wait),
       routeBy: keyId(request.key),
-      inLineMs: wait === undefined ? 0 : Math.min(wait.waitMs, LONGEST_LINE_MS) + LINE_SLACK_MS,
+      waitMs: wait === undefined ? 0 : Math.min(wait.waitMs, LONGEST_WAIT_MS) + WAIT_SLACK_MS,
       signal: wait?.signal,
       deadlineMs: reading.monotonicMs + (request.timeoutMs ?? this.#commandTimeoutMs),
     };
@@ -219,23 +190,20 @@ export class RemoteLeaseManager implements LeaseManager {
     reading: ClockReading,
     settled: (outcome: CommandOutcome) => CommandOutcome | Promise<CommandOutcome>,
   ): Promise<CommandOutcome> {
-    const { op, request, token, routeBy, body, inLineMs, signal, deadlineMs } = sending;
-    const timeoutMs = Math.max(1, deadlineMs - reading.monotonicMs) + inLineMs;
-    const path = COMMAND_PATHS[op];
+    const { request, token, routeBy, body, waitMs, signal, deadlineMs } = sending;
+    const timeoutMs = Math.max(1, deadlineMs - reading.monotonicMs) + waitMs;
+    const path = COMMAND_PATHS[request.op];
     const sent: Writable<RemoteRequest> = { method: "POST", path, routeBy, body, timeoutMs };
     if (signal !== undefined) sent.signal = signal;
     const { driftRatio } = this.drift;
     const received = (): ClockReading => readClocks(this.#env);
     return this.#transport.send(sent).then(
-      (answer) =>
-        settled(
-          outcomeOf(answer, token, { reading, received, driftRatio }, isByHolder(request) ? request : null),
-        ),
+      (answer) => settled(outcomeOf(answer, token, { reading, received, driftRatio })),
       (error: unknown) => settled(unsettled(asStoreError(error, "the request failed", "unknown"))),
     );
   }
 
-  async #read(path: string): Promise<RemoteAnswer> {
+  async #get(path: string): Promise<RemoteAnswer> {
     return await this.#transport.send({ method: "GET", path, timeoutMs: this.#commandTimeoutMs });
   }
 
@@ -258,28 +226,19 @@ const KIND_OF_STATUS: { readonly [status: number]: StoreErrorKind } = {
 
 /** What stays the same over the attempts of a command. */
 interface Sending {
-  readonly op: LeaseOp;
-  readonly request: Asked;
+  readonly request: LeaseRequest;
   readonly token: string;
   readonly body: object;
   readonly routeBy: string;
-  /** How much longer an answer may take because the request waits in line. */
-  readonly inLineMs: number;
+  /** How much longer an answer may take because the request waits for its turn. */
+  readonly waitMs: number;
   readonly signal: AbortSignal | undefined;
   readonly deadlineMs: number;
-}
-
-/** All but an operator's commands. */
-function isByHolder(request: Asked): request is Asked & Question {
-  return request.holder !== undefined;
 }
 
 function same(outcome: CommandOutcome): CommandOutcome {
   return outcome;
 }
-
-/** The operation is named beside it. */
-type Asked = RequestOf<LeaseRequest> & { readonly holder?: string };
 
 const COMMAND_PATHS: { readonly [op in LeaseOp]: string } = {
   acquire: "/v1/leases/acquire",
@@ -293,40 +252,19 @@ const COMMAND_PATHS: { readonly [op in LeaseOp]: string } = {
 };
 
 /** What the server does not take, or gets in another form. */
-const NOT_SENT: ReadonlySet<string> = new Set(["op", "key", "caller", "timeoutMs"]);
+const NOT_SENT: ReadonlySet<string> = new Set(["op", "key", "timeoutMs"]);
 
-/** The frequent ones are made field by field, which is many times faster; absent fields vanish on the way. */
-function bodyOf(op: LeaseOp, request: Asked, token: string, wait: WaitInLine | undefined): object {
-  if (op === "acquire") return acquireBody(request as RequestOf<AcquireRequest>, token, wait);
-  if (op === "release" || op === "renew") return ownerBody(request as RequestOf<RenewRequest>, token);
-  const body: Record<string, unknown> = { tenant: request.key.tenant, name: request.key.name };
+/** Absent fields vanish on the way. */
+function bodyOf(request: LeaseRequest, token: string, wait: WaitOptions | undefined): object {
+  const { tenant, name } = request.key;
+  const body: Record<string, unknown> = { tenant, name };
   for (const [field, value] of Object.entries(request)) {
     if (value === undefined || NOT_SENT.has(field)) continue;
     body[field] = typeof value === "bigint" ? String(value) : value;
   }
   if (token !== "") body.token = token;
+  if (wait !== undefined) body.waitMs = Math.floor(Math.min(wait.waitMs, LONGEST_WAIT_MS));
   return body;
-}
-
-function acquireBody(
-  request: RequestOf<AcquireRequest>,
-  token: string,
-  wait: WaitInLine | undefined,
-): object {
-  const { key, holder, ttlMs, purpose, note, idempotencyKey, approval } = request;
-  const { tenant, name } = key;
-  const term = decimal(request.term);
-  const waitMs = wait === undefined ? undefined : Math.floor(Math.min(wait.waitMs, LONGEST_LINE_MS));
-  return { tenant, name, holder, ttlMs, purpose, token, waitMs, term, note, idempotencyKey, approval };
-}
-
-/** A release has neither a ttl nor a term. */
-function ownerBody(request: RequestOf<RenewRequest>, token: string): object {
-  const { key, holder, ttlMs, idempotencyKey, approval } = request;
-  const { tenant, name } = key;
-  const generation = decimal(request.generation);
-  const term = decimal(request.term);
-  return { tenant, name, holder, token, ttlMs, generation, term, idempotencyKey, approval };
 }
 
 function decimal(value: bigint | undefined): string | undefined {

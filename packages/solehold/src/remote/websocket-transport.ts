@@ -6,12 +6,11 @@
  * connection broke is unknown, like any request whose answer was lost.
  *
  * While answers are awaited the server is asked for a sign of life: one that hangs is given up within
- * moments, so that who waits in its line can queue elsewhere.
+ * moments, so that its waiting clients can queue elsewhere.
  */
 import type { Socket } from "node:net";
 import type { Env, Timer } from "../env/index.ts";
 import { StoreError } from "../store/index.ts";
-import { type BriefableBody, briefRequest } from "./brief.ts";
 import {
   type RemoteAnswer,
   type RemoteRequest,
@@ -49,8 +48,6 @@ interface PendingRequest {
 }
 
 const COMMAND_PATH = "/v1/leases/";
-/** Of the message that asks for brief answers; those of requests are above. */
-const BRIEF_ID = 0;
 /** After a stream failed, plain HTTP serves for this long before another is tried. */
 const RETRY_STREAM_MS = 1_000;
 const HEARTBEAT_MS = 1_000;
@@ -67,13 +64,11 @@ export class StreamTransport implements RemoteTransport {
   #tcp: Socket | null = null;
   #isOpen = false;
   #isClosed = false;
-  /** Until the turn ends: encoded, or brief. */
-  #outgoing: (string | readonly unknown[])[] = [];
-  /** "brief" once the server said that it reads those. */
-  #requests: "full" | "brief" = "full";
+  /** Encoded messages, until the turn ends. */
+  #outgoing: string[] = [];
   #lastId = 0;
   #retryAtMs = Number.NEGATIVE_INFINITY;
-  #heardAtMs = 0;
+  #lastMessageAtMs = 0;
   #pingAtMs = 0;
   /** One for the pings and for all who wait: most are answered long before anything is due. */
   #alarm: Timer | null = null;
@@ -110,10 +105,9 @@ export class StreamTransport implements RemoteTransport {
       const stopListening = signal === undefined ? null : this.#listenTo(signal, id);
       const deadlineMs = nowMs + timeoutMs;
       this.#pending.set(id, { deadlineMs, timeoutMs, resolve, reject, stopListening });
-      if (this.#pending.size === 1) this.#beginToListen(nowMs);
+      if (this.#pending.size === 1) this.#expectAnswers(nowMs);
       if (deadlineMs < this.#alarmAtMs) this.#setAlarm(deadlineMs, nowMs);
-      const brief = this.#requests === "brief" ? briefRequest(id, op, body as BriefableBody) : null;
-      this.#queue(brief ?? encoded(id, op, body));
+      this.#queue(encoded(id, op, body));
     });
   }
 
@@ -131,7 +125,7 @@ export class StreamTransport implements RemoteTransport {
   }
 
   /** All messages of a turn leave together. */
-  #queue(message: string | readonly unknown[]): void {
+  #queue(message: string): void {
     this.#outgoing.push(message);
     if (this.#outgoing.length > 1) return;
     this.#options.env.defer(() => {
@@ -139,7 +133,7 @@ export class StreamTransport implements RemoteTransport {
       this.#outgoing = [];
       if (!this.#isOpen) return;
       for (let start = 0; start < batch.length; start += COMMANDS_PER_MESSAGE) {
-        this.#socket?.send(messageOf(batch.slice(start, start + COMMANDS_PER_MESSAGE)));
+        this.#socket?.send(`[${batch.slice(start, start + COMMANDS_PER_MESSAGE).join(",")}]`);
       }
     });
   }
@@ -158,9 +152,9 @@ export class StreamTransport implements RemoteTransport {
     return pending;
   }
 
-  #beginToListen(nowMs: number): void {
+  #expectAnswers(nowMs: number): void {
     this.#tcp?.ref();
-    this.#heardAtMs = nowMs;
+    this.#lastMessageAtMs = nowMs;
     this.#pingAtMs = nowMs + HEARTBEAT_MS;
     this.#setAlarm(this.#pingAtMs, nowMs);
   }
@@ -183,7 +177,7 @@ export class StreamTransport implements RemoteTransport {
     }
     if (this.#pending.size === 0) return;
     if (nowMs >= this.#pingAtMs) {
-      if (nowMs - this.#heardAtMs >= SILENCE_MS) {
+      if (nowMs - this.#lastMessageAtMs >= SILENCE_MS) {
         this.#socket?.terminate();
         return;
       }
@@ -209,8 +203,6 @@ export class StreamTransport implements RemoteTransport {
     socket.on("open", () => {
       if (this.#isClosed) socket.close();
       this.#isOpen = !this.#isClosed;
-      // A server that does not know this says so, and goes on answering in full.
-      if (this.#isOpen) socket.send(`[${encoded(BRIEF_ID, "brief", {})}]`);
     });
     socket.on("message", (data) => this.#onMessage(data.toString()));
     socket.on("error", () => socket.terminate());
@@ -218,22 +210,11 @@ export class StreamTransport implements RemoteTransport {
   }
 
   #onMessage(text: string): void {
-    this.#heardAtMs = this.#options.env.monotonicMs();
-    for (const message of parseMessages(text)) {
-      if (Array.isArray(message)) this.#answered(message[0], 200, message);
-      else {
-        const { id, status, body, notice } = message as StreamMessage;
-        if (notice === "draining") this.#isOpen = false;
-        if (id === BRIEF_ID) this.#agreed(body);
-        else this.#answered(id, status, body);
-      }
+    this.#lastMessageAtMs = this.#options.env.monotonicMs();
+    for (const { id, status, body, notice } of parseMessages(text)) {
+      if (notice === "draining") this.#isOpen = false;
+      this.#answered(id, status, body);
     }
-  }
-
-  /** Older servers answer briefly at most, and those before them do not know the word. */
-  #agreed(body: unknown): void {
-    const isRead = typeof body === "object" && body !== null && "requests" in body;
-    this.#requests = isRead && body.requests === "brief" ? "brief" : "full";
   }
 
   #answered(id: unknown, status: unknown, body: unknown): void {
@@ -244,7 +225,6 @@ export class StreamTransport implements RemoteTransport {
   #onClose(): void {
     this.#socket = null;
     this.#isOpen = false;
-    this.#requests = "full";
     this.#tcp = null;
     for (const id of [...this.#pending.keys()]) {
       this.#settle(id)?.reject(transportError(new Error("the stream closed"), this.#options.where));
@@ -259,25 +239,13 @@ interface StreamMessage {
   readonly notice?: unknown;
 }
 
-/** A brief answer is an array that begins with its id. */
-function parseMessages(text: string): readonly (StreamMessage | readonly unknown[])[] {
+function parseMessages(text: string): readonly StreamMessage[] {
   try {
     const parsed: unknown = JSON.parse(text);
     return (Array.isArray(parsed) ? parsed : [parsed]) as readonly StreamMessage[];
   } catch {
     return [];
   }
-}
-
-/** Brief requests are encoded all at once: they are most, and nothing in them can fail to be. */
-function messageOf(batch: readonly (string | readonly unknown[])[]): string {
-  if (!batch.some(isEncoded)) return JSON.stringify(batch);
-  const parts = batch.map((message) => (isEncoded(message) ? message : JSON.stringify(message)));
-  return `[${parts.join(",")}]`;
-}
-
-function isEncoded(message: string | readonly unknown[]): message is string {
-  return typeof message === "string";
 }
 
 /** The body's fields stand beside the id and the operation. */

@@ -1,5 +1,5 @@
 /**
- * From a server's answers back to what a local manager would have said. Nothing in an answer is trusted
+ * From a server's answers back to what a local executor would have said. Nothing in an answer is trusted
  * to have the right shape: what does not is an internal error of the server, with an unknown outcome.
  */
 import {
@@ -8,6 +8,7 @@ import {
   type Handoff,
   isPurpose,
   type LeaseRecord,
+  type LeaseState,
   NO_TOKEN_HASH,
   type Purpose,
   REASON_CODES,
@@ -15,12 +16,11 @@ import {
 } from "../core/index.ts";
 import type { CommandOutcome, LeaseView, UnsettledOutcome } from "../executor/index.ts";
 import { StoreError } from "../store/index.ts";
-import { type Question, readBrief, stateOf } from "./brief.ts";
 import type { RemoteAnswer } from "./transport.ts";
 
 type Fields = { readonly [field: string]: unknown };
 
-/** The belief of a grant counts from before sending, plus the time spent in line, slowed by drift. */
+/** The belief of a grant counts from before sending, plus the time spent in the queue, slowed by drift. */
 export interface Sent {
   readonly reading: ClockReading;
   /** Asked at once, and only after a wait. */
@@ -28,16 +28,9 @@ export interface Sent {
   readonly driftRatio: number;
 }
 
-/** `asked`: null for a command of an operator, who holds nothing; those are not answered briefly. */
-export function outcomeOf(
-  answer: RemoteAnswer,
-  token: string,
-  sent: Sent,
-  asked: Question | null,
-): CommandOutcome {
+export function outcomeOf(answer: RemoteAnswer, token: string, sent: Sent): CommandOutcome {
   try {
     if (answer.status !== 200) return problem(answer);
-    if (asked !== null && Array.isArray(answer.body)) return briefly(answer.body, token, sent, asked);
     return applied(fieldsOf(answer.body), token, sent);
   } catch (cause) {
     const message = `the server's answer (status ${answer.status}) cannot be read: ${String(cause)}`;
@@ -68,30 +61,18 @@ function applied(body: Fields, ownToken: string, sent: Sent): CommandOutcome {
   };
 }
 
-function briefly(body: readonly unknown[], token: string, sent: Sent, asked: Question): CommandOutcome {
-  const { decision, storeTimeMs, validForMs, waitedMs } = readBrief(body, asked);
-  return {
-    kind: "applied",
-    decision,
-    token,
-    believedFrom: beliefFrom(sent, waitedMs),
-    validForMs,
-    storeTimeMs,
-  };
-}
-
 /**
- * The server counted the time in line. While this machine slept its monotonic clock stood: what the wall
+ * The server counted the time in the queue. While this machine slept its monotonic clock stood: what the wall
  * clock moved more than that one is not added to it, or the belief would begin later than the grant.
  */
 function beliefFrom({ reading, received: readNow, driftRatio }: Sent, waitedMs: number): ClockReading {
   if (waitedMs === 0) return reading;
   const received = readNow();
-  const inLineMs = waitedMs / (1 + driftRatio);
+  const queuedMs = waitedMs / (1 + driftRatio);
   const elapsedMs = received.monotonicMs - reading.monotonicMs;
   const sleptMs = Math.max(0, received.wallMs - reading.wallMs - elapsedMs);
-  const awakeMs = Math.max(0, Math.min(inLineMs - sleptMs, elapsedMs));
-  return { monotonicMs: reading.monotonicMs + awakeMs, wallMs: reading.wallMs + inLineMs };
+  const awakeMs = Math.max(0, Math.min(queuedMs - sleptMs, elapsedMs));
+  return { monotonicMs: reading.monotonicMs + awakeMs, wallMs: reading.wallMs + queuedMs };
 }
 
 function problem({ status, body }: RemoteAnswer): CommandOutcome {
@@ -163,6 +144,11 @@ export function viewFrom(lease: unknown): LeaseView {
     phase: fields.phase === "active" ? "active" : fields.phase === "grace" ? "grace" : "expired",
     remainingMs: whole(fields, "remainingMs"),
   };
+}
+
+function stateOf(value: unknown): LeaseState {
+  if (value === "held" || value === "released" || value === "revoked") return value;
+  throw new Error(`state ${String(value)}`);
 }
 
 function purposeFrom(value: unknown): Purpose {

@@ -4,7 +4,7 @@ import { lookAgainMs } from "../../src/client/key-wait-queue.ts";
 import { Leases } from "../../src/client/leases.ts";
 import { RenewalSchedule } from "../../src/client/renewal-schedule.ts";
 import { ManualEnv } from "../../src/env/index.ts";
-import { StoreLeaseManager } from "../../src/executor/index.ts";
+import { StoreExecutor } from "../../src/executor/index.ts";
 import { MemoryStore, type QueueTicket } from "../../src/store/index.ts";
 import { clientWorld, freeze } from "./helpers.ts";
 
@@ -84,9 +84,9 @@ describe("waiting", () => {
         return { enter: () => silent, leave: () => undefined, close: async () => undefined };
       }
     }
-    const manager = new StoreLeaseManager({ store: new SilentLines({ env }), env, callTimeoutMs: 1_000 });
-    const first = new Leases({ manager, env, holder: "first" });
-    const second = new Leases({ manager, env, holder: "second" });
+    const executor = new StoreExecutor({ store: new SilentLines({ env }), env, callTimeoutMs: 1_000 });
+    const first = new Leases({ executor, env, holder: "first" });
+    const second = new Leases({ executor, env, holder: "second" });
     const lease = await first.acquire("job", { ttl: 5_000 });
     const waiting = second.acquire("job", { ttl: 5_000, wait: 60_000 });
     let isServed = false;

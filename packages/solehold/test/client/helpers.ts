@@ -1,9 +1,11 @@
 import type { LeasesOptions } from "../../src/client/leases.ts";
 import { Leases } from "../../src/client/leases.ts";
 import { ManualEnv } from "../../src/env/index.ts";
-import { StoreLeaseManager, type StoreLeaseManagerOptions } from "../../src/executor/index.ts";
+import { StoreExecutor, type StoreExecutorOptions } from "../../src/executor/index.ts";
 import { MemoryStore } from "../../src/store/index.ts";
 import { FaultyStore } from "../executor/faulty-store.ts";
+
+// Loading takes real time, of which a world that moves only when a test says so knows nothing.
 
 export interface ClientWorld {
   readonly env: ManualEnv;
@@ -14,7 +16,7 @@ export interface ClientWorld {
 }
 
 export function clientWorld(
-  options: Partial<StoreLeaseManagerOptions> & Partial<Pick<LeasesOptions, "holder">> = {},
+  options: Partial<StoreExecutorOptions> & Partial<Pick<LeasesOptions, "holder">> = {},
 ): ClientWorld {
   const { holder = "me", policy, ...others } = options;
   // Fences 1, 2, 3 read better than times.
@@ -22,14 +24,14 @@ export function clientWorld(
   const env = new ManualEnv();
   const memory = new MemoryStore({ env });
   const store = new FaultyStore(memory);
-  const manager = new StoreLeaseManager({ store, env, ...managerOptions });
+  const executor = new StoreExecutor({ store, env, ...managerOptions });
   return {
     env,
     store,
-    leases: new Leases({ manager, env, holder }),
+    leases: new Leases({ executor, env, holder }),
     other: (name) =>
       new Leases({
-        manager: new StoreLeaseManager({ store: memory, env, ...managerOptions }),
+        executor: new StoreExecutor({ store: memory, env, ...managerOptions }),
         env,
         holder: name,
       }),

@@ -3,7 +3,7 @@ import { setMaxListeners } from "node:events";
 import { describe, expect, it } from "vitest";
 import { Lines } from "../../src/client/wait-queues.ts";
 import { delay, ManualEnv } from "../../src/env/index.ts";
-import type { CommandOutcome, LeaseManager } from "../../src/executor/index.ts";
+import type { CommandOutcome, LeaseExecutor } from "../../src/executor/index.ts";
 import type { StoredRecord, StoreEvent, WatchScope } from "../../src/store/index.ts";
 
 const key = { tenant: "default", name: "wanted" };
@@ -17,6 +17,7 @@ const denied: CommandOutcome = {
   storeTimeMs: 0,
 };
 
+// Loading takes real time, of which this world knows nothing.
 /** A key, and whoever listens for news of it. Attempts and news take their time. */
 class World {
   readonly env = new ManualEnv({ seed: 7 });
@@ -62,15 +63,15 @@ class World {
 
   /** A process of its own. */
   lines(): Lines {
-    const manager = {
+    const executor = {
       watch: async (scope: WatchScope, listener: (event: StoreEvent) => void) => {
         this.scopes.push(scope);
         this.#listeners.add(listener);
         return { close: async () => void this.#listeners.delete(listener) };
       },
-      heard: (_key: unknown, stored: StoredRecord) => void this.heard.push(stored),
+      onHint: (_key: unknown, stored: StoredRecord) => void this.heard.push(stored),
     };
-    return new Lines({ env: this.env, manager: manager as unknown as LeaseManager });
+    return new Lines({ env: this.env, executor: executor as unknown as LeaseExecutor });
   }
 
   wait(lines: Lines, signal?: AbortSignal): Promise<CommandOutcome> {

@@ -5,7 +5,7 @@ import { LeaseLostError } from "../../src/client/errors.ts";
 import type { Lease } from "../../src/client/lease.ts";
 import { Leases } from "../../src/client/leases.ts";
 import { ManualEnv } from "../../src/env/index.ts";
-import { StoreLeaseManager } from "../../src/executor/index.ts";
+import { StoreExecutor } from "../../src/executor/index.ts";
 import { ClockedStore } from "../executor/clocked-store.ts";
 import { clientWorld, freeze, thaw } from "./helpers.ts";
 
@@ -25,7 +25,7 @@ describe("what a holder believes", () => {
   it("counts from before the request was sent, however late the reply", async () => {
     const env = new ManualEnv();
     const store = new ClockedStore(env);
-    const leases = new Leases({ manager: new StoreLeaseManager({ store, env }), env, holder: "me" });
+    const leases = new Leases({ executor: new StoreExecutor({ store, env }), env, holder: "me" });
     await leases.inspect("job");
     const beforeMs = env.monotonicMs();
     store.afterReading = () => env.advance(4_000);
@@ -54,7 +54,7 @@ describe("the signal", () => {
   it("aborts in time when the grant's answer came so late that it ends before its first renewal", async () => {
     const env = new ManualEnv();
     const store = new ClockedStore(env);
-    const leases = new Leases({ manager: new StoreLeaseManager({ store, env }), env, holder: "me" });
+    const leases = new Leases({ executor: new StoreExecutor({ store, env }), env, holder: "me" });
     await leases.inspect("job");
     store.afterReading = () => env.advance(4_000);
     const lease = await leases.acquire("job", { ttl: TTL_MS / 2 });
@@ -67,7 +67,9 @@ describe("the signal", () => {
 
   it("aborts in time when a renewal is never answered and never given up on", async () => {
     const { env, leases } = clientWorld();
-    leases.manager.renew = () => new Promise(() => undefined);
+    const execute = leases.executor.execute.bind(leases.executor);
+    leases.executor.execute = (request, context) =>
+      request.op === "renew" ? new Promise(() => undefined) : execute(request, context);
     const lease = await leases.acquire("job", { ttl: TTL_MS });
     const aborts = countAborts(lease);
     await env.advance(TTL_MS - MARGIN_MS);
@@ -144,7 +146,7 @@ describe("renewal", () => {
   it("that was applied but is answered only after release does not bring the lease back to life", async () => {
     const env = new ManualEnv();
     const store = new ClockedStore(env);
-    const leases = new Leases({ manager: new StoreLeaseManager({ store, env }), env, holder: "me" });
+    const leases = new Leases({ executor: new StoreExecutor({ store, env }), env, holder: "me" });
     const lease = await leases.acquire("job", { ttl: TTL_MS, autoRenew: "no" });
     let answer: () => void = () => undefined;
     store.afterReading = () =>

@@ -1,4 +1,4 @@
-// What Leases do while their store fails or brings no news. It needs faults between manager and store, which
+// What Leases do while their store fails or brings no news. It needs faults between executor and store, which
 // only a store in this process can have; everything else is in the suite that every way to leases runs.
 import { describe, expect, it } from "vitest";
 import { connect, openStore } from "../../src/client/connect.ts";
@@ -6,7 +6,7 @@ import { LeaseUnavailableError } from "../../src/client/errors.ts";
 import type { Lease } from "../../src/client/lease.ts";
 import { Leases } from "../../src/client/leases.ts";
 import { ManualEnv } from "../../src/env/index.ts";
-import { StoreLeaseManager } from "../../src/executor/index.ts";
+import { StoreExecutor } from "../../src/executor/index.ts";
 import { FencedResource } from "../../src/guards/fenced-resource.ts";
 import { StaleFenceError } from "../../src/guards/stale-fence-error.ts";
 import { ClockedStore } from "../executor/clocked-store.ts";
@@ -56,9 +56,9 @@ describe("acquire", () => {
   it("gets a lease that was released before its news was in force", async () => {
     const { env, leases, other } = clientWorld();
     const held = await other("them").acquire("job");
-    const { manager } = leases;
-    const watch = manager.watch.bind(manager);
-    manager.watch = async (scope, listener) => {
+    const { executor } = leases;
+    const watch = executor.watch.bind(executor);
+    executor.watch = async (scope, listener) => {
       await held.release();
       return await watch(scope, listener);
     };
@@ -70,7 +70,7 @@ describe("acquire", () => {
   it("asks for news only when it has to wait", async () => {
     const { leases } = clientWorld();
     let watches = 0;
-    leases.manager.watch = async () => {
+    leases.executor.watch = async () => {
       watches += 1;
       return null;
     };
@@ -93,7 +93,7 @@ describe("acquire", () => {
   it("serves all waiters, in order, over a store that brings no news", async () => {
     const env = new ManualEnv();
     const leases = new Leases({
-      manager: new StoreLeaseManager({ store: new ClockedStore(env), env }),
+      executor: new StoreExecutor({ store: new ClockedStore(env), env }),
       env,
       holder: "me",
     });

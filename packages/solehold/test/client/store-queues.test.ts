@@ -2,12 +2,13 @@
 import { describe, expect, it } from "vitest";
 import { Lines } from "../../src/client/wait-queues.ts";
 import { delay, ManualEnv } from "../../src/env/index.ts";
-import type { CommandOutcome, LeaseManager } from "../../src/executor/index.ts";
+import type { CommandOutcome, LeaseExecutor } from "../../src/executor/index.ts";
 import type { QueueTicket, StoreEvent } from "../../src/store/index.ts";
 
 const key = { tenant: "default", name: "wanted" };
 const TTL_MS = 30_000;
 
+// Loading takes real time, of which this world knows nothing.
 /** A store with a line, in which a process stands. What it is asked is written down. */
 class World {
   readonly env = new ManualEnv();
@@ -28,7 +29,7 @@ class World {
       leave: (why) => void this.asked.push(why),
       close: async () => void this.asked.push("close"),
     };
-    const manager = {
+    const executor = {
       joinQueue: async (_key: unknown, listener: (event: StoreEvent) => void) => {
         this.#listener = listener;
         return place;
@@ -38,7 +39,7 @@ class World {
         return null;
       },
     };
-    this.lines = new Lines({ env: this.env, manager: manager as unknown as LeaseManager });
+    this.lines = new Lines({ env: this.env, executor: executor as unknown as LeaseExecutor });
   }
 
   tell(): void {

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, onTestFinished } from "vitest";
 import { ManualEnv } from "../../src/env/index.ts";
-import { StoreLeaseManager } from "../../src/executor/index.ts";
+import { StoreExecutor } from "../../src/executor/index.ts";
 import { decorateStore, MemoryStore } from "../../src/store/index.ts";
 import { openEmbeddedStore } from "../../src/stores/sqlite/index.ts";
 import { describeLeases, World } from "./suite/index.ts";
@@ -13,7 +13,7 @@ describe("Leases over memory", () => {
   describeLeases(async () => {
     const env = new ManualEnv();
     const store = new MemoryStore({ env });
-    return new World({ env, openManager: async () => new StoreLeaseManager({ store, env }) });
+    return new World({ env, openExecutor: async () => new StoreExecutor({ store, env }) });
   });
 });
 
@@ -28,6 +28,6 @@ describe("Leases over the embedded store", () => {
       await store.close();
       await rm(folder, { recursive: true, force: true });
     });
-    return new World({ env, openManager: async () => new StoreLeaseManager({ store: shared, env }) });
+    return new World({ env, openExecutor: async () => new StoreExecutor({ store: shared, env }) });
   });
 });

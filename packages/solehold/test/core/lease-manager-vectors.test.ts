@@ -1,4 +1,4 @@
-/** Seed 001 at the level of `decide`: the actor lease manager and the invariants of its model. */
+/** Seed 001 at the level of `decide`: the actor lease executor and the invariants of its model. */
 import { describe, expect, it } from "vitest";
 import { exactly, isLiveAt, phaseAt, recordFence } from "../../src/core/index.ts";
 import { acquire, Cell, KEY, leaseOf, outcome, release, renew, revoke } from "./cell.ts";
@@ -10,7 +10,7 @@ function held(): Cell {
   return cell;
 }
 
-describe("the vectors of the lease manager", () => {
+describe("the vectors of the lease executor", () => {
   it.each([
     [1_000, true],
     [5_999, true],

@@ -1,7 +1,7 @@
-// Mistakes that the simulation found in the manager, each as the shortest story that shows it.
+// Mistakes that the simulation found in the executor, each as the shortest story that shows it.
 import { describe, expect, it } from "vitest";
 import { ManualEnv } from "../../src/env/index.ts";
-import { StoreLeaseManager } from "../../src/executor/index.ts";
+import { StoreExecutor } from "../../src/executor/index.ts";
 import { StoreClock } from "../../src/executor/store-time.ts";
 import { type ApplyReply, type ConditionalWrite, MemoryStore, StoreError } from "../../src/store/index.ts";
 import { ClockedStore } from "./clocked-store.ts";
@@ -17,11 +17,11 @@ describe("a machine that slept", () => {
   it("asks for the store's time before it stamps a grant, so the record outlasts the belief", async () => {
     const env = new ManualEnv();
     const store = new ClockedStore(env);
-    const manager = new StoreLeaseManager({ store, env });
-    const first = applied(await manager.acquire({ key: KEY, holder: "me", ttlMs: 5_000 }));
-    applied(await manager.release({ key: KEY, holder: "me", token: first.token }));
+    const executor = new StoreExecutor({ store, env });
+    const first = applied(await executor.execute({ op: "acquire", key: KEY, holder: "me", ttlMs: 5_000 }));
+    applied(await executor.execute({ op: "release", key: KEY, holder: "me", token: first.token }));
     sleep(env, store, 60_000);
-    const second = applied(await manager.acquire({ key: KEY, holder: "me", ttlMs: 5_000 }));
+    const second = applied(await executor.execute({ op: "acquire", key: KEY, holder: "me", ttlMs: 5_000 }));
     const { storeTimeMs } = await store.read([KEY]);
     expect(second.validForMs).toBe(5_000);
     expect(second.decision.lease.expiresAtMs).toBeGreaterThanOrEqual((storeTimeMs ?? 0) + 5_000);
@@ -30,13 +30,13 @@ describe("a machine that slept", () => {
   it("does not believe the time of an answer that it slept through", async () => {
     const env = new ManualEnv();
     const store = new ClockedStore(env);
-    const manager = new StoreLeaseManager({ store, env });
+    const executor = new StoreExecutor({ store, env });
     let slept = false;
     store.afterReading = async () => {
       if (!slept) sleep(env, store, 60_000);
       slept = true;
     };
-    const grant = applied(await manager.acquire({ key: KEY, holder: "me", ttlMs: 5_000 }));
+    const grant = applied(await executor.execute({ op: "acquire", key: KEY, holder: "me", ttlMs: 5_000 }));
     const { storeTimeMs } = await store.read([KEY]);
     expect(grant.decision.lease.expiresAtMs).toBeGreaterThanOrEqual((storeTimeMs ?? 0) + 5_000);
   });
@@ -44,11 +44,11 @@ describe("a machine that slept", () => {
   it("does not take its own sleep for a jump of the store's clock", async () => {
     const env = new ManualEnv();
     const store = new ClockedStore(env);
-    const manager = new StoreLeaseManager({ store, env });
-    await manager.get(KEY);
+    const executor = new StoreExecutor({ store, env });
+    await executor.read(KEY);
     sleep(env, store, 60_000);
-    await manager.get(KEY);
-    expect(manager.clockJumps).toBe(0);
+    await executor.read(KEY);
+    expect(executor.clockJumps).toBe(0);
   });
 });
 
@@ -67,19 +67,19 @@ describe("a reply that was overtaken by a later one", () => {
 
 describe("an operator's command whose reply was lost", () => {
   it("does not strike the grant that came after the one it spoke of", async () => {
-    const { env, store, manager, another } = world();
+    const { env, store, executor, another } = world();
     const other = another();
-    const old = applied(await other.acquire({ key: KEY, holder: "old", ttlMs: 1_000 }));
-    await manager.get(KEY);
+    const old = applied(await other.execute({ op: "acquire", key: KEY, holder: "old", ttlMs: 1_000 }));
+    await executor.read(KEY);
     store.writeFaults = ["reply-lost"];
     store.readFaults = ["failed", "failed"];
-    const revoke = manager.revoke({ key: KEY });
+    const revoke = executor.execute({ op: "revoke", key: KEY });
     await env.advance(1);
-    applied(await other.release({ key: KEY, holder: "old", token: old.token }));
-    const next = applied(await other.acquire({ key: KEY, holder: "new", ttlMs: 60_000 }));
+    applied(await other.execute({ op: "release", key: KEY, holder: "old", token: old.token }));
+    const next = applied(await other.execute({ op: "acquire", key: KEY, holder: "new", ttlMs: 60_000 }));
     const outcome = refused(await runUntilSettled(env, revoke));
     expect(outcome.decision.reason).toBe("LEASE_GENERATION_STALE");
-    applied(await other.renew({ key: KEY, holder: "new", token: next.token, ttlMs: 60_000 }));
+    applied(await other.execute({ op: "renew", key: KEY, holder: "new", token: next.token, ttlMs: 60_000 }));
   });
 });
 
@@ -94,29 +94,31 @@ class DoublingStore extends MemoryStore {
 describe("a request that was doubled on its way", () => {
   it("is recognised as applied when its second copy meets what the first has written", async () => {
     const env = new ManualEnv();
-    const manager = new StoreLeaseManager({ store: new DoublingStore({ env }), env });
-    const grant = applied(await manager.acquire({ key: KEY, holder: "me" }));
+    const executor = new StoreExecutor({ store: new DoublingStore({ env }), env });
+    const grant = applied(await executor.execute({ op: "acquire", key: KEY, holder: "me" }));
     const { token } = grant;
     expect(grant.decision.lease.renewals).toBe(0);
-    applied(await manager.revoke({ key: KEY }));
-    expect(refused(await manager.renew({ key: KEY, holder: "me", token })).decision.reason).toBe(
-      "LEASE_REVOKED",
-    );
+    applied(await executor.execute({ op: "revoke", key: KEY }));
+    expect(
+      refused(await executor.execute({ op: "renew", key: KEY, holder: "me", token })).decision.reason,
+    ).toBe("LEASE_REVOKED");
   });
 });
 
 describe("what is remembered", () => {
   it("never refuses an idempotency key by itself: the key may have moved on", async () => {
-    const { manager, another } = world();
+    const { executor, another } = world();
     const other = another();
     const mine = applied(
-      await manager.acquire({ key: KEY, holder: "me", ttlMs: 5_000, idempotencyKey: "one" }),
+      await executor.execute({ op: "acquire", key: KEY, holder: "me", ttlMs: 5_000, idempotencyKey: "one" }),
     );
-    applied(await other.release({ key: KEY, holder: "me", token: mine.token }));
-    const theirs = applied(await other.acquire({ key: KEY, holder: "you", ttlMs: 5_000 }));
-    applied(await other.release({ key: KEY, holder: "you", token: theirs.token }));
+    applied(await other.execute({ op: "release", key: KEY, holder: "me", token: mine.token }));
+    const theirs = applied(await other.execute({ op: "acquire", key: KEY, holder: "you", ttlMs: 5_000 }));
+    applied(await other.execute({ op: "release", key: KEY, holder: "you", token: theirs.token }));
     // The mark went with the next grant, so the key is free again, with any arguments.
-    applied(await manager.acquire({ key: KEY, holder: "me", ttlMs: 9_000, idempotencyKey: "one" }));
+    applied(
+      await executor.execute({ op: "acquire", key: KEY, holder: "me", ttlMs: 9_000, idempotencyKey: "one" }),
+    );
   });
 });
 
@@ -134,9 +136,9 @@ class MuteStore extends MemoryStore {
 describe("a store that never answers a listing or a watch", () => {
   it("holds nobody for longer than a call may take", async () => {
     const env = new ManualEnv();
-    const manager = new StoreLeaseManager({ store: new MuteStore({ env }), env, callTimeoutMs: 1_000 });
-    const listing = manager.list({ tenant: "default", prefix: "", limit: 10 });
-    const watch = manager.watch({ tenant: null, prefix: "" }, () => undefined);
+    const executor = new StoreExecutor({ store: new MuteStore({ env }), env, callTimeoutMs: 1_000 });
+    const listing = executor.list({ tenant: "default", prefix: "", limit: 10 });
+    const watch = executor.watch({ tenant: null, prefix: "" }, () => undefined);
     const settled = await runUntilSettled(env, Promise.allSettled([listing, watch]), 2_000);
     expect(settled.map((each) => each.status === "rejected" && each.reason instanceof StoreError)).toEqual([
       true,
@@ -149,7 +151,7 @@ describe("a store that never answers a listing or a watch", () => {
 describe("collection over a store without a clock", () => {
   it("is refused: a machine whose clock runs ahead would delete what is alive", async () => {
     const env = new ManualEnv();
-    const manager = new StoreLeaseManager({ store: new ClockedStore(env, "none"), env });
-    await expect(manager.collect("default")).rejects.toThrow("has no clock");
+    const executor = new StoreExecutor({ store: new ClockedStore(env, "none"), env });
+    await expect(executor.collect("default")).rejects.toThrow("has no clock");
   });
 });

@@ -4,8 +4,8 @@ import {
   type AppliedOutcome,
   type CommandOutcome,
   type RefusedOutcome,
-  StoreLeaseManager,
-  type StoreLeaseManagerOptions,
+  StoreExecutor,
+  type StoreExecutorOptions,
   type UnsettledOutcome,
 } from "../../src/executor/index.ts";
 import { MemoryStore } from "../../src/store/index.ts";
@@ -16,24 +16,24 @@ export const KEY = { tenant: "default", name: "job" };
 /** Fences 1, 2, 3: what they are made of is tested in core, on every engine by the kit, and in simulation. */
 const COUNTED = { generations: "count" } as const;
 
-export function world({ policy, ...others }: Partial<StoreLeaseManagerOptions> = {}): {
+export function world({ policy, ...others }: Partial<StoreExecutorOptions> = {}): {
   env: ManualEnv;
   memory: MemoryStore;
   store: FaultyStore;
-  manager: StoreLeaseManager;
-  another(): StoreLeaseManager;
+  executor: StoreExecutor;
+  another(): StoreExecutor;
 } {
   const env = new ManualEnv();
   const options = { ...others, policy: { ...COUNTED, ...policy } };
   const memory = new MemoryStore({ env });
   const store = new FaultyStore(memory);
-  const manager = new StoreLeaseManager({ store, env, ...options });
+  const executor = new StoreExecutor({ store, env, ...options });
   return {
     env,
     memory,
     store,
-    manager,
-    another: () => new StoreLeaseManager({ store: memory, env, ...options }),
+    executor,
+    another: () => new StoreExecutor({ store: memory, env, ...options }),
   };
 }
 

@@ -2,13 +2,13 @@
 import { describe, expect, it } from "vitest";
 import type { LeaseKey } from "../../src/core/index.ts";
 import { ManualEnv } from "../../src/env/index.ts";
-import { StoreLeaseManager } from "../../src/executor/index.ts";
+import { StoreExecutor } from "../../src/executor/index.ts";
 import { MemoryStore } from "../../src/store/index.ts";
 import { applied, KEY, unsettled, world } from "./helpers.ts";
 
-async function acquireAndRelease(manager: StoreLeaseManager, key: LeaseKey): Promise<void> {
-  const { token } = applied(await manager.acquire({ key, holder: "a", ttlMs: 5_000 }));
-  applied(await manager.release({ key, holder: "a", token }));
+async function acquireAndRelease(executor: StoreExecutor, key: LeaseKey): Promise<void> {
+  const { token } = applied(await executor.execute({ op: "acquire", key, holder: "a", ttlMs: 5_000 }));
+  applied(await executor.execute({ op: "release", key, holder: "a", token }));
 }
 
 function named(name: string, tenant = "default"): LeaseKey {
@@ -47,21 +47,21 @@ class HoldingStore extends MemoryStore {
 
 describe("what a process remembers of a key", () => {
   it("saves every look but the first", async () => {
-    const { manager, store } = world();
-    await acquireAndRelease(manager, KEY);
+    const { executor, store } = world();
+    await acquireAndRelease(executor, KEY);
     const looks = store.calls.read;
-    await acquireAndRelease(manager, KEY);
+    await acquireAndRelease(executor, KEY);
     // A key that it never saw is tried on the strength of what it knows of the others.
-    await acquireAndRelease(manager, named("another"));
-    await acquireAndRelease(manager, named("another"));
+    await acquireAndRelease(executor, named("another"));
+    await acquireAndRelease(executor, named("another"));
     expect(store.calls).toEqual({ read: looks, apply: 8, writes: 8 });
   });
 
   it("ends with a record that this process deletes", async () => {
-    const { manager, store } = world({ policy: { release: "delete" } });
-    await acquireAndRelease(manager, KEY);
+    const { executor, store } = world({ policy: { release: "delete" } });
+    await acquireAndRelease(executor, KEY);
     const { read } = store.calls;
-    await acquireAndRelease(manager, KEY);
+    await acquireAndRelease(executor, KEY);
     expect(store.calls).toEqual({ read, apply: 4, writes: 4 });
   });
 
@@ -70,39 +70,41 @@ describe("what a process remembers of a key", () => {
     ["of another tenant that is not the default either", named("job", "one"), named("job", "other")],
     ["whose name looks like a tenant and a name", named("job", "other"), named("other/job")],
   ])("is not taken for that of a key %s", async (_, key, other) => {
-    const { manager, store } = world();
-    for (let time = 0; time < 3; time += 1) await acquireAndRelease(manager, key);
+    const { executor, store } = world();
+    for (let time = 0; time < 3; time += 1) await acquireAndRelease(executor, key);
     const { apply } = store.calls;
-    const { decision } = applied(await manager.acquire({ key: other, holder: "a", ttlMs: 5_000 }));
+    const { decision } = applied(
+      await executor.execute({ op: "acquire", key: other, holder: "a", ttlMs: 5_000 }),
+    );
     expect(decision.lease.generation).toBe(1n);
     // One write, which met what it expected.
     expect(store.calls.apply).toBe(apply + 1);
   });
 
   it("is as good after a write that failed as before it", async () => {
-    const { another, manager, store } = world();
+    const { another, executor, store } = world();
     await acquireAndRelease(another(), KEY);
-    await manager.get(KEY);
+    await executor.read(KEY);
     store.writeFaults = ["failed-before"];
-    unsettled(await manager.acquire({ key: KEY, holder: "a", ttlMs: 5_000 }));
+    unsettled(await executor.execute({ op: "acquire", key: KEY, holder: "a", ttlMs: 5_000 }));
     const { read } = store.calls;
-    applied(await manager.acquire({ key: KEY, holder: "a", ttlMs: 5_000 }));
+    applied(await executor.execute({ op: "acquire", key: KEY, holder: "a", ttlMs: 5_000 }));
     expect(store.calls).toEqual({ read, apply: 2, writes: 2 });
   });
 
   it("is kept when the answer comes after so many others that the key had been forgotten", async () => {
     const env = new ManualEnv();
     const store = new HoldingStore({ env });
-    const manager = new StoreLeaseManager({ store, env, cacheSize: 4 });
-    const { token } = applied(await manager.acquire({ key: KEY, holder: "a", ttlMs: 5_000 }));
+    const executor = new StoreExecutor({ store, env, cacheSize: 4 });
+    const { token } = applied(await executor.execute({ op: "acquire", key: KEY, holder: "a", ttlMs: 5_000 }));
     const held = store.hold(KEY.name);
-    const releasing = manager.release({ key: KEY, holder: "a", token });
+    const releasing = executor.execute({ op: "release", key: KEY, holder: "a", token });
     const letGo = await held;
-    for (const name of ["b", "c", "d", "e", "f"]) await acquireAndRelease(manager, named(name));
+    for (const name of ["b", "c", "d", "e", "f"]) await acquireAndRelease(executor, named(name));
     letGo();
     applied(await releasing);
     store.calls.length = 0;
-    applied(await manager.acquire({ key: KEY, holder: "a", ttlMs: 5_000 }));
+    applied(await executor.execute({ op: "acquire", key: KEY, holder: "a", ttlMs: 5_000 }));
     expect(store.calls).toEqual(["apply"]);
   });
 });

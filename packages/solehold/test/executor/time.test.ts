@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { ClockReading } from "../../src/core/index.ts";
 import { type Env, ManualEnv } from "../../src/env/index.ts";
-import { StoreLeaseManager } from "../../src/executor/index.ts";
+import { StoreExecutor } from "../../src/executor/index.ts";
 import { StoreClock, type TimeSample } from "../../src/executor/store-time.ts";
 import { StoreError } from "../../src/store/index.ts";
 import { ClockedStore } from "./clocked-store.ts";
@@ -17,9 +17,9 @@ function at(ms: number): ClockReading {
 function farStore(clock: "reply" | "none" = "reply") {
   const env = new ManualEnv();
   const store = new ClockedStore(env, clock);
-  const manager = (): StoreLeaseManager =>
-    new StoreLeaseManager({ store, env, drift: DRIFT, policy: { maxTtlMs: 60_000 } });
-  return { env, store, manager };
+  const executor = (): StoreExecutor =>
+    new StoreExecutor({ store, env, drift: DRIFT, policy: { maxTtlMs: 60_000 } });
+  return { env, store, executor };
 }
 
 function clockWith(changes: { granularityMs?: number; skewMs?: number } = {}): StoreClock {
@@ -106,28 +106,28 @@ describe("what a client knows of its store's clock", () => {
 
 describe("a store that says that it lost data", () => {
   it("grants nothing on an absent record for the longest lease, to whom it said so", async () => {
-    const { env, store, manager } = farStore();
-    const [witness, stranger] = [manager(), manager()];
-    await witness.get(KEY);
+    const { env, store, executor } = farStore();
+    const [witness, stranger] = [executor(), executor()];
+    await witness.read(KEY);
     store.failNext = new StoreError("data-loss", "the last writes are gone", { outcome: "not-applied" });
-    await expect(witness.get(KEY)).rejects.toThrow("the last writes are gone");
-    const attempt = refused(await witness.acquire({ key: KEY, holder: "a", ttlMs: 5_000 }));
+    await expect(witness.read(KEY)).rejects.toThrow("the last writes are gone");
+    const attempt = refused(await witness.execute({ op: "acquire", key: KEY, holder: "a", ttlMs: 5_000 }));
     expect(attempt.decision).toMatchObject({ reason: "FENCE_WENT_BACK", heldUntilMs: expect.any(Number) });
     await env.advance(60_000);
-    refused(await witness.acquire({ key: KEY, holder: "a", ttlMs: 5_000 }));
+    refused(await witness.execute({ op: "acquire", key: KEY, holder: "a", ttlMs: 5_000 }));
     await env.advance(601);
-    applied(await witness.acquire({ key: KEY, holder: "a", ttlMs: 5_000 }));
-    refused(await stranger.acquire({ key: KEY, holder: "b", ttlMs: 5_000 }));
+    applied(await witness.execute({ op: "acquire", key: KEY, holder: "a", ttlMs: 5_000 }));
+    refused(await stranger.execute({ op: "acquire", key: KEY, holder: "b", ttlMs: 5_000 }));
   });
 });
 
 describe("with the time in replies only", () => {
   it("a record's expiry is written from the latest possible time, so it never ends before its holder's belief", async () => {
-    const { env, store, manager } = farStore();
-    const holder = manager();
+    const { env, store, executor } = farStore();
+    const holder = executor();
     // The reply of the read takes 400 ms: the store's time is known only within that.
     store.afterReading = () => env.advance(400);
-    const outcome = applied(await holder.acquire({ key: KEY, holder: "a", ttlMs: 10_000 }));
+    const outcome = applied(await holder.execute({ op: "acquire", key: KEY, holder: "a", ttlMs: 10_000 }));
     const storeTimeAtReading = outcome.believedFrom.monotonicMs + store.offsetMs;
     expect(outcome.decision.lease.expiresAtMs).toBeGreaterThanOrEqual(
       storeTimeAtReading + outcome.validForMs,
@@ -135,22 +135,24 @@ describe("with the time in replies only", () => {
   });
 
   it("another's lease is judged dead only by the earliest possible time", async () => {
-    const { env, store, manager } = farStore();
-    const lease = applied(await manager().acquire({ key: KEY, holder: "a", ttlMs: 1_000 })).decision.lease;
-    const contender = manager();
+    const { env, store, executor } = farStore();
+    const lease = applied(await executor().execute({ op: "acquire", key: KEY, holder: "a", ttlMs: 1_000 }))
+      .decision.lease;
+    const contender = executor();
     const storeNow = (): number => env.monotonicMs() + store.offsetMs;
     await env.advance(lease.expiresAtMs - 1 - storeNow());
-    expect(refused(await contender.acquire({ key: KEY, holder: "b", ttlMs: 1_000 })).decision.reason).toBe(
-      "LEASE_HELD_BY_OTHER",
-    );
+    expect(
+      refused(await contender.execute({ op: "acquire", key: KEY, holder: "b", ttlMs: 1_000 })).decision
+        .reason,
+    ).toBe("LEASE_HELD_BY_OTHER");
     await env.advance(1);
-    applied(await contender.acquire({ key: KEY, holder: "b", ttlMs: 1_000 }));
+    applied(await contender.execute({ op: "acquire", key: KEY, holder: "b", ttlMs: 1_000 }));
   });
 
   it("two clients whose wall clocks are 20 minutes apart agree on who holds it", async () => {
     const env = new ManualEnv();
     const store = new ClockedStore(env);
-    const skewed = (byMs: number): StoreLeaseManager => {
+    const skewed = (byMs: number): StoreExecutor => {
       const view: Env = {
         monotonicMs: () => env.monotonicMs(),
         wallMs: () => env.wallMs() + byMs,
@@ -159,84 +161,95 @@ describe("with the time in replies only", () => {
         randomBytes: (length) => env.randomBytes(length),
         random: () => env.random(),
       };
-      return new StoreLeaseManager({ store, env: view, drift: DRIFT });
+      return new StoreExecutor({ store, env: view, drift: DRIFT });
     };
     const [ahead, behind] = [skewed(600_000), skewed(-600_000)];
-    applied(await ahead.acquire({ key: KEY, holder: "ahead", ttlMs: 5_000 }));
-    refused(await behind.acquire({ key: KEY, holder: "behind", ttlMs: 5_000 }));
+    applied(await ahead.execute({ op: "acquire", key: KEY, holder: "ahead", ttlMs: 5_000 }));
+    refused(await behind.execute({ op: "acquire", key: KEY, holder: "behind", ttlMs: 5_000 }));
     await env.advance(5_100);
-    applied(await behind.acquire({ key: KEY, holder: "behind", ttlMs: 5_000 }));
-    refused(await ahead.acquire({ key: KEY, holder: "ahead", ttlMs: 5_000 }));
+    applied(await behind.execute({ op: "acquire", key: KEY, holder: "behind", ttlMs: 5_000 }));
+    refused(await ahead.execute({ op: "acquire", key: KEY, holder: "ahead", ttlMs: 5_000 }));
   });
 
   it("a store clock that jumps forward does not make a live lease claimable, and its holder can go on", async () => {
-    const { env, store, manager } = farStore();
-    const holder = manager();
-    const contender = manager();
-    const { token } = applied(await holder.acquire({ key: KEY, holder: "a", ttlMs: 10_000 }));
-    refused(await contender.acquire({ key: KEY, holder: "b", ttlMs: 10_000 }));
+    const { env, store, executor } = farStore();
+    const holder = executor();
+    const contender = executor();
+    const { token } = applied(await holder.execute({ op: "acquire", key: KEY, holder: "a", ttlMs: 10_000 }));
+    refused(await contender.execute({ op: "acquire", key: KEY, holder: "b", ttlMs: 10_000 }));
     await env.advance(1_000);
     store.offsetMs += 3_600_000;
-    const attempt = refused(await contender.acquire({ key: KEY, holder: "b", ttlMs: 10_000 }));
+    const attempt = refused(await contender.execute({ op: "acquire", key: KEY, holder: "b", ttlMs: 10_000 }));
     expect(attempt.decision.reason).toBe("LEASE_HELD_BY_OTHER");
     expect(contender.clockJumps).toBe(1);
-    await holder.get(KEY);
-    applied(await holder.renew({ key: KEY, holder: "a", token, ttlMs: 10_000 }));
+    await holder.read(KEY);
+    applied(await holder.execute({ op: "renew", key: KEY, holder: "a", token, ttlMs: 10_000 }));
     // Nobody renews any more: after a whole ttl of observing the same version it may be taken.
-    refused(await contender.acquire({ key: KEY, holder: "b", ttlMs: 10_000 }));
+    refused(await contender.execute({ op: "acquire", key: KEY, holder: "b", ttlMs: 10_000 }));
     await env.advance(10_000);
-    refused(await contender.acquire({ key: KEY, holder: "b", ttlMs: 10_000 }));
+    refused(await contender.execute({ op: "acquire", key: KEY, holder: "b", ttlMs: 10_000 }));
     await env.advance(200);
-    applied(await contender.acquire({ key: KEY, holder: "b", ttlMs: 10_000 }));
+    applied(await contender.execute({ op: "acquire", key: KEY, holder: "b", ttlMs: 10_000 }));
   });
 
   it("a store clock that jumps back does not lock a key for longer than a ttl of observation", async () => {
-    const { env, store, manager } = farStore();
-    applied(await manager().acquire({ key: KEY, holder: "a", ttlMs: 5_000 }));
-    const contender = manager();
-    refused(await contender.acquire({ key: KEY, holder: "b", ttlMs: 5_000 }));
+    const { env, store, executor } = farStore();
+    applied(await executor().execute({ op: "acquire", key: KEY, holder: "a", ttlMs: 5_000 }));
+    const contender = executor();
+    refused(await contender.execute({ op: "acquire", key: KEY, holder: "b", ttlMs: 5_000 }));
     store.offsetMs -= 3_600_000;
     await env.advance(4_000);
-    refused(await contender.acquire({ key: KEY, holder: "b", ttlMs: 5_000 }));
+    refused(await contender.execute({ op: "acquire", key: KEY, holder: "b", ttlMs: 5_000 }));
     await env.advance(1_100);
-    applied(await contender.acquire({ key: KEY, holder: "b", ttlMs: 5_000 }));
+    applied(await contender.execute({ op: "acquire", key: KEY, holder: "b", ttlMs: 5_000 }));
   });
 });
 
 describe("with a store that has no clock", () => {
   it("a lease is taken over only after its version stood unchanged for a whole ttl since it was first seen", async () => {
-    const { env, manager } = farStore("none");
-    const holder = manager();
-    const contender = manager();
-    const { token } = applied(await holder.acquire({ key: KEY, holder: "a", ttlMs: 1_000 }));
+    const { env, executor } = farStore("none");
+    const holder = executor();
+    const contender = executor();
+    const { token } = applied(await holder.execute({ op: "acquire", key: KEY, holder: "a", ttlMs: 1_000 }));
     await env.advance(700);
     // First seen here, late: the count starts now.
-    refused(await contender.acquire({ key: KEY, holder: "b", ttlMs: 1_000 }));
+    refused(await contender.execute({ op: "acquire", key: KEY, holder: "b", ttlMs: 1_000 }));
     await env.advance(250);
-    applied(await holder.renew({ key: KEY, holder: "a", token, ttlMs: 1_000 }));
+    applied(await holder.execute({ op: "renew", key: KEY, holder: "a", token, ttlMs: 1_000 }));
     await env.advance(800);
     // 1,050 ms after the first sight, but the version moved.
-    refused(await contender.acquire({ key: KEY, holder: "b", ttlMs: 1_000 }));
+    refused(await contender.execute({ op: "acquire", key: KEY, holder: "b", ttlMs: 1_000 }));
     await env.advance(1_011);
-    refused(await contender.acquire({ key: KEY, holder: "b", ttlMs: 1_000 }));
+    refused(await contender.execute({ op: "acquire", key: KEY, holder: "b", ttlMs: 1_000 }));
     await env.advance(1);
-    const taken = applied(await contender.acquire({ key: KEY, holder: "b", ttlMs: 1_000 }));
+    const taken = applied(await contender.execute({ op: "acquire", key: KEY, holder: "b", ttlMs: 1_000 }));
     expect(taken.decision.lease.generation).toBe(2n);
-    expect(refused(await holder.renew({ key: KEY, holder: "a", token, ttlMs: 1_000 })).decision.reason).toBe(
-      "LEASE_HELD_BY_OTHER",
-    );
+    expect(
+      refused(await holder.execute({ op: "renew", key: KEY, holder: "a", token, ttlMs: 1_000 })).decision
+        .reason,
+    ).toBe("LEASE_HELD_BY_OTHER");
   });
 
   it("a handoff is reserved for its successor until the deadline was observed to pass", async () => {
-    const { env, manager } = farStore("none");
-    const holder = manager();
-    const { token } = applied(await holder.acquire({ key: KEY, holder: "a", ttlMs: 1_000 }));
-    applied(await holder.handOff({ key: KEY, holder: "a", token, successor: "heir", withinMs: 2_000 }));
-    const contender = manager();
-    expect(refused(await contender.acquire({ key: KEY, holder: "b", ttlMs: 1_000 })).decision.reason).toBe(
-      "LEASE_HANDOFF_PENDING",
+    const { env, executor } = farStore("none");
+    const holder = executor();
+    const { token } = applied(await holder.execute({ op: "acquire", key: KEY, holder: "a", ttlMs: 1_000 }));
+    applied(
+      await holder.execute({
+        op: "handoff",
+        key: KEY,
+        holder: "a",
+        token,
+        successor: "heir",
+        withinMs: 2_000,
+      }),
     );
+    const contender = executor();
+    expect(
+      refused(await contender.execute({ op: "acquire", key: KEY, holder: "b", ttlMs: 1_000 })).decision
+        .reason,
+    ).toBe("LEASE_HANDOFF_PENDING");
     await env.advance(2_022);
-    applied(await contender.acquire({ key: KEY, holder: "b", ttlMs: 1_000 }));
+    applied(await contender.execute({ op: "acquire", key: KEY, holder: "b", ttlMs: 1_000 }));
   });
 });

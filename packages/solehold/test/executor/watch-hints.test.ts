@@ -1,7 +1,7 @@
 /** What came with a store's news: a hint at what to try, never more. */
 import { expect, it } from "vitest";
 import { ManualEnv } from "../../src/env/index.ts";
-import { StoreLeaseManager } from "../../src/executor/index.ts";
+import { StoreExecutor } from "../../src/executor/index.ts";
 import { MemoryStore, type StoredRecord } from "../../src/store/index.ts";
 
 const key = { tenant: "default", name: "job" };
@@ -27,12 +27,12 @@ async function world() {
   const env = new ManualEnv();
   const store = new CountingStore({ env });
   const policy = { generations: "count" } as const;
-  const [holder, waiter] = [1, 2].map(() => new StoreLeaseManager({ store, env, policy })) as [
-    StoreLeaseManager,
-    StoreLeaseManager,
+  const [holder, waiter] = [1, 2].map(() => new StoreExecutor({ store, env, policy })) as [
+    StoreExecutor,
+    StoreExecutor,
   ];
-  const acquire = (manager: StoreLeaseManager, name: string) =>
-    manager.acquire({ key, holder: name, ttlMs: 30_000 });
+  const acquire = (executor: StoreExecutor, name: string) =>
+    executor.execute({ op: "acquire", key, holder: name, ttlMs: 30_000 });
   const stored = async (): Promise<Found> => {
     const [found] = (await store.read([key])).records;
     if (found?.kind !== "found") throw new Error("there is no record");
@@ -42,14 +42,14 @@ async function world() {
   if (granted.kind !== "applied") throw new Error(granted.kind);
   const held = await stored();
   await acquire(waiter, "waiter");
-  const release = () => holder.release({ key, holder: "holder", token: granted.token });
+  const release = () => holder.execute({ op: "release", key, holder: "holder", token: granted.token });
   return { store, waiter, stored, held, release, tryAgain: () => acquire(waiter, "waiter") };
 }
 
 it("an attempt after news that brought the record writes at once", async () => {
   const { store, waiter, stored, release, tryAgain } = await world();
   await release();
-  waiter.heard(key, await stored());
+  waiter.onHint(key, await stored());
   store.calls.length = 0;
   expect(await tryAgain()).toMatchObject({ kind: "applied" });
   expect(store.calls).toEqual(["apply"]);
@@ -70,7 +70,7 @@ it("news that was overtaken does not change the outcome", async () => {
   const first = await tryAgain();
   expect(first).toMatchObject({ kind: "applied", decision: { lease: { generation: 2n } } });
   for (const late of [released, held]) {
-    waiter.heard(key, late);
+    waiter.onHint(key, late);
     store.calls.length = 0;
     expect(await tryAgain()).toMatchObject({ kind: "refused", decision: { reason: "LEASE_HELD_BY_SELF" } });
     // What is known to be newer was not given up for it.
@@ -82,6 +82,6 @@ it("news of a fence that no answer showed does not make the store's answers susp
   const { waiter, stored, release, tryAgain } = await world();
   await release();
   const released = await stored();
-  waiter.heard(key, { ...released, version: "no such", record: { ...released.record, generation: 900n } });
+  waiter.onHint(key, { ...released, version: "no such", record: { ...released.record, generation: 900n } });
   expect(await tryAgain()).toMatchObject({ kind: "applied", decision: { lease: { generation: 2n } } });
 });

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { MemoryAuditTrail } from "../../src/audit/index.ts";
 import { DEFAULT_DRIFT } from "../../src/core/index.ts";
 import { ManualEnv } from "../../src/env/index.ts";
-import { MemoryLeaseManager } from "../../src/executor/index.ts";
+import { MemoryExecutor } from "../../src/executor/index.ts";
 import { LeaseGate } from "../../src/facades/index.ts";
 import { LeaseService } from "../../src/layers/index.ts";
 import { KEY, SECOND_MS, serviceWorld } from "../layers/world.ts";
@@ -52,7 +52,7 @@ describe("the gate for steps of a work order", () => {
     await grant("Operation", 60);
     await env.advance(60 * SECOND_MS);
     const second = await grant("Operation", 60, KEY.name, "second");
-    await service.release({ key: KEY, holder: "second", token: second.token });
+    await service.execute({ op: "release", key: KEY, holder: "second", token: second.token });
     const third = await grant("Operation", 60, KEY.name, "third");
     expect(await gate.runStep(permit(third.token, "third"), () => undefined)).toMatchObject({
       ran: false,
@@ -68,24 +68,30 @@ describe("the gate for steps of a work order", () => {
       ran += 1;
     });
     expect(attempt).toMatchObject({ ran: false, reason: "LEASE_TOKEN_INVALID" });
-    const renewed = await service.renew({ key: KEY, holder: "holder", token: "guess", ttlMs: 1_000 });
-    const released = await service.release({ key: KEY, holder: "holder", token: "guess" });
-    expect([ran, renewed.entry.allowed, released.entry.allowed]).toEqual([0, false, false]);
-    expect((await service.get(KEY))?.live).toBe(true);
+    const renewed = await service.execute({
+      op: "renew",
+      key: KEY,
+      holder: "holder",
+      token: "guess",
+      ttlMs: 1_000,
+    });
+    const released = await service.execute({ op: "release", key: KEY, holder: "holder", token: "guess" });
+    expect([ran, renewed.kind, released.kind]).toEqual([0, "refused", "refused"]);
+    expect((await service.read(KEY))?.live).toBe(true);
   });
 
   it("does not start a step whose permission arrived too late", async () => {
     const env = new ManualEnv();
-    const manager = new MemoryLeaseManager({ env, policy: { generations: "count" } });
-    const service = new LeaseService({ manager, audit: new MemoryAuditTrail({ capacity: 10 }), env });
-    const { outcome } = await service.grant({ key: KEY, holder: "holder", ttlMs: 10_000 });
+    const executor = new MemoryExecutor({ env, policy: { generations: "count" } });
+    const service = new LeaseService({ executor, audit: new MemoryAuditTrail({ capacity: 10 }), env });
+    const outcome = await service.execute({ op: "acquire", key: KEY, holder: "holder", ttlMs: 10_000 });
     if (outcome.kind !== "applied") throw new Error("granted");
     const gate = new LeaseGate({ service, env, drift: DEFAULT_DRIFT });
-    const use = service.use.bind(service);
-    service.use = async (request, context) => {
-      const reply = await use(request, context);
+    const execute = service.execute.bind(service);
+    service.execute = async (request, context) => {
+      const late = await execute(request, context);
       await env.advance(10_000);
-      return reply;
+      return late;
     };
     let ran = 0;
     const permit = { key: KEY, holder: "holder", token: outcome.token, purpose: "Operation" as const };

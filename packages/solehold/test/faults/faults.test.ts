@@ -9,7 +9,7 @@ import type { Lease } from "../../src/client/lease.ts";
 import { Leases } from "../../src/client/leases.ts";
 import { ShiftedEnv } from "../../src/conformance/shifted-env.ts";
 import { delay, type Env, realEnv } from "../../src/env/index.ts";
-import { StoreLeaseManager } from "../../src/executor/index.ts";
+import { StoreExecutor } from "../../src/executor/index.ts";
 import { type Engine, type FaultProxy, startProxy } from "../engines/index.ts";
 import { type ClientOptions, FAULT_ENGINES } from "./engines.ts";
 import { Escapes, WitnessEnv, WriteTrap } from "./witness.ts";
@@ -46,17 +46,17 @@ describe.each(FAULT_ENGINES)("a holder on $title", ({ ttlMs, start, open, kill }
 
   interface Client {
     readonly leases: Leases;
-    readonly manager: StoreLeaseManager;
+    readonly executor: StoreExecutor;
     readonly trap: WriteTrap;
   }
 
   async function client(holder: string, options: ClientOptions = {}): Promise<Client> {
     const env: Env = options.env ?? realEnv;
     const trap = new WriteTrap(await open(server, options));
-    const manager = new StoreLeaseManager({ store: trap.store, env });
-    const leases = new Leases({ manager, env, holder });
+    const executor = new StoreExecutor({ store: trap.store, env });
+    const leases = new Leases({ executor, env, holder });
     opened.push(leases);
-    return { leases, manager, trap };
+    return { leases, executor, trap };
   }
 
   it(
@@ -123,7 +123,7 @@ describe.each(FAULT_ENGINES)("a holder on $title", ({ ttlMs, start, open, kill }
         const acquiring = leases.acquire("lost-reply", { ttl: 20_000, wait: 0 });
         const ended = acquiring.catch(() => null);
         await lost;
-        const applied = await liveGrant(witness.manager, "lost-reply");
+        const applied = await liveGrant(witness.executor, "lost-reply");
         proxy.heal();
         // What was lost may have been the greeting of a new connection: then nothing was applied.
         if (applied === null) await (await ended)?.release();
@@ -188,10 +188,10 @@ describe.each(FAULT_ENGINES)("a holder on $title", ({ ttlMs, start, open, kill }
 });
 
 /** The fence of the grant that stands in the store; null when none shows within a second. */
-async function liveGrant(manager: StoreLeaseManager, name: string): Promise<bigint | null> {
+async function liveGrant(executor: StoreExecutor, name: string): Promise<bigint | null> {
   const untilMs = realEnv.monotonicMs() + 1_000;
   while (realEnv.monotonicMs() < untilMs) {
-    const view = await manager.get({ tenant: "default", name });
+    const view = await executor.read({ tenant: "default", name });
     if (view?.live) return view.fence;
     await delay(realEnv, 10);
   }

@@ -8,7 +8,7 @@ import { Redis } from "ioredis";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { Leases } from "../../src/client/leases.ts";
 import { delay, realEnv } from "../../src/env/index.ts";
-import { StoreLeaseManager } from "../../src/executor/index.ts";
+import { StoreExecutor } from "../../src/executor/index.ts";
 import type { LeaseStore } from "../../src/store/index.ts";
 import { openPostgresStore } from "../../src/stores/postgres/index.ts";
 import { openRedisStore } from "../../src/stores/redis/index.ts";
@@ -126,7 +126,7 @@ describe.each(ENGINES)("twenty waiters on one key of $title", ({ start, open, co
 
   async function client(holder: string): Promise<{ leases: Leases; watched: Watched }> {
     const watched = new Watched(await open(engine));
-    const leases = new Leases({ manager: new StoreLeaseManager({ store: watched.store }), holder });
+    const leases = new Leases({ executor: new StoreExecutor({ store: watched.store }), holder });
     opened.push(leases);
     return { leases, watched };
   }

@@ -2,10 +2,10 @@
 import { describe, expect, it } from "vitest";
 import { MemoryAuditTrail } from "../../src/audit/index.ts";
 import { ManualEnv } from "../../src/env/index.ts";
-import { StoreLeaseManager } from "../../src/executor/index.ts";
+import { StoreExecutor } from "../../src/executor/index.ts";
 import { LeaseService } from "../../src/layers/index.ts";
 import { MemoryStore } from "../../src/store/index.ts";
-import { KEY, SECOND_MS, serviceWorld } from "./world.ts";
+import { KEY, SECOND_MS, seen, serviceWorld } from "./world.ts";
 
 describe("active leases", () => {
   it("are counted at their ends exactly: two of 60 s, then none", async () => {
@@ -37,15 +37,15 @@ describe("active leases", () => {
     const store = new MemoryStore({ env });
     const make = (): LeaseService =>
       new LeaseService({
-        manager: new StoreLeaseManager({ store, env, policy: { generations: "count" } }),
+        executor: new StoreExecutor({ store, env, policy: { generations: "count" } }),
         audit: new MemoryAuditTrail({ capacity: 100 }),
         env,
       });
     const first = make();
-    await first.grant({ key: { tenant: "default", name: "a" }, holder: "h", ttlMs: 60_000 });
+    await first.execute({ op: "acquire", key: { tenant: "default", name: "a" }, holder: "h", ttlMs: 60_000 });
     const second = make();
     expect(await second.activeCount("default")).toBe(1);
-    await first.grant({ key: { tenant: "default", name: "b" }, holder: "h", ttlMs: 60_000 });
+    await first.execute({ op: "acquire", key: { tenant: "default", name: "b" }, holder: "h", ttlMs: 60_000 });
     await env.advance(1);
     expect(await second.activeCount("default")).toBe(2);
   });
@@ -54,24 +54,34 @@ describe("active leases", () => {
     const { service } = serviceWorld({ maxLiveLeases: 3 });
     const burst = await Promise.all(
       Array.from({ length: 10 }, (_, index) =>
-        service.grant({ key: { tenant: "default", name: `job-${index}` }, holder: "h", ttlMs: 60_000 }),
+        service.execute({
+          op: "acquire",
+          key: { tenant: "default", name: `job-${index}` },
+          holder: "h",
+          ttlMs: 60_000,
+        }),
       ),
     );
-    expect(burst.filter(({ entry }) => entry.allowed)).toHaveLength(3);
-    expect(burst.filter(({ entry }) => entry.code === "LS_CAPACITY_EXCEEDED")).toHaveLength(7);
-    const other = await service.grant({ key: { tenant: "other", name: "job" }, holder: "h", ttlMs: 60_000 });
-    expect(other.entry.code).toBe("LS_OK");
+    expect(burst.filter((outcome) => seen(outcome).allowed)).toHaveLength(3);
+    expect(burst.filter((outcome) => seen(outcome).code === "LS_CAPACITY_EXCEEDED")).toHaveLength(7);
+    const other = await service.execute({
+      op: "acquire",
+      key: { tenant: "other", name: "job" },
+      holder: "h",
+      ttlMs: 60_000,
+    });
+    expect(seen(other).code).toBe("LS_OK");
   });
 
   it("are granted while those of before are still being counted, if that takes long", async () => {
     const env = new ManualEnv();
     const store = new MemoryStore({ env });
     store.list = () => new Promise(() => undefined);
-    const manager = new StoreLeaseManager({ store, env, policy: { generations: "count" } });
-    const service = new LeaseService({ manager, audit: new MemoryAuditTrail({ capacity: 10 }), env });
-    const granted = service.grant({ key: KEY, holder: "h", ttlMs: 60_000 });
+    const executor = new StoreExecutor({ store, env, policy: { generations: "count" } });
+    const service = new LeaseService({ executor, audit: new MemoryAuditTrail({ capacity: 10 }), env });
+    const granted = service.execute({ op: "acquire", key: KEY, holder: "h", ttlMs: 60_000 });
     await env.advance(SECOND_MS);
-    expect((await granted).entry.code).toBe("LS_OK");
+    expect(seen(await granted).code).toBe("LS_OK");
   });
 
   it("tells the end of a lease that somebody took over before a timer could", async () => {
@@ -108,7 +118,12 @@ describe("active leases", () => {
   it("that run out in a crowd are told in portions, even if somebody asks for a grant or a count meanwhile", async () => {
     const { env, service } = serviceWorld({ maxLiveLeases: 20_000 });
     const tell = (index: number): Promise<unknown> =>
-      service.grant({ key: { tenant: "default", name: `job-${index}` }, holder: "h", ttlMs: 5_000 });
+      service.execute({
+        op: "acquire",
+        key: { tenant: "default", name: `job-${index}` },
+        holder: "h",
+        ttlMs: 5_000,
+      });
     await Promise.all(Array.from({ length: 5_000 }, (_, index) => tell(index)));
     let told = 0;
     service.onExpired(() => {
@@ -128,8 +143,13 @@ describe("active leases", () => {
   it("that have just ended do not stand in the way of the tenant's limit", async () => {
     const { env, service } = serviceWorld({ maxLiveLeases: 3 });
     const take = async (name: string): Promise<string> => {
-      const { entry } = await service.grant({ key: { tenant: "default", name }, holder: "h", ttlMs: 5_000 });
-      return entry.code;
+      const outcome = await service.execute({
+        op: "acquire",
+        key: { tenant: "default", name },
+        holder: "h",
+        ttlMs: 5_000,
+      });
+      return seen(outcome).code;
     };
     for (const name of ["a", "b", "c"]) expect(await take(name)).toBe("LS_OK");
     expect(await take("d")).toBe("LS_CAPACITY_EXCEEDED");
@@ -142,8 +162,13 @@ describe("tenants", () => {
   it("that were forgotten, because too many were named since, are read again", async () => {
     const { service } = serviceWorld({ maxLiveLeases: 2, rememberedTenants: 10 });
     const take = async (tenant: string, name: string): Promise<string> => {
-      const { entry } = await service.grant({ key: { tenant, name }, holder: "h", ttlMs: 60_000 });
-      return entry.code;
+      const outcome = await service.execute({
+        op: "acquire",
+        key: { tenant, name },
+        holder: "h",
+        ttlMs: 60_000,
+      });
+      return seen(outcome).code;
     };
     await take("mine", "a");
     await take("mine", "b");
@@ -154,15 +179,21 @@ describe("tenants", () => {
 
   it("never see or touch each other's leases of the same name", async () => {
     const { service } = serviceWorld();
-    const mine = await service.grant({ key: { tenant: "mine", name: "job" }, holder: "h", ttlMs: 60_000 });
-    const theirs = await service.grant({
+    const mine = await service.execute({
+      op: "acquire",
+      key: { tenant: "mine", name: "job" },
+      holder: "h",
+      ttlMs: 60_000,
+    });
+    const theirs = await service.execute({
+      op: "acquire",
       key: { tenant: "theirs", name: "job" },
       holder: "h",
       ttlMs: 60_000,
     });
-    expect([mine.entry.code, theirs.entry.code]).toEqual(["LS_OK", "LS_OK"]);
-    await service.revoke({ key: { tenant: "theirs", name: "job" } });
-    expect((await service.get({ tenant: "mine", name: "job" }))?.live).toBe(true);
+    expect([seen(mine).code, seen(theirs).code]).toEqual(["LS_OK", "LS_OK"]);
+    await service.execute({ op: "revoke", key: { tenant: "theirs", name: "job" } });
+    expect((await service.read({ tenant: "mine", name: "job" }))?.live).toBe(true);
     const listed = await service.list({ tenant: "mine", prefix: "", limit: 10 });
     expect(listed.leases.map(({ key }) => key.tenant)).toEqual(["mine"]);
   });

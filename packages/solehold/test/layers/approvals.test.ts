@@ -9,9 +9,10 @@ import {
 } from "../../src/approvals/index.ts";
 import { MemoryAuditTrail } from "../../src/audit/index.ts";
 import { ManualEnv } from "../../src/env/index.ts";
-import { StoreLeaseManager } from "../../src/executor/index.ts";
+import { StoreExecutor } from "../../src/executor/index.ts";
 import { approvalRequestFor, type GuardedCommand, LeaseService } from "../../src/layers/index.ts";
 import { MemoryStore } from "../../src/store/index.ts";
+import { seen } from "./world.ts";
 
 const KEY = { tenant: "default", name: "migrations/orders" };
 const NONCE = "nonce-of-this-request";
@@ -53,7 +54,7 @@ function guardedWorld() {
   const audit = new MemoryAuditTrail({ capacity: 1_000 });
   const start = (): LeaseService =>
     new LeaseService({
-      manager: new StoreLeaseManager({ store, env }),
+      executor: new StoreExecutor({ store, env }),
       audit,
       env,
       approvalPolicy: defined.policy,
@@ -81,32 +82,34 @@ describe("a key under a Dangerous rule", () => {
   it("is denied without approvals, granted with three, and the same approvals are refused the second time", async () => {
     const { start, sign, env } = guardedWorld();
     const service = start();
-    const without = await service.grant(REQUEST);
-    expect(without.entry).toMatchObject({
+    const without = await service.execute({ ...REQUEST, op: "acquire" });
+    expect(seen(without)).toMatchObject({
       allowed: false,
       reason: "QUORUM_NOT_MET",
       code: "LS_QUORUM_NOT_MET",
     });
     expect(without.quorum).toMatchObject({ tier: "Dangerous", required: 3, received: 0, passed: false });
     const approval = { nonce: NONCE, approvals: sign(EVERYBODY, COMMAND) };
-    const granted = await service.grant({ ...REQUEST, approval });
-    expect(granted.entry.allowed).toBe(true);
-    if (granted.outcome.kind !== "applied") throw new Error("granted");
-    await service.release({ key: KEY, holder: "deployer", token: granted.outcome.token });
+    const granted = await service.execute({ op: "acquire", ...REQUEST, approval });
+    expect(seen(granted).allowed).toBe(true);
+    if (granted.kind !== "applied") throw new Error("granted");
+    await service.execute({ op: "release", key: KEY, holder: "deployer", token: granted.token });
     await env.advance(1);
-    const again = await service.grant({ ...REQUEST, approval });
-    expect(again.entry.reason).toBe("QUORUM_NOT_MET");
+    const again = await service.execute({ op: "acquire", ...REQUEST, approval });
+    expect(seen(again).reason).toBe("QUORUM_NOT_MET");
     expect(again.quorum?.failures.map(({ code }) => code)).toContain("LC_APPROVAL_REPLAYED");
   });
 
   it("refuses the second use after a restart too", async () => {
     const { start, sign } = guardedWorld();
     const approval = { nonce: NONCE, approvals: sign(EVERYBODY, COMMAND) };
-    const first = await start().grant({ ...REQUEST, approval });
-    if (first.outcome.kind !== "applied") throw new Error("granted");
+    const first = await start().execute({ op: "acquire", ...REQUEST, approval });
+    if (first.kind !== "applied") throw new Error("granted");
     const restarted = start();
-    await restarted.release({ key: KEY, holder: "deployer", token: first.outcome.token });
-    expect((await restarted.grant({ ...REQUEST, approval })).entry.reason).toBe("QUORUM_NOT_MET");
+    await restarted.execute({ op: "release", key: KEY, holder: "deployer", token: first.token });
+    expect(seen(await restarted.execute({ op: "acquire", ...REQUEST, approval })).reason).toBe(
+      "QUORUM_NOT_MET",
+    );
   });
 
   it("gives the same grant to the same attempt when its answer got lost", async () => {
@@ -114,10 +117,10 @@ describe("a key under a Dangerous rule", () => {
     const service = start();
     const approval = { nonce: NONCE, approvals: sign(EVERYBODY, COMMAND) };
     const attempt = { ...REQUEST, token: "the-callers-own-secret" };
-    const first = await service.grant({ ...attempt, approval });
-    const repeated = await start().grant({ ...attempt, approval });
-    expect([first.entry.allowed, repeated.entry.allowed]).toEqual([true, true]);
-    expect(repeated.entry.fence).toBe(first.entry.fence);
+    const first = await service.execute({ op: "acquire", ...attempt, approval });
+    const repeated = await start().execute({ op: "acquire", ...attempt, approval });
+    expect([seen(first).allowed, seen(repeated).allowed]).toEqual([true, true]);
+    expect(seen(repeated).fence).toBe(seen(first).fence);
   });
 
   it("lets approvals be presented again when the key was taken and nothing was granted", async () => {
@@ -125,11 +128,17 @@ describe("a key under a Dangerous rule", () => {
     const service = start();
     const other = { ...REQUEST, holder: "other" };
     const taken = sign(EVERYBODY, { action: "acquire", ...other }, "Dangerous", "nonce-of-the-other-one");
-    await service.grant({ ...other, approval: { nonce: "nonce-of-the-other-one", approvals: taken } });
+    await service.execute({
+      op: "acquire",
+      ...other,
+      approval: { nonce: "nonce-of-the-other-one", approvals: taken },
+    });
     const approval = { nonce: NONCE, approvals: sign(EVERYBODY, COMMAND) };
-    expect((await service.grant({ ...REQUEST, approval })).entry.reason).toBe("LEASE_HELD_BY_OTHER");
+    expect(seen(await service.execute({ op: "acquire", ...REQUEST, approval })).reason).toBe(
+      "LEASE_HELD_BY_OTHER",
+    );
     await env.advance(60_000);
-    expect((await service.grant({ ...REQUEST, approval })).entry.allowed).toBe(true);
+    expect(seen(await service.execute({ op: "acquire", ...REQUEST, approval })).allowed).toBe(true);
   });
 
   it.each([
@@ -138,11 +147,12 @@ describe("a key under a Dangerous rule", () => {
     ["a stranger among them", ["alice", "bob", "mallory"]],
   ])("is denied with %s", async (_what, names) => {
     const { start, sign } = guardedWorld();
-    const { entry } = await start().grant({
+    const outcome = await start().execute({
+      op: "acquire",
       ...REQUEST,
       approval: { nonce: NONCE, approvals: sign(names, COMMAND) },
     });
-    expect(entry.reason).toBe("QUORUM_NOT_MET");
+    expect(seen(outcome).reason).toBe("QUORUM_NOT_MET");
   });
 
   it.each<[string, Partial<GuardedCommand>]>([
@@ -154,45 +164,63 @@ describe("a key under a Dangerous rule", () => {
   ])("is denied with approvals for another %s", async (_field, altered) => {
     const { start, sign } = guardedWorld();
     const approvals = sign(EVERYBODY, { ...COMMAND, ...altered });
-    const { entry, quorum } = await start().grant({ ...REQUEST, approval: { nonce: NONCE, approvals } });
-    expect(entry.reason).toBe("QUORUM_NOT_MET");
-    expect(quorum?.failures.map(({ code }) => code)).toContain("LC_INVALID_SIGNATURE");
+    const outcome = await start().execute({
+      op: "acquire",
+      ...REQUEST,
+      approval: { nonce: NONCE, approvals },
+    });
+    expect(seen(outcome).reason).toBe("QUORUM_NOT_MET");
+    expect(outcome.quorum?.failures.map(({ code }) => code)).toContain("LC_INVALID_SIGNATURE");
   });
 
   it("is denied with approvals that have expired", async () => {
     const { start, sign, env } = guardedWorld();
     const approvals = sign(EVERYBODY, COMMAND);
     await env.advance(HOUR_MS);
-    const { quorum } = await start().grant({ ...REQUEST, approval: { nonce: NONCE, approvals } });
-    expect(quorum?.failures.map(({ code }) => code)).toContain("LC_APPROVAL_EXPIRED");
+    const outcome = await start().execute({
+      op: "acquire",
+      ...REQUEST,
+      approval: { nonce: NONCE, approvals },
+    });
+    expect(outcome.quorum?.failures.map(({ code }) => code)).toContain("LC_APPROVAL_EXPIRED");
   });
 
   it("needs approvals to be revoked and broken as well", async () => {
     const { start, sign } = guardedWorld();
     const service = start();
-    await service.grant({ ...REQUEST, approval: { nonce: NONCE, approvals: sign(EVERYBODY, COMMAND) } });
-    expect((await service.revoke({ key: KEY })).entry.reason).toBe("QUORUM_NOT_MET");
-    expect((await service.break({ key: KEY, periodMs: 1_000 })).entry.reason).toBe("QUORUM_NOT_MET");
+    await service.execute({
+      op: "acquire",
+      ...REQUEST,
+      approval: { nonce: NONCE, approvals: sign(EVERYBODY, COMMAND) },
+    });
+    expect(seen(await service.execute({ op: "revoke", key: KEY })).reason).toBe("QUORUM_NOT_MET");
+    expect(seen(await service.execute({ op: "break", key: KEY, periodMs: 1_000 })).reason).toBe(
+      "QUORUM_NOT_MET",
+    );
     const approvals = sign(EVERYBODY, { action: "revoke", key: KEY }, "Dangerous", "nonce-of-the-revoke");
-    const revoked = await service.revoke({ key: KEY, approval: { nonce: "nonce-of-the-revoke", approvals } });
-    expect(revoked.entry.allowed).toBe(true);
+    const revoked = await service.execute({
+      op: "revoke",
+      key: KEY,
+      approval: { nonce: "nonce-of-the-revoke", approvals },
+    });
+    expect(seen(revoked).allowed).toBe(true);
   });
 
   it("is refused for a purpose or a ttl that its rule does not allow, naming the field", async () => {
     const { start } = guardedWorld();
     const service = start();
-    const wrongPurpose = await service.grant({ ...REQUEST, purpose: "Operation" });
-    expect(wrongPurpose.outcome).toMatchObject({ decision: { kind: "refused", field: "purpose" } });
-    const wrongTtl = await service.grant({ ...REQUEST, ttlMs: 700_000 });
-    expect(wrongTtl.outcome).toMatchObject({ decision: { kind: "refused", field: "ttlMs" } });
+    const wrongPurpose = await service.execute({ op: "acquire", ...REQUEST, purpose: "Operation" });
+    expect(wrongPurpose).toMatchObject({ decision: { kind: "refused", field: "purpose" } });
+    const wrongTtl = await service.execute({ op: "acquire", ...REQUEST, ttlMs: 700_000 });
+    expect(wrongTtl).toMatchObject({ decision: { kind: "refused", field: "ttlMs" } });
   });
 
   it("writes who approved, and what was wrong, into the audit, and never a signature", async () => {
     const { start, sign, audit } = guardedWorld();
     const service = start();
     const approvals = sign(EVERYBODY, COMMAND);
-    await service.grant(REQUEST);
-    await service.grant({ ...REQUEST, approval: { nonce: NONCE, approvals } });
+    await service.execute({ ...REQUEST, op: "acquire" });
+    await service.execute({ op: "acquire", ...REQUEST, approval: { nonce: NONCE, approvals } });
     const [denied, granted] = await audit.query();
     expect(denied?.detail).toMatchObject({
       tier: "Dangerous",
@@ -211,10 +239,14 @@ describe("other keys", () => {
     const { start } = guardedWorld();
     const service = start();
     const free = { tenant: "default", name: "anything" };
-    expect((await service.grant({ key: free, holder: "h", ttlMs: 1_000 })).entry.allowed).toBe(true);
+    expect(seen(await service.execute({ op: "acquire", key: free, holder: "h", ttlMs: 1_000 })).allowed).toBe(
+      true,
+    );
     const report = { tenant: "default", name: "reports/nightly" };
-    expect((await service.grant({ key: report, holder: "h", ttlMs: 1_000 })).entry.allowed).toBe(true);
-    expect((await service.revoke({ key: report })).entry.reason).toBe("QUORUM_NOT_MET");
+    expect(
+      seen(await service.execute({ op: "acquire", key: report, holder: "h", ttlMs: 1_000 })).allowed,
+    ).toBe(true);
+    expect(seen(await service.execute({ op: "revoke", key: report })).reason).toBe("QUORUM_NOT_MET");
   });
 });
 
@@ -266,8 +298,8 @@ describe("a store that does not answer the check of approvals", () => {
     store.read = () => new Promise(() => undefined);
     const service = start();
     const approval = { nonce: NONCE, approvals: sign(EVERYBODY, COMMAND) };
-    const asked = service.grant({ ...REQUEST, approval });
+    const asked = service.execute({ op: "acquire", ...REQUEST, approval });
     await env.advance(60_000);
-    expect((await asked).outcome).toMatchObject({ kind: "unsettled", outcome: "not-applied" });
+    expect(await asked).toMatchObject({ kind: "unsettled", outcome: "not-applied" });
   });
 });

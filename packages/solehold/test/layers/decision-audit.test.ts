@@ -2,7 +2,7 @@
 import { describe, expect, it } from "vitest";
 import { MemoryAuditTrail } from "../../src/audit/index.ts";
 import { ManualEnv } from "../../src/env/index.ts";
-import { MemoryLeaseManager, StoreLeaseManager } from "../../src/executor/index.ts";
+import { MemoryExecutor, StoreExecutor } from "../../src/executor/index.ts";
 import { LeaseService } from "../../src/layers/index.ts";
 import { MemoryStore } from "../../src/store/index.ts";
 import { FaultyStore } from "../executor/faulty-store.ts";
@@ -33,9 +33,9 @@ describe("the audit of the service", () => {
   it("has every refusal too: unknown keys, double revokes, malformed requests, wrong tokens", async () => {
     const { service, grant, trail } = serviceWorld();
     const lease = await grant("Operation", 60);
-    await service.revoke({ key: { tenant: "default", name: "nowhere" } });
-    await service.renew({ key: KEY, holder: "holder", token: "guess", ttlMs: 1_000 });
-    await service.grant({ key: KEY, holder: "", ttlMs: 1_000 });
+    await service.execute({ op: "revoke", key: { tenant: "default", name: "nowhere" } });
+    await service.execute({ op: "renew", key: KEY, holder: "holder", token: "guess", ttlMs: 1_000 });
+    await service.execute({ op: "acquire", key: KEY, holder: "", ttlMs: 1_000 });
     await lease.revoke();
     await lease.revoke();
     expect((await trail()).map(({ action, allowed, reason }) => [action, allowed, reason])).toEqual([
@@ -61,11 +61,11 @@ describe("the audit of the service", () => {
     const audit = new MemoryAuditTrail({ capacity: 10 });
     audit.append = () => Promise.reject(new Error("disk full"));
     const service = new LeaseService({
-      manager: new MemoryLeaseManager({ env, policy: { generations: "count" } }),
+      executor: new MemoryExecutor({ env, policy: { generations: "count" } }),
       audit,
       env,
     });
-    const { outcome } = await service.grant({ key: KEY, holder: "h", ttlMs: 1_000 });
+    const outcome = await service.execute({ op: "acquire", key: KEY, holder: "h", ttlMs: 1_000 });
     expect(outcome).toMatchObject({ kind: "unsettled", outcome: "unknown" });
   });
 
@@ -74,15 +74,15 @@ describe("the audit of the service", () => {
     const store = new FaultyStore(new MemoryStore({ env }));
     const audit = new MemoryAuditTrail({ capacity: 10 });
     const service = new LeaseService({
-      manager: new StoreLeaseManager({ store, env, policy: { generations: "count" } }),
+      executor: new StoreExecutor({ store, env, policy: { generations: "count" } }),
       audit,
       env,
     });
-    await service.get(KEY);
+    await service.read(KEY);
     store.writeFaults = ["failed-before"];
-    await service.grant({ key: KEY, holder: "h", ttlMs: 1_000 });
+    await service.execute({ op: "acquire", key: KEY, holder: "h", ttlMs: 1_000 });
     store.writeFaults = ["delayed", "failed-before"];
-    await service.grant({ key: KEY, holder: "h", ttlMs: 1_000 });
+    await service.execute({ op: "acquire", key: KEY, holder: "h", ttlMs: 1_000 });
     expect((await audit.query()).map(({ outcome, allowed }) => [outcome, allowed])).toEqual([
       ["none", false],
       ["unknown", false],

@@ -3,7 +3,7 @@ import { fileURLToPath } from "node:url";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { verifyAudit } from "../../src/audit/index.ts";
 import { realEnv } from "../../src/env/index.ts";
-import { MemoryLeaseManager } from "../../src/executor/index.ts";
+import { MemoryExecutor } from "../../src/executor/index.ts";
 import { LeaseService } from "../../src/layers/index.ts";
 import { Writer } from "../audit/process.ts";
 import { allEntries, FaultyDisk, gate, openOn, temporaryFolder } from "../audit/support.ts";
@@ -16,13 +16,13 @@ async function world() {
   const folder = await temporaryFolder();
   const disk = new FaultyDisk();
   const audit = await openOn(disk, { folder });
-  const manager = new MemoryLeaseManager();
-  const service = new LeaseService({ manager, audit, env: realEnv });
+  const executor = new MemoryExecutor();
+  const service = new LeaseService({ executor, audit, env: realEnv });
   onTestFinished(async () => {
     disk.failing.clear();
     await service.close();
     await audit.close();
-    await manager.close();
+    await executor.close();
   });
   const audited = async (): Promise<readonly string[]> =>
     (await allEntries(folder)).map(({ traceId, action, outcome }) => `${traceId} ${action} ${outcome}`);
@@ -44,17 +44,21 @@ function stuck(disk: FaultyDisk) {
 describe("a service with a durable audit", () => {
   it("answers nothing before its entry is on the disk: no grant, no refusal, no hand-over", async () => {
     const { disk, service, audited } = await world();
-    await service.grant({ ...owner("a", "t1"), ttlMs: 60_000 }, { traceId: "first" });
+    await service.execute({ op: "acquire", ...owner("a", "t1"), ttlMs: 60_000 }, { traceId: "first" });
     const { syncing, goOn } = stuck(disk);
     const answered: string[] = [];
     const note = (what: string) => (): void => void answered.push(what);
-    const release = { request: owner("a", "t1"), context: { traceId: "release" } };
-    const next = { request: { ...owner("b", "t2"), ttlMs: 60_000 }, context: { traceId: "next" } };
+    const next = {
+      request: { op: "acquire", ...owner("b", "t2"), ttlMs: 60_000 },
+      context: { traceId: "next" },
+    } as const;
     const other = { key: { ...KEY, name: "other" }, holder: "c", ttlMs: 60_000 };
     const all = Promise.all([
-      service.grant(other, { traceId: "granted" }).then(note("grant")),
-      service.renew(owner("x", "guess"), { traceId: "refused" }).then(note("refusal")),
-      service.handOver(release, next).then(note("hand-over")),
+      service.execute({ ...other, op: "acquire" }, { traceId: "granted" }).then(note("grant")),
+      service.execute({ ...owner("x", "guess"), op: "renew" }, { traceId: "refused" }).then(note("refusal")),
+      service
+        .execute({ op: "release", ...owner("a", "t1"), next }, { traceId: "release" })
+        .then(note("hand-over")),
     ]);
     await syncing;
     for (let turn = 0; turn < 10; turn += 1) await new Promise((resolve) => setImmediate(resolve));
@@ -73,11 +77,13 @@ describe("a service with a durable audit", () => {
 
   it("makes the entries of concurrent requests safe with one write and one sync", async () => {
     const { disk, service } = await world();
-    await service.grant({ ...owner("a", "t1"), ttlMs: 60_000 });
+    await service.execute({ op: "acquire", ...owner("a", "t1"), ttlMs: 60_000 });
     const before = { ...disk.counts };
     const names = Array.from({ length: 50 }, (_, index) => `job-${index}`);
     await Promise.all(
-      names.map((name) => service.grant({ key: { ...KEY, name }, holder: "h", ttlMs: 60_000 })),
+      names.map((name) =>
+        service.execute({ op: "acquire", key: { ...KEY, name }, holder: "h", ttlMs: 60_000 }),
+      ),
     );
     expect([disk.counts.write - before.write, disk.counts.sync - before.sync]).toEqual([1, 1]);
   });
@@ -85,12 +91,14 @@ describe("a service with a durable audit", () => {
   it("confirms nothing while the disk is full, and goes on when there is space again", async () => {
     const { disk, service, audited } = await world();
     disk.failing.set("write", "ENOSPC");
-    const { outcome, entry } = await service.grant({ ...owner("a", "t1"), ttlMs: 60_000 });
+    const outcome = await service.execute({ op: "acquire", ...owner("a", "t1"), ttlMs: 60_000 });
     expect(outcome).toMatchObject({ kind: "unsettled", outcome: "unknown", cause: { kind: "full" } });
-    expect(entry).toMatchObject({ allowed: false, code: "LS_UNAVAILABLE" });
     disk.failing.clear();
-    const again = await service.grant({ ...owner("a", "t1"), ttlMs: 60_000 }, { traceId: "again" });
-    expect(again.outcome.kind).toBe("applied");
+    const again = await service.execute(
+      { op: "acquire", ...owner("a", "t1"), ttlMs: 60_000 },
+      { traceId: "again" },
+    );
+    expect(again.kind).toBe("applied");
     expect(await audited()).toEqual(["again grant applied"]);
   });
 });

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { MemoryAuditTrail } from "../../src/audit/index.ts";
 import { ManualEnv } from "../../src/env/index.ts";
-import { type CommandOutcome, MemoryLeaseManager } from "../../src/executor/index.ts";
+import { type CommandOutcome, MemoryExecutor } from "../../src/executor/index.ts";
 import { LeaseService } from "../../src/layers/index.ts";
 
 const key = { tenant: "default", name: "job" };
@@ -14,33 +14,45 @@ function reasonOf(outcome: CommandOutcome | undefined): string {
 /** A lease that went from the first holder to the next with one write. */
 async function handedOver() {
   const env = new ManualEnv();
-  const manager = new MemoryLeaseManager({ env, policy: { generations: "count" } });
-  const service = new LeaseService({ manager, audit: new MemoryAuditTrail({ capacity: 100 }), env });
-  const { outcome } = await service.grant({ key, holder: "first", ttlMs: 5_000 });
+  const executor = new MemoryExecutor({ env, policy: { generations: "count" } });
+  const service = new LeaseService({ executor, audit: new MemoryAuditTrail({ capacity: 100 }), env });
+  const outcome = await service.execute({ op: "acquire", key, holder: "first", ttlMs: 5_000 });
   if (outcome.kind !== "applied") throw new Error(`not granted: ${JSON.stringify(outcome)}`);
-  const [released, granted] = await service.handOver(
-    { request: { key, holder: "first", token: outcome.token }, context: {} },
-    { request: { key, holder: "next", ttlMs: 5_000, token: NEXT_TOKEN }, context: {} },
-  );
-  expect(released.outcome.kind).toBe("applied");
-  expect(granted?.outcome.kind).toBe("applied");
+  const next = { op: "acquire", key, holder: "next", ttlMs: 5_000, token: NEXT_TOKEN } as const;
+  const released = await service.execute({
+    ...{ op: "release", key, holder: "first", token: outcome.token },
+    next: { request: next, context: {} },
+  });
+  expect(released).toMatchObject({ kind: "applied", next: { kind: "applied", token: NEXT_TOKEN } });
   return { service, firstToken: outcome.token };
 }
 
 describe("a lease that went from one holder to the next with one write", () => {
-  it("is not opened by the token of who gave it back, whatever that one calls itself", async () => {
+  it("is not opened by the token of the one that released it, whatever holder it names", async () => {
     const { service, firstToken } = await handedOver();
-    const renewed = await service.renew({ key, holder: "next", token: firstToken, ttlMs: 5_000 });
-    expect(reasonOf(renewed.outcome)).toBe("LEASE_TOKEN_INVALID");
-    const released = await service.release({ key, holder: "next", token: firstToken });
-    expect(reasonOf(released.outcome)).toBe("LEASE_TOKEN_INVALID");
+    const renewed = await service.execute({
+      op: "renew",
+      key,
+      holder: "next",
+      token: firstToken,
+      ttlMs: 5_000,
+    });
+    expect(reasonOf(renewed)).toBe("LEASE_TOKEN_INVALID");
+    const released = await service.execute({ op: "release", key, holder: "next", token: firstToken });
+    expect(reasonOf(released)).toBe("LEASE_TOKEN_INVALID");
   });
 
   it("belongs to the next holder, whose token renews and releases it", async () => {
     const { service } = await handedOver();
-    const renewed = await service.renew({ key, holder: "next", token: NEXT_TOKEN, ttlMs: 5_000 });
-    expect(renewed.outcome.kind).toBe("applied");
-    const released = await service.release({ key, holder: "next", token: NEXT_TOKEN });
-    expect(released.outcome.kind).toBe("applied");
+    const renewed = await service.execute({
+      op: "renew",
+      key,
+      holder: "next",
+      token: NEXT_TOKEN,
+      ttlMs: 5_000,
+    });
+    expect(renewed.kind).toBe("applied");
+    const released = await service.execute({ op: "release", key, holder: "next", token: NEXT_TOKEN });
+    expect(released.kind).toBe("applied");
   });
 });

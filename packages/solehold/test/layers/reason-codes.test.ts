@@ -1,7 +1,7 @@
 /** The reason code of each decision: the vectors of the lease service and its invariants, at their exact instants. */
 import { describe, expect, it } from "vitest";
 import type { Purpose } from "../../src/core/index.ts";
-import { KEY, SECOND_MS, serviceWorld } from "./world.ts";
+import { KEY, SECOND_MS, seen, serviceWorld } from "./world.ts";
 
 describe("the vectors of the lease service", () => {
   it("grant-and-use: allowed", async () => {
@@ -67,18 +67,18 @@ describe("INV-LS-RENEWAL", () => {
     const { env, service, grant } = serviceWorld();
     const lease = await grant("Operation", 60);
     await env.advance(60 * SECOND_MS);
-    const before = await service.get(KEY);
+    const before = await service.read(KEY);
     expect(await lease.renew()).toBe("LS_EXPIRED");
-    expect(await service.get(KEY)).toEqual(before);
+    expect(await service.read(KEY)).toEqual(before);
   });
 
   it("renewing sets the expiry to now + ttl and keeps when it was granted", async () => {
     const { env, service, grant } = serviceWorld();
     const lease = await grant("Operation", 60);
-    const granted = await service.get(KEY);
+    const granted = await service.read(KEY);
     await env.advance(50 * SECOND_MS);
     await lease.renew();
-    const renewed = await service.get(KEY);
+    const renewed = await service.read(KEY);
     expect(renewed?.grantedAtMs).toBe(granted?.grantedAtMs);
     expect(renewed?.expiresAtMs).toBe((granted?.grantedAtMs ?? 0) + 110 * SECOND_MS);
   });
@@ -86,8 +86,14 @@ describe("INV-LS-RENEWAL", () => {
   it("of what is not there is LS_NOT_FOUND, of what is revoked LS_ALREADY_REVOKED even when expired", async () => {
     const { env, service, grant } = serviceWorld();
     const nowhere = { tenant: "default", name: "nowhere" };
-    const missing = await service.renew({ key: nowhere, holder: "h", token: "t", ttlMs: 1_000 });
-    expect(missing.entry.code).toBe("LS_NOT_FOUND");
+    const missing = await service.execute({
+      op: "renew",
+      key: nowhere,
+      holder: "h",
+      token: "t",
+      ttlMs: 1_000,
+    });
+    expect(seen(missing, "renew").code).toBe("LS_NOT_FOUND");
     const lease = await grant("Operation", 60);
     await lease.revoke();
     await env.advance(100 * SECOND_MS);
@@ -99,8 +105,14 @@ describe("INV-LS-STALE-REJECT", () => {
   it("rejects the use of an unknown, a revoked, an expired and a taken-over lease alike", async () => {
     const { env, service, grant } = serviceWorld();
     const nowhere = { tenant: "default", name: "nowhere" };
-    const unknown = await service.use({ key: nowhere, holder: "h", token: "t", purpose: "Operation" });
-    expect(unknown.entry.code).toBe("LS_STALE_USE");
+    const unknown = await service.execute({
+      op: "use",
+      key: nowhere,
+      holder: "h",
+      token: "t",
+      purpose: "Operation",
+    });
+    expect(seen(unknown, "use").code).toBe("LS_STALE_USE");
     const first = await grant("Operation", 60);
     await env.advance(60 * SECOND_MS);
     await grant("Operation", 60, KEY.name, "another");
@@ -136,14 +148,15 @@ describe("INV-LS-PURPOSE", () => {
     for (const purpose of ["Operation", "StateWrite", "MigrationHandoff"] as const) {
       const lease = await grant(purpose, 60, `of-${purpose}`);
       await lease.renew();
-      expect((await service.get({ tenant: "default", name: `of-${purpose}` }))?.purpose).toBe(purpose);
+      expect((await service.read({ tenant: "default", name: `of-${purpose}` }))?.purpose).toBe(purpose);
       expect(await lease.use(purpose)).toBe("LS_OK");
     }
   });
 
   it("refuses a purpose that is none, naming the field", async () => {
     const { service } = serviceWorld();
-    const { outcome } = await service.grant({
+    const outcome = await service.execute({
+      op: "acquire",
       key: KEY,
       holder: "h",
       purpose: "Party" as Purpose,

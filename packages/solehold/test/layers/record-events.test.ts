@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { MemoryAuditTrail } from "../../src/audit/index.ts";
 import type { LeaseKey } from "../../src/core/index.ts";
 import { ManualEnv, settle } from "../../src/env/index.ts";
-import { StoreLeaseManager } from "../../src/executor/index.ts";
+import { StoreExecutor } from "../../src/executor/index.ts";
 import { LeaseService, type RecordEvent, watchRecords } from "../../src/layers/index.ts";
 import { decorateStore, MemoryStore, type WatchListener } from "../../src/store/index.ts";
 
@@ -23,16 +23,16 @@ async function world() {
     },
     watch: (scope, listener) => inner.watch(scope, withoutRecord(listener)),
   });
-  const manager = new StoreLeaseManager({ store, env });
+  const executor = new StoreExecutor({ store, env });
   const events: RecordEvent[] = [];
   const scope = { tenant: null, prefix: "" };
-  const watch = await watchRecords(manager, env, scope, (event) => void events.push(event));
+  const watch = await watchRecords(executor, env, scope, (event) => void events.push(event));
   /** Another process, which looks at nothing here. */
-  const other = new StoreLeaseManager({ store: inner, env });
+  const other = new StoreExecutor({ store: inner, env });
   const grant = async (name: string): Promise<void> => {
-    await other.acquire({ key: keyOf(name), holder: "other", ttlMs: 60_000 });
+    await other.execute({ op: "acquire", key: keyOf(name), holder: "other", ttlMs: 60_000 });
   };
-  return { env, manager, reads, state, events, watch, grant };
+  return { env, executor, reads, state, events, watch, grant };
 }
 
 function withoutRecord(listener: WatchListener): WatchListener {
@@ -78,9 +78,9 @@ describe("events that do not carry the record", () => {
   });
 
   it("are enough for a service to count the leases of other processes, and to see them end", async () => {
-    const { env, manager, grant } = await world();
+    const { env, executor, grant } = await world();
     const audit = new MemoryAuditTrail({ capacity: 100 });
-    const service = new LeaseService({ manager, audit, env });
+    const service = new LeaseService({ executor, audit, env });
     expect(await service.activeCount("default")).toBe(0);
     await grant("a");
     await settle();
@@ -95,12 +95,12 @@ describe("a service over a store that cannot list", () => {
   it("counts what it granted and what is announced, and nothing from before", async () => {
     const env = new ManualEnv();
     const { list: _list, ...store } = decorateStore(new MemoryStore({ env }), {});
-    const other = new StoreLeaseManager({ store, env });
-    await other.acquire({ key: keyOf("before"), holder: "other", ttlMs: 60_000 });
-    const manager = new StoreLeaseManager({ store, env });
-    const service = new LeaseService({ manager, audit: new MemoryAuditTrail({ capacity: 10 }), env });
-    await service.grant({ key: keyOf("own"), holder: "h", ttlMs: 60_000 });
-    await other.acquire({ key: keyOf("after"), holder: "other", ttlMs: 60_000 });
+    const other = new StoreExecutor({ store, env });
+    await other.execute({ op: "acquire", key: keyOf("before"), holder: "other", ttlMs: 60_000 });
+    const executor = new StoreExecutor({ store, env });
+    const service = new LeaseService({ executor, audit: new MemoryAuditTrail({ capacity: 10 }), env });
+    await service.execute({ op: "acquire", key: keyOf("own"), holder: "h", ttlMs: 60_000 });
+    await other.execute({ op: "acquire", key: keyOf("after"), holder: "other", ttlMs: 60_000 });
     await settle();
     expect(await service.activeCount("default")).toBe(2);
     await service.close();

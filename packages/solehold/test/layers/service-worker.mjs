@@ -1,8 +1,8 @@
 // A service to be killed, over an embedded store, with a durable audit. Sixteen loops acquire and release for ever;
 // each trace id is printed once its command was acknowledged.
 import { writeSync } from "node:fs";
-import { openStore, realEnv, StoreLeaseManager } from "solehold";
-import { FileAuditTrail, LeaseService } from "solehold/internal";
+import { openStore, realEnv, StoreExecutor } from "solehold";
+import { FileAuditTrail, LeaseService, leaseIdOf } from "solehold/internal";
 
 const [folder, name] = process.argv.slice(2);
 const store = await openStore(`embedded:${folder}/data`);
@@ -11,8 +11,8 @@ const audit = await FileAuditTrail.open({
   durability: "before-reply",
   segmentBytes: 65_536,
 });
-const manager = new StoreLeaseManager({ store });
-const service = new LeaseService({ manager, audit, env: realEnv });
+const executor = new StoreExecutor({ store });
+const service = new LeaseService({ executor, audit, env: realEnv });
 
 let count = 0;
 async function work(worker) {
@@ -21,12 +21,18 @@ async function work(worker) {
   for (;;) {
     count += 1;
     const trace = `${name}-${count}`;
-    const { outcome, entry } = await service.grant({ key, holder, ttlMs: 20 }, { traceId: `${trace}-grant` });
+    const outcome = await service.execute(
+      { op: "acquire", key, holder, ttlMs: 20 },
+      { traceId: `${trace}-grant` },
+    );
     if (outcome.kind !== "applied") continue;
-    writeSync(1, `${trace}-grant ${entry.leaseId}\n`);
+    writeSync(1, `${trace}-grant ${leaseIdOf(outcome.decision.lease)}\n`);
     const { token } = outcome;
-    const released = await service.release({ key, holder, token }, { traceId: `${trace}-release` });
-    if (released.outcome.kind === "applied") writeSync(1, `${trace}-release ${released.entry.leaseId}\n`);
+    const released = await service.execute(
+      { op: "release", key, holder, token },
+      { traceId: `${trace}-release` },
+    );
+    if (released.kind === "applied") writeSync(1, `${trace}-release ${leaseIdOf(released.decision.lease)}\n`);
   }
 }
 await Promise.all(Array.from({ length: 16 }, (_, worker) => work(worker)));

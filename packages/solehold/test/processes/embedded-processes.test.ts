@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { openManager } from "../../src/client/connect.ts";
+import { openExecutor } from "../../src/client/connect.ts";
 import { FencedResource } from "../../src/guards/fenced-resource.ts";
 import { StaleFenceError } from "../../src/guards/stale-fence-error.ts";
 
@@ -138,16 +138,17 @@ describe("a process killed in the middle of a write load, fifty times", () => {
       }
       await kill(child);
     }
-    const manager = await openManager(`embedded:${folder}`);
+    const executor = await openExecutor(`embedded:${folder}`);
     for (const [grant, token] of acknowledged) {
       const [name = "", generation = ""] = grant.split("@");
-      const lease = await manager.get({ tenant: "default", name });
+      const lease = await executor.read({ tenant: "default", name });
       expect(lease, `${grant} is in the store`).not.toBeNull();
       expect(lease?.generation).toBeGreaterThanOrEqual(BigInt(generation));
       // A key that was used once still belongs to the token that was acknowledged.
       if (name !== "shared") {
         const { holder } = lease ?? { holder: "" };
-        const renewed = await manager.renew({
+        const renewed = await executor.execute({
+          op: "renew",
           key: { tenant: "default", name },
           holder,
           token,
@@ -156,7 +157,7 @@ describe("a process killed in the middle of a write load, fifty times", () => {
         expect(renewed.kind).toBe("applied");
       }
     }
-    await manager.close();
+    await executor.close();
     expect(granted).toBeGreaterThan(50);
   }, 180_000);
 });

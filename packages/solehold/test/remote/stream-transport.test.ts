@@ -6,7 +6,6 @@ import { type StreamSocket, StreamTransport } from "../../src/remote/websocket-t
 /** The other end of the stream, as a test plays it. */
 class FakeSocket implements StreamSocket {
   readonly sent: { id: number; op: string }[] = [];
-  asksToBeBrief = false;
   /** How many were in each message. */
   readonly lengths: number[] = [];
   readonly #listeners = new Map<string, (value: never) => void>();
@@ -21,10 +20,6 @@ class FakeSocket implements StreamSocket {
 
   send(text: string): void {
     const messages = JSON.parse(text) as { id: number; op: string }[];
-    if (messages[0]?.op === "brief") {
-      this.asksToBeBrief = true;
-      return;
-    }
     this.lengths.push(messages.length);
     this.sent.push(...messages);
   }
@@ -87,79 +82,6 @@ describe("the stream", () => {
     socket.answer(socket.sent[0]?.id ?? 0, "over the stream");
     expect(await answer).toMatchObject({ body: "over the stream" });
     expect(overHttp).toEqual(["/v1/leases/renew"]);
-  });
-
-  it("asks briefly only a server that said it reads that, and only what can be said so", async () => {
-    const { socket, sockets, transport, env } = streamWorld();
-    const plain = { tenant: "t", name: 'a "job"', holder: "h", token: "k" };
-    const ask = async (op: string, body: object): Promise<unknown> => {
-      const to = sockets.at(-1);
-      const answer = transport.send({
-        method: "POST",
-        path: `/v1/leases/${op}`,
-        body,
-        timeoutMs: 60_000,
-      });
-      await env.advance(0);
-      const sent: unknown = to?.sent.at(-1);
-      const id = Array.isArray(sent) ? (sent[0] as number) : (to?.sent.at(-1)?.id ?? -1);
-      to?.answer(id);
-      await answer;
-      return sent;
-    };
-    socket.emit("open");
-    const inFull = { id: expect.any(Number), op: "release", ...plain };
-    expect(await ask("release", plain)).toEqual(inFull);
-    // Servers of today without brief requests, and of yesterday without brief answers.
-    socket.answer(0, {});
-    expect(await ask("release", plain)).toEqual(inFull);
-    socket.emit("message", JSON.stringify([{ id: 0, status: 400, body: { reason: "INVALID" } }]));
-    expect(await ask("release", plain)).toEqual(inFull);
-    socket.answer(0, { requests: "brief" });
-    const id = expect.any(Number);
-    expect(await ask("release", plain)).toEqual([id, "release", "t", 'a "job"', "h", "k"]);
-    expect(await ask("renew", { ...plain, ttlMs: 5 })).toEqual([id, "renew", "t", 'a "job"', "h", "k", 5]);
-    const claim = { ...plain, ttlMs: 5, purpose: "Operation" };
-    expect(await ask("acquire", claim)).toEqual([
-      ...[id, "acquire", "t", 'a "job"', "h", "k"],
-      ...[5, "Operation", 0],
-    ]);
-    expect(await ask("use", claim)).toEqual({ id, op: "use", ...claim });
-    expect(await ask("release", { ...plain, generation: "3" })).toEqual({ ...inFull, generation: "3" });
-    // Both in one message, and a new connection has agreed on nothing.
-    const both = [plain, { ...plain, idempotencyKey: "i" }].map((body) =>
-      transport.send({ method: "POST", path: "/v1/leases/release", body, timeoutMs: 60_000 }),
-    );
-    await env.advance(0);
-    expect(socket.lengths.at(-1)).toBe(2);
-    expect(socket.sent.slice(-2)).toEqual([
-      [id, "release", "t", 'a "job"', "h", "k"],
-      { ...inFull, idempotencyKey: "i" },
-    ]);
-    socket.close();
-    for (const lost of both) await expect(lost).rejects.toMatchObject({ outcome: "unknown" });
-    await env.advance(2_000);
-    void transport.send({ method: "GET", path: "/", timeoutMs: 1 });
-    sockets.at(-1)?.emit("open");
-    expect(sockets).toHaveLength(2);
-    expect(await ask("release", plain)).toEqual(inFull);
-  });
-
-  it("asks for brief answers as soon as it is open, and takes whatever form comes", async () => {
-    const { socket, command, env } = streamWorld();
-    expect(socket.asksToBeBrief).toBe(false);
-    socket.emit("open");
-    expect(socket.asksToBeBrief).toBe(true);
-    // As a server answers that has never heard of it.
-    socket.emit("message", JSON.stringify([{ id: 0, status: 400, body: { field: "op" } }]));
-    const answers = Promise.all(["a", "b"].map((op) => command(op)));
-    await env.advance(0);
-    const [a, b] = socket.sent;
-    socket.emit("message", JSON.stringify([[b?.id, 1, 2], { id: a?.id, status: 409, body: "denied" }]));
-    expect(await answers).toEqual([
-      { status: 409, body: "denied" },
-      { status: 200, body: [b?.id, 1, 2] },
-    ]);
   });
 
   it("sends the commands of a turn in one message and gives each its own answer, in any order", async () => {

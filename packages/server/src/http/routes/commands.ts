@@ -3,7 +3,7 @@ import type { LeaseOp } from "solehold";
 import { type TSchema, Type } from "typebox";
 import type { RateLimiter } from "../../access/rate-limit.ts";
 import type { Call } from "../../commands/call.ts";
-import { COMMAND_SCHEMAS, type Commands } from "../../commands/command-handler.ts";
+import { COMMAND_SCHEMAS, type CommandHandler } from "../../commands/command-handler.ts";
 import { ProblemError, refusal } from "../../protocol/problem.ts";
 import type { Answer } from "../../protocol/response-codec.ts";
 import { GrantedReplySchema, RenewBody } from "../../protocol/schemas/leases.ts";
@@ -76,7 +76,7 @@ const checkMany = checkOf(
 );
 
 export interface CommandRoutesOptions {
-  readonly commands: Commands;
+  readonly commands: CommandHandler;
   readonly limiter: RateLimiter;
   readonly batchLimit: number;
 }

@@ -118,7 +118,7 @@ export function leaseRoutes(service: LeaseService, watchToken: () => string): re
 }
 
 /** Throws a ProblemError where the store cannot enumerate its keys. */
-export function assertListable({ manager: { store } }: LeaseService): void {
+export function assertListable({ executor: { store } }: LeaseService): void {
   if (store.list !== undefined) return;
   throw new ProblemError(
     storeCannot(`the ${store.name} store cannot list its leases: ask for one by its name`),
@@ -128,7 +128,7 @@ export function assertListable({ manager: { store } }: LeaseService): void {
 /** A damaged record is the operator's to repair; it must not look like a fault of the server. */
 async function readLease(service: LeaseService, key: LeaseKey): Promise<LeaseView | null> {
   try {
-    return await service.get(key);
+    return await service.read(key);
   } catch (error) {
     if (!(error instanceof CorruptRecordError)) throw error;
     throw new ProblemError({

@@ -3,7 +3,7 @@ import { CorruptRecordError, type LeaseKey } from "solehold";
 import { collectionObstacle, type LeaseService, repairGeneration } from "solehold/internal";
 import { Type } from "typebox";
 import { assertAllowed, tenantOf } from "../../access/principal.ts";
-import { assertName, contextOf } from "../../commands/command-handler.ts";
+import { assertName } from "../../commands/command-handler.ts";
 import { ProblemError, refusal, storeCannot, tooMany } from "../../protocol/problem.ts";
 import { Decimal, Name, Tenant } from "../../protocol/schemas/fields.ts";
 import type { Metrics } from "../../telemetry/metrics.ts";
@@ -44,13 +44,13 @@ export function maintenanceRoutes(service: LeaseService, metrics: Metrics): read
     async handle({ body }, { principal }) {
       const tenant = tenantOf(principal, body.tenant);
       assertAllowed(principal, "collect", tenant, "");
-      const obstacle = collectionObstacle(service.manager.store);
+      const obstacle = collectionObstacle(service.executor.store);
       if (obstacle !== null)
         throw new ProblemError(storeCannot(`ended records are kept for ever: ${obstacle}`));
       if (underWay) throw new ProblemError(tooMany("a collection is under way", 1_000));
       underWay = true;
       try {
-        const { scanned, deleted } = await service.manager.collect(tenant);
+        const { scanned, deleted } = await service.executor.collect(tenant);
         metrics.collected(deleted);
         return { status: 200, body: { tenant, scanned, deleted } };
       } finally {
@@ -86,7 +86,9 @@ export function maintenanceRoutes(service: LeaseService, metrics: Metrics): read
       // Looking also tells the store's time.
       const damaged = await isDamaged(service, key);
       const generation = generationFor(service, body.generation);
-      const repaired = damaged && (await service.repair(key, generation, contextOf(call)));
+      const repaired =
+        damaged &&
+        (await service.repair(key, generation, { traceId: call.traceId, caller: call.principal.id }));
       return { status: 200, body: { repaired, generation: String(generation) } };
     },
   });
@@ -95,7 +97,7 @@ export function maintenanceRoutes(service: LeaseService, metrics: Metrics): read
 
 async function isDamaged(service: LeaseService, key: LeaseKey): Promise<boolean> {
   try {
-    await service.get(key);
+    await service.read(key);
     return false;
   } catch (error) {
     if (error instanceof CorruptRecordError) return true;
@@ -104,7 +106,7 @@ async function isDamaged(service: LeaseService, key: LeaseKey): Promise<boolean>
 }
 
 function generationFor(service: LeaseService, given: string | undefined): bigint {
-  const generation = given === undefined ? repairGeneration(service.manager) : BigInt(given);
+  const generation = given === undefined ? repairGeneration(service.executor) : BigInt(given);
   if (generation !== null && generation < 2n ** 64n) return generation;
   throw new ProblemError(
     refusal(

@@ -64,7 +64,7 @@ export function operationsRoutes(options: OperationsOptions): readonly Route[] {
     async handle() {
       if (options.isDraining()) throw new ProblemError(draining());
       await probe();
-      return { status: 200, body: { status: "ready", store: service.manager.store.name, version } };
+      return { status: 200, body: { status: "ready", store: service.executor.store.name, version } };
     },
   });
   const scrape = defineRoute({
@@ -101,7 +101,7 @@ export function operationsRoutes(options: OperationsOptions): readonly Route[] {
     replies: { 200: { description: "A page.", contentType: "text/html", schema: Type.String() } },
     examples: [{ summary: "Open", status: 200 }],
     async handle() {
-      const { name } = service.manager.store;
+      const { name } = service.executor.store;
       const facts = { url: options.url(), version, store: name, keysRequired: options.keysRequired() };
       return { status: 200, body: landingPage(facts), contentType: "text/html; charset=utf-8" };
     },
@@ -116,7 +116,7 @@ function storeProbe({ env, service }: OperationsOptions): () => Promise<void> {
   return async () => {
     if (last === null || env.monotonicMs() - askedMs > PROBE_EVERY_MS) {
       askedMs = env.monotonicMs();
-      last = service.get(PROBE_KEY);
+      last = service.read(PROBE_KEY);
       last.catch(() => undefined);
     }
     await last;

@@ -17,7 +17,7 @@ export async function openBucket(
   layout: NatsLayout,
   settings: NatsSettings,
 ): Promise<StreamInfo> {
-  const { streams } = client.manager;
+  const { streams } = client.executor;
   const serverVersion = client.connection.info?.version ?? "";
   const info = await streams.info(layout.stream).catch((error: unknown) => {
     if (errorCodeOf(error) === STREAM_NOT_FOUND) return null;

@@ -15,7 +15,7 @@ export interface NatsPackages {
 export interface NatsClient {
   readonly connection: NatsConnection;
   readonly jetstream: JetStreamClient;
-  readonly manager: JetStreamManager;
+  readonly executor: JetStreamManager;
   readonly newHeaders: () => MsgHdrs;
 }
 
@@ -48,7 +48,7 @@ export async function connectNats(packages: NatsPackages, settings: NatsSettings
   return {
     connection,
     jetstream: packages.jetstream.jetstream(connection, jsOptions),
-    manager: await packages.jetstream.jetstreamManager(connection, jsOptions),
+    executor: await packages.jetstream.jetstreamManager(connection, jsOptions),
     newHeaders: () => packages.transport.headers(),
   };
 }

@@ -76,7 +76,7 @@ export class NatsSession {
   async check(request: Partial<StreamInfoRequestOptions> = {}): Promise<StreamInfo> {
     const seenBefore = this.#lastSequence;
     const { layout, info: joined, identitySequence } = this.data;
-    const info = await this.client.manager.streams.info(layout.stream, request);
+    const info = await this.client.executor.streams.info(layout.stream, request);
     assertLeader(info);
     const { first_seq: first, last_seq: last } = info.state;
     const isOther = info.created !== joined.created || first > identitySequence;
@@ -108,11 +108,11 @@ export class NatsSession {
  * one that lags behind.
  */
 export function lastMessage(
-  { manager }: NatsClient,
+  { executor }: NatsClient,
   { config }: StreamInfo,
   subject: string,
 ): Promise<KeyMessage | null> {
-  const reader = config.num_replicas === 1 && config.allow_direct ? manager.direct : manager.streams;
+  const reader = config.num_replicas === 1 && config.allow_direct ? executor.direct : executor.streams;
   return reader.getMessage(config.name, { last_by_subj: subject });
 }
 

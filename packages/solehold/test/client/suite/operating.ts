@@ -88,8 +88,8 @@ export function describeOperating(open: OpenWorld): void {
     });
 
     it("list a page at a time by state, as a table does", async () => {
-      const { manager, ...leases } = await (await open()).client("me").then((client) => ({
-        manager: client.manager,
+      const { executor, ...leases } = await (await open()).client("me").then((client) => ({
+        executor: client.executor,
         acquire: client.acquire.bind(client),
       }));
       for (const name of ["a", "b", "c", "d"]) {
@@ -97,9 +97,9 @@ export function describeOperating(open: OpenWorld): void {
         if (name === "b") await lease.release();
       }
       const query = { tenant: "default", prefix: "", state: "held", limit: 2 } as const;
-      const first = await manager.list(query);
+      const first = await executor.list(query);
       expect(first.leases.map(({ key }) => key.name)).toEqual(["a", "c"]);
-      const second = await manager.list({ ...query, after: first.next ?? "" });
+      const second = await executor.list({ ...query, after: first.next ?? "" });
       expect(second.leases.map(({ key }) => key.name)).toEqual(["d"]);
       expect(second.corrupt).toEqual([]);
     });
@@ -108,8 +108,8 @@ export function describeOperating(open: OpenWorld): void {
       const world = await open();
       const leases = await world.client("me");
       await leases.acquire("job");
-      expect(await leases.manager.get({ tenant: "another", name: "job" })).toBeNull();
-      const page = await leases.manager.list({ tenant: "another", prefix: "", limit: 10 });
+      expect(await leases.executor.read({ tenant: "another", name: "job" })).toBeNull();
+      const page = await leases.executor.list({ tenant: "another", prefix: "", limit: 10 });
       expect(page.leases).toEqual([]);
     });
   });
@@ -119,7 +119,7 @@ export function describeOperating(open: OpenWorld): void {
       const world = await open();
       const [mine, watcher] = await world.clients("me", "watcher");
       const events: StoreEvent[] = [];
-      const watch = await watcher.manager.watch({ tenant: "default", prefix: "a/" }, (event) =>
+      const watch = await watcher.executor.watch({ tenant: "default", prefix: "a/" }, (event) =>
         events.push(event),
       );
       expect(watch).not.toBeNull();

@@ -4,12 +4,12 @@
 import { expect, onTestFinished } from "vitest";
 import { Leases } from "../../../src/client/leases.ts";
 import type { ManualEnv } from "../../../src/env/index.ts";
-import type { LeaseManager } from "../../../src/executor/index.ts";
+import type { LeaseExecutor } from "../../../src/executor/index.ts";
 
 export interface WorldOptions {
   readonly env: ManualEnv;
-  /** A manager of its own, as another process would have. */
-  readonly openManager: () => Promise<LeaseManager>;
+  /** A executor of its own, as another process would have. */
+  readonly openExecutor: () => Promise<LeaseExecutor>;
   /** Calls that are rightly without an answer: they wait in a server's line. */
   readonly inLine?: () => number;
   /** A call that is under way for longer, in real time, waits for the clock and not for the machine. */
@@ -33,8 +33,8 @@ export class World {
   }
 
   async client(holder: string): Promise<Leases> {
-    const manager = this.#counted(await this.#options.openManager());
-    const leases = new Leases({ manager, env: this.env, holder });
+    const executor = this.#counted(await this.#options.openExecutor());
+    const leases = new Leases({ executor, env: this.env, holder });
     onTestFinished(async () => await this.settled(leases.close()));
     return leases;
   }
@@ -83,7 +83,7 @@ export class World {
     }
   }
 
-  #counted(manager: LeaseManager): LeaseManager {
+  #counted(executor: LeaseExecutor): LeaseExecutor {
     const call = (run: () => unknown): unknown => {
       const result = run();
       if (!(result instanceof Promise)) return result;
@@ -92,7 +92,7 @@ export class World {
         this.#underWay -= 1;
       });
     };
-    return new Proxy(manager, {
+    return new Proxy(executor, {
       get: (target, name) => {
         const value: unknown = Reflect.get(target, name, target);
         if (typeof value !== "function") return value;

@@ -36,7 +36,7 @@ async function open(timeoutMs = 3_000): Promise<LeaseStore> {
   return kept(await opened({ url: storeUrl(cluster.urls, prefix), timeoutMs }));
 }
 
-/** Until it is certain that it was written, as the manager does it: by its nonce. */
+/** Until it is certain that it was written, as the executor does it: by its nonce. */
 async function writeSurely(store: LeaseStore, name: string, generation: bigint): Promise<string> {
   const { key, nonce } = recordOf(name);
   return until(`generation ${generation} is written`, async () => {

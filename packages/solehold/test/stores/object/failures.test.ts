@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { connect } from "../../../src/client/connect.ts";
 import { Leases } from "../../../src/client/leases.ts";
 import { realEnv } from "../../../src/env/index.ts";
-import { StoreLeaseManager } from "../../../src/executor/index.ts";
+import { StoreExecutor } from "../../../src/executor/index.ts";
 import { decorateStore, StoreError } from "../../../src/store/index.ts";
 import { openObjectStore } from "../../../src/stores/object/index.ts";
 import { WriterLeaseStore } from "../../../src/writer/index.ts";
@@ -106,8 +106,8 @@ describe("a reply that got lost", () => {
         return await reply;
       },
     });
-    const manager = new StoreLeaseManager({ store: losing });
-    const leases = new Leases({ manager, env: realEnv, holder: "us" });
+    const executor = new StoreExecutor({ store: losing });
+    const leases = new Leases({ executor, env: realEnv, holder: "us" });
     await leases.tryAcquire("warm");
     const attempt = await leases.tryAcquire("job", { ttl: "60s" });
     expect(attempt).toMatchObject({ ok: true });

@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { Leases } from "../../../src/client/leases.ts";
 import { type Env, realEnv } from "../../../src/env/index.ts";
-import { StoreLeaseManager } from "../../../src/executor/index.ts";
+import { StoreExecutor } from "../../../src/executor/index.ts";
 import { openObjectStore } from "../../../src/stores/object/index.ts";
 import { recordOf, rejection, writeOf } from "../records.ts";
 import { FakeServer } from "./fake-server.ts";
@@ -55,7 +55,7 @@ describe("requests", () => {
     const count = 200;
     const env = slowServer();
     const store = await openObjectStore({ url, env, clockSkewMs: 0 });
-    const leases = new Leases({ manager: new StoreLeaseManager({ store, env }), env, holder: "us" });
+    const leases = new Leases({ executor: new StoreExecutor({ store, env }), env, holder: "us" });
     const attempts = await Promise.all(
       Array.from({ length: count }, (_, index) =>
         leases.tryAcquire(`job-${index}`, { ttl: "12s", autoRenew: "no" }),

@@ -1,9 +1,9 @@
-/** Leases through the manager while Redis loses data: a fence never goes back. */
+/** Leases through the executor while Redis loses data: a fence never goes back. */
 import { Redis } from "ioredis";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { startRedis } from "../../../../../scripts/engines/index.mjs";
 import { recordFence } from "../../../src/core/index.ts";
-import { type CommandOutcome, StoreLeaseManager } from "../../../src/executor/index.ts";
+import { type CommandOutcome, StoreExecutor } from "../../../src/executor/index.ts";
 import { openRedisStore, type RedisStore } from "../../../src/stores/redis/index.ts";
 import { until } from "../records.ts";
 
@@ -25,19 +25,19 @@ afterEach(async () => {
 
 interface Replica {
   readonly store: RedisStore;
-  readonly manager: StoreLeaseManager;
+  readonly executor: StoreExecutor;
 }
 
 async function replica(): Promise<Replica> {
   const store = await openRedisStore({ url: server.url });
   opened.push(store);
-  return { store, manager: new StoreLeaseManager({ store }) };
+  return { store, executor: new StoreExecutor({ store }) };
 }
 
 const key = (name: string) => ({ tenant: "default", name });
 
-function acquire({ manager }: Replica, name: string, ttlMs = 30_000): Promise<CommandOutcome> {
-  return manager.acquire({ key: key(name), holder: "worker", ttlMs });
+function acquire({ executor }: Replica, name: string, ttlMs = 30_000): Promise<CommandOutcome> {
+  return executor.execute({ op: "acquire", key: key(name), holder: "worker", ttlMs });
 }
 
 /** The fence of a grant, and the token to end it with. */
@@ -54,7 +54,7 @@ async function cycle(holder: Replica, name: string, times: number): Promise<bigi
     const { fence, token } = await granted(acquire(holder, name));
     expect(fence).toBeGreaterThan(last);
     last = fence;
-    await holder.manager.release({ key: key(name), holder: "worker", token });
+    await holder.executor.execute({ op: "release", key: key(name), holder: "worker", token });
   }
   return last;
 }
@@ -108,11 +108,16 @@ describe("after a restart from an older snapshot", () => {
     await server.kill();
     await server.restart();
     const renewed = await until("the holder is back", async () => {
-      const answer = await holder.manager.renew({ key: key("held"), holder: "worker", token });
+      const answer = await holder.executor.execute({
+        op: "renew",
+        key: key("held"),
+        holder: "worker",
+        token,
+      });
       return answer.kind === "applied" ? answer : null;
     });
     expect(recordFence(renewed.decision.lease)).toBe(fence);
-    await holder.manager.release({ key: key("held"), holder: "worker", token });
+    await holder.executor.execute({ op: "release", key: key("held"), holder: "worker", token });
     const taken = await granted(acquire(await replica(), "held"));
     expect(taken.fence).toBeGreaterThan(fence + 1_000n);
   });

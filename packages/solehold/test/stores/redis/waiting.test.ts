@@ -3,7 +3,7 @@ import { Redis } from "ioredis";
 import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import { startRedis } from "../../../../../scripts/engines/index.mjs";
 import { type Lease, Leases } from "../../../src/client/index.ts";
-import { StoreLeaseManager } from "../../../src/executor/index.ts";
+import { StoreExecutor } from "../../../src/executor/index.ts";
 import { openRedisStore } from "../../../src/stores/redis/index.ts";
 import { recordOf, until } from "../records.ts";
 
@@ -27,7 +27,7 @@ afterAll(async () => {
 
 async function leases(holder: string, url = server.url): Promise<Leases> {
   const store = await openRedisStore({ url });
-  const own = new Leases({ manager: new StoreLeaseManager({ store }), holder });
+  const own = new Leases({ executor: new StoreExecutor({ store }), holder });
   opened.push(own);
   return own;
 }

@@ -12,28 +12,27 @@
  * find it, because the token was chosen here, or because its owner said that it does not want it any more
  * (and has no key under which it could ask again).
  */
-import type { LeaseService, ServiceReply } from "solehold/internal";
+import type { CommandOutcome, LeaseExecutor } from "solehold/internal";
 import type { Waiter } from "./line.ts";
 
 export type GrantedTo = Pick<Waiter, "request" | "context" | "options">;
 
-/** The reply to the release; null when there is nothing to give back, or when it must not be. */
-export async function giveBack(
-  service: LeaseService,
+/** How the release ended; null when there is nothing to release, or when it must not be. */
+export async function releaseUnclaimed(
+  executor: LeaseExecutor,
   { request, context, options }: GrantedTo,
-  reply: ServiceReply | null,
-): Promise<ServiceReply | null> {
-  const outcome = reply?.outcome;
+  outcome: CommandOutcome | null,
+): Promise<CommandOutcome | null> {
   const { key, holder, token } = request;
-  const owner = { key, holder, token };
+  const release = { op: "release", key, holder, token } as const;
   const { repeatable, connection } = options;
   const perhaps = outcome?.kind === "unsettled" && outcome.outcome === "unknown";
   const isAlone = repeatable === "no" || (repeatable === "by token" && connection.isCancelled());
-  if (perhaps && isAlone) return await service.release(owner, context);
+  if (perhaps && isAlone) return await executor.execute(release, context);
   if (outcome?.kind !== "applied") return null;
-  if (repeatable === "no") return await service.release(owner, context);
+  if (repeatable === "no") return await executor.execute(release, context);
   const { lease, replayed } = outcome.decision;
   const foundThere = replayed || lease.renewals > 0;
   if (foundThere || (repeatable === "by key" && !connection.isCancelled())) return null;
-  return await service.giveBack(owner, lease, context);
+  return await executor.execute({ ...release, onlyNonce: lease.nonce }, context);
 }

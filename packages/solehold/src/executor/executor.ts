@@ -1,0 +1,96 @@
+/**
+ * The command pipeline. Everything between an edge (library call, HTTP, stream, command line, simulator) and a store is
+ * one function: `execute`. A `StoreExecutor` decides over a store, a `RemoteExecutor` asks a server; approvals, quota,
+ * audit and waiting are layers of the same signature around one of the two.
+ */
+import type { ApprovalVerdict, DriftBound, LeaseKey, LeasePolicy } from "../core/index.ts";
+import type {
+  ListQuery,
+  QueueTicket,
+  StoredRecord,
+  StoreWatch,
+  WatchListener,
+  WatchScope,
+} from "../store/index.ts";
+import type { CommandOutcome } from "./outcome.ts";
+import type { LeaseRequest } from "./request.ts";
+import type { LeaseView } from "./view.ts";
+
+/** What an executor does beyond deciding. A request that needs a feature is refused by an executor without it. */
+export type Feature =
+  /** Checks `request.approval` against a policy. */
+  | "approvals"
+  /** Writes every decision to an audit trail before it answers. */
+  | "audit"
+  /** An acquire may wait for its turn: `context.wait`. */
+  | "queue";
+
+/** How long an acquire may wait for its turn. */
+export interface WaitOptions {
+  readonly waitMs: number;
+  readonly signal?: AbortSignal;
+}
+
+/** What belongs to the call and not to the request: the same request may be made in another context. */
+export interface CallContext {
+  /** Names the attempt in the audit and in logs. Random when not given. */
+  readonly traceId?: string;
+  /** The authenticated caller. Idempotency keys are bound to it. */
+  readonly caller?: string;
+  /** Only for an executor with the feature "queue". Without it an acquire is answered at once. */
+  readonly wait?: WaitOptions;
+  /** Set by the quota layer. */
+  readonly quotaExhausted?: boolean;
+  /** Set by the approvals layer, null where nothing stands against the command. Absent where nobody checked. */
+  readonly approval?: ApprovalVerdict | null;
+}
+
+export interface LeaseListing {
+  readonly leases: readonly LeaseView[];
+  readonly corrupt: readonly { readonly key: LeaseKey; readonly detail: string }[];
+  /** Where the next page begins; null after the last. */
+  readonly next: string | null;
+}
+
+export interface LeaseExecutor {
+  readonly policy: LeasePolicy;
+  readonly drift: DriftBound;
+  readonly features: ReadonlySet<Feature>;
+  /** Decides and carries out one command. Never rejects. */
+  execute(request: LeaseRequest, context?: CallContext): Promise<CommandOutcome>;
+  /** Null when nothing was ever granted, or the record was collected. Rejects with StoreError or CorruptRecordError. */
+  read(key: LeaseKey): Promise<LeaseView | null>;
+  list(query: ListQuery): Promise<LeaseListing>;
+  /** Null when the store cannot announce changes. */
+  watch(scope: WatchScope, listener: WatchListener): Promise<StoreWatch | null>;
+  /** A watch event showed this record: a hint that may save a read before the next attempt. */
+  onHint?(key: LeaseKey, stored: StoredRecord): void;
+  /** A ticket of the store's own queue for the key; null when the store keeps none. */
+  joinQueue?(key: LeaseKey, listener: WatchListener): Promise<QueueTicket> | null;
+  close(): Promise<void>;
+}
+
+/** Adds one concern to an executor. */
+export type Layer = (next: LeaseExecutor) => LeaseExecutor;
+
+/** An executor that forwards everything to `next` but what is overridden. */
+export function layerOver(next: LeaseExecutor, overrides: Partial<LeaseExecutor>): LeaseExecutor {
+  return {
+    policy: next.policy,
+    drift: next.drift,
+    features: next.features,
+    execute: (request, context) => next.execute(request, context),
+    read: (key) => next.read(key),
+    list: (query) => next.list(query),
+    watch: (scope, listener) => next.watch(scope, listener),
+    onHint: (key, stored) => next.onHint?.(key, stored),
+    joinQueue: (key, listener) => next.joinQueue?.(key, listener) ?? null,
+    close: () => next.close(),
+    ...overrides,
+  };
+}
+
+/** The features of `next`, and one more. */
+export function withFeature(next: LeaseExecutor, feature: Feature): ReadonlySet<Feature> {
+  return new Set([...next.features, feature]);
+}
