@@ -39,7 +39,7 @@ export async function withLeases<Result>(
   const holder = given ?? (holderDefault === "process" ? defaultHolder(realEnv) : userAtHost());
   const leases = await connect(urlOf(invocation), { holder, ...(tenant === undefined ? {} : { tenant }) });
   // Stores do not keep a process alive; a command that waits for their news must.
-  const alive = realEnv.timer(Number.MAX_SAFE_INTEGER, () => undefined, { keepAlive: "yes" });
+  const alive = realEnv.timer(Number.MAX_SAFE_INTEGER, () => undefined, { keepAlive: true });
   try {
     return await work(leases);
   } finally {
@@ -50,7 +50,7 @@ export async function withLeases<Result>(
 
 async function closeInTime(leases: Leases): Promise<void> {
   await new Promise<void>((resolve) => {
-    const timer = realEnv.timer(CLOSE_WITHIN_MS, resolve, { keepAlive: "yes" });
+    const timer = realEnv.timer(CLOSE_WITHIN_MS, resolve, { keepAlive: true });
     const done = (): void => {
       timer.cancel();
       resolve();

@@ -60,7 +60,7 @@ async function run(invocation: Invocation): Promise<number> {
   const term = termOption(invocation);
   const { note, "idempotency-key": idempotencyKey } = invocation.values;
   const options = {
-    autoRenew: "no" as const,
+    autoRenew: false as const,
     ...(ttl === null ? {} : { ttl }),
     ...(purpose === null ? {} : { purpose }),
     ...(wait === null ? {} : { wait }),

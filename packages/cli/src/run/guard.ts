@@ -79,7 +79,7 @@ export class Guard {
     if (leftMs <= 0) kill("SIGKILL");
     const untilNextMs = this.#stoppedBecause === null ? leftMs - plan.graceMs : leftMs;
     const inMs = leftMs <= 0 ? LOOK_EVERY_MS : Math.min(LOOK_EVERY_MS, untilNextMs);
-    this.#timer = env.timer(inMs, () => this.#look(), { keepAlive: "yes" });
+    this.#timer = env.timer(inMs, () => this.#look(), { keepAlive: true });
   }
 
   #beginStopping(cause: StopCause): void {

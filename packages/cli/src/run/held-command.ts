@@ -154,9 +154,9 @@ export class HeldCommand {
         last = deadline;
         this.#keeper.tell({ kind: "extend", deadline });
       }
-      timer = this.#env.timer(everyMs, look, { keepAlive: "yes" });
+      timer = this.#env.timer(everyMs, look, { keepAlive: true });
     };
-    let timer = this.#env.timer(everyMs, look, { keepAlive: "yes" });
+    let timer = this.#env.timer(everyMs, look, { keepAlive: true });
     return () => timer.cancel();
   }
 

@@ -21,7 +21,7 @@ export function runOptions(invocation: Invocation): RunOptions {
     plan: stopPlan({ ttlMs, graceMs, onLoss }),
     acquire: {
       ttl: ttlMs,
-      keepAlive: "yes",
+      keepAlive: true,
       ...(purpose === null ? {} : { purpose }),
       ...(wait === null ? {} : { wait }),
       ...(note === undefined ? {} : { note }),

@@ -116,7 +116,7 @@ export class LeaseWatcher {
       () => this.#armExpiry(),
       (error: unknown) => {
         this.#options.onTrouble(error);
-        this.#retry = this.#env.timer(this.#options.everyMs, () => this.#lookAgain(), { keepAlive: "yes" });
+        this.#retry = this.#env.timer(this.#options.everyMs, () => this.#lookAgain(), { keepAlive: true });
       },
     );
   }
@@ -154,7 +154,7 @@ export class LeaseWatcher {
         .catch((error: unknown) => this.#options.onTrouble(error))
         .then(() => this.#lookRegularly());
     };
-    this.#timer = this.#env.timer(this.#options.everyMs, lookAgain, { keepAlive: "yes" });
+    this.#timer = this.#env.timer(this.#options.everyMs, lookAgain, { keepAlive: true });
   }
 
   /** One timer for all: it fires when the earliest end is due. A renewal in between only makes it look in vain. */
@@ -165,7 +165,7 @@ export class LeaseWatcher {
     for (const dueMs of this.#due.values()) this.#timerAtMs = Math.min(this.#timerAtMs, dueMs);
     if (this.#due.size === 0) return;
     const inMs = Math.max(MIN_LOOK_MS, this.#timerAtMs - this.#env.monotonicMs());
-    this.#timer = this.#env.timer(inMs, () => this.#lookAtDue(), { keepAlive: "yes" });
+    this.#timer = this.#env.timer(inMs, () => this.#lookAtDue(), { keepAlive: true });
   }
 
   #lookAtDue(): void {
