@@ -16,7 +16,7 @@ import { createConnection } from "mysql2/promise";
 import pg from "pg";
 import { afterAll, describe, expect, it } from "vitest";
 import { Leases } from "../../src/client/leases.ts";
-import { StoreLeaseManager } from "../../src/manager/index.ts";
+import { StoreExecutor } from "../../src/executor/index.ts";
 import type { LeaseStore } from "../../src/store/index.ts";
 import { openEtcdStore } from "../../src/stores/etcd/index.ts";
 import { openFileStore } from "../../src/stores/file/index.ts";
@@ -131,12 +131,12 @@ describe.each(ROWS)("$title", ({ open, deleteByHand }) => {
     const [ours, theirs] = [await open(), await open()];
     const clients = [ours, theirs, ours].map((store, index) => ({
       store,
-      leases: new Leases({ manager: new StoreLeaseManager({ store }), holder: `holder-${index}` }),
+      leases: new Leases({ executor: new StoreExecutor({ store }), holder: `holder-${index}` }),
     }));
     const name = `deleted-${process.pid}`;
     let last = 0n;
     for (const { store, leases } of clients) {
-      const attempt = await leases.tryAcquire(name, { ttl: "60s", autoRenew: "no" });
+      const attempt = await leases.tryAcquire(name, { ttl: "60s", autoRenew: false });
       expect(attempt.ok && attempt.lease.fence).toBeGreaterThan(last);
       last = attempt.ok ? attempt.lease.fence : 0n;
       await passed(store, last);

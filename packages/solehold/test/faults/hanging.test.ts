@@ -5,7 +5,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { Leases } from "../../src/client/leases.ts";
 import { realEnv } from "../../src/env/index.ts";
-import { StoreLeaseManager } from "../../src/manager/index.ts";
+import { StoreExecutor } from "../../src/executor/index.ts";
 import { type Engine, type FaultProxy, startProxy } from "../engines/index.ts";
 import { until } from "../stores/records.ts";
 import { FAULT_ENGINES } from "./engines.ts";
@@ -29,15 +29,15 @@ describe.each(FAULT_ENGINES)("$title, when it hangs", ({ start, open }) => {
 
   it("holds no command, read, listing or watch longer than callTimeoutMs", async () => {
     const store = await open(server, { proxy, ...PATIENT });
-    const manager = new StoreLeaseManager({ store, callTimeoutMs: 300, commandTimeoutMs: 600 });
-    const leases = new Leases({ manager, env: realEnv, holder: "patient" });
+    const executor = new StoreExecutor({ store, callTimeoutMs: 300, commandTimeoutMs: 600 });
+    const leases = new Leases({ executor, env: realEnv, holder: "patient" });
     await (await leases.acquire(KEY.name, { ttl: "30s" })).release();
     proxy.freeze();
     const calls = {
       command: leases.tryAcquire("other"),
-      read: manager.get(KEY),
-      listing: manager.list({ tenant: "default", prefix: "", limit: 10 }),
-      ...(store.watch && { watch: manager.watch({ tenant: "default", prefix: "" }, () => undefined) }),
+      read: executor.get(KEY),
+      listing: executor.list({ tenant: "default", prefix: "", limit: 10 }),
+      ...(store.watch && { watch: executor.watch({ tenant: "default", prefix: "" }, () => undefined) }),
     };
     const ended = await Promise.allSettled(Object.values(calls));
     for (const [index, what] of Object.keys(calls).entries()) {
