@@ -35,7 +35,7 @@ describe.each(FAULT_ENGINES)("$title, when it hangs", ({ start, open }) => {
     proxy.freeze();
     const calls = {
       command: leases.tryAcquire("other"),
-      read: executor.get(KEY),
+      read: executor.read(KEY),
       listing: executor.list({ tenant: "default", prefix: "", limit: 10 }),
       ...(store.watch && { watch: executor.watch({ tenant: "default", prefix: "" }, () => undefined) }),
     };

@@ -12,11 +12,12 @@ import { configProblem } from "./failure.ts";
 
 export const MARKER_FILE = "solehold.json";
 const DATABASE_FILE = "leases.db";
+/** The journal is there for a moment, while the process that makes the database turns on its write-ahead log. */
 const OWN_FILES: readonly string[] = [
   DATABASE_FILE,
+  "leases.db-journal",
   "leases.db-wal",
   "leases.db-shm",
-  "leases.db-journal",
   MARKER_FILE,
 ];
 const LMDB_FILE = "data.mdb";
@@ -30,8 +31,8 @@ export async function prepareFolder(folder: string): Promise<void> {
 }
 
 async function prepare(folder: string): Promise<void> {
-  await unlessThere(mkdir(dirname(folder), { recursive: true, mode: 0o700 }));
-  await unlessThere(mkdir(folder, { mode: 0o700 }));
+  await unless("EEXIST", mkdir(dirname(folder), { recursive: true, mode: 0o700 }));
+  await unless("EEXIST", mkdir(folder, { mode: 0o700 }));
   const names = await ownFiles(folder);
   if (names.includes(DATABASE_FILE)) return;
   if (names.length > 0)
@@ -39,7 +40,7 @@ async function prepare(folder: string): Promise<void> {
       `'${join(folder, DATABASE_FILE)}' is missing: restore it from a backup. Without it all leases are forgotten; to begin anew, empty the folder`,
     );
   // SQLite gives its other files the mode of this one. Of several processes one makes it.
-  await unlessThere(writeFile(join(folder, DATABASE_FILE), "", { flag: "wx", mode: 0o600 }));
+  await unless("EEXIST", writeFile(join(folder, DATABASE_FILE), "", { flag: "wx", mode: 0o600 }));
   await syncFolder(folder);
   await syncFolder(dirname(folder));
 }
@@ -69,21 +70,15 @@ async function ownFiles(folder: string): Promise<readonly string[]> {
     );
   for (const name of names) {
     const path = join(folder, name);
-    await naming(path, unlessGone(access(path, READ_WRITE)));
+    // The last process that closes the store deletes the files beside the database.
+    await naming(path, unless("ENOENT", access(path, READ_WRITE)));
   }
   return names;
 }
 
-/** SQLite deletes the files beside the database, the journal soon, the others when the last process closes the store. */
-async function unlessGone(looking: Promise<unknown>): Promise<void> {
-  await looking.catch((error: unknown) => {
-    if (codeOf(error) !== "ENOENT") throw error;
-  });
-}
-
-async function unlessThere(making: Promise<unknown>): Promise<void> {
-  await making.catch((error) => {
-    if (codeOf(error) !== "EEXIST") throw error;
+async function unless(code: "EEXIST" | "ENOENT", work: Promise<unknown>): Promise<void> {
+  await work.catch((error) => {
+    if (codeOf(error) !== code) throw error;
   });
 }
 
