@@ -15,10 +15,6 @@ import { Stage } from "./stage.ts";
 import { Workload } from "./workload.ts";
 
 export async function runFull(options: RunOptions): Promise<RunResult> {
-  // These are loaded when they are first needed; loading is real I/O, which must not happen inside a run.
-  await import("solehold/internal");
-  await import("solehold/internal");
-  await import("solehold/internal");
   await options.gateway?.prepare();
   return await withoutRealWorld(async () => {
     const stage = new Stage(options);

@@ -29,7 +29,7 @@ import type { LeaseContext, LeaseHandleState, LeaseOptions } from "./lease-conte
 import { lossOf, type ReleaseResult, releaseResult, unreachable } from "./loss.ts";
 import { failureOf } from "./outcome-errors.ts";
 import { probeSaysAlive } from "./probe.ts";
-import { Appointment, type Renewable } from "./renewal-schedule.ts";
+import type { Renewable } from "./renewal-schedule.ts";
 import type { Suspendable } from "./suspend-detector.ts";
 
 /** Renewals are sent after a third of the ttl, retries after a tenth, and given up on after a sixth. */
@@ -54,7 +54,6 @@ export class Lease implements Renewable, Suspendable {
   readonly #context: LeaseContext;
   readonly #options: LeaseOptions;
   readonly #token: string;
-  readonly #appointment = new Appointment(this);
   /** Made when somebody asks for the signal: short leases end before anybody does, and both cost time. */
   #abort: AbortController | null = null;
   #listeners: Set<(state: LeaseHandleState) => void> | null = null;
@@ -337,7 +336,7 @@ export class Lease implements Renewable, Suspendable {
     const { autoRenew, keepAlive } = this.#options;
     const { env, schedule } = this.#context;
     const inMs = jittered(env, this.ttlMs * partOfTtl, JITTER_RATIO);
-    if (autoRenew) schedule.plan(this.#appointment, now.monotonicMs, inMs);
+    if (autoRenew) schedule.plan(this, now.monotonicMs, inMs);
     const spareMs = remainingValidityMs(this.#validity, now) - inMs;
     const comesInTime = autoRenew && partOfTtl === RENEW_PART && spareMs > this.#timeoutMs();
     if (keepAlive || !comesInTime) this.#armExpiry();
@@ -388,7 +387,7 @@ export class Lease implements Renewable, Suspendable {
   #end(state: "lost" | "released", reason: LossReason): void {
     if (this.#isOver()) return;
     this.#lossReason = reason;
-    this.#appointment.cancel();
+    this.#context.schedule.cancel(this);
     if (this.#isObserved) this.#context.suspendWatch.remove(this);
     this.#context.revocations.remove(this);
     this.#context.held.delete(this);

@@ -2,7 +2,7 @@
 import { describe, expect, it } from "vitest";
 import { lookAgainMs } from "../../src/client/key-wait-queue.ts";
 import { Leases } from "../../src/client/leases.ts";
-import { Appointment, RenewalSchedule } from "../../src/client/renewal-schedule.ts";
+import { RenewalSchedule } from "../../src/client/renewal-schedule.ts";
 import { ManualEnv } from "../../src/env/index.ts";
 import { StoreExecutor } from "../../src/executor/index.ts";
 import { MemoryStore, type QueueTicket } from "../../src/store/index.ts";
@@ -52,13 +52,13 @@ describe("renewal in the background", () => {
     const env = new ManualEnv({ monotonicMs: 1_000 });
     const schedule = new RenewalSchedule(env);
     let renewals = 0;
-    const appointment = new Appointment({
+    const lease = {
       renewNow: () => {
         renewals += 1;
-        if (renewals < 1_000) schedule.plan(appointment, env.monotonicMs(), 6);
+        if (renewals < 1_000) schedule.plan(lease, env.monotonicMs(), 6);
       },
-    });
-    schedule.plan(appointment, env.monotonicMs(), 6);
+    };
+    schedule.plan(lease, env.monotonicMs(), 6);
     await env.advance(60);
     expect(renewals).toBeLessThanOrEqual(12);
   });

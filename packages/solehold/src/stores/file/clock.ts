@@ -7,9 +7,9 @@ import { createHash } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Env } from "../../env/index.ts";
-import type { Boot } from "../support/boot.ts";
+import type { Boot } from "../../support/boot.ts";
+import { codeOf, replaceFile, syncFolder } from "../../support/files.ts";
 import { EpochClock, type EpochState, epochOf } from "../support/epoch-clock.ts";
-import { codeOf, replaceFile, syncFolder } from "../support/files.ts";
 import { configError } from "../support/options.ts";
 
 interface By {

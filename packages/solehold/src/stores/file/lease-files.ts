@@ -5,10 +5,10 @@ import { join } from "node:path";
 import type { LeaseKey } from "../../core/index.ts";
 import { ABSENT, type ListPage, type ListQuery, type StoredRecord } from "../../store/index.ts";
 import { listRecords, type StoredPage } from "../../store/paging.ts";
+import { codeOf } from "../../support/files.ts";
 import { LEASE_SUFFIX } from "../object/names.ts";
 import { decodeWire } from "../object/wire.ts";
 import type { EpochClock } from "../support/epoch-clock.ts";
-import { codeOf } from "../support/files.ts";
 import { isHashedStem, KEY_SUFFIX, keyOfStem, parseKey, stemOf } from "./names.ts";
 
 export class LeaseFiles {

@@ -8,10 +8,11 @@ import { readdir } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { type Env, realEnv } from "../../env/index.ts";
 import { assertWholeNumbers } from "../../store/index.ts";
-import { type Boot, readBoot } from "../support/boot.ts";
+import { type Boot, readBoot } from "../../support/boot.ts";
+import { removeIfThere } from "../../support/files.ts";
+import { FolderLock } from "../../support/folder-lock.ts";
+import { pidNamespace } from "../../support/process-identity.ts";
 import { fileFailure } from "../support/file-failure.ts";
-import { removeIfThere } from "../support/files.ts";
-import { FolderLock } from "../support/folder-lock.ts";
 import { networkFileSystem } from "../support/network-file-systems.ts";
 import { assertOptions, configError } from "../support/options.ts";
 import { openClock } from "./clock.ts";
@@ -51,7 +52,9 @@ export async function openWithSeams(options: FileStoreOptions, changes: Partial<
   try {
     prepare(root, [leases, internal], seams);
     const boot = seams.readBoot(env);
-    const lock = new FolderLock({ folder: internal, bootId: boot.id, timeoutMs, env });
+    // No host: only this machine reaches a local disk, so another boot is an earlier one.
+    const scope = { bootId: boot.id, pidNamespace: pidNamespace() };
+    const lock = new FolderLock({ folder: internal, scope, timeoutMs, env, durable: "no" });
     const clock = await lock.hold(async () => {
       await lock.tidy();
       // Whoever writes has the lock, so every unfinished file is a dead process's.

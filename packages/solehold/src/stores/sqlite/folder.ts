@@ -5,8 +5,8 @@
 import { existsSync } from "node:fs";
 import { access, constants, mkdir, readdir, stat, statfs, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import { codeOf, syncFolder } from "../../support/files.ts";
 import { fileFailure } from "../support/file-failure.ts";
-import { codeOf, syncFolder } from "../support/files.ts";
 import { networkFileSystem } from "../support/network-file-systems.ts";
 import { configProblem } from "./failure.ts";
 
@@ -31,7 +31,7 @@ export async function prepareFolder(folder: string): Promise<void> {
 }
 
 async function prepare(folder: string): Promise<void> {
-  await unless("EEXIST", mkdir(dirname(folder), { recursive: true }));
+  await unless("EEXIST", mkdir(dirname(folder), { recursive: true, mode: 0o700 }));
   await unless("EEXIST", mkdir(folder, { mode: 0o700 }));
   const names = await ownFiles(folder);
   if (names.includes(DATABASE_FILE)) return;

@@ -15,7 +15,7 @@
  */
 import type { LeaseRecord } from "../../core/index.ts";
 import type { Env } from "../../env/index.ts";
-import { type Boot, isSameBoot } from "./boot.ts";
+import { type Boot, isSameBoot } from "../../support/boot.ts";
 
 export interface EpochState {
   /** Counts from 1. */

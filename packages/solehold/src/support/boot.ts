@@ -8,7 +8,7 @@
  */
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
-import type { Env } from "../../env/index.ts";
+import type { Env } from "../env/index.ts";
 
 export interface Boot {
   /** "id:<uuid>" or "moment:<ms>". */
