@@ -94,7 +94,7 @@ export const TIME_BUGS: readonly PlantedBug[] = [
   {
     name: "stamp-from-earliest",
     mistake: "an expiry is written from the earliest time that the store may show",
-    caughtBy: [...BELIEF, "reservations"],
+    caughtBy: [...BELIEF, "reservations", "liveness"],
     withinSeeds: 500,
     faults: ["slow", "clog", "store-pause"],
     mutations: { decide: withInstant((now) => ({ ...now, stampMs: now.earliestMs })) },
