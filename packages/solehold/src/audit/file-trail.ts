@@ -121,7 +121,7 @@ export class FileAuditTrail implements AuditTrail {
     return queryFolder(folder, query, this.head().sequence, reader);
   }
 
-  /** Rejects when entries could not be saved; the folder is given back in any case. */
+  /** Rejects when entries could not be saved; the folder is unlocked in any case. */
   close(): Promise<void> {
     this.#closing ??= this.#close();
     return this.#closing;

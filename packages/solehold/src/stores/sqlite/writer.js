@@ -61,7 +61,7 @@ export class Writer {
     return this.state();
   }
 
-  /** Time that was told is never told again, whatever the clock of the next boot says. @param {number} markMs */
+  /** Time that was answered never comes again, whatever the clock of the next boot says. @param {number} markMs */
   raiseMark(markMs) {
     this.#transaction(markMs, (last) =>
       last.at_ms < markMs ? { ...last, version: last.version + 1, keys: "" } : null,
