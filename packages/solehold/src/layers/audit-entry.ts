@@ -29,6 +29,10 @@ export function auditEventOf(
   const { tenant, name: key } = request.key;
   const lease = outcome.kind === "applied" ? outcome.decision.lease : null;
   const purpose = lease?.purpose ?? ("purpose" in request ? request.purpose : undefined);
+  const detail = {
+    ...blockerDetail(outcome),
+    ...(outcome.quorum === undefined ? {} : quorumDetail(outcome.quorum)),
+  };
   return {
     at: atMs,
     tenant,
@@ -43,7 +47,7 @@ export function auditEventOf(
     ...("holder" in request ? { holder: request.holder } : {}),
     ...(lease === null ? {} : { fence: formatFence(recordFence(lease)) }),
     ...(purpose === undefined ? {} : { purpose }),
-    ...(outcome.quorum === undefined ? {} : { detail: quorumDetail(outcome.quorum) }),
+    ...(Object.keys(detail).length === 0 ? {} : { detail }),
   };
 }
 
@@ -88,6 +92,16 @@ export function repairEvent(
     traceId,
     outcome: isDecided ? (ended ? "applied" : "none") : outcomeOfUnsettled(ended.outcome),
     detail: { generation: String(generation) },
+  };
+}
+
+/** Who stood in the way of what was denied, and until when. */
+function blockerDetail(outcome: CommandOutcome): Record<string, string | number> {
+  if (outcome.kind !== "refused" || outcome.decision.kind !== "denied") return {};
+  const { heldBy, heldUntilMs } = outcome.decision;
+  return {
+    ...(heldBy === null ? {} : { heldBy }),
+    ...(heldUntilMs === null ? {} : { heldUntilMs }),
   };
 }
 

@@ -48,6 +48,15 @@ describe("the audit of the service", () => {
     ]);
   });
 
+  it("says who held what was denied, and until when", async () => {
+    const { env, service, grant, trail } = serviceWorld();
+    await grant("Operation", 60);
+    await service.execute({ op: "acquire", key: KEY, holder: "other", ttlMs: 1_000 });
+    const [granted, denied] = await trail();
+    expect(granted?.detail).toBeUndefined();
+    expect(denied?.detail).toEqual({ heldBy: "holder", heldUntilMs: env.wallMs() + 60 * SECOND_MS });
+  });
+
   it("never contains a token", async () => {
     const { grant, trail } = serviceWorld();
     const lease = await grant("Operation", 60);
