@@ -20,6 +20,7 @@ const LAYERS = [
   "audit",
   "layers",
   "remote",
+  "waiting",
   "client",
   "guards",
   "writer",

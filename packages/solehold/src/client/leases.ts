@@ -26,15 +26,15 @@ import type {
   PresentedApprovals,
   WaitOptions,
 } from "../executor/index.ts";
+import { mayBeGranted, withWaitQueue } from "../waiting/index.ts";
+import { acquireInTurn } from "./acquire-in-turn.ts";
 import { type HeldDetails, LeaseHeldError } from "./errors.ts";
 import { Lease } from "./lease.ts";
 import type { LeaseContext } from "./lease-context.ts";
 import { failureOf } from "./outcome-errors.ts";
 import type { LivenessProbe } from "./probe.ts";
-import { waitInServersLine } from "./remote-wait.ts";
 import { RenewalSchedule } from "./renewal-schedule.ts";
 import { SuspendWatch } from "./suspend-detector.ts";
-import { Lines, mayBeGranted, type Patience } from "./wait-queues.ts";
 
 export interface TryAcquireOptions {
   /** How long the lease lasts without a renewal. Default: the policy's, 30 s. */
@@ -87,17 +87,20 @@ export class Leases {
   readonly #env: Env;
   readonly #ids: RandomIds;
   readonly #context: LeaseContext;
-  readonly #lines: Lines;
+  /** A server remembers no acquire that may have been granted without an answer: its client chooses the token. */
+  readonly #choosesTokens: boolean;
   /** The last ttl that was found to leave room for renewals. */
   #goodTtlMs = 0;
   /** Releases under way of what may have been granted unheard. */
   readonly #abandoned = new Set<Promise<unknown>>();
 
   constructor(options: LeasesOptions) {
-    const { executor, env = realEnv, tenant = "default" } = options;
+    const { env = realEnv, tenant = "default" } = options;
     const problem = tenantProblem(tenant);
     if (problem !== null) throw new RangeError(`tenant ${problem}, got ${JSON.stringify(tenant)}`);
     this.tenant = tenant;
+    this.#choosesTokens = options.executor.features.has("queue");
+    const executor = this.#choosesTokens ? options.executor : withWaitQueue({ env })(options.executor);
     this.executor = executor;
     this.#env = env;
     this.#ids = new RandomIds(env);
@@ -110,7 +113,6 @@ export class Leases {
       schedule: new RenewalSchedule(env),
       suspendWatch: new SuspendWatch(env),
     };
-    this.#lines = new Lines({ env, executor });
   }
 
   /** One attempt. Somebody else having it is a value; a store that does not answer is an error. */
@@ -141,10 +143,13 @@ export class Leases {
     const { signal } = options;
     // One token for all attempts: a later one finds the grant of an earlier one whose answer was lost.
     const token = this.#tokenForServer();
-    const attempt = (wait?: WaitOptions): Promise<CommandOutcome> => this.#attempt(key, options, wait, token);
-    const outcome = this.#hasQueue
-      ? await this.#waitAtServer({ key, waitMs, signal, attempt }, options, token)
-      : await this.#lines.wait({ key, waitMs, signal, attempt });
+    const outcome = await acquireInTurn(this.#env, {
+      key,
+      waitMs,
+      signal,
+      attempt: (wait) => this.#attempt(key, options, wait, token),
+      abandon: () => this.#abandon(key, options, token),
+    });
     const lease = this.#leaseFrom(outcome, options);
     if (signal?.aborted !== true) return lease;
     // Granted just when the caller gave up: the grant goes back, so that nobody waits for a ghost.
@@ -227,27 +232,12 @@ export class Leases {
   async close(): Promise<void> {
     this.#context.schedule.close();
     this.#context.suspendWatch.close();
-    this.#lines.close();
     await Promise.all(this.#abandoned);
     await this.executor.close();
   }
 
-  get #hasQueue(): boolean {
-    return this.executor.features.has("queue");
-  }
-
-  /** An executor over a store remembers by itself which acquires may have been granted without an answer. */
   #tokenForServer(): string | undefined {
-    return this.#hasQueue ? this.#ids.next() : undefined;
-  }
-
-  async #waitAtServer(
-    patience: Patience,
-    options: AcquireOptions,
-    token: string | undefined,
-  ): Promise<AppliedOutcome> {
-    const abandon = (): void => this.#abandon(patience.key, options, token);
-    return await waitInServersLine(this.#env, { ...patience, abandon });
+    return this.#choosesTokens ? this.#ids.next() : undefined;
   }
 
   /**
