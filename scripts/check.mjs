@@ -22,6 +22,7 @@ const LAYERS = [
   "audit",
   "layers",
   "remote",
+  "waiting",
   "client",
   "guards",
   "writer",

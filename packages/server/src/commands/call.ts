@@ -1,14 +1,9 @@
 /** One request on its way: who asks, under which trace, since when, and whether anybody still listens. */
+import type { Recipient } from "solehold";
 import type { Principal } from "../access/principal.ts";
 
-export interface Connection {
-  /** Nobody will read the answer any more. */
-  isGone(): boolean;
-  /** The caller said that it does not want the answer any more, and will not repeat the request. */
-  isCancelled(): boolean;
-  /** Calls back when the connection goes before the answer was sent. Returns how to stop that. */
-  onGone(listener: () => void): () => void;
-}
+/** The way back to the caller, which may be gone before the answer. */
+export type Connection = Recipient;
 
 export interface Call {
   readonly principal: Principal;

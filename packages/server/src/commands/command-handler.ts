@@ -4,16 +4,23 @@
  */
 import { type Env, keyNameProblem, type LeaseKey, type LeaseOp, type LeaseRecord } from "solehold";
 import {
-  type AcquireRequest,
   type CallContext,
   type CommandOutcome,
   type LeaseRequest,
-  type LeaseService,
-  randomId,
+  type WaitEnd,
+  WaitEndedError,
+  type WaitQueue,
 } from "solehold/internal";
 import type { TSchema } from "typebox";
 import { assertAllowed, tenantOf } from "../access/principal.ts";
-import { clientGone, ProblemError, refusal } from "../protocol/problem.ts";
+import {
+  clientGone,
+  draining,
+  ProblemError,
+  type ProblemInput,
+  refusal,
+  tooMany,
+} from "../protocol/problem.ts";
 import { type Answer, commandAnswer, problemAnswer } from "../protocol/response-codec.ts";
 import {
   AcquireBody,
@@ -27,10 +34,6 @@ import {
 } from "../protocol/schemas/leases.ts";
 import { type Check, checkOf } from "../protocol/validation.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
-import type { WaitOptions } from "../waiting/line.ts";
-import { type GrantedTo, releaseUnclaimed } from "../waiting/release-unclaimed.ts";
-import type { WaitQueue } from "../waiting/wait-queue.ts";
-import type { WatchHub } from "../watch/watch-hub.ts";
 import type { Call } from "./call.ts";
 
 /** What every command's body has, and what some have. */
@@ -64,9 +67,7 @@ const REMEMBERED_RENEWALS = 65_536;
 
 export interface CommandHandlerOptions {
   readonly env: Env;
-  readonly service: LeaseService;
   readonly queue: WaitQueue;
-  readonly hub: WatchHub;
   readonly metrics: Metrics;
 }
 
@@ -100,64 +101,30 @@ export class CommandHandler {
     // The store is asked for the name before it is decided on: what is no name must not get that far.
     assertName(body.name);
     const request = requestOf(op, { tenant, name: body.name }, body);
-    const context: CallContext = { traceId, caller: principal.id };
-    const outcome = await this.#perform(request, body, context, call);
-    this.#onDecided(request, outcome);
+    const outcome = await this.#perform(request, body.waitMs ?? 0, call);
+    this.#measure(request, outcome);
     const waitedMs = waitedMsOf(outcome, call);
-    return commandAnswer(op, outcome, { policy: this.#options.service.policy, traceId, waitedMs });
+    return commandAnswer(op, outcome, { policy: this.#options.queue.policy, traceId, waitedMs });
   }
 
-  async #perform(
-    request: LeaseRequest,
-    body: CommandBody,
-    context: CallContext,
-    call: Call,
-  ): Promise<CommandOutcome> {
-    const { queue, service } = this.#options;
-    if (request.op === "acquire") return await this.#acquire(request, body, context, call);
-    if (request.op === "release") return await queue.release(request, context);
-    return await service.execute(request, context);
-  }
-
-  async #acquire(
-    request: AcquireRequest,
-    { waitMs = 0 }: CommandBody,
-    context: CallContext,
-    { connection }: Call,
-  ): Promise<CommandOutcome> {
+  async #perform(request: LeaseRequest, waitMs: number, call: Call): Promise<CommandOutcome> {
     const { env, queue, metrics } = this.#options;
-    const { token = randomId(env), idempotencyKey } = request;
-    const repeatable: WaitOptions["repeatable"] =
-      idempotencyKey !== undefined ? "by key" : request.token !== undefined ? "by token" : "no";
-    const acquire: GrantedTo = {
-      request: { ...request, token },
-      context,
-      options: { waitMs, connection, repeatable },
-    };
+    const { traceId, principal, connection } = call;
+    const context: CallContext = { traceId, caller: principal.id };
+    if (request.op !== "acquire") return await queue.execute(request, context);
     const startMs = env.monotonicMs();
-    const outcome = await queue.acquire(acquire.request, context, acquire.options);
+    const outcome = await queue.execute(request, { ...context, wait: { waitMs }, recipient: connection });
+    if (outcome.kind === "unsettled" && outcome.cause instanceof WaitEndedError)
+      throw new ProblemError(PROBLEM_OF_END[outcome.cause.end](outcome.cause.message));
     if (waitMs > 0) metrics.waited((env.monotonicMs() - startMs) / 1_000, outcome.kind);
-    return connection.isGone() ? await this.#unclaimed(acquire, outcome) : outcome;
+    return outcome;
   }
 
-  /** The connection went between the grant and its answer: without this nobody would ever release it. */
-  async #unclaimed(acquire: GrantedTo, outcome: CommandOutcome): Promise<CommandOutcome> {
-    const released = await releaseUnclaimed(this.#options.service, acquire, outcome);
-    if (released === null) return outcome;
-    this.#onDecided({ ...acquire.request, op: "release" }, released);
-    throw new ProblemError(clientGone());
-  }
-
-  /** Called once per decision: updates wait queues, watchers and metrics. */
-  #onDecided({ op, key }: LeaseRequest, outcome: CommandOutcome): void {
-    // What the same write replaced by the next grant never stood in the store.
-    if (outcome.kind !== "applied" || outcome.next?.kind === "applied") return;
-    const { queue, hub, metrics } = this.#options;
+  #measure({ op }: LeaseRequest, outcome: CommandOutcome): void {
+    if (outcome.kind !== "applied" || (op !== "acquire" && op !== "renew")) return;
     const { lease, resumeFromLedgerRequired, replayed } = outcome.decision;
-    queue.notice(key, lease);
-    if (op !== "use") hub.decided(lease);
-    if (op === "acquire" && resumeFromLedgerRequired && !replayed) metrics.takeover();
-    if (op === "acquire" || op === "renew") this.#measureRenewal(op, lease);
+    if (op === "acquire" && resumeFromLedgerRequired && !replayed) this.#options.metrics.takeover();
+    this.#measureRenewal(op, lease);
   }
 
   /** The first renewal follows the grant, which its record names; only later ones have to be remembered. */
@@ -175,6 +142,13 @@ export class CommandHandler {
     if (oldest !== undefined) this.#renewedAtMs.delete(oldest);
   }
 }
+
+/** Why a wait ended before its request was decided. */
+const PROBLEM_OF_END: { readonly [end in WaitEnd]: (message: string) => ProblemInput } = {
+  cancelled: clientGone,
+  draining,
+  "too-many-waiters": (message) => tooMany(message, 1_000),
+};
 
 export function assertName(name: string): void {
   const problem = keyNameProblem(name);

@@ -1,7 +1,7 @@
 /** How the parts of a server know each other. Nothing here listens, and nothing here decides. */
 import { readFileSync } from "node:fs";
 import type { Env } from "solehold";
-import { type Quorum, RandomIds } from "solehold/internal";
+import { type Quorum, RandomIds, type WaitQueue, withWaitQueue } from "solehold/internal";
 import type { Gatekeeper } from "../access/authenticator.ts";
 import { RateLimiter } from "../access/rate-limit.ts";
 import { CommandHandler } from "../commands/command-handler.ts";
@@ -21,7 +21,6 @@ import type { StreamServices } from "../stream/connection.ts";
 import { StreamServer } from "../stream/server.ts";
 import type { Logger } from "../telemetry/log.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
-import { WaitQueue } from "../waiting/wait-queue.ts";
 import { EventStreams, WATCH_SPEC } from "../watch/sse.ts";
 import { WatchHub } from "../watch/watch-hub.ts";
 import type { Engine } from "./backend.ts";
@@ -69,12 +68,11 @@ export function partsOf(config: ServerConfig, engine: Engine, around: Surroundin
   const { env, log, metrics, gatekeeper, quorum, tls, isDraining, url } = around;
   const { service, audit } = engine;
   const { waiterLimit, waitLimitMs, batchLimit, bodyLimitBytes } = config;
-  const queue = new WaitQueue({ env, service, waiterLimit, waitLimitMs });
-  const onStoreEvent = queue.onStoreEvent.bind(queue);
-  service.onExpired((record) => queue.onExpired(record));
-  const hub = new WatchHub({ env, service, backlog: config.watchBacklog, onStoreEvent });
+  const hub = new WatchHub({ env, service, backlog: config.watchBacklog });
+  const limits = { maxWaiters: waiterLimit, maxWaitMs: waitLimitMs };
+  const queue = withWaitQueue({ env, ...limits })(hub.layer(service));
   const limiter = new RateLimiter(env, config.requestsPerSecond);
-  const commands = new CommandHandler({ env, service, queue, hub, metrics });
+  const commands = new CommandHandler({ env, queue, metrics });
   const events = new EventStreams({ env, hub, maxBufferedBytes: MAX_BUFFERED_BYTES });
   const reads = [...leaseRoutes(service, () => hub.token), queueRoute(queue)];
   const { executor } = service;

@@ -7,13 +7,12 @@
 import { readFile } from "node:fs/promises";
 import type { AddressInfo } from "node:net";
 import { DEFAULT_TENANT, type Env, realEnv } from "solehold";
-import type { LeaseService } from "solehold/internal";
+import type { LeaseService, WaitQueue } from "solehold/internal";
 import { Gatekeeper } from "../access/authenticator.ts";
 import { assertSafeBinding } from "../access/binding.ts";
 import type { App } from "../http/app.ts";
 import { createLog, type Logger } from "../telemetry/log.ts";
 import { Metrics } from "../telemetry/metrics.ts";
-import type { WaitQueue } from "../waiting/wait-queue.ts";
 import { type Engine, openEngine } from "./backend.ts";
 import { VERSION, type Wired, wire } from "./compose-server.ts";
 import { ConfigError, type ServerConfig } from "./config.ts";

@@ -16,7 +16,14 @@ import {
   viewOf,
   type WatchScope,
 } from "solehold";
-import { type LeaseService, type RecordEvent, watchRecords } from "solehold/internal";
+import {
+  type CommandOutcome,
+  type Layer,
+  type LeaseService,
+  layerOver,
+  type RecordEvent,
+  watchRecords,
+} from "solehold/internal";
 import { wireLease } from "../protocol/response-codec.ts";
 import type { WireLease } from "../protocol/schemas/leases.ts";
 
@@ -25,8 +32,6 @@ export interface WatchHubOptions {
   readonly service: LeaseService;
   /** How many events are kept for those who come back. */
   readonly backlog: number;
-  /** Called with the store's events before watchers are. */
-  readonly onStoreEvent: (event: RecordEvent) => void;
 }
 
 export type WatchKind = "changed" | "expired" | "deleted" | "reset";
@@ -92,10 +97,15 @@ export class WatchHub {
     await this.#follow();
   }
 
-  /** A decision of this process: published only where the store announces nothing itself. */
-  decided(record: LeaseRecord): void {
-    if (this.#watch === null) this.#publish("changed", record.key, record);
-  }
+  /** A layer: decisions of this process are published where the store announces nothing itself. */
+  readonly layer: Layer = (next) =>
+    layerOver(next, {
+      execute: async (request, context) => {
+        const outcome = await next.execute(request, context);
+        if (this.#watch === null && request.op !== "use") this.#decided(outcome);
+        return outcome;
+      },
+    });
 
   /**
    * Everything in the scope from now on, or from `after` on. The first call of the listener may come before
@@ -133,8 +143,14 @@ export class WatchHub {
     this.#retry = null;
   }
 
+  /** What a release replaced by the next grant with the same write never stood in the store. */
+  #decided(outcome: CommandOutcome): void {
+    if (outcome.kind !== "applied") return;
+    const { lease } = outcome.next?.kind === "applied" ? outcome.next.decision : outcome.decision;
+    this.#publish("changed", lease.key, lease);
+  }
+
   #onStoreEvent(event: RecordEvent): void {
-    this.#options.onStoreEvent(event);
     if (event.kind === "reset") this.#reset();
     else this.#publish(kindOf(event.stored), event.key, recordIn(event.stored));
   }
@@ -194,6 +210,6 @@ function kindOf({ kind }: StoredRecord): WatchKind {
   return kind === "absent" ? "deleted" : "changed";
 }
 
-export function recordIn(stored: StoredRecord): LeaseRecord | null {
+function recordIn(stored: StoredRecord): LeaseRecord | null {
   return stored.kind === "found" ? stored.record : null;
 }

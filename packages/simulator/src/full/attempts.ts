@@ -1,5 +1,5 @@
 /** What a service was asked for and what it answered, by the traces of the attempts, to be compared with the audit. */
-import type { CommandOutcome, LeaseService } from "solehold/internal";
+import type { CommandOutcome, LeaseExecutor } from "solehold/internal";
 import { withMembers } from "../bugs/wrap.ts";
 
 /** One attempt as its caller saw it end. */
@@ -22,8 +22,8 @@ export class Attempts {
   }
 
   /** The service, with all its commands passing here. */
-  watched(service: LeaseService): LeaseService {
-    return withMembers(service, {
+  watched<Service extends LeaseExecutor>(service: Service): Service {
+    const members: Partial<LeaseExecutor> = {
       execute: async (request, context = {}) => {
         const { traceId = "" } = context;
         const next = request.op === "release" ? request.next : undefined;
@@ -36,6 +36,7 @@ export class Attempts {
         if (served !== undefined) this.end(nextTraceId, served);
         return outcome;
       },
-    });
+    };
+    return withMembers(service, members as Partial<Service>);
   }
 }

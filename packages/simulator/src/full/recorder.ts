@@ -20,7 +20,14 @@ import type {
   WatchListener,
   WatchScope,
 } from "solehold/internal";
-import { type DriftBound, keyId, type LeaseKey, type LeasePolicy, recordFence } from "solehold/internal";
+import {
+  type DriftBound,
+  keyId,
+  type LeaseKey,
+  type LeasePolicy,
+  recordFence,
+  StoreError,
+} from "solehold/internal";
 import type { CallRecord } from "../oracles/oracle.ts";
 import type { World } from "../world/world.ts";
 
@@ -75,9 +82,15 @@ export class RecordingExecutor implements LeaseExecutor {
 
   async execute(request: LeaseRequest, context: CallContext = {}): Promise<CommandOutcome> {
     const call = this.#begin(request, context.wait === undefined ? "at once" : "queued");
+    const next = request.op === "release" ? request.next?.request : undefined;
+    const nextCall = next === undefined ? null : this.#begin(next, "at once");
     const outcome = await this.#inner.execute(request, context);
     if (outcome.kind === "applied") this.#remember(request, outcome);
     this.#end(call, outcome);
+    if (next === undefined || nextCall === null) return outcome;
+    const served = outcome.kind === "refused" ? undefined : outcome.next;
+    if (served?.kind === "applied") this.#remember(next, served);
+    this.#end(nextCall, served ?? NOT_SERVED);
     return outcome;
   }
 
@@ -149,6 +162,13 @@ export class RecordingExecutor implements LeaseExecutor {
     if (this.#env.monotonicMs() < monotonicMs) throw new Error("a belief cannot begin in the future");
   }
 }
+
+/** The release went alone: nothing was asked for the waiter that it would have served. */
+const NOT_SERVED: CommandOutcome = {
+  kind: "unsettled",
+  outcome: "not-applied",
+  cause: new StoreError("internal", "the release was written alone", { outcome: "not-applied" }),
+};
 
 function describe(outcome: NonNullable<CallRecord["outcome"]>): string {
   switch (outcome.kind) {

@@ -26,6 +26,8 @@ import type {
   WaitOptions,
 } from "../executor/index.ts";
 import { StoreError } from "../store/index.ts";
+import { mayBeGranted, withWaitQueue } from "../waiting/index.ts";
+import { acquireInTurn } from "./acquire-in-turn.ts";
 import { type HeldDetails, LeaseHeldError, LeasesClosedError } from "./errors.ts";
 import { Lease } from "./lease.ts";
 import type { LeaseContext } from "./lease-context.ts";
@@ -41,11 +43,9 @@ import {
   type WatchOptions,
 } from "./options.ts";
 import { failureOf } from "./outcome-errors.ts";
-import { waitInServersLine } from "./remote-wait.ts";
 import { RenewalSchedule } from "./renewal-schedule.ts";
 import { RevocationWatch } from "./revocation-watch.ts";
 import { SuspendWatch } from "./suspend-detector.ts";
-import { Lines, mayBeGranted } from "./wait-queues.ts";
 
 export type AcquireAttempt =
   | { readonly ok: true; readonly lease: Lease; [Symbol.asyncDispose](): Promise<void> }
@@ -74,19 +74,22 @@ export class Leases {
   readonly #env: Env;
   readonly #ids: RandomIds;
   readonly #context: LeaseContext;
-  readonly #lines: Lines;
   /** Aborts when this object is closed: waits and elections end. */
   readonly #closing = new AbortController();
+  /** A server remembers no acquire that may have been granted without an answer: its client chooses the token. */
+  readonly #choosesTokens: boolean;
   /** The last ttl that was found to leave room for renewals. */
   #goodTtlMs = 0;
   /** Releases under way of grants whose answer was lost. */
   readonly #unclaimed = new Set<Promise<unknown>>();
 
   constructor(options: LeasesOptions) {
-    const { executor, env = realEnv, tenant = "default" } = options;
+    const { env = realEnv, tenant = "default" } = options;
     const problem = tenantProblem(tenant);
     if (problem !== null) throw new RangeError(`tenant ${problem}, got ${JSON.stringify(tenant)}`);
     this.tenant = tenant;
+    this.#choosesTokens = options.executor.features.has("queue");
+    const executor = this.#choosesTokens ? options.executor : withWaitQueue({ env })(options.executor);
     this.executor = executor;
     this.#env = env;
     this.#ids = new RandomIds(env);
@@ -100,7 +103,6 @@ export class Leases {
       held: new Set(),
       revocations: new RevocationWatch(executor),
     };
-    this.#lines = new Lines({ env, executor });
   }
 
   /** One attempt. Somebody else having it is a value; a store that does not answer is an error. */
@@ -264,13 +266,8 @@ export class Leases {
     for (const lease of this.#context.held) lease.endByClose();
     this.#context.schedule.close();
     this.#context.suspendWatch.close();
-    this.#lines.close();
     await Promise.all(this.#unclaimed);
     await this.executor.close();
-  }
-
-  get #hasQueue(): boolean {
-    return this.executor.features.has("queue");
   }
 
   async #acquireAtOnce(key: LeaseKey, options: TryAcquireOptions): Promise<Lease> {
@@ -289,22 +286,20 @@ export class Leases {
     const signal = options.signal === undefined ? closing : AbortSignal.any([options.signal, closing]);
     // One token for all attempts: a later one finds the grant of an earlier one whose answer was lost.
     const token = this.#tokenForServer();
-    const attempt = (wait?: WaitOptions): Promise<CommandOutcome> => this.#attempt(key, options, wait, token);
-    const abandon = (): void => this.#releaseUnclaimed(key, options, token);
-    const waiting = { key, waitMs, signal, attempt };
     try {
-      return this.#hasQueue
-        ? await waitInServersLine(this.#env, { ...waiting, abandon })
-        : await this.#lines.wait(waiting);
+      return await acquireInTurn(this.#env, {
+        ...{ key, waitMs, signal },
+        attempt: (wait) => this.#attempt(key, options, wait, token),
+        abandon: () => this.#releaseUnclaimed(key, options, token),
+      });
     } catch (error) {
       if (closing.aborted && options.signal?.aborted !== true) throw new LeasesClosedError(key);
       throw error;
     }
   }
 
-  /** An executor over a store remembers by itself which acquires may have been granted without an answer. */
   #tokenForServer(): string | undefined {
-    return this.#hasQueue ? this.#ids.next() : undefined;
+    return this.#choosesTokens ? this.#ids.next() : undefined;
   }
 
   /**

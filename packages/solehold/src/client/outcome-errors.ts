@@ -1,6 +1,7 @@
 /** From a command's outcome to the error that its caller meets. */
 import type { LeaseKey } from "../core/index.ts";
 import type { AppliedOutcome, CommandOutcome, RefusedOutcome } from "../executor/index.ts";
+import { heldForMs, isWorthWaiting } from "../waiting/index.ts";
 import {
   type HeldDetails,
   LeaseDeniedError,
@@ -12,27 +13,6 @@ import {
 
 export type FailedOutcome = Exclude<CommandOutcome, AppliedOutcome>;
 
-/** Between two attempts while the store or the server cannot be reached. */
-export const RETRY_UNAVAILABLE_MS = 200;
-
-/** Denials that time can change. */
-const WORTH_WAITING: ReadonlySet<string> = new Set([
-  "LEASE_HELD_BY_OTHER",
-  "LEASE_HELD_BY_SELF",
-  "LEASE_HANDOFF_PENDING",
-  "LEASE_REVOKED",
-]);
-
-/** A store that cannot be reached is worth another try within the wait; a wrong request is not. */
-export function isWorthWaiting(outcome: FailedOutcome): boolean {
-  if (outcome.kind === "unsettled") return true;
-  const { decision } = outcome;
-  if (decision.kind !== "denied") return false;
-  // A store that lost writes is trusted again after a while, unless nothing would make its fences grow.
-  if (decision.reason === "FENCE_WENT_BACK") return decision.heldUntilMs !== null;
-  return WORTH_WAITING.has(decision.reason);
-}
-
 export function failureOf(key: LeaseKey, outcome: FailedOutcome): Error {
   if (outcome.kind === "unsettled") return new LeaseUnavailableError(key, outcome.outcome, outcome.cause);
   const { decision } = outcome;
@@ -43,23 +23,10 @@ export function failureOf(key: LeaseKey, outcome: FailedOutcome): Error {
   return new LeaseDeniedError(key, decision.reason);
 }
 
-/** The wait is over. `last` is null when it never was this waiter's turn to look. */
-export function timeoutOf(key: LeaseKey, last: FailedOutcome | null, waitedMs: number): Error {
-  if (last === null) {
-    return new LeaseTimeoutError(
-      { key, reason: "LEASE_HELD_BY_OTHER", holder: null, retryAfterMs: null },
-      waitedMs,
-    );
-  }
+/** The wait is over, and this was its last attempt. */
+export function timeoutOf(key: LeaseKey, last: FailedOutcome, waitedMs: number): Error {
   if (last.kind !== "refused" || last.decision.kind !== "denied") return failureOf(key, last);
   return new LeaseTimeoutError(heldDetails(key, last), waitedMs);
-}
-
-/** How long the key stays taken, as far as the denial says. */
-export function heldForMs(outcome: FailedOutcome): number | null {
-  if (outcome.kind !== "refused" || outcome.decision.kind !== "denied") return null;
-  const { heldUntilMs } = outcome.decision;
-  return heldUntilMs === null ? null : Math.max(0, heldUntilMs - outcome.storeTimeMs);
 }
 
 function heldDetails(key: LeaseKey, outcome: RefusedOutcome): HeldDetails {

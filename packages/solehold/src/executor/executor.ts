@@ -28,7 +28,31 @@ export type Feature =
 /** How long an acquire may wait for its turn. */
 export interface WaitOptions {
   readonly waitMs: number;
+  /** Ends the wait: the caller does not want the lease any more. */
   readonly signal?: AbortSignal;
+  /** Called once the acquire has to wait, and again when its position changes. Must not throw. */
+  readonly onWaiting?: (details: WaitingDetails) => void;
+}
+
+/** What an acquire waits for, as far as its process knows. Instants are the store's. */
+export interface WaitingDetails {
+  readonly holder: string | null;
+  /** Since when the holder has it. */
+  readonly sinceMs: number | null;
+  /** Among the waiters of this process; 0 is next. */
+  readonly position: number;
+  /** Until when, if nobody renews it. */
+  readonly heldUntilMs: number | null;
+}
+
+/** The caller behind a request, which may be gone before the answer. */
+export interface Recipient {
+  /** Nobody will read the answer any more. */
+  isGone(): boolean;
+  /** The caller said that it does not want the answer any more, and will not repeat the request. */
+  isCancelled(): boolean;
+  /** Calls back when it goes before it was answered. Returns how to stop that. */
+  onGone(listener: () => void): () => void;
 }
 
 /** What belongs to the call and not to the request: the same request may be made in another context. */
@@ -39,6 +63,8 @@ export interface CallContext {
   readonly caller?: string;
   /** Only for an executor with the feature "queue". Without it an acquire is answered at once. */
   readonly wait?: WaitOptions;
+  /** Only for an executor with the feature "queue": what is granted to a recipient that has gone is released again. */
+  readonly recipient?: Recipient;
   /** Set by the quota layer. */
   readonly quotaExhausted?: boolean;
   /** Set by the approvals layer, null where nothing stands against the command. Absent where nobody checked. */

@@ -183,9 +183,9 @@ export class StoreExecutor implements LeaseExecutor {
   ): Promise<CommandOutcome> {
     const token = given ?? this.#takeUnsettled(request) ?? this.#context.ids.next();
     const outcome = await this.#run(request, token, context);
-    if (outcome.kind === "unsettled" && outcome.outcome === "unknown") {
-      this.#unsettledTokens.set(claimOf(request), token);
-    }
+    // A caller that chose the token repeats it by itself. Anybody else who asks in its name must not get its grant.
+    const isUnknown = outcome.kind === "unsettled" && outcome.outcome === "unknown";
+    if (isUnknown && given === undefined) this.#unsettledTokens.set(claimOf(request), token);
     const { idempotencyKey } = request;
     return idempotencyKey === undefined ? outcome : withReplayedToken(outcome, idempotencyKey);
   }

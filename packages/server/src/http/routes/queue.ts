@@ -1,9 +1,9 @@
 /** GET /v1/queue: who waits for a lease on this server, in which order, and for how long about. */
+import type { WaitQueue } from "solehold/internal";
 import { Type } from "typebox";
 import { assertAllowed, tenantOf } from "../../access/principal.ts";
 import { assertName } from "../../commands/command-handler.ts";
 import { Name, NullableInstant, Tenant } from "../../protocol/schemas/fields.ts";
-import type { WaitQueue } from "../../waiting/wait-queue.ts";
 import { defineRoute, type Route } from "../route.ts";
 
 const strict = { additionalProperties: false } as const;

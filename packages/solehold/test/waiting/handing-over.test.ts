@@ -1,21 +1,16 @@
 /** A release while somebody waits: both decisions travel in one write. */
-import { type ConditionalWrite, type LeaseStore, MemoryStore, StoreError, StoreExecutor } from "solehold";
-import {
-  type CommandOutcome,
-  LeaseService,
-  ManualEnv,
-  MemoryAuditTrail,
-  settle,
-  watchRecords,
-} from "solehold/internal";
 import { describe, expect, it } from "vitest";
-import type { Connection } from "../src/commands/call.ts";
-import { WaitQueue } from "../src/waiting/wait-queue.ts";
+import { MemoryAuditTrail } from "../../src/audit/index.ts";
+import { ManualEnv, settle } from "../../src/env/index.ts";
+import { type CommandOutcome, type Recipient, StoreExecutor } from "../../src/executor/index.ts";
+import { LeaseService } from "../../src/layers/index.ts";
+import { type ConditionalWrite, type LeaseStore, MemoryStore, StoreError } from "../../src/store/index.ts";
+import { withWaitQueue } from "../../src/waiting/index.ts";
 
 const key = { tenant: "default", name: "job" };
 
 /** Stays for as long as the test wants. */
-function connectionOf(): Connection & { drop(): void } {
+function connectionOf(): Recipient & { drop(): void } {
   let gone = false;
   const listeners = new Set<() => void>();
   return {
@@ -62,23 +57,20 @@ async function world() {
   const executor = new StoreExecutor({ store, env, policy: { generations: "count" } });
   const audit = new MemoryAuditTrail({ capacity: 1_000 });
   const service = new LeaseService({ executor, audit, env });
-  const queue = new WaitQueue({ env, service, waiterLimit: 100, waitLimitMs: 600_000 });
-  await watchRecords(executor, env, { tenant: null, prefix: "" }, (event) => queue.onStoreEvent(event));
+  const queue = withWaitQueue({ env })(service);
   const ask = (holder: string, changes: { waitMs?: number; ttlMs?: number } = {}) => {
     const { waitMs = 60_000, ttlMs = 10_000 } = changes;
     const connection = connectionOf();
     const asked = { connection, reply: null as CommandOutcome | null };
     const request = { op: "acquire", key, holder, ttlMs, token: `token-of-${holder}` } as const;
-    queue.acquire(request, { traceId: holder }, { waitMs, connection, repeatable: "no" }).then(
-      (reply) => {
-        asked.reply = reply;
-      },
-      () => undefined,
-    );
+    const context = { traceId: holder, wait: { waitMs }, recipient: connection };
+    void queue.execute(request, context).then((reply) => {
+      if (!connection.isGone()) asked.reply = reply;
+    });
     return asked;
   };
   const release = (holder: string, token = `token-of-${holder}`) =>
-    queue.release({ op: "release", key, holder, token }, { traceId: `release-of-${holder}` });
+    queue.execute({ op: "release", key, holder, token }, { traceId: `release-of-${holder}` });
   const freeze = (): (() => void) => {
     let open: () => void = () => undefined;
     opened = new Promise((resolve) => {

@@ -1,74 +1,65 @@
 /** Waiters that die, at every step: they hold up nobody, and what they were granted is given back unless a repeat finds it. */
 
-import { settle } from "solehold/internal";
 import { describe, expect, it } from "vitest";
-import { heldWorld, key, World } from "./support/waiting.ts";
+import { settle } from "../../src/env/index.ts";
+import { heldWorld, key, World } from "./world.ts";
 
-/** A waiter whose turn has just come: its attempt is under way. */
-async function grantedJustNow(options: Parameters<World["ask"]>[1]) {
+/** A waiter whose turn has just come: its attempt is at the store, and goes on with `thaw`. */
+async function grantedJustNow(options: Parameters<World["ask"]>[1] = {}) {
   const world = new World();
   const owner = world.ask("owner");
   await settle();
   const waiter = world.ask("a", options);
   await settle();
-  const outcome = await world.service.execute({
-    op: "release",
-    key,
-    holder: "owner",
-    token: owner.token,
-  });
-  if (outcome.kind === "applied") world.queue.notice(key, outcome.decision.lease);
-  return { world, waiter };
+  await world.releaseElsewhere(owner);
+  const thaw = world.freeze();
+  await settle();
+  return { world, waiter, thaw };
 }
 
 describe("waiters that die", () => {
   const names = ["a", "b", "c", "d", "e"];
 
   it.each(names)("never hold up the others: %s dies in the line", async (dead) => {
-    const { world, owner, line } = await heldWorld(names);
-    line.find(({ holder }) => holder === dead)?.connection.drop();
+    const { world, owner, waiting } = await heldWorld(names);
+    waiting.find(({ holder }) => holder === dead)?.connection.drop();
     await settle();
     await world.release(owner);
-    for (const caller of line) await world.release(caller);
+    for (const caller of waiting) await world.release(caller);
     expect(world.granted).toEqual(["owner", ...names.filter((name) => name !== dead)]);
   });
 
   it.each(names)("never hold up the others: %s dies while the lease changes hands", async (dead) => {
-    const { world, owner, line } = await heldWorld(names);
-    const chain = [owner, ...line];
+    const { world, owner, waiting } = await heldWorld(names);
+    const chain = [owner, ...waiting];
     for (const [index, caller] of chain.entries()) {
-      const next = chain[index + 1];
-      const released = world.service.execute({
-        op: "release",
-        key,
-        holder: caller.holder,
-        token: caller.token,
-      });
-      if (next?.holder === dead) {
-        const outcome = await released;
-        if (outcome.kind === "applied") world.queue.notice(key, outcome.decision.lease);
-        next.connection.drop(); // its own attempt is under way at this moment
-        await settle();
-        continue;
-      }
-      const outcome = await released;
-      if (outcome.kind === "applied") world.queue.notice(key, outcome.decision.lease);
+      if (caller.holder === dead) continue;
+      const thaw = world.freeze();
+      const releasing = world.release(caller);
+      await settle();
+      // Its grant travels with the release at this moment.
+      if (chain[index + 1]?.holder === dead) chain[index + 1]?.connection.drop();
+      thaw();
+      await releasing;
       await settle();
     }
     expect(world.granted).toEqual(["owner", ...names.filter((name) => name !== dead)]);
     expect(await world.holder()).toBe(null);
   });
 
-  it("gives back at once what was granted to somebody who had just gone", async () => {
-    const { world, owner, line } = await heldWorld(["a"]);
-    const outcome = await world.service.execute({
-      op: "release",
-      key,
-      holder: "owner",
-      token: owner.token,
-    });
-    if (outcome.kind === "applied") world.queue.notice(key, outcome.decision.lease);
-    line[0]?.connection.drop();
+  it("never hold up the others: one dies while its own attempt is under way", async () => {
+    const { world, waiter, thaw } = await grantedJustNow();
+    const behind = world.ask("b");
+    waiter.connection.drop();
+    thaw();
+    await settle();
+    expect([waiter.state, behind.state]).toEqual(["cancelled", "granted 3"]);
+  });
+
+  it("have what was granted to them released at once", async () => {
+    const { world, waiter, thaw } = await grantedJustNow();
+    waiter.connection.drop();
+    thaw();
     await settle();
     expect(await world.holder()).toBe(null);
     const actions = (await world.audit.query()).map(({ action, holder }) => `${action} ${holder}`);
@@ -76,9 +67,10 @@ describe("waiters that die", () => {
   });
 
   it("gives back what was granted to somebody who chose the token and has gone; its repeat is granted anew", async () => {
-    const { world, waiter } = await grantedJustNow({ repeatable: "by token" });
+    const { world, waiter, thaw } = await grantedJustNow({ repeatable: "by token" });
     waiter.connection.drop();
     const again = world.ask("a", { repeatable: "by token" }); // the same token, on a new connection
+    thaw();
     await settle();
     expect(again.state).toBe("granted 3");
     await world.env.advance(9_000);
@@ -99,15 +91,17 @@ describe("waiters that die", () => {
   });
 
   it("keeps what was granted under an idempotency key: a repeat finds it without a trace", async () => {
-    const { world, waiter } = await grantedJustNow({ repeatable: "by key", idempotencyKey: "once" });
+    const { world, waiter, thaw } = await grantedJustNow({ repeatable: "by key", idempotencyKey: "once" });
     waiter.connection.drop();
+    thaw();
     await settle();
     expect(await world.holder()).toBe("a");
   });
 
   it("gives back even a repeatable grant when the caller said that it does not want it any more", async () => {
-    const { world, waiter } = await grantedJustNow({ repeatable: "by token" });
+    const { world, waiter, thaw } = await grantedJustNow({ repeatable: "by token" });
     waiter.connection.cancel();
+    thaw();
     await settle();
     expect(await world.holder()).toBe(null);
   });

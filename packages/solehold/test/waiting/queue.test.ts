@@ -1,16 +1,16 @@
-/** Waiting in line: first come, first served, by whatever news; limits, handoffs, drains, and a store in trouble. */
-import { StoreExecutor } from "solehold";
-import { settle } from "solehold/internal";
+/** Waiting for a turn: first come, first served; limits, handoffs, drains, and a store in trouble. */
 import { describe, expect, it } from "vitest";
-import { heldWorld, key, World } from "./support/waiting.ts";
+import { settle } from "../../src/env/index.ts";
+import { StoreExecutor } from "../../src/executor/index.ts";
+import { heldWorld, key, World } from "./world.ts";
 
-describe("waiting in line", () => {
+describe("waiting for a turn", () => {
   it("serves first come, first served, as each gives the lease back", async () => {
-    const { world, owner, line } = await heldWorld(["a", "b", "c", "d"]);
+    const { world, owner, waiting } = await heldWorld(["a", "b", "c", "d"]);
     await world.release(owner);
-    for (const caller of line) await world.release(caller);
+    for (const caller of waiting) await world.release(caller);
     expect(world.granted).toEqual(["owner", "a", "b", "c", "d"]);
-    expect(line.map(({ state }) => state)).toEqual(["granted 2", "granted 3", "granted 4", "granted 5"]);
+    expect(waiting.map(({ state }) => state)).toEqual(["granted 2", "granted 3", "granted 4", "granted 5"]);
     expect(world.queue.size).toBe(0);
   });
 
@@ -25,31 +25,29 @@ describe("waiting in line", () => {
 
   it("does not ask again when the store's news repeats what a decision already told", async () => {
     const world = new World();
-    await world.follow();
     const owner = world.ask("owner");
     await settle();
-    const line = ["a", "b"].map((name) => world.ask(name));
+    const waiting = ["a", "b"].map((name) => world.ask(name));
     await settle();
     await world.release(owner);
     await settle();
     await settle();
-    expect(line.map(({ state }) => state)).toEqual(["granted 2", "waiting"]);
+    expect(waiting.map(({ state }) => state)).toEqual(["granted 2", "waiting"]);
     const denied = (await world.audit.query()).filter(({ allowed }) => !allowed);
     expect(denied.map(({ holder }) => holder)).toEqual(["a"]);
   });
 
   it("hands over when a lease simply ends, without anybody's news", async () => {
-    const { world, line } = await heldWorld(["a", "b"]);
+    const { world, waiting } = await heldWorld(["a", "b"]);
     await world.env.advance(10_050);
     expect(world.granted).toEqual(["owner", "a"]);
     await world.env.advance(10_050);
     expect(world.granted).toEqual(["owner", "a", "b"]);
-    expect(line.map(({ state }) => state)).toEqual(["granted 2", "granted 3"]);
+    expect(waiting.map(({ state }) => state)).toEqual(["granted 2", "granted 3"]);
   });
 
   it("hears of releases by other processes through the store", async () => {
     const world = new World();
-    await world.follow();
     const owner = world.ask("owner", { ttlMs: 3_600_000 });
     await settle();
     const waiter = world.ask("a");
@@ -66,7 +64,7 @@ describe("waiting in line", () => {
   });
 
   it("finds out by itself when the store's news got lost, without filling the audit", async () => {
-    const { world, owner, line } = await heldWorld(["a"]);
+    const { world, owner, waiting } = await heldWorld(["a"]);
     const elsewhere = new StoreExecutor({
       store: world.store,
       env: world.env,
@@ -74,12 +72,12 @@ describe("waiting in line", () => {
     });
     await elsewhere.execute({ op: "renew", key, holder: "owner", token: owner.token, ttlMs: 3_600_000 });
     await world.env.advance(40_000);
-    expect(line[0]?.state).toBe("waiting");
+    expect(waiting[0]?.state).toBe("waiting");
     const denials = (await world.audit.query()).filter(({ allowed }) => !allowed);
     expect(denials.length).toBe(1);
     await elsewhere.execute({ op: "release", key, holder: "owner", token: owner.token });
     await world.env.advance(10_000);
-    expect(line[0]?.state).toBe("granted 2");
+    expect(waiting[0]?.state).toBe("granted 2");
   });
 
   it("answers when the wait is over, with who has the lease and until when", async () => {
@@ -105,8 +103,8 @@ describe("waiting in line", () => {
   });
 
   it("lets the successor of a handoff pass those who came before it", async () => {
-    const { world, owner, line } = await heldWorld(["a", "b", "heir", "c"]);
-    const outcome = await world.service.execute({
+    const { world, owner, waiting } = await heldWorld(["a", "b", "heir", "c"]);
+    const outcome = await world.queue.execute({
       op: "handoff",
       key,
       holder: "owner",
@@ -114,23 +112,23 @@ describe("waiting in line", () => {
       successor: "heir",
       withinMs: 5_000,
     });
-    if (outcome.kind === "applied") world.queue.notice(key, outcome.decision.lease);
+    expect(outcome.kind).toBe("applied");
     await settle();
-    expect(line.map(({ state }) => state)).toEqual(["waiting", "waiting", "granted 2", "waiting"]);
-    const heir = line[2];
+    expect(waiting.map(({ state }) => state)).toEqual(["waiting", "waiting", "granted 2", "waiting"]);
+    const heir = waiting[2];
     if (heir !== undefined) await world.release(heir);
     expect(world.granted).toEqual(["owner", "heir", "a"]);
   });
 
   it("gives a handed-over lease to the line when the successor does not come in time", async () => {
-    const { world, owner, line } = await heldWorld(["a"]);
+    const { world, owner, waiting } = await heldWorld(["a"]);
     const handoff = { key, holder: "owner", token: owner.token, successor: "nobody", withinMs: 5_000 };
-    const outcome = await world.service.execute({ ...handoff, op: "handoff" });
-    if (outcome.kind === "applied") world.queue.notice(key, outcome.decision.lease);
+    const outcome = await world.queue.execute({ ...handoff, op: "handoff" });
+    expect(outcome.kind).toBe("applied");
     await world.env.advance(4_000);
-    expect(line[0]?.state).toBe("waiting");
+    expect(waiting[0]?.state).toBe("waiting");
     await world.env.advance(1_100);
-    expect(line[0]?.state).toBe("granted 2");
+    expect(waiting[0]?.state).toBe("granted 2");
   });
 
   it("tells a request that can never be granted so at once, not when its turn comes", async () => {
@@ -141,23 +139,23 @@ describe("waiting in line", () => {
   });
 
   it("lets the first in line ask before somebody who does not wait", async () => {
-    const { world, line } = await heldWorld(["a"]);
+    const { world, waiting } = await heldWorld(["a"]);
     world.env.pause(10_000); // the owner's lease is over, and no timer has fired yet
     const pushy = world.ask("pushy", { waitMs: 0 });
     await settle();
-    expect(line[0]?.state).toBe("granted 2");
+    expect(waiting[0]?.state).toBe("granted 2");
     expect(pushy.state).toBe("LEASE_HELD_BY_OTHER");
   });
 
   it("refuses a wait beyond the limit and a waiter too many", async () => {
-    const world = new World({ waiterLimit: 2, waitLimitMs: 5_000 });
+    const world = new World({ maxWaiters: 2, maxWaitMs: 5_000 });
     world.ask("owner", { waitMs: 0 });
     await settle();
     const patient = world.ask("p", { waitMs: 5_001 });
     const [first, second, third] = ["a", "b", "c"].map((name) => world.ask(name, { waitMs: 5_000 }));
     await settle();
-    expect(patient.state).toBe("400");
-    expect([first?.state, second?.state, third?.state]).toEqual(["waiting", "waiting", "429"]);
+    expect(patient.state).toBe("INPUT_SCHEMA_INVALID");
+    expect([first?.state, second?.state, third?.state]).toEqual(["waiting", "waiting", "too-many-waiters"]);
   });
 
   it("shows the line: positions, the holder, and how long it may take", async () => {
@@ -173,28 +171,27 @@ describe("waiting in line", () => {
   });
 
   it("sends everybody elsewhere when the server drains, and takes nobody more", async () => {
-    const { world, line } = await heldWorld(["a", "b", "c"]);
+    const { world, waiting } = await heldWorld(["a", "b", "c"]);
     world.queue.drain();
     await settle();
-    expect(line.map(({ state }) => state)).toEqual(["503", "503", "503"]);
+    expect(waiting.map(({ state }) => state)).toEqual(["draining", "draining", "draining"]);
     const late = world.ask("late");
     await settle();
-    expect(late.state).toBe("503");
+    expect(late.state).toBe("draining");
     expect(world.queue.size).toBe(0);
   });
 });
 
 describe("a store in trouble", () => {
   it("lets a waiter wait through a short outage", async () => {
-    const { world, owner, line } = await heldWorld(["a"]);
-    await world.service.execute({ op: "release", key, holder: "owner", token: owner.token });
+    const { world, owner, waiting } = await heldWorld(["a"]);
+    await world.releaseElsewhere(owner);
     world.reach = "down";
-    world.queue.notice(key, null);
     await world.env.advance(2_000);
-    expect(line[0]?.state).toBe("waiting");
+    expect(waiting[0]?.state).toBe("waiting");
     world.reach = "up";
     await world.env.advance(2_000);
-    expect(line[0]?.state).toBe("granted 2");
+    expect(waiting[0]?.state).toBe("granted 2");
   });
 
   it("answers with what is not known when the outage outlasts the wait", async () => {
@@ -202,7 +199,6 @@ describe("a store in trouble", () => {
     const waiter = world.ask("a", { waitMs: 3_000 });
     await settle();
     world.reach = "down";
-    world.queue.notice(key, null);
     await world.env.advance(5_000);
     expect(["unknown", "not-applied"]).toContain(waiter.state);
     expect(world.queue.size).toBe(0);

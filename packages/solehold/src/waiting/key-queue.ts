@@ -1,0 +1,385 @@
+/**
+ * The wait queue of one key: first come, first served. Only the first waiter asks; it asks when the key may be free (a
+ * decision that passed here, a watch event, the end of the current lease) and looks now and then in case an event was lost.
+ *
+ *   idle         nobody waits; kept for a moment with its watch, because they often come back
+ *   attempting   an attempt or a look is under way, for the first waiter
+ *   queued       somebody waits for an event, or for the time of the next look
+ *   backing-off  the store did not answer; the first waiter asks again in a moment
+ *   closed       gone
+ *
+ * A waiter that leaves never holds up those behind it; what was granted to it in that very moment is released before the
+ * next one asks (release-unclaimed.ts).
+ */
+import { keyId, type LeaseKey } from "../core/index.ts";
+import type { Env, Timer } from "../env/index.ts";
+import type { CallContext, CommandOutcome, LeaseExecutor, ReleaseRequest } from "../executor/index.ts";
+import { StoreError, type StoreEvent, type StoreWatch } from "../store/index.ts";
+import { KeyStatus } from "./key-status.ts";
+import { lookAgainMs, RETRY_UNAVAILABLE_MS } from "./look-schedule.ts";
+import { isWorthWaiting, mayBeGranted } from "./outcomes.ts";
+import { releaseOfUnclaimed } from "./release-unclaimed.ts";
+import { type WaitEnd, waitEnded } from "./wait-ended-error.ts";
+import type { Waiter } from "./waiter.ts";
+
+export interface KeyQueueOptions {
+  readonly env: Env;
+  readonly next: LeaseExecutor;
+  readonly isDraining: () => boolean;
+  /** A waiter came, or left. */
+  readonly onSize: (change: 1 | -1) => void;
+  /** Nobody waits any more. */
+  readonly onEmpty: (queue: KeyQueue) => void;
+  /** Something goes on in the background that a clean end waits for. */
+  readonly inBackground: (work: Promise<unknown>) => void;
+}
+
+type QueueState =
+  | { readonly kind: "idle" }
+  | { readonly kind: "attempting"; readonly done: Promise<void>; again: boolean }
+  | { readonly kind: "queued"; readonly timer: Timer }
+  | { readonly kind: "backing-off"; readonly timer: Timer }
+  | { readonly kind: "closed" };
+
+/** How an attempt or a look ended for the queue. */
+type Step = "ask again" | "wait" | "unreachable";
+
+const IDLE: QueueState = { kind: "idle" };
+const FOLLOWS: { readonly [kind in QueueState["kind"]]: readonly QueueState["kind"][] } = {
+  idle: ["attempting", "queued", "closed"],
+  attempting: ["attempting", "queued", "backing-off", "idle"],
+  queued: ["attempting", "queued", "idle"],
+  "backing-off": ["attempting", "idle"],
+  closed: [],
+};
+
+export class KeyQueue {
+  readonly key: LeaseKey;
+  readonly waiters: Waiter[] = [];
+  readonly status = new KeyStatus();
+  readonly #options: KeyQueueOptions;
+  #state: QueueState = IDLE;
+  #watch: Promise<StoreWatch | null> | null = null;
+  #watching: "no" | "opening" | "yes" = "no";
+
+  constructor(key: LeaseKey, options: KeyQueueOptions) {
+    this.key = key;
+    this.#options = options;
+  }
+
+  /** Whether every change from now on wakes the first waiter. */
+  get isWatched(): boolean {
+    return this.#watching === "yes";
+  }
+
+  join(waiter: Waiter): void {
+    this.waiters.push(waiter);
+    this.#options.onSize(1);
+    const isNext = this.#next() === waiter;
+    if (this.#state.kind === "attempting" || !isNext) this.#arm(waiter);
+    else if (this.#state.kind === "idle" && this.isWatched && this.status.isBlocked(this.#nowMs())) {
+      // It is held, and an event or its end will wake the queue: the first attempt would be in vain.
+      this.#arm(waiter);
+      if (waiter.phase !== "left") this.#await();
+    } else this.#advance("ask");
+  }
+
+  /** A release of this key by its holder. The first waiter is served with the same write. */
+  release(request: ReleaseRequest, context: CallContext): Promise<CommandOutcome> {
+    const { env, next } = this.#options;
+    const waiter = this.#next();
+    const isBusy = this.#state.kind !== "queued" && this.#state.kind !== "backing-off";
+    if (waiter === undefined || isBusy || this.#options.isDraining())
+      return this.#observed(next.execute(request, context));
+    waiter.phase = "trying";
+    const served = { request: waiter.request, context: waiter.context };
+    const both = next.execute({ ...request, next: served }, context);
+    this.#attempt(both.then((released) => this.#concludeHandOver(waiter, released)));
+    // The waiter is answered first: it has work to do.
+    return both.then((released) => new Promise((resolve) => env.defer(() => resolve(released))));
+  }
+
+  /** A command on this key that passed here. */
+  onDecided(outcome: CommandOutcome): void {
+    // What the same write replaced by the next grant never stood in the store.
+    if (outcome.kind !== "applied" || outcome.next?.kind === "applied") return;
+    if (this.status.onRecord(outcome.decision.lease, this.#nowMs()) === "ended") this.#advance("ask");
+  }
+
+  /** An acquire that does not wait lets the first waiter ask before it, if the key may be free. */
+  async afterFirst(): Promise<void> {
+    if (this.waiters.length > 0 && this.status.isDue(this.#nowMs())) this.#advance("ask");
+    if (this.#state.kind === "attempting") await this.#state.done;
+  }
+
+  /** Sends away all but the waiter whose attempt is under way, which is answered when it ends. */
+  drain(): void {
+    for (const waiter of [...this.waiters]) if (waiter.phase === "waiting") this.#end(waiter, "draining");
+  }
+
+  /** Only while nobody waits. */
+  close(): void {
+    if (this.#state.kind === "closed") return;
+    this.#transition({ kind: "closed" });
+    this.#watch?.then((watch) => watch?.close()).catch(() => undefined);
+  }
+
+  /** The one place where the state changes. */
+  #transition(to: QueueState): void {
+    const from = this.#state;
+    assert(FOLLOWS[from.kind].includes(to.kind), `${from.kind} cannot become ${to.kind}`, this.key);
+    const isEmpty = this.waiters.length === 0;
+    const isWaiting = to.kind === "queued" || to.kind === "backing-off";
+    assert(!(isWaiting && isEmpty), `${to.kind} without a waiter`, this.key);
+    assert(!((to.kind === "idle" || to.kind === "closed") && !isEmpty), `${to.kind} with waiters`, this.key);
+    if (from.kind === "queued" || from.kind === "backing-off") from.timer.cancel();
+    this.#state = to;
+    if (to.kind === "idle") this.#options.onEmpty(this);
+  }
+
+  /** Who may ask: the successor that the lease is being handed to, else the first. */
+  #next(): Waiter | undefined {
+    const { successor } = this.status;
+    const named =
+      successor === null ? undefined : this.waiters.find(({ request }) => request.holder === successor);
+    return named ?? this.waiters[0];
+  }
+
+  /** The first waiter asks, or looks; once more afterwards if something happened meanwhile. */
+  #advance(how: "ask" | "look"): void {
+    if (this.#state.kind === "attempting") this.#state.again = true;
+    else if (this.waiters.length > 0) this.#attempt(how === "ask" ? this.#ask() : this.#look());
+  }
+
+  #attempt(step: Promise<Step>): void {
+    const state: QueueState = {
+      kind: "attempting",
+      again: false,
+      done: step.then((end) => this.#after(end)),
+    };
+    this.#transition(state);
+  }
+
+  #after(end: Step): void {
+    assert(this.#state.kind === "attempting", `an attempt ended while ${this.#state.kind}`, this.key);
+    const { again } = this.#state;
+    this.#show();
+    if (this.waiters.length === 0) this.#transition(IDLE);
+    else if (again || end === "ask again") this.#attempt(this.#ask());
+    else if (end === "wait") this.#await();
+    else {
+      const { env } = this.#options;
+      const timer = env.timer(RETRY_UNAVAILABLE_MS, () => this.#advance("ask"), { keepAlive: true });
+      this.#transition({ kind: "backing-off", timer });
+    }
+  }
+
+  /** Waits for an event, or until it is time to look. */
+  #await(): void {
+    const { env } = this.#options;
+    const { status } = this;
+    const nowMs = this.#nowMs();
+    const { looks, overdueLooks } = status;
+    const heldForMs = status.heldForMs(nowMs);
+    const inMs = lookAgainMs(env, { heldForMs, looks, overdueLooks, watched: this.isWatched });
+    const timer = env.timer(inMs, () => this.#advance("look"), { keepAlive: true });
+    this.#transition({ kind: "queued", timer });
+    this.#follow();
+    this.#show();
+  }
+
+  async #ask(): Promise<Step> {
+    const waiter = this.#next();
+    if (waiter === undefined) return "wait";
+    waiter.phase = "trying";
+    const { next } = this.#options;
+    const outcome = await next.execute(waiter.timed(this.#nowMs()), waiter.context).catch(asUnsettled);
+    return await this.#conclude(waiter, outcome);
+  }
+
+  /** A read costs no entry in the audit; only a lease that may be free is asked for. */
+  async #look(): Promise<Step> {
+    const { status } = this;
+    const view = await this.#options.next.read(this.key).catch(() => null);
+    if (view === null || !view.live) return await this.#ask();
+    const nowMs = this.#nowMs();
+    status.onView(view, nowMs);
+    if (status.isStale(view, nowMs)) return await this.#ask();
+    status.onLooked(nowMs);
+    return "wait";
+  }
+
+  async #conclude(waiter: Waiter, outcome: CommandOutcome): Promise<Step> {
+    const { status } = this;
+    const nowMs = this.#nowMs();
+    status.onOutcome(outcome, nowMs);
+    waiter.remember(outcome);
+    const worthWaiting = isWorthWaiting(outcome);
+    if (waiter.phase === "left") {
+      if (await this.#releaseUnclaimed(waiter, outcome)) return "ask again";
+    } else {
+      const isOver = waiter.phase === "overdue" || nowMs >= waiter.untilMs;
+      waiter.phase = "waiting";
+      if (!worthWaiting || isOver) this.#leave(waiter, outcome);
+      else if (this.#options.isDraining()) this.#end(waiter, "draining");
+      else this.#arm(waiter);
+    }
+    // A request that was refused for its own sake says nothing about those behind it: they ask at once.
+    if (outcome.kind === "refused" && !worthWaiting) return "ask again";
+    status.onLooked(nowMs);
+    // The successor of a handoff may be further back.
+    if (outcome.kind === "refused" && waiter.phase === "waiting" && this.#next() !== waiter)
+      return "ask again";
+    return outcome.kind === "unsettled" ? "unreachable" : "wait";
+  }
+
+  async #concludeHandOver(waiter: Waiter, released: CommandOutcome): Promise<Step> {
+    const granted = released.kind === "refused" ? undefined : released.next;
+    if (granted !== undefined) return await this.#conclude(waiter, granted);
+    const isOver = waiter.phase === "overdue";
+    if (waiter.phase !== "left") waiter.phase = "waiting";
+    if (released.kind === "applied") {
+      this.status.onRecord(released.decision.lease, this.#nowMs());
+      return "ask again";
+    }
+    // Nothing was released. A waiter whose time ran out meanwhile was not answered yet.
+    if (isOver) this.#onTimeout(waiter);
+    else if (waiter.phase === "waiting" && this.#options.isDraining()) this.#end(waiter, "draining");
+    return "wait";
+  }
+
+  /** Its time can run out, and its caller can go, from now on. */
+  #arm(waiter: Waiter): void {
+    if (waiter.isArmed) return;
+    const onGone = (): void => this.#end(waiter, "cancelled");
+    waiter.arm(() => this.#onTimeout(waiter), onGone);
+    if (waiter.recipient.isGone()) onGone();
+  }
+
+  #onTimeout(waiter: Waiter): void {
+    // The attempt that is under way may succeed: its answer is the better one, and it is near.
+    if (waiter.phase === "trying") waiter.phase = "overdue";
+    else if (waiter.phase === "waiting") this.#lastAttempt(waiter);
+  }
+
+  /** The wait is over: what a last attempt is answered is the answer, and is in the audit like any other. */
+  #lastAttempt(waiter: Waiter): void {
+    const { next } = this.#options;
+    this.#remove(waiter);
+    waiter.phase = "overdue";
+    const last = this.afterFirst()
+      .then(() => next.execute(waiter.timed(this.#nowMs()), waiter.context))
+      .catch(asUnsettled)
+      .then((outcome) => {
+        this.#answer(waiter, outcome);
+        this.onDecided(outcome);
+      });
+    this.#options.inBackground(last);
+  }
+
+  #end(waiter: Waiter, end: WaitEnd): void {
+    const wasTrying = waiter.phase === "trying" || waiter.phase === "overdue";
+    if (waiter.phase === "left" || !this.waiters.includes(waiter)) return;
+    this.#leave(waiter, waitEnded(end));
+    // Its attempt may have been carried out although nobody confirmed it.
+    if (!wasTrying && waiter.unconfirmed !== null)
+      this.#options.inBackground(this.#releaseUnclaimed(waiter, waiter.unconfirmed));
+  }
+
+  #leave(waiter: Waiter, outcome: CommandOutcome): void {
+    this.#remove(waiter);
+    this.#answer(waiter, outcome);
+  }
+
+  #answer(waiter: Waiter, outcome: CommandOutcome): void {
+    waiter.leave(outcome);
+    if (mayBeGranted(outcome)) this.#options.inBackground(this.#releaseUnclaimed(waiter, outcome));
+  }
+
+  #remove(waiter: Waiter): void {
+    const index = this.waiters.indexOf(waiter);
+    assert(index >= 0, "a waiter left twice", this.key);
+    this.waiters.splice(index, 1);
+    this.#options.onSize(-1);
+    if (this.#state.kind === "attempting") return;
+    if (this.waiters.length === 0 && this.#state.kind !== "idle") this.#transition(IDLE);
+    else this.#show();
+  }
+
+  /** Granted, or perhaps granted, to a caller that has gone. False when there is nothing to release. */
+  async #releaseUnclaimed(waiter: Waiter, outcome: CommandOutcome): Promise<boolean> {
+    const release = releaseOfUnclaimed(waiter, outcome);
+    if (release === null) return false;
+    this.onDecided(await this.#options.next.execute(release, waiter.context).catch(asUnsettled));
+    return true;
+  }
+
+  async #observed(answer: Promise<CommandOutcome>): Promise<CommandOutcome> {
+    const outcome = await answer;
+    this.onDecided(outcome);
+    return outcome;
+  }
+
+  /** Opens the watch, once. Waiting does not depend on it: without it there are more looks. */
+  #follow(): void {
+    if (this.#watch !== null) return;
+    const { tenant, name } = this.key;
+    this.#watching = "opening";
+    this.#watch = this.#options.next
+      .watch({ tenant, prefix: name }, (event) => this.#onEvent(event))
+      .catch(() => null);
+    void this.#watch.then((watch) => {
+      if (this.#state.kind === "closed") return;
+      this.#watching = watch === null ? "no" : "yes";
+      // What changed between the last attempt and the first event was announced to nobody.
+      if (watch !== null && !this.status.isHeldHere) this.#advance("look");
+      else this.#show();
+    });
+  }
+
+  #onEvent(event: StoreEvent): void {
+    if (event.kind === "reset") {
+      this.status.forget();
+      this.#advance("look");
+      return;
+    }
+    if (keyId(event.key) !== keyId(this.key)) return;
+    const { stored } = event;
+    if (stored === null) this.#advance("look");
+    else if (
+      this.status.onRecord(stored.kind === "found" ? stored.record : null, this.#nowMs()) === "ended"
+    ) {
+      this.#options.next.onHint?.(this.key, stored);
+      this.#advance("ask");
+    }
+  }
+
+  /** Tells those who want to know where they stand, once it is known. */
+  #show(): void {
+    if (this.#watching === "opening") return;
+    const {
+      heldBy: holder = null,
+      heldSinceMs: sinceMs = null,
+      heldUntilMs = null,
+    } = this.status.obstacle ?? {};
+    for (const [position, waiter] of this.waiters.entries())
+      if (waiter.wantsDetails && waiter.isArmed) waiter.show(position, { holder, sinceMs, heldUntilMs });
+  }
+
+  #nowMs(): number {
+    return this.#options.env.monotonicMs();
+  }
+}
+
+function asUnsettled(cause: unknown): CommandOutcome {
+  const error = new StoreError("internal", `the request failed: ${String(cause)}`, {
+    outcome: "unknown",
+    cause,
+  });
+  return { kind: "unsettled", outcome: "unknown", cause: error };
+}
+
+/** A broken invariant is a mistake in this file: better a loud end than a waiter that waits for ever. */
+function assert(holds: boolean, what: string, key: LeaseKey): asserts holds {
+  if (!holds) throw new Error(`the wait queue of ${keyId(key)} broke an invariant: ${what}`);
+}

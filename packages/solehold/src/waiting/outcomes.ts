@@ -1,0 +1,22 @@
+/** What an outcome says to a waiter. */
+import type { CommandOutcome } from "../executor/index.ts";
+
+/** A store that cannot be reached is worth another try; so is a denial that says when it ends. A wrong request is not. */
+export function isWorthWaiting(outcome: CommandOutcome): boolean {
+  // What was closed in this process never answers again.
+  if (outcome.kind === "unsettled") return outcome.cause.kind !== "closed";
+  if (outcome.kind !== "refused") return false;
+  return outcome.decision.kind === "denied" && outcome.decision.heldUntilMs !== null;
+}
+
+/** How long the key stays taken, as far as the denial says. */
+export function heldForMs(outcome: CommandOutcome): number | null {
+  if (outcome.kind !== "refused" || outcome.decision.kind !== "denied") return null;
+  const { heldUntilMs } = outcome.decision;
+  return heldUntilMs === null ? null : Math.max(0, heldUntilMs - outcome.storeTimeMs);
+}
+
+/** Whether an acquire that was not confirmed may have been carried out. */
+export function mayBeGranted(outcome: CommandOutcome): boolean {
+  return outcome.kind === "unsettled" && outcome.outcome === "unknown";
+}

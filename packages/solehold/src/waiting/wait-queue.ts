@@ -1,0 +1,278 @@
+/**
+ * The wait queue: a layer that lets acquires wait for their turn, first come, first served per key. The library uses it
+ * over a store, the server over its service. It never decides: every answer to a waiter is the outcome of a real attempt,
+ * but for a wait that ended before it could make one (wait-ended-error.ts).
+ */
+import { type DriftBound, decide, exactly, keyId, type LeaseKey, type LeasePolicy } from "../core/index.ts";
+import { type Env, RandomIds, type Timer } from "../env/index.ts";
+import {
+  type AcquireRequest,
+  type CallContext,
+  type CommandOutcome,
+  commandOf,
+  type Feature,
+  invalidRequest,
+  type LeaseExecutor,
+  type LeaseListing,
+  type LeaseRequest,
+  type LeaseView,
+  type Recipient,
+  requestProblem,
+  type WaitOptions,
+  withFeature,
+} from "../executor/index.ts";
+import type { ListQuery, StoredRecord, StoreWatch, WatchListener, WatchScope } from "../store/index.ts";
+import { KeyQueue, type KeyQueueOptions } from "./key-queue.ts";
+import { EMPTY_QUEUE, type QueueView, queueView } from "./queue-view.ts";
+import { releaseOfUnclaimed } from "./release-unclaimed.ts";
+import { waitEnded } from "./wait-ended-error.ts";
+import { type GrantRecipient, Waiter, type WaitRequest } from "./waiter.ts";
+
+export interface WaitQueueOptions {
+  readonly env: Env;
+  /** How many acquires may wait in all. Default: any number. */
+  readonly maxWaiters?: number;
+  /** The longest wait that is accepted. Default: any. */
+  readonly maxWaitMs?: number;
+}
+
+/** Queues that nobody waits in are kept for so long, and at most so many of them. */
+const REST_MS = 2_000;
+const MAX_RESTING = 64;
+const AT_ONCE: WaitOptions = { waitMs: 0 };
+
+/** The layer. Its executor can also be drained and looked at. */
+export function withWaitQueue(options: WaitQueueOptions): (next: LeaseExecutor) => WaitQueue {
+  return (next) => new WaitQueue(next, options);
+}
+
+export class WaitQueue implements LeaseExecutor {
+  readonly features: ReadonlySet<Feature>;
+  readonly #next: LeaseExecutor;
+  readonly #options: WaitQueueOptions;
+  readonly #ids: RandomIds;
+  readonly #queues = new Map<string, KeyQueue>();
+  readonly #queueOptions: KeyQueueOptions;
+  /** Queues that nobody waits in, the oldest first, and when each of them is closed. */
+  readonly #resting = new Map<KeyQueue, Timer>();
+  readonly #background = new Set<Promise<unknown>>();
+  #size = 0;
+  #isDraining = false;
+
+  constructor(next: LeaseExecutor, options: WaitQueueOptions) {
+    const { env } = options;
+    this.#next = next;
+    this.#options = options;
+    this.#ids = new RandomIds(env);
+    this.features = withFeature(next, "queue");
+    this.#queueOptions = {
+      env,
+      next,
+      isDraining: () => this.#isDraining,
+      onSize: (change) => {
+        this.#size += change;
+      },
+      onEmpty: (queue) => this.#rest(queue),
+      inBackground: (work) => this.#inBackground(work),
+    };
+  }
+
+  get policy(): LeasePolicy {
+    return this.#next.policy;
+  }
+
+  get drift(): DriftBound {
+    return this.#next.drift;
+  }
+
+  /** How many acquires wait. */
+  get size(): number {
+    return this.#size;
+  }
+
+  execute(request: LeaseRequest, context: CallContext = {}): Promise<CommandOutcome> {
+    if (request.op === "acquire") return this.#acquire(request, context);
+    const queue = this.#queues.size === 0 ? undefined : this.#queues.get(keyId(request.key));
+    if (queue === undefined) return this.#next.execute(request, context);
+    if (request.op === "release") return queue.release(request, context);
+    return this.#next.execute(request, context).then((outcome) => {
+      queue.onDecided(outcome);
+      return outcome;
+    });
+  }
+
+  read(key: LeaseKey): Promise<LeaseView | null> {
+    return this.#next.read(key);
+  }
+
+  list(query: ListQuery): Promise<LeaseListing> {
+    return this.#next.list(query);
+  }
+
+  watch(scope: WatchScope, listener: WatchListener): Promise<StoreWatch | null> {
+    return this.#next.watch(scope, listener);
+  }
+
+  onHint(key: LeaseKey, stored: StoredRecord): void {
+    this.#next.onHint?.(key, stored);
+  }
+
+  /** Who waits for a key in this process. */
+  view(key: LeaseKey): QueueView {
+    const queue = this.#queues.get(keyId(key));
+    if (queue === undefined) return EMPTY_QUEUE;
+    return queueView(queue.waiters, queue.status, this.#options.env.monotonicMs(), this.policy);
+  }
+
+  /** Nobody waits here any more: all are sent elsewhere. Attempts under way still finish. */
+  drain(): void {
+    this.#isDraining = true;
+    for (const queue of this.#queues.values()) queue.drain();
+    for (const queue of [...this.#resting.keys()]) this.#close(queue);
+  }
+
+  async close(): Promise<void> {
+    this.drain();
+    await Promise.all(this.#background);
+    await this.#next.close();
+  }
+
+  #acquire(request: AcquireRequest, context: CallContext): Promise<CommandOutcome> {
+    const { wait = AT_ONCE, recipient } = context;
+    const asked = wait.waitMs > 0 ? this.#queued(request, context, wait) : this.#atOnce(request, context);
+    if (recipient === undefined) return asked.answer;
+    // The recipient may go between the grant and its answer: without this nobody would ever release it.
+    return asked.answer.then((outcome) => (recipient.isGone() ? this.#unclaimed(asked, outcome) : outcome));
+  }
+
+  /** An acquire that does not wait still lets the first waiter ask before it, if the key may be free. */
+  #atOnce(request: AcquireRequest, context: CallContext): Asked {
+    const queue = this.#queues.size === 0 ? undefined : this.#queues.get(keyId(request.key));
+    if (queue === undefined && context.recipient === undefined)
+      return { grant: null, answer: this.#next.execute(request, context) };
+    const grant = this.#grantOf(request, context);
+    const execute = (): Promise<CommandOutcome> => this.#next.execute(grant.request, grant.context);
+    if (queue === undefined) return { grant, answer: execute() };
+    const answer = queue.afterFirst().then(execute);
+    return {
+      grant,
+      answer: answer.then((outcome) => {
+        queue.onDecided(outcome);
+        return outcome;
+      }),
+    };
+  }
+
+  #queued(request: AcquireRequest, context: CallContext, wait: WaitOptions): Asked {
+    const {
+      env,
+      maxWaiters = Number.POSITIVE_INFINITY,
+      maxWaitMs = Number.POSITIVE_INFINITY,
+    } = this.#options;
+    const { waitMs, onWaiting } = wait;
+    const ended = (outcome: CommandOutcome): Asked => ({ grant: null, answer: Promise.resolve(outcome) });
+    const id = keyId(request.key);
+    const known = this.#queues.get(id);
+    const grant = this.#grantOf(request, context);
+    if (known !== undefined && this.#wouldBeRefused(grant.request)) return this.#atOnce(request, context);
+    if (this.#isDraining) return ended(waitEnded("draining"));
+    if (waitMs > maxWaitMs) return ended(invalidRequest(waitProblem(waitMs, maxWaitMs)));
+    if (this.#size >= maxWaiters) return ended(waitEnded("too-many-waiters"));
+    if (grant.recipient.isGone()) return ended(waitEnded("cancelled"));
+    const queue = known ?? new KeyQueue(request.key, this.#queueOptions);
+    if (known === undefined) this.#queues.set(id, queue);
+    else this.#wake(queue);
+    const answer = new Promise<CommandOutcome>((resolve) => {
+      queue.join(new Waiter({ ...grant, env, waitMs, onWaiting, resolve }));
+    });
+    return { grant, answer };
+  }
+
+  #grantOf(request: AcquireRequest, { wait, recipient, ...context }: CallContext): GrantRecipient {
+    const { token = this.#ids.next(), idempotencyKey } = request;
+    const repeatable =
+      idempotencyKey !== undefined ? "by key" : request.token !== undefined ? "by token" : "no";
+    const told = recipient ?? (wait?.signal === undefined ? PRESENT : recipientOf(wait.signal));
+    return { request: { ...request, token }, context, recipient: told, repeatable };
+  }
+
+  /** A request that can never be granted must not wait to hear it. Core is asked, not copied. */
+  #wouldBeRefused(request: WaitRequest): boolean {
+    const context = { approval: null };
+    if (requestProblem(request, request.token, context) !== null) return true;
+    const { policy } = this;
+    const command = commandOf(request, { token: request.token, nonce: "nonce", policy, context });
+    const now = exactly(Math.max(0, Math.floor(this.#options.env.wallMs())));
+    return decide(command, { record: null, floor: 0n }, now, policy).decision.kind === "refused";
+  }
+
+  async #unclaimed({ grant }: Asked, outcome: CommandOutcome): Promise<CommandOutcome> {
+    const release = grant === null ? null : releaseOfUnclaimed(grant, outcome);
+    if (grant === null || release === null) return outcome;
+    await this.execute(release, grant.context);
+    return waitEnded("cancelled");
+  }
+
+  /** Nobody waits in it. With a watch it is kept for a moment: it knows the key when somebody comes back. */
+  #rest(queue: KeyQueue): void {
+    if (!queue.isWatched || this.#isDraining) {
+      this.#close(queue);
+      return;
+    }
+    this.#resting.set(
+      queue,
+      this.#options.env.timer(REST_MS, () => this.#close(queue)),
+    );
+    const [oldest] = this.#resting.keys();
+    if (this.#resting.size > MAX_RESTING && oldest !== undefined) this.#close(oldest);
+  }
+
+  #wake(queue: KeyQueue): void {
+    this.#resting.get(queue)?.cancel();
+    this.#resting.delete(queue);
+  }
+
+  #close(queue: KeyQueue): void {
+    this.#wake(queue);
+    queue.close();
+    this.#queues.delete(keyId(queue.key));
+  }
+
+  #inBackground(work: Promise<unknown>): void {
+    const tracked: Promise<unknown> = work
+      .catch(() => undefined)
+      .finally(() => this.#background.delete(tracked));
+    this.#background.add(tracked);
+  }
+}
+
+/** An acquire on its way; `grant` is null where nothing can be granted that its caller would not hear of. */
+interface Asked {
+  readonly grant: GrantRecipient | null;
+  readonly answer: Promise<CommandOutcome>;
+}
+
+const PRESENT: Recipient = {
+  isGone: () => false,
+  isCancelled: () => false,
+  onGone: () => () => undefined,
+};
+
+/** A caller of the library goes by aborting its signal. */
+function recipientOf(signal: AbortSignal): Recipient {
+  return {
+    isGone: () => signal.aborted,
+    isCancelled: () => signal.aborted,
+    onGone: (listener) => {
+      signal.addEventListener("abort", listener, { once: true });
+      return () => signal.removeEventListener("abort", listener);
+    },
+  };
+}
+
+function waitProblem(
+  waitMs: number,
+  maxWaitMs: number,
+): { readonly field: string; readonly message: string } {
+  return { field: "waitMs", message: `must be at most ${maxWaitMs}, got ${waitMs}: wait again instead` };
+}
