@@ -73,7 +73,7 @@ export function run({ quick, pace, say }) {
     return {
       conditions: [
         `${LEASES.toLocaleString("en-US")} leases (on Redis ${onRedisCount.toLocaleString("en-US")}, through the executor ${managed.toLocaleString("en-US")}); embedded: every write synced; Redis ${redis.version}, no persistence`,
-        "server: embedded store, synced and audited, one connection; floor of embedded: a blocking loop of LMDB's get and put over the same records, encoded as text, in one transaction",
+        "server: embedded store, synced and audited, one connection; floor of embedded: a blocking loop of SQLite's upserts over the same records, encoded as text, in one transaction",
       ],
       doesMore:
         "compares a version for each, writes full records on Redis too, and gives the event loop its turns",

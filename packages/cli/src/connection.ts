@@ -59,7 +59,7 @@ export async function withLeases<Result>(
   const tenant = tenantOf(invocation);
   const leases = await connect(urlOf(invocation), { holder, tenant });
   // Stores do not keep a process alive; a command that waits for their notifications must.
-  const alive = realEnv.timer(Number.MAX_SAFE_INTEGER, () => undefined, { keepAlive: "yes" });
+  const alive = realEnv.timer(Number.MAX_SAFE_INTEGER, () => undefined, { keepAlive: true });
   try {
     return await work({ leases, executor: leases.executor, tenant, holder });
   } finally {

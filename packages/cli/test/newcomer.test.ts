@@ -1,35 +1,111 @@
-// The README's way from a running server to a fenced job, with its own lines.
+// What the README tells a newcomer to type, with its own lines: the commands run, the code compiles.
 import { execFile } from "node:child_process";
-import { readFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { expect, it, onTestFinished } from "vitest";
-import { startServer } from "./support/server-process.ts";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { catalog } from "../src/registry.ts";
+import { type Pausable, startServer } from "./support/server-process.ts";
+import { temporaryFolder, until } from "./support/temporary.ts";
 
 const ROOT = join(import.meta.dirname, "../../..");
-const SOLEHOLD = join(ROOT, "packages/cli/bin/solehold.js");
+const SOLEHOLD = `"${process.execPath}" "${join(ROOT, "packages/cli/bin/solehold.js")}"`;
+const README = readFileSync(join(ROOT, "README.md"), "utf8").replace(/\\\n\s*/g, " ");
+const SERVER = "http://127.0.0.1:7077";
 
-/** The commands of the README, as they stand there: from code blocks and from running text. */
-function commandsOf(readme: string): readonly string[] {
-  const joined = readme.replace(/\\\n\s*/g, " ");
-  return [...joined.matchAll(/npx solehold [^`\n]+/g)].map(([command]) => command.trim());
+/** The first line of the README that begins with these words, from a code block or from running text. */
+function lineOf(words: string): string {
+  const found = README.match(new RegExp(`${words}[^\`\\n]*`))?.[0];
+  if (found === undefined) throw new Error(`the README has no '${words}'`);
+  return found.trim();
 }
 
-it("the README leads from a running server to a fenced job, and shows who has what", async () => {
-  const readme = readFileSync(join(ROOT, "README.md"), "utf8");
-  expect(readme).toContain("npm ci && npm start");
-  const server = await startServer([]);
-  onTestFinished(async () => await server.stop());
-  const commands = commandsOf(readme);
-  const command = (name: string): string =>
-    (commands.find((line) => line.startsWith(`npx solehold ${name}`)) ?? "false")
-      .replace("npx solehold", `"${process.execPath}" "${SOLEHOLD}"`)
-      .replaceAll("http://127.0.0.1:7077", server.url);
-  const shell = async (line: string): Promise<string> =>
-    (await promisify(execFile)("sh", ["-c", line])).stdout;
-  // While the job runs it looks at the list, instead of sleeping.
-  const shown = await shell(command("run").replace("sleep 20", command("ls")));
-  expect(shown).toMatch(/^working with fence \d+\n/);
-  expect(shown).toMatch(/reports\/nightly .* \d+ +held/);
-  expect(await shell(command("run").replace("sleep 20", "true"))).toMatch(/^working with fence \d+\n$/);
+/** The README's command on this build, and on a server of the test. */
+function command(name: string, server: Pausable): string {
+  return lineOf(`npx solehold ${name}`).replace("npx solehold", SOLEHOLD).replaceAll(SERVER, server.url);
+}
+
+async function shell(line: string): Promise<string> {
+  return (await promisify(execFile)("sh", ["-c", line])).stdout;
+}
+
+async function server(): Promise<Pausable> {
+  const started = await startServer([]);
+  onTestFinished(async () => await started.stop());
+  return started;
+}
+
+const SLEEP = /sleep (\d+)/;
+
+describe("the README's two minutes", () => {
+  it("lead from a running server to a fenced worker, and show who has what", async () => {
+    expect(README).toContain("npm ci && npm start");
+    const running = await server();
+    // While the worker runs it looks at the list, instead of sleeping.
+    const shown = await shell(command("run", running).replace(SLEEP, command("ls", running)));
+    expect(shown).toMatch(/^working with fence \d+\n/);
+    expect(shown).toMatch(/orders\/worker .* \d+ +held/);
+  });
+
+  it("let a second worker wait for longer than the first one works", () => {
+    const line = lineOf("npx solehold run");
+    const [, sleepSeconds] = SLEEP.exec(line) ?? [];
+    const [, waitMinutes] = / --wait (\d+)m /.exec(line) ?? [];
+    expect(Number(waitMinutes) * 60).toBeGreaterThan(Number(sleepSeconds));
+  });
+
+  it("have it start when the first is done, and one with less patience give up with exit code 3", async () => {
+    const running = await server();
+    const run = command("run", running);
+    const done = join(temporaryFolder(), "done");
+    const waiting = async (): Promise<unknown> =>
+      (await (await fetch(`${running.url}/v1/queue?name=orders/worker`)).json()) as unknown;
+    const first = shell(run.replace(SLEEP, `until [ -e "${done}" ]; do sleep 0.1; done`));
+    await until("the first works", async () => (await shell(command("ls", running))).includes("held"));
+    const second = shell(run.replace(SLEEP, "true"));
+    await until("the second waits", async () => JSON.stringify(await waiting()).includes('"waiting":1'));
+    const impatient = run.replace(/--wait \w+/, lineOf("--wait 2s"));
+    await expect(shell(impatient)).rejects.toMatchObject({ code: 3 });
+    writeFileSync(done, "");
+    const [before, after] = (await Promise.all([first, second])).map((said) => BigInt(said.match(/\d+/)![0]));
+    expect(after).toBeGreaterThan(before!);
+  });
+});
+
+describe("the rest of the README", () => {
+  it("names commands, scripts and files that exist", async () => {
+    const commands = new Set((await catalog.loadAll()).map(({ name }) => name.split(" ")[0]));
+    const named = [...README.matchAll(/`(?:npx )?solehold ([a-z]+)/g)].map(([, name]) => name);
+    expect(named.filter((name) => !commands.has(name))).toEqual([]);
+    const { scripts } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8"));
+    const wanted = [...README.matchAll(/npm (?:run )?(start|test|(?<=run )\w+)/g)].map(([, name]) => name);
+    expect(wanted.filter((name) => !(name! in scripts))).toEqual([]);
+    const links = [...README.matchAll(/\]\(([^)#:]+)[^)]*\)/g)].map(([, path]) => path!);
+    expect(links.length).toBeGreaterThan(10);
+    for (const path of links) expect(() => readFileSync(join(ROOT, path))).not.toThrow(/ENOENT/);
+  });
+
+  it("has a simulation that finds no broken promise", async () => {
+    const simulate = lineOf("npx solehold sim").replace("npx solehold", SOLEHOLD);
+    expect(await shell(simulate.replace(/--seeds \d+/, "--seeds 5"))).toContain("5 seeds, 0 violations");
+  });
+
+  it("has code that compiles", async () => {
+    const [, code] = /```ts\n([\s\S]+?)```/.exec(README) ?? [];
+    // In a folder from which the packages of this checkout are found.
+    const folder = mkdtempSync(join(ROOT, "node_modules/.readme-"));
+    onTestFinished(() => rmSync(folder, { recursive: true }));
+    const around = `
+declare const orders: { read(options: { signal: AbortSignal }): AsyncIterable<string> };
+declare function ship(order: string, options: { fence: bigint }): Promise<void>;
+declare function lead(term: import("solehold").Lease): Promise<void>;
+export { attempt, lease };
+`;
+    writeFileSync(join(folder, "readme.mts"), `${code}${around}`);
+    const options =
+      "--ignoreConfig --noEmit --strict --module nodenext --target esnext --lib esnext,dom --types node";
+    await expect(
+      shell(`cd "${folder}" && "${ROOT}/node_modules/.bin/tsc" ${options} readme.mts`),
+    ).resolves.toBe("");
+  });
 });

@@ -1,11 +1,18 @@
 /** API keys: what needs one, who is let in, how they lie on disk, come, go, and limit the rate of commands. */
-import { readFile, stat, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { readdir, readFile, stat, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
 import { KeyFile } from "@solehold/server";
 import { realEnv } from "solehold";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
 import { ALL, ATTEMPTS, bearer, keyedServer, owner } from "./support/keys.ts";
 import { tempFolder, testServer, until } from "./support/server.ts";
+
+/** The folders and files, from `folder` down, with a mode that lets others in. */
+async function othersCanReach(folder: string): Promise<readonly string[]> {
+  const paths = [folder, ...(await readdir(folder, { recursive: true })).map((path) => join(folder, path))];
+  const modes = await Promise.all(paths.map(async (path) => ({ path, mode: (await stat(path)).mode })));
+  return modes.flatMap(({ path, mode }) => ((mode & 0o077) === 0 ? [] : [path]));
+}
 
 describe("API keys", () => {
   it("are needed for everything but health, readiness, the page and the description", async () => {
@@ -51,12 +58,29 @@ describe("API keys", () => {
     expect((await get(`/v1/leases?authorization=${key}`)).status).toBe(401);
   });
 
-  it("are on disk only as hashes, readable by their owner alone", async () => {
+  it("are on disk only as hashes", async () => {
     const { keys, dataDir } = await keyedServer([{}, {}]);
-    const path = join(dataDir, "api-keys.json");
-    const text = await readFile(path, "utf8");
+    const text = await readFile(join(dataDir, "api-keys.json"), "utf8");
     for (const key of keys) expect(text).not.toContain(key.split("_").slice(2).join("_"));
-    expect((await stat(path)).mode & 0o777).toBe(0o600);
+  });
+
+  it("lie, as all that a server makes, in folders and files that only their owner can read", async () => {
+    const before = process.umask(0o022);
+    onTestFinished(() => void process.umask(before));
+    for (const first of ["keys", "server"]) {
+      const dataDir = join(await tempFolder(), "made", "here");
+      const file = new KeyFile(dataDir, realEnv);
+      if (first === "keys") await file.add(ALL);
+      const { server } = await testServer(
+        { store: `embedded:${dataDir}/data`, audit: "before-reply" },
+        { dataDir },
+      );
+      if (first === "server") await file.add(ALL);
+      await server.close();
+      const open = await othersCanReach(dirname(dataDir));
+      expect([first, open]).toEqual([first, []]);
+      expect(await readdir(dataDir)).toEqual(expect.arrayContaining(["api-keys.json", "audit", "data"]));
+    }
   });
 
   it("work at once when added and stop at once when revoked, in a running server", async () => {

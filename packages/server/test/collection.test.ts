@@ -24,8 +24,8 @@ function replica(env: ManualEnv, store: LeaseStore, everyMs = HOUR_MS, keyTenant
     ...{ env, service, log, metrics, everyMs },
     tenants: () => keyTenants,
   });
-  const deleted = (): number =>
-    Number(/^solehold_collected_records_total (\d+)$/m.exec(metrics.registry.text())?.[1] ?? 0);
+  const deleted = async (): Promise<number> =>
+    Number(/^solehold_collected_records_total (\d+)$/m.exec(await metrics.text())?.[1] ?? 0);
   return { executor, service, collection, collected, logged, deleted };
 }
 
@@ -52,7 +52,7 @@ describe("collection by a server", () => {
     expect(new Set(collected)).toEqual(new Set(["default", "solehold", "of-a-key", "of-a-request"]));
     for (const tenant of ["default", "of-a-request"])
       expect((await store.list({ tenant, prefix: "", limit: 10 })).records).toEqual([]);
-    expect(deleted()).toBe(2);
+    expect(await deleted()).toBe(2);
     const passes = collected.filter((tenant) => tenant === "default").length;
     expect(passes).toBeGreaterThanOrEqual(5);
     expect(passes).toBeLessThanOrEqual(7);
@@ -95,7 +95,7 @@ describe("collection by a server", () => {
     expect(logged).toEqual(["ended records could not be deleted; trying again later"]);
     state.list = "answers";
     await hours(env, 4);
-    expect(deleted()).toBe(1);
+    expect(await deleted()).toBe(1);
     expect(logged.slice(1)).toEqual(["ended records were deleted"]);
     await collection.stop();
   });

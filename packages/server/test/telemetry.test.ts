@@ -1,11 +1,20 @@
 import { ROOT_CONTEXT, type Span, type SpanContext, type Tracer, trace } from "@opentelemetry/api";
-import { type LeaseStore, MemoryStore, realEnv } from "solehold";
+import { decorateStore, type LeaseStore, MemoryStore, realEnv } from "solehold";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { measuredStore } from "../src/telemetry/instrumented.ts";
-import { Metrics } from "../src/telemetry/metrics.ts";
-import { Registry } from "../src/telemetry/prometheus.ts";
+import { Metrics, type Readings } from "../src/telemetry/metrics.ts";
 import { type Body, type TestServer, testServer, until } from "./support/server.ts";
 import { TestStream } from "./support/stream.ts";
+
+const NO_READINGS: Readings = {
+  waiters: () => 0,
+  watchers: () => 0,
+  streams: () => 0,
+  liveLeases: () => 0,
+  auditLag: () => 0,
+  auditDropped: () => 0,
+  clockJumps: () => 0,
+};
 
 /** The value of a series in the text format; 0 when it is not there. */
 function value(text: string, series: string): number {
@@ -82,42 +91,22 @@ describe("metrics", () => {
     const joinQueue: LeaseStore["joinQueue"] = () => Promise.reject(new Error("not now"));
     const store = Object.assign(new MemoryStore(), { joinQueue });
     const measured = measuredStore(store, new Metrics(), realEnv);
-    const abilities = ["now", "list", "watch", "joinQueue"] as const;
-    expect(abilities.filter((ability) => measured[ability] === undefined)).toEqual([]);
+    expect(Object.keys(measured).sort()).toEqual(Object.keys(decorateStore(store, {})).sort());
+    expect(measured.joinQueue).toBeDefined();
     const { list: _list, ...unlistable } = measured;
     expect(measuredStore(unlistable, new Metrics(), realEnv).list).toBeUndefined();
   });
 
-  it("are in the text format, with cumulative buckets and escaped labels", () => {
-    const registry = new Registry();
-    registry.counter("c_total", "A counter.").add({ odd: 'a"b\\c\nd' }, 2);
-    const histogram = registry.histogram("h", "A histogram.", [1, 5]);
-    for (const each of [0.5, 1, 3, 9]) histogram.observe(each);
-    registry.gauge("g", "A gauge.", () => 1.5);
-    expect(registry.text().split("\n")).toEqual([
-      "# HELP c_total A counter.",
-      "# TYPE c_total counter",
-      'c_total{odd="a\\"b\\\\c\\nd"} 2',
-      "# HELP h A histogram.",
-      "# TYPE h histogram",
-      'h_bucket{le="1"} 2',
-      'h_bucket{le="5"} 3',
-      'h_bucket{le="+Inf"} 4',
-      "h_sum 13.5",
-      "h_count 4",
-      "# HELP g A gauge.",
-      "# TYPE g gauge",
-      "g 1.5",
-      "",
-    ]);
-  });
-
-  it("do not grow without bound when a label does", () => {
-    const registry = new Registry();
-    const counter = registry.counter("c_total", "A counter.");
-    for (let index = 0; index < 5_000; index += 1) counter.add({ label: String(index) });
-    expect(registry.text().split("\n").length).toBeLessThan(1_100);
-    expect(value(registry.text(), 'c_total{overflow="true"}')).toBe(4_000);
+  it("are read at each scrape where something else keeps them", async () => {
+    const metrics = new Metrics();
+    let now = 1;
+    const read = (): number => now;
+    metrics.observe({ ...NO_READINGS, waiters: read, auditDropped: read });
+    expect(value(await metrics.text(), "solehold_waiters")).toBe(1);
+    now = 3;
+    const text = await metrics.text();
+    expect(value(text, "solehold_waiters")).toBe(3);
+    expect(value(text, "solehold_audit_dropped_total")).toBe(3);
   });
 });
 

@@ -1,6 +1,6 @@
-// The main entry: what a program needs to hold leases. Kept small: stores beyond memory, the service, the test kit,
-// the record's text form and the numbers of reasons have entries of their own, and the clients of stores load when
-// they are asked for.
+// The main entry: what a program needs to hold leases, and the decisions behind it. Stores beyond memory, approvals, the
+// audit, guards and the test kit have entries of their own. `connect` loads the store that its URL names, and that
+// store's client, when it is called; everything else here is loaded with the entry.
 export * from "./client/index.ts";
 export * from "./core/command.ts";
 export * from "./core/compute.ts";

@@ -27,3 +27,6 @@ export * from "./remote/transport.ts";
 export * from "./remote/websocket-transport.ts";
 export * from "./remote/wire.ts";
 export * from "./store/index.ts";
+export * from "./support/boot.ts";
+export * from "./support/folder-lock.ts";
+export * from "./support/process-identity.ts";

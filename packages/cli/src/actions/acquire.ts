@@ -1,6 +1,5 @@
 /** Takes a lease and prints its token: the one answer with a token in it, because that is what was asked for. */
 import { formatFence, type Lease } from "solehold";
-import { readTransfer } from "solehold/internal";
 import type { Invocation } from "../command.ts";
 import { keyOf, withLeases } from "../connection.ts";
 import { EXIT } from "../failure.ts";
@@ -29,7 +28,7 @@ export async function acquire(invocation: Invocation): Promise<number> {
       acquireWithNotice(
         connection,
         key,
-        { ...options, ...approval, autoRenew: "no", wait, signal },
+        { ...options, ...approval, autoRenew: false, wait, signal },
         invocation,
       ),
     );
@@ -39,10 +38,10 @@ export async function acquire(invocation: Invocation): Promise<number> {
 }
 
 function printGrant(invocation: Invocation, lease: Lease): void {
-  const { key, holder, purpose, ttlMs, fence, expiresAtMs, resumeFromLedgerRequired } = lease;
+  const { key, holder, purpose, ttlMs, fence, expiresAtMs, resumeFromLedgerRequired, token } = lease;
   const remainingMs = lease.remaining();
   // From here on the user holds it, not this process.
-  const { token } = readTransfer(lease.transfer());
+  lease.abandon();
   printAnswer(invocation, {
     document: () => ({
       tenant: key.tenant,

@@ -1,11 +1,12 @@
 /** The leases under a prefix, as an aligned table or one document. */
 import type { LeaseExecutor, LeaseView } from "solehold";
+import { leaseStatus } from "solehold/internal";
 import type { Invocation } from "../command.ts";
 import { withLeases } from "../connection.ts";
 import { EXIT } from "../failure.ts";
 import { printAnswer, printNotice } from "../format/answer.ts";
 import { shortDuration } from "../format/duration.ts";
-import { leaseDocument, leaseStatus } from "../format/lease.ts";
+import { leaseDocument } from "../format/lease.ts";
 import { type Column, tableLines } from "../format/table.ts";
 import { type Colour, painter } from "../format/terminal.ts";
 import { given, limitOption } from "../parse/option-values.ts";

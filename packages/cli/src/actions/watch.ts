@@ -1,5 +1,6 @@
 /** One line per change, until Ctrl-C: aligned and coloured for people, JSON for scripts. */
 import { realEnv } from "solehold";
+import { type LeaseChange, type LeaseChangeKind, LeaseWatcher } from "solehold/internal";
 import type { Invocation } from "../command.ts";
 import { withLeases } from "../connection.ts";
 import { printNotice } from "../format/answer.ts";
@@ -9,8 +10,6 @@ import { isoTime, leaseDocument } from "../format/lease.ts";
 import { type Colour, escapeControls, painter } from "../format/terminal.ts";
 import { interruptible, untilInterrupted } from "../interrupt.ts";
 import { durationOption } from "../parse/option-values.ts";
-import type { Change, ChangeKind } from "./watch/lease-diff.ts";
-import { LeaseWatcher } from "./watch/lease-watcher.ts";
 
 const DEFAULT_EVERY_MS = 1_000;
 
@@ -19,17 +18,25 @@ export async function watch(invocation: Invocation): Promise<number> {
   const [prefix = ""] = positionals;
   const everyMs = durationOption(invocation, "every", 10) ?? DEFAULT_EVERY_MS;
   const print = changePrinter(invocation);
-  const onChange = (change: Change): void => {
+  const onChange = (change: LeaseChange): void => {
     if (change.kind !== "renewed" || flags.has("renewals")) print(change);
   };
   const onTrouble = (error: unknown): void => printNotice(io, `${failureOf(error).message}; still watching`);
   return await withLeases(invocation, "user", async ({ executor, tenant }) => {
-    const watcher = new LeaseWatcher({ executor, tenant, prefix, everyMs, onChange, onTrouble });
+    const watcher = new LeaseWatcher({
+      env: realEnv,
+      executor,
+      tenant,
+      prefix,
+      everyMs,
+      onChange,
+      onTrouble,
+    });
     return await untilInterrupted(() => interruptible(io, (signal) => watcher.run(signal)));
   });
 }
 
-const COLOURS: { readonly [kind in ChangeKind]: Colour } = {
+const COLOURS: { readonly [kind in LeaseChangeKind]: Colour } = {
   held: "green",
   granted: "green",
   renewed: "dim",
@@ -42,7 +49,7 @@ const COLOURS: { readonly [kind in ChangeKind]: Colour } = {
 };
 const KIND_WIDTH = "handed over".length;
 
-function changePrinter({ io, flags }: Invocation): (change: Change) => void {
+function changePrinter({ io, flags }: Invocation): (change: LeaseChange) => void {
   const paint = painter(io, io.stdout);
   return ({ kind, view }) => {
     const at = isoTime(realEnv.wallMs());

@@ -1,5 +1,7 @@
 /** Leases as scripts read them (JSON documents, fences as decimal strings) and as people do. */
+
 import { formatFence, type LeaseView } from "solehold";
+import { leaseStatus } from "solehold/internal";
 import type { JsonValue } from "./answer.ts";
 import { shortDuration } from "./duration.ts";
 
@@ -29,17 +31,6 @@ export function leaseDocument(view: LeaseView): { readonly [field: string]: Json
     handoff: handoff === null ? null : { successor: handoff.successor, deadlineMs: handoff.deadlineMs },
     note: view.note,
   };
-}
-
-export type LeaseStatus = "held" | "grace" | "breaking" | "expired" | "released" | "revoked" | "handed over";
-
-/** The state in one word, with what the record's state alone does not say. */
-export function leaseStatus(view: LeaseView): LeaseStatus {
-  if (view.state === "revoked") return "revoked";
-  if (view.state === "released") return view.handoff === null ? "released" : "handed over";
-  if (!view.live) return "expired";
-  if (view.breakAtMs !== null) return "breaking";
-  return view.phase === "grace" ? "grace" : "held";
 }
 
 /** As people and ISO 8601 write an instant of the store's clock. */

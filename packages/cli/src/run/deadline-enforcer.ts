@@ -79,7 +79,7 @@ export class DeadlineEnforcer {
     if (leftMs <= 0) kill("SIGKILL");
     const untilNextMs = this.#stoppedBecause === null ? leftMs - plan.graceMs : leftMs;
     const inMs = leftMs <= 0 ? CHECK_EVERY_MS : Math.min(CHECK_EVERY_MS, untilNextMs);
-    this.#timer = env.timer(inMs, () => this.#check(), { keepAlive: "yes" });
+    this.#timer = env.timer(inMs, () => this.#check(), { keepAlive: true });
   }
 
   #beginStopping(cause: StopCause): void {

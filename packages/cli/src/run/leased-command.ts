@@ -2,18 +2,9 @@
  * A command under a lease: forwards deadlines to the supervisor while the lease is renewed, stops the command when
  * the lease is lost, passes the user's signals on, and releases the lease once the command is really gone.
  */
-import {
-  type Lease,
-  type LeaseExecutor,
-  type LossReason,
-  realEnv,
-  recordFence,
-  type StoredRecord,
-  type StoreEvent,
-  type StoreWatch,
-} from "solehold";
+import { type Lease, type LeaseExecutor, type LossReason, realEnv } from "solehold";
 import type { Io } from "../io.ts";
-import { type Deadline, deadlineOf } from "./deadline.ts";
+import { deadlineOf } from "./deadline.ts";
 import type { StopCause } from "./deadline-enforcer.ts";
 import type { StopPlan } from "./plan.ts";
 import type { RunNotice } from "./result.ts";
@@ -29,11 +20,6 @@ export interface LeasedCommandOptions {
 /** These ask for the end whenever they come. SIGHUP may as well ask a command to read its settings again. */
 const END_SIGNALS: readonly NodeJS.Signals[] = ["SIGINT", "SIGQUIT", "SIGTERM"];
 const OTHER_SIGNALS: readonly NodeJS.Signals[] = ["SIGHUP", "SIGUSR1", "SIGUSR2", "SIGWINCH", "SIGCONT"];
-
-/** How often it looks for a later deadline, as a part of the ttl. */
-const POLL_PART = 1 / 20;
-const MIN_POLL_MS = 25;
-const MAX_POLL_MS = 500;
 
 export class LeasedCommand {
   readonly #options: LeasedCommandOptions;
@@ -68,7 +54,6 @@ export class LeasedCommand {
   async run(lease: Lease, executor: LeaseExecutor): Promise<CommandResult> {
     this.#lease = lease;
     const undo = [this.#forwardSignals(), this.#stopWhenLost(lease, executor), this.#forwardDeadlines(lease)];
-    const watching = this.#watchForRevocation(lease, executor);
     try {
       const { command, plan, io } = this.#options;
       const [program = "", ...args] = command;
@@ -80,7 +65,6 @@ export class LeasedCommand {
       return result;
     } finally {
       for (const stop of undo) stop();
-      watching.then((watch) => watch?.close()).catch(() => undefined);
       this.#supervisor.stop();
     }
   }
@@ -128,33 +112,11 @@ export class LeasedCommand {
     return () => lease.signal.removeEventListener("abort", onLost);
   }
 
+  /** Each renewal moves the instant at which the command has to be over. */
   #forwardDeadlines(lease: Lease): () => void {
-    const everyMs = Math.min(MAX_POLL_MS, Math.max(MIN_POLL_MS, lease.ttlMs * POLL_PART));
-    let last: Deadline = deadlineOf(lease, realEnv);
-    const poll = (): void => {
-      const deadline = deadlineOf(lease, realEnv);
-      // Reading twice gives deadlines that differ by the time between two readings of the clocks.
-      if (deadline.monotonicMs > last.monotonicMs + 1) {
-        last = deadline;
-        this.#supervisor.send({ kind: "extend", deadline });
-      }
-      timer = realEnv.timer(everyMs, poll, { keepAlive: "yes" });
-    };
-    let timer = realEnv.timer(everyMs, poll, { keepAlive: "yes" });
-    return () => timer.cancel();
-  }
-
-  /** A renewal right after a revocation finds it now, not a third of the ttl later. */
-  async #watchForRevocation(lease: Lease, executor: LeaseExecutor): Promise<StoreWatch | null> {
-    const { tenant, name } = lease.key;
-    const onEvent = async (event: StoreEvent): Promise<void> => {
-      if (event.kind !== "changed" || event.key.name !== name || event.key.tenant !== tenant) return;
-      if (!(await isStillHeld(lease, executor, event.stored)) && lease.isHeld()) await lease.renew();
-    };
-    // Without events the next renewal finds the loss.
-    const ignore = (): void => undefined;
-    const watching = executor.watch({ tenant, prefix: name }, (event) => void onEvent(event).catch(ignore));
-    return await watching.catch(() => null);
+    return lease.onRenewed(() => {
+      this.#supervisor.send({ kind: "extend", deadline: deadlineOf(lease, realEnv) });
+    });
   }
 
   async #release(lease: Lease, result: CommandResult): Promise<void> {
@@ -162,27 +124,12 @@ export class LeasedCommand {
     const endsInMs = lease.remaining();
     if (result.kind !== "not-started" && result.survivors === "alive") {
       notify({ kind: "not-released", why: "survivors", endsInMs });
-      // Stops renewing without releasing: the lease ends by itself.
-      if (lease.isHeld()) lease.transfer();
+      lease.abandon();
       return;
     }
     const { reason } = await lease.release();
     if (reason === "unreachable" && endsInMs > 0) notify({ kind: "not-released", why: reason, endsInMs });
   }
-}
-
-/** For an event without the record it reads the record: a renewal instead would cause the next event, without end. */
-async function isStillHeld(
-  lease: Lease,
-  executor: LeaseExecutor,
-  stored: StoredRecord | null,
-): Promise<boolean> {
-  if (stored === null) {
-    const view = await executor.read(lease.key);
-    return view?.state === "held" && view.fence === lease.fence;
-  }
-  if (stored.kind !== "found") return false;
-  return stored.record.state === "held" && recordFence(stored.record) === lease.fence;
 }
 
 /**

@@ -16,6 +16,6 @@ export function runOptions(invocation: Invocation): RunOptions {
   const optional = given({ purpose: purposeOption(invocation), note: values.note });
   return {
     plan: stopPlan({ ttlMs: ttl, graceMs: durationOption(invocation, "grace", 0), onLoss }),
-    acquire: { ttl, wait: waitOption(invocation), keepAlive: "yes", ...optional },
+    acquire: { ttl, wait: waitOption(invocation), keepAlive: true, ...optional },
   };
 }

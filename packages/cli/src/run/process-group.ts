@@ -1,6 +1,6 @@
 /** A process group: the command and all processes that it started, unless they left it on purpose. */
-import { readdirSync, readFileSync } from "node:fs";
-import { delay, type Env } from "solehold/internal";
+import { readdirSync } from "node:fs";
+import { delay, type Env, isDead, statOf } from "solehold/internal";
 
 const CHECK_EVERY_MS = 10;
 
@@ -32,20 +32,9 @@ export function groupExists(groupId: number): boolean {
 function hasLivingMember(groupId: number): boolean {
   const processes = readdirSync("/proc").filter((name) => /^\d+$/.test(name));
   return processes.some((id) => {
-    // pid (name) state parent group ...; the name may contain anything, so what follows its last bracket counts.
-    const status = readStatus(id);
-    const [state = "X", , group] = status.slice(status.lastIndexOf(")") + 2).split(" ");
-    return group === String(groupId) && !"ZX".includes(state);
+    const stat = statOf(Number(id));
+    return stat !== null && stat.groupId === groupId && !isDead(stat);
   });
-}
-
-/** Empty when the process has gone since. */
-function readStatus(processId: string): string {
-  try {
-    return readFileSync(`/proc/${processId}/stat`, "utf8");
-  } catch {
-    return "";
-  }
 }
 
 /** "alive" when a process of the group is left after `withinMs`. */

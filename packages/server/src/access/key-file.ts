@@ -3,13 +3,14 @@
  * when it is made. Revoked keys stay in the file, so that a server that had keys never falls back to
  * letting everybody in.
  *
- * Writers take turns by a lock file; readers see the old or the new file, never half of one.
+ * Writers take turns by a folder lock; readers see the old or the new file, never half of one.
  */
 import { createHash } from "node:crypto";
-import { chmod, mkdir, open, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
+import { chmod, mkdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
+import { hostname } from "node:os";
 import { dirname } from "node:path";
 import type { Env } from "solehold";
-import { delay } from "./delay.ts";
+import { FolderLock, FolderLockError, pidNamespace, readBoot } from "solehold/internal";
 import { ACTIONS, type Action } from "./principal.ts";
 
 export interface StoredKey {
@@ -35,10 +36,10 @@ export interface NewKey {
 
 export const KEY_FILE_NAME = "api-keys.json";
 const KEY_PATTERN = /^shk_([0-9a-f]{12})_([A-Za-z0-9_-]{43})$/;
-const LOCK_TRIES = 100;
-const LOCK_PAUSE_MS = 50;
-/** A lock this old belongs to a process that died: taking it over takes a moment, not seconds. */
-const STALE_LOCK_MS = 10_000;
+/** In the data folder. A folder of its own, because the data folder may hold the lock of a store, too. */
+const LOCK_FOLDER_NAME = "api-keys.lock";
+/** A change takes milliseconds, so an owner that holds the lock for longer is stuck. */
+const LOCK_TIMEOUT_MS = 5_000;
 
 export class KeyFileError extends Error {
   override readonly name = "KeyFileError";
@@ -109,37 +110,33 @@ export class KeyFile {
   }
 
   async #change(edit: (keys: readonly StoredKey[]) => readonly StoredKey[]): Promise<void> {
-    await mkdir(dirname(this.path), { recursive: true, mode: 0o700 });
-    const lock = `${this.path}.lock`;
-    await this.#takeLock(lock);
+    const folder = `${dirname(this.path)}/${LOCK_FOLDER_NAME}`;
+    await mkdir(folder, { recursive: true, mode: 0o700 });
+    try {
+      await this.#lock(folder).hold(async () => await this.#replace(edit(await this.read())));
+    } catch (cause) {
+      if (!(cause instanceof FolderLockError)) throw cause;
+      throw new KeyFileError(`the API keys in ${this.path}: ${cause.message}`, { cause });
+    }
+  }
+
+  /** Host and container both count: the data folder may be shared, and a change that is lost is a key not revoked. */
+  #lock(folder: string): FolderLock {
+    const env = this.#env;
+    const scope = { bootId: readBoot(env).id, host: hostname(), pidNamespace: pidNamespace() };
+    return new FolderLock({ folder, scope, timeoutMs: LOCK_TIMEOUT_MS, env, durable: "yes" });
+  }
+
+  async #replace(keys: readonly StoredKey[]): Promise<void> {
     const draft = `${this.path}.${Buffer.from(this.#env.randomBytes(6)).toString("hex")}.tmp`;
     try {
-      const keys = edit(await this.read());
-      await writeFile(draft, `${JSON.stringify({ version: 1, keys }, null, 2)}\n`, {
-        mode: 0o600,
-        flush: true,
-      });
+      const text = `${JSON.stringify({ version: 1, keys }, null, 2)}\n`;
+      await writeFile(draft, text, { mode: 0o600, flush: true });
       await chmod(draft, 0o600);
       await rename(draft, this.path);
     } finally {
       await rm(draft, { force: true });
-      await rm(lock, { force: true });
     }
-  }
-
-  async #takeLock(path: string): Promise<void> {
-    for (let tries = 0; tries < LOCK_TRIES; tries += 1) {
-      try {
-        await (await open(path, "wx", 0o600)).close();
-        return;
-      } catch (cause) {
-        if ((cause as NodeJS.ErrnoException).code !== "EEXIST") throw cause;
-      }
-      const { mtimeMs } = await stat(path).catch(() => ({ mtimeMs: this.#env.wallMs() }));
-      if (this.#env.wallMs() - mtimeMs > STALE_LOCK_MS) await rm(path, { force: true });
-      else await delay(this.#env, LOCK_PAUSE_MS);
-    }
-    throw new KeyFileError(`${path} is held by another process: remove it if no 'solehold keys' is running`);
   }
 }
 

@@ -5,6 +5,7 @@
  */
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
 import type { Env } from "solehold";
+import type { RandomIds } from "solehold/internal";
 import type { Gatekeeper } from "../access/authenticator.ts";
 import { LOCAL_PRINCIPAL, type Principal } from "../access/principal.ts";
 import type { RateLimiter } from "../access/rate-limit.ts";
@@ -14,7 +15,7 @@ import { type Answer, problemAnswer } from "../protocol/response-codec.ts";
 import type { Logger } from "../telemetry/log.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import { type RequestSpan, startSpan } from "../telemetry/spans.ts";
-import { type TraceIds, traceOf } from "../telemetry/trace.ts";
+import { traceOf } from "../telemetry/trace.ts";
 import { type EventStreams, WATCH_SPEC, watchRequest } from "../watch/sse.ts";
 import { answerBadHttp, methodNotAllowed, problemOfError, routeNotFound } from "./http-problems.ts";
 import { LANDING_POLICY } from "./landing-page.ts";
@@ -22,7 +23,7 @@ import type { Route, RouteSpec } from "./route.ts";
 
 export interface AppOptions {
   readonly env: Env;
-  readonly traces: TraceIds;
+  readonly traces: RandomIds;
   readonly routes: readonly Route[];
   readonly events: EventStreams;
   readonly gatekeeper: Gatekeeper;

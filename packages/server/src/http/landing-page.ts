@@ -1,4 +1,4 @@
-/** `/`: what runs here and what to try, for whoever opens the address in a browser. */
+/** `/`: what runs here and what to try, for people who open the address in a browser. */
 
 export interface LandingFacts {
   readonly url: string;
@@ -22,7 +22,7 @@ function stepsFor({ url, keysRequired }: LandingFacts): readonly Step[] {
       line: post("acquire", '{"name":"reports/nightly","holder":"me","token":"my-secret","ttlMs":120000}'),
     },
     {
-      what: "Somebody else is told who has it, and until when",
+      what: "Somebody else learns who has it, and until when",
       line: post("acquire", '{"name":"reports/nightly","holder":"you","ttlMs":30000}'),
     },
     {

@@ -1,7 +1,7 @@
 /** How the parts of a server know each other. Nothing here listens, and nothing here decides. */
 import { readFileSync } from "node:fs";
 import type { Env } from "solehold";
-import type { Quorum } from "solehold/internal";
+import { type Quorum, RandomIds } from "solehold/internal";
 import type { Gatekeeper } from "../access/authenticator.ts";
 import { RateLimiter } from "../access/rate-limit.ts";
 import { CommandHandler } from "../commands/command-handler.ts";
@@ -21,7 +21,6 @@ import type { StreamServices } from "../stream/connection.ts";
 import { StreamServer } from "../stream/server.ts";
 import type { Logger } from "../telemetry/log.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
-import { TraceIds } from "../telemetry/trace.ts";
 import { WaitQueue } from "../waiting/wait-queue.ts";
 import { EventStreams, WATCH_SPEC } from "../watch/sse.ts";
 import { WatchHub } from "../watch/watch-hub.ts";
@@ -100,7 +99,7 @@ export function partsOf(config: ServerConfig, engine: Engine, around: Surroundin
     replicasRoute(membership, service),
     ...maintenanceRoutes(service, metrics),
   ];
-  const traces = new TraceIds(env);
+  const traces = new RandomIds(env, "hex");
   const appOptions: AppOptions = {
     env,
     traces,

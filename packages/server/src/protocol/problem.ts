@@ -1,6 +1,7 @@
 /**
- * Problems: how every answer that is not a success looks (RFC 9457, application/problem+json). One table
- * says which status a reason has; nothing else in the server chooses one.
+ * Problems: how every answer that is not a success looks (RFC 9457, application/problem+json). The status of a command's
+ * outcome is chosen in response-codec.ts; problems that end a request before it is a command name their status here and
+ * beside the check that finds them.
  *
  * No problem carries a token, an API key, or what another tenant holds.
  */
@@ -30,7 +31,7 @@ export type ProblemCode = LeaseServiceCode | "LS_UNAUTHENTICATED" | "LS_FORBIDDE
 
 /** More about the problem. Absent fields do not apply. */
 export interface ProblemFacts {
-  /** What has to be mended in the request. */
+  /** What has to be corrected in the request. */
   readonly field?: string;
   readonly heldBy?: string | null;
   readonly heldUntilMs?: number | null;
@@ -119,7 +120,7 @@ function codeOf(reason: ProblemReason): number {
     : SERVER_REASON_CODES[reason as ServerReason];
 }
 
-/** A field that has to be mended, before anything was decided. */
+/** A field that has to be corrected, before anything was decided. */
 export function refusal(field: string, message: string): ProblemInput {
   return {
     status: 400,

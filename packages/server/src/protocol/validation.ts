@@ -2,6 +2,7 @@
  * From a schema to a check that names the field and the fix. HTTP bodies, query strings and stream commands
  * are all checked here, so a mistake reads the same wherever it is made.
  */
+import { describeType } from "solehold/internal";
 import type { Static, TSchema } from "typebox";
 import { Compile } from "typebox/compile";
 import { ProblemError, refusal } from "./problem.ts";
@@ -117,10 +118,7 @@ function article(type: unknown): string {
 
 /** Numbers are shown; texts are not, because a token may stand in the wrong field. */
 function shown(value: unknown): string {
-  if (typeof value === "number") return String(value);
-  if (value === null) return "null";
-  if (Array.isArray(value)) return "an array";
-  return typeof value === "object" ? "an object" : typeof value;
+  return typeof value === "number" ? String(value) : describeType(value);
 }
 
 function firstName(names: unknown): string | null {

@@ -7,6 +7,7 @@
  * says so.
  */
 import type { Env, LeaseOp } from "solehold";
+import type { RandomIds } from "solehold/internal";
 import type { WebSocket } from "ws";
 import type { Principal } from "../access/principal.ts";
 import type { RateLimiter } from "../access/rate-limit.ts";
@@ -19,7 +20,7 @@ import { checkOf } from "../protocol/validation.ts";
 import type { Logger } from "../telemetry/log.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import { startSpan } from "../telemetry/spans.ts";
-import { type TraceIds, traceOf } from "../telemetry/trace.ts";
+import { traceOf } from "../telemetry/trace.ts";
 import type { WatchHub } from "../watch/watch-hub.ts";
 import {
   bodyOfMessage,
@@ -37,7 +38,7 @@ import { StreamWatches } from "./watches.ts";
 
 export interface StreamServices {
   readonly env: Env;
-  readonly traces: TraceIds;
+  readonly traces: RandomIds;
   readonly commands: CommandHandler;
   readonly hub: WatchHub;
   readonly limiter: RateLimiter;

@@ -1,10 +1,12 @@
 /**
  * What Prometheus sees. Decisions are counted where they enter the audit, so both always agree. No label
  * holds a tenant, a name, a holder or a secret: the number of series is bounded.
+ *
+ * What is counted for every command has its series looked up once: finding it by its labels costs more than counting.
  */
 import { performance } from "node:perf_hooks";
+import { Counter, Gauge, Histogram, Registry } from "prom-client";
 import type { AuditEvent } from "solehold/internal";
-import { type Count, type Distribution, Registry } from "./prometheus.ts";
 
 const SECONDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 const WAIT_SECONDS = [0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300];
@@ -12,16 +14,16 @@ const RATIOS = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1];
 const MICROSECONDS = 1e6;
 
 /** What is counted of one route. */
-interface RouteMeters {
-  readonly seconds: Distribution;
-  readonly byStatus: Map<number, Count>;
+interface RouteSeries {
+  readonly seconds: Histogram.Internal<"route">;
+  readonly byStatus: Map<number, Counter.Internal>;
 }
 
 /** What is counted of one kind of decision. */
-interface DecisionMeters {
-  readonly decisions: Count;
+interface DecisionSeries {
+  readonly decisions: Counter.Internal;
   /** Grants, denials or expiries; null for all others. */
-  readonly special: Count | null;
+  readonly special: Counter.Internal | null;
 }
 
 /** What is only worth reading when somebody asks. */
@@ -37,88 +39,96 @@ export interface Readings {
 
 export class Metrics {
   readonly registry = new Registry();
-  readonly #decisions = this.registry.counter(
+  readonly #decisions = this.#counter(
     "solehold_decisions_total",
     "Decisions by action and reason, as in the audit.",
+    ["action", "allowed", "reason"],
   );
-  readonly #grants = this.registry.counter("solehold_grants_total", "Leases granted.");
-  readonly #denials = this.registry.counter("solehold_denials_total", "Attempts not allowed, by reason.");
-  readonly #takeovers = this.registry.counter(
+  readonly #grants = this.#counter("solehold_grants_total", "Leases granted.");
+  readonly #denials = this.#counter("solehold_denials_total", "Attempts not allowed, by reason.", ["reason"]);
+  readonly #takeovers = this.#counter(
     "solehold_takeovers_total",
     "Grants of leases whose last holder did not finish.",
   );
-  readonly #expiries = this.registry.counter(
-    "solehold_expiries_total",
-    "Leases that ran out without being ended.",
-  );
-  readonly #requests = this.registry.counter("solehold_requests_total", "Requests and stream operations.");
-  readonly #requestSeconds = this.registry.histogram(
-    "solehold_request_seconds",
-    "From arrival to answer.",
-    SECONDS,
-  );
-  readonly #storeSeconds = this.registry.histogram("solehold_store_seconds", "Calls to the store.", SECONDS);
-  readonly #conflicts = this.registry.counter(
+  readonly #expiries = this.#counter("solehold_expiries_total", "Leases that ran out without being ended.");
+  readonly #requests = this.#counter("solehold_requests_total", "Requests and stream operations.", [
+    "route",
+    "status",
+  ]);
+  readonly #requestSeconds = this.#histogram("solehold_request_seconds", "From arrival to answer.", SECONDS, [
+    "route",
+  ]);
+  readonly #storeSeconds = this.#histogram("solehold_store_seconds", "Calls to the store.", SECONDS, [
+    "call",
+    "result",
+  ]);
+  readonly #conflicts = this.#counter(
     "solehold_store_conflicts_total",
     "Writes that met another writer's: decided again. Few where every key has one home.",
   );
-  readonly #collected = this.registry.counter(
+  readonly #collected = this.#counter(
     "solehold_collected_records_total",
     "Ended records that this server deleted.",
   );
-  readonly #waitSeconds = this.registry.histogram(
+  readonly #waitSeconds = this.#histogram(
     "solehold_wait_seconds",
-    "Time in line, by how it ended.",
+    "Time in the wait queue, by how it ended.",
     WAIT_SECONDS,
+    ["end"],
   );
-  readonly #renewalAge = this.registry.histogram(
+  readonly #renewalAge = this.#histogram(
     "solehold_renewal_age_ratio",
     "How much of its ttl a lease had used up when it was renewed; near 1 is nearly too late.",
     RATIOS,
   );
-  readonly #routes = new Map<string, RouteMeters>();
+  readonly #routes = new Map<string, RouteSeries>();
+  readonly #storeCalls = new Map<string, Histogram.Internal<"call" | "result">>();
   /** By reason, then by action. */
-  readonly #allowed = new Map<string, Map<string, DecisionMeters>>();
-  readonly #notAllowed = new Map<string, Map<string, DecisionMeters>>();
+  readonly #allowed = new Map<string, Map<string, DecisionSeries>>();
+  readonly #notAllowed = new Map<string, Map<string, DecisionSeries>>();
+
+  /** In Prometheus' text format. */
+  text(): Promise<string> {
+    return this.registry.metrics();
+  }
 
   /** Answers from now on include what `readings` say at that moment, and how the process does. */
   observe(readings: Readings): void {
-    const { registry } = this;
-    registry.gauge("solehold_waiters", "Requests that wait in line.", readings.waiters);
-    registry.gauge("solehold_watchers", "Open watches.", readings.watchers);
-    registry.gauge("solehold_streams", "Open stream connections.", readings.streams);
-    registry.gauge(
+    this.#gauge("solehold_waiters", "Requests in a wait queue.", readings.waiters);
+    this.#gauge("solehold_watchers", "Open watches.", readings.watchers);
+    this.#gauge("solehold_streams", "Open stream connections.", readings.streams);
+    this.#gauge(
       "solehold_live_leases",
       "Leases alive, in tenants used through this server.",
       readings.liveLeases,
     );
-    registry.gauge("solehold_audit_lag", "Audit entries that are not on the disk yet.", readings.auditLag);
-    registry.observedCounter(
+    this.#gauge("solehold_audit_lag", "Audit entries that are not on the disk yet.", readings.auditLag);
+    this.#observedCounter(
       "solehold_audit_dropped_total",
       "Audit entries lost because the disk could not keep up.",
       readings.auditDropped,
     );
-    registry.observedCounter(
+    this.#observedCounter(
       "solehold_store_clock_jumps_total",
       "How often the store's clock was seen to jump.",
       readings.clockJumps,
     );
-    observeProcess(registry);
+    this.#observeProcess();
   }
 
   audited({ action, allowed, reason }: AuditEvent): void {
     const byReason = allowed ? this.#allowed : this.#notAllowed;
-    let meters = byReason.get(reason)?.get(action);
-    if (meters === undefined) {
-      meters = this.#decisionMeters(action, allowed, reason);
-      byReason.set(reason, (byReason.get(reason) ?? new Map()).set(action, meters));
+    let series = byReason.get(reason)?.get(action);
+    if (series === undefined) {
+      series = this.#decisionSeries(action, allowed, reason);
+      byReason.set(reason, (byReason.get(reason) ?? new Map()).set(action, series));
     }
-    meters.decisions.value += 1;
-    if (meters.special !== null) meters.special.value += 1;
+    series.decisions.inc();
+    series.special?.inc();
   }
 
   takeover(): void {
-    this.#takeovers.add();
+    this.#takeovers.inc();
   }
 
   renewed(ageRatio: number): void {
@@ -126,55 +136,95 @@ export class Metrics {
   }
 
   waited(seconds: number, end: string): void {
-    this.#waitSeconds.observe(seconds, { end });
+    this.#waitSeconds.observe({ end }, seconds);
   }
 
   answered(route: string, status: number, seconds: number): void {
-    let meters = this.#routes.get(route);
-    if (meters === undefined) {
-      meters = { seconds: this.#requestSeconds.with({ route }), byStatus: new Map() };
-      this.#routes.set(route, meters);
+    let series = this.#routes.get(route);
+    if (series === undefined) {
+      series = { seconds: this.#requestSeconds.labels({ route }), byStatus: new Map() };
+      this.#routes.set(route, series);
     }
-    meters.seconds.observe(seconds);
-    let count = meters.byStatus.get(status);
+    series.seconds.observe(seconds);
+    let count = series.byStatus.get(status);
     if (count === undefined) {
-      count = this.#requests.with({ route, status: String(status) });
-      meters.byStatus.set(status, count);
+      count = this.#requests.labels({ route, status: String(status) });
+      series.byStatus.set(status, count);
     }
-    count.value += 1;
+    count.inc();
   }
 
   collided(writes: number): void {
-    if (writes > 0) this.#conflicts.add({}, writes);
+    if (writes > 0) this.#conflicts.inc(writes);
   }
 
   collected(records: number): void {
-    if (records > 0) this.#collected.add({}, records);
-  }
-
-  #decisionMeters(action: string, allowed: boolean, reason: string): DecisionMeters {
-    const decisions = this.#decisions.with({ action, allowed: String(allowed), reason });
-    if (action === "expire") return { decisions, special: this.#expiries.with({}) };
-    if (!allowed) return { decisions, special: this.#denials.with({ reason }) };
-    return { decisions, special: action === "grant" ? this.#grants.with({}) : null };
+    if (records > 0) this.#collected.inc(records);
   }
 
   storeCalled(call: string, result: "ok" | "failed", seconds: number): void {
-    this.#storeSeconds.observe(seconds, { call, result });
+    const name = `${call} ${result}`;
+    let series = this.#storeCalls.get(name);
+    if (series === undefined) {
+      series = this.#storeSeconds.labels({ call, result });
+      this.#storeCalls.set(name, series);
+    }
+    series.observe(seconds);
   }
-}
 
-function observeProcess(registry: Registry): void {
-  let last = performance.eventLoopUtilization();
-  registry.gauge("solehold_event_loop_busy_ratio", "Since the last scrape; 1 is saturated.", () => {
-    const now = performance.eventLoopUtilization();
-    const { utilization } = performance.eventLoopUtilization(now, last);
-    last = now;
-    return utilization;
-  });
-  registry.gauge("process_resident_memory_bytes", "Memory of the process.", () => process.memoryUsage.rss());
-  registry.observedCounter("process_cpu_seconds_total", "User and system time.", () => {
-    const { user, system } = process.cpuUsage();
-    return (user + system) / MICROSECONDS;
-  });
+  #decisionSeries(action: string, allowed: boolean, reason: string): DecisionSeries {
+    const decisions = this.#decisions.labels({ action, allowed: String(allowed), reason });
+    if (action === "expire") return { decisions, special: this.#expiries.labels({}) };
+    if (!allowed) return { decisions, special: this.#denials.labels({ reason }) };
+    return { decisions, special: action === "grant" ? this.#grants.labels({}) : null };
+  }
+
+  #observeProcess(): void {
+    let last = performance.eventLoopUtilization();
+    this.#gauge("solehold_event_loop_busy_ratio", "Since the last scrape; 1 is saturated.", () => {
+      const now = performance.eventLoopUtilization();
+      const { utilization } = performance.eventLoopUtilization(now, last);
+      last = now;
+      return utilization;
+    });
+    this.#gauge("process_resident_memory_bytes", "Memory of the process.", () => process.memoryUsage.rss());
+    this.#observedCounter("process_cpu_seconds_total", "User and system time.", () => {
+      const { user, system } = process.cpuUsage();
+      return (user + system) / MICROSECONDS;
+    });
+  }
+
+  #counter<Label extends string = never>(
+    name: string,
+    help: string,
+    labelNames: readonly Label[] = [],
+  ): Counter<Label> {
+    return new Counter({ name, help, labelNames, registers: [this.registry] });
+  }
+
+  #histogram<Label extends string = never>(
+    name: string,
+    help: string,
+    buckets: readonly number[],
+    labelNames: readonly Label[] = [],
+  ): Histogram<Label> {
+    return new Histogram({ name, help, buckets: [...buckets], labelNames, registers: [this.registry] });
+  }
+
+  /** `read` is asked at each scrape. */
+  #gauge(name: string, help: string, read: () => number): void {
+    const collect = function (this: Gauge): void {
+      this.set(read());
+    };
+    new Gauge({ name, help, registers: [this.registry], collect });
+  }
+
+  /** A counter that something else keeps. */
+  #observedCounter(name: string, help: string, read: () => number): void {
+    const collect = function (this: Counter): void {
+      this.reset();
+      this.inc(read());
+    };
+    new Counter({ name, help, registers: [this.registry], collect });
+  }
 }

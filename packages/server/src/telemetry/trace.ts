@@ -2,7 +2,7 @@
  * W3C trace context: a request that brings a trace keeps it, one that does not gets a new one; the answer
  * names the trace and the server's own span in it.
  */
-import type { Env } from "solehold";
+import type { Env, RandomIds } from "solehold/internal";
 
 export interface Trace {
   /** 32 hexadecimal digits. */
@@ -15,30 +15,10 @@ export interface Trace {
 const TRACEPARENT = /^(?!ff)[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(?:-.*)?$/;
 const NO_TRACE = "0".repeat(32);
 const NO_SPAN = "0".repeat(16);
-const TRACE_DIGITS = 32;
-const TRACES_AT_ONCE = 64;
+const SPAN_BYTES = 8;
 
-/** New trace ids, drawn in bulk: a stream needs one for every command. */
-export class TraceIds {
-  readonly #env: Env;
-  #digits = "";
-  #used = 0;
-
-  constructor(env: Env) {
-    this.#env = env;
-  }
-
-  next(): string {
-    if (this.#used === this.#digits.length) {
-      this.#digits = hex(this.#env, (TRACE_DIGITS / 2) * TRACES_AT_ONCE);
-      this.#used = 0;
-    }
-    this.#used += TRACE_DIGITS;
-    return this.#digits.slice(this.#used - TRACE_DIGITS, this.#used);
-  }
-}
-
-export function traceOf(header: string | string[] | undefined, traces: TraceIds): Trace {
+/** `traces` are hexadecimal. */
+export function traceOf(header: string | string[] | undefined, traces: RandomIds): Trace {
   if (header === undefined) return newTrace(traces);
   const match = typeof header === "string" ? TRACEPARENT.exec(header) : null;
   const [, traceId = NO_TRACE, parentId = NO_SPAN, flags = "00"] = match ?? [];
@@ -50,14 +30,10 @@ export function traceparent({ traceId, sampled }: Trace, spanId: string): string
   return `00-${traceId}-${spanId}-${sampled ? "01" : "00"}`;
 }
 
-function newTrace(traces: TraceIds): Trace {
+function newTrace(traces: RandomIds): Trace {
   return { traceId: traces.next(), parentId: null, sampled: false };
 }
 
 export function newSpanId(env: Env): string {
-  return hex(env, 8);
-}
-
-function hex(env: Env, bytes: number): string {
-  return Buffer.from(env.randomBytes(bytes)).toString("hex");
+  return Buffer.from(env.randomBytes(SPAN_BYTES)).toString("hex");
 }

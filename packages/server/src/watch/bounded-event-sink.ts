@@ -1,6 +1,6 @@
 /**
  * Where a watcher's events leave the process. A watcher that reads too slowly does not fill the memory: its
- * events are dropped, and when it has caught up it is told "reset" once, in their place.
+ * events are dropped, and when it has caught up it gets one "reset", in their place.
  */
 import type { Env, Timer } from "solehold";
 import type { WatchEvent } from "./watch-hub.ts";

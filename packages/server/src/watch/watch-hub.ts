@@ -1,5 +1,5 @@
 /**
- * Changes of leases, for whoever watches: numbered in the order in which this process learned of them, the
+ * Changes of leases, for all watchers: numbered in the order in which this process learned of them, the
  * last of them kept, so that a watcher that comes back gets what it missed.
  *
  * Events are hints: they may be doubled or late, and after a gap a watcher gets "reset", which means:

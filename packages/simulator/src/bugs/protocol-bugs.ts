@@ -9,7 +9,7 @@ export const PROTOCOL_BUGS: readonly PlantedBug[] = [
   {
     name: "no-compare-and-swap",
     mistake: "the store writes whatever it is given",
-    caughtBy: [...BELIEF, "fences-grow", "ownership", "no-resurrection", "linearizability"],
+    caughtBy: [...BELIEF, "fences-grow", "ownership", "no-resurrection", "linearizability", "reservations"],
     withinSeeds: 50,
     mutations: { engineWrites: "blind" },
   },
@@ -50,7 +50,7 @@ export const PROTOCOL_BUGS: readonly PlantedBug[] = [
   {
     name: "release-by-key",
     mistake: "a release ends whatever lease is there, without proof that it is the caller's",
-    caughtBy: ["ownership", "linearizability"],
+    caughtBy: ["ownership", "linearizability", "belief-has-record"],
     withinSeeds: 300,
     mutations: {
       decide: withCommand((command, { record }) =>

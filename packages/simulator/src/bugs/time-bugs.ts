@@ -68,7 +68,9 @@ export const TIME_BUGS: readonly PlantedBug[] = [
         withMembers(env, {
           // The timers of expiry are the only ones of a handle that ask to be kept or not kept alive.
           timer: (delayMs, callback, options) =>
-            options?.keepAlive === "no" ? { cancel: () => undefined } : env.timer(delayMs, callback, options),
+            options?.keepAlive === false
+              ? { cancel: () => undefined }
+              : env.timer(delayMs, callback, options),
         }),
     },
   },
@@ -92,7 +94,7 @@ export const TIME_BUGS: readonly PlantedBug[] = [
   {
     name: "stamp-from-earliest",
     mistake: "an expiry is written from the earliest time that the store may show",
-    caughtBy: [...BELIEF, "reservations"],
+    caughtBy: [...BELIEF, "reservations", "liveness"],
     withinSeeds: 500,
     faults: ["slow", "clog", "store-pause"],
     mutations: { decide: withInstant((now) => ({ ...now, stampMs: now.earliestMs })) },

@@ -15,10 +15,6 @@ import { Stage } from "./stage.ts";
 import { Workload } from "./workload.ts";
 
 export async function runFull(options: RunOptions): Promise<RunResult> {
-  // These are loaded when they are first needed; loading is real I/O, which must not happen inside a run.
-  await import("solehold/internal");
-  await import("solehold/internal");
-  await import("solehold/internal");
   await options.gateway?.prepare();
   return await withoutRealWorld(async () => {
     const stage = new Stage(options);
@@ -131,6 +127,7 @@ async function recovery(stage: Stage, workload: Workload): Promise<void> {
   world.note("world", "heals");
   stage.healed = true;
   network.heal();
+  stage.trails?.heal();
   engine.full = false;
   // What is frozen thaws by itself; nothing lasts longer than three ttls.
   await world.run(world.nowMs + config.ttlMs * 4, go);

@@ -6,7 +6,7 @@
  * known signers with at least one approval that is authentic, signed by a key in force, inside its window
  * and not used before.
  *
- * Not promised: single use. This function can refuse what it is told was used; only the service, which
+ * Not promised: single use. This function can refuse what its caller says was used; only the service, which
  * stores the accepted ids together with its decision, can make the second use impossible. Nor does it choose
  * the tier: the service does, by policy, and must not take it from the caller.
  */

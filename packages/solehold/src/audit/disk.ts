@@ -66,7 +66,7 @@ class RealFile implements AuditFile {
 
 /** A small file that is on the device when this resolves; its name is, once its folder was synced. */
 export async function writeSynced(path: string, text: string): Promise<void> {
-  const handle = await open(path, "w");
+  const handle = await open(path, "w", 0o600);
   try {
     await handle.writeFile(text);
     await handle.sync();
@@ -89,7 +89,7 @@ export async function syncFolder(path: string): Promise<void> {
 
 export const realDisk: AuditDisk = {
   async open(path) {
-    return new RealFile(await open(path, constants.O_RDWR | constants.O_CREAT, 0o640));
+    return new RealFile(await open(path, constants.O_RDWR | constants.O_CREAT, 0o600));
   },
   syncFolder,
 };

@@ -20,8 +20,7 @@ import type { AuditDurability } from "./group-commit.ts";
 import { CommitQueue } from "./group-commit.ts";
 import { encodeEvent } from "./hash-chain.ts";
 import { type AuditReader, realReader } from "./line-reader.ts";
-import type { WriterLock } from "./lock.ts";
-import { lockFolder } from "./lock.ts";
+import { lockFolder, type WriterLock } from "./lock.ts";
 import type { CheckedOptions, FileAuditOptions } from "./options.ts";
 import { checkOptions } from "./options.ts";
 import { queryFolder } from "./query.ts";
@@ -62,8 +61,7 @@ export class FileAuditTrail implements AuditTrail {
   static async open(options: FileAuditOptions): Promise<FileAuditTrail> {
     const checked = checkOptions(options);
     await createFolder(checked.folder);
-    const unique = Buffer.from(checked.env.randomBytes(12)).toString("hex");
-    const lock = await lockFolder(checked.folder, unique);
+    const lock = await lockFolder(checked.folder, checked.env);
     try {
       const trailId = await settleTrailId(checked);
       return await FileAuditTrail.openAt(checked, { trailId, lock, reader: realReader });
@@ -123,7 +121,7 @@ export class FileAuditTrail implements AuditTrail {
     return queryFolder(folder, query, this.head().sequence, reader);
   }
 
-  /** Rejects when entries could not be saved; the folder is given back in any case. */
+  /** Rejects when entries could not be saved; the folder is unlocked in any case. */
   close(): Promise<void> {
     this.#closing ??= this.#close();
     return this.#closing;

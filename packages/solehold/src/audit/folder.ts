@@ -4,7 +4,7 @@
  *   audit-000000000001.jsonl      entries, one a line; the name is the sequence of the first one in it
  *   audit-000000004711.jsonl      the next segment begins where the one before ended
  *   anchors.jsonl                 heads: {"sequence":N,"hash":"X"}, each written after its entry was safe
- *   writer-000000000001.lock      who writes, or .free: see lock.ts
+ *   lock                          who writes: see lock.ts
  * Finished segments are never touched again, so they can be copied or moved away while the trail is open.
  */
 import { mkdir, readFile, rename } from "node:fs/promises";
@@ -33,7 +33,7 @@ export function segmentAt(folder: string, firstSequence: number): Segment {
 /** Creates the folder if need be, so that it survives a loss of power: each new name is synced in its parent. */
 export async function createFolder(folder: string): Promise<void> {
   try {
-    const topmost = await mkdir(folder, { recursive: true });
+    const topmost = await mkdir(folder, { recursive: true, mode: 0o700 });
     if (topmost === undefined) return;
     for (let child = folder; child.length >= topmost.length; child = dirname(child))
       await syncFolder(dirname(child));

@@ -24,7 +24,7 @@ export interface FileAuditOptions {
   readonly trailId?: string;
   /** Default "refuse". A service that must not fail because of its audit says "sanitise". */
   readonly invalidEvents?: InvalidEvents;
-  readonly env?: Pick<Env, "defer" | "randomBytes">;
+  readonly env?: Env;
   readonly disk?: AuditDisk;
 }
 

@@ -10,9 +10,16 @@ import { keyId, type LeaseKey } from "../core/index.ts";
 import { jittered, type Timer } from "../env/index.ts";
 import type { AppliedOutcome, CommandOutcome } from "../executor/index.ts";
 import type { QueueTicket, StoredRecord, StoreEvent, StoreWatch } from "../store/index.ts";
-import { type FailedOutcome, failureOf, heldForMs, isWorthWaiting, timeoutOf } from "./outcome-errors.ts";
+import {
+  type FailedOutcome,
+  failureOf,
+  heldForMs,
+  isWorthWaiting,
+  RETRY_UNAVAILABLE_MS,
+  timeoutOf,
+} from "./outcome-errors.ts";
 import { Crowd } from "./turn-order.ts";
-import { type LinesOptions, type Patience, type Place, RETRY_UNAVAILABLE_MS } from "./wait-queues.ts";
+import type { LinesOptions, Patience, Place } from "./wait-queues.ts";
 
 /** With news the look is insurance; without news it is the only way. */
 const LOOK_WITH_NEWS_MS = 2_000;
@@ -192,7 +199,7 @@ export class Room {
         resolve(how);
       };
       const wake = (): void => end("woken");
-      const timer = this.#options.env.timer(forMs, () => end("over"), { keepAlive: "yes" });
+      const timer = this.#options.env.timer(forMs, () => end("over"), { keepAlive: true });
       signal?.addEventListener("abort", wake, { once: true });
       place.wake = wake;
     });

@@ -12,7 +12,7 @@ import type { ConnectOptions } from "./connect.ts";
 
 interface SocketOptions {
   readonly headers: Record<string, string>;
-  /** False: messages that arrived together are told in turns of their own, so that many answers block nothing. */
+  /** False: messages that arrived together are delivered in turns of their own, so that many answers block nothing. */
   readonly allowSynchronousEvents: boolean;
 }
 

@@ -12,6 +12,9 @@ import {
 
 export type FailedOutcome = Exclude<CommandOutcome, AppliedOutcome>;
 
+/** Between two attempts while the store or the server cannot be reached. */
+export const RETRY_UNAVAILABLE_MS = 200;
+
 /** Denials that time can change. */
 const WORTH_WAITING: ReadonlySet<string> = new Set([
   "LEASE_HELD_BY_OTHER",

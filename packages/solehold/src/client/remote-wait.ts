@@ -1,8 +1,8 @@
 /** Acquiring with patience over a server, which keeps one line for all its clients. */
 import { delay, type Env } from "../env/index.ts";
 import type { AppliedOutcome } from "../executor/index.ts";
-import { failureOf, isWorthWaiting, timeoutOf } from "./outcome-errors.ts";
-import { mayBeGranted, type Patience, RETRY_UNAVAILABLE_MS } from "./wait-queues.ts";
+import { failureOf, isWorthWaiting, RETRY_UNAVAILABLE_MS, timeoutOf } from "./outcome-errors.ts";
+import { mayBeGranted, type Patience } from "./wait-queues.ts";
 
 export interface PatienceWithServer extends Patience {
   /** The wait failed, and an attempt may have been granted although nobody heard of it. */

@@ -2,7 +2,7 @@
  * When which lease is renewed. Leases that fall due at about the same time are renewed in the same turn
  * and so travel in one store call, while jitter keeps processes (and mass acquisitions) apart.
  *
- * Most leases are given back long before they fall due, so coming and going must cost next to nothing.
+ * Most leases are released long before they fall due, so coming and going must cost next to nothing.
  */
 import type { Env, Timer } from "../env/index.ts";
 
@@ -15,38 +15,12 @@ export interface Renewable {
   renewNow(): void;
 }
 
-/** A lease's own place in the schedule: in a ring of those that fall due at the same instant, or alone. */
-export class Appointment {
-  /** Null for the one that stands for the instant itself, and from which the ring is walked. */
-  readonly lease: Renewable | null;
-  #before: Appointment = this;
-  after: Appointment = this;
-
-  constructor(lease: Renewable | null) {
-    this.lease = lease;
-  }
-
-  /** Nothing is planned after this. */
-  cancel(): void {
-    this.#before.after = this.after;
-    this.after.#before = this.#before;
-    this.#before = this;
-    this.after = this;
-  }
-
-  /** Into the ring of `first`, as its last. */
-  join(first: Appointment): void {
-    this.#before = first.#before;
-    this.after = first;
-    this.#before.after = this;
-    first.#before = this;
-  }
-}
-
 export class RenewalSchedule {
   readonly #env: Env;
-  /** An empty one stays until it is due, and so does the timer: leases come and go far more often. */
-  readonly #slots = new Map<number, Appointment>();
+  /** By due time. An empty one stays until it is due, and so does the timer: leases come and go far more often. */
+  readonly #buckets = new Map<number, Set<Renewable>>();
+  /** Of each lease that is planned, also while its bucket is being renewed. */
+  readonly #bucketOf = new Map<Renewable, Set<Renewable>>();
   #timer: Timer | null = null;
   #timerDueMs = Number.POSITIVE_INFINITY;
 
@@ -55,17 +29,24 @@ export class RenewalSchedule {
   }
 
   /** Replaces what was planned for this lease before. */
-  plan(appointment: Appointment, nowMs: number, inMs: number): void {
-    appointment.cancel();
+  plan(lease: Renewable, nowMs: number, inMs: number): void {
+    this.cancel(lease);
     const dueMs = dueAt(nowMs, inMs);
-    const slot = this.#slots.get(dueMs) ?? new Appointment(null);
-    this.#slots.set(dueMs, slot);
-    appointment.join(slot);
+    const bucket = this.#buckets.get(dueMs) ?? new Set();
+    this.#buckets.set(dueMs, bucket.add(lease));
+    this.#bucketOf.set(lease, bucket);
     if (dueMs < this.#timerDueMs) this.#arm(dueMs);
   }
 
+  /** Nothing is planned for this lease after this. */
+  cancel(lease: Renewable): void {
+    this.#bucketOf.get(lease)?.delete(lease);
+    this.#bucketOf.delete(lease);
+  }
+
   close(): void {
-    this.#slots.clear();
+    this.#buckets.clear();
+    this.#bucketOf.clear();
     this.#disarm();
   }
 
@@ -85,15 +66,16 @@ export class RenewalSchedule {
   #fire(): void {
     this.#disarm();
     const nowMs = this.#env.monotonicMs();
-    for (const [dueMs, slot] of [...this.#slots]) {
+    for (const [dueMs, bucket] of [...this.#buckets]) {
       if (dueMs > nowMs) continue;
-      this.#slots.delete(dueMs);
-      for (let next = slot.after; next.lease !== null; next = slot.after) {
-        next.cancel();
-        next.lease.renewNow();
+      // First, so that what a renewal plans for this very instant has a bucket of its own, and a turn of its own.
+      this.#buckets.delete(dueMs);
+      for (const lease of bucket) {
+        this.cancel(lease);
+        lease.renewNow();
       }
     }
-    const nextMs = Math.min(...this.#slots.keys());
+    const nextMs = Math.min(...this.#buckets.keys());
     if (nextMs < this.#timerDueMs) this.#arm(nextMs);
   }
 }

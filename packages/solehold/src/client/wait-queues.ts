@@ -15,8 +15,6 @@ export interface Patience {
   attempt(wait?: WaitOptions): Promise<CommandOutcome>;
 }
 
-export const RETRY_UNAVAILABLE_MS = 200;
-
 /** Whether an acquire that was not confirmed may have been carried out. */
 export function mayBeGranted(outcome: CommandOutcome): boolean {
   return outcome.kind === "unsettled" && outcome.outcome === "unknown";

@@ -47,7 +47,7 @@ export const leaseCases: readonly BenchCase[] = [
     },
   },
   {
-    title: "of many acquires at once exactly one is granted, and the others are told who holds it",
+    title: "of many acquires at once exactly one is granted, and the others learn who holds it",
     run: async (bench) => {
       const store = await bench.open();
       const executors = [executorOn(bench, store), executorOn(bench, await bench.openSecond(store))];
@@ -62,11 +62,11 @@ export const leaseCases: readonly BenchCase[] = [
       ok(winners.length === 1, `${winners.length} of ${outcomes.length} racers were granted the lease`);
       for (const outcome of outcomes) {
         if (outcome.kind === "applied") continue;
-        const told =
+        const named =
           outcome.kind === "refused" && outcome.decision.kind === "denied" && outcome.decision.heldBy;
         ok(
-          told === nth(winners, 0).holder,
-          `a loser got ${describeOutcome(outcome)}, holder ${String(told)}`,
+          named === nth(winners, 0).holder,
+          `a loser got ${describeOutcome(outcome)}, holder ${String(named)}`,
         );
       }
     },

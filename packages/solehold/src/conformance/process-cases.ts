@@ -3,7 +3,7 @@ import { ok } from "node:assert/strict";
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
 import { acquireInTheEnd, executorOn, shortTtlMs } from "./lease-fixture.ts";
-import type { KitNews, KitTask } from "./process-worker.ts";
+import type { KitReport, KitTask } from "./process-worker.ts";
 import { type BenchCase, nth, type StoreBench } from "./store-fixture.ts";
 
 const PROCESSES = 3;
@@ -13,11 +13,11 @@ interface SeenGrant {
   readonly fence: bigint;
   readonly holder: string;
   readonly fromMs: number;
-  /** The end of its belief, or earlier: when it was given back, or its process was gone. */
+  /** The end of its belief, or earlier: when it was released, or its process was gone. */
   untilMs: number;
 }
 
-/** The processes of one case, and all that they told. */
+/** The processes of one case, and all that they reported. */
 class Crew {
   readonly grants: SeenGrant[] = [];
   readonly #bench: StoreBench;
@@ -43,7 +43,7 @@ class Crew {
       execArgv: [],
     });
     this.#children.set(child, holder);
-    child.on("message", (news) => this.#hear(child, holder, news as KitNews));
+    child.on("message", (report) => this.#onReport(child, holder, report as KitReport));
     child.on("error", (error) => this.#onFailure(error));
     child.on("exit", (_code, signal) => {
       if (signal !== "SIGKILL") this.#onFailure(new Error(`${holder} ended by itself`));
@@ -52,7 +52,7 @@ class Crew {
     child.send({ tenant, name: "lease", holder, ttlMs: this.#ttlMs } satisfies KitTask);
   }
 
-  /** Kills the holder of every few grants right after it told of it, and starts another; resolves after `kills`. */
+  /** Kills the holder of every few grants right after it reported it, and starts another; resolves after `kills`. */
   async killHolders(kills: number): Promise<void> {
     let killed = 0;
     await new Promise<void>((resolve, reject) => {
@@ -60,7 +60,7 @@ class Crew {
       this.#onGrant = (child) => {
         if (this.grants.length % GRANTS_PER_KILL !== 0 || killed === kills) return;
         killed += 1;
-        // At any moment of its turn: while it holds, while it gives back, while it asks again.
+        // At any moment of its turn: while it holds, while it releases, while it asks again.
         this.#bench.env.timer(this.#bench.env.random() * 12, () => {
           this.#kill(child).then(() => {
             if (killed === kills) resolve();
@@ -82,7 +82,7 @@ class Crew {
     // Somebody else is at it.
     if (!this.#children.delete(child)) return;
     if (child.exitCode === null && child.signalCode === null) {
-      // With the end of its channel everything that it told has been heard.
+      // With the end of its channel all its reports have arrived.
       const gone = Promise.all([once(child, "exit"), once(child, "disconnect")]);
       child.kill("SIGKILL");
       await gone;
@@ -93,19 +93,19 @@ class Crew {
     }
   }
 
-  #hear(child: ChildProcess, holder: string, news: KitNews): void {
-    if (news.kind === "failed") {
-      this.#onFailure(new Error(`${holder}: ${news.message}`));
+  #onReport(child: ChildProcess, holder: string, report: KitReport): void {
+    if (report.kind === "failed") {
+      this.#onFailure(new Error(`${holder}: ${report.message}`));
       return;
     }
-    const fence = BigInt(news.fence);
-    if (news.kind === "granted") {
-      this.grants.push({ fence, holder, fromMs: news.fromMs, untilMs: news.untilMs });
+    const fence = BigInt(report.fence);
+    if (report.kind === "granted") {
+      this.grants.push({ fence, holder, fromMs: report.fromMs, untilMs: report.untilMs });
       this.#onGrant(child);
       return;
     }
     const grant = this.grants.find((each) => each.fence === fence);
-    if (grant !== undefined) grant.untilMs = Math.min(grant.untilMs, news.atMs);
+    if (grant !== undefined) grant.untilMs = Math.min(grant.untilMs, report.atMs);
   }
 }
 

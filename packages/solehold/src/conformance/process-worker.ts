@@ -1,6 +1,6 @@
 /**
  * The child's side of the cases with processes. A module of yours that the kit can start with node calls
- * `runKitProcess(open)`; from then on the process takes and gives back one lease, over and over, and tells
+ * `runKitProcess(open)`; from then on the process takes and releases one lease, over and over, and reports
  * the kit of each, until it is killed.
  */
 import { recordFence, validityFrom } from "../core/index.ts";
@@ -17,7 +17,7 @@ export interface KitTask {
 }
 
 /** What the process tells. Instants are of the monotonic clock that the processes of a machine share. */
-export type KitNews =
+export type KitReport =
   /** A grant arrived: from here to `untilMs` this process may act on it. */
   | { readonly kind: "granted"; readonly fence: string; readonly fromMs: number; readonly untilMs: number }
   /** From here on it does not. Told before the store is asked. */
@@ -31,7 +31,7 @@ export async function runKitProcess(open: () => Promise<LeaseStore>): Promise<vo
     const task = await firstMessage();
     await work(new StoreExecutor({ store: await open() }), task);
   } catch (error) {
-    tell({ kind: "failed", message: String(error) });
+    report({ kind: "failed", message: String(error) });
   }
 }
 
@@ -49,15 +49,15 @@ async function work(executor: StoreExecutor, task: KitTask): Promise<never> {
     if (outcome.kind === "applied") {
       const fence = String(recordFence(outcome.decision.lease));
       const { monotonicEndMs } = validityFrom(outcome.believedFrom, outcome.validForMs, executor.drift);
-      tell({ kind: "granted", fence, fromMs: realEnv.monotonicMs(), untilMs: monotonicEndMs });
+      report({ kind: "granted", fence, fromMs: realEnv.monotonicMs(), untilMs: monotonicEndMs });
       await delay(realEnv, PAUSE_MS);
-      tell({ kind: "released", fence, atMs: realEnv.monotonicMs() });
+      report({ kind: "released", fence, atMs: realEnv.monotonicMs() });
       await executor.execute({ op: "release", key, holder, token: outcome.token });
     }
     await delay(realEnv, PAUSE_MS * (1 + realEnv.random()));
   }
 }
 
-function tell(news: KitNews): void {
-  process.send?.(news);
+function report(event: KitReport): void {
+  process.send?.(event);
 }

@@ -30,7 +30,7 @@ export interface StoreSubject {
   readonly effort?: "full" | "reduced";
   /** Seeds the random histories; a failure names the seed to repeat. */
   readonly seed?: number;
-  /** How long news, or the end of a fault, may take to arrive. Default 10 s. */
+  /** How long a watch event, or the end of a fault, may take to arrive. Default 10 s. */
   readonly patienceMs?: number;
   /** The clocks and randomness of the kit itself. */
   readonly env?: Env;

@@ -21,7 +21,7 @@ export class WatchLog {
     return log;
   }
 
-  /** Resolves when the key was announced since `forget`, or a reset said that news may be missing. */
+  /** Resolves when the key was announced since `forget`, or a reset said that events may be missing. */
   async announced(key: LeaseKey): Promise<void> {
     const id = keyId(key);
     if (this.#resets > 0 || this.#announced.has(id)) return;

@@ -292,7 +292,7 @@ function judgeOwner(
 function ownsGrant(command: LeaseCommand, record: LeaseRecord, policy: LeasePolicy): boolean {
   if (command.op === "revoke" || command.op === "break") return false;
   if (command.op === "acquire") {
-    // What is given back belongs to nobody, whatever its token was.
+    // What was released belongs to nobody, whatever its token was.
     if (record.state === "released" || command.provenTokenHash === undefined) return false;
     return equalInConstantTime(record.tokenHash, command.provenTokenHash);
   }

@@ -2,6 +2,9 @@
  * Why a decision came out as it did. Every decision carries exactly one of these; the number is stable
  * and travels in replies and in the audit trail, the name is for people and for `switch`.
  *
+ * UPSTREAM_INPUT_MISSING and BUDGET_EXCEEDED are never given: documents of the protocol name them, so their numbers
+ * stay taken.
+ *
  * 0x4C53 is "LS". 0x00xx are decisions, 0x00Fx are requests that could not be decided at all.
  */
 export const REASON_CODES = {

@@ -5,6 +5,7 @@
  * All instants are milliseconds of the STORE's clock. They are never compared with a client's clock.
  */
 import { fenceOf } from "./fence.ts";
+import { NO_TOKEN_HASH } from "./identifiers.ts";
 import type { LeaseKey } from "./key.ts";
 import type { Purpose } from "./purpose.ts";
 
@@ -84,6 +85,38 @@ export function draftOf(record: LeaseRecord): RecordDraft {
     nonce: record.nonce,
     idempotency: record.idempotency,
     note: record.note,
+  };
+}
+
+/** What differs between the records that Solehold writes for itself. */
+export interface SystemRecord extends Pick<LeaseRecord, "key" | "holder" | "generation" | "nonce" | "note"> {
+  readonly writtenAtMs: number;
+  /** It is not collected before the retention after this has passed. */
+  readonly endedAtMs: number;
+}
+
+/** A released lease that nobody ever held: no token hashes to its token's hash. */
+export function systemRecord({ writtenAtMs, endedAtMs, ...own }: SystemRecord): LeaseRecord {
+  return {
+    key: own.key,
+    holder: own.holder,
+    purpose: "StateWrite",
+    tokenHash: NO_TOKEN_HASH,
+    term: 0n,
+    generation: own.generation,
+    ttlMs: 1,
+    grantedAtMs: writtenAtMs,
+    renewedAtMs: writtenAtMs,
+    expiresAtMs: endedAtMs,
+    endedAtMs,
+    state: "released",
+    renewals: 0,
+    resumeRequired: false,
+    breakAtMs: null,
+    handoff: null,
+    nonce: own.nonce,
+    idempotency: null,
+    note: own.note,
   };
 }
 

@@ -1,4 +1,4 @@
-/** Ids as `randomId` makes them, drawn in bulk: for who needs several of them for every command. */
+/** 128 random bits each, drawn in bulk: a server needs several of them for every command. */
 import type { Env } from "./env.ts";
 
 const ID_BYTES = 16;
@@ -6,19 +6,21 @@ const IDS_AT_ONCE = 64;
 
 export class RandomIds {
   readonly #env: Env;
+  readonly #encoding: "base64url" | "hex";
   #bytes = Buffer.alloc(0);
   #used = 0;
 
-  constructor(env: Env) {
+  /** "base64url", as `randomId` makes them: 22 characters. "hex": 32. */
+  constructor(env: Env, encoding: "base64url" | "hex" = "base64url") {
     this.#env = env;
+    this.#encoding = encoding;
   }
 
-  /** 128 random bits as 22 characters of base64url. */
   next(): string {
     if (this.#used === this.#bytes.length) this.#draw();
     const start = this.#used;
     this.#used += ID_BYTES;
-    return this.#bytes.toString("base64url", start, this.#used);
+    return this.#bytes.toString(this.#encoding, start, this.#used);
   }
 
   #draw(): void {

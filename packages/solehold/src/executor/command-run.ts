@@ -1,6 +1,6 @@
 /**
  * One command on its way: read -> decide -> conditional write on exactly that snapshot -> outcome.
- * The steps are those of docs/protocol.md.
+ * The numbers of steps are those of docs/protocol.md.
  *
  * A write whose outcome is unknown is settled by reading again. The record carries the nonce of the attempt
  * that wrote it, so a write of this command is recognised. If the old version still stands, the lost request may
@@ -23,7 +23,7 @@ import {
   type StoreInstant,
 } from "../core/index.ts";
 import { delay, type Env, jittered, type RandomIds, readClocks } from "../env/index.ts";
-import { type StoredRecord, StoreError, type WriteResult } from "../store/index.ts";
+import { asStoreError, type StoredRecord, StoreError, type WriteResult } from "../store/index.ts";
 import type { CachedRecord, SnapshotSource } from "./cached-record.ts";
 import type { AnsweredCall, CallBatcher, WriteJob } from "./call-batcher.ts";
 import { type AppliedOutcome, type CommandOutcome, invalidRequest } from "./outcome.ts";
@@ -98,7 +98,7 @@ export class CommandRun {
   #start(): void {
     try {
       const { command, cached } = this.#options;
-      // Belief counts from before the write: the reading of the start is as good as a newer one, and free.
+      // Steps 1 and 2. Belief counts from before the write: the reading of the start is as good as a newer one, and free.
       const snapshot = this.#context.cache.optimisticSnapshot(command, cached, this.#startedAt);
       if (snapshot !== null) {
         const next = this.#step(snapshot, this.#startedAt);
@@ -114,7 +114,7 @@ export class CommandRun {
     }
   }
 
-  /** The store answered an attempt of this command. */
+  /** Step 7: the store answered an attempt of this command. */
   answered(attempt: Attempt, result: WriteResult, call: AnsweredCall): void {
     const { cache } = this.#context;
     try {
@@ -133,9 +133,9 @@ export class CommandRun {
     }
   }
 
-  /** It is not known whether the attempt was applied; what stands in the store now will show it. */
+  /** Step 8. It is not known whether the attempt was applied; what stands in the store now will show it. */
   failed(attempt: Attempt, error: unknown): void {
-    const cause = asStoreError(error);
+    const cause = asStoreError(error, "the store failed", "unknown");
     if (cause.outcome === "not-applied") {
       this.#finish(this.#unsettled(cause));
       return;
@@ -151,7 +151,7 @@ export class CommandRun {
     return "tokenHash" in command && command.tokenHash === next?.tokenHash ? token : null;
   }
 
-  /** Goes on from a snapshot, until the command is finished or its next write is on its way. */
+  /** Step 2 again: goes on from a snapshot, until the command is finished or its next write is on its way. */
   async #proceed(read: () => Promise<SnapshotSource>): Promise<void> {
     try {
       let source = await read();
@@ -161,7 +161,7 @@ export class CommandRun {
     }
   }
 
-  /** Decides. Afterwards the command is finished, or a write is on its way, or the store has to be read. */
+  /** Steps 3 to 6. Afterwards the command is finished, or a write is on its way, or the store has to be read. */
   #step(source: SnapshotSource, reading: ClockReading): "done" | "sent" | "read" {
     const { cache, decide, policy, calls } = this.#context;
     const own = this.#ownWrite(source.stored);
@@ -172,19 +172,21 @@ export class CommandRun {
       });
     }
     this.#steps += 1;
-    // This machine slept: what it knew of the store's time is of no use any more.
+    // Step 3. This machine slept: what it knew of the store's time is of no use any more.
     if (!cache.knowsTime(reading)) return "read";
     const now = cache.instant(source, reading);
+    // Step 4.
     const command = this.#commandForStep();
     const violation = cache.violation(command, source, now, reading.monotonicMs);
     const snapshot = violation === null ? source : { ...source, violation };
     const decided = decide(command, snapshot, now, policy);
     const { decision, effect } = decided;
     if (effect.kind === "none" || decision.kind !== "granted") {
-      // An optimistic snapshot may lead to a write, which checks it; it must never lead to an answer by itself.
+      // Step 5. An optimistic snapshot may lead to a write, which checks it; it must never lead to an answer by itself.
       const mustRead = source.callNumber === null && !isDecidedByRequest(decided.bundle);
       return mustRead ? "read" : this.#done(this.#answer(decided, now, reading));
     }
+    // Step 6.
     const { stored, callNumber } = source;
     const { id } = this.#options;
     // An optimistic snapshot of a key that was not in the cache is used in the very turn of that lookup.
@@ -268,7 +270,7 @@ export class CommandRun {
     await delay(env, jittered(env, backoffMs, 0.9));
   }
 
-  /** An attempt of this command whose reply was lost, found in the store. */
+  /** Step 8: an attempt of this command whose reply was lost, found in the store. */
   #ownWrite(stored: StoredRecord): CommandOutcome | null {
     if (this.#unknown === null || stored.kind !== "found") return null;
     const { record } = stored;
@@ -310,7 +312,7 @@ export class CommandRun {
   }
 
   #unsettled(error: unknown): CommandOutcome {
-    const cause = asStoreError(error);
+    const cause = asStoreError(error, "the store failed", "unknown");
     const unsettled = { kind: "unsettled", cause } as const;
     // A later failure that certainly did nothing does not settle an earlier attempt that may have.
     if (this.#unknown === null) return { ...unsettled, outcome: cause.outcome };
@@ -326,12 +328,4 @@ function attemptAnswered(this: Attempt, result: WriteResult, call: AnsweredCall)
 
 function attemptFailed(this: Attempt, error: unknown): void {
   this.run.failed(this, error);
-}
-
-function asStoreError(error: unknown): StoreError {
-  if (error instanceof StoreError) return error;
-  return new StoreError("internal", `the store failed: ${String(error)}`, {
-    outcome: "unknown",
-    cause: error,
-  });
 }

@@ -37,7 +37,7 @@ export interface OwnWrite {
   readonly id: string;
   readonly cached: CachedRecord;
   readonly next: LeaseRecord | null;
-  /** The token whose hash the record has; null when it was not told. */
+  /** The token whose hash the record has; null when it is not known. */
   readonly provenBy: string | null;
 }
 

@@ -2,13 +2,7 @@
  * Replacing a damaged record by a tombstone above every generation that was granted under it: by the store's time, or,
  * where generations are counted, by an operator's word.
  */
-import {
-  type LeaseKey,
-  type LeasePolicy,
-  type LeaseRecord,
-  NO_TOKEN_HASH,
-  nextGeneration,
-} from "../core/index.ts";
+import { type LeaseKey, type LeasePolicy, nextGeneration, systemRecord } from "../core/index.ts";
 import { type Env, randomId, readClocks } from "../env/index.ts";
 import type { CallBatcher } from "./call-batcher.ts";
 import type { RecordCache } from "./record-cache.ts";
@@ -29,37 +23,16 @@ export async function repairRecord(
   if (stored.kind !== "corrupt") return false;
   const now = cache.time(readClocks(env));
   const floor = revision > generation ? revision : generation;
-  const next = tombstone(
-    key,
-    nextGeneration({ record: null, floor }, now, policy),
-    now.latestMs,
-    randomId(env),
-  );
-  const written = await calls.write({ key, expected: stored.version, next });
-  return written.value.kind === "applied";
-}
-
-/** A lease that ended just now: the next grant is above its generation. */
-function tombstone(key: LeaseKey, generation: bigint, nowMs: number, nonce: string): LeaseRecord {
-  return {
+  // A lease that ended just now: the next grant is above its generation.
+  const next = systemRecord({
     key,
     holder: "solehold",
-    purpose: "StateWrite",
-    tokenHash: NO_TOKEN_HASH,
-    term: 0n,
-    generation,
-    ttlMs: 1,
-    grantedAtMs: nowMs,
-    renewedAtMs: nowMs,
-    expiresAtMs: nowMs,
-    endedAtMs: nowMs,
-    state: "released",
-    renewals: 0,
-    resumeRequired: false,
-    breakAtMs: null,
-    handoff: null,
-    nonce,
-    idempotency: null,
+    generation: nextGeneration({ record: null, floor }, now, policy),
+    writtenAtMs: now.latestMs,
+    endedAtMs: now.latestMs,
+    nonce: randomId(env),
     note: "repaired",
-  };
+  });
+  const written = await calls.write({ key, expected: stored.version, next });
+  return written.value.kind === "applied";
 }

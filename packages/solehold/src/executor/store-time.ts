@@ -22,7 +22,7 @@ export interface TimeSample {
   readonly sent: ClockReading;
   readonly received: ClockReading;
   readonly storeTimeMs: number;
-  /** When another server took over the data, on the clock that told the time; null when none did. */
+  /** When another server took over the data, on the clock that answered; null when none did. */
   readonly serverChangedAtMs: number | null;
 }
 

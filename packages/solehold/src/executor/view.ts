@@ -65,3 +65,14 @@ export function viewOf(record: LeaseRecord, nowMs: number, policy: LeasePolicy):
     note,
   };
 }
+
+export type LeaseStatus = "held" | "grace" | "breaking" | "expired" | "released" | "revoked" | "handed over";
+
+/** The state in one word, with what the record's state alone does not say. */
+export function leaseStatus(view: LeaseView): LeaseStatus {
+  if (view.state === "revoked") return "revoked";
+  if (view.state === "released") return view.handoff === null ? "released" : "handed over";
+  if (!view.live) return "expired";
+  if (view.breakAtMs !== null) return "breaking";
+  return view.phase === "grace" ? "grace" : "held";
+}

@@ -12,7 +12,7 @@ import {
   layerOver,
   withFeature,
 } from "../executor/index.ts";
-import { StoreError } from "../store/index.ts";
+import { asStoreError } from "../store/index.ts";
 import type { ApprovalCheck, ApprovalFinding, GuardedCommand } from "./approval-check.ts";
 
 export function withApprovals(check: ApprovalCheck): Layer {
@@ -39,7 +39,11 @@ async function executeGuarded(
   try {
     finding = await check.examine(command, request.approval, context.traceId ?? "");
   } catch (cause) {
-    return { kind: "unsettled", outcome: "not-applied", cause: asStoreError(cause) };
+    return {
+      kind: "unsettled",
+      outcome: "not-applied",
+      cause: asStoreError(cause, "the approvals could not be checked", "not-applied"),
+    };
   }
   const outcome = await next.execute(request, { ...context, approval: finding.verdict });
   // Should the return fail, the approval stays used: that is the safe side.
@@ -78,12 +82,4 @@ function withoutGuardedWaiter(request: LeaseRequest, check: ApprovalCheck): Leas
     return request;
   const { next: _next, ...alone } = request;
   return alone;
-}
-
-function asStoreError(cause: unknown): StoreError {
-  if (cause instanceof StoreError) return cause;
-  return new StoreError("internal", `the approvals could not be checked: ${String(cause)}`, {
-    outcome: "not-applied",
-    cause,
-  });
 }

@@ -1,7 +1,7 @@
 /**
  * Which leases are alive, in order of their expiry: counts without scanning, and tells when one runs out.
  *
- * It follows the service's own decisions and the store's news. It is an index, not a truth: a decision is
+ * It follows the service's own decisions and the store's watch events. It is an index, not a truth: a decision is
  * never based on it, except for the limit on live leases, which may be off by what other processes did in
  * the last moment.
  */
@@ -22,7 +22,7 @@ export interface LiveIndexOptions {
   readonly onExpired: (record: LeaseRecord) => void;
 }
 
-/** A million leases that end in one second are told in portions, so that other work gets its turn. */
+/** A million leases that end in one second are announced in portions, so that other work gets its turn. */
 const EXPIRIES_PER_TURN = 2_000;
 const LONGEST_TURN_MS = 4;
 const LOOK_AT_CLOCK_EVERY = 32;
@@ -71,19 +71,19 @@ export class LiveIndex {
     return this.#tenants.get(tenant)?.get(name);
   }
 
-  /** The record that now stands under its key. Older news than what is known is ignored. */
+  /** The record that now stands under its key. An older one than what is known is ignored. */
   learn(record: LeaseRecord): void {
     const known = this.#entryOf(record.key)?.record;
-    // The service's own decision comes back as the store's news.
+    // The service's own decision comes back as a watch event.
     if (known === record || (known !== undefined && isOlder(record, known))) return;
-    // Somebody took it over before its end was told here: that is told now, or it never would be.
+    // Somebody took it over before its end was announced here: that is done now, or it never would be.
     if (known !== undefined && !isSameGrant(known, record) && known.expiresAtMs <= this.#options.nowMs())
       this.#options.onExpired(known);
     if (record.state !== "held") {
       if (known !== undefined) this.remove(record.key);
       return;
     }
-    // One that was known alive and has run out is not forgotten here: its end is still to be told.
+    // One that was known alive and has run out is not forgotten here: its end is still to be announced.
     if (known === undefined && record.expiresAtMs <= this.#options.nowMs()) return;
     const entry: Entry = { key: record.key, record, expiresAtMs: record.expiresAtMs };
     this.#put(entry, known === undefined ? 1 : 0);

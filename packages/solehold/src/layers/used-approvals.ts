@@ -7,7 +7,7 @@
  */
 
 import type { AcceptedApproval } from "../approvals/index.ts";
-import { type LeaseKey, type LeaseRecord, NO_TOKEN_HASH } from "../core/index.ts";
+import { type LeaseKey, systemRecord } from "../core/index.ts";
 import { type Env, randomId } from "../env/index.ts";
 import {
   ABSENT,
@@ -57,8 +57,17 @@ export class UsedApprovals {
   ): Promise<ApprovalClaim | null> {
     const writes: ConditionalWrite[] = accepted.map(({ approvalId, notAfterMs, signerId }) => {
       const key = usedKey(tenant, approvalId);
-      const nonce = randomId(this.#env);
-      return { key, expected: null, next: useRecord(key, signerId, nowMs, notAfterMs, nonce, attempt) };
+      const next = systemRecord({
+        key,
+        holder: signerId,
+        generation: 1n,
+        writtenAtMs: nowMs,
+        // Until then the approval could be presented again; after that its window refuses it anyway.
+        endedAtMs: notAfterMs,
+        nonce: randomId(this.#env),
+        note: noteFor(attempt),
+      });
+      return { key, expected: null, next };
     });
     const { results } = await this.#answered(() => this.#store.apply(writes));
     const taken = results.flatMap((result, index) => {
@@ -102,36 +111,4 @@ function noteFor(attempt: string): string {
 
 function usedKey(tenant: string, approvalId: string): LeaseKey {
   return { tenant, name: `${USED_PREFIX}${approvalId}` };
-}
-
-/** Until `notAfterMs` the approval could be presented again; after that its window refuses it anyway. */
-function useRecord(
-  key: LeaseKey,
-  signerId: string,
-  nowMs: number,
-  notAfterMs: number,
-  nonce: string,
-  attempt: string,
-): LeaseRecord {
-  return {
-    key,
-    holder: signerId,
-    purpose: "StateWrite",
-    tokenHash: NO_TOKEN_HASH,
-    term: 0n,
-    generation: 1n,
-    ttlMs: 1,
-    grantedAtMs: nowMs,
-    renewedAtMs: nowMs,
-    expiresAtMs: notAfterMs,
-    endedAtMs: notAfterMs,
-    state: "released",
-    renewals: 0,
-    resumeRequired: false,
-    breakAtMs: null,
-    handoff: null,
-    nonce,
-    idempotency: null,
-    note: noteFor(attempt),
-  };
 }

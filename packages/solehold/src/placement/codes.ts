@@ -19,7 +19,7 @@ export const COORDINATOR_CODES = [
 
 export type CoordinatorCode = (typeof COORDINATOR_CODES)[number];
 
-/** A field that cannot be used, and how to mend it. The message never holds a key or a signature. */
+/** A field that cannot be used, and how to correct it. The message never holds a key or a signature. */
 export interface CoordinatorProblem {
   readonly field: string;
   readonly message: string;

@@ -9,6 +9,8 @@
  *
  * Not promised: Unicode normalisation. Ids are compared by their bytes.
  */
+import { describeType } from "../core/index.ts";
+
 export const MAX_ID_BYTES = 256;
 export const MAX_LEASE_ID_BYTES = 1024;
 
@@ -44,12 +46,9 @@ export function nameProblem(value: unknown, maxBytes: number): string | null {
 
 /** A value as it may stand in a message: quoted, in printable ASCII, short. */
 export function shown(value: unknown): string {
-  if (value === null) return "null";
-  if (Array.isArray(value)) return "an array";
   if (typeof value === "bigint") return `${shorten(String(value))}n`;
   if (typeof value === "number" || typeof value === "boolean") return String(value);
-  if (typeof value !== "string") return typeof value === "object" ? "an object" : typeof value;
-  return `"${shorten(escaped(value))}"`;
+  return typeof value === "string" ? `"${shorten(escaped(value))}"` : describeType(value);
 }
 
 /** The id itself when it is a good one; otherwise a printable stand-in that can equal no good id. */

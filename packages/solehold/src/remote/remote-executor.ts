@@ -28,7 +28,9 @@ import {
   type UnsettledOutcome,
   type WaitOptions,
 } from "../executor/index.ts";
+import type { Writable } from "../executor/request.ts";
 import {
+  asStoreError,
   type ListQuery,
   StoreError,
   type StoreErrorKind,
@@ -39,8 +41,6 @@ import {
 import type { RemoteAnswer, RemoteRequest, RemoteTransport } from "./transport.ts";
 import { followServer } from "./watch.ts";
 import { fieldsOf, outcomeOf, unsettled, viewFrom } from "./wire.ts";
-
-type Writable<Value> = { -readonly [field in keyof Value]: Value[field] };
 
 export interface RemoteExecutorOptions {
   readonly transport: RemoteTransport;
@@ -199,7 +199,7 @@ export class RemoteExecutor implements LeaseExecutor {
     const received = (): ClockReading => readClocks(this.#env);
     return this.#transport.send(sent).then(
       (answer) => settled(outcomeOf(answer, token, { reading, received, driftRatio })),
-      (error: unknown) => settled(unsettled(asStoreError(error))),
+      (error: unknown) => settled(unsettled(asStoreError(error, "the request failed", "unknown"))),
     );
   }
 
@@ -276,12 +276,4 @@ function query(parameters: Readonly<Record<string, string | undefined>>): string
     (entry): entry is [string, string] => entry[1] !== undefined,
   );
   return new URLSearchParams(given).toString();
-}
-
-function asStoreError(error: unknown): StoreError {
-  if (error instanceof StoreError) return error;
-  return new StoreError("internal", `the request failed: ${String(error)}`, {
-    outcome: "unknown",
-    cause: error,
-  });
 }

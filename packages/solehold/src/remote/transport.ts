@@ -53,7 +53,7 @@ export function transportError(error: unknown, where: string): StoreError {
     return new StoreError("config", message, { outcome: "not-applied", cause: error });
   }
   if (BEFORE_SENDING.has(name)) {
-    const message = `no Solehold server answers at ${where} (${name}): start it with 'solehold serve' or mend the URL`;
+    const message = `no Solehold server answers at ${where} (${name}): start it with 'solehold serve' or correct the URL`;
     return new StoreError("unreachable", message, { outcome: "not-applied", cause: error });
   }
   const message = `the connection to ${where} broke before the answer came (${name || String(error)})`;

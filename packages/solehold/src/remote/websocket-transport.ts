@@ -11,7 +11,6 @@
 import type { Socket } from "node:net";
 import type { Env, Timer } from "../env/index.ts";
 import { StoreError } from "../store/index.ts";
-import { type PendingRequest, PendingRequests } from "./pending-requests.ts";
 import {
   type RemoteAnswer,
   type RemoteRequest,
@@ -39,6 +38,15 @@ export interface StreamTransportOptions {
   readonly connect: () => StreamSocket;
 }
 
+interface PendingRequest {
+  readonly deadlineMs: number;
+  readonly timeoutMs: number;
+  readonly resolve: (answer: RemoteAnswer) => void;
+  readonly reject: (error: StoreError) => void;
+  /** Ends its interest in the caller's signal; null without one. */
+  readonly stopListening: (() => void) | null;
+}
+
 const COMMAND_PATH = "/v1/leases/";
 /** After a stream failed, plain HTTP serves for this long before another is tried. */
 const RETRY_STREAM_MS = 1_000;
@@ -50,7 +58,8 @@ const COMMANDS_PER_MESSAGE = 64;
 
 export class StreamTransport implements RemoteTransport {
   readonly #options: StreamTransportOptions;
-  readonly #pending = new PendingRequests();
+  /** Those without an answer yet, by id. */
+  readonly #pending = new Map<number, PendingRequest>();
   #socket: StreamSocket | null = null;
   #tcp: Socket | null = null;
   #isOpen = false;
@@ -95,7 +104,7 @@ export class StreamTransport implements RemoteTransport {
     return new Promise((resolve, reject) => {
       const stopListening = signal === undefined ? null : this.#listenTo(signal, id);
       const deadlineMs = nowMs + timeoutMs;
-      this.#pending.add({ id, deadlineMs, timeoutMs, resolve, reject, stopListening });
+      this.#pending.set(id, { deadlineMs, timeoutMs, resolve, reject, stopListening });
       if (this.#pending.size === 1) this.#expectAnswers(nowMs);
       if (deadlineMs < this.#alarmAtMs) this.#setAlarm(deadlineMs, nowMs);
       this.#queue(encoded(id, op, body));
@@ -129,9 +138,11 @@ export class StreamTransport implements RemoteTransport {
     });
   }
 
-  #settle(id: number): PendingRequest | null {
-    const pending = this.#pending.take(id);
-    if (pending === null) return null;
+  /** Undefined when it was settled before, or never asked. */
+  #settle(id: number): PendingRequest | undefined {
+    const pending = this.#pending.get(id);
+    if (pending === undefined) return undefined;
+    this.#pending.delete(id);
     pending.stopListening?.();
     if (this.#pending.size === 0) {
       this.#alarm?.cancel();
@@ -152,15 +163,14 @@ export class StreamTransport implements RemoteTransport {
     this.#alarm?.cancel();
     this.#alarmAtMs = atMs;
     this.#alarm = this.#options.env.timer(Math.max(0, atMs - nowMs), () => this.#onAlarm(), {
-      keepAlive: "yes",
+      keepAlive: true,
     });
   }
 
   #onAlarm(): void {
     const { env, where } = this.#options;
     const nowMs = env.monotonicMs();
-    const waiting = this.#pending.all();
-    for (const { id, deadlineMs, timeoutMs } of waiting) {
+    for (const [id, { deadlineMs, timeoutMs }] of this.#pending) {
       if (deadlineMs > nowMs) continue;
       const message = `${where} gave no answer within ${Math.round(timeoutMs)} ms`;
       this.#giveUp(id, new StoreError("timeout", message, { outcome: "unknown" }));
@@ -175,10 +185,8 @@ export class StreamTransport implements RemoteTransport {
       this.#queue(encoded(this.#lastId, "ping", {}));
       this.#pingAtMs = nowMs + HEARTBEAT_MS;
     }
-    const firstMs = waiting.reduce(
-      (first, { deadlineMs }) => (deadlineMs > nowMs ? Math.min(first, deadlineMs) : first),
-      this.#pingAtMs,
-    );
+    let firstMs = this.#pingAtMs;
+    for (const { deadlineMs } of this.#pending.values()) firstMs = Math.min(firstMs, deadlineMs);
     this.#setAlarm(firstMs, nowMs);
   }
 
@@ -218,7 +226,7 @@ export class StreamTransport implements RemoteTransport {
     this.#socket = null;
     this.#isOpen = false;
     this.#tcp = null;
-    for (const { id } of this.#pending.all()) {
+    for (const id of [...this.#pending.keys()]) {
       this.#settle(id)?.reject(transportError(new Error("the stream closed"), this.#options.where));
     }
   }

@@ -27,3 +27,9 @@ export class StoreError extends Error {
     this.outcome = options.outcome;
   }
 }
+
+/** Any failure as a StoreError. `what` and `outcome` are for errors that are none yet. */
+export function asStoreError(error: unknown, what: string, outcome: FailedOutcome): StoreError {
+  if (error instanceof StoreError) return error;
+  return new StoreError("internal", `${what}: ${String(error)}`, { outcome, cause: error });
+}

@@ -3,12 +3,13 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { FileAuditTrail } from "../../src/audit/index.ts";
 import { lockFolder } from "../../src/audit/lock.ts";
+import { realEnv } from "../../src/env/index.ts";
 import { Writer } from "./process.ts";
 import { eventOf, temporaryFolder } from "./support.ts";
 
 const open = (folder: string) => FileAuditTrail.open({ folder, durability: "before-reply" });
 const locksIn = async (folder: string) =>
-  (await readdir(folder)).filter((name) => name.startsWith("writer-")).sort();
+  (await readdir(folder)).filter((name) => /^(lock|owner|takeover)/.test(name)).sort();
 
 describe("one writer per folder", () => {
   test("a second opening is refused with who holds the folder and what to do, and works after close", async () => {
@@ -16,16 +17,14 @@ describe("one writer per folder", () => {
     const first = await open(folder);
     await expect(open(folder)).rejects.toMatchObject({
       code: "AUDIT_LOCKED",
-      message: expect.stringMatching(
-        new RegExp(`written by process ${process.pid} on .*remove .*writer-0+1\\.lock`),
-      ),
+      message: expect.stringMatching(new RegExp(`written by process ${process.pid} on .*remove .*/lock`)),
     });
     await first.append(eventOf());
     await first.close();
     const second = await open(folder);
     expect(second.head().sequence).toBe(1);
     await second.close();
-    expect(await locksIn(folder)).toEqual(["writer-000000000002.free"]);
+    expect(await locksIn(folder)).toEqual([]);
   });
 
   test("another living process keeps the folder; once it was killed, the folder is taken over", async () => {
@@ -54,9 +53,9 @@ describe("one writer per folder", () => {
     const folder = await temporaryFolder();
     let inside = 0;
     let entries = 0;
-    const contend = async (name: string) => {
+    const contend = async () => {
       for (let attempt = 0; attempt < 15; attempt++) {
-        const lock = await lockFolder(folder, `${name}-${attempt}`).catch((error: unknown) => {
+        const lock = await lockFolder(folder, realEnv).catch((error: unknown) => {
           expect(error).toMatchObject({ code: "AUDIT_LOCKED" });
           return null;
         });
@@ -69,16 +68,16 @@ describe("one writer per folder", () => {
         await lock.release();
       }
     };
-    await Promise.all(Array.from({ length: 8 }, (_, index) => contend(`contender${index}`)));
+    await Promise.all(Array.from({ length: 8 }, contend));
     expect(entries).toBeGreaterThan(1);
-    expect((await locksIn(folder)).every((name) => name.endsWith(".free"))).toBe(true);
+    expect(await locksIn(folder)).toEqual([]);
   });
 
   /** Changes the lock of a living holder (this process) to describe another one. */
   async function lockOf(changes: Record<string, unknown>): Promise<string> {
     const folder = await temporaryFolder();
-    await lockFolder(folder, "x");
-    const path = join(folder, "writer-000000000001.lock");
+    await lockFolder(folder, realEnv);
+    const path = join(folder, "lock");
     await writeFile(path, JSON.stringify({ ...JSON.parse(await readFile(path, "utf8")), ...changes }));
     return folder;
   }
@@ -86,28 +85,31 @@ describe("one writer per folder", () => {
   test.each([
     ["a process id that was given to a later process", { startTicks: "1" }],
     ["a machine that was booted since", { bootId: "another boot" }],
-    ["a process id that nobody has", { pid: 2 ** 22 + 1, startTicks: null, bootId: null }],
+    ["a process id that nobody has", { pid: 2 ** 22 + 1, startTicks: "" }],
   ])("a lock with %s is taken over", async (_, changes) => {
     const folder = await lockOf(changes);
-    const lock = await lockFolder(folder, "y");
-    expect(await locksIn(folder)).toEqual(["writer-000000000002.lock"]);
+    const lock = await lockFolder(folder, realEnv);
+    expect(await locksIn(folder)).toEqual(["lock"]);
+    expect(JSON.parse(await readFile(join(folder, "lock"), "utf8"))).toMatchObject({ pid: process.pid });
     await lock.release();
   });
 
   test.each([
-    ["of another machine", { host: "elsewhere" }],
-    ["of a living process on a system that tells no start times", { startTicks: null, bootId: null }],
+    ["of another machine", { host: "elsewhere", bootId: "id:another boot", startTicks: "1" }],
+    ["of a living process on a system that tells no start times", { startTicks: "" }],
   ])("a lock %s is respected, until a person removes it", async (_, changes) => {
     const folder = await lockOf(changes);
-    await expect(lockFolder(folder, "y")).rejects.toMatchObject({ code: "AUDIT_LOCKED" });
-    await unlink(join(folder, "writer-000000000001.lock"));
-    await (await lockFolder(folder, "y")).release();
+    await expect(lockFolder(folder, realEnv)).rejects.toMatchObject({ code: "AUDIT_LOCKED" });
+    await unlink(join(folder, "lock"));
+    await (await lockFolder(folder, realEnv)).release();
   });
 
   test("a lock that cannot be read is not guessed about", async () => {
     const folder = await temporaryFolder();
-    await writeFile(join(folder, "writer-000000000001.lock"), "");
-    await expect(lockFolder(folder, "y")).rejects.toThrow(/is not a lock: remove it if no process writes/);
-    await expect(lockFolder(join(folder, "absent"), "y")).rejects.toThrow(/cannot lock the audit folder/);
+    await writeFile(join(folder, "lock"), "");
+    await expect(lockFolder(folder, realEnv)).rejects.toThrow(
+      /is not a lock: remove it if no process writes/,
+    );
+    await expect(lockFolder(join(folder, "absent"), realEnv)).rejects.toThrow(/cannot lock the audit folder/);
   });
 });

@@ -86,7 +86,7 @@ export async function withFolder<T>(use: (folder: string) => Promise<T>): Promis
 
 /** The folder as a crash of its writer would leave it now; the writer is ours, so its lock is not copied. */
 export async function crashCopy(folder: string, target: string): Promise<string> {
-  await cp(folder, target, { recursive: true, filter: (path) => !basename(path).startsWith("writer-") });
+  await cp(folder, target, { recursive: true, filter: (path) => basename(path) !== "lock" });
   return target;
 }
 

@@ -1,13 +1,13 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { Appointment, RenewalSchedule } from "../../src/client/renewal-schedule.ts";
+import { type Renewable, RenewalSchedule } from "../../src/client/renewal-schedule.ts";
 import { ManualEnv } from "../../src/env/index.ts";
 
 /** Leases that are renewed by a schedule, each with what shall happen when it is. */
 function leasesOf(count: number): {
   env: ManualEnv;
   schedule: RenewalSchedule;
-  appointments: Appointment[];
+  leases: Renewable[];
   renewals: number[];
   onRenewal: (action: (lease: number) => void) => void;
 } {
@@ -15,19 +15,16 @@ function leasesOf(count: number): {
   const schedule = new RenewalSchedule(env);
   const renewals = Array.from({ length: count }, () => 0);
   let action: (lease: number) => void = () => undefined;
-  const appointments = renewals.map(
-    (_, lease) =>
-      new Appointment({
-        renewNow: () => {
-          renewals[lease] = (renewals[lease] ?? 0) + 1;
-          action(lease);
-        },
-      }),
-  );
+  const leases = renewals.map((_, lease) => ({
+    renewNow: () => {
+      renewals[lease] = (renewals[lease] ?? 0) + 1;
+      action(lease);
+    },
+  }));
   const onRenewal = (next: (lease: number) => void): void => {
     action = next;
   };
-  return { env, schedule, appointments, renewals, onRenewal };
+  return { env, schedule, leases, renewals, onRenewal };
 }
 
 const FAR_MS = 60_000;
@@ -42,17 +39,17 @@ describe("the schedule of renewals", () => {
   it("renews each lease once for its last plan, unless that was cancelled", async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(step, { maxLength: 40 }), async (steps) => {
-        const { env, schedule, appointments, renewals } = leasesOf(5);
+        const { env, schedule, leases, renewals } = leasesOf(5);
         const planned = new Map<number, number>();
         for (const { lease, action, inMs, passMs } of steps) {
-          const appointment = appointments[lease];
-          if (appointment === undefined) continue;
+          const renewable = leases[lease];
+          if (renewable === undefined) continue;
           const before = renewals[lease];
           if (action === "plan") {
-            schedule.plan(appointment, env.monotonicMs(), inMs);
+            schedule.plan(renewable, env.monotonicMs(), inMs);
             planned.set(lease, env.monotonicMs() + inMs);
           } else {
-            appointment.cancel();
+            schedule.cancel(renewable);
             planned.delete(lease);
           }
           expect(renewals[lease]).toBe(before);
@@ -80,32 +77,32 @@ describe("the schedule of renewals", () => {
   });
 
   it("keeps a lease that is planned anew for the instant at which others are being renewed", async () => {
-    const { env, schedule, appointments, renewals, onRenewal } = leasesOf(2);
+    const { env, schedule, leases, renewals, onRenewal } = leasesOf(2);
     onRenewal((lease) => {
-      const appointment = appointments[lease];
+      const renewable = leases[lease];
       // The clock stands still while callbacks run: this falls due at the very instant that is served.
-      if (appointment !== undefined && renewals[lease] === 1)
-        schedule.plan(appointment, env.monotonicMs() - 1, 1);
+      if (renewable !== undefined && renewals[lease] === 1)
+        schedule.plan(renewable, env.monotonicMs() - 1, 1);
     });
-    for (const appointment of appointments) schedule.plan(appointment, env.monotonicMs(), 5);
+    for (const each of leases) schedule.plan(each, env.monotonicMs(), 5);
     await env.advance(FAR_MS);
     expect(renewals).toEqual([2, 2]);
   });
 
   it("brings nobody back when a lease is cancelled once more", async () => {
-    const { env, schedule, appointments, renewals } = leasesOf(3);
-    for (const appointment of appointments) schedule.plan(appointment, env.monotonicMs(), 5);
-    for (const lease of [0, 1, 0]) appointments[lease]?.cancel();
+    const { env, schedule, leases, renewals } = leasesOf(3);
+    for (const each of leases) schedule.plan(each, env.monotonicMs(), 5);
+    for (const lease of [0, 1, 0]) schedule.cancel(leases[lease] as Renewable);
     await env.advance(FAR_MS);
     expect(renewals).toEqual([0, 0, 1]);
   });
 
   it("leaves out a lease that is cancelled while others of its instant are being renewed", async () => {
-    const { env, schedule, appointments, renewals, onRenewal } = leasesOf(3);
+    const { env, schedule, leases, renewals, onRenewal } = leasesOf(3);
     onRenewal(() => {
-      for (const appointment of appointments) appointment.cancel();
+      for (const each of leases) schedule.cancel(each);
     });
-    for (const appointment of appointments) schedule.plan(appointment, env.monotonicMs(), 5);
+    for (const each of leases) schedule.plan(each, env.monotonicMs(), 5);
     await env.advance(FAR_MS);
     expect(renewals.reduce((sum, count) => sum + count, 0)).toBe(1);
   });

@@ -37,7 +37,7 @@ export function maintenanceRoutes(service: LeaseService, metrics: Metrics): read
     tag: "operations",
     summary: "Delete the records of leases that ended more than a day ago",
     description:
-      "The server does this by itself, unless it was told not to. Fences keep growing. Needs an API key for all names of the tenant; one at a time.",
+      "The server does this by itself, unless it was started without. Fences keep growing. Needs an API key for all names of the tenant; one at a time.",
     body: Type.Object({ tenant: Type.Optional(Tenant) }, strict),
     replies: { 200: { description: "One pass over the tenant.", schema: CollectReply } },
     examples: [{ summary: "Collect now", body: {}, status: 200 }],

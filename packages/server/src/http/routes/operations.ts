@@ -6,7 +6,6 @@ import { assertAllowedEverywhere } from "../../access/principal.ts";
 import { draining, ProblemError } from "../../protocol/problem.ts";
 import { ProblemSchema } from "../../protocol/schemas/problem.ts";
 import type { Metrics } from "../../telemetry/metrics.ts";
-import { TEXT_FORMAT } from "../../telemetry/prometheus.ts";
 import { landingPage } from "../landing-page.ts";
 import { defineRoute, type Route } from "../route.ts";
 
@@ -78,7 +77,7 @@ export function operationsRoutes(options: OperationsOptions): readonly Route[] {
     examples: [{ summary: "Scrape", status: 200 }],
     async handle(_input, { principal }) {
       assertAllowedEverywhere(principal, "metrics");
-      return { status: 200, body: metrics.registry.text(), contentType: TEXT_FORMAT };
+      return { status: 200, body: await metrics.text(), contentType: metrics.registry.contentType };
     },
   });
   const describe = defineRoute({

@@ -72,7 +72,7 @@ function settingsProblem(config: Settings, { base, stream }: NatsLayout): string
     return `lets records end after a time, so fences would be forgotten: run \`nats stream edit ${stream} --max-age=0\``;
   if (config.discard !== "new")
     return `discards old records when it is full, so fences would be forgotten: run \`nats stream edit ${stream} --discard=new\``;
-  // Servers were seen to drop the oldest records at such a limit, although they are told to refuse new ones.
+  // Servers were seen to drop the oldest records at such a limit, although they are set to refuse new ones.
   if (Number(config.max_bytes ?? -1) > 0 || Number(config.max_msgs ?? -1) > 0)
     return `has a limit, at which records may be dropped: run \`nats stream edit ${stream} --max-bytes=-1 --max-msgs=-1\``;
   if (config.discard_new_per_subject === true)

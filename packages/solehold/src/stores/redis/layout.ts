@@ -46,9 +46,10 @@ export function encodeValue(next: LeaseRecord | null, version: string | null): s
   return next === null ? "" : `${version}\n${encodeRecord(next)}`;
 }
 
-/** From what a script showed: a value, the version of damage, or nothing. */
+/** From what a script showed: a value, the version of damage, or empty for nothing. */
 export function storedFrom(key: LeaseKey, shown: unknown): StoredRecord {
-  if (typeof shown !== "string") return ABSENT;
+  if (typeof shown !== "string") throw new Error(`a script showed '${typeof shown}' instead of a text`);
+  if (shown === "") return ABSENT;
   if (shown.startsWith(DAMAGE)) {
     return { kind: "corrupt", version: shown, detail: "its key holds something other than a record" };
   }
@@ -69,7 +70,7 @@ export function eventOf(message: string): ChangedEvent | null {
   const lineEnd = message.indexOf("\n");
   const key = lineEnd < 0 ? null : keyOfMember(message.slice(0, lineEnd));
   if (key === null) return null;
-  const stored = storedFrom(key, message.slice(lineEnd + 1) || null);
+  const stored = storedFrom(key, message.slice(lineEnd + 1));
   // What arrives damaged says nothing about what is stored.
   return { kind: "changed", key, stored: stored.kind === "corrupt" ? null : stored };
 }

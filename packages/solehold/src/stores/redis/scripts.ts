@@ -50,10 +50,13 @@ return reply
 const READS = `${SAME_DATA}redis.call('PERSIST', KEYS[1])
 ${BEGIN_REPLY}`;
 
-/** A value with a version in its first line; the version of anything else; false for nothing. */
+/**
+ * A value with a version in its first line; the version of anything else; empty for nothing. Never nil: ioredis throws an
+ * error that nobody can catch when something in between repeats a nil and no request is left that waits for it.
+ */
 const SHOWN = `local function shown(key, value)
   if value then return string.find(value, '^[%w_%-]+%.%w+\\n') and value or '!' .. redis.sha1hex(value) end
-  return redis.call('EXISTS', key) == 1 and '!not-a-string'
+  return redis.call('EXISTS', key) == 1 and '!not-a-string' or ''
 end
 `;
 
@@ -107,24 +110,25 @@ ${BEGIN_REPLY}${SHOWN}${WAKES}
 local sub, call = string.sub, redis.call
 local channel = base .. 'changed'
 local is_watched = (redis.pcall('PUBSUB', 'NUMSUB', channel)[2] or 1) > 0
-local function current(key) return shown(key, call('MGET', key)[1]) end
-local function fits(key, want)
-  if want == '' then return call('EXISTS', key) == 0 end
-  if sub(want, 1, 1) == '!' then return current(key) == want end
-  return redis.pcall('GETRANGE', key, 0, #want - 1) == want
-end
-local queue = #ARGV[4] + 2
-for i = 1, #ARGV[4] do
+local count, sets = #ARGV[4], {}
+local values = count > 0 and call('MGET', unpack(KEYS, 3, count + 2))
+local queue = count + 2
+for i = 1, count do
   local key, want, next, whom = KEYS[i + 2], ARGV[i * 2 + 3], ARGV[i * 2 + 4], sub(ARGV[4], i, i)
+  local value, first = values[i], sub(want, 1, 1)
+  local has_version = first ~= '' and first ~= '!'
+  local fits = has_version and value and sub(value, 1, #want) == want
+    or not has_version and shown(key, value) == want
   if whom ~= '${WAKE.nobody}' then queue = queue + 1 end
-  if fits(key, want) then
+  if fits then
     local member = sub(key, #base + 1)
     if next == '' then
       call('DEL', key)
       call('ZREM', KEYS[2], member)
     else
-      call('SET', key, next)
-      if want == '' or sub(want, 1, 1) == '!' then call('ZADD', KEYS[2], 0, member) end
+      sets[#sets + 1] = key
+      sets[#sets + 1] = next
+      if not has_version then call('ZADD', KEYS[2], 0, member) end
     end
     if is_watched then redis.pcall('PUBLISH', channel, member .. '\\n' .. next) end
     if whom == '${WAKE.next}' then wake_next(KEYS[queue], member, next) end
@@ -133,9 +137,10 @@ for i = 1, #ARGV[4] do
     end
   else
     reply[#reply + 1] = i
-    reply[#reply + 1] = current(key)
+    reply[#reply + 1] = shown(key, value)
   end
 end
+if sets[1] then call('MSET', unpack(sets)) end
 ${END_REPLY}`);
 
 /** How long whoever was woken is given to try, before the key counts as free for newcomers. */
@@ -176,7 +181,7 @@ ${END_REPLY}`);
 /** KEYS: identity. ARGV: id. Reply: time, INFO of the server that answers, identity, epoch, number of writes. */
 export const LOOK = script(`local time = redis.call('TIME')
 local found = redis.call('HMGET', KEYS[1], 'identity', 'epoch', 'writes')
-return { ARGV[1], time[1] .. ' ' .. time[2], redis.call('INFO'), found[1], found[2], found[3] or '0', ARGV[1] }
+return { ARGV[1], time[1] .. ' ' .. time[2], redis.call('INFO'), found[1] or '', found[2] or '', found[3] or '0', ARGV[1] }
 `);
 
 /** KEYS: identity. ARGV: id, the identity that must stand (empty: none), the next one, its epoch. Reply: done or moved. */

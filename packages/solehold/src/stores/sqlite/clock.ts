@@ -5,7 +5,7 @@
  */
 import type { LeaseRecord } from "../../core/index.ts";
 import type { Env } from "../../env/index.ts";
-import type { Boot } from "../support/boot.ts";
+import type { Boot } from "../../support/boot.ts";
 import { EpochClock, type EpochState, epochOf } from "../support/epoch-clock.ts";
 import type { ClockReply } from "./protocol.ts";
 

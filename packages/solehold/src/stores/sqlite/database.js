@@ -15,6 +15,8 @@ const DATABASE_FILE = "leases.db";
 /** "Sole" in ASCII. */
 const APPLICATION_ID = 0x536f6c65;
 const FORMAT = 1;
+const BUSY = 5;
+const sleeper = new Int32Array(new SharedArrayBuffer(4));
 const NO_DRIVER =
   "the embedded store needs Node 22.13 or later, or the package @photostructure/sqlite: npm install @photostructure/sqlite";
 
@@ -146,11 +148,30 @@ function assertOurs(database) {
     throw new Damage("its tables are not those of the embedded store");
 }
 
-/** For the thread that writes. @param {string} folder @returns {Connection} */
-export function openForWriting(folder) {
+/**
+ * Waits for the locks of others, which are free within milliseconds, unless a process is stopped in the middle of a commit.
+ * SQLite would sleep up to 100 ms at a time; and where it has a lock already, it does not wait at all.
+ * @template Result @param {number} busyMs @param {() => Result} work @returns {Result}
+ */
+export function whenFree(busyMs, work) {
+  for (let waitedMs = 0; ; waitedMs += 1) {
+    try {
+      return work();
+    } catch (error) {
+      const { errcode = 0 } = /** @type {{ errcode?: number }} */ (error);
+      if ((errcode & 0xff) !== BUSY || waitedMs >= busyMs) throw error;
+      Atomics.wait(sleeper, 0, 0, 1);
+    }
+  }
+}
+
+/** For the thread that writes. @param {string} folder @param {number} busyMs @returns {Connection} */
+export function openForWriting(folder, busyMs) {
   const database = connect(folder, "write");
+  // Of several processes that open a new folder one turns the log on, and the others wait for it.
+  whenFree(busyMs, () => database.exec("PRAGMA journal_mode = WAL"));
   // A commit is answered when it is on the disk, on macOS too.
-  database.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA fullfsync = ON");
+  database.exec("PRAGMA synchronous = FULL; PRAGMA fullfsync = ON");
   database.exec("PRAGMA cache_size = -16384");
   database.exec("BEGIN IMMEDIATE");
   if (schemaOf(database).length === 0) {
@@ -160,7 +181,7 @@ export function openForWriting(folder) {
     database.exec(`PRAGMA application_id = ${APPLICATION_ID}; PRAGMA user_version = ${FORMAT}`);
   }
   database.exec("COMMIT");
-  // From here on the thread waits for the lock itself: SQLite would sleep up to 100 ms at a time.
+  // From here on the thread waits for the lock itself.
   database.exec("PRAGMA busy_timeout = 0");
   return database;
 }

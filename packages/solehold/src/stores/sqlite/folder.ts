@@ -5,14 +5,21 @@
 import { existsSync } from "node:fs";
 import { access, constants, mkdir, readdir, stat, statfs, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import { codeOf, syncFolder } from "../../support/files.ts";
 import { fileFailure } from "../support/file-failure.ts";
-import { codeOf, syncFolder } from "../support/files.ts";
 import { networkFileSystem } from "../support/network-file-systems.ts";
 import { configProblem } from "./failure.ts";
 
 export const MARKER_FILE = "solehold.json";
 const DATABASE_FILE = "leases.db";
-const OWN_FILES: readonly string[] = [DATABASE_FILE, "leases.db-wal", "leases.db-shm", MARKER_FILE];
+/** The journal is there for a moment, while the process that makes the database turns on its write-ahead log. */
+const OWN_FILES: readonly string[] = [
+  DATABASE_FILE,
+  "leases.db-journal",
+  "leases.db-wal",
+  "leases.db-shm",
+  MARKER_FILE,
+];
 const LMDB_FILE = "data.mdb";
 const READ_WRITE = constants.R_OK | constants.W_OK;
 /** Put there by the operating system. */
@@ -24,8 +31,8 @@ export async function prepareFolder(folder: string): Promise<void> {
 }
 
 async function prepare(folder: string): Promise<void> {
-  await unlessThere(mkdir(dirname(folder), { recursive: true }));
-  await unlessThere(mkdir(folder, { mode: 0o700 }));
+  await unless("EEXIST", mkdir(dirname(folder), { recursive: true, mode: 0o700 }));
+  await unless("EEXIST", mkdir(folder, { mode: 0o700 }));
   const names = await ownFiles(folder);
   if (names.includes(DATABASE_FILE)) return;
   if (names.length > 0)
@@ -33,7 +40,7 @@ async function prepare(folder: string): Promise<void> {
       `'${join(folder, DATABASE_FILE)}' is missing: restore it from a backup. Without it all leases are forgotten; to begin anew, empty the folder`,
     );
   // SQLite gives its other files the mode of this one. Of several processes one makes it.
-  await unlessThere(writeFile(join(folder, DATABASE_FILE), "", { flag: "wx", mode: 0o600 }));
+  await unless("EEXIST", writeFile(join(folder, DATABASE_FILE), "", { flag: "wx", mode: 0o600 }));
   await syncFolder(folder);
   await syncFolder(dirname(folder));
 }
@@ -64,14 +71,14 @@ async function ownFiles(folder: string): Promise<readonly string[]> {
   for (const name of names) {
     const path = join(folder, name);
     // The last process that closes the store deletes the files beside the database.
-    if (existsSync(path)) await naming(path, access(path, READ_WRITE));
+    await naming(path, unless("ENOENT", access(path, READ_WRITE)));
   }
   return names;
 }
 
-async function unlessThere(making: Promise<unknown>): Promise<void> {
-  await making.catch((error) => {
-    if (codeOf(error) !== "EEXIST") throw error;
+async function unless(code: "EEXIST" | "ENOENT", work: Promise<unknown>): Promise<void> {
+  await work.catch((error) => {
+    if (codeOf(error) !== code) throw error;
   });
 }
 

@@ -1,7 +1,7 @@
 /** From a folder to a store: look before touching anything, open, join the clock. */
 import { resolve } from "node:path";
 import { type Env, realEnv } from "../../env/index.ts";
-import { type Boot, readBoot } from "../support/boot.ts";
+import { type Boot, readBoot } from "../../support/boot.ts";
 import { assertOptions } from "../support/options.ts";
 import { nextClock, StoreClock } from "./clock.ts";
 import { configProblem } from "./failure.ts";

@@ -3,7 +3,7 @@
  * sync. A failed transaction leaves nothing behind, unless its last step, the commit, failed: then nobody knows.
  */
 import { closeSync } from "node:fs";
-import { LAST_COMMIT, LOG_COMMIT, openForWriting, readClock, soundCommit } from "./database.js";
+import { LAST_COMMIT, LOG_COMMIT, openForWriting, readClock, soundCommit, whenFree } from "./database.js";
 import { commitDigest, hash, rowDigest, rowMark, rowReply } from "./integrity.js";
 import { acknowledge, openMarker } from "./marker.js";
 
@@ -13,8 +13,6 @@ import { acknowledge, openMarker } from "./marker.js";
 export const KEPT_CHANGES = 20_000;
 /** Old ones go when the version passes a multiple of this. */
 const TRIM_EVERY = 2_048;
-const BUSY = 5;
-const sleeper = new Int32Array(new SharedArrayBuffer(4));
 
 export class Writer {
   #database;
@@ -25,7 +23,7 @@ export class Writer {
 
   /** @param {string} folder @param {number} busyMs @param {number} origin */
   constructor(folder, busyMs, origin) {
-    this.#database = openForWriting(folder);
+    this.#database = openForWriting(folder, busyMs);
     this.#busyMs = busyMs;
     this.#origin = origin;
     const prepare = (/** @type {string} */ sql) => this.#database.prepare(sql);
@@ -63,7 +61,7 @@ export class Writer {
     return this.state();
   }
 
-  /** Time that was told is never told again, whatever the clock of the next boot says. @param {number} markMs */
+  /** Time that was answered never comes again, whatever the clock of the next boot says. @param {number} markMs */
   raiseMark(markMs) {
     this.#transaction(markMs, (last) =>
       last.at_ms < markMs ? { ...last, version: last.version + 1, keys: "" } : null,
@@ -125,9 +123,9 @@ export class Writer {
 
   /** `work` gets the last commit and gives the next, or null when it wrote nothing. @param {number} nowMs @param {(last: Commit) => Omit<Commit, "at_ms" | "origin"> | null} work */
   #transaction(nowMs, work) {
-    const { last, log, trim, commit } = this.#statements;
+    const { begin, last, log, trim, commit } = this.#statements;
     let at = "before";
-    this.#begin();
+    whenFree(this.#busyMs, () => begin.run());
     try {
       const before = soundCommit(last.get());
       const next = work(before);
@@ -147,19 +145,6 @@ export class Writer {
         // SQLite has done so itself.
       }
       throw Object.assign(/** @type {Error} */ (error), { at });
-    }
-  }
-
-  /** Commits of others end within milliseconds, unless they are stopped in the middle of one. */
-  #begin() {
-    for (let waitedMs = 0; ; waitedMs += 1) {
-      try {
-        return this.#statements.begin.run();
-      } catch (error) {
-        const { errcode = 0 } = /** @type {{ errcode?: number }} */ (error);
-        if ((errcode & 0xff) !== BUSY || waitedMs >= this.#busyMs) throw error;
-        Atomics.wait(sleeper, 0, 0, 1);
-      }
     }
   }
 }

@@ -10,12 +10,12 @@
  * A record of an earlier epoch that was alive at its mark is reported as ending `start of the next epoch - mark` later:
  * it keeps E - mark, never less than what its holder may believe, and at most its ttl. Nothing is rewritten.
  *
- * Not promised: time that was only told to readers can be told again after a crash of the machine. While the machine is
+ * Not promised: time that only readers saw can come again after a crash of the machine. While the machine is
  * suspended the clock stands still, as the monotonic clock does.
  */
 import type { LeaseRecord } from "../../core/index.ts";
 import type { Env } from "../../env/index.ts";
-import { type Boot, isSameBoot } from "./boot.ts";
+import { type Boot, isSameBoot } from "../../support/boot.ts";
 
 export interface EpochState {
   /** Counts from 1. */

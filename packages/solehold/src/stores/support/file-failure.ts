@@ -1,10 +1,12 @@
 /** What the file system said, as a StoreError of one line that says what to do. */
 import { type FailedOutcome, StoreError } from "../../store/index.ts";
-import { codeOf } from "./files.ts";
+import { codeOf } from "../../support/files.ts";
+import { FolderLockError } from "../../support/folder-lock.ts";
 
 /** `place` names the store and its path: "the file store in './leases'". */
 export function fileFailure(place: string, error: unknown, outcome: FailedOutcome): StoreError {
   if (error instanceof StoreError) return error;
+  if (error instanceof FolderLockError) return lockFailure(error);
   const fail = (kind: StoreError["kind"], what: string): StoreError =>
     new StoreError(kind, `${place}: ${what}`, { outcome, cause: error });
   switch (codeOf(error)) {
@@ -26,4 +28,11 @@ export function fileFailure(place: string, error: unknown, outcome: FailedOutcom
     default:
       return fail("internal", `${String((error as Error)?.message ?? error)}: check the disk`);
   }
+}
+
+/** Without the lock nothing was written; with a lost one somebody else may have written, too. */
+function lockFailure(error: FolderLockError): StoreError {
+  return error.kind === "held"
+    ? new StoreError("timeout", error.message, { outcome: "not-applied", cause: error })
+    : new StoreError("internal", error.message, { outcome: "unknown", cause: error });
 }

@@ -67,6 +67,21 @@ describe("a folder", () => {
     expect(readdirSync(join(folder, ".solehold")).sort()).toEqual(["clock.json", "mark"]);
   });
 
+  it("whose lock another process keeps is given up, with nothing written", async () => {
+    const folder = fresh();
+    const store = await openFileStore({ folder, timeoutMs: 20 });
+    const lock = join(folder, ".solehold", "lock");
+    writeFileSync(lock, "another's");
+    const write = { key: { tenant: "default", name: "db" }, expected: null, next: null };
+    await expect(store.apply([write])).rejects.toMatchObject({
+      kind: "timeout",
+      outcome: "not-applied",
+      message: expect.stringContaining(`delete '${lock}'`),
+    });
+    rmSync(lock);
+    await store.close();
+  });
+
   it("is found by its URL", async () => {
     const folder = fresh();
     const leases = await connect(`file:${folder}`);
@@ -157,7 +172,7 @@ describe("an option of the file store that is wrong is named:", () => {
     [
       "timeoutMs",
       { folder: "x", timeoutMs: "5s" },
-      /^file: timeoutMs must be a whole number from 1, got '5s'$/,
+      /^file: timeoutMs must be a whole number from 1 to 2147483647, got '5s'$/,
     ],
   ])("%s", async (_what, options, message) => {
     const error = await rejection(openFileStore(options as never));

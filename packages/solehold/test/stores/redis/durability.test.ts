@@ -13,6 +13,7 @@ let primary: Server;
 let replica: Server;
 /** Between the two servers. */
 let replication: Awaited<ReturnType<typeof startProxy>>;
+let onPrimary: Redis;
 let onReplica: Redis;
 
 beforeEach(async () => {
@@ -20,15 +21,19 @@ beforeEach(async () => {
   primary = await startRedis({ flags });
   replication = await startProxy({ targetPort: portOf(primary) });
   replica = await startRedis({ flags: ["--replicaof", "127.0.0.1", `${replication.port}`] });
+  onPrimary = new Redis(primary.url).on("error", () => undefined);
   onReplica = new Redis(replica.url).on("error", () => undefined);
-  await until("the replica is in step", async () =>
+  await until("the replica is connected", async () =>
     /master_link_status:up/.test(await onReplica.info("replication")) ? true : null,
   );
+  // The primary counts it only from its first acknowledgement on, up to a second later.
+  await onPrimary.publish("in-step", "");
+  expect(await onPrimary.wait(1, 0)).toBe(1);
 });
 
 afterEach(async () => {
   for (const close of closing.splice(0).reverse()) await close();
-  onReplica.disconnect();
+  for (const client of [onPrimary, onReplica]) client.disconnect();
   await replication.close();
   await Promise.all([primary.stop(), replica.stop()]);
 });

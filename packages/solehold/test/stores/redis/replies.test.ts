@@ -152,6 +152,22 @@ describe.each([
     admin.disconnect();
   });
 
+  it("a reply of which a piece in the middle is repeated is not believed", async () => {
+    const record = recordOf(`middle/${client}`);
+    const store = await keep(openRedisStore({ ...options(), timeoutMs: 1_000 }));
+    await create(store, record);
+    await store.read([]);
+    box.replies = (piece) => {
+      box.replies = pass;
+      // The record's own bulk string: no "$" is in it.
+      return [Buffer.from(`${piece}`.replace(/\$\d+\r\n[^$]*\nS1\n[^$]*\r\n/, (bulk) => bulk + bulk))];
+    };
+    const failure = await rejection(store.read([record.key, recordOf("nobody's").key]));
+    expect(failure).toMatchObject({ name: "StoreError", kind: "unreachable", outcome: "not-applied" });
+    expect(failure.message).toContain("did not belong");
+    await until("the store answers again", () => store.read([]));
+  });
+
   it("a write that was carried out although its script was said to be missing is applied once", async () => {
     const name = `missing/${client}`;
     const missing = Buffer.from("-NOSCRIPT No matching script. Please use EVAL.\r\n");

@@ -5,7 +5,7 @@ import { describe, expect, it } from "vitest";
 import { ManualEnv } from "../../../src/env/index.ts";
 import { openWithSeams } from "../../../src/stores/sqlite/open.ts";
 import type { EmbeddedStore } from "../../../src/stores/sqlite/store.ts";
-import { isSameBoot, namespaceShiftMs, readBoot } from "../../../src/stores/support/boot.ts";
+import { isSameBoot, namespaceShiftMs, readBoot } from "../../../src/support/boot.ts";
 import { afterThisTest, found, putApplied, recordNamed, temporaryFolder } from "./fixtures.ts";
 
 const START_MS = 1_700_000_000_000;

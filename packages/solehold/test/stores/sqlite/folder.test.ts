@@ -63,6 +63,14 @@ describe("a folder that is taken", () => {
     await putApplied(store, recordNamed("job"));
   });
 
+  it("may hold the journal of a process that is making the database just now", async () => {
+    const folder = temporaryFolder();
+    writeFileSync(join(folder, "leases.db"), "", { mode: 0o600 });
+    writeFileSync(join(folder, "leases.db-journal"), "", { mode: 0o600 });
+    const store = closing(await openEmbeddedStore({ folder }));
+    await putApplied(store, recordNamed("job"));
+  });
+
   it("may be given relative to the working directory", async () => {
     const folder = await filledFolder();
     const store = closing(await openEmbeddedStore({ folder: join(folder, "..", "store") }));

@@ -2,6 +2,7 @@
 import { execFileSync } from "node:child_process";
 import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import { realEnv } from "../../../src/env/index.ts";
 import { checkEmbeddedFolder, openEmbeddedStore } from "../../../src/stores/sqlite/index.ts";
@@ -110,12 +111,23 @@ describe("a process that stands still in the middle of a commit", () => {
     });
     // Each of these needs a turn of this process's event loop.
     for (let turn = 0; turn < 20; turn += 1) {
-      await new Promise<void>((resolve) => realEnv.timer(1, resolve, { keepAlive: "yes" }));
+      await new Promise<void>((resolve) => realEnv.timer(1, resolve, { keepAlive: true }));
       expect((await get(store, "before")).kind).toBe("found");
     }
     expect(settled).toBe(false);
     await holder.release();
     expect((await waiting).kind).toBe("applied");
+  });
+
+  it("does not fail whoever opens a new folder meanwhile: it waits for the write-ahead log to be turned on", async () => {
+    const folder = temporaryFolder();
+    writeFileSync(join(folder, "leases.db"), "", { mode: 0o600 });
+    const holder = await LockHolder.on(folder);
+    const opening = openEmbeddedStore({ folder });
+    const sofar = await Promise.race([opening.then(() => "opened"), delay(300, "waiting")]);
+    expect(sofar).toBe("waiting");
+    await holder.release();
+    await putApplied(closing(await opening), recordNamed("job"));
   });
 
   it("for too long makes writes fail, with advice; none of them was done, and later ones are", async () => {

@@ -5,7 +5,7 @@ import { ManualEnv, realEnv } from "../../../src/env/index.ts";
 import type { LeaseStore, StoreEvent } from "../../../src/store/index.ts";
 import { openEmbeddedStore } from "../../../src/stores/sqlite/index.ts";
 import { openWithSeams } from "../../../src/stores/sqlite/open.ts";
-import type { Boot } from "../../../src/stores/support/boot.ts";
+import type { Boot } from "../../../src/support/boot.ts";
 import { corruptValue, sqlite } from "./damage.ts";
 import { Child, closing, keyNamed, putApplied, recordNamed, temporaryFolder } from "./fixtures.ts";
 

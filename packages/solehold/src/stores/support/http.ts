@@ -8,7 +8,7 @@ import type { Env } from "../../env/index.ts";
 import { type FailedOutcome, StoreError } from "../../store/index.ts";
 
 export interface HttpRequest {
-  readonly method: "GET" | "PUT" | "DELETE";
+  readonly method: "GET" | "PUT" | "POST" | "DELETE";
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: Uint8Array;
@@ -67,13 +67,13 @@ export class HttpClient {
         kind = "timeout";
         request.destroy(new Error(`no answer within ${timeoutMs} ms`));
       };
-      const timer = env.timer(timeoutMs, onDeadline, { keepAlive: "yes" });
+      const timer = env.timer(timeoutMs, onDeadline, { keepAlive: true });
       const fail = (cause: Error): void => {
         timer.cancel();
         const text = textOf(cause);
         reject(new StoreError(kind, `${place}: ${adviceFor(text)} (${text})`, { outcome, cause }));
       };
-      request.once("error", fail);
+      request.on("error", fail);
       request.once("response", (response) => {
         collect(response).then((reply) => {
           timer.cancel();

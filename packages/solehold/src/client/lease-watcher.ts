@@ -2,33 +2,26 @@
  * Follows the leases under a prefix: by the store's watch events where it has any, else by polling. Stores announce
  * writes, not the passing of time: it finds that a lease has expired by a read when the expiry is due.
  */
-import {
-  type Env,
-  type LeaseExecutor,
-  type LeaseView,
-  realEnv,
-  type StoreEvent,
-  type StoreWatch,
-  type Timer,
-  viewOf,
-} from "solehold";
-import { listLeases } from "../ls.ts";
-import { type Change, LeaseDiff } from "./lease-diff.ts";
+import type { Env, Timer } from "../env/index.ts";
+import { type LeaseExecutor, type LeaseView, viewOf } from "../executor/index.ts";
+import type { StoreEvent, StoreWatch } from "../store/index.ts";
+import { type LeaseChange, LeaseDiff } from "./lease-diff.ts";
 
 export interface LeaseWatcherOptions {
   readonly executor: LeaseExecutor;
   readonly tenant: string;
   readonly prefix: string;
   readonly everyMs: number;
-  readonly onChange: (change: Change) => void;
+  readonly onChange: (change: LeaseChange) => void;
   /** A read has failed; another follows. */
   readonly onTrouble: (error: unknown) => void;
-  readonly env?: Env;
+  readonly env: Env;
 }
 
 /** A lease is read again this long after it should have ended. */
 const AFTER_EXPIRY_MS = 20;
 const MIN_DELAY_MS = 10;
+const PAGE = 500;
 
 export class LeaseWatcher {
   readonly #options: LeaseWatcherOptions;
@@ -44,7 +37,7 @@ export class LeaseWatcher {
 
   constructor(options: LeaseWatcherOptions) {
     this.#options = options;
-    this.#env = options.env ?? realEnv;
+    this.#env = options.env;
   }
 
   /** Until the signal aborts; then it throws the signal's reason. Throws what the store throws, too. */
@@ -115,12 +108,12 @@ export class LeaseWatcher {
       () => this.#armExpiry(),
       (error: unknown) => {
         this.#options.onTrouble(error);
-        this.#retry = this.#env.timer(this.#options.everyMs, () => this.#resync(), { keepAlive: "yes" });
+        this.#retry = this.#env.timer(this.#options.everyMs, () => this.#resync(), { keepAlive: true });
       },
     );
   }
 
-  #emit(change: Change | null): void {
+  #emit(change: LeaseChange | null): void {
     if (change === null) return;
     try {
       this.#options.onChange(change);
@@ -132,13 +125,18 @@ export class LeaseWatcher {
 
   async #readAll(which: "first" | "again"): Promise<void> {
     const { executor, tenant, prefix } = this.#options;
-    const query = { tenant, prefix, which: "all", limit: Number.POSITIVE_INFINITY } as const;
-    const { leases } = await listLeases(executor, query);
-    for (const view of leases) {
-      if (which === "first") this.#emit(this.#diff.begin(view));
-      this.#see(view);
-    }
-    const present = new Set(leases.map(({ key }) => key.name));
+    const present = new Set<string>();
+    let after: string | null = null;
+    do {
+      const cursor: { after?: string } = after === null ? {} : { after };
+      const page = await executor.list({ tenant, prefix, limit: PAGE, ...cursor });
+      for (const view of page.leases) {
+        present.add(view.key.name);
+        if (which === "first") this.#emit(this.#diff.begin(view));
+        this.#see(view);
+      }
+      after = page.next;
+    } while (after !== null);
     for (const name of this.#diff.names()) if (!present.has(name)) this.#emit(this.#diff.remove(name));
   }
 
@@ -150,7 +148,7 @@ export class LeaseWatcher {
         .catch((error: unknown) => this.#options.onTrouble(error))
         .then(() => this.#poll());
     };
-    this.#timer = this.#env.timer(this.#options.everyMs, readAgain, { keepAlive: "yes" });
+    this.#timer = this.#env.timer(this.#options.everyMs, readAgain, { keepAlive: true });
   }
 
   /** One timer for all: it fires when the earliest read is due. A renewal in between only makes that read needless. */
@@ -161,7 +159,7 @@ export class LeaseWatcher {
     for (const dueMs of this.#due.values()) this.#timerAtMs = Math.min(this.#timerAtMs, dueMs);
     if (this.#due.size === 0) return;
     const inMs = Math.max(MIN_DELAY_MS, this.#timerAtMs - this.#env.monotonicMs());
-    this.#timer = this.#env.timer(inMs, () => this.#readDue(), { keepAlive: "yes" });
+    this.#timer = this.#env.timer(inMs, () => this.#readDue(), { keepAlive: true });
   }
 
   #readDue(): void {
@@ -187,5 +185,46 @@ export class LeaseWatcher {
     }
     this.#see(view);
     if (view.live) this.#armExpiry();
+  }
+}
+
+/** The changes as they come, until the signal aborts. A reader that falls behind gets them all later. */
+export async function* watchLeases(
+  options: Omit<LeaseWatcherOptions, "onChange" | "onTrouble">,
+  signal: AbortSignal,
+): AsyncGenerator<LeaseChange, void, void> {
+  const changes: LeaseChange[] = [];
+  let wake: () => void = () => undefined;
+  let failure: { readonly error: unknown } | null = null;
+  const ending = new AbortController();
+  const stop = (): void => ending.abort();
+  signal.addEventListener("abort", stop, { once: true });
+  if (signal.aborted) stop();
+  const onChange = (change: LeaseChange): void => {
+    changes.push(change);
+    wake();
+  };
+  const running = new LeaseWatcher({ ...options, onChange, onTrouble: () => undefined })
+    .run(ending.signal)
+    .catch((error: unknown) => {
+      if (!ending.signal.aborted) failure = { error };
+      stop();
+      wake();
+    });
+  try {
+    while (!ending.signal.aborted || changes.length > 0) {
+      const change = changes.shift();
+      if (change !== undefined) yield change;
+      else
+        await new Promise<void>((resolve) => {
+          wake = resolve;
+          if (ending.signal.aborted) resolve();
+        });
+    }
+    if (failure !== null) throw (failure as { readonly error: unknown }).error;
+  } finally {
+    stop();
+    signal.removeEventListener("abort", stop);
+    await running;
   }
 }

@@ -1,8 +1,7 @@
 /** From what was last seen of each lease to what has changed. Pure: it knows no store and no clock. */
-import type { LeaseView } from "solehold";
-import { type LeaseStatus, leaseStatus } from "../../format/lease.ts";
+import { type LeaseStatus, type LeaseView, leaseStatus } from "../executor/index.ts";
 
-export type ChangeKind =
+export type LeaseChangeKind =
   | "held"
   | "granted"
   | "renewed"
@@ -13,8 +12,9 @@ export type ChangeKind =
   | "expired"
   | "removed";
 
-export interface Change {
-  readonly kind: ChangeKind;
+/** What happened to a lease. "held": it was there when the watch began. "removed": its record was collected. */
+export interface LeaseChange {
+  readonly kind: LeaseChangeKind;
   readonly view: LeaseView;
 }
 
@@ -30,13 +30,13 @@ export class LeaseDiff {
   }
 
   /** A lease that was there before the watch began. */
-  begin(view: LeaseView): Change | null {
+  begin(view: LeaseView): LeaseChange | null {
     this.#seen.set(view.key.name, view);
     return view.live ? { kind: "held", view } : null;
   }
 
   /** Null when nothing has changed that is worth a line. Events may come twice or out of order. */
-  update(view: LeaseView): Change | null {
+  update(view: LeaseView): LeaseChange | null {
     const { name } = view.key;
     const last = this.#seen.get(name);
     if (last !== undefined && isOlder(view, last)) return null;
@@ -46,7 +46,7 @@ export class LeaseDiff {
   }
 
   /** The record is gone: collected long after its end. */
-  remove(name: string): Change | null {
+  remove(name: string): LeaseChange | null {
     const view = this.#seen.get(name);
     this.#seen.delete(name);
     return view === undefined ? null : { kind: "removed", view };
@@ -59,7 +59,7 @@ function isOlder(view: LeaseView, last: LeaseView): boolean {
   return view.state === "held" && view.renewals < last.renewals;
 }
 
-const BY_STATUS: { readonly [status in LeaseStatus]: ChangeKind } = {
+const BY_STATUS: { readonly [status in LeaseStatus]: LeaseChangeKind } = {
   held: "granted",
   grace: "granted",
   breaking: "breaking",
@@ -69,7 +69,7 @@ const BY_STATUS: { readonly [status in LeaseStatus]: ChangeKind } = {
   "handed over": "handed over",
 };
 
-function changeKind(last: LeaseView | undefined, view: LeaseView): ChangeKind | null {
+function changeKind(last: LeaseView | undefined, view: LeaseView): LeaseChangeKind | null {
   const status = leaseStatus(view);
   if (last === undefined || last.fence !== view.fence) return view.live ? "granted" : BY_STATUS[status];
   const before = leaseStatus(last);

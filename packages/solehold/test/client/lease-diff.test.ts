@@ -1,6 +1,6 @@
 import { createPolicy, type LeaseRecord, type LeaseView, viewOf } from "solehold";
 import { describe, expect, it } from "vitest";
-import { LeaseDiff } from "../../src/actions/watch/lease-diff.ts";
+import { LeaseDiff } from "../../src/client/lease-diff.ts";
 
 const policy = createPolicy();
 

@@ -1,8 +1,9 @@
-import { type LeaseExecutor, MemoryExecutor, StoreError } from "solehold";
-import { ManualEnv } from "solehold/internal";
 import { describe, expect, it, onTestFinished } from "vitest";
-import type { Change } from "../../src/actions/watch/lease-diff.ts";
-import { LeaseWatcher } from "../../src/actions/watch/lease-watcher.ts";
+import type { LeaseChange } from "../../src/client/lease-diff.ts";
+import { LeaseWatcher } from "../../src/client/lease-watcher.ts";
+import { ManualEnv } from "../../src/env/index.ts";
+import { type LeaseExecutor, MemoryExecutor } from "../../src/executor/index.ts";
+import { StoreError } from "../../src/store/index.ts";
 
 const key = { tenant: "default", name: "job/1" };
 
@@ -12,7 +13,7 @@ async function follow(adjust: (executor: MemoryExecutor) => LeaseExecutor = (exe
   const lines: string[] = [];
   const troubles: unknown[] = [];
   const stop = new AbortController();
-  const onChange = ({ kind, view }: Change): void => void lines.push(`${kind} ${view.fence}`);
+  const onChange = ({ kind, view }: LeaseChange): void => void lines.push(`${kind} ${view.fence}`);
   const onTrouble = (error: unknown): void => void troubles.push(error);
   const options = { tenant: "default", prefix: "job/", everyMs: 1_000, onChange, onTrouble, env };
   const watching = new LeaseWatcher({ ...options, executor: adjust(memory) }).run(stop.signal);

@@ -1,7 +1,7 @@
 /** Files that are replaced whole and survive a crash of the machine. */
 import { open, rename, unlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { type Env, randomId } from "../../env/index.ts";
+import { type Env, randomId } from "../env/index.ts";
 
 export function codeOf(error: unknown): string | undefined {
   return (error as NodeJS.ErrnoException | null)?.code;

@@ -2,13 +2,13 @@
  * Which boot of the machine this is, and what its monotonic clock reads. Within one boot all processes
  * share that clock, so a store's time can hang on it; after another boot it starts anew.
  *
- * Linux names the boot in /proc and macOS in sysctl. Elsewhere the boot is told by its moment (wall clock
+ * Linux names the boot in /proc and macOS in sysctl. Elsewhere the boot is known by its moment (wall clock
  * minus monotonic clock): two readings within a minute count as one boot. There, setting the wall clock by
  * more than a minute while several processes have the same folder open makes them disagree.
  */
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
-import type { Env } from "../../env/index.ts";
+import type { Env } from "../env/index.ts";
 
 export interface Boot {
   /** "id:<uuid>" or "moment:<ms>". */
