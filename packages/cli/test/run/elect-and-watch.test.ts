@@ -116,7 +116,7 @@ describe("watch", () => {
     await call(["release", "job/1"], { SOLEHOLD_TOKEN: String(JSON.parse(stdout).token) });
     await call(["acquire", "other"]);
     await call(["revoke", "job/old"]);
-    await call(["acquire", "job/2", "--ttl", "100ms"]);
+    await call(["acquire", "job/2", "--ttl", "2s"]);
     await until("the last has expired", () => events(watch).some(({ event }) => event === "expired"));
     watch.kill("SIGINT");
     expect((await watch.exit).code).toBe(130);
