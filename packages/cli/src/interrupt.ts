@@ -12,6 +12,20 @@ export class Interrupted extends Failure {
   }
 }
 
+/**
+ * For work in phases that each listen for signals. Between two phases nothing would listen, and a signal would end the
+ * process at once, with a lease in its hand. Here it waits for the next turn of the event loop, so the next phase must
+ * begin to listen in the same turn in which the last one stopped.
+ */
+export async function acrossPhases<Result>(io: Io, work: () => Promise<Result>): Promise<Result> {
+  const restore = io.onSignals(ENDING, () => undefined);
+  try {
+    return await work();
+  } finally {
+    restore();
+  }
+}
+
 /** For a command that Ctrl-C ends: the exit code of the work, or of the signal. */
 export async function untilInterrupted(work: () => Promise<number>): Promise<number> {
   try {

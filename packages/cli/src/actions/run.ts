@@ -1,7 +1,7 @@
 /** Runs a command while holding a lease. */
 import type { Invocation } from "../command.ts";
 import { keyOf, withLeases } from "../connection.ts";
-import { interruptible } from "../interrupt.ts";
+import { acrossPhases, interruptible } from "../interrupt.ts";
 import { acquireWithNotice } from "../run/acquire-with-notice.ts";
 import { LeasedCommand } from "../run/leased-command.ts";
 import { runOptions } from "../run/options.ts";
@@ -14,14 +14,16 @@ export async function run(invocation: Invocation): Promise<number> {
   const { acquire, plan } = runOptions(invocation);
   return await withLeases(invocation, "process", async (connection) => {
     const approval = await approvalForAcquire(invocation, connection, key, acquire);
-    const leased = new LeasedCommand({ io, plan, command: trailing, notify: notifier(invocation, key) });
-    try {
-      const lease = await interruptible(io, (signal) =>
-        acquireWithNotice(connection, key, { ...acquire, ...approval, signal }, invocation),
-      );
-      return exitCodeOf(await leased.run(lease, connection.executor), trailing[0] ?? "");
-    } finally {
-      leased.stop();
-    }
+    return await acrossPhases(io, async () => {
+      const leased = new LeasedCommand({ io, plan, command: trailing, notify: notifier(invocation, key) });
+      try {
+        const lease = await interruptible(io, (signal) =>
+          acquireWithNotice(connection, key, { ...acquire, ...approval, signal }, invocation),
+        );
+        return exitCodeOf(await leased.run(lease, connection.executor), trailing[0] ?? "");
+      } finally {
+        leased.stop();
+      }
+    });
   });
 }

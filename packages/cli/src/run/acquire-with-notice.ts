@@ -22,10 +22,14 @@ export async function acquireWithNotice(
   options: AcquireOptions & { readonly wait: number | "forever" },
   { io, flags }: Pick<Invocation, "io" | "flags">,
 ): Promise<Lease> {
-  const { wait } = options;
+  const { wait, signal } = options;
   const startedMs = realEnv.monotonicMs();
   try {
-    return await leases.acquire(name, { ...options, wait: 0 });
+    const lease = await leases.acquire(name, { ...options, wait: 0 });
+    if (signal?.aborted !== true) return lease;
+    // The signal came while the attempt was under way, and an attempt that does not wait does not look at it.
+    await lease.release();
+    throw signal.reason;
   } catch (error) {
     const isWorthWaiting = error instanceof LeaseHeldError || error instanceof LeaseUnavailableError;
     if (wait === 0 || !isWorthWaiting) throw error;

@@ -3,7 +3,7 @@ import { formatFence, type Lease } from "solehold";
 import type { Invocation } from "../command.ts";
 import type { Connection } from "../connection.ts";
 import { escapeControls } from "../format/terminal.ts";
-import { Interrupted, interruptible } from "../interrupt.ts";
+import { acrossPhases, Interrupted, interruptible } from "../interrupt.ts";
 import { acquireWithNotice } from "./acquire-with-notice.ts";
 import { LeasedCommand } from "./leased-command.ts";
 import type { RunOptions } from "./options.ts";
@@ -30,18 +30,20 @@ function campaign(election: Election, signal: AbortSignal): Promise<Lease> {
 export async function leadWithCommand(election: Election): Promise<number> {
   const { connection, key, options, invocation } = election;
   const { io, trailing: command } = invocation;
-  for (;;) {
-    const notify = notifier(invocation, key);
-    const leased = new LeasedCommand({ io, plan: options.plan, command, notify });
-    try {
-      const lease = await interruptible(io, (signal) => campaign(election, signal));
-      const result = await leased.run(lease, connection.executor);
-      if (!wasLost(result)) return exitCodeOf(result, command[0] ?? "");
-      if (leased.endRequestedBy !== null) throw new Interrupted(leased.endRequestedBy);
-    } finally {
-      leased.stop();
+  return await acrossPhases(io, async () => {
+    for (;;) {
+      const notify = notifier(invocation, key);
+      const leased = new LeasedCommand({ io, plan: options.plan, command, notify });
+      try {
+        const lease = await interruptible(io, (signal) => campaign(election, signal));
+        const result = await leased.run(lease, connection.executor);
+        if (!wasLost(result)) return exitCodeOf(result, command[0] ?? "");
+        if (leased.endRequestedBy !== null) throw new Interrupted(leased.endRequestedBy);
+      } finally {
+        leased.stop();
+      }
     }
-  }
+  });
 }
 
 function wasLost(result: CommandResult): boolean {

@@ -103,6 +103,7 @@ export class LeasedCommand {
         this.#options.notify({ kind: "lost-but-ignored", reason });
         return;
       }
+      this.#isEnding = true;
       // After a revoke no other holder gets the key before this holder's time is up, unless the policy says so.
       const hasTime = reason === "revoked" && policy.revoked === "claim-at-expiry";
       this.#supervisor.send({ kind: "stop", urgency: hasTime ? "grace" : "now" });

@@ -60,7 +60,7 @@ describe("elect", () => {
     await call(["revoke", "leader"]);
     await until(
       "one of them leads again",
-      () => linesOf(log).filter((line) => line.includes("begins")).length === 2,
+      () => linesOf(log).filter((line) => line.includes("begins")).length >= 2,
     );
     for (const process of [first, second]) process.kill("SIGINT");
     expect((await first.exit).code).toBe(130);
@@ -116,7 +116,7 @@ describe("watch", () => {
     await call(["release", "job/1"], { SOLEHOLD_TOKEN: String(JSON.parse(stdout).token) });
     await call(["acquire", "other"]);
     await call(["revoke", "job/old"]);
-    await call(["acquire", "job/2", "--ttl", "100ms"]);
+    await call(["acquire", "job/2", "--ttl", "2s"]);
     await until("the last has expired", () => events(watch).some(({ event }) => event === "expired"));
     watch.kill("SIGINT");
     expect((await watch.exit).code).toBe(130);
@@ -136,7 +136,7 @@ describe("watch", () => {
     const { start, log } = shell();
     const quiet = start(["watch"], "watcher");
     const chatty = start(["watch", "--renewals"], "watcher");
-    const work = start(["run", "job", "--ttl", "1s", "--", ...endlessWork("it", log)], "worker");
+    const work = start(["run", "job", "--ttl", "6s", "--", ...endlessWork("it", log)], "worker");
     await until("a renewal was seen", () => / renewed {6}job /.test(chatty.stdout));
     work.kill("SIGTERM");
     await until("the end was seen", () => quiet.stdout.includes(" released "));
