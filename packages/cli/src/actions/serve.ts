@@ -27,7 +27,7 @@ export async function serve(invocation: Invocation): Promise<number> {
       });
     });
     printAnswer(invocation, {
-      document: () => ({ url: server.url, store: config.store }),
+      document: () => ({ url: server.url, store: withoutPassword(config.store) }),
       lines: () => [`solehold is at ${server.url}`],
     });
     await stopped;
@@ -37,6 +37,11 @@ export async function serve(invocation: Invocation): Promise<number> {
     if (!(error instanceof ConfigError)) throw error;
     throw new Failure(error.message, { exitCode: EXIT.usage, code: "CONFIG" });
   }
+}
+
+/** A store's URL may carry a password, and this is printed. */
+function withoutPassword(store: string): string {
+  return store.replace(/(:\/\/[^/?#]*:)[^@/?#]*@/, "$1***@");
 }
 
 function settingsOf({ values, flags }: Invocation): Readonly<Record<string, string | boolean | undefined>> {

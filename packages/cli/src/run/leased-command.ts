@@ -57,7 +57,7 @@ export class LeasedCommand {
     try {
       const { command, plan, io } = this.#options;
       const [program = "", ...args] = command;
-      const env = { ...io.env, ...environmentOf(lease) };
+      const env = { ...withoutSecrets(io.env), ...environmentOf(lease) };
       const deadline = deadlineOf(lease, realEnv);
       const result = await this.#supervisor.run({ command: program, args, env, plan, deadline });
       this.#isEnding = true;
@@ -130,6 +130,15 @@ export class LeasedCommand {
     const { reason } = await lease.release();
     if (reason === "unreachable" && endsInMs > 0) notify({ kind: "not-released", why: reason, endsInMs });
   }
+}
+
+/** What proves the caller to a server is not the command's business. */
+function withoutSecrets({
+  SOLEHOLD_API_KEY: _apiKey,
+  SOLEHOLD_TOKEN: _token,
+  ...rest
+}: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  return rest;
 }
 
 /**

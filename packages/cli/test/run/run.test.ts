@@ -32,11 +32,12 @@ function isAlive(processId: number): boolean {
 describe("a command under a lease", () => {
   it("gets its key, its fence and its end, but not the token", async () => {
     const { start } = shell();
-    const first = start(["run", "a/b", "--ttl", "30s", "--holder", "me", "--", "env"]);
+    const secrets = { SOLEHOLD_API_KEY: "sk-secret", SOLEHOLD_TOKEN: "secret" };
+    const first = start(["run", "a/b", "--ttl", "30s", "--holder", "me", "--", "env"], secrets);
     expect(await first.exit).toEqual({ code: 0, signal: null });
     const got = Object.fromEntries(first.stdout.split("\n").map((line) => line.split(/=(.*)/s)));
     expect(got).toMatchObject({ SOLEHOLD_KEY: "a/b", SOLEHOLD_FENCE: expect.stringMatching(/^\d+$/) });
-    expect(got).not.toHaveProperty("SOLEHOLD_HOLDER");
+    for (const name of ["SOLEHOLD_HOLDER", ...Object.keys(secrets)]) expect(got).not.toHaveProperty(name);
     expect(new Date(String(got.SOLEHOLD_EXPIRES_AT)).toISOString()).toBe(got.SOLEHOLD_EXPIRES_AT);
     expect(first.stdout).not.toContain("TOKEN");
     expect(first.stderr).toBe("");

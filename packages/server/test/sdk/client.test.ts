@@ -46,6 +46,22 @@ describe.each<Way>(["stream", "http"])("Leases over a server, by %s", (way) => {
     expect(order).toEqual(["first", "second", "third"]);
   });
 
+  it("a waiter learns who holds the lease and where it stands", async () => {
+    const { url, server } = await testServer();
+    const lease = await (await clientOf(url, way, "holder")).acquire("job", { ttl: "30s" });
+    const ahead = (await clientOf(url, way, "ahead")).acquire("job", { wait: "20s" });
+    await until(() => server.queue.size === 1);
+    const details = new Promise<object>((onWaiting) => {
+      clientOf(url, way, "me").then((leases) =>
+        leases.run("job", { wait: "20s", onWaiting }, () => undefined),
+      );
+    });
+    expect(await details).toMatchObject({ holder: "holder", position: 1, heldUntilMs: expect.any(Number) });
+    await lease.release();
+    await (await ahead).release();
+    await until(() => server.queue.size === 0);
+  });
+
   it("a waiter that is aborted leaves the line at once and holds nobody up", async () => {
     const { url, server } = await testServer();
     const [mine, theirs] = [await clientOf(url, way, "me"), await clientOf(url, way, "them")];

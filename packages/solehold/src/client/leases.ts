@@ -282,6 +282,7 @@ export class Leases {
   /** The only place that waits. */
   async #waitFor(key: LeaseKey, options: AcquireOptions, waitMs: number): Promise<AppliedOutcome> {
     this.#assertOpen(key);
+    const { onWaiting } = options;
     const closing = this.#closing.signal;
     const signal = options.signal === undefined ? closing : AbortSignal.any([options.signal, closing]);
     // One token for all attempts: a later one finds the grant of an earlier one whose answer was lost.
@@ -289,7 +290,8 @@ export class Leases {
     try {
       return await acquireInTurn(this.#env, {
         ...{ key, waitMs, signal },
-        attempt: (wait) => this.#attempt(key, options, wait, token),
+        attempt: (wait) =>
+          this.#attempt(key, options, onWaiting === undefined ? wait : { ...wait, onWaiting }, token),
         abandon: () => this.#releaseUnclaimed(key, options, token),
       });
     } catch (error) {

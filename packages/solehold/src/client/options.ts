@@ -1,6 +1,6 @@
 /** The options of `Leases`, and the check that a program without a type checker gave only known ones. */
 import type { Duration, Purpose } from "../core/index.ts";
-import type { PresentedApprovals } from "../executor/index.ts";
+import type { PresentedApprovals, WaitingDetails } from "../executor/index.ts";
 import type { LivenessProbe } from "./probe.ts";
 
 export interface TryAcquireOptions {
@@ -31,6 +31,8 @@ export interface AcquireOptions extends TryAcquireOptions {
   readonly wait?: Duration | "forever";
   /** Stops waiting: `acquire` then throws the signal's reason. */
   readonly signal?: AbortSignal;
+  /** Called when the acquire has to wait, and when its position changes: who holds the lease, and who is ahead. */
+  readonly onWaiting?: (details: WaitingDetails) => void;
 }
 
 export interface CloseOptions {
@@ -60,7 +62,7 @@ const TRY_ACQUIRE = new Set<string>([
 export const TRY_ACQUIRE_OPTIONS: ReadonlySet<string> = TRY_ACQUIRE;
 export const ACQUIRE_OPTIONS: ReadonlySet<string> = new Set([
   ...TRY_ACQUIRE,
-  ...(["wait", "signal"] satisfies readonly (keyof AcquireOptions)[]),
+  ...(["wait", "signal", "onWaiting"] satisfies readonly (keyof AcquireOptions)[]),
 ]);
 const BOOLEANS = ["autoRenew", "keepAlive", "release"] as const;
 

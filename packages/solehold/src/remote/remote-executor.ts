@@ -26,6 +26,7 @@ import {
   type LeaseRequest,
   type LeaseView,
   type UnsettledOutcome,
+  type WaitingDetails,
   type WaitOptions,
 } from "../executor/index.ts";
 import type { Writable } from "../executor/request.ts";
@@ -58,6 +59,8 @@ const WAIT_SLACK_MS = 5_000;
 const LONGEST_WAIT_MS = 30_000;
 /** A tenant may have millions of records to go through. */
 const MAINTENANCE_TIMEOUT_MS = 600_000;
+/** A request without an answer for this long waits for its turn. */
+const SHOW_WAIT_AFTER_MS = 200;
 /** Nobody at the address for this long is more likely a wrong address than a restart. */
 const NOBODY_THERE_MS = 2_000;
 
@@ -161,6 +164,34 @@ export class RemoteExecutor implements LeaseExecutor {
       signal: wait?.signal,
       deadlineMs: reading.monotonicMs + (request.timeoutMs ?? this.#commandTimeoutMs),
     };
+    if (wait?.onWaiting !== undefined) return this.#showingWait(request, sending, reading, wait.onWaiting);
+    return this.#settled(sending, reading);
+  }
+
+  /** A request that is not answered at once waits in the server's queue: the server is asked for its place there. */
+  async #showingWait(
+    request: LeaseRequest,
+    sending: Sending,
+    reading: ClockReading,
+    onWaiting: NonNullable<WaitOptions["onWaiting"]>,
+  ): Promise<CommandOutcome> {
+    const answered = new AbortController();
+    const show = async (): Promise<void> => {
+      await delay(this.#env, SHOW_WAIT_AFTER_MS, answered.signal);
+      const { tenant, name } = request.key;
+      const body = fieldsOf(this.#bodyOf(await this.#get(`/v1/queue?${query({ tenant, name })}`)));
+      if (!answered.signal.aborted) onWaiting(waitingDetails(body, request));
+    };
+    // What is shown is for people: a failure to learn it changes nothing.
+    show().catch(() => undefined);
+    try {
+      return await this.#settled(sending, reading);
+    } finally {
+      answered.abort();
+    }
+  }
+
+  #settled(sending: Sending, reading: ClockReading): Promise<CommandOutcome> {
     const settled = (outcome: CommandOutcome): CommandOutcome | Promise<CommandOutcome> =>
       outcome.kind === "unsettled" ? this.#again(sending, outcome, reading.monotonicMs) : outcome;
     return this.#attempt(sending, reading, settled);
@@ -215,6 +246,19 @@ export class RemoteExecutor implements LeaseExecutor {
       outcome: outcome === "unknown" ? "unknown" : "not-applied",
     });
   }
+}
+
+/** Of the server's view of its queue, what concerns this request. */
+function waitingDetails(body: { readonly [field: string]: unknown }, request: LeaseRequest): WaitingDetails {
+  const { heldBy, heldUntilMs, waiters } = body;
+  const holder = "holder" in request ? request.holder : "";
+  const queued = waiters as readonly { readonly position: number; readonly holder: string }[];
+  return {
+    holder: typeof heldBy === "string" ? heldBy : null,
+    sinceMs: null,
+    position: queued.find((waiter) => waiter.holder === holder)?.position ?? 0,
+    heldUntilMs: typeof heldUntilMs === "number" ? heldUntilMs : null,
+  };
 }
 
 const KIND_OF_STATUS: { readonly [status: number]: StoreErrorKind } = {

@@ -43,6 +43,25 @@ describe("watch", () => {
   });
 });
 
+describe("onWaiting", () => {
+  it("is called with who holds the lease and the position, once for each position, and not without a wait", async () => {
+    const { leases, other } = clientWorld();
+    const seen: string[] = [];
+    const onWaiting = ({ holder, position }: { holder: string | null; position: number }): void =>
+      void seen.push(`${holder} ${position}`);
+    const mine = await leases.acquire("job", { onWaiting });
+    expect(seen).toEqual([]);
+    const them = other("them");
+    const first = them.acquire("job");
+    const second = them.acquire("job", { holder: "third", onWaiting });
+    await settle();
+    await mine.release();
+    await (await first).release();
+    await (await second).release();
+    expect(seen.slice(0, 2)).toEqual(["me 1", "them 0"]);
+  });
+});
+
 describe("observe", () => {
   it("brings the leader now, then each new one, and null while there is none", async () => {
     const { leases, other } = clientWorld();
