@@ -2,7 +2,7 @@
 // is waited for (the disk, the network, another thread that sleeps) is not in it.
 import { Worker } from "node:worker_threads";
 import { Redis } from "ioredis";
-import { connect, Leases, StoreLeaseManager } from "solehold";
+import { Leases, openStore, StoreExecutor } from "solehold";
 import { encodeRecord } from "solehold/core";
 import { openEmbeddedStore } from "solehold/embedded";
 import { hash, rowDigest, rowMark } from "../packages/solehold/src/stores/sqlite/integrity.js";
@@ -78,7 +78,7 @@ function idleStore() {
 }
 
 async function aboveTheStore() {
-  const leases = new Leases({ manager: new StoreLeaseManager({ store: idleStore() }) });
+  const leases = new Leases({ executor: new StoreExecutor({ store: idleStore() }) });
   print("a pair above the store, with this harness", await pairs(leasePairs(leases, warmNames())));
   print("  of this the harness", await pairs(storePairs(idleStore(), warmNames())));
   const sample = Array.from({ length: KEYS }, (_, index) => heldRecord(`warm/${index}`));
@@ -89,8 +89,8 @@ async function aboveTheStore() {
 async function onRedis(resources) {
   const redis = resources.add(await startRedis({ flags: ["--appendonly", "no"] }), (each) => each.stop());
   const admin = resources.add(new Redis(redis.url), (each) => each.disconnect());
-  const leases = resources.add(await connect(redis.url), (each) => each.close());
-  const turn = storePairs(leases.manager.store, warmNames());
+  const store = resources.add(await openStore(redis.url), (each) => each.close());
+  const turn = storePairs(store, warmNames());
   print("Redis: a pair through the store alone, client", await pairs(turn));
   await admin.config("RESETSTAT");
   const { latencies } = await runRound(turn, IN_FLIGHT, ROUNDS * ROUND_MS, []);

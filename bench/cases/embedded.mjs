@@ -1,6 +1,6 @@
 // The embedded store: durable leases in a folder, against SQLite itself and against what else locks on one machine.
 import { join } from "node:path";
-import { connect } from "solehold";
+import { connect, openStore } from "solehold";
 import { compete } from "../lib/compete.mjs";
 import {
   HOW_TO_ADD_SQLITE,
@@ -20,6 +20,7 @@ export function run({ pace, say }) {
   return withResources(async (resources) => {
     const database = resources.add(await openSqlite(resources.folder()), (each) => each.close());
     const leases = resources.add(await connect(`embedded:${resources.folder()}`), (each) => each.close());
+    const limit = resources.add(await openStore(`embedded:${resources.folder()}`), (each) => each.close());
     const locks = lockfileLocks(resources.folder());
     const Sqlite = loadSqlite();
     const contenders = [
@@ -42,7 +43,7 @@ export function run({ pace, say }) {
         role: "other",
         turn: waitingPairs(leases, warmNames("patient")),
       },
-      { name: LEAST, role: "limit", turn: leastPairs(leases.executor.store, warmNames("least")) },
+      { name: LEAST, role: "limit", turn: leastPairs(limit, warmNames("least")) },
       {
         name: "proper-lockfile (not durable)",
         role: "peer",

@@ -1,5 +1,5 @@
 // PostgreSQL: acquire + release of a key, every write synced to disk before it is answered.
-import { connect } from "solehold";
+import { connect, openStore } from "solehold";
 import { startPostgres } from "../../scripts/engines/index.mjs";
 import { compete } from "../lib/compete.mjs";
 import { LEAST, leastPairs } from "../lib/least-pairs.mjs";
@@ -21,8 +21,9 @@ export function run({ pace, say }) {
     const wide = resources.add(await rawPool(postgres.url, MANY_CONNECTIONS), (each) => each.end());
     const knex = resources.add(knexOn(postgres.url, CONNECTIONS), (each) => each.destroy());
     const leases = resources.add(await connect(postgres.url), (each) => each.close());
+    const store = resources.add(await openStore(postgres.url), (each) => each.close());
     const serverPids = postgres.processes.map(({ pid }) => pid);
-    const contenders = contendersOn({ pool, wide, knex, leases });
+    const contenders = contendersOn({ pool, wide, knex, leases, store });
     const groups = [];
     for (const inFlight of [1, 64]) {
       const title = `${inFlight} in flight`;
@@ -42,7 +43,7 @@ export function run({ pace, say }) {
   });
 }
 
-function contendersOn({ pool, wide, knex, leases }) {
+function contendersOn({ pool, wide, knex, leases, store }) {
   return [
     { name: "raw", role: "floor", turn: rawPairs(pool, warmNames()) },
     { name: "solehold", role: "ours", turn: leasePairs(leases, warmNames()) },
@@ -53,7 +54,7 @@ function contendersOn({ pool, wide, knex, leases }) {
       role: "other",
       turn: waitingPairs(leases, warmNames("patient")),
     },
-    { name: LEAST, role: "limit", turn: leastPairs(leases.executor.store, warmNames("least")) },
+    { name: LEAST, role: "limit", turn: leastPairs(store, warmNames("least")) },
     { name: "raw, 16 connections", role: "floor", turn: rawPairs(wide, warmNames("wide")) },
     { name: "@verrou/core (knex)", role: "peer", turn: lockPairs(verrouOnKnex(knex), warmNames()) },
   ];

@@ -1,5 +1,5 @@
 // Redis: acquire + release of a key, ours against the least that a lock on Redis can do and against other libraries.
-import { connect } from "solehold";
+import { connect, openStore } from "solehold";
 import { startRedis } from "../../scripts/engines/index.mjs";
 import { compete } from "../lib/compete.mjs";
 import { LEAST, leastPairs } from "../lib/least-pairs.mjs";
@@ -19,8 +19,9 @@ export function run({ pace, say }) {
     resources.add(redis, (engine) => engine.stop());
     const client = resources.add(redisClient(redis.url), (each) => each.disconnect());
     const leases = resources.add(await connect(redis.url), (each) => each.close());
+    const store = resources.add(await openStore(redis.url), (each) => each.close());
     const serverPids = redis.processes.map(({ pid }) => pid);
-    const contenders = contendersOn({ client, leases });
+    const contenders = contendersOn({ client, leases, store });
     const groups = [];
     for (const inFlight of [1, 64, 256]) {
       const title = `${inFlight} in flight`;
@@ -38,7 +39,7 @@ export function run({ pace, say }) {
   });
 }
 
-function contendersOn({ client, leases }) {
+function contendersOn({ client, leases, store }) {
   const peers = Object.entries(redisPeers(client)).map(([name, lock]) => ({
     name,
     role: "peer",
@@ -54,11 +55,11 @@ function contendersOn({ client, leases }) {
       role: "other",
       turn: waitingPairs(leases, warmNames("patient")),
     },
-    { name: LEAST, role: "limit", turn: leastPairs(leases.executor.store, warmNames("least")) },
+    { name: LEAST, role: "limit", turn: leastPairs(store, warmNames("least")) },
     {
       name: "solehold, store alone",
       role: "other",
-      turn: storePairs(leases.executor.store, warmNames("store")),
+      turn: storePairs(store, warmNames("store")),
     },
     ...peers,
   ];

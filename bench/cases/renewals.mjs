@@ -49,7 +49,7 @@ export function run({ quick, pace, say }) {
         {
           name: "solehold, through the executor",
           role: "other",
-          ...(await managerRenewals(embedded, managed)),
+          ...(await executorRenewals(embedded, managed)),
         },
       ]),
       await measure({ title: "redis", say, rounds }, [
@@ -58,14 +58,14 @@ export function run({ quick, pace, say }) {
         {
           name: "solehold, through the executor",
           role: "other",
-          ...(await managerRenewals(onRedis, managed)),
+          ...(await executorRenewals(onRedis, managed)),
         },
       ]),
       await measure({ title: "server", say, rounds }, [
         {
           name: "no network, through the executor",
           role: "floor",
-          ...(await managerRenewals(embedded, managed)),
+          ...(await executorRenewals(embedded, managed)),
         },
         { name: "solehold, one stream", role: "ours", ...(await commandRenewals(remote, managed)) },
       ]),
@@ -133,7 +133,7 @@ async function storeRenewals(store, count = LEASES) {
   return { prepare, renewAll, count };
 }
 
-function managerRenewals(store, count) {
+function executorRenewals(store, count) {
   return commandRenewals(new StoreExecutor({ store }), count);
 }
 
@@ -152,7 +152,8 @@ async function commandRenewals(executor, count) {
   };
   const keyOf = (index) => ({ tenant: "default", name: `${holder}/${index}` });
   const granted = await inSlices((index) =>
-    executor.acquire({
+    executor.execute({
+      op: "acquire",
       key: keyOf(index),
       holder,
       ttlMs: TTL_MS,
@@ -163,7 +164,8 @@ async function commandRenewals(executor, count) {
   assertApplied(granted);
   const renewAll = async () => {
     const outcomes = await inSlices((index) =>
-      executor.renew({
+      executor.execute({
+        op: "renew",
         key: keyOf(index),
         holder,
         token: granted[index].token,

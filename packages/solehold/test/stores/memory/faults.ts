@@ -350,7 +350,7 @@ class FollowingTheWall extends MemoryStore {
 export const LEASE_FAULTS: readonly Fault[] = [
   plant(
     "compares and writes in two steps",
-    "of many acquires at once exactly one is granted, and the others are told who holds it",
+    "of many acquires at once exactly one is granted, and the others learn who holds it",
     WithAGap,
   ),
   plant(
