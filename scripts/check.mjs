@@ -19,6 +19,7 @@ const LAYERS = [
   "executor",
   "audit",
   "layers",
+  "wire",
   "remote",
   "client",
   "guards",

@@ -25,5 +25,5 @@ export * from "./remote/remote-executor.ts";
 export * from "./remote/replica-router.ts";
 export * from "./remote/transport.ts";
 export * from "./remote/websocket-transport.ts";
-export * from "./remote/wire.ts";
 export * from "./store/index.ts";
+export * from "./wire/index.ts";

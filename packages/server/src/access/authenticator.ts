@@ -9,7 +9,8 @@
 import { timingSafeEqual } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
 import type { Env, Timer } from "solehold";
-import { forbidden, ProblemError, type ProblemInput } from "../protocol/problem.ts";
+import type { ProblemInput } from "solehold/internal";
+import { forbidden, ProblemError } from "../protocol/problem.ts";
 import { hashSecret, KeyFile, parseKey, type StoredKey } from "./key-file.ts";
 import { isLoopback } from "./loopback.ts";
 import { LOCAL_PRINCIPAL, type Principal } from "./principal.ts";
@@ -122,9 +123,7 @@ function knownKey(key: StoredKey): readonly [string, KnownKey] {
 
 function unauthenticated(): ProblemInput {
   return {
-    status: 401,
     reason: "UNAUTHENTICATED",
-    code: "LS_UNAUTHENTICATED",
     detail: "send a valid API key: 'authorization: Bearer shk_...' (made by: solehold keys add)",
     facts: { field: "authorization" },
   };

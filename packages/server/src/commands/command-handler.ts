@@ -2,19 +2,23 @@
  * The commands on a lease, as HTTP and the stream carry them: check the shape, check the access, execute, answer.
  * No rule about leases is here.
  */
-import { type Env, keyNameProblem, type LeaseKey, type LeaseOp, type LeaseRecord } from "solehold";
+import { type Env, keyNameProblem, type LeaseOp, type LeaseRecord } from "solehold";
 import {
   type AcquireRequest,
   type CallContext,
+  type CommandBody,
   type CommandOutcome,
+  decodeRequest,
+  encodeOutcome,
+  encodeProblem,
   type LeaseRequest,
   type LeaseService,
   randomId,
+  type WireAnswer,
 } from "solehold/internal";
 import type { TSchema } from "typebox";
 import { assertAllowed, tenantOf } from "../access/principal.ts";
 import { clientGone, ProblemError, refusal } from "../protocol/problem.ts";
-import { type Answer, commandAnswer, problemAnswer } from "../protocol/response-codec.ts";
 import {
   AcquireBody,
   BreakBody,
@@ -32,17 +36,6 @@ import { type GrantedTo, releaseUnclaimed } from "../waiting/release-unclaimed.t
 import type { WaitQueue } from "../waiting/wait-queue.ts";
 import type { WatchHub } from "../watch/watch-hub.ts";
 import type { Call } from "./call.ts";
-
-/** What every command's body has, and what some have. */
-interface CommandBody {
-  readonly tenant?: string;
-  readonly name: string;
-  readonly holder?: string;
-  readonly token?: string;
-  readonly generation?: string;
-  readonly term?: string;
-  readonly waitMs?: number;
-}
 
 export const COMMAND_SCHEMAS = {
   acquire: AcquireBody,
@@ -79,32 +72,32 @@ export class CommandHandler {
   }
 
   /** Many at once: each is answered on its own, in the order given. */
-  async executeAll(op: LeaseOp, bodies: readonly unknown[], call: Call): Promise<readonly Answer[]> {
+  async executeAll(op: LeaseOp, bodies: readonly unknown[], call: Call): Promise<readonly WireAnswer[]> {
     return await Promise.all(bodies.map((body) => this.execute(op, body, call)));
   }
 
   /** Never rejects for what a caller sent: a problem is an answer. */
-  async execute(op: LeaseOp, body: unknown, call: Call): Promise<Answer> {
+  async execute(op: LeaseOp, body: unknown, call: Call): Promise<WireAnswer> {
     try {
       return await this.#execute(op, CHECKS[op](body) as CommandBody, call);
     } catch (error) {
-      if (error instanceof ProblemError) return problemAnswer(error.input, call.traceId);
+      if (error instanceof ProblemError) return encodeProblem(error.input, call.traceId);
       throw error;
     }
   }
 
-  async #execute(op: LeaseOp, body: CommandBody, call: Call): Promise<Answer> {
+  async #execute(op: LeaseOp, body: CommandBody, call: Call): Promise<WireAnswer> {
     const { principal, traceId } = call;
     const tenant = tenantOf(principal, body.tenant);
     assertAllowed(principal, op, tenant, body.name);
     // The store is asked for the name before it is decided on: what is no name must not get that far.
     assertName(body.name);
-    const request = requestOf(op, { tenant, name: body.name }, body);
+    const request = decodeRequest(op, { tenant, name: body.name }, body);
     const context: CallContext = { traceId, caller: principal.id };
     const outcome = await this.#perform(request, body, context, call);
     this.#onDecided(request, outcome);
     const waitedMs = waitedMsOf(outcome, call);
-    return commandAnswer(op, outcome, { policy: this.#options.service.policy, traceId, waitedMs });
+    return encodeOutcome(op, outcome, { policy: this.#options.service.policy, traceId, waitedMs });
   }
 
   async #perform(
@@ -185,13 +178,4 @@ export function assertName(name: string): void {
 function waitedMsOf(outcome: CommandOutcome, { receivedMs }: Call): number {
   if (outcome.kind !== "applied") return 0;
   return Math.max(0, Math.floor(outcome.believedFrom.monotonicMs - receivedMs));
-}
-
-/** The body's shape was checked. Decimal strings become bigints; whether they fit into 64 bits is for core to say. */
-function requestOf(op: LeaseOp, key: LeaseKey, body: CommandBody): LeaseRequest {
-  const { tenant: _tenant, name: _name, waitMs: _waitMs, generation, term, ...rest } = body;
-  const request: Record<string, unknown> = { op, key, ...rest };
-  if (generation !== undefined) request.generation = BigInt(generation);
-  if (term !== undefined) request.term = BigInt(term);
-  return request as unknown as LeaseRequest;
 }

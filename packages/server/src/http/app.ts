@@ -5,20 +5,20 @@
  */
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
 import type { Env } from "solehold";
+import { encodeProblem } from "solehold/internal";
 import type { Gatekeeper } from "../access/authenticator.ts";
 import { LOCAL_PRINCIPAL, type Principal } from "../access/principal.ts";
 import type { RateLimiter } from "../access/rate-limit.ts";
 import type { Call, Connection } from "../commands/call.ts";
-import { draining, ProblemError, retryAfterSeconds } from "../protocol/problem.ts";
-import { type Answer, problemAnswer } from "../protocol/response-codec.ts";
+import { draining, ProblemError } from "../protocol/problem.ts";
 import type { Logger } from "../telemetry/log.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import { type RequestSpan, startSpan } from "../telemetry/spans.ts";
 import { type TraceIds, traceOf } from "../telemetry/trace.ts";
 import { type EventStreams, WATCH_SPEC, watchRequest } from "../watch/sse.ts";
-import { answerBadHttp, methodNotAllowed, problemOfError, routeNotFound } from "./http-problems.ts";
+import { answerBadHttp, methodNotAllowed, problemOfRequest, routeNotFound } from "./http-problems.ts";
 import { LANDING_POLICY } from "./landing-page.ts";
-import type { Route, RouteSpec } from "./route.ts";
+import type { Answer, Route, RouteSpec } from "./route.ts";
 
 export interface AppOptions {
   readonly env: Env;
@@ -57,7 +57,7 @@ export function buildApp(options: AppOptions): App {
     requestTimeout: REQUEST_TIMEOUT_MS,
     return503OnClosing: false,
     forceCloseConnections: "idle",
-    clientErrorHandler: (error, socket) => answerBadHttp(error, socket),
+    clientErrorHandler: (error, socket) => answerBadHttp(error, socket, env),
     frameworkErrors: (error, request, reply) => {
       const arrival = arrivalOf(request as FastifyRequest);
       answer(request as FastifyRequest, reply as FastifyReply, failed(error, arrival));
@@ -128,7 +128,7 @@ export function buildApp(options: AppOptions): App {
     if (allowed.length > 0) reply.header("allow", allowed.join(", "));
     const input =
       allowed.length > 0 ? methodNotAllowed(request.method, allowed) : routeNotFound(request.method);
-    return answer(request, reply, problemAnswer(input, arrivalOf(request).traceId));
+    return answer(request, reply, encodeProblem(input, arrivalOf(request).traceId));
   });
   app.setErrorHandler((error, request, reply) => {
     const arrival = arrivalOf(request);
@@ -169,7 +169,7 @@ function connectionOf({ raw }: FastifyReply): Connection {
 }
 
 function failed(error: unknown, { traceId }: Arrival): Answer {
-  return problemAnswer(problemOfError(error), traceId);
+  return encodeProblem(problemOfRequest(error), traceId);
 }
 
 function send(reply: FastifyReply, { status, body, contentType }: Answer): FastifyReply {
@@ -184,6 +184,11 @@ function send(reply: FastifyReply, { status, body, contentType }: Answer): Fasti
   }
   if (contentType.startsWith("text/html")) reply.header("content-security-policy", LANDING_POLICY);
   return reply.type(contentType).send(body);
+}
+
+/** Retry-After counts whole seconds; rounded up, so that nobody comes too early. */
+function retryAfterSeconds(retryAfterMs: number): string {
+  return String(Math.max(1, Math.ceil(retryAfterMs / 1_000)));
 }
 
 function finish(

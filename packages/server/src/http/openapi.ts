@@ -14,7 +14,7 @@ const COMPONENTS: ReadonlyMap<TSchema, string> = new Map<TSchema, string>([
 ]);
 
 const PROBLEMS: Readonly<Record<string, string>> = {
-  400: "Refused: `field` has to be mended.",
+  400: "Refused: `field` has to be corrected.",
   401: "A valid API key is missing.",
   403: "The API key does not allow this.",
   404: "There is no such lease.",

@@ -7,31 +7,30 @@
  * says so.
  */
 import type { Env, LeaseOp } from "solehold";
+import {
+  bodyOfMessage,
+  type Envelope,
+  encodeProblem,
+  joinMessages,
+  type MessageId,
+  parseMessages,
+  readEnvelope,
+  type ServerMessage,
+  type WireAnswer,
+} from "solehold/internal";
+import { Type } from "typebox";
 import type { WebSocket } from "ws";
 import type { Principal } from "../access/principal.ts";
 import type { RateLimiter } from "../access/rate-limit.ts";
 import type { Call } from "../commands/call.ts";
 import { COMMAND_SCHEMAS, type CommandHandler } from "../commands/command-handler.ts";
-import { problemOfError } from "../http/http-problems.ts";
-import { draining, ProblemError, refusal } from "../protocol/problem.ts";
-import { type Answer, problemAnswer } from "../protocol/response-codec.ts";
+import { draining, ProblemError, problemOf, refusal } from "../protocol/problem.ts";
 import { checkOf } from "../protocol/validation.ts";
 import type { Logger } from "../telemetry/log.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import { startSpan } from "../telemetry/spans.ts";
 import { type TraceIds, traceOf } from "../telemetry/trace.ts";
 import type { WatchHub } from "../watch/watch-hub.ts";
-import {
-  bodyOfMessage,
-  CONTROL_OPERATIONS,
-  EmptyBody,
-  type Envelope,
-  type MessageId,
-  parseMessages,
-  readEnvelope,
-  type ServerMessage,
-  TargetBody,
-} from "./messages.ts";
 import { type ConnectionState, StreamOperation } from "./operation.ts";
 import { StreamWatches } from "./watches.ts";
 
@@ -48,11 +47,18 @@ export interface StreamServices {
   readonly pendingLimit: number;
   readonly maxBufferedBytes: number;
   /** Reading operations that HTTP offers too: get, list, queue. */
-  readonly reads: ReadonlyMap<string, (body: unknown, call: Call) => Promise<Answer>>;
+  readonly reads: ReadonlyMap<string, (body: unknown, call: Call) => Promise<WireAnswer>>;
 }
 
-const checkTarget = checkOf(TargetBody, "body");
-const checkEmpty = checkOf(EmptyBody, "body");
+const strict = { additionalProperties: false } as const;
+/** `unwatch` ends a watch, `cancel` a wait: both name the message that began it. */
+const checkTarget = checkOf(
+  Type.Object({ target: Type.Union([Type.String(), Type.Integer()]) }, strict),
+  "body",
+);
+const checkEmpty = checkOf(Type.Object({}, strict), "body");
+/** Operations that concern the connection itself. */
+const CONTROL_OPERATIONS = ["watch", "unwatch", "cancel", "ping"] as const;
 /** A client that was answered thousands at once reads them in portions, with turns of its event loop between. */
 const MESSAGES_PER_FRAME = 32;
 /**
@@ -126,7 +132,7 @@ export class StreamConnection {
 
   #onMessage(data: Buffer, kind: "binary" | "text"): void {
     const receivedMs = this.#services.env.monotonicMs();
-    const messages = kind === "text" ? parseMessages(data) : null;
+    const messages = kind === "text" ? parseMessages(data.toString("utf8")) : null;
     const { batchLimit } = this.#services;
     if (messages === null) {
       this.#refuse(null, "message", "must be JSON text: an object or an array");
@@ -169,7 +175,7 @@ export class StreamConnection {
     );
   }
 
-  #finish({ id, op, route, span, receivedMs, mayWait }: StreamOperation, answer: Answer): void {
+  #finish({ id, op, route, span, receivedMs, mayWait }: StreamOperation, answer: WireAnswer): void {
     const { env, metrics } = this.#services;
     const { status, body } = answer;
     this.#pending.delete(id);
@@ -183,8 +189,8 @@ export class StreamConnection {
     if (this.#isReadingPaused) this.#applyBackpressure();
   }
 
-  #failed(error: unknown, { traceId }: Call): Answer {
-    const answer = problemAnswer(problemOfError(error), traceId);
+  #failed(error: unknown, { traceId }: Call): WireAnswer {
+    const answer = encodeProblem(problemOf(error), traceId);
     if (answer.status === 500) this.#services.log.error({ traceId, err: error }, "a stream command failed");
     return answer;
   }
@@ -196,7 +202,7 @@ export class StreamConnection {
   }
 
   /** Rejects with what is answered as a problem. */
-  async #run({ id, op, message }: Envelope, operation: StreamOperation): Promise<Answer> {
+  async #run({ id, op, message }: Envelope, operation: StreamOperation): Promise<WireAnswer> {
     const { commands, limiter, reads } = this.#services;
     if (this.#onIdle !== null) throw new ProblemError(draining());
     limiter.take(operation.principal.id, 1, operation.receivedMs);
@@ -206,7 +212,7 @@ export class StreamConnection {
     return read === undefined ? this.#control(id, op, body) : await read(body, operation);
   }
 
-  #control(id: MessageId, op: string, body: object): Answer {
+  #control(id: MessageId, op: string, body: object): WireAnswer {
     switch (op) {
       case "watch":
         return { status: 200, body: { token: this.#watches.open(id, body, this.#state.principal) } };
@@ -226,7 +232,7 @@ export class StreamConnection {
     return [...Object.keys(COMMAND_SCHEMAS), ...this.#services.reads.keys(), ...CONTROL_OPERATIONS];
   }
 
-  #cancel(target: MessageId): Answer {
+  #cancel(target: MessageId): WireAnswer {
     const pending = this.#pending.get(target);
     pending?.cancel();
     return { status: 200, body: { ended: pending !== undefined } };
@@ -234,7 +240,7 @@ export class StreamConnection {
 
   #refuse(id: MessageId | null, field: string, message: string): void {
     const { traceId } = traceOf(undefined, this.#services.traces);
-    this.#send({ id, ...problemAnswer(refusal(field, message), traceId) });
+    this.#send({ id, ...encodeProblem(refusal(field, message), traceId) });
   }
 
   #send(message: ServerMessage): void {
@@ -252,9 +258,8 @@ export class StreamConnection {
     for (let start = 0; start < messages.length; start += MESSAGES_PER_FRAME) {
       const frame = messages
         .slice(start, start + MESSAGES_PER_FRAME)
-        .map((message) => JSON.stringify(message))
-        .join(",");
-      this.#socket.send(`[${frame}]`, this.#onSent);
+        .map((message) => JSON.stringify(message));
+      this.#socket.send(joinMessages(frame), this.#onSent);
     }
     this.#applyBackpressure();
   }

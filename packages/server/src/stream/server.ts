@@ -2,9 +2,11 @@
 import type { IncomingMessage, Server } from "node:http";
 import type { Duplex } from "node:stream";
 import type { Env, Timer } from "solehold";
+import type { ProblemInput } from "solehold/internal";
 import { type WebSocket, WebSocketServer } from "ws";
 import type { Principal } from "../access/principal.ts";
-import { draining, ProblemError, type ProblemInput, problemBody } from "../protocol/problem.ts";
+import { draining, ProblemError } from "../protocol/problem.ts";
+import { refuseSocket } from "../protocol/refuse-socket.ts";
 import { traceOf } from "../telemetry/trace.ts";
 import { StreamConnection, type StreamServices } from "./connection.ts";
 
@@ -86,7 +88,8 @@ export class StreamServer {
       this.#sockets.handleUpgrade(request, socket, head, (webSocket) => this.open(webSocket, principal));
     } catch (error) {
       const input = error instanceof ProblemError ? error.input : noStreamHere();
-      refuseUpgrade(socket, input, traceOf(request.headers.traceparent, this.#options.traces).traceId);
+      const { env, traces } = this.#options;
+      refuseSocket(socket, input, traceOf(request.headers.traceparent, traces).traceId, env);
     }
   }
 
@@ -113,29 +116,6 @@ function pathOf({ url = "" }: IncomingMessage): string {
 }
 
 function noStreamHere(): ProblemInput {
-  return {
-    status: 404,
-    reason: "ROUTE_NOT_FOUND",
-    code: "LS_INVALID",
-    detail: `the stream is at ${STREAM_PATH}`,
-    facts: { field: "path" },
-  };
-}
-
-const STATUS_TEXTS: Readonly<Record<number, string>> = {
-  401: "Unauthorized",
-  403: "Forbidden",
-  404: "Not Found",
-  503: "Service Unavailable",
-};
-
-function refuseUpgrade(socket: Duplex, input: ProblemInput, traceId: string): void {
-  const body = JSON.stringify(problemBody(input, traceId));
-  const lines = [
-    `HTTP/1.1 ${input.status} ${STATUS_TEXTS[input.status] ?? "Refused"}`,
-    "connection: close",
-    "content-type: application/problem+json; charset=utf-8",
-    `content-length: ${Buffer.byteLength(body)}`,
-  ];
-  socket.end(`${lines.join("\r\n")}\r\n\r\n${body}`);
+  const detail = `the stream is at ${STREAM_PATH}`;
+  return { reason: "ROUTE_NOT_FOUND", detail, facts: { field: "path" } };
 }

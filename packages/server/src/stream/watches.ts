@@ -1,12 +1,14 @@
 /** The watches of one stream. A watch is announced first; its events begin after that answer. */
 import type { Env } from "solehold";
+import type { MessageId, WatchEvent } from "solehold/internal";
+import { Type } from "typebox";
 import { assertAllowed, type Principal, tenantOf } from "../access/principal.ts";
 import { assertPrefix } from "../http/routes/leases.ts";
 import { ProblemError, refusal } from "../protocol/problem.ts";
+import { Tenant } from "../protocol/schemas/fields.ts";
 import { checkOf } from "../protocol/validation.ts";
 import { Outlet } from "../watch/bounded-event-sink.ts";
-import type { WatchEvent, WatchHub } from "../watch/watch-hub.ts";
-import { type MessageId, WatchBody } from "./messages.ts";
+import type { WatchHub } from "../watch/watch-hub.ts";
 
 export interface StreamWatchesOptions {
   readonly env: Env;
@@ -22,6 +24,14 @@ interface OpenWatch {
   stop(): void;
 }
 
+const WatchBody = Type.Object(
+  {
+    tenant: Type.Optional(Tenant),
+    prefix: Type.Optional(Type.String()),
+    after: Type.Optional(Type.String({ description: "The token of the last event seen." })),
+  },
+  { additionalProperties: false },
+);
 const check = checkOf(WatchBody, "body");
 const MAX_WATCHES = 1_000;
 

@@ -3,7 +3,7 @@
  * events are dropped, and when it has caught up it is told "reset" once, in their place.
  */
 import type { Env, Timer } from "solehold";
-import type { WatchEvent } from "./watch-hub.ts";
+import type { WatchEvent } from "solehold/internal";
 
 export interface OutletOptions {
   readonly env: Env;

@@ -1,6 +1,7 @@
 /** GET /v1/watch: changes as server-sent events. A browser's EventSource resumes by itself. */
 import type { ServerResponse } from "node:http";
 import type { Env, Timer } from "solehold";
+import { encodeWatchEvent, type WatchEvent } from "solehold/internal";
 import { type Static, Type } from "typebox";
 import { assertAllowed, type Principal, tenantOf } from "../access/principal.ts";
 import type { RouteSpec } from "../http/route.ts";
@@ -8,7 +9,7 @@ import { assertPrefix } from "../http/routes/leases.ts";
 import { Tenant } from "../protocol/schemas/fields.ts";
 import { checkQueryOf } from "../protocol/validation.ts";
 import { Outlet } from "./bounded-event-sink.ts";
-import type { WatchEvent, WatchHub } from "./watch-hub.ts";
+import type { WatchHub } from "./watch-hub.ts";
 
 const WatchQuery = Type.Object(
   {
@@ -74,7 +75,7 @@ export class EventStreams {
       connection: "close",
       "x-accel-buffering": "no",
     });
-    const write = (event: WatchEvent): void => void response.write(eventText(event));
+    const write = (event: WatchEvent): void => void response.write(encodeWatchEvent(event));
     const outlet = new Outlet({
       env: this.#env,
       maxBufferedBytes: this.#maxBufferedBytes,
@@ -109,8 +110,4 @@ export class EventStreams {
     timer = this.#env.timer(KEEP_ALIVE_MS, beat);
     return { cancel: () => timer.cancel() };
   }
-}
-
-function eventText({ kind, token, ...data }: WatchEvent): string {
-  return `id: ${token}\nevent: ${kind}\ndata: ${JSON.stringify(data)}\n\n`;
 }

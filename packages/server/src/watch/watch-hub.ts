@@ -16,9 +16,14 @@ import {
   viewOf,
   type WatchScope,
 } from "solehold";
-import { type LeaseService, type RecordEvent, watchRecords } from "solehold/internal";
-import { wireLease } from "../protocol/response-codec.ts";
-import type { WireLease } from "../protocol/schemas/leases.ts";
+import {
+  encodeLease,
+  type LeaseService,
+  type RecordEvent,
+  type WatchEvent,
+  type WatchKind,
+  watchRecords,
+} from "solehold/internal";
 
 export interface WatchHubOptions {
   readonly env: Env;
@@ -27,17 +32,6 @@ export interface WatchHubOptions {
   readonly backlog: number;
   /** Called with the store's events before watchers are. */
   readonly onStoreEvent: (event: RecordEvent) => void;
-}
-
-export type WatchKind = "changed" | "expired" | "deleted" | "reset";
-
-export interface WatchEvent {
-  readonly kind: WatchKind;
-  /** Where to go on after this event. */
-  readonly token: string;
-  readonly tenant?: string;
-  readonly name?: string;
-  readonly lease?: WireLease;
 }
 
 export type WatchListener = (event: WatchEvent) => void;
@@ -185,7 +179,7 @@ export class WatchHub {
     const { executor } = this.#options.service;
     const base = { kind, token: `${this.#epoch}.${sequence}`, tenant: key.tenant, name: key.name };
     if (record === null) return base;
-    return { ...base, lease: wireLease(viewOf(record, executor.storeNowMs(), executor.policy)) };
+    return { ...base, lease: encodeLease(viewOf(record, executor.storeNowMs(), executor.policy)) };
   }
 }
 

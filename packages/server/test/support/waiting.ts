@@ -2,6 +2,7 @@
 import { decorateStore, MemoryStore, StoreExecutor } from "solehold";
 import {
   type CommandOutcome,
+  encodeProblem,
   LeaseService,
   ManualEnv,
   MemoryAuditTrail,
@@ -9,6 +10,7 @@ import {
   watchRecords,
 } from "solehold/internal";
 import type { Connection } from "../../src/commands/call.ts";
+import { problemOf } from "../../src/protocol/problem.ts";
 import { WaitQueue } from "../../src/waiting/wait-queue.ts";
 
 export const key = { tenant: "default", name: "job" };
@@ -104,8 +106,8 @@ export class World {
         caller.state = stateOf(outcome);
         if (outcome.kind === "applied") this.granted.push(holder);
       },
-      (error: { input: { status: number } }) => {
-        caller.state = String(error.input?.status ?? error);
+      (error: unknown) => {
+        caller.state = String(encodeProblem(problemOf(error), "").status);
       },
     );
     return caller;

@@ -2,7 +2,7 @@
  * The errors that users meet. One base with a stable `code`; "held by somebody" and "the store is broken"
  * are never the same error, and every failed write says whether it may have happened.
  */
-import { keyId, type LeaseKey, type Reason } from "../core/index.ts";
+import { keyId, type LeaseKey, type LossByDecision, type Reason } from "../core/index.ts";
 
 export type LeaseErrorCode =
   | "LEASE_HELD"
@@ -129,7 +129,7 @@ export class LeaseDeniedError extends LeaseError {
  * Why a lease ended for its holder. "expired": its time ran out here (a pause, a suspend). "unreachable":
  * its time ran out because the store did not answer. The others are the store's word.
  */
-export type LossReason = "expired" | "superseded" | "revoked" | "released" | "unreachable";
+export type LossReason = LossByDecision | "unreachable";
 
 export class LeaseLostError extends LeaseError {
   override readonly name = "LeaseLostError";

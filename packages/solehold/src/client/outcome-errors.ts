@@ -1,5 +1,5 @@
 /** From a command's outcome to the error that its caller meets. */
-import type { LeaseKey } from "../core/index.ts";
+import { type LeaseKey, REASONS } from "../core/index.ts";
 import type { AppliedOutcome, CommandOutcome, RefusedOutcome } from "../executor/index.ts";
 import {
   type HeldDetails,
@@ -12,22 +12,13 @@ import {
 
 export type FailedOutcome = Exclude<CommandOutcome, AppliedOutcome>;
 
-/** Denials that time can change. */
-const WORTH_WAITING: ReadonlySet<string> = new Set([
-  "LEASE_HELD_BY_OTHER",
-  "LEASE_HELD_BY_SELF",
-  "LEASE_HANDOFF_PENDING",
-  "LEASE_REVOKED",
-]);
-
 /** A store that cannot be reached is worth another try within the wait; a wrong request is not. */
 export function isWorthWaiting(outcome: FailedOutcome): boolean {
   if (outcome.kind === "unsettled") return true;
   const { decision } = outcome;
   if (decision.kind !== "denied") return false;
-  // A store that lost writes is trusted again after a while, unless nothing would make its fences grow.
-  if (decision.reason === "FENCE_WENT_BACK") return decision.heldUntilMs !== null;
-  return WORTH_WAITING.has(decision.reason);
+  const { waitable } = REASONS[decision.reason];
+  return waitable === "dated" ? decision.heldUntilMs !== null : waitable === "yes";
 }
 
 export function failureOf(key: LeaseKey, outcome: FailedOutcome): Error {

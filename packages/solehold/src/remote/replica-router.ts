@@ -7,7 +7,8 @@
 import type { Env, Timer } from "../env/index.ts";
 import { rankCoordinators } from "../placement/index.ts";
 import { StoreError } from "../store/index.ts";
-import type { RemoteAnswer, RemoteRequest, RemoteTransport, ServerEvent } from "./transport.ts";
+import type { SseEvent } from "../wire/index.ts";
+import type { RemoteAnswer, RemoteRequest, RemoteTransport } from "./transport.ts";
 
 export interface Replica {
   readonly nodeId: string;
@@ -79,7 +80,7 @@ export class ReplicaTransport implements RemoteTransport {
 
   async events(
     path: string,
-    onEvent: (event: ServerEvent) => void,
+    onEvent: (event: SseEvent) => void,
     onEnd: () => void,
   ): Promise<{ close(): void }> {
     await this.#looking;

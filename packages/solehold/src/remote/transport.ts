@@ -3,6 +3,7 @@
  * of leases, and never repeats anything by itself.
  */
 import { StoreError } from "../store/index.ts";
+import type { SseEvent, WireAnswer } from "../wire/index.ts";
 
 export interface RemoteRequest {
   readonly method: "GET" | "POST";
@@ -15,23 +16,14 @@ export interface RemoteRequest {
   readonly routeBy?: string;
 }
 
-export interface RemoteAnswer {
-  readonly status: number;
-  readonly body: unknown;
-}
+export type RemoteAnswer = WireAnswer;
 
 export interface RemoteTransport {
   /** Rejects with a StoreError that says whether the request may have reached the server. */
   send(request: RemoteRequest): Promise<RemoteAnswer>;
   /** Calls back with each event of a server-sent stream until closed; resolves once it is open. */
-  events(path: string, onEvent: (event: ServerEvent) => void, onEnd: () => void): Promise<{ close(): void }>;
+  events(path: string, onEvent: (event: SseEvent) => void, onEnd: () => void): Promise<{ close(): void }>;
   close(): void;
-}
-
-export interface ServerEvent {
-  readonly event: string;
-  readonly data: string;
-  readonly id: string;
 }
 
 /** Failures to connect happen before anything was sent; all others may have happened after. */
@@ -53,7 +45,7 @@ export function transportError(error: unknown, where: string): StoreError {
     return new StoreError("config", message, { outcome: "not-applied", cause: error });
   }
   if (BEFORE_SENDING.has(name)) {
-    const message = `no Solehold server answers at ${where} (${name}): start it with 'solehold serve' or mend the URL`;
+    const message = `no Solehold server answers at ${where} (${name}): start it with 'solehold serve' or correct the URL`;
     return new StoreError("unreachable", message, { outcome: "not-applied", cause: error });
   }
   const message = `the connection to ${where} broke before the answer came (${name || String(error)})`;

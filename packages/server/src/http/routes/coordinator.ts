@@ -192,13 +192,8 @@ export function coordinatorRoutes(env: Env, serverQuorum: Quorum | null): readon
       const selection = selectCoordinator({ candidates, leaseId: body.leaseId, traceId, ...chosen });
       if (!selection.ok) {
         const { code, field, message } = selection;
-        throw new ProblemError({
-          status: 400,
-          reason: "SELECTION_REFUSED",
-          code: "LS_INVALID",
-          detail: `${field} ${message}`,
-          facts: { field, coordinatorCode: code },
-        });
+        const facts = { field, coordinatorCode: code };
+        throw new ProblemError({ reason: "SELECTION_REFUSED", detail: `${field} ${message}`, facts });
       }
       const { ok: _ok, ...reply } = selection;
       const wire = reply.candidates.map(({ nodeId, weight }) => ({ nodeId, weight: weight.toString() }));

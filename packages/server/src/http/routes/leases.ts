@@ -7,12 +7,11 @@ import {
   MAX_LIST_LIMIT,
   MAX_NAME_LENGTH,
 } from "solehold";
-import type { LeaseService } from "solehold/internal";
+import { encodeLease, type LeaseService, REASONS } from "solehold/internal";
 import { Type } from "typebox";
 import { assertAllowed, tenantOf } from "../../access/principal.ts";
 import { assertName } from "../../commands/command-handler.ts";
 import { ProblemError, refusal, storeCannot } from "../../protocol/problem.ts";
-import { wireLease } from "../../protocol/response-codec.ts";
 import { Name, Tenant } from "../../protocol/schemas/fields.ts";
 import { LeaseSchema } from "../../protocol/schemas/leases.ts";
 import { defineRoute, type Route } from "../route.ts";
@@ -83,13 +82,9 @@ export function leaseRoutes(service: LeaseService, watchToken: () => string): re
       assertAllowed(principal, "read", tenant, query.name);
       assertName(query.name);
       const view = await readLease(service, { tenant, name: query.name });
-      if (view !== null) return { status: 200, body: wireLease(view) };
-      throw new ProblemError({
-        status: 404,
-        reason: "LEASE_NOT_FOUND",
-        code: "LS_NOT_FOUND",
-        detail: "nothing was granted under this name",
-      });
+      if (view !== null) return { status: 200, body: encodeLease(view) };
+      const reason = "LEASE_NOT_FOUND";
+      throw new ProblemError({ status: 404, reason, detail: REASONS[reason].sentence });
     },
   });
   const list = defineRoute({
@@ -111,7 +106,7 @@ export function leaseRoutes(service: LeaseService, watchToken: () => string): re
       const watch = watchToken();
       const page = await service.list({ tenant, prefix, limit, ...filter, ...after });
       const corrupt = page.corrupt.map(({ key, detail }) => ({ name: key.name, detail }));
-      return { status: 200, body: { leases: page.leases.map(wireLease), corrupt, next: page.next, watch } };
+      return { status: 200, body: { leases: page.leases.map(encodeLease), corrupt, next: page.next, watch } };
     },
   });
   return [get, list];
@@ -131,13 +126,8 @@ async function readLease(service: LeaseService, key: LeaseKey): Promise<LeaseVie
     return await service.read(key);
   } catch (error) {
     if (!(error instanceof CorruptRecordError)) throw error;
-    throw new ProblemError({
-      status: 409,
-      reason: error.code,
-      code: "LS_CORRUPT",
-      detail: "the record of this lease is damaged: an operator must repair it (solehold repair)",
-      facts: { recordVersion: error.version, recordDetail: error.detail },
-    });
+    const facts = { recordVersion: error.version, recordDetail: error.detail };
+    throw new ProblemError({ reason: error.code, detail: REASONS[error.code].sentence, facts });
   }
 }
 

@@ -12,7 +12,7 @@ export const ProblemSchema = Type.Object(
     reasonCode: ReasonCode,
     code: Type.String({ description: "LS_HELD, LS_EXPIRED, LS_STALE_USE, LS_INVALID, ..." }),
     traceId: TraceId,
-    field: Type.Optional(Type.String({ description: "Which part of the request has to be mended." })),
+    field: Type.Optional(Type.String({ description: "Which part of the request has to be corrected." })),
     heldBy: Type.Optional(
       Type.Union([Type.String(), Type.Null()], { description: "Who stands in the way, if somebody does." }),
     ),
