@@ -4,6 +4,7 @@ import { fork } from "node:child_process";
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
+import { BENCH, ensurePackages } from "../scripts/own-packages.mjs";
 import { machine, writeReport, writeResult } from "./lib/results.mjs";
 import { notMeasured } from "./lib/rows.mjs";
 import { contenderCells, figureCells, textTable } from "./lib/table.mjs";
@@ -48,6 +49,7 @@ async function main() {
     return 0;
   }
   const { names, out, json } = wanted;
+  await ensurePackages(BENCH, (message) => console.error(message));
   const results = [];
   for (const name of names) results.push(await measure(name, wanted));
   writeReport(out, CASES);

@@ -1,6 +1,8 @@
-// Two rules that neither the compiler nor the linter knows:
+// Three rules that neither the compiler nor the linter knows:
 // 1. Layers: a folder of the library imports only from folders before it, and packages only from packages before them.
 // 2. Time, timers and randomness come in through the env port, so that a simulation can stand in for them.
+// 3. No cycle of imports between the folders of a package, nor between its files. Imports of types count, and so do
+//    imports that load on demand: a cycle is about what a reader has to know at once.
 import { readdirSync, readFileSync } from "node:fs";
 import { dirname, join, relative, resolve, sep } from "node:path";
 
@@ -36,6 +38,9 @@ const PACKAGE_NAMES = {
   "@solehold/server": "server",
   "@solehold/cli": "cli",
 };
+
+/** Packages under rule 3; the others follow when their cycles are gone. */
+const ACYCLIC = new Set(["cli"]);
 
 const FORBIDDEN = [
   [/\bDate\.now\(/, "Date.now"],
@@ -121,6 +126,70 @@ function timeProblems(file, text) {
     );
 }
 
+/**
+ * The modules that make up a package at the level of its top folders: each folder of its sources, and each file beside
+ * them. @param {string} source @param {string} file
+ */
+function folderOf(source, file) {
+  return relative(source, file).split(sep)[0] ?? "";
+}
+
+/** @typedef {Map<string, Map<string, string>>} Graph From a node to those it imports, with the first place where. */
+
+/** @param {Graph} graph @param {string} from @param {string} to @param {string} place */
+function addEdge(graph, from, to, place) {
+  const edges = graph.get(from) ?? new Map();
+  if (from !== to && !edges.has(to)) edges.set(to, place);
+  graph.set(from, edges);
+}
+
+/** A cycle in the graph, as the steps that make it up; null without one. @param {Graph} graph @returns {string[] | null} */
+function cycleIn(graph) {
+  /** @type {Set<string>} */
+  const finished = new Set();
+  /** @param {string} node @param {string[]} path @returns {string[] | null} */
+  const visit = (node, path) => {
+    if (finished.has(node)) return null;
+    const begin = path.indexOf(node);
+    if (begin >= 0) return [...path.slice(begin), node];
+    for (const next of graph.get(node)?.keys() ?? []) {
+      const cycle = visit(next, [...path, node]);
+      if (cycle !== null) return cycle;
+    }
+    finished.add(node);
+    return null;
+  };
+  for (const node of graph.keys()) {
+    const cycle = visit(node, []);
+    if (cycle !== null)
+      return cycle
+        .slice(1)
+        .map((to, index) => `${cycle[index]} -> ${to} (${graph.get(cycle[index] ?? "")?.get(to)})`);
+  }
+  return null;
+}
+
+/** @param {string} own @param {ReadonlyMap<string, string>} texts By file. @returns {string[]} */
+function cycleProblems(own, texts) {
+  const source = join(ROOT, "packages", own, "src");
+  /** @type {Graph} */
+  const folders = new Map();
+  /** @type {Graph} */
+  const modules = new Map();
+  for (const [file, text] of texts) {
+    for (const { specifier, line } of importsOf(text)) {
+      if (!specifier.startsWith(".")) continue;
+      const target = resolve(dirname(file), specifier);
+      addEdge(folders, folderOf(source, file), folderOf(source, target), at(file, line));
+      addEdge(modules, relative(source, file), relative(source, target), at(file, line));
+    }
+  }
+  return [folders, modules].flatMap((graph) => {
+    const cycle = cycleIn(graph);
+    return cycle === null ? [] : [`the package ${own} has a cycle of imports: ${cycle.join(", ")}`];
+  });
+}
+
 /** @param {string} file @param {number} line */
 function at(file, line) {
   return `${relative(ROOT, file)}:${line}`;
@@ -129,16 +198,20 @@ function at(file, line) {
 const problems = [];
 let files = 0;
 for (const own of PACKAGES) {
+  /** @type {Map<string, string>} */
+  const texts = new Map();
   for (const file of sourcesIn(join(ROOT, "packages", own, "src"))) {
     files += 1;
     const text = withoutComments(readFileSync(file, "utf8"));
+    texts.set(file, text);
     problems.push(
       ...layerProblems(file, text),
       ...packageProblems(file, text, own),
       ...timeProblems(file, text),
     );
   }
+  if (ACYCLIC.has(own)) problems.push(...cycleProblems(own, texts));
 }
 for (const problem of problems) console.error(problem);
-console.log(`layers and time: ${files} files, ${problems.length} problems`);
+console.log(`layers, time and cycles: ${files} files, ${problems.length} problems`);
 process.exitCode = problems.length === 0 ? 0 : 1;

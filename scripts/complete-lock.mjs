@@ -1,13 +1,14 @@
-// node scripts/complete-lock.mjs [--check]: names every platform's optional package in package-lock.json.
+// node scripts/complete-lock.mjs [--check]: names every platform's optional package in each package-lock.json.
 //
 // Tools with native code (biome, rolldown, esbuild, ...) list one optional package per platform. A registry that
 // does not carry all of them makes `npm install` leave the missing ones out of the lock file, and `npm ci` then
 // refuses the file as out of sync. Their versions are known (they are pinned by the tool), and npm never fetches a
 // package of another platform, so the entries can be written without the registry.
 import { readFileSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { join, relative } from "node:path";
+import { BENCH, EMULATORS } from "./own-packages.mjs";
 
-const FILE = join(import.meta.dirname, "..", "package-lock.json");
+const FOLDERS = [join(import.meta.dirname, ".."), BENCH, EMULATORS];
 const EXACT = /^\d+\.\d+\.\d+(?:-[\w.]+)?$/;
 const OSES = [
   "android",
@@ -48,27 +49,34 @@ function isPresent(packages, from, name) {
   return false;
 }
 
-const lock = JSON.parse(readFileSync(FILE, "utf8"));
-const added = {};
-for (const [path, entry] of Object.entries(lock.packages)) {
-  for (const [name, version] of Object.entries(entry.optionalDependencies ?? {})) {
-    const platform = platformOf(name);
-    if (platform === null || !EXACT.test(version) || isPresent(lock.packages, path, name)) continue;
-    const flags = entry.dev === true ? { dev: true, optional: true } : { optional: true };
-    added[`node_modules/${name}`] = { version, ...platform, ...flags };
+/** What the lock file lacks, by the path of its entry. */
+function missingFrom(lock) {
+  const added = {};
+  for (const [path, entry] of Object.entries(lock.packages)) {
+    for (const [name, version] of Object.entries(entry.optionalDependencies ?? {})) {
+      const platform = platformOf(name);
+      if (platform === null || !EXACT.test(version) || isPresent(lock.packages, path, name)) continue;
+      const flags = entry.dev === true ? { dev: true, optional: true } : { optional: true };
+      added[`node_modules/${name}`] = { version, ...platform, ...flags };
+    }
   }
+  return added;
 }
 
-const names = Object.keys(added);
-if (process.argv.includes("--check")) {
-  if (names.length > 0) {
-    console.error(`package-lock.json lacks ${names.length} optional packages, so npm ci would refuse it:`);
+for (const folder of FOLDERS) {
+  const file = join(folder, "package-lock.json");
+  const shown = relative(FOLDERS[0], file);
+  const lock = JSON.parse(readFileSync(file, "utf8"));
+  const added = missingFrom(lock);
+  const count = Object.keys(added).length;
+  if (!process.argv.includes("--check")) {
+    const packages = { ...lock.packages, ...added };
+    const sorted = Object.fromEntries(Object.entries(packages).sort(([a], [b]) => (a < b ? -1 : 1)));
+    writeFileSync(file, `${JSON.stringify({ ...lock, packages: sorted }, null, 2)}\n`);
+    console.log(`${count} optional packages added to ${shown}`);
+  } else if (count > 0) {
+    console.error(`${shown} lacks ${count} optional packages, so npm ci would refuse it:`);
     console.error("run 'node scripts/complete-lock.mjs' and commit the file");
     process.exitCode = 1;
   }
-} else {
-  const packages = { ...lock.packages, ...added };
-  const sorted = Object.fromEntries(Object.entries(packages).sort(([a], [b]) => (a < b ? -1 : 1)));
-  writeFileSync(FILE, `${JSON.stringify({ ...lock, packages: sorted }, null, 2)}\n`);
-  console.log(`${names.length} optional packages added to package-lock.json`);
 }

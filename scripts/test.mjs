@@ -1,10 +1,14 @@
 // The test command: build, lint, layer check, types of the tests, engines, all tests. Its last line is
-// "N passed, N failed". Arguments are passed on to vitest (a path or a name narrows the run).
+// "N passed, N failed". Arguments are passed on to vitest. A path or a name narrows the run: then it only builds and
+// runs those tests, with the engines that they ask for.
 import { spawn } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { engineTable } from "./engine-table.mjs";
+import { engineNames } from "./engines/index.mjs";
+import { down, status } from "./engines/shared.mjs";
+import { BENCH, ensurePackages } from "./own-packages.mjs";
 
 const ROOT = resolve(dirname(new URL(import.meta.url).pathname), "..");
 const scratch = mkdtempSync(join(tmpdir(), "solehold-test-"));
@@ -22,44 +26,73 @@ function run(command, args) {
 
 const bin = (name) => join(ROOT, "node_modules/.bin", name);
 
-/** @type {readonly (readonly [string, string, readonly string[]])[]} */
-const CHECKS = [
+/** @typedef {readonly (readonly [string, string, readonly string[]])[]} Steps Title, command, arguments. */
+
+/** Tests run the build, and make no sense on code that does not compile. @type {Steps} */
+const BUILD = [
   ["build", bin("tsc"), ["-b"]],
   ["bundle", process.execPath, [join(ROOT, "scripts/bundle.mjs")]],
+];
+
+/** All of these are reported, whatever the others say. @type {Steps} */
+const CHECKS = [
   ["lint", bin("biome"), ["check", "--error-on-warnings", "."]],
-  ["lock file", process.execPath, [join(ROOT, "scripts/complete-lock.mjs"), "--check"]],
+  ["lock files", process.execPath, [join(ROOT, "scripts/complete-lock.mjs"), "--check"]],
   ["layers and time", process.execPath, [join(ROOT, "scripts/check.mjs")]],
   ["types of the tests", bin("tsc"), ["-p", "tsconfig.test.json", "--noEmit"]],
   ["types of the engines", bin("tsc"), ["-p", "scripts/engines"]],
   ["vectors", process.execPath, [join(ROOT, "scripts/approval-vectors.mjs"), "--check"]],
 ];
 
-/** Engines and tests only make sense on code that compiles; the other checks are all reported. */
-async function main() {
+/** An option alone (`--reporter=verbose`) narrows nothing; a path, a name or `-t` does. */
+const args = process.argv.slice(2);
+const isNarrowed = args.some((arg) => !arg.startsWith("-") || /^(-t|--testNamePattern|--changed)/.test(arg));
+
+/** @param {Steps} steps @returns {Promise<number>} How many failed. */
+async function runAll(steps) {
   let failed = 0;
-  for (const [title, command, args] of CHECKS) {
+  for (const [title, command, commandArgs] of steps) {
     console.log(`\n== ${title}`);
-    const code = await run(command, args);
-    if (code === 0) continue;
+    if ((await run(command, commandArgs)) === 0) continue;
     failed += 1;
     console.error(`${title}: failed`);
-    if (title === "build" || title === "bundle") return finish(0, failed);
   }
-  const narrowed = process.argv.slice(2);
-  console.log("\n== engines");
-  if ((await run(process.execPath, [join(ROOT, "scripts/engines/cli.mjs"), "up"])) !== 0) {
-    console.error("some engines could not be started: their tests will fail");
-  }
+  return failed;
+}
+
+async function main() {
+  const unbuilt = await runAll(BUILD);
+  if (unbuilt > 0) return finish(0, unbuilt);
+  const wasUp = status().flatMap(({ name, state }) => (state === "up" ? [name] : []));
+  let failed = 0;
   try {
+    if (isNarrowed) {
+      console.log(
+        `\nleft out: ${CHECKS.map(([title]) => title).join(", ")} (npm test without a path has them)`,
+      );
+    } else {
+      failed = await runAll(CHECKS);
+      await prepareAll();
+    }
     console.log("\n== tests");
     const reporters = ["--reporter=default", "--reporter=json", `--outputFile.json=${report}`];
-    const code = await run(bin("vitest"), ["run", ...reporters, ...narrowed]);
+    const code = await run(bin("vitest"), ["run", ...reporters, ...args]);
     const { passed, failed: failedTests } = countTests(code);
     table = tableOf();
     return finish(passed, failed + failedTests);
   } finally {
-    await run(process.execPath, [join(ROOT, "scripts/engines/cli.mjs"), "down"]);
+    // Tests start the engines that they ask for. Those that somebody had running already stay.
+    await down(engineNames.filter((name) => !wasUp.includes(name)));
   }
+}
+
+/** A test would install and start what it needs by itself, but one after the other and while its timeout runs. */
+async function prepareAll() {
+  console.log("\n== engines");
+  if ((await run(process.execPath, [join(ROOT, "scripts/engines/cli.mjs"), "up"])) !== 0) {
+    console.error("some engines could not be started: their tests will fail");
+  }
+  await ensurePackages(BENCH, console.log).catch(({ message }) => console.error(message));
 }
 
 /** A runner that failed without a failed test (an unhandled error, a broken file) counts as one failure. */

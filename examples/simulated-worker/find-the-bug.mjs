@@ -1,15 +1,17 @@
 // A worker that acts while it leads, simulated: two processes, one lease, pauses drawn by a seed. The worker below
-// remembers in a boolean that it leads; some seed shows a deposed leader that still acts. Run: node find-the-bug.mjs
-
+// remembers in a boolean that it leads; some seed shows a deposed leader that still acts. The fixed worker asks its lease.
+//   node examples/simulated-worker/find-the-bug.mjs [fixed]
 import { Choices, Machine, SimulatedEnv, World } from "@solehold/simulator";
 import { Leases, MemoryStore, StoreExecutor } from "solehold";
+
+const isFixed = process.argv.includes("fixed");
 
 /** The code under test: `leads` is set by the election and cleared by the signal, as many programs do it. */
 function startWorker(leases, env, act) {
   let leads = false;
   let term = null;
   const work = () => {
-    if (leads) act(term.fence); // The fix: ask the lease itself, `if (term?.isHeld())`.
+    if (isFixed ? term?.isHeld() : leads) act(term.fence);
     env.timer(20, work);
   };
   work();
@@ -58,7 +60,8 @@ for (let seed = 1; seed <= 200; seed += 1) {
   await world.run(5_000, () => (bug === null ? "go on" : "stop"));
   if (bug !== null) {
     console.log(`seed ${seed}, ${world.nowMs.toFixed(0)} ms: ${bug}`);
-    process.exit(0);
+    process.exit(isFixed ? 1 : 0);
   }
 }
 console.log("no seed showed a deposed leader that acts");
+process.exitCode = isFixed ? 0 : 1;

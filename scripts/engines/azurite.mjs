@@ -1,4 +1,4 @@
-// azurite, the Azure Blob emulator of the development dependencies: blobs only, kept in the engine's folder.
+// azurite, the Azure Blob emulator from npm: blobs only, kept in the engine's folder.
 // The account and its key are the emulator's published ones; they open nothing else.
 import { join } from "node:path";
 import { startEngine } from "./engine.mjs";
@@ -13,7 +13,7 @@ const ACCOUNT_KEY =
 /** @type {typeof import("./index.mjs").startAzurite} */
 export const startAzurite = async ({ dataDir: wanted } = {}) => {
   const startedAt = performance.now();
-  const { script, version } = requireAzurite();
+  const { script, version } = await requireAzurite();
 
   return withPlace({ name: "azurite", dataDir: wanted, portCount: 1 }, async (place) => {
     const { dataDir, ports } = place;

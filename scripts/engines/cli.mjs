@@ -1,22 +1,18 @@
-// `npm run engines -- up [names...] | down | status [--json]`: the shared engines of this checkout.
+// `npm run engines -- up [names...] | down [names...] | status [--json]`: the shared engines of this checkout.
 import { parseArgs } from "node:util";
 import { engineNames } from "./programs.mjs";
 import { down, status, up } from "./shared.mjs";
 import { stateFilePath } from "./state.mjs";
 
 const USAGE = `npm run engines -- up [names...]     start them (default: ${engineNames.join(", ")})
-npm run engines -- down              stop all and delete their data
+npm run engines -- down [names...]   stop them and delete their data (default: all)
 npm run engines -- status [--json]   what runs, where, and how much memory it takes`;
 
 /** @param {string} message */
 const say = (message) => console.error(message);
 
-/** @param {readonly string[]} given */
-async function commandUp(given) {
-  const names = given.length === 0 ? engineNames : engineNames.filter((name) => given.includes(name));
-  const unknown = given.filter((name) => !engineNames.some((each) => each === name));
-  if (unknown.length > 0)
-    return fail(`unknown engine ${unknown.join(", ")}: there are ${engineNames.join(", ")}`);
+/** @param {readonly import("./index.mjs").EngineName[]} names */
+async function commandUp(names) {
   const results = await up(names, say);
   const rows = results.map(({ name, outcome, record }) =>
     record?.state === "up"
@@ -32,9 +28,10 @@ async function commandUp(given) {
   return failed || lacking ? 1 : 0;
 }
 
-async function commandDown() {
-  const names = await down(say);
-  console.log(names.length === 0 ? "no engines were up" : `stopped ${names.join(", ")}`);
+/** @param {readonly import("./index.mjs").EngineName[]} names */
+async function commandDown(names) {
+  const stopped = await down(names, say);
+  console.log(stopped.length === 0 ? "no engines were up" : `stopped ${stopped.join(", ")}`);
   return 0;
 }
 
@@ -95,10 +92,15 @@ async function main() {
   } catch (error) {
     return fail(error instanceof Error ? error.message : String(error));
   }
-  const [command, ...names] = parsed.positionals;
-  if (command === "up") return commandUp(names);
-  if (names.length > 0) return fail(`${command} takes no names`);
-  if (command === "down") return commandDown();
+  const [command, ...given] = parsed.positionals;
+  if (command === "up" || command === "down") {
+    const unknown = given.filter((name) => !engineNames.some((each) => each === name));
+    if (unknown.length > 0)
+      return fail(`unknown engine ${unknown.join(", ")}: there are ${engineNames.join(", ")}`);
+    const names = given.length === 0 ? engineNames : engineNames.filter((name) => given.includes(name));
+    return command === "up" ? commandUp(names) : commandDown(names);
+  }
+  if (given.length > 0) return fail(`${command} takes no names`);
   if (command === "status") return commandStatus(parsed.values.json ? "json" : "table");
   return fail(command === undefined ? "say what to do" : `unknown command ${command}`);
 }

@@ -1,4 +1,4 @@
-// dynalite, the DynamoDB emulator of the development dependencies, with its tables in the engine's folder. It checks that
+// dynalite, the DynamoDB emulator from npm, with its tables in the engine's folder. It checks that
 // requests are signed, but not by whom: any keys open it. It proves nothing about AWS itself.
 import { join } from "node:path";
 import { startEngine } from "./engine.mjs";
@@ -9,7 +9,7 @@ import { requireDynalite } from "./programs.mjs";
 /** @type {typeof import("./index.mjs").startDynalite} */
 export const startDynalite = async ({ dataDir: wanted } = {}) => {
   const startedAt = performance.now();
-  const { script, version } = requireDynalite();
+  const { script, version } = await requireDynalite();
 
   return withPlace({ name: "dynalite", dataDir: wanted, portCount: 1 }, async (place) => {
     const { dataDir, ports } = place;

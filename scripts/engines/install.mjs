@@ -17,7 +17,7 @@ const SERVICE_POLICY = "/usr/sbin/policy-rc.d";
 // Another process may be installing packages right now.
 const WAIT_FOR_LOCK = ["-o", "DPkg::Lock::Timeout=300", "-o", "APT::Update::Lock::Timeout=300"];
 
-/** @type {readonly (readonly [EngineName, () => unknown])[]} */
+/** @type {readonly (readonly [EngineName, () => Promise<unknown>])[]} */
 const FROM_NPM = [
   ["azurite", requireAzurite],
   ["dynalite", requireDynalite],
@@ -52,7 +52,7 @@ export async function ensureInstalled(names, say) {
   for (const [name, require] of FROM_NPM) {
     if (!names.includes(name)) continue;
     try {
-      require();
+      await require();
     } catch (error) {
       if (!(error instanceof EngineUnavailableError)) throw error;
       unavailable.set(name, error.message);

@@ -1,8 +1,10 @@
-// Finds the server programs and says what each engine needs. Installs nothing (see install.mjs).
+// Finds the server programs and says what each engine needs. Installs no Debian packages (see install.mjs).
 import { spawn } from "node:child_process";
 import { accessSync, constants, readdirSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { delimiter, dirname, join } from "node:path";
+import { EMULATORS, ensurePackages } from "../own-packages.mjs";
+import { withLock } from "./lock.mjs";
 
 /** @typedef {import("./index.mjs").EngineName} EngineName */
 
@@ -17,7 +19,7 @@ export const requirements = {
     programs: ["ceph-mon", "ceph-osd", "radosgw", "radosgw-admin", "ceph", "ceph-authtool", "monmaptool"],
   },
   mariadb: { packages: ["mariadb-server"], programs: ["mariadbd", "mariadb-install-db"] },
-  // These come with the workspace's development dependencies.
+  // Not from Debian, see requirePackage.
   azurite: { packages: [], programs: [] },
   dynalite: { packages: [], programs: [] },
 };
@@ -58,20 +60,24 @@ export const requireAzurite = () => requirePackage("azurite", "dist/src/blob/mai
 export const requireDynalite = () => requirePackage("dynalite", "cli.js");
 
 /**
+ * The emulators come from npm, in a folder of their own, on first use: most who install Solehold never start one.
  * @param {EngineName} name Of the engine and of its npm package.
  * @param {string} script
- * @returns {{ readonly script: string, readonly version: string }}
+ * @returns {Promise<{ readonly script: string, readonly version: string }>}
  */
-function requirePackage(name, script) {
-  const require = createRequire(import.meta.url);
+async function requirePackage(name, script) {
   try {
-    const manifest = require.resolve(`${name}/package.json`);
+    await withLock(EMULATORS, () => ensurePackages(EMULATORS, say), say);
+    const manifest = createRequire(join(EMULATORS, "package.json")).resolve(`${name}/package.json`);
     const { version } = JSON.parse(readFileSync(manifest, "utf8"));
     return { script: join(dirname(manifest), script), version };
-  } catch {
-    throw new EngineUnavailableError(`${name} needs the npm package "${name}": run \`npm ci\``);
+  } catch (error) {
+    throw new EngineUnavailableError(`${name}: ${error instanceof Error ? error.message : String(error)}`);
   }
 }
+
+/** @param {string} message */
+const say = (message) => console.error(message);
 
 /** @param {string} program */
 function findProgram(program) {

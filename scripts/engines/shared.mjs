@@ -123,26 +123,40 @@ async function startUnderSupervisor(names, folder, onResult, persist) {
 }
 
 /**
- * Ends all shared engines and deletes their folder. Nothing to do is fine.
+ * Ends the shared engines of these names and deletes their data; by default all of them. Nothing to do is fine.
+ * @param {readonly EngineName[]} [names]
  * @param {Say} [say]
  * @returns {Promise<EngineName[]>} the engines that were there.
  */
-export function down(say = () => {}) {
+export function down(names = engineNames, say = () => {}) {
   const folder = enginesDir();
-  return withLock(
-    folder,
-    async () => {
-      const records = Object.values(readState().engines);
-      const supervisors = records.flatMap((record) => (record.state === "up" ? [record.supervisor] : []));
-      for (const supervisor of supervisors) signal(supervisor, "SIGTERM");
-      await untilGone(supervisors);
-      for (const record of records) await clear(record);
-      rmSync(folder, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 });
-      rmSync(stateFilePath(), { force: true });
-      return records.map(({ name }) => name);
-    },
-    say,
-  );
+  return withLock(folder, () => downLocked(names, folder), say);
+}
+
+/**
+ * @param {readonly EngineName[]} names
+ * @param {string} folder
+ */
+async function downLocked(names, folder) {
+  const { engines } = readState();
+  const records = Object.values(engines);
+  const ending = records.filter(({ name }) => names.includes(name));
+  const staying = records.filter(({ name }) => !names.includes(name));
+  const busy = staying.flatMap((record) => (record.state === "up" ? [record.supervisor.pid] : []));
+  // A supervisor that owns an engine which stays is left alone; its other engines are killed one by one.
+  const supervisors = ending
+    .flatMap((record) => (record.state === "up" ? [record.supervisor] : []))
+    .filter(({ pid }) => !busy.includes(pid));
+  for (const supervisor of supervisors) signal(supervisor, "SIGTERM");
+  await untilGone(supervisors);
+  for (const record of ending) await clear(record);
+  if (staying.length > 0) {
+    writeState({ schema: 1, engines: Object.fromEntries(staying.map((record) => [record.name, record])) });
+  } else {
+    rmSync(folder, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 });
+    rmSync(stateFilePath(), { force: true });
+  }
+  return ending.map(({ name }) => name);
 }
 
 /** @returns {{ name: EngineName, state: "up" | "dead" | "unavailable", record: EngineRecord, memoryBytes: number }[]} */

@@ -1,18 +1,36 @@
-/** What a command is: data for help, parsing and completion, and the function that does the work. */
+/**
+ * What a command is: data for help, parsing and completion. What it does is its action, a module of its own that
+ * loads when the command runs, so that help and completion stay quick.
+ */
 import type { Io } from "./io.ts";
-import type { ParsedArguments } from "./parse/arguments.ts";
 
 export interface OptionSpec {
   /** A flag is there or not; a value option takes one word. */
   readonly type: "flag" | "value";
   /** What stands for the value in help: DURATION, URL. */
-  readonly placeholder?: string;
+  readonly placeholder: string;
   readonly help: string;
   /** The only values that are allowed; also offered by shell completion. */
   readonly choices?: readonly string[];
 }
 
 export type OptionSpecs = Readonly<Record<string, OptionSpec>>;
+
+export function flag(help: string): OptionSpec {
+  return { type: "flag", placeholder: "", help };
+}
+
+export function value(placeholder: string, help: string): OptionSpec {
+  return { type: "value", placeholder, help };
+}
+
+export function choice(
+  choices: readonly string[],
+  help: string,
+  placeholder = choices.join("|"),
+): OptionSpec {
+  return { type: "value", placeholder, help, choices };
+}
 
 export interface PositionalSpec {
   readonly name: string;
@@ -21,35 +39,47 @@ export interface PositionalSpec {
   readonly choices?: readonly string[];
 }
 
-export interface Example {
-  readonly line: string;
-  readonly what: string;
-}
-
 export interface CommandSpec {
   readonly name: string;
   /** One line for the list of commands. */
   readonly summary: string;
   /** What follows the name, as in `KEY [options] -- CMD...`. */
   readonly usage: string;
-  readonly positionals: readonly PositionalSpec[];
-  /** Whether a command line of its own may follow `--`. */
-  readonly trailing: "none" | "required" | "optional";
+  /** Default: none. */
+  readonly positionals?: readonly PositionalSpec[];
+  /** Whether a command line of its own may follow `--`. Default: "none". */
+  readonly trailing?: "none" | "required" | "optional";
   readonly options: OptionSpecs;
-  readonly examples: readonly Example[];
   /** More for `--help`, a paragraph each. */
   readonly notes?: readonly string[];
+  /** From a command line to what it is for. */
+  readonly examples: Readonly<Record<string, string>>;
+}
+
+export interface Command extends CommandSpec {
+  readonly action: () => Promise<Action>;
+}
+
+/** Resolves to the exit code. Throws a Failure, or what the library throws. */
+export type Action = (invocation: Invocation) => Promise<number>;
+
+export interface ParsedArguments {
+  readonly positionals: readonly string[];
+  /** What follows `--`. */
+  readonly trailing: readonly string[];
+  readonly values: Readonly<Record<string, string>>;
+  readonly flags: ReadonlySet<string>;
 }
 
 export interface Invocation extends ParsedArguments {
   readonly io: Io;
+  readonly catalog: CommandCatalog;
 }
 
-/**
- * A command module stays light: types only from the library at the top, the library itself inside `run`
- * through `connection.ts`, so that help and completion can load all commands quickly.
- */
-export interface Command extends CommandSpec {
-  /** Resolves to the exit code. Throws a Failure, or what the library throws. */
-  run(invocation: Invocation): Promise<number>;
+/** All commands, for those that are about commands. */
+export interface CommandCatalog {
+  names(): readonly string[];
+  /** Null when there is no such command. */
+  load(name: string): Promise<Command | null>;
+  loadAll(): Promise<readonly Command[]>;
 }

@@ -3,15 +3,31 @@
  * commands: a URL whose scheme says what is behind it.
  */
 import { hostname, userInfo } from "node:os";
-import { connect, defaultHolder, keyNameProblem, type Leases, realEnv } from "solehold";
+import {
+  connect,
+  DEFAULT_TENANT,
+  defaultHolder,
+  keyNameProblem,
+  type LeaseExecutor,
+  type Leases,
+  realEnv,
+} from "solehold";
+import { delay } from "solehold/internal";
 import type { Invocation } from "./command.ts";
 import { usageFailure } from "./failure.ts";
 
-export const DEFAULT_URL = "embedded:./.solehold/data";
+const DEFAULT_URL = "embedded:./.solehold/data";
 const SERVER_URL = /^https?:\/\//i;
 /** A store that does not answer must not keep a finished command from ending. */
 const CLOSE_WITHIN_MS = 1_000;
 const LONGEST_PART = 60;
+
+export interface Connection {
+  readonly leases: Leases;
+  readonly executor: LeaseExecutor;
+  readonly tenant: string;
+  readonly holder: string;
+}
 
 export function urlOf({ values, io }: Invocation): string {
   const { store, server } = values;
@@ -24,39 +40,35 @@ export function urlOf({ values, io }: Invocation): string {
   return store ?? server ?? io.env.SOLEHOLD_URL ?? DEFAULT_URL;
 }
 
-/** Unique to the process for commands that hold a lease themselves; the user's own name for the others. */
-export type HolderDefault = "process" | "user";
-
-/** Connects, does the work, closes: whatever happens, and within bounded time. */
-export async function withLeases<Result>(
-  invocation: Invocation,
-  holderDefault: HolderDefault,
-  work: (leases: Leases) => Promise<Result>,
-): Promise<Result> {
-  const { values, io } = invocation;
-  const tenant = values.tenant ?? io.env.SOLEHOLD_TENANT;
-  const given = values.holder ?? io.env.SOLEHOLD_HOLDER;
-  const holder = given ?? (holderDefault === "process" ? defaultHolder(realEnv) : userAtHost());
-  const leases = await connect(urlOf(invocation), { holder, ...(tenant === undefined ? {} : { tenant }) });
-  // Stores do not keep a process alive; a command that waits for their news must.
-  const alive = realEnv.timer(Number.MAX_SAFE_INTEGER, () => undefined, { keepAlive: "yes" });
-  try {
-    return await work(leases);
-  } finally {
-    await closeInTime(leases);
-    alive.cancel();
-  }
+export function tenantOf({ values, io }: Invocation): string {
+  return values.tenant ?? io.env.SOLEHOLD_TENANT ?? DEFAULT_TENANT;
 }
 
-async function closeInTime(leases: Leases): Promise<void> {
-  await new Promise<void>((resolve) => {
-    const timer = realEnv.timer(CLOSE_WITHIN_MS, resolve, { keepAlive: "yes" });
-    const done = (): void => {
-      timer.cancel();
-      resolve();
-    };
-    leases.close().then(done, done);
-  });
+/**
+ * Connects, does the work, closes: whatever happens, and within bounded time. The default holder is unique to the
+ * process for commands that hold a lease themselves, and the user's own name for the others.
+ */
+export async function withLeases<Result>(
+  invocation: Invocation,
+  holderDefault: "process" | "user",
+  work: (connection: Connection) => Promise<Result>,
+): Promise<Result> {
+  const { values, io } = invocation;
+  const given = values.holder ?? io.env.SOLEHOLD_HOLDER;
+  const holder = given ?? (holderDefault === "process" ? defaultHolder(realEnv) : userAtHost());
+  const tenant = tenantOf(invocation);
+  const leases = await connect(urlOf(invocation), { holder, tenant });
+  // Stores do not keep a process alive; a command that waits for their notifications must.
+  const alive = realEnv.timer(Number.MAX_SAFE_INTEGER, () => undefined, { keepAlive: true });
+  try {
+    return await work({ leases, executor: leases.executor, tenant, holder });
+  } finally {
+    const enough = new AbortController();
+    const closed = leases.close().catch(() => undefined);
+    await Promise.race([closed, delay(realEnv, CLOSE_WITHIN_MS, enough.signal)]);
+    enough.abort();
+    alive.cancel();
+  }
 }
 
 /** The same in every shell of a person, so that renew and release need no more than the token. */

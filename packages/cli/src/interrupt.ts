@@ -1,7 +1,6 @@
 /** Ctrl-C while waiting: the wait ends in order, a second Ctrl-C ends it at once. */
 import { constants } from "node:os";
-import { SIGNAL_EXIT_BASE } from "./exit-codes.ts";
-import { Failure } from "./failure.ts";
+import { Failure, SIGNAL_EXIT_BASE } from "./failure.ts";
 import type { Io } from "./io.ts";
 
 const ENDING: readonly NodeJS.Signals[] = ["SIGINT", "SIGTERM", "SIGHUP"];
@@ -10,6 +9,16 @@ export class Interrupted extends Failure {
   constructor(signal: NodeJS.Signals) {
     const exitCode = SIGNAL_EXIT_BASE + (constants.signals[signal] ?? 0);
     super(`interrupted by ${signal}`, { exitCode, code: "INTERRUPTED", facts: { signal } });
+  }
+}
+
+/** For a command that Ctrl-C ends: the exit code of the work, or of the signal. */
+export async function untilInterrupted(work: () => Promise<number>): Promise<number> {
+  try {
+    return await work();
+  } catch (error) {
+    if (error instanceof Interrupted) return error.details.exitCode;
+    throw error;
   }
 }
 

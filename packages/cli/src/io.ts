@@ -19,13 +19,13 @@ export interface Io {
   readonly stdout: Output;
   readonly stderr: Output;
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** The line that a person types after the question; null when there is nobody to ask. */
+  /** The line that a person types after the question; null when there is no terminal. */
   ask(question: string): Promise<string | null>;
   /** Calls back for each of the signals, in place of what they would do. Returns how to stop that. */
   onSignals(signals: readonly NodeJS.Signals[], listener: (signal: NodeJS.Signals) => void): () => void;
 }
 
-/** Whoever read the output has gone: `solehold ls | head -1`. */
+/** The reader of the output has gone: `solehold ls | head -1`. */
 export class OutputClosedError extends Error {
   override readonly name = "OutputClosedError";
 }

@@ -2,12 +2,12 @@
  * The command line's one entry: words in, exit code out. It never throws and never ends the process; what
  * goes wrong is one line on stderr, and with --json a document on stdout.
  */
-import { EXIT, SIGNAL_EXIT_BASE } from "./exit-codes.ts";
-import { Failure, usageFailure } from "./failure.ts";
+import { EXIT, Failure, SIGNAL_EXIT_BASE, usageFailure } from "./failure.ts";
+import { escapeControls } from "./format/terminal.ts";
 import { type Io, OutputClosedError, processIo } from "./io.ts";
 import { parseArguments } from "./parse/arguments.ts";
 import { didYouMean } from "./parse/suggest.ts";
-import { commandNames, loadCommand } from "./registry.ts";
+import { catalog } from "./registry.ts";
 
 const SIGPIPE = 13;
 const ALIASES: Readonly<Record<string, string>> = { "--help": "help", "-h": "help", "--version": "version" };
@@ -23,31 +23,32 @@ export async function main(argv: readonly string[], io: Io = processIo()): Promi
 
 async function dispatch([given = "help", ...words]: readonly string[], io: Io): Promise<number> {
   const name = Object.hasOwn(ALIASES, given) ? (ALIASES[given] ?? given) : given;
-  const command = await loadCommand(name);
+  const command = await catalog.load(name);
   if (command === null) {
     const what = given.startsWith("-") ? "the command is missing before option" : "unknown command";
-    throw usageFailure(`${what} ${given}${didYouMean(given, commandNames())}: see solehold help`);
+    throw usageFailure(`${what} ${given}${didYouMean(given, catalog.names())}: see solehold help`);
   }
   const parsed = parseArguments(command, words);
   if (parsed.flags.has("help")) {
-    const { commandHelp } = await import("./usage.ts");
+    const { commandHelp } = await import("./format/help.ts");
     io.stdout.write(commandHelp(command));
     return EXIT.ok;
   }
-  return await command.run({ ...parsed, io });
+  const action = await command.action();
+  return await action({ ...parsed, io, catalog });
 }
 
 async function report(error: unknown, argv: readonly string[], io: Io): Promise<number> {
-  const failure = error instanceof Failure ? error : (await import("./outcomes.ts")).failureOf(error);
+  const failure = error instanceof Failure ? error : (await import("./format/errors.ts")).failureOf(error);
   const { exitCode, code, facts = {} } = failure.details;
   try {
-    io.stderr.write(`solehold: ${failure.message}\n`);
+    io.stderr.write(`solehold: ${escapeControls(failure.message)}\n`);
     if (wantsJson(argv)) {
       const document = { error: { code, message: failure.message, ...facts }, exitCode };
       io.stdout.write(`${JSON.stringify(document)}\n`);
     }
   } catch {
-    // Nobody is left to read it; the exit code still says it.
+    // Both outputs are closed; the exit code still says it.
   }
   return exitCode;
 }

@@ -1,5 +1,5 @@
-/** The commands. A new one is a file in `commands/` that exports `command`, and one line here. */
-import type { Command } from "./command.ts";
+/** The commands. A new one is a spec in `commands/`, its action in `actions/`, and one line here. */
+import type { Command, CommandCatalog } from "./command.ts";
 
 type Load = () => Promise<{ readonly command: Command }>;
 
@@ -36,17 +36,14 @@ const COMMANDS: Readonly<Record<string, Load>> = {
   help: () => import("./commands/help.ts"),
 };
 
-export function commandNames(): readonly string[] {
-  return Object.keys(COMMANDS);
-}
-
-/** Null when there is no such command. */
-export async function loadCommand(name: string): Promise<Command | null> {
-  const load = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
-  return load === undefined ? null : (await load()).command;
-}
-
-export async function loadAllCommands(): Promise<readonly Command[]> {
-  const modules = await Promise.all(Object.values(COMMANDS).map((load) => load()));
-  return modules.map(({ command }) => command);
-}
+export const catalog: CommandCatalog = {
+  names: () => Object.keys(COMMANDS),
+  load: async (name) => {
+    const load = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
+    return load === undefined ? null : (await load()).command;
+  },
+  loadAll: async () => {
+    const modules = await Promise.all(Object.values(COMMANDS).map((load) => load()));
+    return modules.map(({ command }) => command);
+  },
+};

@@ -73,7 +73,7 @@ describe("the commands of a holder", () => {
     expect((await call(["renew", "never", "--token", "wrong"])).code).toBe(4);
   });
 
-  it("hand a lease to a successor that nobody else can cut in front of", async () => {
+  it("hand a lease to a successor before any other holder", async () => {
     const { call, json } = shell();
     const { document } = await json(["acquire", "db"]);
     const proof = { SOLEHOLD_TOKEN: String(document.token) };
@@ -123,7 +123,7 @@ describe("the commands of an operator", () => {
 });
 
 describe("looking", () => {
-  it("get exits 1 and gives null for a key that nobody ever had", async () => {
+  it("get exits 1 and gives null for a key that was never held", async () => {
     const { call } = shell();
     expect(await call(["get", "job", "--json"])).toMatchObject({ code: 1, stdout: "null\n" });
     expect((await call(["get", "job"])).stdout).toBe("job: nothing was ever granted\n");

@@ -10,9 +10,9 @@ import {
   StoreExecutor,
 } from "solehold";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { examine } from "../src/doctor/examine.ts";
-import type { DoctorReport } from "../src/doctor/report.ts";
-import { failureOf } from "../src/outcomes.ts";
+import { examine } from "../src/actions/doctor/examine.ts";
+import type { DoctorReport } from "../src/actions/doctor/report.ts";
+import { failureOf } from "../src/format/errors.ts";
 import { run } from "./support/fake-io.ts";
 import { temporaryFolder } from "./support/temporary.ts";
 

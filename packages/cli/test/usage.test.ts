@@ -2,29 +2,30 @@ import { PURPOSES } from "solehold";
 import { describe, expect, it } from "vitest";
 import { PURPOSE_CHOICES } from "../src/options.ts";
 import { parseArguments } from "../src/parse/arguments.ts";
-import { commandNames, loadAllCommands } from "../src/registry.ts";
+import { catalog } from "../src/registry.ts";
 import { run } from "./support/fake-io.ts";
 
-const commands = await loadAllCommands();
+const commands = await catalog.loadAll();
 
 describe("help", () => {
   it("lists every command, and is what no arguments, help and --help show", async () => {
     const shown = await Promise.all([[], ["help"], ["--help"], ["-h"]].map((argv) => run(argv)));
     for (const { code, stdout, stderr } of shown) {
       expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
-      for (const name of commandNames()) expect(stdout).toMatch(new RegExp(`^  ${name} `, "m"));
+      for (const name of catalog.names()) expect(stdout).toMatch(new RegExp(`^  ${name} `, "m"));
       expect(stdout).toContain(
         "Exit codes: 0 ok, 1 error, 2 usage, 3 held by another, 4 lost, 5 the store lost data.",
       );
     }
   });
 
-  it.each(commandNames())("of %s has its options and an example", async (name) => {
+  it.each(catalog.names())("of %s has its options and an example", async (name) => {
     const command = commands.find((each) => each.name === name);
     const { code, stdout } = await run([name, "--help"]);
     expect(code).toBe(0);
-    expect(command?.examples.length).toBeGreaterThan(0);
-    for (const { line } of command?.examples ?? []) expect(stdout).toContain(`$ ${line}`);
+    const examples = Object.keys(command?.examples ?? {});
+    expect(examples.length).toBeGreaterThan(0);
+    for (const line of examples) expect(stdout).toContain(`$ ${line}`);
     for (const option of Object.keys(command?.options ?? {})) expect(stdout).toContain(`--${option}`);
     expect(stdout).toContain("--json");
     expect(await run(["help", name])).toEqual({ code: 0, stdout, stderr: "" });
@@ -32,7 +33,7 @@ describe("help", () => {
 
   it("shows examples that parse", () => {
     for (const command of commands) {
-      for (const { line } of command.examples) {
+      for (const line of Object.keys(command.examples)) {
         const [call = ""] = line.slice(line.indexOf("solehold ")).split(/ [|>&]|\)/);
         const words = call.match(/'[^']*'|\S+/g) ?? [];
         expect(words[1], line).toBe(command.name);

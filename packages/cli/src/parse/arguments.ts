@@ -3,17 +3,9 @@
  * that names the option and the fix; nothing unknown is ignored.
  */
 import { parseArgs } from "node:util";
-import type { CommandSpec, OptionSpec, OptionSpecs } from "../command.ts";
+import type { CommandSpec, OptionSpec, OptionSpecs, ParsedArguments } from "../command.ts";
 import { usageFailure } from "../failure.ts";
 import { didYouMean } from "./suggest.ts";
-
-export interface ParsedArguments {
-  readonly positionals: readonly string[];
-  /** What follows `--`. */
-  readonly trailing: readonly string[];
-  readonly values: Readonly<Record<string, string>>;
-  readonly flags: ReadonlySet<string>;
-}
 
 export function parseArguments(command: CommandSpec, words: readonly string[]): ParsedArguments {
   const { options } = command;
@@ -60,7 +52,7 @@ function checkedValue(
   given: { readonly value: string | undefined; readonly inlineValue: boolean | undefined },
 ): string {
   const { value, inlineValue } = given;
-  if (value === undefined) throw usageFailure(`${rawName} needs a value: ${rawName} ${placeholderOf(spec)}`);
+  if (value === undefined) throw usageFailure(`${rawName} needs a value: ${rawName} ${spec.placeholder}`);
   if (inlineValue !== true && value.length > 1 && value.startsWith("-")) {
     throw usageFailure(
       `${rawName} needs a value, got ${value}: write ${rawName}=${value} if that is what you mean`,
@@ -76,23 +68,20 @@ function checkedValue(
   return value;
 }
 
-export function placeholderOf(spec: OptionSpec): string {
-  return spec.placeholder ?? spec.choices?.join("|") ?? "VALUE";
-}
-
 function unknownOption(command: CommandSpec, rawName: string, name: string): Error {
   const hint = didYouMean(name, Object.keys(command.options), "--");
-  const own = command.trailing === "none" ? "" : ", and put the options of CMD after --";
+  const own = takesNoCommand(command) ? "" : ", and put the options of CMD after --";
   return usageFailure(`unknown option ${rawName}${hint}: see solehold ${command.name} --help${own}`);
 }
 
 function checkShape(command: CommandSpec, positionals: readonly string[], trailing: readonly string[]): void {
   const usage = `usage: solehold ${command.name} ${command.usage}`.trimEnd();
-  const missing = command.positionals.find(
+  const { positionals: expected = [] } = command;
+  const missing = expected.find(
     ({ presence }, index) => presence === "required" && index >= positionals.length,
   );
   if (missing !== undefined) throw usageFailure(`${missing.name} is missing; ${usage}`);
-  for (const [index, { name, choices }] of command.positionals.entries()) {
+  for (const [index, { name, choices }] of expected.entries()) {
     const given = positionals[index];
     if (given === undefined || choices === undefined || choices.includes(given)) continue;
     const hint = didYouMean(given, choices);
@@ -100,15 +89,19 @@ function checkShape(command: CommandSpec, positionals: readonly string[], traili
       `${name} must be ${choices.join(" or ")}, got ${JSON.stringify(given)}${hint}; ${usage}`,
     );
   }
-  const extra = positionals[command.positionals.length];
+  const extra = positionals[expected.length];
   if (extra !== undefined) {
-    const fix = command.trailing === "none" ? "" : ": put the command to run after --";
+    const fix = takesNoCommand(command) ? "" : ": put the command to run after --";
     throw usageFailure(`unexpected argument ${JSON.stringify(extra)}${fix}; ${usage}`);
   }
   if (command.trailing === "required" && trailing.length === 0) {
     throw usageFailure(`the command to run is missing: put it after --; ${usage}`);
   }
-  if (command.trailing === "none" && trailing.length > 0) {
+  if (takesNoCommand(command) && trailing.length > 0) {
     throw usageFailure(`unexpected argument ${JSON.stringify(trailing[0])} after --; ${usage}`);
   }
+}
+
+function takesNoCommand({ trailing = "none" }: CommandSpec): boolean {
+  return trailing === "none";
 }

@@ -1,70 +1,84 @@
 /** One term of leadership after another: with a command for each, or with lines on stdout. */
-import { formatFence, type Lease, type Leases } from "solehold";
+import { formatFence, type Lease } from "solehold";
+import type { Invocation } from "../command.ts";
+import type { Connection } from "../connection.ts";
+import { escapeControls } from "../format/terminal.ts";
 import { Interrupted, interruptible } from "../interrupt.ts";
-import type { Io } from "../io.ts";
-import { HeldCommand } from "./held-command.ts";
+import { acquireWithNotice } from "./acquire-with-notice.ts";
+import { LeasedCommand } from "./leased-command.ts";
 import type { RunOptions } from "./options.ts";
-import { announcer, exitCodeOf } from "./result.ts";
+import { exitCodeOf, notifier } from "./result.ts";
+import type { CommandResult } from "./supervisor-handle.ts";
 
 export interface Election {
-  readonly leases: Leases;
+  readonly connection: Connection;
   readonly key: string;
   readonly options: RunOptions;
-  readonly io: Io;
-  readonly format: "text" | "json";
+  readonly invocation: Invocation;
+}
+
+/** Waits until this process leads. Throws the signal's reason when it aborts. */
+function campaign(election: Election, signal: AbortSignal): Promise<Lease> {
+  const { connection, key, options, invocation } = election;
+  return acquireWithNotice(connection, key, { ...options.acquire, wait: "forever", signal }, invocation);
 }
 
 /**
- * The exit code of the command when it ended by itself. Throws Interrupted when the end is asked for while
- * campaigning, or at any moment of a term that is then lost: no further term is campaigned for.
+ * The exit code of the command when it ended by itself. Throws Interrupted when a signal asks for the end while
+ * campaigning, or at any moment of a term that is then lost: it does not campaign for a further term.
  */
-export async function leadWithCommand(election: Election, command: readonly string[]): Promise<number> {
-  const { leases, key, options, io, format } = election;
-  const { acquire, plan } = options;
-  const announce = announcer(io, key, format);
+export async function leadWithCommand(election: Election): Promise<number> {
+  const { connection, key, options, invocation } = election;
+  const { io, trailing: command } = invocation;
   for (;;) {
-    const held = new HeldCommand({ io, plan, command, announce });
+    const notify = notifier(invocation, key);
+    const leased = new LeasedCommand({ io, plan: options.plan, command, notify });
     try {
-      const lease = await interruptible(io, (signal) =>
-        leases.acquire(key, { ...acquire, wait: "forever", signal }),
-      );
-      const result = await held.run(lease, leases.executor);
-      const lost = result.kind === "ended" ? result.stoppedBecause !== null : isLate(result);
-      if (!lost) return exitCodeOf(result, command[0] ?? "");
-      if (held.askedToEndBy !== null) throw new Interrupted(held.askedToEndBy);
+      const lease = await interruptible(io, (signal) => campaign(election, signal));
+      const result = await leased.run(lease, connection.executor);
+      if (!wasLost(result)) return exitCodeOf(result, command[0] ?? "");
+      if (leased.endRequestedBy !== null) throw new Interrupted(leased.endRequestedBy);
     } finally {
-      held.dismiss();
+      leased.stop();
     }
   }
 }
 
-function isLate(result: { readonly kind: string; readonly code?: string }): boolean {
+function wasLost(result: CommandResult): boolean {
+  if (result.kind === "ended") return result.stoppedBecause !== null;
   return result.kind === "not-started" && result.code === "LATE";
 }
 
-/** Until it is interrupted: throws Interrupted after the current term was given back. */
+/** Until it is interrupted: throws Interrupted after it has released the current term. */
 export async function leadWithLines(election: Election): Promise<number> {
-  const { leases, key, options, io } = election;
-  return await interruptible(io, async (signal) => {
-    for await (const lease of leases.elect(key, { ...options.acquire, signal })) {
-      say(election, "elected", lease);
-      await termOver(lease, signal);
-      say(election, signal.aborted ? "resigned" : "lost", lease);
-      if (signal.aborted) break;
+  return await interruptible(election.invocation.io, async (signal) => {
+    for (;;) {
+      const lease = await campaign(election, signal);
+      try {
+        printTerm(election, "elected", lease);
+        await termOver(lease, signal);
+        printTerm(election, signal.aborted ? "resigned" : "lost", lease);
+      } finally {
+        await lease.release();
+      }
+      signal.throwIfAborted();
     }
-    throw signal.reason;
   });
 }
 
-function say({ io, format, key }: Election, event: "elected" | "lost" | "resigned", lease: Lease): void {
+function printTerm(
+  { invocation: { io, flags }, key }: Election,
+  event: "elected" | "lost" | "resigned",
+  lease: Lease,
+): void {
   const { fence, holder, lossReason } = lease;
-  if (format === "json") {
+  if (flags.has("json")) {
     const line = { event, key, holder, fence: formatFence(fence), reason: lossReason };
     io.stdout.write(`${JSON.stringify(line)}\n`);
     return;
   }
   const reason = lossReason === null ? "" : ` (${lossReason})`;
-  io.stdout.write(`${event}  ${key}  fence ${fence}  ${holder}${reason}\n`);
+  io.stdout.write(`${escapeControls(`${event}  ${key}  fence ${fence}  ${holder}${reason}`)}\n`);
 }
 
 function termOver(lease: Lease, signal: AbortSignal): Promise<void> {

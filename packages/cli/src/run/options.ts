@@ -1,30 +1,21 @@
-/** The options that `run` and `elect` share, as the library and the keeper want them. */
+/** The options that `run` and `elect` share, as the library and the supervisor want them. */
 import { type AcquireOptions, DEFAULT_POLICY } from "solehold";
 import type { Invocation } from "../command.ts";
-import { durationOption, purposeOption, waitOption } from "../values.ts";
+import { durationOption, given, purposeOption, waitOption } from "../parse/option-values.ts";
 import { ON_LOSS_CHOICES, type OnLoss, type StopPlan, stopPlan } from "./plan.ts";
 
 export interface RunOptions {
-  readonly acquire: AcquireOptions & { readonly ttl: number };
+  readonly acquire: AcquireOptions & { readonly ttl: number; readonly wait: number | "forever" };
   readonly plan: StopPlan;
 }
 
 export function runOptions(invocation: Invocation): RunOptions {
   const { values } = invocation;
   const onLoss: OnLoss = ON_LOSS_CHOICES.find((choice) => choice === values["on-loss"]) ?? "term";
-  const ttlMs = durationOption(invocation, "ttl", 1) ?? DEFAULT_POLICY.defaultTtlMs;
-  const graceMs = durationOption(invocation, "grace", 0);
-  const purpose = purposeOption(invocation);
-  const wait = waitOption(invocation);
-  const { note } = values;
+  const ttl = durationOption(invocation, "ttl", 1) ?? DEFAULT_POLICY.defaultTtlMs;
+  const optional = given({ purpose: purposeOption(invocation), note: values.note });
   return {
-    plan: stopPlan({ ttlMs, graceMs, onLoss }),
-    acquire: {
-      ttl: ttlMs,
-      keepAlive: "yes",
-      ...(purpose === null ? {} : { purpose }),
-      ...(wait === null ? {} : { wait }),
-      ...(note === undefined ? {} : { note }),
-    },
+    plan: stopPlan({ ttlMs: ttl, graceMs: durationOption(invocation, "grace", 0), onLoss }),
+    acquire: { ttl, wait: waitOption(invocation), keepAlive: true, ...optional },
   };
 }

@@ -1,16 +1,16 @@
 /**
- * When a command must be told to stop, and when it is killed, so that it is dead before its lease could
+ * When a command is asked to stop, and when it is killed, so that it is dead before its lease could
  * belong to another.
  *
  *   renewed                          SIGTERM        SIGKILL    belief ends   record ends
  *   |--------------------------------|--- grace ----|- margin -|- 1 % + 2 ms -|
  *
- * The margin is what a kill may take on a busy machine: the keeper has to be scheduled, the signal has to
+ * The margin is what a kill may take on a busy machine: the supervisor has to be scheduled, the signal has to
  * arrive, the process has to be torn down. What is left before SIGTERM must be long enough for a renewal
  * that fails once and is tried again, or one lost packet would cost the work.
  */
 import { usageFailure } from "../failure.ts";
-import { shortDuration } from "../text/duration.ts";
+import { shortDuration } from "../format/duration.ts";
 
 export const ON_LOSS_CHOICES = ["term", "kill", "ignore"] as const;
 /** "term": SIGTERM, then SIGKILL. "kill": SIGKILL alone, as late as possible. "ignore": nothing. */

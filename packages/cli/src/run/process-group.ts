@@ -1,17 +1,16 @@
-/** A process group: the command and all that it started, unless they left it on purpose. */
+/** A process group: the command and all processes that it started, unless they left it on purpose. */
 import { readdirSync, readFileSync } from "node:fs";
-import type { Env } from "solehold";
-import { delay } from "../delay.ts";
+import { delay, type Env } from "solehold/internal";
 
-const LOOK_EVERY_MS = 10;
+const CHECK_EVERY_MS = 10;
 
-/** Sends to every member. "forbidden" when all of them run under another user. */
-export function signalGroup(groupId: number, signal: NodeJS.Signals): "sent" | "gone" | "forbidden" {
+/** Sends to every member. "denied" when all of them run under another user. */
+export function signalGroup(groupId: number, signal: NodeJS.Signals): "sent" | "gone" | "denied" {
   try {
     process.kill(-groupId, signal);
     return "sent";
   } catch (error) {
-    return isGone(error) ? "gone" : "forbidden";
+    return isGone(error) ? "gone" : "denied";
   }
 }
 
@@ -20,15 +19,15 @@ export function groupExists(groupId: number): boolean {
   try {
     process.kill(-groupId, 0);
   } catch (error) {
-    // EPERM: somebody is there, but under another user.
+    // EPERM: there is a process, but under another user.
     if (isGone(error)) return false;
   }
   return process.platform !== "linux" || hasLivingMember(groupId);
 }
 
 /**
- * The dead still count as members until their parent collects them, and in a container the process that
- * inherits them may never do so. Here they are told apart by their state.
+ * Dead processes count as members until their parent collects them, and in a container the process that
+ * inherits them may never do so. Their state in /proc tells them from living ones.
  */
 function hasLivingMember(groupId: number): boolean {
   const processes = readdirSync("/proc").filter((name) => /^\d+$/.test(name));
@@ -49,12 +48,12 @@ function readStatus(processId: string): string {
   }
 }
 
-/** "alive" when somebody is left after `withinMs`. */
-export async function groupLeft(groupId: number, env: Env, withinMs: number): Promise<"none" | "alive"> {
+/** "alive" when a process of the group is left after `withinMs`. */
+export async function awaitGroupEnd(groupId: number, env: Env, withinMs: number): Promise<"none" | "alive"> {
   const endMs = env.monotonicMs() + withinMs;
   while (groupExists(groupId)) {
     if (env.monotonicMs() >= endMs) return "alive";
-    await delay(env, LOOK_EVERY_MS);
+    await delay(env, CHECK_EVERY_MS);
   }
   return "none";
 }

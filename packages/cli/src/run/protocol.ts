@@ -1,6 +1,6 @@
-/** What the holder (`solehold run`) and its keeper say to each other, as JSON over a pipe of their own. */
+/** The messages between the holder (`solehold run`) and its supervisor: JSON over a pipe of their own. */
 import type { Deadline } from "./deadline.ts";
-import type { StopCause } from "./guard.ts";
+import type { StopCause } from "./deadline-enforcer.ts";
 import type { StopPlan } from "./plan.ts";
 
 export interface StartMessage {
@@ -15,7 +15,7 @@ export interface StartMessage {
 export type HolderMessage =
   | StartMessage
   | { readonly kind: "extend"; readonly deadline: Deadline }
-  /** The lease is over by the store's word. */
+  /** The store has ended the lease. */
   | { readonly kind: "stop"; readonly urgency: "grace" | "now" }
   /** A signal that the user sent, for the whole group. */
   | { readonly kind: "signal"; readonly signal: NodeJS.Signals };
@@ -26,15 +26,15 @@ export interface CommandEnd {
   readonly signal: NodeJS.Signals | null;
   /** Null when it ended by itself. */
   readonly stoppedBecause: StopCause | null;
-  /** "alive" when processes of the group withstood SIGKILL: the lease must not be given back then. */
-  readonly leftovers: "none" | "alive";
+  /** "alive" when processes of the group withstood SIGKILL: the lease must not be released then. */
+  readonly survivors: "none" | "alive";
 }
 
-export type KeeperMessage =
+export type SupervisorMessage =
   | { readonly kind: "started"; readonly groupId: number }
   /** `code` as Node names it: ENOENT, EACCES; LATE when the deadline had come too near to begin. */
   | { readonly kind: "not-started"; readonly code: string; readonly message: string }
   | { readonly kind: "stopping"; readonly cause: StopCause }
   /** The command runs under another user and cannot be signalled. */
-  | { readonly kind: "powerless"; readonly signal: NodeJS.Signals }
+  | { readonly kind: "signal-denied"; readonly signal: NodeJS.Signals }
   | ({ readonly kind: "ended" } & CommandEnd);

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { CommandSpec } from "../../src/command.ts";
+import { type CommandSpec, choice, flag, value } from "../../src/command.ts";
 import { parseArguments } from "../../src/parse/arguments.ts";
 
 const spec: CommandSpec = {
@@ -9,12 +9,12 @@ const spec: CommandSpec = {
   positionals: [{ name: "KEY", presence: "required" }],
   trailing: "required",
   options: {
-    ttl: { type: "value", placeholder: "DURATION", help: "" },
-    "on-loss": { type: "value", choices: ["term", "kill"], help: "" },
-    json: { type: "flag", help: "" },
-    help: { type: "flag", help: "" },
+    ttl: value("DURATION", ""),
+    "on-loss": choice(["term", "kill"], ""),
+    json: flag(""),
+    help: flag(""),
   },
-  examples: [],
+  examples: {},
 };
 
 const plain: CommandSpec = { ...spec, trailing: "none", usage: "KEY [options]" };

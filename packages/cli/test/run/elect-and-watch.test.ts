@@ -1,4 +1,4 @@
-// The commands that run until they are told to stop, as real processes.
+// The commands that run until a signal stops them, as real processes.
 import { appendFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
@@ -59,7 +59,7 @@ describe("elect", () => {
     await until("the second stands for election", () => second.handlesSignals);
     await call(["revoke", "leader"]);
     await until(
-      "somebody leads again",
+      "one of them leads again",
       () => linesOf(log).filter((line) => line.includes("begins")).length === 2,
     );
     for (const process of [first, second]) process.kill("SIGINT");
@@ -81,9 +81,9 @@ describe("elect", () => {
     );
     await until("it leads", () => linesOf(log).includes("begins"));
     await call(["revoke", "leader"]);
-    await until("the command is told to stop", () => linesOf(log).includes("stops"));
+    await until("the command is asked to stop", () => linesOf(log).includes("stops"));
     leader.kill(signal);
-    await until("the command was told that, too", () => linesOf(log).includes(signal));
+    await until("the command got that signal, too", () => linesOf(log).includes(signal));
     appendFileSync(log, "go\n");
     expect(await leader.exit).toEqual({ code, signal: null });
     expect(linesOf(log).filter((line) => line === "begins")).toHaveLength(1);

@@ -30,19 +30,19 @@ function isAlive(processId: number): boolean {
 }
 
 describe("a command under a lease", () => {
-  it("is told its key, its fence and its end, but not the token", async () => {
+  it("gets its key, its fence and its end, but not the token", async () => {
     const { start } = shell();
     const first = start(["run", "a/b", "--ttl", "30s", "--holder", "me", "--", "env"]);
     expect(await first.exit).toEqual({ code: 0, signal: null });
-    const told = Object.fromEntries(first.stdout.split("\n").map((line) => line.split(/=(.*)/s)));
-    expect(told).toMatchObject({ SOLEHOLD_KEY: "a/b", SOLEHOLD_FENCE: expect.stringMatching(/^\d+$/) });
-    expect(told).not.toHaveProperty("SOLEHOLD_HOLDER");
-    expect(new Date(String(told.SOLEHOLD_EXPIRES_AT)).toISOString()).toBe(told.SOLEHOLD_EXPIRES_AT);
+    const got = Object.fromEntries(first.stdout.split("\n").map((line) => line.split(/=(.*)/s)));
+    expect(got).toMatchObject({ SOLEHOLD_KEY: "a/b", SOLEHOLD_FENCE: expect.stringMatching(/^\d+$/) });
+    expect(got).not.toHaveProperty("SOLEHOLD_HOLDER");
+    expect(new Date(String(got.SOLEHOLD_EXPIRES_AT)).toISOString()).toBe(got.SOLEHOLD_EXPIRES_AT);
     expect(first.stdout).not.toContain("TOKEN");
     expect(first.stderr).toBe("");
     const second = start(["run", "a/b", "--", "sh", "-c", "echo $SOLEHOLD_FENCE"]);
     await second.exit;
-    expect(BigInt(second.stdout.trim())).toBeGreaterThan(BigInt(String(told.SOLEHOLD_FENCE)));
+    expect(BigInt(second.stdout.trim())).toBeGreaterThan(BigInt(String(got.SOLEHOLD_FENCE)));
   });
 
   it("has this process's stdin, stdout, stderr and NODE_OPTIONS", async () => {
@@ -144,13 +144,13 @@ describe("the end of a command", () => {
     expect((await process.exit).code).toBe(6);
   });
 
-  it("follows when the process that watches over it dies", async () => {
+  it("follows when its supervisor dies", async () => {
     const { start, log } = shell();
     const process = start(["run", "job", "--", ...endlessWork("it", log)]);
     await until("it is at work", () => fenceAtBegin("it", log));
-    const keeper = childrenOf(process.pid)[0] ?? Number.NaN;
-    const command = childrenOf(keeper)[0] ?? Number.NaN;
-    globalThis.process.kill(keeper, "SIGKILL");
+    const supervisor = childrenOf(process.pid)[0] ?? Number.NaN;
+    const command = childrenOf(supervisor)[0] ?? Number.NaN;
+    globalThis.process.kill(supervisor, "SIGKILL");
     expect((await process.exit).code).toBe(1);
     expect(process.stderr).toContain("ended unexpectedly, so the command was killed");
     expect(isAlive(command)).toBe(false);
@@ -160,11 +160,11 @@ describe("the end of a command", () => {
     const { start, log } = shell();
     const process = start(["run", "job", "--", ...endlessWork("it", log)]);
     await until("it is at work", () => fenceAtBegin("it", log));
-    const keeper = childrenOf(process.pid)[0] ?? Number.NaN;
-    expect(isAlive(keeper)).toBe(true);
+    const supervisor = childrenOf(process.pid)[0] ?? Number.NaN;
+    expect(isAlive(supervisor)).toBe(true);
     process.kill("SIGTERM");
     await process.exit;
-    await until("the keeper has gone", () => !isAlive(keeper));
+    await until("the supervisor has gone", () => !isAlive(supervisor));
   });
 });
 

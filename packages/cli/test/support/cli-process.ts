@@ -41,7 +41,7 @@ export class CliProcess {
         resolve({ code, signal });
       });
     });
-    // Killing it is enough: the keeper then ends the command, and itself.
+    // Killing it is enough: the supervisor then ends the command, and itself.
     onTestFinished(async () => {
       if (this.#exited === null) this.#child.kill("SIGKILL");
       await this.exit;

@@ -26,7 +26,7 @@ export class FakeIo implements Io {
   readonly stdout: FakeOutput;
   readonly stderr = new FakeOutput();
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** What was asked, and what a person answers; null when nobody is there. */
+  /** What was asked, and what a person answers; null without a terminal. */
   readonly asked: string[] = [];
   readonly #answer: string | null;
   readonly #listeners = new Map<NodeJS.Signals, Set<(signal: NodeJS.Signals) => void>>();

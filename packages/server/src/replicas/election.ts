@@ -22,7 +22,7 @@ export async function standForElection(
   const noted = note === undefined ? {} : { note };
   while (!signal.aborted) {
     try {
-      for await (const term of leases.elect(name, { ttl, signal, keepAlive: "no", ...noted }))
+      for await (const term of leases.elect(name, { ttl, signal, keepAlive: false, ...noted }))
         await lead(term);
     } catch (error) {
       onFailure(error);

@@ -178,7 +178,7 @@ export class WaitQueue {
         stopListening();
       },
     };
-    const timer = env.timer(waitMs, () => this.#onTimeout(line, waiter), { keepAlive: "yes" });
+    const timer = env.timer(waitMs, () => this.#onTimeout(line, waiter), { keepAlive: true });
     const onGone = (): void => this.#leave(line, waiter, () => waiter.reject(new ProblemError(clientGone())));
     const stopListening = connection.onGone(onGone);
     line.waiters.push(waiter);

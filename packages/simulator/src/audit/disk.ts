@@ -15,8 +15,8 @@ const FIRST_BYTES = 4_096;
 
 export interface DiskOptions {
   readonly world: World;
-  /** What an access takes on average. */
-  readonly accessMs: number;
+  /** What an access takes on average, at present. */
+  readonly accessMs: () => number;
   readonly random: RandomStream;
 }
 
@@ -51,7 +51,7 @@ export class SimulatedDisk {
         const { world, accessMs } = this.#options;
         const each: UnderWay = { cutShort };
         underWay.add(each);
-        world.schedule(world.nowMs + random.exponential(accessMs), env.machine, "audit disk", () => {
+        world.schedule(world.nowMs + random.exponential(accessMs()), env.machine, "audit disk", () => {
           underWay.delete(each);
           if (!env.dead) resolve(work());
         });

@@ -68,7 +68,9 @@ export const TIME_BUGS: readonly PlantedBug[] = [
         withMembers(env, {
           // The timers of expiry are the only ones of a handle that ask to be kept or not kept alive.
           timer: (delayMs, callback, options) =>
-            options?.keepAlive === "no" ? { cancel: () => undefined } : env.timer(delayMs, callback, options),
+            options?.keepAlive === false
+              ? { cancel: () => undefined }
+              : env.timer(delayMs, callback, options),
         }),
     },
   },

@@ -86,7 +86,7 @@ export async function askForDangerous(
     const attempt = await process.leases.tryAcquire(DANGEROUS.name, {
       ttl: ttlMs,
       approval,
-      autoRenew: "no",
+      autoRenew: false,
     });
     if (attempt.ok) options.onLease(process, attempt.lease);
   } catch (error) {

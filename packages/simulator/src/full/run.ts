@@ -131,6 +131,7 @@ async function recovery(stage: Stage, workload: Workload): Promise<void> {
   world.note("world", "heals");
   stage.healed = true;
   network.heal();
+  stage.trails?.heal();
   engine.full = false;
   // What is frozen thaws by itself; nothing lasts longer than three ttls.
   await world.run(world.nowMs + config.ttlMs * 4, go);

@@ -218,7 +218,7 @@ export class Workload {
     for (let attempt = 0; attempt < 2; attempt += 1) {
       const { leases } = process;
       const got = await leases
-        .tryAcquire(key.name, { ttl, idempotencyKey, autoRenew: "no" })
+        .tryAcquire(key.name, { ttl, idempotencyKey, autoRenew: false })
         .catch((error: unknown) => {
           if (error instanceof LeaseError && error.retryable && attempt === 0) return null;
           throw error;
@@ -236,11 +236,11 @@ export class Workload {
     }
   }
 
-  #acquireOptions(random: RandomStream): { readonly ttl: number; readonly autoRenew: "yes" | "no" } {
+  #acquireOptions(random: RandomStream): { readonly ttl: number; readonly autoRenew: boolean } {
     const { ttlMs } = this.#options.config;
     return {
       ttl: Math.ceil(ttlMs * random.pick([0.7, 1, 1, 2])),
-      autoRenew: random.chance(0.75) ? "yes" : "no",
+      autoRenew: random.chance(0.75),
     };
   }
 

@@ -12,7 +12,7 @@ const TEXT = Buffer.from("one\ntwo\n");
 function machine(seed: number, crash: "process" | "power") {
   const world = new World(new Choices(seed), { record: "no" });
   const random = world.choices.stream("disk");
-  const disk = new SimulatedDisk({ world, accessMs: 5, random });
+  const disk = new SimulatedDisk({ world, accessMs: () => 5, random });
   const own = new Machine(world, "n1", { monotonicMs: 0, wallMs: 0, rate: 1 });
   const env = new SimulatedEnv({ world, machine: own, random, timerLatenessMs: 0 });
   const mounted = disk.mountedBy(env, () => crash === "power");

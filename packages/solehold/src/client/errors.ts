@@ -11,6 +11,7 @@ export type LeaseErrorCode =
   | "LEASE_UNAVAILABLE"
   | "LEASE_REFUSED"
   | "LEASE_DENIED"
+  | "LEASES_CLOSED"
   | "STALE_FENCE";
 
 /** What became of the write: it happened, it certainly did not, or nobody knows. */
@@ -19,7 +20,7 @@ export type WriteOutcome = "applied" | "not-applied" | "unknown";
 export interface LeaseErrorDetails {
   readonly code: LeaseErrorCode;
   readonly key: LeaseKey;
-  readonly retryable: "yes" | "no";
+  readonly retryable: boolean;
   readonly outcome: WriteOutcome;
   readonly cause?: unknown;
 }
@@ -36,7 +37,7 @@ export class LeaseError extends Error {
     super(message, details.cause === undefined ? undefined : { cause: details.cause });
     this.code = details.code;
     this.key = details.key;
-    this.retryable = details.retryable === "yes";
+    this.retryable = details.retryable;
     this.outcome = details.outcome;
   }
 }
@@ -60,7 +61,7 @@ export class LeaseHeldError extends LeaseError {
     super(message ?? heldMessage(details), {
       code,
       key: details.key,
-      retryable: "yes",
+      retryable: true,
       outcome: "not-applied",
     });
     this.reason = details.reason;
@@ -89,7 +90,7 @@ export class LeaseUnavailableError extends LeaseError {
     super(`the lease store did not serve ${keyId(key)}: ${cause.message}${hint}`, {
       code: "LEASE_UNAVAILABLE",
       key,
-      retryable: "yes",
+      retryable: true,
       outcome,
       cause,
     });
@@ -103,7 +104,7 @@ export class LeaseRefusedError extends LeaseError {
   readonly field: string;
 
   constructor(key: LeaseKey, reason: Reason, field: string, message: string) {
-    super(`${field} ${message}`, { code: "LEASE_REFUSED", key, retryable: "no", outcome: "not-applied" });
+    super(`${field} ${message}`, { code: "LEASE_REFUSED", key, retryable: false, outcome: "not-applied" });
     this.reason = reason;
     this.field = field;
   }
@@ -118,7 +119,7 @@ export class LeaseDeniedError extends LeaseError {
     super(`not allowed for ${keyId(key)}: ${reason}`, {
       code: "LEASE_DENIED",
       key,
-      retryable: "no",
+      retryable: false,
       outcome: "not-applied",
     });
     this.reason = reason;
@@ -126,10 +127,12 @@ export class LeaseDeniedError extends LeaseError {
 }
 
 /**
- * Why a lease ended for its holder. "expired": its time ran out here (a pause, a suspend). "unreachable":
- * its time ran out because the store did not answer. The others are the store's word.
+ * Why a lease ended for its holder.
+ * "expired": its time ran out here (a pause, a suspend). "unreachable": its time ran out because the store did not answer.
+ * "store-lost-data": the store lost writes, so somebody else may be granted the lease. "released", "abandoned", "closed":
+ * the holder itself ended it. The others are the store's word.
  */
-export type LossReason = LossByDecision | "unreachable";
+export type LossReason = LossByDecision | "unreachable" | "store-lost-data" | "abandoned" | "closed";
 
 export class LeaseLostError extends LeaseError {
   override readonly name = "LeaseLostError";
@@ -140,11 +143,25 @@ export class LeaseLostError extends LeaseError {
     super(`the lease ${keyId(key)} (fence ${fence}) is over: ${reason}`, {
       code: "LEASE_LOST",
       key,
-      retryable: "no",
+      retryable: false,
       outcome: "not-applied",
     });
     this.reason = reason;
     this.fence = fence;
+  }
+}
+
+/** This `Leases` object was closed: it grants, waits and elects no more. */
+export class LeasesClosedError extends LeaseError {
+  override readonly name = "LeasesClosedError";
+
+  constructor(key: LeaseKey) {
+    super(`${keyId(key)} cannot be served: leases.close() was called`, {
+      code: "LEASES_CLOSED",
+      key,
+      retryable: false,
+      outcome: "not-applied",
+    });
   }
 }
 

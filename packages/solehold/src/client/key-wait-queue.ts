@@ -192,7 +192,7 @@ export class Room {
         resolve(how);
       };
       const wake = (): void => end("woken");
-      const timer = this.#options.env.timer(forMs, () => end("over"), { keepAlive: "yes" });
+      const timer = this.#options.env.timer(forMs, () => end("over"), { keepAlive: true });
       signal?.addEventListener("abort", wake, { once: true });
       place.wake = wake;
     });

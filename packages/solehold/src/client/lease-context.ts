@@ -2,8 +2,10 @@
 import type { DriftBound } from "../core/index.ts";
 import type { Env } from "../env/index.ts";
 import type { LeaseExecutor } from "../executor/index.ts";
+import type { Lease } from "./lease.ts";
 import type { LivenessProbe } from "./probe.ts";
 import type { RenewalSchedule } from "./renewal-schedule.ts";
+import type { RevocationWatch } from "./revocation-watch.ts";
 import type { SuspendWatch } from "./suspend-detector.ts";
 
 export type LeaseHandleState = "held" | "jeopardy" | "lost" | "released";
@@ -14,12 +16,15 @@ export interface LeaseContext {
   readonly drift: DriftBound;
   readonly schedule: RenewalSchedule;
   readonly suspendWatch: SuspendWatch;
+  /** All handles that are not over, so that closing can end them. */
+  readonly held: Set<Lease>;
+  readonly revocations: RevocationWatch;
 }
 
 export interface LeaseOptions {
   readonly ttlMs: number;
-  readonly autoRenew: "yes" | "no";
+  readonly autoRenew: boolean;
   readonly probe: LivenessProbe | undefined;
-  /** "yes" keeps the process alive while the lease is held. */
-  readonly keepAlive: "yes" | "no";
+  /** Keeps the process from ending while the lease is held. */
+  readonly keepAlive: boolean;
 }

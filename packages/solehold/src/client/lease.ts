@@ -35,9 +35,11 @@ import type { Suspendable } from "./suspend-detector.ts";
 /** Renewals are sent after a third of the ttl, retries after a tenth, and given up on after a sixth. */
 const RENEW_PART = 1 / 3;
 const RETRY_PART = 1 / 10;
-const PATIENCE_PART = 1 / 6;
-const MIN_PATIENCE_MS = 10;
+const TIMEOUT_PART = 1 / 6;
+const MIN_TIMEOUT_MS = 10;
 const MAX_RELEASE_MS = 5_000;
+/** After these there is nothing to release, or no way to do it. */
+const UNRELEASABLE: ReadonlySet<LossReason> = new Set(["superseded", "released", "closed"]);
 /** Timers may fire a little late; the signal must not. */
 const EARLY_MS = 1;
 
@@ -56,13 +58,14 @@ export class Lease implements Renewable, Suspendable {
   /** Made when somebody asks for the signal: short leases end before anybody does, and both cost time. */
   #abort: AbortController | null = null;
   #listeners: Set<(state: LeaseHandleState) => void> | null = null;
+  #renewalListeners: Set<(remainingMs: number) => void> | null = null;
   #state: LeaseHandleState = "held";
   #lossReason: LossReason | null = null;
   #validity: Validity;
   #expiresAtMs: number;
   #expiryTimer: Timer | null = null;
-  /** Only who is watched has to hear at once that the machine slept; all else reads the clocks when asked. */
-  #isWatched = false;
+  /** Somebody observes the end: then a suspend and a revocation must reach it at once. Otherwise the clocks are read when asked. */
+  #isObserved = false;
   #storeFailing = false;
   #breaking = false;
   #releasing: Promise<ReleaseResult> | null = null;
@@ -80,10 +83,16 @@ export class Lease implements Renewable, Suspendable {
     this.resumeFromLedgerRequired = grant.decision.resumeFromLedgerRequired;
     this.#validity = this.#validityOf(grant);
     this.#expiresAtMs = lease.expiresAtMs;
+    context.held.add(this);
     const now = this.#now();
     this.#planRenewal(RENEW_PART, now);
-    // The answer may have been so long on its way that the lease is over: then nobody must be told "held".
+    // The answer may have been so long on its way that the lease is over.
     this.#check(now);
+  }
+
+  /** The secret that proves this grant, for programs that renew or release it elsewhere. Never log it. */
+  get token(): string {
+    return this.#token;
   }
 
   get name(): string {
@@ -94,9 +103,10 @@ export class Lease implements Renewable, Suspendable {
   get signal(): AbortSignal {
     if (this.#abort === null) {
       this.#abort = new AbortController();
-      this.#beWatched();
+      this.#observe();
       this.#check();
       if (this.#isOver()) this.#abort.abort(this.#lostError());
+      else this.#watchForRevocation();
     }
     return this.#abort.signal;
   }
@@ -133,9 +143,17 @@ export class Lease implements Renewable, Suspendable {
     if (!this.isHeld()) throw this.#lostError();
   }
 
+  /** Calls back after every renewal that the store confirmed, with how long the lease may now be believed. */
+  onRenewed(listener: (remainingMs: number) => void): () => void {
+    const listeners = this.#renewalListeners ?? new Set();
+    this.#renewalListeners = listeners.add(listener);
+    return () => void listeners.delete(listener);
+  }
+
   /** Calls back on every change of state. */
   onStateChange(listener: (state: LeaseHandleState) => void): () => void {
-    this.#beWatched();
+    this.#observe();
+    if (!this.#isOver()) this.#watchForRevocation();
     const listeners = this.#listeners ?? new Set();
     this.#listeners = listeners.add(listener);
     return () => void listeners.delete(listener);
@@ -198,6 +216,15 @@ export class Lease implements Renewable, Suspendable {
   }
 
   /**
+   * Stops renewing and believing, and releases nothing: the lease ends by its ttl. For work that could not be stopped, and
+   * must keep others out for as long as it may still run.
+   */
+  abandon(): void {
+    this.#end("released", "abandoned");
+    this.#releasing ??= Promise.resolve({ released: false, reason: "already-gone" });
+  }
+
+  /**
    * The secret with which another process can `adopt` this lease. This handle stops believing at once: at
    * any instant one of the two may act.
    */
@@ -220,6 +247,11 @@ export class Lease implements Renewable, Suspendable {
     await this.release();
   }
 
+  /** For `Leases.close()`: the handle is over at once, whatever becomes of the record. */
+  endByClose(): void {
+    this.#end("lost", "closed");
+  }
+
   /** For the schedule: starts a renewal and never throws. */
   renewNow(): void {
     this.#renewInBackground().catch(() => {
@@ -236,7 +268,7 @@ export class Lease implements Renewable, Suspendable {
     this.#armExpiry();
     if (this.#breaking) return;
     const { probe } = this.#options;
-    if (probe !== undefined && !(await probeSaysAlive(probe, this.#context.env, this.#patienceMs()))) {
+    if (probe !== undefined && !(await probeSaysAlive(probe, this.#context.env, this.#timeoutMs()))) {
       this.#setState("jeopardy");
       this.#planRenewal(RETRY_PART);
       return;
@@ -254,7 +286,7 @@ export class Lease implements Renewable, Suspendable {
       holder,
       token: this.#token,
       ttlMs,
-      timeoutMs: this.#patienceMs(),
+      timeoutMs: this.#timeoutMs(),
     });
   }
 
@@ -265,6 +297,11 @@ export class Lease implements Renewable, Suspendable {
       return;
     }
     this.#storeFailing = outcome.kind === "unsettled";
+    if (outcome.kind === "unsettled" && outcome.cause.kind === "data-loss") {
+      // The store may grant the lease to somebody else as soon as it trusts its data again.
+      this.#end("lost", "store-lost-data");
+      return;
+    }
     if (outcome.kind === "unsettled") {
       this.#setState("jeopardy");
       this.#planRenewal(RETRY_PART);
@@ -274,6 +311,9 @@ export class Lease implements Renewable, Suspendable {
     this.#expiresAtMs = outcome.decision.lease.expiresAtMs;
     this.#setState("held");
     this.#planRenewal(RENEW_PART);
+    if (this.#renewalListeners === null) return;
+    const remainingMs = remainingValidityMs(this.#validity, this.#now());
+    for (const listener of this.#renewalListeners) safely(() => listener(remainingMs));
   }
 
   /** The store's word: an authoritative loss stops at once, with one exception. */
@@ -297,15 +337,15 @@ export class Lease implements Renewable, Suspendable {
     const { autoRenew, keepAlive } = this.#options;
     const { env, schedule } = this.#context;
     const inMs = jittered(env, this.ttlMs * partOfTtl, JITTER_RATIO);
-    if (autoRenew === "yes") schedule.plan(this.#appointment, now.monotonicMs, inMs);
+    if (autoRenew) schedule.plan(this.#appointment, now.monotonicMs, inMs);
     const spareMs = remainingValidityMs(this.#validity, now) - inMs;
-    const comesInTime = autoRenew === "yes" && partOfTtl === RENEW_PART && spareMs > this.#patienceMs();
-    if (keepAlive === "yes" || !comesInTime) this.#armExpiry();
+    const comesInTime = autoRenew && partOfTtl === RENEW_PART && spareMs > this.#timeoutMs();
+    if (keepAlive || !comesInTime) this.#armExpiry();
     else this.#expiryTimer?.cancel();
   }
 
   #armExpiry(): void {
-    this.#beWatched();
+    this.#observe();
     this.#expiryTimer?.cancel();
     const { env } = this.#context;
     const inMs = remainingValidityMs(this.#validity, this.#now()) - EARLY_MS;
@@ -324,10 +364,15 @@ export class Lease implements Renewable, Suspendable {
     if (!this.#isOver() && !isStillValid(this.#validity, now)) this.#runOut();
   }
 
-  #beWatched(): void {
-    if (this.#isWatched || this.#isOver()) return;
-    this.#isWatched = true;
+  #observe(): void {
+    if (this.#isObserved || this.#isOver()) return;
+    this.#isObserved = true;
     this.#context.suspendWatch.add(this);
+  }
+
+  /** A handle that does not renew by itself must not be renewed by an event either. */
+  #watchForRevocation(): void {
+    if (this.#options.autoRenew) this.#context.revocations.add(this);
   }
 
   /** For the suspend watch: the clocks moved apart, and what is left may be less than the timer knows. */
@@ -344,7 +389,9 @@ export class Lease implements Renewable, Suspendable {
     if (this.#isOver()) return;
     this.#lossReason = reason;
     this.#appointment.cancel();
-    if (this.#isWatched) this.#context.suspendWatch.remove(this);
+    if (this.#isObserved) this.#context.suspendWatch.remove(this);
+    this.#context.revocations.remove(this);
+    this.#context.held.delete(this);
     this.#expiryTimer?.cancel();
     this.#setState(state);
     this.#abort?.abort(this.#lostError());
@@ -353,17 +400,12 @@ export class Lease implements Renewable, Suspendable {
   #setState(state: LeaseHandleState): void {
     if (this.#state === state) return;
     this.#state = state;
-    for (const listener of this.#listeners ?? []) {
-      try {
-        listener(state);
-      } catch {
-        // A listener's mistake must not keep the lease from being ended.
-      }
-    }
+    for (const listener of this.#listeners ?? []) safely(() => listener(state));
   }
 
   #release(): Promise<ReleaseResult> {
-    const gone = this.#lossReason === "superseded" || this.#lossReason === "released";
+    // After a close nothing can be sent any more.
+    const gone = this.#lossReason !== null && UNRELEASABLE.has(this.#lossReason);
     this.#end("released", "released");
     if (gone) return Promise.resolve({ released: false, reason: "already-gone" });
     const { key, holder } = this;
@@ -374,11 +416,11 @@ export class Lease implements Renewable, Suspendable {
   }
 
   #releaseTimeoutMs(): number {
-    return Math.min(MAX_RELEASE_MS, Math.max(this.ttlMs, MIN_PATIENCE_MS));
+    return Math.min(MAX_RELEASE_MS, Math.max(this.ttlMs, MIN_TIMEOUT_MS));
   }
 
-  #patienceMs(): number {
-    return Math.max(MIN_PATIENCE_MS, this.ttlMs * PATIENCE_PART);
+  #timeoutMs(): number {
+    return Math.max(MIN_TIMEOUT_MS, this.ttlMs * TIMEOUT_PART);
   }
 
   #validityOf(outcome: AppliedOutcome): Validity {
@@ -395,5 +437,14 @@ export class Lease implements Renewable, Suspendable {
 
   #now(): ClockReading {
     return readClocks(this.#context.env);
+  }
+}
+
+/** A listener's mistake must not keep the lease from being renewed or ended. */
+function safely(call: () => void): void {
+  try {
+    call();
+  } catch {
+    // It is the listener's own.
   }
 }

@@ -1,21 +1,21 @@
 /**
- * Leases: what a program holds to take part. Acquire, run under a lease, stand for election, look, watch,
- * and, for operators, revoke and break.
+ * Leases: what a program holds to take part. Acquire, run under a lease, stand for election, read, watch, and, for
+ * operators, revoke and break.
  */
 import {
   DEFAULT_PURPOSE,
-  type DriftBound,
   type Duration,
   durationMs,
+  isStillValid,
   keyNameProblem,
   type LeaseKey,
   type LeaseState,
-  type Purpose,
   readTransfer,
   renewalTimingProblem,
   tenantProblem,
+  validityFrom,
 } from "../core/index.ts";
-import { type Env, RandomIds, realEnv } from "../env/index.ts";
+import { type Env, RandomIds, readClocks, realEnv } from "../env/index.ts";
 import type {
   AcquireRequest,
   AppliedOutcome,
@@ -23,46 +23,26 @@ import type {
   LeaseExecutor,
   LeaseRequest,
   LeaseView,
-  PresentedApprovals,
   WaitOptions,
 } from "../executor/index.ts";
-import { type HeldDetails, LeaseHeldError } from "./errors.ts";
+import { StoreError } from "../store/index.ts";
+import { type HeldDetails, LeaseHeldError, LeasesClosedError } from "./errors.ts";
 import { Lease } from "./lease.ts";
 import type { LeaseContext } from "./lease-context.ts";
+import {
+  ACQUIRE_OPTIONS,
+  type AcquireOptions,
+  type CloseOptions,
+  checkOptions,
+  TRY_ACQUIRE_OPTIONS,
+  type TryAcquireOptions,
+} from "./options.ts";
 import { failureOf } from "./outcome-errors.ts";
-import type { LivenessProbe } from "./probe.ts";
 import { waitInServersLine } from "./remote-wait.ts";
 import { RenewalSchedule } from "./renewal-schedule.ts";
+import { RevocationWatch } from "./revocation-watch.ts";
 import { SuspendWatch } from "./suspend-detector.ts";
-import { Lines, mayBeGranted, type Patience } from "./wait-queues.ts";
-
-export interface TryAcquireOptions {
-  /** How long the lease lasts without a renewal. Default: the policy's, 30 s. */
-  readonly ttl?: Duration;
-  readonly purpose?: Purpose;
-  /** Who shall hold it; default: this Leases object's holder. */
-  readonly holder?: string;
-  readonly term?: bigint;
-  /** Free text for people who look at the lease. */
-  readonly note?: string;
-  /** The same key again gets the same grant, over restarts of this process too. */
-  readonly idempotencyKey?: string;
-  /** Consent of signers to this very request, for a key that needs it. */
-  readonly approval?: PresentedApprovals;
-  /** Asked before each renewal. */
-  readonly probe?: LivenessProbe;
-  /** "no" leaves renewing to `lease.renew()`. */
-  readonly autoRenew?: "yes" | "no";
-  /** "yes" keeps the process from ending while the lease is held. */
-  readonly keepAlive?: "yes" | "no";
-}
-
-export interface AcquireOptions extends TryAcquireOptions {
-  /** How long to wait for a lease that somebody else has; 0 to fail at once. Default 10 s. */
-  readonly wait?: Duration | "forever";
-  /** Stops waiting. */
-  readonly signal?: AbortSignal;
-}
+import { Lines, mayBeGranted } from "./wait-queues.ts";
 
 export type AcquireAttempt =
   | { readonly ok: true; readonly lease: Lease; [Symbol.asyncDispose](): Promise<void> }
@@ -76,9 +56,12 @@ export interface LeasesOptions {
 }
 
 const DEFAULT_WAIT_MS = 10_000;
-const MAX_ABANDON_MS = 5_000;
+const MAX_RELEASE_UNCLAIMED_MS = 5_000;
 const RENEW_PART = 1 / 3;
 const RETRY_PART = 1 / 10;
+const CLOSE_OPTIONS: ReadonlySet<string> = new Set(["release"]);
+
+type Work<Result> = (lease: Lease) => Result | Promise<Result>;
 
 export class Leases {
   readonly tenant: string;
@@ -88,10 +71,12 @@ export class Leases {
   readonly #ids: RandomIds;
   readonly #context: LeaseContext;
   readonly #lines: Lines;
+  /** Aborts when this object is closed: waits and elections end. */
+  readonly #closing = new AbortController();
   /** The last ttl that was found to leave room for renewals. */
   #goodTtlMs = 0;
-  /** Releases under way of what may have been granted unheard. */
-  readonly #abandoned = new Set<Promise<unknown>>();
+  /** Releases under way of grants whose answer was lost. */
+  readonly #unclaimed = new Set<Promise<unknown>>();
 
   constructor(options: LeasesOptions) {
     const { executor, env = realEnv, tenant = "default" } = options;
@@ -102,66 +87,61 @@ export class Leases {
     this.#env = env;
     this.#ids = new RandomIds(env);
     this.holder = options.holder ?? `holder-${this.#ids.next()}`;
-    const drift: DriftBound = executor.drift;
     this.#context = {
       executor,
       env,
-      drift,
+      drift: executor.drift,
       schedule: new RenewalSchedule(env),
       suspendWatch: new SuspendWatch(env),
+      held: new Set(),
+      revocations: new RevocationWatch(executor),
     };
     this.#lines = new Lines({ env, executor });
   }
 
   /** One attempt. Somebody else having it is a value; a store that does not answer is an error. */
-  tryAcquire(name: string, options: TryAcquireOptions = {}): Promise<AcquireAttempt> {
+  async tryAcquire(name: string, options: TryAcquireOptions = {}): Promise<AcquireAttempt> {
+    checkOptions("tryAcquire", options, TRY_ACQUIRE_OPTIONS);
+    const key = this.#key(name);
     try {
-      const key = this.#key(name);
-      const token = this.#tokenForServer();
-      // One promise, and no function that waits: this is what short leases cost most.
-      return this.#attempt(key, options, undefined, token).then((outcome) => {
-        if (outcome.kind === "applied") return new Granted(this.#leaseFrom(outcome, options));
-        if (mayBeGranted(outcome)) this.#abandon(key, options, token);
-        const failure = failureOf(key, outcome);
-        if (!(failure instanceof LeaseHeldError)) throw failure;
-        const { reason, holder, retryAfterMs } = failure;
-        return { ok: false, key, reason, holder, retryAfterMs, [Symbol.asyncDispose]: async () => undefined };
-      });
+      return new Granted(await this.#acquireAtOnce(key, options));
     } catch (error) {
-      return Promise.reject(error);
+      if (!(error instanceof LeaseHeldError)) throw error;
+      const { reason, holder, retryAfterMs } = error;
+      return { ok: false, key, reason, holder, retryAfterMs, [Symbol.asyncDispose]: async () => undefined };
     }
   }
 
-  /** Waits for it. Throws LeaseHeldError, LeaseTimeoutError, LeaseUnavailableError, or the signal's reason. */
+  /**
+   * Waits for it. Throws LeaseHeldError, LeaseTimeoutError, LeaseUnavailableError, LeasesClosedError, or the signal's
+   * reason.
+   */
   async acquire(name: string, options: AcquireOptions = {}): Promise<Lease> {
+    checkOptions("acquire", options, ACQUIRE_OPTIONS);
     const key = this.#key(name);
     const waitMs = waitOf(options.wait);
     options.signal?.throwIfAborted();
     if (waitMs === 0) return await this.#acquireAtOnce(key, options);
-    const { signal } = options;
-    // One token for all attempts: a later one finds the grant of an earlier one whose answer was lost.
-    const token = this.#tokenForServer();
-    const attempt = (wait?: WaitOptions): Promise<CommandOutcome> => this.#attempt(key, options, wait, token);
-    const outcome = this.#hasQueue
-      ? await this.#waitAtServer({ key, waitMs, signal, attempt }, options, token)
-      : await this.#lines.wait({ key, waitMs, signal, attempt });
-    const lease = this.#leaseFrom(outcome, options);
-    if (signal?.aborted !== true) return lease;
-    // Granted just when the caller gave up: the grant goes back, so that nobody waits for a ghost.
+    const lease = this.#leaseFrom(await this.#waitFor(key, options, waitMs), options);
+    if (options.signal?.aborted !== true) return lease;
+    // Granted just when the caller stopped waiting: it is released, so that nobody has to wait for its ttl.
     await lease.release();
-    throw signal.reason;
+    throw options.signal.reason;
   }
 
   /**
-   * Runs `work` under the lease and gives it back when the work has settled, not before. The work's result
-   * or error is the result, whatever becomes of the lease: watch `lease.signal`, and fence what you write.
+   * Runs `work` under the lease and releases it when the work has settled, not before. The work's result or error is the
+   * result, whatever becomes of the lease: watch `lease.signal`, and give the fence to what you write to.
    */
+  async run<Result>(name: string, work: Work<Result>): Promise<Result>;
+  async run<Result>(name: string, options: AcquireOptions, work: Work<Result>): Promise<Result>;
   async run<Result>(
     name: string,
-    options: AcquireOptions,
-    work: (lease: Lease) => Result | Promise<Result>,
+    ...given: readonly [Work<Result>] | readonly [AcquireOptions, Work<Result>]
   ): Promise<Result> {
-    const lease = await this.acquire(name, { keepAlive: "yes", ...options });
+    const [options, work] = given.length === 1 ? [{}, given[0]] : given;
+    if (typeof work !== "function") throw new TypeError("run(name, work) or run(name, options, work)");
+    const lease = await this.acquire(name, { keepAlive: true, ...options });
     try {
       return await work(lease);
     } finally {
@@ -169,9 +149,12 @@ export class Leases {
     }
   }
 
-  /** One term of leadership after another, for as long as the loop runs: `for await (const term of ...)`. */
+  /**
+   * One term of leadership after another, for as long as the loop runs: `for await (const term of ...)`. Ends when the
+   * signal aborts or this object is closed.
+   */
   async *elect(name: string, options: Omit<AcquireOptions, "wait"> = {}): AsyncGenerator<Lease, void, void> {
-    while (options.signal?.aborted !== true) {
+    while (options.signal?.aborted !== true && !this.#closing.signal.aborted) {
       const lease = await this.#campaign(name, options);
       if (lease === null) return;
       try {
@@ -187,7 +170,9 @@ export class Leases {
     secret: string,
     options: Omit<TryAcquireOptions, "ttl" | "holder" | "purpose"> = {},
   ): Promise<Lease> {
+    checkOptions("adopt", options, TRY_ACQUIRE_OPTIONS);
     const { key, holder, token, ttlMs } = readTransfer(secret);
+    this.#assertOpen(key);
     const outcome = await this.executor.execute({ op: "renew", key, holder, token, ttlMs });
     if (outcome.kind === "applied") return this.#leaseFrom(outcome, { ...options, ttl: ttlMs });
     throw failureOf(key, outcome);
@@ -223,12 +208,29 @@ export class Leases {
     await this.#operate(this.#key(name), options.fence, (target) => ({ op: "break", ...target, periodMs }));
   }
 
-  /** Leases that are still held are not released: they end by themselves, and their signals say so. */
-  async close(): Promise<void> {
+  /**
+   * For SIGTERM: ends waits and elections, and releases every lease that is held, so that the next process need not wait
+   * for a ttl. Stop the work first: after this the handles say that they are over. `close()` is still to be called.
+   */
+  async drain(): Promise<void> {
+    this.#closing.abort();
+    await Promise.all([...this.#context.held].map((lease) => lease.release()));
+    await Promise.all(this.#unclaimed);
+  }
+
+  /**
+   * Ends waits, elections and handles at once, and closes the connection to the store. Leases that are still held end by
+   * their ttl, unless `release` is true.
+   */
+  async close(options: CloseOptions = {}): Promise<void> {
+    checkOptions("close", options, CLOSE_OPTIONS);
+    if (options.release === true) await this.drain();
+    this.#closing.abort();
+    for (const lease of this.#context.held) lease.endByClose();
     this.#context.schedule.close();
     this.#context.suspendWatch.close();
     this.#lines.close();
-    await Promise.all(this.#abandoned);
+    await Promise.all(this.#unclaimed);
     await this.executor.close();
   }
 
@@ -236,53 +238,65 @@ export class Leases {
     return this.executor.features.has("queue");
   }
 
+  async #acquireAtOnce(key: LeaseKey, options: TryAcquireOptions): Promise<Lease> {
+    this.#assertOpen(key);
+    const token = this.#tokenForServer();
+    const outcome = await this.#attempt(key, options, undefined, token);
+    if (outcome.kind === "applied") return this.#leaseFrom(outcome, options);
+    if (mayBeGranted(outcome)) this.#releaseUnclaimed(key, options, token);
+    throw failureOf(key, outcome);
+  }
+
+  /** The only place that waits. */
+  async #waitFor(key: LeaseKey, options: AcquireOptions, waitMs: number): Promise<AppliedOutcome> {
+    this.#assertOpen(key);
+    const closing = this.#closing.signal;
+    const signal = options.signal === undefined ? closing : AbortSignal.any([options.signal, closing]);
+    // One token for all attempts: a later one finds the grant of an earlier one whose answer was lost.
+    const token = this.#tokenForServer();
+    const attempt = (wait?: WaitOptions): Promise<CommandOutcome> => this.#attempt(key, options, wait, token);
+    const abandon = (): void => this.#releaseUnclaimed(key, options, token);
+    const waiting = { key, waitMs, signal, attempt };
+    try {
+      return this.#hasQueue
+        ? await waitInServersLine(this.#env, { ...waiting, abandon })
+        : await this.#lines.wait(waiting);
+    } catch (error) {
+      if (closing.aborted && options.signal?.aborted !== true) throw new LeasesClosedError(key);
+      throw error;
+    }
+  }
+
   /** An executor over a store remembers by itself which acquires may have been granted without an answer. */
   #tokenForServer(): string | undefined {
     return this.#hasQueue ? this.#ids.next() : undefined;
   }
 
-  async #waitAtServer(
-    patience: Patience,
-    options: AcquireOptions,
-    token: string | undefined,
-  ): Promise<AppliedOutcome> {
-    const abandon = (): void => this.#abandon(patience.key, options, token);
-    return await waitInServersLine(this.#env, { ...patience, abandon });
-  }
-
   /**
-   * Nobody heard of what may have been granted: without this it would bar the key until its ttl ends. With an
-   * idempotency key the caller may ask for that very grant again, unless it was the one to give up.
+   * A grant whose answer was lost would keep the key until its ttl ends. With an idempotency key the caller may ask for
+   * that very grant again, unless it stopped waiting itself.
    */
-  #abandon(key: LeaseKey, options: AcquireOptions, token: string | undefined): void {
+  #releaseUnclaimed(key: LeaseKey, options: AcquireOptions, token: string | undefined): void {
     const { holder = this.holder, idempotencyKey, signal } = options;
     if (token === undefined || (idempotencyKey !== undefined && signal?.aborted !== true)) return;
-    const timeoutMs = Math.min(MAX_ABANDON_MS, this.#ttlMs(options.ttl));
-    const giving: Promise<unknown> = this.executor
+    const timeoutMs = Math.min(MAX_RELEASE_UNCLAIMED_MS, this.#ttlMs(options.ttl));
+    const releasing: Promise<unknown> = this.executor
       .execute({ op: "release", key, holder, token, timeoutMs })
       .catch(() => undefined)
-      .finally(() => this.#abandoned.delete(giving));
-    this.#abandoned.add(giving);
-  }
-
-  async #acquireAtOnce(key: LeaseKey, options: AcquireOptions): Promise<Lease> {
-    const token = this.#tokenForServer();
-    const outcome = await this.#attempt(key, options, undefined, token);
-    if (outcome.kind === "applied") return this.#leaseFrom(outcome, options);
-    if (mayBeGranted(outcome)) this.#abandon(key, options, token);
-    throw failureOf(key, outcome);
+      .finally(() => this.#unclaimed.delete(releasing));
+    this.#unclaimed.add(releasing);
   }
 
   async #campaign(name: string, options: Omit<AcquireOptions, "wait">): Promise<Lease | null> {
     try {
-      return await this.acquire(name, { keepAlive: "yes", ...options, wait: "forever" });
+      return await this.acquire(name, { keepAlive: true, ...options, wait: "forever" });
     } catch (error) {
-      if (options.signal?.aborted === true) return null;
+      if (options.signal?.aborted === true || error instanceof LeasesClosedError) return null;
       throw error;
     }
   }
 
-  #attempt(
+  async #attempt(
     key: LeaseKey,
     options: TryAcquireOptions,
     wait?: WaitOptions,
@@ -290,11 +304,23 @@ export class Leases {
   ): Promise<CommandOutcome> {
     const ttlMs = this.#ttlMs(options.ttl);
     const request = this.#request(key, options, ttlMs, token);
-    const answer = this.executor.execute(request, wait === undefined ? {} : { wait });
-    // Only who asks by such a key gets an answer again.
-    return options.idempotencyKey === undefined
-      ? answer
-      : answer.then((outcome) => (isReplay(outcome) ? this.#prolonged(outcome, ttlMs) : outcome));
+    const first = await this.executor.execute(request, wait === undefined ? {} : { wait });
+    const outcome = isReplay(first) ? await this.#extended(first, ttlMs) : first;
+    return outcome.kind === "applied" && this.#isOver(outcome) ? await this.#returned(outcome) : outcome;
+  }
+
+  /** The answer took longer than the ttl. */
+  #isOver({ believedFrom, validForMs }: AppliedOutcome): boolean {
+    return !isStillValid(validityFrom(believedFrom, validForMs, this.#context.drift), readClocks(this.#env));
+  }
+
+  /** Nobody may work under a grant that is over when it arrives: it is released, and counts as a failed attempt. */
+  async #returned({ token, decision }: AppliedOutcome): Promise<CommandOutcome> {
+    const { key, holder } = decision.lease;
+    await this.executor.execute({ op: "release", key, holder, token, timeoutMs: MAX_RELEASE_UNCLAIMED_MS });
+    const message = "the store took longer to answer than the ttl: the lease was over when its grant arrived";
+    const cause = new StoreError("timeout", message, { outcome: "not-applied" });
+    return { kind: "unsettled", outcome: "not-applied", cause };
   }
 
   #request(
@@ -315,10 +341,10 @@ export class Leases {
   }
 
   /**
-   * An answer that was only repeated wrote nothing, so it promises nothing to who hears it now: the belief
-   * of a repeated grant starts with a renewal.
+   * An answer that was only repeated wrote nothing, so nothing may be believed from it: the belief of a repeated grant
+   * starts with a renewal.
    */
-  async #prolonged({ token, decision }: AppliedOutcome, ttlMs: number): Promise<CommandOutcome> {
+  async #extended({ token, decision }: AppliedOutcome, ttlMs: number): Promise<CommandOutcome> {
     const { key, holder } = decision.lease;
     const renewed = await this.executor.execute({ op: "renew", key, holder, token, ttlMs });
     return renewed.kind === "applied"
@@ -327,9 +353,11 @@ export class Leases {
   }
 
   #leaseFrom(outcome: AppliedOutcome, options: TryAcquireOptions): Lease {
-    const { autoRenew = "yes", keepAlive = "no", probe } = options;
+    const { autoRenew = true, keepAlive = false, probe } = options;
     const ttlMs = this.#ttlMs(options.ttl);
-    return new Lease(this.#context, outcome, { ttlMs, autoRenew, keepAlive, probe });
+    const lease = new Lease(this.#context, outcome, { ttlMs, autoRenew, keepAlive, probe });
+    if (this.#closing.signal.aborted) lease.endByClose();
+    return lease;
   }
 
   async #operate(
@@ -357,9 +385,13 @@ export class Leases {
     if (problem !== null) throw new RangeError(`the lease name ${problem}, got ${JSON.stringify(name)}`);
     return { tenant: this.tenant, name };
   }
+
+  #assertOpen(key: LeaseKey): void {
+    if (this.#closing.signal.aborted) throw new LeasesClosedError(key);
+  }
 }
 
-/** What `await using` gives back at the end of its block. */
+/** What `await using` releases at the end of its block. */
 class Granted {
   readonly ok = true;
   readonly lease: Lease;
@@ -378,6 +410,6 @@ function isReplay(outcome: CommandOutcome): outcome is AppliedOutcome {
 }
 
 function waitOf(wait: Duration | "forever" | undefined): number {
-  if (wait === "forever") return Number.POSITIVE_INFINITY;
-  return wait === undefined ? DEFAULT_WAIT_MS : durationMs("wait", wait, 0);
+  if (wait === undefined) return DEFAULT_WAIT_MS;
+  return wait === "forever" ? Number.POSITIVE_INFINITY : durationMs("wait", wait, 0);
 }

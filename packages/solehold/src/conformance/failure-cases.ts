@@ -144,7 +144,7 @@ async function readUntilAnswered(store: LeaseStore, bench: StoreBench): Promise<
       return;
     } catch (error) {
       if (!(error instanceof StoreError)) throw error;
-      await new Promise<void>((resolve) => bench.env.timer(20, resolve, { keepAlive: "yes" }));
+      await new Promise<void>((resolve) => bench.env.timer(20, resolve, { keepAlive: true }));
     }
   }
 }

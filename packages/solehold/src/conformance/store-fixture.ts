@@ -114,7 +114,7 @@ export class StoreBench {
     const expired = new Promise<never>((_, reject) => {
       expire = () => reject(new Error(`${what}: nothing happened within ${this.patienceMs} ms`));
     });
-    const timer = this.env.timer(this.patienceMs, expire, { keepAlive: "yes" });
+    const timer = this.env.timer(this.patienceMs, expire, { keepAlive: true });
     try {
       return await Promise.race([promise, expired]);
     } finally {

@@ -10,8 +10,8 @@ export interface Timer {
 }
 
 export interface TimerOptions {
-  /** "yes" keeps the process from ending while the timer is pending. Libraries should not by default. */
-  readonly keepAlive?: "yes" | "no";
+  /** True keeps the process from ending while the timer is pending. Libraries should not by default. */
+  readonly keepAlive?: boolean;
 }
 
 export interface Env {
@@ -53,7 +53,7 @@ export function delay(env: Env, delayMs: number, signal?: AbortSignal): Promise<
       signal?.removeEventListener("abort", done);
       resolve();
     };
-    const timer = env.timer(delayMs, done, { keepAlive: "yes" });
+    const timer = env.timer(delayMs, done, { keepAlive: true });
     signal?.addEventListener("abort", done, { once: true });
   });
 }

@@ -19,7 +19,7 @@ class RealTimer implements Timer {
     const stepMs = Math.ceil(Math.min(dueMs - monotonicNow(), LONGEST_NATIVE_MS));
     const next = (): void => (monotonicNow() < dueMs ? this.#arm(dueMs, callback, options) : callback());
     this.#handle = setTimeout(next, stepMs);
-    if (options?.keepAlive !== "yes") this.#handle.unref();
+    if (options?.keepAlive !== true) this.#handle.unref();
   }
 
   cancel(): void {

@@ -13,7 +13,7 @@ export class StaleFenceError extends LeaseError {
       {
         code: "STALE_FENCE",
         key,
-        retryable: "no",
+        retryable: false,
         outcome: "not-applied",
       },
     );

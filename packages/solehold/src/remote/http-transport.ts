@@ -41,7 +41,7 @@ export class HttpTransport implements RemoteTransport {
       const outgoing = this.#open(request.method, request.path, payload);
       const giveUp = (error: Error): void => void outgoing.destroy(error);
       const timer = env.timer(request.timeoutMs, () => giveUp(this.#silent(request.timeoutMs)), {
-        keepAlive: "yes",
+        keepAlive: true,
       });
       const onAbort = (): void =>
         giveUp(new StoreError("closed", "the caller gave up", { outcome: "unknown" }));

@@ -147,7 +147,7 @@ export class StreamTransport implements RemoteTransport {
     this.#alarm?.cancel();
     this.#alarmAtMs = atMs;
     this.#alarm = this.#options.env.timer(Math.max(0, atMs - nowMs), () => this.#onAlarm(), {
-      keepAlive: "yes",
+      keepAlive: true,
     });
   }
 

@@ -19,7 +19,7 @@ export function withDeadline<Value>(
         expired = true;
         reject(onExpiry());
       },
-      { keepAlive: "yes" },
+      { keepAlive: true },
     );
     promise.then(
       (value) => {

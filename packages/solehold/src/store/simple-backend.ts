@@ -9,6 +9,7 @@
  * `signal` aborts when nobody waits for the answer any more (`timeoutMs`): then free what the call holds.
  */
 import type { LeaseKey } from "../core/index.ts";
+import type { StoreError } from "./errors.ts";
 import type { StoreWatch, WatchListener, WatchScope } from "./watching.ts";
 
 export interface SimpleBackend {
@@ -20,6 +21,11 @@ export interface SimpleBackend {
   deleteIf?(key: LeaseKey, expected: string, signal: AbortSignal): Promise<ConditionalReply>;
   /** Up to `limit` values in order of name. Without it there are no listings, no collection and no polling. */
   list?(range: ListRange, signal: AbortSignal): Promise<ListReply>;
+  /**
+   * "at a cursor": a listing can only go on where a page ended, and `next` has no name but the backend's own cursor. A
+   * page of records is then a page of the backend, however many a filter hides. Default "after any name".
+   */
+  readonly listResumes?: "after any name" | "at a cursor";
   /** The backend's clock in whole milliseconds, read without I/O. Exactly where `clock` is "exact". */
   now?(): number;
   /** Announces changes in the scope, in its own way; resolves once every later change will be. Without it see `pollMs`. */
@@ -59,6 +65,8 @@ export type ConditionalReply = BackendReply &
     | { readonly kind: "done" /** Of what was written; nothing after a delete. */; readonly version?: string }
     /** Not done. `current` is what is there instead; left out, it is read with `get`. */
     | { readonly kind: "conflict"; readonly current?: StoredValue | null }
+    /** The backend answered, and its answer leaves open whether it was done, or will be. */
+    | { readonly kind: "unknown"; readonly cause: StoreError }
   );
 
 export interface ListRange {

@@ -22,10 +22,10 @@ import {
 } from "./contract.ts";
 import { StoreError } from "./errors.ts";
 import type { ListPage, ListQuery } from "./listing.ts";
-import { PollingWatch, type Snapshot } from "./polling-watch.ts";
+import { type FetchPage, listRecords, lookAt } from "./paging.ts";
+import { Polling, type Snapshot } from "./polling.ts";
 import type { BackendReply, SimpleBackend, StoredValue } from "./simple-backend.ts";
-import { listRecords, lookAt } from "./simple-listing.ts";
-import { storedFromText } from "./stored-text.ts";
+import { CORE_CODEC, type RecordCodec, storedFromText } from "./stored-text.ts";
 import {
   isInScope,
   type StoreWatch,
@@ -59,6 +59,8 @@ export interface SimpleStoreOptions {
    * costs a listing each time. Default: no watching; those who wait look at their own key, at least every 1.3 s.
    */
   readonly pollMs?: number;
+  /** For backends whose values are also read by others. Default: core's text form. */
+  readonly codec?: RecordCodec;
   readonly env?: Env;
 }
 
@@ -77,6 +79,7 @@ export class SimpleStore implements LeaseStore {
   readonly watch?: (scope: WatchScope, listener: WatchListener) => Promise<StoreWatch>;
   readonly #backend: SimpleBackend;
   readonly #calls: BackendCalls;
+  readonly #codec: RecordCodec;
   readonly #env: Env;
   readonly #watches = new Set<StoreWatch>();
   #closed = false;
@@ -92,8 +95,9 @@ export class SimpleStore implements LeaseStore {
       throw problem(name, `clock "${clock}" does not fit a backend ${now ? "with" : "without"} now()`);
     this.name = name;
     this.#backend = backend;
+    this.#codec = options.codec ?? CORE_CODEC;
     this.#env = env;
-    this.#calls = new BackendCalls(name, backend, env, timeoutMs);
+    this.#calls = new BackendCalls({ name, backend, env, timeoutMs, codec: this.#codec });
     if (now !== undefined) this.now = () => Math.floor(now());
     if (backend.list !== undefined) this.list = (query) => this.#list(query);
     const watch = this.#watching(pollMs);
@@ -114,7 +118,7 @@ export class SimpleStore implements LeaseStore {
   async read(keys: readonly LeaseKey[]): Promise<ReadReply> {
     this.#assertOpen();
     const replies = await Promise.all(keys.map((key) => this.#calls.get(key)));
-    const records = replies.map(({ value }, index) => storedFrom(keys[index] as LeaseKey, value));
+    const records = replies.map(({ value }, index) => this.#storedFrom(keys[index] as LeaseKey, value));
     return { ...this.#stamp(replies), records };
   }
 
@@ -143,6 +147,8 @@ export class SimpleStore implements LeaseStore {
       if (write.next === null && !this.capabilities.conditionalDelete)
         throw problem(this.name, "it cannot delete, as its capabilities say");
       const reply = await this.#calls.write(write);
+      if (reply.kind === "unknown")
+        return { result: { kind: "unknown", cause: reply.cause }, replies: [reply] };
       if (reply.kind === "done") {
         const version = write.next === null ? null : this.#newVersion(reply.version);
         return { result: { kind: "applied", version }, replies: [reply] };
@@ -160,7 +166,7 @@ export class SimpleStore implements LeaseStore {
   #conflict({ key, expected }: ConditionalWrite, current: StoredValue | null): WriteResult {
     if (current !== null && current.version === expected)
       throw this.#broken("a write was refused although its version is the present one: is a read late?");
-    return { kind: "conflict", current: storedFrom(key, current) };
+    return { kind: "conflict", current: this.#storedFrom(key, current) };
   }
 
   #newVersion(version: string | undefined): string {
@@ -171,8 +177,18 @@ export class SimpleStore implements LeaseStore {
 
   async #list(query: ListQuery): Promise<ListPage> {
     this.#assertOpen();
-    const { page, replies } = await listRecords(query, (range) => this.#calls.list(range));
+    const replies: BackendReply[] = [];
+    const page = await listRecords(query, this.#fetching(replies), this.#backend.listResumes);
     return { storeTimeMs: this.#stamp(replies).storeTimeMs, ...page };
+  }
+
+  #fetching(replies: BackendReply[]): FetchPage {
+    return async (range) => {
+      const reply = await this.#calls.list(range);
+      replies.push(reply);
+      const items = reply.items.map(({ key, ...value }) => ({ key, stored: this.#storedFrom(key, value) }));
+      return { items, next: reply.next, stale: reply.stale };
+    };
   }
 
   /** Null where nothing can be watched. */
@@ -186,10 +202,11 @@ export class SimpleStore implements LeaseStore {
         });
       };
     if (pollMs === undefined || this.#backend.list === undefined) return null;
-    return (scope, listener) => {
+    const look = (scopes: readonly WatchScope[]): Promise<Snapshot> => lookAt(scopes, this.#fetching([]));
+    const polling = new Polling({ env: this.#env, pollMs, look });
+    return async (scope, listener) => {
       this.#assertOpen();
-      const look = (): Promise<Snapshot> => lookAt(scope, (range) => this.#calls.list(range));
-      return PollingWatch.open({ env: this.#env, pollMs, look, listener });
+      return polling.watch(scope, listener);
     };
   }
 
@@ -220,6 +237,10 @@ export class SimpleStore implements LeaseStore {
     return { storeTimeMs, ...changed };
   }
 
+  #storedFrom(key: LeaseKey, value: StoredValue | null): StoredRecord {
+    return value === null ? ABSENT : storedFromText(key, value.text, value.version, this.#codec);
+  }
+
   /** The backend does not do what its interface says. Nobody knows then what became of a write. */
   #broken(message: string): StoreError {
     return new StoreError("internal", `${this.name}: ${message}`, { outcome: "unknown" });
@@ -229,10 +250,6 @@ export class SimpleStore implements LeaseStore {
     if (this.#closed)
       throw new StoreError("closed", `the ${this.name} store was closed`, { outcome: "not-applied" });
   }
-}
-
-function storedFrom(key: LeaseKey, value: StoredValue | null): StoredRecord {
-  return value === null ? ABSENT : storedFromText(key, value.text, value.version);
 }
 
 function problem(name: string, message: string): StoreError {

@@ -61,7 +61,7 @@ export class WriterInstance {
     if (lease === "not_required") return { writer: true, holder: null };
     const attempt = await leases.tryAcquire(databaseKey, {
       purpose: "StateWrite",
-      keepAlive: "yes",
+      keepAlive: true,
       ...(ttl === undefined ? {} : { ttl }),
       ...(term === undefined ? {} : { term }),
     });

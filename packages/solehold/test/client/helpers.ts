@@ -5,8 +5,6 @@ import { StoreExecutor, type StoreExecutorOptions } from "../../src/executor/ind
 import { MemoryStore } from "../../src/store/index.ts";
 import { FaultyStore } from "../executor/faulty-store.ts";
 
-// Loading takes real time, of which a world that moves only when a test says so knows nothing.
-
 export interface ClientWorld {
   readonly env: ManualEnv;
   readonly store: FaultyStore;
@@ -20,18 +18,18 @@ export function clientWorld(
 ): ClientWorld {
   const { holder = "me", policy, ...others } = options;
   // Fences 1, 2, 3 read better than times.
-  const managerOptions = { ...others, policy: { generations: "count", ...policy } } as const;
+  const executorOptions = { ...others, policy: { generations: "count", ...policy } } as const;
   const env = new ManualEnv();
   const memory = new MemoryStore({ env });
   const store = new FaultyStore(memory);
-  const executor = new StoreExecutor({ store, env, ...managerOptions });
+  const executor = new StoreExecutor({ store, env, ...executorOptions });
   return {
     env,
     store,
     leases: new Leases({ executor, env, holder }),
     other: (name) =>
       new Leases({
-        executor: new StoreExecutor({ store: memory, env, ...managerOptions }),
+        executor: new StoreExecutor({ store: memory, env, ...executorOptions }),
         env,
         holder: name,
       }),

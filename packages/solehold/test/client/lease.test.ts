@@ -29,7 +29,7 @@ describe("what a holder believes", () => {
     await leases.inspect("job");
     const beforeMs = env.monotonicMs();
     store.afterReading = () => env.advance(4_000);
-    const lease = await leases.acquire("job", { ttl: TTL_MS, autoRenew: "no" });
+    const lease = await leases.acquire("job", { ttl: TTL_MS, autoRenew: false });
     expect(env.monotonicMs()).toBe(beforeMs + 4_000);
     expect(lease.remaining()).toBe(TTL_MS - MARGIN_MS - 4_000);
   });
@@ -147,7 +147,7 @@ describe("renewal", () => {
     const env = new ManualEnv();
     const store = new ClockedStore(env);
     const leases = new Leases({ executor: new StoreExecutor({ store, env }), env, holder: "me" });
-    const lease = await leases.acquire("job", { ttl: TTL_MS, autoRenew: "no" });
+    const lease = await leases.acquire("job", { ttl: TTL_MS, autoRenew: false });
     let answer: () => void = () => undefined;
     store.afterReading = () =>
       new Promise((resolve) => {
@@ -183,7 +183,7 @@ describe("renewal", () => {
 
   it("by hand throws once the lease is over, and says false when the store is silent", async () => {
     const { env, store, leases } = clientWorld();
-    const lease = await leases.acquire("job", { ttl: TTL_MS, autoRenew: "no" });
+    const lease = await leases.acquire("job", { ttl: TTL_MS, autoRenew: false });
     freeze(store);
     const silent = lease.renew();
     await env.advance(TTL_MS / 2);

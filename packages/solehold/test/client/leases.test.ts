@@ -42,7 +42,7 @@ describe("acquire", () => {
   it("gets the lease when it is released, by news, without having looked in between", async () => {
     const { env, store, leases, other } = clientWorld({ holder: "waiter" });
     const holder = other("holder");
-    const lease = await holder.acquire("job", { ttl: "60s", autoRenew: "no" });
+    const lease = await holder.acquire("job", { ttl: "60s", autoRenew: false });
     const waiting = leases.acquire("job", { wait: "30s" });
     await env.advance(500);
     const before = { ...store.calls };
@@ -80,7 +80,7 @@ describe("acquire", () => {
 
   it("looks at most now and then while it waits, however many wait", async () => {
     const { env, store, leases, other } = clientWorld({ holder: "waiter" });
-    await other("holder").acquire("job", { ttl: "10m", autoRenew: "no" });
+    await other("holder").acquire("job", { ttl: "10m", autoRenew: false });
     const waiting = Array.from({ length: 20 }, () => leases.acquire("job", { wait: "2m" }).catch(() => null));
     await env.advance(1_000);
     const before = store.calls.read + store.calls.apply;

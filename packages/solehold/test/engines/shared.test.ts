@@ -1,6 +1,6 @@
 // `npm run engines -- up | down | status`, run as a command in a folder of its own, and what a test sees of it.
 import { execFile } from "node:child_process";
-import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -65,7 +65,17 @@ test("two commands at once start one engine", async () => {
   expect(status.engines.map(({ name, state }) => `${name} ${state}`)).toEqual(["redis up"]);
 });
 
-test("an engine that was killed is reported as dead, not handed to tests, and started anew by up", async () => {
+test("a test that asks for an engine starts it, and that one only, for every later process", async () => {
+  const started = engineRecord("redis");
+  const socket = await RawSocket.open(portOf(started.url));
+  expect(await socket.command("PING", "+PONG\r\n")).toBe("+PONG\r\n");
+  socket.close();
+  expect((await engines("up", "redis")).stdout).toContain("was up");
+  expect(engineRecord("redis")).toEqual(started);
+  expect((await engines("status")).stdout).not.toContain("nats");
+});
+
+test("an engine that was killed is reported as dead, not handed to tests, and started anew", async () => {
   await engines("up", "redis", "nats");
   const before = engineRecord("redis");
   const nats = engineRecord("nats");
@@ -74,9 +84,8 @@ test("an engine that was killed is reported as dead, not handed to tests, and st
   await vi.waitFor(() => expect(processState(redisProcess!.pid)).toBeUndefined());
 
   expect((await engines("status")).stdout).toMatch(/redis\s+dead/);
-  expect(() => engine("redis")).toThrow("npm run engines -- up redis");
-  await engines("up", "redis", "nats");
   expect(engineRecord("redis").processes).not.toEqual(before.processes);
+  await engines("up", "redis", "nats");
   expect(engineRecord("nats")).toEqual(nats);
 });
 
@@ -85,7 +94,7 @@ test("engines end with the process that owns them", async () => {
   const { supervisor, processes } = engineRecord("redis");
   process.kill(supervisor.pid, "SIGKILL");
   for (const { pid } of processes) await vi.waitFor(() => expect(processState(pid)).toBeUndefined());
-  expect(() => engine("redis")).toThrow("is not up");
+  expect((await engines("status")).stdout).toMatch(/redis\s+dead/);
 });
 
 test("down ends every process and deletes the folder, and is content when there is none", async () => {
@@ -100,10 +109,34 @@ test("down ends every process and deletes the folder, and is content when there 
   expect(await engines("down")).toMatchObject({ code: 0, stdout: "no engines were up\n" });
 });
 
-test("without engines a test is told the command that starts them", () => {
-  expect(() => engine("postgres")).toThrow(
-    /"postgres" is not up \(looked in .*state\.json\): run `npm run engines -- up postgres`/,
-  );
+test.each([
+  ["of one command", [["up", "redis", "nats"]]],
+  [
+    "of two commands",
+    [
+      ["up", "redis"],
+      ["up", "nats"],
+    ],
+  ],
+])(
+  "down with a name ends that engine and leaves the others running: engines %s",
+  async (_title, commands) => {
+    for (const words of commands) await engines(...words);
+    const redis = engineRecord("redis");
+    const nats = engineRecord("nats");
+    expect((await engines("down", "nats")).stdout).toBe("stopped nats\n");
+    expect(nats.processes.map(({ pid }) => processState(pid))).toEqual([undefined]);
+    expect(existsSync(nats.dataDir)).toBe(false);
+    expect(engineRecord("redis")).toEqual(redis);
+    expect((await engines("status")).stdout).not.toContain("nats");
+  },
+);
+
+test("a test that asks for an engine which cannot be started learns why", () => {
+  const elsewhere = join(parent, "other.json");
+  vi.stubEnv("SOLEHOLD_ENGINES", elsewhere);
+  writeFileSync(folder, "a file where the engines' folder should be");
+  expect(() => engine("redis")).toThrow(`"redis" could not be started (looked in ${elsewhere}):\nEEXIST`);
 });
 
 test("an engine that this machine cannot run is named with the reason", () => {
@@ -115,10 +148,12 @@ test("an engine that this machine cannot run is named with the reason", () => {
   );
 });
 
-test("SOLEHOLD_ENGINES names another state file, and one that is not ours is refused with its path", () => {
+test("SOLEHOLD_ENGINES names another state file, and one that is not ours is refused with its path", async () => {
   const elsewhere = join(parent, "other.json");
   vi.stubEnv("SOLEHOLD_ENGINES", elsewhere);
-  expect(() => engine("redis")).toThrow(elsewhere);
+  const { url } = engineRecord("redis");
+  expect(readFileSync(elsewhere, "utf8")).toContain(url);
+  await engines("down");
   writeFileSync(elsewhere, "{");
   expect(() => engine("redis")).toThrow(`not JSON: delete ${elsewhere}`);
   vi.stubEnv("SOLEHOLD_ENGINES", undefined);
@@ -133,7 +168,11 @@ test("a wrong word on the command line is answered with what there is", async ()
     code: 2,
     stderr: expect.stringContaining("unknown command restart"),
   });
-  expect(await engines("down", "redis")).toMatchObject({
+  expect(await engines("down", "mysql")).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining("unknown engine mysql: there are redis"),
+  });
+  expect(await engines("status", "redis")).toMatchObject({
     code: 2,
     stderr: expect.stringContaining("takes no names"),
   });

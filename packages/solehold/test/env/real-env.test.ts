@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import { realEnv } from "../../src/env/index.ts";
 
 function fires(delayMs: number): Promise<void> {
-  return new Promise((resolve) => realEnv.timer(delayMs, resolve, { keepAlive: "yes" }));
+  return new Promise((resolve) => realEnv.timer(delayMs, resolve, { keepAlive: true }));
 }
 
 describe("real timers", () => {
@@ -62,7 +62,7 @@ describe("real timers", () => {
           timer.cancel();
           resolve();
         },
-        { keepAlive: "yes" },
+        { keepAlive: true },
       );
     });
     await fires(5);
@@ -73,7 +73,7 @@ describe("real timers", () => {
     const before = process.getActiveResourcesInfo().filter((name) => name === "Timeout").length;
     const quiet = realEnv.timer(60_000, () => undefined);
     const quietCount = process.getActiveResourcesInfo().filter((name) => name === "Timeout").length;
-    const loud = realEnv.timer(60_000, () => undefined, { keepAlive: "yes" });
+    const loud = realEnv.timer(60_000, () => undefined, { keepAlive: true });
     const loudCount = process.getActiveResourcesInfo().filter((name) => name === "Timeout").length;
     quiet.cancel();
     loud.cancel();

@@ -23,3 +23,14 @@ it("leader leads term after term with growing fences", async () => {
   const [first = "", second = ""] = (await run("leader.mjs", "2")).match(/\d+/g) ?? [];
   expect(BigInt(second)).toBeGreaterThan(BigInt(first));
 });
+
+it("find-the-bug finds a deposed leader that acts, and none once the worker asks its lease", async () => {
+  const [, acted = "", newest = ""] =
+    /^seed \d+, \d+ ms: worker [ab] acted under term (\d+) after term (\d+)\n$/.exec(
+      await run("simulated-worker/find-the-bug.mjs"),
+    ) ?? [];
+  expect(BigInt(newest)).toBeGreaterThan(BigInt(acted));
+  expect(await run("simulated-worker/find-the-bug.mjs", "fixed")).toBe(
+    "no seed showed a deposed leader that acts\n",
+  );
+});

@@ -23,7 +23,7 @@ import { cephPlace } from "../stores/object/places.ts";
 
 export interface ClientOptions {
   /** The way to the server; straight when not given. */
-  readonly proxy?: FaultProxy;
+  readonly proxy?: Pick<FaultProxy, "through">;
   readonly timeoutMs?: number;
   readonly env?: Env;
 }

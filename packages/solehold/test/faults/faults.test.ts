@@ -173,7 +173,7 @@ describe.each(FAULT_ENGINES)("a holder on $title", ({ ttlMs, start, open, kill }
       await Promise.all(
         clients.map(async ({ leases }) => {
           // Nobody gives it back: each has to wait until the lease of the one before is over.
-          const lease = await leases.acquire("clocks", { ttl: ttlMs, wait: "20s", autoRenew: "no" });
+          const lease = await leases.acquire("clocks", { ttl: ttlMs, wait: "20s", autoRenew: false });
           expect(grants.filter((earlier) => earlier.isHeld()).map(({ holder }) => holder)).toEqual([]);
           grants.push(lease);
           expect(lease.isHeld()).toBe(true);

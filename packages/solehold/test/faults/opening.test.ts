@@ -99,6 +99,7 @@ describe("a package that is not installed", () => {
     "mariadb://user:s3cret@127.0.0.1:1/db": "mysql2",
     "dynamodb://leases?region=eu-west-1": "aws4fetch",
     "nats://127.0.0.1:1": "@nats-io/transport-node",
+    "etcd://127.0.0.1:1": "@grpc/grpc-js",
   };
 
   it("is named with the command that installs it, for every engine that needs one", async () => {

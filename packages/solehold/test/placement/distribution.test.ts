@@ -98,15 +98,3 @@ describe("movement", () => {
     );
   });
 });
-
-describe("speed", () => {
-  it("is printed: selections of one node out of five in a second", () => {
-    const weights = { a: 1, b: 4, c: 7, d: 10, e: 13 };
-    homes(weights, 5_000);
-    const start = performance.now();
-    const selected = homes(weights, 30_000);
-    const perSecond = Math.round((30_000 / (performance.now() - start)) * 1000);
-    console.log(`selection of 1 out of 5: ${perSecond} a second`);
-    expect(selected.length).toBe(30_000);
-  });
-});

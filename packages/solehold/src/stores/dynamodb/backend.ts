@@ -34,22 +34,22 @@ export class DynamodbBackend implements SimpleBackend {
     this.#table = table;
   }
 
-  async get(key: LeaseKey, signal: AbortSignal): Promise<GetReply> {
+  async get(key: LeaseKey): Promise<GetReply> {
     const request = { TableName: this.#table, Key: keyOf(key), ConsistentRead: true };
-    const { body, timeMs } = await this.#client.send("GetItem", request, signal, []);
+    const { body, timeMs } = await this.#client.send("GetItem", request);
     return { timeMs, value: body.Item === undefined ? null : storedOf(body.Item as Item) };
   }
 
-  putIf({ key, expected, text, newVersion }: ConditionalPut, signal: AbortSignal): Promise<ConditionalReply> {
+  putIf({ key, expected, text, newVersion }: ConditionalPut): Promise<ConditionalReply> {
     const Item = { ...keyOf(key), version: { S: newVersion }, record: { S: text } };
-    return this.#write("PutItem", { Item }, expected, newVersion, signal);
+    return this.#write("PutItem", { Item }, expected, newVersion);
   }
 
-  deleteIf(key: LeaseKey, expected: string, signal: AbortSignal): Promise<ConditionalReply> {
-    return this.#write("DeleteItem", { Key: keyOf(key) }, expected, null, signal);
+  deleteIf(key: LeaseKey, expected: string): Promise<ConditionalReply> {
+    return this.#write("DeleteItem", { Key: keyOf(key) }, expected, null);
   }
 
-  async list({ tenant, prefix, after, limit }: ListRange, signal: AbortSignal): Promise<ListReply> {
+  async list({ tenant, prefix, after, limit }: ListRange): Promise<ListReply> {
     const values: Record<string, { readonly S: string }> = {};
     const conditions: string[] = [];
     if (tenant !== null) {
@@ -75,10 +75,14 @@ export class DynamodbBackend implements SimpleBackend {
         ExpressionAttributeValues: values,
       }),
     };
-    const { body, timeMs } = await this.#client.send(tenant === null ? "Scan" : "Query", request, signal, []);
+    const { body, timeMs } = await this.#client.send(tenant === null ? "Scan" : "Query", request);
     const items = (body.Items as readonly Item[]).map((item) => ({ key: nameOf(item), ...storedOf(item) }));
     const last = body.LastEvaluatedKey as Item | undefined;
     return { timeMs, items, next: last === undefined ? null : nameOf(last) };
+  }
+
+  async close(): Promise<void> {
+    this.#client.close();
   }
 
   async #write(
@@ -86,7 +90,6 @@ export class DynamodbBackend implements SimpleBackend {
     what: object,
     expected: string | null,
     version: string | null,
-    signal: AbortSignal,
   ): Promise<ConditionalReply> {
     const request = {
       TableName: this.#table,
@@ -94,7 +97,7 @@ export class DynamodbBackend implements SimpleBackend {
       ...conditionOf(expected),
       ReturnValuesOnConditionCheckFailure: "ALL_OLD",
     };
-    const { error, body, timeMs } = await this.#client.send(action, request, signal, [CONDITION_FAILED]);
+    const { error, body, timeMs } = await this.#client.send(action, request, [CONDITION_FAILED]);
     if (error === null) return { timeMs, kind: "done", ...(version !== null && { version }) };
     // Absent where there is no item, and where the server does not know this option: then it is read.
     const item = body.Item as Item | undefined;

@@ -1,18 +1,22 @@
-/**
- * One signed request and its reply. Nothing is repeated: the caller must know what became of its one request. The
- * signature carries the time, and a wall clock that is wrong is corrected by the Date header of the last reply.
- */
-import type { Env } from "../../env/index.ts";
+/** One signed request and its reply, and what DynamoDB's errors mean. Nothing that may have been done is repeated. */
 import { type FailedOutcome, StoreError, type StoreErrorKind } from "../../store/index.ts";
-import { Credentials } from "./credentials.ts";
+import { awsSigning } from "../support/aws-signing.ts";
+import type { HttpOptions, HttpReply } from "../support/http.ts";
+import { SignedHttp } from "../support/signed-http.ts";
 import type { DynamodbPlace } from "./options.ts";
 
 export interface Reply {
   /** The error's name; null for a success. */
   readonly error: string | null;
   readonly body: Readonly<Record<string, unknown>>;
-  /** The Date header, to the second. */
+  /** The Date header, to the second; NaN when there was none. */
   readonly timeMs: number;
+}
+
+export interface DynamodbClient {
+  /** Rejects with a StoreError, except for those errors that are answers. */
+  send(action: string, request: object, answers?: readonly string[]): Promise<Reply>;
+  close(): void;
 }
 
 type Meaning = readonly [kind: StoreErrorKind, outcome: FailedOutcome, advice: string];
@@ -26,7 +30,6 @@ const THROTTLED: Meaning = [
 const UNKNOWN: Meaning = ["unreachable", "unknown", "the outcome is unknown"];
 const REJECTED: Meaning = ["internal", "not-applied", "the request does not fit this server or table"];
 
-/** What DynamoDB's errors mean: kind, whether a write can have happened, what to do. */
 const MEANINGS: Readonly<Record<string, Meaning>> = {
   AccessDeniedException: [
     "auth",
@@ -48,105 +51,37 @@ const MEANINGS: Readonly<Record<string, Meaning>> = {
   ValidationException: REJECTED,
 };
 
-/** The connection was never made, so nothing was sent. */
-const NOT_SENT =
-  /ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|CONNECT_TIMEOUT|CERT|SIGNED|VERIFY|_TLS_|_SSL_/;
-/** A wall clock further off than this is corrected: AWS refuses what was signed five minutes ago. */
-const CLOCK_OFF_MS = 60_000;
-
-export class DynamodbClient {
-  readonly #place: DynamodbPlace;
-  readonly #env: Env;
-  readonly #credentials: Credentials;
-  readonly #sign: typeof import("aws4fetch").AwsV4Signer;
-  /** Deriving a signing key takes four rounds of HMAC, and it holds for a day. */
-  readonly #cache = new Map<string, ArrayBuffer>();
-  #clockOffMs = 0;
-
-  static async load(place: DynamodbPlace, env: Env): Promise<DynamodbClient> {
-    const { AwsV4Signer } = await import("aws4fetch").catch((cause) => {
-      const message = "dynamodb: the package aws4fetch is missing: run `npm install aws4fetch`";
-      throw new StoreError("config", message, { outcome: "not-applied", cause });
-    });
-    return new DynamodbClient(place, env, AwsV4Signer);
-  }
-
-  private constructor(place: DynamodbPlace, env: Env, sign: typeof import("aws4fetch").AwsV4Signer) {
-    this.#place = place;
-    this.#env = env;
-    this.#sign = sign;
-    this.#credentials = new Credentials(place.credentials, env);
-  }
-
-  /** Rejects with a StoreError, except for those errors that are answers. */
-  async send(
-    action: string,
-    request: object,
-    signal: AbortSignal,
-    answers: readonly string[],
-  ): Promise<Reply> {
-    const body = JSON.stringify(request);
-    let reply = await this.#exchange(action, body, signal);
-    // A refusal is certain. The second time it goes with new credentials and by the server's clock.
-    if (MEANINGS[reply.error ?? ""] === REFUSED) {
-      this.#credentials.forget();
-      reply = await this.#exchange(action, body, signal);
-    }
-    if (reply.error === null || answers.includes(reply.error)) return reply;
-    const [kind, outcome, advice] = MEANINGS[reply.error] ?? UNKNOWN;
-    const said = String(reply.body.message ?? reply.body.Message ?? "").replaceAll(/\s+/g, " ");
-    const message = `dynamodb: table ${this.#place.table}: ${reply.error} ${said}`.trimEnd();
-    throw new StoreError(kind, `${message}: ${advice}`, { outcome });
-  }
-
-  async #exchange(action: string, body: string, signal: AbortSignal): Promise<Reply> {
-    const headers = await this.#signed(action, body);
-    try {
-      const response = await fetch(this.#place.endpoint, {
-        method: "POST",
-        headers,
-        body,
-        signal,
-        redirect: "manual",
-      });
-      const text = await response.text();
-      const timeMs = Date.parse(response.headers.get("date") ?? "");
-      const offMs = timeMs - this.#env.wallMs();
-      if (!Number.isNaN(offMs)) this.#clockOffMs = Math.abs(offMs) > CLOCK_OFF_MS ? offMs : 0;
-      const parsed = parse(text);
-      const type = String(parsed?.__type ?? "").replace(/^.*#/, "");
-      const error = response.ok && parsed !== null ? null : type || `HTTP ${response.status}`;
-      return { error, body: parsed ?? {}, timeMs };
-    } catch (cause) {
-      throw this.#lost(cause as Error);
-    }
-  }
-
-  #lost(cause: Error): StoreError {
-    const inner = cause.cause as (Error & { readonly code?: string }) | undefined;
-    const reason = [inner?.code, inner?.message ?? cause.message]
-      .filter(Boolean)
-      .join(" ")
-      .replaceAll(/\s+/g, " ");
-    const outcome = NOT_SENT.test(inner?.code ?? "") ? "not-applied" : "unknown";
-    const message = `dynamodb: no answer from ${this.#place.endpoint} (${reason}): check address and network`;
-    return new StoreError("unreachable", message, { outcome, cause });
-  }
-
-  async #signed(action: string, body: string): Promise<Headers> {
-    const { endpoint: url, region } = this.#place;
-    const { accessKeyId, secretAccessKey, sessionToken } = await this.#credentials.get();
-    const datetime = new Date(this.#env.wallMs() + this.#clockOffMs).toISOString().replace(/[-:]|\.\d+/g, "");
-    const signer = new this.#sign({
-      ...{ method: "POST", url, body, region, service: "dynamodb", datetime, cache: this.#cache },
-      ...{ accessKeyId, secretAccessKey, ...(sessionToken && { sessionToken }) },
-      headers: {
+export async function dynamodbClient(
+  { table, region, endpoint, credentials }: DynamodbPlace,
+  options: Omit<HttpOptions, "place">,
+): Promise<DynamodbClient> {
+  const place = `DynamoDB table '${table}' at ${endpoint}`;
+  const isRefused = (reply: HttpReply): boolean => MEANINGS[replyFrom(reply).error ?? ""] === REFUSED;
+  const signing = await awsSigning({ service: "dynamodb", region, credentials, isRefused, env: options.env });
+  const http = new SignedHttp(signing, { ...options, place });
+  return {
+    async send(action, request, answers = []) {
+      const headers = {
         "content-type": "application/x-amz-json-1.0",
         "x-amz-target": `DynamoDB_20120810.${action}`,
-      },
-    });
-    return (await signer.sign()).headers;
-  }
+      };
+      const body = Buffer.from(JSON.stringify(request));
+      const reply = replyFrom(await http.send({ method: "POST", url: endpoint, headers, body }));
+      if (reply.error === null || answers.includes(reply.error)) return reply;
+      const [kind, outcome, advice] = MEANINGS[reply.error] ?? UNKNOWN;
+      const said = String(reply.body.message ?? reply.body.Message ?? "").replaceAll(/\s+/g, " ");
+      const message = `${place}: ${reply.error} ${said}`.trimEnd();
+      throw new StoreError(kind, `${message}: ${advice}`, { outcome });
+    },
+    close: () => http.close(),
+  };
+}
+
+function replyFrom({ status, body, dateMs }: HttpReply): Reply {
+  const parsed = parse(body.toString("utf8"));
+  const type = String(parsed?.__type ?? "").replace(/^.*#/, "");
+  const error = status >= 200 && status < 300 && parsed !== null ? null : type || `HTTP ${status}`;
+  return { error, body: parsed ?? {}, timeMs: dateMs ?? Number.NaN };
 }
 
 function parse(text: string): Readonly<Record<string, unknown>> | null {

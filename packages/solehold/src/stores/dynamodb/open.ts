@@ -1,9 +1,9 @@
 /** Opening: from options to a store that has seen its table. */
 import { delay, type Env, realEnv } from "../../env/index.ts";
-import { type LeaseStore, SimpleStore, StoreError, withAbort } from "../../store/index.ts";
+import { type LeaseStore, SimpleStore, type StoreError } from "../../store/index.ts";
 import { assertOptions } from "../support/options.ts";
 import { DynamodbBackend } from "./backend.ts";
-import { DynamodbClient } from "./client.ts";
+import { type DynamodbClient, dynamodbClient } from "./client.ts";
 import { type DynamodbStoreOptions, placeOf, problem } from "./options.ts";
 
 const KEY_SCHEMA = [
@@ -23,18 +23,12 @@ interface Table {
   readonly MultiRegionConsistency?: string;
 }
 
-type Send = (
-  action: string,
-  request: object,
-  answers: readonly string[],
-) => ReturnType<DynamodbClient["send"]>;
-
 /** Rejects with a StoreError of one line that says what to do. */
 export async function openDynamodbStore(options: DynamodbStoreOptions): Promise<LeaseStore> {
   assertOptions("openDynamodbStore", options, '{ url: "dynamodb://my-table?region=eu-west-1" }');
   const { env = realEnv, timeoutMs = 5_000, concurrency = 64, clockSkewMs = 2_000, pollMs } = options;
   const place = placeOf(options);
-  const client = await DynamodbClient.load(place, env);
+  const client = await dynamodbClient(place, { env, timeoutMs, maxSockets: 2 * concurrency });
   const store = new SimpleStore({
     name: "dynamodb",
     backend: new DynamodbBackend(client, place.table),
@@ -44,26 +38,25 @@ export async function openDynamodbStore(options: DynamodbStoreOptions): Promise<
     clockGranularityMs: 1_000,
     ...{ clockSkewMs, timeoutMs, concurrency, env, ...(pollMs !== undefined && { pollMs }) },
   });
-  const noAnswer = (): StoreError => {
-    const message = `dynamodb: ${place.endpoint} gave no answer within ${timeoutMs} ms: check address and network`;
-    return new StoreError("timeout", message, { outcome: "not-applied" });
-  };
-  const send: Send = (action, request, answers) =>
-    withAbort(env, timeoutMs, (signal) => client.send(action, request, signal, answers), noAnswer);
-  const isWanted = options.createTable === true;
-  assertUsable(place.table, await activeTable(send, env, place.table, isWanted ? "create" : "fail"));
-  return store;
+  try {
+    const ifMissing = options.createTable === true ? "create" : "fail";
+    assertUsable(place.table, await activeTable(client, env, place.table, ifMissing));
+    return store;
+  } catch (error) {
+    await store.close();
+    throw error;
+  }
 }
 
 async function activeTable(
-  send: Send,
+  client: DynamodbClient,
   env: Env,
   table: string,
   ifMissing: "create" | "fail",
 ): Promise<Table> {
   const deadlineMs = env.monotonicMs() + TABLE_TIMEOUT_MS;
   for (;;) {
-    const { body } = await send("DescribeTable", { TableName: table }, ["ResourceNotFoundException"]);
+    const { body } = await client.send("DescribeTable", { TableName: table }, ["ResourceNotFoundException"]);
     const found = body.Table as Table | undefined;
     if (found?.TableStatus === "ACTIVE" || found?.TableStatus === "UPDATING") return found;
     if (found === undefined && ifMissing === "fail") throw missing(table);
@@ -75,7 +68,7 @@ async function activeTable(
       BillingMode: "PAY_PER_REQUEST",
     };
     // Somebody else may be creating it at this moment.
-    if (found === undefined) await send("CreateTable", request, ["ResourceInUseException"]);
+    if (found === undefined) await client.send("CreateTable", request, ["ResourceInUseException"]);
     await delay(env, LOOK_AGAIN_MS);
   }
 }

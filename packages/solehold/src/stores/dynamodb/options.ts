@@ -1,13 +1,15 @@
 /** What can be set, checked when the store is opened: a wrong value is an error at once, with its name. */
 import type { Env } from "../../env/index.ts";
-import { StoreError } from "../../store/index.ts";
-import type { CredentialSource } from "./credentials.ts";
+import type { StoreError } from "../../store/index.ts";
+import { type AwsCredentials, awsCredentialsFrom } from "../support/aws-signing.ts";
+import type { CredentialSource } from "../support/expiring-credentials.ts";
+import { configError, withoutPassword } from "../support/options.ts";
 
 export interface DynamodbStoreOptions {
   /** `dynamodb://TABLE?region=eu-west-1`, and with `&endpoint=http://127.0.0.1:8000` another server than AWS. */
   readonly url: string;
   /** Default: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN. A function may give ones that expire. */
-  readonly credentials?: CredentialSource;
+  readonly credentials?: CredentialSource<AwsCredentials>;
   /** Makes the table if it is missing, charged by request. Default false: a missing table is an error. */
   readonly createTable?: boolean;
   /** A call that has no answer by then ends, with its outcome unknown. Default 5000. */
@@ -27,7 +29,7 @@ export interface DynamodbPlace {
   readonly table: string;
   readonly region: string;
   readonly endpoint: string;
-  readonly credentials: CredentialSource;
+  readonly credentials: CredentialSource<AwsCredentials>;
 }
 
 const EXAMPLE = "dynamodb://my-table?region=eu-west-1";
@@ -37,7 +39,7 @@ export function placeOf({
   variables = process.env,
   credentials,
 }: DynamodbStoreOptions): DynamodbPlace {
-  const shown = String(text).replace(/\/\/.*@/, "//***@");
+  const shown = withoutPassword(text);
   if (typeof text !== "string" || !/^dynamodb:/i.test(text) || !URL.canParse(text))
     throw problem(`url must look like ${EXAMPLE}, got '${shown}'`);
   const url = new URL(text);
@@ -57,22 +59,18 @@ export function placeOf({
     variables.AWS_ENDPOINT_URL_DYNAMODB ??
     `https://dynamodb.${region}.amazonaws.com`;
   if (!/^https?:\/\/[^\s?#@]+$/.test(endpoint) || !URL.canParse(endpoint))
-    throw problem(
-      `endpoint must look like https://host:port, got '${endpoint.replace(/\/\/.*@/, "//***@")}'`,
-    );
+    throw problem(`endpoint must look like https://host:port, got '${withoutPassword(endpoint)}'`);
   return { table: url.host, region, endpoint, credentials: credentials ?? fromEnvironment(variables) };
 }
 
-function fromEnvironment(variables: NonNullable<DynamodbStoreOptions["variables"]>): CredentialSource {
-  const { AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN } = variables;
-  if (!AWS_ACCESS_KEY_ID || !AWS_SECRET_ACCESS_KEY)
-    throw problem(
-      "there are no credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or pass `credentials`",
-    );
-  const sessionToken = AWS_SESSION_TOKEN ? { sessionToken: AWS_SESSION_TOKEN } : {};
-  return { accessKeyId: AWS_ACCESS_KEY_ID, secretAccessKey: AWS_SECRET_ACCESS_KEY, ...sessionToken };
+function fromEnvironment(variables: NonNullable<DynamodbStoreOptions["variables"]>): AwsCredentials {
+  const credentials = awsCredentialsFrom(variables);
+  if (credentials !== null) return credentials;
+  throw problem(
+    "there are no credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or pass `credentials`",
+  );
 }
 
 export function problem(message: string): StoreError {
-  return new StoreError("config", `dynamodb: ${message}`, { outcome: "not-applied" });
+  return configError(`dynamodb: ${message}`);
 }

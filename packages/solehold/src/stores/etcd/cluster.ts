@@ -31,7 +31,6 @@ export class Cluster {
   readonly #options: ClusterOptions;
   readonly #addresses: string;
   readonly #connection: Reconnecting<Member>;
-  #lastFailure: StoreError | null = null;
 
   constructor(options: ClusterOptions) {
     const { env, settings } = options;
@@ -114,12 +113,12 @@ export class Cluster {
   async #member(deadlineMs: number): Promise<Member> {
     const { env } = this.#options;
     const leftMs = Math.max(1, deadlineMs - env.monotonicMs());
-    const noMember = (): StoreError => this.#lastFailure ?? silence(this.#addresses, leftMs, "not-applied");
-    const member = await withDeadline(env, leftMs, this.#connection.get(), noMember);
+    const noMember = (): StoreError => silence(this.#addresses, leftMs, "not-applied");
+    const member = await this.#connection.getWithin(leftMs, noMember);
     if (member.isReady) return member;
     // Its connection was lost while nothing was under way.
     await this.#connection.lose(member);
-    return await withDeadline(env, leftMs, this.#connection.get(), noMember);
+    return await this.#connection.getWithin(leftMs, noMember);
   }
 
   async #open(): Promise<Member> {
@@ -129,12 +128,10 @@ export class Cluster {
     try {
       const { member, ...sighting } = await Promise.any(candidates.map((each) => this.#greet(each)));
       learn(sighting);
-      this.#lastFailure = null;
       chosen = member;
       return member;
     } catch (error) {
-      this.#lastFailure = mostTelling((error as AggregateError).errors);
-      throw this.#lastFailure;
+      throw mostTelling((error as AggregateError).errors);
     } finally {
       for (const member of candidates) if (member !== chosen) member.close();
     }

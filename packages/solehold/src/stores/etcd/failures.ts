@@ -62,10 +62,6 @@ export function closedError(): StoreError {
   return new StoreError("closed", "the etcd store was closed", { outcome: "not-applied" });
 }
 
-export function configError(message: string, cause?: unknown): StoreError {
-  return new StoreError("config", `etcd: ${message}`, { outcome: "not-applied", cause });
-}
-
 export function silence(address: string, timeoutMs: number, outcome: FailedOutcome): StoreError {
   const message = `etcd at ${address} gave no answer within ${Math.ceil(timeoutMs)} ms: check that it runs and is not overloaded`;
   return new StoreError("timeout", message, { outcome });

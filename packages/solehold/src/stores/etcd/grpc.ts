@@ -3,7 +3,7 @@
  * of the package are off.
  */
 import type { ChannelCredentials, Client, Metadata, MethodDefinition } from "@grpc/grpc-js";
-import { configError } from "./failures.ts";
+import { configError, loadPackage } from "../support/options.ts";
 import { type Procedures, protocolDescriptor, type WatchRequest, type WatchResponse } from "./messages.ts";
 import type { EtcdTls } from "./options.ts";
 
@@ -31,17 +31,14 @@ export async function loadGrpc(tls: EtcdTls | null): Promise<(address: string) =
   return (address) => new Member(packages, address, credentials);
 }
 
-async function loadPackages(): Promise<Packages> {
-  try {
+function loadPackages(): Promise<Packages> {
+  // The second is a dependency of the first.
+  return loadPackage("etcd", "@grpc/grpc-js @grpc/proto-loader", async () => {
     const grpc = await import("@grpc/grpc-js");
-    // It is a dependency of the former.
     const { fromJSON } = await import("@grpc/proto-loader");
     const services: unknown = fromJSON(protocolDescriptor(), { longs: String, defaults: true });
     return { grpc, services: services as Packages["services"] };
-  } catch (cause) {
-    const command = "npm install @grpc/grpc-js @grpc/proto-loader";
-    throw configError(`the package @grpc/grpc-js is missing: run \`${command}\``, cause);
-  }
+  });
 }
 
 function credentialsFrom({ credentials }: GrpcPackage, tls: EtcdTls | null): ChannelCredentials {
@@ -50,7 +47,7 @@ function credentialsFrom({ credentials }: GrpcPackage, tls: EtcdTls | null): Cha
     return credentials.createSsl(tls.ca, tls.key, tls.cert);
   } catch (cause) {
     const rule = "ca, cert and key must be PEM files that belong together";
-    throw configError(`${rule} (${(cause as Error).message})`, cause);
+    throw configError(`etcd: ${rule} (${(cause as Error).message})`, cause);
   }
 }
 

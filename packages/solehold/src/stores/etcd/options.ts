@@ -2,8 +2,14 @@
 import { readFileSync } from "node:fs";
 import { isIPv6 } from "node:net";
 import type { Env } from "../../env/index.ts";
-import type { LeaseStore, ListableStore, StoreError, WatchableStore } from "../../store/index.ts";
-import { configError } from "./failures.ts";
+import {
+  assertWholeNumbers,
+  type LeaseStore,
+  type ListableStore,
+  type StoreError,
+  type WatchableStore,
+} from "../../store/index.ts";
+import { configError, withoutPassword } from "../support/options.ts";
 import type { User } from "./messages.ts";
 
 export type EtcdStore = LeaseStore & ListableStore & WatchableStore;
@@ -42,7 +48,6 @@ const DEFAULT_PORT = 2_379;
 const DEFAULT_PREFIX = "solehold/";
 const DEFAULT_TIMEOUT_MS = 5_000;
 const MEMBER_SHARE = 0.4;
-const MAX_TIMEOUT_MS = 2 ** 31 - 1;
 const EXAMPLE = "etcd://host1:2379,host2:2379/prefix";
 const PREFIX = /^[\x21-\x7e]{1,128}$/;
 const URL_PARTS = /^(etcds?):\/\/(?:([^@/?#]*)@)?([^/?#]*)(?:\/([^?#]*))?(?:\?([^#]*))?$/i;
@@ -52,7 +57,7 @@ const QUERY_NAMES = ["timeoutMs", "memberTimeoutMs", "ca", "cert", "key"];
 export function settingsFrom(options: EtcdStoreOptions): EtcdSettings {
   const { url } = options;
   const parts = typeof url === "string" ? URL_PARTS.exec(url) : null;
-  if (parts === null) throw problem("url", `must look like ${EXAMPLE}`, hidden(String(url)));
+  if (parts === null) throw problem("url", `must look like ${EXAMPLE}`, withoutPassword(url));
   const [, scheme = "", userInfo, hosts = "", path = "", search = ""] = parts;
   const query = new Map(new URLSearchParams(search));
   const unknown = [...query.keys()].find((name) => !QUERY_NAMES.includes(name));
@@ -61,13 +66,14 @@ export function settingsFrom(options: EtcdStoreOptions): EtcdSettings {
   const number = (name: "timeoutMs" | "memberTimeoutMs", byDefault: number): number =>
     wholeNumber(name, options[name] ?? query.get(name) ?? byDefault);
   const timeoutMs = number("timeoutMs", DEFAULT_TIMEOUT_MS);
+  const memberTimeoutMs = number("memberTimeoutMs", Math.ceil(timeoutMs * MEMBER_SHARE));
   return {
     members: hosts.split(",").map(memberFrom),
     user: userInfo === undefined ? null : userFrom(userInfo),
     tls: tlsFrom(scheme.toLowerCase(), query),
     prefix: prefixFrom(path),
     timeoutMs,
-    memberTimeoutMs: Math.min(timeoutMs, number("memberTimeoutMs", Math.ceil(timeoutMs * MEMBER_SHARE))),
+    memberTimeoutMs: Math.min(timeoutMs, memberTimeoutMs),
   };
 }
 
@@ -76,7 +82,7 @@ function memberFrom(text: string): string {
   const isHost = host !== "" && (!host.startsWith("[") || isIPv6(host.slice(1, -1)));
   if (isHost && Number(port) >= 1 && Number(port) <= 65_535) return `${host}:${Number(port)}`;
   const rule = `must name hosts, with ports from 1 to 65535, separated by commas, as in ${EXAMPLE}`;
-  throw problem("url", rule, hidden(text));
+  throw problem("url", rule, withoutPassword(text));
 }
 
 function userFrom(text: string): User {
@@ -119,15 +125,10 @@ function decoded(name: string, text: string): string {
 
 function wholeNumber(name: string, value: number | string): number {
   const number = Number(value);
-  if (Number.isSafeInteger(number) && number >= 1 && number <= MAX_TIMEOUT_MS) return number;
-  throw problem(name, `must be a whole number from 1 to ${MAX_TIMEOUT_MS}`, String(value));
-}
-
-/** Without what stands before an "@": a message must not show a password. */
-function hidden(url: string): string {
-  return url.replace(/^([^/@]*:\/\/)?.*@/, "$1***@");
+  assertWholeNumbers("etcd", { [name]: Number.isNaN(number) ? value : number }, 1);
+  return number;
 }
 
 function problem(name: string, rule: string, value: string, cause?: unknown): StoreError {
-  return configError(`${name} ${rule}, got '${value}'`, cause);
+  return configError(`etcd: ${name} ${rule}, got '${value}'`, cause);
 }

@@ -5,21 +5,17 @@
  * still has the expected version it is done, else the current record is read, in the same round trip. So each write has
  * its own condition and its own outcome, and together they cost the cluster one agreement.
  */
-import { encodeRecord, type LeaseKey, type LeaseRecord } from "../../core/index.ts";
+import { encodeRecord, type LeaseKey } from "../../core/index.ts";
 import type {
   ApplyReply,
   ConditionalWrite,
+  ListPage,
+  ListQuery,
   ReadReply,
   StoredRecord,
   WriteResult,
 } from "../../store/index.ts";
-import {
-  type ListPage,
-  type ListQuery,
-  MAX_LIST_LIMIT,
-  nameIsListed,
-  recordIsListed,
-} from "../../store/index.ts";
+import { listRecords } from "../../store/paging.ts";
 import type { Cluster } from "./cluster.ts";
 import { comparesOf, type EtcdLayout, keyAfter, storedFrom, versionOf } from "./layout.ts";
 import type { RequestOp, ResponseOp } from "./messages.ts";
@@ -91,32 +87,24 @@ function missing(what: string): never {
   throw new Error(`not a message of etcd: the answer to ${what} is missing`);
 }
 
-/** At least so many records are looked at in one request, as a filter may hide most of them. */
-const MIN_STEP = 100;
-
-/** In order of name: a range of keys, read piece by piece until the page is full. */
-export async function listRecords({ cluster, layout }: Access, query: ListQuery): Promise<ListPage> {
-  const size = Math.min(query.limit, MAX_LIST_LIMIT);
-  const limit = Math.max(size + 1, MIN_STEP);
-  const records: LeaseRecord[] = [];
-  const corrupt: ListPage["corrupt"][number][] = [];
-  let last: string | null = null;
-  for (let range = layout.rangeAfter(query); ; ) {
-    const { kvs, more } = await cluster.call("KV/Range", { ...range, limit }, "not-applied", (page) => page);
-    for (const kv of kvs) {
+/** In order of name. The cursor is the server's key: somebody else's bytes in the range may be no key of ours. */
+export async function listPage({ cluster, layout }: Access, query: ListQuery): Promise<ListPage> {
+  let range = layout.rangeAfter(query);
+  const page = await listRecords(query, async ({ limit }) => {
+    const { kvs, more } = await cluster.call(
+      "KV/Range",
+      { ...range, limit },
+      "not-applied",
+      (reply) => reply,
+    );
+    const items = kvs.flatMap((kv) => {
       const key = layout.keyOf(kv.key);
-      if (key === null || !nameIsListed(query, key.name)) continue;
-      const stored = storedFrom(key, kv);
-      if (stored.kind === "found" && !recordIsListed(query, stored.record)) continue;
-      // One more than fits shows that there is a next page.
-      if (records.length + corrupt.length === size)
-        return { storeTimeMs: null, records, corrupt, next: last };
-      if (stored.kind === "found") records.push(stored.record);
-      if (stored.kind === "corrupt") corrupt.push({ key, version: stored.version, detail: stored.detail });
-      last = key.name;
-    }
-    const end = kvs.at(-1);
-    if (!more || end === undefined) return { storeTimeMs: null, records, corrupt, next: null };
-    range = { ...range, key: keyAfter(end.key) };
-  }
+      return key === null ? [] : [{ key, stored: storedFrom(key, kv) }];
+    });
+    const last = kvs.at(-1);
+    if (last !== undefined) range = { ...range, key: keyAfter(last.key) };
+    const isEnd = !more || last === undefined;
+    return { items, next: isEnd ? null : { tenant: query.tenant, name: last.key.toString() } };
+  });
+  return { storeTimeMs: null, ...page };
 }

@@ -11,7 +11,7 @@ import { Cluster } from "./cluster.ts";
 import { loadGrpc } from "./grpc.ts";
 import { EtcdLayout } from "./layout.ts";
 import { type EtcdStore, type EtcdStoreOptions, settingsFrom } from "./options.ts";
-import { applyWrites, listRecords, readRecords } from "./records.ts";
+import { applyWrites, listPage, readRecords } from "./records.ts";
 import { EtcdWatch } from "./watching.ts";
 
 const CAPABILITIES: StoreCapabilities = Object.freeze({
@@ -48,7 +48,7 @@ export async function openEtcdStore(options: EtcdStoreOptions): Promise<EtcdStor
     capabilities: CAPABILITIES,
     read: (keys) => readRecords(access, keys),
     apply: (writes) => applyWrites(access, writes),
-    list: (query) => listRecords(access, query),
+    list: (query) => listPage(access, query),
     watch: async (scope, listener) => {
       const watch = new EtcdWatch({ ...access, env, scope, listener });
       await watch.begin();

@@ -10,7 +10,7 @@ import type { Env } from "../../env/index.ts";
 import type { Boot } from "../support/boot.ts";
 import { EpochClock, type EpochState, epochOf } from "../support/epoch-clock.ts";
 import { codeOf, replaceFile, syncFolder } from "../support/files.ts";
-import { configProblem } from "./failures.ts";
+import { configError } from "../support/options.ts";
 
 interface By {
   readonly folder: string;
@@ -55,7 +55,7 @@ async function readChecked(path: string): Promise<unknown> {
     if (codeOf(error) === "ENOENT") return null;
     throw error;
   }
-  throw configProblem(
+  throw configError(
     `'${path}' is damaged: its checksum does not fit its content, and without it no expiry can be judged. Restore it from a backup; or delete it once no lease in the folder can be held any more`,
   );
 }

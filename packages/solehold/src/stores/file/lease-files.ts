@@ -3,8 +3,8 @@ import { createHash } from "node:crypto";
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { LeaseKey } from "../../core/index.ts";
-import { ABSENT, type ListPage, type ListQuery, nameIsListed, type StoredRecord } from "../../store/index.ts";
-import { readListed } from "../object/listing.ts";
+import { ABSENT, type ListPage, type ListQuery, type StoredRecord } from "../../store/index.ts";
+import { listRecords, type StoredPage } from "../../store/paging.ts";
 import { LEASE_SUFFIX } from "../object/names.ts";
 import { decodeWire } from "../object/wire.ts";
 import type { EpochClock } from "../support/epoch-clock.ts";
@@ -46,15 +46,20 @@ export class LeaseFiles {
 
   /** In order of name: the names first, as they are cheap. */
   async list(query: ListQuery): Promise<Omit<ListPage, "storeTimeMs">> {
-    const names: string[] = [];
-    for (const file of await readdir(this.folder)) {
-      const key = await this.keyOf(file);
-      if (key?.tenant !== query.tenant || !nameIsListed(query, key.name)) continue;
-      if (query.after === undefined || key.name > query.after) names.push(key.name);
-    }
-    const page = names.sort((a, b) => (a < b ? -1 : 1)).slice(0, query.limit);
-    const next = names.length > page.length ? (page.at(-1) ?? null) : null;
-    return { ...(await readListed(query, page, (key) => this.read(key))), next };
+    return await listRecords(query, async ({ tenant, prefix, after, limit }) => {
+      const keys: LeaseKey[] = [];
+      for (const file of await readdir(this.folder)) {
+        const key = await this.keyOf(file);
+        if (key?.tenant !== tenant || !key.name.startsWith(prefix)) continue;
+        if (after === null || key.name > after.name) keys.push(key);
+      }
+      keys.sort((a, b) => (a.name < b.name ? -1 : 1));
+      const page = keys.slice(0, limit);
+      const items: StoredPage["items"][number][] = [];
+      // One by one: a process may have only so many files open.
+      for (const key of page) items.push({ key, stored: await this.read(key) });
+      return { items, next: keys.length > page.length ? (page.at(-1) ?? null) : null };
+    });
   }
 }
 

@@ -9,14 +9,14 @@ import { join, resolve } from "node:path";
 import { type Env, realEnv } from "../../env/index.ts";
 import { assertWholeNumbers } from "../../store/index.ts";
 import { type Boot, readBoot } from "../support/boot.ts";
+import { fileFailure } from "../support/file-failure.ts";
 import { removeIfThere } from "../support/files.ts";
 import { FolderLock } from "../support/folder-lock.ts";
 import { networkFileSystem } from "../support/network-file-systems.ts";
-import { assertOptions } from "../support/options.ts";
+import { assertOptions, configError } from "../support/options.ts";
 import { openClock } from "./clock.ts";
-import { configProblem, fileFailure } from "./failures.ts";
 import { LeaseFiles } from "./lease-files.ts";
-import { FileStore } from "./store.ts";
+import { type FileStore, fileStore } from "./store.ts";
 
 export interface FileStoreOptions {
   /** A folder on a local disk. It is made if it is missing. */
@@ -44,7 +44,7 @@ export async function openWithSeams(options: FileStoreOptions, changes: Partial<
   const seams: Seams = { ...REAL_SEAMS, ...changes };
   const { env = realEnv, timeoutMs = 5_000, folder } = options;
   if (typeof folder !== "string" || folder === "")
-    throw configProblem(`file: folder must be a path, got ${JSON.stringify(folder)}`);
+    throw configError(`file: folder must be a path, got ${JSON.stringify(folder)}`);
   assertWholeNumbers("file", { timeoutMs }, 1);
   const root = resolve(folder);
   const [leases, internal] = [join(root, "leases"), join(root, ".solehold")];
@@ -60,20 +60,20 @@ export async function openWithSeams(options: FileStoreOptions, changes: Partial<
       }
       return await openClock({ folder: internal, env }, boot);
     });
-    return new FileStore({ folder: internal, files: new LeaseFiles(leases, clock), lock, clock, env });
+    return fileStore({ folder: internal, files: new LeaseFiles(leases, clock), lock, clock, env });
   } catch (error) {
-    throw fileFailure(root, error, "not-applied");
+    throw fileFailure(`the file store in '${root}'`, error, "not-applied");
   }
 }
 
 /** Makes what is missing. */
 function prepare(root: string, folders: readonly string[], { fileSystemType }: Seams): void {
   if (statSync(root, { throwIfNoEntry: false })?.isDirectory() === false)
-    throw configProblem(`'${root}' is not a folder: give the file store a folder of its own`);
+    throw configError(`'${root}' is not a folder: give the file store a folder of its own`);
   mkdirSync(root, { recursive: true, mode: 0o700 });
   const network = networkFileSystem(fileSystemType(root));
   if (network !== null)
-    throw configProblem(
+    throw configError(
       `'${root}' is on ${network}, which several machines can share: the file store needs a local disk`,
     );
   for (const folder of folders) {

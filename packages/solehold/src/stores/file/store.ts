@@ -2,23 +2,19 @@
  * Leases in files, one a key, for the processes of one machine: the object store's JSON on a local disk, for others to
  * read. Readers take no lock; writers take turns. The embedded store is faster.
  */
-import type { LeaseKey } from "../../core/index.ts";
 import {
-  type ApplyReply,
-  type ConditionalWrite,
+  type ClockedStore,
   type LeaseStore,
-  type ListPage,
-  type ListQuery,
-  type ReadReply,
+  type ListableStore,
   type StoreCapabilities,
   StoreError,
-  type StoreWatch,
-  type WatchListener,
-  type WatchScope,
+  type WatchableStore,
 } from "../../store/index.ts";
-import { fileFailure } from "./failures.ts";
+import { fileFailure } from "../support/file-failure.ts";
 import { FolderWatch } from "./watch.ts";
 import { FileWriter, type FileWriterParts } from "./writer.ts";
+
+export type FileStore = LeaseStore & ClockedStore & ListableStore & WatchableStore;
 
 const CAPABILITIES: StoreCapabilities = Object.freeze({
   durable: true,
@@ -32,58 +28,42 @@ const CAPABILITIES: StoreCapabilities = Object.freeze({
   maxConcurrentCalls: 1,
 });
 
-export class FileStore implements LeaseStore {
-  readonly name = "file";
-  readonly capabilities = CAPABILITIES;
-  readonly #parts: FileWriterParts;
-  readonly #writer: FileWriter;
-  readonly #watch: FolderWatch;
-  #closed = false;
-
-  /** Use `openFileStore`. */
-  constructor(parts: FileWriterParts) {
-    this.#parts = parts;
-    this.#writer = new FileWriter(parts);
-    this.#watch = new FolderWatch(parts.files, parts.env);
-  }
-
-  now(): number {
-    return this.#parts.clock.now();
-  }
-
-  async read(keys: readonly LeaseKey[]): Promise<ReadReply> {
-    const { files } = this.#parts;
-    const records = await this.#call(() => Promise.all(keys.map((key) => files.read(key))));
-    return { storeTimeMs: this.now(), records };
-  }
-
-  /** What could have been renamed already reports itself as unknown. */
-  async apply(writes: readonly ConditionalWrite[]): Promise<ApplyReply> {
-    const results = await this.#call(() => this.#writer.apply(writes));
-    return { storeTimeMs: this.now(), results };
-  }
-
-  async list(query: ListQuery): Promise<ListPage> {
-    const page = await this.#call(() => this.#parts.files.list(query));
-    return { storeTimeMs: this.now(), ...page };
-  }
-
-  async watch(scope: WatchScope, listener: WatchListener): Promise<StoreWatch> {
-    return await this.#call(() => this.#watch.open(scope, listener));
-  }
-
-  async close(): Promise<void> {
-    this.#closed = true;
-    this.#watch.close();
-    await this.#writer.idle();
-  }
-
-  async #call<T>(work: () => Promise<T>): Promise<T> {
-    if (this.#closed) throw new StoreError("closed", "the file store was closed", { outcome: "not-applied" });
+export function fileStore(parts: FileWriterParts): FileStore {
+  const { files, clock, env } = parts;
+  const writer = new FileWriter(parts);
+  const folderWatch = new FolderWatch(files, env);
+  let isClosed = false;
+  const call = async <Value>(work: () => Promise<Value>): Promise<Value> => {
+    if (isClosed) throw new StoreError("closed", "the file store was closed", { outcome: "not-applied" });
     try {
       return await work();
     } catch (error) {
-      throw fileFailure(this.#parts.files.folder, error, "not-applied");
+      // What could have been renamed already reports itself as unknown.
+      throw fileFailure(`the file store in '${files.folder}'`, error, "not-applied");
     }
-  }
+  };
+  const now = (): number => clock.now();
+  return {
+    name: "file",
+    capabilities: CAPABILITIES,
+    now,
+    read: async (keys) => {
+      const records = await call(() => Promise.all(keys.map((key) => files.read(key))));
+      return { storeTimeMs: now(), records };
+    },
+    apply: async (writes) => {
+      const results = await call(() => writer.apply(writes));
+      return { storeTimeMs: now(), results };
+    },
+    list: async (query) => {
+      const page = await call(() => files.list(query));
+      return { storeTimeMs: now(), ...page };
+    },
+    watch: (scope, listener) => call(() => folderWatch.open(scope, listener)),
+    close: async () => {
+      isClosed = true;
+      folderWatch.close();
+      await writer.idle();
+    },
+  };
 }

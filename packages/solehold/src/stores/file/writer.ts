@@ -10,10 +10,10 @@ import type { Env } from "../../env/index.ts";
 import type { ConditionalWrite, WriteResult } from "../../store/index.ts";
 import { encodeWire } from "../object/wire.ts";
 import type { EpochClock } from "../support/epoch-clock.ts";
+import { fileFailure } from "../support/file-failure.ts";
 import { removeIfThere, replaceFile, syncFolder, writeTemporary } from "../support/files.ts";
 import type { FolderLock } from "../support/folder-lock.ts";
 import { writeMark } from "./clock.ts";
-import { fileFailure } from "./failures.ts";
 import { type LeaseFiles, versionOf } from "./lease-files.ts";
 import { isHashedStem, KEY_SUFFIX, printKey, stemOf } from "./names.ts";
 
@@ -103,7 +103,7 @@ export class FileWriter {
       }
       await syncFolder(files.folder);
     } catch (error) {
-      throw fileFailure(files.folder, error, "unknown");
+      throw fileFailure(`the file store in '${files.folder}'`, error, "unknown");
     }
   }
 }

@@ -1,5 +1,6 @@
 /** Opening: from options to a store that has reached its server once, and found or made its table. */
 import { connect, type Socket } from "node:net";
+import type { Pool } from "mysql2/promise";
 import { type Env, realEnv } from "../../env/index.ts";
 import {
   assertWholeNumbers,
@@ -10,19 +11,13 @@ import {
   withAbort,
   withDeadline,
 } from "../../store/index.ts";
-import { assertOptions } from "../support/options.ts";
-import { type Connection, Connections, type RawPool } from "./connections.ts";
+import { assertOptions, loadPackage } from "../support/options.ts";
+import { type Connection, Connections } from "./connections.ts";
 import { ACCESS_DENIED, errnoOf } from "./errors.ts";
 import { ServerIdentity } from "./identity.ts";
 import { assertTable, type MysqlPool, type MysqlStoreOptions, parseMysqlUrl, problem } from "./options.ts";
 import { tableSql, viewSql } from "./schema.ts";
 import { LeaseTable } from "./table.ts";
-
-interface UsedPool {
-  readonly raw: RawPool;
-  /** Of a pool that is ours. */
-  close(): Promise<void>;
-}
 
 /** Rejects with a StoreError of one line that says what to do. */
 export async function openMysqlStore(options: MysqlStoreOptions): Promise<LeaseStore> {
@@ -33,11 +28,13 @@ export async function openMysqlStore(options: MysqlStoreOptions): Promise<LeaseS
     throw problem("give either url or pool, not both and not neither");
   assertWholeNumbers("mysql", { timeoutMs, concurrency, pollMs: pollMs ?? 1 }, 1);
   const isOwnPool = "url" in options;
-  const pool = isOwnPool ? await poolForUrl(options.url, env, timeoutMs, concurrency) : poolOf(options.pool);
+  const { pool, close } = isOwnPool
+    ? await poolForUrl(options.url, env, timeoutMs, concurrency)
+    : { pool: givenPool(options.pool), close: async () => undefined };
   const leases = new LeaseTable(table);
   const identity = new ServerIdentity(env, leases);
   let isSetUp = false;
-  const connections = new Connections(pool.raw, async (connection) => {
+  const connections = new Connections(pool, async (connection) => {
     if (isOwnPool) await setSession(connection, timeoutMs);
     if (!isSetUp) await setUp(connection, table);
     isSetUp = true;
@@ -53,34 +50,27 @@ export async function openMysqlStore(options: MysqlStoreOptions): Promise<LeaseS
     deleteIf: (key, expected, signal) =>
       call(signal, (connection) => leases.deleteIf(connection, key, expected)),
     list: (range, signal) => call(signal, (connection) => leases.list(connection, range)),
-    close: pool.close,
+    close,
   };
   try {
     const reachable = (signal: AbortSignal): Promise<boolean> => connections.use(signal, isDurable);
     const durable = await withAbort(env, timeoutMs, reachable, () => noAnswer(timeoutMs));
-    const polling = pollMs === undefined ? {} : { pollMs };
-    return new SimpleStore({
-      name: "mysql",
-      backend,
-      durable,
-      clock: "reply",
-      timeoutMs,
-      concurrency,
-      env,
-      ...polling,
-    });
+    const timing = { timeoutMs, concurrency, env, ...(pollMs !== undefined && { pollMs }) };
+    return new SimpleStore({ name: "mysql", backend, durable, clock: "reply", ...timing });
   } catch (error) {
-    await pool.close();
+    await close();
     throw error;
   }
 }
 
-async function poolForUrl(url: string, env: Env, timeoutMs: number, concurrency: number): Promise<UsedPool> {
+async function poolForUrl(
+  url: string,
+  env: Env,
+  timeoutMs: number,
+  concurrency: number,
+): Promise<{ readonly pool: Pool; readonly close: () => Promise<void> }> {
   const address = parseMysqlUrl(url);
-  const { createPool } = await import("mysql2").catch((cause) => {
-    const message = "mysql: the package mysql2 is missing: run `npm install mysql2`";
-    throw new StoreError("config", message, { outcome: "not-applied", cause });
-  });
+  const { createPool } = await loadPackage("mysql", "mysql2", () => import("mysql2/promise"));
   const { host, port } = address;
   const sockets = new Set<Socket>();
   const stream = (): Socket => {
@@ -89,21 +79,19 @@ async function poolForUrl(url: string, env: Env, timeoutMs: number, concurrency:
     // The client library only ends its half, and would wait for a server that may never answer.
     return socket.once("finish", () => socket.destroy()).once("close", () => sockets.delete(socket));
   };
-  const limits = { connectionLimit: concurrency, connectTimeout: timeoutMs };
-  const raw = createPool({ ...address, ...limits, stream }) as unknown as RawPool;
+  const pool = createPool({ ...address, connectionLimit: concurrency, connectTimeout: timeoutMs, stream });
   const close = async (): Promise<void> => {
-    const ended = new Promise<void>((resolve) => raw.end(() => resolve()));
-    await withDeadline(env, timeoutMs, ended, () => noAnswer(timeoutMs)).catch(() => undefined);
+    await withDeadline(env, timeoutMs, pool.end(), () => noAnswer(timeoutMs)).catch(() => undefined);
     for (const socket of sockets) socket.destroy();
   };
-  return { raw, close };
+  return { pool, close };
 }
 
-function poolOf(given: MysqlPool): UsedPool {
-  // A pool with promises is a shell around one with callbacks.
-  const raw = (given as { readonly pool?: unknown } | null)?.pool ?? given;
-  if (typeof (raw as RawPool | null)?.getConnection === "function")
-    return { raw: raw as RawPool, close: async () => undefined };
+/** A pool with callbacks makes one with promises of itself. */
+function givenPool(given: MysqlPool): Pool {
+  const { promise } = (given ?? {}) as { readonly promise?: () => Pool };
+  const pool = typeof promise === "function" ? promise.call(given) : (given as Pool | null);
+  if (typeof pool?.getConnection === "function") return pool;
   throw problem("pool must be a pool of mysql2, as createPool() makes it");
 }
 

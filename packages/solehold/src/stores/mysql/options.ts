@@ -1,6 +1,7 @@
 /** What can be set, checked when the store is opened: a wrong value is an error at once, with its name. */
 import type { Env } from "../../env/index.ts";
-import { StoreError } from "../../store/index.ts";
+import type { StoreError } from "../../store/index.ts";
+import { configError, withoutPassword } from "../support/options.ts";
 
 /** As much of a pool of `mysql2` as is used. Both its forms fit: that with callbacks and that with promises. */
 export interface MysqlPool {
@@ -50,7 +51,7 @@ const SSL_MODES: Readonly<Record<string, MysqlAddress["ssl"]>> = {
 };
 
 export function parseMysqlUrl(text: unknown): MysqlAddress {
-  const shown = String(text).replace(/\/\/.*@/, "//***@");
+  const shown = withoutPassword(text);
   if (typeof text !== "string" || !/^(mysql|mariadb):/i.test(text) || !URL.canParse(text))
     throw problem(`url must look like ${EXAMPLE}, got '${shown}'`);
   const url = new URL(text);
@@ -83,5 +84,5 @@ export function assertTable(table: unknown): string {
 }
 
 export function problem(message: string): StoreError {
-  return new StoreError("config", `mysql: ${message}`, { outcome: "not-applied" });
+  return configError(`mysql: ${message}`);
 }

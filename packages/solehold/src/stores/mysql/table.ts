@@ -5,9 +5,10 @@
  * Time: LAST_INSERT_ID(expression) makes the reply to a write carry the server's clock, so no second request is needed.
  * UTC_TIMESTAMP knows neither time zones nor summer time.
  */
+import type { ResultSetHeader } from "mysql2/promise";
 import type { LeaseKey } from "../../core/index.ts";
 import type { ConditionalPut, ConditionalReply, GetReply, ListRange, ListReply } from "../../store/index.ts";
-import type { Connection, Row, Written } from "./connections.ts";
+import type { Connection, Row } from "./connections.ts";
 import { DEADLOCK, DUPLICATE_KEY, errnoOf } from "./errors.ts";
 
 const NOW_MS = "timestampdiff(microsecond, '1970-01-01', utc_timestamp(6)) div 1000";
@@ -85,7 +86,7 @@ async function write(
   connection: Connection,
   sql: string,
   values: readonly Buffer[],
-): Promise<Written | null> {
+): Promise<ResultSetHeader | null> {
   for (let deadlocks = 0; ; deadlocks += 1) {
     try {
       return await connection.write(sql, values);

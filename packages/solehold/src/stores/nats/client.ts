@@ -4,7 +4,7 @@
  */
 import type { JetStreamClient, JetStreamManager } from "@nats-io/jetstream";
 import type { MsgHdrs, NatsConnection } from "@nats-io/transport-node";
-import { StoreError } from "../../store/index.ts";
+import { loadPackage } from "../support/options.ts";
 import type { NatsSettings } from "./options.ts";
 
 export interface NatsPackages {
@@ -19,17 +19,11 @@ export interface NatsClient {
   readonly newHeaders: () => MsgHdrs;
 }
 
-export async function loadNats(): Promise<NatsPackages> {
-  try {
-    return {
-      transport: await import("@nats-io/transport-node"),
-      jetstream: await import("@nats-io/jetstream"),
-    };
-  } catch (cause) {
-    const packages = "@nats-io/transport-node @nats-io/jetstream";
-    const message = `nats: the packages of the NATS client are missing: run \`npm install ${packages}\``;
-    throw new StoreError("config", message, { outcome: "not-applied", cause });
-  }
+export function loadNats(): Promise<NatsPackages> {
+  return loadPackage("nats", "@nats-io/transport-node @nats-io/jetstream", async () => ({
+    transport: await import("@nats-io/transport-node"),
+    jetstream: await import("@nats-io/jetstream"),
+  }));
 }
 
 export async function connectNats(packages: NatsPackages, settings: NatsSettings): Promise<NatsClient> {

@@ -1,6 +1,15 @@
 /** What can be set, checked when the store is opened. A wrong value is an error that names the option. */
 import type { Env } from "../../env/index.ts";
-import { StoreError } from "../../store/index.ts";
+import {
+  assertWholeNumbers,
+  type LeaseStore,
+  type ListableStore,
+  type StoreError,
+  type WatchableStore,
+} from "../../store/index.ts";
+import { assertOneOf, configError, withoutPassword } from "../support/options.ts";
+
+export type NatsStore = LeaseStore & ListableStore & WatchableStore;
 
 export interface NatsStoreOptions {
   /**
@@ -44,14 +53,10 @@ export function settingsFrom(options: NatsStoreOptions): NatsSettings {
   const { timeoutMs = 5_000, replicas = 1, syncInterval = null, connection = {} } = options;
   const address = parseNatsUrl(String(options.url));
   const bucket = options.bucket ?? address.bucket ?? "solehold";
-  if (!BUCKET.test(bucket)) {
-    throw problem("bucket", "must have 1 to 64 letters, digits, '_' or '-'", bucket);
-  }
-  assertWhole("replicas", replicas, 1, 5);
-  assertWhole("timeoutMs", timeoutMs, 1, 2 ** 31 - 1);
-  if (syncInterval !== null && syncInterval !== "always") {
-    throw problem("syncInterval", "must be 'always' or left out", String(syncInterval));
-  }
+  if (!BUCKET.test(bucket)) throw problem("bucket", "must have 1 to 64 letters, digits, '_' or '-'", bucket);
+  assertWholeNumbers("nats", { replicas }, 1, 5);
+  assertWholeNumbers("nats", { timeoutMs }, 1);
+  if (syncInterval !== null) assertOneOf("nats", "syncInterval", syncInterval, ["always"]);
   return {
     bucket,
     replicas,
@@ -65,11 +70,12 @@ export function settingsFrom(options: NatsStoreOptions): NatsSettings {
 function parseNatsUrl(text: string) {
   const [, scheme = "", user, hosts = "", path = ""] = URL_SHAPE.exec(text) ?? [];
   if (!SCHEMES.includes(scheme.toLowerCase())) {
-    throw problem("url", "must look like nats://host:4222/bucket, without a query", hidden(text));
+    throw problem("url", "must look like nats://host:4222/bucket, without a query", withoutPassword(text));
   }
   const servers = hosts.split(",");
   const wrong = servers.find((server) => !SERVER.test(server));
-  if (wrong !== undefined) throw problem("url", "must name hosts, as in nats://host:4222", hidden(text));
+  if (wrong !== undefined)
+    throw problem("url", "must name hosts, as in nats://host:4222", withoutPassword(text));
   const tls = scheme.toLowerCase() === "nats" ? {} : { tls: {} };
   const options = { servers, ...(user === undefined ? {} : userFrom(user)), ...tls };
   return { servers, bucket: path === "" ? null : path, options };
@@ -85,16 +91,6 @@ function userFrom(text: string): Readonly<Record<string, string>> {
   }
 }
 
-/** Without what stands before an "@": a message must not show a password. */
-function hidden(url: string): string {
-  return url.replace(/\/\/.*@/, "//***@");
-}
-
-function assertWhole(name: string, value: unknown, min: number, max: number): void {
-  if (Number.isSafeInteger(value) && (value as number) >= min && (value as number) <= max) return;
-  throw problem(name, `must be a whole number from ${min} to ${max}`, String(value));
-}
-
 function problem(name: string, rule: string, value: string): StoreError {
-  return new StoreError("config", `nats: ${name} ${rule}, got '${value}'`, { outcome: "not-applied" });
+  return configError(`nats: ${name} ${rule}, got '${value}'`);
 }

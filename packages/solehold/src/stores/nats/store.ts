@@ -5,71 +5,57 @@
  * The store has no clock (`clock: "none"`): JetStream shows a time only with what it stores, so a read with the time
  * would have to write. Leases end for others by observation. docs/stores/nats.md argues it.
  */
-import type { LeaseKey } from "../../core/index.ts";
-import type { Env } from "../../env/index.ts";
-import type * as contract from "../../store/index.ts";
+import { realEnv } from "../../env/index.ts";
+import type { StoreCapabilities } from "../../store/index.ts";
+import { assertOptions } from "../support/options.ts";
 import { NatsCalls } from "./calls.ts";
-import type { NatsPackages } from "./client.ts";
+import { loadNats } from "./client.ts";
 import { listPage } from "./listing.ts";
-import type { NatsSettings } from "./options.ts";
+import { type NatsStore, type NatsStoreOptions, settingsFrom } from "./options.ts";
 import { readRecords } from "./reading.ts";
 import { NatsWatching } from "./watching.ts";
 import { applyWrites } from "./writing.ts";
 
-export class NatsStore implements contract.LeaseStore {
-  readonly name = "nats";
-  readonly capabilities: contract.StoreCapabilities;
-  readonly #calls: NatsCalls;
-  readonly #watching: NatsWatching;
+const CAPABILITIES: Omit<StoreCapabilities, "durable"> = {
+  clock: "none",
+  clockGranularityMs: 1,
+  clockSkewMs: 0,
+  watch: true,
+  conditionalDelete: true,
+  maxBatch: 128,
+  // The server works on one call while the client prepares the next.
+  maxConcurrentCalls: 2,
+};
 
-  private constructor(env: Env, calls: NatsCalls, durable: boolean) {
-    this.#calls = calls;
-    this.#watching = new NatsWatching(env, calls);
-    this.capabilities = Object.freeze({
-      durable,
-      clock: "none",
-      clockGranularityMs: 1,
-      clockSkewMs: 0,
-      watch: true,
-      conditionalDelete: true,
-      maxBatch: 128,
-      // The server works on one call while the client prepares the next.
-      maxConcurrentCalls: 2,
-    });
-  }
-
-  /** The first attempt is the only one: a wrong address is an error at once. */
-  static async open(env: Env, packages: NatsPackages, settings: NatsSettings): Promise<NatsStore> {
-    const calls = new NatsCalls(env, packages, settings);
-    try {
-      const { storage } = await calls.call("not-applied", async ({ data }) => data.info.config);
-      const durable = settings.syncInterval === "always" && storage === "file";
-      return new NatsStore(env, calls, durable);
-    } catch (error) {
+/** Resolves when the server has answered and the bucket is there; rejects with a StoreError that says what to do. */
+export async function openNatsStore(options: NatsStoreOptions): Promise<NatsStore> {
+  assertOptions("openNatsStore", options, '{ url: "nats://localhost:4222" }');
+  const settings = settingsFrom(options);
+  const env = options.env ?? realEnv;
+  const calls = new NatsCalls(env, await loadNats(), settings);
+  // The first attempt is the only one: a wrong address is an error at once.
+  const joining = calls.call("not-applied", async ({ data }) => data.info.config);
+  const { storage } = await joining.catch(async (error: unknown) => {
+    await calls.close();
+    throw error;
+  });
+  const watching = new NatsWatching(env, calls);
+  return {
+    name: "nats",
+    capabilities: Object.freeze({
+      ...CAPABILITIES,
+      durable: settings.syncInterval === "always" && storage === "file",
+    }),
+    read: (keys) => calls.call("not-applied", (session) => readRecords(session, keys)),
+    apply: async (writes) => {
+      const results = await calls.call("unknown", (session) => applyWrites(session, writes));
+      return { storeTimeMs: null, results };
+    },
+    list: (query) => calls.call("not-applied", (session) => listPage(session, query)),
+    watch: (scope, listener) => watching.watch(scope, listener),
+    close: async () => {
+      await watching.close();
       await calls.close();
-      throw error;
-    }
-  }
-
-  read(keys: readonly LeaseKey[]): Promise<contract.ReadReply> {
-    return this.#calls.call("not-applied", (session) => readRecords(session, keys));
-  }
-
-  async apply(writes: readonly contract.ConditionalWrite[]): Promise<contract.ApplyReply> {
-    const results = await this.#calls.call("unknown", (session) => applyWrites(session, writes));
-    return { storeTimeMs: null, results };
-  }
-
-  list(query: contract.ListQuery): Promise<contract.ListPage> {
-    return this.#calls.call("not-applied", (session) => listPage(session, query));
-  }
-
-  watch(scope: contract.WatchScope, listener: contract.WatchListener): Promise<contract.StoreWatch> {
-    return this.#watching.watch(scope, listener);
-  }
-
-  async close(): Promise<void> {
-    this.#watching.close();
-    await this.#calls.close();
-  }
+    },
+  };
 }

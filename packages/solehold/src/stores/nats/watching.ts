@@ -4,68 +4,45 @@
  * started, and all watchers get a reset because events may be missing. It runs as long as somebody watches.
  */
 import type { JsMsg } from "@nats-io/jetstream";
-import { delay, type Env } from "../../env/index.ts";
-import type { StoreEvent, StoreWatch, WatchListener, WatchScope } from "../../store/index.ts";
-import { Watchers } from "../support/watchers.ts";
+import type { Env } from "../../env/index.ts";
+import type { StoreWatch, WatchListener, WatchScope } from "../../store/index.ts";
+import { WatchFeed } from "../support/watch-feed.ts";
 import type { NatsCalls } from "./calls.ts";
 import type { NatsSession } from "./session.ts";
 
-const RETRY_PAUSE_MS = 200;
 /** The client looks after a consumer that is silent for two of these. */
 const HEARTBEAT_MS = 5_000;
 /** The server removes the consumer of a client that is gone. */
 const INACTIVE_MS = 30_000;
 
-/** A running consumer. */
-interface Feed {
-  /** Settles when it has ended, for whatever reason. */
-  readonly ended: Promise<unknown>;
+interface RunningConsumer {
   stop(): Promise<unknown>;
 }
 
 export class NatsWatching {
-  readonly #env: Env;
-  readonly #calls: NatsCalls;
-  readonly #watchers = new Watchers();
-  #feed: Promise<Feed> | null = null;
+  readonly #feed: WatchFeed<RunningConsumer>;
 
   constructor(env: Env, calls: NatsCalls) {
-    this.#env = env;
-    this.#calls = calls;
+    this.#feed = new WatchFeed({
+      env,
+      name: "nats",
+      open: (onLost) => calls.callSilently((session) => this.#start(session, onLost)),
+      // Nobody waits for it: its connection may be gone.
+      close: (consumer) => void consumer.stop().catch(() => undefined),
+    });
   }
 
-  async watch(scope: WatchScope, listener: WatchListener): Promise<StoreWatch> {
-    const watch = this.#watchers.add(scope, listener, () => this.#stopIfUnused());
-    try {
-      await this.#started();
-      return watch;
-    } catch (error) {
-      await watch.close();
-      throw error;
-    }
+  watch(scope: WatchScope, listener: WatchListener): Promise<StoreWatch> {
+    return this.#feed.watch(scope, listener, () => {
+      if (!this.#feed.isWatched) this.#feed.restart();
+    });
   }
 
-  close(): void {
-    this.#watchers.clear();
-    this.#stopIfUnused();
+  close(): Promise<void> {
+    return this.#feed.close();
   }
 
-  #started(): Promise<Feed> {
-    if (this.#feed === null) {
-      const starting = this.#calls.callSilently((session) => this.#start(session));
-      this.#feed = starting;
-      const onEnd = (): Promise<void> => this.#restart(starting);
-      starting.then(
-        ({ ended }) => ended.then(onEnd, onEnd),
-        () => {
-          if (this.#feed === starting) this.#feed = null;
-        },
-      );
-    }
-    return this.#feed;
-  }
-
-  async #start(session: NatsSession): Promise<Feed> {
+  async #start(session: NatsSession, onLost: () => void): Promise<RunningConsumer> {
     const { layout, identity } = session.data;
     const { state } = await session.check();
     const consumer = await session.client.jetstream.consumers.get(layout.stream, {
@@ -78,40 +55,14 @@ export class NatsWatching {
       idle_heartbeat: HEARTBEAT_MS,
       abort_on_missing_resource: true,
     });
-    const stop = (): Promise<unknown> => messages.close().then(() => consumer.delete());
-    return { ended: messages.closed(), stop };
-  }
-
-  async #restart(ended: Promise<Feed>): Promise<void> {
-    if (this.#feed !== ended) return;
-    this.#feed = null;
-    while (this.#watchers.size > 0) {
-      try {
-        await this.#started();
-        this.#announce({ kind: "reset" });
-        return;
-      } catch {
-        await delay(this.#env, RETRY_PAUSE_MS);
-      }
-    }
+    void messages.closed().then(onLost, onLost);
+    return { stop: () => messages.close().then(() => consumer.delete()) };
   }
 
   #deliver(session: NatsSession, { subject, seq, data, headers }: JsMsg): void {
     const key = session.data.layout.keyOf(session.data.identity.dataId, subject);
     if (key === null) return;
     const stored = session.stored(key, { seq, data, ...(headers && { header: headers }) });
-    this.#announce({ kind: "changed", key, stored });
-  }
-
-  /** In a turn of its own: a listener that throws must not end the consumer. */
-  #announce(event: StoreEvent): void {
-    this.#env.defer(() => this.#watchers.announce(event));
-  }
-
-  #stopIfUnused(): void {
-    if (this.#watchers.size > 0 || this.#feed === null) return;
-    const feed = this.#feed;
-    this.#feed = null;
-    feed.then(({ stop }) => stop()).catch(() => undefined);
+    this.#feed.announce({ kind: "changed", key, stored });
   }
 }

@@ -1,10 +1,10 @@
 /** Azure Blob Storage, with the account's key, a shared access signature (SAS) or a bearer token. */
 import { createHmac } from "node:crypto";
 import type { CredentialSource, Expiring } from "../support/expiring-credentials.ts";
-import type { HttpOptions, HttpReply, HttpRequest } from "./http.ts";
+import type { HttpOptions, HttpReply, HttpRequest } from "../support/http.ts";
+import { SignedHttp, type Signing } from "../support/signed-http.ts";
 import { escapePart, escapePath } from "./names.ts";
 import type { Protocol } from "./protocol.ts";
-import { SignedHttp, type Signing } from "./signed-http.ts";
 import { element, elements } from "./xml.ts";
 
 /** One of the three. The key is base64, as the portal shows it; a SAS is the query part of a signed URL. */
@@ -37,7 +37,7 @@ export function azureProtocol(
   const signing: Signing<AzureCredentials> = {
     source: credentials,
     sign: (request, valid) => signed(account, request, valid, new Date(options.env.wallMs())),
-    hasExpired: (reply) => reply.status === 401 || errorCodeOf(reply) === "AuthenticationFailed",
+    isRefused: (reply) => reply.status === 401 || errorCodeOf(reply) === "AuthenticationFailed",
   };
   return {
     place,

@@ -2,7 +2,7 @@
  * Any HTTP server that keeps resources with strong ETags and honours If-Match and If-None-Match on PUT.
  * There is no standard for listing, so this store cannot list. It is opt-in by its scheme `https+etag:`.
  */
-import { HttpClient, type HttpOptions } from "./http.ts";
+import { HttpClient, type HttpOptions } from "../support/http.ts";
 import { escapePath } from "./names.ts";
 import type { Protocol } from "./protocol.ts";
 

@@ -5,7 +5,7 @@
  * A reply out of a cache is refused: its content may be old, and its Date is the time at which it was stored.
  */
 import { StoreError } from "../../store/index.ts";
-import type { HttpReply, HttpRequest } from "./http.ts";
+import type { HttpReply, HttpRequest } from "../support/http.ts";
 import { foundIn, type Protocol, refusal, verdictOf } from "./protocol.ts";
 
 export type PutOutcome = (

@@ -1,23 +1,26 @@
 /** From a place to a store: choose the protocol, let the server prove itself, begin. */
 import { type Env, realEnv } from "../../env/index.ts";
-import { assertWholeNumbers } from "../../store/index.ts";
-import { assertOptions } from "../support/options.ts";
+import { assertWholeNumbers, type LeaseStore, SimpleStore } from "../../store/index.ts";
+import { assertOptions, configError } from "../support/options.ts";
 import { azureProtocol } from "./azure.ts";
+import { OBJECT_CODEC, ObjectBackend } from "./backend.ts";
 import { etagProtocol } from "./etag-http.ts";
 import { ObjectNames } from "./names.ts";
 import { type ConditionalObjects, HttpObjects } from "./objects.ts";
 import { probe } from "./probe.ts";
 import { s3Protocol } from "./s3.ts";
-import { MAX_BATCH, MAX_CONCURRENT_CALLS, ObjectStore } from "./store.ts";
 import {
   assertPrefix,
   DEFAULT_PREFIX,
   type ObjectPlace,
   type ParsedUrl,
   parseObjectUrl,
-  problem,
   type Variables,
 } from "./urls.ts";
+
+const DEFAULT_TIMEOUT_MS = 5_000;
+/** Many small calls at once: the time of a large call is known badly, and its slowest request holds the others. */
+const CONCURRENCY = 128;
 
 interface CommonOptions {
   /** A request that got no whole answer by then ends, with its outcome unknown. Default 5000. */
@@ -39,14 +42,27 @@ export type ObjectStoreOptions = CommonOptions & {
   );
 
 /** Rejects with a StoreError of one line: wrong place, wrong credentials, a server that ignores conditions. */
-export async function openObjectStore(options: ObjectStoreOptions): Promise<ObjectStore> {
+export async function openObjectStore(options: ObjectStoreOptions): Promise<LeaseStore> {
   assertOptions("openObjectStore", options, '{ url: "s3://bucket/prefix" }');
   const { place, prefix, ...parsed } = parsedFrom(options);
   const clockSkewMs = options.clockSkewMs ?? parsed.clockSkewMs ?? 2_000;
   assertWholeNumbers(place.kind, { clockSkewMs }, 0);
   const names = new ObjectNames(prefix);
-  const { objects, conditionalDelete } = await openProbed(place, names, options);
-  return new ObjectStore({ name: place.kind, objects, names, conditionalDelete, clockSkewMs });
+  const backend = new ObjectBackend({ names, ...(await openProbed(place, names, options)) });
+  const { env = realEnv, timeoutMs = DEFAULT_TIMEOUT_MS } = options;
+  return new SimpleStore({
+    name: place.kind,
+    backend,
+    codec: OBJECT_CODEC,
+    durable: true,
+    clock: "reply",
+    clockGranularityMs: 1_000,
+    clockSkewMs,
+    concurrency: CONCURRENCY,
+    // Each request has its own deadline, and knows whether it was sent. A write may take two of them.
+    timeoutMs: 2 * timeoutMs,
+    env,
+  });
 }
 
 /** The objects themselves, for a FencedObjectWriter, on a server that has passed the probe. */
@@ -77,10 +93,10 @@ async function openProbed(
 /** Without the probe: nobody knows yet whether the server keeps conditions. */
 export async function connectObjects(
   place: ObjectPlace,
-  { env = realEnv, timeoutMs = 5_000 }: CommonOptions = {},
+  { env = realEnv, timeoutMs = DEFAULT_TIMEOUT_MS }: CommonOptions = {},
 ): Promise<HttpObjects> {
   assertWholeNumbers(place.kind, { timeoutMs }, 1);
-  const options = { env, timeoutMs, maxSockets: MAX_BATCH * MAX_CONCURRENT_CALLS };
+  const options = { env, timeoutMs, maxSockets: CONCURRENCY };
   if (place.kind === "s3") return new HttpObjects(await s3Protocol(place, options));
   if (place.kind === "azblob") return new HttpObjects(azureProtocol(place, options));
   return new HttpObjects(etagProtocol(place, options));
@@ -90,6 +106,6 @@ function parsedFrom(options: ObjectStoreOptions): ParsedUrl {
   if (!("place" in options)) return parseObjectUrl(String(options.url), options.variables ?? process.env);
   const { place, prefix = DEFAULT_PREFIX } = options;
   if (!["s3", "azblob", "https+etag"].includes(place?.kind))
-    throw problem('place.kind must be "s3", "azblob" or "https+etag"');
+    throw configError('place.kind must be "s3", "azblob" or "https+etag"');
   return { place, prefix: assertPrefix(prefix, place.kind) };
 }

@@ -3,7 +3,7 @@
  * conditional write: the operator's table of errors.
  */
 import { type FailedOutcome, StoreError, type StoreErrorKind } from "../../store/index.ts";
-import type { HttpClient, HttpReply } from "./http.ts";
+import type { HttpClient, HttpReply } from "../support/http.ts";
 
 export interface Protocol {
   /** For messages: "S3 bucket 'x' at http://host". Never with a secret. */

@@ -1,5 +1,6 @@
 /** From a URL and the environment to a place. Each wrong value has an error of its own that names it. */
-import { StoreError } from "../../store/index.ts";
+import { awsCredentialsFrom } from "../support/aws-signing.ts";
+import { configError, withoutPassword } from "../support/options.ts";
 import type { AzureCredentials, AzurePlace } from "./azure.ts";
 import type { EtagPlace } from "./etag-http.ts";
 import type { S3Place } from "./s3.ts";
@@ -24,16 +25,12 @@ const MAX_PREFIX_LENGTH = 180;
 const EXAMPLES =
   "s3://bucket/prefix?endpoint=http://host:port, azblob://container/prefix or https+etag://host/path/";
 
-export function problem(message: string): StoreError {
-  return new StoreError("config", message, { outcome: "not-applied" });
-}
-
 export function parseObjectUrl(text: string, variables: Variables): ParsedUrl {
   const scheme = /^(s3|azblob|https?\+etag):/i.exec(text)?.[1]?.toLowerCase();
   // Without `+etag` it is a scheme that URL knows, so host, port and path are checked.
   const plain = text.replace(/\+etag:/i, ":");
   if (scheme === undefined || !URL.canParse(plain))
-    throw problem(`the URL must look like ${EXAMPLES}, got '${hidden(text)}'`);
+    throw configError(`the URL must look like ${EXAMPLES}, got '${withoutPassword(text)}'`);
   const url = new URL(plain);
   if (scheme === "s3") return parseS3(url, variables);
   return scheme === "azblob" ? parseAzure(url, variables) : parseEtag(url);
@@ -43,16 +40,14 @@ export function parseObjectUrl(text: string, variables: Variables): ParsedUrl {
 function parseS3(url: URL, variables: Variables): ParsedUrl {
   const { endpoint, region, skew } = parametersOf(url, "s3", ["endpoint", "region"]);
   const bucket = bucketOf(url, "s3", "bucket");
-  const accessKeyId = variables.AWS_ACCESS_KEY_ID;
-  const secretAccessKey = variables.AWS_SECRET_ACCESS_KEY;
-  const sessionToken = variables.AWS_SESSION_TOKEN;
-  if (!accessKeyId || !secretAccessKey)
-    throw problem("s3: there are no credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY");
+  const credentials = awsCredentialsFrom(variables);
+  if (credentials === null)
+    throw configError("s3: there are no credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY");
   const place: S3Place = {
     bucket,
     region: region ?? variables.AWS_REGION ?? "us-east-1",
     endpoint: endpointOf(endpoint ?? variables.AWS_ENDPOINT_URL_S3, "s3") ?? null,
-    credentials: { accessKeyId, secretAccessKey, ...(sessionToken ? { sessionToken } : {}) },
+    credentials,
   };
   return { place: { kind: "s3", ...place }, prefix: prefixOf(url, "s3"), ...skew };
 }
@@ -65,7 +60,7 @@ function parseAzure(url: URL, variables: Variables): ParsedUrl {
   const accountKey = variables.AZURE_STORAGE_KEY;
   const sasToken = variables.AZURE_STORAGE_SAS_TOKEN;
   if (!account || !(accountKey || sasToken))
-    throw problem(
+    throw configError(
       "azblob: there are no credentials: set AZURE_STORAGE_ACCOUNT and AZURE_STORAGE_KEY or AZURE_STORAGE_SAS_TOKEN",
     );
   const credentials: AzureCredentials = accountKey ? { accountKey } : { sasToken: sasToken ?? "" };
@@ -88,11 +83,6 @@ function parseEtag(url: URL): ParsedUrl {
   return { place: { kind: "https+etag", ...place }, prefix: DEFAULT_PREFIX, ...skew };
 }
 
-/** What the messages show: no user, no password. */
-function hidden(text: string): string {
-  return text.replace(/\/\/[^/]*@/, "//***@");
-}
-
 function parametersOf(
   url: URL,
   scheme: string,
@@ -101,7 +91,7 @@ function parametersOf(
   const known = [...names, "clockSkewMs"];
   const unknown = [...url.searchParams.keys()].find((name) => !known.includes(name));
   if (unknown !== undefined)
-    throw problem(`${scheme}: the URL has the unknown option '${unknown}': use ${known.join(" or ")}`);
+    throw configError(`${scheme}: the URL has the unknown option '${unknown}': use ${known.join(" or ")}`);
   const { clockSkewMs, ...parameters } = Object.fromEntries(url.searchParams);
   return {
     ...parameters,
@@ -111,11 +101,11 @@ function parametersOf(
 
 function bucketOf(url: URL, scheme: string, what: string): string {
   if (url.username !== "" || url.password !== "")
-    throw problem(`${scheme}: the URL must not carry credentials: put them into the environment`);
+    throw configError(`${scheme}: the URL must not carry credentials: put them into the environment`);
   // A scheme that URL does not know keeps the case of its host.
   if (BUCKET.test(url.host)) return url.host;
-  throw problem(
-    `${scheme}: the URL must name a ${what}, as in ${scheme}://my-${what}/leases, got '${hidden(url.href)}'`,
+  throw configError(
+    `${scheme}: the URL must name a ${what}, as in ${scheme}://my-${what}/leases, got '${withoutPassword(url.href)}'`,
   );
 }
 
@@ -131,7 +121,7 @@ export function assertPrefix(prefix: string, scheme: string): string {
     return /^[A-Za-z0-9_.-]+$/.test(part) && !part.startsWith(".");
   });
   if (sound && prefix.length <= MAX_PREFIX_LENGTH) return prefix;
-  throw problem(
+  throw configError(
     `${scheme}: the prefix may have ${MAX_PREFIX_LENGTH} letters, digits and _ - . / without empty or dot segments, got '${prefix}'`,
   );
 }
@@ -139,5 +129,7 @@ export function assertPrefix(prefix: string, scheme: string): string {
 function endpointOf(endpoint: string | undefined, scheme: string): string | undefined {
   if (endpoint === undefined || (/^https?:\/\/[^\s?#]+$/.test(endpoint) && URL.canParse(endpoint)))
     return endpoint;
-  throw problem(`${scheme}: endpoint must look like https://host:port, got '${hidden(endpoint)}'`);
+  throw configError(
+    `${scheme}: endpoint must look like https://host:port, got '${withoutPassword(endpoint)}'`,
+  );
 }

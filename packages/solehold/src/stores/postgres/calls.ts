@@ -7,9 +7,10 @@
  */
 import { delay, jittered } from "../../env/index.ts";
 import { type FailedOutcome, withDeadline } from "../../store/index.ts";
+import { configError } from "../support/options.ts";
 import type { Row, SqlConnection, SqlDriver, Statement, Values } from "./driver.ts";
 import { isRetryable, isStalePrepared, storeErrorFrom, timeoutError } from "./failures.ts";
-import { configError, type ResolvedOptions } from "./options.ts";
+import type { ResolvedOptions } from "./options.ts";
 import { comesFromStandby } from "./statements.ts";
 
 const ATTEMPTS = 6;

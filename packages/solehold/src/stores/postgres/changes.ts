@@ -1,5 +1,5 @@
 /**
- * A changed key on its way to watchers: as the payload of a notification, and in the answer to a poll.
+ * A changed key on its way to watchers, as the payload of a notification.
  *
  * Writers announce by NOTIFY behind the write, on the same connection, and only while somebody listens. Not inside the
  * write: PostgreSQL lets transactions that notify commit only one at a time, each with its wait for the disk, so that
@@ -30,20 +30,20 @@ export function payloadOf(
 /** None for what is no change: whoever knows the channel may send anything. */
 export function eventsFrom(payload: string): readonly StoreEvent[] {
   if (payload === ANYTHING_CHANGED) return [{ kind: "reset" }];
+  const change = parsed(payload);
+  const [tenant, name, version, value] = change;
+  if (typeof tenant !== "string" || typeof name !== "string") return [];
+  const key = { tenant, name };
+  if (change.length === 2) return [{ kind: "changed", key, stored: null }];
+  const isThere = typeof version === "string" && typeof value === "string";
+  return [{ kind: "changed", key, stored: isThere ? storedFromText(key, value, version) : ABSENT }];
+}
+
+function parsed(payload: string): readonly unknown[] {
   try {
-    return eventsOf([JSON.parse(payload)]);
+    const value: unknown = JSON.parse(payload);
+    return Array.isArray(value) ? value : [];
   } catch {
     return [];
   }
-}
-
-export function eventsOf(changes: readonly (readonly unknown[])[]): readonly StoreEvent[] {
-  return changes.flatMap((change): StoreEvent[] => {
-    const [tenant, name, version, value] = change;
-    if (typeof tenant !== "string" || typeof name !== "string") return [];
-    const key = { tenant, name };
-    if (change.length === 2) return [{ kind: "changed", key, stored: null }];
-    const isThere = typeof version === "string" && typeof value === "string";
-    return [{ kind: "changed", key, stored: isThere ? storedFromText(key, value, version) : ABSENT }];
-  });
 }

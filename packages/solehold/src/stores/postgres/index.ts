@@ -5,4 +5,4 @@ export type { PostgresStoreOptions } from "./options.ts";
 export type { PgConnection, PgPool } from "./pg-driver.ts";
 export type { PostgresJsClient } from "./postgresjs-driver.ts";
 export { postgresSchema } from "./schema.ts";
-export { openPostgresStore, PostgresStore } from "./store.ts";
+export { openPostgresStore, type PostgresStore } from "./store.ts";

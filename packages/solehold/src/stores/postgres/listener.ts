@@ -10,15 +10,8 @@
  * was replaced, whose channel is another one. After each loss of a session the watches get a reset.
  */
 import { delay, jittered, randomId, type Timer } from "../../env/index.ts";
-import {
-  StoreError,
-  type StoreWatch,
-  type WatchListener,
-  type WatchScope,
-  withDeadline,
-} from "../../store/index.ts";
-import { Reconnecting } from "../support/reconnecting.ts";
-import { Watchers } from "../support/watchers.ts";
+import { type StoreWatch, type WatchListener, type WatchScope, withDeadline } from "../../store/index.ts";
+import { WatchFeed } from "../support/watch-feed.ts";
 import { eventsFrom } from "./changes.ts";
 import { isTrue, type Listening, NotificationsUnavailable } from "./driver.ts";
 import type { StoreContext } from "./options.ts";
@@ -31,8 +24,8 @@ const OLD_WRITERS_STEP_MS = 20;
 const OLD_WRITERS_SHARE = 0.2;
 
 interface Session {
-  listening: Listening | null;
-  state: "open" | "ended";
+  readonly listening: Listening;
+  isEnded: boolean;
   nextProbe: Timer | null;
   lateReset: Timer | null;
 }
@@ -40,57 +33,40 @@ interface Session {
 export class Listener {
   readonly #context: StoreContext;
   readonly #channel: () => Promise<string>;
-  readonly #watchers = new Watchers();
-  readonly #link: Reconnecting<Session>;
+  readonly #feed: WatchFeed<Session>;
   /** By their payloads, the notifications to itself that did not arrive yet. */
   readonly #probes = new Map<string, () => void>();
 
   constructor(context: StoreContext, channel: () => Promise<string>) {
+    const { env } = context;
     this.#context = context;
     this.#channel = channel;
-    this.#link = new Reconnecting({
-      env: context.env,
-      name: "postgres",
-      open: () => this.#open(),
-      close: end,
-    });
+    const open = (onLost: () => void): Promise<Session> => this.#open(onLost);
+    this.#feed = new WatchFeed({ env, name: "postgres", open, close: end });
   }
 
   /** Resolves once every later change will be reported. Rejects with NotificationsUnavailable where none would be. */
-  async watch(scope: WatchScope, listener: WatchListener): Promise<StoreWatch> {
-    const watch = this.#watchers.add(scope, listener);
-    try {
-      await this.#session();
-      return watch;
-    } catch (error) {
-      await watch.close();
-      throw error;
-    }
+  watch(scope: WatchScope, listener: WatchListener): Promise<StoreWatch> {
+    return this.#feed.watch(scope, listener);
   }
 
-  async close(): Promise<void> {
-    this.#watchers.clear();
-    await this.#link.close();
+  close(): Promise<void> {
+    return this.#feed.close();
   }
 
-  async #session(): Promise<void> {
-    while ((await this.#link.get()).state === "ended");
-  }
-
-  async #open(): Promise<Session> {
+  async #open(onLost: () => void): Promise<Session> {
     const { calls, driver, env, names, timeoutMs } = this.#context;
-    const session: Session = { listening: null, state: "open", nextProbe: null, lateReset: null };
     const onPayload = (payload: string): void => this.#receive(payload);
-    const onLost = (): void => this.#lose(session);
-    const listening = driver.listen(await this.#channel(), { onPayload, onLost });
-    session.listening = await calls.connecting(listening, (late) => void late.close());
+    const opening = driver.listen(await this.#channel(), { onPayload, onLost });
+    const listening = await calls.connecting(opening, (late) => void late.close());
+    const session: Session = { listening, isEnded: false, nextProbe: null, lateReset: null };
     try {
       await this.#probe();
-      await calls.connecting(session.listening.holdLock(names.listenerLock));
+      await calls.connecting(listening.holdLock(names.listenerLock));
       const writers = await this.#awaitOlderWriters();
-      if (session.state === "ended") throw lostError();
-      if (writers === "some remain") session.lateReset = env.timer(timeoutMs, () => this.#reset());
-      this.#scheduleProbe(session);
+      if (writers === "some remain")
+        session.lateReset = env.timer(timeoutMs, () => this.#feed.announce({ kind: "reset" }));
+      this.#scheduleProbe(session, onLost);
       return session;
     } catch (error) {
       await end(session);
@@ -129,52 +105,25 @@ export class Listener {
 
   #receive(payload: string): void {
     if (payload.startsWith(PROBE_MARK)) this.#probes.get(payload)?.();
-    else for (const event of eventsFrom(payload)) this.#watchers.announce(event);
-  }
-
-  #reset(): void {
-    this.#watchers.announce({ kind: "reset" });
+    else for (const event of eventsFrom(payload)) this.#feed.announce(event);
   }
 
   /** A session outlives its last watch until then: the next one may come soon, and to open takes a few round trips. */
-  #scheduleProbe(session: Session): void {
+  #scheduleProbe(session: Session, onLost: () => void): void {
     const { env } = this.#context;
     session.nextProbe = env.timer(jittered(env, PROBE_INTERVAL_MS, 0.2), () => {
-      if (this.#watchers.size === 0) return this.#lose(session);
-      this.#probe().then(
-        (isLocked) =>
-          isLocked && session.state === "open" ? this.#scheduleProbe(session) : this.#lose(session),
-        () => this.#lose(session),
-      );
+      if (!this.#feed.isWatched) return onLost();
+      this.#probe().then((isLocked) => {
+        if (!isLocked) onLost();
+        else if (!session.isEnded) this.#scheduleProbe(session, onLost);
+      }, onLost);
     });
-  }
-
-  #lose(session: Session): void {
-    if (session.state === "ended") return;
-    session.state = "ended";
-    this.#link.lose(session).then(() => this.#reopen());
-  }
-
-  async #reopen(): Promise<void> {
-    while (this.#watchers.size > 0) {
-      // A failed attempt is followed by another one, after a pause.
-      const isOpen = await this.#session().then(
-        () => true,
-        () => false,
-      );
-      if (isOpen) return this.#reset();
-    }
   }
 }
 
 async function end(session: Session): Promise<void> {
-  session.state = "ended";
+  session.isEnded = true;
   session.nextProbe?.cancel();
   session.lateReset?.cancel();
-  await session.listening?.close();
-}
-
-function lostError(): StoreError {
-  const message = "PostgreSQL ended the connection for notifications: try again";
-  return new StoreError("unreachable", message, { outcome: "not-applied" });
+  await session.listening.close();
 }

@@ -1,7 +1,7 @@
 /** The names in the database: checked once and quoted everywhere, so that no option can become a statement. */
 import { createHash } from "node:crypto";
 import { MAX_NAME_LENGTH } from "../../core/index.ts";
-import { StoreError } from "../../store/index.ts";
+import { configError } from "../support/options.ts";
 
 /** PostgreSQL cuts identifiers at 63 bytes; the view's name adds 9 to the table's. */
 const IDENTIFIER = /^[A-Za-z_][A-Za-z0-9_]{0,47}$/;
@@ -42,8 +42,7 @@ export function tableNames(options: TableOptions = {}): TableNames {
 function checked(option: string, value: string): string {
   if (typeof value === "string" && IDENTIFIER.test(value)) return value;
   const rule = "must be 1 to 48 letters, digits or '_' and not begin with a digit";
-  const message = `option '${option}' ${rule}, got ${JSON.stringify(value)}`;
-  throw new StoreError("config", message, { outcome: "not-applied" });
+  throw configError(`postgres: ${option} ${rule}, got ${JSON.stringify(value)}`);
 }
 
 export function digest(text: string): string {

@@ -1,6 +1,7 @@
 /** How to open a store on PostgreSQL. Every value is checked, and a bad one is named with its fix. */
 import { type Env, realEnv } from "../../env/index.ts";
-import { StoreError } from "../../store/index.ts";
+import { assertWholeNumbers } from "../../store/index.ts";
+import { assertOneOf, configError } from "../support/options.ts";
 import type { Calls } from "./calls.ts";
 import type { SqlDriver } from "./driver.ts";
 import { type TableNames, type TableOptions, tableNames } from "./names.ts";
@@ -49,18 +50,18 @@ export interface StoreContext extends ResolvedOptions {
 }
 
 export function resolveOptions(options: PostgresStoreOptions): ResolvedOptions {
-  const pooler = oneOf("pooler", options.pooler ?? "none", ["none", "transaction"]);
-  const watch = options.watch ?? (pooler === "none" ? "listen" : "poll");
+  const { timeoutMs = 5_000, pollIntervalMs = 1_000, maxConnections = 6, create = "if-missing" } = options;
+  const { pooler = "none", env = realEnv } = options;
+  const { watch = pooler === "none" ? "listen" : "poll" } = options;
+  assertWholeNumbers("postgres", { timeoutMs, pollIntervalMs }, 1);
+  assertWholeNumbers("postgres", { maxConnections }, 2);
+  assertOneOf("postgres", "create", create, ["if-missing", "never"]);
+  assertOneOf("postgres", "pooler", pooler, ["none", "transaction"]);
+  assertOneOf("postgres", "watch", watch, ["listen", "poll"]);
+  const names = tableNames(options);
   return {
-    source: sourceOf(options),
-    names: tableNames(options),
-    timeoutMs: wholeNumber("timeoutMs", options.timeoutMs ?? 5_000, 1),
-    create: oneOf("create", options.create ?? "if-missing", ["if-missing", "never"]),
-    pooler,
-    watch: oneOf("watch", watch, ["listen", "poll"]),
-    pollIntervalMs: wholeNumber("pollIntervalMs", options.pollIntervalMs ?? 1_000, 1),
-    maxConnections: wholeNumber("maxConnections", options.maxConnections ?? 6, 2),
-    env: options.env ?? realEnv,
+    ...{ source: sourceOf(options), names, env, timeoutMs, pollIntervalMs },
+    ...{ maxConnections, create, pooler, watch },
   };
 }
 
@@ -72,25 +73,12 @@ function sourceOf({ url, pool }: PostgresStoreOptions): Source {
   if (pool === undefined && typeof url === "string") return { url };
   const isClient = (typeof pool === "object" && pool !== null) || typeof pool === "function";
   if (url !== undefined || !isClient || !("connect" in pool || "unsafe" in pool))
-    throw configError("give either 'url', a text, or 'pool', a Pool of pg or a client of postgres.js");
+    throw configError(
+      "postgres: give either 'url', a text, or 'pool', a Pool of pg or a client of postgres.js",
+    );
   if ("connect" in pool && "escapeLiteral" in pool)
     throw configError(
-      "option 'pool' must be a Pool of pg, got a Client: the store has to reconnect by itself",
+      "postgres: pool must be a Pool of pg, got a Client: the store has to reconnect by itself",
     );
   return { client: pool };
-}
-
-function oneOf<Value extends string>(option: string, value: Value, allowed: readonly Value[]): Value {
-  if (allowed.includes(value)) return value;
-  const choices = allowed.map((each) => `"${each}"`).join(" or ");
-  throw configError(`option '${option}' must be ${choices}, got ${JSON.stringify(value)}`);
-}
-
-function wholeNumber(option: string, value: number, least: number): number {
-  if (Number.isSafeInteger(value) && value >= least) return value;
-  throw configError(`option '${option}' must be a whole number from ${least}, got ${String(value)}`);
-}
-
-export function configError(message: string, cause?: unknown): StoreError {
-  return new StoreError("config", message, { outcome: "not-applied", cause });
 }

@@ -8,6 +8,7 @@
  *
  * The library is described by shape and not imported, so that any version or wrapper of the caller's fits.
  */
+import { configError, loadPackage } from "../support/options.ts";
 import {
   type Listening,
   type ListeningHandlers,
@@ -15,7 +16,7 @@ import {
   type SqlDriver,
   textsOf,
 } from "./driver.ts";
-import { configError, type ResolvedOptions } from "./options.ts";
+import type { ResolvedOptions } from "./options.ts";
 
 export interface PgConnection {
   query(config: object): Promise<{ readonly rows: readonly (readonly unknown[])[] }>;
@@ -145,12 +146,8 @@ export async function pgDriverOnUrl(url: string, options: ResolvedOptions): Prom
 }
 
 async function loadPg(): Promise<PgLibrary> {
-  try {
-    const library = (await import("pg")) as unknown as PgLibrary & { readonly default?: PgLibrary };
-    return library.default ?? library;
-  } catch (cause) {
-    throw configError("the package 'pg' is missing: run `npm install pg`", cause);
-  }
+  const library = await loadPackage("postgres", "pg", () => import("pg"));
+  return (library as unknown as { readonly default: PgLibrary }).default ?? library;
 }
 
 /** Host, port and database: what a message may show. */
@@ -159,5 +156,5 @@ function placeOf(url: string): string {
   if (parsed !== null && /^postgres(ql)?:\/\//i.test(url))
     return `${parsed.hostname || "localhost"}:${parsed.port || 5432}${parsed.pathname}`;
   const got = parsed === null ? "no URL" : `'${parsed.protocol}'`;
-  throw configError(`option 'url' must begin with postgres:// or postgresql://, got ${got}`);
+  throw configError(`postgres: url must begin with postgres:// or postgresql://, got ${got}`);
 }

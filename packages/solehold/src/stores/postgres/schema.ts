@@ -5,8 +5,8 @@
  * whatever any client does. There is no other index: a renewal changes no indexed column, and `fillfactor` leaves space
  * in each page, so that PostgreSQL updates the row in place (heap-only).
  *
- * `value` is the record in core's text form, one field a line. `changed` and `inserted` are the transactions that did
- * it, for watches that poll. Collation "C" compares bytes: prefixes use the index, and the order is the same everywhere.
+ * `value` is the record in core's text form, one field a line. Collation "C" compares bytes: prefixes use the index, and
+ * the order is the same everywhere.
  */
 import { type TableNames, type TableOptions, tableNames } from "./names.ts";
 
@@ -27,8 +27,6 @@ export function tableStatements({ table, view }: TableNames): readonly string[] 
   name text collate "C" not null,
   version uuid not null default gen_random_uuid(),
   value text not null,
-  changed xid8 not null default pg_current_xact_id(),
-  inserted xid8 not null default pg_current_xact_id(),
   primary key (tenant, name)
 ) with (fillfactor = 70)`,
     viewStatement(table, view),

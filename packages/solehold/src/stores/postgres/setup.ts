@@ -3,15 +3,16 @@
  * and of this version, and that this role may use it. Each failure says what to do.
  */
 import { StoreError } from "../../store/index.ts";
+import { configError } from "../support/options.ts";
 import type { Calls } from "./calls.ts";
 import { isTrue } from "./driver.ts";
 import { isMissingTable } from "./failures.ts";
 import type { TableNames } from "./names.ts";
-import { configError, type StoreContext } from "./options.ts";
+import type { StoreContext } from "./options.ts";
 import { schemaStatement, tableStatements } from "./schema.ts";
 import { SERVER_QUESTIONS, type ServerQuestions, statement, UNANSWERED_QUESTIONS } from "./statements.ts";
 
-/** xid8 and pg_snapshot are from this version on. */
+/** gen_random_uuid() and pg_current_snapshot() are from this version on. */
 const OLDEST_SERVER = 130_000;
 
 const IS_READ_ONLY = "pg_is_in_recovery() or current_setting('transaction_read_only') = 'on'";

@@ -108,7 +108,7 @@ export function statementsFor(
       `with wanted as materialized (select * from unnest(${array("text", 1)}, ${array("text", 2)}, ${array("uuid", 3)}, ${array("text", 4)}) as w(tenant, name, expected, value) order by tenant collate "C", name collate "C"),
 locked as materialized (select w.* from wanted w cross join lateral (select from ${table} t where ${isKey("w")} and t.version = w.expected for update) t),
 inserted as (insert into ${table} as t (tenant, name, value) select tenant, name, value from wanted where (select count(*) from locked) >= 0 and expected is null and value is not null on conflict do nothing ${answer}, t.version),
-updated as (update ${table} as t set version = gen_random_uuid(), value = l.value, changed = pg_current_xact_id() from locked l where (select count(*) from inserted) >= 0 and l.value is not null and ${isKey("l")} ${answer}, t.version),
+updated as (update ${table} as t set version = gen_random_uuid(), value = l.value from locked l where (select count(*) from inserted) >= 0 and l.value is not null and ${isKey("l")} ${answer}, t.version),
 deleted as (delete from ${table} as t using locked l where (select count(*) from inserted) >= 0 and l.value is null and ${isKey("l")} ${answer}, null::uuid)
 select * from inserted union all select * from updated union all select * from deleted`,
     ),

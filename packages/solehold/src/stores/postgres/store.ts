@@ -5,21 +5,14 @@
  * conditional write is decided by the row's version under the row's lock. A failover may lose acknowledged writes; a
  * version is random and never comes back, so a client that saw a lost one gets a conflict, never somebody else's row.
  */
-import type { LeaseKey } from "../../core/index.ts";
 import {
-  type ApplyReply,
-  type ConditionalWrite,
   type LeaseStore,
-  type ListPage,
-  type ListQuery,
-  type ReadReply,
+  type ListableStore,
   type StoreCapabilities,
   StoreError,
-  type StoreWatch,
-  type WatchListener,
-  type WatchScope,
+  type WatchableStore,
 } from "../../store/index.ts";
-import { assertOptions } from "../support/options.ts";
+import { assertOptions, configError } from "../support/options.ts";
 import { RecordAccess } from "./access.ts";
 import { Calls } from "./calls.ts";
 import { NotificationsUnavailable, type SqlDriver } from "./driver.ts";
@@ -27,17 +20,18 @@ import { ServerIdentity } from "./identity.ts";
 import { Listener } from "./listener.ts";
 import { listPage } from "./listing.ts";
 import {
-  configError,
   type PostgresStoreOptions,
   type ResolvedOptions,
   resolveOptions,
   type StoreContext,
 } from "./options.ts";
 import { PgDriver, pgDriverOnUrl } from "./pg-driver.ts";
-import { Poller } from "./poller.ts";
+import { pollerOf } from "./poller.ts";
 import { PostgresJsDriver } from "./postgresjs-driver.ts";
 import { ensureTable, inspectServer } from "./setup.ts";
 import { statementsFor } from "./statements.ts";
+
+export type PostgresStore = LeaseStore & ListableStore & WatchableStore;
 
 const MAX_BATCH = 1_000;
 
@@ -65,7 +59,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     const statements = statementsFor(resolved.names, server.questions);
     const context = { ...resolved, driver, calls, server, statements };
     await ensureTable(context);
-    const store = new PostgresStore(context);
+    const store = storeOn(context);
     await store.read([]);
     return store;
   } catch (error) {
@@ -80,75 +74,61 @@ async function driverFor(options: ResolvedOptions): Promise<SqlDriver> {
   return "connect" in source.client ? new PgDriver(source.client) : new PostgresJsDriver(source.client, env);
 }
 
-export class PostgresStore implements LeaseStore {
-  readonly name = "postgres";
-  readonly capabilities: StoreCapabilities;
-  readonly #context: StoreContext;
-  readonly #access: RecordAccess;
-  readonly #listener: Listener;
-  readonly #poller: Poller;
-  #watch: "listen" | "poll";
-  #closing: Promise<void> | null = null;
-
-  /** @internal Use `openPostgresStore`. */
-  constructor(context: StoreContext) {
-    const identity = new ServerIdentity(context);
-    this.capabilities = Object.freeze({ ...CAPABILITIES, durable: context.server.durable });
-    this.#context = context;
-    this.#access = new RecordAccess(context, identity);
-    this.#listener = new Listener(context, () => identity.channel());
-    this.#poller = new Poller(context);
-    this.#watch = context.watch;
-  }
-
-  async read(keys: readonly LeaseKey[]): Promise<ReadReply> {
-    this.#assertUsable(keys.length);
-    return this.#access.read(keys);
-  }
-
-  async apply(writes: readonly ConditionalWrite[]): Promise<ApplyReply> {
-    this.#assertUsable(writes.length);
-    return this.#access.apply(writes);
-  }
-
-  async list(query: ListQuery): Promise<ListPage> {
-    this.#assertUsable(0);
-    return listPage(this.#context, query);
-  }
-
-  /** By notification where it arrives, by polling where it does not: the first watch finds out which. */
-  async watch(scope: WatchScope, listener: WatchListener): Promise<StoreWatch> {
-    this.#assertUsable(0);
-    try {
-      if (this.#watch === "listen") return await this.#listener.watch(scope, listener);
-    } catch (error) {
-      if (!(error instanceof NotificationsUnavailable)) throw error;
-      this.#watch = "poll";
-    }
-    const watch = await this.#poller.watch(scope, listener);
-    // The store may have been closed in between.
-    if (this.#closing !== null) await watch.close();
-    this.#assertUsable(0);
-    return watch;
-  }
-
-  close(): Promise<void> {
-    this.#closing ??= this.#end();
-    return this.#closing;
-  }
-
-  async #end(): Promise<void> {
-    this.#access.close();
-    this.#poller.close();
-    await this.#listener.close();
-    await this.#context.calls.close();
-    await this.#context.driver.close();
-  }
-
-  #assertUsable(batch: number): void {
-    if (this.#closing !== null)
+function storeOn(context: StoreContext): PostgresStore {
+  const { calls, driver, server } = context;
+  const identity = new ServerIdentity(context);
+  const access = new RecordAccess(context, identity);
+  const listener = new Listener(context, () => identity.channel());
+  const poller = pollerOf(context);
+  let way = context.watch;
+  let closing: Promise<void> | null = null;
+  const assertUsable = (batch: number): void => {
+    if (closing !== null)
       throw new StoreError("closed", "the postgres store was closed", { outcome: "not-applied" });
     if (batch > MAX_BATCH)
-      throw configError(`a call takes at most ${MAX_BATCH} keys, got ${batch}: split it`);
-  }
+      throw configError(`postgres: a call takes at most ${MAX_BATCH} keys, got ${batch}: split it`);
+  };
+  /** By notification where it arrives, by polling where it does not: the first watch finds out which. */
+  const watch: PostgresStore["watch"] = async (scope, onEvent) => {
+    assertUsable(0);
+    try {
+      if (way === "listen") return await listener.watch(scope, onEvent);
+    } catch (error) {
+      if (!(error instanceof NotificationsUnavailable)) throw error;
+      way = "poll";
+    }
+    const opened = await poller.watch(scope, onEvent);
+    // The store may have been closed in between.
+    if (closing !== null) await opened.close();
+    assertUsable(0);
+    return opened;
+  };
+  const end = async (): Promise<void> => {
+    access.close();
+    poller.close();
+    await listener.close();
+    await calls.close();
+    await driver.close();
+  };
+  return {
+    name: "postgres",
+    capabilities: Object.freeze({ ...CAPABILITIES, durable: server.durable }),
+    read: async (keys) => {
+      assertUsable(keys.length);
+      return access.read(keys);
+    },
+    apply: async (writes) => {
+      assertUsable(writes.length);
+      return access.apply(writes);
+    },
+    list: async (query) => {
+      assertUsable(0);
+      return listPage(context, query);
+    },
+    watch,
+    close: () => {
+      closing ??= end();
+      return closing;
+    },
+  };
 }

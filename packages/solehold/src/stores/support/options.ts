@@ -1,10 +1,53 @@
-/** What callers without a type checker pass to a store: nothing at all, or the URL by itself. */
+/** Checks that every engine makes of what its caller passes, and the words in which it refuses. */
 import { describeType } from "../../core/index.ts";
 import { StoreError } from "../../store/index.ts";
 
-/** Throws unless it is an object. What was given is not repeated: a URL may carry a password. */
+export function configError(message: string, cause?: unknown): StoreError {
+  return new StoreError("config", message, { outcome: "not-applied", cause });
+}
+
+/**
+ * Throws unless it is an object: callers without a type checker pass nothing at all, or the URL by itself. What was
+ * given is not repeated: a URL may carry a password.
+ */
 export function assertOptions(opener: string, options: unknown, example: string): void {
   if (typeof options === "object" && options !== null) return;
-  const message = `${opener}: the options must be an object, as in ${example}, got ${describeType(options)}`;
-  throw new StoreError("config", message, { outcome: "not-applied" });
+  throw configError(
+    `${opener}: the options must be an object, as in ${example}, got ${describeType(options)}`,
+  );
+}
+
+export function assertOneOf(
+  engine: string,
+  option: string,
+  value: unknown,
+  allowed: readonly string[],
+): void {
+  if (allowed.includes(value as string)) return;
+  const choices = allowed.map((each) => `"${each}"`).join(" or ");
+  throw configError(`${engine}: ${option} must be ${choices}, got '${String(value)}'`);
+}
+
+/** A URL as a message may show it: without what stands before an "@". */
+export function withoutPassword(url: unknown): string {
+  return String(url).replace(/^([^/@]*:\/\/)?.*@/, "$1***@");
+}
+
+/** The client library of an engine, which its user installs. `packages` is what `npm install` takes. */
+export async function loadPackage<Package>(
+  engine: string,
+  packages: string,
+  load: () => Promise<Package>,
+): Promise<Package> {
+  try {
+    return await load();
+  } catch (cause) {
+    const { code, message } = cause as NodeJS.ErrnoException;
+    const isMissing = code === "ERR_MODULE_NOT_FOUND" || code === "MODULE_NOT_FOUND";
+    const problem = isMissing ? "is missing" : `cannot be loaded (${message.replaceAll(/\s+/g, " ")})`;
+    throw configError(
+      `${engine}: the package ${packages} ${problem}: run \`npm install ${packages}\``,
+      cause,
+    );
+  }
 }

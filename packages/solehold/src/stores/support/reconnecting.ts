@@ -24,6 +24,8 @@ export class Reconnecting<Connection> {
   #attempt: Promise<Connection> | null = null;
   /** What the last attempt opened, until it is lost. */
   #current: Connection | null = null;
+  /** What was lost before the attempt that opened it ended: nobody may get it. */
+  readonly #lostEarly = new Set<Connection>();
   #failures = 0;
   #lastFailure: Error | null = null;
 
@@ -46,6 +48,7 @@ export class Reconnecting<Connection> {
   /** This connection is of no use any more. The next `get` opens another; one that was lost before is left alone. */
   async lose(connection: Connection): Promise<void> {
     if (this.#current === connection) this.#forget();
+    else if (this.#current === null) this.#lostEarly.add(connection);
     await this.#options.close(connection);
   }
 
@@ -67,8 +70,10 @@ export class Reconnecting<Connection> {
       if (this.#failures > 0) await delay(env, this.#pauseMs(), this.#closing.signal);
       if (this.#isClosed) throw this.#closedError();
       const connection = await open();
+      if (this.#lostEarly.has(connection)) throw this.#lostError();
       this.#failures = 0;
       this.#lastFailure = null;
+      this.#lostEarly.clear();
       if (!this.#isClosed) {
         this.#current = connection;
         return connection;
@@ -86,11 +91,17 @@ export class Reconnecting<Connection> {
   #forget(): void {
     this.#attempt = null;
     this.#current = null;
+    this.#lostEarly.clear();
   }
 
   #pauseMs(): number {
     const pauseMs = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** Math.min(this.#failures - 1, 10));
     return jittered(this.#options.env, pauseMs, 0.5);
+  }
+
+  #lostError(): StoreError {
+    const message = `the connection of the ${this.#options.name} store was lost as soon as it was open: try again`;
+    return new StoreError("unreachable", message, { outcome: "not-applied" });
   }
 
   #closedError(): StoreError {

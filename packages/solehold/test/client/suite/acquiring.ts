@@ -146,7 +146,7 @@ export function describeAcquiring(open: OpenWorld): void {
       const [mine, theirs] = await world.clients("me", "them");
       const first = await mine.acquire("job", { ttl: "10s" });
       await first.release();
-      const second = await mine.acquire("job", { ttl: "10s", autoRenew: "no" });
+      const second = await mine.acquire("job", { ttl: "10s", autoRenew: false });
       await world.advance(10_000);
       const third = await theirs.acquire("job", { ttl: "10s", wait: 0 });
       await mine.revoke("job");
@@ -171,7 +171,7 @@ export function describeAcquiring(open: OpenWorld): void {
     it("finds the same grant after a restart, and believes from a renewal on", async () => {
       const world = await open();
       const [before, after] = await world.clients("me", "me");
-      const options = { ttl: "60s", idempotencyKey: "order-7", autoRenew: "no" } as const;
+      const options = { ttl: "60s", idempotencyKey: "order-7", autoRenew: false } as const;
       const first = await before.acquire("job", options);
       await world.advance(5_000);
       const again = await after.acquire("job", options);

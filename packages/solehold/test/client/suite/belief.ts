@@ -21,7 +21,7 @@ export function describeBelief(open: OpenWorld): void {
     it("ends a margin before the record does", async () => {
       const world = await open();
       const [mine, theirs] = await world.clients("me", "them");
-      const lease = await mine.acquire("job", { ttl: TTL_MS, autoRenew: "no" });
+      const lease = await mine.acquire("job", { ttl: TTL_MS, autoRenew: false });
       expect(lease.remaining()).toBe(TTL_MS - MARGIN_MS);
       await world.advance(TTL_MS - MARGIN_MS - 2);
       expect(lease.isHeld()).toBe(true);
@@ -45,14 +45,14 @@ export function describeBelief(open: OpenWorld): void {
 
     it("ends when the machine slept, although the monotonic clock stood still", async () => {
       const world = await open();
-      const lease = await (await world.client("me")).acquire("job", { ttl: TTL_MS, autoRenew: "no" });
+      const lease = await (await world.client("me")).acquire("job", { ttl: TTL_MS, autoRenew: false });
       world.env.suspend(TTL_MS);
       expect(() => lease.assertHeld()).toThrow(/expired/);
     });
 
     it("is not extended by a wall clock that is set back an hour", async () => {
       const world = await open();
-      const lease = await (await world.client("me")).acquire("job", { ttl: TTL_MS, autoRenew: "no" });
+      const lease = await (await world.client("me")).acquire("job", { ttl: TTL_MS, autoRenew: false });
       world.env.stepWall(-3_600_000);
       await world.advance(TTL_MS - MARGIN_MS);
       expect(lease.isHeld()).toBe(false);
@@ -60,7 +60,7 @@ export function describeBelief(open: OpenWorld): void {
 
     it("is only shortened by a wall clock that is set forward", async () => {
       const world = await open();
-      const lease = await (await world.client("me")).acquire("job", { ttl: TTL_MS, autoRenew: "no" });
+      const lease = await (await world.client("me")).acquire("job", { ttl: TTL_MS, autoRenew: false });
       world.env.stepWall(4_000);
       expect(lease.remaining()).toBe(TTL_MS - MARGIN_MS - 4_000);
       world.env.stepWall(3_600_000);
@@ -71,7 +71,7 @@ export function describeBelief(open: OpenWorld): void {
   describe("the signal", () => {
     it("ends soon after waking up from a sleep beyond the lease, without anybody asking", async () => {
       const world = await open();
-      const lease = await (await world.client("me")).acquire("job", { ttl: 60_000, autoRenew: "no" });
+      const lease = await (await world.client("me")).acquire("job", { ttl: 60_000, autoRenew: false });
       const aborts = countAborts(lease);
       await world.advance(500);
       world.env.suspend(120_000);
@@ -81,7 +81,7 @@ export function describeBelief(open: OpenWorld): void {
 
     it("aborts once, before the record's end, and says that the time ran out", async () => {
       const world = await open();
-      const lease = await (await world.client("me")).acquire("job", { ttl: TTL_MS, autoRenew: "no" });
+      const lease = await (await world.client("me")).acquire("job", { ttl: TTL_MS, autoRenew: false });
       const aborts = countAborts(lease);
       await world.advance(TTL_MS - MARGIN_MS);
       expect(aborts.count).toBe(1);

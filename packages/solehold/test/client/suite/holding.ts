@@ -24,7 +24,7 @@ export function describeHolding(open: OpenWorld): void {
 
     it("by hand prolongs it from now, and throws once it is over", async () => {
       const world = await open();
-      const lease = await (await world.client("me")).acquire("job", { ttl: TTL_MS, autoRenew: "no" });
+      const lease = await (await world.client("me")).acquire("job", { ttl: TTL_MS, autoRenew: false });
       await world.advance(4_000);
       const before = lease.expiresAtMs;
       expect(await lease.renew()).toBe(true);
@@ -36,7 +36,7 @@ export function describeHolding(open: OpenWorld): void {
     it("by hand of a revoked lease throws with that reason", async () => {
       const world = await open();
       const [mine, operator] = await world.clients("me", "operator");
-      const lease = await mine.acquire("job", { ttl: TTL_MS, autoRenew: "no" });
+      const lease = await mine.acquire("job", { ttl: TTL_MS, autoRenew: false });
       await operator.revoke("job");
       await expect(lease.renew()).rejects.toMatchObject({ name: "LeaseLostError", reason: "revoked" });
     });
@@ -83,7 +83,7 @@ export function describeHolding(open: OpenWorld): void {
     it("after a takeover does not touch the newer lease", async () => {
       const world = await open();
       const [mine, theirs] = await world.clients("me", "them");
-      const lease = await mine.acquire("job", { ttl: TTL_MS, autoRenew: "no" });
+      const lease = await mine.acquire("job", { ttl: TTL_MS, autoRenew: false });
       await world.advance(TTL_MS);
       const newer = await theirs.acquire("job", { ttl: TTL_MS });
       expect(await lease.release()).toEqual({ released: false, reason: "already-gone" });

@@ -54,7 +54,7 @@ export function describeOperating(open: OpenWorld): void {
     it("a break shows when the lease ends, and refuses a period that is none", async () => {
       const world = await open();
       const leases = await world.client("me");
-      const lease = await leases.acquire("job", { ttl: "60s", autoRenew: "no" });
+      const lease = await leases.acquire("job", { ttl: "60s", autoRenew: false });
       await leases.break("job", { period: "70s" });
       const seen = await leases.inspect("job");
       expect((seen?.breakAtMs ?? 0) - (seen?.grantedAtMs ?? 0)).toBe(70_000);
@@ -83,7 +83,7 @@ export function describeOperating(open: OpenWorld): void {
     it("list more than one page without loss or repetition", async () => {
       const leases = await (await open()).client("me");
       const names = Array.from({ length: 520 }, (_, index) => `n/${String(index).padStart(4, "0")}`);
-      await Promise.all(names.map((name) => leases.acquire(name, { autoRenew: "no" })));
+      await Promise.all(names.map((name) => leases.acquire(name, { autoRenew: false })));
       expect(await namesOf(leases, { prefix: "n/" })).toEqual(names);
     });
 

@@ -24,7 +24,7 @@ export function describeWaiting(open: OpenWorld): void {
     it("gets the lease when it is released, without letting time pass", async () => {
       const world = await open();
       const [holder, waiter] = await world.clients("holder", "waiter");
-      const lease = await holder.acquire("job", { ttl: "60s", autoRenew: "no" });
+      const lease = await holder.acquire("job", { ttl: "60s", autoRenew: false });
       const waiting = waiter.acquire("job", { wait: "30s" });
       await world.advance(500);
       const beforeMs = world.env.monotonicMs();
@@ -37,7 +37,7 @@ export function describeWaiting(open: OpenWorld): void {
     it("takes over right after the end of a lease whose holder died", async () => {
       const world = await open();
       const [dead, heir] = await world.clients("dead", "heir");
-      await dead.acquire("job", { ttl: "5s", autoRenew: "no" });
+      await dead.acquire("job", { ttl: "5s", autoRenew: false });
       const waiting = heir.acquire("job", { wait: "30s" });
       await world.advance(5_100);
       const lease = await waiting;

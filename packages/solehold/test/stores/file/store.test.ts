@@ -157,7 +157,7 @@ describe("an option of the file store that is wrong is named:", () => {
     [
       "timeoutMs",
       { folder: "x", timeoutMs: "5s" },
-      /^file: timeoutMs must be a whole number from 1, got '5s'$/,
+      /^file: timeoutMs must be a whole number from 1 to 2147483647, got '5s'$/,
     ],
   ])("%s", async (_what, options, message) => {
     const error = await rejection(openFileStore(options as never));

@@ -42,7 +42,7 @@ describe("wrong options of the MySQL store", () => {
     [
       "no time",
       { url: "mysql://127.0.0.1:1/d", timeoutMs: 0 },
-      /timeoutMs must be a whole number from 1, got '0'/,
+      /timeoutMs must be a whole number from 1 to 2147483647, got '0'/,
     ],
     ["half a poll", { url: "mysql://127.0.0.1:1/d", pollMs: 0.5 }, /pollMs must be a whole number from 1/],
   ];
@@ -212,11 +212,11 @@ describe("opening a MySQL store", () => {
   });
 
   it("says which package is missing", async () => {
-    vi.doMock("mysql2", () => {
+    vi.doMock("mysql2/promise", () => {
       throw new Error("Cannot find package 'mysql2'");
     });
     const error = await rejection(openMysqlStore({ url: server.url }));
-    vi.doUnmock("mysql2");
+    vi.doUnmock("mysql2/promise");
     expect(error).toMatchObject({ kind: "config", message: expect.stringContaining("npm install mysql2") });
   });
 });

@@ -130,6 +130,13 @@ export class Admin {
     await this.#withBucket(bucket, (kv) => Promise.all(keys.map((key) => kv.delete(key))));
   }
 
+  /** Removes all that was ever stored under the key, whatever the id of the data before it. */
+  purgeKey(bucket: string, key: string): Promise<void> {
+    return this.#withStreams(async (streams) => {
+      await streams.purge(`KV_${bucket}`, { filter: `$KV.${bucket}.*.${key}` });
+    });
+  }
+
   /** As `nats kv compact` does: removes the markers of deleted keys. */
   compact(bucket: string): Promise<void> {
     return this.#withStreams(async (streams) => {

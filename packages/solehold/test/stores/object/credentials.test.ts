@@ -1,7 +1,7 @@
 /** Credentials that expire: S3 session tokens, and SAS and bearer tokens of Azure. */
 import { createHmac } from "node:crypto";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import type { AzureCredentials, S3Credentials } from "../../../src/stores/object/index.ts";
+import type { AwsCredentials, AzureCredentials } from "../../../src/stores/object/index.ts";
 import { openObjectStore } from "../../../src/stores/object/index.ts";
 import { applyOne, create, recordOf, rejection, writeOf } from "../records.ts";
 import { FakeServer, type SentRequest } from "./fake-server.ts";
@@ -18,14 +18,14 @@ beforeEach(async () => {
 
 afterEach(() => server.stop());
 
-const s3Place = (credentials: S3Credentials | (() => S3Credentials | Promise<S3Credentials>)) =>
+const s3Place = (credentials: AwsCredentials | (() => AwsCredentials | Promise<AwsCredentials>)) =>
   ({ kind: "s3", bucket: "bucket", region: "us-east-1", endpoint, credentials }) as const;
 
 /** Numbered, each with its own session token: "token-1", "token-2". */
-function numbered(expiresAt?: () => Date | number): { calls: number; get: () => Promise<S3Credentials> } {
+function numbered(expiresAt?: () => Date | number): { calls: number; get: () => Promise<AwsCredentials> } {
   const source = {
     calls: 0,
-    get: async (): Promise<S3Credentials> => {
+    get: async (): Promise<AwsCredentials> => {
       source.calls += 1;
       return {
         accessKeyId: "id",
@@ -41,6 +41,22 @@ function numbered(expiresAt?: () => Date | number): { calls: number; get: () => 
 const tokenOf = ({ headers }: SentRequest) => headers["x-amz-security-token"];
 const lastToken = () => tokenOf(server.requests.at(-1)!);
 const key = recordOf("db").key;
+
+describe("a machine whose clock is an hour behind", () => {
+  it("signs by the server's clock after the first refusal", async () => {
+    const nowMs = Date.now() + HOUR_MS;
+    const hour = new Date(nowMs).toISOString().slice(0, 13).replaceAll("-", "");
+    server.manners.nowMs = () => nowMs;
+    const isSkewed = ({ headers }: SentRequest) => !String(headers["x-amz-date"]).startsWith(hour);
+    server.manners.refuse = (request) =>
+      isSkewed(request) ? { status: 403, code: "RequestTimeTooSkewed" } : null;
+    const place = s3Place({ accessKeyId: "id", secretAccessKey: "secret" });
+    const store = await openObjectStore({ place });
+    await create(store, recordOf("db"));
+    expect(server.requests.map(isSkewed).indexOf(false)).toBe(1);
+    expect(server.requests.filter(isSkewed)).toHaveLength(1);
+  });
+});
 
 describe("S3 credentials from a function", () => {
   it("are asked for once and sent, with their session token, in every request", async () => {
@@ -114,13 +130,13 @@ describe("S3 credentials from a function", () => {
       /expiresAt is neither/,
     ],
   ])("that are wrong are named: %s", async (_what, given, message) => {
-    const error = await rejection(openObjectStore({ place: s3Place(() => given as S3Credentials) }));
+    const error = await rejection(openObjectStore({ place: s3Place(() => given as AwsCredentials) }));
     expect(error.message).toMatch(message);
     expect(error).toMatchObject({ name: "StoreError", outcome: "not-applied" });
   });
 
   it("that never come end with the timeout", async () => {
-    const place = s3Place(() => new Promise<S3Credentials>(() => undefined));
+    const place = s3Place(() => new Promise<AwsCredentials>(() => undefined));
     expect(await rejection(openObjectStore({ place, timeoutMs: 50 }))).toMatchObject({
       kind: "auth",
       message: expect.stringContaining("no answer within 50 ms"),

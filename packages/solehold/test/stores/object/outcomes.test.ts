@@ -1,9 +1,9 @@
 /** What is said about a write: done, not done, or nobody knows. "Not done" is never said of one that may have been. */
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import type { LeaseStore } from "../../../src/store/index.ts";
+import type { ConditionalWrite, LeaseStore, StoreError } from "../../../src/store/index.ts";
 import { openObjectStore } from "../../../src/stores/object/index.ts";
 import { encodeWire } from "../../../src/stores/object/wire.ts";
-import { applyOne, create, recordOf, rejection, writeOf } from "../records.ts";
+import { applyOne, create, recordOf, rejection, until, writeOf } from "../records.ts";
 import { FakeServer } from "./fake-server.ts";
 
 let server: FakeServer;
@@ -18,6 +18,15 @@ beforeEach(async () => {
   url = await server.start();
   store = await openObjectStore({ url });
 });
+
+/** What is said of a write: its result, or the outcome of the rejected call. */
+async function saidOf(write: ConditionalWrite, by: LeaseStore = store): Promise<string> {
+  const call = applyOne(by, write);
+  return call.then(
+    ({ kind }) => kind,
+    ({ outcome }: StoreError) => outcome,
+  );
+}
 
 afterEach(async () => {
   await store.close();
@@ -39,8 +48,7 @@ describe("a write that a proxy sent twice", () => {
   it("is unknown when what is there cannot be read after the refusal", async () => {
     server.manners.writes = "twice";
     server.manners.refuse = ({ method }) => (method === "GET" ? { status: 503, code: "SlowDown" } : null);
-    const reply = await store.apply([writeOf(recordOf("db"))]);
-    expect(reply.results).toMatchObject([{ kind: "unknown" }]);
+    expect(await saidOf(writeOf(recordOf("db")))).toBe("unknown");
     expect(server.objects.has(LEASE)).toBe(true);
   });
 });
@@ -52,6 +60,26 @@ describe("a create whose answer was lost", () => {
       expect(await rejection(store.apply([writeOf(recordOf(name))]))).toMatchObject({ outcome: "unknown" });
     }
     expect(server.objects.has(LEASE)).toBe(true);
+  });
+
+  it("is unknown when no answer came in time: it is done later, and the same create then finds itself", async () => {
+    const hasty = await openObjectStore({ url, timeoutMs: 200 });
+    let letGo = (): void => undefined;
+    const held = new Promise<void>((resolve) => {
+      letGo = resolve;
+    });
+    server.manners.hold = () => held;
+    const ours = recordOf("db");
+    expect(await rejection(hasty.apply([writeOf(ours)]))).toMatchObject({
+      kind: "timeout",
+      outcome: "unknown",
+    });
+    letGo();
+    await until("it is done", async () => (server.objects.has(LEASE) ? true : null));
+    // The server answers 412 to the repeated request, and yet it was not somebody else's.
+    expect(await saidOf(writeOf(ours), hasty)).toBe("applied");
+    expect(await saidOf(writeOf(recordOf("db")), hasty)).toBe("conflict");
+    await hasty.close();
   });
 
   it("is unknown when it had waited for a connection that another request left", async () => {
@@ -93,6 +121,7 @@ describe("the answer", () => {
     "%i to a create that is not there yet is unknown: it may still come",
     async (status) => {
       server.manners.refuse = ({ method }) => (method === "PUT" ? { status, code: "Conflict" } : null);
+      // As a result, with the server's time, and not as a rejected call.
       expect(await applyOne(store, writeOf(recordOf("db")))).toMatchObject({ kind: "unknown" });
     },
   );
@@ -117,7 +146,7 @@ describe("the answer", () => {
       const theirs = encodeWire(recordOf("db", { holder: "them" }), { previous, epoch: 1 });
       // Another writer's record stands in the place of ours before we can look.
       server.objects.set = (name) => set(name, Buffer.from(theirs));
-      return (await applyOne(store, writeOf(recordOf("db"), version))).kind;
+      return await saidOf(writeOf(recordOf("db"), version));
     };
     expect(await write("a version after ours")).toBe("unknown");
     expect(await write(version)).toBe("conflict");
@@ -130,7 +159,7 @@ describe("the answer", () => {
     const theirs = encodeWire(recordOf("db", { holder: "them" }), { previous: null, epoch: 1 });
     const set = server.objects.set.bind(server.objects);
     server.objects.set = (name) => set(name, Buffer.from(theirs));
-    expect(await applyOne(deleting, writeOf(recordOf("db")))).toMatchObject({ kind: "unknown" });
+    expect(await saidOf(writeOf(recordOf("db")), deleting)).toBe("unknown");
     server.objects.set = set;
     server.objects.delete(LEASE);
     server.objects.set = (name) => set(name, Buffer.from(theirs));

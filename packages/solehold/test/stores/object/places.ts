@@ -1,10 +1,10 @@
 /** The shared servers as places: buckets and containers that nobody else uses. */
 import { createHash } from "node:crypto";
 import { signed } from "../../../src/stores/object/azure.ts";
-import type { ObjectPlace, S3Credentials } from "../../../src/stores/object/index.ts";
+import type { AwsCredentials, ObjectPlace } from "../../../src/stores/object/index.ts";
 import { engineRecord } from "../../engines/index.ts";
 
-export type CephPlace = Extract<ObjectPlace, { kind: "s3" }> & { readonly credentials: S3Credentials };
+export type CephPlace = Extract<ObjectPlace, { kind: "s3" }> & { readonly credentials: AwsCredentials };
 export type AzuritePlace = Extract<ObjectPlace, { kind: "azblob" }>;
 
 type Server = Pick<ReturnType<typeof engineRecord>, "url" | "credentials">;

@@ -58,7 +58,7 @@ describe("requests", () => {
     const leases = new Leases({ executor: new StoreExecutor({ store, env }), env, holder: "us" });
     const attempts = await Promise.all(
       Array.from({ length: count }, (_, index) =>
-        leases.tryAcquire(`job-${index}`, { ttl: "12s", autoRenew: "no" }),
+        leases.tryAcquire(`job-${index}`, { ttl: "12s", autoRenew: false }),
       ),
     );
     server.requests.length = 0;

@@ -44,8 +44,16 @@ describe("a URL of object storage that is wrong names", () => {
 describe("an option of object storage that is wrong is named:", () => {
   const place = { kind: "https+etag", base: "http://127.0.0.1:9/", headers: {} };
   it.each<[string, unknown, RegExp]>([
-    ["timeoutMs", { place, timeoutMs: 0 }, /https\+etag: timeoutMs must be a whole number from 1, got '0'/],
-    ["clockSkewMs", { place, clockSkewMs: -1 }, /clockSkewMs must be a whole number from 0, got '-1'/],
+    [
+      "timeoutMs",
+      { place, timeoutMs: 0 },
+      /https\+etag: timeoutMs must be a whole number from 1 to 2147483647, got '0'/,
+    ],
+    [
+      "clockSkewMs",
+      { place, clockSkewMs: -1 },
+      /clockSkewMs must be a whole number from 0 to 2147483647, got '-1'/,
+    ],
     ["prefix", { place, prefix: "/a" }, /the prefix may have/],
     ["place.kind", { place: { kind: "gcs" } }, /place.kind must be "s3", "azblob" or "https\+etag"/],
     ["place", { place: undefined }, /place.kind must be/],

@@ -82,7 +82,7 @@ describe("opening a store", () => {
     const client = new pg.Client(server.url);
     await expect(openPostgresStore({ pool: client as unknown as pg.Pool })).rejects.toMatchObject({
       kind: "config",
-      message: expect.stringMatching(/'pool' must be a Pool of pg, got a Client/),
+      message: expect.stringMatching(/pool must be a Pool of pg, got a Client/),
     });
   });
 

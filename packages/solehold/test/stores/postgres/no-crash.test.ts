@@ -1,20 +1,16 @@
 /**
  * Whatever a server does to its connections, the process of the store's user goes on. The clients report broken
  * connections by "error" events, and one without a listener ends the process.
- *
- * Connections are disturbed for SOLEHOLD_FAULT_SECONDS through each client (default 1.5).
  */
 import pg from "pg";
 import postgres from "postgres";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { type LeaseStore, StoreError } from "../../../src/store/index.ts";
 import { openPostgresStore, type PostgresStoreOptions } from "../../../src/stores/postgres/index.ts";
-import { type FaultProxy, startProxy } from "../../engines/index.ts";
+import { disturbStores, FAULT_MS } from "../../faults/disturbance.ts";
+import { startSaboteur } from "../../faults/saboteur.ts";
 import { ownServer } from "./own-server.ts";
-import { applyOne, create, EVERYTHING, ended, eventually, key, readOne, record } from "./support.ts";
+import { applyOne, create, EVERYTHING, ended, eventually, key, readOne } from "./support.ts";
 import { startWire } from "./wire.ts";
-
-const FAULT_MS = Number(process.env.SOLEHOLD_FAULT_SECONDS ?? 1.5) * 1_000;
 
 const server = ownServer();
 const crashes: unknown[] = [];
@@ -113,100 +109,45 @@ function subjectOn(client: Client, url: string): Subject {
   return { options: { pool: sql, timeoutMs: 500 }, end: () => sql.end({ timeout: 1 }) };
 }
 
-/** Uses a store until told otherwise: opens, watches, writes, reads, lists, and closes in the middle of it. */
-async function useStores(subject: Subject, isOver: () => boolean): Promise<number> {
-  let done = 0;
-  const note = (answer: unknown): void => {
-    if (answer instanceof Error && !(answer instanceof StoreError)) throw answer;
-    if (!(answer instanceof Error)) done += 1;
-  };
-  while (!isOver()) {
-    const store = await openPostgresStore({ ...subject.options, table: "disturbed" }).catch(
-      (error: unknown) => error,
-    );
-    if (!(store instanceof Object && "apply" in store)) {
-      note(store);
-      await new Promise((resolve) => setTimeout(resolve, 2));
-      continue;
-    }
-    done += await useStore(store as LeaseStore, note);
-  }
-  return done;
-}
-
-async function useStore(store: LeaseStore, note: (answer: unknown) => void): Promise<number> {
-  const calls: Promise<void>[] = [];
-  const call = (answer: Promise<unknown>): void => void calls.push(ended(answer).then(note));
-  call(store.watch!(EVERYTHING, () => undefined));
-  for (let round = 0; round < 6; round += 1) {
-    const keys = Array.from({ length: 4 }, (_, index) => key(`${round}/${index}`));
-    call(store.apply(keys.map((of) => ({ key: of, expected: null, next: record(of) }))));
-    call(store.read(keys));
-    call(store.list!({ tenant: "default", prefix: "", limit: 10 }));
-    await new Promise((resolve) => setTimeout(resolve, Math.random() * 20));
-  }
-  await store.close();
-  await Promise.all(calls);
-  return 1;
-}
-
 describe("connections that are terminated and reset in every state", () => {
-  async function disturb(proxy: FaultProxy, isOver: () => boolean): Promise<number> {
-    let faults = 0;
-    const terminate =
-      "select pg_terminate_backend(pid) from pg_stat_activity where pid <> pg_backend_pid() and backend_type = 'client backend' and application_name <> 'admin' and random() < 0.5";
-    const admin = new pg.Client({ connectionString: server.url, application_name: "admin" });
-    await admin.connect();
-    while (!isOver()) {
-      faults += 1;
-      if (faults % 2 === 0) await admin.query(terminate);
-      else if (faults % 5 === 0) proxy.dropReplies();
-      else proxy.cut();
-      await new Promise((resolve) => setTimeout(resolve, Math.random() * 15));
-      proxy.heal();
-    }
-    await admin.end();
-    return faults;
-  }
+  const terminate =
+    "select pg_terminate_backend(pid) from pg_stat_activity where pid <> pg_backend_pid() and backend_type = 'client backend' and random() < 0.5";
 
   it.each<Client>(["url", "pool", "postgres.js", "pooler"])(
     "end no process, through %s",
     async (client) => {
-      await server.open({ table: "disturbed" });
-      const proxy = await startProxy({ targetPort: Number(new URL(server.url).port) });
-      const subject = subjectOn(client, proxy.through(server.url));
-      const endMs = performance.now() + FAULT_MS;
-      const isOver = (): boolean => performance.now() > endMs;
-      const [faults, ...done] = await Promise.all([
-        disturb(proxy, isOver),
-        ...Array.from({ length: 3 }, () => useStores(subject, isOver)),
-      ]);
-      expect(faults).toBeGreaterThan(10);
-      expect(done.reduce((sum, each) => sum + each, 0)).toBeGreaterThan(0);
-      proxy.heal();
-      const store = await eventually(() =>
-        openPostgresStore({ ...subject.options, table: "disturbed" }).catch(() => null),
-      );
-      await eventually(() => readOne(store, key("0/0")).catch(() => null));
-      await store.close();
+      const saboteur = await startSaboteur(Number(new URL(server.url).port));
+      const subject = subjectOn(client, saboteur.through(server.url));
+      await disturbStores({
+        open: () => openPostgresStore({ ...subject.options, table: "disturbed" }),
+        saboteur,
+        terminate: () => server.admin.query(terminate),
+      });
       await subject.end();
-      await proxy.close();
+      await saboteur.close();
     },
     FAULT_MS + 60_000,
   );
 
-  it("end no process when the whole server is killed again and again", async () => {
-    const clients: readonly Client[] = ["url", "pool", "postgres.js"];
-    const subjects = clients.map((client) => subjectOn(client, server.url));
-    let isOver = false;
-    const using = subjects.map((subject) => useStores(subject, () => isOver));
-    for (let round = 0; round < 3; round += 1) {
-      await new Promise((resolve) => setTimeout(resolve, 200));
-      await server.engine.kill();
-      await server.engine.restart();
-    }
-    isOver = true;
-    await Promise.all(using);
-    await Promise.all(subjects.map((subject) => subject.end()));
-  });
+  it.each<Client>(["url", "pool", "postgres.js"])(
+    "end no process when the whole server is killed again and again, through %s",
+    async (client) => {
+      const subject = subjectOn(client, server.url);
+      let killsLeft = 3;
+      const kill = async (): Promise<void> => {
+        killsLeft -= 1;
+        if (killsLeft < 0) return;
+        await server.engine.kill();
+        await server.engine.restart();
+      };
+      const nobody = { through: String, fault: () => {}, calm: () => {}, close: async () => {} };
+      await disturbStores({
+        open: () => openPostgresStore({ ...subject.options, table: "disturbed" }),
+        saboteur: nobody,
+        terminate: kill,
+      });
+      await subject.end();
+    },
+    FAULT_MS + 60_000,
+  );
 });

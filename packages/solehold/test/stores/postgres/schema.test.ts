@@ -106,7 +106,7 @@ describe("creating the table", () => {
     const url = "postgres://127.0.0.1:1/nowhere";
     await expect(open({ url, ...options })).rejects.toMatchObject({
       kind: "config",
-      message: expect.stringContaining(`option '${option}' must be`),
+      message: expect.stringContaining(`postgres: ${option} must be`),
     });
   });
 

@@ -185,10 +185,10 @@ describe("what a SimpleStore says it can do", () => {
   });
 
   it.each([
-    [{ timeoutMs: 0 }, "map: timeoutMs must be a whole number from 1, got '0'"],
-    [{ concurrency: 1.5 }, "map: concurrency must be a whole number from 1, got '1.5'"],
-    [{ pollMs: -1 }, "map: pollMs must be a whole number from 1, got '-1'"],
-    [{ clockSkewMs: Number.NaN }, "map: clockSkewMs must be a whole number from 0, got 'NaN'"],
+    [{ timeoutMs: 0 }, "map: timeoutMs must be a whole number from 1 to 2147483647, got '0'"],
+    [{ concurrency: 1.5 }, "map: concurrency must be a whole number from 1 to 2147483647, got '1.5'"],
+    [{ pollMs: -1 }, "map: pollMs must be a whole number from 1 to 2147483647, got '-1'"],
+    [{ clockSkewMs: Number.NaN }, "map: clockSkewMs must be a whole number from 0 to 2147483647, got 'NaN'"],
     [{ clock: "exact" as const }, 'map: clock "exact" does not fit a backend without now()'],
   ])("does not take %j", (options, message) => {
     expect(() => storeOn(new MapBackend(), options)).toThrow(
@@ -207,7 +207,7 @@ describe("a polling watch", () => {
     const old = await create(store, recordOf("old"));
     const watch = await store.watch!({ tenant: "default", prefix: "" }, (event) => events.push(event));
     const round = async (): Promise<readonly StoreEvent[]> => {
-      env.advance(100);
+      env.advance(120);
       await settle();
       return events.splice(0);
     };
@@ -228,6 +228,20 @@ describe("a polling watch", () => {
     expect(await round()).toEqual([]);
   });
 
+  it("that begins between two looks takes no change away from those before it", async () => {
+    const env = new ManualEnv();
+    const store = storeOn(new MapBackend(), { env, pollMs: 100 });
+    const events: string[] = [];
+    const watch = (name: string) => store.watch!({ tenant: "default", prefix: "" }, () => events.push(name));
+    await watch("first");
+    await create(store, recordOf("new"));
+    await watch("second");
+    await env.advance(120);
+    await settle();
+    expect(events).toContain("first");
+    await store.close();
+  });
+
   it("carries no record where listings may be stale", async () => {
     const env = new ManualEnv();
     const backend = new MapBackend();
@@ -237,7 +251,7 @@ describe("a polling watch", () => {
     const events: StoreEvent[] = [];
     await store.watch!({ tenant: null, prefix: "" }, (event) => events.push(event));
     await create(store, recordOf("stale"));
-    env.advance(100);
+    env.advance(120);
     await settle();
     expect(events).toEqual([{ kind: "changed", key: recordOf("stale").key, stored: null }]);
     expect(await store.list!({ tenant: "default", prefix: "", limit: 5 })).toMatchObject({ stale: true });

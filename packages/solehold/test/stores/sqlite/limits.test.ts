@@ -110,7 +110,7 @@ describe("a process that stands still in the middle of a commit", () => {
     });
     // Each of these needs a turn of this process's event loop.
     for (let turn = 0; turn < 20; turn += 1) {
-      await new Promise<void>((resolve) => realEnv.timer(1, resolve, { keepAlive: "yes" }));
+      await new Promise<void>((resolve) => realEnv.timer(1, resolve, { keepAlive: true }));
       expect((await get(store, "before")).kind).toBe("found");
     }
     expect(settled).toBe(false);

@@ -13,7 +13,7 @@ function subject(open: (attempt: number) => Promise<number>) {
     ...realEnv,
     monotonicMs: () => realEnv.monotonicMs(),
     random: () => 0.5,
-    timer: (delayMs: number, callback: () => void, options?: { keepAlive?: "yes" | "no" }) => {
+    timer: (delayMs: number, callback: () => void, options?: { keepAlive?: boolean }) => {
       pausesMs.push(delayMs);
       return realEnv.timer(0, callback, options);
     },
@@ -56,6 +56,22 @@ describe("a connection", () => {
     const { connections } = subject(async (attempt) => attempt);
     const first = await connections.get();
     void connections.lose(first);
+    expect(await connections.get()).toBe(2);
+  });
+});
+
+describe("a connection that is lost before anybody got it", () => {
+  it("is handed to nobody: the attempt fails, and the next one opens another", async () => {
+    let lose: (connection: number) => Promise<void> = async () => undefined;
+    const { connections, closed } = subject(async (attempt) => {
+      // As a library does that reports the end of a connection by a promise that has settled already.
+      if (attempt === 1) void lose(attempt);
+      return attempt;
+    });
+    lose = (connection) => connections.lose(connection);
+    await expect(connections.get()).rejects.toMatchObject({ kind: "unreachable", outcome: "not-applied" });
+    expect(closed).toEqual([1]);
+    expect(await connections.get()).toBe(2);
     expect(await connections.get()).toBe(2);
   });
 });

@@ -1,0 +1,103 @@
+/** Where `solehold audit` reads: a trail's folder on this machine, or a server. */
+import { existsSync } from "node:fs";
+import { type AuditEntry, type AuditVerification, exportAudit, verifyAudit } from "solehold/internal";
+import type { Invocation } from "../command.ts";
+import { errorFailure, type Failure, usageFailure } from "../failure.ts";
+
+export interface AuditSelection {
+  readonly tenant?: string;
+  readonly key?: string;
+  readonly holder?: string;
+  readonly action?: string;
+}
+
+export interface AuditSource {
+  /** Every matching entry, oldest first. */
+  entries(selection: AuditSelection): AsyncIterable<AuditEntry>;
+  /** The newest matching ones, oldest of them first. */
+  last(selection: AuditSelection, limit: number): Promise<readonly AuditEntry[]>;
+  verify(): Promise<Verification>;
+}
+
+/** What both kinds of sources can say. */
+export type Verification =
+  | { readonly ok: true; readonly entries: number; readonly sequence: number; readonly hash: string }
+  | { readonly ok: false; readonly entry: number; readonly problem: string; readonly message: string };
+
+const PAGE = 1_000;
+
+export function auditSource({ values, io }: Invocation): AuditSource {
+  const { server, folder } = values;
+  if (server !== undefined && folder !== undefined) {
+    throw usageFailure("--folder and --server exclude each other: give one of them");
+  }
+  // Where the leases are on a server, so is their trail.
+  const [url = ""] = (io.env.SOLEHOLD_URL ?? "").split(",");
+  const address = server ?? (folder === undefined && /^https?:/i.test(url) ? url : null);
+  if (address !== null) return serverSource(address, io.env.SOLEHOLD_API_KEY);
+  return folderSource(folder ?? `${io.env.SOLEHOLD_DATA_DIR ?? "./.solehold"}/audit`);
+}
+
+function folderSource(folder: string): AuditSource {
+  if (!existsSync(folder)) {
+    throw failed(`there is no audit trail in ${folder}: name one with --folder, or a server with --server`);
+  }
+  return {
+    entries: (selection) => exportAudit(folder, selection),
+    last: async (selection, limit) => {
+      let newest: AuditEntry[] = [];
+      for await (const entry of exportAudit(folder, selection)) {
+        newest.push(entry);
+        if (newest.length >= limit * 2) newest = newest.slice(-limit);
+      }
+      return newest.slice(-limit);
+    },
+    verify: async () => verificationOf(await verifyAudit(folder)),
+  };
+}
+
+function verificationOf(result: AuditVerification): Verification {
+  if (result.ok) return { ok: true, entries: result.entries, ...result.head };
+  const { entry, problem, message } = result;
+  return { ok: false, entry, problem, message };
+}
+
+function serverSource(server: string, apiKey: string | undefined): AuditSource {
+  const headers: Record<string, string> = apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` };
+  const get = async (path: string): Promise<unknown> => {
+    const response = await fetch(new URL(path, server), { headers }).catch((cause: unknown) => {
+      throw failed(`${server} cannot be reached: ${String((cause as Error).cause ?? cause)}`);
+    });
+    const body = (await response.json()) as { readonly detail?: string };
+    if (!response.ok) throw failed(`${server} answered ${response.status}: ${body.detail ?? ""}`);
+    return body;
+  };
+  const page = async (
+    { key, ...selection }: AuditSelection,
+    paging: Readonly<Record<string, string>>,
+  ): Promise<readonly AuditEntry[]> => {
+    const name = key === undefined ? {} : { name: key };
+    const query = new URLSearchParams({ ...selection, ...name, ...paging });
+    return ((await get(`/v1/audit?${query}`)) as { readonly entries: readonly AuditEntry[] }).entries;
+  };
+  return {
+    entries: async function* (selection) {
+      let after = 0;
+      for (;;) {
+        const entries = await page(selection, { limit: String(PAGE), after: String(after) });
+        yield* entries;
+        if (entries.length < PAGE) return;
+        after = entries.at(-1)?.sequence ?? after;
+      }
+    },
+    last: async (selection, limit) => {
+      const paging = { limit: String(Math.min(limit, PAGE)), order: "newest-first" };
+      return [...(await page(selection, paging))].reverse();
+    },
+    verify: async () => verificationOf((await get("/v1/audit/verify")) as AuditVerification),
+  };
+}
+
+function failed(message: string): Failure {
+  return errorFailure("AUDIT_UNAVAILABLE", message);
+}

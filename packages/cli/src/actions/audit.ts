@@ -1,0 +1,56 @@
+/** What was decided and why, and the proof that nobody changed it since. */
+import type { Invocation } from "../command.ts";
+import { EXIT } from "../failure.ts";
+import { printAnswer } from "../format/answer.ts";
+import { plainTable } from "../format/table.ts";
+import { given, limitOption } from "../parse/option-values.ts";
+import { type AuditSource, auditSource } from "./audit-source.ts";
+
+const DEFAULT_LIMIT = 20;
+
+export async function audit(invocation: Invocation): Promise<number> {
+  const source = auditSource(invocation);
+  const [verb] = invocation.positionals;
+  if (verb === "ls") return await list(invocation, source);
+  if (verb === "verify") return await verify(invocation, source);
+  for await (const entry of source.entries(selectionOf(invocation))) {
+    invocation.io.stdout.write(`${JSON.stringify(entry)}\n`);
+  }
+  return EXIT.ok;
+}
+
+function selectionOf({ values: { tenant, key, holder, action } }: Invocation) {
+  return given({ tenant, key, holder, action });
+}
+
+async function list(invocation: Invocation, source: AuditSource): Promise<number> {
+  const entries = await source.last(selectionOf(invocation), limitOption(invocation) ?? DEFAULT_LIMIT);
+  const rows = entries.map((entry) => [
+    String(entry.sequence),
+    new Date(entry.at).toISOString(),
+    entry.tenant,
+    entry.key,
+    entry.action,
+    entry.holder ?? "",
+    entry.fence === undefined ? "" : String(BigInt(entry.fence)),
+    entry.allowed ? "allowed" : entry.reason,
+  ]);
+  const titles = ["SEQ", "TIME", "TENANT", "KEY", "ACTION", "HOLDER", "FENCE", "RESULT"];
+  printAnswer(invocation, {
+    document: () => ({ entries: entries.map((entry) => ({ ...entry, detail: { ...entry.detail } })) }),
+    lines: () => (rows.length === 0 ? ["no entries"] : plainTable(titles, rows)),
+  });
+  return EXIT.ok;
+}
+
+async function verify(invocation: Invocation, source: AuditSource): Promise<number> {
+  const result = await source.verify();
+  printAnswer(invocation, {
+    document: () => ({ ...result }),
+    lines: () =>
+      result.ok
+        ? [`${result.entries} entries are proven; the head is ${result.sequence} ${result.hash}`]
+        : [`NOT PROVEN from entry ${result.entry} on (${result.problem}): ${result.message}`],
+  });
+  return result.ok ? EXIT.ok : EXIT.error;
+}

@@ -1,0 +1,90 @@
+/** The API keys of a server, kept in its data folder. A running server follows changes. */
+import { ACTIONS, type Action, KeyFile } from "@solehold/server";
+import { realEnv, tenantProblem } from "solehold";
+import type { Invocation } from "../command.ts";
+import { EXIT, errorFailure, usageFailure } from "../failure.ts";
+import { printAnswer } from "../format/answer.ts";
+import { plainTable } from "../format/table.ts";
+import { didYouMean } from "../parse/suggest.ts";
+
+/** Names for actions that go together. */
+const GROUPS: Readonly<Record<string, readonly string[]>> = {
+  hold: ["acquire", "renew", "release", "use", "resume", "handoff"],
+  operate: ["revoke", "break"],
+  "*": ACTIONS,
+};
+
+export async function keys(invocation: Invocation): Promise<number> {
+  const { values, io, positionals } = invocation;
+  const [verb, subject] = positionals;
+  const file = new KeyFile(values["data-dir"] ?? io.env.SOLEHOLD_DATA_DIR ?? "./.solehold", realEnv);
+  if (verb === "ls") return await list(invocation, file);
+  if (subject === undefined) throw usageFailure(`keys ${verb} needs ${verb === "add" ? "a NAME" : "the ID"}`);
+  return verb === "add" ? await add(invocation, file, subject) : await revoke(invocation, file, subject);
+}
+
+async function add(invocation: Invocation, file: KeyFile, name: string): Promise<number> {
+  const { values } = invocation;
+  const tenants = listOf(values.tenants ?? "default");
+  for (const tenant of tenants) {
+    const problem = tenant === "*" ? null : tenantProblem(tenant);
+    if (problem !== null) throw usageFailure(`--tenants ${problem}, got ${JSON.stringify(tenant)}`);
+  }
+  const prefixes = values.prefixes === undefined ? [""] : listOf(values.prefixes);
+  const actions = actionsOf(values.actions ?? "hold,read");
+  const { key, stored } = await file.add({ name, tenants, prefixes, actions });
+  printAnswer(invocation, {
+    document: () => ({ id: stored.id, key, name, tenants, prefixes, actions }),
+    lines: () => [key, "", "Keep it: it is not shown again. Clients send it as SOLEHOLD_API_KEY."],
+  });
+  return EXIT.ok;
+}
+
+function actionsOf(text: string): readonly Action[] {
+  const wanted = new Set(
+    listOf(text).flatMap((word) => (Object.hasOwn(GROUPS, word) ? (GROUPS[word] ?? []) : [word])),
+  );
+  const unknown = [...wanted].find((word) => !ACTIONS.some((action) => action === word));
+  if (unknown !== undefined) {
+    const known = [...ACTIONS, ...Object.keys(GROUPS)];
+    throw usageFailure(`--actions has no '${unknown}'${didYouMean(unknown, known)}: use ${known.join(", ")}`);
+  }
+  return ACTIONS.filter((action) => wanted.has(action));
+}
+
+async function list(invocation: Invocation, file: KeyFile): Promise<number> {
+  const found = (await file.read()).map(({ hash: _hash, ...key }) => key);
+  const rows = found.map((key) => [
+    key.id,
+    key.name,
+    key.tenants.join(","),
+    key.prefixes.includes("") ? "(all)" : key.prefixes.join(","),
+    key.actions.join(","),
+    key.createdAt.slice(0, 10),
+    key.revokedAt === undefined ? "valid" : `revoked ${key.revokedAt.slice(0, 10)}`,
+  ]);
+  const titles = ["ID", "NAME", "TENANTS", "PREFIXES", "ACTIONS", "CREATED", "STATE"];
+  printAnswer(invocation, {
+    document: () => ({ keys: found.map((key) => ({ ...key, revokedAt: key.revokedAt ?? null })) }),
+    lines: () =>
+      rows.length === 0 ? ["no API keys: the server listens on loopback only"] : plainTable(titles, rows),
+  });
+  return EXIT.ok;
+}
+
+async function revoke(invocation: Invocation, file: KeyFile, id: string): Promise<number> {
+  if (!(await file.revoke(id))) {
+    const message = `there is no valid key with the id ${JSON.stringify(id)}: see solehold keys ls`;
+    throw errorFailure("KEY_NOT_FOUND", message);
+  }
+  printAnswer(invocation, {
+    document: () => ({ id, revoked: true }),
+    lines: () => [`${id} is revoked: servers stop accepting it within a second`],
+  });
+  return EXIT.ok;
+}
+
+function listOf(text: string): readonly string[] {
+  const items = text.split(",").map((item) => item.trim());
+  return items.filter((item) => item !== "");
+}

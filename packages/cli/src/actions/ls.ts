@@ -1,0 +1,102 @@
+/** The leases under a prefix, as an aligned table or one document. */
+import type { LeaseExecutor, LeaseView } from "solehold";
+import type { Invocation } from "../command.ts";
+import { withLeases } from "../connection.ts";
+import { EXIT } from "../failure.ts";
+import { printAnswer, printNotice } from "../format/answer.ts";
+import { shortDuration } from "../format/duration.ts";
+import { leaseDocument, leaseStatus } from "../format/lease.ts";
+import { type Column, tableLines } from "../format/table.ts";
+import { type Colour, painter } from "../format/terminal.ts";
+import { given, limitOption } from "../parse/option-values.ts";
+
+export interface ListingQuery {
+  readonly tenant: string;
+  readonly prefix: string;
+  readonly which: "live" | "all";
+  readonly limit: number;
+  readonly holder?: string;
+}
+
+export interface Listing {
+  readonly leases: readonly LeaseView[];
+  /** Records that cannot be read. */
+  readonly corrupt: readonly { readonly key: string; readonly detail: string }[];
+}
+
+const PAGE = 500;
+
+export async function ls(invocation: Invocation): Promise<number> {
+  const { flags, values, positionals } = invocation;
+  const [prefix = ""] = positionals;
+  const which = flags.has("all") ? "all" : "live";
+  const limit = limitOption(invocation) ?? Number.POSITIVE_INFINITY;
+  const filter = { prefix, which, limit, ...given({ holder: values.holder }) } as const;
+  return await withLeases(invocation, "user", async ({ executor, tenant }) => {
+    printListing(invocation, await listLeases(executor, { tenant, ...filter }));
+    return EXIT.ok;
+  });
+}
+
+/** Reads page by page until the end or the limit. */
+export async function listLeases(executor: LeaseExecutor, query: ListingQuery): Promise<Listing> {
+  const { tenant, prefix, which, limit, holder } = query;
+  const state = which === "live" ? ("held" as const) : undefined;
+  const leases: LeaseView[] = [];
+  const corrupt: { key: string; detail: string }[] = [];
+  let after: string | null = null;
+  do {
+    const page = await executor.list({ tenant, prefix, limit: PAGE, ...given({ holder, state, after }) });
+    for (const lease of page.leases) {
+      if (which === "all" || lease.live) leases.push(lease);
+      if (leases.length >= limit) return { leases, corrupt };
+    }
+    for (const { key, detail } of page.corrupt) corrupt.push({ key: key.name, detail });
+    after = page.next;
+  } while (after !== null);
+  return { leases, corrupt };
+}
+
+const COLUMNS: readonly Column[] = [
+  { title: "KEY", align: "left" },
+  { title: "HOLDER", align: "left", elastic: "yes" },
+  { title: "FENCE", align: "right" },
+  { title: "STATE", align: "left" },
+  { title: "REMAINING", align: "right" },
+  { title: "PURPOSE", align: "left" },
+];
+const STATE_COLUMN = 3;
+
+const STATUS_COLOURS: Readonly<Record<string, Colour>> = {
+  held: "green",
+  grace: "yellow",
+  breaking: "yellow",
+  revoked: "red",
+};
+
+function printListing(invocation: Invocation, { leases, corrupt }: Listing): void {
+  const { io, flags } = invocation;
+  if (!flags.has("json")) {
+    for (const { key, detail } of corrupt) printNotice(io, `the record of ${key} is damaged: ${detail}`);
+    if (leases.length === 0) {
+      printNotice(io, "no such leases");
+      return;
+    }
+  }
+  const paint = painter(io, io.stdout);
+  const paintCell = (cell: string, column: number, row: number | "title"): string => {
+    if (row === "title") return paint("bold", cell);
+    if (column === STATE_COLUMN) return paint(STATUS_COLOURS[cell.trim()] ?? "dim", cell);
+    return leases[row]?.live === true ? cell : paint("dim", cell);
+  };
+  printAnswer(invocation, {
+    document: () => ({ leases: leases.map(leaseDocument), corrupt }),
+    painted: () => tableLines(COLUMNS, leases.map(rowOf), io.stdout.columns(), paintCell),
+  });
+}
+
+function rowOf(view: LeaseView): readonly string[] {
+  const { key, holder, fence, purpose } = view;
+  const remaining = view.live ? shortDuration(view.remainingMs) : "-";
+  return [key.name, holder, fence.toString(), leaseStatus(view), remaining, purpose];
+}

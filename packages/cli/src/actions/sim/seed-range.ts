@@ -1,0 +1,36 @@
+/** Some neighbouring seeds, as a worker gets them, and how they are run, in whatever thread. */
+import { serverGateway } from "@solehold/server/sim";
+import {
+  type CampaignSummary,
+  type ClockRegime,
+  campaign,
+  type Fault,
+  type Gateway,
+  type Tier,
+} from "@solehold/simulator";
+
+export interface SeedRange {
+  readonly tier: Tier;
+  readonly firstSeed: number;
+  readonly seeds: number;
+  readonly clocks?: ClockRegime;
+  readonly faults?: readonly Fault[];
+}
+
+/** Every so many seeds one is run twice. Ranges are whole multiples, so the sample does not depend on workers. */
+const DETERMINISM_EVERY = 50;
+
+export const RANGE_SEEDS: Readonly<Record<Tier, number>> = { core: 1_000, full: 50 };
+
+let gateway: Gateway | null = null;
+
+/** The real server in the simulated world; made when it is first needed. */
+export function theGateway(): Gateway {
+  gateway ??= serverGateway();
+  return gateway;
+}
+
+export async function runRange(range: SeedRange): Promise<CampaignSummary> {
+  const servers = range.tier === "full" ? { gateway: theGateway() } : {};
+  return await campaign({ ...range, ...servers, determinismEvery: DETERMINISM_EVERY });
+}

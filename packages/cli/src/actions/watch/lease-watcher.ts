@@ -1,0 +1,191 @@
+/**
+ * Follows the leases under a prefix: by the store's watch events where it has any, else by polling. Stores announce
+ * writes, not the passing of time: it finds that a lease has expired by a read when the expiry is due.
+ */
+import {
+  type Env,
+  type LeaseExecutor,
+  type LeaseView,
+  realEnv,
+  type StoreEvent,
+  type StoreWatch,
+  type Timer,
+  viewOf,
+} from "solehold";
+import { listLeases } from "../ls.ts";
+import { type Change, LeaseDiff } from "./lease-diff.ts";
+
+export interface LeaseWatcherOptions {
+  readonly executor: LeaseExecutor;
+  readonly tenant: string;
+  readonly prefix: string;
+  readonly everyMs: number;
+  readonly onChange: (change: Change) => void;
+  /** A read has failed; another follows. */
+  readonly onTrouble: (error: unknown) => void;
+  readonly env?: Env;
+}
+
+/** A lease is read again this long after it should have ended. */
+const AFTER_EXPIRY_MS = 20;
+const MIN_DELAY_MS = 10;
+
+export class LeaseWatcher {
+  readonly #options: LeaseWatcherOptions;
+  readonly #env: Env;
+  readonly #diff = new LeaseDiff();
+  /** When each lease has to be read again, on the monotonic clock. */
+  readonly #due = new Map<string, number>();
+  #timer: Timer | null = null;
+  #retry: Timer | null = null;
+  #ended = false;
+  #timerAtMs = Number.POSITIVE_INFINITY;
+  #fail: (error: unknown) => void = () => undefined;
+
+  constructor(options: LeaseWatcherOptions) {
+    this.#options = options;
+    this.#env = options.env ?? realEnv;
+  }
+
+  /** Until the signal aborts; then it throws the signal's reason. Throws what the store throws, too. */
+  async run(signal: AbortSignal): Promise<never> {
+    const ended = new Promise<never>((_, reject) => {
+      this.#fail = reject;
+      signal.addEventListener("abort", () => reject(signal.reason), { once: true });
+    });
+    // Awaited below; until then it must not count as unhandled.
+    ended.catch(() => undefined);
+    let watch: StoreWatch | null = null;
+    try {
+      const { executor, tenant, prefix } = this.#options;
+      // The watch first, then the list: a change in between is seen twice rather than never.
+      const early: StoreEvent[] = [];
+      let listener = (event: StoreEvent): void => void early.push(event);
+      watch = await Promise.race([executor.watch({ tenant, prefix }, (event) => listener(event)), ended]);
+      await Promise.race([this.#readAll("first"), ended]);
+      listener = (event) => this.#onEvent(event);
+      for (const event of early) listener(event);
+      if (watch === null) this.#poll();
+      else this.#armExpiry();
+      return await ended;
+    } finally {
+      this.#ended = true;
+      this.#timer?.cancel();
+      this.#retry?.cancel();
+      this.#fail = () => undefined;
+      await watch?.close().catch(() => undefined);
+    }
+  }
+
+  #onEvent(event: StoreEvent): void {
+    if (event.kind === "reset") {
+      this.#resync();
+      return;
+    }
+    const { key, stored } = event;
+    if (stored === null) {
+      this.#due.set(key.name, this.#env.monotonicMs());
+      this.#armExpiry();
+      return;
+    }
+    if (stored.kind !== "found") {
+      this.#emit(this.#diff.remove(key.name));
+      return;
+    }
+    const { record } = stored;
+    // The record was written a moment ago: at its own latest instant it was what it says.
+    const writtenMs = record.endedAtMs ?? record.renewedAtMs;
+    this.#see(viewOf(record, writtenMs, this.#options.executor.policy));
+    if ((this.#due.get(key.name) ?? Number.POSITIVE_INFINITY) < this.#timerAtMs) this.#armExpiry();
+  }
+
+  #see(view: LeaseView): void {
+    const { name } = view.key;
+    const last = this.#diff.get(name);
+    const sameEnd =
+      last?.fence === view.fence && last.expiresAtMs === view.expiresAtMs && this.#due.has(name);
+    if (!view.live) this.#due.delete(name);
+    else if (!sameEnd) this.#due.set(name, this.#env.monotonicMs() + view.remainingMs + AFTER_EXPIRY_MS);
+    this.#emit(this.#diff.update(view));
+  }
+
+  /** After a reset, and again until the store has answered. */
+  #resync(): void {
+    this.#readAll("again").then(
+      () => this.#armExpiry(),
+      (error: unknown) => {
+        this.#options.onTrouble(error);
+        this.#retry = this.#env.timer(this.#options.everyMs, () => this.#resync(), { keepAlive: true });
+      },
+    );
+  }
+
+  #emit(change: Change | null): void {
+    if (change === null) return;
+    try {
+      this.#options.onChange(change);
+    } catch (error) {
+      // The output was closed.
+      this.#fail(error);
+    }
+  }
+
+  async #readAll(which: "first" | "again"): Promise<void> {
+    const { executor, tenant, prefix } = this.#options;
+    const query = { tenant, prefix, which: "all", limit: Number.POSITIVE_INFINITY } as const;
+    const { leases } = await listLeases(executor, query);
+    for (const view of leases) {
+      if (which === "first") this.#emit(this.#diff.begin(view));
+      this.#see(view);
+    }
+    const present = new Set(leases.map(({ key }) => key.name));
+    for (const name of this.#diff.names()) if (!present.has(name)) this.#emit(this.#diff.remove(name));
+  }
+
+  /** The store announces nothing: every poll sees everything, expiry included. */
+  #poll(): void {
+    if (this.#ended) return;
+    const readAgain = (): void => {
+      this.#readAll("again")
+        .catch((error: unknown) => this.#options.onTrouble(error))
+        .then(() => this.#poll());
+    };
+    this.#timer = this.#env.timer(this.#options.everyMs, readAgain, { keepAlive: true });
+  }
+
+  /** One timer for all: it fires when the earliest read is due. A renewal in between only makes that read needless. */
+  #armExpiry(): void {
+    this.#timer?.cancel();
+    if (this.#ended) return;
+    this.#timerAtMs = Number.POSITIVE_INFINITY;
+    for (const dueMs of this.#due.values()) this.#timerAtMs = Math.min(this.#timerAtMs, dueMs);
+    if (this.#due.size === 0) return;
+    const inMs = Math.max(MIN_DELAY_MS, this.#timerAtMs - this.#env.monotonicMs());
+    this.#timer = this.#env.timer(inMs, () => this.#readDue(), { keepAlive: true });
+  }
+
+  #readDue(): void {
+    const nowMs = this.#env.monotonicMs();
+    const names = [...this.#due].filter(([, dueMs]) => dueMs <= nowMs).map(([name]) => name);
+    for (const name of names) {
+      this.#due.delete(name);
+      this.#read(name).catch((error: unknown) => {
+        this.#options.onTrouble(error);
+        this.#due.set(name, this.#env.monotonicMs() + this.#options.everyMs);
+        this.#armExpiry();
+      });
+    }
+    this.#armExpiry();
+  }
+
+  async #read(name: string): Promise<void> {
+    const { executor, tenant } = this.#options;
+    const view = await executor.read({ tenant, name });
+    if (view === null) {
+      this.#emit(this.#diff.remove(name));
+      return;
+    }
+    this.#see(view);
+    if (view.live) this.#armExpiry();
+  }
+}

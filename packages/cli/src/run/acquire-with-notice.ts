@@ -1,0 +1,44 @@
+/** Acquiring, with a notice on stderr when it has to wait: who holds the lease, and how long the wait may take. */
+import {
+  type AcquireOptions,
+  type Lease,
+  LeaseHeldError,
+  type Leases,
+  LeaseUnavailableError,
+  realEnv,
+} from "solehold";
+import type { Invocation } from "../command.ts";
+import { printNotice } from "../format/answer.ts";
+import { shortDuration } from "../format/duration.ts";
+import { failureOf } from "../format/errors.ts";
+
+/**
+ * As `leases.acquire`. The first attempt does not wait: its denial is the only way to learn who holds the lease. The
+ * time that it took counts as waiting.
+ */
+export async function acquireWithNotice(
+  { leases }: { readonly leases: Leases },
+  name: string,
+  options: AcquireOptions & { readonly wait: number | "forever" },
+  { io, flags }: Pick<Invocation, "io" | "flags">,
+): Promise<Lease> {
+  const { wait } = options;
+  const startedMs = realEnv.monotonicMs();
+  try {
+    return await leases.acquire(name, { ...options, wait: 0 });
+  } catch (error) {
+    const isWorthWaiting = error instanceof LeaseHeldError || error instanceof LeaseUnavailableError;
+    if (wait === 0 || !isWorthWaiting) throw error;
+    const { message, details } = failureOf(error);
+    if (flags.has("json")) {
+      const event = { event: "waiting", key: name, waitMs: wait, message, ...details.facts };
+      io.stderr.write(`${JSON.stringify(event)}\n`);
+    } else {
+      const limit = wait === "forever" ? "without a limit" : `for at most ${shortDuration(wait)}`;
+      printNotice(io, `waiting ${limit}: ${message}`);
+    }
+    if (wait === "forever") return await leases.acquire(name, options);
+    const leftMs = Math.max(1, Math.ceil(wait - (realEnv.monotonicMs() - startedMs)));
+    return await leases.acquire(name, { ...options, wait: leftMs });
+  }
+}
