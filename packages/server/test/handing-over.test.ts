@@ -9,7 +9,7 @@ import {
   watchRecords,
 } from "solehold/internal";
 import { describe, expect, it } from "vitest";
-import type { Connection } from "../src/commands/call.ts";
+import type { Connection } from "../src/access/call.ts";
 import { WaitQueue } from "../src/waiting/wait-queue.ts";
 
 const key = { tenant: "default", name: "job" };

@@ -2,7 +2,7 @@
  * The commands on a lease, as HTTP and the stream carry them: check the shape, check the access, execute, answer.
  * No rule about leases is here.
  */
-import { type Env, keyNameProblem, type LeaseOp, type LeaseRecord } from "solehold";
+import type { Env, LeaseOp, LeaseRecord } from "solehold";
 import {
   type AcquireRequest,
   type CallContext,
@@ -17,8 +17,9 @@ import {
   type WireAnswer,
 } from "solehold/internal";
 import type { TSchema } from "typebox";
-import { assertAllowed, tenantOf } from "../access/principal.ts";
-import { clientGone, ProblemError, refusal } from "../protocol/problem.ts";
+import type { Call } from "../access/call.ts";
+import { leaseKeyFor } from "../access/principal.ts";
+import { clientGone, ProblemError } from "../protocol/problem.ts";
 import {
   AcquireBody,
   BreakBody,
@@ -35,7 +36,6 @@ import type { WaitOptions } from "../waiting/line.ts";
 import { type GrantedTo, releaseUnclaimed } from "../waiting/release-unclaimed.ts";
 import type { WaitQueue } from "../waiting/wait-queue.ts";
 import type { WatchHub } from "../watch/watch-hub.ts";
-import type { Call } from "./call.ts";
 
 export const COMMAND_SCHEMAS = {
   acquire: AcquireBody,
@@ -88,11 +88,7 @@ export class CommandHandler {
 
   async #execute(op: LeaseOp, body: CommandBody, call: Call): Promise<WireAnswer> {
     const { principal, traceId } = call;
-    const tenant = tenantOf(principal, body.tenant);
-    assertAllowed(principal, op, tenant, body.name);
-    // The store is asked for the name before it is decided on: what is no name must not get that far.
-    assertName(body.name);
-    const request = decodeRequest(op, { tenant, name: body.name }, body);
+    const request = decodeRequest(op, leaseKeyFor(principal, op, body), body);
     const context: CallContext = { traceId, caller: principal.id };
     const outcome = await this.#perform(request, body, context, call);
     this.#onDecided(request, outcome);
@@ -167,11 +163,6 @@ export class CommandHandler {
     const [oldest] = this.#renewedAtMs.keys();
     if (oldest !== undefined) this.#renewedAtMs.delete(oldest);
   }
-}
-
-export function assertName(name: string): void {
-  const problem = keyNameProblem(name);
-  if (problem !== null) throw new ProblemError(refusal("name", problem));
 }
 
 /** Without a wait the whole time belongs to the request, and the caller counts from when it sent it. */

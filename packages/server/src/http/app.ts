@@ -6,26 +6,27 @@
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
 import type { Env } from "solehold";
 import { encodeProblem } from "solehold/internal";
-import type { Gatekeeper } from "../access/authenticator.ts";
+import type { Authenticator } from "../access/authenticator.ts";
+import type { Call, Connection } from "../access/call.ts";
 import { LOCAL_PRINCIPAL, type Principal } from "../access/principal.ts";
 import type { RateLimiter } from "../access/rate-limit.ts";
-import type { Call, Connection } from "../commands/call.ts";
-import { draining, ProblemError } from "../protocol/problem.ts";
+import { draining, ProblemError, tooMany } from "../protocol/problem.ts";
 import type { Logger } from "../telemetry/log.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import { type RequestSpan, startSpan } from "../telemetry/spans.ts";
 import { type TraceIds, traceOf } from "../telemetry/trace.ts";
-import { type EventStreams, WATCH_SPEC, watchRequest } from "../watch/sse.ts";
+import type { EventStreams } from "../watch/sse.ts";
 import { answerBadHttp, methodNotAllowed, problemOfRequest, routeNotFound } from "./http-problems.ts";
 import { LANDING_POLICY } from "./landing-page.ts";
 import type { Answer, Route, RouteSpec } from "./route.ts";
+import { WATCH_SPEC, watchRequest } from "./routes/watch.ts";
 
 export interface AppOptions {
   readonly env: Env;
   readonly traces: TraceIds;
   readonly routes: readonly Route[];
   readonly events: EventStreams;
-  readonly gatekeeper: Gatekeeper;
+  readonly authenticator: Authenticator;
   readonly limiter: RateLimiter;
   readonly metrics: Metrics;
   readonly log: Logger;
@@ -47,6 +48,8 @@ const PROBLEM_TYPE = "application/problem+json; charset=utf-8";
 const JSON_TYPE = "application/json; charset=utf-8";
 /** A request must have arrived whole within this; waiting for its answer does not count. */
 const REQUEST_TIMEOUT_MS = 30_000;
+/** Requests that a client may send on one connection ahead of their answers, which are held until it is their turn. */
+const PIPELINE_LIMIT = 32;
 
 export function buildApp(options: AppOptions): App {
   const { env, traces, routes, events, bodyLimitBytes, tls } = options;
@@ -90,12 +93,24 @@ export function buildApp(options: AppOptions): App {
   const specs = [...routes.map(({ spec }) => spec), WATCH_SPEC];
   const open = new Set(specs.filter(({ access }) => access === "open").map(({ path }) => path));
 
+  const underWay = new WeakMap<object, number>();
+  const countOf = (socket: object, change: 1 | -1): number => {
+    const count = (underWay.get(socket) ?? 0) + change;
+    underWay.set(socket, count);
+    return count;
+  };
+
   app.addHook("onRequest", (request, reply, done) => {
     const arrival = arrivalOf(request);
+    const { socket } = request.raw;
+    const pipelined = countOf(socket, 1);
+    reply.raw.once("close", () => countOf(socket, -1));
     reply.header("traceparent", arrival.span.traceparent());
     reply.header("x-content-type-options", "nosniff");
     reply.header("cache-control", "no-store");
     try {
+      if (pipelined > PIPELINE_LIMIT)
+        throw new ProblemError(tooMany("too many requests on one connection", 0));
       if (!open.has(request.routeOptions.url ?? "")) admit(options, request, arrival);
       done();
     } catch (error) {
@@ -107,6 +122,8 @@ export function buildApp(options: AppOptions): App {
     app.route({
       method: route.spec.method,
       url: route.spec.path,
+      exposeHeadRoute: route.spec.method === "GET",
+      bodyLimit: Math.min(bodyLimitBytes, route.spec.bodyLimitBytes ?? bodyLimitBytes),
       handler: async (request, reply) => {
         const arrival = arrivalOf(request);
         const given = await route.run(request.body, request.query, callOf(arrival, reply));
@@ -116,12 +133,9 @@ export function buildApp(options: AppOptions): App {
   }
   app.get(WATCH_SPEC.path, (request, reply) => {
     const arrival = arrivalOf(request);
-    const watch = watchRequest(request.query, arrival.principal);
-    const resumed = request.headers["last-event-id"];
-    const after = watch.after ?? (typeof resumed === "string" ? resumed : undefined);
+    const watch = watchRequest(request.query, arrival.principal, request.headers["last-event-id"]);
     reply.hijack();
-    const headers = { traceparent: arrival.span.traceparent() };
-    events.serve(reply.raw, after === undefined ? watch : { ...watch, after }, headers);
+    events.serve(reply.raw, watch, { traceparent: arrival.span.traceparent() });
   });
   app.setNotFoundHandler((request, reply) => {
     const allowed = methodsOf(specs, request.url);
@@ -140,12 +154,12 @@ export function buildApp(options: AppOptions): App {
 }
 
 function admit(
-  { isDraining, gatekeeper, limiter }: AppOptions,
+  { isDraining, authenticator, limiter }: AppOptions,
   request: FastifyRequest,
   arrival: Arrival,
 ): void {
   if (isDraining()) throw new ProblemError(draining());
-  arrival.principal = gatekeeper.admit(request.headers);
+  arrival.principal = authenticator.admit(request.headers);
   limiter.take(arrival.principal.id, 1);
 }
 

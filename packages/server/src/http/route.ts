@@ -4,7 +4,7 @@
  */
 import type { WireAnswer } from "solehold/internal";
 import type { Static, TSchema } from "typebox";
-import type { Call } from "../commands/call.ts";
+import type { Call } from "../access/call.ts";
 import { type Check, checkOf, checkQueryOf } from "../protocol/validation.ts";
 
 export interface Answer extends WireAnswer {
@@ -37,6 +37,8 @@ export interface RouteSpec<Body extends TSchema = TSchema, Query extends TSchema
   /** "open" needs no API key. */
   readonly access?: "open";
   readonly body?: Body;
+  /** Where it is not the server's. */
+  readonly bodyLimitBytes?: number;
   readonly query?: Query;
   readonly replies: Readonly<Record<number, RouteReply>>;
   readonly examples: readonly RouteExample[];

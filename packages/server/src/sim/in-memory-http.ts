@@ -20,7 +20,7 @@ class MemoryRequest extends EventEmitter {
     this.method = method;
     this.url = path;
     this.#body = body;
-    // Without API keys a server only answers to who names a loopback host.
+    // Without API keys a server only answers requests that name a loopback host.
     const host = { host: "127.0.0.1", accept: "application/json" };
     this.headers =
       body === null

@@ -3,8 +3,8 @@
  * the messages; those that are ready together leave together.
  *
  * Bounded in both directions: a client with too many commands under way, or that does not read its answers,
- * is not read from until it catches up. Answers are never dropped; watch events may be, and then a "reset"
- * says so.
+ * is not read from until it catches up; reads, whose answers are large, begin a few at a time and only while the client
+ * takes them. Answers are never dropped; watch events may be, and then a "reset" says so.
  */
 import type { Env, LeaseOp } from "solehold";
 import {
@@ -20,9 +20,9 @@ import {
 } from "solehold/internal";
 import { Type } from "typebox";
 import type { WebSocket } from "ws";
+import type { Call } from "../access/call.ts";
 import type { Principal } from "../access/principal.ts";
 import type { RateLimiter } from "../access/rate-limit.ts";
-import type { Call } from "../commands/call.ts";
 import { COMMAND_SCHEMAS, type CommandHandler } from "../commands/command-handler.ts";
 import { draining, ProblemError, problemOf, refusal } from "../protocol/problem.ts";
 import { checkOf } from "../protocol/validation.ts";
@@ -66,6 +66,10 @@ const MESSAGES_PER_FRAME = 32;
  * waits as objects is moved about by the garbage collector again and again.
  */
 const MOST_AT_ONCE = 512;
+/** Reads that run together. The answer to one can be a thousand times as long as its question. */
+const READS_AT_ONCE = 4;
+/** A client that sends pings and reads nothing wants no answers. */
+const MOST_UNANSWERED_PINGS = 1_000;
 /** For the meters: what is not an operation must not make a series of its own. */
 const ROUTES: ReadonlyMap<string, string> = new Map(
   [...Object.keys(COMMAND_SCHEMAS), ...CONTROL_OPERATIONS].map((op) => [op, `stream ${op}`]),
@@ -85,8 +89,14 @@ export class StreamConnection {
   readonly #pending = new Map<MessageId, StreamOperation>();
   readonly #watches: StreamWatches;
   #outgoing: ServerMessage[] = [];
-  /** Of those pending, those that do not wait for their turn. */
+  /** Of those pending, those that do not wait for a lease. */
   #atOnce = 0;
+  /** Reads that have not begun. */
+  #waitingReads: { readonly envelope: Envelope; readonly operation: StreamOperation }[] = [];
+  #readsUnderWay = 0;
+  /** The last of the pings that came while earlier data was unsent. */
+  #unansweredPing: Buffer | null = null;
+  #unansweredPings = 0;
   #isFlushing = false;
   #isReadingPaused = false;
   readonly #state: MutableState;
@@ -106,6 +116,7 @@ export class StreamConnection {
       send: (watch, event) => this.#send({ watch, event }),
     });
     socket.on("message", (data, isBinary) => this.#onMessage(data as Buffer, isBinary ? "binary" : "text"));
+    socket.on("ping", (data) => this.#onPing(data));
     socket.on("close", () => this.#onClose());
     socket.on("error", () => socket.terminate());
   }
@@ -169,10 +180,50 @@ export class StreamConnection {
     const operation = new StreamOperation(this.#state, envelope, route, trace.traceId, span, receivedMs);
     this.#pending.set(envelope.id, operation);
     if (!operation.mayWait) this.#atOnce += 1;
-    this.#run(envelope, operation).then(
+    if (this.#services.reads.has(envelope.op)) {
+      this.#waitingReads.push({ envelope, operation });
+      this.#beginReads();
+    } else {
+      this.#begin(envelope, operation).catch(() => undefined);
+    }
+  }
+
+  /** Never rejects. */
+  #begin(envelope: Envelope, operation: StreamOperation): Promise<void> {
+    return this.#run(envelope, operation).then(
       (answer) => this.#finish(operation, answer),
       (error: unknown) => this.#finish(operation, this.#failed(error, operation)),
     );
+  }
+
+  /** A few together; the next ones in a later turn of the event loop, when these are answered and sent. */
+  #beginReads(): void {
+    if (this.#readsUnderWay > 0 || this.#isUnread() || this.#state.isClosed) return;
+    const batch = this.#waitingReads.splice(0, READS_AT_ONCE);
+    this.#readsUnderWay = batch.length;
+    for (const { envelope, operation } of batch) {
+      this.#begin(envelope, operation).finally(() => {
+        this.#readsUnderWay -= 1;
+        if (this.#readsUnderWay > 0 || this.#waitingReads.length === 0) return;
+        this.#services.env.timer(0, () => this.#beginReads());
+      });
+    }
+  }
+
+  /** While earlier data is unsent only the latest ping will be answered (RFC 6455, 5.5.3): pongs never pile up. */
+  #onPing(data: Buffer): void {
+    this.#unansweredPing = data;
+    this.#unansweredPings += 1;
+    if (this.#unansweredPings > MOST_UNANSWERED_PINGS) this.#socket.terminate();
+    else this.#answerPing();
+  }
+
+  #answerPing(): void {
+    if (this.#unansweredPing === null || this.#socket.bufferedAmount > 0) return;
+    const data = this.#unansweredPing;
+    this.#unansweredPing = null;
+    this.#unansweredPings = 0;
+    this.#socket.pong(data, false, this.#onSent);
   }
 
   #finish({ id, op, route, span, receivedMs, mayWait }: StreamOperation, answer: WireAnswer): void {
@@ -264,7 +315,11 @@ export class StreamConnection {
     this.#applyBackpressure();
   }
 
-  readonly #onSent = (): void => this.#applyBackpressure();
+  readonly #onSent = (): void => {
+    this.#applyBackpressure();
+    this.#beginReads();
+    this.#answerPing();
+  };
 
   /** Stops and resumes reading: what has been taken on is bounded, and so is what waits to be sent. */
   #applyBackpressure(): void {
@@ -286,6 +341,7 @@ export class StreamConnection {
     this.#onIdle?.();
     for (const pending of [...this.#pending.values()]) pending.disconnect();
     this.#watches.endAll();
+    this.#waitingReads = [];
     this.#outgoing = [];
   }
 }

@@ -2,12 +2,11 @@
 import type { Env } from "solehold";
 import type { MessageId, WatchEvent } from "solehold/internal";
 import { Type } from "typebox";
-import { assertAllowed, type Principal, tenantOf } from "../access/principal.ts";
-import { assertPrefix } from "../http/routes/leases.ts";
+import { type Principal, readableScope } from "../access/principal.ts";
 import { ProblemError, refusal } from "../protocol/problem.ts";
 import { Tenant } from "../protocol/schemas/fields.ts";
 import { checkOf } from "../protocol/validation.ts";
-import { Outlet } from "../watch/bounded-event-sink.ts";
+import { BoundedEventSink } from "../watch/bounded-event-sink.ts";
 import type { WatchHub } from "../watch/watch-hub.ts";
 
 export interface StreamWatchesOptions {
@@ -49,24 +48,22 @@ export class StreamWatches {
 
   /** The token from which the events will follow. Throws a ProblemError. */
   open(id: MessageId, input: unknown, principal: Principal): string {
-    const { tenant: named, prefix = "", after } = check(input);
-    const tenant = tenantOf(principal, named);
-    assertAllowed(principal, "read", tenant, prefix);
-    assertPrefix(prefix);
+    const { after, ...target } = check(input);
+    const scope = readableScope(principal, target);
     if (this.#open.size >= MAX_WATCHES) {
       throw new ProblemError(refusal("op", `may open at most ${MAX_WATCHES} watches: unwatch some`));
     }
     const { hub, send, ...rest } = this.#options;
-    const outlet = new Outlet({ ...rest, write: (event) => send(id, event), token: () => hub.token });
+    const sink = new BoundedEventSink({ ...rest, write: (event) => send(id, event), token: () => hub.token });
     const { token } = hub;
     let unsubscribe = (): void => undefined;
     this.#open.set(id, {
       begin: () => {
-        unsubscribe = hub.subscribe({ tenant, prefix }, after ?? token, (event) => outlet.push(event));
+        unsubscribe = hub.subscribe(scope, after ?? token, (event) => sink.push(event));
       },
       stop: () => {
         unsubscribe();
-        outlet.close();
+        sink.close();
       },
     });
     return token;

@@ -12,7 +12,7 @@ import {
   type Timer,
 } from "solehold";
 import type { AcquireRequest, CallContext } from "solehold/internal";
-import type { Connection } from "../commands/call.ts";
+import type { Connection } from "../access/call.ts";
 
 /** An acquire whose token was chosen here, so that the grant can be given back whatever the reply was. */
 export type WaitRequest = AcquireRequest & { readonly token: string };

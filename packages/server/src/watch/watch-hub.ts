@@ -79,6 +79,11 @@ export class WatchHub {
     return `${this.#epoch}.${this.#sequence}`;
   }
 
+  /** Of this process, and not of the future. */
+  isToken(text: string): boolean {
+    return this.#sequenceOf(text) !== null;
+  }
+
   async start(): Promise<void> {
     this.#stopExpiries = this.#options.service.onExpired((record) =>
       this.#publish("expired", record.key, record),

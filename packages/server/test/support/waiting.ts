@@ -9,7 +9,7 @@ import {
   settle,
   watchRecords,
 } from "solehold/internal";
-import type { Connection } from "../../src/commands/call.ts";
+import type { Connection } from "../../src/access/call.ts";
 import { problemOf } from "../../src/protocol/problem.ts";
 import { WaitQueue } from "../../src/waiting/wait-queue.ts";
 

@@ -1,8 +1,8 @@
 /** POST /v1/leases/{command}: one route per command on a lease; renew also takes thousands at once. */
 import type { LeaseOp } from "solehold";
 import { type TSchema, Type } from "typebox";
+import type { Call } from "../../access/call.ts";
 import type { RateLimiter } from "../../access/rate-limit.ts";
-import type { Call } from "../../commands/call.ts";
 import { COMMAND_SCHEMAS, type CommandHandler } from "../../commands/command-handler.ts";
 import { ProblemError, refusal } from "../../protocol/problem.ts";
 import { GrantedReplySchema, RenewBody } from "../../protocol/schemas/leases.ts";

@@ -1,17 +1,9 @@
 /** GET /v1/lease and GET /v1/leases: what is held, by whom, until when. Tokens are never in it. */
-import {
-  CorruptRecordError,
-  isReservedName,
-  type LeaseKey,
-  type LeaseView,
-  MAX_LIST_LIMIT,
-  MAX_NAME_LENGTH,
-} from "solehold";
+import { CorruptRecordError, type LeaseKey, type LeaseView, MAX_LIST_LIMIT } from "solehold";
 import { encodeLease, type LeaseService, REASONS } from "solehold/internal";
 import { Type } from "typebox";
-import { assertAllowed, tenantOf } from "../../access/principal.ts";
-import { assertName } from "../../commands/command-handler.ts";
-import { ProblemError, refusal, storeCannot } from "../../protocol/problem.ts";
+import { leaseKeyFor, readableScope } from "../../access/principal.ts";
+import { ProblemError, storeCannot } from "../../protocol/problem.ts";
 import { Name, Tenant } from "../../protocol/schemas/fields.ts";
 import { LeaseSchema } from "../../protocol/schemas/leases.ts";
 import { defineRoute, type Route } from "../route.ts";
@@ -78,10 +70,7 @@ export function leaseRoutes(service: LeaseService, watchToken: () => string): re
     replies: { 200: { description: "The lease, live or ended.", schema: LeaseSchema } },
     examples: [{ summary: "Look at it", query: { name: "reports/nightly" }, status: 200 }],
     async handle({ query }, { principal }) {
-      const tenant = tenantOf(principal, query.tenant);
-      assertAllowed(principal, "read", tenant, query.name);
-      assertName(query.name);
-      const view = await readLease(service, { tenant, name: query.name });
+      const view = await readLease(service, leaseKeyFor(principal, "read", query));
       if (view !== null) return { status: 200, body: encodeLease(view) };
       const reason = "LEASE_NOT_FOUND";
       throw new ProblemError({ status: 404, reason, detail: REASONS[reason].sentence });
@@ -97,14 +86,12 @@ export function leaseRoutes(service: LeaseService, watchToken: () => string): re
     replies: { 200: { description: "A page, ordered by name.", schema: ListReply } },
     examples: [{ summary: "All of a prefix", query: { prefix: "reports/", limit: "10" }, status: 200 }],
     async handle({ query }, { principal }) {
-      const { tenant: named, prefix = "", limit = DEFAULT_LIMIT, cursor, ...filter } = query;
-      const tenant = tenantOf(principal, named);
-      assertAllowed(principal, "read", tenant, prefix);
-      assertPrefix(prefix);
+      const { tenant: _tenant, prefix: _prefix, limit = DEFAULT_LIMIT, cursor, ...filter } = query;
+      const scope = readableScope(principal, query);
       assertListable(service);
       const after = cursor === undefined ? {} : { after: cursor };
       const watch = watchToken();
-      const page = await service.list({ tenant, prefix, limit, ...filter, ...after });
+      const page = await service.list({ ...scope, limit, ...filter, ...after });
       const corrupt = page.corrupt.map(({ key, detail }) => ({ name: key.name, detail }));
       return { status: 200, body: { leases: page.leases.map(encodeLease), corrupt, next: page.next, watch } };
     },
@@ -128,15 +115,5 @@ async function readLease(service: LeaseService, key: LeaseKey): Promise<LeaseVie
     if (!(error instanceof CorruptRecordError)) throw error;
     const facts = { recordVersion: error.version, recordDetail: error.detail };
     throw new ProblemError({ reason: error.code, detail: REASONS[error.code].sentence, facts });
-  }
-}
-
-/** An empty prefix is fine; any other must be the beginning of a name. */
-export function assertPrefix(prefix: string): void {
-  if (prefix.length > MAX_NAME_LENGTH) {
-    throw new ProblemError(refusal("prefix", `must have at most ${MAX_NAME_LENGTH} characters`));
-  }
-  if (isReservedName(prefix)) {
-    throw new ProblemError(refusal("prefix", "must not begin with '$': those names are reserved"));
   }
 }

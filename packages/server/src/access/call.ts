@@ -1,5 +1,5 @@
-/** One request on its way: who asks, under which trace, since when, and whether anybody still listens. */
-import type { Principal } from "../access/principal.ts";
+/** One request on its way: who asks, under which trace, since when, and whether its connection is still there. */
+import type { Principal } from "./principal.ts";
 
 export interface Connection {
   /** Nobody will read the answer any more. */
