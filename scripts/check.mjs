@@ -21,6 +21,7 @@ const LAYERS = [
   "executor",
   "audit",
   "layers",
+  "wire",
   "remote",
   "waiting",
   "client",
@@ -40,7 +41,7 @@ const PACKAGE_NAMES = {
 };
 
 /** Packages under rule 3; the others follow when their cycles are gone. */
-const ACYCLIC = new Set(["cli"]);
+const ACYCLIC = new Set(["server", "cli"]);
 
 const FORBIDDEN = [
   [/\bDate\.now\(/, "Date.now"],

@@ -151,7 +151,7 @@ describe("a damaged record", () => {
       /default\/bad \(version 1\) is damaged: not JSON.*repair\(/,
     );
     const refused = await lease("acquire", { name: "bad", holder: "h" });
-    expectProblem(refused, 400, "RECORD_CORRUPT", "LS_CORRUPT");
+    expectProblem(refused, 409, "RECORD_CORRUPT", "LS_CORRUPT");
     expect(refused.body.field).toBe("name");
     expect((await get("/v1/leases")).body.corrupt).toEqual([{ name: "bad", detail: "not JSON" }]);
     expect((await lease("acquire", { name: "good", holder: "h" })).status).toBe(200);

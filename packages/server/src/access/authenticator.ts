@@ -1,15 +1,16 @@
 /**
- * Who may come in. With API keys every request must bring one; without any, the server only listens on
- * loopback and only lets in who is on this machine and knows that it is.
+ * Who a request comes from. With API keys every request must bring one; without any, the server listens on loopback
+ * only and accepts requests of this machine.
  *
  * A browser is on this machine too: a page from elsewhere could make it send requests here. So a request
  * must name a loopback host (against DNS rebinding), and one with an Origin must come from this server's own
- * pages. What is compared with a secret is compared in constant time, for unknown keys as for known ones.
+ * pages. Secrets are compared in constant time, for unknown keys as for known ones.
  */
 import { timingSafeEqual } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
 import type { Env, Timer } from "solehold";
-import { forbidden, ProblemError, type ProblemInput } from "../protocol/problem.ts";
+import type { ProblemInput } from "solehold/internal";
+import { forbidden, ProblemError } from "../protocol/problem.ts";
 import { hashSecret, KeyFile, parseKey, type StoredKey } from "./key-file.ts";
 import { isLoopback } from "./loopback.ts";
 import { LOCAL_PRINCIPAL, type Principal } from "./principal.ts";
@@ -23,7 +24,7 @@ interface KnownKey {
   readonly hash: string;
 }
 
-export class Gatekeeper {
+export class Authenticator {
   readonly #env: Env;
   readonly #file: KeyFile;
   readonly #onReloadFailed: (error: unknown) => void;
@@ -96,7 +97,7 @@ export class Gatekeeper {
   #plan(): void {
     this.#timer = this.#env.timer(RELOAD_MS, () => {
       this.#reload()
-        // The keys that were known stay in force: a broken file must not open the door.
+        // The keys that were known stay in force: a broken file must not let everybody in.
         .catch((error) => this.#onReloadFailed(error))
         .finally(() => {
           if (this.#timer !== null) this.#plan();
@@ -122,9 +123,7 @@ function knownKey(key: StoredKey): readonly [string, KnownKey] {
 
 function unauthenticated(): ProblemInput {
   return {
-    status: 401,
     reason: "UNAUTHENTICATED",
-    code: "LS_UNAUTHENTICATED",
     detail: "send a valid API key: 'authorization: Bearer shk_...' (made by: solehold keys add)",
     facts: { field: "authorization" },
   };

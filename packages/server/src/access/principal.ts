@@ -3,11 +3,18 @@
  * the service was allowed here first; nothing is read from the store to find out, so a refusal tells
  * nothing about what exists.
  */
-import { DEFAULT_TENANT, type LeaseOp, tenantProblem } from "solehold";
+import {
+  DEFAULT_TENANT,
+  isReservedName,
+  keyNameProblem,
+  type LeaseKey,
+  type LeaseOp,
+  MAX_NAME_LENGTH,
+  tenantProblem,
+} from "solehold";
 import { forbidden, ProblemError, refusal } from "../protocol/problem.ts";
 
-/** Besides the commands: `read` (get, list, watch, queue), `repair`, `collect`, `audit`, `coordinate`, `metrics`. */
-export const ACTIONS = [
+const COMMANDS = [
   "acquire",
   "renew",
   "release",
@@ -16,13 +23,10 @@ export const ACTIONS = [
   "handoff",
   "revoke",
   "break",
-  "read",
-  "repair",
-  "collect",
-  "audit",
-  "coordinate",
-  "metrics",
-] as const satisfies readonly (LeaseOp | string)[];
+] as const satisfies readonly LeaseOp[];
+
+/** Besides the commands: `read` (get, list, watch, queue), `repair`, `collect`, `audit`, `coordinate`, `metrics`. */
+export const ACTIONS = [...COMMANDS, "read", "repair", "collect", "audit", "coordinate", "metrics"] as const;
 
 export type Action = (typeof ACTIONS)[number];
 
@@ -46,7 +50,13 @@ export const LOCAL_PRINCIPAL: Principal = Object.freeze({
   scope: Object.freeze({ tenants: null, prefixes: [""], actions: new Set(ACTIONS) }),
 });
 
-/** The tenant that a request means, allowed. Throws a ProblemError. */
+/**
+ * The server's own tenant: which replicas are alive, and which of them collects. Clients go where the records in it say,
+ * with their API keys, so no caller may write there, and only an administrator may look.
+ */
+export const SYSTEM_TENANT = "solehold";
+
+/** The tenant that a request means. Throws a ProblemError. */
 export function tenantOf({ scope }: Principal, named: string | undefined): string {
   if (named !== undefined) {
     const problem = tenantProblem(named);
@@ -59,15 +69,48 @@ export function tenantOf({ scope }: Principal, named: string | undefined): strin
   throw new ProblemError(refusal("tenant", "is missing: this API key is for several tenants; name one"));
 }
 
+/** The lease that a request names, allowed. What is no name does not get as far as the store. Throws a ProblemError. */
+export function leaseKeyFor(
+  principal: Principal,
+  action: Action,
+  { tenant: named, name }: { readonly tenant?: string; readonly name: string },
+): LeaseKey {
+  const tenant = tenantOf(principal, named);
+  assertAllowed(principal, action, tenant, name);
+  const problem = keyNameProblem(name);
+  if (problem !== null) throw new ProblemError(refusal("name", problem));
+  return { tenant, name };
+}
+
+/** The leases under a prefix that a request may read: an empty prefix means all. Throws a ProblemError. */
+export function readableScope(
+  principal: Principal,
+  { tenant: named, prefix = "" }: { readonly tenant?: string; readonly prefix?: string },
+): { readonly tenant: string; readonly prefix: string } {
+  const tenant = tenantOf(principal, named);
+  assertAllowed(principal, "read", tenant, prefix);
+  if (prefix.length > MAX_NAME_LENGTH)
+    throw new ProblemError(refusal("prefix", `must have at most ${MAX_NAME_LENGTH} characters`));
+  if (isReservedName(prefix))
+    throw new ProblemError(refusal("prefix", "must not begin with '$': those names are reserved"));
+  return { tenant, prefix };
+}
+
 /** Whether every name that begins with `prefix` (for one lease: its name) is within the scope. */
-export function isAllowed({ scope }: Principal, action: Action, tenant: string, prefix: string): boolean {
+export function isAllowed(principal: Principal, action: Action, tenant: string, prefix: string): boolean {
+  const { scope } = principal;
   if (!scope.actions.has(action)) return false;
+  if (tenant === SYSTEM_TENANT) return !isCommand(action) && isAdministrator(principal);
   if (scope.tenants !== null && !scope.tenants.includes(tenant)) return false;
   return scope.prefixes.some((allowed) => prefix.startsWith(allowed));
 }
 
 export function assertAllowed(principal: Principal, action: Action, tenant: string, prefix: string): void {
   if (isAllowed(principal, action, tenant, prefix)) return;
+  if (tenant === SYSTEM_TENANT) {
+    const detail = `the tenant '${SYSTEM_TENANT}' is the server's own: use another one`;
+    throw new ProblemError(forbidden(detail));
+  }
   throw new ProblemError(forbidden(`this API key does not allow '${action}' there`));
 }
 
@@ -78,8 +121,20 @@ export function assertAction({ scope }: Principal, action: Action): void {
 }
 
 /** For what concerns all tenants at once: metrics, the proof of the whole audit trail. */
-export function assertAllowedEverywhere({ scope }: Principal, action: Action): void {
-  const everywhere = scope.tenants === null && scope.prefixes.includes("");
-  if (scope.actions.has(action) && everywhere) return;
+export function assertAllowedEverywhere(principal: Principal, action: Action): void {
+  if (principal.scope.actions.has(action) && isEverywhere(principal)) return;
   throw new ProblemError(forbidden(`this API key does not allow '${action}' for all tenants`));
+}
+
+function isEverywhere({ scope }: Principal): boolean {
+  return scope.tenants === null && scope.prefixes.includes("");
+}
+
+/** Every action, everywhere. */
+function isAdministrator(principal: Principal): boolean {
+  return isEverywhere(principal) && ACTIONS.every((action) => principal.scope.actions.has(action));
+}
+
+function isCommand(action: Action): boolean {
+  return (COMMANDS as readonly Action[]).includes(action);
 }

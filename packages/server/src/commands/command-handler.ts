@@ -2,26 +2,25 @@
  * The commands on a lease, as HTTP and the stream carry them: check the shape, check the access, execute, answer.
  * No rule about leases is here.
  */
-import { type Env, keyNameProblem, type LeaseKey, type LeaseOp, type LeaseRecord } from "solehold";
+import type { Env, LeaseOp, LeaseRecord } from "solehold";
 import {
   type CallContext,
+  type CommandBody,
   type CommandOutcome,
+  decodeRequest,
+  encodeOutcome,
+  encodeProblem,
   type LeaseRequest,
+  type ProblemInput,
   type WaitEnd,
   WaitEndedError,
   type WaitQueue,
+  type WireAnswer,
 } from "solehold/internal";
 import type { TSchema } from "typebox";
-import { assertAllowed, tenantOf } from "../access/principal.ts";
-import {
-  clientGone,
-  draining,
-  ProblemError,
-  type ProblemInput,
-  refusal,
-  tooMany,
-} from "../protocol/problem.ts";
-import { type Answer, commandAnswer, problemAnswer } from "../protocol/response-codec.ts";
+import type { Call } from "../access/call.ts";
+import { leaseKeyFor } from "../access/principal.ts";
+import { clientGone, draining, ProblemError, tooMany } from "../protocol/problem.ts";
 import {
   AcquireBody,
   BreakBody,
@@ -34,18 +33,6 @@ import {
 } from "../protocol/schemas/leases.ts";
 import { type Check, checkOf } from "../protocol/validation.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
-import type { Call } from "./call.ts";
-
-/** What every command's body has, and what some have. */
-interface CommandBody {
-  readonly tenant?: string;
-  readonly name: string;
-  readonly holder?: string;
-  readonly token?: string;
-  readonly generation?: string;
-  readonly term?: string;
-  readonly waitMs?: number;
-}
 
 export const COMMAND_SCHEMAS = {
   acquire: AcquireBody,
@@ -80,31 +67,27 @@ export class CommandHandler {
   }
 
   /** Many at once: each is answered on its own, in the order given. */
-  async executeAll(op: LeaseOp, bodies: readonly unknown[], call: Call): Promise<readonly Answer[]> {
+  async executeAll(op: LeaseOp, bodies: readonly unknown[], call: Call): Promise<readonly WireAnswer[]> {
     return await Promise.all(bodies.map((body) => this.execute(op, body, call)));
   }
 
   /** Never rejects for what a caller sent: a problem is an answer. */
-  async execute(op: LeaseOp, body: unknown, call: Call): Promise<Answer> {
+  async execute(op: LeaseOp, body: unknown, call: Call): Promise<WireAnswer> {
     try {
       return await this.#execute(op, CHECKS[op](body) as CommandBody, call);
     } catch (error) {
-      if (error instanceof ProblemError) return problemAnswer(error.input, call.traceId);
+      if (error instanceof ProblemError) return encodeProblem(error.input, call.traceId);
       throw error;
     }
   }
 
-  async #execute(op: LeaseOp, body: CommandBody, call: Call): Promise<Answer> {
+  async #execute(op: LeaseOp, body: CommandBody, call: Call): Promise<WireAnswer> {
     const { principal, traceId } = call;
-    const tenant = tenantOf(principal, body.tenant);
-    assertAllowed(principal, op, tenant, body.name);
-    // The store is asked for the name before it is decided on: what is no name must not get that far.
-    assertName(body.name);
-    const request = requestOf(op, { tenant, name: body.name }, body);
+    const request = decodeRequest(op, leaseKeyFor(principal, op, body), body);
     const outcome = await this.#perform(request, body.waitMs ?? 0, call);
     this.#measure(request, outcome);
     const waitedMs = waitedMsOf(outcome, call);
-    return commandAnswer(op, outcome, { policy: this.#options.queue.policy, traceId, waitedMs });
+    return encodeOutcome(op, outcome, { policy: this.#options.queue.policy, traceId, waitedMs });
   }
 
   async #perform(request: LeaseRequest, waitMs: number, call: Call): Promise<CommandOutcome> {
@@ -150,22 +133,8 @@ const PROBLEM_OF_END: { readonly [end in WaitEnd]: (message: string) => ProblemI
   "too-many-waiters": (message) => tooMany(message, 1_000),
 };
 
-export function assertName(name: string): void {
-  const problem = keyNameProblem(name);
-  if (problem !== null) throw new ProblemError(refusal("name", problem));
-}
-
 /** Without a wait the whole time belongs to the request, and the caller counts from when it sent it. */
 function waitedMsOf(outcome: CommandOutcome, { receivedMs }: Call): number {
   if (outcome.kind !== "applied") return 0;
   return Math.max(0, Math.floor(outcome.believedFrom.monotonicMs - receivedMs));
-}
-
-/** The body's shape was checked. Decimal strings become bigints; whether they fit into 64 bits is for core to say. */
-function requestOf(op: LeaseOp, key: LeaseKey, body: CommandBody): LeaseRequest {
-  const { tenant: _tenant, name: _name, waitMs: _waitMs, generation, term, ...rest } = body;
-  const request: Record<string, unknown> = { op, key, ...rest };
-  if (generation !== undefined) request.generation = BigInt(generation);
-  if (term !== undefined) request.term = BigInt(term);
-  return request as unknown as LeaseRequest;
 }

@@ -5,28 +5,28 @@
  */
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
 import type { Env } from "solehold";
-import type { RandomIds } from "solehold/internal";
-import type { Gatekeeper } from "../access/authenticator.ts";
+import { encodeProblem, type RandomIds } from "solehold/internal";
+import type { Authenticator } from "../access/authenticator.ts";
+import type { Call, Connection } from "../access/call.ts";
 import { LOCAL_PRINCIPAL, type Principal } from "../access/principal.ts";
 import type { RateLimiter } from "../access/rate-limit.ts";
-import type { Call, Connection } from "../commands/call.ts";
-import { draining, ProblemError, retryAfterSeconds } from "../protocol/problem.ts";
-import { type Answer, problemAnswer } from "../protocol/response-codec.ts";
+import { draining, ProblemError, tooMany } from "../protocol/problem.ts";
 import type { Logger } from "../telemetry/log.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import { type RequestSpan, startSpan } from "../telemetry/spans.ts";
 import { traceOf } from "../telemetry/trace.ts";
-import { type EventStreams, WATCH_SPEC, watchRequest } from "../watch/sse.ts";
-import { answerBadHttp, methodNotAllowed, problemOfError, routeNotFound } from "./http-problems.ts";
+import type { EventStreams } from "../watch/sse.ts";
+import { answerBadHttp, methodNotAllowed, problemOfRequest, routeNotFound } from "./http-problems.ts";
 import { LANDING_POLICY } from "./landing-page.ts";
-import type { Route, RouteSpec } from "./route.ts";
+import type { Answer, Route, RouteSpec } from "./route.ts";
+import { WATCH_SPEC, watchRequest } from "./routes/watch.ts";
 
 export interface AppOptions {
   readonly env: Env;
   readonly traces: RandomIds;
   readonly routes: readonly Route[];
   readonly events: EventStreams;
-  readonly gatekeeper: Gatekeeper;
+  readonly authenticator: Authenticator;
   readonly limiter: RateLimiter;
   readonly metrics: Metrics;
   readonly log: Logger;
@@ -48,6 +48,8 @@ const PROBLEM_TYPE = "application/problem+json; charset=utf-8";
 const JSON_TYPE = "application/json; charset=utf-8";
 /** A request must have arrived whole within this; waiting for its answer does not count. */
 const REQUEST_TIMEOUT_MS = 30_000;
+/** Requests that a client may send on one connection ahead of their answers, which are held until it is their turn. */
+const PIPELINE_LIMIT = 32;
 
 export function buildApp(options: AppOptions): App {
   const { env, traces, routes, events, bodyLimitBytes, tls } = options;
@@ -58,7 +60,7 @@ export function buildApp(options: AppOptions): App {
     requestTimeout: REQUEST_TIMEOUT_MS,
     return503OnClosing: false,
     forceCloseConnections: "idle",
-    clientErrorHandler: (error, socket) => answerBadHttp(error, socket),
+    clientErrorHandler: (error, socket) => answerBadHttp(error, socket, env),
     frameworkErrors: (error, request, reply) => {
       const arrival = arrivalOf(request as FastifyRequest);
       answer(request as FastifyRequest, reply as FastifyReply, failed(error, arrival));
@@ -91,12 +93,24 @@ export function buildApp(options: AppOptions): App {
   const specs = [...routes.map(({ spec }) => spec), WATCH_SPEC];
   const open = new Set(specs.filter(({ access }) => access === "open").map(({ path }) => path));
 
+  const underWay = new WeakMap<object, number>();
+  const countOf = (socket: object, change: 1 | -1): number => {
+    const count = (underWay.get(socket) ?? 0) + change;
+    underWay.set(socket, count);
+    return count;
+  };
+
   app.addHook("onRequest", (request, reply, done) => {
     const arrival = arrivalOf(request);
+    const { socket } = request.raw;
+    const pipelined = countOf(socket, 1);
+    reply.raw.once("close", () => countOf(socket, -1));
     reply.header("traceparent", arrival.span.traceparent());
     reply.header("x-content-type-options", "nosniff");
     reply.header("cache-control", "no-store");
     try {
+      if (pipelined > PIPELINE_LIMIT)
+        throw new ProblemError(tooMany("too many requests on one connection", 0));
       if (!open.has(request.routeOptions.url ?? "")) admit(options, request, arrival);
       done();
     } catch (error) {
@@ -108,6 +122,8 @@ export function buildApp(options: AppOptions): App {
     app.route({
       method: route.spec.method,
       url: route.spec.path,
+      exposeHeadRoute: route.spec.method === "GET",
+      bodyLimit: Math.min(bodyLimitBytes, route.spec.bodyLimitBytes ?? bodyLimitBytes),
       handler: async (request, reply) => {
         const arrival = arrivalOf(request);
         const given = await route.run(request.body, request.query, callOf(arrival, reply));
@@ -117,19 +133,16 @@ export function buildApp(options: AppOptions): App {
   }
   app.get(WATCH_SPEC.path, (request, reply) => {
     const arrival = arrivalOf(request);
-    const watch = watchRequest(request.query, arrival.principal);
-    const resumed = request.headers["last-event-id"];
-    const after = watch.after ?? (typeof resumed === "string" ? resumed : undefined);
+    const watch = watchRequest(request.query, arrival.principal, request.headers["last-event-id"]);
     reply.hijack();
-    const headers = { traceparent: arrival.span.traceparent() };
-    events.serve(reply.raw, after === undefined ? watch : { ...watch, after }, headers);
+    events.serve(reply.raw, watch, { traceparent: arrival.span.traceparent() });
   });
   app.setNotFoundHandler((request, reply) => {
     const allowed = methodsOf(specs, request.url);
     if (allowed.length > 0) reply.header("allow", allowed.join(", "));
     const input =
       allowed.length > 0 ? methodNotAllowed(request.method, allowed) : routeNotFound(request.method);
-    return answer(request, reply, problemAnswer(input, arrivalOf(request).traceId));
+    return answer(request, reply, encodeProblem(input, arrivalOf(request).traceId));
   });
   app.setErrorHandler((error, request, reply) => {
     const arrival = arrivalOf(request);
@@ -141,12 +154,12 @@ export function buildApp(options: AppOptions): App {
 }
 
 function admit(
-  { isDraining, gatekeeper, limiter }: AppOptions,
+  { isDraining, authenticator, limiter }: AppOptions,
   request: FastifyRequest,
   arrival: Arrival,
 ): void {
   if (isDraining()) throw new ProblemError(draining());
-  arrival.principal = gatekeeper.admit(request.headers);
+  arrival.principal = authenticator.admit(request.headers);
   limiter.take(arrival.principal.id, 1);
 }
 
@@ -170,7 +183,7 @@ function connectionOf({ raw }: FastifyReply): Connection {
 }
 
 function failed(error: unknown, { traceId }: Arrival): Answer {
-  return problemAnswer(problemOfError(error), traceId);
+  return encodeProblem(problemOfRequest(error), traceId);
 }
 
 function send(reply: FastifyReply, { status, body, contentType }: Answer): FastifyReply {
@@ -185,6 +198,11 @@ function send(reply: FastifyReply, { status, body, contentType }: Answer): Fasti
   }
   if (contentType.startsWith("text/html")) reply.header("content-security-policy", LANDING_POLICY);
   return reply.type(contentType).send(body);
+}
+
+/** Retry-After counts whole seconds; rounded up, so that nobody comes too early. */
+function retryAfterSeconds(retryAfterMs: number): string {
+  return String(Math.max(1, Math.ceil(retryAfterMs / 1_000)));
 }
 
 function finish(

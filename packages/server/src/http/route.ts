@@ -2,10 +2,15 @@
  * A route as data: what it accepts, what it answers, an example, and the function that does it. The HTTP
  * app and the OpenAPI document are both made from these, so neither can say more than the other does.
  */
+import type { WireAnswer } from "solehold/internal";
 import type { Static, TSchema } from "typebox";
-import type { Call } from "../commands/call.ts";
-import type { Answer } from "../protocol/response-codec.ts";
+import type { Call } from "../access/call.ts";
 import { type Check, checkOf, checkQueryOf } from "../protocol/validation.ts";
+
+export interface Answer extends WireAnswer {
+  /** Where it is not JSON; the body then is text. */
+  readonly contentType?: string;
+}
 
 export interface RouteReply {
   readonly description: string;
@@ -32,6 +37,8 @@ export interface RouteSpec<Body extends TSchema = TSchema, Query extends TSchema
   /** "open" needs no API key. */
   readonly access?: "open";
   readonly body?: Body;
+  /** Where it is not the server's. */
+  readonly bodyLimitBytes?: number;
   readonly query?: Query;
   readonly replies: Readonly<Record<number, RouteReply>>;
   readonly examples: readonly RouteExample[];

@@ -3,18 +3,18 @@ import { type Env, type LeaseStore, openStore, StoreExecutor } from "solehold";
 import { LeaseService } from "solehold/internal";
 import { countedAudit, measuredStore } from "../telemetry/instrumented.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
-import { readApprovalPolicy } from "./approval-policy-file.ts";
 import { type AuditLog, openAudit } from "./audit-log.ts";
 import { ConfigError, type ServerConfig } from "./config.ts";
+import { readApprovalPolicy } from "./files.ts";
 
-export interface Engine {
+export interface LeaseBackend {
   readonly service: LeaseService;
   readonly audit: AuditLog;
   /** Makes the audit safe, then closes the store. Rejects when entries could not be saved. */
   close(): Promise<void>;
 }
 
-export async function openEngine(config: ServerConfig, env: Env, metrics: Metrics): Promise<Engine> {
+export async function openBackend(config: ServerConfig, env: Env, metrics: Metrics): Promise<LeaseBackend> {
   const store = await openStore(config.store, { env });
   try {
     const executor = executorOver(measuredStore(store, metrics, env), config, env);

@@ -1,11 +1,11 @@
-/** How the parts of a server know each other. Nothing here listens, and nothing here decides. */
+/** How the components of a server know each other. Nothing here listens, and nothing here decides. */
 import { readFileSync } from "node:fs";
 import type { Env } from "solehold";
 import { type Quorum, RandomIds, type WaitQueue, withWaitQueue } from "solehold/internal";
-import type { Gatekeeper } from "../access/authenticator.ts";
+import type { Authenticator } from "../access/authenticator.ts";
 import { RateLimiter } from "../access/rate-limit.ts";
 import { CommandHandler } from "../commands/command-handler.ts";
-import { type App, type AppOptions, buildApp } from "../http/app.ts";
+import type { AppOptions } from "../http/app.ts";
 import { openApiDocument } from "../http/openapi.ts";
 import type { Route } from "../http/route.ts";
 import { auditRoutes } from "../http/routes/audit.ts";
@@ -16,22 +16,23 @@ import { maintenanceRoutes } from "../http/routes/maintenance.ts";
 import { operationsRoutes } from "../http/routes/operations.ts";
 import { queueRoute } from "../http/routes/queue.ts";
 import { replicasRoute } from "../http/routes/replicas.ts";
+import { WATCH_SPEC } from "../http/routes/watch.ts";
 import { Membership } from "../replicas/membership.ts";
 import type { StreamServices } from "../stream/connection.ts";
 import { StreamServer } from "../stream/server.ts";
 import type { Logger } from "../telemetry/log.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
-import { EventStreams, WATCH_SPEC } from "../watch/sse.ts";
+import { EventStreams } from "../watch/sse.ts";
 import { WatchHub } from "../watch/watch-hub.ts";
-import type { Engine } from "./backend.ts";
+import type { LeaseBackend } from "./backend.ts";
 import type { ServerConfig } from "./config.ts";
 import { ScheduledCollection } from "./scheduled-collection.ts";
 
-export interface Surroundings {
+export interface ServerDependencies {
   readonly env: Env;
   readonly log: Logger;
   readonly metrics: Metrics;
-  readonly gatekeeper: Gatekeeper;
+  readonly authenticator: Authenticator;
   readonly quorum: Quorum | null;
   readonly tls: { readonly cert: string; readonly key: string } | null;
   readonly isDraining: () => boolean;
@@ -39,8 +40,8 @@ export interface Surroundings {
   readonly url: () => string;
 }
 
-/** Everything but the HTTP framework: a simulated server has its parts without a socket. */
-export interface Parts {
+/** Everything but the HTTP framework: a simulated server has these without a socket. */
+export interface ServerComponents {
   readonly appOptions: AppOptions;
   readonly streams: StreamServer;
   readonly events: EventStreams;
@@ -50,23 +51,17 @@ export interface Parts {
   readonly collection: ScheduledCollection;
 }
 
-export interface Wired extends Omit<Parts, "appOptions"> {
-  readonly app: App;
-}
-
-/** What waits to be sent to one watcher before its events are dropped for a reset. */
+/** Unsent bytes of one connection: beyond them its events are dropped for a reset, and it is not read from. */
 const MAX_BUFFERED_BYTES = 1_048_576;
 
 export const VERSION = versionOf(new URL("../../package.json", import.meta.url));
 
-export function wire(config: ServerConfig, engine: Engine, around: Surroundings): Wired {
-  const { appOptions, ...parts } = partsOf(config, engine, around);
-  return { ...parts, app: buildApp(appOptions) };
-}
-
-export function partsOf(config: ServerConfig, engine: Engine, around: Surroundings): Parts {
-  const { env, log, metrics, gatekeeper, quorum, tls, isDraining, url } = around;
-  const { service, audit } = engine;
+export function composeServer(
+  config: ServerConfig,
+  { service, audit }: LeaseBackend,
+  dependencies: ServerDependencies,
+): ServerComponents {
+  const { env, log, metrics, authenticator, quorum, tls, isDraining, url } = dependencies;
   const { waiterLimit, waitLimitMs, batchLimit, bodyLimitBytes } = config;
   const hub = new WatchHub({ env, service, backlog: config.watchBacklog });
   const limits = { maxWaiters: waiterLimit, maxWaitMs: waitLimitMs };
@@ -77,12 +72,12 @@ export function partsOf(config: ServerConfig, engine: Engine, around: Surroundin
   const reads = [...leaseRoutes(service, () => hub.token), queueRoute(queue)];
   const { executor } = service;
   const membership = new Membership({ env, executor, log, weight: config.weight });
-  const tenants = (): readonly string[] => gatekeeper.tenants();
+  const tenants = (): readonly string[] => authenticator.tenants();
   const collection = new ScheduledCollection({
     ...{ env, service, log, metrics, tenants },
     everyMs: config.collectEvery,
   });
-  const keysRequired = (): boolean => gatekeeper.keysRequired;
+  const keysRequired = (): boolean => authenticator.keysRequired;
   let document: unknown = null;
   const openApi = (): unknown => {
     document ??= openApiDocument([...routes.map(({ spec }) => spec), WATCH_SPEC], VERSION);
@@ -92,7 +87,7 @@ export function partsOf(config: ServerConfig, engine: Engine, around: Surroundin
     ...operationsRoutes({ env, service, metrics, version: VERSION, isDraining, keysRequired, url, openApi }),
     ...commandRoutes({ commands, limiter, batchLimit }),
     ...reads,
-    ...auditRoutes(service.audit, audit),
+    ...auditRoutes(service.audit, () => audit.verify()),
     ...coordinatorRoutes(env, quorum),
     replicasRoute(membership, service),
     ...maintenanceRoutes(service, metrics),
@@ -103,7 +98,7 @@ export function partsOf(config: ServerConfig, engine: Engine, around: Surroundin
     traces,
     routes,
     events,
-    gatekeeper,
+    authenticator,
     limiter,
     metrics,
     log,
@@ -117,7 +112,7 @@ export function partsOf(config: ServerConfig, engine: Engine, around: Surroundin
     maxBufferedBytes: MAX_BUFFERED_BYTES,
     maxMessageBytes: bodyLimitBytes,
     reads: streamReads(reads),
-    admit: (request) => gatekeeper.admit(request.headers),
+    admit: (request) => authenticator.admit(request.headers),
   });
   metrics.observe({
     waiters: () => queue.size,

@@ -8,8 +8,8 @@
  */
 import { DEFAULT_TENANT, type Env, type Lease, Leases } from "solehold";
 import { collectionObstacle, delay, jittered, type LeaseService } from "solehold/internal";
+import { SYSTEM_TENANT } from "../access/principal.ts";
 import { ended, standForElection } from "../replicas/election.ts";
-import { SYSTEM_TENANT } from "../replicas/membership.ts";
 import type { Logger } from "../telemetry/log.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 

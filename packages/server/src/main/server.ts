@@ -1,22 +1,23 @@
 /**
  * A running server. Everything it is made of is opened in order and closed in the reverse one.
  *
- * Closing drains: nothing new is accepted, those who wait are sent elsewhere, what is under way is answered,
- * the audit is made safe, then the store is closed. It takes at most `drainMs` and what the disk needs.
+ * Closing drains: nothing new is accepted, waiters are sent elsewhere, what is under way is answered, the audit is
+ * made safe, then the store is closed. Connections get `drainMs` and no more, whatever their clients do; the audit and
+ * the store get what the disk needs.
  */
-import { readFile } from "node:fs/promises";
-import type { AddressInfo } from "node:net";
+import type { AddressInfo, Socket } from "node:net";
 import { DEFAULT_TENANT, type Env, realEnv } from "solehold";
-import type { LeaseService, WaitQueue } from "solehold/internal";
-import { Gatekeeper } from "../access/authenticator.ts";
-import { assertSafeBinding } from "../access/binding.ts";
-import type { App } from "../http/app.ts";
+import { delay, type LeaseService, type WaitQueue } from "solehold/internal";
+import { Authenticator } from "../access/authenticator.ts";
+import { type App, buildApp } from "../http/app.ts";
 import { createLog, type Logger } from "../telemetry/log.ts";
 import { Metrics } from "../telemetry/metrics.ts";
-import { type Engine, openEngine } from "./backend.ts";
-import { VERSION, type Wired, wire } from "./compose-server.ts";
+import { announcementOf } from "./announcement.ts";
+import { type LeaseBackend, openBackend } from "./backend.ts";
+import { assertSafeBinding } from "./binding.ts";
+import { composeServer, type ServerComponents, type ServerDependencies, VERSION } from "./compose-server.ts";
 import { ConfigError, type ServerConfig } from "./config.ts";
-import { readQuorum } from "./quorum-file.ts";
+import { readQuorum, readTls } from "./files.ts";
 
 export interface RunningServer {
   readonly url: string;
@@ -35,119 +36,137 @@ export async function startServer(config: ServerConfig, parts: ServerParts = {})
   const { env = realEnv, log = createLog(config.logLevel) } = parts;
   const onReloadFailed = (error: unknown): void =>
     log.error({ err: error }, "the API keys could not be read again; the known ones stay in force");
-  const gatekeeper = new Gatekeeper({ env, dataDir: config.dataDir, onReloadFailed });
-  await gatekeeper.start();
+  const authenticator = new Authenticator({ env, dataDir: config.dataDir, onReloadFailed });
+  await authenticator.start();
   try {
-    assertSafeBinding(config, gatekeeper.keysRequired ? "some" : "none");
+    assertSafeBinding(config, authenticator.keysRequired ? "some" : "none");
     const quorum = await readQuorum(config.quorumFile);
     const tls = await readTls(config);
     const metrics = new Metrics();
-    const engine = await openEngine(config, env, metrics);
-    const server = new LeaseServer(config, engine, { env, log, gatekeeper });
-    const around = { env, log, metrics, gatekeeper, quorum, tls };
-    const wired = wire(config, engine, {
-      ...around,
-      isDraining: () => server.isDraining,
-      url: () => server.url,
-    });
-    await server.open(wired, tls === null ? "http" : "https");
+    const backend = await openBackend(config, env, metrics);
+    const server = new LeaseServer(config, backend, { env, log, metrics, authenticator, quorum, tls });
+    await server.open();
     return server;
   } catch (error) {
-    gatekeeper.close();
+    authenticator.close();
     throw error;
   }
 }
 
-interface Basics {
-  readonly env: Env;
-  readonly log: Logger;
-  readonly gatekeeper: Gatekeeper;
-}
+/** How long the connections that were cut may take to be gone; after this the server goes on without them. */
+const CUT_MS = 1_000;
 
 class LeaseServer implements RunningServer {
   url = "";
-  isDraining = false;
   readonly #config: ServerConfig;
-  readonly #engine: Engine;
-  readonly #basics: Basics;
-  #wired: Wired | null = null;
+  readonly #backend: LeaseBackend;
+  readonly #dependencies: Omit<ServerDependencies, "isDraining" | "url">;
+  readonly #components: ServerComponents;
+  readonly #app: App;
+  readonly #sockets = new Set<Socket>();
+  #isDraining = false;
   #closing: Promise<void> | null = null;
 
-  constructor(config: ServerConfig, engine: Engine, basics: Basics) {
+  constructor(
+    config: ServerConfig,
+    backend: LeaseBackend,
+    dependencies: Omit<ServerDependencies, "isDraining" | "url">,
+  ) {
     this.#config = config;
-    this.#engine = engine;
-    this.#basics = basics;
+    this.#backend = backend;
+    this.#dependencies = dependencies;
+    this.#components = composeServer(config, backend, {
+      ...dependencies,
+      isDraining: () => this.#isDraining,
+      url: () => this.url,
+    });
+    this.#app = buildApp(this.#components.appOptions);
   }
 
   get service(): LeaseService {
-    return this.#engine.service;
+    return this.#backend.service;
   }
 
   get queue(): WaitQueue {
-    if (this.#wired === null) throw new Error("the server is not open");
-    return this.#wired.queue;
+    return this.#components.queue;
   }
 
-  async open(wired: Wired, scheme: "http" | "https"): Promise<void> {
-    const { app, streams, hub } = wired;
+  async open(): Promise<void> {
+    const { streams, hub } = this.#components;
     const { host, port, connectionLimit } = this.#config;
-    this.#wired = wired;
+    const { server } = this.#app;
     try {
       await hub.start();
-      app.server.maxConnections = connectionLimit;
-      streams.attach(app.server);
-      await app.listen({ host, port });
+      server.maxConnections = connectionLimit;
+      server.on("connection", (socket: Socket) => this.#track(socket));
+      streams.attach(server);
+      await this.#app.listen({ host, port });
     } catch (error) {
       await this.close().catch(() => undefined);
       throw listenError(error, this.#config);
     }
-    this.url = urlOf(app, scheme);
-    const store = this.service.executor.store.name;
-    this.#basics.log.info({ url: this.url, store, version: VERSION }, "listening");
+    const { log, tls } = this.#dependencies;
+    this.url = urlOf(this.#app, tls === null ? "http" : "https");
+    log.info({ url: this.url, store: this.service.executor.store.name, version: VERSION }, "listening");
     this.#learnLiveLeases();
-    const { nodeId, advertiseUrl } = this.#config;
-    const advertised = advertiseUrl === "" ? this.url : advertiseUrl;
-    const name = nodeId === "" ? new URL(advertised).host : nodeId;
-    wired.membership.join(name, advertised);
-    wired.collection.start(name);
+    this.#announce();
   }
 
   close(): Promise<void> {
-    this.#closing ??= this.#drain();
+    this.#closing ??= this.#close();
     return this.#closing;
+  }
+
+  #track(socket: Socket): void {
+    this.#sockets.add(socket);
+    socket.once("close", () => this.#sockets.delete(socket));
+  }
+
+  #announce(): void {
+    const { membership, collection } = this.#components;
+    const { nodeId, url, obstacle } = announcementOf(this.#config, this.url);
+    if (url === null) this.#dependencies.log.warn(`this replica is not announced to clients: ${obstacle}`);
+    else membership.join(nodeId, url);
+    collection.start(nodeId);
   }
 
   /** Known from the start, so that leases which end before their first use here are announced too. */
   #learnLiveLeases(): void {
-    for (const tenant of new Set([DEFAULT_TENANT, ...this.#basics.gatekeeper.tenants()])) {
+    for (const tenant of new Set([DEFAULT_TENANT, ...this.#dependencies.authenticator.tenants()])) {
       this.service.activeCount(tenant).catch(() => undefined);
     }
   }
 
-  async #drain(): Promise<void> {
-    const { env, log, gatekeeper } = this.#basics;
-    this.isDraining = true;
-    if (this.#wired !== null) await this.#drainConnections(this.#wired, env, log);
-    gatekeeper.close();
-    await this.#engine.close();
+  async #close(): Promise<void> {
+    const { env, log, authenticator } = this.#dependencies;
+    const { drainMs } = this.#config;
+    this.#isDraining = true;
+    const cut = env.timer(drainMs, () => this.#cutConnections());
+    const overdue = new AbortController();
+    await Promise.race([this.#drain(), delay(env, drainMs + CUT_MS, overdue.signal)]);
+    overdue.abort();
+    cut.cancel();
+    this.#cutConnections();
+    await this.#components.hub.close();
+    authenticator.close();
+    await this.#backend.close();
     log.info("stopped");
   }
 
-  async #drainConnections(wired: Wired, env: Env, log: Logger): Promise<void> {
-    const { app, streams, events, queue, hub, membership, collection } = wired;
+  /** Answers what is under way. Clients that do not go are cut off when `drainMs` is over. */
+  async #drain(): Promise<void> {
+    const { streams, events, queue, membership, collection } = this.#components;
     await Promise.all([membership.leave(), collection.stop()]);
-    log.info({ waiters: queue.size, streams: streams.connections }, "draining");
+    this.#dependencies.log.info({ waiters: queue.size, streams: streams.connections }, "draining");
     queue.drain();
     events.drain();
-    const force = (): void => {
-      streams.forceClose();
-      app.server.closeAllConnections();
-    };
-    const deadline = env.timer(this.#config.drainMs, force);
-    await Promise.all([streams.drain(), app.close()]);
-    deadline.cancel();
-    force();
-    await hub.close();
+    await Promise.all([streams.drain(), this.#app.close()]);
+  }
+
+  /** Every one of them: also upgraded ones, and those that were refused and do not go. */
+  #cutConnections(): void {
+    this.#components.streams.forceClose();
+    for (const socket of this.#sockets) socket.destroy();
   }
 }
 
@@ -166,13 +185,4 @@ function listenError(error: unknown, { host, port }: ServerConfig): unknown {
     return new ConfigError(`--host ${host} is not an address of this machine`);
   }
   return error;
-}
-
-async function readTls({ tlsCert, tlsKey }: ServerConfig): Promise<{ cert: string; key: string } | null> {
-  if (tlsCert === "") return null;
-  try {
-    return { cert: await readFile(tlsCert, "utf8"), key: await readFile(tlsKey, "utf8") };
-  } catch (cause) {
-    throw new ConfigError(`--tls-cert or --tls-key cannot be read: ${(cause as Error).message}`, { cause });
-  }
 }

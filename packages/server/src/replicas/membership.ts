@@ -6,6 +6,7 @@
  * Members only help clients to find a key's home. Nothing depends on them for being correct.
  */
 import { type Env, type LeaseExecutor, Leases } from "solehold";
+import { SYSTEM_TENANT } from "../access/principal.ts";
 import type { Logger } from "../telemetry/log.ts";
 import { ended, standForElection } from "./election.ts";
 
@@ -22,8 +23,6 @@ export interface MembershipOptions {
   readonly weight: number;
 }
 
-/** Beside the users' tenants: a key for the API can be given for it, but needs not. */
-export const SYSTEM_TENANT = "solehold";
 const PREFIX = "replicas/";
 const TTL_MS = 4_000;
 const MAX_REPLICAS = 1_000;

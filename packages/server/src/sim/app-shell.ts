@@ -16,7 +16,7 @@ export class AppShell {
       ...template,
       env: forwarded(() => life().env),
       events: forwarded(() => life().events),
-      gatekeeper: forwarded(() => life().gatekeeper),
+      authenticator: forwarded(() => life().authenticator),
       limiter: forwarded(() => life().limiter),
       metrics: forwarded(() => life().metrics),
       log: forwarded(() => life().log),

@@ -1,5 +1,5 @@
 /**
- * The real server in the simulated world: its HTTP app, stream, wait lines, watches and membership, over the
+ * The real server in the simulated world: its HTTP app, stream, wait queues, watches and membership, over the
  * simulated executor and clocks. Left out: sockets and TLS, API keys and the files that hold them.
  */
 
@@ -7,9 +7,9 @@ import type { Endpoint, EndpointHost, Gateway } from "@solehold/simulator";
 import { MemoryExecutor, realEnv } from "solehold";
 import { type AuditTrail, LeaseService, MemoryAuditTrail } from "solehold/internal";
 import type { WebSocket } from "ws";
-import { Gatekeeper } from "../access/authenticator.ts";
+import { Authenticator } from "../access/authenticator.ts";
 import { LOCAL_PRINCIPAL } from "../access/principal.ts";
-import { type Parts, partsOf } from "../main/compose-server.ts";
+import { composeServer, type ServerComponents } from "../main/compose-server.ts";
 import { resolveConfig } from "../main/config.ts";
 import { createLog } from "../telemetry/log.ts";
 import { Metrics } from "../telemetry/metrics.ts";
@@ -42,16 +42,16 @@ type Life = Pick<EndpointHost, "env" | "service" | "trail" | "url">;
 function template() {
   const trail = new MemoryAuditTrail({ capacity: 1 });
   const service = new LeaseService({ executor: new MemoryExecutor(), audit: trail, env: realEnv });
-  return partsFor({ env: realEnv, service, trail, url: "" }, () => false).appOptions;
+  return componentsFor({ env: realEnv, service, trail, url: "" }, () => false).appOptions;
 }
 
-function partsFor({ env, service, trail, url }: Life, isDraining: () => boolean): Parts {
-  const engine = { service, audit: auditLog(trail), close: async () => undefined };
-  return partsOf(CONFIG, engine, {
+function componentsFor({ env, service, trail, url }: Life, isDraining: () => boolean): ServerComponents {
+  const backend = { service, audit: auditLog(trail), close: async () => undefined };
+  return composeServer(CONFIG, backend, {
     env,
     log: LOG,
     metrics: new Metrics(),
-    gatekeeper: new Gatekeeper({ env, dataDir: "", onReloadFailed: () => undefined }),
+    authenticator: new Authenticator({ env, dataDir: "", onReloadFailed: () => undefined }),
     quorum: null,
     tls: null,
     isDraining,
@@ -70,7 +70,7 @@ function auditLog(trail: AuditTrail) {
 
 function serve(host: EndpointHost, shell: AppShell): Endpoint {
   let isDraining = false;
-  const { appOptions, streams, events, queue, hub, membership } = partsFor(host, () => isDraining);
+  const { appOptions, streams, events, queue, hub, membership } = componentsFor(host, () => isDraining);
   const app = shell.lend(appOptions);
   hub.start().catch(() => undefined);
   streams.watchLives();

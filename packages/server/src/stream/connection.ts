@@ -3,36 +3,35 @@
  * the messages; those that are ready together leave together.
  *
  * Bounded in both directions: a client with too many commands under way, or that does not read its answers,
- * is not read from until it catches up. Answers are never dropped; watch events may be, and then a "reset"
- * says so.
+ * is not read from until it catches up; reads, whose answers are large, begin a few at a time and only while the client
+ * takes them. Answers are never dropped; watch events may be, and then a "reset" says so.
  */
 import type { Env, LeaseOp } from "solehold";
-import type { RandomIds } from "solehold/internal";
+import {
+  bodyOfMessage,
+  type Envelope,
+  encodeProblem,
+  joinMessages,
+  type MessageId,
+  parseMessages,
+  type RandomIds,
+  readEnvelope,
+  type ServerMessage,
+  type WireAnswer,
+} from "solehold/internal";
+import { Type } from "typebox";
 import type { WebSocket } from "ws";
+import type { Call } from "../access/call.ts";
 import type { Principal } from "../access/principal.ts";
 import type { RateLimiter } from "../access/rate-limit.ts";
-import type { Call } from "../commands/call.ts";
 import { COMMAND_SCHEMAS, type CommandHandler } from "../commands/command-handler.ts";
-import { problemOfError } from "../http/http-problems.ts";
-import { draining, ProblemError, refusal } from "../protocol/problem.ts";
-import { type Answer, problemAnswer } from "../protocol/response-codec.ts";
+import { draining, ProblemError, problemOf, refusal } from "../protocol/problem.ts";
 import { checkOf } from "../protocol/validation.ts";
 import type { Logger } from "../telemetry/log.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import { startSpan } from "../telemetry/spans.ts";
 import { traceOf } from "../telemetry/trace.ts";
 import type { WatchHub } from "../watch/watch-hub.ts";
-import {
-  bodyOfMessage,
-  CONTROL_OPERATIONS,
-  EmptyBody,
-  type Envelope,
-  type MessageId,
-  parseMessages,
-  readEnvelope,
-  type ServerMessage,
-  TargetBody,
-} from "./messages.ts";
 import { type ConnectionState, StreamOperation } from "./operation.ts";
 import { StreamWatches } from "./watches.ts";
 
@@ -49,11 +48,18 @@ export interface StreamServices {
   readonly pendingLimit: number;
   readonly maxBufferedBytes: number;
   /** Reading operations that HTTP offers too: get, list, queue. */
-  readonly reads: ReadonlyMap<string, (body: unknown, call: Call) => Promise<Answer>>;
+  readonly reads: ReadonlyMap<string, (body: unknown, call: Call) => Promise<WireAnswer>>;
 }
 
-const checkTarget = checkOf(TargetBody, "body");
-const checkEmpty = checkOf(EmptyBody, "body");
+const strict = { additionalProperties: false } as const;
+/** `unwatch` ends a watch, `cancel` a wait: both name the message that began it. */
+const checkTarget = checkOf(
+  Type.Object({ target: Type.Union([Type.String(), Type.Integer()]) }, strict),
+  "body",
+);
+const checkEmpty = checkOf(Type.Object({}, strict), "body");
+/** Operations that concern the connection itself. */
+const CONTROL_OPERATIONS = ["watch", "unwatch", "cancel", "ping"] as const;
 /** A client that was answered thousands at once reads them in portions, with turns of its event loop between. */
 const MESSAGES_PER_FRAME = 32;
 /**
@@ -61,6 +67,10 @@ const MESSAGES_PER_FRAME = 32;
  * waits as objects is moved about by the garbage collector again and again.
  */
 const MOST_AT_ONCE = 512;
+/** Reads that run together. The answer to one can be a thousand times as long as its question. */
+const READS_AT_ONCE = 4;
+/** A client that sends pings and reads nothing wants no answers. */
+const MOST_UNANSWERED_PINGS = 1_000;
 /** For the meters: what is not an operation must not make a series of its own. */
 const ROUTES: ReadonlyMap<string, string> = new Map(
   [...Object.keys(COMMAND_SCHEMAS), ...CONTROL_OPERATIONS].map((op) => [op, `stream ${op}`]),
@@ -80,8 +90,14 @@ export class StreamConnection {
   readonly #pending = new Map<MessageId, StreamOperation>();
   readonly #watches: StreamWatches;
   #outgoing: ServerMessage[] = [];
-  /** Of those pending, those that do not wait for their turn. */
+  /** Of those pending, those that do not wait for a lease. */
   #atOnce = 0;
+  /** Reads that have not begun. */
+  #waitingReads: { readonly envelope: Envelope; readonly operation: StreamOperation }[] = [];
+  #readsUnderWay = 0;
+  /** The last of the pings that came while earlier data was unsent. */
+  #unansweredPing: Buffer | null = null;
+  #unansweredPings = 0;
   #isFlushing = false;
   #isReadingPaused = false;
   readonly #state: MutableState;
@@ -101,6 +117,7 @@ export class StreamConnection {
       send: (watch, event) => this.#send({ watch, event }),
     });
     socket.on("message", (data, isBinary) => this.#onMessage(data as Buffer, isBinary ? "binary" : "text"));
+    socket.on("ping", (data) => this.#onPing(data));
     socket.on("close", () => this.#onClose());
     socket.on("error", () => socket.terminate());
   }
@@ -127,7 +144,7 @@ export class StreamConnection {
 
   #onMessage(data: Buffer, kind: "binary" | "text"): void {
     const receivedMs = this.#services.env.monotonicMs();
-    const messages = kind === "text" ? parseMessages(data) : null;
+    const messages = kind === "text" ? parseMessages(data.toString("utf8")) : null;
     const { batchLimit } = this.#services;
     if (messages === null) {
       this.#refuse(null, "message", "must be JSON text: an object or an array");
@@ -164,13 +181,53 @@ export class StreamConnection {
     const operation = new StreamOperation(this.#state, envelope, route, trace.traceId, span, receivedMs);
     this.#pending.set(envelope.id, operation);
     if (!operation.mayWait) this.#atOnce += 1;
-    this.#run(envelope, operation).then(
+    if (this.#services.reads.has(envelope.op)) {
+      this.#waitingReads.push({ envelope, operation });
+      this.#beginReads();
+    } else {
+      this.#begin(envelope, operation).catch(() => undefined);
+    }
+  }
+
+  /** Never rejects. */
+  #begin(envelope: Envelope, operation: StreamOperation): Promise<void> {
+    return this.#run(envelope, operation).then(
       (answer) => this.#finish(operation, answer),
       (error: unknown) => this.#finish(operation, this.#failed(error, operation)),
     );
   }
 
-  #finish({ id, op, route, span, receivedMs, mayWait }: StreamOperation, answer: Answer): void {
+  /** A few together; the next ones in a later turn of the event loop, when these are answered and sent. */
+  #beginReads(): void {
+    if (this.#readsUnderWay > 0 || this.#isUnread() || this.#state.isClosed) return;
+    const batch = this.#waitingReads.splice(0, READS_AT_ONCE);
+    this.#readsUnderWay = batch.length;
+    for (const { envelope, operation } of batch) {
+      this.#begin(envelope, operation).finally(() => {
+        this.#readsUnderWay -= 1;
+        if (this.#readsUnderWay > 0 || this.#waitingReads.length === 0) return;
+        this.#services.env.timer(0, () => this.#beginReads());
+      });
+    }
+  }
+
+  /** While earlier data is unsent only the latest ping will be answered (RFC 6455, 5.5.3): pongs never pile up. */
+  #onPing(data: Buffer): void {
+    this.#unansweredPing = data;
+    this.#unansweredPings += 1;
+    if (this.#unansweredPings > MOST_UNANSWERED_PINGS) this.#socket.terminate();
+    else this.#answerPing();
+  }
+
+  #answerPing(): void {
+    if (this.#unansweredPing === null || this.#socket.bufferedAmount > 0) return;
+    const data = this.#unansweredPing;
+    this.#unansweredPing = null;
+    this.#unansweredPings = 0;
+    this.#socket.pong(data, false, this.#onSent);
+  }
+
+  #finish({ id, op, route, span, receivedMs, mayWait }: StreamOperation, answer: WireAnswer): void {
     const { env, metrics } = this.#services;
     const { status, body } = answer;
     this.#pending.delete(id);
@@ -184,8 +241,8 @@ export class StreamConnection {
     if (this.#isReadingPaused) this.#applyBackpressure();
   }
 
-  #failed(error: unknown, { traceId }: Call): Answer {
-    const answer = problemAnswer(problemOfError(error), traceId);
+  #failed(error: unknown, { traceId }: Call): WireAnswer {
+    const answer = encodeProblem(problemOf(error), traceId);
     if (answer.status === 500) this.#services.log.error({ traceId, err: error }, "a stream command failed");
     return answer;
   }
@@ -197,7 +254,7 @@ export class StreamConnection {
   }
 
   /** Rejects with what is answered as a problem. */
-  async #run({ id, op, message }: Envelope, operation: StreamOperation): Promise<Answer> {
+  async #run({ id, op, message }: Envelope, operation: StreamOperation): Promise<WireAnswer> {
     const { commands, limiter, reads } = this.#services;
     if (this.#onIdle !== null) throw new ProblemError(draining());
     limiter.take(operation.principal.id, 1, operation.receivedMs);
@@ -207,7 +264,7 @@ export class StreamConnection {
     return read === undefined ? this.#control(id, op, body) : await read(body, operation);
   }
 
-  #control(id: MessageId, op: string, body: object): Answer {
+  #control(id: MessageId, op: string, body: object): WireAnswer {
     switch (op) {
       case "watch":
         return { status: 200, body: { token: this.#watches.open(id, body, this.#state.principal) } };
@@ -227,7 +284,7 @@ export class StreamConnection {
     return [...Object.keys(COMMAND_SCHEMAS), ...this.#services.reads.keys(), ...CONTROL_OPERATIONS];
   }
 
-  #cancel(target: MessageId): Answer {
+  #cancel(target: MessageId): WireAnswer {
     const pending = this.#pending.get(target);
     pending?.cancel();
     return { status: 200, body: { ended: pending !== undefined } };
@@ -235,7 +292,7 @@ export class StreamConnection {
 
   #refuse(id: MessageId | null, field: string, message: string): void {
     const { traceId } = traceOf(undefined, this.#services.traces);
-    this.#send({ id, ...problemAnswer(refusal(field, message), traceId) });
+    this.#send({ id, ...encodeProblem(refusal(field, message), traceId) });
   }
 
   #send(message: ServerMessage): void {
@@ -253,14 +310,17 @@ export class StreamConnection {
     for (let start = 0; start < messages.length; start += MESSAGES_PER_FRAME) {
       const frame = messages
         .slice(start, start + MESSAGES_PER_FRAME)
-        .map((message) => JSON.stringify(message))
-        .join(",");
-      this.#socket.send(`[${frame}]`, this.#onSent);
+        .map((message) => JSON.stringify(message));
+      this.#socket.send(joinMessages(frame), this.#onSent);
     }
     this.#applyBackpressure();
   }
 
-  readonly #onSent = (): void => this.#applyBackpressure();
+  readonly #onSent = (): void => {
+    this.#applyBackpressure();
+    this.#beginReads();
+    this.#answerPing();
+  };
 
   /** Stops and resumes reading: what has been taken on is bounded, and so is what waits to be sent. */
   #applyBackpressure(): void {
@@ -282,6 +342,7 @@ export class StreamConnection {
     this.#onIdle?.();
     for (const pending of [...this.#pending.values()]) pending.disconnect();
     this.#watches.endAll();
+    this.#waitingReads = [];
     this.#outgoing = [];
   }
 }

@@ -1,8 +1,8 @@
 /** One operation of a stream that has no answer yet: the call that the rest of the server sees, and its connection. */
+import type { Envelope, MessageId } from "solehold/internal";
+import type { Call, Connection } from "../access/call.ts";
 import type { Principal } from "../access/principal.ts";
-import type { Call, Connection } from "../commands/call.ts";
 import type { RequestSpan } from "../telemetry/spans.ts";
-import type { Envelope, MessageId } from "./messages.ts";
 
 /** The connection that it came by. */
 export interface ConnectionState {

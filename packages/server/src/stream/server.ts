@@ -1,12 +1,15 @@
-/** WebSockets at /v1/stream: who may open one, whether it is still alive, and how all of them end. */
+/** WebSockets at /v1/stream: who may open one, whether its client is still there, and how all of them end. */
 import type { IncomingMessage, Server } from "node:http";
 import type { Duplex } from "node:stream";
 import type { Env, Timer } from "solehold";
+import type { ProblemInput } from "solehold/internal";
 import { type WebSocket, WebSocketServer } from "ws";
 import type { Principal } from "../access/principal.ts";
-import { draining, ProblemError, type ProblemInput, problemBody } from "../protocol/problem.ts";
+import { draining, ProblemError } from "../protocol/problem.ts";
+import { refuseSocket } from "../protocol/refuse-socket.ts";
 import { traceOf } from "../telemetry/trace.ts";
 import { StreamConnection, type StreamServices } from "./connection.ts";
+import { ignoreUpgrade, isWebSocket } from "./ignore-upgrade.ts";
 
 export const STREAM_PATH = "/v1/stream";
 
@@ -16,7 +19,7 @@ export interface StreamServerOptions extends StreamServices {
   admit(request: IncomingMessage): Principal;
 }
 
-/** A connection that has not answered a ping when the next is due is dead: its waiters must leave the lines. */
+/** A connection that has not answered a ping when the next is due is dead: its waiters must leave the queues. */
 const PING_EVERY_MS = 15_000;
 
 export class StreamServer {
@@ -35,6 +38,8 @@ export class StreamServer {
       perMessageDeflate: false,
       // Messages that arrived together are read in turns of their own: other work gets its turn between them.
       allowSynchronousEvents: false,
+      // The connection answers pings itself: those that `ws` sends would pile up unread.
+      autoPong: false,
       clientTracking: false,
     });
   }
@@ -44,9 +49,10 @@ export class StreamServer {
   }
 
   attach(server: Server): void {
-    server.on("upgrade", (request: IncomingMessage, socket: Duplex, head: Buffer) =>
-      this.#onUpgrade(request, socket, head),
-    );
+    server.on("upgrade", (request: IncomingMessage, socket: Duplex, head: Buffer) => {
+      if (isWebSocket(request)) this.#onUpgrade(request, socket, head);
+      else ignoreUpgrade(server, request, socket, head);
+    });
     this.watchLives();
   }
 
@@ -55,7 +61,7 @@ export class StreamServer {
     this.#pingLater(this.#options.env);
   }
 
-  /** A stream of somebody who was let in. */
+  /** A stream of a caller that was authenticated. */
   open(socket: WebSocket, principal: Principal): void {
     this.#connections.set(socket, new StreamConnection(this.#options, socket, principal));
     socket.on("pong", () => this.#silent.delete(socket));
@@ -78,7 +84,6 @@ export class StreamServer {
   }
 
   #onUpgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
-    socket.on("error", () => socket.destroy());
     try {
       if (this.#isDraining) throw new ProblemError(draining());
       if (pathOf(request) !== STREAM_PATH) throw new ProblemError(noStreamHere());
@@ -86,7 +91,8 @@ export class StreamServer {
       this.#sockets.handleUpgrade(request, socket, head, (webSocket) => this.open(webSocket, principal));
     } catch (error) {
       const input = error instanceof ProblemError ? error.input : noStreamHere();
-      refuseUpgrade(socket, input, traceOf(request.headers.traceparent, this.#options.traces).traceId);
+      const { env, traces } = this.#options;
+      refuseSocket(socket, input, traceOf(request.headers.traceparent, traces).traceId, env);
     }
   }
 
@@ -113,29 +119,6 @@ function pathOf({ url = "" }: IncomingMessage): string {
 }
 
 function noStreamHere(): ProblemInput {
-  return {
-    status: 404,
-    reason: "ROUTE_NOT_FOUND",
-    code: "LS_INVALID",
-    detail: `the stream is at ${STREAM_PATH}`,
-    facts: { field: "path" },
-  };
-}
-
-const STATUS_TEXTS: Readonly<Record<number, string>> = {
-  401: "Unauthorized",
-  403: "Forbidden",
-  404: "Not Found",
-  503: "Service Unavailable",
-};
-
-function refuseUpgrade(socket: Duplex, input: ProblemInput, traceId: string): void {
-  const body = JSON.stringify(problemBody(input, traceId));
-  const lines = [
-    `HTTP/1.1 ${input.status} ${STATUS_TEXTS[input.status] ?? "Refused"}`,
-    "connection: close",
-    "content-type: application/problem+json; charset=utf-8",
-    `content-length: ${Buffer.byteLength(body)}`,
-  ];
-  socket.end(`${lines.join("\r\n")}\r\n\r\n${body}`);
+  const detail = `the stream is at ${STREAM_PATH}`;
+  return { reason: "ROUTE_NOT_FOUND", detail, facts: { field: "path" } };
 }

@@ -1,12 +1,13 @@
 /** The watches of one stream. A watch is announced first; its events begin after that answer. */
 import type { Env } from "solehold";
-import { assertAllowed, type Principal, tenantOf } from "../access/principal.ts";
-import { assertPrefix } from "../http/routes/leases.ts";
+import type { MessageId, WatchEvent } from "solehold/internal";
+import { Type } from "typebox";
+import { type Principal, readableScope } from "../access/principal.ts";
 import { ProblemError, refusal } from "../protocol/problem.ts";
+import { Tenant } from "../protocol/schemas/fields.ts";
 import { checkOf } from "../protocol/validation.ts";
-import { Outlet } from "../watch/bounded-event-sink.ts";
-import type { WatchEvent, WatchHub } from "../watch/watch-hub.ts";
-import { type MessageId, WatchBody } from "./messages.ts";
+import { BoundedEventSink } from "../watch/bounded-event-sink.ts";
+import type { WatchHub } from "../watch/watch-hub.ts";
 
 export interface StreamWatchesOptions {
   readonly env: Env;
@@ -22,6 +23,14 @@ interface OpenWatch {
   stop(): void;
 }
 
+const WatchBody = Type.Object(
+  {
+    tenant: Type.Optional(Tenant),
+    prefix: Type.Optional(Type.String()),
+    after: Type.Optional(Type.String({ description: "The token of the last event seen." })),
+  },
+  { additionalProperties: false },
+);
 const check = checkOf(WatchBody, "body");
 const MAX_WATCHES = 1_000;
 
@@ -39,24 +48,22 @@ export class StreamWatches {
 
   /** The token from which the events will follow. Throws a ProblemError. */
   open(id: MessageId, input: unknown, principal: Principal): string {
-    const { tenant: named, prefix = "", after } = check(input);
-    const tenant = tenantOf(principal, named);
-    assertAllowed(principal, "read", tenant, prefix);
-    assertPrefix(prefix);
+    const { after, ...target } = check(input);
+    const scope = readableScope(principal, target);
     if (this.#open.size >= MAX_WATCHES) {
       throw new ProblemError(refusal("op", `may open at most ${MAX_WATCHES} watches: unwatch some`));
     }
     const { hub, send, ...rest } = this.#options;
-    const outlet = new Outlet({ ...rest, write: (event) => send(id, event), token: () => hub.token });
+    const sink = new BoundedEventSink({ ...rest, write: (event) => send(id, event), token: () => hub.token });
     const { token } = hub;
     let unsubscribe = (): void => undefined;
     this.#open.set(id, {
       begin: () => {
-        unsubscribe = hub.subscribe({ tenant, prefix }, after ?? token, (event) => outlet.push(event));
+        unsubscribe = hub.subscribe(scope, after ?? token, (event) => sink.push(event));
       },
       stop: () => {
         unsubscribe();
-        outlet.close();
+        sink.close();
       },
     });
     return token;

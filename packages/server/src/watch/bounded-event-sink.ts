@@ -1,11 +1,11 @@
 /**
  * Where a watcher's events leave the process. A watcher that reads too slowly does not fill the memory: its
- * events are dropped, and when it has caught up it gets one "reset", in their place.
+ * events are dropped, and when it has caught up it gets one "reset" in their place.
  */
 import type { Env, Timer } from "solehold";
-import type { WatchEvent } from "./watch-hub.ts";
+import type { WatchEvent } from "solehold/internal";
 
-export interface OutletOptions {
+export interface BoundedEventSinkOptions {
   readonly env: Env;
   readonly maxBufferedBytes: number;
   /** Bytes that were written and have not left yet. */
@@ -15,14 +15,14 @@ export interface OutletOptions {
   token(): string;
 }
 
-const LOOK_AGAIN_MS = 50;
+const CHECK_EVERY_MS = 50;
 
-export class Outlet {
-  readonly #options: OutletOptions;
+export class BoundedEventSink {
+  readonly #options: BoundedEventSinkOptions;
   /** Set while events are being dropped. */
   #catchingUp: Timer | null = null;
 
-  constructor(options: OutletOptions) {
+  constructor(options: BoundedEventSinkOptions) {
     this.#options = options;
   }
 
@@ -38,7 +38,7 @@ export class Outlet {
 
   #wait(): void {
     const { env, maxBufferedBytes, buffered, write, token } = this.#options;
-    this.#catchingUp = env.timer(LOOK_AGAIN_MS, () => {
+    this.#catchingUp = env.timer(CHECK_EVERY_MS, () => {
       if (buffered() > maxBufferedBytes / 2) return this.#wait();
       this.#catchingUp = null;
       write({ kind: "reset", token: token() });

@@ -1,56 +1,16 @@
-/** GET /v1/watch: changes as server-sent events. A browser's EventSource resumes by itself. */
+/** Changes as server-sent events, one response a watcher. A browser's EventSource resumes by itself. */
 import type { ServerResponse } from "node:http";
 import type { Env, Timer } from "solehold";
-import { type Static, Type } from "typebox";
-import { assertAllowed, type Principal, tenantOf } from "../access/principal.ts";
-import type { RouteSpec } from "../http/route.ts";
-import { assertPrefix } from "../http/routes/leases.ts";
-import { Tenant } from "../protocol/schemas/fields.ts";
-import { checkQueryOf } from "../protocol/validation.ts";
-import { Outlet } from "./bounded-event-sink.ts";
-import type { WatchEvent, WatchHub } from "./watch-hub.ts";
+import { encodeSse, encodeWatchEvent, type WatchEvent } from "solehold/internal";
+import { BoundedEventSink } from "./bounded-event-sink.ts";
+import type { WatchHub } from "./watch-hub.ts";
 
-const WatchQuery = Type.Object(
-  {
-    tenant: Type.Optional(Tenant),
-    prefix: Type.Optional(Type.String({ description: "Only names that begin with this." })),
-    after: Type.Optional(
-      Type.String({ description: "The id of the last event seen; the header Last-Event-ID does the same." }),
-    ),
-  },
-  { additionalProperties: false },
-);
-
-export const WATCH_SPEC: Omit<RouteSpec, "handle"> = {
-  method: "GET",
-  path: "/v1/watch",
-  operationId: "watchLeases",
-  tag: "leases",
-  summary: "Changes of leases, as they happen",
-  description:
-    "Server-sent events `changed`, `expired`, `deleted` with the lease as JSON data, and `reset`: some may be missing, list again. Events are hints; they may be doubled.",
-  query: WatchQuery,
-  replies: {
-    200: { description: "An endless stream.", contentType: "text/event-stream", schema: Type.String() },
-  },
-  examples: [],
-};
-
-const checkQuery = checkQueryOf(WatchQuery);
 const KEEP_ALIVE_MS = 15_000;
 
-export interface WatchRequest extends Static<typeof WatchQuery> {
+export interface WatchRequest {
   readonly scope: { readonly tenant: string; readonly prefix: string };
-}
-
-/** What a request asks to watch, allowed. Throws a ProblemError. */
-export function watchRequest(query: unknown, principal: Principal): WatchRequest {
-  const input = checkQuery(query);
-  const { prefix = "" } = input;
-  const tenant = tenantOf(principal, input.tenant);
-  assertAllowed(principal, "read", tenant, prefix);
-  assertPrefix(prefix);
-  return { ...input, scope: { tenant, prefix } };
+  /** The id of the last event that the client saw. */
+  readonly after: string | null;
 }
 
 export class EventStreams {
@@ -74,23 +34,25 @@ export class EventStreams {
       connection: "close",
       "x-accel-buffering": "no",
     });
-    const write = (event: WatchEvent): void => void response.write(eventText(event));
-    const outlet = new Outlet({
+    const write = (event: WatchEvent): void => void response.write(encodeWatchEvent(event));
+    const sink = new BoundedEventSink({
       env: this.#env,
       maxBufferedBytes: this.#maxBufferedBytes,
       buffered: () => response.writableLength,
       write,
       token: () => this.#hub.token,
     });
-    // The first line tells where the watch begins, so that a client can resume before the first event.
-    response.write(`id: ${after ?? this.#hub.token}\nevent: watching\ndata: {}\n\n`);
-    const stop = this.#hub.subscribe(scope, after ?? null, (event) => outlet.push(event));
+    // The first event says where the watch begins, so that a client can resume before the first change. What the client
+    // sent is only repeated if it is a token: anything else could be more than one line.
+    const start = after !== null && this.#hub.isToken(after) ? after : this.#hub.token;
+    response.write(encodeSse({ id: start, event: "watching", data: "{}" }));
+    const stop = this.#hub.subscribe(scope, after, (event) => sink.push(event));
     const keepAlive = this.#keepAlive(response);
     this.#open.add(response);
     response.on("close", () => {
       this.#open.delete(response);
       stop();
-      outlet.close();
+      sink.close();
       keepAlive.cancel();
     });
   }
@@ -109,8 +71,4 @@ export class EventStreams {
     timer = this.#env.timer(KEEP_ALIVE_MS, beat);
     return { cancel: () => timer.cancel() };
   }
-}
-
-function eventText({ kind, token, ...data }: WatchEvent): string {
-  return `id: ${token}\nevent: ${kind}\ndata: ${JSON.stringify(data)}\n\n`;
 }

@@ -18,31 +18,21 @@ import {
 } from "solehold";
 import {
   type CommandOutcome,
+  encodeLease,
   type Layer,
   type LeaseService,
   layerOver,
   type RecordEvent,
+  type WatchEvent,
+  type WatchKind,
   watchRecords,
 } from "solehold/internal";
-import { wireLease } from "../protocol/response-codec.ts";
-import type { WireLease } from "../protocol/schemas/leases.ts";
 
 export interface WatchHubOptions {
   readonly env: Env;
   readonly service: LeaseService;
   /** How many events are kept for those who come back. */
   readonly backlog: number;
-}
-
-export type WatchKind = "changed" | "expired" | "deleted" | "reset";
-
-export interface WatchEvent {
-  readonly kind: WatchKind;
-  /** Where to go on after this event. */
-  readonly token: string;
-  readonly tenant?: string;
-  readonly name?: string;
-  readonly lease?: WireLease;
 }
 
 export type WatchListener = (event: WatchEvent) => void;
@@ -88,6 +78,11 @@ export class WatchHub {
   /** The token of now. */
   get token(): string {
     return `${this.#epoch}.${this.#sequence}`;
+  }
+
+  /** Of this process, and not of the future. */
+  isToken(text: string): boolean {
+    return this.#sequenceOf(text) !== null;
   }
 
   async start(): Promise<void> {
@@ -201,7 +196,7 @@ export class WatchHub {
     const { executor } = this.#options.service;
     const base = { kind, token: `${this.#epoch}.${sequence}`, tenant: key.tenant, name: key.name };
     if (record === null) return base;
-    return { ...base, lease: wireLease(viewOf(record, executor.storeNowMs(), executor.policy)) };
+    return { ...base, lease: encodeLease(viewOf(record, executor.storeNowMs(), executor.policy)) };
   }
 }
 

@@ -20,7 +20,7 @@ export {
 export type { FailureKind, SignatureFault, VerificationFailure } from "./failures.ts";
 export { describeFailure, MAX_FAILURES } from "./failures.ts";
 export type { AcceptedApproval, QuorumRequest, QuorumVerification } from "./quorum.ts";
-export { MAX_APPROVALS, MAX_APPROVALS_PER_SIGNER, verifyQuorum } from "./quorum.ts";
+export { MAX_APPROVALS, MAX_APPROVALS_PER_SIGNER, verifyQuorum, verifyQuorumInSteps } from "./quorum.ts";
 export type {
   QuorumConfig,
   QuorumDefinition,

@@ -74,6 +74,28 @@ export interface QuorumVerification {
 }
 
 export function verifyQuorum(input: QuorumRequest): QuorumVerification {
+  const steps = verification(input);
+  for (;;) {
+    const step = steps.next();
+    if (step.done) return step.value;
+  }
+}
+
+/** The same, with a pause after each approval: for a process that has others to serve meanwhile. */
+export async function verifyQuorumInSteps(
+  input: QuorumRequest,
+  pause: () => Promise<void>,
+): Promise<QuorumVerification> {
+  const steps = verification(input);
+  for (;;) {
+    const step = steps.next();
+    if (step.done) return step.value;
+    await pause();
+  }
+}
+
+/** Yields after each approval that was checked. */
+function* verification(input: QuorumRequest): Generator<void, QuorumVerification, void> {
   const problem = inputProblem(input);
   if (problem !== null) {
     return conclude(input, [], [{ kind: "InvalidRequest", code: "LC_INVALID_REQUEST", problem }]);
@@ -90,6 +112,7 @@ export function verifyQuorum(input: QuorumRequest): QuorumVerification {
         const verdict = judge(input, approval);
         if ("kind" in verdict) failures.push(verdict);
         else accepted.push(verdict);
+        yield;
       }
     }
   }

@@ -2,7 +2,7 @@
  * The errors that users meet. One base with a stable `code`; "held by somebody" and "the store is broken"
  * are never the same error, and every failed write says whether it may have happened.
  */
-import { keyId, type LeaseKey, type Reason } from "../core/index.ts";
+import { keyId, type LeaseKey, type LossByDecision, type Reason } from "../core/index.ts";
 
 export type LeaseErrorCode =
   | "LEASE_HELD"
@@ -132,15 +132,7 @@ export class LeaseDeniedError extends LeaseError {
  * "store-lost-data": the store lost writes, so somebody else may be granted the lease. "released", "abandoned", "closed":
  * the holder itself ended it. The others are the store's word.
  */
-export type LossReason =
-  | "expired"
-  | "superseded"
-  | "revoked"
-  | "released"
-  | "unreachable"
-  | "store-lost-data"
-  | "abandoned"
-  | "closed";
+export type LossReason = LossByDecision | "unreachable" | "store-lost-data" | "abandoned" | "closed";
 
 export class LeaseLostError extends LeaseError {
   override readonly name = "LeaseLostError";

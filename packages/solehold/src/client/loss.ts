@@ -1,5 +1,5 @@
 /** How a lease ended for its holder: what the store said to a renewal, to a release, and to a handoff. */
-import type { Reason } from "../core/index.ts";
+import { REASONS, type Reason } from "../core/index.ts";
 import type { CommandOutcome } from "../executor/index.ts";
 import type { LossReason } from "./errors.ts";
 
@@ -9,14 +9,9 @@ export interface ReleaseResult {
   readonly reason: "released" | "already-gone" | "unreachable";
 }
 
-const LOSS_BY_REASON: { readonly [reason in Reason]?: LossReason } = {
-  LEASE_EXPIRED: "expired",
-  LEASE_REVOKED: "revoked",
-  LEASE_NOT_FOUND: "released",
-};
-
+/** A renewal that is refused ends the lease for its holder, whatever the reason says about other requests. */
 export function lossOf(reason: Reason): LossReason {
-  return LOSS_BY_REASON[reason] ?? "superseded";
+  return REASONS[reason].loss ?? "superseded";
 }
 
 export function releaseResult(outcome: CommandOutcome): ReleaseResult {

@@ -9,6 +9,7 @@ import {
   type DriftBound,
   isStillValid,
   type LeaseKey,
+  type LeaseServiceCode,
   type Purpose,
   type Reason,
   recordFence,
@@ -17,7 +18,7 @@ import {
 import { type Env, readClocks } from "../env/index.ts";
 import type { CallContext, CommandOutcome } from "../executor/index.ts";
 import type { LeaseService } from "../layers/service.ts";
-import { type LeaseServiceCode, serviceCodeOf } from "../layers/service-codes.ts";
+import { serviceCodeOf } from "../layers/service-codes.ts";
 
 export interface StepPermit {
   readonly key: LeaseKey;

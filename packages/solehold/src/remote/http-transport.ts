@@ -9,14 +9,8 @@ import {
 import { Agent as TlsAgent, request as tlsRequest } from "node:https";
 import type { Env } from "../env/index.ts";
 import { StoreError } from "../store/index.ts";
-import { EventLines } from "./sse-parser.ts";
-import {
-  type RemoteAnswer,
-  type RemoteRequest,
-  type RemoteTransport,
-  type ServerEvent,
-  transportError,
-} from "./transport.ts";
+import { type SseEvent, SseParser } from "../wire/index.ts";
+import { type RemoteAnswer, type RemoteRequest, type RemoteTransport, transportError } from "./transport.ts";
 
 export interface HttpTransportOptions {
   readonly url: URL;
@@ -76,7 +70,7 @@ export class HttpTransport implements RemoteTransport {
     });
   }
 
-  events(path: string, onEvent: (event: ServerEvent) => void, onEnd: () => void): Promise<{ close(): void }> {
+  events(path: string, onEvent: (event: SseEvent) => void, onEnd: () => void): Promise<{ close(): void }> {
     return new Promise((resolve, reject) => {
       const outgoing = this.#open("GET", path, undefined, "text/event-stream");
       this.#streams.add(outgoing);
@@ -98,9 +92,9 @@ export class HttpTransport implements RemoteTransport {
           return;
         }
         opened = true;
-        const lines = new EventLines(onEvent);
+        const parser = new SseParser(onEvent);
         response.setEncoding("utf8");
-        response.on("data", (chunk: string) => lines.push(chunk));
+        response.on("data", (chunk: string) => parser.push(chunk));
         response.on("close", () => end(null));
         response.on("error", end);
         resolve({

@@ -39,9 +39,9 @@ import {
   type StoreWatch,
   type WatchScope,
 } from "../store/index.ts";
+import { decodeLease, decodeOutcome, encodeRequest, fieldsOf, unsettled } from "../wire/index.ts";
 import type { RemoteAnswer, RemoteRequest, RemoteTransport } from "./transport.ts";
-import { followServer } from "./watch.ts";
-import { fieldsOf, outcomeOf, unsettled, viewFrom } from "./wire.ts";
+import { watchServer } from "./watch.ts";
 
 export interface RemoteExecutorOptions {
   readonly transport: RemoteTransport;
@@ -103,7 +103,7 @@ export class RemoteExecutor implements LeaseExecutor {
     const { reason, recordVersion, recordDetail } = fieldsOf(answer.body ?? {});
     if (reason === "RECORD_CORRUPT")
       throw new CorruptRecordError(key, String(recordVersion), String(recordDetail));
-    return viewFrom(this.#bodyOf(answer));
+    return decodeLease(this.#bodyOf(answer));
   }
 
   async list({ tenant, prefix, holder, state, after, limit }: ListQuery): Promise<LeaseListing> {
@@ -111,7 +111,7 @@ export class RemoteExecutor implements LeaseExecutor {
     const body = fieldsOf(this.#bodyOf(await this.#get(`/v1/leases?${query(parameters)}`)));
     const { leases, corrupt, next } = body;
     return {
-      leases: (leases as readonly unknown[]).map(viewFrom),
+      leases: (leases as readonly unknown[]).map(decodeLease),
       corrupt: (corrupt as readonly { name: string; detail: string }[]).map(({ name, detail }) => ({
         key: { tenant, name },
         detail,
@@ -121,7 +121,7 @@ export class RemoteExecutor implements LeaseExecutor {
   }
 
   watch(scope: WatchScope, listener: (event: StoreEvent) => void): Promise<StoreWatch | null> {
-    return followServer(this.#transport, this.#env, scope, listener);
+    return watchServer(this.#transport, this.#env, scope, listener);
   }
 
   /** One pass of collection over a tenant's ended records. */
@@ -229,7 +229,7 @@ export class RemoteExecutor implements LeaseExecutor {
     const { driftRatio } = this.drift;
     const received = (): ClockReading => readClocks(this.#env);
     return this.#transport.send(sent).then(
-      (answer) => settled(outcomeOf(answer, token, { reading, received, driftRatio })),
+      (answer) => settled(decodeOutcome(answer, token, { reading, received, driftRatio })),
       (error: unknown) => settled(unsettled(asStoreError(error, "the request failed", "unknown"))),
     );
   }
@@ -295,18 +295,8 @@ const COMMAND_PATHS: { readonly [op in LeaseOp]: string } = {
   break: "/v1/leases/break",
 };
 
-/** What the server does not take, or gets in another form. */
-const NOT_SENT: ReadonlySet<string> = new Set(["op", "key", "timeoutMs"]);
-
-/** Absent fields vanish on the way. */
 function bodyOf(request: LeaseRequest, token: string, wait: WaitOptions | undefined): object {
-  const { tenant, name } = request.key;
-  const body: Record<string, unknown> = { tenant, name };
-  for (const [field, value] of Object.entries(request)) {
-    if (value === undefined || NOT_SENT.has(field)) continue;
-    body[field] = typeof value === "bigint" ? String(value) : value;
-  }
-  if (token !== "") body.token = token;
+  const body = encodeRequest(request, token);
   if (wait !== undefined) body.waitMs = Math.floor(Math.min(wait.waitMs, LONGEST_WAIT_MS));
   return body;
 }

@@ -1,13 +1,17 @@
 /**
  * Several servers over one shared store. Each key has a home among those that are alive: its requests go
- * there, so its waiters stand in one line and its writes do not collide. Any other replica would decide
+ * there, so its waiters are in one queue and its writes do not collide. Any other replica would decide
  * the same; it is only slower. When the home does not answer, the next in the key's own order is asked.
+ *
+ * The API key goes wherever requests go, so an announced address is only used if it is at least as safe as the given
+ * ones, and only once a server answered there. The given addresses always stay usable.
  */
 
 import type { Env, Timer } from "../env/index.ts";
 import { rankCoordinators } from "../placement/index.ts";
 import { StoreError } from "../store/index.ts";
-import type { RemoteAnswer, RemoteRequest, RemoteTransport, ServerEvent } from "./transport.ts";
+import type { SseEvent } from "../wire/index.ts";
+import type { RemoteAnswer, RemoteRequest, RemoteTransport } from "./transport.ts";
 
 export interface Replica {
   readonly nodeId: string;
@@ -31,6 +35,8 @@ export class ReplicaTransport implements RemoteTransport {
   readonly #options: ReplicaTransportOptions;
   readonly #transports = new Map<string, RemoteTransport>();
   readonly #suspectUntilMs = new Map<string, number>();
+  /** Addresses at which a server was found. */
+  readonly #answered = new Set<string>();
   #members: readonly Replica[];
   #refresh: Timer | null = null;
   #looking: Promise<void> | null = null;
@@ -38,7 +44,7 @@ export class ReplicaTransport implements RemoteTransport {
 
   constructor(options: ReplicaTransportOptions) {
     this.#options = options;
-    this.#members = options.seeds.map((url) => ({ nodeId: url, url, weight: 1 }));
+    this.#members = options.seeds.map(replicaAt);
     this.#looking = this.#look();
   }
 
@@ -68,6 +74,7 @@ export class ReplicaTransport implements RemoteTransport {
       .then(
         (answer) => {
           if (answer.status === 503) this.#suspect(url);
+          else this.#answered.add(url);
           return answer;
         },
         (error: unknown) => {
@@ -79,7 +86,7 @@ export class ReplicaTransport implements RemoteTransport {
 
   async events(
     path: string,
-    onEvent: (event: ServerEvent) => void,
+    onEvent: (event: SseEvent) => void,
     onEnd: () => void,
   ): Promise<{ close(): void }> {
     await this.#looking;
@@ -116,8 +123,11 @@ export class ReplicaTransport implements RemoteTransport {
 
   #alive(): readonly Replica[] {
     const nowMs = this.#options.env.monotonicMs();
-    const trusted = this.#members.filter(({ url }) => (this.#suspectUntilMs.get(url) ?? 0) <= nowMs);
-    return trusted.length > 0 ? trusted : this.#members;
+    const isTrusted = ({ url }: Replica): boolean => (this.#suspectUntilMs.get(url) ?? 0) <= nowMs;
+    const trusted = this.#members.filter(isTrusted);
+    if (trusted.length > 0) return trusted;
+    const seeds = this.#options.seeds.map(replicaAt).filter(isTrusted);
+    return seeds.length > 0 ? seeds : this.#members;
   }
 
   #suspect(url: string): void {
@@ -132,7 +142,8 @@ export class ReplicaTransport implements RemoteTransport {
     for (const url of new Set(known)) {
       const members = await this.#membersFrom(url);
       if (members === null) continue;
-      this.#members = members.length > 0 ? members : [{ nodeId: url, url, weight: 1 }];
+      const usable = await this.#usable(members);
+      this.#members = usable.length > 0 ? usable : [replicaAt(url)];
       break;
     }
     this.#looking = null;
@@ -142,11 +153,21 @@ export class ReplicaTransport implements RemoteTransport {
     });
   }
 
+  /** Those of the announced that may be followed and that answer. */
+  async #usable(announced: readonly Replica[]): Promise<readonly Replica[]> {
+    const allowed = announced.filter(({ url }) => mayFollow(url, this.#options.seeds));
+    const answers = await Promise.all(
+      allowed.map(async ({ url }) => this.#answered.has(url) || (await this.#membersFrom(url)) !== null),
+    );
+    return allowed.filter((_replica, index) => answers[index]);
+  }
+
   async #membersFrom(url: string): Promise<readonly Replica[] | null> {
     try {
       const request: RemoteRequest = { method: "GET", path: "/v1/replicas", timeoutMs: MEMBERS_TIMEOUT_MS };
       const { status, body } = await this.#transportOf(url).send(request);
-      if (status !== 200) return status === 404 ? [] : null;
+      if (status !== 200 && status !== 404) return null;
+      this.#answered.add(url);
       return replicasFrom(body);
     } catch {
       this.#suspectUntilMs.set(url, this.#options.env.monotonicMs() + SUSPECT_MS);
@@ -159,6 +180,22 @@ export class ReplicaTransport implements RemoteTransport {
     this.#transports.set(url, known);
     return known;
   }
+}
+
+function replicaAt(url: string): Replica {
+  return { nodeId: url, url, weight: 1 };
+}
+
+/** Addresses that mean "this machine" to whoever reads them. */
+const WILDCARD_HOSTS: ReadonlySet<string> = new Set(["0.0.0.0", "[::]"]);
+
+/** Never from TLS to plain text, unless the user named that very address. */
+function mayFollow(announced: string, seeds: readonly string[]): boolean {
+  if (seeds.includes(announced)) return true;
+  const url = URL.canParse(announced) ? new URL(announced) : null;
+  if (url === null || WILDCARD_HOSTS.has(url.hostname)) return false;
+  const needsTls = seeds.some((seed) => seed.startsWith("https:"));
+  return url.protocol === "https:" || (url.protocol === "http:" && !needsTls);
 }
 
 function replicasFrom(body: unknown): readonly Replica[] {

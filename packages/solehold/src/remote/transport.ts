@@ -3,6 +3,7 @@
  * of leases, and never repeats anything by itself.
  */
 import { StoreError } from "../store/index.ts";
+import type { SseEvent, WireAnswer } from "../wire/index.ts";
 
 export interface RemoteRequest {
   readonly method: "GET" | "POST";
@@ -15,23 +16,14 @@ export interface RemoteRequest {
   readonly routeBy?: string;
 }
 
-export interface RemoteAnswer {
-  readonly status: number;
-  readonly body: unknown;
-}
+export type RemoteAnswer = WireAnswer;
 
 export interface RemoteTransport {
   /** Rejects with a StoreError that says whether the request may have reached the server. */
   send(request: RemoteRequest): Promise<RemoteAnswer>;
   /** Calls back with each event of a server-sent stream until closed; resolves once it is open. */
-  events(path: string, onEvent: (event: ServerEvent) => void, onEnd: () => void): Promise<{ close(): void }>;
+  events(path: string, onEvent: (event: SseEvent) => void, onEnd: () => void): Promise<{ close(): void }>;
   close(): void;
-}
-
-export interface ServerEvent {
-  readonly event: string;
-  readonly data: string;
-  readonly id: string;
 }
 
 /** Failures to connect happen before anything was sent; all others may have happened after. */

@@ -3,13 +3,13 @@
  * something, and looks for itself.
  */
 import { type Env, jittered, type Timer } from "../env/index.ts";
-import { ABSENT, type StoreEvent, type StoreWatch, type WatchScope } from "../store/index.ts";
-import type { RemoteTransport, ServerEvent } from "./transport.ts";
-import { fieldsOf, recordOfEvent } from "./wire.ts";
+import type { StoreEvent, StoreWatch, WatchScope } from "../store/index.ts";
+import { decodeWatchEvent, type SseEvent } from "../wire/index.ts";
+import type { RemoteTransport } from "./transport.ts";
 
 const RECONNECT_MS = 250;
 
-export async function followServer(
+export async function watchServer(
   transport: RemoteTransport,
   env: Env,
   scope: WatchScope,
@@ -21,6 +21,10 @@ export async function followServer(
   let closed = false;
   let stream: { close(): void } | null = null;
   let timer: Timer | null = null;
+  const onEvent = (event: SseEvent): void => {
+    const change = decodeWatchEvent(event);
+    if (change !== null) listener(change);
+  };
   const onEnd = (): void => {
     stream = null;
     if (closed) return;
@@ -29,7 +33,7 @@ export async function followServer(
     });
   };
   const open = async (): Promise<void> => {
-    stream = await transport.events(path, (event) => deliver(event, listener), onEnd);
+    stream = await transport.events(path, onEvent, onEnd);
     if (closed) stream.close();
   };
   await open();
@@ -40,24 +44,4 @@ export async function followServer(
       stream?.close();
     },
   };
-}
-
-function deliver(event: ServerEvent, listener: (event: StoreEvent) => void): void {
-  const change = storeEventOf(event);
-  if (change !== null) listener(change);
-}
-
-/** An event that cannot be read counts as missing. A server does not tell a record's version. */
-function storeEventOf({ event, data }: ServerEvent): StoreEvent | null {
-  if (event === "reset") return { kind: "reset" };
-  try {
-    const { tenant, name, lease } = fieldsOf(JSON.parse(data));
-    if (typeof tenant !== "string" || typeof name !== "string") return null;
-    const key = { tenant, name };
-    if (event === "deleted") return { kind: "changed", key, stored: ABSENT };
-    if (lease === null || lease === undefined) return { kind: "changed", key, stored: null };
-    return { kind: "changed", key, stored: { kind: "found", record: recordOfEvent(lease), version: "" } };
-  } catch {
-    return { kind: "reset" };
-  }
 }

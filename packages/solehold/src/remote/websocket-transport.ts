@@ -11,13 +11,8 @@
 import type { Socket } from "node:net";
 import type { Env, Timer } from "../env/index.ts";
 import { StoreError } from "../store/index.ts";
-import {
-  type RemoteAnswer,
-  type RemoteRequest,
-  type RemoteTransport,
-  type ServerEvent,
-  transportError,
-} from "./transport.ts";
+import { encodeOperation, type Fields, joinMessages, parseMessages, type SseEvent } from "../wire/index.ts";
+import { type RemoteAnswer, type RemoteRequest, type RemoteTransport, transportError } from "./transport.ts";
 
 /** What is used of a `ws` client. */
 export interface StreamSocket {
@@ -87,7 +82,7 @@ export class StreamTransport implements RemoteTransport {
     return this.#sendOverStream(path.slice(COMMAND_PATH.length), request);
   }
 
-  events(path: string, onEvent: (event: ServerEvent) => void, onEnd: () => void): Promise<{ close(): void }> {
+  events(path: string, onEvent: (event: SseEvent) => void, onEnd: () => void): Promise<{ close(): void }> {
     return this.#options.http.events(path, onEvent, onEnd);
   }
 
@@ -107,7 +102,7 @@ export class StreamTransport implements RemoteTransport {
       this.#pending.set(id, { deadlineMs, timeoutMs, resolve, reject, stopListening });
       if (this.#pending.size === 1) this.#expectAnswers(nowMs);
       if (deadlineMs < this.#alarmAtMs) this.#setAlarm(deadlineMs, nowMs);
-      this.#queue(encoded(id, op, body));
+      this.#queue(encodeOperation(id, op, body as object));
     });
   }
 
@@ -120,7 +115,7 @@ export class StreamTransport implements RemoteTransport {
 
   #giveUp(id: number, error: StoreError): void {
     if (!this.#pending.has(id)) return;
-    this.#queue(encoded(-id, "cancel", { target: id }));
+    this.#queue(encodeOperation(-id, "cancel", { target: id }));
     this.#settle(id)?.reject(error);
   }
 
@@ -133,7 +128,7 @@ export class StreamTransport implements RemoteTransport {
       this.#outgoing = [];
       if (!this.#isOpen) return;
       for (let start = 0; start < batch.length; start += COMMANDS_PER_MESSAGE) {
-        this.#socket?.send(`[${batch.slice(start, start + COMMANDS_PER_MESSAGE).join(",")}]`);
+        this.#socket?.send(joinMessages(batch.slice(start, start + COMMANDS_PER_MESSAGE)));
       }
     });
   }
@@ -182,7 +177,7 @@ export class StreamTransport implements RemoteTransport {
         return;
       }
       this.#lastId += 1;
-      this.#queue(encoded(this.#lastId, "ping", {}));
+      this.#queue(encodeOperation(this.#lastId, "ping", {}));
       this.#pingAtMs = nowMs + HEARTBEAT_MS;
     }
     let firstMs = this.#pingAtMs;
@@ -211,7 +206,8 @@ export class StreamTransport implements RemoteTransport {
 
   #onMessage(text: string): void {
     this.#lastMessageAtMs = this.#options.env.monotonicMs();
-    for (const { id, status, body, notice } of parseMessages(text)) {
+    for (const message of parseMessages(text) ?? []) {
+      const { id, status, body, notice } = (message ?? {}) as Fields;
       if (notice === "draining") this.#isOpen = false;
       this.#answered(id, status, body);
     }
@@ -230,26 +226,4 @@ export class StreamTransport implements RemoteTransport {
       this.#settle(id)?.reject(transportError(new Error("the stream closed"), this.#options.where));
     }
   }
-}
-
-interface StreamMessage {
-  readonly id?: unknown;
-  readonly status?: unknown;
-  readonly body?: unknown;
-  readonly notice?: unknown;
-}
-
-function parseMessages(text: string): readonly StreamMessage[] {
-  try {
-    const parsed: unknown = JSON.parse(text);
-    return (Array.isArray(parsed) ? parsed : [parsed]) as readonly StreamMessage[];
-  } catch {
-    return [];
-  }
-}
-
-/** The body's fields stand beside the id and the operation. */
-function encoded(id: number, op: string, body: unknown): string {
-  const fields = JSON.stringify(body).slice(1);
-  return `{"id":${id},"op":"${op}"${fields === "}" ? "" : ","}${fields}`;
 }

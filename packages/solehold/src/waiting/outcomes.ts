@@ -1,12 +1,16 @@
 /** What an outcome says to a waiter. */
+import { REASONS } from "../core/index.ts";
 import type { CommandOutcome } from "../executor/index.ts";
 
-/** A store that cannot be reached is worth another try; so is a denial that says when it ends. A wrong request is not. */
+/** A store that cannot be reached is worth another try; so is a denial that time can change. A wrong request is not. */
 export function isWorthWaiting(outcome: CommandOutcome): boolean {
   // What was closed in this process never answers again.
   if (outcome.kind === "unsettled") return outcome.cause.kind !== "closed";
   if (outcome.kind !== "refused") return false;
-  return outcome.decision.kind === "denied" && outcome.decision.heldUntilMs !== null;
+  const { decision } = outcome;
+  if (decision.kind !== "denied") return false;
+  const { waitable } = REASONS[decision.reason];
+  return waitable === "dated" ? decision.heldUntilMs !== null : waitable === "yes";
 }
 
 /** How long the key stays taken, as far as the denial says. */

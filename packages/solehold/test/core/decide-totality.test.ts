@@ -8,7 +8,7 @@ import {
   decide,
   exactly,
   type LeaseCommand,
-  REASON_CODES,
+  REASONS,
   type StoreInstant,
 } from "../../src/core/index.ts";
 import { commands, nonsense, policies, records, storeInstants, u64s } from "./arbitraries.ts";
@@ -47,7 +47,7 @@ describe("decide is total", () => {
       ([command, field], value, snapshot, now) => {
         const spoiled = { ...command, [field]: value } as LeaseCommand;
         const { decision } = decide(spoiled, snapshot, now, DEFAULT_POLICY);
-        expect(Object.keys(REASON_CODES)).toContain(decision.reason);
+        expect(Object.keys(REASONS)).toContain(decision.reason);
         const problem = commandProblem(spoiled);
         if (problem === null) return;
         expect(decision).toMatchObject({ kind: "refused", field: problem.field });

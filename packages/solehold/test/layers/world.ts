@@ -1,10 +1,16 @@
 /** A lease service in memory for a test: its clock is set by hand, and every grant can be used, renewed and revoked. */
 
 import { type AuditEntry, MemoryAuditTrail } from "../../src/audit/index.ts";
-import { type LeaseOp, type Purpose, type Reason, recordFence } from "../../src/core/index.ts";
+import {
+  type LeaseOp,
+  type LeaseServiceCode,
+  type Purpose,
+  type Reason,
+  recordFence,
+} from "../../src/core/index.ts";
 import { ManualEnv } from "../../src/env/index.ts";
 import { type CommandOutcome, MemoryExecutor } from "../../src/executor/index.ts";
-import { LeaseService, type LeaseServiceCode, serviceCodeOf } from "../../src/layers/index.ts";
+import { LeaseService, serviceCodeOf } from "../../src/layers/index.ts";
 
 export const KEY = { tenant: "default", name: "lease-1" };
 export const SECOND_MS = 1_000;

@@ -1,8 +1,7 @@
 /** GET /v1/audit and /v1/audit/verify: every attempt, and the proof that none was changed. */
-import type { AuditQuery, AuditTrail } from "solehold/internal";
+import type { AuditQuery, AuditTrail, AuditVerification } from "solehold/internal";
 import { Type } from "typebox";
 import { assertAllowed, assertAllowedEverywhere, type Principal, tenantOf } from "../../access/principal.ts";
-import type { AuditLog } from "../../main/audit-log.ts";
 import { ProblemError, tooMany } from "../../protocol/problem.ts";
 import { Instant, LeaseId, Reason, ReasonCode, Sequence, TraceId } from "../../protocol/schemas/fields.ts";
 import { defineRoute, type Route } from "../route.ts";
@@ -82,8 +81,8 @@ const VerifyReply = Type.Object(
   strict,
 );
 
-/** `log` proves what `audit` answers from. */
-export function auditRoutes(audit: AuditTrail, log: Pick<AuditLog, "verify">): readonly Route[] {
+/** `verify` proves what `audit` answers from. */
+export function auditRoutes(audit: AuditTrail, verify: () => Promise<AuditVerification>): readonly Route[] {
   const query = defineRoute({
     method: "GET",
     path: "/v1/audit",
@@ -119,7 +118,7 @@ export function auditRoutes(audit: AuditTrail, log: Pick<AuditLog, "verify">): r
       if (underWay) throw new ProblemError(tooMany("a verification is under way", 1_000));
       underWay = true;
       try {
-        const result = await log.verify();
+        const result = await verify();
         if (result.ok) return { status: 200, body: result };
         // Where the file lies is the operator's business.
         const { file: _file, line: _line, ...finding } = result;

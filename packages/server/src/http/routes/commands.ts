@@ -1,18 +1,17 @@
 /** POST /v1/leases/{command}: one route per command on a lease; renew also takes thousands at once. */
 import type { LeaseOp } from "solehold";
 import { type TSchema, Type } from "typebox";
+import type { Call } from "../../access/call.ts";
 import type { RateLimiter } from "../../access/rate-limit.ts";
-import type { Call } from "../../commands/call.ts";
 import { COMMAND_SCHEMAS, type CommandHandler } from "../../commands/command-handler.ts";
 import { ProblemError, refusal } from "../../protocol/problem.ts";
-import type { Answer } from "../../protocol/response-codec.ts";
 import { GrantedReplySchema, RenewBody } from "../../protocol/schemas/leases.ts";
 import { ProblemSchema } from "../../protocol/schemas/problem.ts";
 import { checkOf } from "../../protocol/validation.ts";
-import type { Route, RouteExample } from "../route.ts";
+import type { Answer, Route, RouteExample } from "../route.ts";
 
 const SUMMARIES: { readonly [op in LeaseOp]: string } = {
-  acquire: "Take a lease, at once or by waiting in line",
+  acquire: "Take a lease, at once or by waiting in a queue",
   renew: "Prolong a lease, or thousands in one call",
   release: "Give a lease back",
   use: "Ask whether a lease may be used now, for a purpose",

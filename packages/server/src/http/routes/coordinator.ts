@@ -2,15 +2,16 @@
 import type { Env } from "solehold";
 import {
   type Approval,
+  delay,
   Quorum,
   type QuorumConfig,
   SELECTION_ALGORITHMS,
   selectCoordinator,
-  verifyQuorum,
+  verifyQuorumInSteps,
 } from "solehold/internal";
-import { Type } from "typebox";
+import { type Static, Type } from "typebox";
 import { assertAction, assertAllowed, tenantOf } from "../../access/principal.ts";
-import { ProblemError, refusal } from "../../protocol/problem.ts";
+import { ProblemError, refusal, tooMany } from "../../protocol/problem.ts";
 import { Approvals, LeaseId, NotAfter, NotBefore, SignerId, TraceId } from "../../protocol/schemas/fields.ts";
 import { defineRoute, type Route } from "../route.ts";
 
@@ -50,6 +51,11 @@ const SelectReply = Type.Object(
   strict,
 );
 
+/** A quorum that comes with the request is checked key by key, which costs the server, not the caller. */
+const MAX_REQUEST_SIGNERS = 16;
+const MAX_REQUEST_KEYS = 2;
+const MAX_VERIFY_BYTES = 16_384;
+
 const QuorumSchema = Type.Object(
   {
     signers: Type.Array(
@@ -67,12 +73,15 @@ const QuorumSchema = Type.Object(
               },
               strict,
             ),
-            { description: "The signer's keys: old ones beside new ones while they are changed." },
+            {
+              maxItems: MAX_REQUEST_KEYS,
+              description: "The signer's keys: old ones beside new ones while they are changed.",
+            },
           ),
         },
         strict,
       ),
-      { description: "Those whose approval counts." },
+      { maxItems: MAX_REQUEST_SIGNERS, description: "Those whose approval counts." },
     ),
     thresholds: Type.Optional(
       Type.Object(
@@ -192,26 +201,38 @@ export function coordinatorRoutes(env: Env, serverQuorum: Quorum | null): readon
       const selection = selectCoordinator({ candidates, leaseId: body.leaseId, traceId, ...chosen });
       if (!selection.ok) {
         const { code, field, message } = selection;
-        throw new ProblemError({
-          status: 400,
-          reason: "SELECTION_REFUSED",
-          code: "LS_INVALID",
-          detail: `${field} ${message}`,
-          facts: { field, coordinatorCode: code },
-        });
+        const facts = { field, coordinatorCode: code };
+        throw new ProblemError({ reason: "SELECTION_REFUSED", detail: `${field} ${message}`, facts });
       }
       const { ok: _ok, ...reply } = selection;
       const wire = reply.candidates.map(({ nodeId, weight }) => ({ nodeId, weight: weight.toString() }));
       return { status: 200, body: { ...reply, candidates: wire } };
     },
   });
+  /** API keys whose verification is under way. */
+  const verifying = new Set<string>();
+  const verified = async (body: Static<typeof VerifyBody>, traceId: string): Promise<object> => {
+    const { quorum: given, nowMs = Math.floor(env.wallMs()), leaseId, request } = body;
+    const quorum = given === undefined ? serverQuorum : defineQuorum(given as QuorumConfig);
+    if (quorum === null) {
+      const message = "is missing: this server was started without one (--quorum-file)";
+      throw new ProblemError(refusal("quorum", message));
+    }
+    const approvals: readonly Approval[] = body.approvals;
+    const input = { quorum, leaseId, request, approvals, nowMs, traceId };
+    // Other requests get their turn between the signatures.
+    const verification = await verifyQuorumInSteps(input, () => delay(env, 0));
+    return { ...verification, quorumFrom: given === undefined ? "server" : "request" };
+  };
   const verify = defineRoute({
     method: "POST",
     path: "/v1/quorum/verify",
     operationId: "verifyQuorum",
     tag: "coordinator",
     summary: "Whether enough signers approved a request",
+    description: `At most ${MAX_VERIFY_BYTES} bytes, and one at a time for each API key.`,
     body: VerifyBody,
+    bodyLimitBytes: MAX_VERIFY_BYTES,
     replies: { 200: { description: "Passed or not, with every failure classified.", schema: VerifyReply } },
     examples: [
       {
@@ -232,18 +253,14 @@ export function coordinatorRoutes(env: Env, serverQuorum: Quorum | null): readon
     ],
     async handle({ body }, { principal, traceId }) {
       assertAllowed(principal, "coordinate", tenantOf(principal, body.request.tenant), body.request.key);
-      const { quorum: given, nowMs = Math.floor(env.wallMs()), leaseId, request } = body;
-      const quorum = given === undefined ? serverQuorum : defineQuorum(given as QuorumConfig);
-      if (quorum === null) {
-        const message = "is missing: this server was started without one (--quorum-file)";
-        throw new ProblemError(refusal("quorum", message));
+      if (verifying.has(principal.id))
+        throw new ProblemError(tooMany("a verification for this API key is under way", 1_000));
+      verifying.add(principal.id);
+      try {
+        return { status: 200, body: await verified(body, traceId) };
+      } finally {
+        verifying.delete(principal.id);
       }
-      const approvals: readonly Approval[] = body.approvals;
-      const verification = verifyQuorum({ quorum, leaseId, request, approvals, nowMs, traceId });
-      return {
-        status: 200,
-        body: { ...verification, quorumFrom: given === undefined ? "server" : "request" },
-      };
     },
   });
   return [select, verify];

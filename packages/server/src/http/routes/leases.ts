@@ -1,18 +1,9 @@
 /** GET /v1/lease and GET /v1/leases: what is held, by whom, until when. Tokens are never in it. */
-import {
-  CorruptRecordError,
-  isReservedName,
-  type LeaseKey,
-  type LeaseView,
-  MAX_LIST_LIMIT,
-  MAX_NAME_LENGTH,
-} from "solehold";
-import type { LeaseService } from "solehold/internal";
+import { CorruptRecordError, type LeaseKey, type LeaseView, MAX_LIST_LIMIT } from "solehold";
+import { encodeLease, type LeaseService, REASONS } from "solehold/internal";
 import { Type } from "typebox";
-import { assertAllowed, tenantOf } from "../../access/principal.ts";
-import { assertName } from "../../commands/command-handler.ts";
-import { ProblemError, refusal, storeCannot } from "../../protocol/problem.ts";
-import { wireLease } from "../../protocol/response-codec.ts";
+import { leaseKeyFor, readableScope } from "../../access/principal.ts";
+import { ProblemError, storeCannot } from "../../protocol/problem.ts";
 import { Name, Tenant } from "../../protocol/schemas/fields.ts";
 import { LeaseSchema } from "../../protocol/schemas/leases.ts";
 import { defineRoute, type Route } from "../route.ts";
@@ -79,17 +70,10 @@ export function leaseRoutes(service: LeaseService, watchToken: () => string): re
     replies: { 200: { description: "The lease, live or ended.", schema: LeaseSchema } },
     examples: [{ summary: "Look at it", query: { name: "reports/nightly" }, status: 200 }],
     async handle({ query }, { principal }) {
-      const tenant = tenantOf(principal, query.tenant);
-      assertAllowed(principal, "read", tenant, query.name);
-      assertName(query.name);
-      const view = await readLease(service, { tenant, name: query.name });
-      if (view !== null) return { status: 200, body: wireLease(view) };
-      throw new ProblemError({
-        status: 404,
-        reason: "LEASE_NOT_FOUND",
-        code: "LS_NOT_FOUND",
-        detail: "nothing was granted under this name",
-      });
+      const view = await readLease(service, leaseKeyFor(principal, "read", query));
+      if (view !== null) return { status: 200, body: encodeLease(view) };
+      const reason = "LEASE_NOT_FOUND";
+      throw new ProblemError({ status: 404, reason, detail: REASONS[reason].sentence });
     },
   });
   const list = defineRoute({
@@ -102,16 +86,14 @@ export function leaseRoutes(service: LeaseService, watchToken: () => string): re
     replies: { 200: { description: "A page, ordered by name.", schema: ListReply } },
     examples: [{ summary: "All of a prefix", query: { prefix: "reports/", limit: "10" }, status: 200 }],
     async handle({ query }, { principal }) {
-      const { tenant: named, prefix = "", limit = DEFAULT_LIMIT, cursor, ...filter } = query;
-      const tenant = tenantOf(principal, named);
-      assertAllowed(principal, "read", tenant, prefix);
-      assertPrefix(prefix);
+      const { tenant: _tenant, prefix: _prefix, limit = DEFAULT_LIMIT, cursor, ...filter } = query;
+      const scope = readableScope(principal, query);
       assertListable(service);
       const after = cursor === undefined ? {} : { after: cursor };
       const watch = watchToken();
-      const page = await service.list({ tenant, prefix, limit, ...filter, ...after });
+      const page = await service.list({ ...scope, limit, ...filter, ...after });
       const corrupt = page.corrupt.map(({ key, detail }) => ({ name: key.name, detail }));
-      return { status: 200, body: { leases: page.leases.map(wireLease), corrupt, next: page.next, watch } };
+      return { status: 200, body: { leases: page.leases.map(encodeLease), corrupt, next: page.next, watch } };
     },
   });
   return [get, list];
@@ -131,22 +113,7 @@ async function readLease(service: LeaseService, key: LeaseKey): Promise<LeaseVie
     return await service.read(key);
   } catch (error) {
     if (!(error instanceof CorruptRecordError)) throw error;
-    throw new ProblemError({
-      status: 409,
-      reason: error.code,
-      code: "LS_CORRUPT",
-      detail: "the record of this lease is damaged: an operator must repair it (solehold repair)",
-      facts: { recordVersion: error.version, recordDetail: error.detail },
-    });
-  }
-}
-
-/** An empty prefix is fine; any other must be the beginning of a name. */
-export function assertPrefix(prefix: string): void {
-  if (prefix.length > MAX_NAME_LENGTH) {
-    throw new ProblemError(refusal("prefix", `must have at most ${MAX_NAME_LENGTH} characters`));
-  }
-  if (isReservedName(prefix)) {
-    throw new ProblemError(refusal("prefix", "must not begin with '$': those names are reserved"));
+    const facts = { recordVersion: error.version, recordDetail: error.detail };
+    throw new ProblemError({ reason: error.code, detail: REASONS[error.code].sentence, facts });
   }
 }

@@ -2,8 +2,7 @@
 import { CorruptRecordError, type LeaseKey } from "solehold";
 import { collectionObstacle, type LeaseService, repairGeneration } from "solehold/internal";
 import { Type } from "typebox";
-import { assertAllowed, tenantOf } from "../../access/principal.ts";
-import { assertName } from "../../commands/command-handler.ts";
+import { assertAllowed, leaseKeyFor, tenantOf } from "../../access/principal.ts";
 import { ProblemError, refusal, storeCannot, tooMany } from "../../protocol/problem.ts";
 import { Decimal, Name, Tenant } from "../../protocol/schemas/fields.ts";
 import type { Metrics } from "../../telemetry/metrics.ts";
@@ -37,7 +36,7 @@ export function maintenanceRoutes(service: LeaseService, metrics: Metrics): read
     tag: "operations",
     summary: "Delete the records of leases that ended more than a day ago",
     description:
-      "The server does this by itself, unless it was started without. Fences keep growing. Needs an API key for all names of the tenant; one at a time.",
+      "The server does this by itself, unless it was started with --collect-every 0. Fences keep growing. Needs an API key for all names of the tenant; one at a time.",
     body: Type.Object({ tenant: Type.Optional(Tenant) }, strict),
     replies: { 200: { description: "One pass over the tenant.", schema: CollectReply } },
     examples: [{ summary: "Collect now", body: {}, status: 200 }],
@@ -79,11 +78,8 @@ export function maintenanceRoutes(service: LeaseService, metrics: Metrics): read
     replies: { 200: { description: "Whether there was something to repair.", schema: RepairReply } },
     examples: [{ summary: "Not damaged", body: { name: "reports/nightly" }, status: 200 }],
     async handle({ body }, call) {
-      const tenant = tenantOf(call.principal, body.tenant);
-      assertAllowed(call.principal, "repair", tenant, body.name);
-      assertName(body.name);
-      const key: LeaseKey = { tenant, name: body.name };
-      // Looking also tells the store's time.
+      const key = leaseKeyFor(call.principal, "repair", body);
+      // The look also brings the store's time.
       const damaged = await isDamaged(service, key);
       const generation = generationFor(service, body.generation);
       const repaired =

@@ -1,5 +1,5 @@
 /** The shapes of lease commands and their replies. OpenAPI, the HTTP routes and the stream all read these. */
-import { type Static, Type } from "typebox";
+import { Type } from "typebox";
 import {
   Approvals,
   Decimal,
@@ -52,7 +52,7 @@ export const AcquireBody = Type.Object(
     waitMs: Type.Optional(
       Type.Integer({
         minimum: 0,
-        description: "How long to wait in line for a lease that somebody else has. 0: answer at once.",
+        description: "How long to wait in the queue for a lease that another has. 0: answer at once.",
       }),
     ),
     purpose: Type.Optional(Purpose),
@@ -94,14 +94,6 @@ export const BreakBody = Type.Object(
   },
   strict,
 );
-
-export type AcquireInput = Static<typeof AcquireBody>;
-export type RenewInput = Static<typeof RenewBody>;
-export type OwnerInput = Static<typeof ReleaseBody>;
-export type UseInput = Static<typeof UseBody>;
-export type HandoffInput = Static<typeof HandoffBody>;
-export type RevokeInput = Static<typeof RevokeBody>;
-export type BreakInput = Static<typeof BreakBody>;
 
 export const LeaseSchema = Type.Object(
   {
@@ -148,8 +140,6 @@ export const LeaseSchema = Type.Object(
   { ...strict, description: "A lease as anybody who may read it sees it." },
 );
 
-export type WireLease = Static<typeof LeaseSchema>;
-
 export const GrantedReplySchema = Type.Object(
   {
     outcome: Type.Literal("applied"),
@@ -159,7 +149,7 @@ export const GrantedReplySchema = Type.Object(
       description: "How long the lease lasts, counted from when the caller SENT the request (plus waitedMs).",
     }),
     waitedMs: Type.Integer({
-      description: "How long the request waited in line here before it was granted.",
+      description: "How long the request waited in the queue here before it was granted.",
     }),
     storeTimeMs: Instant,
     resumeFromLedgerRequired: Type.Boolean({
@@ -174,5 +164,3 @@ export const GrantedReplySchema = Type.Object(
   },
   { ...strict, description: "The command was carried out." },
 );
-
-export type GrantedReply = Static<typeof GrantedReplySchema>;

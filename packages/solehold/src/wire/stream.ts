@@ -1,10 +1,8 @@
 /**
- * What travels over the stream: documented in docs/stream.md. A client sends one message or an array of
- * them; the server sends arrays, and each answer names the message it belongs to.
+ * What travels over the stream: documented in docs/stream.md. A client sends one operation or an array of them; the
+ * server sends arrays, and each answer names the operation it belongs to.
  */
-import { Type } from "typebox";
-import { Tenant } from "../protocol/schemas/fields.ts";
-import type { WatchEvent } from "../watch/watch-hub.ts";
+import type { WatchEvent } from "./watch-event.ts";
 
 export type MessageId = string | number;
 
@@ -17,33 +15,37 @@ export interface Envelope {
   readonly message: object;
 }
 
+export type EnvelopeReading =
+  | Envelope
+  | { readonly ok: false; readonly id: MessageId | null; readonly field: string; readonly message: string };
+
 export type ServerMessage =
   | { readonly id: MessageId | null; readonly status: number; readonly body: unknown }
   | { readonly watch: MessageId; readonly event: WatchEvent }
   | { readonly notice: "draining" };
 
-export const WatchBody = Type.Object(
-  {
-    tenant: Type.Optional(Tenant),
-    prefix: Type.Optional(Type.String()),
-    after: Type.Optional(Type.String({ description: "The token of the last event seen." })),
-  },
-  { additionalProperties: false },
-);
-
-/** `unwatch` ends a watch, `cancel` a wait: both name the message that began it. */
-export const TargetBody = Type.Object(
-  { target: Type.Union([Type.String(), Type.Integer()]) },
-  { additionalProperties: false },
-);
-
-export const EmptyBody = Type.Object({}, { additionalProperties: false });
-
 const LONGEST_ID = 64;
 
-export type EnvelopeReading =
-  | Envelope
-  | { readonly ok: false; readonly id: MessageId | null; readonly field: string; readonly message: string };
+/** One operation, with the body's fields beside its id and name. */
+export function encodeOperation(id: number, op: string, body: object): string {
+  const fields = JSON.stringify(body).slice(1);
+  return `{"id":${id},"op":"${op}"${fields === "}" ? "" : ","}${fields}`;
+}
+
+/** One message of operations or answers that were encoded before. */
+export function joinMessages(encoded: readonly string[]): string {
+  return `[${encoded.join(",")}]`;
+}
+
+/** One message or many; null when it is not JSON. */
+export function parseMessages(text: string): readonly unknown[] | null {
+  try {
+    const parsed: unknown = JSON.parse(text);
+    return Array.isArray(parsed) ? parsed : [parsed];
+  } catch {
+    return null;
+  }
+}
 
 export function readEnvelope(value: unknown): EnvelopeReading {
   if (typeof value !== "object" || value === null || Array.isArray(value)) {
@@ -76,17 +78,4 @@ export function bodyOfMessage(message: object): object {
 function isMessageId(value: unknown): value is MessageId {
   if (typeof value === "number") return Number.isSafeInteger(value);
   return typeof value === "string" && value.length > 0 && value.length <= LONGEST_ID;
-}
-
-/** Operations that concern the connection itself. */
-export const CONTROL_OPERATIONS: ReadonlySet<string> = new Set(["watch", "unwatch", "cancel", "ping"]);
-
-/** One message or many; null when it is not JSON. */
-export function parseMessages(data: Buffer): readonly unknown[] | null {
-  try {
-    const parsed: unknown = JSON.parse(data.toString("utf8"));
-    return Array.isArray(parsed) ? parsed : [parsed];
-  } catch {
-    return null;
-  }
 }

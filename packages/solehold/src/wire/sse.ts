@@ -1,24 +1,33 @@
-/** Reads server-sent events (`text/event-stream`) from chunks of text cut anywhere. */
-import type { ServerEvent } from "./transport.ts";
+/** Server-sent events (`text/event-stream`): one event as text, and a parser for text cut anywhere. */
+export interface SseEvent {
+  readonly event: string;
+  readonly data: string;
+  readonly id: string;
+}
 
-export class EventLines {
-  readonly #onEvent: (event: ServerEvent) => void;
+/** None of the three may have line breaks: JSON and tokens have none. */
+export function encodeSse({ id, event, data }: SseEvent): string {
+  return `id: ${id}\nevent: ${event}\ndata: ${data}\n\n`;
+}
+
+export class SseParser {
+  readonly #onEvent: (event: SseEvent) => void;
   #rest = "";
   #event = "message";
   #id = "";
   #data: string[] = [];
 
-  constructor(onEvent: (event: ServerEvent) => void) {
+  constructor(onEvent: (event: SseEvent) => void) {
     this.#onEvent = onEvent;
   }
 
   push(chunk: string): void {
     const lines = (this.#rest + chunk).split("\n");
     this.#rest = lines.pop() ?? "";
-    for (const line of lines) this.#line(line.endsWith("\r") ? line.slice(0, -1) : line);
+    for (const line of lines) this.#readLine(line.endsWith("\r") ? line.slice(0, -1) : line);
   }
 
-  #line(line: string): void {
+  #readLine(line: string): void {
     if (line === "") {
       this.#dispatch();
       return;

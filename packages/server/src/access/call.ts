@@ -1,6 +1,6 @@
-/** One request on its way: who asks, under which trace, since when, and whether anybody still listens. */
+/** One request on its way: who asks, under which trace, since when, and whether its connection is still there. */
 import type { Recipient } from "solehold";
-import type { Principal } from "../access/principal.ts";
+import type { Principal } from "./principal.ts";
 
 /** The way back to the caller, which may be gone before the answer. */
 export type Connection = Recipient;

@@ -2,8 +2,8 @@
  * Where a server may listen. Anything but loopback is reachable by others, so it needs keys, and keys must
  * not travel in the clear. What would be unsafe refuses to start; there is no flag to insist.
  */
-import { ConfigError, type ServerConfig } from "../main/config.ts";
-import { isLoopback } from "./loopback.ts";
+import { isLoopback } from "../access/loopback.ts";
+import { ConfigError, type ServerConfig } from "./config.ts";
 
 export function assertSafeBinding(config: ServerConfig, keys: "some" | "none"): void {
   const { host, tlsCert, tlsKey, behindProxy } = config;
