@@ -3,6 +3,7 @@
  * use: a wildcard address leads each of them to its own machine, and behind a proxy the own address leads past it.
  */
 import { hostname } from "node:os";
+import { isWildcard } from "../access/loopback.ts";
 import type { ServerConfig } from "./config.ts";
 
 export interface Announcement {
@@ -13,8 +14,6 @@ export interface Announcement {
   /** Why there is no URL, and what to do; empty when there is one. */
   readonly obstacle: string;
 }
-
-const WILDCARDS: ReadonlySet<string> = new Set(["0.0.0.0", "::", "[::]"]);
 
 /** `listening`: where the server listens. */
 export function announcementOf(config: ServerConfig, listening: string): Announcement {
@@ -27,6 +26,6 @@ export function announcementOf(config: ServerConfig, listening: string): Announc
 
 function obstacleTo({ host, behindProxy }: ServerConfig): string {
   const fix = "give --advertise-url if clients may reach this replica directly";
-  if (WILDCARDS.has(host)) return `--host ${host} is no address that clients could use: ${fix}`;
+  if (isWildcard(host)) return `--host ${host} is no address that clients could use: ${fix}`;
   return behindProxy === "yes" ? `clients reach this server through a proxy: ${fix}` : "";
 }

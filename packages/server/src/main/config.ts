@@ -6,6 +6,7 @@
  * setting, where it came from, and the fix. Nothing unknown in the file is ignored.
  */
 import { readFile } from "node:fs/promises";
+import { isWildcard } from "../access/loopback.ts";
 
 interface Setting<Value> {
   readonly kind: "text" | "count" | "duration" | "choice" | "flag";
@@ -25,6 +26,16 @@ const text = (fallback: string, help: string): Setting<string> => ({
   read: (given) => {
     if (typeof given === "string" && given !== "") return given;
     throw new RangeError("a text that is not empty");
+  },
+});
+
+const address = (help: string): Setting<string> => ({
+  ...text("", help),
+  read: (given) => {
+    const url = typeof given === "string" && URL.canParse(given) ? new URL(given) : null;
+    const isUsable = url !== null && /^https?:$/.test(url.protocol) && !isWildcard(url.hostname);
+    if (isUsable) return given as string;
+    throw new RangeError("an http:// or https:// URL that clients can reach");
   },
 });
 
@@ -106,8 +117,7 @@ export const SETTINGS = {
   quorumFile: text("", "a JSON file with the signers and thresholds for /v1/quorum/verify"),
   policyFile: text("", "a JSON file with the rules for keys that need approvals, and the signers"),
   nodeId: text("", "this replica's name among others on the same store (default: host:port of its URL)"),
-  advertiseUrl: text(
-    "",
+  advertiseUrl: address(
     "the URL under which clients reach this replica (default: where it listens; nothing with a wildcard host or a proxy)",
   ),
   weight: count(1, 1, 1_000_000, "this replica's share of the keys, against the others' weights"),

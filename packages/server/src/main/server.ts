@@ -163,8 +163,9 @@ class LeaseServer implements RunningServer {
     await Promise.all([streams.drain(), this.#app.close()]);
   }
 
-  /** Every one of them: also upgraded ones, and those that were refused and do not go. */
+  /** No new ones, and the end of all that are there: also upgraded ones, and those that were refused and do not go. */
   #cutConnections(): void {
+    this.#app.close().catch(() => undefined);
     this.#components.streams.forceClose();
     for (const socket of this.#sockets) socket.destroy();
   }

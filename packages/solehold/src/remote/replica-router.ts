@@ -109,7 +109,7 @@ export class ReplicaTransport implements RemoteTransport {
   /** The first in the key's own order that is not suspected; a request about no key goes to the first alive. */
   #home({ routeBy }: RemoteRequest): string {
     const [only] = this.#members;
-    if (only !== undefined && this.#members.length === 1) return only.url;
+    if (only !== undefined && this.#members.length === 1 && this.#suspectUntilMs.size === 0) return only.url;
     const alive = this.#alive();
     const [first] = alive;
     if (first === undefined)

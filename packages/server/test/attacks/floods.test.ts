@@ -1,0 +1,154 @@
+/** Clients that ask for more than they read: what they cost is bounded, whatever they send. */
+import { connect as connectTcp } from "node:net";
+import { describe, expect, it, onTestFinished } from "vitest";
+import WebSocket from "ws";
+import { type TestServer, testServer, until } from "../support/server.ts";
+import { TestStream } from "../support/stream.ts";
+
+const LEASES = 1_000;
+
+async function fill(url: string): Promise<void> {
+  const stream = await TestStream.open(url);
+  const note = "n".repeat(500);
+  const acquire = { op: "acquire", holder: "h", ttlMs: 3_600_000, note };
+  const answers = await stream.ask(
+    ...Array.from({ length: LEASES }, (_, index) => ({ ...acquire, name: `n/${index}` })),
+  );
+  expect(answers.filter(({ status }) => status !== 200)).toEqual([]);
+}
+
+/** Counts the listings that the store is asked for. */
+function countLists({ server }: TestServer) {
+  const { executor } = server.service;
+  const list = executor.list.bind(executor);
+  const counts = { begun: 0, underWay: 0, mostAtOnce: 0 };
+  Object.assign(executor, {
+    list: async (query: Parameters<typeof list>[0]) => {
+      counts.begun += 1;
+      counts.underWay += 1;
+      counts.mostAtOnce = Math.max(counts.mostAtOnce, counts.underWay);
+      try {
+        return await list(query);
+      } finally {
+        counts.underWay -= 1;
+      }
+    },
+  });
+  return counts;
+}
+
+describe("one message of many lists", () => {
+  it("is served a few at a time, whole, with others between", async () => {
+    const server = await testServer();
+    await fill(server.url);
+    const counts = countLists(server);
+    const stream = await TestStream.open(server.url);
+    const ids = stream.post(...Array.from({ length: 60 }, () => ({ op: "list", limit: LEASES })));
+    await until("the lists have begun", () => counts.begun > 0);
+    await server.get("/healthz");
+    expect(counts.begun).toBeLessThan(60);
+    for (const id of ids) expect((await stream.answer(id)).body.leases).toHaveLength(LEASES);
+    expect(counts.mostAtOnce).toBeLessThanOrEqual(4);
+  });
+
+  it("waits while its client does not read, and costs no more than what was sent", async () => {
+    const server = await testServer();
+    await fill(server.url);
+    const counts = countLists(server);
+    const stream = await TestStream.open(server.url);
+    stream.socket.pause();
+    const ids = stream.post(...Array.from({ length: 100 }, () => ({ op: "list", limit: LEASES })));
+    await until("the lists have begun", () => counts.begun > 0);
+    // Many turns of the server's event loop: whatever it would begin without a reader, it has begun by then.
+    for (let turn = 0; turn < 300; turn += 1) await server.get("/healthz");
+    expect(counts.begun).toBeLessThan(50);
+    stream.socket.resume();
+    for (const id of ids) expect((await stream.answer(id)).status).toBe(200);
+  });
+});
+
+describe("requests sent ahead of their answers on one HTTP connection", () => {
+  it("are few; the others are refused, and the connection goes on", async () => {
+    const server = await testServer();
+    const { executor } = server.server.service;
+    const list = executor.list.bind(executor);
+    let begun = 0;
+    let goOn = (): void => undefined;
+    const held = new Promise<void>((resolve) => {
+      goOn = resolve;
+    });
+    Object.assign(executor, {
+      list: async (query: Parameters<typeof list>[0]) => {
+        begun += 1;
+        await held;
+        return await list(query);
+      },
+    });
+    const { port, hostname } = new URL(server.url);
+    const socket = connectTcp(Number(port), hostname);
+    onTestFinished(() => void socket.destroy());
+    let text = "";
+    socket.setEncoding("utf8").on("data", (chunk: string) => {
+      text += chunk;
+    });
+    const statuses = (): readonly string[] => text.match(/HTTP\/1\.1 \d+/g) ?? [];
+    const request = `GET /v1/leases HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n`;
+    socket.write(request.repeat(100));
+    await until("as many as are allowed have begun", () => begun >= 32);
+    for (let turn = 0; turn < 20; turn += 1) await server.get("/healthz");
+    expect(begun).toBe(32);
+    goOn();
+    await until("all are answered", () => statuses().length === 100);
+    expect(statuses().filter((status) => status.endsWith("429"))).toHaveLength(68);
+    socket.write(request);
+    await until(
+      "the next one is served",
+      () => statuses().at(-1)?.endsWith("200") === true && statuses().length === 101,
+    );
+  });
+});
+
+describe("WebSocket pings", () => {
+  async function open(server: TestServer): Promise<WebSocket> {
+    const socket = new WebSocket(`${server.url.replace("http", "ws")}/v1/stream`);
+    onTestFinished(() => socket.terminate());
+    await new Promise((resolve, reject) => void socket.once("open", resolve).once("error", reject));
+    return socket;
+  }
+
+  it("are answered once, the latest at least", async () => {
+    const socket = await open(await testServer());
+    const pongs: string[] = [];
+    socket.on("pong", (data) => pongs.push(String(data)));
+    for (let ping = 1; ping <= 100; ping += 1) socket.ping(`ping ${ping}`);
+    await until("the last one is answered", () => pongs.includes("ping 100"));
+    const [answer] = await Promise.all([
+      new Promise((resolve) => void socket.once("pong", resolve)),
+      socket.ping("end"),
+    ]);
+    expect(String(answer)).toBe("end");
+    expect(new Set(pongs).size).toBe(pongs.length);
+  });
+
+  it("of a client that does not read them end its connection", async () => {
+    const server = await testServer();
+    const socket = await open(server);
+    let closed = false;
+    socket.on("close", () => {
+      closed = true;
+    });
+    socket.on("error", () => undefined);
+    socket.pause();
+    const data = "x".repeat(125);
+    // Far more than the operating system buffers between the two.
+    for (let sent = 0; sent < 1_000_000 && !closed; sent += 1_000) {
+      for (let ping = 0; ping < 999; ping += 1) socket.ping(data);
+      await new Promise<void>((resolve) => socket.ping(data, true, () => resolve()));
+      if (socket.readyState !== WebSocket.OPEN) break;
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    const isGone = async (): Promise<boolean> =>
+      /^solehold_streams 0$/m.test((await server.get("/metrics")).text);
+    await until("the server has ended it", isGone);
+  });
+});
