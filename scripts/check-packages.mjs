@@ -18,10 +18,9 @@ const ATTW = join(ROOT, "node_modules/.bin/attw");
 
 /** @param {string} destination @returns {Packed[]} */
 function packAll(destination) {
-  const args = ["pack", "--workspaces", "--json", "--ignore-scripts", "--pack-destination", destination];
-  const packed = JSON.parse(
-    execFileSync("npm", args, { cwd: ROOT, encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] }),
-  );
+  const options = ["--workspaces", "--json", "--ignore-scripts", "--loglevel=error"];
+  const args = ["pack", ...options, "--pack-destination", destination];
+  const packed = JSON.parse(execFileSync("npm", args, { cwd: ROOT, encoding: "utf8" }));
   return packed.map(({ name, filename, files }) => {
     const folder = join(ROOT, "packages", name.replace("@solehold/", ""));
     return {

@@ -32,6 +32,7 @@ const bin = (name) => join(ROOT, "node_modules/.bin", name);
 const BUILD = [
   ["build", bin("tsc"), ["-b"]],
   ["bundle", process.execPath, [join(ROOT, "scripts/bundle.mjs")]],
+  ["stale output", process.execPath, [join(ROOT, "scripts/remove-stale.mjs")]],
 ];
 
 /** All of these are reported, whatever the others say. @type {Steps} */
