@@ -52,6 +52,7 @@ const { output } = await bundle.write({
   dir: OUTPUT,
   format: "esm",
   sourcemap: true,
+  sourcemapExcludeSources: true, // src is published: maps only point there
   entryFileNames: "[name].js",
   chunkFileNames: `${CHUNKS}/[name].js`,
 });

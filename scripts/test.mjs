@@ -1,4 +1,4 @@
-// The test command: build, lint, layer check, types of the tests, engines, all tests. Its last line is
+// The test command: build, lint, layer check, types of the tests, packages, engines, all tests. Its last line is
 // "N passed, N failed". Arguments are passed on to vitest. A path or a name narrows the run: then it only builds and
 // runs those tests, with the engines that they ask for.
 import { spawn } from "node:child_process";
@@ -32,6 +32,7 @@ const bin = (name) => join(ROOT, "node_modules/.bin", name);
 const BUILD = [
   ["build", bin("tsc"), ["-b"]],
   ["bundle", process.execPath, [join(ROOT, "scripts/bundle.mjs")]],
+  ["stale output", process.execPath, [join(ROOT, "scripts/remove-stale.mjs")]],
 ];
 
 /** All of these are reported, whatever the others say. @type {Steps} */
@@ -41,6 +42,7 @@ const CHECKS = [
   ["layers and time", process.execPath, [join(ROOT, "scripts/check.mjs")]],
   ["types of the tests", bin("tsc"), ["-p", "tsconfig.test.json", "--noEmit"]],
   ["types of the engines", bin("tsc"), ["-p", "scripts/engines"]],
+  ["packages", process.execPath, [join(ROOT, "scripts/check-packages.mjs")]],
   ["vectors", process.execPath, [join(ROOT, "scripts/approval-vectors.mjs"), "--check"]],
 ];
 
