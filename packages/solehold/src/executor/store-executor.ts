@@ -72,7 +72,7 @@ export class StoreExecutor implements LeaseExecutor {
   readonly #clock: StoreClock;
   readonly #retentionMs: number;
   readonly #commandTimeoutMs: number;
-  /** Tokens of acquires whose outcome is unknown: the same call again finds the same grant. */
+  /** Tokens drawn here for acquires whose outcome is unknown: the same call again finds the same grant. */
   readonly #unsettledTokens = new BoundedMap<string>(MAX_UNSETTLED_TOKENS);
 
   constructor(options: StoreExecutorOptions) {
@@ -183,7 +183,8 @@ export class StoreExecutor implements LeaseExecutor {
   ): Promise<CommandOutcome> {
     const token = given ?? this.#takeUnsettled(request) ?? this.#context.ids.next();
     const outcome = await this.#run(request, token, context);
-    if (outcome.kind === "unsettled" && outcome.outcome === "unknown") {
+    // Whoever chose the token repeats it by itself; another caller of that holder must not be given it.
+    if (given === undefined && outcome.kind === "unsettled" && outcome.outcome === "unknown") {
       this.#unsettledTokens.set(claimOf(request), token);
     }
     const { idempotencyKey } = request;
