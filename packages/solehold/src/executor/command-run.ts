@@ -232,8 +232,8 @@ export class CommandRun {
 
   async #afterConflict(attempt: Attempt, current: StoredRecord, call: AnsweredCall): Promise<SnapshotSource> {
     await this.#backOff();
-    // The revision that belongs to an absence comes with a read.
-    if (current.kind === "absent" && attempt.source.floor > 0n) return await this.#read();
+    // The revision that belongs to an absence comes with a read, and an optimistic attempt knew none at all.
+    if (current.kind === "absent") return await this.#read();
     return this.#context.cache.onRead(this.#options.id, current, attempt.source.floor, call);
   }
 

@@ -72,7 +72,7 @@ export class StoreExecutor implements LeaseExecutor {
   readonly #clock: StoreClock;
   readonly #retentionMs: number;
   readonly #commandTimeoutMs: number;
-  /** Tokens of acquires whose outcome is unknown: the same call again finds the same grant. */
+  /** Tokens drawn here for acquires whose outcome is unknown: the same call again finds the same grant. */
   readonly #unsettledTokens = new BoundedMap<string>(MAX_UNSETTLED_TOKENS);
 
   constructor(options: StoreExecutorOptions) {
