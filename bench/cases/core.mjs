@@ -5,8 +5,10 @@ import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { build } from "esbuild";
-import { createPolicy, decide, exactly } from "solehold";
 import {
+  createPolicy,
+  decide,
+  exactly,
   generateSigningKey,
   MemoryAuditTrail,
   Quorum,

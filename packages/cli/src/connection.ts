@@ -3,16 +3,8 @@
  * commands: a URL whose scheme says what is behind it.
  */
 import { hostname, userInfo } from "node:os";
-import {
-  connect,
-  DEFAULT_TENANT,
-  defaultHolder,
-  keyNameProblem,
-  type LeaseExecutor,
-  type Leases,
-  realEnv,
-} from "solehold";
-import { delay } from "solehold/internal";
+import { connect, type LeaseExecutor, type Leases } from "solehold";
+import { DEFAULT_TENANT, defaultHolder, delay, keyNameProblem, realEnv } from "solehold/internal";
 import type { Invocation } from "./command.ts";
 import { usageFailure } from "./failure.ts";
 

@@ -1,14 +1,11 @@
+import { type LeaseKey, MemoryStore, StoreError, StoreExecutor } from "solehold";
 import {
   type ApplyReply,
   type ConditionalWrite,
-  type LeaseKey,
-  MemoryStore,
+  ManualEnv,
   type ReadReply,
   realEnv,
-  StoreError,
-  StoreExecutor,
-} from "solehold";
-import { ManualEnv } from "solehold/internal";
+} from "solehold/internal";
 import { describe, expect, it } from "vitest";
 import { checkClock } from "../src/actions/doctor/clock.ts";
 import { examine, withoutSecrets } from "../src/actions/doctor/examine.ts";

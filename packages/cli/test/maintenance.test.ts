@@ -1,14 +1,8 @@
 /** `solehold collect` and `solehold repair`, over a store and over a server; and what the doctor says of both. */
 import { writeFileSync } from "node:fs";
 import { resolveConfig, startServer } from "@solehold/server";
-import {
-  decorateStore,
-  LeaseUnavailableError,
-  MemoryStore,
-  realEnv,
-  StoreError,
-  StoreExecutor,
-} from "solehold";
+import { LeaseUnavailableError, MemoryStore, StoreError, StoreExecutor } from "solehold";
+import { decorateStore, realEnv } from "solehold/internal";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { examine } from "../src/actions/doctor/examine.ts";
 import type { DoctorReport } from "../src/actions/doctor/report.ts";

@@ -1,4 +1,4 @@
-import { PURPOSES } from "solehold";
+import { PURPOSES } from "solehold/internal";
 import { describe, expect, it } from "vitest";
 import { PURPOSE_CHOICES } from "../src/options.ts";
 import { parseArguments } from "../src/parse/arguments.ts";

@@ -2,7 +2,7 @@
 import { readdir, readFile, stat, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { KeyFile } from "@solehold/server";
-import { realEnv } from "solehold";
+import { realEnv } from "solehold/internal";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { ALL, ATTEMPTS, bearer, keyedServer, owner } from "./support/keys.ts";
 import { tempFolder, testServer, until } from "./support/server.ts";

@@ -1,5 +1,4 @@
-import { MemoryExecutor, realEnv } from "solehold";
-import { LeaseService } from "solehold/internal";
+import { LeaseService, MemoryExecutor, realEnv } from "solehold/internal";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { openAudit } from "../src/main/audit-log.ts";
 import { tempFolder } from "./support/server.ts";

@@ -1,6 +1,7 @@
 /** The server deletes records that ended long ago by itself: one replica at a time, and without ever failing for it. */
-import { decorateStore, type LeaseStore, MemoryStore, StoreError, StoreExecutor } from "solehold";
-import { LeaseService, ManualEnv, MemoryAuditTrail } from "solehold/internal";
+
+import { type LeaseStore, MemoryStore, StoreError, StoreExecutor } from "solehold";
+import { decorateStore, LeaseService, ManualEnv, MemoryAuditTrail } from "solehold/internal";
 import { describe, expect, it } from "vitest";
 import { ScheduledCollection } from "../src/main/scheduled-collection.ts";
 import { createLog } from "../src/telemetry/log.ts";

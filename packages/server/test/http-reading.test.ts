@@ -1,11 +1,7 @@
 /** Reading over HTTP: one lease, lists, the audit, coordinators and quorums; damaged records, stores that cannot, or lost data. */
-import {
-  type ConditionalWrite,
-  connect as connectLeases,
-  type LeaseKey,
-  type ListQuery,
-  StoreError,
-} from "solehold";
+
+import { connect as connectLeases, type LeaseKey, StoreError } from "solehold";
+import type { ConditionalWrite, ListQuery } from "solehold/internal";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { approval } from "./support/keys.ts";
 import { expectProblem, owner } from "./support/problem.ts";

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { KeyFile } from "@solehold/server";
-import { realEnv } from "solehold";
+import { realEnv } from "solehold/internal";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { tempFolder } from "./support/server.ts";
 

@@ -2,7 +2,7 @@
 import { readFile } from "node:fs/promises";
 import { request as httpsRequest } from "node:https";
 import { ConfigError, KeyFile, resolveConfig, startServer } from "@solehold/server";
-import { realEnv } from "solehold";
+import { realEnv } from "solehold/internal";
 import { describe, expect, it } from "vitest";
 import WebSocket from "ws";
 import { selfSignedCertificate } from "./support/certificate.ts";

@@ -2,8 +2,8 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { connect, type Lease, type Leases, realEnv } from "solehold";
-import { HttpTransport, Leases as LeasesOver, RemoteExecutor } from "solehold/internal";
+import { connect, type Lease, type Leases } from "solehold";
+import { HttpTransport, Leases as LeasesOver, RemoteExecutor, realEnv } from "solehold/internal";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { startPostgres, startRedis } from "../../solehold/test/engines/index.ts";
 import { ask, tempFolder } from "./support/server.ts";

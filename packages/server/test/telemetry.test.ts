@@ -1,5 +1,6 @@
 import { ROOT_CONTEXT, type Span, type SpanContext, type Tracer, trace } from "@opentelemetry/api";
-import { decorateStore, type LeaseStore, MemoryStore, realEnv } from "solehold";
+import { type LeaseStore, MemoryStore } from "solehold";
+import { decorateStore, realEnv } from "solehold/internal";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { measuredStore } from "../src/telemetry/instrumented.ts";
 import { Metrics, type Readings } from "../src/telemetry/metrics.ts";

@@ -1,29 +1,35 @@
-// The main entry: what a program needs to hold leases, and the decisions behind it. Stores beyond memory, approvals, the
-// audit, guards and the test kit have entries of their own. `connect` loads the store that its URL names, and that
-// store's client, when it is called; everything else here is loaded with the entry.
-export * from "./client/index.ts";
-export * from "./core/command.ts";
-export * from "./core/compute.ts";
-export * from "./core/decide.ts";
-export * from "./core/duration.ts";
-export * from "./core/evaluate.ts";
-export * from "./core/fence.ts";
-export * from "./core/instant.ts";
-export * from "./core/key.ts";
-export * from "./core/policy.ts";
-export * from "./core/purpose.ts";
-export type { Reason } from "./core/reasons.ts";
+// The main entry: what a program needs to hold leases. Stores, guards, approvals, audit, layers and the test kit have
+// entries of their own. `connect` loads the store that its URL names, and that store's client, when it is called. The
+// names here are pinned by test/public-api.test.ts.
+export { type ConnectOptions, connect, openStore } from "./client/connect.ts";
 export {
-  type Handoff,
-  type IdempotencyMark,
-  isLiveAt,
-  type LeasePhase,
-  type LeaseRecord,
-  type LeaseState,
-  phaseAt,
-  recordFence,
-} from "./core/record.ts";
-export * from "./core/validity.ts";
-export { type Env, realEnv, type Timer } from "./env/index.ts";
-export * from "./executor/index.ts";
-export * from "./store/index.ts";
+  LeaseDeniedError,
+  LeaseError,
+  type LeaseErrorCode,
+  LeaseHeldError,
+  LeaseLostError,
+  LeaseRefusedError,
+  LeasesClosedError,
+  LeaseTimeoutError,
+  LeaseUnavailableError,
+  type LossReason,
+} from "./client/errors.ts";
+export { Lease } from "./client/lease.ts";
+export type { LeaseHandleState } from "./client/lease-context.ts";
+export type { LeaseChange } from "./client/lease-diff.ts";
+export { type AcquireAttempt, Leases, type LeasesOptions } from "./client/leases.ts";
+export type { ReleaseResult } from "./client/loss.ts";
+export type { AcquireOptions, CloseOptions, TryAcquireOptions, WatchOptions } from "./client/options.ts";
+export type { LivenessProbe } from "./client/probe.ts";
+export type { Duration } from "./core/duration.ts";
+export { formatFence, parseFence } from "./core/fence.ts";
+export type { LeaseKey } from "./core/key.ts";
+export type { LeasePolicy } from "./core/policy.ts";
+export type { Purpose } from "./core/purpose.ts";
+export type { Reason } from "./core/reasons.ts";
+export type { DriftBound } from "./core/validity.ts";
+export type { LeaseExecutor, WaitingDetails } from "./executor/executor.ts";
+export type { PresentedApprovals } from "./executor/request.ts";
+export { StoreExecutor } from "./executor/store-executor.ts";
+export type { LeaseView } from "./executor/view.ts";
+export { type LeaseStore, MemoryStore, StoreError } from "./store/index.ts";

@@ -1,5 +1,5 @@
 /** Can the store be reached, and may it be trusted with leases? */
-import { openExecutor, realEnv } from "solehold";
+import { openExecutor, realEnv } from "solehold/internal";
 import type { Invocation } from "../command.ts";
 import { tenantOf, urlOf } from "../connection.ts";
 import { EXIT } from "../failure.ts";

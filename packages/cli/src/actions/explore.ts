@@ -7,7 +7,7 @@ import {
   type ExploreWorldName,
   explore as exploreWorld,
 } from "@solehold/simulator";
-import { realEnv } from "solehold";
+import { realEnv } from "solehold/internal";
 import type { Invocation } from "../command.ts";
 import { EXIT, usageFailure } from "../failure.ts";
 import { printAnswer } from "../format/answer.ts";

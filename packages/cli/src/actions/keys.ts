@@ -1,6 +1,6 @@
 /** The API keys of a server, kept in its data folder. A running server follows changes. */
 import { ACTIONS, type Action, KeyFile } from "@solehold/server";
-import { realEnv, tenantProblem } from "solehold";
+import { realEnv, tenantProblem } from "solehold/internal";
 import type { Invocation } from "../command.ts";
 import { EXIT, errorFailure, usageFailure } from "../failure.ts";
 import { printAnswer } from "../format/answer.ts";

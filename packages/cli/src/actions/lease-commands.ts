@@ -1,5 +1,5 @@
 /** The commands that are one request on one lease: those of its holder, with the token, and those of an operator. */
-import { type AppliedOutcome, type LeaseRequest, viewOf } from "solehold";
+import { type AppliedOutcome, type LeaseRequest, viewOf } from "solehold/internal";
 import type { Invocation } from "../command.ts";
 import { type Connection, keyOf, withLeases } from "../connection.ts";
 import { EXIT } from "../failure.ts";

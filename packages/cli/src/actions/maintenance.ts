@@ -1,6 +1,7 @@
 /** What an operator does to records: `collect` deletes those that ended long ago, `repair` replaces a damaged one. */
-import { CorruptRecordError, type LeaseExecutor, type LeaseKey, StoreExecutor } from "solehold";
-import { collectionObstacle, repairGeneration } from "solehold/internal";
+
+import { type LeaseExecutor, type LeaseKey, StoreExecutor } from "solehold";
+import { CorruptRecordError, collectionObstacle, repairGeneration } from "solehold/internal";
 import type { Invocation } from "../command.ts";
 import { keyOf, withLeases } from "../connection.ts";
 import { EXIT, errorFailure, type Failure, usageFailure } from "../failure.ts";

@@ -18,7 +18,7 @@ import {
   shrink,
   type Tier,
 } from "@solehold/simulator";
-import { realEnv } from "solehold";
+import { realEnv } from "solehold/internal";
 import type { Invocation } from "../command.ts";
 import { EXIT, usageFailure } from "../failure.ts";
 import { given } from "../parse/option-values.ts";

@@ -1,6 +1,5 @@
 /** One line per change, until Ctrl-C: aligned and coloured for people, JSON for scripts. */
-import { realEnv } from "solehold";
-import { type LeaseChange, type LeaseChangeKind, LeaseWatcher } from "solehold/internal";
+import { type LeaseChange, type LeaseChangeKind, LeaseWatcher, realEnv } from "solehold/internal";
 import type { Invocation } from "../command.ts";
 import { withLeases } from "../connection.ts";
 import { printNotice } from "../format/answer.ts";

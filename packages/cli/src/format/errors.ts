@@ -1,9 +1,6 @@
 /** From what the library answers or throws to a failure with the documented exit code. */
+
 import {
-  type AppliedOutcome,
-  type CommandOutcome,
-  CorruptRecordError,
-  type LeaseDecision,
   LeaseDeniedError,
   LeaseHeldError,
   LeaseLostError,
@@ -12,6 +9,12 @@ import {
   type Reason,
   StoreError,
 } from "solehold";
+import {
+  type AppliedOutcome,
+  type CommandOutcome,
+  CorruptRecordError,
+  type LeaseDecision,
+} from "solehold/internal";
 import { EXIT, errorFailure, Failure, type FailureFacts, usageFailure } from "../failure.ts";
 import { shortDuration } from "./duration.ts";
 

@@ -1,5 +1,7 @@
 /** Option values as the library wants them. A wrong one is a usage failure that names the option. */
-import { durationMs, fenceGeneration, isPurpose, type Purpose, parseFence } from "solehold";
+
+import { type Purpose, parseFence } from "solehold";
+import { durationMs, fenceGeneration, isPurpose } from "solehold/internal";
 import type { Invocation } from "../command.ts";
 import { usageFailure } from "../failure.ts";
 

@@ -5,8 +5,8 @@ import {
   LeaseHeldError,
   type Leases,
   LeaseUnavailableError,
-  realEnv,
 } from "solehold";
+import { realEnv } from "solehold/internal";
 import type { Invocation } from "../command.ts";
 import { printNotice } from "../format/answer.ts";
 import { shortDuration } from "../format/duration.ts";

@@ -6,7 +6,7 @@
  * that; once it is stopping, no later deadline calls that off.
  * Not promised: anything while the supervisor itself is stopped.
  */
-import type { Env, Timer } from "solehold";
+import type { Env, Timer } from "solehold/internal";
 import { type Deadline, leftUntil } from "./deadline.ts";
 import type { StopPlan } from "./plan.ts";
 

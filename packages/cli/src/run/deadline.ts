@@ -3,7 +3,7 @@
  * share. Either clock past its end is enough: the monotonic one stands still while the machine sleeps, the
  * wall clock may be set back.
  */
-import type { Env } from "solehold";
+import type { Env } from "solehold/internal";
 
 export interface Deadline {
   readonly monotonicMs: number;

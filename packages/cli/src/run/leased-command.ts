@@ -2,7 +2,8 @@
  * A command under a lease: forwards deadlines to the supervisor while the lease is renewed, stops the command when
  * the lease is lost, passes the user's signals on, and releases the lease once the command is really gone.
  */
-import { type Lease, type LeaseExecutor, type LossReason, realEnv } from "solehold";
+import type { Lease, LeaseExecutor, LossReason } from "solehold";
+import { realEnv } from "solehold/internal";
 import type { Io } from "../io.ts";
 import { deadlineOf } from "./deadline.ts";
 import type { StopCause } from "./deadline-enforcer.ts";

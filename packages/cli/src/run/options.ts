@@ -1,5 +1,6 @@
 /** The options that `run` and `elect` share, as the library and the supervisor want them. */
-import { type AcquireOptions, DEFAULT_POLICY } from "solehold";
+import type { AcquireOptions } from "solehold";
+import { DEFAULT_POLICY } from "solehold/internal";
 import type { Invocation } from "../command.ts";
 import { durationOption, given, purposeOption, waitOption } from "../parse/option-values.ts";
 import { ON_LOSS_CHOICES, type OnLoss, type StopPlan, stopPlan } from "./plan.ts";

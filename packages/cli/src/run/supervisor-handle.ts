@@ -5,7 +5,7 @@
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { fileURLToPath } from "node:url";
-import { realEnv } from "solehold";
+import { realEnv } from "solehold/internal";
 import { errorFailure } from "../failure.ts";
 import type { StopCause } from "./deadline-enforcer.ts";
 import { awaitGroupEnd, signalGroup } from "./process-group.ts";

@@ -1,4 +1,5 @@
-import { Leases, MemoryExecutor } from "solehold";
+import { Leases } from "solehold";
+import { MemoryExecutor } from "solehold/internal";
 import { describe, expect, it } from "vitest";
 import { acquireWithNotice } from "../../src/run/acquire-with-notice.ts";
 import { FakeIo } from "../support/fake-io.ts";

@@ -8,8 +8,7 @@
  */
 import { timingSafeEqual } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
-import type { Env, Timer } from "solehold";
-import type { ProblemInput } from "solehold/internal";
+import type { Env, ProblemInput, Timer } from "solehold/internal";
 import { forbidden, ProblemError } from "../protocol/problem.ts";
 import { hashSecret, KeyFile, parseKey, type StoredKey } from "./key-file.ts";
 import { isLoopback } from "./loopback.ts";

@@ -1,5 +1,5 @@
 /** One request on its way: who asks, under which trace, since when, and whether its connection is still there. */
-import type { Recipient } from "solehold";
+import type { Recipient } from "solehold/internal";
 import type { Principal } from "./principal.ts";
 
 /** The way back to the caller, which may be gone before the answer. */

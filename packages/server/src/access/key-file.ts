@@ -9,7 +9,7 @@ import { createHash } from "node:crypto";
 import { chmod, mkdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { hostname } from "node:os";
 import { dirname } from "node:path";
-import type { Env } from "solehold";
+import type { Env } from "solehold/internal";
 import { FolderLock, FolderLockError, pidNamespace, readBoot } from "solehold/internal";
 import { ACTIONS, type Action } from "./principal.ts";
 

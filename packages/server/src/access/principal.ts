@@ -3,15 +3,16 @@
  * the service was allowed here first; nothing is read from the store to find out, so a refusal tells
  * nothing about what exists.
  */
+
+import type { LeaseKey } from "solehold";
 import {
   DEFAULT_TENANT,
   isReservedName,
   keyNameProblem,
-  type LeaseKey,
   type LeaseOp,
   MAX_NAME_LENGTH,
   tenantProblem,
-} from "solehold";
+} from "solehold/internal";
 import { forbidden, ProblemError, refusal } from "../protocol/problem.ts";
 
 const COMMANDS = [

@@ -3,7 +3,7 @@
  * batch is let in when the bucket is not empty and may leave it in debt, so that a batch larger than the
  * bucket is slowed down, not made impossible.
  */
-import type { Env } from "solehold";
+import type { Env } from "solehold/internal";
 import { ProblemError, tooMany } from "../protocol/problem.ts";
 
 interface Bucket {

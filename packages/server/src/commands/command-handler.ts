@@ -2,7 +2,7 @@
  * The commands on a lease, as HTTP and the stream carry them: check the shape, check the access, execute, answer.
  * No rule about leases is here.
  */
-import type { Env, LeaseOp, LeaseRecord } from "solehold";
+import type { Env, LeaseOp, LeaseRecord } from "solehold/internal";
 import {
   type CallContext,
   type CommandBody,

@@ -4,7 +4,7 @@
  * unless the store is down. It knows nothing about leases.
  */
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
-import type { Env } from "solehold";
+import type { Env } from "solehold/internal";
 import { encodeProblem, type RandomIds } from "solehold/internal";
 import type { Authenticator } from "../access/authenticator.ts";
 import type { Call, Connection } from "../access/call.ts";

@@ -1,7 +1,6 @@
 /** What can be wrong with a request before any route sees it, as problems. */
 import type { Socket } from "node:net";
-import type { Env } from "solehold";
-import type { ProblemInput } from "solehold/internal";
+import type { Env, ProblemInput } from "solehold/internal";
 import { problemOf, refusal } from "../protocol/problem.ts";
 import { refuseSocket } from "../protocol/refuse-socket.ts";
 

@@ -1,6 +1,7 @@
 /** What decides: the store, the executor over it, the audit trail, and the service in front of both. */
-import { type Env, type LeaseStore, openStore, StoreExecutor } from "solehold";
-import { LeaseService } from "solehold/internal";
+
+import { type LeaseStore, openStore, StoreExecutor } from "solehold";
+import { type Env, LeaseService } from "solehold/internal";
 import { countedAudit, measuredStore } from "../telemetry/instrumented.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import { type AuditLog, openAudit } from "./audit-log.ts";

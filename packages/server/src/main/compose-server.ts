@@ -1,6 +1,6 @@
 /** How the components of a server know each other. Nothing here listens, and nothing here decides. */
 import { readFileSync } from "node:fs";
-import type { Env } from "solehold";
+import type { Env } from "solehold/internal";
 import { type Quorum, RandomIds, type WaitQueue, withWaitQueue } from "solehold/internal";
 import type { Authenticator } from "../access/authenticator.ts";
 import { RateLimiter } from "../access/rate-limit.ts";

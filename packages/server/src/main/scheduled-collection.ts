@@ -6,8 +6,16 @@
  * No store can enumerate its tenants. Collected are the default tenant, the server's own, those that API keys name, and
  * those that requests or the store's events named since this server started.
  */
-import { DEFAULT_TENANT, type Env, type Lease, Leases } from "solehold";
-import { collectionObstacle, delay, jittered, type LeaseService } from "solehold/internal";
+
+import { type Lease, Leases } from "solehold";
+import {
+  collectionObstacle,
+  DEFAULT_TENANT,
+  delay,
+  type Env,
+  jittered,
+  type LeaseService,
+} from "solehold/internal";
 import { SYSTEM_TENANT } from "../access/principal.ts";
 import { ended, standForElection } from "../replicas/election.ts";
 import type { Logger } from "../telemetry/log.ts";

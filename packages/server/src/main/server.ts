@@ -6,8 +6,14 @@
  * the store get what the disk needs.
  */
 import type { AddressInfo, Socket } from "node:net";
-import { DEFAULT_TENANT, type Env, realEnv } from "solehold";
-import { delay, type LeaseService, type WaitQueue } from "solehold/internal";
+import {
+  DEFAULT_TENANT,
+  delay,
+  type Env,
+  type LeaseService,
+  realEnv,
+  type WaitQueue,
+} from "solehold/internal";
 import { Authenticator } from "../access/authenticator.ts";
 import { type App, buildApp } from "../http/app.ts";
 import { createLog, type Logger } from "../telemetry/log.ts";

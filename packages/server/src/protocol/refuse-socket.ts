@@ -4,7 +4,7 @@
  */
 import { STATUS_CODES } from "node:http";
 import type { Duplex } from "node:stream";
-import type { Env } from "solehold";
+import type { Env } from "solehold/internal";
 import { encodeProblem, type ProblemInput } from "solehold/internal";
 
 /** How long a client has to read the answer before its connection is destroyed. */

@@ -1,5 +1,7 @@
 /** One replica at a time: a lease that is held, and stood for again whenever it is lost, until the signal aborts. */
-import type { Env, Lease, Leases } from "solehold";
+
+import type { Lease, Leases } from "solehold";
+import type { Env } from "solehold/internal";
 import { delay } from "solehold/internal";
 
 export interface ElectionOptions {

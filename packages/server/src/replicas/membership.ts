@@ -5,7 +5,9 @@
  *
  * Members only help clients to find a key's home. Nothing depends on them for being correct.
  */
-import { type Env, type LeaseExecutor, Leases } from "solehold";
+
+import { type LeaseExecutor, Leases } from "solehold";
+import type { Env } from "solehold/internal";
 import { SYSTEM_TENANT } from "../access/principal.ts";
 import type { Logger } from "../telemetry/log.ts";
 import { ended, standForElection } from "./election.ts";

@@ -4,8 +4,7 @@
  */
 
 import type { Endpoint, EndpointHost, Gateway } from "@solehold/simulator";
-import { MemoryExecutor, realEnv } from "solehold";
-import { type AuditTrail, LeaseService, MemoryAuditTrail } from "solehold/internal";
+import { type AuditTrail, LeaseService, MemoryAuditTrail, MemoryExecutor, realEnv } from "solehold/internal";
 import type { WebSocket } from "ws";
 import { Authenticator } from "../access/authenticator.ts";
 import { LOCAL_PRINCIPAL } from "../access/principal.ts";

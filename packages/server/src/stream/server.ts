@@ -1,8 +1,7 @@
 /** WebSockets at /v1/stream: who may open one, whether its client is still there, and how all of them end. */
 import type { IncomingMessage, Server } from "node:http";
 import type { Duplex } from "node:stream";
-import type { Env, Timer } from "solehold";
-import type { ProblemInput } from "solehold/internal";
+import type { Env, ProblemInput, Timer } from "solehold/internal";
 import { type WebSocket, WebSocketServer } from "ws";
 import type { Principal } from "../access/principal.ts";
 import { draining, ProblemError } from "../protocol/problem.ts";

@@ -1,6 +1,5 @@
 /** The watches of one stream. A watch is announced first; its events begin after that answer. */
-import type { Env } from "solehold";
-import type { MessageId, WatchEvent } from "solehold/internal";
+import type { Env, MessageId, WatchEvent } from "solehold/internal";
 import { Type } from "typebox";
 import { type Principal, readableScope } from "../access/principal.ts";
 import { ProblemError, refusal } from "../protocol/problem.ts";

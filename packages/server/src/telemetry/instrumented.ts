@@ -1,6 +1,8 @@
 /** The store and the audit trail with a meter on them; neither answers differently for it. */
-import { decorateStore, type Env, type LeaseStore } from "solehold";
+
+import type { LeaseStore } from "solehold";
 import type { AuditTrail } from "solehold/internal";
+import { decorateStore, type Env } from "solehold/internal";
 import type { Metrics } from "./metrics.ts";
 
 export function measuredStore(store: LeaseStore, metrics: Metrics, env: Env): LeaseStore {

@@ -3,7 +3,7 @@
  * server registers an SDK.
  */
 import { ROOT_CONTEXT, type Span, SpanKind, SpanStatusCode, TraceFlags, trace } from "@opentelemetry/api";
-import type { Env } from "solehold";
+import type { Env } from "solehold/internal";
 import { newSpanId, type Trace, traceparent } from "./trace.ts";
 
 const tracer = trace.getTracer("solehold");

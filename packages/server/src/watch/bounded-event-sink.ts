@@ -2,8 +2,7 @@
  * Where a watcher's events leave the process. A watcher that reads too slowly does not fill the memory: its
  * events are dropped, and when it has caught up it gets one "reset" in their place.
  */
-import type { Env, Timer } from "solehold";
-import type { WatchEvent } from "solehold/internal";
+import type { Env, Timer, WatchEvent } from "solehold/internal";
 
 export interface BoundedEventSinkOptions {
   readonly env: Env;

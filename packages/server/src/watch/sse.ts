@@ -1,6 +1,6 @@
 /** Changes as server-sent events, one response a watcher. A browser's EventSource resumes by itself. */
 import type { ServerResponse } from "node:http";
-import type { Env, Timer } from "solehold";
+import type { Env, Timer } from "solehold/internal";
 import { encodeSse, encodeWatchEvent, type WatchEvent } from "solehold/internal";
 import { BoundedEventSink } from "./bounded-event-sink.ts";
 import type { WatchHub } from "./watch-hub.ts";

@@ -5,26 +5,25 @@
  * Events are hints: they may be doubled or late, and after a gap a watcher gets "reset", which means:
  * list again, then go on from here. The numbers belong to this process; another one answers "reset".
  */
+
+import type { LeaseKey } from "solehold";
 import {
+  type CommandOutcome,
   type Env,
+  encodeLease,
   isInScope,
-  type LeaseKey,
+  type Layer,
   type LeaseRecord,
+  type LeaseService,
+  layerOver,
+  type RecordEvent,
   type StoredRecord,
   type StoreWatch,
   type Timer,
   viewOf,
-  type WatchScope,
-} from "solehold";
-import {
-  type CommandOutcome,
-  encodeLease,
-  type Layer,
-  type LeaseService,
-  layerOver,
-  type RecordEvent,
   type WatchEvent,
   type WatchKind,
+  type WatchScope,
   watchRecords,
 } from "solehold/internal";
 

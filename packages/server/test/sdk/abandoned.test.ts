@@ -1,8 +1,7 @@
 // A caller that gave up, timed out or died at the moment of its grant: the key must be free at once, not when
 // the ghost's ttl ends. All clocks are one manual clock; the sockets are real.
 import { connect } from "node:net";
-import { openExecutor } from "solehold";
-import { HttpTransport, ManualEnv, RemoteExecutor } from "solehold/internal";
+import { HttpTransport, ManualEnv, openExecutor, RemoteExecutor } from "solehold/internal";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { World } from "../../../solehold/test/client/suite/index.ts";
 import { startProxy } from "../../../solehold/test/engines/index.ts";

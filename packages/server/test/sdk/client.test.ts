@@ -1,7 +1,7 @@
 // What is special about leases over a server: one line for all its clients, and a server that goes away. That
 // they are the same Leases as everywhere is the suite's to show.
-import { connect, type Leases, LeaseUnavailableError, realEnv } from "solehold";
-import { HttpTransport, Leases as LeasesOver, RemoteExecutor } from "solehold/internal";
+import { connect, type Leases, LeaseUnavailableError } from "solehold";
+import { HttpTransport, Leases as LeasesOver, RemoteExecutor, realEnv } from "solehold/internal";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { startProxy } from "../../../solehold/test/engines/index.ts";
 import { testServer } from "../support/server.ts";

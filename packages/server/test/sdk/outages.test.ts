@@ -1,7 +1,6 @@
 // Restarts and cuts that are shorter than what is left of a lease: its holder must not notice. All clocks are
 // one manual clock; the sockets are real.
-import { openExecutor } from "solehold";
-import { HttpTransport, ManualEnv, RemoteExecutor } from "solehold/internal";
+import { HttpTransport, ManualEnv, openExecutor, RemoteExecutor } from "solehold/internal";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { World } from "../../../solehold/test/client/suite/index.ts";
 import { startProxy } from "../../../solehold/test/engines/index.ts";

@@ -1,7 +1,6 @@
 // The suite of Leases over a server in this process, which lives on the same manual clock: by the stream, as
 // connect() chooses by itself, and by plain HTTP, as it does where no stream gets through.
-import { openExecutor } from "solehold";
-import { HttpTransport, ManualEnv, RemoteExecutor } from "solehold/internal";
+import { HttpTransport, ManualEnv, openExecutor, RemoteExecutor } from "solehold/internal";
 import { describe } from "vitest";
 import { describeLeases, World } from "../../../solehold/test/client/suite/index.ts";
 import { testServer, until } from "../support/server.ts";

@@ -2,7 +2,7 @@
 // is done. With "dies" as its name it is killed while it writes: under the lock, with everything in the middle.
 import { createInterface } from "node:readline";
 import { KeyFile } from "@solehold/server";
-import { realEnv } from "solehold";
+import { realEnv } from "solehold/internal";
 
 const [name] = process.argv.slice(2);
 const deadly = { toJSON: () => process.kill(process.pid, "SIGKILL") };

@@ -1,6 +1,6 @@
 /** A server with API keys, and one request for each route that such a key can allow or forbid. */
 import { ACTIONS, type Action, KeyFile, type NewKey } from "@solehold/server";
-import { realEnv } from "solehold";
+import { realEnv } from "solehold/internal";
 import { type Answer, type TestServer, tempFolder, testServer } from "./server.ts";
 
 export const ALL: NewKey = { name: "all", tenants: ["*"], prefixes: [""], actions: ACTIONS };

@@ -1,4 +1,5 @@
-import { createPolicy, type LeaseRecord, type LeaseView, viewOf } from "solehold";
+import type { LeaseView } from "solehold";
+import { createPolicy, type LeaseRecord, viewOf } from "solehold/internal";
 import { describe, expect, it } from "vitest";
 import { LeaseDiff } from "../../src/client/lease-diff.ts";
 

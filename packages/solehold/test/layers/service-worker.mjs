@@ -1,8 +1,8 @@
 // A service to be killed, over an embedded store, with a durable audit. Sixteen loops acquire and release for ever;
 // each trace id is printed once its command was acknowledged.
 import { writeSync } from "node:fs";
-import { openStore, realEnv, StoreExecutor } from "solehold";
-import { FileAuditTrail, LeaseService, leaseIdOf } from "solehold/internal";
+import { openStore, StoreExecutor } from "solehold";
+import { FileAuditTrail, LeaseService, leaseIdOf, realEnv } from "solehold/internal";
 
 const [folder, name] = process.argv.slice(2);
 const store = await openStore(`embedded:${folder}/data`);

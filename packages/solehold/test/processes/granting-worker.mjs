@@ -1,5 +1,5 @@
 // Acquires one key after the other and says so only when the grant was acknowledged.
-import { openExecutor } from "solehold";
+import { openExecutor } from "solehold/internal";
 
 const [folder, round] = process.argv.slice(2);
 const executor = await openExecutor(`embedded:${folder}`);

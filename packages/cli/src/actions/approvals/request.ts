@@ -1,9 +1,9 @@
 /** From the options of `approve` to the request that the service will build by itself. */
-import { DEFAULT_POLICY } from "solehold";
 import {
   type ApprovalRequest,
   approvalRequestFor,
   approvalRequestProblem,
+  DEFAULT_POLICY,
   type Env,
   type GuardedAction,
   randomId,

@@ -1,7 +1,7 @@
 /** The examination: from "can it be reached" to "may it be trusted". It touches nothing that others use. */
 import { stat } from "node:fs/promises";
-import { type Env, type LeaseExecutor, type LeaseKey, type LeaseStore, StoreExecutor } from "solehold";
-import { collectionObstacle } from "solehold/internal";
+import { type LeaseExecutor, type LeaseKey, type LeaseStore, StoreExecutor } from "solehold";
+import { collectionObstacle, type Env } from "solehold/internal";
 import { versions } from "../version.ts";
 import { checkClock } from "./clock.ts";
 import {

@@ -2,16 +2,9 @@
  * Does the store keep the promises that Solehold builds on? Asked with real leases on keys of their own, which nobody
  * else uses and which are cleaned up: `solehold-doctor/<random>`.
  */
-import {
-  type AppliedOutcome,
-  type CommandOutcome,
-  type LeaseExecutor,
-  type LeaseKey,
-  type LeaseListing,
-  type LeaseStore,
-  recordFence,
-  StoreError,
-} from "solehold";
+
+import { type LeaseExecutor, type LeaseKey, type LeaseStore, StoreError } from "solehold";
+import { type AppliedOutcome, type CommandOutcome, type LeaseListing, recordFence } from "solehold/internal";
 import { given } from "../../parse/option-values.ts";
 import { type Finding, fail, ok, warn } from "./report.ts";
 

@@ -1,5 +1,5 @@
 /** POST /v1/leases/{command}: one route per command on a lease; renew also takes thousands at once. */
-import type { LeaseOp } from "solehold";
+import type { LeaseOp } from "solehold/internal";
 import { type TSchema, Type } from "typebox";
 import type { Call } from "../../access/call.ts";
 import type { RateLimiter } from "../../access/rate-limit.ts";

@@ -1,5 +1,5 @@
 /** POST /v1/coordinator/select and /v1/quorum/verify: the coordinator's pure decisions, for any client. */
-import type { Env } from "solehold";
+import type { Env } from "solehold/internal";
 import {
   type Approval,
   delay,

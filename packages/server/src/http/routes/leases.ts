@@ -1,6 +1,13 @@
 /** GET /v1/lease and GET /v1/leases: what is held, by whom, until when. Tokens are never in it. */
-import { CorruptRecordError, type LeaseKey, type LeaseView, MAX_LIST_LIMIT } from "solehold";
-import { encodeLease, type LeaseService, REASONS } from "solehold/internal";
+
+import type { LeaseKey, LeaseView } from "solehold";
+import {
+  CorruptRecordError,
+  encodeLease,
+  type LeaseService,
+  MAX_LIST_LIMIT,
+  REASONS,
+} from "solehold/internal";
 import { Type } from "typebox";
 import { leaseKeyFor, readableScope } from "../../access/principal.ts";
 import { ProblemError, storeCannot } from "../../protocol/problem.ts";

@@ -1,6 +1,12 @@
 /** POST /v1/maintenance/collect and /repair: what an operator does to the records themselves. */
-import { CorruptRecordError, type LeaseKey } from "solehold";
-import { collectionObstacle, type LeaseService, repairGeneration } from "solehold/internal";
+
+import type { LeaseKey } from "solehold";
+import {
+  CorruptRecordError,
+  collectionObstacle,
+  type LeaseService,
+  repairGeneration,
+} from "solehold/internal";
 import { Type } from "typebox";
 import { assertAllowed, leaseKeyFor, tenantOf } from "../../access/principal.ts";
 import { ProblemError, refusal, storeCannot, tooMany } from "../../protocol/problem.ts";

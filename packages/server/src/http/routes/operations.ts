@@ -1,6 +1,7 @@
 /** Health, readiness, metrics, the API's description and the landing page. */
-import { DEFAULT_TENANT, type Env } from "solehold";
+
 import type { LeaseService } from "solehold/internal";
+import { DEFAULT_TENANT, type Env } from "solehold/internal";
 import { Type } from "typebox";
 import { assertAllowedEverywhere } from "../../access/principal.ts";
 import { draining, ProblemError } from "../../protocol/problem.ts";

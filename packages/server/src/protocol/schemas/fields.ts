@@ -2,7 +2,13 @@
  * The fields that requests and replies share. A schema fixes types and shapes, and what a reader should
  * know; what a name or a ttl may be is core's to say, so that it is said once and audited.
  */
-import { MAX_HOLDER_LENGTH, MAX_NAME_LENGTH, MAX_NOTE_LENGTH, MAX_TOKEN_LENGTH, PURPOSES } from "solehold";
+import {
+  MAX_HOLDER_LENGTH,
+  MAX_NAME_LENGTH,
+  MAX_NOTE_LENGTH,
+  MAX_TOKEN_LENGTH,
+  PURPOSES,
+} from "solehold/internal";
 import { Type } from "typebox";
 
 export const Tenant = Type.String({
