@@ -1,5 +1,6 @@
 /** A lease as anybody may see it: the record without what proves ownership. */
 import {
+  formatFence,
   type Handoff,
   isLiveAt,
   type LeaseKey,
@@ -42,7 +43,7 @@ export function viewOf(record: LeaseRecord, nowMs: number, policy: LeasePolicy):
     record;
   const { grantedAtMs, renewedAtMs, expiresAtMs, endedAtMs, breakAtMs } = record;
   const live = isLiveAt(record, nowMs);
-  return {
+  return printable({
     key,
     holder,
     purpose,
@@ -63,7 +64,20 @@ export function viewOf(record: LeaseRecord, nowMs: number, policy: LeasePolicy):
     breakAtMs,
     handoff,
     note,
-  };
+  });
+}
+
+/** JSON has no integers of 64 bits: the three that may be too large are written as decimal strings. */
+class PrintableView {
+  toJSON(): object {
+    const { fence, term, generation, ...rest } = this as unknown as LeaseView;
+    return { ...rest, fence: formatFence(fence), term: String(term), generation: String(generation) };
+  }
+}
+
+/** The view, with a `toJSON`, so that `JSON.stringify` and loggers can take it. */
+export function printable(view: LeaseView): LeaseView {
+  return Object.assign(new PrintableView(), view);
 }
 
 export type LeaseStatus = "held" | "grace" | "breaking" | "expired" | "released" | "revoked" | "handed over";

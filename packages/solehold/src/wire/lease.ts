@@ -12,7 +12,7 @@ import {
   NO_TOKEN_HASH,
   type Purpose,
 } from "../core/index.ts";
-import type { LeaseView } from "../executor/index.ts";
+import { type LeaseView, printable } from "../executor/index.ts";
 import { type Fields, fieldsOf, textIn, wholeIn, wholeOrNullIn } from "./fields.ts";
 
 export interface WireLease {
@@ -78,13 +78,13 @@ export function decodeLease(value: unknown): LeaseView {
     idempotency: _idempotency,
     ...shared
   } = decodeLeaseRecord(fields);
-  return {
+  return printable({
     ...shared,
     fence: BigInt(textIn(fields, "fence")),
     live: fields.live === true,
     phase: phaseFrom(fields.phase),
     remainingMs: wholeIn(fields, "remainingMs"),
-  };
+  });
 }
 
 /** As much of the record as travels. Throws where the value is not an encoded lease. */

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { formatFence } from "../../src/core/index.ts";
 import { settle } from "../../src/env/index.ts";
 import { clientWorld } from "./helpers.ts";
 
@@ -40,6 +41,21 @@ describe("watch", () => {
     await expect(leases.watch("", { poll: 5 } as object).next()).rejects.toThrow(
       "watch has no option 'poll'",
     );
+  });
+});
+
+describe("inspect", () => {
+  it("gives what JSON can take: large integers as decimal strings", async () => {
+    const { leases } = clientWorld();
+    await leases.acquire("job");
+    const shown = JSON.parse(JSON.stringify(await leases.inspect("job")));
+    expect(shown).toMatchObject({
+      fence: formatFence(1n),
+      term: "0",
+      generation: "1",
+      holder: "me",
+      live: true,
+    });
   });
 });
 
