@@ -9,7 +9,7 @@ export interface LandingFacts {
 
 interface Step {
   readonly what: string;
-  readonly line: string;
+  readonly command: string;
 }
 
 function stepsFor({ url, keysRequired }: LandingFacts): readonly Step[] {
@@ -19,24 +19,24 @@ function stepsFor({ url, keysRequired }: LandingFacts): readonly Step[] {
   return [
     {
       what: "Take a lease for two minutes",
-      line: post("acquire", '{"name":"reports/nightly","holder":"me","token":"my-secret","ttlMs":120000}'),
+      command: post("acquire", '{"name":"reports/nightly","holder":"me","token":"my-secret","ttlMs":120000}'),
     },
     {
-      what: "Somebody else learns who has it, and until when",
-      line: post("acquire", '{"name":"reports/nightly","holder":"you","ttlMs":30000}'),
+      what: "Another holder learns who has it, and until when",
+      command: post("acquire", '{"name":"reports/nightly","holder":"you","ttlMs":30000}'),
     },
     {
-      what: "Or waits in line for it",
-      line: post("acquire", '{"name":"reports/nightly","holder":"you","ttlMs":30000,"waitMs":60000}'),
+      what: "Or waits for it in a queue",
+      command: post("acquire", '{"name":"reports/nightly","holder":"you","ttlMs":30000,"waitMs":60000}'),
     },
-    { what: "Watch, in another terminal", line: `curl -sN${key} '${url}/v1/watch?prefix=reports/'` },
+    { what: "Watch, in another terminal", command: `curl -sN${key} '${url}/v1/watch?prefix=reports/'` },
     {
-      what: "Give it back: the one in line has it, with a higher fence",
-      line: post("release", '{"name":"reports/nightly","holder":"me","token":"my-secret"}'),
+      what: "Release it: the waiter has it, with a higher fence",
+      command: post("release", '{"name":"reports/nightly","holder":"me","token":"my-secret"}'),
     },
     {
       what: "Look at what was decided, and why",
-      line: `curl -s${key} '${url}/v1/audit?limit=10&order=newest-first'`,
+      command: `curl -s${key} '${url}/v1/audit?limit=10&order=newest-first'`,
     },
   ];
 }
@@ -56,7 +56,7 @@ export const LANDING_POLICY =
 
 export function landingPage(facts: LandingFacts): string {
   const steps = stepsFor(facts)
-    .map(({ what, line }) => `<li>${escapeHtml(what)}<pre><code>${escapeHtml(line)}</code></pre></li>`)
+    .map(({ what, command }) => `<li>${escapeHtml(what)}<pre><code>${escapeHtml(command)}</code></pre></li>`)
     .join("\n");
   const keys = facts.keysRequired
     ? "<p>This server needs an API key: <code>export SOLEHOLD_KEY=shk_...</code></p>"

@@ -6,7 +6,7 @@
  * is not read from until it catches up; reads, whose answers are large, begin a few at a time and only while the client
  * takes them. Answers are never dropped; watch events may be, and then a "reset" says so.
  */
-import type { Env, LeaseOp } from "solehold/internal";
+import type { Env, LeaseOp, Timer } from "solehold";
 import {
   bodyOfMessage,
   type Envelope,
@@ -95,6 +95,8 @@ export class StreamConnection {
   /** Reads that have not begun. */
   #waitingReads: { readonly envelope: Envelope; readonly operation: StreamOperation }[] = [];
   #readsUnderWay = 0;
+  /** Set while the next reads are planned. */
+  #nextReads: Timer | null = null;
   /** The last of the pings that came while earlier data was unsent. */
   #unansweredPing: Buffer | null = null;
   #unansweredPings = 0;
@@ -183,7 +185,7 @@ export class StreamConnection {
     if (!operation.mayWait) this.#atOnce += 1;
     if (this.#services.reads.has(envelope.op)) {
       this.#waitingReads.push({ envelope, operation });
-      this.#beginReads();
+      if (this.#nextReads === null) this.#beginReads();
     } else {
       this.#begin(envelope, operation).catch(() => undefined);
     }
@@ -197,18 +199,24 @@ export class StreamConnection {
     );
   }
 
-  /** A few together; the next ones in a later turn of the event loop, when these are answered and sent. */
+  /** A few together; the next ones when these are answered and the client has taken them. */
   #beginReads(): void {
+    this.#nextReads = null;
     if (this.#readsUnderWay > 0 || this.#isUnread() || this.#state.isClosed) return;
     const batch = this.#waitingReads.splice(0, READS_AT_ONCE);
     this.#readsUnderWay = batch.length;
     for (const { envelope, operation } of batch) {
       this.#begin(envelope, operation).finally(() => {
         this.#readsUnderWay -= 1;
-        if (this.#readsUnderWay > 0 || this.#waitingReads.length === 0) return;
-        this.#services.env.timer(0, () => this.#beginReads());
+        this.#planReads();
       });
     }
+  }
+
+  /** In a later turn of the event loop: other connections come between. */
+  #planReads(): void {
+    if (this.#readsUnderWay > 0 || this.#waitingReads.length === 0) return;
+    this.#nextReads ??= this.#services.env.timer(0, () => this.#beginReads());
   }
 
   /** While earlier data is unsent only the latest ping will be answered (RFC 6455, 5.5.3): pongs never pile up. */
@@ -318,7 +326,7 @@ export class StreamConnection {
 
   readonly #onSent = (): void => {
     this.#applyBackpressure();
-    this.#beginReads();
+    this.#planReads();
     this.#answerPing();
   };
 

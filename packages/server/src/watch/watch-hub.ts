@@ -1,5 +1,5 @@
 /**
- * Changes of leases, for all watchers: numbered in the order in which this process learned of them, the
+ * Changes of leases, for watchers: numbered in the order in which this process learned of them, the
  * last of them kept, so that a watcher that comes back gets what it missed.
  *
  * Events are hints: they may be doubled or late, and after a gap a watcher gets "reset", which means:
@@ -162,7 +162,7 @@ export class WatchHub {
     }
   }
 
-  /** Some changes were missed: whoever watches has to list again, and so has everybody who comes back. */
+  /** Some changes were missed: watchers have to list again, also those that come back later. */
   #reset(): void {
     this.#sequence += 1;
     this.#firstKnown = this.#sequence + 1;

@@ -21,12 +21,19 @@ async function fill(url: string): Promise<void> {
 function countLists({ server }: TestServer) {
   const { executor } = server.service;
   const list = executor.list.bind(executor);
-  const counts = { begun: 0, underWay: 0, mostAtOnce: 0 };
+  const counts = { begun: 0, underWay: 0, mostAtOnce: 0, mostInOneTurn: 0 };
+  let inThisTurn = 0;
   Object.assign(executor, {
     list: async (query: Parameters<typeof list>[0]) => {
       counts.begun += 1;
       counts.underWay += 1;
       counts.mostAtOnce = Math.max(counts.mostAtOnce, counts.underWay);
+      if (inThisTurn === 0)
+        setImmediate(() => {
+          inThisTurn = 0;
+        });
+      inThisTurn += 1;
+      counts.mostInOneTurn = Math.max(counts.mostInOneTurn, inThisTurn);
       try {
         return await list(query);
       } finally {
@@ -38,6 +45,16 @@ function countLists({ server }: TestServer) {
 }
 
 describe("one message of many lists", () => {
+  it("lets the event loop turn between them, however short they are", async () => {
+    const server = await testServer();
+    const counts = countLists(server);
+    const stream = await TestStream.open(server.url);
+    await stream.ask(...Array.from({ length: 400 }, () => ({ op: "list", limit: 1 })));
+    expect(counts.begun).toBe(400);
+    // A timer may fire twice in a turn; without turns it would be all of them.
+    expect(counts.mostInOneTurn).toBeLessThan(100);
+  });
+
   it("is served a few at a time, whole, with others between", async () => {
     const server = await testServer();
     await fill(server.url);

@@ -21,7 +21,7 @@ export interface Replica {
 
 export interface ReplicaTransportOptions {
   readonly env: Env;
-  /** The addresses that the user gave; the others are learned from whoever of them answers. */
+  /** The addresses that the user gave; the first of them that answers names the others. */
   readonly seeds: readonly string[];
   readonly open: (url: string) => RemoteTransport;
 }
@@ -135,7 +135,7 @@ export class ReplicaTransport implements RemoteTransport {
     this.#looking ??= this.#look();
   }
 
-  /** Asks whoever answers first who is alive; keeps the last answer when nobody does. */
+  /** Asks one address after another who is alive, until one answers; keeps the last answer when none does. */
   async #look(): Promise<void> {
     this.#refresh?.cancel();
     const known = [...this.#alive().map(({ url }) => url), ...this.#options.seeds];
@@ -186,7 +186,7 @@ function replicaAt(url: string): Replica {
   return { nodeId: url, url, weight: 1 };
 }
 
-/** Addresses that mean "this machine" to whoever reads them. */
+/** To a client these are its own machine. */
 const WILDCARD_HOSTS: ReadonlySet<string> = new Set(["0.0.0.0", "[::]"]);
 
 /** Never from TLS to plain text, unless the user named that very address. */

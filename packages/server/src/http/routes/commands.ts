@@ -13,7 +13,7 @@ import type { Answer, Route, RouteExample } from "../route.ts";
 const SUMMARIES: { readonly [op in LeaseOp]: string } = {
   acquire: "Take a lease, at once or by waiting in a queue",
   renew: "Prolong a lease, or thousands in one call",
-  release: "Give a lease back",
+  release: "Release a lease",
   use: "Ask whether a lease may be used now, for a purpose",
   resume: "Say that work was rebuilt from persisted state after a takeover",
   handoff: "Give a lease to one successor",
@@ -37,7 +37,7 @@ const EXAMPLES: { readonly [op in LeaseOp]: readonly RouteExample[] } = {
   handoff: [
     { summary: "Hand it on", body: { ...owner, successor: "worker-2", withinMs: 5_000 }, status: 200 },
   ],
-  release: [{ summary: "Give it back; again is fine", body: owner, status: 200 }],
+  release: [{ summary: "Release it; again is fine", body: owner, status: 200 }],
   revoke: [
     { summary: "End it", body: target, status: 200 },
     { summary: "A second time is denied", body: target, status: 409 },
