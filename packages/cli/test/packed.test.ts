@@ -119,6 +119,16 @@ describe("all four packages in one folder", () => {
         INSTALLED,
       ]);
     }
+    // The code in their READMEs runs as it stands there.
+    for (const owner of ["solehold", "@solehold/simulator"]) {
+      const readme = readFileSync(join(folder, "node_modules", owner, "README.md"), "utf8");
+      const [, code = ""] = /```js\n([\s\S]+?)```/.exec(readme) ?? [];
+      const { stdout } = await run(folder, process.execPath, ["--input-type=module", "-e", code]);
+      expect([owner, stdout]).toEqual([
+        owner,
+        expect.stringMatching(/^working with fence|no promise broken$/m),
+      ]);
+    }
   });
 });
 

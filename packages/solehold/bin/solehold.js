@@ -25,12 +25,10 @@ function installed(from) {
 function runByNpm() {
   const { version } = createRequire(import.meta.url)("../package.json");
   const wanted = `@solehold/cli@${version}`;
-  console.error(
-    `solehold: ${wanted} is not installed here, npm runs it (to install it: npm install ${wanted})`,
-  );
-  const npm = spawn("npm", ["exec", "--yes", `--package=${wanted}`, "--", "solehold", ...args], {
-    stdio: "inherit",
-  });
+  const fix = `to install it: npm install ${wanted}`;
+  console.error(`solehold: ${wanted} is not installed here, npm runs it (${fix})`);
+  const words = ["exec", "--yes", `--package=${wanted}`, "--", "solehold", ...args];
+  const npm = spawn("npm", words, { stdio: "inherit" });
   npm.on("error", ({ message }) => {
     console.error(`solehold: npm cannot be run (${message}): install ${wanted}`);
     process.exit(1);
