@@ -6,7 +6,7 @@
  * is not read from until it catches up; reads, whose answers are large, begin a few at a time and only while the client
  * takes them. Answers are never dropped; watch events may be, and then a "reset" says so.
  */
-import type { Env, LeaseOp, Timer } from "solehold";
+import type { Env, LeaseOp, Timer } from "solehold/internal";
 import {
   bodyOfMessage,
   type Envelope,
