@@ -228,7 +228,7 @@ describe("a row that somebody else keeps locked", () => {
 describe("a pool with no free connection", () => {
   it("ends the wait with not-applied, because nothing was sent", async () => {
     const pool = new pg.Pool({ connectionString: server.url, max: 1 });
-    const store = await open({ pool, timeoutMs: 200 });
+    const store = await open({ pool, timeoutMs: 1_000 });
     const taken = await pool.connect();
     expect(await ended(applyOne(store, key("queued"), null, record(key("queued"))))).toMatchObject({
       kind: "timeout",
