@@ -43,6 +43,14 @@ export interface AcquireCommand extends CommandBase {
 /** What a check of approvals found, for a command that needs them. Absent where none are needed, or all are there. */
 export type ApprovalVerdict =
   | { readonly kind: "quorum-not-met" }
+  /**
+   * This very attempt presented the approvals before, at this store time, when the key's generation was this one. It may
+   * find or extend what it was granted then. Once another generation was granted, that may have been its grant: it gets
+   * no second one.
+   */
+  | { readonly kind: "used-before"; readonly generation: bigint; readonly atMs: number }
+  /** A renewal of a lease that was approved: for no longer than that. */
+  | { readonly kind: "approved-ttl-only" }
   /** The rule of this key does not allow such a request, approved or not. */
   | { readonly kind: "rule-violated"; readonly field: string; readonly message: string };
 
@@ -50,6 +58,7 @@ export interface RenewCommand extends OwnerCommand {
   readonly op: "renew";
   readonly ttlMs: number;
   readonly term?: bigint;
+  readonly approval?: ApprovalVerdict;
 }
 
 export interface ReleaseCommand extends OwnerCommand {

@@ -202,7 +202,10 @@ function judgeAcquire(
   const { record } = snapshot;
   const replace = (): Verdict =>
     nextGeneration(snapshot, now, policy) > MAX_U64 ? deny("FENCE_EXHAUSTED") : ELIGIBLE.grant;
-  const grant = (): Verdict => (command.quotaExhausted === true ? deny("CAPACITY_EXCEEDED") : replace());
+  const grant = (): Verdict => {
+    if (isUsedUp(command, record, now, policy)) return deny("QUORUM_NOT_MET");
+    return command.quotaExhausted === true ? deny("CAPACITY_EXCEEDED") : replace();
+  };
   if (record === null) return grant();
   if (record.state === "revoked") {
     return facts.leaseExpired || policy.revoked === "claim-at-once" ? grant() : deny("LEASE_REVOKED");
@@ -223,6 +226,22 @@ function judgeAcquire(
   // unless it asks for what that grant is not. A newer term needs a newer fence.
   if (command.purpose !== record.purpose) return deny("LEASE_PURPOSE_MISMATCH");
   return (command.term ?? policy.baseTerm) > record.term ? replaced() : ELIGIBLE.extend;
+}
+
+/**
+ * Whether the approvals of an acquire may already have led to a grant. The absence of a record proves little: it may have
+ * been deleted on release, or collected long after its end.
+ */
+function isUsedUp(
+  { approval }: AcquireCommand,
+  record: LeaseRecord | null,
+  now: StoreInstant,
+  policy: LeasePolicy,
+): boolean {
+  if (approval?.kind !== "used-before") return false;
+  if (record !== null) return record.generation !== approval.generation;
+  const isLate = now.latestMs >= approval.atMs + policy.maxTtlMs;
+  return approval.generation !== 0n || policy.release === "delete" || isLate;
 }
 
 /** Once nothing could prolong it any more, saying so beats pretending. */
@@ -278,6 +297,8 @@ function judgeOwner(
   }
   switch (command.op) {
     case "renew":
+      if (command.approval?.kind === "approved-ttl-only" && command.ttlMs > record.ttlMs)
+        return deny("LEASE_TTL_OUT_OF_BOUNDS");
       return isBroken(record, now) ? deny("LEASE_BREAKING") : ELIGIBLE.extend;
     case "use":
       if (command.purpose !== record.purpose) return deny("LEASE_PURPOSE_MISMATCH");
@@ -343,7 +364,7 @@ function badInstant(field: keyof StoreInstant): PolicyBundle["problem"] {
   return { field: `now.${field}`, message: `must be a whole number of milliseconds up to ${MAX_INSTANT_MS}` };
 }
 
-/** Only commands that grant a lease, or take it from its holder, are subject to approval. */
+/** Only commands that grant or prolong a lease, or take it from its holder, are subject to approval. */
 function approvalOf(command: LeaseCommand): ApprovalVerdict | undefined {
   return "approval" in command ? command.approval : undefined;
 }
@@ -363,7 +384,7 @@ function corruptProblem(detail: string): PolicyBundle["problem"] {
 
 /** Whether the decision is the same whatever the store holds: such a request needs no read. */
 export function isDecidedByRequest({ reason, problem }: PolicyBundle): boolean {
-  return reason === "QUORUM_NOT_MET" || (problem !== null && reason !== "RECORD_CORRUPT");
+  return problem !== null && reason !== "RECORD_CORRUPT";
 }
 
 function refusal(reason: Reason, problem: PolicyBundle["problem"]): PolicyBundle {

@@ -173,6 +173,7 @@ function bareCommand(request: LeaseRequest, parts: CommandParts): LeaseCommand {
       const tokenHash = hashOf(parts);
       const command: Writable<RenewCommand> = { op: "renew", key, holder, tokenHash, nonce, ttlMs };
       if (term !== undefined) command.term = term;
+      if (context.approval !== undefined && context.approval !== null) command.approval = context.approval;
       return command;
     }
     case "release": {

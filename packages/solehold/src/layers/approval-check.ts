@@ -30,11 +30,14 @@ export interface ApprovalFinding {
   readonly verdict: ApprovalVerdict | null;
   /** How the approvals were judged; null where no rule asked for any. */
   readonly verification: QuorumVerification | null;
+  /** The same, should core find that this attempt has used them up before. */
+  readonly usedUp?: QuorumVerification;
   /** The approvals that this command used up; null when it used none. */
   readonly claim: ApprovalClaim | null;
 }
 
 const NOT_REQUIRED: ApprovalFinding = Object.freeze({ verdict: null, verification: null, claim: null });
+const NOT_LONGER: ApprovalFinding = { ...NOT_REQUIRED, verdict: { kind: "approved-ttl-only" } };
 
 export interface ApprovalCheckOptions {
   readonly policy: ApprovalPolicy;
@@ -77,6 +80,15 @@ export class ApprovalCheck {
     return await this.#verify(rule, command, presented ?? NOTHING_PRESENTED, traceId);
   }
 
+  /** A renewal needs no approval, but it prolongs a lease by no more than was approved, nor than the rule allows. */
+  examineRenewal({ tenant, name }: LeaseKey, ttlMs: number): ApprovalFinding {
+    const rule = this.#options.policy.ruleFor(tenant, name);
+    if (rule === null) return NOT_REQUIRED;
+    const violation = ttlMs > rule.maxTtlMs ? ttlViolation(rule) : null;
+    if (violation !== null) return { ...NOT_REQUIRED, verdict: { kind: "rule-violated", ...violation } };
+    return rule.actions.has("acquire") ? NOT_LONGER : NOT_REQUIRED;
+  }
+
   /** What led to nothing may be presented again. */
   async unclaim(claim: ApprovalClaim): Promise<void> {
     await this.#uses.unclaim(claim);
@@ -100,13 +112,17 @@ export class ApprovalCheck {
     const attempt = command.attempt ?? randomId(this.#options.env);
     const first = verifyQuorum(question);
     const ids = first.accepted.map(({ approvalId }) => approvalId);
-    const consumedIds = await this.#uses.usedAmong(tenant, ids, attempt);
+    const { used: consumedIds, generation } = await this.#uses.usesOf(command.key, ids, attempt);
     const verification = consumedIds.size === 0 ? first : verifyQuorum({ ...question, consumedIds });
     if (!verification.passed) return { ...NOT_MET, verification };
-    const claim = await this.#uses.claim(tenant, verification.accepted, question.nowMs, attempt);
-    if (claim !== null) return { verdict: null, verification, claim };
+    const { accepted } = verification;
+    const claim = await this.#uses.claim(tenant, accepted, question.nowMs, attempt, generation);
+    const usedUp = (): QuorumVerification => verifyQuorum({ ...question, consumedIds: new Set(ids) });
     // Another attempt used one of them between the read and the claim.
-    return { ...NOT_MET, verification: verifyQuorum({ ...question, consumedIds: new Set(ids) }) };
+    if (claim === null) return { ...NOT_MET, verification: usedUp() };
+    if (claim.usedBefore === null) return { verdict: null, verification, claim };
+    const verdict = { kind: "used-before", ...claim.usedBefore } as const;
+    return { verdict, verification, usedUp: usedUp(), claim };
   }
 }
 
@@ -136,8 +152,12 @@ function violationOf(
   if (!rule.purposes.has(purpose)) {
     return { field: "purpose", message: `must be one of ${[...rule.purposes].join(", ")} for this key` };
   }
-  if (ttlMs !== undefined && (ttlMs < rule.minTtlMs || ttlMs > rule.maxTtlMs)) {
-    return { field: "ttlMs", message: `must be from ${rule.minTtlMs} to ${rule.maxTtlMs} ms for this key` };
-  }
-  return null;
+  return ttlMs !== undefined && (ttlMs < rule.minTtlMs || ttlMs > rule.maxTtlMs) ? ttlViolation(rule) : null;
+}
+
+function ttlViolation({ minTtlMs, maxTtlMs }: ApprovalRule): {
+  readonly field: string;
+  readonly message: string;
+} {
+  return { field: "ttlMs", message: `must be from ${minTtlMs} to ${maxTtlMs} ms for this key` };
 }

@@ -1,8 +1,10 @@
 /**
  * The approvals layer: a command under a rule goes on with what the check of its approvals found, and core decides on
- * that. An approval that led to nothing is returned, so that it can be presented again.
+ * that. An approval that certainly led to nothing is returned, so that it can be presented again. One approval leads to
+ * one grant: the attempt that used it may be repeated, and finds or extends what it was granted.
  */
 import {
+  type AcquireRequest,
   type CallContext,
   type CommandOutcome,
   hashToken,
@@ -10,6 +12,7 @@ import {
   type LeaseExecutor,
   type LeaseRequest,
   layerOver,
+  sha256,
   withFeature,
 } from "../executor/index.ts";
 import { asStoreError } from "../store/index.ts";
@@ -20,7 +23,12 @@ export function withApprovals(check: ApprovalCheck): Layer {
     layerOver(next, {
       features: withFeature(next, "approvals"),
       execute: (request, context = {}) => {
-        const command = guardedCommandOf(request, next.policy.defaultTtlMs);
+        const { defaultTtlMs } = next.policy;
+        if (request.op === "renew") {
+          const { verdict } = check.examineRenewal(request.key, request.ttlMs ?? defaultTtlMs);
+          return next.execute(request, { ...context, approval: verdict });
+        }
+        const command = guardedCommandOf(request, defaultTtlMs, context);
         return command === null
           ? next.execute(withoutGuardedWaiter(request, check), { ...context, approval: null })
           : executeGuarded(next, check, command, request, context);
@@ -47,13 +55,23 @@ async function executeGuarded(
   }
   const outcome = await next.execute(request, { ...context, approval: finding.verdict });
   // Should the return fail, the approval stays used: that is the safe side.
-  if (outcome.kind === "refused" && finding.claim !== null)
+  if (ledToNothing(outcome) && finding.claim !== null)
     await check.unclaim(finding.claim).catch(() => undefined);
-  return finding.verification === null ? outcome : { ...outcome, quorum: finding.verification };
+  const isUsedUp = outcome.kind === "refused" && outcome.decision.reason === "QUORUM_NOT_MET";
+  const quorum = isUsedUp ? (finding.usedUp ?? finding.verification) : finding.verification;
+  return quorum === null ? outcome : { ...outcome, quorum };
+}
+
+function ledToNothing(outcome: CommandOutcome): boolean {
+  return outcome.kind === "refused" || (outcome.kind === "unsettled" && outcome.outcome === "not-applied");
 }
 
 /** Null for commands that prove ownership by a token: they need no approval. */
-function guardedCommandOf(request: LeaseRequest, defaultTtlMs: number): GuardedCommand | null {
+function guardedCommandOf(
+  request: LeaseRequest,
+  defaultTtlMs: number,
+  { caller = "" }: CallContext,
+): GuardedCommand | null {
   const { key } = request;
   switch (request.op) {
     case "acquire": {
@@ -61,8 +79,7 @@ function guardedCommandOf(request: LeaseRequest, defaultTtlMs: number): GuardedC
       return {
         ...{ action: "acquire", key, holder, ttlMs },
         ...(purpose === undefined ? {} : { purpose }),
-        // The token is the caller's secret: whoever repeats it repeats this attempt.
-        ...(request.token === undefined ? {} : { attempt: hashToken(request.token) }),
+        ...attemptOf(request, caller),
       };
     }
     case "revoke":
@@ -74,6 +91,15 @@ function guardedCommandOf(request: LeaseRequest, defaultTtlMs: number): GuardedC
     default:
       return null;
   }
+}
+
+/** Token and idempotency key are the caller's secrets: whoever repeats one of them repeats this attempt. */
+function attemptOf(
+  { token, idempotencyKey }: AcquireRequest,
+  caller: string,
+): Pick<GuardedCommand, "attempt"> {
+  if (idempotencyKey !== undefined) return { attempt: sha256("solehold-attempt", caller, idempotencyKey) };
+  return token === undefined ? {} : { attempt: hashToken(token) };
 }
 
 /** A waiter whose acquire needs approvals is not served by somebody else's release. */

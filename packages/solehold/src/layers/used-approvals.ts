@@ -2,12 +2,15 @@
  * Which approvals were used. Each use is a record of its own in the lease store, created on condition that
  * it is not there: the second use fails, in this process, in another replica, and after a restart.
  *
- * A use that led to nothing (the key was held, say) is taken back. A process that dies in between leaves
+ * The record says by which attempt, and which generation the lease had then. The same attempt may come again, since its
+ * answer may have been lost, and core decides by that generation whether it was granted already.
+ *
+ * A use that certainly led to nothing (the key was held, say) is taken back. A process that dies in between leaves
  * the approval used up: that is the safe side.
  */
 
 import type { AcceptedApproval } from "../approvals/index.ts";
-import { type LeaseKey, systemRecord } from "../core/index.ts";
+import { type LeaseKey, type LeaseRecord, systemRecord } from "../core/index.ts";
 import { type Env, randomId } from "../env/index.ts";
 import {
   ABSENT,
@@ -16,6 +19,7 @@ import {
   type LeaseStore,
   type StoredRecord,
   StoreError,
+  type WriteResult,
 } from "../store/index.ts";
 
 /** Begins with `$`, so no lease can have such a name. */
@@ -25,6 +29,16 @@ const CALL_TIMEOUT_MS = 5_000;
 
 export interface ApprovalClaim {
   readonly writes: readonly { readonly key: LeaseKey; readonly version: string }[];
+  /** When this attempt used the approvals before, and the lease's generation then; null when this is their first use. */
+  readonly usedBefore: { readonly generation: bigint; readonly atMs: number } | null;
+}
+
+/** What the store knows before a claim. */
+export interface ApprovalUses {
+  /** Those of the ids that another attempt used before. The same attempt, asked again, has used none. */
+  readonly used: ReadonlySet<string>;
+  /** That of the lease now; 0 where there is no record. */
+  readonly generation: bigint;
 }
 
 export class UsedApprovals {
@@ -36,16 +50,12 @@ export class UsedApprovals {
     this.#env = env;
   }
 
-  /** Those of the ids that another attempt used before. The same attempt, asked again, has used none. */
-  async usedAmong(
-    tenant: string,
-    approvalIds: readonly string[],
-    attempt: string,
-  ): Promise<ReadonlySet<string>> {
-    if (approvalIds.length === 0) return new Set();
-    const keys = approvalIds.map((id) => usedKey(tenant, id));
-    const { records } = await this.#answered(() => this.#store.read(keys));
-    return new Set(approvalIds.filter((_, index) => !isFreeFor(attempt, records[index] ?? ABSENT)));
+  async usesOf(lease: LeaseKey, approvalIds: readonly string[], attempt: string): Promise<ApprovalUses> {
+    if (approvalIds.length === 0) return { used: new Set(), generation: 0n };
+    const keys = approvalIds.map((id) => usedKey(lease.tenant, id));
+    const { records } = await this.#answered(() => this.#store.read([...keys, lease]));
+    const used = new Set(approvalIds.filter((_, index) => !isFreeFor(attempt, records[index] ?? ABSENT)));
+    return { used, generation: recordIn(records[keys.length] ?? ABSENT)?.generation ?? 0n };
   }
 
   /** Takes all of them, or none and returns null when one was taken in the meantime. */
@@ -54,13 +64,14 @@ export class UsedApprovals {
     accepted: readonly AcceptedApproval[],
     nowMs: number,
     attempt: string,
+    generation: bigint,
   ): Promise<ApprovalClaim | null> {
     const writes: ConditionalWrite[] = accepted.map(({ approvalId, notAfterMs, signerId }) => {
       const key = usedKey(tenant, approvalId);
       const next = systemRecord({
         key,
         holder: signerId,
-        generation: 1n,
+        generation,
         writtenAtMs: nowMs,
         // Until then the approval could be presented again; after that its window refuses it anyway.
         endedAtMs: notAfterMs,
@@ -76,8 +87,9 @@ export class UsedApprovals {
         ? [{ key, version: result.version }]
         : [];
     });
-    const mine = results.filter((result) => result.kind === "conflict" && isFreeFor(attempt, result.current));
-    if (taken.length + mine.length === writes.length) return { writes: taken };
+    const mine = results.filter((result) => result.kind === "conflict" && isUseBy(attempt, result.current));
+    if (taken.length + mine.length === writes.length)
+      return { writes: taken, usedBefore: usedBeforeIn(mine) };
     await this.unclaim({ writes: taken });
     const unknown = results.find((result) => result.kind === "unknown");
     if (unknown?.kind === "unknown") {
@@ -90,7 +102,7 @@ export class UsedApprovals {
   }
 
   /** Best effort: what cannot be taken back stays used. */
-  async unclaim({ writes }: ApprovalClaim): Promise<void> {
+  async unclaim({ writes }: Pick<ApprovalClaim, "writes">): Promise<void> {
     if (writes.length === 0 || !this.#store.capabilities.conditionalDelete) return;
     const removals = writes.map(({ key, version }) => ({ key, expected: version, next: null }));
     await this.#answered(() => this.#store.apply(removals)).catch(() => undefined);
@@ -102,7 +114,23 @@ export class UsedApprovals {
 }
 
 function isFreeFor(attempt: string, stored: StoredRecord): boolean {
-  return stored.kind === "absent" || (stored.kind === "found" && stored.record.note === noteFor(attempt));
+  return stored.kind === "absent" || isUseBy(attempt, stored);
+}
+
+function isUseBy(attempt: string, stored: StoredRecord): boolean {
+  return stored.kind === "found" && stored.record.note === noteFor(attempt);
+}
+
+function recordIn(stored: StoredRecord): LeaseRecord | null {
+  return stored.kind === "found" ? stored.record : null;
+}
+
+/** Nothing is executed before all are claimed, so the last of the claims counts. */
+function usedBeforeIn(conflicts: readonly WriteResult[]): ApprovalClaim["usedBefore"] {
+  const [last] = conflicts
+    .flatMap((result) => (result.kind === "conflict" ? (recordIn(result.current) ?? []) : []))
+    .sort((a, b) => b.grantedAtMs - a.grantedAtMs);
+  return last === undefined ? null : { generation: last.generation, atMs: last.grantedAtMs };
 }
 
 function noteFor(attempt: string): string {
