@@ -3,8 +3,15 @@
  * commands: a URL whose scheme says what is behind it.
  */
 import { hostname, userInfo } from "node:os";
-import { connect, type LeaseExecutor, type Leases } from "solehold";
-import { DEFAULT_TENANT, defaultHolder, delay, keyNameProblem, realEnv } from "solehold/internal";
+import { type LeaseExecutor, Leases } from "solehold";
+import {
+  DEFAULT_TENANT,
+  defaultHolder,
+  delay,
+  keyNameProblem,
+  openExecutor,
+  realEnv,
+} from "solehold/internal";
 import type { Invocation } from "./command.ts";
 import { usageFailure } from "./failure.ts";
 
@@ -16,6 +23,7 @@ const LONGEST_PART = 60;
 
 export interface Connection {
   readonly leases: Leases;
+  /** What is behind the leases, for what they do not offer: commands by token, listings, maintenance. */
   readonly executor: LeaseExecutor;
   readonly tenant: string;
   readonly holder: string;
@@ -49,11 +57,12 @@ export async function withLeases<Result>(
   const given = values.holder ?? io.env.SOLEHOLD_HOLDER;
   const holder = given ?? (holderDefault === "process" ? defaultHolder(realEnv) : userAtHost());
   const tenant = tenantOf(invocation);
-  const leases = await connect(urlOf(invocation), { holder, tenant });
+  const executor = await openExecutor(urlOf(invocation));
+  const leases = new Leases({ executor, holder, tenant });
   // Stores do not keep a process alive; a command that waits for their notifications must.
   const alive = realEnv.timer(Number.MAX_SAFE_INTEGER, () => undefined, { keepAlive: true });
   try {
-    return await work({ leases, executor: leases.executor, tenant, holder });
+    return await work({ leases, executor, tenant, holder });
   } finally {
     const enough = new AbortController();
     const closed = leases.close().catch(() => undefined);
