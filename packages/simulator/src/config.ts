@@ -94,7 +94,7 @@ export interface SimConfig {
   /** All nodes use one holder name: only tokens tell them apart. */
   readonly sharedHolder: boolean;
   /** Faults and operations happen for this long; then the world heals. */
-  readonly turmoilMs: number;
+  readonly faultPhaseMs: number;
   readonly operationEveryMs: number;
   readonly faultEveryMs: number;
   readonly delayMs: number;
@@ -166,7 +166,7 @@ export function drawConfig(seed: number, limits: ConfigLimits = {}): SimConfig {
     retentionMs: Math.ceil(ttlMs * 12),
     route: random.chance(0.5) ? "service" : "executor",
     sharedHolder: random.chance(0.15),
-    turmoilMs: ttlMs * random.pick([4, 8, 12]),
+    faultPhaseMs: ttlMs * random.pick([4, 8, 12]),
     operationEveryMs: ttlMs * random.pick([0.2, 0.4, 0.8]),
     faultEveryMs: ttlMs * random.pick([0.5, 1, 3]),
     delayMs,

@@ -7,7 +7,7 @@ import { createPolicy, decide, keyId, type LeaseKey } from "solehold/internal";
 import { drawConfig, expectationsOf } from "../config.ts";
 import { Nemesis } from "../full/nemesis.ts";
 import { situations } from "../full/situations.ts";
-import type { Believer, Scene, Situation } from "../oracles/oracle.ts";
+import type { Believer, OracleContext, Situation } from "../oracles/oracle.ts";
 import { OracleSet } from "../oracles/set.ts";
 import type { RunOptions, RunResult, Violation } from "../result.ts";
 import { type AppliedWrite, StoreEngine } from "../store/engine.ts";
@@ -36,7 +36,7 @@ const LENGTH_TTLS = 5;
 export function runCore(options: RunOptions): RunResult {
   const drawn = drawConfig(options.seed, options);
   const storeClock = drawn.storeClock === "none" ? "reply" : drawn.storeClock;
-  const config = { ...drawn, storeClock, turmoilMs: drawn.ttlMs * LENGTH_TTLS } as const;
+  const config = { ...drawn, storeClock, faultPhaseMs: drawn.ttlMs * LENGTH_TTLS } as const;
   const mutations = options.mutations ?? {};
   const choices = new Choices(options.seed, options.allowed ?? "all");
   const world = new World(choices, { record: options.record ?? "no" });
@@ -72,7 +72,7 @@ export function runCore(options: RunOptions): RunResult {
   let violation: Violation | null = null;
   const count = (situation: Situation): void =>
     void sometimes.set(situation, (sometimes.get(situation) ?? 0) + 1);
-  const scene: Scene = {
+  const context: OracleContext = {
     config,
     keys,
     expectations: expectationsOf(config),
@@ -90,7 +90,7 @@ export function runCore(options: RunOptions): RunResult {
   };
   const policy = createPolicy({ ...config.policy, ...mutations.policy });
   const machineOf = (name: string): Machine | null => machines.find((each) => each.name === name) ?? null;
-  const oracles = new OracleSet(scene, keys, policy, [situations(scene, machineOf)]);
+  const oracles = new OracleSet(context, keys, policy, [situations(context, machineOf)]);
   let nonces = 0;
   const drift = { driftRatio: config.driftRatio, tickMs: config.tickMs };
   const holders = machines.map(
@@ -128,8 +128,8 @@ export function runCore(options: RunOptions): RunResult {
     crash: (machine) => machine.pause(config.ttlMs * 2),
     restart: () => undefined,
   }).begin();
-  for (const holder of holders) planNext(world, holder, keys, config.operationEveryMs, config.turmoilMs);
-  world.runSynchronously(config.turmoilMs * 2, () => {
+  for (const holder of holders) planNext(world, holder, keys, config.operationEveryMs, config.faultPhaseMs);
+  world.runSynchronously(config.faultPhaseMs * 2, () => {
     if (violation === null) oracles.afterEvent();
     return violation === null ? "go on" : "stop";
   });

@@ -10,7 +10,7 @@ import type { SimConfig } from "../config.ts";
 import type { Mutations } from "../mutations.ts";
 import type { StoreEngine } from "../store/engine.ts";
 import type { SimulatedEnv } from "../world/env.ts";
-import { DANGEROUS_POLICY } from "./dangerous.ts";
+import { DANGEROUS_POLICY } from "./approval-workload.ts";
 
 export interface BackendOptions {
   readonly name: string;

@@ -56,7 +56,7 @@ export class Nemesis {
     );
   }
 
-  /** Plans the first mishap; each plans the next, until the turmoil is over. */
+  /** Plans the first mishap; each plans the next, until the fault phase is over. */
   begin(): void {
     if (this.#mishaps.length > 0) this.#planNext();
   }
@@ -65,7 +65,7 @@ export class Nemesis {
     const { world, config } = this.#options;
     const inMs = world.choices.stream("mishap times").exponential(config.faultEveryMs);
     const atMs = world.nowMs + inMs;
-    if (atMs > config.turmoilMs) return;
+    if (atMs > config.faultPhaseMs) return;
     world.schedule(atMs, null, "mishap", () => {
       this.#strike();
       this.#planNext();

@@ -8,20 +8,20 @@
 import { keyId } from "solehold/internal";
 import type { RunOptions, RunResult } from "../result.ts";
 import { withoutRealWorld } from "../world/trap.ts";
-import { askForDangerous, enough } from "./dangerous.ts";
+import { askForDangerous, enough } from "./approval-workload.ts";
 import { Nemesis } from "./nemesis.ts";
 import { type Process, TENANT } from "./process.ts";
-import { Stage } from "./stage.ts";
+import { SimulatedCluster } from "./simulated-cluster.ts";
 import { Workload } from "./workload.ts";
 
 export async function runFull(options: RunOptions): Promise<RunResult> {
   await options.gateway?.prepare();
   return await withoutRealWorld(async () => {
-    const stage = new Stage(options);
-    const workload = await turmoil(stage);
-    if (stage.violation === null) await recovery(stage, workload);
-    if (stage.violation === null) await stage.judgeEnd();
-    const { world, config, violation, sometimesCounts } = stage;
+    const cluster = new SimulatedCluster(options);
+    const workload = await faultPhase(cluster);
+    if (cluster.violation === null) await recovery(cluster, workload);
+    if (cluster.violation === null) await cluster.judgeEnd();
+    const { world, config, violation, sometimesCounts } = cluster;
     return {
       seed: options.seed,
       tier: "full",
@@ -32,29 +32,29 @@ export async function runFull(options: RunOptions): Promise<RunResult> {
       fired: world.choices.fired,
       sometimes: sometimesCounts,
       timeline: world.timeline ?? [],
-      givenUp: stage.oracles.givenUp,
+      givenUp: cluster.oracles.givenUp,
     };
   });
 }
 
-async function turmoil(stage: Stage): Promise<Workload> {
-  const { world, config, network, engine, machines, keys, log } = stage;
+async function faultPhase(cluster: SimulatedCluster): Promise<Workload> {
+  const { world, config, network, engine, machines, keys, log } = cluster;
   const nemesis = new Nemesis({
     world,
     network,
     engine,
-    machines: stage.allMachines,
-    links: stage.links,
+    machines: cluster.allMachines,
+    links: cluster.links,
     keys,
     config,
     crash: (machine) => {
-      const process = stage.processOn(machine);
-      if (process === null && stage.servers !== null && workload.waiting)
-        stage.sometimes("a server died while clients waited");
-      stage.crash(machine);
+      const process = cluster.processOn(machine);
+      if (process === null && cluster.servers !== null && workload.waiting)
+        cluster.sometimes("a server died while clients waited");
+      cluster.crash(machine);
       if (process !== null) workload.died(process);
     },
-    restart: (machine) => stage.start(machine),
+    restart: (machine) => cluster.start(machine),
   });
   nemesis.begin();
   const workload = new Workload({
@@ -63,9 +63,9 @@ async function turmoil(stage: Stage): Promise<Workload> {
     keys,
     machines,
     log,
-    processOn: (machine) => stage.processOn(machine),
+    processOn: (machine) => cluster.processOn(machine),
     collect: async (process) => {
-      const { executor } = process.backend ?? stage.backends[0] ?? {};
+      const { executor } = process.backend ?? cluster.backends[0] ?? {};
       await executor?.collect(TENANT);
     },
     askForDangerous: (process, random) =>
@@ -73,41 +73,41 @@ async function turmoil(stage: Stage): Promise<Workload> {
         ttlMs: config.ttlMs,
         storeNowMs: () => engine.nowMs(),
         onPresented: (presented) => {
-          if (enough(presented)) stage.quorum.approved(presented.holder);
+          if (enough(presented)) cluster.quorum.approved(presented.holder);
         },
         onLease: (holder, lease) => {
-          stage.hold(holder, lease);
+          cluster.hold(holder, lease);
           void lease.release();
         },
       }),
     onLease: (process, lease) => {
-      stage.hold(process, lease);
-      if (stage.healed) void lease.release();
+      cluster.hold(process, lease);
+      if (cluster.healed) void lease.release();
     },
     onSecret: (process, lease) =>
-      stage.oracles.ownership.adopted(`${keyId(lease.key)}@${lease.fence}`, process.name),
+      cluster.oracles.ownership.adopted(`${keyId(lease.key)}@${lease.fence}`, process.name),
     onAdopted: (process, lease) => {
-      stage.adopt(process, lease);
-      if (stage.healed) void lease.release();
+      cluster.adopt(process, lease);
+      if (cluster.healed) void lease.release();
     },
-    guardedWrite: (process, lease) => stage.guardedWrite(process, lease),
+    guardedWrite: (process, lease) => cluster.guardedWrite(process, lease),
     send: (from, to, label, deliver) => void network.send(from, to, label, deliver),
-    onSurprise: (process, error) => stage.fail("no-surprise", `${process.name} met ${describe(error)}`),
-    sometimes: (situation) => stage.sometimes(situation),
+    onSurprise: (process, error) => cluster.fail("no-surprise", `${process.name} met ${describe(error)}`),
+    sometimes: (situation) => cluster.sometimes(situation),
   });
   workload.begin();
-  await world.run(config.turmoilMs, () => stage.afterEvent());
+  await world.run(config.faultPhaseMs, () => cluster.afterEvent());
   return workload;
 }
 
 /** Longer than any lease, reservation, lost request, observation or look that may stand in the way. */
-function patienceMs(stage: Stage): number {
-  const { ttlMs, granularityMs, driftRatio, callTimeoutMs, commandTimeoutMs } = stage.config;
+function patienceMs(cluster: SimulatedCluster): number {
+  const { ttlMs, granularityMs, driftRatio, callTimeoutMs, commandTimeoutMs } = cluster.config;
   return (
-    (ttlMs * 10 + granularityMs * 4 + 15_000) * (1 + driftRatio) ** 2 * clockRange(stage) +
+    (ttlMs * 10 + granularityMs * 4 + 15_000) * (1 + driftRatio) ** 2 * clockRange(cluster) +
     callTimeoutMs +
     commandTimeoutMs +
-    (stage.servers === null ? 0 : SERVER_PATIENCE_MS)
+    (cluster.servers === null ? 0 : SERVER_PATIENCE_MS)
   );
 }
 
@@ -117,52 +117,52 @@ const SERVER_PATIENCE_MS = 60_000;
 const LONGEST_RETENTION_WITH_SERVERS_MS = 5_000;
 
 /** Out of bounds a clock may run at a third of the world's speed. */
-function clockRange(stage: Stage): number {
-  return stage.config.clocks === "bounded" ? 1 : 3;
+function clockRange(cluster: SimulatedCluster): number {
+  return cluster.config.clocks === "bounded" ? 1 : 3;
 }
 
-async function recovery(stage: Stage, workload: Workload): Promise<void> {
-  const { world, config, network, engine } = stage;
-  const go = (): "go on" | "stop" => stage.afterEvent();
+async function recovery(cluster: SimulatedCluster, workload: Workload): Promise<void> {
+  const { world, config, network, engine } = cluster;
+  const go = (): "go on" | "stop" => cluster.afterEvent();
   world.note("world", "heals");
-  stage.healed = true;
+  cluster.healed = true;
   network.heal();
-  stage.trails?.heal();
+  cluster.trails?.heal();
   engine.full = false;
   // What is frozen thaws by itself; nothing lasts longer than three ttls.
   await world.run(world.nowMs + config.ttlMs * 4, go);
-  for (const machine of stage.allMachines) stage.start(machine);
-  await started(stage, go);
-  for (const { executor } of stage.backends) {
-    if (executor.clockJumps > 0) stage.sometimes("a jump of the store's clock was noticed");
+  for (const machine of cluster.allMachines) cluster.start(machine);
+  await started(cluster, go);
+  for (const { executor } of cluster.backends) {
+    if (executor.clockJumps > 0) cluster.sometimes("a jump of the store's clock was noticed");
   }
-  for (const process of stage.processes) for (const { lease } of process.holdings) void lease.release();
-  await world.run(world.nowMs + patienceMs(stage), () => (workload.underWay === 0 ? "stop" : go()));
-  if (stage.violation !== null) return;
-  await repair(stage, go);
+  for (const process of cluster.processes) for (const { lease } of process.holdings) void lease.release();
+  await world.run(world.nowMs + patienceMs(cluster), () => (workload.underWay === 0 ? "stop" : go()));
+  if (cluster.violation !== null) return;
+  await repair(cluster, go);
   // A store that forgot acknowledged writes is trusted again after a while, if its fences grow by its clock.
-  const isTrusted = !config.faults.has("lost-writes") || stage.expectations.fencesGrow;
-  if (isTrusted) await servedInTurn(stage, go);
-  if (stage.violation !== null) return;
-  const briefly = stage.servers === null || config.retentionMs <= LONGEST_RETENTION_WITH_SERVERS_MS;
+  const isTrusted = !config.faults.has("lost-writes") || cluster.expectations.fencesGrow;
+  if (isTrusted) await servedInTurn(cluster, go);
+  if (cluster.violation !== null) return;
+  const briefly = cluster.servers === null || config.retentionMs <= LONGEST_RETENTION_WITH_SERVERS_MS;
   if (briefly && config.operations.includes("collect") && config.storeClock !== "none")
-    await collected(stage, go);
-  if (stage.violation !== null) return;
-  await nothingLeft(stage, go);
+    await collected(cluster, go);
+  if (cluster.violation !== null) return;
+  await nothingLeft(cluster, go);
 }
 
 /** Whoever starts again first brings into its audit what its last life left in the store. */
-async function started(stage: Stage, go: () => "go on" | "stop"): Promise<void> {
-  const { world } = stage;
-  if (stage.starting === 0) return;
-  await world.run(world.nowMs + patienceMs(stage), () => (stage.starting === 0 ? "stop" : go()));
-  if (stage.starting > 0) stage.fail("liveness", "a process did not start after healing");
+async function started(cluster: SimulatedCluster, go: () => "go on" | "stop"): Promise<void> {
+  const { world } = cluster;
+  if (cluster.starting === 0) return;
+  await world.run(world.nowMs + patienceMs(cluster), () => (cluster.starting === 0 ? "stop" : go()));
+  if (cluster.starting > 0) cluster.fail("liveness", "a process did not start after healing");
 }
 
 /** An operator repairs damaged records, above every generation that was ever granted. */
-async function repair(stage: Stage, go: () => "go on" | "stop"): Promise<void> {
-  const { world, config, keys, log } = stage;
-  const [operator] = stage.backends;
+async function repair(cluster: SimulatedCluster, go: () => "go on" | "stop"): Promise<void> {
+  const { world, config, keys, log } = cluster;
+  const [operator] = cluster.backends;
   if (!config.faults.has("corrupt") || operator === undefined) return;
   const highest = [...log.generationOfToken.values()].reduce((top, each) => (each > top ? each : top), 0n);
   for (const key of keys) operator.executor.repair(key, highest + 100n).catch(() => undefined);
@@ -173,25 +173,25 @@ async function repair(stage: Stage, go: () => "go on" | "stop"): Promise<void> {
  * Each process asks twice for each key. All are granted, and first come is first served: within a process
  * that decides by itself, and at a server in the order in which requests arrived there.
  */
-async function servedInTurn(stage: Stage, go: () => "go on" | "stop"): Promise<void> {
-  const { world, keys } = stage;
+async function servedInTurn(cluster: SimulatedCluster, go: () => "go on" | "stop"): Promise<void> {
+  const { world, keys } = cluster;
   const served: { readonly process: string; readonly key: string; readonly place: number }[] = [];
-  const waitMs = Math.ceil(patienceMs(stage));
+  const waitMs = Math.ceil(patienceMs(cluster));
   let waiting = 0;
-  stage.lines.begin(keys.filter((key) => (stage.engine.recordOf(key)?.handoff ?? null) === null));
-  for (const process of stage.processes) {
+  cluster.lines.begin(keys.filter((key) => (cluster.engine.recordOf(key)?.handoff ?? null) === null));
+  for (const process of cluster.processes) {
     for (const key of keys) {
       for (const place of [1, 2]) {
         waiting += 1;
         askFor(process, key.name, waitMs).then(
           async (lease) => {
             served.push({ process: process.name, key: keyId(key), place });
-            stage.hold(process, lease);
+            cluster.hold(process, lease);
             await lease.release();
             waiting -= 1;
           },
           (error: unknown) =>
-            stage.fail(
+            cluster.fail(
               "liveness",
               `${process.name} did not get ${key.name} after healing: ${describe(error)}`,
             ),
@@ -200,17 +200,17 @@ async function servedInTurn(stage: Stage, go: () => "go on" | "stop"): Promise<v
     }
   }
   await world.run(world.nowMs + waitMs * 2, () => (waiting === 0 ? "stop" : go()));
-  if (stage.violation !== null) return;
-  if (waiting > 0) stage.fail("liveness", `${waiting} waiters were not served after healing`);
-  if (stage.servers !== null) {
-    const disorder = stage.lines.disorder();
-    if (disorder !== null) stage.fail("first-come-first-served", disorder);
+  if (cluster.violation !== null) return;
+  if (waiting > 0) cluster.fail("liveness", `${waiting} waiters were not served after healing`);
+  if (cluster.servers !== null) {
+    const disorder = cluster.lines.disorder();
+    if (disorder !== null) cluster.fail("first-come-first-served", disorder);
     return;
   }
   for (const { process, key, place } of served) {
     const earlier = served.find((each) => each.process === process && each.key === key);
     if (earlier?.place === 2 && place === 1)
-      stage.fail("first-come-first-served", `${process} served its second waiter for ${key} first`);
+      cluster.fail("first-come-first-served", `${process} served its second waiter for ${key} first`);
   }
 }
 
@@ -226,12 +226,12 @@ async function askFor(
 }
 
 /** Long after, the ended records go. Fences still grow. */
-async function collected(stage: Stage, go: () => "go on" | "stop"): Promise<void> {
-  const { world, config, keys } = stage;
-  const [collector] = stage.backends;
-  const [client] = stage.processes;
+async function collected(cluster: SimulatedCluster, go: () => "go on" | "stop"): Promise<void> {
+  const { world, config, keys } = cluster;
+  const [collector] = cluster.backends;
+  const [client] = cluster.processes;
   if (collector === undefined || client === undefined) return;
-  const retentionMs = config.retentionMs * (1 + config.driftRatio) ** 2 * clockRange(stage) * 1.1;
+  const retentionMs = config.retentionMs * (1 + config.driftRatio) ** 2 * clockRange(cluster) * 1.1;
   await world.run(world.nowMs + retentionMs, go);
   collector.executor.collect(TENANT).catch(() => undefined);
   await world.run(world.nowMs + config.callTimeoutMs * 2, go);
@@ -247,40 +247,40 @@ async function collected(stage: Stage, go: () => "go on" | "stop"): Promise<void
 }
 
 /** No call without an end, no timer that nobody will cancel. */
-async function nothingLeft(stage: Stage, go: () => "go on" | "stop"): Promise<void> {
-  const { world, config, log } = stage;
-  for (const process of stage.processes)
+async function nothingLeft(cluster: SimulatedCluster, go: () => "go on" | "stop"): Promise<void> {
+  const { world, config, log } = cluster;
+  for (const process of cluster.processes)
     process
       .shutDown()
-      .catch((error: unknown) => stage.fail("no-surprise", `shutting down met ${describe(error)}`));
+      .catch((error: unknown) => cluster.fail("no-surprise", `shutting down met ${describe(error)}`));
   await world.run(world.nowMs + config.callTimeoutMs * 4 + config.ttlMs * 4 + 10_000, go);
-  for (const { endpoint, backend } of stage.servers?.running ?? [])
+  for (const { endpoint, backend } of cluster.servers?.running ?? [])
     endpoint
       .close()
       .then(() => backend.service.close())
-      .catch((error: unknown) => stage.fail("no-surprise", `closing a server met ${describe(error)}`));
-  if (stage.servers !== null) await world.run(world.nowMs + config.callTimeoutMs * 4 + 30_000, go);
-  if (stage.trails !== null) {
-    for (const { name, audit } of stage.backends)
+      .catch((error: unknown) => cluster.fail("no-surprise", `closing a server met ${describe(error)}`));
+  if (cluster.servers !== null) await world.run(world.nowMs + config.callTimeoutMs * 4 + 30_000, go);
+  if (cluster.trails !== null) {
+    for (const { name, audit } of cluster.backends)
       audit
         .close()
         .catch((error: unknown) =>
-          stage.fail("no-surprise", `closing ${name}'s audit met ${describe(error)}`),
+          cluster.fail("no-surprise", `closing ${name}'s audit met ${describe(error)}`),
         );
     await world.run(world.nowMs + config.callTimeoutMs + config.ttlMs * 4 + 1_000, go);
   }
-  if (stage.violation !== null) return;
-  const alive = new Set(stage.processes.map(({ name }) => name));
+  if (cluster.violation !== null) return;
+  const alive = new Set(cluster.processes.map(({ name }) => name));
   const open = log.calls.find(
     (call) => call.endedMs === null && alive.has(call.process) && call.request.op !== "get",
   );
   if (open !== undefined)
-    stage.fail(
+    cluster.fail(
       "every-call-ends",
       `${open.process} still waits for its ${open.request.op} of ${Math.round(open.startedMs)} ms`,
     );
-  for (const { name, env } of [...stage.processes, ...stage.backends]) {
-    if (env.pendingTimers > 0) stage.fail("no-leaks", `${name} left ${env.pendingTimers} timers behind`);
+  for (const { name, env } of [...cluster.processes, ...cluster.backends]) {
+    if (env.pendingTimers > 0) cluster.fail("no-leaks", `${name} left ${env.pendingTimers} timers behind`);
   }
 }
 

@@ -8,12 +8,12 @@ import type { World } from "../world/world.ts";
 import { Attempts } from "./attempts.ts";
 import { Backend, type BackendOptions } from "./backend.ts";
 import { envOf, nameOf } from "./process.ts";
-import type { ServerLines } from "./server-lines.ts";
+import type { ServerQueues } from "./server-queues.ts";
 
 export interface ServersOptions extends Omit<BackendOptions, "name" | "env"> {
   readonly world: World;
   readonly gateway: Gateway;
-  readonly lines: ServerLines;
+  readonly lines: ServerQueues;
 }
 
 export interface ServerLife extends Serving {

@@ -1,15 +1,15 @@
 /** Watches a run for the situations that a thorough run must reach. It never objects. */
 import { keyId, type LeaseRecord, recordFence } from "solehold/internal";
-import { type Believer, isGrant, type Oracle, type Scene } from "../oracles/oracle.ts";
+import { type Believer, isGrant, type Oracle, type OracleContext } from "../oracles/oracle.ts";
 import type { Machine } from "../world/machine.ts";
 
-export function situations(scene: Scene, machineOf: (process: string) => Machine | null): Oracle {
+export function situations(context: OracleContext, machineOf: (process: string) => Machine | null): Oracle {
   /** Who got a grant, by key and fence. */
   const grantedTo = new Map<string, string>();
   const collected = new Set<string>();
   const lastWriter = new Map<string, string>();
   const highest = new Map<string, bigint>();
-  const throughServers = scene.config.entry === "server";
+  const throughServers = context.config.entry === "server";
   return {
     name: "situations",
     onWrite: (write) => {
@@ -19,7 +19,7 @@ export function situations(scene: Scene, machineOf: (process: string) => Machine
       if (after === null) collected.add(id);
       const writer = by.split(".")[0] ?? by;
       if (throughServers && (lastWriter.get(id) ?? writer) !== writer)
-        scene.sometimes("two servers decided about one key");
+        context.sometimes("two servers decided about one key");
       lastWriter.set(id, writer);
       if (after === null || !isGrant(write)) return;
       // A server writes for its clients: the holder's name says for whom.
@@ -27,45 +27,46 @@ export function situations(scene: Scene, machineOf: (process: string) => Machine
       const fence = recordFence(after);
       const isAfterLoss = recordFenceOf(before) < (highest.get(id) ?? 0n);
       if (isAfterLoss && !collected.has(id))
-        scene.sometimes("a key was granted again after its record was lost");
+        context.sometimes("a key was granted again after its record was lost");
       highest.set(id, fence);
       if (before === null) {
-        if (collected.has(id)) scene.sometimes("a record was collected and its key granted again");
+        if (collected.has(id)) context.sometimes("a record was collected and its key granted again");
         return;
       }
       const last = machineOf(grantedTo.get(`${id}@${recordFence(before)}`) ?? "");
       if (before.state === "released" && before.handoff === null)
-        scene.sometimes("a released lease was taken at once");
+        context.sometimes("a released lease was taken at once");
       if (before.handoff !== null) {
         const toSuccessor = before.handoff.successor === after.holder;
-        scene.sometimes(
+        context.sometimes(
           toSuccessor
             ? "a handoff reached its successor"
             : "a handoff deadline passed and another took the lease",
         );
       }
-      if (before.state === "revoked") scene.sometimes("a revoked lease was claimed after its holder's time");
+      if (before.state === "revoked")
+        context.sometimes("a revoked lease was claimed after its holder's time");
       if (before.state !== "held") return;
-      scene.sometimes("a lease was taken over after its holder ran out of time");
-      if (scene.config.storeClock === "none")
-        scene.sometimes("a lease was taken over by observation, without a clock");
-      if (last?.frozen === true) scene.sometimes("a lease was taken over while its last holder was frozen");
-      const suspended = last !== null && last.suspendedUntilMs > scene.nowMs() - scene.config.ttlMs * 3;
-      if (suspended) scene.sometimes("a lease was taken over after its last holder was suspended");
+      context.sometimes("a lease was taken over after its holder ran out of time");
+      if (context.config.storeClock === "none")
+        context.sometimes("a lease was taken over by observation, without a clock");
+      if (last?.frozen === true) context.sometimes("a lease was taken over while its last holder was frozen");
+      const suspended = last !== null && last.suspendedUntilMs > context.nowMs() - context.config.ttlMs * 3;
+      if (suspended) context.sometimes("a lease was taken over after its last holder was suspended");
     },
     onCallEnd: ({ outcome, request }) => {
       if (outcome?.kind === "unsettled" && outcome.outcome === "unknown")
-        scene.sometimes("a caller was told that nobody knows");
+        context.sometimes("a caller was told that nobody knows");
       if (throughServers && outcome?.kind === "applied" && request.op === "acquire") {
         const known = outcome.decision.replayed || outcome.decision.lease.renewals > 0;
         if (known && request.idempotencyKey === undefined)
-          scene.sometimes("a request that was sent again found its own grant");
+          context.sometimes("a request that was sent again found its own grant");
       }
       if (outcome?.kind !== "refused") return;
       const { reason } = outcome.decision;
-      if (reason === "RECORD_CORRUPT") scene.sometimes("a damaged record was refused");
-      if (reason === "FENCE_WENT_BACK") scene.sometimes("a lost write was noticed");
-      if (request.op === "renew" && reason === "LEASE_BREAKING") scene.sometimes("a lease was broken");
+      if (reason === "RECORD_CORRUPT") context.sometimes("a damaged record was refused");
+      if (reason === "FENCE_WENT_BACK") context.sometimes("a lost write was noticed");
+      if (request.op === "renew" && reason === "LEASE_BREAKING") context.sometimes("a lease was broken");
     },
   };
 }
@@ -75,8 +76,8 @@ function recordFenceOf(record: LeaseRecord | null): bigint {
 }
 
 /** Why a holder was told to stop. */
-export function onLoss(scene: Scene, believer: Believer, reason: unknown): void {
+export function onLoss(context: OracleContext, believer: Believer, reason: unknown): void {
   const why = (reason as { readonly reason?: string }).reason;
   if (why === "unreachable" && believer.fence > 0n)
-    scene.sometimes("a lease was lost because the store did not answer");
+    context.sometimes("a lease was lost because the store did not answer");
 }

@@ -79,7 +79,7 @@ export class Workload {
   #planNext(machine: Machine): void {
     const { world, config } = this.#options;
     const inMs = world.choices.stream(`operation times ${machine.name}`).exponential(config.operationEveryMs);
-    if (world.nowMs + inMs > config.turmoilMs) return;
+    if (world.nowMs + inMs > config.faultPhaseMs) return;
     world.schedule(world.nowMs + inMs, machine, "operation", () => {
       this.#start(machine);
       this.#planNext(machine);
@@ -90,7 +90,7 @@ export class Workload {
     const { world, config, processOn } = this.#options;
     const random = world.choices.stream(`dangerous ${machine.name}`);
     const atMs = world.nowMs + random.exponential(config.ttlMs * 2);
-    if (atMs > config.turmoilMs) return;
+    if (atMs > config.faultPhaseMs) return;
     world.schedule(atMs, machine, "dangerous", () => {
       const process = processOn(machine);
       if (process !== null && world.choices.fires(`dangerous operation ${machine.name}`, 0.95))

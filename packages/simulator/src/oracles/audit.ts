@@ -9,7 +9,7 @@
 
 import type { AuditEntry } from "solehold/internal";
 import { formatFence, keyId, recordFence } from "solehold/internal";
-import { isGrant, type Oracle, type Scene } from "./oracle.ts";
+import { isGrant, type Oracle, type OracleContext } from "./oracle.ts";
 
 export interface AuditedLife {
   readonly name: string;
@@ -33,7 +33,7 @@ interface TakenGrant {
   readonly fence: string;
 }
 
-export function audit(scene: Scene, trails: () => readonly AuditedTrail[]): Oracle {
+export function audit(context: OracleContext, trails: () => readonly AuditedTrail[]): Oracle {
   const name = "audit";
   const grants: TakenGrant[] = [];
   return {
@@ -42,13 +42,13 @@ export function audit(scene: Scene, trails: () => readonly AuditedTrail[]): Orac
       const { after, by } = write;
       if (after === null || !isGrant(write) || after.key.name.startsWith("$")) return;
       // Servers hold leases of their own, beside their service.
-      if (!scene.keys.some(({ tenant }) => tenant === after.key.tenant)) return;
+      if (!context.keys.some(({ tenant }) => tenant === after.key.tenant)) return;
       const { generation } = after;
       grants.push({ by, key: keyId(after.key), generation, fence: formatFence(recordFence(after)) });
     },
     atEnd: () => {
       // Whoever was never told cannot have written it down; the attempt is there as it ended for its caller.
-      const lost = new Set(scene.lostEffects().map((effect) => `${effect.keyId}@${effect.generation}`));
+      const lost = new Set(context.lostEffects().map((effect) => `${effect.keyId}@${effect.generation}`));
       // Of a life that ended, what it had answered is there; what it was about to answer may be.
       const mustBeTold = ({ key, generation }: TakenGrant, { diedMs }: AuditedLife): boolean =>
         diedMs === Number.POSITIVE_INFINITY && !lost.has(`${key}@${generation}`);
@@ -57,8 +57,8 @@ export function audit(scene: Scene, trails: () => readonly AuditedTrail[]): Orac
         const problem =
           missing(trail, attempts) ??
           untold(trail, attempts, grants, mustBeTold) ??
-          untrue(trail, attempts, grants, scene.config.entry);
-        if (problem !== null) scene.fail(name, problem);
+          untrue(trail, attempts, grants, context.config.entry);
+        if (problem !== null) context.fail(name, problem);
       }
     },
   };
@@ -148,7 +148,7 @@ function untrue(
   { name }: AuditedTrail,
   attempts: readonly AuditEntry[],
   grants: readonly TakenGrant[],
-  entry: Scene["config"]["entry"],
+  entry: OracleContext["config"]["entry"],
 ): string | null {
   const machine = machineOf(name);
   const taken = new Set(

@@ -4,32 +4,32 @@
  * records are stamped by the wall clocks of their writers.
  */
 import { recordFence } from "solehold/internal";
-import type { Believer, Oracle, Scene } from "./oracle.ts";
+import type { Believer, Oracle, OracleContext } from "./oracle.ts";
 
-export function beliefHasRecord(scene: Scene): Oracle {
+export function beliefHasRecord(context: OracleContext): Oracle {
   const name = "belief-has-record";
   const mismatch = (believer: Believer): string | null => {
-    const record = scene.recordOf(believer.key);
+    const record = context.recordOf(believer.key);
     // A damaged record cannot be compared; it cannot be granted to anybody either.
-    if (record === null) return scene.config.faults.has("corrupt") ? null : "there is no record";
+    if (record === null) return context.config.faults.has("corrupt") ? null : "there is no record";
     if (recordFence(record) !== believer.fence) return `the record has fence ${recordFence(record)}`;
     if (record.state === "released") return "the record is released";
-    const clocked = scene.config.storeClock !== "none";
-    if (clocked && scene.storeNowMs() >= record.expiresAtMs)
-      return `the record expired ${scene.storeNowMs() - record.expiresAtMs} ms ago`;
+    const clocked = context.config.storeClock !== "none";
+    if (clocked && context.storeNowMs() >= record.expiresAtMs)
+      return `the record expired ${context.storeNowMs() - record.expiresAtMs} ms ago`;
     return null;
   };
   return {
     name,
     afterEvent: () => {
-      if (!scene.expectations.recordsLast) return;
-      for (const believers of scene.believers.values()) {
+      if (!context.expectations.recordsLast) return;
+      for (const believers of context.believers.values()) {
         for (const believer of believers) {
           if (believer.frozen() || believer.ended()) continue;
           // Asked only when something is wrong: asking may end a lease, and would hide a signal that is late.
           const problem = mismatch(believer);
           if (problem !== null && believer.believes())
-            scene.fail(name, `${believer.who} believes in fence ${believer.fence}, but ${problem}`);
+            context.fail(name, `${believer.who} believes in fence ${believer.fence}, but ${problem}`);
         }
       }
     },

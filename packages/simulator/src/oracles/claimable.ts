@@ -3,17 +3,17 @@
  * Asked of `decide` itself, on what stands in the store at the end.
  */
 import { decide, endOfRecord, exactly, keyId, type LeaseKey, type LeasePolicy } from "solehold/internal";
-import type { Oracle, Scene } from "./oracle.ts";
+import type { Oracle, OracleContext } from "./oracle.ts";
 
-export function claimable(scene: Scene, keys: readonly LeaseKey[], policy: LeasePolicy): Oracle {
+export function claimable(context: OracleContext, keys: readonly LeaseKey[], policy: LeasePolicy): Oracle {
   const name = "claimable";
   return {
     name,
     atEnd: () => {
       for (const key of keys) {
-        const record = scene.recordOf(key);
+        const record = context.recordOf(key);
         if (record === null) continue;
-        const overMs = Math.max(scene.storeNowMs(), record.expiresAtMs, endOfRecord(record));
+        const overMs = Math.max(context.storeNowMs(), record.expiresAtMs, endOfRecord(record));
         const { decision } = decide(
           {
             op: "acquire",
@@ -29,7 +29,7 @@ export function claimable(scene: Scene, keys: readonly LeaseKey[], policy: Lease
           policy,
         );
         if (decision.kind !== "granted")
-          scene.fail(name, `${keyId(key)} cannot be claimed after its end: ${decision.reason}`);
+          context.fail(name, `${keyId(key)} cannot be claimed after its end: ${decision.reason}`);
       }
     },
   };

@@ -1,20 +1,20 @@
 /** What stands behind a guard never accepts an older fence after a newer one, whatever clocks do. */
 import { keyId } from "solehold/internal";
-import type { Oracle, Scene } from "./oracle.ts";
+import type { Oracle, OracleContext } from "./oracle.ts";
 
-export function guardedWrites(scene: Scene): Oracle {
+export function guardedWrites(context: OracleContext): Oracle {
   const name = "guarded-writes";
   const newest = new Map<string, bigint>();
   return {
     name,
     onResourceWrite: ({ key, fence, accepted }) => {
       if (!accepted) {
-        scene.sometimes("a zombie's write was refused by the guard");
+        context.sometimes("a zombie's write was refused by the guard");
         return;
       }
       const id = keyId(key);
       const top = newest.get(id) ?? 0n;
-      if (fence < top) scene.fail(name, `the resource of ${id} took fence ${fence} after fence ${top}`);
+      if (fence < top) context.fail(name, `the resource of ${id} took fence ${fence} after fence ${top}`);
       else newest.set(id, fence);
     },
   };

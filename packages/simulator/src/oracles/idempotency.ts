@@ -2,7 +2,7 @@
 
 import type { AcquireRequest } from "solehold/internal";
 import { keyId, recordFence } from "solehold/internal";
-import type { Oracle, Scene } from "./oracle.ts";
+import type { Oracle, OracleContext } from "./oracle.ts";
 
 interface FirstAnswer {
   readonly argumentsText: string;
@@ -10,7 +10,7 @@ interface FirstAnswer {
   readonly answeredMs: number;
 }
 
-export function idempotency(scene: Scene): Oracle {
+export function idempotency(context: OracleContext): Oracle {
   const name = "idempotency";
   const first = new Map<string, FirstAnswer>();
   return {
@@ -18,9 +18,9 @@ export function idempotency(scene: Scene): Oracle {
     onCallEnd: ({ request, outcome, startedMs }) => {
       if (request.op !== "acquire" || request.idempotencyKey === undefined || outcome === null) return;
       if (outcome.kind === "refused" && outcome.decision.reason === "IDEMPOTENCY_KEY_REUSED")
-        scene.sometimes("an idempotency key with other arguments was refused");
+        context.sometimes("an idempotency key with other arguments was refused");
       // A store that forgets what it acknowledged gives the same fence again, to other arguments.
-      if (outcome.kind !== "applied" || !scene.expectations.fencesGrow) return;
+      if (outcome.kind !== "applied" || !context.expectations.fencesGrow) return;
       const id = `${keyId(request.key)} ${request.idempotencyKey}`;
       const { lease, replayed } = outcome.decision;
       const argumentsText = argumentsOf(request);
@@ -31,11 +31,11 @@ export function idempotency(scene: Scene): Oracle {
         // unless it was asked for before: its answer may have waited for a slow audit.
         const isOlder = known !== undefined && fence < known.fence;
         if (isOlder && startedMs >= known.answeredMs)
-          scene.fail(name, `the key of fence ${known.fence} was answered with fence ${fence}`);
-        if (!isOlder) first.set(id, { argumentsText, fence, answeredMs: scene.nowMs() });
+          context.fail(name, `the key of fence ${known.fence} was answered with fence ${fence}`);
+        if (!isOlder) first.set(id, { argumentsText, fence, answeredMs: context.nowMs() });
       } else if (known.argumentsText !== argumentsText) {
-        scene.fail(name, `one key was answered for ${known.argumentsText} and for ${argumentsText}`);
-      } else if (replayed) scene.sometimes("a repeated call got the same grant");
+        context.fail(name, `one key was answered for ${known.argumentsText} and for ${argumentsText}`);
+      } else if (replayed) context.sometimes("a repeated call got the same grant");
     },
   };
 }

@@ -18,7 +18,7 @@ import {
   START,
   stateText,
 } from "./lease-model.ts";
-import type { Oracle, Scene } from "./oracle.ts";
+import type { Oracle, OracleContext } from "./oracle.ts";
 
 export type LinearizabilityVerdict =
   | { readonly kind: "linearizable" }
@@ -139,7 +139,7 @@ export interface LinearizabilityOracle extends Oracle {
   readonly givenUp: () => number;
 }
 
-export function linearizability(scene: Scene, keys: readonly LeaseKey[]): LinearizabilityOracle {
+export function linearizability(context: OracleContext, keys: readonly LeaseKey[]): LinearizabilityOracle {
   const name = "linearizability";
   const deletions = new Map<AppliedWrite, ModelOperation>();
   let givenUp = 0;
@@ -149,19 +149,19 @@ export function linearizability(scene: Scene, keys: readonly LeaseKey[]): Linear
     /** Collection is nobody's call: it shows as an operation that happens at its very instant. */
     onWrite: (write) => {
       if (write.after !== null) return;
-      deletions.set(write, deletionOf(scene.nowMs()));
+      deletions.set(write, deletionOf(context.nowMs()));
     },
     atEnd: () => {
-      if (!scene.expectations.linearizable || scene.config.faults.has("corrupt")) return;
+      if (!context.expectations.linearizable || context.config.faults.has("corrupt")) return;
       for (const key of keys) {
         const id = keyId(key);
-        const operations = scene.calls
+        const operations = context.calls
           .filter((call) => keyId(call.request.key) === id)
           .map(operationOf)
           .filter((operation) => operation !== null);
         for (const [write, operation] of deletions) if (keyId(write.key) === id) operations.push(operation);
         operations.push(
-          ...scene
+          ...context
             .lostEffects()
             .filter((each) => each.keyId === id)
             .map(operationOfEffect),
@@ -169,7 +169,7 @@ export function linearizability(scene: Scene, keys: readonly LeaseKey[]): Linear
         const verdict = checkLinearizable(operations);
         if (verdict.kind === "given up") givenUp += 1;
         if (verdict.kind === "violated")
-          scene.fail(
+          context.fail(
             name,
             `${id}: after ${verdict.order.slice(-4).join("; ")}: none of ${verdict.stuck.join("; ")}`,
           );

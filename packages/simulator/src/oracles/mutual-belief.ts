@@ -2,21 +2,21 @@
  * LeaseUniqueness: no two may act under one lease at the same instant of the world's time. Asked wherever
  * rates are within bounds and the store keeps what it acknowledged; see `expectationsOf` for the rest.
  */
-import type { Oracle, Scene } from "./oracle.ts";
+import type { Oracle, OracleContext } from "./oracle.ts";
 
-export function mutualBelief(scene: Scene): Oracle {
+export function mutualBelief(context: OracleContext): Oracle {
   const name = "mutual-belief";
   return {
     name,
     afterEvent: () => {
-      if (!scene.expectations.exclusive) return;
-      for (const [key, believers] of scene.believers) {
+      if (!context.expectations.exclusive) return;
+      for (const [key, believers] of context.believers) {
         if (believers.length < 2) continue;
         // Who is frozen cannot act; its belief is looked at when it can.
         const sure = believers.filter((each) => !each.frozen() && !each.ended() && each.believes());
         if (sure.length < 2) continue;
         const who = sure.map((each) => `${each.who} (fence ${each.fence})`).join(" and ");
-        scene.fail(name, `${who} both believe that they hold ${key}`);
+        context.fail(name, `${who} both believe that they hold ${key}`);
       }
     },
   };

@@ -7,9 +7,9 @@
  * out of bounds or a jump have made worthless. A store that judges by its own clock is always asked.
  */
 import { keyId, recordFence } from "solehold/internal";
-import type { Oracle, Scene } from "./oracle.ts";
+import type { Oracle, OracleContext } from "./oracle.ts";
 
-export function noResurrection(scene: Scene): Oracle {
+export function noResurrection(context: OracleContext): Oracle {
   const name = "no-resurrection";
   return {
     name,
@@ -18,11 +18,12 @@ export function noResurrection(scene: Scene): Oracle {
       if (recordFence(before) !== recordFence(after) || after.state !== "held") return;
       const fence = recordFence(after);
       const id = keyId(after.key);
-      const { storeClock } = scene.config;
-      const clocked = storeClock === "exact" || (storeClock === "reply" && scene.expectations.recordsLast);
-      if (before.state !== "held") scene.fail(name, `${before.state} lease ${id}@${fence} came back to life`);
+      const { storeClock } = context.config;
+      const clocked = storeClock === "exact" || (storeClock === "reply" && context.expectations.recordsLast);
+      if (before.state !== "held")
+        context.fail(name, `${before.state} lease ${id}@${fence} came back to life`);
       else if (clocked && after.renewals > before.renewals && after.renewedAtMs >= before.expiresAtMs)
-        scene.fail(
+        context.fail(
           name,
           `${id}@${fence} was renewed ${after.renewedAtMs - before.expiresAtMs} ms after it had expired`,
         );

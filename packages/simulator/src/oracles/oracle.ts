@@ -52,7 +52,7 @@ export interface ResourceWrite {
 }
 
 /** The run as oracles see it. */
-export interface Scene {
+export interface OracleContext {
   readonly config: SimConfig;
   /** What the processes compete for. */
   readonly keys: readonly LeaseKey[];

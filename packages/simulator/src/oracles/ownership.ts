@@ -7,7 +7,7 @@
 import type { RemoteRequest } from "solehold/internal";
 import { hashToken, keyId, type LeaseRecord, recordFence } from "solehold/internal";
 import type { AppliedWrite } from "../store/engine.ts";
-import { isGrant, type Oracle, type Scene } from "./oracle.ts";
+import { isGrant, type Oracle, type OracleContext } from "./oracle.ts";
 
 export interface OwnershipOracle extends Oracle {
   /** A process asked a server for something, or gave up on it. */
@@ -16,7 +16,7 @@ export interface OwnershipOracle extends Oracle {
   adopted(grantId: string, process: string): void;
 }
 
-export function ownership(scene: Scene): OwnershipOracle {
+export function ownership(context: OracleContext): OwnershipOracle {
   const name = "ownership";
   const owners = new Map<string, Set<string>>();
   const presented = new PresentedTokens();
@@ -37,7 +37,7 @@ export function ownership(scene: Scene): OwnershipOracle {
       const grantId = `${keyId(after.key)}@${recordFence(after)}`;
       // Servers also hold leases of their own, in a tenant of their own.
       const throughServer =
-        scene.config.entry === "server" && scene.keys.some(({ tenant }) => tenant === after.key.tenant);
+        context.config.entry === "server" && context.keys.some(({ tenant }) => tenant === after.key.tenant);
       if (isGrant(write)) {
         owners.set(grantId, throughServer ? presented.by(after, ["acquire"]) : new Set([by]));
         return;
@@ -49,12 +49,12 @@ export function ownership(scene: Scene): OwnershipOracle {
         if (after.state === "released" && before.renewals === 0) return;
         const askers = presented.by(after, after.state === "released" ? ENDING : PROLONGING);
         if (![...askers].some((process) => owner.has(process)))
-          scene.fail(
+          context.fail(
             name,
             `${by} changed ${grantId}, and none of its owners (${[...owner].join(", ")}) had asked for that, only ${[...askers].join(", ") || "nobody"}`,
           );
       } else if (!owner.has(by))
-        scene.fail(name, `${by} changed ${grantId}, which belongs to ${[...owner].join(", ")}`);
+        context.fail(name, `${by} changed ${grantId}, which belongs to ${[...owner].join(", ")}`);
     },
   };
 }

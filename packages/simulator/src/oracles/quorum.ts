@@ -6,14 +6,14 @@
  * attempt, and is granted anew if its first grant has ended by then: the consent covers both.
  */
 import { keyId, type LeaseKey } from "solehold/internal";
-import { isGrant, type Oracle, type Scene } from "./oracle.ts";
+import { isGrant, type Oracle, type OracleContext } from "./oracle.ts";
 
 export interface QuorumOracle extends Oracle {
   /** A holder presents a consent that suffices. */
   approved(holder: string): void;
 }
 
-export function quorum(scene: Scene, guarded: LeaseKey): QuorumOracle {
+export function quorum(context: OracleContext, guarded: LeaseKey): QuorumOracle {
   const name = "quorum";
   const left = new Map<string, number>();
   const attempts = new Set<string>();
@@ -24,17 +24,17 @@ export function quorum(scene: Scene, guarded: LeaseKey): QuorumOracle {
       const { after } = write;
       if (after === null || keyId(after.key) !== keyId(guarded) || !isGrant(write)) return;
       // A store that forgets what it acknowledged forgets what was used, too.
-      if (!scene.expectations.fencesGrow) return;
+      if (!context.expectations.fencesGrow) return;
       if (attempts.has(after.tokenHash)) return;
       attempts.add(after.tokenHash);
       const consents = left.get(after.holder) ?? 0;
-      if (consents === 0) scene.fail(name, `${after.holder} got ${keyId(guarded)} without enough signers`);
+      if (consents === 0) context.fail(name, `${after.holder} got ${keyId(guarded)} without enough signers`);
       left.set(after.holder, consents - 1);
-      scene.sometimes("a dangerous lease was granted to enough signers");
+      context.sometimes("a dangerous lease was granted to enough signers");
     },
     onCallEnd: ({ outcome }) => {
       if (outcome?.kind === "refused" && outcome.decision.reason === "QUORUM_NOT_MET")
-        scene.sometimes("a dangerous lease was refused to too few signers");
+        context.sometimes("a dangerous lease was refused to too few signers");
     },
   };
 }

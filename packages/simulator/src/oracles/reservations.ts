@@ -8,9 +8,9 @@
  * so it holds everywhere.
  */
 import { keyId } from "solehold/internal";
-import { isGrant, type Oracle, type Scene } from "./oracle.ts";
+import { isGrant, type Oracle, type OracleContext } from "./oracle.ts";
 
-export function reservations(scene: Scene): Oracle {
+export function reservations(context: OracleContext): Oracle {
   const name = "reservations";
   /** When the reservation was written, by the store's true clock. */
   const reservedAtMs = new Map<string, number>();
@@ -25,17 +25,17 @@ export function reservations(scene: Scene): Oracle {
         const { successor, deadlineMs } = before.handoff;
         // An observer counts the whole length from its own first sight, on a clock that may run fast; the
         // deadline itself was written generously.
-        const { driftRatio, tickMs } = scene.config;
+        const { driftRatio, tickMs } = context.config;
         const lengthMs = (deadlineMs - before.endedAtMs) / (1 + driftRatio) ** 2 - tickMs;
         const keptUntilMs = Math.min(deadlineMs, (reservedAtMs.get(id) ?? storeMs) + lengthMs);
-        const measurable = scene.expectations.recordsLast && !scene.config.faults.has("clock-jump");
+        const measurable = context.expectations.recordsLast && !context.config.faults.has("clock-jump");
         if (measurable && successor !== after.holder && storeMs < keptUntilMs)
-          scene.fail(name, `${after.holder} took ${id}, which was kept for ${successor}`);
+          context.fail(name, `${after.holder} took ${id}, which was kept for ${successor}`);
       }
       const limitMs = before.breakAtMs;
       const renewed = !isGrant(write) && after.renewals > before.renewals;
       if (renewed && limitMs !== null && after.expiresAtMs > Math.max(limitMs, before.expiresAtMs))
-        scene.fail(name, `a renewal of ${id} reached past its break`);
+        context.fail(name, `a renewal of ${id} reached past its break`);
     },
   };
 }

@@ -10,7 +10,7 @@ import { idempotency } from "./idempotency.ts";
 import { linearizability } from "./linearizability.ts";
 import { mutualBelief } from "./mutual-belief.ts";
 import { noResurrection } from "./no-resurrection.ts";
-import type { CallRecord, Oracle, ResourceWrite, Scene } from "./oracle.ts";
+import type { CallRecord, Oracle, OracleContext, ResourceWrite } from "./oracle.ts";
 import { type OwnershipOracle, ownership } from "./ownership.ts";
 import { reservations } from "./reservations.ts";
 
@@ -19,21 +19,26 @@ export class OracleSet {
   readonly #linearizability: ReturnType<typeof linearizability>;
   readonly #all: readonly Oracle[];
 
-  constructor(scene: Scene, keys: readonly LeaseKey[], policy: LeasePolicy, more: readonly Oracle[] = []) {
-    this.ownership = ownership(scene);
-    this.#linearizability = linearizability(scene, keys);
+  constructor(
+    context: OracleContext,
+    keys: readonly LeaseKey[],
+    policy: LeasePolicy,
+    more: readonly Oracle[] = [],
+  ) {
+    this.ownership = ownership(context);
+    this.#linearizability = linearizability(context, keys);
     this.#all = [
-      fencesGrow(scene),
-      noResurrection(scene),
+      fencesGrow(context),
+      noResurrection(context),
       this.ownership,
-      reservations(scene),
-      guardedWrites(scene),
-      idempotency(scene),
-      abortInTime(scene),
-      mutualBelief(scene),
-      beliefHasRecord(scene),
+      reservations(context),
+      guardedWrites(context),
+      idempotency(context),
+      abortInTime(context),
+      mutualBelief(context),
+      beliefHasRecord(context),
       this.#linearizability,
-      claimable(scene, keys, policy),
+      claimable(context, keys, policy),
       ...more,
     ];
   }

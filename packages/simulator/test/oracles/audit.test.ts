@@ -3,7 +3,7 @@
 import type { AuditEntry } from "solehold/internal";
 import { describe, expect, it } from "vitest";
 import { type AuditedLife, type AuditedTrail, audit } from "../../src/oracles/audit.ts";
-import type { Scene } from "../../src/oracles/oracle.ts";
+import type { OracleContext } from "../../src/oracles/oracle.ts";
 
 type Told = "applied" | "refused" | "unsettled";
 type Written = AuditEntry["outcome"];
@@ -22,14 +22,14 @@ function life(told: readonly Told[], options: { died?: boolean; begun?: number }
 function objections(written: readonly Written[], lives: readonly AuditedLife[]): readonly string[] {
   const found: string[] = [];
   const entries = written.map((outcome) => ({ action: "renew", traceId: TRACE, outcome }) as AuditEntry);
-  const scene = {
+  const context = {
     config: { entry: "library" },
     keys: [],
     lostEffects: () => [],
     fail: (_oracle: string, message: string) => void found.push(message),
-  } as unknown as Scene;
+  } as unknown as OracleContext;
   const trail: AuditedTrail = { name: "n1", entries, lives };
-  audit(scene, () => [trail]).atEnd?.();
+  audit(context, () => [trail]).atEnd?.();
   return found;
 }
 

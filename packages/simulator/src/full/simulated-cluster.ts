@@ -14,7 +14,7 @@ import {
   type CallRecord,
   isGrant,
   type LostEffect,
-  type Scene,
+  type OracleContext,
   type Situation,
 } from "../oracles/oracle.ts";
 import { type QuorumOracle, quorum } from "../oracles/quorum.ts";
@@ -29,19 +29,19 @@ import { Machine } from "../world/machine.ts";
 import { Network } from "../world/network.ts";
 import { Choices } from "../world/random.ts";
 import { World } from "../world/world.ts";
+import { DANGEROUS } from "./approval-workload.ts";
 import { auditedTrails, type ServiceLife } from "./audited.ts";
 import { Backend, type BackendOptions } from "./backend.ts";
 import { LeaseBeliever } from "./believer.ts";
-import { DANGEROUS } from "./dangerous.ts";
 import { EffectLog } from "./effects.ts";
 import { envOf, nameOf, Process, TENANT } from "./process.ts";
 import type { CallLog } from "./recorder.ts";
 import { GuardedResources } from "./resources.ts";
-import { ServerLines } from "./server-lines.ts";
+import { ServerQueues } from "./server-queues.ts";
 import { Servers } from "./servers.ts";
 import { onLoss, situations } from "./situations.ts";
 
-export class Stage {
+export class SimulatedCluster {
   readonly config: SimConfig;
   readonly world: World;
   readonly network: Network;
@@ -54,9 +54,9 @@ export class Stage {
   readonly sometimesCounts = new Map<Situation, number>();
   /** Null when every process decides by itself. */
   readonly servers: Servers | null;
-  readonly lines = new ServerLines();
+  readonly lines = new ServerQueues();
   readonly #mutations: Mutations;
-  readonly #scene: Scene;
+  readonly #context: OracleContext;
   readonly #believers = new Map<string, Believer[]>();
   readonly #resources: GuardedResources;
   readonly #effects: EffectLog;
@@ -124,7 +124,7 @@ export class Stage {
       limits: new Map(),
       onEnd: (call: CallRecord) => this.oracles.onCallEnd(call),
     };
-    this.#scene = {
+    this.#context = {
       config,
       keys: this.keys,
       expectations: expectationsOf(config),
@@ -139,11 +139,11 @@ export class Stage {
     };
     const policy = createPolicy({ ...config.policy, ...this.#mutations.policy });
     const machineOf = (name: string): Machine | null => this.#processNamed(name)?.machine ?? null;
-    this.quorum = quorum(this.#scene, DANGEROUS);
-    this.oracles = new OracleSet(this.#scene, this.keys, policy, [
+    this.quorum = quorum(this.#context, DANGEROUS);
+    this.oracles = new OracleSet(this.#context, this.keys, policy, [
       this.quorum,
-      situations(this.#scene, machineOf),
-      audit(this.#scene, () => this.#audited),
+      situations(this.#context, machineOf),
+      audit(this.#context, () => this.#audited),
     ]);
     this.servers =
       gateway === undefined || config.entry === "library"
@@ -181,7 +181,7 @@ export class Stage {
   }
 
   get expectations(): Expectations {
-    return this.#scene.expectations;
+    return this.#context.expectations;
   }
 
   get processes(): readonly Process[] {
@@ -311,7 +311,7 @@ export class Stage {
       if (aborts > 1)
         this.fail("abort-once", `${process.name} was told twice that fence ${lease.fence} is over`);
       this.world.note(process.name, "stops", () => `fence ${lease.fence}: ${String(lease.lossReason)}`);
-      onLoss(this.#scene, believer, lease.signal.reason);
+      onLoss(this.#context, believer, lease.signal.reason);
     });
     return holding;
   }

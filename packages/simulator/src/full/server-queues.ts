@@ -22,7 +22,7 @@ interface WaitBody {
 
 const ACQUIRE_PATH = "/v1/leases/acquire";
 
-export class ServerLines {
+export class ServerQueues {
   #isWatching = false;
   readonly #watched = new Set<string>();
   readonly #arrivals: Arrival[] = [];
