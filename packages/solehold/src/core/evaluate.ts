@@ -259,9 +259,11 @@ function judgeOperator(
   // A reservation whose successor never comes must be possible to end before its deadline.
   const reserved = record.handoff !== null && now.earliestMs < record.handoff.deadlineMs;
   if (!facts.leaseExists && !(command.op === "revoke" && reserved)) return deny("LEASE_NOT_FOUND");
-  if (command.generation !== undefined && command.generation !== record.generation) {
-    return deny("LEASE_GENERATION_STALE");
-  }
+  const { approval } = command;
+  // A repeat speaks of the grant that its first attempt found.
+  const generation =
+    command.generation ?? (approval?.kind === "used-before" ? approval.generation : record.generation);
+  if (generation !== record.generation) return deny("LEASE_GENERATION_STALE");
   if (record.state === "revoked") return deny("LEASE_ALREADY_REVOKED");
   return command.op === "revoke" ? ELIGIBLE.terminate : ELIGIBLE.annotate;
 }

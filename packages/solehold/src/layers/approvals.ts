@@ -86,7 +86,7 @@ function guardedCommandOf(
     case "break": {
       const generation = request.generation === undefined ? {} : { generation: request.generation };
       const ttlMs = request.op === "break" ? { ttlMs: request.periodMs } : {};
-      return { action: request.op, key, ...generation, ...ttlMs };
+      return { action: request.op, key, ...generation, ...ttlMs, ...attemptOf(request, caller) };
     }
     default:
       return null;
@@ -95,7 +95,7 @@ function guardedCommandOf(
 
 /** Token and idempotency key are the caller's secrets: whoever repeats one of them repeats this attempt. */
 function attemptOf(
-  { token, idempotencyKey }: AcquireRequest,
+  { token, idempotencyKey }: Pick<AcquireRequest, "token" | "idempotencyKey">,
   caller: string,
 ): Pick<GuardedCommand, "attempt"> {
   if (idempotencyKey !== undefined) return { attempt: sha256("solehold-attempt", caller, idempotencyKey) };

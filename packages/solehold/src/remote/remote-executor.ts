@@ -1,9 +1,10 @@
 /**
  * The executor behind `connect("https://...")`: the same commands, decided by a Solehold server.
  *
- * Every command can be repeated safely: an acquire brings its own token, the others an idempotency key,
+ * Commands can be repeated safely: an acquire brings its own token, the others an idempotency key,
  * so an answer that got lost is asked for again within the command's time. A server restart or a network
- * cut shorter than that goes unnoticed.
+ * cut shorter than that goes unnoticed. The exception is an operator's command that does not say which grant it means:
+ * once it may have been done it is not sent again, because it could strike the next holder.
  */
 import {
   type ClockReading,
@@ -204,6 +205,7 @@ export class RemoteExecutor implements LeaseExecutor {
     let outcome: CommandOutcome = first;
     for (let attempt = 0; ; attempt += 1) {
       if (outcome.outcome === "unknown") maybeDone = outcome;
+      if (maybeDone !== null && !meansOneGrant(sending.request)) return maybeDone;
       // An attempt that may have been carried out is worth asking about until the end.
       const untilMs = maybeDone === null ? Math.min(deadlineMs, startedMs + NOBODY_THERE_MS) : deadlineMs;
       const pauseMs = jittered(this.#env, Math.min(SLOWEST_RETRY_MS, FIRST_RETRY_MS * 2 ** attempt), 0.5);
@@ -278,6 +280,12 @@ interface Sending {
   readonly waitMs: number;
   readonly signal: AbortSignal | undefined;
   readonly deadlineMs: number;
+}
+
+/** The idempotency key of an operator's command goes with the grant that it ended; approvals know the grant they are for. */
+function meansOneGrant(request: LeaseRequest): boolean {
+  if (request.op !== "revoke" && request.op !== "break") return true;
+  return request.generation !== undefined || request.approval !== undefined;
 }
 
 function same(outcome: CommandOutcome): CommandOutcome {

@@ -1,4 +1,5 @@
 import { expect } from "vitest";
+import type { LeaseRecord } from "../../src/core/index.ts";
 import { ManualEnv } from "../../src/env/index.ts";
 import {
   type AppliedOutcome,
@@ -8,7 +9,7 @@ import {
   type StoreExecutorOptions,
   type UnsettledOutcome,
 } from "../../src/executor/index.ts";
-import { MemoryStore } from "../../src/store/index.ts";
+import { type LeaseStore, MemoryStore, type StoredRecord } from "../../src/store/index.ts";
 import { FaultyStore } from "./faulty-store.ts";
 
 export const KEY = { tenant: "default", name: "job" };
@@ -65,4 +66,22 @@ export async function runUntilSettled<Value>(
   watched.catch(() => undefined);
   for (let elapsed = 0; !done && elapsed < limitMs; elapsed += 10) await env.advance(10);
   return await watched;
+}
+
+export type Found = Extract<StoredRecord, { kind: "found" }>;
+
+type ReadableStore = Pick<LeaseStore, "read" | "apply">;
+
+/** What is in the store under the key. */
+export async function storedIn(store: ReadableStore): Promise<Found> {
+  const [found] = (await store.read([KEY])).records;
+  if (found?.kind !== "found") throw new Error("there is no record");
+  return found;
+}
+
+/** The store goes back to what it showed before: every write since then is lost. */
+export async function goBackTo(record: LeaseRecord, store: ReadableStore): Promise<void> {
+  const { version } = await storedIn(store);
+  const { results } = await store.apply([{ key: KEY, expected: version, next: record }]);
+  expect(results).toMatchObject([{ kind: "applied" }]);
 }

@@ -1,76 +1,9 @@
 /** One approval, one grant: over lost answers, repeats, other servers, and what ends a lease. */
 import { describe, expect, it } from "vitest";
-import {
-  type Approval,
-  ApprovalPolicy,
-  type SigningKeyPair,
-  signApproval,
-  signingKeyFromSeed,
-} from "../../src/approvals/index.ts";
-import { MemoryAuditTrail } from "../../src/audit/index.ts";
-import { ManualEnv } from "../../src/env/index.ts";
-import { StoreExecutor } from "../../src/executor/index.ts";
-import { approvalRequestFor, LeaseService } from "../../src/layers/index.ts";
-import {
-  type ConditionalWrite,
-  decorateStore,
-  type LeaseStore,
-  MemoryStore,
-  StoreError,
-} from "../../src/store/index.ts";
-import { FaultyStore } from "../executor/faulty-store.ts";
+import type { LeaseService } from "../../src/layers/index.ts";
+import { type ConditionalWrite, decorateStore, type MemoryStore, StoreError } from "../../src/store/index.ts";
 import { applied, refused, runUntilSettled, unsettled } from "../executor/helpers.ts";
-
-const NONCE = "nonce-of-this-request";
-const MINUTE_MS = 60_000;
-const GUARDED = { tenant: "default", name: "migrations/orders" };
-const REQUEST = { key: GUARDED, holder: "deployer", ttlMs: MINUTE_MS } as const;
-const ACQUIRE = { op: "acquire", ...REQUEST, token: "chosen-by-the-caller" } as const;
-const RELEASE = { op: "release", key: GUARDED, holder: "deployer", token: ACQUIRE.token } as const;
-
-/** A service whose store fails on demand; `rival` is another server on the same store without faults. */
-function guardedWorld(release: "keep" | "delete" = "keep") {
-  const env = new ManualEnv();
-  const memory = new MemoryStore({ env });
-  const faults = new FaultyStore(memory);
-  const keys = new Map(
-    ["alice", "bob"].map((name, index) => [name, signingKeyFromSeed(Buffer.alloc(32, index + 1))]),
-  );
-  const defined = ApprovalPolicy.define({
-    signers: [...keys].map(([signerId, { publicKey }]) => ({ signerId, keys: [{ publicKey }] })),
-    thresholds: { standard: 1, risky: 2, dangerous: 2 },
-    rules: [{ pattern: "migrations/*", tier: "Risky", maxTtlMs: 5 * MINUTE_MS }],
-  });
-  if (!defined.ok) throw new Error(JSON.stringify(defined.problems));
-  const policy = release === "delete" ? ({ generations: "count", release: "delete" } as const) : {};
-  const serviceOver = (store: LeaseStore): LeaseService =>
-    new LeaseService({
-      executor: new StoreExecutor({ store, env, policy }),
-      audit: new MemoryAuditTrail({ capacity: 1_000 }),
-      env,
-      approvalPolicy: defined.policy,
-    });
-  const signed = (request: { readonly holder: string; readonly ttlMs: number } = REQUEST, nonce = NONCE) => {
-    const command = { action: "acquire", key: GUARDED, ...request } as const;
-    const window = { notBeforeMs: memory.now() - 1_000, notAfterMs: memory.now() + 48 * 60 * MINUTE_MS };
-    const payload = { ...approvalRequestFor(command, "Risky", nonce), ...window };
-    const approvals: Approval[] = [...keys].map(([name, { privateKey }]: [string, SigningKeyPair]) =>
-      signApproval(privateKey, payload, name),
-    );
-    return { nonce, approvals };
-  };
-  return {
-    env,
-    memory,
-    faults,
-    serviceOver,
-    service: serviceOver(faults),
-    rival: serviceOver(memory),
-    signed,
-  };
-}
-
-type World = ReturnType<typeof guardedWorld>;
+import { ACQUIRE, GUARDED, guardedWorld, MINUTE_MS, RELEASE, REQUEST, type World } from "./guarded-world.ts";
 
 /** The grant lands, and nobody learns of it. */
 async function unknownGrant({ env, faults, service }: World, approval: ReturnType<World["signed"]>) {
@@ -280,5 +213,32 @@ describe("a lease under an approval rule", () => {
     const released = applied(await service.execute({ ...RELEASE, next: { request, context: {} } }));
     expect(released.next).toBeUndefined();
     expect(await service.read(GUARDED)).toMatchObject({ state: "released" });
+  });
+});
+
+describe("an operator's command under an approval rule", () => {
+  async function revoked() {
+    const world = guardedWorld();
+    applied(await world.service.execute({ ...ACQUIRE, approval: world.signed() }));
+    const approval = world.signedFor({ action: "revoke", key: GUARDED }, "nonce-of-the-revoke");
+    const revoke = { op: "revoke", key: GUARDED, idempotencyKey: "ticket-7", approval } as const;
+    applied(await world.service.execute(revoke));
+    return { ...world, revoke };
+  }
+
+  it("finds itself done when its answer was lost and it is repeated under its key", async () => {
+    const { rival, revoke } = await revoked();
+    expect(applied(await rival.execute(revoke)).decision.replayed).toBe(true);
+    const { idempotencyKey: _key, ...anew } = revoke;
+    expect(refused(await rival.execute(anew)).decision.reason).toBe("QUORUM_NOT_MET");
+  });
+
+  it("does not strike the next holder when it is repeated", async () => {
+    const { service, rival, revoke, signed } = await revoked();
+    applied(await service.execute(RELEASE));
+    const approval = signed(REQUEST, "nonce-of-the-next");
+    applied(await service.execute({ ...ACQUIRE, token: "token-of-the-next", approval }));
+    expect(refused(await rival.execute(revoke)).decision.reason).toBe("LEASE_GENERATION_STALE");
+    expect(await rival.read(GUARDED)).toMatchObject({ state: "held" });
   });
 });

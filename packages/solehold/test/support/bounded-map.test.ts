@@ -25,4 +25,15 @@ describe("a bounded map", () => {
     map.delete("a");
     expect([map.get("a"), map.get("b")]).toEqual([undefined, "b"]);
   });
+
+  it("shows what was set last, also while an older value of it is kept", () => {
+    const map = new BoundedMap<string>(4);
+    for (const [id, value] of [
+      ["a", "first"],
+      ["b", "b"],
+      ["a", "second"],
+    ] as const)
+      map.set(id, value);
+    expect(map.get("a")).toBe("second");
+  });
 });
