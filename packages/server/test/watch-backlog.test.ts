@@ -1,8 +1,8 @@
 /** A watcher that comes back: it gets exactly what it missed, or "reset" when one event of that is not kept any more. */
 import { type LeaseKey, MemoryStore, StoreExecutor } from "solehold";
-import { LeaseService, ManualEnv, MemoryAuditTrail, settle } from "solehold/internal";
+import { LeaseService, ManualEnv, MemoryAuditTrail, settle, type WatchEvent } from "solehold/internal";
 import { describe, expect, it } from "vitest";
-import { type WatchEvent, WatchHub } from "../src/watch/watch-hub.ts";
+import { WatchHub } from "../src/watch/watch-hub.ts";
 
 const BACKLOG = 4;
 const ALL = { tenant: "default", prefix: "" };
@@ -23,7 +23,7 @@ async function world(options: { readonly watch?: "works" | "fails at first"; rea
   };
   const audit = new MemoryAuditTrail({ capacity: 100 });
   const service = new LeaseService({ executor, audit, env });
-  const hub = new WatchHub({ env, service, backlog: BACKLOG, onStoreEvent: () => undefined });
+  const hub = new WatchHub({ env, service, backlog: BACKLOG });
   await hub.start();
   const key = (name: string): LeaseKey => ({ tenant: "default", name });
   const emit: Listener = (event) => {
@@ -96,12 +96,12 @@ describe("a watcher that comes back", () => {
     const { token } = hub;
     const seen = seenAfter(null);
     // Until then the decisions of this process are all that it sees.
-    const granted = await service.execute({ op: "acquire", key: key("own"), holder: "h", ttlMs: 60_000 });
-    if (granted.kind !== "applied") throw new Error("it was free");
-    hub.decided(granted.decision.lease);
+    const published = hub.layer(service);
+    const owner = { key: key("own"), holder: "h", token: "t" };
+    await published.execute({ op: "acquire", ...owner, ttlMs: 60_000 });
     await env.advance(1_000);
     await settle();
-    hub.decided(granted.decision.lease);
+    await published.execute({ op: "renew", ...owner, ttlMs: 60_000 });
     expect(seen).toEqual(["changed own", "reset "]);
     expect(seenAfter(token)).toEqual(["reset "]);
   });

@@ -1,6 +1,7 @@
 /** An acquire through a server whose answers get lost: what may be said of it, and from when on its grant is believed. */
-import { realEnv, StoreError } from "solehold";
-import { HttpTransport, ManualEnv, RemoteExecutor } from "solehold/internal";
+
+import { StoreError } from "solehold";
+import { HttpTransport, ManualEnv, RemoteExecutor, realEnv } from "solehold/internal";
 import { expect, it, onTestFinished } from "vitest";
 import { testServer } from "../support/server.ts";
 

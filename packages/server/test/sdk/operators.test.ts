@@ -1,6 +1,6 @@
 /** An operator's command through a server whose answer gets lost: it is repeated only where it cannot strike the next holder. */
-import { Leases, realEnv } from "solehold";
-import { HttpTransport, RemoteExecutor } from "solehold/internal";
+import { Leases } from "solehold";
+import { HttpTransport, RemoteExecutor, realEnv } from "solehold/internal";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { testServer } from "../support/server.ts";
 

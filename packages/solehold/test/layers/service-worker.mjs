@@ -14,6 +14,18 @@ const audit = await FileAuditTrail.open({
 const executor = new StoreExecutor({ store });
 const service = new LeaseService({ executor, audit, env: realEnv });
 
+/** A line is small enough to be written whole or not at all; a full pipe is tried again. */
+function print(line) {
+  for (;;) {
+    try {
+      writeSync(1, line);
+      return;
+    } catch (error) {
+      if (error.code !== "EAGAIN") throw error;
+    }
+  }
+}
+
 let count = 0;
 async function work(worker) {
   const key = { tenant: "default", name: `job/${worker}` };
@@ -26,13 +38,13 @@ async function work(worker) {
       { traceId: `${trace}-grant` },
     );
     if (outcome.kind !== "applied") continue;
-    writeSync(1, `${trace}-grant ${leaseIdOf(outcome.decision.lease)}\n`);
+    print(`${trace}-grant ${leaseIdOf(outcome.decision.lease)}\n`);
     const { token } = outcome;
     const released = await service.execute(
       { op: "release", key, holder, token },
       { traceId: `${trace}-release` },
     );
-    if (released.kind === "applied") writeSync(1, `${trace}-release ${leaseIdOf(released.decision.lease)}\n`);
+    if (released.kind === "applied") print(`${trace}-release ${leaseIdOf(released.decision.lease)}\n`);
   }
 }
 await Promise.all(Array.from({ length: 16 }, (_, worker) => work(worker)));
