@@ -20,7 +20,9 @@ export {
   type LeasePhase,
   type LeaseRecord,
   type LeaseState,
+  type Metadata,
   phaseAt,
+  type Reservation,
   recordFence,
 } from "./core/record.ts";
 export * from "./core/validity.ts";

@@ -44,7 +44,9 @@ export function wireLease(view: LeaseView): WireLease {
     resumeRequired: view.resumeRequired,
     breakAtMs: view.breakAtMs,
     handoff: view.handoff,
+    reservation: view.reservation,
     note: view.note,
+    metadata: view.metadata,
     fence: formatFence(view.fence),
     term: view.term.toString(),
     generation: view.generation.toString(),
@@ -139,6 +141,7 @@ const UNSETTLED = {
 const DENIALS: { readonly [reason: string]: string } = {
   LEASE_HELD_BY_SELF: "this holder already has it; renew it with its token, or use another holder name",
   LEASE_HANDOFF_PENDING: "it is being handed to a successor, who may take it until the deadline",
+  LEASE_RESERVED: "it is kept for the next waiter, who may take it until the deadline",
   LEASE_TOKEN_INVALID: "the token is not the one of this grant",
   LEASE_NOT_FOUND: "nothing was granted under this name",
   LEASE_EXPIRED: "the lease has ended; acquire it again",

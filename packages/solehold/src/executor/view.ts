@@ -7,8 +7,10 @@ import {
   type LeasePolicy,
   type LeaseRecord,
   type LeaseState,
+  type Metadata,
   type Purpose,
   phaseAt,
+  type Reservation,
   recordFence,
 } from "../core/index.ts";
 
@@ -34,7 +36,9 @@ export interface LeaseView {
   readonly resumeRequired: boolean;
   readonly breakAtMs: number | null;
   readonly handoff: Handoff | null;
+  readonly reservation: Reservation | null;
   readonly note: string;
+  readonly metadata: Metadata;
 }
 
 export function viewOf(record: LeaseRecord, nowMs: number, policy: LeasePolicy): LeaseView {
@@ -62,6 +66,8 @@ export function viewOf(record: LeaseRecord, nowMs: number, policy: LeasePolicy):
     resumeRequired,
     breakAtMs,
     handoff,
+    reservation: record.reservation,
     note,
+    metadata: record.metadata,
   };
 }

@@ -9,10 +9,13 @@ import {
   isPurpose,
   type LeaseRecord,
   type LeaseState,
+  type Metadata,
+  metadataProblem,
   NO_TOKEN_HASH,
   type Purpose,
   REASON_CODES,
   type Reason,
+  type Reservation,
 } from "../core/index.ts";
 import type { CommandOutcome, LeaseView, UnsettledOutcome } from "../executor/index.ts";
 import { StoreError } from "../store/index.ts";
@@ -123,9 +126,12 @@ function recordFrom(lease: Fields): LeaseRecord {
     resumeRequired: lease.resumeRequired === true,
     breakAtMs: lease.breakAtMs === null ? null : whole(lease, "breakAtMs"),
     handoff: handoff === null ? null : handoffFrom(fieldsOf(handoff)),
+    reservation: lease.reservation === null ? null : reservationFrom(fieldsOf(lease.reservation)),
+    ticket: "",
     nonce: "remote",
     idempotency: null,
     note: text(lease, "note"),
+    metadata: metadataFrom(lease.metadata),
   };
 }
 
@@ -136,7 +142,13 @@ export function recordOfEvent(lease: unknown): LeaseRecord {
 
 export function viewFrom(lease: unknown): LeaseView {
   const fields = fieldsOf(lease);
-  const { tokenHash: _tokenHash, nonce: _nonce, idempotency: _idempotency, ...shared } = recordFrom(fields);
+  const {
+    tokenHash: _tokenHash,
+    nonce: _nonce,
+    idempotency: _idempotency,
+    ticket: _ticket,
+    ...shared
+  } = recordFrom(fields);
   return {
     ...shared,
     fence: BigInt(text(fields, "fence")),
@@ -158,6 +170,16 @@ function purposeFrom(value: unknown): Purpose {
 
 function handoffFrom(handoff: Fields): Handoff {
   return { successor: text(handoff, "successor"), deadlineMs: whole(handoff, "deadlineMs") };
+}
+
+function reservationFrom(reservation: Fields): Reservation {
+  return { ticket: text(reservation, "ticket"), deadlineMs: whole(reservation, "deadlineMs") };
+}
+
+function metadataFrom(value: unknown): Metadata {
+  const problem = metadataProblem(value);
+  if (problem !== null) throw new Error(`metadata ${problem}`);
+  return value as Metadata;
 }
 
 export function fieldsOf(value: unknown): Fields {

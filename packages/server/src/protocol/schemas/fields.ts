@@ -3,6 +3,7 @@
  * know; what a name or a ttl may be is core's to say, so that it is said once and audited.
  */
 import { MAX_HOLDER_LENGTH, MAX_NAME_LENGTH, MAX_NOTE_LENGTH, MAX_TOKEN_LENGTH, PURPOSES } from "solehold";
+import { MAX_METADATA_ENTRIES, MAX_METADATA_LENGTH, MAX_METADATA_VALUE_LENGTH } from "solehold/internal";
 import { Type } from "typebox";
 
 export const Tenant = Type.String({
@@ -22,6 +23,9 @@ export const IdempotencyKey = Type.String({
 });
 export const Note = Type.String({
   description: `Free text for people, up to ${MAX_NOTE_LENGTH} characters.`,
+});
+export const Metadata = Type.Record(Type.String(), Type.String(), {
+  description: `Data of programs: up to ${MAX_METADATA_ENTRIES} entries, names of 1 to 64 characters of A-Z a-z 0-9 . _ / -, values of up to ${MAX_METADATA_VALUE_LENGTH} characters, ${MAX_METADATA_LENGTH} in all.`,
 });
 export const Decimal = (description: string) =>
   Type.String({
