@@ -1,5 +1,5 @@
 import { ROOT_CONTEXT, type Span, type SpanContext, type Tracer, trace } from "@opentelemetry/api";
-import { type LeaseStore, MemoryStore, realEnv } from "solehold";
+import { MemoryStore, realEnv } from "solehold";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { measuredStore } from "../src/telemetry/instrumented.ts";
 import { Metrics } from "../src/telemetry/metrics.ts";
@@ -79,10 +79,8 @@ describe("metrics", () => {
   });
 
   it("are taken of a store without losing anything that it can do", () => {
-    const joinQueue: LeaseStore["joinQueue"] = () => Promise.reject(new Error("not now"));
-    const store = Object.assign(new MemoryStore(), { joinQueue });
-    const measured = measuredStore(store, new Metrics(), realEnv);
-    const abilities = ["now", "list", "watch", "joinQueue"] as const;
+    const measured = measuredStore(new MemoryStore(), new Metrics(), realEnv);
+    const abilities = ["now", "list", "watch"] as const;
     expect(abilities.filter((ability) => measured[ability] === undefined)).toEqual([]);
     const { list: _list, ...unlistable } = measured;
     expect(measuredStore(unlistable, new Metrics(), realEnv).list).toBeUndefined();

@@ -12,6 +12,7 @@ import { askForDangerous, enough } from "./dangerous.ts";
 import { Nemesis } from "./nemesis.ts";
 import { type Process, TENANT } from "./process.ts";
 import { Stage } from "./stage.ts";
+import { nobodyStarves } from "./turns.ts";
 import { Workload } from "./workload.ts";
 
 export async function runFull(options: RunOptions): Promise<RunResult> {
@@ -146,6 +147,8 @@ async function recovery(stage: Stage, workload: Workload): Promise<void> {
   // A store that forgot acknowledged writes is trusted again after a while, if its fences grow by its clock.
   const isTrusted = !config.faults.has("lost-writes") || stage.expectations.fencesGrow;
   if (isTrusted) await servedInTurn(stage, go);
+  if (stage.violation !== null) return;
+  if (isTrusted) await nobodyStarves(stage, go);
   if (stage.violation !== null) return;
   const briefly = stage.servers === null || config.retentionMs <= LONGEST_RETENTION_WITH_SERVERS_MS;
   if (briefly && config.operations.includes("collect") && config.storeClock !== "none")
