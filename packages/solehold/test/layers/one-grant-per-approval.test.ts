@@ -34,20 +34,35 @@ describe("an approval leads to one grant", () => {
     expect(again.decision.lease.generation).toBe(before?.generation);
   });
 
-  it("which the same attempt still gets when the first try never reached the store", async () => {
-    const world = guardedWorld();
-    const approval = world.signed();
-    world.faults.writeFaults = [null, "frozen"];
-    world.faults.readFaults = [null, ...Array.from({ length: 1_000 }, () => "failed" as const)];
-    const asked = world.service.execute({ ...ACQUIRE, approval, timeoutMs: 1_000 });
-    unsettled(await runUntilSettled(world.env, asked));
-    world.faults.readFaults = [];
-    applied(await world.service.execute({ ...ACQUIRE, approval }));
-    applied(await world.service.execute(RELEASE));
-    expect(refused(await world.service.execute({ ...ACQUIRE, approval })).decision.reason).toBe(
-      "QUORUM_NOT_MET",
-    );
-  });
+  it.each([
+    ["a new key", 0],
+    ["a key that was held before", 1],
+  ])(
+    "which the same attempt still gets when the first try on %s never reached the store",
+    async (_on, before) => {
+      const world = guardedWorld();
+      for (let grant = 0; grant < before; grant += 1) {
+        const earlier = {
+          ...ACQUIRE,
+          token: "earlier",
+          approval: world.signed(REQUEST, "nonce-of-the-earlier"),
+        };
+        applied(await world.service.execute(earlier));
+        applied(await world.service.execute({ ...RELEASE, token: "earlier" }));
+      }
+      const approval = world.signed();
+      world.faults.writeFaults = [null, "frozen"];
+      world.faults.readFaults = [null, ...Array.from({ length: 1_000 }, () => "failed" as const)];
+      const asked = world.service.execute({ ...ACQUIRE, approval, timeoutMs: 1_000 });
+      unsettled(await runUntilSettled(world.env, asked));
+      world.faults.readFaults = [];
+      applied(await world.service.execute({ ...ACQUIRE, approval }));
+      applied(await world.service.execute(RELEASE));
+      expect(refused(await world.service.execute({ ...ACQUIRE, approval })).decision.reason).toBe(
+        "QUORUM_NOT_MET",
+      );
+    },
+  );
 
   it("and is free again when that certainly did not happen", async () => {
     const { faults, service, signed } = guardedWorld();

@@ -57,6 +57,19 @@ describe("a tenant at its limit", () => {
     expect(await service.read(KEY)).toMatchObject({ state: "released" });
   });
 
+  it("is not waited for by a release, which serves nobody before the leases are counted", async () => {
+    const { executor, env } = limitedWorld(1);
+    const first = { key: KEY, holder: "first", ttlMs: 5_000 };
+    const { token } = applied(await executor.execute({ op: "acquire", ...first }));
+    Object.assign(executor.store, { list: () => new Promise(() => undefined) });
+    const audit = new MemoryAuditTrail({ capacity: 100 });
+    const service = new LeaseService({ executor, audit, env, maxLiveLeases: 1 });
+    const release = { op: "release", key: KEY, holder: "first", token } as const;
+    const released = applied(await service.execute({ ...release, next: { request: NEXT, context: {} } }));
+    expect(released.next).toBeUndefined();
+    expect(await service.read(KEY)).toMatchObject({ state: "released" });
+  });
+
   it("is counted again after the store's events had a gap", async () => {
     const { executor, env } = limitedWorld(1);
     const listeners: ((event: { kind: "reset" }) => void)[] = [];
