@@ -28,9 +28,15 @@ export class RevocationWatch {
   add(lease: RevocableLease): void {
     if (this.#watches.has(lease) || this.#watches.size >= MAX_WATCHED) return;
     const { tenant, name } = lease.key;
+    let knownBreakMs: number | null = null;
     const onEvent = async (event: StoreEvent): Promise<void> => {
       if (event.kind !== "changed" || keyId(event.key) !== keyId(lease.key)) return;
-      if ((await this.#mayBeOver(lease, event.stored)) && this.#watches.has(lease)) lease.renewNow();
+      const record = await this.#recordOf(lease, event.stored);
+      const isLive = record !== null && isHeldAs(lease, record);
+      // The renewal that a break leads to is an event of its own, with the same break: it must not lead to the next.
+      if (isLive && record.breakAtMs === knownBreakMs) return;
+      if (isLive) knownBreakMs = record.breakAtMs;
+      if (this.#watches.has(lease)) lease.renewNow();
     };
     // A watch that fails leaves the lease to its renewals.
     const watch = this.#executor
@@ -46,14 +52,14 @@ export class RevocationWatch {
   }
 
   /** An event without the record is followed by a read: a renewal instead would cause the next event, without end. */
-  async #mayBeOver({ key, fence }: RevocableLease, stored: StoredRecord | null): Promise<boolean> {
-    const record = stored === null ? await this.#executor.read(key) : recordIn(stored);
-    if (record === null) return true;
-    const isOwn = fenceOf(record.term, record.generation) === fence;
-    return !isOwn || record.state !== "held" || record.breakAtMs !== null;
+  async #recordOf({ key }: RevocableLease, stored: StoredRecord | null): Promise<WatchedRecord | null> {
+    if (stored === null) return await this.#executor.read(key);
+    return stored.kind === "found" ? stored.record : null;
   }
 }
 
-function recordIn(stored: StoredRecord): LeaseRecord | null {
-  return stored.kind === "found" ? stored.record : null;
+type WatchedRecord = Pick<LeaseRecord, "term" | "generation" | "state" | "breakAtMs">;
+
+function isHeldAs({ fence }: RevocableLease, { term, generation, state }: WatchedRecord): boolean {
+  return state === "held" && fenceOf(term, generation) === fence;
 }

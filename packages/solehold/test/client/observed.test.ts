@@ -19,6 +19,28 @@ describe("a holder whose signal is observed", () => {
     expect([lease.state, signal.aborted]).toEqual(["jeopardy", false]);
   });
 
+  it("renews once for a break that lies beyond its ttl: its own renewals show that break, too", async () => {
+    const { leases, other } = clientWorld();
+    const lease = await leases.acquire("job", { ttl: "60s" });
+    void lease.signal;
+    await settle();
+    const execute = leases.executor.execute.bind(leases.executor);
+    let renewals = 0;
+    leases.executor.execute = (request, context) => {
+      if (request.op === "renew") renewals += 1;
+      // A storm of them would never let this test look.
+      return renewals > 20 ? new Promise(() => undefined) : execute(request, context);
+    };
+    const operator = other("operator");
+    await operator.break("job", { period: "180s" });
+    await settle();
+    expect(renewals).toBe(1);
+    await operator.break("job", { period: "120s" });
+    await settle();
+    expect(renewals).toBe(2);
+    expect(lease.state).toBe("held");
+  });
+
   it("learns at once that another process replaced its grant", async () => {
     const { leases, other } = clientWorld({ policy: { reacquire: "supersede" } });
     const lease = await leases.acquire("job", { ttl: "60s" });
