@@ -1,4 +1,4 @@
-// What Leases do while their store fails or brings no news. It needs faults between executor and store, which
+// What Leases do while their store fails or announces nothing. It needs faults between executor and store, which
 // only a store in this process can have; everything else is in the suite that every way to leases runs.
 import { describe, expect, it } from "vitest";
 import { connect, openStore } from "../../src/client/connect.ts";

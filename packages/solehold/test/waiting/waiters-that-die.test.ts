@@ -1,4 +1,4 @@
-/** Waiters that die, at every step: they hold up nobody, and what they were granted is given back unless a repeat finds it. */
+/** Waiters that die, at every step: they hold up nobody, and what they were granted is released unless a repeat finds it. */
 
 import { describe, expect, it } from "vitest";
 import { settle } from "../../src/env/index.ts";
@@ -66,7 +66,7 @@ describe("waiters that die", () => {
     expect(actions.slice(-2)).toEqual(["grant a", "release a"]);
   });
 
-  it("gives back what was granted to somebody who chose the token and has gone; its repeat is granted anew", async () => {
+  it("releases what was granted to somebody who chose the token and has gone; its repeat is granted anew", async () => {
     const { world, waiter, thaw } = await grantedJustNow({ repeatable: "by token" });
     waiter.connection.drop();
     const again = world.ask("a", { repeatable: "by token" }); // the same token, on a new connection
@@ -77,7 +77,7 @@ describe("waiters that die", () => {
     expect(await world.holder()).toBe("a");
   });
 
-  it("does not give back what a repeat with the same token has found first: two could believe", async () => {
+  it("does not release what a repeat with the same token has found first: two could believe", async () => {
     const { service } = new World();
     const request = { key, holder: "a", token: "chosen", ttlMs: 10_000 };
     const first = await service.execute({ ...request, op: "acquire" });
@@ -98,7 +98,7 @@ describe("waiters that die", () => {
     expect(await world.holder()).toBe("a");
   });
 
-  it("gives back even a repeatable grant when the caller said that it does not want it any more", async () => {
+  it("releases even a repeatable grant when the caller said that it does not want it any more", async () => {
     const { world, waiter, thaw } = await grantedJustNow({ repeatable: "by token" });
     waiter.connection.cancel();
     thaw();
