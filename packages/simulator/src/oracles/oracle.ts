@@ -99,7 +99,6 @@ export const SITUATIONS = [
   "an idempotency key with other arguments was refused",
   "a waiter at the head of the queue died or gave up",
   "a waiter was granted after waiting",
-  "a waiter in a store's wait queue was woken",
   "a lease was taken on a watch event alone",
   "a try on a watch event alone came too late",
   "a lease was lost because the store did not answer",

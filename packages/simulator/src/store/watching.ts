@@ -102,7 +102,6 @@ export function ticketFor(options: WatchingOptions, key: LeaseKey, listener: Wat
     isConnected: () => !env.dead,
     wake: (stored: StoredRecord): void => {
       if (isLost()) return;
-      options.sometimes("a waiter in a store's wait queue was woken");
       const event = eventOf(options, key, stored);
       network.send(engine.machine, env.machine, "turn", () => deliver(event));
     },

@@ -23,11 +23,10 @@ import type {
   LeaseExecutor,
   LeaseRequest,
   LeaseView,
-  WaitingDetails,
   WaitOptions,
 } from "../executor/index.ts";
 import { StoreError } from "../store/index.ts";
-import { mayBeGranted } from "../waiting/index.ts";
+import { mayBeGranted, withWaitQueue } from "../waiting/index.ts";
 import { acquireInTurn } from "./acquire-in-turn.ts";
 import { type HeldDetails, LeaseHeldError, LeasesClosedError } from "./errors.ts";
 import { Lease } from "./lease.ts";
@@ -47,7 +46,6 @@ import { failureOf } from "./outcome-errors.ts";
 import { RenewalSchedule } from "./renewal-schedule.ts";
 import { RevocationWatch } from "./revocation-watch.ts";
 import { SuspendWatch } from "./suspend-detector.ts";
-import { Lines } from "./wait-queues.ts";
 
 export type AcquireAttempt =
   | { readonly ok: true; readonly lease: Lease; [Symbol.asyncDispose](): Promise<void> }
@@ -78,8 +76,6 @@ export class Leases {
   readonly #context: LeaseContext;
   /** Aborts when this object is closed: waits and elections end. */
   readonly #closing = new AbortController();
-  /** Waits over an executor that has no queue of its own, in turn with other processes. */
-  readonly #lines: Lines;
   /** A server remembers no acquire that may have been granted without an answer: its client chooses the token. */
   readonly #choosesTokens: boolean;
   /** The last ttl that was found to leave room for renewals. */
@@ -88,11 +84,12 @@ export class Leases {
   readonly #unclaimed = new Set<Promise<unknown>>();
 
   constructor(options: LeasesOptions) {
-    const { executor, env = realEnv, tenant = "default" } = options;
+    const { env = realEnv, tenant = "default" } = options;
     const problem = tenantProblem(tenant);
     if (problem !== null) throw new RangeError(`tenant ${problem}, got ${JSON.stringify(tenant)}`);
     this.tenant = tenant;
-    this.#choosesTokens = executor.features.has("queue");
+    this.#choosesTokens = options.executor.features.has("queue");
+    const executor = this.#choosesTokens ? options.executor : withWaitQueue({ env })(options.executor);
     this.executor = executor;
     this.#env = env;
     this.#ids = new RandomIds(env);
@@ -106,7 +103,6 @@ export class Leases {
       held: new Set(),
       revocations: new RevocationWatch(executor),
     };
-    this.#lines = new Lines({ env, executor });
   }
 
   /** One attempt. Somebody else having it is a value; a store that does not answer is an error. */
@@ -270,7 +266,6 @@ export class Leases {
     for (const lease of this.#context.held) lease.endByClose();
     this.#context.schedule.close();
     this.#context.suspendWatch.close();
-    this.#lines.close();
     await Promise.all(this.#unclaimed);
     await this.executor.close();
   }
@@ -292,24 +287,12 @@ export class Leases {
     const signal = options.signal === undefined ? closing : AbortSignal.any([options.signal, closing]);
     // One token for all attempts: a later one finds the grant of an earlier one whose answer was lost.
     const token = this.#tokenForServer();
-    const attempt = (wait?: WaitOptions): Promise<CommandOutcome> => this.#attempt(key, options, wait, token);
-    const shown = (wait: WaitOptions): WaitOptions =>
-      onWaiting === undefined ? wait : { ...wait, onWaiting };
     try {
-      if (this.#choosesTokens)
-        return await acquireInTurn(this.#env, {
-          ...{ key, waitMs, signal },
-          attempt: (wait) => attempt(shown(wait)),
-          abandon: () => this.#releaseUnclaimed(key, options, token),
-        });
-      const notice = onWaiting === undefined ? null : new WaitNotice(onWaiting);
-      return await this.#lines.wait({
+      return await acquireInTurn(this.#env, {
         ...{ key, waitMs, signal },
-        attempt: async () => {
-          const outcome = await attempt();
-          notice?.onAttempt(outcome);
-          return outcome;
-        },
+        attempt: (wait) =>
+          this.#attempt(key, options, onWaiting === undefined ? wait : { ...wait, onWaiting }, token),
+        abandon: () => this.#releaseUnclaimed(key, options, token),
       });
     } catch (error) {
       if (closing.aborted && options.signal?.aborted !== true) throw new LeasesClosedError(key);
@@ -451,23 +434,6 @@ class Granted {
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.lease[Symbol.asyncDispose]();
-  }
-}
-
-/** Shows once who stands in the way of an acquire that has to wait. */
-class WaitNotice {
-  readonly #onWaiting: (details: WaitingDetails) => void;
-  #isShown = false;
-
-  constructor(onWaiting: (details: WaitingDetails) => void) {
-    this.#onWaiting = onWaiting;
-  }
-
-  onAttempt(outcome: CommandOutcome): void {
-    if (this.#isShown || outcome.kind !== "refused" || outcome.decision.kind !== "denied") return;
-    this.#isShown = true;
-    const { heldBy: holder, heldUntilMs } = outcome.decision;
-    this.#onWaiting({ holder, sinceMs: null, position: 0, heldUntilMs });
   }
 }
 
