@@ -51,6 +51,9 @@ const aRecord: fc.Arbitrary<LeaseRecord> = fc.record({
   nonce: fc.constant("m"),
   idempotency: fc.constant(null),
   note: fc.constant(""),
+  reservation: fc.constant(null),
+  ticket: fc.constant(""),
+  metadata: fc.constant({}),
 });
 
 describe("the explorer", () => {

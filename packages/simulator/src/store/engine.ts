@@ -12,6 +12,7 @@ import {
   type LeaseRecord,
   type ListPage,
   type ListQuery,
+  nameIsListed,
   type StoredRecord,
   type WatchScope,
   type WriteResult,
@@ -137,7 +138,10 @@ export class StoreEngine {
 
   list(query: ListQuery): ListPage {
     const matching = [...this.#records.entries()]
-      .filter(([id]) => id.startsWith(`${query.tenant}/${query.prefix}`) && !id.includes("/$"))
+      .filter(([id]) => {
+        const { tenant, name } = keyOf(id);
+        return tenant === query.tenant && nameIsListed(query, name);
+      })
       .sort(([a], [b]) => (a < b ? -1 : 1));
     const records = matching.flatMap(([, stored]) => (stored.kind === "found" ? [stored.record] : []));
     const corrupt = matching.flatMap(([id, stored]) =>

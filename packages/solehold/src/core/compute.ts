@@ -3,13 +3,21 @@
  *
  * A grant never says who held the key before; a denial never carries a token or an expiry of its own.
  */
-import type { AcquireCommand, LeaseCommand } from "./command.ts";
+import type { AcquireCommand, LeaseCommand, ReleaseCommand } from "./command.ts";
 import type { LeaseSnapshot, PolicyBundle } from "./evaluate.ts";
 import { nextGeneration } from "./generation.ts";
 import type { StoreInstant } from "./instant.ts";
 import type { LeasePolicy } from "./policy.ts";
 import type { Reason } from "./reasons.ts";
-import { draftOf, type IdempotencyMark, type LeaseRecord, type RecordDraft } from "./record.ts";
+import {
+  draftOf,
+  type IdempotencyMark,
+  type LeaseRecord,
+  NO_METADATA,
+  type RecordDraft,
+  type Reservation,
+  reservedUntil,
+} from "./record.ts";
 
 export interface GrantedDecision {
   readonly kind: "granted";
@@ -115,9 +123,12 @@ function newGrant(
     resumeRequired: old !== null && leftUnfinished(old),
     breakAtMs: superseded === null ? null : superseded.breakAtMs,
     handoff: null,
+    reservation: null,
+    ticket: command.ticket ?? "",
     nonce: command.nonce,
     idempotency: markOf(command),
     note: command.note ?? "",
+    metadata: command.metadata ?? NO_METADATA,
   };
 }
 
@@ -172,7 +183,13 @@ function endedRecord(command: LeaseCommand, old: LeaseRecord, now: StoreInstant)
     command.op === "handoff"
       ? { successor: command.successor, deadlineMs: now.stampMs + command.withinMs }
       : null;
+  next.reservation = command.op === "release" ? reservationOf(command, now) : null;
   return next;
+}
+
+function reservationOf({ reserveFor }: ReleaseCommand, now: StoreInstant): Reservation | null {
+  if (reserveFor === undefined) return null;
+  return { ticket: reserveFor.ticket, deadlineMs: now.stampMs + reserveFor.withinMs };
 }
 
 /** The record as it was, but written by this command. */
@@ -243,7 +260,7 @@ function heldBy(record: LeaseRecord | null, reason: Reason): string | null {
 
 function heldUntil(record: LeaseRecord | null, reason: Reason): number | null {
   if (record === null) return null;
-  if (reason === "LEASE_HANDOFF_PENDING") return record.handoff?.deadlineMs ?? null;
+  if (reason === "LEASE_HANDOFF_PENDING" || reason === "LEASE_RESERVED") return reservedUntil(record);
   return ENDS_AT_EXPIRY.has(reason) ? record.expiresAtMs : null;
 }
 

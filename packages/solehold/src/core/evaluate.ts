@@ -211,10 +211,11 @@ function judgeAcquire(
     return facts.leaseExpired || policy.revoked === "claim-at-once" ? grant() : deny("LEASE_REVOKED");
   }
   if (record.state === "released") {
-    const { handoff } = record;
-    const reserved =
-      handoff !== null && now.earliestMs < handoff.deadlineMs && handoff.successor !== command.holder;
-    return reserved ? deny("LEASE_HANDOFF_PENDING") : grant();
+    const { handoff, reservation } = record;
+    if (handoff !== null && now.earliestMs < handoff.deadlineMs && handoff.successor !== command.holder)
+      return deny("LEASE_HANDOFF_PENDING");
+    const isForAnother = reservation !== null && reservation.ticket !== command.ticket;
+    return isForAnother && now.earliestMs < reservation.deadlineMs ? deny("LEASE_RESERVED") : grant();
   }
   if (facts.leaseExpired) return grant();
   if (!facts.ownerMatch) return deny("LEASE_HELD_BY_OTHER");

@@ -17,6 +17,20 @@ export interface Handoff {
   readonly deadlineMs: number;
 }
 
+/**
+ * A released lease kept for one waiter: until the deadline only an acquire that presents the ticket is granted. Unlike a
+ * handoff it says nothing about the work: the holder finished it.
+ */
+export interface Reservation {
+  readonly ticket: string;
+  readonly deadlineMs: number;
+}
+
+/** Data of programs about a lease, by name. */
+export type Metadata = { readonly [name: string]: string };
+
+export const NO_METADATA: Metadata = Object.freeze({});
+
 /** What the last command with an idempotency key was, so that a repeat gets the same answer. */
 export interface IdempotencyMark {
   readonly op: string;
@@ -50,11 +64,15 @@ export interface LeaseRecord {
   /** No renewal reaches past this instant: somebody asked for the lease to be broken. */
   readonly breakAtMs: number | null;
   readonly handoff: Handoff | null;
+  readonly reservation: Reservation | null;
+  /** The ticket with which the holder waited; the empty string when it presented none. */
+  readonly ticket: string;
   /** Unique per write attempt: recognises one's own write after a lost reply. */
   readonly nonce: string;
   readonly idempotency: IdempotencyMark | null;
   /** Free text for people; the empty string when there is none. */
   readonly note: string;
+  readonly metadata: Metadata;
 }
 
 /** A record in the making. */
@@ -82,9 +100,12 @@ export function draftOf(record: LeaseRecord): RecordDraft {
     resumeRequired: record.resumeRequired,
     breakAtMs: record.breakAtMs,
     handoff: record.handoff,
+    reservation: record.reservation,
+    ticket: record.ticket,
     nonce: record.nonce,
     idempotency: record.idempotency,
     note: record.note,
+    metadata: record.metadata,
   };
 }
 
@@ -114,9 +135,12 @@ export function systemRecord({ writtenAtMs, endedAtMs, ...own }: SystemRecord): 
     resumeRequired: false,
     breakAtMs: null,
     handoff: null,
+    reservation: null,
+    ticket: "",
     nonce: own.nonce,
     idempotency: null,
     note: own.note,
+    metadata: NO_METADATA,
   };
 }
 
@@ -142,9 +166,14 @@ export function phaseAt(record: LeaseRecord, nowMs: number, graceMs: number): Le
   return nowMs < record.expiresAtMs - graceMs ? "active" : "grace";
 }
 
+/** Until when a released lease is kept for one successor or one waiter; null when it is for anybody. */
+export function reservedUntil({ handoff, reservation }: LeaseRecord): number | null {
+  return (handoff ?? reservation)?.deadlineMs ?? null;
+}
+
 /** When the record stopped mattering, for collection: its end, or the latest instant it could be believed. */
 export function endOfRecord(record: LeaseRecord): number {
-  const deadline = record.handoff === null ? 0 : record.handoff.deadlineMs;
+  const deadline = reservedUntil(record) ?? 0;
   if (record.state === "released") return Math.max(record.endedAtMs ?? record.renewedAtMs, deadline);
   return Math.max(record.expiresAtMs, deadline);
 }

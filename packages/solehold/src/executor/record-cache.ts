@@ -21,6 +21,7 @@ import {
   type LeaseRecord,
   nextGeneration,
   recordFence,
+  reservedUntil,
   type StoreInstant,
 } from "../core/index.ts";
 import type { Env } from "../env/index.ts";
@@ -156,12 +157,12 @@ export class RecordCache {
     const stampMs = interval === null ? Math.ceil(now.wallMs) : interval.latestMs;
     if (record === null) return interval ?? exactly(stampMs);
     if (sinceMs !== null && isObservedOver(record, monotonicMs - sinceMs, drift)) {
-      const endMs = Math.max(record.expiresAtMs, record.handoff?.deadlineMs ?? 0);
+      const endMs = Math.max(record.expiresAtMs, reservedUntil(record) ?? 0);
       return { earliestMs: endMs, latestMs: Math.max(endMs, stampMs), stampMs };
     }
     if (interval !== null && !clock.mustObserve(monotonicMs)) return interval;
     // Without a clock to trust the record stands until it was observed for long enough.
-    const firstEndMs = Math.min(record.expiresAtMs, record.handoff?.deadlineMs ?? record.expiresAtMs);
+    const firstEndMs = Math.min(record.expiresAtMs, reservedUntil(record) ?? record.expiresAtMs);
     const beforeEndMs = Math.max(0, firstEndMs - 1);
     return { earliestMs: beforeEndMs, latestMs: beforeEndMs, stampMs };
   }

@@ -10,6 +10,8 @@ import {
   type LeaseKey,
   type LeasePolicy,
   MAX_TOKEN_LENGTH,
+  type Metadata,
+  NO_METADATA,
   nameProblem,
   type Purpose,
   type ReleaseCommand,
@@ -56,6 +58,10 @@ export interface AcquireRequest extends RequestBase {
   readonly token?: string;
   readonly term?: bigint;
   readonly note?: string;
+  /** Data of programs about the lease. */
+  readonly metadata?: Metadata;
+  /** The ticket with which the caller waits for the key, see waiting/. */
+  readonly ticket?: string;
 }
 
 export interface RenewRequest extends OwnerRequest {
@@ -70,6 +76,8 @@ export interface ReleaseRequest extends OwnerRequest {
   readonly onlyNonce?: string;
   /** Grant the lease to this waiter with the same write, where that is possible. */
   readonly next?: NextWaiter;
+  /** Keep the released lease for the waiter with this ticket, for so long. */
+  readonly reserveFor?: ReleaseCommand["reserveFor"];
 }
 
 /** An acquire that a release may serve, and the context in which it was asked. */
@@ -177,11 +185,12 @@ function bareCommand(request: LeaseRequest, parts: CommandParts): LeaseCommand {
       return command;
     }
     case "release": {
-      const { holder, onlyNonce, next } = request;
+      const { holder, onlyNonce, next, reserveFor } = request;
       const tokenHash = hashOf(parts);
       const command: Writable<ReleaseCommand> = { op: "release", key, holder, tokenHash, nonce };
       if (onlyNonce !== undefined) command.onlyNonce = onlyNonce;
       if (next !== undefined) command.next = nextCommand(next, parts);
+      if (reserveFor !== undefined) command.reserveFor = reserveFor;
       return command;
     }
     case "use":
@@ -223,6 +232,8 @@ function acquireCommand(request: AcquireRequest, parts: CommandParts): AcquireCo
   };
   if (term !== undefined) command.term = term;
   if (note !== undefined) command.note = note;
+  if (request.metadata !== undefined) command.metadata = request.metadata;
+  if (request.ticket !== undefined) command.ticket = request.ticket;
   if (context.quotaExhausted === true) command.quotaExhausted = true;
   if (context.approval !== undefined && context.approval !== null) command.approval = context.approval;
   return command;
@@ -253,6 +264,13 @@ function markOf(
   };
 }
 
+/** None for a request without metadata: its fingerprint is as it was before there was any. */
+function metadataArguments(metadata: Metadata): readonly string[] {
+  return Object.keys(metadata)
+    .sort()
+    .map((name) => `metadata.${name}=${metadata[name]}`);
+}
+
 /** Every argument that changes what is asked for. The token does not: a repeat after a restart has another. */
 function fingerprintOf(request: LeaseRequest, caller: string, policy: LeasePolicy): string {
   const { op } = request;
@@ -267,5 +285,6 @@ function fingerprintOf(request: LeaseRequest, caller: string, policy: LeasePolic
     request.key.name,
     argument("ttlMs", ttlMs),
     ...names.map((name) => argument(name, fields[name])),
+    ...(request.op === "acquire" ? metadataArguments(request.metadata ?? NO_METADATA) : []),
   );
 }

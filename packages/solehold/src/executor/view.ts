@@ -8,8 +8,10 @@ import {
   type LeasePolicy,
   type LeaseRecord,
   type LeaseState,
+  type Metadata,
   type Purpose,
   phaseAt,
+  type Reservation,
   recordFence,
 } from "../core/index.ts";
 
@@ -35,7 +37,9 @@ export interface LeaseView {
   readonly resumeRequired: boolean;
   readonly breakAtMs: number | null;
   readonly handoff: Handoff | null;
+  readonly reservation: Reservation | null;
   readonly note: string;
+  readonly metadata: Metadata;
 }
 
 export function viewOf(record: LeaseRecord, nowMs: number, policy: LeasePolicy): LeaseView {
@@ -63,7 +67,9 @@ export function viewOf(record: LeaseRecord, nowMs: number, policy: LeasePolicy):
     resumeRequired,
     breakAtMs,
     handoff,
+    reservation: record.reservation,
     note,
+    metadata: record.metadata,
   });
 }
 

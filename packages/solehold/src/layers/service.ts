@@ -17,10 +17,10 @@ import type {
   LeaseRequest,
   LeaseView,
   StoreExecutor,
+  WaitTickets,
 } from "../executor/index.ts";
 import {
   type ListQuery,
-  type QueueTicket,
   type StoredRecord,
   StoreError,
   type StoreWatch,
@@ -111,8 +111,9 @@ export class LeaseService implements LeaseExecutor {
     this.executor.onHint(key, stored);
   }
 
-  joinQueue(key: LeaseKey, listener: WatchListener): Promise<QueueTicket> | null {
-    return this.executor.joinQueue(key, listener);
+  /** Tickets are no commands: they pass by the audit. */
+  get tickets(): WaitTickets | undefined {
+    return this.executor.tickets;
   }
 
   /** How many leases of the tenant are alive now. Costs no scan after the tenant's first use. */

@@ -9,8 +9,11 @@ import {
   type LeasePhase,
   type LeaseRecord,
   type LeaseState,
+  type Metadata,
+  metadataProblem,
   NO_TOKEN_HASH,
   type Purpose,
+  type Reservation,
 } from "../core/index.ts";
 import { type LeaseView, printable } from "../executor/index.ts";
 import { type Fields, fieldsOf, textIn, wholeIn, wholeOrNullIn } from "./fields.ts";
@@ -33,7 +36,9 @@ export interface WireLease {
   readonly resumeRequired: boolean;
   readonly breakAtMs: number | null;
   readonly handoff: Handoff | null;
+  readonly reservation: Reservation | null;
   readonly note: string;
+  readonly metadata: Metadata;
   /** Decimal, zero-padded: strings sort as fences do. */
   readonly fence: string;
   /** Decimal: it may exceed 2^53. */
@@ -62,7 +67,9 @@ export function encodeLease(view: LeaseView): WireLease {
     resumeRequired: view.resumeRequired,
     breakAtMs: view.breakAtMs,
     handoff: view.handoff,
+    reservation: view.reservation,
     note: view.note,
+    metadata: view.metadata,
     fence: formatFence(view.fence),
     term: view.term.toString(),
     generation: view.generation.toString(),
@@ -76,6 +83,7 @@ export function decodeLease(value: unknown): LeaseView {
     tokenHash: _tokenHash,
     nonce: _nonce,
     idempotency: _idempotency,
+    ticket: _ticket,
     ...shared
   } = decodeLeaseRecord(fields);
   return printable({
@@ -107,9 +115,12 @@ export function decodeLeaseRecord(value: unknown): LeaseRecord {
     resumeRequired: lease.resumeRequired === true,
     breakAtMs: wholeOrNullIn(lease, "breakAtMs"),
     handoff: lease.handoff === null ? null : handoffFrom(fieldsOf(lease.handoff)),
+    reservation: lease.reservation === null ? null : reservationFrom(fieldsOf(lease.reservation)),
+    ticket: "",
     nonce: "remote",
     idempotency: null,
     note: textIn(lease, "note"),
+    metadata: metadataFrom(lease.metadata),
   };
 }
 
@@ -130,4 +141,14 @@ function purposeFrom(value: unknown): Purpose {
 
 function handoffFrom(handoff: Fields): Handoff {
   return { successor: textIn(handoff, "successor"), deadlineMs: wholeIn(handoff, "deadlineMs") };
+}
+
+function reservationFrom(reservation: Fields): Reservation {
+  return { ticket: textIn(reservation, "ticket"), deadlineMs: wholeIn(reservation, "deadlineMs") };
+}
+
+function metadataFrom(value: unknown): Metadata {
+  const problem = metadataProblem(value);
+  if (problem !== null) throw new Error(`metadata ${problem}`);
+  return value as Metadata;
 }

@@ -4,6 +4,9 @@
  */
 import {
   MAX_HOLDER_LENGTH,
+  MAX_METADATA_ENTRIES,
+  MAX_METADATA_LENGTH,
+  MAX_METADATA_VALUE_LENGTH,
   MAX_NAME_LENGTH,
   MAX_NOTE_LENGTH,
   MAX_TOKEN_LENGTH,
@@ -28,6 +31,9 @@ export const IdempotencyKey = Type.String({
 });
 export const Note = Type.String({
   description: `Free text for people, up to ${MAX_NOTE_LENGTH} characters.`,
+});
+export const Metadata = Type.Record(Type.String(), Type.String(), {
+  description: `Data of programs: up to ${MAX_METADATA_ENTRIES} entries, names of 1 to 64 characters of A-Z a-z 0-9 . _ / -, values of up to ${MAX_METADATA_VALUE_LENGTH} characters, ${MAX_METADATA_LENGTH} in all.`,
 });
 export const Decimal = (description: string) =>
   Type.String({

@@ -8,6 +8,7 @@ import {
   IdempotencyKey,
   Instant,
   LeaseId,
+  Metadata,
   Name,
   Note,
   NullableInstant,
@@ -59,6 +60,7 @@ export const AcquireBody = Type.Object(
     token: Type.Optional(Token),
     term: Type.Optional(term),
     note: Type.Optional(Note),
+    metadata: Type.Optional(Metadata),
     ...repeatable,
     ...guarded,
   },
@@ -135,7 +137,15 @@ export const LeaseSchema = Type.Object(
       ],
       { description: "To whom it is being handed; null when to nobody." },
     ),
+    reservation: Type.Union(
+      [
+        Type.Object({ ticket: Type.String({ description: "Of the waiter." }), deadlineMs: Instant }, strict),
+        Type.Null(),
+      ],
+      { description: "For which waiter it is kept; null when for none." },
+    ),
     note: Type.String({ description: "Free text for people; empty when there is none." }),
+    metadata: Metadata,
   },
   { ...strict, description: "A lease as anybody who may read it sees it." },
 );

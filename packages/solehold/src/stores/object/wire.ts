@@ -14,7 +14,9 @@ import {
   type LeaseKey,
   type LeaseRecord,
   MAX_U64,
+  NO_METADATA,
   NO_TOKEN_HASH,
+  reservedUntil,
 } from "../../core/index.ts";
 
 /** What a store knows about a write besides its record. */
@@ -45,6 +47,7 @@ const REST = (
   "handoff nonce idempotency note"
 ).split(" ");
 const HANDOFF = ["successor", "deadlineMs"];
+const RESERVATION = ["ticket", "deadlineMs"];
 const IDEMPOTENCY = ["op", "keyHash", "fingerprint", "sealedToken"];
 
 export function encodeWire(record: LeaseRecord, origin: WireOrigin): string {
@@ -61,6 +64,10 @@ function bodyOf(record: LeaseRecord, { previous, epoch }: WireOrigin): string {
     idempotency: record.idempotency && toWire(record.idempotency, IDEMPOTENCY),
     previous,
     epoch,
+    // Left out where they say nothing: an object from before there were such fields fits its check.
+    ...(record.reservation === null ? {} : { reservation: toWire(record.reservation, RESERVATION) }),
+    ...(record.ticket === "" ? {} : { ticket: record.ticket }),
+    ...(Object.keys(record.metadata).length === 0 ? {} : { metadata: record.metadata }),
   };
   return (
     `{"database_key":${JSON.stringify(record.key.name)},"holder_id":${JSON.stringify(record.holder)},` +
@@ -75,9 +82,10 @@ function checkOf(body: string): string {
 }
 
 /** Others know neither releases nor handoffs, but they do know expiry. */
-function expiryForOthers({ state, expiresAtMs, endedAtMs, handoff }: LeaseRecord): number {
+function expiryForOthers(record: LeaseRecord): number {
+  const { state, expiresAtMs, endedAtMs } = record;
   if (state !== "released") return expiresAtMs;
-  return Math.max(Math.min(expiresAtMs, endedAtMs ?? 0), handoff?.deadlineMs ?? 0);
+  return Math.max(Math.min(expiresAtMs, endedAtMs ?? 0), reservedUntil(record) ?? 0);
 }
 
 /** Never throws. `key` is where the object was found: one that names another key is damage, too. */
@@ -129,7 +137,10 @@ function recordFrom(
     ...common,
     ...(fromWire(solehold, REST) as unknown as Rest),
     handoff: nested<LeaseRecord["handoff"]>(solehold.handoff, HANDOFF),
+    reservation: nested<LeaseRecord["reservation"]>(solehold.reservation, RESERVATION),
+    ticket: String(solehold.ticket ?? ""),
     idempotency: nested<LeaseRecord["idempotency"]>(solehold.idempotency, IDEMPOTENCY),
+    metadata: (solehold.metadata ?? NO_METADATA) as LeaseRecord["metadata"],
   });
   const origin = { previous: solehold.previous, epoch: solehold.epoch } as WireOrigin;
   // The check was made of what we write, so whatever differs from that in type or content does not fit it.
@@ -161,6 +172,9 @@ function foreignRecord(common: Common, expiresAtMs: number, text: string): Lease
     resumeRequired: false,
     breakAtMs: null,
     handoff: null,
+    reservation: null,
+    ticket: "",
+    metadata: {},
     nonce: `foreign:${checkOf(text)}`,
     idempotency: null,
     note: "",
