@@ -84,6 +84,17 @@ export const PROTOCOL_BUGS: readonly PlantedBug[] = [
     },
   },
   {
+    name: "reservation-ignored",
+    mistake: "a lease that was kept for a waiter is given to whoever comes first",
+    caughtBy: ["reservations"],
+    withinSeeds: 200,
+    mutations: {
+      decide: withSnapshot((record, { op }) =>
+        op === "acquire" ? { ...record, reservation: null } : record,
+      ),
+    },
+  },
+  {
     name: "break-ignored",
     mistake: "renewals run past the end that a break has set",
     caughtBy: ["reservations"],

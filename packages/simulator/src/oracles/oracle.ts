@@ -99,6 +99,8 @@ export const SITUATIONS = [
   "an idempotency key with other arguments was refused",
   "a waiter at the head of the queue died or gave up",
   "a waiter was granted after waiting",
+  "a released lease was kept for a waiter, who took it",
+  "a waiter did not come for what was kept, and another took it",
   "a lease was taken on a watch event alone",
   "a try on a watch event alone came too late",
   "a lease was lost because the store did not answer",

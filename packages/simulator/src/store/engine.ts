@@ -18,7 +18,6 @@ import {
   type WriteResult,
 } from "solehold/internal";
 import type { Machine } from "../world/machine.ts";
-import { type QueuedWaiter, WaitQueues } from "./wait-queues.ts";
 
 export interface AppliedWrite {
   readonly key: LeaseKey;
@@ -64,7 +63,6 @@ export class StoreEngine {
   readonly #options: EngineOptions;
   readonly #records = new Map<string, StoredRecord>();
   readonly #subscribers = new Set<Subscriber>();
-  readonly #queues = new WaitQueues();
   readonly #undo: Undo[] = [];
   readonly #onCrash = new Set<() => void>();
   readonly #takeovers: Takeover[] = [];
@@ -132,7 +130,6 @@ export class StoreEngine {
     this.#options.onWrite({ key, before, after: next, by, storeMs: this.nowMs() });
     const stored = this.#storedAt(key);
     for (const { scope, notify } of this.#subscribers) if (isInScope(scope, key)) notify(key, stored);
-    this.#queues.written(key, stored, this.nowMs());
     return { kind: "applied", version: written };
   }
 
@@ -159,15 +156,6 @@ export class StoreEngine {
     const subscriber = { scope, notify };
     this.#subscribers.add(subscriber);
     return () => void this.#subscribers.delete(subscriber);
-  }
-
-  /** Returns the number of the ticket, for a waiter that has to come back to it. */
-  enterQueue(key: LeaseKey, waiter: QueuedWaiter, before: number | null): number {
-    return this.#queues.enter(key, waiter, before, this.#storedAt(key), this.nowMs());
-  }
-
-  leaveQueue(key: LeaseKey, waiter: QueuedWaiter, why: "served" | "gone"): void {
-    this.#queues.leave(key, waiter, why, this.#storedAt(key), this.nowMs());
   }
 
   /** The value under the key can no longer be read. False when there is none. */

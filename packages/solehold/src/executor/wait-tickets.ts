@@ -18,6 +18,8 @@ export interface WaitTicket {
   readonly turn: number;
   /** When its process began to wait for this turn, by the store's clock as far as that process knew it. */
   readonly sinceMs: number;
+  /** How long the key has to be kept for its process to come for it: one far from the store needs longer. */
+  readonly withinMs: number;
 }
 
 export const TICKET_PREFIX = "$wait/";
@@ -71,14 +73,12 @@ export class WaitTickets {
   }
 
   /** Writes the ticket, whatever it was before: only its own process does so. Rejects with a StoreError. */
-  async put(key: LeaseKey, id: string, turn: number, sinceMs: number | null): Promise<number> {
+  async put(key: LeaseKey, ticket: Omit<WaitTicket, "sinceMs">, sinceMs: number | null): Promise<number> {
     const { env, cache } = this.#options;
     const { stampMs } = cache.time(readClocks(env));
-    const since = sinceMs ?? stampMs;
-    await this.#write(key, id, (of) =>
-      ticketRecord(of, { id, turn, sinceMs: since }, stampMs, randomId(env)),
-    );
-    return since;
+    const whole: WaitTicket = { ...ticket, sinceMs: sinceMs ?? stampMs };
+    await this.#write(key, ticket.id, (of) => ticketRecord(of, whole, stampMs, randomId(env)));
+    return whole.sinceMs;
   }
 
   async remove(key: LeaseKey, id: string): Promise<void> {
@@ -117,8 +117,8 @@ export class WaitTickets {
   }
 }
 
-function ticketOf({ holder, generation, grantedAtMs }: LeaseRecord): WaitTicket {
-  return { id: holder, turn: Number(generation), sinceMs: grantedAtMs };
+function ticketOf({ holder, generation, grantedAtMs, ttlMs }: LeaseRecord): WaitTicket {
+  return { id: holder, turn: Number(generation), sinceMs: grantedAtMs, withinMs: ttlMs };
 }
 
 /** "released", because it is no lease: nobody holds it, and it counts for nobody. */
@@ -130,7 +130,7 @@ function ticketRecord(key: LeaseKey, ticket: WaitTicket, nowMs: number, nonce: s
     tokenHash: NO_TOKEN_HASH,
     term: 0n,
     generation: BigInt(ticket.turn),
-    ttlMs: TICKET_LIFE_MS,
+    ttlMs: ticket.withinMs,
     grantedAtMs: ticket.sinceMs,
     renewedAtMs: nowMs,
     expiresAtMs: nowMs + TICKET_LIFE_MS,

@@ -46,9 +46,6 @@ type QueueState =
 /** How an attempt or a look ended for the queue. */
 type Step = "ask again" | "wait" | "unreachable";
 
-/** How long a released key is kept for a waiter of another process. */
-const RESERVED_MS = 250;
-
 const IDLE: QueueState = { kind: "idle" };
 const FOLLOWS: { readonly [kind in QueueState["kind"]]: readonly QueueState["kind"][] } = {
   idle: ["attempting", "queued", "closed"],
@@ -118,10 +115,9 @@ export class KeyQueue {
     const { env, next } = this.#options;
     const due = this.#tickets?.due ?? null;
     if (due !== null) {
-      const reserveFor = { ticket: due, withinMs: RESERVED_MS };
       const isExpected = this.waiters.length === 0 && this.#returning.isExpected;
       if (isExpected) this.#tickets?.want(true);
-      return this.#released(next.execute({ ...request, reserveFor }, context), isExpected);
+      return this.#released(next.execute({ ...request, reserveFor: due }, context), isExpected);
     }
     const waiter = this.#next();
     const isBusy = this.#state.kind !== "queued" && this.#state.kind !== "backing-off";

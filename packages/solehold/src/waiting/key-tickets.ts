@@ -6,9 +6,9 @@
  */
 import type { LeaseKey, LeaseRecord } from "../core/index.ts";
 import { type Env, randomId } from "../env/index.ts";
-import { type LeaseExecutor, TICKET_LIFE_MS, type WaitTickets } from "../executor/index.ts";
+import { type LeaseExecutor, TICKET_LIFE_MS, type WaitTicket, type WaitTickets } from "../executor/index.ts";
 import type { StoreEvent, StoreWatch } from "../store/index.ts";
-import { TurnOrder, ticketText } from "./turn-order.ts";
+import { type DueTicket, TurnOrder, ticketText } from "./turn-order.ts";
 
 export interface KeyTicketsOptions {
   readonly env: Env;
@@ -20,6 +20,10 @@ export interface KeyTicketsOptions {
   readonly inBackground: (work: Promise<unknown>) => void;
 }
 
+/** How long a key is kept for this process: an event, perhaps a read, and a write have to arrive. */
+const RESERVED_MS = 250;
+const LONGEST_RESERVED_MS = 2_000;
+const ROUND_TRIPS = 3;
 const REFRESH_MS = TICKET_LIFE_MS / 3;
 /** Others may have been served, or written their ticket again, since they were seen last. */
 const LIFE_MS = TICKET_LIFE_MS * 1.5;
@@ -38,6 +42,8 @@ export class KeyTickets {
   #lastTurn = 0;
   #sinceMs: number | null = null;
   #writtenMs = 0;
+  /** How long a call to the store takes, about. */
+  #roundTripMs = 0;
   #isSyncing = false;
   #isClosed = false;
   #watch: Promise<StoreWatch | null> | null = null;
@@ -65,7 +71,7 @@ export class KeyTickets {
   }
 
   /** The ticket of another process whose turn comes before this process's; null when there is none. */
-  get due(): string | null {
+  get due(): DueTicket | null {
     return this.#order.before(this.#id, this.#nowMs(), LIFE_MS)[0] ?? null;
   }
 
@@ -92,7 +98,7 @@ export class KeyTickets {
       this.#lastTurn += 1;
       this.#wanted = this.#lastTurn;
       this.#sinceMs = null;
-      this.#order.onTicket({ id: this.#id, turn: this.#wanted }, this.#nowMs());
+      this.#order.onTicket(this.#ticket(this.#wanted), this.#nowMs());
     } else if (this.#nowMs() - this.#writtenMs > REFRESH_MS) this.#stored = null;
     this.#sync();
   }
@@ -144,7 +150,8 @@ export class KeyTickets {
         this.#stored = null;
         this.#writtenMs = this.#nowMs();
         if (turn === 0) await tickets.remove(key, this.#id);
-        else this.#sinceMs = await tickets.put(key, this.#id, turn, this.#sinceMs);
+        else this.#sinceMs = await tickets.put(key, this.#ticket(turn), this.#sinceMs);
+        this.#measure(this.#writtenMs);
         this.#stored = turn;
       }
       this.#removeLeftOver();
@@ -163,20 +170,33 @@ export class KeyTickets {
 
   async #list(): Promise<void> {
     const { tickets, key } = this.#options;
+    const startedMs = this.#nowMs();
     const listed = await tickets.list(key).catch(() => []);
-    for (const ticket of listed) this.#seen(ticket.id, ticket.turn);
+    this.#measure(startedMs);
+    for (const ticket of listed) this.#seen(ticket);
   }
 
-  #seen(id: string, turn: number): void {
-    if (id === this.#id) return;
-    this.#order.onTicket({ id, turn }, this.#nowMs());
+  #seen(ticket: WaitTicket): void {
+    if (ticket.id === this.#id) return;
+    this.#order.onTicket(ticket, this.#nowMs());
     this.#options.onOther();
+  }
+
+  #ticket(turn: number): Omit<WaitTicket, "sinceMs"> {
+    const withinMs = Math.ceil(this.#roundTripMs * ROUND_TRIPS);
+    return { id: this.#id, turn, withinMs: Math.min(LONGEST_RESERVED_MS, Math.max(RESERVED_MS, withinMs)) };
+  }
+
+  /** A call to the store has been answered. */
+  #measure(startedMs: number): void {
+    const weight = this.#roundTripMs === 0 ? 1 : 0.3;
+    this.#roundTripMs += (this.#nowMs() - startedMs - this.#roundTripMs) * weight;
   }
 
   #onEvent(event: StoreEvent): void {
     const ticket = this.#options.tickets.read(event);
     if (ticket === null) this.#options.inBackground(this.#list());
-    else if (ticket.turn !== null) this.#seen(ticket.id, ticket.turn);
+    else if (ticket.turn !== null) this.#seen(ticket);
     else if (ticket.id !== this.#id) this.#order.onGone(ticket.id);
     else if (this.#wanted > 0 && !this.#isSyncing) {
       // Somebody took this process for dead.

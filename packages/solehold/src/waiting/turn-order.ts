@@ -9,9 +9,16 @@ import type { WaitTicket } from "../executor/index.ts";
 
 interface Entry {
   turn: number;
+  readonly withinMs: number;
   state: "waiting" | "served" | "missed";
   /** On the monotonic clock: when its process last wrote it. */
   seenMs: number;
+}
+
+/** Whom a release may reserve the key for. */
+export interface DueTicket {
+  readonly ticket: string;
+  readonly withinMs: number;
 }
 
 /** As the record names it. */
@@ -29,11 +36,11 @@ export class TurnOrder {
   readonly #entries = new Map<string, Entry>();
 
   /** A ticket was written, perhaps long ago. */
-  onTicket({ id, turn }: Pick<WaitTicket, "id" | "turn">, nowMs: number): void {
+  onTicket({ id, turn, withinMs }: Omit<WaitTicket, "sinceMs">, nowMs: number): void {
     const known = this.#entries.get(id);
     if (known === undefined || turn > known.turn) {
       this.#entries.delete(id);
-      this.#entries.set(id, { turn, state: "waiting", seenMs: nowMs });
+      this.#entries.set(id, { turn, withinMs, state: "waiting", seenMs: nowMs });
     } else if (turn === known.turn) {
       known.seenMs = nowMs;
       if (known.state === "missed") known.state = "waiting";
@@ -49,7 +56,8 @@ export class TurnOrder {
     const { id, turn } = parsed(ticket);
     const known = this.#entries.get(id);
     if (known !== undefined && known.turn > turn) return;
-    this.#entries.set(id, { turn, state: "served", seenMs: known?.seenMs ?? nowMs });
+    const { withinMs = 0, seenMs = nowMs } = known ?? {};
+    this.#entries.set(id, { turn, withinMs, state: "served", seenMs });
   }
 
   /** The key was reserved for this ticket, and somebody else has it. */
@@ -67,12 +75,12 @@ export class TurnOrder {
   }
 
   /** Those of other processes that come before this id; all of them when it does not wait. */
-  before(id: string, nowMs: number, lifeMs: number): readonly string[] {
-    const tickets: string[] = [];
-    for (const [each, { turn, state, seenMs }] of this.#entries) {
+  before(id: string, nowMs: number, lifeMs: number): readonly DueTicket[] {
+    const tickets: DueTicket[] = [];
+    for (const [each, { turn, withinMs, state, seenMs }] of this.#entries) {
       if (each === id && state === "waiting") break;
       if (each !== id && state === "waiting" && nowMs - seenMs < lifeMs)
-        tickets.push(ticketText({ id: each, turn }));
+        tickets.push({ ticket: ticketText({ id: each, turn }), withinMs });
     }
     return tickets;
   }
