@@ -99,8 +99,10 @@ export class KeyQueue {
     this.#options.onSize(1);
     if (this.isWatched && this.#tickets?.knowsOthers === true) this.#tickets.want(true);
     const isNext = this.#next() === waiter;
-    if (this.#state.kind === "attempting" || !isNext) this.#arm(waiter);
-    else if (this.#state.kind === "idle" && this.isWatched && this.status.isBlocked(this.#nowMs())) {
+    if (this.#state.kind === "attempting" || !isNext) {
+      this.#arm(waiter);
+      this.#show();
+    } else if (this.#state.kind === "idle" && this.isWatched && this.status.isBlocked(this.#nowMs())) {
       // It is held, and an event or its end will wake the queue: the first attempt would be in vain.
       this.#arm(waiter);
       if (waiter.phase !== "left") this.#await();
