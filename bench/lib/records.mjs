@@ -24,10 +24,10 @@ export function heldRecord(name, { nowMs = Date.now(), ttlMs = TTL_MS } = {}) {
     handoff: null,
     reservation: null,
     ticket: "",
-    metadata: {},
     nonce: nextNonce(),
     idempotency: null,
     note: "",
+    metadata: {},
   };
 }
 

@@ -103,10 +103,10 @@ export class StoreBench {
       handoff: null,
       reservation: null,
       ticket: "",
-      metadata: {},
       nonce: randomId(this.env),
       idempotency: null,
       note: "",
+      metadata: {},
       ...changes,
     };
   }

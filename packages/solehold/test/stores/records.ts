@@ -26,10 +26,10 @@ export function recordOf(name: string, changes: Partial<LeaseRecord> = {}): Leas
     handoff: null,
     reservation: null,
     ticket: "",
-    metadata: {},
     nonce: randomBytes(16).toString("base64url"),
     idempotency: null,
     note: "",
+    metadata: {},
     ...changes,
   };
 }

@@ -174,10 +174,10 @@ function foreignRecord(common: Common, expiresAtMs: number, text: string): Lease
     handoff: null,
     reservation: null,
     ticket: "",
-    metadata: {},
     nonce: `foreign:${checkOf(text)}`,
     idempotency: null,
     note: "",
+    metadata: {},
   };
 }
 

@@ -25,10 +25,10 @@ const RECORD: LeaseRecord = {
   handoff: null,
   reservation: null,
   ticket: "",
-  metadata: {},
   nonce: "nonce",
   idempotency: null,
   note: "",
+  metadata: {},
 };
 const SIX = {
   database_key: "db",

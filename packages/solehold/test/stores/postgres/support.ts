@@ -30,10 +30,10 @@ export function record(of: LeaseKey, changes: Partial<LeaseRecord> = {}): LeaseR
     handoff: null,
     reservation: null,
     ticket: "",
-    metadata: {},
     nonce: `nonce-${process.pid}-${lastNonce}`,
     idempotency: null,
     note: "",
+    metadata: {},
     ...changes,
   };
 }

@@ -60,10 +60,10 @@ export function recordNamed(name: string, changes: Partial<LeaseRecord> = {}): L
     handoff: null,
     reservation: null,
     ticket: "",
-    metadata: {},
     nonce: randomId(realEnv),
     idempotency: null,
     note: "",
+    metadata: {},
     ...changes,
   };
 }

@@ -23,10 +23,10 @@ const empty = {
   handoff: null,
   reservation: null,
   ticket: "",
-  metadata: {},
   nonce: "",
   idempotency: null,
   note: "",
+  metadata: {},
 };
 for (let count = 0, won = 0; ; count += 1) {
   const [stored] = (await store.read([key])).records;

@@ -46,10 +46,10 @@ export function recordNamed(name, changes = {}) {
     handoff: null,
     reservation: null,
     ticket: "",
-    metadata: {},
     nonce: `${process.pid}-${written}`,
     idempotency: null,
     note: "",
+    metadata: {},
     ...changes,
   };
 }
