@@ -61,18 +61,32 @@ export async function nobodyStarves(cluster: SimulatedCluster, go: () => "go on"
 }
 
 async function oneTurn({ config }: SimulatedCluster, process: Process): Promise<void> {
-  const lease = await process.leases.acquire("key1", { ttl: config.ttlMs, wait: "forever", autoRenew: false });
+  const lease = await process.leases.acquire("key1", {
+    ttl: config.ttlMs,
+    wait: "forever",
+    autoRenew: false,
+  });
   await delay(process.env, config.delayMs);
   await lease.release();
 }
 
-function watch(cluster: SimulatedCluster, far: Process, isStarving: () => boolean, most: number): { stop(): void } {
+function watch(
+  cluster: SimulatedCluster,
+  far: Process,
+  isStarving: () => boolean,
+  most: number,
+): { stop(): void } {
   let isOn = true;
   const look = (): void => {
     if (!isOn || cluster.violation !== null) return;
     if (isStarving()) cluster.fail("starvation", `${far.name} waited while others had ${most} turns`);
     else
-      cluster.world.schedule(cluster.world.nowMs + cluster.config.delayMs * 10, far.machine, "look at turns", look);
+      cluster.world.schedule(
+        cluster.world.nowMs + cluster.config.delayMs * 10,
+        far.machine,
+        "look at turns",
+        look,
+      );
   };
   look();
   return {
