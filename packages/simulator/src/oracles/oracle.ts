@@ -90,6 +90,7 @@ export const SITUATIONS = [
   "a released lease was taken at once",
   "a handoff reached its successor",
   "a handoff deadline passed and another took the lease",
+  "a lease was released before its minimum hold was over",
   "a revoked lease was claimed after its holder's time",
   "an unknown outcome was settled as applied",
   "an unknown outcome was settled as not applied",

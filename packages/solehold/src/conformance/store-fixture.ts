@@ -100,6 +100,8 @@ export class StoreBench {
       renewals: 0,
       resumeRequired: false,
       breakAtMs: null,
+      minHoldUntilMs: null,
+      lockDelayMs: 0,
       handoff: null,
       reservation: null,
       ticket: "",

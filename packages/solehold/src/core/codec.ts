@@ -16,8 +16,8 @@ import {
 } from "./record.ts";
 
 const FORMAT = "S2";
-const FIELD_COUNT = 30;
-/** Before there were reservations, tickets and metadata. Still read, never written. */
+const FIELD_COUNT = 32;
+/** Before there were reservations, tickets, metadata and closed periods. Still read, never written. */
 const OLD_FORMAT = "S1";
 const OLD_FIELD_COUNT = 26;
 /** As they are written here, and in no other way: what a person mistyped is damage, not another number. */
@@ -55,6 +55,8 @@ export function encodeRecord(record: LeaseRecord): string {
     reservation?.deadlineMs ?? "",
     record.ticket,
     record.metadata === NO_METADATA ? "" : metadataText(record.metadata),
+    record.minHoldUntilMs ?? "",
+    record.lockDelayMs === 0 ? "" : record.lockDelayMs,
     "",
   ];
   // One join of everything: a string that is put together from two is copied once more to be read.
@@ -110,6 +112,8 @@ function recordFrom(fields: readonly string[], key: LeaseKey): LeaseRecord {
     renewals: wholeNumber("renewals", at(15)),
     resumeRequired: yesOrNo("resumeRequired", at(16)),
     breakAtMs: at(17) === "" ? null : wholeNumber("breakAtMs", at(17)),
+    minHoldUntilMs: at(29) === "" ? null : wholeNumber("minHoldUntilMs", at(29)),
+    lockDelayMs: at(30) === "" ? 0 : wholeNumber("lockDelayMs", at(30)),
     handoff:
       at(18) === "" ? null : { successor: at(18), deadlineMs: wholeNumber("handoff.deadlineMs", at(19)) },
     reservation:

@@ -37,6 +37,10 @@ export interface AcquireCommand extends CommandBase {
   readonly term?: bigint;
   readonly note?: string;
   readonly metadata?: Metadata;
+  /** Nobody may claim the key for so long after the grant, even if it is released or expires before. */
+  readonly holdAtLeastMs?: number;
+  /** Nobody may claim the key for so long after the grant expired. Not after a release. The policy's when not given. */
+  readonly lockDelayMs?: number;
   /** The ticket with which the caller waits: it is let in where the lease is reserved for it. */
   readonly ticket?: string;
   /** The tenant already has as many live leases as it may have. */
@@ -246,10 +250,17 @@ function reservationProblem(reserveFor: unknown): FieldProblem | null {
 }
 
 function durationProblems(op: LeaseOp, request: Untrusted): FieldProblem | null {
-  if (op === "acquire" || op === "renew") return durationProblem("ttlMs", request.ttlMs, 1);
+  if (op === "acquire" || op === "renew") {
+    const problem = durationProblem("ttlMs", request.ttlMs, 1);
+    return problem ?? (op === "acquire" ? closedPeriodProblem(request) : null);
+  }
   if (op === "handoff") return durationProblem("withinMs", request.withinMs, 1);
   if (op === "break") return durationProblem("periodMs", request.periodMs, 0);
   return null;
+}
+
+function closedPeriodProblem({ holdAtLeastMs = 0, lockDelayMs = 0 }: Untrusted): FieldProblem | null {
+  return durationProblem("holdAtLeastMs", holdAtLeastMs, 0) ?? durationProblem("lockDelayMs", lockDelayMs, 0);
 }
 
 /** What is wrong with a handoff before anything is known of the lease; a key must not be reserved for ever. */

@@ -78,6 +78,7 @@ const TABLE = {
   FENCE_WENT_BACK: row(0x4c530023, 412, "LS_FENCED", "dated", "superseded", "the store lost writes: its fences went back"),
   RECORD_CORRUPT: row(0x4c530024, 409, "LS_CORRUPT", "no", null, "its record is damaged: an operator has to repair it (solehold repair)"),
   LEASE_RESERVED: row(0x4c530025, 409, "LS_HELD", "yes", "superseded", "it is kept for the next waiter, who may take it until the deadline"),
+  LEASE_LOCK_DELAY: row(0x4c530026, 409, "LS_HELD", "yes", null, "it is closed: its minimum hold, or the delay after its expiry, is not over yet"),
   INPUT_SCHEMA_INVALID: row(0x4c5300f1, 400, "LS_INVALID", "no", null, "the request is not well formed"),
   UPSTREAM_INPUT_MISSING: row(0x4c5300f2, 400, "LS_INVALID", "no", null, "an input of the decision is missing"),
   BUDGET_EXCEEDED: row(0x4c5300f3, 429, "LS_INVALID", "no", null, "the decision would take too long"),

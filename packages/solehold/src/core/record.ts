@@ -63,6 +63,10 @@ export interface LeaseRecord {
   readonly resumeRequired: boolean;
   /** No renewal reaches past this instant: somebody asked for the lease to be broken. */
   readonly breakAtMs: number | null;
+  /** Nobody may claim the key before this instant, even if the lease has ended: its minimum hold. */
+  readonly minHoldUntilMs: number | null;
+  /** For so long after an expiry, not after a release, nobody may claim the key. */
+  readonly lockDelayMs: number;
   readonly handoff: Handoff | null;
   readonly reservation: Reservation | null;
   /** The ticket with which the holder waited; the empty string when it presented none. */
@@ -99,6 +103,8 @@ export function draftOf(record: LeaseRecord): RecordDraft {
     renewals: record.renewals,
     resumeRequired: record.resumeRequired,
     breakAtMs: record.breakAtMs,
+    minHoldUntilMs: record.minHoldUntilMs,
+    lockDelayMs: record.lockDelayMs,
     handoff: record.handoff,
     reservation: record.reservation,
     ticket: record.ticket,
@@ -134,6 +140,8 @@ export function systemRecord({ writtenAtMs, endedAtMs, ...own }: SystemRecord): 
     renewals: 0,
     resumeRequired: false,
     breakAtMs: null,
+    minHoldUntilMs: null,
+    lockDelayMs: 0,
     handoff: null,
     reservation: null,
     ticket: "",
@@ -171,9 +179,15 @@ export function reservedUntil({ handoff, reservation }: LeaseRecord): number | n
   return (handoff ?? reservation)?.deadlineMs ?? null;
 }
 
-/** When the record stopped mattering, for collection: its end, or the latest instant it could be believed. */
+/** From when on anybody may claim the key, whatever the policy says of revoked leases. */
+export function claimableFrom(record: LeaseRecord): number {
+  const { state, expiresAtMs, lockDelayMs } = record;
+  const overAtMs = state === "held" ? expiresAtMs + lockDelayMs : state === "revoked" ? expiresAtMs : 0;
+  return Math.max(overAtMs, record.minHoldUntilMs ?? 0, reservedUntil(record) ?? 0);
+}
+
+/** When the record stopped mattering, for collection: its end, or the latest instant it could bind anybody. */
 export function endOfRecord(record: LeaseRecord): number {
-  const deadline = reservedUntil(record) ?? 0;
-  if (record.state === "released") return Math.max(record.endedAtMs ?? record.renewedAtMs, deadline);
-  return Math.max(record.expiresAtMs, deadline);
+  const endedAtMs = record.state === "released" ? (record.endedAtMs ?? record.renewedAtMs) : 0;
+  return Math.max(endedAtMs, claimableFrom(record));
 }

@@ -13,9 +13,14 @@ export function isObservedOver(record: LeaseRecord, standingMs: number, drift: D
   return standingMs >= bindingMs(record) * (1 + drift.driftRatio) + drift.tickMs;
 }
 
-/** How long after its last write a record can bind anybody: its ttl, or the time left to a successor or a waiter. */
+/**
+ * How long after its last write a record can bind anybody: its ttl and the delay after it, the time left to a successor or
+ * a waiter, what is left of a minimum hold.
+ */
 function bindingMs(record: LeaseRecord): number {
-  const { endedAtMs } = record;
+  const { endedAtMs, renewedAtMs, ttlMs, lockDelayMs, minHoldUntilMs } = record;
+  const closedMs = minHoldUntilMs === null ? 0 : minHoldUntilMs - (endedAtMs ?? renewedAtMs);
   const untilMs = reservedUntil(record);
-  return untilMs === null || endedAtMs === null ? record.ttlMs : untilMs - endedAtMs;
+  const boundMs = untilMs === null || endedAtMs === null ? ttlMs + lockDelayMs : untilMs - endedAtMs;
+  return Math.max(boundMs, closedMs);
 }

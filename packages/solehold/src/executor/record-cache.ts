@@ -8,6 +8,7 @@
 import {
   type AcquireCommand,
   type ClockReading,
+  claimableFrom,
   type DriftBound,
   endOfRecord,
   exactly,
@@ -157,12 +158,17 @@ export class RecordCache {
     const stampMs = interval === null ? Math.ceil(now.wallMs) : interval.latestMs;
     if (record === null) return interval ?? exactly(stampMs);
     if (sinceMs !== null && isObservedOver(record, monotonicMs - sinceMs, drift)) {
-      const endMs = Math.max(record.expiresAtMs, reservedUntil(record) ?? 0);
+      const endMs = Math.max(record.expiresAtMs, claimableFrom(record));
       return { earliestMs: endMs, latestMs: Math.max(endMs, stampMs), stampMs };
     }
     if (interval !== null && !clock.mustObserve(monotonicMs)) return interval;
     // Without a clock to trust the record stands until it was observed for long enough.
-    const firstEndMs = Math.min(record.expiresAtMs, reservedUntil(record) ?? record.expiresAtMs);
+    const { expiresAtMs, minHoldUntilMs } = record;
+    const firstEndMs = Math.min(
+      expiresAtMs,
+      reservedUntil(record) ?? expiresAtMs,
+      minHoldUntilMs ?? expiresAtMs,
+    );
     const beforeEndMs = Math.max(0, firstEndMs - 1);
     return { earliestMs: beforeEndMs, latestMs: beforeEndMs, stampMs };
   }

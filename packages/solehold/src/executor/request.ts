@@ -19,6 +19,7 @@ import {
   type RevokeCommand,
   tokenProblem,
 } from "../core/index.ts";
+import type { StoreCapabilities } from "../store/index.ts";
 import type { CallContext } from "./executor.ts";
 import { hashIdempotencyKey, hashToken, sealToken, sha256 } from "./tokens.ts";
 
@@ -60,6 +61,10 @@ export interface AcquireRequest extends RequestBase {
   readonly note?: string;
   /** Data of programs about the lease. */
   readonly metadata?: Metadata;
+  /** Nobody may claim the key for so long after the grant, even if it is released or expires before. */
+  readonly holdAtLeastMs?: number;
+  /** Nobody may claim the key for so long after the grant expired. The policy's when not given. */
+  readonly lockDelayMs?: number;
   /** The ticket with which the caller waits for the key, see waiting/. */
   readonly ticket?: string;
 }
@@ -142,6 +147,15 @@ export function requestProblem(
   if (approval !== undefined && context.approval === undefined)
     return { field: "approval", message: UNCHECKED_APPROVAL };
   return null;
+}
+
+/**
+ * A minimum hold where the store has no clock: whoever comes new would count the whole time again, and a job of
+ * short-lived processes would never run.
+ */
+export function clockProblem(request: LeaseRequest, clock: StoreCapabilities["clock"]): FieldProblem | null {
+  if (clock !== "none" || request.op !== "acquire" || (request.holdAtLeastMs ?? 0) === 0) return null;
+  return { field: "holdAtLeastMs", message: "needs a store with a clock, and this one has none" };
 }
 
 const UNCHECKED_APPROVAL =
@@ -233,6 +247,8 @@ function acquireCommand(request: AcquireRequest, parts: CommandParts): AcquireCo
   if (term !== undefined) command.term = term;
   if (note !== undefined) command.note = note;
   if (request.metadata !== undefined) command.metadata = request.metadata;
+  if (request.holdAtLeastMs !== undefined) command.holdAtLeastMs = request.holdAtLeastMs;
+  if (request.lockDelayMs !== undefined) command.lockDelayMs = request.lockDelayMs;
   if (request.ticket !== undefined) command.ticket = request.ticket;
   if (context.quotaExhausted === true) command.quotaExhausted = true;
   if (context.approval !== undefined && context.approval !== null) command.approval = context.approval;
@@ -286,5 +302,9 @@ function fingerprintOf(request: LeaseRequest, caller: string, policy: LeasePolic
     argument("ttlMs", ttlMs),
     ...names.map((name) => argument(name, fields[name])),
     ...(request.op === "acquire" ? metadataArguments(request.metadata ?? NO_METADATA) : []),
+    // Only where they are given, for the same reason.
+    ...["holdAtLeastMs", "lockDelayMs"].flatMap((name) =>
+      fields[name] === undefined ? [] : [argument(name, fields[name])],
+    ),
   );
 }

@@ -33,7 +33,13 @@ import type { CallContext, Feature, LeaseExecutor, LeaseListing } from "./execut
 import { type CommandOutcome, invalidRequest } from "./outcome.ts";
 import { RecordCache } from "./record-cache.ts";
 import { repairRecord } from "./repair.ts";
-import { type AcquireRequest, commandOf, type LeaseRequest, requestProblem } from "./request.ts";
+import {
+  type AcquireRequest,
+  clockProblem,
+  commandOf,
+  type LeaseRequest,
+  requestProblem,
+} from "./request.ts";
 import { StoreClock } from "./store-time.ts";
 import { unsealToken } from "./tokens.ts";
 import { type CollectionReport, collectTenant } from "./tombstone-gc.ts";
@@ -115,7 +121,8 @@ export class StoreExecutor implements LeaseExecutor {
 
   execute(request: LeaseRequest, context: CallContext = NO_CONTEXT): Promise<CommandOutcome> {
     const given = "token" in request ? request.token : undefined;
-    const problem = requestProblem(request, given, context);
+    const problem =
+      requestProblem(request, given, context) ?? clockProblem(request, this.store.capabilities.clock);
     if (problem !== null) return Promise.resolve(invalidRequest(problem));
     return request.op === "acquire"
       ? this.#acquire(request, given, context)

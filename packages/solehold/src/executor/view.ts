@@ -36,6 +36,10 @@ export interface LeaseView {
   readonly renewals: number;
   readonly resumeRequired: boolean;
   readonly breakAtMs: number | null;
+  /** Nobody may claim the key before this instant, even if the lease has ended. */
+  readonly minHoldUntilMs: number | null;
+  /** For how long after an expiry nobody may claim the key. */
+  readonly lockDelayMs: number;
   readonly handoff: Handoff | null;
   readonly reservation: Reservation | null;
   readonly note: string;
@@ -66,6 +70,8 @@ export function viewOf(record: LeaseRecord, nowMs: number, policy: LeasePolicy):
     renewals,
     resumeRequired,
     breakAtMs,
+    minHoldUntilMs: record.minHoldUntilMs,
+    lockDelayMs: record.lockDelayMs,
     handoff,
     reservation: record.reservation,
     note,

@@ -139,6 +139,8 @@ function ticketRecord(key: LeaseKey, ticket: WaitTicket, nowMs: number, nonce: s
     renewals: 0,
     resumeRequired: false,
     breakAtMs: null,
+    minHoldUntilMs: null,
+    lockDelayMs: 0,
     handoff: null,
     reservation: null,
     ticket: "",

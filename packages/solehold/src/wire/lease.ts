@@ -35,6 +35,8 @@ export interface WireLease {
   readonly renewals: number;
   readonly resumeRequired: boolean;
   readonly breakAtMs: number | null;
+  readonly minHoldUntilMs: number | null;
+  readonly lockDelayMs: number;
   readonly handoff: Handoff | null;
   readonly reservation: Reservation | null;
   readonly note: string;
@@ -66,6 +68,8 @@ export function encodeLease(view: LeaseView): WireLease {
     renewals: view.renewals,
     resumeRequired: view.resumeRequired,
     breakAtMs: view.breakAtMs,
+    minHoldUntilMs: view.minHoldUntilMs,
+    lockDelayMs: view.lockDelayMs,
     handoff: view.handoff,
     reservation: view.reservation,
     note: view.note,
@@ -114,6 +118,8 @@ export function decodeLeaseRecord(value: unknown): LeaseRecord {
     renewals: wholeIn(lease, "renewals"),
     resumeRequired: lease.resumeRequired === true,
     breakAtMs: wholeOrNullIn(lease, "breakAtMs"),
+    minHoldUntilMs: wholeOrNullIn(lease, "minHoldUntilMs"),
+    lockDelayMs: wholeIn(lease, "lockDelayMs"),
     handoff: lease.handoff === null ? null : handoffFrom(fieldsOf(lease.handoff)),
     reservation: lease.reservation === null ? null : reservationFrom(fieldsOf(lease.reservation)),
     ticket: "",

@@ -22,6 +22,8 @@ function view(changes: Partial<LeaseRecord> = {}, nowMs = 1_000): LeaseView {
     renewals: 0,
     resumeRequired: false,
     breakAtMs: null,
+    minHoldUntilMs: null,
+    lockDelayMs: 0,
     handoff: null,
     reservation: null,
     ticket: "",

@@ -86,6 +86,8 @@ export const records: fc.Arbitrary<LeaseRecord> = fc.record({
   renewals: fc.nat(),
   resumeRequired: fc.boolean(),
   breakAtMs: fc.option(instants),
+  minHoldUntilMs: fc.option(instants),
+  lockDelayMs: fc.constantFrom(0, 1, 30_000),
   handoff: fc.option(fc.record({ successor: holders, deadlineMs: instants })),
   nonce: tokens(1, 64),
   idempotency: fc.option(storedMarks),
@@ -113,6 +115,7 @@ export const policies: fc.Arbitrary<LeasePolicy> = fc
     proof: fc.constantFrom("token", "generation"),
     generations: fc.constantFrom("clock", "count"),
     baseTerm: fc.constantFrom(0n, 1n),
+    lockDelayMs: fc.constantFrom(0, 0, 5_000),
   })
   .map((fields) => createPolicy(fields));
 
@@ -125,6 +128,8 @@ export const OPTIONAL = new Set([
   "note",
   "provenTokenHash",
   "metadata",
+  "holdAtLeastMs",
+  "lockDelayMs",
   "ticket",
   "reserveFor",
 ]);
@@ -146,6 +151,8 @@ export const commands: fc.Arbitrary<LeaseCommand> = fc.oneof(
     term: u64s,
     note: holders,
     metadata,
+    holdAtLeastMs: fc.constantFrom(0, 1, 60_000),
+    lockDelayMs: fc.constantFrom(0, 1, 60_000),
     ticket: tokens(1, 64),
   }),
   command("renew", { ...owner, ttlMs: ttls, term: u64s }),

@@ -23,6 +23,8 @@ export function recordOf(name: string, changes: Partial<LeaseRecord> = {}): Leas
     renewals: 0,
     resumeRequired: false,
     breakAtMs: null,
+    minHoldUntilMs: null,
+    lockDelayMs: 0,
     handoff: null,
     reservation: null,
     ticket: "",

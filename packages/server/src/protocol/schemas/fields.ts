@@ -25,6 +25,15 @@ export const Token = Type.String({
   description: `Proof of a grant: up to ${MAX_TOKEN_LENGTH} characters of A-Z a-z 0-9 _ - : . /. Never logged.`,
 });
 export const TtlMs = Type.Integer({ description: "How long the lease lasts without a renewal." });
+export const HoldAtLeastMs = Type.Integer({
+  minimum: 0,
+  description:
+    "Nobody may claim the key for so long after the grant, even if it is released or expires before.",
+});
+export const LockDelayMs = Type.Integer({
+  minimum: 0,
+  description: "Nobody may claim the key for so long after the grant expired. Not after a release.",
+});
 export const Purpose = Type.Enum([...PURPOSES], { description: "Why it is held; fixed when granted." });
 export const IdempotencyKey = Type.String({
   description: "The same key with the same arguments gets the same answer, over restarts too.",

@@ -4,10 +4,12 @@ import {
   Approvals,
   Decimal,
   Fence,
+  HoldAtLeastMs,
   Holder,
   IdempotencyKey,
   Instant,
   LeaseId,
+  LockDelayMs,
   Metadata,
   Name,
   Note,
@@ -61,6 +63,8 @@ export const AcquireBody = Type.Object(
     term: Type.Optional(term),
     note: Type.Optional(Note),
     metadata: Type.Optional(Metadata),
+    holdAtLeastMs: Type.Optional(HoldAtLeastMs),
+    lockDelayMs: Type.Optional(LockDelayMs),
     ...repeatable,
     ...guarded,
   },
@@ -124,6 +128,10 @@ export const LeaseSchema = Type.Object(
       description: "Work must be rebuilt from persisted state before the lease may be used.",
     }),
     breakAtMs: NullableInstant("Somebody asked for it: no renewal reaches past this instant."),
+    minHoldUntilMs: NullableInstant(
+      "Nobody may claim the key before this instant, even if the lease has ended.",
+    ),
+    lockDelayMs: Type.Integer({ description: "For how long after an expiry nobody may claim the key." }),
     handoff: Type.Union(
       [
         Type.Object(

@@ -9,6 +9,7 @@
  */
 import { createHash } from "node:crypto";
 import {
+  claimableFrom,
   decodeRecord,
   encodeRecord,
   type LeaseKey,
@@ -16,7 +17,6 @@ import {
   MAX_U64,
   NO_METADATA,
   NO_TOKEN_HASH,
-  reservedUntil,
 } from "../../core/index.ts";
 
 /** What a store knows about a write besides its record. */
@@ -67,6 +67,8 @@ function bodyOf(record: LeaseRecord, { previous, epoch }: WireOrigin): string {
     // Left out where they say nothing: an object from before there were such fields fits its check.
     ...(record.reservation === null ? {} : { reservation: toWire(record.reservation, RESERVATION) }),
     ...(record.ticket === "" ? {} : { ticket: record.ticket }),
+    ...(record.minHoldUntilMs === null ? {} : { min_hold_until_ms: record.minHoldUntilMs }),
+    ...(record.lockDelayMs === 0 ? {} : { lock_delay_ms: record.lockDelayMs }),
     ...(Object.keys(record.metadata).length === 0 ? {} : { metadata: record.metadata }),
   };
   return (
@@ -81,11 +83,11 @@ function checkOf(body: string): string {
   return createHash("sha256").update(body).digest("hex").slice(0, CHECK_LENGTH);
 }
 
-/** Others know neither releases nor handoffs, but they do know expiry. */
+/** Others know neither releases nor handoffs nor closed periods, but they do know expiry. */
 function expiryForOthers(record: LeaseRecord): number {
   const { state, expiresAtMs, endedAtMs } = record;
-  if (state !== "released") return expiresAtMs;
-  return Math.max(Math.min(expiresAtMs, endedAtMs ?? 0), reservedUntil(record) ?? 0);
+  if (state !== "released") return Math.max(expiresAtMs, claimableFrom(record));
+  return Math.max(Math.min(expiresAtMs, endedAtMs ?? 0), claimableFrom(record));
 }
 
 /** Never throws. `key` is where the object was found: one that names another key is damage, too. */
@@ -139,6 +141,8 @@ function recordFrom(
     handoff: nested<LeaseRecord["handoff"]>(solehold.handoff, HANDOFF),
     reservation: nested<LeaseRecord["reservation"]>(solehold.reservation, RESERVATION),
     ticket: String(solehold.ticket ?? ""),
+    minHoldUntilMs: (solehold.min_hold_until_ms ?? null) as number | null,
+    lockDelayMs: (solehold.lock_delay_ms ?? 0) as number,
     idempotency: nested<LeaseRecord["idempotency"]>(solehold.idempotency, IDEMPOTENCY),
     metadata: (solehold.metadata ?? NO_METADATA) as LeaseRecord["metadata"],
   });
@@ -171,6 +175,8 @@ function foreignRecord(common: Common, expiresAtMs: number, text: string): Lease
     renewals: 0,
     resumeRequired: false,
     breakAtMs: null,
+    minHoldUntilMs: null,
+    lockDelayMs: 0,
     handoff: null,
     reservation: null,
     ticket: "",

@@ -22,6 +22,8 @@ const RECORD: LeaseRecord = {
   renewals: 1,
   resumeRequired: false,
   breakAtMs: null,
+  minHoldUntilMs: null,
+  lockDelayMs: 0,
   handoff: null,
   reservation: null,
   ticket: "",

@@ -57,6 +57,8 @@ export function recordNamed(name: string, changes: Partial<LeaseRecord> = {}): L
     renewals: 0,
     resumeRequired: false,
     breakAtMs: null,
+    minHoldUntilMs: null,
+    lockDelayMs: 0,
     handoff: null,
     reservation: null,
     ticket: "",

@@ -20,6 +20,8 @@ const empty = {
   renewals: 0,
   resumeRequired: false,
   breakAtMs: null,
+  minHoldUntilMs: null,
+  lockDelayMs: 0,
   handoff: null,
   reservation: null,
   ticket: "",
