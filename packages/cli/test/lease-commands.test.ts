@@ -67,7 +67,10 @@ describe("the commands of a holder", () => {
       ["renew", "job"],
     ]) {
       const { code, stderr } = await call(argv, proof);
-      expect([code, stderr]).toEqual([4, "solehold: job: it was revoked (LEASE_REVOKED)\n"]);
+      expect([code, stderr]).toEqual([
+        4,
+        "solehold: job: it was revoked: it can be acquired once the time of its last holder is over (LEASE_REVOKED)\n",
+      ]);
     }
     expect((await call(["renew", "job", "--token", "wrong"])).code).toBe(4);
     expect((await call(["renew", "never", "--token", "wrong"])).code).toBe(4);

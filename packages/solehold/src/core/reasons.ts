@@ -62,7 +62,7 @@ const TABLE = {
   LEASE_TTL_OUT_OF_BOUNDS: row(0x4c530012, 400, "LS_INVALID", "no", null, "the ttl is not within the policy's bounds"),
   LEASE_NOT_FOUND: row(0x4c530013, 409, "LS_NOT_FOUND", "no", "released", "nothing was granted under this name"),
   LEASE_EXPIRED: row(0x4c530014, 409, "LS_EXPIRED", "no", "expired", "it has expired: acquire it again"),
-  LEASE_REVOKED: row(0x4c530015, 409, "LS_ALREADY_REVOKED", "yes", "revoked", "it was revoked: it can be acquired when its last holder can no longer believe that it holds it"),
+  LEASE_REVOKED: row(0x4c530015, 409, "LS_ALREADY_REVOKED", "yes", "revoked", "it was revoked: it can be acquired once the time of its last holder is over"),
   LEASE_ALREADY_REVOKED: row(0x4c530016, 409, "LS_ALREADY_REVOKED", "no", "revoked", "it was revoked before"),
   LEASE_FENCED: row(0x4c530017, 412, "LS_FENCED", "no", "superseded", "a newer term exists: stop using this grant"),
   LEASE_PURPOSE_MISMATCH: row(0x4c530018, 409, "LS_PURPOSE_MISMATCH", "no", null, "it was granted for another purpose"),
