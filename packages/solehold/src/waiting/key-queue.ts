@@ -440,7 +440,7 @@ export class KeyQueue {
 
   /** Tells those who want to know where they stand, once it is known. */
   #show(): void {
-    if (this.#watching === "opening") return;
+    if (this.#watching === "opening" || !this.status.isKnown) return;
     const {
       heldBy: holder = null,
       heldSinceMs: sinceMs = null,

@@ -48,6 +48,11 @@ export class KeyStatus {
     return this.#obstacle !== null && this.#ownFence === this.#newestFence;
   }
 
+  /** Whether anything was seen of the key yet. */
+  get isKnown(): boolean {
+    return this.#isKnown;
+  }
+
   heldForMs(nowMs: number): number | null {
     const { untilMs = null } = this.#obstacle ?? {};
     return untilMs === null ? null : Math.max(0, untilMs - nowMs);
