@@ -23,7 +23,7 @@ const TIMEOUT = { timeout: 120_000 };
 /** By heading: the code of its block. */
 const EXAMPLES = new Map(
   PAGE.split(/^##+ /m).flatMap((section) => {
-    const code = /^```js\n([^]*?)^```$/m.exec(section)?.[1];
+    const code = /^```js\n(.*?)^```$/ms.exec(section)?.[1];
     return code === undefined ? [] : [[section.split("\n", 1)[0] ?? "", code] as const];
   }),
 );
