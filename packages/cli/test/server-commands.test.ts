@@ -73,8 +73,21 @@ describe("solehold keys", () => {
     expect((await run("keys", "revoke", made.id, "--data-dir", dataDir)).code).toBe(1);
   });
 
+  it("makes a key for a role that ends by itself", async () => {
+    const dataDir = await folder();
+    const argv = ["keys", "add", "audits", "--role", "auditor", "--expires", "90d", "--data-dir", dataDir];
+    const made = JSON.parse((await run(...argv, "--json")).stdout);
+    expect(made.actions).toEqual(["read", "audit"]);
+    expect((Date.parse(made.expiresAt) - Date.now()) / 86_400_000).toBeCloseTo(90, 1);
+    expect((await run("keys", "ls", "--data-dir", dataDir)).stdout).toContain(
+      `valid until ${made.expiresAt.slice(0, 10)}`,
+    );
+  });
+
   it.each([
     [["keys", "add"], "needs a NAME"],
+    [["keys", "add", "x", "--role", "auditor", "--actions", "read"], "exclude each other"],
+    [["keys", "add", "x", "--expires", "soon"], "--expires"],
     [["keys", "revoke"], "needs the ID"],
     [["keys", "add", "x", "--actions", "aquire"], "did you mean 'acquire'"],
     [["keys", "add", "x", "--tenants", "a/b"], "--tenants must have"],

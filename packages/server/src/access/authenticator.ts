@@ -14,13 +14,17 @@ import { hashSecret, KeyFile, parseKey, type StoredKey } from "./key-file.ts";
 import { isLoopback } from "./loopback.ts";
 import { LOCAL_PRINCIPAL, type Principal } from "./principal.ts";
 
-const RELOAD_MS = 1_000;
+/** Changes take effect within a second: one look, and what the file system needs. */
+const LOOK_EVERY_MS = 500;
 const BEARER = /^Bearer +(\S+)$/i;
 const NO_HASH = hashSecret("no such key");
 
 interface KnownKey {
   readonly principal: Principal;
   readonly hash: string;
+  readonly expiresAtMs: number;
+  /** As it stood in the file. */
+  readonly text: string;
 }
 
 export class Authenticator {
@@ -28,6 +32,8 @@ export class Authenticator {
   readonly #file: KeyFile;
   readonly #onReloadFailed: (error: unknown) => void;
   #keys: ReadonlyMap<string, KnownKey> = new Map();
+  /** Of those for whom something is open: a stream, a watch, a wait. */
+  readonly #listeners = new Map<Principal, Set<() => void>>();
   #keysRequired = false;
   #fingerprint = "";
   #timer: Timer | null = null;
@@ -57,6 +63,24 @@ export class Authenticator {
   close(): void {
     this.#timer?.cancel();
     this.#timer = null;
+  }
+
+  /** False once the key is revoked, expired or changed, or, without a key, once keys are required. */
+  isCurrent(principal: Principal): boolean {
+    if (!this.#keysRequired) return principal === LOCAL_PRINCIPAL;
+    const known = this.#keys.get(principal.id);
+    return known !== undefined && known.principal === principal && !this.#isExpired(known);
+  }
+
+  /** Calls back once when `isCurrent` has become false, within a second. Returns how to stop that. */
+  onInvalid(principal: Principal, listener: () => void): () => void {
+    const listeners = this.#listeners.get(principal) ?? new Set();
+    this.#listeners.set(principal, listeners.add(listener));
+    return () => {
+      listeners.delete(listener);
+      if (listeners.size === 0 && this.#listeners.get(principal) === listeners)
+        this.#listeners.delete(principal);
+    };
   }
 
   /** Throws a ProblemError: 401 when a good key is missing, 403 when the request comes from elsewhere. */
@@ -89,16 +113,22 @@ export class Authenticator {
     const known = given === null ? undefined : this.#keys.get(given.id);
     const expected = Buffer.from(known?.hash ?? NO_HASH);
     const actual = Buffer.from(hashSecret(given?.secret ?? ""));
-    if (timingSafeEqual(expected, actual) && known !== undefined) return known.principal;
+    const isRight = timingSafeEqual(expected, actual);
+    if (isRight && known !== undefined && !this.#isExpired(known)) return known.principal;
     throw new ProblemError(unauthenticated());
   }
 
+  #isExpired({ expiresAtMs }: KnownKey): boolean {
+    return this.#env.wallMs() >= expiresAtMs;
+  }
+
   #plan(): void {
-    this.#timer = this.#env.timer(RELOAD_MS, () => {
+    this.#timer = this.#env.timer(LOOK_EVERY_MS, () => {
       this.#reload()
         // The keys that were known stay in force: a broken file must not let everybody in.
         .catch((error) => this.#onReloadFailed(error))
         .finally(() => {
+          this.#endInvalid();
           if (this.#timer !== null) this.#plan();
         });
     });
@@ -109,18 +139,36 @@ export class Authenticator {
     if (fingerprint === this.#fingerprint) return;
     const keys = await this.#file.read();
     this.#fingerprint = fingerprint;
-    this.#keys = new Map(keys.filter(({ revokedAt }) => revokedAt === undefined).map(knownKey));
+    const valid = keys.filter(({ revokedAt }) => revokedAt === undefined);
+    this.#keys = new Map(valid.map((key) => [key.id, this.#known(key)]));
     if (keys.length > 0) this.#keysRequired = true;
+  }
+
+  /** A key that did not change keeps its principal: what it has open stays open. */
+  #known(key: StoredKey): KnownKey {
+    const before = this.#keys.get(key.id);
+    const text = JSON.stringify(key);
+    return before?.text === text ? before : knownKey(key, text);
+  }
+
+  #endInvalid(): void {
+    for (const [principal, listeners] of [...this.#listeners]) {
+      if (this.isCurrent(principal)) continue;
+      this.#listeners.delete(principal);
+      for (const listener of [...listeners]) listener();
+    }
   }
 }
 
-function knownKey(key: StoredKey): readonly [string, KnownKey] {
+function knownKey(key: StoredKey, text: string): KnownKey {
   const tenants = key.tenants.includes("*") ? null : key.tenants;
   const scope = { tenants, prefixes: key.prefixes, actions: new Set(key.actions) };
-  return [key.id, { principal: Object.freeze({ id: key.id, scope: Object.freeze(scope) }), hash: key.hash }];
+  const principal = Object.freeze({ id: key.id, scope: Object.freeze(scope) });
+  const expiresAtMs = key.expiresAt === undefined ? Number.POSITIVE_INFINITY : Date.parse(key.expiresAt);
+  return { principal, hash: key.hash, expiresAtMs, text };
 }
 
-function unauthenticated(): ProblemInput {
+export function unauthenticated(): ProblemInput {
   return {
     reason: "UNAUTHENTICATED",
     detail: "send a valid API key: 'authorization: Bearer shk_...' (made by: solehold keys add)",

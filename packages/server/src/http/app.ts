@@ -6,7 +6,7 @@
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
 import type { Env } from "solehold/internal";
 import { encodeProblem, type RandomIds } from "solehold/internal";
-import type { Authenticator } from "../access/authenticator.ts";
+import { type Authenticator, unauthenticated } from "../access/authenticator.ts";
 import type { Call, Connection } from "../access/call.ts";
 import { LOCAL_PRINCIPAL, type Principal } from "../access/principal.ts";
 import type { RateLimiter } from "../access/rate-limit.ts";
@@ -50,6 +50,8 @@ const JSON_TYPE = "application/json; charset=utf-8";
 const REQUEST_TIMEOUT_MS = 30_000;
 /** Requests that a client may send on one connection ahead of their answers, which are held until it is their turn. */
 const PIPELINE_LIMIT = 32;
+/** The status of an answer that nobody is left to read. */
+const CLIENT_GONE = 499;
 
 export function buildApp(options: AppOptions): App {
   const { env, traces, routes, events, bodyLimitBytes, tls } = options;
@@ -126,8 +128,13 @@ export function buildApp(options: AppOptions): App {
       bodyLimit: Math.min(bodyLimitBytes, route.spec.bodyLimitBytes ?? bodyLimitBytes),
       handler: async (request, reply) => {
         const arrival = arrivalOf(request);
-        const given = await route.run(request.body, request.query, callOf(arrival, reply));
-        return answer(request, reply, given);
+        const call = callOf(arrival, reply, options.authenticator);
+        const given = await route.run(request.body, request.query, call);
+        return answer(
+          request,
+          reply,
+          given.status === CLIENT_GONE ? withdrawn(options, arrival, given) : given,
+        );
       },
     });
   }
@@ -135,6 +142,10 @@ export function buildApp(options: AppOptions): App {
     const arrival = arrivalOf(request);
     const watch = watchRequest(request.query, arrival.principal, request.headers["last-event-id"]);
     reply.hijack();
+    reply.raw.once(
+      "close",
+      options.authenticator.onInvalid(arrival.principal, () => reply.raw.destroy()),
+    );
     events.serve(reply.raw, watch, { traceparent: arrival.span.traceparent() });
   });
   app.setNotFoundHandler((request, reply) => {
@@ -163,21 +174,36 @@ function admit(
   limiter.take(arrival.principal.id, 1);
 }
 
-function callOf({ principal, traceId, receivedMs }: Arrival, reply: FastifyReply): Call {
-  return { principal, traceId, receivedMs, connection: connectionOf(reply) };
+/** A wait whose API key was revoked ended as if its client had gone; but the client is there. */
+function withdrawn({ authenticator }: AppOptions, { principal, traceId }: Arrival, given: Answer): Answer {
+  return authenticator.isCurrent(principal) ? given : encodeProblem(unauthenticated(), traceId);
 }
 
-function connectionOf({ raw }: FastifyReply): Connection {
-  const isGone = (): boolean => raw.destroyed && !raw.writableFinished;
+function callOf(
+  { principal, traceId, receivedMs }: Arrival,
+  reply: FastifyReply,
+  authenticator: Authenticator,
+): Call {
+  return { principal, traceId, receivedMs, connection: connectionOf(reply, principal, authenticator) };
+}
+
+/** A caller whose API key is no longer valid counts as gone: nothing is granted to it any more. */
+function connectionOf({ raw }: FastifyReply, principal: Principal, authenticator: Authenticator): Connection {
+  const isGone = (): boolean =>
+    (raw.destroyed && !raw.writableFinished) || !authenticator.isCurrent(principal);
   return {
     isGone,
-    isCancelled: () => false,
+    isCancelled: () => !authenticator.isCurrent(principal),
     onGone: (listener) => {
       const onClose = (): void => {
         if (isGone()) listener();
       };
       raw.on("close", onClose);
-      return () => void raw.off("close", onClose);
+      const stop = authenticator.onInvalid(principal, listener);
+      return () => {
+        raw.off("close", onClose);
+        stop();
+      };
     },
   };
 }

@@ -113,6 +113,7 @@ export function composeServer(
     maxMessageBytes: bodyLimitBytes,
     reads: streamReads(reads),
     admit: (request) => authenticator.admit(request.headers),
+    onInvalid: (principal, listener) => authenticator.onInvalid(principal, listener),
   });
   metrics.observe({
     waiters: () => queue.size,

@@ -78,6 +78,10 @@ const ROUTES: ReadonlyMap<string, string> = new Map(
 const COMMANDS: ReadonlySet<string> = new Set(Object.keys(COMMAND_SCHEMAS));
 /** The code of RFC 6455's registry for "come back in a moment". */
 const SERVICE_RESTART = 1012;
+/** "Policy violation" there. */
+const NOT_VALID = 1008;
+/** How long a client has to answer the end before its connection is cut. */
+const GRACE_MS = 1_000;
 
 /** What operations read of their connection. */
 interface MutableState extends ConnectionState {
@@ -144,7 +148,18 @@ export class StreamConnection {
     await closed;
   }
 
+  /** The API key was revoked, expired or changed: nothing more is taken, sent or granted here. */
+  end(): void {
+    // Cancelled, not only cut off: nobody may come back for what is granted meanwhile.
+    for (const pending of [...this.#pending.values()]) pending.cancel();
+    this.#onClose();
+    const grace = this.#services.env.timer(GRACE_MS, () => this.#socket.terminate());
+    this.#socket.once("close", () => grace.cancel());
+    this.#socket.close(NOT_VALID, "the API key was revoked, expired or changed: connect again");
+  }
+
   #onMessage(data: Buffer, kind: "binary" | "text"): void {
+    if (this.#state.isClosed) return;
     const receivedMs = this.#services.env.monotonicMs();
     const messages = kind === "text" ? parseMessages(data.toString("utf8")) : null;
     const { batchLimit } = this.#services;
@@ -346,6 +361,7 @@ export class StreamConnection {
   }
 
   #onClose(): void {
+    if (this.#state.isClosed) return;
     this.#state.isClosed = true;
     this.#onIdle?.();
     for (const pending of [...this.#pending.values()]) pending.disconnect();

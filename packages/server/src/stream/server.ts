@@ -16,6 +16,8 @@ export interface StreamServerOptions extends StreamServices {
   readonly maxMessageBytes: number;
   /** Throws a ProblemError. */
   admit(request: IncomingMessage): Principal;
+  /** Calls back once the principal is no longer valid. Returns how to stop that. */
+  onInvalid(principal: Principal, listener: () => void): () => void;
 }
 
 /** A connection that has not answered a ping when the next is due is dead: its waiters must leave the queues. */
@@ -62,10 +64,13 @@ export class StreamServer {
 
   /** A stream of a caller that was authenticated. */
   open(socket: WebSocket, principal: Principal): void {
-    this.#connections.set(socket, new StreamConnection(this.#options, socket, principal));
+    const connection = new StreamConnection(this.#options, socket, principal);
+    this.#connections.set(socket, connection);
+    const stop = this.#options.onInvalid(principal, () => connection.end());
     socket.on("pong", () => this.#silent.delete(socket));
     socket.on("message", () => this.#silent.delete(socket));
     socket.on("close", () => {
+      stop();
       this.#connections.delete(socket);
       this.#silent.delete(socket);
     });
