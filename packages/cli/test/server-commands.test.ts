@@ -36,7 +36,7 @@ describe("solehold serve", () => {
     expect((await fetch(`${url}/v1/leases/acquire`, { method: "POST", headers, body })).status).toBe(200);
     expect((await run("audit", "ls", "--server", url, "--json")).stdout).toContain('"action":"grant"');
     const verified = await run("audit", "verify", "--server", url);
-    expect([verified.code, verified.stdout]).toEqual([0, expect.stringMatching(/^1 entries are proven/)]);
+    expect([verified.code, verified.stdout]).toEqual([0, expect.stringMatching(/^2 entries are proven/)]);
     process.kill(child.pid, "SIGTERM");
     expect(await child.exit).toEqual({ code: 0, signal: null });
   });
@@ -116,7 +116,8 @@ describe("solehold audit", () => {
         .split("\n")
         .map((line) => JSON.parse(line).key),
     ).toEqual(["b"]);
-    const listed = await run("audit", "ls", "--folder", trail, "--limit", "2");
+    expect(JSON.parse(exported.stdout)).toMatchObject({ caller: "local", address: "127.0.0.1" });
+    const listed = await run("audit", "ls", "--folder", trail, "--limit", "2", "--caller", "local");
     expect(listed.stdout.trim().split("\n").length).toBe(3);
     expect(exported.stdout + listed.stdout).not.toContain("secret-token");
     expect((await run("audit", "verify", "--folder", trail)).code).toBe(0);
@@ -124,6 +125,6 @@ describe("solehold audit", () => {
     await appendFile(file, (await readFile(file, "utf8")).split("\n")[0] ?? "");
     await appendFile(file, "\n");
     const changed = await run("audit", "verify", "--folder", trail);
-    expect([changed.code, changed.stdout]).toEqual([1, expect.stringContaining("NOT PROVEN from entry 4")]);
+    expect([changed.code, changed.stdout]).toEqual([1, expect.stringContaining("NOT PROVEN from entry 6")]);
   });
 });

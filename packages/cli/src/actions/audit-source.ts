@@ -9,6 +9,7 @@ export interface AuditSelection {
   readonly key?: string;
   readonly holder?: string;
   readonly action?: string;
+  readonly caller?: string;
 }
 
 export interface AuditSource {

@@ -19,8 +19,8 @@ export async function audit(invocation: Invocation): Promise<number> {
   return EXIT.ok;
 }
 
-function selectionOf({ values: { tenant, key, holder, action } }: Invocation) {
-  return given({ tenant, key, holder, action });
+function selectionOf({ values: { tenant, key, holder, action, caller } }: Invocation) {
+  return given({ tenant, key, holder, action, caller });
 }
 
 async function list(invocation: Invocation, source: AuditSource): Promise<number> {
@@ -32,10 +32,11 @@ async function list(invocation: Invocation, source: AuditSource): Promise<number
     entry.key,
     entry.action,
     entry.holder ?? "",
+    entry.caller ?? "",
     entry.fence === undefined ? "" : String(BigInt(entry.fence)),
     entry.allowed ? "allowed" : entry.reason,
   ]);
-  const titles = ["SEQ", "TIME", "TENANT", "KEY", "ACTION", "HOLDER", "FENCE", "RESULT"];
+  const titles = ["SEQ", "TIME", "TENANT", "KEY", "ACTION", "HOLDER", "CALLER", "FENCE", "RESULT"];
   printAnswer(invocation, {
     document: () => ({ entries: entries.map((entry) => ({ ...entry, detail: { ...entry.detail } })) }),
     lines: () => (rows.length === 0 ? ["no entries"] : plainTable(titles, rows)),

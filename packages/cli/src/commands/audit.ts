@@ -13,6 +13,7 @@ export const command: Command = {
     tenant: value("NAME", "only this tenant"),
     key: value("KEY", "only this lease"),
     holder: value("NAME", "only this holder"),
+    caller: value("ID", "only requests with the API key of this id"),
     action: value("NAME", "only this: grant, renew, release, use, expire, ..."),
     limit: value("NUMBER", "ls: the last so many (default 20)"),
     ...COMMON_OPTIONS,

@@ -18,6 +18,7 @@ import {
   type WireAnswer,
 } from "solehold/internal";
 import type { TSchema } from "typebox";
+import type { AccessAudit } from "../access/access-audit.ts";
 import type { Call } from "../access/call.ts";
 import { leaseKeyFor } from "../access/principal.ts";
 import { clientGone, draining, ProblemError, tooMany } from "../protocol/problem.ts";
@@ -56,6 +57,7 @@ export interface CommandHandlerOptions {
   readonly env: Env;
   readonly queue: WaitQueue;
   readonly metrics: Metrics;
+  readonly accessAudit: AccessAudit;
 }
 
 export class CommandHandler {
@@ -76,8 +78,9 @@ export class CommandHandler {
     try {
       return await this.#execute(op, CHECKS[op](body) as CommandBody, call);
     } catch (error) {
-      if (error instanceof ProblemError) return encodeProblem(error.input, call.traceId);
-      throw error;
+      if (!(error instanceof ProblemError)) throw error;
+      await this.#options.accessAudit.refused(error, call);
+      return encodeProblem(error.input, call.traceId);
     }
   }
 
@@ -92,8 +95,8 @@ export class CommandHandler {
 
   async #perform(request: LeaseRequest, waitMs: number, call: Call): Promise<CommandOutcome> {
     const { env, queue, metrics } = this.#options;
-    const { traceId, principal, connection } = call;
-    const context: CallContext = { traceId, caller: principal.id };
+    const { traceId, principal, address, connection } = call;
+    const context: CallContext = { traceId, caller: principal.id, address };
     if (request.op !== "acquire") return await queue.execute(request, context);
     const startMs = env.monotonicMs();
     const outcome = await queue.execute(request, { ...context, wait: { waitMs }, recipient: connection });

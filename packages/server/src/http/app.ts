@@ -6,10 +6,12 @@
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
 import type { Env } from "solehold/internal";
 import { encodeProblem, type RandomIds } from "solehold/internal";
+import type { AccessAudit } from "../access/access-audit.ts";
 import { type Authenticator, unauthenticated } from "../access/authenticator.ts";
 import type { Call, Connection } from "../access/call.ts";
 import { LOCAL_PRINCIPAL, type Principal } from "../access/principal.ts";
 import type { RateLimiter } from "../access/rate-limit.ts";
+import { remoteAddress } from "../access/remote-address.ts";
 import { draining, ProblemError, tooMany } from "../protocol/problem.ts";
 import type { Logger } from "../telemetry/log.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
@@ -28,6 +30,8 @@ export interface AppOptions {
   readonly events: EventStreams;
   readonly authenticator: Authenticator;
   readonly limiter: RateLimiter;
+  readonly accessAudit: AccessAudit;
+  readonly behindProxy: "yes" | "no";
   readonly metrics: Metrics;
   readonly log: Logger;
   readonly bodyLimitBytes: number;
@@ -39,6 +43,7 @@ export type App = FastifyInstance;
 
 interface Arrival {
   readonly traceId: string;
+  readonly address: string;
   readonly span: RequestSpan;
   readonly receivedMs: number;
   principal: Principal;
@@ -82,7 +87,8 @@ export function buildApp(options: AppOptions): App {
     const trace = traceOf(request.headers.traceparent, traces);
     const span = startSpan(routeName(request), trace, env);
     const { traceId } = trace;
-    const arrival = { traceId, span, receivedMs: env.monotonicMs(), principal: LOCAL_PRINCIPAL };
+    const address = remoteAddress(request.raw, options.behindProxy);
+    const arrival = { traceId, address, span, receivedMs: env.monotonicMs(), principal: LOCAL_PRINCIPAL };
     arrivals.set(request, arrival);
     return arrival;
   };
@@ -155,8 +161,12 @@ export function buildApp(options: AppOptions): App {
       allowed.length > 0 ? methodNotAllowed(request.method, allowed) : routeNotFound(request.method);
     return answer(request, reply, encodeProblem(input, arrivalOf(request).traceId));
   });
-  app.setErrorHandler((error, request, reply) => {
+  app.setErrorHandler(async (thrown, request, reply) => {
     const arrival = arrivalOf(request);
+    const error = await options.accessAudit.refused(thrown, arrival).then(
+      () => thrown,
+      (unaudited: unknown) => unaudited,
+    );
     const given = failed(error, arrival);
     if (given.status === 500) options.log.error({ traceId: arrival.traceId, err: error }, "a request failed");
     return answer(request, reply, given);
@@ -180,11 +190,12 @@ function withdrawn({ authenticator }: AppOptions, { principal, traceId }: Arriva
 }
 
 function callOf(
-  { principal, traceId, receivedMs }: Arrival,
+  { principal, traceId, address, receivedMs }: Arrival,
   reply: FastifyReply,
   authenticator: Authenticator,
 ): Call {
-  return { principal, traceId, receivedMs, connection: connectionOf(reply, principal, authenticator) };
+  const connection = connectionOf(reply, principal, authenticator);
+  return { principal, traceId, address, receivedMs, connection };
 }
 
 /** A caller whose API key is no longer valid counts as gone: nothing is granted to it any more. */

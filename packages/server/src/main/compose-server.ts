@@ -2,6 +2,7 @@
 import { readFileSync } from "node:fs";
 import type { Env } from "solehold/internal";
 import { type Quorum, RandomIds, type WaitQueue, withWaitQueue } from "solehold/internal";
+import { AccessAudit } from "../access/access-audit.ts";
 import type { Authenticator } from "../access/authenticator.ts";
 import { RateLimiter } from "../access/rate-limit.ts";
 import { CommandHandler } from "../commands/command-handler.ts";
@@ -43,6 +44,7 @@ export interface ServerDependencies {
 /** Everything but the HTTP framework: a simulated server has these without a socket. */
 export interface ServerComponents {
   readonly appOptions: AppOptions;
+  readonly accessAudit: AccessAudit;
   readonly streams: StreamServer;
   readonly events: EventStreams;
   readonly queue: WaitQueue;
@@ -62,12 +64,13 @@ export function composeServer(
   dependencies: ServerDependencies,
 ): ServerComponents {
   const { env, log, metrics, authenticator, quorum, tls, isDraining, url } = dependencies;
-  const { waiterLimit, waitLimitMs, batchLimit, bodyLimitBytes } = config;
+  const { waiterLimit, waitLimitMs, batchLimit, bodyLimitBytes, behindProxy } = config;
   const hub = new WatchHub({ env, service, backlog: config.watchBacklog });
   const limits = { maxWaiters: waiterLimit, maxWaitMs: waitLimitMs };
   const queue = withWaitQueue({ env, ...limits })(hub.layer(service));
   const limiter = new RateLimiter(env, config.requestsPerSecond);
-  const commands = new CommandHandler({ env, queue, metrics });
+  const accessAudit = new AccessAudit({ env, service, log });
+  const commands = new CommandHandler({ env, queue, metrics, accessAudit });
   const events = new EventStreams({ env, hub, maxBufferedBytes: MAX_BUFFERED_BYTES });
   const reads = [...leaseRoutes(service, () => hub.token), queueRoute(queue)];
   const { executor } = service;
@@ -100,6 +103,8 @@ export function composeServer(
     events,
     authenticator,
     limiter,
+    accessAudit,
+    behindProxy,
     metrics,
     log,
     bodyLimitBytes,
@@ -107,7 +112,7 @@ export function composeServer(
     isDraining,
   };
   const streams = new StreamServer({
-    ...{ env, traces, log, commands, hub, limiter, metrics, batchLimit },
+    ...{ env, traces, log, commands, hub, limiter, accessAudit, metrics, batchLimit, behindProxy },
     pendingLimit: batchLimit + waiterLimit,
     maxBufferedBytes: MAX_BUFFERED_BYTES,
     maxMessageBytes: bodyLimitBytes,
@@ -124,7 +129,7 @@ export function composeServer(
     auditDropped: () => audit.dropped(),
     clockJumps: () => service.executor.clockJumps,
   });
-  return { appOptions, streams, events, queue, hub, membership, collection };
+  return { appOptions, accessAudit, streams, events, queue, hub, membership, collection };
 }
 
 const READ_NAMES: Readonly<Record<string, string>> = {

@@ -21,6 +21,7 @@ import {
 } from "solehold/internal";
 import { Type } from "typebox";
 import type { WebSocket } from "ws";
+import type { AccessAudit } from "../access/access-audit.ts";
 import type { Call } from "../access/call.ts";
 import type { Principal } from "../access/principal.ts";
 import type { RateLimiter } from "../access/rate-limit.ts";
@@ -41,6 +42,7 @@ export interface StreamServices {
   readonly commands: CommandHandler;
   readonly hub: WatchHub;
   readonly limiter: RateLimiter;
+  readonly accessAudit: AccessAudit;
   readonly metrics: Metrics;
   readonly log: Logger;
   readonly batchLimit: number;
@@ -110,10 +112,10 @@ export class StreamConnection {
   /** Set while the connection drains. */
   #onIdle: (() => void) | null = null;
 
-  constructor(services: StreamServices, socket: WebSocket, principal: Principal) {
+  constructor(services: StreamServices, socket: WebSocket, principal: Principal, address: string) {
     this.#services = services;
     this.#socket = socket;
-    this.#state = { principal, isClosed: false };
+    this.#state = { principal, address, isClosed: false };
     const { env, hub, maxBufferedBytes } = services;
     this.#watches = new StreamWatches({
       env,
@@ -208,10 +210,15 @@ export class StreamConnection {
 
   /** Never rejects. */
   #begin(envelope: Envelope, operation: StreamOperation): Promise<void> {
-    return this.#run(envelope, operation).then(
-      (answer) => this.#finish(operation, answer),
-      (error: unknown) => this.#finish(operation, this.#failed(error, operation)),
-    );
+    return this.#run(envelope, operation)
+      .catch(async (error: unknown) => {
+        await this.#services.accessAudit.refused(error, operation);
+        throw error;
+      })
+      .then(
+        (answer) => this.#finish(operation, answer),
+        (error: unknown) => this.#finish(operation, this.#failed(error, operation)),
+      );
   }
 
   /** A few together; the next ones when these are answered and the client has taken them. */

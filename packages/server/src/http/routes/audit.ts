@@ -19,6 +19,7 @@ const AuditQuerySchema = Type.Object(
     action: Type.Optional(
       Type.String({ description: "Only one kind of attempt: grant, renew, release, use, expire, revoke." }),
     ),
+    caller: Type.Optional(Type.String({ description: "Only requests with the API key of this id." })),
     after: Type.Optional(Type.Integer({ minimum: 0, description: "Only entries after this sequence." })),
     limit: Type.Optional(
       Type.Integer({ minimum: 1, maximum: MAX_ENTRIES, description: "How many entries at most." }),
@@ -53,6 +54,8 @@ const AuditEntrySchema = Type.Object(
     holder: Type.Optional(Type.String({ description: "Who attempted it, where it was said." })),
     fence: Type.Optional(Type.String({ description: "The grant's number, decimal, where there was one." })),
     purpose: Type.Optional(Type.String({ description: "The purpose that was named, where one was." })),
+    caller: Type.Optional(Type.String({ description: "The id of the API key; `local` without keys." })),
+    address: Type.Optional(Type.String({ description: "Where the request came from." })),
     traceId: TraceId,
     outcome: Type.String({ description: "What became of the write: applied, none, or unknown." }),
     detail: Type.Optional(
