@@ -21,6 +21,7 @@ import type { TSchema } from "typebox";
 import type { AccessAudit } from "../access/access-audit.ts";
 import type { Call } from "../access/call.ts";
 import { leaseKeyFor } from "../access/principal.ts";
+import type { Shares } from "../access/shares.ts";
 import { clientGone, draining, ProblemError, tooMany } from "../protocol/problem.ts";
 import {
   AcquireBody,
@@ -58,6 +59,7 @@ export interface CommandHandlerOptions {
   readonly queue: WaitQueue;
   readonly metrics: Metrics;
   readonly accessAudit: AccessAudit;
+  readonly waiters: Shares;
 }
 
 export class CommandHandler {
@@ -99,7 +101,11 @@ export class CommandHandler {
     const context: CallContext = { traceId, caller: principal.id, address };
     if (request.op !== "acquire") return await queue.execute(request, context);
     const startMs = env.monotonicMs();
-    const outcome = await queue.execute(request, { ...context, wait: { waitMs }, recipient: connection });
+    const { waiters } = this.#options;
+    const free = waitMs > 0 ? waiters.take(principal, request.key.tenant) : null;
+    const outcome = await queue
+      .execute(request, { ...context, wait: { waitMs }, recipient: connection })
+      .finally(() => free?.());
     if (outcome.kind === "unsettled" && outcome.cause instanceof WaitEndedError)
       throw new ProblemError(PROBLEM_OF_END[outcome.cause.end](outcome.cause.message));
     if (waitMs > 0) metrics.waited((env.monotonicMs() - startMs) / 1_000, outcome.kind);

@@ -12,6 +12,7 @@ import type { Call, Connection } from "../access/call.ts";
 import { LOCAL_PRINCIPAL, type Principal } from "../access/principal.ts";
 import type { RateLimiter } from "../access/rate-limit.ts";
 import { remoteAddress } from "../access/remote-address.ts";
+import type { SharedLimits } from "../access/shares.ts";
 import { draining, ProblemError, tooMany } from "../protocol/problem.ts";
 import type { Logger } from "../telemetry/log.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
@@ -31,6 +32,7 @@ export interface AppOptions {
   readonly authenticator: Authenticator;
   readonly limiter: RateLimiter;
   readonly accessAudit: AccessAudit;
+  readonly limits: SharedLimits;
   readonly behindProxy: "yes" | "no";
   readonly metrics: Metrics;
   readonly log: Logger;
@@ -59,7 +61,7 @@ const PIPELINE_LIMIT = 32;
 const CLIENT_GONE = 499;
 
 export function buildApp(options: AppOptions): App {
-  const { env, traces, routes, events, bodyLimitBytes, tls } = options;
+  const { env, traces, routes, events, bodyLimitBytes, tls, limits } = options;
   const app = Fastify({
     ...(tls === null ? {} : { https: { cert: tls.cert, key: tls.key } }),
     bodyLimit: bodyLimitBytes,
@@ -147,6 +149,8 @@ export function buildApp(options: AppOptions): App {
   app.get(WATCH_SPEC.path, (request, reply) => {
     const arrival = arrivalOf(request);
     const watch = watchRequest(request.query, arrival.principal, request.headers["last-event-id"]);
+    reply.raw.once("close", limits.connections.take(arrival.principal));
+    reply.raw.once("close", limits.watches.take(arrival.principal, watch.scope.tenant));
     reply.hijack();
     reply.raw.once(
       "close",

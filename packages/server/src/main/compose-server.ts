@@ -5,6 +5,7 @@ import { type Quorum, RandomIds, type WaitQueue, withWaitQueue } from "solehold/
 import { AccessAudit } from "../access/access-audit.ts";
 import type { Authenticator } from "../access/authenticator.ts";
 import { RateLimiter } from "../access/rate-limit.ts";
+import { type SharedLimits, Shares } from "../access/shares.ts";
 import { CommandHandler } from "../commands/command-handler.ts";
 import type { AppOptions } from "../http/app.ts";
 import { openApiDocument } from "../http/openapi.ts";
@@ -66,11 +67,15 @@ export function composeServer(
   const { env, log, metrics, authenticator, quorum, tls, isDraining, url } = dependencies;
   const { waiterLimit, waitLimitMs, batchLimit, bodyLimitBytes, behindProxy } = config;
   const hub = new WatchHub({ env, service, backlog: config.watchBacklog });
-  const limits = { maxWaiters: waiterLimit, maxWaitMs: waitLimitMs };
-  const queue = withWaitQueue({ env, ...limits })(hub.layer(service));
+  const queue = withWaitQueue({ env, maxWaiters: waiterLimit, maxWaitMs: waitLimitMs })(hub.layer(service));
   const limiter = new RateLimiter(env, config.requestsPerSecond);
   const accessAudit = new AccessAudit({ env, service, log });
-  const commands = new CommandHandler({ env, queue, metrics, accessAudit });
+  const limits: SharedLimits = {
+    waiters: new Shares("waiters", waiterLimit, config.sharePercent),
+    watches: new Shares("watches", config.watchLimit, config.sharePercent),
+    connections: new Shares("connections", config.connectionLimit, config.sharePercent),
+  };
+  const commands = new CommandHandler({ env, queue, metrics, accessAudit, waiters: limits.waiters });
   const events = new EventStreams({ env, hub, maxBufferedBytes: MAX_BUFFERED_BYTES });
   const reads = [...leaseRoutes(service, () => hub.token), queueRoute(queue)];
   const { executor } = service;
@@ -104,6 +109,7 @@ export function composeServer(
     authenticator,
     limiter,
     accessAudit,
+    limits,
     behindProxy,
     metrics,
     log,
@@ -112,7 +118,7 @@ export function composeServer(
     isDraining,
   };
   const streams = new StreamServer({
-    ...{ env, traces, log, commands, hub, limiter, accessAudit, metrics, batchLimit, behindProxy },
+    ...{ env, traces, log, commands, hub, limiter, accessAudit, limits, metrics, batchLimit, behindProxy },
     pendingLimit: batchLimit + waiterLimit,
     maxBufferedBytes: MAX_BUFFERED_BYTES,
     maxMessageBytes: bodyLimitBytes,

@@ -25,6 +25,7 @@ import type { AccessAudit } from "../access/access-audit.ts";
 import type { Call } from "../access/call.ts";
 import type { Principal } from "../access/principal.ts";
 import type { RateLimiter } from "../access/rate-limit.ts";
+import type { SharedLimits } from "../access/shares.ts";
 import { COMMAND_SCHEMAS, type CommandHandler } from "../commands/command-handler.ts";
 import { draining, ProblemError, problemOf, refusal } from "../protocol/problem.ts";
 import { checkOf } from "../protocol/validation.ts";
@@ -43,6 +44,7 @@ export interface StreamServices {
   readonly hub: WatchHub;
   readonly limiter: RateLimiter;
   readonly accessAudit: AccessAudit;
+  readonly limits: SharedLimits;
   readonly metrics: Metrics;
   readonly log: Logger;
   readonly batchLimit: number;
@@ -116,10 +118,11 @@ export class StreamConnection {
     this.#services = services;
     this.#socket = socket;
     this.#state = { principal, address, isClosed: false };
-    const { env, hub, maxBufferedBytes } = services;
+    const { env, hub, maxBufferedBytes, limits } = services;
     this.#watches = new StreamWatches({
       env,
       hub,
+      shares: limits.watches,
       maxBufferedBytes,
       buffered: () => socket.bufferedAmount,
       send: (watch, event) => this.#send({ watch, event }),

@@ -90,12 +90,13 @@ export class StreamServer {
   }
 
   #onUpgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
-    const { env, traces, accessAudit, behindProxy } = this.#options;
+    const { env, traces, accessAudit, behindProxy, limits } = this.#options;
     const address = remoteAddress(request, behindProxy);
     try {
       if (this.#isDraining) throw new ProblemError(draining());
       if (pathOf(request) !== STREAM_PATH) throw new ProblemError(noStreamHere());
       const principal = this.#options.admit(request);
+      socket.once("close", limits.connections.take(principal));
       this.#sockets.handleUpgrade(request, socket, head, (webSocket) =>
         this.open(webSocket, principal, address),
       );
