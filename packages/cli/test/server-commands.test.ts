@@ -1,6 +1,7 @@
-import { appendFile, mkdtemp, readFile, rm } from "node:fs/promises";
+import { appendFile, mkdtemp, readdir, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { FileAuditTrail } from "solehold/internal";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { CliProcess } from "./support/cli-process.ts";
 
@@ -126,5 +127,56 @@ describe("solehold audit", () => {
     await appendFile(file, "\n");
     const changed = await run("audit", "verify", "--folder", trail);
     expect([changed.code, changed.stdout]).toEqual([1, expect.stringContaining("NOT PROVEN from entry 6")]);
+  });
+
+  /** A trail of small segments. */
+  async function writtenTrail(name: string, entries: number): Promise<string> {
+    const trail = join(await folder(), "audit");
+    const file = await FileAuditTrail.open({ folder: trail, durability: "background", segmentBytes: 1_024 });
+    for (let index = 0; index < entries; index += 1)
+      await file.append({
+        ...{ at: index, tenant: "t", key: `${name}-${index}`, leaseId: "", action: "grant", allowed: true },
+        ...{ reason: "OK_DECISION_COMPUTE", reasonCode: 1, traceId: "", outcome: "applied" },
+      });
+    await file.close();
+    return trail;
+  }
+
+  it("finds with a head that was kept elsewhere that the whole trail was made up anew, or cut", async () => {
+    const trail = await writtenTrail("true", 8);
+    const head = (await run("audit", "head", "--folder", trail)).stdout.trim();
+    expect(head).toMatch(/^8:[0-9a-f]{64}$/);
+    const verify = async (where: string) => await run("audit", "verify", "--folder", where, "--anchor", head);
+    expect((await verify(trail)).code).toBe(0);
+    const madeUp = await verify(await writtenTrail("false", 8));
+    expect([madeUp.code, madeUp.stdout]).toEqual([1, expect.stringContaining("(rewritten)")]);
+    const cut = await verify(await writtenTrail("true", 3));
+    expect([cut.code, cut.stdout]).toEqual([1, expect.stringContaining("(truncated)")]);
+  });
+
+  it("proves what is left after the first segments were archived, from where they ended", async () => {
+    const trail = await writtenTrail("a", 12);
+    const [first, second] = (await readdir(trail)).filter((name) => name.startsWith("audit-")).sort();
+    const lines = (await readFile(join(trail, first ?? ""), "utf8")).trimEnd().split("\n");
+    const { sequence, hash } = JSON.parse(lines.at(-1) ?? "");
+    expect(second).toContain(String(sequence + 1));
+    await rm(join(trail, first ?? ""));
+    expect((await run("audit", "verify", "--folder", trail)).code).toBe(1);
+    const rest = await run("audit", "verify", "--folder", trail, "--start-after", `${sequence}:${hash}`);
+    expect([rest.code, rest.stdout]).toEqual([0, expect.stringContaining(`${12 - sequence} entries`)]);
+  });
+
+  it("asks a server for its head, and for a proof against one", async () => {
+    const { url } = await served("--data-dir", await folder(), "--store", "memory:", "--audit", "memory");
+    const head = (await run("audit", "head", "--server", url)).stdout.trim();
+    expect((await run("audit", "verify", "--server", url, "--anchor", head)).code).toBe(0);
+    const [sequence] = head.split(":");
+    const other = await run("audit", "verify", "--server", url, "--anchor", `${sequence}:${"0".repeat(64)}`);
+    expect([other.code, other.stdout]).toEqual([1, expect.stringContaining("(rewritten)")]);
+    const wrong = await run("audit", "verify", "--server", url, "--anchor", "12");
+    expect([wrong.code, wrong.stderr]).toEqual([
+      2,
+      expect.stringContaining("--anchor must be SEQUENCE:HASH"),
+    ]);
   });
 });

@@ -63,6 +63,11 @@ describe("reading over HTTP", () => {
     expect((await get("/v1/audit?tenant=*")).body.entries.length).toBe(4);
     const newest = await get("/v1/audit?order=newest-first&limit=1&name=a/b&action=grant&after=2");
     expect(newest.body.entries.map(({ sequence }: Body) => sequence)).toEqual([3]);
+    const pages = [await get("/v1/audit?tenant=*&limit=3"), await get("/v1/audit?tenant=*&limit=3&after=3")];
+    expect(pages.map(({ body: { next, head } }) => [next, head.sequence])).toEqual([
+      [3, 4],
+      [null, 4],
+    ]);
     expect((await get("/v1/audit?limit=0")).body.field).toBe("limit");
     expect((await get("/v1/audit/verify")).body).toMatchObject({ ok: true, entries: 4 });
   });

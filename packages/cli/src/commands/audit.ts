@@ -5,8 +5,10 @@ import { COMMON_OPTIONS } from "../options.ts";
 export const command: Command = {
   name: "audit",
   summary: "List, export and verify the audit trail of a server",
-  usage: "ls | export | verify [options]",
-  positionals: [{ name: "ls|export|verify", presence: "required", choices: ["ls", "export", "verify"] }],
+  usage: "ls | export | verify | head [options]",
+  positionals: [
+    { name: "ls|export|verify|head", presence: "required", choices: ["ls", "export", "verify", "head"] },
+  ],
   options: {
     folder: value("FOLDER", "the trail's folder (default: audit in SOLEHOLD_DATA_DIR, or ./.solehold/audit)"),
     server: value("URL", "a running server, in place of --folder (env SOLEHOLD_URL, if it names one)"),
@@ -15,16 +17,20 @@ export const command: Command = {
     holder: value("NAME", "only this holder"),
     caller: value("ID", "only requests with the API key of this id"),
     action: value("NAME", "only this: grant, renew, release, use, expire, ..."),
+    anchor: value("HEAD", "verify: a head that was kept elsewhere; it must be part of the trail"),
+    "start-after": value("HEAD", "verify: where the entries end that were archived, if some were"),
     limit: value("NUMBER", "ls: the last so many (default 20)"),
     ...COMMON_OPTIONS,
   },
   notes: [
     "verify reads the whole trail and finds every entry that was changed, dropped, inserted or moved. It needs no running server. Exit code 1 when something is not proven.",
+    "head prints the last entry as SEQUENCE:HASH. Whoever can change the trail can also make up a new one; nobody can make up one that fits a head kept elsewhere (sign it, if you like: ssh-keygen -Y sign).",
     "export writes JSON lines, oldest first. With --server, an API key comes from SOLEHOLD_API_KEY.",
   ],
   examples: {
     "solehold audit ls --key db/main": "what happened to one lease",
     "solehold audit verify": "prove the trail on this machine",
+    "solehold audit verify --anchor $HEAD": "nobody rewrote or cut what was there when HEAD was printed",
     "solehold audit export --server https://leases.example | gzip > audit.gz": "keep a copy",
   },
   action: async () => (await import("../actions/audit.ts")).audit,

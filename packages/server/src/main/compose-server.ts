@@ -95,7 +95,7 @@ export function composeServer(
     ...operationsRoutes({ env, service, metrics, version: VERSION, isDraining, keysRequired, url, openApi }),
     ...commandRoutes({ commands, limiter, batchLimit }),
     ...reads,
-    ...auditRoutes(service.audit, () => audit.verify()),
+    ...auditRoutes(service.audit, (heads) => audit.verify(heads)),
     ...coordinatorRoutes(env, quorum),
     replicasRoute(membership, service),
     ...maintenanceRoutes(service, metrics),
