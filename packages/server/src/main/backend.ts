@@ -11,6 +11,8 @@ import { readApprovalPolicy } from "./files.ts";
 export interface LeaseBackend {
   readonly service: LeaseService;
   readonly audit: AuditLog;
+  /** Of the approval rules in force. */
+  readonly policyFingerprint: string;
   /** Makes the audit safe, then closes the store. Rejects when entries could not be saved. */
   close(): Promise<void>;
 }
@@ -21,7 +23,7 @@ export async function openBackend(config: ServerConfig, env: Env, metrics: Metri
     const executor = executorOver(measuredStore(store, metrics, env), config, env);
     const audit = await openAudit(config);
     const trail = countedAudit(audit.trail, metrics);
-    const policy = await readApprovalPolicy(config.policyFile);
+    const { policy, fingerprint } = await readApprovalPolicy(config.policyFile);
     const service = new LeaseService({
       executor,
       audit: trail,
@@ -29,7 +31,7 @@ export async function openBackend(config: ServerConfig, env: Env, metrics: Metri
       maxLiveLeases: config.leasesPerTenant,
       ...(policy === null ? {} : { approvalPolicy: policy }),
     });
-    return { service, audit, close: () => closeAll(service, audit, store) };
+    return { service, audit, policyFingerprint: fingerprint, close: () => closeAll(service, audit, store) };
   } catch (error) {
     await store.close().catch(() => undefined);
     throw error;

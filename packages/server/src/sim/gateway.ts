@@ -45,7 +45,12 @@ function template() {
 }
 
 function componentsFor({ env, service, trail, url }: Life, isDraining: () => boolean): ServerComponents {
-  const backend = { service, audit: auditLog(trail), close: async () => undefined };
+  const backend = {
+    service,
+    audit: auditLog(trail),
+    policyFingerprint: "none",
+    close: async () => undefined,
+  };
   return composeServer(CONFIG, backend, {
     env,
     log: LOG,
@@ -80,7 +85,7 @@ function serve(host: EndpointHost, shell: AppShell): Endpoint {
       app.routing(exchange.request, exchange.response);
       return { hangUp: exchange.hangUp };
     },
-    accept: (socket) => streams.open(socket as unknown as WebSocket, LOCAL_PRINCIPAL),
+    accept: (socket) => streams.open(socket as unknown as WebSocket, LOCAL_PRINCIPAL, ""),
     close: async () => {
       isDraining = true;
       await membership.leave();

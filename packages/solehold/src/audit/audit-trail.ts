@@ -27,6 +27,7 @@ export interface AuditFilter {
   readonly tenant?: string;
   readonly holder?: string;
   readonly action?: string;
+  readonly caller?: string;
 }
 
 export interface AuditQuery extends AuditFilter {
@@ -40,7 +41,7 @@ export type InvalidEvents = "refuse" | "sanitise";
 
 export const QUERY_LIMITS = { standard: 100, most: 10_000 } as const;
 
-const EXACT_FIELDS = ["key", "tenant", "holder", "action"] as const;
+const EXACT_FIELDS = ["key", "tenant", "holder", "action", "caller"] as const;
 
 export function acceptEvent(event: AuditEvent, invalidEvents: InvalidEvents): AuditEvent {
   return invalidEvents === "sanitise" ? sanitiseAuditEvent(event) : checkAuditEvent(event);

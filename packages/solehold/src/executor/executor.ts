@@ -55,6 +55,8 @@ export interface CallContext {
   readonly traceId?: string;
   /** The authenticated caller. Idempotency keys are bound to it. */
   readonly caller?: string;
+  /** The network address that the request came from, for the audit. */
+  readonly address?: string;
   /** Only for an executor with the feature "queue". Without it an acquire is answered at once. */
   readonly wait?: WaitOptions;
   /** Only for an executor with the feature "queue": what is granted to a recipient that has gone is released again. */

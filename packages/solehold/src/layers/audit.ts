@@ -15,7 +15,7 @@ import {
   withFeature,
 } from "../executor/index.ts";
 import { StoreError } from "../store/index.ts";
-import { auditEventOf } from "./audit-entry.ts";
+import { auditEventOf, type TracedContext } from "./audit-entry.ts";
 
 export interface AuditLayerOptions {
   readonly trail: AuditTrail;
@@ -34,29 +34,27 @@ export function withAudit(options: AuditLayerOptions): Layer {
           const served = { ...request.next, context: withTrace(request.next.context, options.env) };
           const release: ReleaseRequest = { ...request, next: served };
           const outcome = await next.execute(release, traced);
-          return await auditedPair(release, outcome, traced.traceId, served.context.traceId, options);
+          return await auditedPair(release, outcome, traced, served.context, options);
         }
         const outcome = await next.execute(request, traced);
-        return await audited(request, outcome, traced.traceId, options);
+        return await audited(request, outcome, traced, options);
       },
     });
 }
 
-type Traced = CallContext & { readonly traceId: string };
-
-function withTrace(context: CallContext, env: Env): Traced {
-  return context.traceId === undefined ? { ...context, traceId: randomId(env) } : (context as Traced);
+function withTrace(context: CallContext, env: Env): TracedContext {
+  return context.traceId === undefined ? { ...context, traceId: randomId(env) } : (context as TracedContext);
 }
 
 async function audited<Outcome extends CommandOutcome>(
   request: LeaseRequest,
   outcome: Outcome,
-  traceId: string,
+  context: TracedContext,
   { trail, nowMs }: AuditLayerOptions,
 ): Promise<Outcome | UnsettledOutcome> {
   const decided = outcome.kind !== "unsettled" && outcome.storeTimeMs > 0;
   try {
-    await trail.append(auditEventOf(request, outcome, traceId, decided ? outcome.storeTimeMs : nowMs()));
+    await trail.append(auditEventOf(request, outcome, context, decided ? outcome.storeTimeMs : nowMs()));
     return outcome;
   } catch (failure) {
     return { kind: "unsettled", outcome: "unknown", cause: unauditedError(failure) };
@@ -67,16 +65,16 @@ async function audited<Outcome extends CommandOutcome>(
 async function auditedPair(
   request: ReleaseRequest,
   outcome: CommandOutcome,
-  traceId: string,
-  nextTraceId: string,
+  context: TracedContext,
+  nextContext: TracedContext,
   options: AuditLayerOptions,
 ): Promise<CommandOutcome> {
   if (outcome.kind === "refused" || outcome.next === undefined || request.next === undefined)
-    return await audited(request, outcome, traceId, options);
+    return await audited(request, outcome, context, options);
   const granted = outcome.next;
   const [released, next] = await Promise.all([
-    audited(request, outcome, traceId, options),
-    audited(request.next.request, granted, nextTraceId, options),
+    audited(request, outcome, context, options),
+    audited(request.next.request, granted, nextContext, options),
   ]);
   return { ...released, next };
 }
