@@ -24,7 +24,7 @@ describe("commands over HTTP", () => {
         holder: "me",
         purpose: "Operation",
         fence: body.lease.generation.padStart(39, "0"),
-        term: "0",
+        term: "1",
         state: "held",
         live: true,
         ttlMs: 30_000,

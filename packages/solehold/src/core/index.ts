@@ -9,6 +9,7 @@ export * from "./generation.ts";
 export * from "./identifiers.ts";
 export * from "./instant.ts";
 export * from "./key.ts";
+export * from "./lease-id.ts";
 export * from "./policy.ts";
 export * from "./purpose.ts";
 export * from "./reasons.ts";

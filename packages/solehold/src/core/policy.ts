@@ -2,7 +2,7 @@
  * Policy: the points on which lease systems disagree, as data. One decision function reads it; there is
  * no second code path for another taste.
  */
-import { MAX_U64 } from "./fence.ts";
+import { BASE_TERM, MAX_U64 } from "./fence.ts";
 
 export interface LeasePolicy {
   readonly minTtlMs: number;
@@ -48,7 +48,7 @@ export const DEFAULT_POLICY: LeasePolicy = Object.freeze({
   revoked: "claim-at-expiry",
   proof: "token",
   generations: "clock",
-  baseTerm: 0n,
+  baseTerm: BASE_TERM,
   terms: "accept",
 });
 

@@ -8,5 +8,4 @@ export const WRITER_POLICY: LeasePolicy = Object.freeze({
   release: "delete",
   proof: "generation",
   generations: "count",
-  baseTerm: 1n,
 });

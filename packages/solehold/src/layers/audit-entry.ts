@@ -6,17 +6,14 @@ import {
   formatFence,
   type LeaseKey,
   type LeaseRecord,
+  leaseId,
+  leaseIdOf,
   type Reason,
   reasonCode,
   recordFence,
 } from "../core/index.ts";
 import type { CommandOutcome, LeaseRequest } from "../executor/index.ts";
 import type { StoreError } from "../store/index.ts";
-
-/** Every grant has its own id: the key and the fence. */
-export function leaseIdOf(record: LeaseRecord): string {
-  return `${record.key.tenant}/${record.key.name}@${recordFence(record)}`;
-}
 
 /** `atMs`: by the store's clock where it decided, else when the outcome was known here. */
 export function auditEventOf(
@@ -37,7 +34,7 @@ export function auditEventOf(
     at: atMs,
     tenant,
     key,
-    leaseId: lease === null ? `${tenant}/${key}` : leaseIdOf(lease),
+    leaseId: lease === null ? leaseId(request.key, null) : leaseIdOf(lease),
     action: request.op === "acquire" ? "grant" : request.op,
     allowed: lease !== null,
     reason,
@@ -72,7 +69,7 @@ export function expiryEvent(record: LeaseRecord): AuditEvent {
 
 /** An operator's repair of a damaged record. `ended`: whether there was something to repair, or how the store failed. */
 export function repairEvent(
-  { tenant, name }: LeaseKey,
+  key: LeaseKey,
   generation: bigint,
   ended: boolean | StoreError,
   traceId: string,
@@ -82,9 +79,9 @@ export function repairEvent(
   const reason: Reason = isDecided ? "OK_DECISION_COMPUTE" : "INTERNAL_PIPELINE_ERROR";
   return {
     at: atMs,
-    tenant,
-    key: name,
-    leaseId: `${tenant}/${name}`,
+    tenant: key.tenant,
+    key: key.name,
+    leaseId: leaseId(key, null),
     action: "repair",
     allowed: isDecided,
     reason,

@@ -9,6 +9,7 @@
  */
 import { createHash } from "node:crypto";
 import {
+  BASE_TERM,
   decodeRecord,
   encodeRecord,
   type LeaseKey,
@@ -108,7 +109,7 @@ function commonFrom(fields: Fields, key: LeaseKey): Common & { readonly expiryFo
   return {
     key,
     holder,
-    term: fields.term === undefined ? 1n : unsigned(fields, "term"),
+    term: fields.term === undefined ? BASE_TERM : unsigned(fields, "term"),
     generation: unsigned(fields, "generation"),
     grantedAtMs: instant(fields, "acquired_at_ms"),
     expiryForOthersMs: instant(fields, "expires_at_ms"),
