@@ -50,6 +50,14 @@ describe("commands over HTTP", () => {
     expect(answers[4]?.body.lease.handoff.successor).toBe("you");
   });
 
+  it("renews by the lease's own ttl when it names none", async () => {
+    const { lease } = await testServer();
+    await lease("acquire", { ...owner, ttlMs: 600_000 });
+    const { body } = await lease("renew", owner);
+    expect(body).toMatchObject({ code: "LS_OK", validForMs: 600_000, lease: { ttlMs: 600_000 } });
+    expect(body.lease.expiresAtMs - body.lease.renewedAtMs).toBe(600_000);
+  });
+
   it("denies with 409, the holder, until when, and when to come back", async () => {
     const { lease } = await testServer();
     const granted = await lease("acquire", { ...owner, ttlMs: 20_000 });

@@ -49,14 +49,15 @@ export type ApprovalVerdict =
    * no second one.
    */
   | { readonly kind: "used-before"; readonly generation: bigint; readonly atMs: number }
-  /** A renewal of a lease that was approved: for no longer than that. */
-  | { readonly kind: "approved-ttl-only" }
+  /** A renewal of a lease that was approved: for no longer than that, nor than the rule allows by now. */
+  | { readonly kind: "approved-ttl-only"; readonly maxTtlMs?: number }
   /** The rule of this key does not allow such a request, approved or not. */
   | { readonly kind: "rule-violated"; readonly field: string; readonly message: string };
 
 export interface RenewCommand extends OwnerCommand {
   readonly op: "renew";
-  readonly ttlMs: number;
+  /** The lease's own when it is left out. */
+  readonly ttlMs?: number;
   readonly term?: bigint;
   readonly approval?: ApprovalVerdict;
 }
@@ -223,6 +224,7 @@ function ownerProblem(request: Untrusted, record: LeaseRecord | null): FieldProb
 }
 
 function durationProblems(op: LeaseOp, request: Untrusted): FieldProblem | null {
+  if (op === "renew" && request.ttlMs === undefined) return null;
   if (op === "acquire" || op === "renew") return durationProblem("ttlMs", request.ttlMs, 1);
   if (op === "handoff") return durationProblem("withinMs", request.withinMs, 1);
   if (op === "break") return durationProblem("periodMs", request.periodMs, 0);

@@ -3,13 +3,14 @@
  *
  * A grant never says who held the key before; a denial never carries a token or an expiry of its own.
  */
-import type { AcquireCommand, LeaseCommand } from "./command.ts";
+import type { AcquireCommand, LeaseCommand, RenewCommand } from "./command.ts";
 import type { LeaseSnapshot, PolicyBundle } from "./evaluate.ts";
 import { nextGeneration } from "./generation.ts";
 import type { StoreInstant } from "./instant.ts";
 import type { LeasePolicy } from "./policy.ts";
 import type { Reason } from "./reasons.ts";
 import { draftOf, type IdempotencyMark, type LeaseRecord, type RecordDraft } from "./record.ts";
+import { extendedUntil, promisedUntil, recordedTtlMs, wantedTtlMs } from "./ttl.ts";
 
 export interface GrantedDecision {
   readonly kind: "granted";
@@ -53,8 +54,6 @@ export interface ComputedDecision {
   readonly effect: LeaseEffect;
 }
 
-type WithTtl = LeaseCommand & { readonly ttlMs: number };
-
 const NO_EFFECT: LeaseEffect = Object.freeze({ kind: "none" });
 
 export function computeDecision(
@@ -74,7 +73,7 @@ export function computeDecision(
     case "unchanged":
       return { decision: granted(record, false), effect: NO_EFFECT };
     case "extend":
-      return write(extended(command as WithTtl, record, now));
+      return write(extended(command as AcquireCommand | RenewCommand, record, now, policy));
     case "annotate":
       return write(annotated(command, record, now));
     case "terminate": {
@@ -97,6 +96,7 @@ function newGrant(
   // Whoever replaces its own live lease may still believe the older grant, if this reply is lost. And it
   // does not shake off a break.
   const superseded = old !== null && old.state === "held" && now.earliestMs < old.expiresAtMs ? old : null;
+  const { ttlMs } = command;
   const { tenant, name } = command.key;
   return {
     key: { tenant, name },
@@ -105,10 +105,10 @@ function newGrant(
     tokenHash: command.tokenHash,
     term: command.term ?? policy.baseTerm,
     generation: nextGeneration(snapshot, now, policy),
-    ttlMs: superseded === null ? command.ttlMs : Math.max(command.ttlMs, superseded.ttlMs),
+    ttlMs: superseded === null ? ttlMs : recordedTtlMs(ttlMs, superseded, policy),
     grantedAtMs: now.stampMs,
     renewedAtMs: now.stampMs,
-    expiresAtMs: superseded === null ? now.stampMs + command.ttlMs : extendedUntil(command, superseded, now),
+    expiresAtMs: superseded === null ? now.stampMs + ttlMs : extendedUntil(ttlMs, superseded, now, policy),
     endedAtMs: null,
     state: "held",
     renewals: 0,
@@ -126,30 +126,17 @@ function leftUnfinished(old: LeaseRecord): boolean {
   return old.state !== "released" || old.handoff !== null || old.resumeRequired;
 }
 
-/** No belief in this lease lasts longer, even if the store's clock was set back since it was written. */
-function promisedUntil(old: LeaseRecord, now: StoreInstant): number {
-  return Math.min(old.expiresAtMs, now.stampMs + old.ttlMs);
-}
-
-/**
- * A renewal sets the expiry to now + ttl; it never adds. If it asks for less than the holder was promised
- * before and its reply is lost, the holder still believes the older promise: the record keeps the longer.
- */
-function extendedUntil(command: WithTtl, old: LeaseRecord, now: StoreInstant): number {
-  const wanted = now.stampMs + command.ttlMs;
-  const bounded = old.breakAtMs === null ? wanted : Math.min(wanted, old.breakAtMs);
-  return Math.max(bounded, promisedUntil(old, now));
-}
-
-/**
- * The ttl keeps the longest of the grant: it says for how long after a write, at most, anybody may
- * believe, and a shorter one would let the next renewal or an observer cut the promise.
- */
-function extended(command: WithTtl, old: LeaseRecord, now: StoreInstant): LeaseRecord {
+function extended(
+  command: AcquireCommand | RenewCommand,
+  old: LeaseRecord,
+  now: StoreInstant,
+  policy: LeasePolicy,
+): LeaseRecord {
+  const ttlMs = wantedTtlMs(command, old, policy);
   const next = draftBy(command, old);
-  next.ttlMs = Math.max(command.ttlMs, old.ttlMs);
+  next.ttlMs = recordedTtlMs(ttlMs, old, policy);
   next.renewedAtMs = now.stampMs;
-  next.expiresAtMs = extendedUntil(command, old, now);
+  next.expiresAtMs = extendedUntil(ttlMs, old, now, policy);
   next.renewals = old.renewals + 1;
   return next;
 }

@@ -11,6 +11,7 @@ import {
   commandProblem,
   handoffProblem,
   type LeaseCommand,
+  type RenewCommand,
 } from "./command.ts";
 import { MAX_U64 } from "./fence.ts";
 import { nextGeneration } from "./generation.ts";
@@ -19,6 +20,7 @@ import { MAX_INSTANT_MS, type StoreInstant } from "./instant.ts";
 import type { LeasePolicy } from "./policy.ts";
 import type { Reason } from "./reasons.ts";
 import type { LeaseRecord } from "./record.ts";
+import { wantedTtlMs } from "./ttl.ts";
 
 /** Everything that was read from the store for this decision. */
 export interface LeaseSnapshot {
@@ -81,7 +83,8 @@ export function evaluatePolicy(
     record !== null && command.op !== "revoke" && command.op !== "break" && command.holder === record.holder;
   const tokenMatch = record !== null && ownsGrant(command, record, policy);
   const ttlInBounds =
-    (command.op !== "acquire" && command.op !== "renew") || ttlIsInBounds(command.ttlMs, policy);
+    (command.op !== "acquire" && command.op !== "renew") ||
+    ttlIsInBounds(wantedTtlMs(command, record, policy), policy);
   const verdict: Verdict = ttlInBounds
     ? judge(command, snapshot, now, policy, { leaseExists, leaseExpired, ownerMatch, tokenMatch })
     : { reason: "LEASE_TTL_OUT_OF_BOUNDS", path: null };
@@ -299,8 +302,7 @@ function judgeOwner(
   }
   switch (command.op) {
     case "renew":
-      if (command.approval?.kind === "approved-ttl-only" && command.ttlMs > record.ttlMs)
-        return deny("LEASE_TTL_OUT_OF_BOUNDS");
+      if (isBeyondApproval(command, record, policy)) return deny("LEASE_TTL_OUT_OF_BOUNDS");
       return isBroken(record, now) ? deny("LEASE_BREAKING") : ELIGIBLE.extend;
     case "use":
       if (command.purpose !== record.purpose) return deny("LEASE_PURPOSE_MISMATCH");
@@ -310,6 +312,13 @@ function judgeOwner(
     case "handoff":
       return ELIGIBLE.terminate;
   }
+}
+
+function isBeyondApproval(command: RenewCommand, record: LeaseRecord, policy: LeasePolicy): boolean {
+  const { approval } = command;
+  if (approval?.kind !== "approved-ttl-only") return false;
+  const { maxTtlMs = policy.maxTtlMs } = approval;
+  return wantedTtlMs(command, record, policy) > Math.min(record.ttlMs, maxTtlMs);
 }
 
 function ownsGrant(command: LeaseCommand, record: LeaseRecord, policy: LeasePolicy): boolean {

@@ -15,5 +15,6 @@ export * from "./purpose.ts";
 export * from "./reasons.ts";
 export * from "./record.ts";
 export * from "./transfer.ts";
+export * from "./ttl.ts";
 export * from "./validity.ts";
 export * from "./writer-policy.ts";

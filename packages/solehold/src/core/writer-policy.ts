@@ -6,6 +6,7 @@ export const WRITER_POLICY: LeasePolicy = Object.freeze({
   reacquire: "supersede",
   renewExpired: "if-unclaimed",
   release: "delete",
+  shorten: "set",
   proof: "generation",
   generations: "count",
 });

@@ -63,7 +63,9 @@ describe("decide is total", () => {
         commands.chain((command) => fc.tuple(fc.constant(command), fc.constantFrom(...Object.keys(command)))),
         ([command, field]) => {
           const { [field]: _removed, ...rest } = command as unknown as Record<string, unknown>;
-          const optional = ["idempotency", "generation", "term", "note", "provenTokenHash"].includes(field);
+          const ownTtl = command.op === "renew" && field === "ttlMs";
+          const optional =
+            ownTtl || ["idempotency", "generation", "term", "note", "provenTokenHash"].includes(field);
           const problem = commandProblem(rest);
           if (optional) expect(problem).toBeNull();
           else expect(problem?.field.split(".")[0]).toBe(field);
