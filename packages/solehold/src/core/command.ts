@@ -13,7 +13,7 @@ interface CommandBase {
   readonly key: LeaseKey;
   /** Unique to this attempt. */
   readonly nonce: string;
-  readonly idempotency?: Omit<IdempotencyMark, "op">;
+  readonly idempotency?: Omit<IdempotencyMark, "op" | "grant">;
 }
 
 /** Ownership is proven by the token's hash, or under `proof: "generation"` by holder and generation. */

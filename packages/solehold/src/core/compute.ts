@@ -6,10 +6,11 @@
 import type { AcquireCommand, LeaseCommand, RenewCommand } from "./command.ts";
 import type { LeaseSnapshot, PolicyBundle } from "./evaluate.ts";
 import { nextGeneration } from "./generation.ts";
+import { markAfter, markOf } from "./idempotency.ts";
 import type { StoreInstant } from "./instant.ts";
 import type { LeasePolicy } from "./policy.ts";
 import type { Reason } from "./reasons.ts";
-import { draftOf, type IdempotencyMark, type LeaseRecord, type RecordDraft } from "./record.ts";
+import { draftOf, type LeaseRecord, type RecordDraft } from "./record.ts";
 import { extendedUntil, promisedUntil, recordedTtlMs, wantedTtlMs } from "./ttl.ts";
 
 export interface GrantedDecision {
@@ -166,20 +167,13 @@ function endedRecord(command: LeaseCommand, old: LeaseRecord, now: StoreInstant)
 function draftBy(command: LeaseCommand, old: LeaseRecord): RecordDraft {
   const next = draftOf(old);
   next.nonce = command.nonce;
-  next.idempotency = markOf(command) ?? old.idempotency;
+  next.idempotency = markAfter(command, old);
   return next;
 }
 
 /** A holder that handed on has stopped; any other may believe what it was promised. */
 function believedUntil(old: LeaseRecord, now: StoreInstant): number {
   return old.state === "released" ? Math.min(old.expiresAtMs, now.stampMs) : promisedUntil(old, now);
-}
-
-function markOf(command: LeaseCommand): IdempotencyMark | null {
-  const { idempotency } = command;
-  if (idempotency === undefined) return null;
-  const { keyHash, fingerprint, sealedToken } = idempotency;
-  return { op: command.op, keyHash, fingerprint, sealedToken };
 }
 
 function granted(lease: LeaseRecord, replayed: boolean): GrantedDecision {

@@ -15,6 +15,7 @@ import {
 } from "./command.ts";
 import { MAX_U64 } from "./fence.ts";
 import { nextGeneration } from "./generation.ts";
+import { findMark } from "./idempotency.ts";
 import { equalInConstantTime } from "./identifiers.ts";
 import { MAX_INSTANT_MS, type StoreInstant } from "./instant.ts";
 import type { LeasePolicy } from "./policy.ts";
@@ -170,9 +171,9 @@ function judgeReplay(
   now: StoreInstant,
   facts: Facts,
 ): Verdict | null {
-  const mark = record.idempotency;
-  if (mark === null || command.idempotency === undefined) return null;
-  if (!equalInConstantTime(mark.keyHash, command.idempotency.keyHash)) return null;
+  if (command.idempotency === undefined) return null;
+  const mark = findMark(record, command.idempotency.keyHash);
+  if (mark === null) return null;
   const same = mark.op === command.op && mark.fingerprint === command.idempotency.fingerprint;
   if (!same) return deny("IDEMPOTENCY_KEY_REUSED");
   const live = record.state === "held" && now.latestMs < record.expiresAtMs;

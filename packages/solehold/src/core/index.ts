@@ -6,6 +6,7 @@ export * from "./duration.ts";
 export * from "./evaluate.ts";
 export * from "./fence.ts";
 export * from "./generation.ts";
+export * from "./idempotency.ts";
 export * from "./identifiers.ts";
 export * from "./instant.ts";
 export * from "./key.ts";

@@ -247,7 +247,7 @@ function markOf(
   request: LeaseRequest,
   idempotencyKey: string,
   { token, policy, context }: CommandParts,
-): Omit<IdempotencyMark, "op"> {
+): Omit<IdempotencyMark, "op" | "grant"> {
   return {
     keyHash: hashIdempotencyKey(request.key.tenant, idempotencyKey),
     fingerprint: fingerprintOf(request, context.caller ?? "", policy),

@@ -12,6 +12,7 @@ import {
   BASE_TERM,
   decodeRecord,
   encodeRecord,
+  type IdempotencyMark,
   type LeaseKey,
   type LeaseRecord,
   MAX_U64,
@@ -46,7 +47,8 @@ const REST = (
   "handoff nonce idempotency note"
 ).split(" ");
 const HANDOFF = ["successor", "deadlineMs"];
-const IDEMPOTENCY = ["op", "keyHash", "fingerprint", "sealedToken"];
+const MARK = ["keyHash", "fingerprint", "sealedToken"];
+const IDEMPOTENCY = ["op", ...MARK];
 
 export function encodeWire(record: LeaseRecord, origin: WireOrigin): string {
   const body = bodyOf(record, origin);
@@ -59,7 +61,7 @@ function bodyOf(record: LeaseRecord, { previous, epoch }: WireOrigin): string {
     tenant: record.key.tenant,
     ...toWire(record, REST),
     handoff: record.handoff && toWire(record.handoff, HANDOFF),
-    idempotency: record.idempotency && toWire(record.idempotency, IDEMPOTENCY),
+    idempotency: record.idempotency && markToWire(record.idempotency),
     previous,
     epoch,
   };
@@ -130,7 +132,7 @@ function recordFrom(
     ...common,
     ...(fromWire(solehold, REST) as unknown as Rest),
     handoff: nested<LeaseRecord["handoff"]>(solehold.handoff, HANDOFF),
-    idempotency: nested<LeaseRecord["idempotency"]>(solehold.idempotency, IDEMPOTENCY),
+    idempotency: markFromWire(solehold.idempotency),
   });
   const origin = { previous: solehold.previous, epoch: solehold.epoch } as WireOrigin;
   // The check was made of what we write, so whatever differs from that in type or content does not fit it.
@@ -183,6 +185,17 @@ function fromWire(fields: Fields, names: readonly string[]): Fields {
 
 function nested<Part>(value: unknown, names: readonly string[]): Part | null {
   return isObject(value) ? (fromWire(value, names) as Part) : null;
+}
+
+function markToWire({ grant, ...mark }: IdempotencyMark): Fields {
+  const fields = toWire(mark, IDEMPOTENCY);
+  return grant === undefined ? fields : { ...fields, grant: toWire(grant, MARK) };
+}
+
+function markFromWire(value: unknown): IdempotencyMark | null {
+  const mark = nested<IdempotencyMark>(value, IDEMPOTENCY);
+  const grant = isObject(value) ? nested<NonNullable<IdempotencyMark["grant"]>>(value.grant, MARK) : null;
+  return mark === null || grant === null ? mark : { ...mark, grant };
 }
 
 function isObject(value: unknown): value is Fields {

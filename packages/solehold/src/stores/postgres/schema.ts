@@ -54,7 +54,7 @@ function viewStatement(table: string, view: string): string {
   ${instant(11)} as acquired_at,
   ${instant(12)} as renewed_at,
   ${instant(14)} as released_at,
-  nullif(f[22], '') as idempotency_key,
+  nullif(split_part(f[22], ' ', 1), '') as idempotency_key,
   ${number(8)} as term, ${number(9)} as generation, f[6] as purpose, f[25] as note, version
 from (select tenant, name, version, string_to_array(value, E'\\n') as f from ${table}) as leases
 where tenant <> '' and name not like '$%'`;
