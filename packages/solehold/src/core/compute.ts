@@ -197,8 +197,8 @@ function rejection(
   bundle: PolicyBundle,
 ): LeaseDecision {
   const { reason, problem } = bundle;
-  const { record } = snapshot;
   if (problem !== null) return { kind: "refused", reason, field: problem.field, message: problem.message };
+  const { record } = snapshot;
   if (reason === "IDEMPOTENCY_KEY_REUSED") {
     return {
       kind: "refused",

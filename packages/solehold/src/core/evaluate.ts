@@ -5,6 +5,7 @@
  * store time says so; the caller's OWN lease counts as alive only when even the latest says so. Every
  * comparison is half-open: dead at exactly expiresAtMs.
  */
+import { isSnapshotProblem, keyIncoherence, snapshotIncoherence } from "./coherence.ts";
 import {
   type AcquireCommand,
   type ApprovalVerdict,
@@ -66,6 +67,8 @@ export function evaluatePolicy(
   now: StoreInstant,
   policy: LeasePolicy,
 ): PolicyBundle {
+  const incoherent = snapshotIncoherence(snapshot);
+  if (incoherent !== null) return refusal(incoherent.reason, incoherent.problem);
   const problem =
     commandProblem(command, snapshot.record) ??
     instantProblem(now) ??
@@ -74,6 +77,8 @@ export function evaluatePolicy(
     (command.op === "handoff" ? handoffProblem(command, policy) : null) ??
     ruleProblem(approvalOf(command));
   if (problem !== null) return refusal("INPUT_SCHEMA_INVALID", problem);
+  const foreign = keyIncoherence(snapshot, command.key);
+  if (foreign !== null) return refusal(foreign.reason, foreign.problem);
   if (approvalOf(command)?.kind === "quorum-not-met") return refusal("QUORUM_NOT_MET", null);
   const { record, violation = null } = snapshot;
   if (violation?.kind === "corrupt") return refusal("RECORD_CORRUPT", corruptProblem(violation.detail));
@@ -396,7 +401,7 @@ function corruptProblem(detail: string): PolicyBundle["problem"] {
 
 /** Whether the decision is the same whatever the store holds: such a request needs no read. */
 export function isDecidedByRequest({ reason, problem }: PolicyBundle): boolean {
-  return problem !== null && reason !== "RECORD_CORRUPT";
+  return problem !== null && reason !== "RECORD_CORRUPT" && !isSnapshotProblem(problem);
 }
 
 function refusal(reason: Reason, problem: PolicyBundle["problem"]): PolicyBundle {

@@ -1,4 +1,5 @@
 export * from "./codec.ts";
+export * from "./coherence.ts";
 export * from "./command.ts";
 export * from "./compute.ts";
 export * from "./decide.ts";
