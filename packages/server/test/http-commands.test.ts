@@ -25,7 +25,7 @@ describe("commands over HTTP", () => {
         holder: "me",
         purpose: "Operation",
         fence: body.lease.generation.padStart(39, "0"),
-        term: "0",
+        term: "1",
         state: "held",
         live: true,
         ttlMs: 30_000,
@@ -50,6 +50,14 @@ describe("commands over HTTP", () => {
     for (const { text } of answers) expect(text).not.toContain("token-of-me");
     expect(answers[0]?.body.lease.ttlMs).toBe(60_000);
     expect(answers[4]?.body.lease.handoff.successor).toBe("you");
+  });
+
+  it("renews by the lease's own ttl when it names none", async () => {
+    const { lease } = await testServer();
+    await lease("acquire", { ...owner, ttlMs: 600_000 });
+    const { body } = await lease("renew", owner);
+    expect(body).toMatchObject({ code: "LS_OK", validForMs: 600_000, lease: { ttlMs: 600_000 } });
+    expect(body.lease.expiresAtMs - body.lease.renewedAtMs).toBe(600_000);
   });
 
   it("denies with 409, the holder, until when, and when to come back", async () => {

@@ -13,6 +13,8 @@ export interface ConnectOptions {
   readonly policy?: Partial<LeasePolicy>;
   readonly drift?: DriftBound;
   readonly env?: Env;
+  /** Where an object store or a file store keeps its leases. Default: what the URL says, or `leases/`. */
+  readonly prefix?: string;
   /** For a Solehold server that asks for one. Default: the environment variable SOLEHOLD_API_KEY. */
   readonly apiKey?: string;
 }
@@ -20,7 +22,11 @@ export interface ConnectOptions {
 /** Opens the store of a URL such as `memory:` or `embedded:./data`. */
 export async function openStore(url: string, options: ConnectOptions = {}): Promise<LeaseStore> {
   const { openByScheme } = await import("./schemes.ts");
-  return await openByScheme(url, options.env === undefined ? {} : { env: options.env });
+  const { env, prefix } = options;
+  return await openByScheme(url, {
+    ...(env === undefined ? {} : { env }),
+    ...(prefix === undefined ? {} : { prefix }),
+  });
 }
 
 /** The executor behind a URL: over a store, or over a Solehold server for http: and https:. */

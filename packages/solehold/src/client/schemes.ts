@@ -2,36 +2,38 @@
 import type { Env } from "../env/index.ts";
 import { type LeaseStore, MemoryStore } from "../store/index.ts";
 
-interface WithEnv {
+interface OpenOptions {
   readonly env?: Env;
+  /** Only for the stores of `PREFIXED`. */
+  readonly prefix?: string;
 }
 
-type OpenStore = (url: string, env: WithEnv) => Promise<LeaseStore>;
+type OpenStore = (url: string, options: OpenOptions) => Promise<LeaseStore>;
 
-const openRedis: OpenStore = async (url, env) =>
-  await (await import("../stores/redis/index.ts")).openRedisStore({ url, ...env });
-const openPostgres: OpenStore = async (url, env) =>
-  await (await import("../stores/postgres/index.ts")).openPostgresStore({ url, ...env });
-const openMysql: OpenStore = async (url, env) =>
-  await (await import("../stores/mysql/index.ts")).openMysqlStore({ url, ...env });
-const openDynamodb: OpenStore = async (url, env) =>
-  await (await import("../stores/dynamodb/index.ts")).openDynamodbStore({ url, ...env });
-const openEtcd: OpenStore = async (url, env) =>
-  await (await import("../stores/etcd/index.ts")).openEtcdStore({ url, ...env });
-const openNats: OpenStore = async (url, env) =>
-  await (await import("../stores/nats/index.ts")).openNatsStore({ url, ...env });
-const openObjects: OpenStore = async (url, env) =>
-  await (await import("../stores/object/index.ts")).openObjectStore({ url, ...env });
+const openRedis: OpenStore = async (url, options) =>
+  await (await import("../stores/redis/index.ts")).openRedisStore({ url, ...options });
+const openPostgres: OpenStore = async (url, options) =>
+  await (await import("../stores/postgres/index.ts")).openPostgresStore({ url, ...options });
+const openMysql: OpenStore = async (url, options) =>
+  await (await import("../stores/mysql/index.ts")).openMysqlStore({ url, ...options });
+const openDynamodb: OpenStore = async (url, options) =>
+  await (await import("../stores/dynamodb/index.ts")).openDynamodbStore({ url, ...options });
+const openEtcd: OpenStore = async (url, options) =>
+  await (await import("../stores/etcd/index.ts")).openEtcdStore({ url, ...options });
+const openNats: OpenStore = async (url, options) =>
+  await (await import("../stores/nats/index.ts")).openNatsStore({ url, ...options });
+const openObjects: OpenStore = async (url, options) =>
+  await (await import("../stores/object/index.ts")).openObjectStore({ url, ...options });
 
 const SCHEMES: Readonly<Record<string, OpenStore>> = {
-  memory: async (_url, env) => new MemoryStore(env),
-  embedded: async (url, env) => {
+  memory: async (_url, options) => new MemoryStore(options),
+  embedded: async (url, options) => {
     const folder = pathOf(url, "embedded");
-    return await (await import("../stores/sqlite/index.ts")).openEmbeddedStore({ folder, ...env });
+    return await (await import("../stores/sqlite/index.ts")).openEmbeddedStore({ folder, ...options });
   },
-  file: async (url, env) => {
+  file: async (url, options) => {
     const folder = pathOf(url, "file");
-    return await (await import("../stores/file/index.ts")).openFileStore({ folder, ...env });
+    return await (await import("../stores/file/index.ts")).openFileStore({ folder, ...options });
   },
   redis: openRedis,
   rediss: openRedis,
@@ -50,13 +52,25 @@ const SCHEMES: Readonly<Record<string, OpenStore>> = {
   "http+etag": openObjects,
 };
 
-export async function openByScheme(url: string, env: WithEnv): Promise<LeaseStore> {
+const PREFIXED: ReadonlySet<string> = new Set(["file", "s3", "azblob", "https+etag", "http+etag"]);
+
+export async function openByScheme(url: string, options: OpenOptions): Promise<LeaseStore> {
   const scheme = /^([a-z][a-z0-9+.-]*):/i.exec(url)?.[1]?.toLowerCase();
   const open = scheme === undefined ? undefined : SCHEMES[scheme];
-  if (open !== undefined) return await open(url, env);
+  if (open !== undefined) {
+    assertPrefixed(scheme ?? "", options);
+    return await open(url, options);
+  }
   const known = [...Object.keys(SCHEMES), "http", "https"].map((name) => `${name}:`).join(", ");
   const what = scheme === undefined ? "has no scheme" : `has the unknown scheme '${scheme}:'`;
   throw new RangeError(`the store URL ${what}: use one of ${known} (for example embedded:./data)`);
+}
+
+function assertPrefixed(scheme: string, { prefix }: OpenOptions): void {
+  if (prefix === undefined || PREFIXED.has(scheme)) return;
+  throw new RangeError(
+    `prefix is for ${[...PREFIXED].map((name) => `${name}:`).join(", ")}, and the store is ${scheme}: leave it out`,
+  );
 }
 
 function pathOf(url: string, scheme: string): string {

@@ -1,5 +1,6 @@
 /** Every field of a record comes back as it was written, whatever a person or a clock put into it. */
 import {
+  type IdempotencyMark,
   type LeaseRecord,
   MAX_HOLDER_LENGTH,
   MAX_NOTE_LENGTH,
@@ -12,6 +13,7 @@ import { type BenchCase, readOne } from "./store-fixture.ts";
 
 const HASH = "n4bQgYhMfWWaL-qgxVrQFaO_TxsrC4Is0V1sFbDwCgg";
 const LATEST_MS = Number.MAX_SAFE_INTEGER;
+const GRANT_MARK = { keyHash: HASH, fingerprint: HASH, sealedToken: "sealed:token" };
 
 /** One change of one field each, so that a failure names the field. */
 const VARIANTS: readonly (readonly [string, Partial<LeaseRecord>])[] = [
@@ -32,6 +34,7 @@ const VARIANTS: readonly (readonly [string, Partial<LeaseRecord>])[] = [
   ["a handoff", { state: "released", handoff: { successor: "next in line", deadlineMs: 1_750_000_009_999 } }],
   ["an idempotency mark", { idempotency: mark("sealed:token/with.every-sign_") }],
   ["an idempotency mark without a sealed token", { idempotency: mark("") }],
+  ["two idempotency marks", { idempotency: { ...mark(""), op: "renew", grant: GRANT_MARK } }],
   ["the longest sealed token", { idempotency: mark("s".repeat(MAX_TOKEN_LENGTH * 2)) }],
   ["the longest nonce", { nonce: "n:./_-".padEnd(64, "N") }],
   ["a nonce of one character", { nonce: "n" }],
@@ -43,7 +46,7 @@ const VARIANTS: readonly (readonly [string, Partial<LeaseRecord>])[] = [
   ["a holder with spaces and separators", { holder: "a b\u00a0c:d/e\\f|g" }],
 ];
 
-function mark(sealedToken: string): LeaseRecord["idempotency"] {
+function mark(sealedToken: string): IdempotencyMark {
   return { op: "acquire", keyHash: HASH, fingerprint: HASH, sealedToken };
 }
 

@@ -111,12 +111,15 @@ export const leaseCases: readonly BenchCase[] = [
         await nth(executors, 0).execute({ ...request, op: "acquire" }),
         "the first request",
       );
-      const again = claimGranted(
-        await nth(executors, 1).execute({ ...request, op: "acquire" }),
-        "its repetition",
-      );
-      ok(again.fence === first.fence, `the repetition got fence ${again.fence}, not ${first.fence}`);
-      ok(again.token === first.token, "the repetition got another token");
+      const repeat = async (when: string): Promise<void> => {
+        const again = claimGranted(await nth(executors, 1).execute({ ...request, op: "acquire" }), when);
+        ok(again.fence === first.fence, `${when} got fence ${again.fence}, not ${first.fence}`);
+        ok(again.token === first.token, `${when} got another token`);
+      };
+      await repeat("its repetition");
+      const renewal = { ...request, op: "renew", token: first.token, idempotencyKey: "renewal-1" } as const;
+      claimGranted(await nth(executors, 0).execute(renewal), "a renewal with a key of its own");
+      await repeat("its repetition after the renewal");
     },
   },
   {

@@ -47,9 +47,9 @@ export function encodeRecord(record: LeaseRecord): string {
     handoff?.successor ?? "",
     handoff?.deadlineMs ?? "",
     idempotency?.op ?? "",
-    idempotency?.keyHash ?? "",
-    idempotency?.fingerprint ?? "",
-    idempotency?.sealedToken ?? "",
+    marked(idempotency, "keyHash"),
+    marked(idempotency, "fingerprint"),
+    marked(idempotency, "sealedToken"),
     record.note,
     reservation?.ticket ?? "",
     reservation?.deadlineMs ?? "",
@@ -127,8 +127,26 @@ function recordFrom(fields: readonly string[], key: LeaseKey): LeaseRecord {
 }
 
 function markFrom(fields: readonly string[]): IdempotencyMark {
-  const [op = "", keyHash = "", fingerprint = "", sealedToken = ""] = fields.slice(20, 24);
-  return { op, keyHash, fingerprint, sealedToken };
+  const [op = "", ...lines] = fields.slice(20, 24);
+  const [keyHash, fingerprint, sealedToken] = lines.map((line) => line.split(" ")) as [
+    string[],
+    string[],
+    string[],
+  ];
+  const [last, grant] = [0, 1].map((index) => ({
+    keyHash: keyHash[index] ?? "",
+    fingerprint: fingerprint[index] ?? "",
+    sealedToken: sealedToken[index] ?? "",
+  })) as [GrantMark, GrantMark];
+  return keyHash.length < 2 ? { op, ...last } : { op, ...last, grant };
+}
+
+type GrantMark = NonNullable<IdempotencyMark["grant"]>;
+
+/** The last command's, and after a space the grant's, where that is another. */
+function marked(mark: IdempotencyMark | null, field: keyof GrantMark): string {
+  if (mark === null) return "";
+  return mark.grant === undefined ? mark[field] : `${mark[field]} ${mark.grant[field]}`;
 }
 
 /** JSON escapes what would break a line. */

@@ -14,7 +14,7 @@ interface CommandBase {
   readonly key: LeaseKey;
   /** Unique to this attempt. */
   readonly nonce: string;
-  readonly idempotency?: Omit<IdempotencyMark, "op">;
+  readonly idempotency?: Omit<IdempotencyMark, "op" | "grant">;
 }
 
 /** Ownership is proven by the token's hash, or under `proof: "generation"` by holder and generation. */
@@ -57,14 +57,15 @@ export type ApprovalVerdict =
    * no second one.
    */
   | { readonly kind: "used-before"; readonly generation: bigint; readonly atMs: number }
-  /** A renewal of a lease that was approved: for no longer than that. */
-  | { readonly kind: "approved-ttl-only" }
+  /** A renewal of a lease that was approved: for no longer than that, nor than the rule allows by now. */
+  | { readonly kind: "approved-ttl-only"; readonly maxTtlMs?: number }
   /** The rule of this key does not allow such a request, approved or not. */
   | { readonly kind: "rule-violated"; readonly field: string; readonly message: string };
 
 export interface RenewCommand extends OwnerCommand {
   readonly op: "renew";
-  readonly ttlMs: number;
+  /** The lease's own when it is left out. */
+  readonly ttlMs?: number;
   readonly term?: bigint;
   readonly approval?: ApprovalVerdict;
 }
@@ -250,10 +251,8 @@ function reservationProblem(reserveFor: unknown): FieldProblem | null {
 }
 
 function durationProblems(op: LeaseOp, request: Untrusted): FieldProblem | null {
-  if (op === "acquire" || op === "renew") {
-    const problem = durationProblem("ttlMs", request.ttlMs, 1);
-    return problem ?? (op === "acquire" ? closedPeriodProblem(request) : null);
-  }
+  if (op === "acquire") return durationProblem("ttlMs", request.ttlMs, 1) ?? closedPeriodProblem(request);
+  if (op === "renew") return request.ttlMs === undefined ? null : durationProblem("ttlMs", request.ttlMs, 1);
   if (op === "handoff") return durationProblem("withinMs", request.withinMs, 1);
   if (op === "break") return durationProblem("periodMs", request.periodMs, 0);
   return null;

@@ -3,22 +3,23 @@
  *
  * A grant never says who held the key before; a denial never carries a token or an expiry of its own.
  */
-import type { AcquireCommand, LeaseCommand, ReleaseCommand } from "./command.ts";
+import type { AcquireCommand, LeaseCommand, ReleaseCommand, RenewCommand } from "./command.ts";
 import type { LeaseSnapshot, PolicyBundle } from "./evaluate.ts";
 import { nextGeneration } from "./generation.ts";
+import { markAfter, markOf } from "./idempotency.ts";
 import type { StoreInstant } from "./instant.ts";
 import type { LeasePolicy } from "./policy.ts";
 import type { Reason } from "./reasons.ts";
 import {
   claimableFrom,
   draftOf,
-  type IdempotencyMark,
   type LeaseRecord,
   NO_METADATA,
   type RecordDraft,
   type Reservation,
   reservedUntil,
 } from "./record.ts";
+import { extendedUntil, promisedUntil, recordedTtlMs, wantedTtlMs } from "./ttl.ts";
 
 export interface GrantedDecision {
   readonly kind: "granted";
@@ -62,8 +63,6 @@ export interface ComputedDecision {
   readonly effect: LeaseEffect;
 }
 
-type WithTtl = LeaseCommand & { readonly ttlMs: number };
-
 const NO_EFFECT: LeaseEffect = Object.freeze({ kind: "none" });
 
 export function computeDecision(
@@ -83,7 +82,7 @@ export function computeDecision(
     case "unchanged":
       return { decision: granted(record, false), effect: NO_EFFECT };
     case "extend":
-      return write(extended(command as WithTtl, record, now));
+      return write(extended(command as AcquireCommand | RenewCommand, record, now, policy));
     case "annotate":
       return write(annotated(command, record, now));
     case "terminate": {
@@ -106,6 +105,7 @@ function newGrant(
   // Whoever replaces its own live lease may still believe the older grant, if this reply is lost. And it
   // does not shake off a break.
   const superseded = old !== null && old.state === "held" && now.earliestMs < old.expiresAtMs ? old : null;
+  const { ttlMs } = command;
   const { tenant, name } = command.key;
   return {
     key: { tenant, name },
@@ -114,10 +114,10 @@ function newGrant(
     tokenHash: command.tokenHash,
     term: command.term ?? policy.baseTerm,
     generation: nextGeneration(snapshot, now, policy),
-    ttlMs: superseded === null ? command.ttlMs : Math.max(command.ttlMs, superseded.ttlMs),
+    ttlMs: superseded === null ? ttlMs : recordedTtlMs(ttlMs, superseded, policy),
     grantedAtMs: now.stampMs,
     renewedAtMs: now.stampMs,
-    expiresAtMs: superseded === null ? now.stampMs + command.ttlMs : extendedUntil(command, superseded, now),
+    expiresAtMs: superseded === null ? now.stampMs + ttlMs : extendedUntil(ttlMs, superseded, now, policy),
     endedAtMs: null,
     state: "held",
     renewals: 0,
@@ -151,30 +151,17 @@ function leftUnfinished(old: LeaseRecord): boolean {
   return old.state !== "released" || old.handoff !== null || old.resumeRequired;
 }
 
-/** No belief in this lease lasts longer, even if the store's clock was set back since it was written. */
-function promisedUntil(old: LeaseRecord, now: StoreInstant): number {
-  return Math.min(old.expiresAtMs, now.stampMs + old.ttlMs);
-}
-
-/**
- * A renewal sets the expiry to now + ttl; it never adds. If it asks for less than the holder was promised
- * before and its reply is lost, the holder still believes the older promise: the record keeps the longer.
- */
-function extendedUntil(command: WithTtl, old: LeaseRecord, now: StoreInstant): number {
-  const wanted = now.stampMs + command.ttlMs;
-  const bounded = old.breakAtMs === null ? wanted : Math.min(wanted, old.breakAtMs);
-  return Math.max(bounded, promisedUntil(old, now));
-}
-
-/**
- * The ttl keeps the longest of the grant: it says for how long after a write, at most, anybody may
- * believe, and a shorter one would let the next renewal or an observer cut the promise.
- */
-function extended(command: WithTtl, old: LeaseRecord, now: StoreInstant): LeaseRecord {
+function extended(
+  command: AcquireCommand | RenewCommand,
+  old: LeaseRecord,
+  now: StoreInstant,
+  policy: LeasePolicy,
+): LeaseRecord {
+  const ttlMs = wantedTtlMs(command, old, policy);
   const next = draftBy(command, old);
-  next.ttlMs = Math.max(command.ttlMs, old.ttlMs);
+  next.ttlMs = recordedTtlMs(ttlMs, old, policy);
   next.renewedAtMs = now.stampMs;
-  next.expiresAtMs = extendedUntil(command, old, now);
+  next.expiresAtMs = extendedUntil(ttlMs, old, now, policy);
   next.renewals = old.renewals + 1;
   if (command.op === "acquire") {
     next.minHoldUntilMs = minHoldOf(command, old, now);
@@ -217,20 +204,13 @@ function reservationOf({ reserveFor }: ReleaseCommand, now: StoreInstant): Reser
 function draftBy(command: LeaseCommand, old: LeaseRecord): RecordDraft {
   const next = draftOf(old);
   next.nonce = command.nonce;
-  next.idempotency = markOf(command) ?? old.idempotency;
+  next.idempotency = markAfter(command, old);
   return next;
 }
 
 /** A holder that handed on has stopped; any other may believe what it was promised. */
 function believedUntil(old: LeaseRecord, now: StoreInstant): number {
   return old.state === "released" ? Math.min(old.expiresAtMs, now.stampMs) : promisedUntil(old, now);
-}
-
-function markOf(command: LeaseCommand): IdempotencyMark | null {
-  const { idempotency } = command;
-  if (idempotency === undefined) return null;
-  const { keyHash, fingerprint, sealedToken } = idempotency;
-  return { op: command.op, keyHash, fingerprint, sealedToken };
 }
 
 function granted(lease: LeaseRecord, replayed: boolean): GrantedDecision {
@@ -254,8 +234,8 @@ function rejection(
   bundle: PolicyBundle,
 ): LeaseDecision {
   const { reason, problem } = bundle;
-  const { record } = snapshot;
   if (problem !== null) return { kind: "refused", reason, field: problem.field, message: problem.message };
+  const { record } = snapshot;
   if (reason === "IDEMPOTENCY_KEY_REUSED") {
     return {
       kind: "refused",

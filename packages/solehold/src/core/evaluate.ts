@@ -5,20 +5,24 @@
  * store time says so; the caller's OWN lease counts as alive only when even the latest says so. Every
  * comparison is half-open: dead at exactly expiresAtMs.
  */
+import { isSnapshotProblem, keyIncoherence, snapshotIncoherence } from "./coherence.ts";
 import {
   type AcquireCommand,
   type ApprovalVerdict,
   commandProblem,
   handoffProblem,
   type LeaseCommand,
+  type RenewCommand,
 } from "./command.ts";
 import { MAX_U64 } from "./fence.ts";
 import { nextGeneration } from "./generation.ts";
+import { findMark } from "./idempotency.ts";
 import { equalInConstantTime } from "./identifiers.ts";
 import { MAX_INSTANT_MS, type StoreInstant } from "./instant.ts";
 import type { LeasePolicy } from "./policy.ts";
 import type { Reason } from "./reasons.ts";
 import { claimableFrom, type LeaseRecord } from "./record.ts";
+import { wantedTtlMs } from "./ttl.ts";
 
 /** Everything that was read from the store for this decision. */
 export interface LeaseSnapshot {
@@ -63,6 +67,8 @@ export function evaluatePolicy(
   now: StoreInstant,
   policy: LeasePolicy,
 ): PolicyBundle {
+  const incoherent = snapshotIncoherence(snapshot);
+  if (incoherent !== null) return refusal(incoherent.reason, incoherent.problem);
   const problem =
     commandProblem(command, snapshot.record) ??
     instantProblem(now) ??
@@ -72,6 +78,8 @@ export function evaluatePolicy(
     (command.op === "acquire" ? minHoldProblem(command, policy) : null) ??
     ruleProblem(approvalOf(command));
   if (problem !== null) return refusal("INPUT_SCHEMA_INVALID", problem);
+  const foreign = keyIncoherence(snapshot, command.key);
+  if (foreign !== null) return refusal(foreign.reason, foreign.problem);
   if (approvalOf(command)?.kind === "quorum-not-met") return refusal("QUORUM_NOT_MET", null);
   const { record, violation = null } = snapshot;
   if (violation?.kind === "corrupt") return refusal("RECORD_CORRUPT", corruptProblem(violation.detail));
@@ -82,7 +90,8 @@ export function evaluatePolicy(
     record !== null && command.op !== "revoke" && command.op !== "break" && command.holder === record.holder;
   const tokenMatch = record !== null && ownsGrant(command, record, policy);
   const ttlInBounds =
-    (command.op !== "acquire" && command.op !== "renew") || ttlIsInBounds(command.ttlMs, policy);
+    (command.op !== "acquire" && command.op !== "renew") ||
+    ttlIsInBounds(wantedTtlMs(command, record, policy), policy);
   const verdict: Verdict = ttlInBounds
     ? judge(command, snapshot, now, policy, { leaseExists, leaseExpired, ownerMatch, tokenMatch })
     : { reason: "LEASE_TTL_OUT_OF_BOUNDS", path: null };
@@ -168,9 +177,9 @@ function judgeReplay(
   now: StoreInstant,
   facts: Facts,
 ): Verdict | null {
-  const mark = record.idempotency;
-  if (mark === null || command.idempotency === undefined) return null;
-  if (!equalInConstantTime(mark.keyHash, command.idempotency.keyHash)) return null;
+  if (command.idempotency === undefined) return null;
+  const mark = findMark(record, command.idempotency.keyHash);
+  if (mark === null) return null;
   const same = mark.op === command.op && mark.fingerprint === command.idempotency.fingerprint;
   if (!same) return deny("IDEMPOTENCY_KEY_REUSED");
   const live = record.state === "held" && now.latestMs < record.expiresAtMs;
@@ -303,8 +312,7 @@ function judgeOwner(
   }
   switch (command.op) {
     case "renew":
-      if (command.approval?.kind === "approved-ttl-only" && command.ttlMs > record.ttlMs)
-        return deny("LEASE_TTL_OUT_OF_BOUNDS");
+      if (isBeyondApproval(command, record, policy)) return deny("LEASE_TTL_OUT_OF_BOUNDS");
       return isBroken(record, now) ? deny("LEASE_BREAKING") : ELIGIBLE.extend;
     case "use":
       if (command.purpose !== record.purpose) return deny("LEASE_PURPOSE_MISMATCH");
@@ -314,6 +322,13 @@ function judgeOwner(
     case "handoff":
       return ELIGIBLE.terminate;
   }
+}
+
+function isBeyondApproval(command: RenewCommand, record: LeaseRecord, policy: LeasePolicy): boolean {
+  const { approval } = command;
+  if (approval?.kind !== "approved-ttl-only") return false;
+  const { maxTtlMs = policy.maxTtlMs } = approval;
+  return wantedTtlMs(command, record, policy) > Math.min(record.ttlMs, maxTtlMs);
 }
 
 function ownsGrant(command: LeaseCommand, record: LeaseRecord, policy: LeasePolicy): boolean {
@@ -398,7 +413,7 @@ function corruptProblem(detail: string): PolicyBundle["problem"] {
 
 /** Whether the decision is the same whatever the store holds: such a request needs no read. */
 export function isDecidedByRequest({ reason, problem }: PolicyBundle): boolean {
-  return problem !== null && reason !== "RECORD_CORRUPT";
+  return problem !== null && reason !== "RECORD_CORRUPT" && !isSnapshotProblem(problem);
 }
 
 function refusal(reason: Reason, problem: PolicyBundle["problem"]): PolicyBundle {

@@ -2,9 +2,12 @@
  * Fences: the numbers that a protected resource compares to refuse a writer whose lease is gone.
  *
  * A fence is one bigint that orders grants by (term, generation), in that order: the term in the high
- * 64 bits, the generation in the low 64. Leases that do not use terms have term 0, so their fence is
- * simply the generation: 1, 2, 3. It never goes through a double, which loses integers above 2^53.
+ * 64 bits, the generation in the low 64. The base term adds nothing, so the fence of a lease that does not use terms is
+ * simply its generation, which fits into 64 bits. A fence never goes through a double, which loses integers above 2^53.
  */
+
+/** The term of a grant for which nobody named one. Every lease is published under this term or a later one. */
+export const BASE_TERM = 1n;
 
 /** The largest term and the largest generation: both are unsigned 64-bit integers. */
 export const MAX_U64 = 2n ** 64n - 1n;
@@ -21,16 +24,20 @@ function assertU64(name: string, value: bigint): void {
   }
 }
 
-/** The fence of a grant. Throws on a term or generation outside 64 bits: a wrapped fence would go back. */
+/**
+ * The fence of a grant. Throws on a term or generation outside 64 bits: a wrapped fence would go back. Term 0 and the base
+ * term share their fences: a grant under term 1 has a higher generation than the one under term 0 before it.
+ */
 export function fenceOf(term: bigint, generation: bigint): bigint {
   assertU64("term", term);
   assertU64("generation", generation);
-  return term === 0n ? generation : (term << 64n) | generation;
+  return term <= BASE_TERM ? generation : (term << 64n) | generation;
 }
 
 /** The replication term inside a fence. */
 export function fenceTerm(fence: bigint): bigint {
-  return fence >> 64n;
+  const term = fence >> 64n;
+  return term < BASE_TERM ? BASE_TERM : term;
 }
 
 /** The generation inside a fence. */

@@ -2,7 +2,7 @@
  * Policy: the points on which lease systems disagree, as data. One decision function reads it; there is
  * no second code path for another taste.
  */
-import { MAX_U64 } from "./fence.ts";
+import { BASE_TERM, MAX_U64 } from "./fence.ts";
 
 export interface LeasePolicy {
   readonly minTtlMs: number;
@@ -16,6 +16,12 @@ export interface LeasePolicy {
   readonly renewExpired: "deny" | "if-unclaimed";
   /** What release leaves: a tombstone keeps fences growing; "delete" lets them restart at 1. */
   readonly release: "tombstone" | "delete";
+  /**
+   * A renewal, a refresh or a re-acquire that asks for less than was promised before. "keep-longest": the longer promise
+   * stands, so no holder ever believes beyond the record. "set": the lease ends at now + ttl. That is safe only for a
+   * holder that stops to believe the longer promise before it sends the shorter request, because the reply may be lost.
+   */
+  readonly shorten: "keep-longest" | "set";
   /** After a revoke another may claim the key once its old holder can no longer believe, or at once. */
   readonly revoked: "claim-at-expiry" | "claim-at-once";
   /** How renew, release, use and handoff prove ownership: by token, or by holder name and generation. */
@@ -50,11 +56,12 @@ export const DEFAULT_POLICY: LeasePolicy = Object.freeze({
   reacquire: "deny",
   renewExpired: "deny",
   release: "tombstone",
+  shorten: "keep-longest",
   revoked: "claim-at-expiry",
   proof: "token",
   generations: "clock",
   lockDelayMs: 0,
-  baseTerm: 0n,
+  baseTerm: BASE_TERM,
   terms: "accept",
 });
 
@@ -91,6 +98,7 @@ export function createPolicy(overrides: Partial<LeasePolicy> = {}): LeasePolicy 
   oneOf("reacquire", policy.reacquire, ["deny", "supersede"]);
   oneOf("renewExpired", policy.renewExpired, ["deny", "if-unclaimed"]);
   oneOf("release", policy.release, ["tombstone", "delete"]);
+  oneOf("shorten", policy.shorten, ["keep-longest", "set"]);
   oneOf("revoked", policy.revoked, ["claim-at-expiry", "claim-at-once"]);
   oneOf("proof", policy.proof, ["token", "generation"]);
   oneOf("generations", policy.generations, ["clock", "count"]);

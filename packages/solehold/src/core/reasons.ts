@@ -3,8 +3,8 @@
  * stable and travels in replies and in the audit trail; its name is for `switch`; everything else that anybody derives
  * from a reason (an HTTP status, the service's code, a sentence, what a waiter or a holder does) is a column here.
  *
- * 0x4C53 is "LS". 0x00xx are decisions, 0x00Fx are requests that could not be decided at all. UPSTREAM_INPUT_MISSING and
- * BUDGET_EXCEEDED are never given: documents of the protocol name them, so their numbers stay taken.
+ * 0x4C53 is "LS". 0x00xx are decisions, 0x00Fx are requests that could not be decided at all. BUDGET_EXCEEDED is never
+ * given: documents of the protocol name it, so its number stays taken.
  */
 
 /** The lease service's names, as its callers know them. Several reasons share one. */

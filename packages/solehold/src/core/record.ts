@@ -40,6 +40,8 @@ export interface IdempotencyMark {
   readonly fingerprint: string;
   /** The grant's token, sealed with the idempotency key, so that a repeat after a restart gets it back. */
   readonly sealedToken: string;
+  /** The mark of the acquire that the grant came from, where this is the mark of a later command. */
+  readonly grant?: Omit<IdempotencyMark, "op" | "grant">;
 }
 
 export interface LeaseRecord {

@@ -248,7 +248,7 @@ export class RecordCache {
     if (store.now !== undefined) return true;
     const interval = clock.interval(now);
     if (interval === null) return store.capabilities.clock === "none";
-    return clock.isNarrow(interval, "ttlMs" in command ? command.ttlMs : policy.defaultTtlMs);
+    return clock.isNarrow(interval, ("ttlMs" in command ? command.ttlMs : undefined) ?? policy.defaultTtlMs);
   }
 
   /** `found` is the key's entry as it was last looked up. Unless the map aged since then, it is still there. */

@@ -71,6 +71,7 @@ export interface AcquireRequest extends RequestBase {
 
 export interface RenewRequest extends OwnerRequest {
   readonly op: "renew";
+  /** The lease's own when it is left out. */
   readonly ttlMs?: number;
   readonly term?: bigint;
 }
@@ -185,15 +186,16 @@ export function commandOf(request: LeaseRequest, parts: CommandParts): LeaseComm
 }
 
 function bareCommand(request: LeaseRequest, parts: CommandParts): LeaseCommand {
-  const { nonce, policy, context } = parts;
+  const { nonce, context } = parts;
   const { key } = request;
   switch (request.op) {
     case "acquire":
       return acquireCommand(request, parts);
     case "renew": {
-      const { holder, ttlMs = policy.defaultTtlMs, term } = request;
+      const { holder, ttlMs, term } = request;
       const tokenHash = hashOf(parts);
-      const command: Writable<RenewCommand> = { op: "renew", key, holder, tokenHash, nonce, ttlMs };
+      const command: Writable<RenewCommand> = { op: "renew", key, holder, tokenHash, nonce };
+      if (ttlMs !== undefined) command.ttlMs = ttlMs;
       if (term !== undefined) command.term = term;
       if (context.approval !== undefined && context.approval !== null) command.approval = context.approval;
       return command;
@@ -272,7 +274,7 @@ function markOf(
   request: LeaseRequest,
   idempotencyKey: string,
   { token, policy, context }: CommandParts,
-): Omit<IdempotencyMark, "op"> {
+): Omit<IdempotencyMark, "op" | "grant"> {
   return {
     keyHash: hashIdempotencyKey(request.key.tenant, idempotencyKey),
     fingerprint: fingerprintOf(request, context.caller ?? "", policy),
@@ -293,7 +295,7 @@ function fingerprintOf(request: LeaseRequest, caller: string, policy: LeasePolic
   const argument = (name: string, value: unknown): string =>
     `${name}=${value === undefined ? "" : String(value)}`;
   const fields: { readonly [field: string]: unknown } = { ...request };
-  const ttlMs = op === "acquire" || op === "renew" ? (fields.ttlMs ?? policy.defaultTtlMs) : undefined;
+  const ttlMs = op === "acquire" ? (fields.ttlMs ?? policy.defaultTtlMs) : fields.ttlMs;
   const names = ["holder", "purpose", "term", "note", "generation", "successor", "withinMs", "periodMs"];
   return sha256(
     caller,

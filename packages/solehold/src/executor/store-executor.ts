@@ -7,6 +7,7 @@ import {
   DEFAULT_DRIFT,
   type DriftBound,
   decide,
+  findMark,
   keyId,
   type LeaseKey,
   type LeasePolicy,
@@ -41,7 +42,7 @@ import {
   requestProblem,
 } from "./request.ts";
 import { StoreClock } from "./store-time.ts";
-import { unsealToken } from "./tokens.ts";
+import { hashIdempotencyKey, unsealToken } from "./tokens.ts";
 import { type CollectionReport, collectTenant } from "./tombstone-gc.ts";
 import { type LeaseView, viewOf } from "./view.ts";
 import { WaitTickets } from "./wait-tickets.ts";
@@ -227,8 +228,9 @@ function claimOf({ key, holder }: AcquireRequest): string {
 /** A replayed grant carries the token of the first answer, not the one drawn for the repeat. */
 function withReplayedToken(outcome: CommandOutcome, idempotencyKey: string): CommandOutcome {
   if (outcome.kind !== "applied" || !outcome.decision.replayed) return outcome;
-  const { idempotency, tokenHash } = outcome.decision.lease;
-  const token = idempotency === null ? null : unsealToken(idempotency.sealedToken, idempotencyKey, tokenHash);
+  const { lease } = outcome.decision;
+  const mark = findMark(lease, hashIdempotencyKey(lease.key.tenant, idempotencyKey));
+  const token = mark === null ? null : unsealToken(mark.sealedToken, idempotencyKey, lease.tokenHash);
   return token === null ? outcome : { ...outcome, token };
 }
 

@@ -73,7 +73,7 @@ export async function collectTenant(tenant: string, options: CollectorOptions): 
 }
 
 function isCollectable(record: LeaseRecord, nowMs: number, options: CollectorOptions): boolean {
-  return record.term === options.policy.baseTerm && nowMs - endOfRecord(record) >= options.retentionMs;
+  return record.term <= options.policy.baseTerm && nowMs - endOfRecord(record) >= options.retentionMs;
 }
 
 /** Each record is read again for its version, and goes only if it still is what was judged. */

@@ -81,9 +81,12 @@ export class ApprovalCheck {
   }
 
   /** A renewal needs no approval, but it prolongs a lease by no more than was approved, nor than the rule allows. */
-  examineRenewal({ tenant, name }: LeaseKey, ttlMs: number): ApprovalFinding {
+  examineRenewal({ tenant, name }: LeaseKey, ttlMs: number | undefined): ApprovalFinding {
     const rule = this.#options.policy.ruleFor(tenant, name);
     if (rule === null) return NOT_REQUIRED;
+    // The lease's own ttl, which may be from before the rule: only the decision knows it.
+    if (ttlMs === undefined)
+      return { ...NOT_REQUIRED, verdict: { kind: "approved-ttl-only", maxTtlMs: rule.maxTtlMs } };
     const violation = ttlMs > rule.maxTtlMs ? ttlViolation(rule) : null;
     if (violation !== null) return { ...NOT_REQUIRED, verdict: { kind: "rule-violated", ...violation } };
     return rule.actions.has("acquire") ? NOT_LONGER : NOT_REQUIRED;

@@ -25,7 +25,7 @@ export function withApprovals(check: ApprovalCheck): Layer {
       execute: (request, context = {}) => {
         const { defaultTtlMs } = next.policy;
         if (request.op === "renew") {
-          const { verdict } = check.examineRenewal(request.key, request.ttlMs ?? defaultTtlMs);
+          const { verdict } = check.examineRenewal(request.key, request.ttlMs);
           return next.execute(request, { ...context, approval: verdict });
         }
         const command = guardedCommandOf(request, defaultTtlMs, context);

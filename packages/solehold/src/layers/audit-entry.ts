@@ -6,6 +6,8 @@ import {
   formatFence,
   type LeaseKey,
   type LeaseRecord,
+  leaseId,
+  leaseIdOf,
   type Reason,
   reasonCode,
   recordFence,
@@ -23,11 +25,6 @@ function originOf({ caller, address, traceId }: TracedContext): Pick<AuditEvent,
     ...(address === undefined || address === "" ? {} : { address }),
     traceId,
   };
-}
-
-/** Every grant has its own id: the key and the fence. */
-export function leaseIdOf(record: LeaseRecord): string {
-  return `${record.key.tenant}/${record.key.name}@${recordFence(record)}`;
 }
 
 /** `atMs`: by the store's clock where it decided, else when the outcome was known here. */
@@ -49,7 +46,7 @@ export function auditEventOf(
     at: atMs,
     tenant,
     key,
-    leaseId: lease === null ? `${tenant}/${key}` : leaseIdOf(lease),
+    leaseId: lease === null ? leaseId(request.key, null) : leaseIdOf(lease),
     action: request.op === "acquire" ? "grant" : request.op,
     allowed: lease !== null,
     reason,
@@ -84,7 +81,7 @@ export function expiryEvent(record: LeaseRecord): AuditEvent {
 
 /** An operator's repair of a damaged record. `ended`: whether there was something to repair, or how the store failed. */
 export function repairEvent(
-  { tenant, name }: LeaseKey,
+  key: LeaseKey,
   generation: bigint,
   ended: boolean | StoreError,
   context: TracedContext,
@@ -94,9 +91,9 @@ export function repairEvent(
   const reason: Reason = isDecided ? "OK_DECISION_COMPUTE" : "INTERNAL_PIPELINE_ERROR";
   return {
     at: atMs,
-    tenant,
-    key: name,
-    leaseId: `${tenant}/${name}`,
+    tenant: key.tenant,
+    key: key.name,
+    leaseId: leaseId(key, null),
     action: "repair",
     allowed: isDecided,
     reason,

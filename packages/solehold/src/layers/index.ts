@@ -6,7 +6,6 @@ export {
 } from "./approval-check.ts";
 export { withApprovals } from "./approvals.ts";
 export { type AuditLayerOptions, withAudit } from "./audit.ts";
-export { leaseIdOf } from "./audit-entry.ts";
 export { LiveLeases, type LiveLeasesOptions } from "./live-leases.ts";
 export { withQuota } from "./quota.ts";
 export { type RecordEvent, type RecordListener, watchRecords } from "./record-events.ts";

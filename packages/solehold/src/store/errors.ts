@@ -3,13 +3,15 @@ export type FailedOutcome = "not-applied" | "unknown";
 
 /**
  * "data-loss": this client saw acknowledged data that is gone (a failover, a restored backup, a flush). It is
- * thrown once for each loss; afterwards the client works on what is there.
+ * thrown once for each loss; afterwards the client works on what is there. "conflict": the server answered that another
+ * write got in the way, which does not prove that a copy of this one will not arrive.
  */
 export type StoreErrorKind =
   | "unreachable"
   | "timeout"
   | "auth"
   | "config"
+  | "conflict"
   | "full"
   | "closed"
   | "data-loss"

@@ -13,12 +13,12 @@ import {
   isReason,
   type LeaseOp,
   type LeasePolicy,
+  leaseIdOf,
   REASONS,
   type Reason,
   reasonCode,
 } from "../core/index.ts";
 import { type CommandOutcome, type UnsettledOutcome, viewOf } from "../executor/index.ts";
-import { leaseIdOf } from "../layers/audit-entry.ts";
 import { serviceCodeOf } from "../layers/service-codes.ts";
 import { StoreError } from "../store/index.ts";
 import { type Fields, fieldsOf, wholeIn } from "./fields.ts";

@@ -85,6 +85,12 @@ export class WriterInstance {
     await this.#lease?.release();
   }
 
+  /** Releases the lease and closes `leases`, for an instance that does not share them. */
+  async close(): Promise<void> {
+    await this.release();
+    await this.#options.leases.close();
+  }
+
   #onEnd(lease: Lease): void {
     if (lease.lossReason === "released") {
       this.#audit("lease/release", lease, "released");

@@ -4,9 +4,10 @@
  * generation instead of tokens).
  *
  * Order of an acquire: Fenced, then Held, then the conditional write; a failed condition is read again:
- * a live other holder is Held, anything else LostRace. A write whose answer was lost is settled by its nonce.
+ * a live other holder is Held, anything else LostRace. A write that was applied is read again, too: if another stands there,
+ * the store broke its promise, and that is LostRace. A write whose answer was lost is settled by its nonce.
  *
- * A backend without compare-and-swap cannot be passed in: it does not satisfy LeaseStore.
+ * A backend without compare-and-swap cannot be passed in: it does not satisfy LeaseStore, and the constructor refuses it.
  */
 import {
   createPolicy,
@@ -19,6 +20,7 @@ import {
   type LeasePolicy,
   type LeaseRecord,
   NO_TOKEN_HASH,
+  REASONS,
   type StoreInstant,
   WRITER_POLICY,
 } from "../core/index.ts";
@@ -41,6 +43,10 @@ export interface WriterLeaseStoreOptions {
   readonly drift?: DriftBound;
   /** "delete" lets generations restart at 1 after a release; "tombstone" keeps them growing. */
   readonly release?: LeasePolicy["release"];
+  /** "set": a refresh or re-acquire ends at now + ttl, even if more was promised. "keep-longest" never ends earlier. */
+  readonly shorten?: LeasePolicy["shorten"];
+  /** The longest ttl that is accepted. Default: a year, the longest duration there is. */
+  readonly maxTtlMs?: number;
 }
 
 interface Look {
@@ -57,6 +63,7 @@ export class WriterLeaseStore {
 
   constructor(options: WriterLeaseStoreOptions) {
     const { store, env = realEnv, tenant = "default", drift = DEFAULT_DRIFT } = options;
+    assertComparesAndSwaps(store);
     if (store.capabilities.clock === "none") {
       throw backendError("Config", `the ${store.name} store has no clock to judge a writer lease by`);
     }
@@ -67,7 +74,9 @@ export class WriterLeaseStore {
     const wanted = options.release ?? WRITER_POLICY.release;
     // Deleting without a condition could delete a successor's lease.
     const release = store.capabilities.conditionalDelete ? wanted : "tombstone";
-    this.#policy = createPolicy({ ...WRITER_POLICY, release });
+    const { shorten = WRITER_POLICY.shorten, maxTtlMs = WRITER_POLICY.maxTtlMs } = options;
+    const defaultTtlMs = Math.min(WRITER_POLICY.defaultTtlMs, maxTtlMs);
+    this.#policy = createPolicy({ ...WRITER_POLICY, release, shorten, maxTtlMs, defaultTtlMs });
   }
 
   /** What is published; null when there is none. */
@@ -101,26 +110,27 @@ export class WriterLeaseStore {
     const { decision, effect } = this.#decide(command, stored, now);
     const observed = this.#leaseIn(stored);
     if (decision.kind !== "granted" || effect.kind !== "write") {
+      if (decision.kind === "refused") throw backendError("Config", `${decision.field} ${decision.message}`);
       if (observed !== null && term < observed.term) throw fencedError(holderId, term, observed.term);
-      if (observed !== null && decision.kind === "denied") throw heldError(observed, now.latestMs);
-      throw backendError(
-        "Config",
-        decision.kind === "refused" ? `${decision.field} ${decision.message}` : decision.reason,
-      );
+      const isHeld = observed !== null && decision.reason !== "FENCE_EXHAUSTED";
+      if (isHeld) throw heldError(observed, now.latestMs);
+      throw backendError("Config", `${databaseKey}: ${REASONS[decision.reason].sentence}`);
     }
     const written = await this.#write(key, stored, effect.record);
-    if (written !== null) return writerLeaseOf(written);
     const after = await this.#look(key);
     const winner = this.#leaseIn(after.stored);
+    if (written !== null) {
+      if (winner !== null && isSameWrite(after.stored, written)) return winner;
+      throw lostRaceError(holderId, winner);
+    }
     const held = winner !== null && winner.holderId !== holderId && winner.expiresAtMs > after.now.earliestMs;
     throw held ? heldError(winner, after.now.latestMs) : lostRaceError(holderId, winner);
   }
 
-  /** Prolongs it; only the expiry changes. */
+  /** Prolongs it; only the expiry changes. Returns the lease exactly as it is published, under the term of its grant. */
   async refresh(lease: WriterLease, ttlMs: number): Promise<WriterLease> {
     const command = { op: "renew", ...this.#owner(lease), ttlMs } as const;
-    const refreshed = await this.#change(lease, command);
-    return { ...writerLeaseOf(refreshed), term: lease.term };
+    return writerLeaseOf(await this.#change(lease, command));
   }
 
   /** As `refresh`, but a holder behind the current term is fenced before the store is asked anything. */
@@ -171,11 +181,11 @@ export class WriterLeaseStore {
     }
     // Unknown: the write carries a nonce that nobody else has.
     const after = (await this.#look(key)).stored;
-    const ours =
-      next === null ? after.kind === "absent" : after.kind === "found" && after.record.nonce === next.nonce;
+    const ours = next === null ? after.kind === "absent" : isSameWrite(after, next);
     if (ours) return next;
     const moved = (after.kind === "absent" ? null : after.version) !== expected;
-    if (moved && next !== null) return null;
+    const isConflict = result.cause instanceof StoreError && result.cause.kind === "conflict";
+    if ((moved || isConflict) && next !== null) return null;
     throw backendError(
       "Transport",
       "it is not known whether the write took effect: look at `current`",
@@ -232,6 +242,21 @@ export class WriterLeaseStore {
   }
 }
 
+/** Every write has a nonce of its own. */
+function isSameWrite(stored: StoredRecord, { nonce }: LeaseRecord): boolean {
+  return stored.kind === "found" && stored.record.nonce === nonce;
+}
+
+/** Types do not reach callers in JavaScript. */
+function assertComparesAndSwaps(store: LeaseStore | undefined): void {
+  const { read, apply, capabilities } = (store ?? {}) as Partial<LeaseStore>;
+  if (typeof apply === "function" && typeof read === "function" && typeof capabilities === "object") return;
+  throw backendError(
+    "Config",
+    "the store cannot compare and swap (it has no `read`, `apply` and `capabilities`), so two writers could both win: pass a LeaseStore, as `openStore` or `openFileStore` give",
+  );
+}
+
 function staleAfterDelete(before: StoredRecord, after: StoredRecord): WriterLeaseError {
   const mine = before.kind === "found" ? writerLeaseOf(before.record) : null;
   const observed = after.kind === "found" ? writerLeaseOf(after.record) : null;
@@ -245,6 +270,7 @@ function backendError(backend: BackendErrorKind, message: string, cause?: unknow
 const BACKEND_KINDS: { readonly [kind in StoreError["kind"]]: BackendErrorKind } = {
   unreachable: "Transport",
   timeout: "Transport",
+  conflict: "PreconditionFailed",
   auth: "Auth",
   config: "Config",
   full: "Transport",

@@ -51,7 +51,7 @@ describe("inspect", () => {
     const shown = JSON.parse(JSON.stringify(await leases.inspect("job")));
     expect(shown).toMatchObject({
       fence: formatFence(1n),
-      term: "0",
+      term: "1",
       generation: "1",
       holder: "me",
       live: true,

@@ -60,8 +60,8 @@ const marks = fc.record({
 const OPS = ["acquire", "renew", "release", "use", "resume", "handoff", "revoke", "break"] as const;
 
 const storedMarks: fc.Arbitrary<IdempotencyMark> = fc
-  .tuple(fc.constantFrom(...OPS), marks)
-  .map(([op, mark]) => ({ op, ...mark }));
+  .tuple(fc.constantFrom(...OPS), marks, fc.option(marks))
+  .map(([op, mark, grant]) => ({ op, ...mark, ...(grant === null ? {} : { grant }) }));
 
 const metadata = fc.dictionary(
   fc.constantFrom("url", "build.id", "a/b", "x_y-z"),

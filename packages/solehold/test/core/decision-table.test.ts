@@ -56,9 +56,9 @@ describe("the decision table", () => {
   });
 
   it("ACQUIRE with proof under a newer term gets a new grant, and the older promise is kept", () => {
-    const proof = { provenTokenHash: hashOf("self"), term: 1n, ttlMs: 1 };
+    const proof = { provenTokenHash: hashOf("self"), term: 2n, ttlMs: 1 };
     const lease = leaseOf(heldBySelf().run(acquire("self", proof), LIVE));
-    expect(lease).toMatchObject({ term: 1n, generation: 2n, expiresAtMs: 6_000 });
+    expect(lease).toMatchObject({ term: 2n, generation: 2n, expiresAtMs: 6_000 });
   });
 
   it("ACQUIRE of an own live lease with a wrong proof is denied", () => {

@@ -2,6 +2,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import {
+  BASE_TERM,
   compareFences,
   FENCE_DIGITS,
   fenceGeneration,
@@ -14,16 +15,19 @@ import {
 import { u64s } from "./arbitraries.ts";
 
 const BEYOND_DOUBLES = 2n ** 53n + 1n;
+/** Every term under which a lease is published. */
+const terms = u64s.map((term) => (term === 0n ? BASE_TERM : term));
 
 describe("a fence", () => {
-  it("without a term is simply the generation", () => {
-    expect(fenceOf(0n, 1n)).toBe(1n);
-    expect(fenceOf(0n, BEYOND_DOUBLES)).toBe(BEYOND_DOUBLES);
+  it("of the base term is simply the generation", () => {
+    expect(fenceOf(BASE_TERM, 1n)).toBe(1n);
+    expect(fenceOf(BASE_TERM, BEYOND_DOUBLES)).toBe(BEYOND_DOUBLES);
+    expect(fenceOf(0n, 7n)).toBe(fenceOf(BASE_TERM, 7n));
   });
 
   it("orders by term first, then by generation", () => {
     fc.assert(
-      fc.property(u64s, u64s, u64s, u64s, (termA, generationA, termB, generationB) => {
+      fc.property(terms, u64s, terms, u64s, (termA, generationA, termB, generationB) => {
         const expected = termA !== termB ? termA < termB : generationA < generationB;
         expect(fenceOf(termA, generationA) < fenceOf(termB, generationB)).toBe(expected);
       }),
@@ -32,7 +36,7 @@ describe("a fence", () => {
 
   it("gives its term and generation back", () => {
     fc.assert(
-      fc.property(u64s, u64s, (term, generation) => {
+      fc.property(terms, u64s, (term, generation) => {
         const fence = fenceOf(term, generation);
         expect([fenceTerm(fence), fenceGeneration(fence)]).toEqual([term, generation]);
       }),

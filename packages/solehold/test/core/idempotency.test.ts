@@ -57,6 +57,26 @@ describe("repeating an acquire", () => {
     });
   });
 
+  it("still does so after renewals that carried a key of their own", () => {
+    const cell = held(mark("A"));
+    cell.run(renew("a", mark("B")), 3_000);
+    expect(cell.run(acquire("a", mark("A")), 3_500)).toMatchObject({
+      decision: { kind: "granted", replayed: true, lease: { generation: 1n, expiresAtMs: 8_000 } },
+      effect: { kind: "none" },
+    });
+    cell.run(renew("a", mark("C")), 4_000);
+    expect(cell.ask(renew("a", mark("C")), 5_000).decision).toMatchObject({ replayed: true });
+    expect(cell.ask(acquire("a", mark("A")), 5_000).decision).toMatchObject({ replayed: true });
+    expect(outcome(cell.ask(acquire("a", mark("A", "others")), 5_000))).toBe("IDEMPOTENCY_KEY_REUSED");
+    expect(outcome(cell.ask(renew("a", mark("A")), 5_000))).toBe("IDEMPOTENCY_KEY_REUSED");
+  });
+
+  it("gives no second grant after a release that carried a key of its own", () => {
+    const cell = held(mark("A"));
+    cell.run(release("a", mark("B")), 3_000);
+    expect(outcome(cell.run(acquire("a", mark("A")), 3_500))).toBe("LEASE_NOT_FOUND");
+  });
+
   it("with other arguments is refused, and nothing is told about the lease", () => {
     const decided = held(mark("k")).run(acquire("a", mark("k", "other")), 2_000);
     expect(decided.decision).toMatchObject({

@@ -107,7 +107,7 @@ describe("terms", () => {
       kind: "refused",
       field: "term",
     });
-    for (const term of [undefined, 0n]) {
+    for (const term of [undefined, 1n]) {
       expect(decide(acquire(term), snapshot, exactly(1_000), policy).decision.kind).toBe("granted");
     }
   });

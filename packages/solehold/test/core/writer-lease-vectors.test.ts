@@ -41,8 +41,18 @@ describe("acquiring the writer slot", () => {
     expect(outcome(cell.run(renew("writer-a", { generation: 1n }), 2_001))).toBe("LEASE_GENERATION_STALE");
   });
 
-  it("superseding with a shorter ttl does not end what the older grant was promised", () => {
-    const cell = held();
+  it("superseding or refreshing with a shorter ttl sets the end to now + ttl", () => {
+    const superseded = held();
+    expect(leaseOf(superseded.run(acquire("writer-a", { ttlMs: 1_000 }), 2_000)).expiresAtMs).toBe(3_000);
+    const refreshed = held();
+    expect(
+      leaseOf(refreshed.run(renew("writer-a", { generation: 1n, ttlMs: 1_000 }), 2_000)).expiresAtMs,
+    ).toBe(3_000);
+  });
+
+  it("superseding with a shorter ttl does not end what the older grant was promised, where promises are kept", () => {
+    const cell = new Cell({ ...WRITER_POLICY, shorten: "keep-longest" });
+    cell.run(writer("writer-a"), 1_000);
     cell.run(acquire("writer-a", { ttlMs: 1_000 }), 2_000);
     expect(outcome(cell.run(writer("writer-b"), 60_999))).toBe("LEASE_HELD_BY_OTHER");
     expect(outcome(cell.run(writer("writer-b"), 61_000))).toBe("granted");

@@ -72,7 +72,11 @@ export const AcquireBody = Type.Object(
 );
 
 export const RenewBody = Type.Object(
-  { ...owner, ttlMs: Type.Optional(TtlMs), term: Type.Optional(term) },
+  {
+    ...owner,
+    ttlMs: Type.Optional({ ...TtlMs, description: "From now on. The lease's own ttl when it is left out." }),
+    term: Type.Optional(term),
+  },
   strict,
 );
 export const ReleaseBody = Type.Object(owner, strict);

@@ -1,7 +1,7 @@
 /**
  * From a folder to a store: look at the file system, take the lock once, tidy up, join the clock.
  *
- * `leases` has one file a key, `.solehold` what only Solehold needs: the lock, the clock, unfinished files.
+ * `leases` (or the prefix) has one file a key, `.solehold` what only Solehold needs: the lock, the clock, unfinished files.
  */
 import { accessSync, constants, mkdirSync, statfsSync, statSync } from "node:fs";
 import { readdir } from "node:fs/promises";
@@ -12,6 +12,7 @@ import { type Boot, readBoot } from "../../support/boot.ts";
 import { removeIfThere } from "../../support/files.ts";
 import { FolderLock } from "../../support/folder-lock.ts";
 import { pidNamespace } from "../../support/process-identity.ts";
+import { assertPrefix, DEFAULT_PREFIX } from "../object/urls.ts";
 import { fileFailure } from "../support/file-failure.ts";
 import { networkFileSystem } from "../support/network-file-systems.ts";
 import { assertOptions, configError } from "../support/options.ts";
@@ -22,6 +23,8 @@ import { type FileStore, fileStore } from "./store.ts";
 export interface FileStoreOptions {
   /** A folder on a local disk. It is made if it is missing. */
   readonly folder: string;
+  /** Where in the folder the files of the leases lie. Default `leases/`; a missing slash is added. */
+  readonly prefix?: string;
   /** How long a write waits for another process that writes. Default 5000. */
   readonly timeoutMs?: number;
   readonly env?: Env;
@@ -43,12 +46,12 @@ export async function openFileStore(options: FileStoreOptions): Promise<FileStor
 
 export async function openWithSeams(options: FileStoreOptions, changes: Partial<Seams>): Promise<FileStore> {
   const seams: Seams = { ...REAL_SEAMS, ...changes };
-  const { env = realEnv, timeoutMs = 5_000, folder } = options;
+  const { env = realEnv, timeoutMs = 5_000, folder, prefix = DEFAULT_PREFIX } = options;
   if (typeof folder !== "string" || folder === "")
     throw configError(`file: folder must be a path, got ${JSON.stringify(folder)}`);
   assertWholeNumbers("file", { timeoutMs }, 1);
   const root = resolve(folder);
-  const [leases, internal] = [join(root, "leases"), join(root, ".solehold")];
+  const [leases, internal] = [join(root, assertPrefix(prefix, "file")), join(root, ".solehold")];
   try {
     prepare(root, [leases, internal], seams);
     const boot = seams.readBoot(env);

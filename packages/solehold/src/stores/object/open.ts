@@ -36,6 +36,8 @@ export type ObjectStoreOptions = CommonOptions & {
     | {
         /** `s3://bucket/prefix?endpoint=…&region=…`, `azblob://container/prefix`, `https+etag://host/path/`. */
         readonly url: string;
+        /** In place of the URL's path. */
+        readonly prefix?: string;
         /** Where credentials are looked up. Default: the process's environment. */
         readonly variables?: Variables;
       }
@@ -103,7 +105,11 @@ export async function connectObjects(
 }
 
 function parsedFrom(options: ObjectStoreOptions): ParsedUrl {
-  if (!("place" in options)) return parseObjectUrl(String(options.url), options.variables ?? process.env);
+  if (!("place" in options)) {
+    const parsed = parseObjectUrl(String(options.url), options.variables ?? process.env);
+    const { prefix = parsed.prefix } = options;
+    return { ...parsed, prefix: assertPrefix(prefix, parsed.place.kind) };
+  }
   const { place, prefix = DEFAULT_PREFIX } = options;
   if (!["s3", "azblob", "https+etag"].includes(place?.kind))
     throw configError('place.kind must be "s3", "azblob" or "https+etag"');

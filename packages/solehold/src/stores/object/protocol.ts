@@ -67,6 +67,7 @@ export function refusal(protocol: Protocol, reply: HttpReply, outcome: FailedOut
     return fail("auth", `access is denied: ${protocol.credentialsAdvice}`);
   if (status === 404) return fail("config", `it does not exist: ${protocol.placeAdvice}`);
   if (status >= 300 && status < 400) return fail("config", "it is elsewhere: correct region and endpoint");
+  if (status === 409) return fail("conflict", "another write got in the way: read, then try again");
   if (isTemporary(status)) return fail("unreachable", "it cannot answer now: try again later");
   return fail("config", "it refused the request: check endpoint, region and names");
 }

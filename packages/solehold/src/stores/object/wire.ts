@@ -9,9 +9,11 @@
  */
 import { createHash } from "node:crypto";
 import {
+  BASE_TERM,
   claimableFrom,
   decodeRecord,
   encodeRecord,
+  type IdempotencyMark,
   type LeaseKey,
   type LeaseRecord,
   MAX_U64,
@@ -48,7 +50,8 @@ const REST = (
 ).split(" ");
 const HANDOFF = ["successor", "deadlineMs"];
 const RESERVATION = ["ticket", "deadlineMs"];
-const IDEMPOTENCY = ["op", "keyHash", "fingerprint", "sealedToken"];
+const MARK = ["keyHash", "fingerprint", "sealedToken"];
+const IDEMPOTENCY = ["op", ...MARK];
 
 export function encodeWire(record: LeaseRecord, origin: WireOrigin): string {
   const body = bodyOf(record, origin);
@@ -61,7 +64,7 @@ function bodyOf(record: LeaseRecord, { previous, epoch }: WireOrigin): string {
     tenant: record.key.tenant,
     ...toWire(record, REST),
     handoff: record.handoff && toWire(record.handoff, HANDOFF),
-    idempotency: record.idempotency && toWire(record.idempotency, IDEMPOTENCY),
+    idempotency: record.idempotency && markToWire(record.idempotency),
     previous,
     epoch,
     // Left out where they say nothing: an object from before there were such fields fits its check.
@@ -118,7 +121,7 @@ function commonFrom(fields: Fields, key: LeaseKey): Common & { readonly expiryFo
   return {
     key,
     holder,
-    term: fields.term === undefined ? 1n : unsigned(fields, "term"),
+    term: fields.term === undefined ? BASE_TERM : unsigned(fields, "term"),
     generation: unsigned(fields, "generation"),
     grantedAtMs: instant(fields, "acquired_at_ms"),
     expiryForOthersMs: instant(fields, "expires_at_ms"),
@@ -143,7 +146,7 @@ function recordFrom(
     ticket: String(solehold.ticket ?? ""),
     minHoldUntilMs: (solehold.min_hold_until_ms ?? null) as number | null,
     lockDelayMs: (solehold.lock_delay_ms ?? 0) as number,
-    idempotency: nested<LeaseRecord["idempotency"]>(solehold.idempotency, IDEMPOTENCY),
+    idempotency: markFromWire(solehold.idempotency),
     metadata: (solehold.metadata ?? NO_METADATA) as LeaseRecord["metadata"],
   });
   const origin = { previous: solehold.previous, epoch: solehold.epoch } as WireOrigin;
@@ -202,6 +205,17 @@ function fromWire(fields: Fields, names: readonly string[]): Fields {
 
 function nested<Part>(value: unknown, names: readonly string[]): Part | null {
   return isObject(value) ? (fromWire(value, names) as Part) : null;
+}
+
+function markToWire({ grant, ...mark }: IdempotencyMark): Fields {
+  const fields = toWire(mark, IDEMPOTENCY);
+  return grant === undefined ? fields : { ...fields, grant: toWire(grant, MARK) };
+}
+
+function markFromWire(value: unknown): IdempotencyMark | null {
+  const mark = nested<IdempotencyMark>(value, IDEMPOTENCY);
+  const grant = isObject(value) ? nested<NonNullable<IdempotencyMark["grant"]>>(value.grant, MARK) : null;
+  return mark === null || grant === null ? mark : { ...mark, grant };
 }
 
 function isObject(value: unknown): value is Fields {

@@ -42,8 +42,10 @@ export function tableStatements({ table, view }: TableNames): readonly string[] 
 function viewStatement(table: string, view: string): string {
   const number = (field: number): string => `substring(f[${field}] from '^[0-9]{1,20}$')::numeric`;
   const instant = (field: number): string => `to_timestamp(${number(field)}::double precision / 1000)`;
+  // As `fenceOf`: the base term adds nothing.
+  const fence = `(case when ${number(8)} > 1 then ${number(8)} else 0 end * 18446744073709551616 + ${number(9)})`;
   return `create or replace view ${view} as select
-  tenant || '/' || name || '@' || ${number(8)} * 18446744073709551616 + ${number(9)} as lease_id,
+  tenant || '/' || name || '@' || ${fence} as lease_id,
   tenant as tenant_id, name as work_order_id, f[5] as lease_owner_id, f[7] as lease_token,
   case when f[15] <> 'held' then upper(f[15])
     when ${number(13)} <= extract(epoch from clock_timestamp()) * 1000 then 'EXPIRED'
@@ -52,7 +54,7 @@ function viewStatement(table: string, view: string): string {
   ${instant(11)} as acquired_at,
   ${instant(12)} as renewed_at,
   ${instant(14)} as released_at,
-  nullif(f[22], '') as idempotency_key,
+  nullif(split_part(f[22], ' ', 1), '') as idempotency_key,
   ${number(8)} as term, ${number(9)} as generation, f[6] as purpose, f[25] as note, version
 from (select tenant, name, version, string_to_array(value, E'\\n') as f from ${table}) as leases
 where tenant <> '' and name not like '$%'`;

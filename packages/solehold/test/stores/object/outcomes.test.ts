@@ -122,7 +122,10 @@ describe("the answer", () => {
     async (status) => {
       server.manners.refuse = ({ method }) => (method === "PUT" ? { status, code: "Conflict" } : null);
       // As a result, with the server's time, and not as a rejected call.
-      expect(await applyOne(store, writeOf(recordOf("db")))).toMatchObject({ kind: "unknown" });
+      expect(await applyOne(store, writeOf(recordOf("db")))).toMatchObject({
+        kind: "unknown",
+        cause: { kind: status === 409 ? "conflict" : "unreachable" },
+      });
     },
   );
 

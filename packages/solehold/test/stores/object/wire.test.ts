@@ -64,6 +64,15 @@ describe("a lease object", () => {
     });
   });
 
+  it("brings back the mark of its acquire beside that of a later command", () => {
+    const grant = { keyHash: "gk", fingerprint: "gf", sealedToken: "gs" };
+    const record = {
+      ...RECORD,
+      idempotency: { op: "renew", keyHash: "k", fingerprint: "f", sealedToken: "", grant },
+    };
+    expect(decodeWire(encodeWire(record, ORIGIN), record.key)).toMatchObject({ ok: true, record });
+  });
+
   it("is written byte for byte as it always was", () => {
     const handoff = { deadlineMs: 9_000, successor: "writer-c" };
     const idempotency = { sealedToken: "s", fingerprint: "f", keyHash: "k", op: "acquire" };

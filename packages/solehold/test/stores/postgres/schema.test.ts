@@ -1,6 +1,7 @@
 /** The table: created once however many begin, checked before use, and guarded by the database itself. */
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { leaseIdOf } from "../../../src/core/index.ts";
 import { openPostgresStore, postgresSchema } from "../../../src/stores/postgres/index.ts";
 import { type Engine, startPostgres } from "../../engines/index.ts";
 import { applyOne, create, eventually, key, readOne, record } from "./support.ts";
@@ -178,6 +179,7 @@ describe("the table", () => {
     const store = await open();
     const now = (await store.read([])).storeTimeMs!;
     const ends = { live: now + 600_000, dead: now - 1, done: now + 600_000 };
+    const terms: Record<string, bigint> = { live: 2n };
     const idempotency = { op: "acquire", keyHash: "hash-of-key", fingerprint: "f", sealedToken: "s" };
     for (const [name, expiresAtMs] of Object.entries(ends)) {
       const ended = name === "done" ? ({ state: "released", endedAtMs: now } as const) : {};
@@ -186,7 +188,7 @@ describe("the table", () => {
         store,
         of,
         null,
-        record(of, { expiresAtMs, term: 2n, generation: 7n, idempotency, ...ended }),
+        record(of, { expiresAtMs, term: terms[name] ?? 1n, generation: 7n, idempotency, ...ended }),
       );
     }
     const { rows } =
@@ -195,12 +197,13 @@ describe("the table", () => {
       from solehold.work_order_leases_readable where work_order_id like 'view/%' order by work_order_id`);
     expect(rows.map(({ lease_state }) => lease_state)).toEqual(["EXPIRED", "RELEASED", "ACTIVE"]);
     expect(rows[2]).toMatchObject({
-      lease_id: `default/view/live@${(2n << 64n) + 7n}`,
+      lease_id: leaseIdOf(record(key("view/live"), { term: 2n, generation: 7n })),
       lease_owner_id: "holder-1",
       lease_expires_at: new Date(ends.live),
       released_at: null,
       idempotency_key: "hash-of-key",
     });
+    expect(rows[1].lease_id).toBe("default/view/done@7");
     expect(rows[1].released_at).toEqual(new Date(now));
     await store.close();
   });
