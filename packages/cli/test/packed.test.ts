@@ -1,6 +1,6 @@
 // What strangers get from npm: the four tarballs, in folders that know nothing of this checkout.
 import { execFile } from "node:child_process";
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
@@ -9,6 +9,7 @@ import { type Registry, startRegistry } from "./support/offline-registry.ts";
 import { temporaryFolder } from "./support/temporary.ts";
 
 const ROOT = join(import.meta.dirname, "../../..");
+const SEED_PAGES = join(ROOT, "docs/seeds");
 const TIMEOUT_MS = 180_000;
 const { version } = JSON.parse(readFileSync(join(ROOT, "packages/solehold/package.json"), "utf8"));
 
@@ -128,6 +129,21 @@ describe("all four packages in one folder", () => {
         owner,
         expect.stringMatching(/^working with fence|no promise broken$/m),
       ]);
+    }
+  });
+
+  it("run the program of each seed's page as it stands there, beside the library alone", {
+    timeout: TIMEOUT_MS,
+  }, async () => {
+    const folder = await install("solehold");
+    const pages = readdirSync(SEED_PAGES).filter((name) => /^00\d-/.test(name));
+    expect(pages).toHaveLength(5);
+    for (const name of pages) {
+      const page = readFileSync(join(SEED_PAGES, name), "utf8");
+      const [, code = "", printed] = /```js\n([\s\S]+?)```\n+```text\n([\s\S]+?)```/.exec(page) ?? [];
+      writeFileSync(join(folder, "program.mjs"), code);
+      const { stdout, stderr } = await run(folder, process.execPath, ["program.mjs"]);
+      expect([name, stdout, stderr]).toEqual([name, printed, ""]);
     }
   });
 });

@@ -28,6 +28,8 @@ export const FAULTS = [
   "clock-jump",
   "lost-writes",
   "store-crash",
+  "misdirected-write",
+  "fsync-fail",
 ] as const;
 
 export type Fault = (typeof FAULTS)[number];
@@ -111,9 +113,22 @@ export interface ConfigLimits {
 }
 
 /** Faults that no client can survive unharmed: rare, and with promises of their own (see expectations). */
-const DRASTIC: ReadonlySet<Fault> = new Set<Fault>(["corrupt", "clock-jump", "lost-writes"]);
+const DRASTIC: ReadonlySet<Fault> = new Set<Fault>([
+  "corrupt",
+  "clock-jump",
+  "lost-writes",
+  "misdirected-write",
+]);
+
+/** Drawn from streams of their own: the other draws of a seed are the same with and without them. */
+const APART: ReadonlySet<Fault> = new Set<Fault>(["misdirected-write", "fsync-fail"]);
 
 const LONGEST_TTL_WITH_SERVERS_MS = 3_000;
+
+/** Whether records may become unreadable: nothing is granted on them until an operator repairs them. */
+export function damagesRecords({ faults }: Pick<SimConfig, "faults">): boolean {
+  return faults.has("corrupt") || faults.has("misdirected-write");
+}
 
 export function drawConfig(seed: number, limits: ConfigLimits = {}): SimConfig {
   const random = new RandomStream(seed, "config");
@@ -123,7 +138,8 @@ export function drawConfig(seed: number, limits: ConfigLimits = {}): SimConfig {
   for (const fault of FAULTS) {
     // Rare in worlds with all faults, but not where somebody asked for this one.
     const drasticRate = limits.faults === undefined ? 0.07 : 0.5;
-    const drawn = random.chance(DRASTIC.has(fault) ? drasticRate : density);
+    const stream = APART.has(fault) ? new RandomStream(seed, fault) : random;
+    const drawn = stream.chance(DRASTIC.has(fault) ? drasticRate : density);
     if (drawn && (limits.faults === undefined || limits.faults.includes(fault))) faults.add(fault);
   }
   const operations = OPERATIONS.filter((operation) => random.chance(operation === "try" ? 1 : 0.6));
@@ -145,7 +161,7 @@ export function drawConfig(seed: number, limits: ConfigLimits = {}): SimConfig {
     faults,
     operations,
     nodes: random.whole(2, 4),
-    keys: random.pick([1, 1, 2]),
+    keys: drawKeys(random, faults),
     ttlMs,
     driftRatio: random.pick([0, 0.001, 0.01, 0.01, 0.1]),
     tickMs: random.whole(1, 3),
@@ -175,6 +191,12 @@ export function drawConfig(seed: number, limits: ConfigLimits = {}): SimConfig {
       graceMs: Math.floor(ttlMs / 10),
     },
   };
+}
+
+/** A write can only go astray where there is another place for it. */
+function drawKeys(random: RandomStream, faults: ReadonlySet<Fault>): number {
+  const drawn = random.pick([1, 1, 2]);
+  return faults.has("misdirected-write") ? 2 : drawn;
 }
 
 /** From a stream of its own: the other draws of a seed are the same with and without servers. */

@@ -5,6 +5,7 @@
 
 import type { FencedResource } from "solehold/guards";
 import type {
+  AuditDisk,
   AuditTrail,
   DriftBound,
   decide,
@@ -57,4 +58,6 @@ export interface Mutations {
   /** Whether the protected resource takes the write. */
   readonly guard?: (resource: FencedResource<number>, write: GuardedWrite) => boolean;
   readonly audit?: (trail: AuditTrail) => AuditTrail;
+  /** The disk under an audit in files. */
+  readonly auditDisk?: (disk: AuditDisk) => AuditDisk;
 }

@@ -2,7 +2,10 @@
  * The disk of one machine, for the files of an audit trail. It outlives the processes that write to it. What it was
  * given is in the system's memory first, and on the device only once it was synced: a process that is killed leaves
  * the one, a machine that loses its power the other, and a write that was under way is there in part. A file whose
- * name was not synced may be gone. It never fails: what a trail does then is shown by tests of its own.
+ * name was not synced may be gone.
+ *
+ * A sync may fail. The system then takes what it was given since the last one for written, as systems do: a second sync
+ * succeeds without writing it, and a loss of power shows that it never reached the device.
  */
 import { basename, dirname } from "node:path";
 import type { AuditDisk, AuditFile, AuditReader } from "solehold/internal";
@@ -34,8 +37,15 @@ export class SimulatedDisk {
     this.#options = options;
   }
 
-  /** As a process sees it, until it dies; `losesPower` says whether the machine dies with it. */
-  mountedBy(env: SimulatedEnv, losesPower: () => boolean): AuditDisk & AuditReader {
+  /**
+   * As a process sees it, until it dies; `losesPower` says whether the machine dies with it, `failsToSync` whether the next
+   * sync fails.
+   */
+  mountedBy(
+    env: SimulatedEnv,
+    losesPower: () => boolean,
+    failsToSync: () => boolean = () => false,
+  ): AuditDisk & AuditReader {
     const underWay = new Set<UnderWay>();
     const { random } = this.#options;
     env.onKill(() => {
@@ -47,17 +57,22 @@ export class SimulatedDisk {
       }
     });
     const access: Access = (work, cutShort = () => undefined) =>
-      new Promise((resolve) => {
+      new Promise((resolve, reject) => {
         const { world, accessMs } = this.#options;
         const each: UnderWay = { cutShort };
         underWay.add(each);
         world.schedule(world.nowMs + random.exponential(accessMs()), env.machine, "audit disk", () => {
           underWay.delete(each);
-          if (!env.dead) resolve(work());
+          if (env.dead) return;
+          try {
+            resolve(work());
+          } catch (error) {
+            reject(error as Error);
+          }
         });
       });
     return {
-      open: async (path) => new SimulatedFile(this.#opened(path), access),
+      open: async (path) => new SimulatedFile(this.#opened(path), access, failsToSync),
       syncFolder: async (folder) => {
         for (const [path, content] of this.#files) if (dirname(path) === folder) content.isNamed = true;
       },
@@ -98,10 +113,12 @@ type Access = (work: () => void, cutShort?: (part: number) => void) => Promise<v
 class SimulatedFile implements AuditFile {
   readonly #content: Content;
   readonly #access: Access;
+  readonly #failsToSync: () => boolean;
 
-  constructor(content: Content, access: Access) {
+  constructor(content: Content, access: Access, failsToSync: () => boolean) {
     this.#content = content;
     this.#access = access;
+    this.#failsToSync = failsToSync;
   }
 
   async size(): Promise<number> {
@@ -116,7 +133,11 @@ class SimulatedFile implements AuditFile {
   }
 
   sync(): Promise<void> {
-    return this.#access(() => this.#content.sync());
+    return this.#access(() => {
+      if (!this.#failsToSync()) return this.#content.sync();
+      this.#content.dropUnsynced();
+      throw Object.assign(new Error("EIO: i/o error, fsync"), { code: "EIO" });
+    });
   }
 
   truncate(length: number): Promise<void> {
@@ -135,6 +156,8 @@ class Content {
   #synced = 0;
   /** What is on the device, where it was written over since. */
   #before: Buffer | null = null;
+  /** Taken for written by the system, and not on the device: from here to there. */
+  #dropped: { readonly from: number; readonly to: number } | null = null;
 
   get bytes(): Buffer {
     return this.#page.subarray(0, this.#length);
@@ -147,16 +170,30 @@ class Content {
       this.#page = Buffer.concat([this.bytes, Buffer.alloc(Math.max(end, this.#page.length) * 2)]);
     data.copy(this.#page, position);
     this.#length = Math.max(this.#length, end);
+    if (this.#dropped !== null && position <= this.#dropped.from) this.#drop(end, this.#dropped.to);
   }
 
   truncate(length: number): void {
     this.#keepBefore(length);
     this.#length = Math.min(this.#length, length);
+    if (this.#dropped !== null) this.#drop(this.#dropped.from, Math.min(this.#dropped.to, length));
   }
 
   sync(): void {
     this.#synced = this.#length;
     this.#before = null;
+    if (this.#dropped === null) return;
+    this.#before = Buffer.from(this.bytes).fill(0, this.#dropped.from, this.#dropped.to);
+  }
+
+  /** A sync that failed. */
+  dropUnsynced(): void {
+    const { from = this.#synced } = this.#dropped ?? {};
+    this.#drop(from, this.#length);
+  }
+
+  #drop(from: number, to: number): void {
+    this.#dropped = from < to ? { from, to } : null;
   }
 
   /** Of what was not synced this part may be on the device all the same. */
@@ -168,6 +205,7 @@ class Content {
       this.#length = this.#before.length;
     }
     this.isNamed = true;
+    this.#dropped = null;
     this.sync();
   }
 

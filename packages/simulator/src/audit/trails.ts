@@ -4,6 +4,7 @@
  */
 import { type AuditEntry, FileAuditTrail, queryFolder } from "solehold/internal";
 import type { SimConfig } from "../config.ts";
+import type { Mutations } from "../mutations.ts";
 import type { Situation } from "../oracles/oracle.ts";
 import type { SimulatedEnv } from "../world/env.ts";
 import { RandomStream } from "../world/random.ts";
@@ -14,6 +15,7 @@ export interface TrailsOptions {
   readonly world: World;
   readonly config: SimConfig;
   readonly sometimes: (situation: Situation) => void;
+  readonly auditDisk?: Mutations["auditDisk"];
 }
 
 /** More than a run makes. */
@@ -34,6 +36,7 @@ export class Trails {
   readonly #options: TrailsOptions;
   readonly #disks = new Map<string, SimulatedDisk>();
   #accessMs: number;
+  #isHealed = false;
   readonly #segmentBytes: number;
   readonly #anchorEvery: number;
 
@@ -48,10 +51,19 @@ export class Trails {
 
   /** Resolves when the trail is open; never when its process dies before. */
   async open(env: SimulatedEnv): Promise<FileAuditTrail> {
-    const { world, sometimes } = this.#options;
+    const { world, sometimes, auditDisk } = this.#options;
+    const { faults } = this.#options.config;
     const { name } = env.machine;
     const losesPower = (): boolean => world.choices.fires(`power loss ${name}`, 0.5);
-    const disk = this.#diskOf(name).mountedBy(env, losesPower);
+    let isOpen = false;
+    // What fails while a trail is opened keeps its process from starting, which is another story.
+    const failsToSync = (): boolean =>
+      isOpen &&
+      !this.#isHealed &&
+      faults.has("fsync-fail") &&
+      world.choices.fires(`fsync-fail ${name}`, 0.08);
+    const mounted = this.#diskOf(name).mountedBy(env, losesPower, failsToSync);
+    const disk = { ...mounted, ...auditDisk?.(mounted) };
     const trail = await FileAuditTrail.openAt(
       {
         folder: folderOf(name),
@@ -63,12 +75,14 @@ export class Trails {
       },
       { trailId: name, lock: NO_LOCK, reader: disk },
     );
+    isOpen = true;
     if (trail.recovered !== null) sometimes("a line of the audit that a crash had torn was cut off");
     return trail;
   }
 
   /** From here on the disks are fast: an audit that takes longer than a ttl leaves no lease that is still held. */
   heal(): void {
+    this.#isHealed = true;
     this.#accessMs = Math.min(this.#accessMs, HEALED_ACCESS_MS);
   }
 

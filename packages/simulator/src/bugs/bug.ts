@@ -16,3 +16,6 @@ export interface PlantedBug {
   readonly entry?: Entry;
   readonly mutations: Mutations;
 }
+
+/** Whoever believes wrongly may be caught by any of these. */
+export const BELIEF: readonly string[] = ["mutual-belief", "belief-has-record", "false-suspicion-safety"];

@@ -1,6 +1,6 @@
 /** Mistakes about a store that loses data, changes its server, or has several clocks. */
 import { decorateStore, type LeaseStore } from "solehold/internal";
-import type { PlantedBug } from "./bug.ts";
+import { BELIEF, type PlantedBug } from "./bug.ts";
 
 export const DATA_BUGS: readonly PlantedBug[] = [
   {
@@ -15,7 +15,7 @@ export const DATA_BUGS: readonly PlantedBug[] = [
   {
     name: "skew-not-declared",
     mistake: "a store with several clocks says that it has one",
-    caughtBy: ["mutual-belief", "belief-has-record", "reservations", "no-resurrection"],
+    caughtBy: [...BELIEF, "reservations", "no-resurrection"],
     withinSeeds: 300,
     faults: [],
     mutations: { store: (store) => withCapabilities(store, { clockSkewMs: 0 }) },
@@ -23,7 +23,7 @@ export const DATA_BUGS: readonly PlantedBug[] = [
   {
     name: "server-change-not-told",
     mistake: "a client that comes after a failover takes the new server's clock for the one before it",
-    caughtBy: ["mutual-belief"],
+    caughtBy: BELIEF,
     withinSeeds: 1_000,
     faults: ["clock-jump", "crash"],
     mutations: { store: (store) => withoutServerChanges(store) },

@@ -1,9 +1,15 @@
 /** Mistakes of processes: what they leave on, hand out twice, or do not write down. */
-import { type AcquireRequest, keyId, type LeaseExecutor, type LeaseRequest } from "solehold/internal";
-import type { PlantedBug } from "./bug.ts";
+import {
+  type AcquireRequest,
+  type CommandOutcome,
+  type Env,
+  keyId,
+  type LeaseExecutor,
+  type LeaseRequest,
+} from "solehold/internal";
+import { SimulatedEnv } from "../world/env.ts";
+import { BELIEF, type PlantedBug } from "./bug.ts";
 import { withMembers, withoutEvents } from "./wrap.ts";
-
-const BELIEF = ["mutual-belief", "belief-has-record"];
 
 export const PROCESS_BUGS: readonly PlantedBug[] = [
   {
@@ -32,6 +38,22 @@ export const PROCESS_BUGS: readonly PlantedBug[] = [
           token: Buffer.from(env.randomBytes(16)).toString("base64url"),
         })),
     },
+  },
+  {
+    name: "goes-on-after-a-pause",
+    mistake: "a process that stood still believes what it believed before, until it is told otherwise",
+    caughtBy: BELIEF,
+    withinSeeds: 200,
+    faults: ["pause"],
+    mutations: { holding: (holding) => ({ ...holding, isHeld: () => !holding.lease.signal.aborted }) },
+  },
+  {
+    name: "suspect-shut-out",
+    mistake: "a process that lost a lease because it looked dead gets no other",
+    caughtBy: ["false-suspicion-recovery", "liveness"],
+    withinSeeds: 200,
+    faults: ["pause", "suspend"],
+    mutations: { executor: shutOutAfterLoss },
   },
   {
     name: "handoff-keeps-believing",
@@ -181,6 +203,26 @@ function withAcquires(
   return withMembers(executor, {
     execute: (request, context) =>
       executor.execute(request.op === "acquire" ? change(request) : request, context),
+  });
+}
+
+/** Whoever was granted a key, stood still, and finds it in another's hands has been taken for dead. */
+function shutOutAfterLoss(executor: LeaseExecutor, env: Env): LeaseExecutor {
+  const grantedAtMs = new Map<string, number>();
+  let denial: CommandOutcome | null = null;
+  const thawedAtMs = (): number => (env instanceof SimulatedEnv ? env.machine.thawedAtMs : 0);
+  return withMembers(executor, {
+    execute: async (request, context) => {
+      if (denial !== null && request.op === "acquire") return denial;
+      const id = keyId(request.key);
+      if (request.op === "release" || request.op === "handoff") grantedAtMs.delete(id);
+      const outcome = await executor.execute(request, context);
+      if (request.op !== "acquire") return outcome;
+      const isHeld = outcome.kind === "refused" && outcome.decision.reason === "LEASE_HELD_BY_OTHER";
+      if (isHeld && thawedAtMs() > (grantedAtMs.get(id) ?? Number.POSITIVE_INFINITY)) denial = outcome;
+      if (outcome.kind === "applied") grantedAtMs.set(id, thawedAtMs());
+      return outcome;
+    },
   });
 }
 

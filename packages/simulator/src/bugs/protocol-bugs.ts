@@ -1,9 +1,7 @@
 /** Mistakes about the record and the write: what is compared, what is kept, what is believed about an answer. */
 import { keyId, type StoredRecord, StoreError } from "solehold/internal";
-import type { PlantedBug } from "./bug.ts";
+import { BELIEF, type PlantedBug } from "./bug.ts";
 import { withApply, withCommand, withMembers, withSnapshot, withWritten } from "./wrap.ts";
-
-const BELIEF = ["mutual-belief", "belief-has-record"];
 
 export const PROTOCOL_BUGS: readonly PlantedBug[] = [
   {
@@ -12,6 +10,27 @@ export const PROTOCOL_BUGS: readonly PlantedBug[] = [
     caughtBy: [...BELIEF, "fences-grow", "ownership", "no-resurrection", "linearizability", "reservations"],
     withinSeeds: 50,
     mutations: { engineWrites: "blind" },
+  },
+  {
+    name: "acquire-without-compare-and-swap",
+    mistake: "an acquire found the key free and writes without a condition, over whoever was quicker",
+    caughtBy: [...BELIEF, "fences-grow"],
+    withinSeeds: 200,
+    faults: [],
+    mutations: {
+      store: (store, _env, engine) =>
+        withApply(store, (writes) => {
+          // Without a clock nobody can say whether what was overwritten was alive.
+          if (store.capabilities.clock === "none") return store.apply(writes);
+          const forced = writes.map((write) => {
+            const [current] = engine.read([write.key]);
+            const isGrant = write.next?.state === "held" && write.next.renewals === 0;
+            const isHeld = current?.kind === "found" && current.record.state === "held";
+            return isGrant && isHeld ? { ...write, expected: current.version } : write;
+          });
+          return store.apply(forced);
+        }),
+    },
   },
   {
     name: "delete-on-release",

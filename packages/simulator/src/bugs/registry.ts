@@ -7,6 +7,7 @@ import { DATA_BUGS } from "./data-bugs.ts";
 import { PROCESS_BUGS } from "./process-bugs.ts";
 import { PROTOCOL_BUGS } from "./protocol-bugs.ts";
 import { SERVER_BUGS } from "./server-bugs.ts";
+import { STORAGE_BUGS } from "./storage-bugs.ts";
 import { TIME_BUGS } from "./time-bugs.ts";
 
 export { SERVER_BUGS } from "./server-bugs.ts";
@@ -16,6 +17,7 @@ export const PLANTED_BUGS: readonly PlantedBug[] = [
   ...TIME_BUGS,
   ...PROTOCOL_BUGS,
   ...DATA_BUGS,
+  ...STORAGE_BUGS,
   ...PROCESS_BUGS,
 ];
 

@@ -1,10 +1,9 @@
 /** Mistakes on the way to a server and back: they need a gateway to show. */
 import type { RemoteAnswer, RemoteTransport } from "solehold/internal";
 import { readClocks, StoreError } from "solehold/internal";
-import type { PlantedBug } from "./bug.ts";
+import { BELIEF, type PlantedBug } from "./bug.ts";
 import { withGrants, withMembers } from "./wrap.ts";
 
-const BELIEF = ["mutual-belief", "belief-has-record"];
 const entry = "server";
 
 export const SERVER_BUGS: readonly PlantedBug[] = [

@@ -1,9 +1,7 @@
 /** Mistakes about time: whose clock, from when, and how much is left. */
 import { readClocks } from "solehold/internal";
-import type { PlantedBug } from "./bug.ts";
+import { BELIEF, type PlantedBug } from "./bug.ts";
 import { withGrants, withInstant, withMembers } from "./wrap.ts";
-
-const BELIEF = ["mutual-belief", "belief-has-record"];
 
 export const TIME_BUGS: readonly PlantedBug[] = [
   {

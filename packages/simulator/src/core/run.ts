@@ -79,6 +79,7 @@ export function runCore(options: RunOptions): RunResult {
     nowMs: () => world.nowMs,
     storeNowMs: () => engine.nowMs(),
     recordOf: (key) => engine.recordOf(key),
+    machineOf: (name) => machines.find((each) => each.name === name) ?? null,
     believers,
     calls: [],
     lostEffects: () => [],
@@ -89,8 +90,7 @@ export function runCore(options: RunOptions): RunResult {
     sometimes: count,
   };
   const policy = createPolicy({ ...config.policy, ...mutations.policy });
-  const machineOf = (name: string): Machine | null => machines.find((each) => each.name === name) ?? null;
-  const oracles = new OracleSet(context, keys, policy, [situations(context, machineOf)]);
+  const oracles = new OracleSet(context, keys, policy, [situations(context)]);
   let nonces = 0;
   const drift = { driftRatio: config.driftRatio, tickMs: config.tickMs };
   const holders = machines.map(

@@ -1,11 +1,12 @@
 /** What a service was asked for and what it answered, by the traces of the attempts, to be compared with the audit. */
-import type { CommandOutcome, LeaseExecutor } from "solehold/internal";
+import { type CommandOutcome, keyId, type LeaseExecutor, type LeaseKey } from "solehold/internal";
 import { withMembers } from "../bugs/wrap.ts";
 
 /** One attempt as its caller saw it end. */
 export interface AnsweredAttempt {
   readonly traceId: string;
   readonly outcome: CommandOutcome;
+  readonly keyId: string;
 }
 
 export class Attempts {
@@ -17,8 +18,8 @@ export class Attempts {
     this.begun.set(traceId, (this.begun.get(traceId) ?? 0) + 1);
   }
 
-  end(traceId: string, outcome: CommandOutcome): void {
-    this.answered.push({ traceId, outcome });
+  end(traceId: string, outcome: CommandOutcome, key: LeaseKey): void {
+    this.answered.push({ traceId, outcome, keyId: keyId(key) });
   }
 
   /** The service, with all its commands passing here. */
@@ -31,9 +32,9 @@ export class Attempts {
         this.begin(traceId);
         if (next !== undefined) this.begin(nextTraceId);
         const outcome = await service.execute(request, context);
-        this.end(traceId, outcome);
+        this.end(traceId, outcome, request.key);
         const served = outcome.kind === "refused" ? undefined : outcome.next;
-        if (served !== undefined) this.end(nextTraceId, served);
+        if (served !== undefined) this.end(nextTraceId, served, request.key);
         return outcome;
       },
     };

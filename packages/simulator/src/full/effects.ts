@@ -46,12 +46,12 @@ export class EffectLog {
   lost(calls: readonly CallRecord[]): readonly LostEffect[] {
     const { entry } = this.#config;
     const promptMs = promptMsOf(this.#config);
-    const unanswered = calls.filter(({ endedMs }) => endedMs === null);
+    const unanswered = calls.filter(({ endedMs, outcome }) => endedMs === null || isUnknown(outcome));
     const lost = new Map<string, LostEffect>();
     for (const sent of this.#sent) {
       const effect = this.#effects.get(sent.nonce);
       // A server that was told in time may still not have been able to tell its client; and a process that was told
-      // may have died while it waited for its audit.
+      // may have died while it waited for its audit, or found that the audit could not be written.
       const isTold = entry === "library" && sent.answeredMs - sent.sentMs <= promptMs;
       const causes = isTold ? unanswered : calls;
       if (effect === undefined || !causes.some((call) => mayHaveCaused(call, effect, sent, entry))) continue;
@@ -59,6 +59,10 @@ export class EffectLog {
     }
     return [...lost.values()];
   }
+}
+
+function isUnknown(outcome: CallRecord["outcome"]): boolean {
+  return outcome?.kind === "unsettled" && outcome.outcome === "unknown";
 }
 
 function mayHaveCaused(

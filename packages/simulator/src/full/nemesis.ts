@@ -47,6 +47,7 @@ export class Nemesis {
       "store-pause": (_random, lastsMs) => options.engine.machine.pause(lastsMs),
       "disk-full": (_random, lastsMs) => this.#fillDisk(lastsMs),
       corrupt: (random) => this.#corrupt(random),
+      "misdirected-write": (random) => this.#misdirect(random),
       "clock-jump": (random) => this.#jump(random),
       "lost-writes": (random) => this.#forget(random),
       "store-crash": (_random, lastsMs) => this.#crashStore(lastsMs / 6),
@@ -133,6 +134,12 @@ export class Nemesis {
   #corrupt(random: RandomStream): void {
     const { engine, keys, world } = this.#options;
     if (engine.corrupt(random.pick(keys))) world.note("store", "record damaged");
+  }
+
+  #misdirect(random: RandomStream): void {
+    const { engine, keys, world } = this.#options;
+    const victim = random.pick(keys);
+    if (engine.misdirect(victim)) world.note("store", "misdirected write", () => `landed on ${victim.name}`);
   }
 
   #jump(random: RandomStream): void {

@@ -6,6 +6,7 @@
  * within a bounded time, in the order in which they asked, and afterwards nothing may be left behind.
  */
 import { keyId } from "solehold/internal";
+import { damagesRecords } from "../config.ts";
 import type { RunOptions, RunResult } from "../result.ts";
 import { withoutRealWorld } from "../world/trap.ts";
 import { askForDangerous, enough } from "./approval-workload.ts";
@@ -166,7 +167,7 @@ async function started(cluster: SimulatedCluster, go: () => "go on" | "stop"): P
 async function repair(cluster: SimulatedCluster, go: () => "go on" | "stop"): Promise<void> {
   const { world, config, keys, log } = cluster;
   const [operator] = cluster.backends;
-  if (!config.faults.has("corrupt") || operator === undefined) return;
+  if (!damagesRecords(config) || operator === undefined) return;
   const highest = [...log.generationOfToken.values()].reduce((top, each) => (each > top ? each : top), 0n);
   for (const key of keys) operator.executor.repair(key, highest + 100n).catch(() => undefined);
   await world.run(world.nowMs + config.ttlMs, go);
@@ -195,7 +196,7 @@ async function servedInTurn(cluster: SimulatedCluster, go: () => "go on" | "stop
           },
           (error: unknown) =>
             cluster.fail(
-              "liveness",
+              livenessOf(cluster, process),
               `${process.name} did not get ${key.name} after healing: ${describe(error)}`,
             ),
         );
@@ -215,6 +216,11 @@ async function servedInTurn(cluster: SimulatedCluster, go: () => "go on" | "stop
     if (earlier?.place === 2 && place === 1)
       cluster.fail("first-come-first-served", `${process} served its second waiter for ${key} first`);
   }
+}
+
+/** Whoever was taken for dead once, while it only stood still, is served like all others. */
+function livenessOf({ oracles }: SimulatedCluster, { name }: Process): string {
+  return oracles.suspicion.wasSuspected(name) ? "false-suspicion-recovery" : "liveness";
 }
 
 async function askFor(

@@ -108,6 +108,7 @@ export class SimulatedCluster {
       world,
       config,
       sometimes: (situation) => this.sometimes(situation),
+      ...(this.#mutations.auditDisk === undefined ? {} : { auditDisk: this.#mutations.auditDisk }),
     });
     this.machines = Array.from(
       { length: config.nodes },
@@ -131,6 +132,7 @@ export class SimulatedCluster {
       nowMs: () => world.nowMs,
       storeNowMs: () => this.engine.nowMs(),
       recordOf: (key) => this.engine.recordOf(key),
+      machineOf: (name) => this.#processNamed(name)?.machine ?? null,
       believers: this.#believers,
       calls: this.log.calls,
       lostEffects: () => this.#lostEffects,
@@ -138,11 +140,10 @@ export class SimulatedCluster {
       sometimes: (situation) => this.sometimes(situation),
     };
     const policy = createPolicy({ ...config.policy, ...this.#mutations.policy });
-    const machineOf = (name: string): Machine | null => this.#processNamed(name)?.machine ?? null;
     this.quorum = quorum(this.#context, DANGEROUS);
     this.oracles = new OracleSet(this.#context, this.keys, policy, [
       this.quorum,
-      situations(this.#context, machineOf),
+      situations(this.#context),
       audit(this.#context, () => this.#audited),
     ]);
     this.servers =
@@ -349,7 +350,12 @@ export class SimulatedCluster {
     const ofProcesses = this.#processes.flatMap(({ backend, attempts }): ServiceLife[] =>
       backend === null || attempts === null ? [] : [{ backend, attempts }],
     );
-    this.#audited = await auditedTrails([...ofProcesses, ...(this.servers?.lives ?? [])], this.trails);
+    try {
+      this.#audited = await auditedTrails([...ofProcesses, ...(this.servers?.lives ?? [])], this.trails);
+    } catch (error) {
+      this.fail("audit", `the trails cannot be read: ${String(error)}`);
+      return;
+    }
     this.oracles.atEnd();
   }
 

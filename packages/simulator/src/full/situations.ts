@@ -1,9 +1,8 @@
 /** Watches a run for the situations that a thorough run must reach. It never objects. */
 import { keyId, type LeaseRecord, recordFence } from "solehold/internal";
 import { type Believer, isGrant, type Oracle, type OracleContext } from "../oracles/oracle.ts";
-import type { Machine } from "../world/machine.ts";
 
-export function situations(context: OracleContext, machineOf: (process: string) => Machine | null): Oracle {
+export function situations(context: OracleContext): Oracle {
   /** Who got a grant, by key and fence. */
   const grantedTo = new Map<string, string>();
   const collected = new Set<string>();
@@ -33,7 +32,7 @@ export function situations(context: OracleContext, machineOf: (process: string) 
         if (collected.has(id)) context.sometimes("a record was collected and its key granted again");
         return;
       }
-      const last = machineOf(grantedTo.get(`${id}@${recordFence(before)}`) ?? "");
+      const last = context.machineOf(grantedTo.get(`${id}@${recordFence(before)}`) ?? "");
       if (before.state === "released" && before.handoff === null)
         context.sometimes("a released lease was taken at once");
       if (before.reservation !== null)

@@ -11,7 +11,7 @@ import {
   StoreError,
   type TryAcquireOptions,
 } from "solehold/internal";
-import type { Operation, SimConfig } from "../config.ts";
+import { damagesRecords, type Operation, type SimConfig } from "../config.ts";
 import type { Holding } from "../mutations.ts";
 import type { Situation } from "../oracles/oracle.ts";
 import type { Machine } from "../world/machine.ts";
@@ -125,7 +125,7 @@ export class Workload {
     this.#underWay.set(process, (this.#underWay.get(process) ?? 0) + 1);
     operation.then(ended, (error: unknown) => {
       ended();
-      const damaged = config.faults.has("corrupt") && String(error).includes("is damaged");
+      const damaged = damagesRecords(config) && String(error).includes("is damaged");
       const expected =
         error instanceof LeaseError || error instanceof StoreError || error instanceof GaveUp || damaged;
       if (!expected) this.#options.onSurprise(process, error);

@@ -4,18 +4,26 @@
  * for it, as applied or as unknown; and no grant is in it that the store did not take.
  *
  * A trail in memory ends with its process. One in files is that of all lives of a machine, and has to have what
- * those that died had answered; an attempt that was under way when they died may be there or not.
+ * those that died had answered; an attempt that was under way when they died may be there or not. So may one whose caller
+ * was told that the trail could not be written.
  */
 
 import type { AuditEntry } from "solehold/internal";
-import { formatFence, keyId, recordFence } from "solehold/internal";
+import { AuditError, formatFence, keyId, recordFence } from "solehold/internal";
 import { isGrant, type Oracle, type OracleContext } from "./oracle.ts";
+
+/** An attempt as its caller saw it end. */
+export interface AuditedAttempt {
+  readonly traceId: string;
+  readonly keyId: string;
+  readonly outcome: { readonly kind: string; readonly cause?: Error };
+}
 
 export interface AuditedLife {
   readonly name: string;
   /** Infinity for who lives. */
   readonly diedMs: number;
-  readonly answered: readonly { readonly traceId: string; readonly outcome: { readonly kind: string } }[];
+  readonly answered: readonly AuditedAttempt[];
   /** How many attempts were begun under each trace. */
   readonly begun: ReadonlyMap<string, number>;
 }
@@ -95,10 +103,11 @@ function askedIn({ lives }: AuditedTrail): ReadonlyMap<string, Asked> {
   for (const { answered, begun, diedMs } of lives) {
     const isDead = diedMs < Number.POSITIVE_INFINITY;
     if (isDead) for (const [traceId, count] of begun) askedUnder(traceId).unfinished += count;
-    for (const { traceId, outcome } of answered) {
-      const asked = askedUnder(traceId);
-      asked.kinds.push(outcome.kind);
-      if (isDead) asked.unfinished -= 1;
+    for (const attempt of answered) {
+      const asked = askedUnder(attempt.traceId);
+      if (!isUnaudited(attempt)) asked.kinds.push(attempt.outcome.kind);
+      if (isUnaudited(attempt)) asked.unfinished += isDead ? 0 : 1;
+      else if (isDead) asked.unfinished -= 1;
     }
   }
   return all;
@@ -134,6 +143,7 @@ function untold(
     for (const grant of grants) {
       const { by, key, fence } = grant;
       if (by !== life.name || !mustBeTold(grant, life)) continue;
+      if (life.answered.some((attempt) => attempt.keyId === key && isUnaudited(attempt))) continue;
       const told = attempts.some(
         (entry) => isGrantOf(entry, key) && (entry.fence === fence || entry.outcome === "unknown"),
       );
@@ -162,6 +172,11 @@ function untrue(
   return made === undefined
     ? null
     : `the audit of ${name} has a grant that the store did not make: ${idOf(made)}`;
+}
+
+/** Its caller was told that nobody knows, because the trail did not take it. */
+function isUnaudited({ outcome }: AuditedAttempt): boolean {
+  return outcome.kind === "unsettled" && outcome.cause?.cause instanceof AuditError;
 }
 
 function isGrantOf(entry: AuditEntry, key: string): boolean {

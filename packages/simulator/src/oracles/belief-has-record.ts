@@ -3,7 +3,9 @@
  * true clock is asked, not anybody's estimate of it. A store without a clock is not asked for the expiry: its
  * records are stamped by the wall clocks of their writers.
  */
+
 import { recordFence } from "solehold/internal";
+import { damagesRecords } from "../config.ts";
 import type { Believer, Oracle, OracleContext } from "./oracle.ts";
 
 export function beliefHasRecord(context: OracleContext): Oracle {
@@ -11,7 +13,7 @@ export function beliefHasRecord(context: OracleContext): Oracle {
   const mismatch = (believer: Believer): string | null => {
     const record = context.recordOf(believer.key);
     // A damaged record cannot be compared; it cannot be granted to anybody either.
-    if (record === null) return context.config.faults.has("corrupt") ? null : "there is no record";
+    if (record === null) return damagesRecords(context.config) ? null : "there is no record";
     if (recordFence(record) !== believer.fence) return `the record has fence ${recordFence(record)}`;
     if (record.state === "released") return "the record is released";
     const clocked = context.config.storeClock !== "none";

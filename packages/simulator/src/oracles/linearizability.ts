@@ -8,7 +8,9 @@
  * The search is exponential in the worst case, so it is bounded; a search that was given up proves nothing
  * and is counted, never reported as success.
  */
+
 import { keyId, type LeaseKey } from "solehold/internal";
+import { damagesRecords } from "../config.ts";
 import type { AppliedWrite } from "../store/engine.ts";
 import {
   type KeyState,
@@ -152,7 +154,7 @@ export function linearizability(context: OracleContext, keys: readonly LeaseKey[
       deletions.set(write, deletionOf(context.nowMs()));
     },
     atEnd: () => {
-      if (!context.expectations.linearizable || context.config.faults.has("corrupt")) return;
+      if (!context.expectations.linearizable || damagesRecords(context.config)) return;
       for (const key of keys) {
         const id = keyId(key);
         const operations = context.calls

@@ -5,6 +5,7 @@
 import type { CommandOutcome, LeaseKey, LeaseRecord, LeaseRequest, LeaseView } from "solehold/internal";
 import type { Expectations, SimConfig } from "../config.ts";
 import type { AppliedWrite } from "../store/engine.ts";
+import type { Machine } from "../world/machine.ts";
 
 /** Something that may believe that it holds a lease. */
 export interface Believer {
@@ -60,6 +61,8 @@ export interface OracleContext {
   readonly nowMs: () => number;
   readonly storeNowMs: () => number;
   readonly recordOf: (key: LeaseKey) => LeaseRecord | null;
+  /** Where a process runs, or ran. */
+  readonly machineOf: (process: string) => Machine | null;
   /** Those that have not ended, by key. */
   readonly believers: ReadonlyMap<string, readonly Believer[]>;
   readonly calls: readonly CallRecord[];

@@ -5,6 +5,7 @@ import { abortInTime } from "./abort-in-time.ts";
 import { beliefHasRecord } from "./belief-has-record.ts";
 import { claimable } from "./claimable.ts";
 import { closedPeriods } from "./closed-periods.ts";
+import { type FalseSuspicionOracle, falseSuspicion } from "./false-suspicion.ts";
 import { fencesGrow } from "./fences-grow.ts";
 import { guardedWrites } from "./guarded-writes.ts";
 import { idempotency } from "./idempotency.ts";
@@ -17,6 +18,7 @@ import { reservations } from "./reservations.ts";
 
 export class OracleSet {
   readonly ownership: OwnershipOracle;
+  readonly suspicion: FalseSuspicionOracle;
   readonly #linearizability: ReturnType<typeof linearizability>;
   readonly #all: readonly Oracle[];
 
@@ -28,7 +30,11 @@ export class OracleSet {
   ) {
     this.ownership = ownership(context);
     this.#linearizability = linearizability(context, keys);
+    this.suspicion = falseSuspicion(context);
     this.#all = [
+      abortInTime(context),
+      this.suspicion,
+      mutualBelief(context),
       fencesGrow(context),
       noResurrection(context),
       this.ownership,
@@ -36,8 +42,6 @@ export class OracleSet {
       closedPeriods(context),
       guardedWrites(context),
       idempotency(context),
-      abortInTime(context),
-      mutualBelief(context),
       beliefHasRecord(context),
       this.#linearizability,
       claimable(context, keys, policy),

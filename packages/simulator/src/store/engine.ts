@@ -64,6 +64,8 @@ export class StoreEngine {
   readonly #records = new Map<string, StoredRecord>();
   readonly #subscribers = new Set<Subscriber>();
   readonly #undo: Undo[] = [];
+  /** Records that landed under a wrong key, by the version under which they stand there. */
+  readonly #strays = new Map<string, LeaseRecord>();
   readonly #onCrash = new Set<() => void>();
   readonly #takeovers: Takeover[] = [];
   #life = 1;
@@ -169,6 +171,27 @@ export class StoreEngine {
       detail: "its checksum does not fit its content",
     });
     return true;
+  }
+
+  /**
+   * A record of another key lands under this one as well. It is whole and says whose it is, so an honest
+   * store reports damage. False when there is nothing to damage, or nothing else was written.
+   */
+  misdirect(key: LeaseKey): boolean {
+    const id = keyId(key);
+    const strays = [...this.#records].filter(([other, stored]) => other !== id && stored.kind === "found");
+    const stray = strays.at(-1)?.[1];
+    if (stray?.kind !== "found" || this.#records.get(id)?.kind !== "found") return false;
+    this.#version += 1;
+    const version = String(this.#version);
+    this.#records.set(id, { kind: "corrupt", version, detail: "it belongs to another key" });
+    this.#strays.set(version, stray.record);
+    return true;
+  }
+
+  /** The bytes of a misdirected write, for a store that does not look whose they are. */
+  strayUnder(version: string): LeaseRecord | null {
+    return this.#strays.get(version) ?? null;
   }
 
   /** A failover or a restored backup: the last acknowledged writes are gone. */

@@ -14,7 +14,7 @@ function life(told: readonly Told[], options: { died?: boolean; begun?: number }
   return {
     name: "n1",
     diedMs: options.died === true ? 10 : Number.POSITIVE_INFINITY,
-    answered: told.map((kind) => ({ traceId: TRACE, outcome: { kind } })),
+    answered: told.map((kind) => ({ traceId: TRACE, keyId: "default/key1", outcome: { kind } })),
     begun: new Map([[TRACE, options.begun ?? told.length]]),
   };
 }

@@ -54,8 +54,13 @@ export function exportPrivateKeySeed(privateKey: KeyObject): string {
   return encodeBase64Url(der.subarray(PRIVATE_HEADER.length));
 }
 
-/** The public half of a private key, or the compact form of a public one. */
-export function exportPublicKey(key: KeyObject): string {
+/** The public half of a private key or a key pair, or the compact form of a public key; one in that form stays as it is. */
+export function exportPublicKey(key: KeyObject | SigningKeyPair | string): string {
+  if (typeof key === "string") {
+    const problem = publicKeyTextProblem(key);
+    return problem === null ? key : fail("key", problem);
+  }
+  if ("privateKey" in key) return exportPublicKey(key.privateKey);
   if (key.asymmetricKeyType !== "ed25519") fail("key", "must be an Ed25519 key");
   const publicKey = key.type === "private" ? createPublicKey(key) : key;
   return encodeBase64Url(publicKey.export({ format: "der", type: "spki" }).subarray(PUBLIC_HEADER.length));

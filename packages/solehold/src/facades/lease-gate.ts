@@ -6,7 +6,6 @@
  * it rebuilt its view from persisted state.
  */
 import {
-  type DriftBound,
   isStillValid,
   type LeaseKey,
   type LeaseServiceCode,
@@ -15,9 +14,8 @@ import {
   recordFence,
   validityFrom,
 } from "../core/index.ts";
-import { type Env, readClocks } from "../env/index.ts";
-import type { CallContext, CommandOutcome } from "../executor/index.ts";
-import type { LeaseService } from "../layers/service.ts";
+import { type Env, readClocks, realEnv } from "../env/index.ts";
+import type { CallContext, CommandOutcome, LeaseExecutor } from "../executor/index.ts";
 import { serviceCodeOf } from "../layers/service-codes.ts";
 
 export interface StepPermit {
@@ -32,16 +30,19 @@ export type StepResult<Result> =
   | { readonly ran: false; readonly reason: Reason; readonly code: LeaseServiceCode };
 
 export interface LeaseGateOptions {
-  readonly service: LeaseService;
-  readonly env: Env;
-  readonly drift: DriftBound;
+  /** What decides: an executor, or a service with its audit. */
+  readonly service: LeaseExecutor;
+  /** The clocks of this process. Default: the real ones. */
+  readonly env?: Env;
 }
 
 export class LeaseGate {
-  readonly #options: LeaseGateOptions;
+  readonly #service: LeaseExecutor;
+  readonly #env: Env;
 
-  constructor(options: LeaseGateOptions) {
-    this.#options = options;
+  constructor({ service, env = realEnv }: LeaseGateOptions) {
+    this.#service = service;
+    this.#env = env;
   }
 
   /** Runs the step, given the fence to write with, or says why it did not. The step's own error passes through. */
@@ -50,7 +51,7 @@ export class LeaseGate {
     step: (fence: bigint) => Result | Promise<Result>,
     context: CallContext = {},
   ): Promise<StepResult<Result>> {
-    const outcome = await this.#options.service.execute({ op: "use", ...permit }, context);
+    const outcome = await this.#service.execute({ op: "use", ...permit }, context);
     if (outcome.kind !== "applied") return { ran: false, ...refusalOf(outcome) };
     // The answer may have been long on its way: what counts is the moment at which the step starts.
     if (!this.#isValidNow(outcome)) return { ran: false, reason: "LEASE_EXPIRED", code: "LS_STALE_USE" };
@@ -61,14 +62,13 @@ export class LeaseGate {
   /** The caller has resumed from persisted state: steps may run again. */
   async resumed(permit: Omit<StepPermit, "purpose">, context: CallContext = {}): Promise<LeaseServiceCode> {
     const { key, holder, token } = permit;
-    const outcome = await this.#options.service.execute({ op: "resume", key, holder, token }, context);
+    const outcome = await this.#service.execute({ op: "resume", key, holder, token }, context);
     return serviceCodeOf("resume", outcome);
   }
 
   #isValidNow(outcome: Extract<CommandOutcome, { kind: "applied" }>): boolean {
-    const { env, drift } = this.#options;
-    const validity = validityFrom(outcome.believedFrom, outcome.validForMs, drift);
-    return isStillValid(validity, readClocks(env));
+    const validity = validityFrom(outcome.believedFrom, outcome.validForMs, this.#service.drift);
+    return isStillValid(validity, readClocks(this.#env));
   }
 }
 

@@ -1,7 +1,6 @@
 /** The gate for steps of a work order: one executor, resumption after a takeover, and no step on a late permission. */
 import { describe, expect, it } from "vitest";
 import { MemoryAuditTrail } from "../../src/audit/index.ts";
-import { DEFAULT_DRIFT } from "../../src/core/index.ts";
 import { ManualEnv } from "../../src/env/index.ts";
 import { MemoryExecutor } from "../../src/executor/index.ts";
 import { LeaseGate } from "../../src/facades/index.ts";
@@ -11,7 +10,7 @@ import { KEY, SECOND_MS, serviceWorld } from "../layers/world.ts";
 describe("the gate for steps of a work order", () => {
   function gateWorld() {
     const world = serviceWorld();
-    const gate = new LeaseGate({ service: world.service, env: world.env, drift: DEFAULT_DRIFT });
+    const gate = new LeaseGate({ service: world.service, env: world.env });
     const permit = (token: string, holder = "holder") => ({
       key: KEY,
       holder,
@@ -86,7 +85,7 @@ describe("the gate for steps of a work order", () => {
     const service = new LeaseService({ executor, audit: new MemoryAuditTrail({ capacity: 10 }), env });
     const outcome = await service.execute({ op: "acquire", key: KEY, holder: "holder", ttlMs: 10_000 });
     if (outcome.kind !== "applied") throw new Error("granted");
-    const gate = new LeaseGate({ service, env, drift: DEFAULT_DRIFT });
+    const gate = new LeaseGate({ service, env });
     const execute = service.execute.bind(service);
     service.execute = async (request, context) => {
       const late = await execute(request, context);
