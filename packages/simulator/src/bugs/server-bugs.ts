@@ -58,7 +58,16 @@ export const SERVER_BUGS: readonly PlantedBug[] = [
   {
     name: "sdk-shares-answers",
     mistake: "two requests for one key that are under way together get one answer",
-    caughtBy: [...BELIEF, "linearizability", "ownership", "audit", "idempotency", "no-surprise"],
+    // "closed-periods": the answer to another request knows nothing of the minimum hold that was asked for.
+    caughtBy: [
+      ...BELIEF,
+      "linearizability",
+      "ownership",
+      "audit",
+      "idempotency",
+      "no-surprise",
+      "closed-periods",
+    ],
     withinSeeds: 100,
     entry,
     mutations: {
