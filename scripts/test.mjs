@@ -33,6 +33,7 @@ const BUILD = [
   ["build", bin("tsc"), ["-b"]],
   ["bundle", process.execPath, [join(ROOT, "scripts/bundle.mjs")]],
   ["stale output", process.execPath, [join(ROOT, "scripts/remove-stale.mjs")]],
+  ["dashboard", "npm", ["run", "build", "-w", "packages/dashboard"]],
 ];
 
 /** All of these are reported, whatever the others say. @type {Steps} */

@@ -16,16 +16,19 @@ import type { Metrics } from "../telemetry/metrics.ts";
 import { type RequestSpan, startSpan } from "../telemetry/spans.ts";
 import { traceOf } from "../telemetry/trace.ts";
 import type { EventStreams } from "../watch/sse.ts";
+import { DASHBOARD_POLICY, type PageFile } from "./dashboard-files.ts";
 import { answerBadHttp, methodNotAllowed, problemOfRequest, routeNotFound } from "./http-problems.ts";
 import { LANDING_POLICY } from "./landing-page.ts";
-import type { Answer, Route, RouteSpec } from "./route.ts";
-import { WATCH_SPEC, watchRequest } from "./routes/watch.ts";
+import type { Answer, EventRoute, Route, RouteSpec } from "./route.ts";
 
 export interface AppOptions {
   readonly env: Env;
   readonly traces: RandomIds;
   readonly routes: readonly Route[];
+  readonly eventRoutes: readonly EventRoute[];
   readonly events: EventStreams;
+  /** The dashboard; none where it was not built. */
+  readonly pages: readonly PageFile[];
   readonly authenticator: Authenticator;
   readonly limiter: RateLimiter;
   readonly metrics: Metrics;
@@ -52,7 +55,7 @@ const REQUEST_TIMEOUT_MS = 30_000;
 const PIPELINE_LIMIT = 32;
 
 export function buildApp(options: AppOptions): App {
-  const { env, traces, routes, events, bodyLimitBytes, tls } = options;
+  const { env, traces, routes, eventRoutes, events, pages, bodyLimitBytes, tls } = options;
   const app = Fastify({
     ...(tls === null ? {} : { https: { cert: tls.cert, key: tls.key } }),
     bodyLimit: bodyLimitBytes,
@@ -90,8 +93,16 @@ export function buildApp(options: AppOptions): App {
     if (options.isDraining()) reply.header("connection", "close");
     return send(reply, given);
   };
-  const specs = [...routes.map(({ spec }) => spec), WATCH_SPEC];
-  const open = new Set(specs.filter(({ access }) => access === "open").map(({ path }) => path));
+  const page = (request: FastifyRequest, reply: FastifyReply, file: PageFile): FastifyReply => {
+    finish(options, request, { status: 200, body: null }, arrivalOf(request));
+    return sendPage(request, reply, file);
+  };
+  const specs = [...routes, ...eventRoutes].map(({ spec }) => spec);
+  const index = pages.find(({ path }) => path === "/");
+  const open = new Set([
+    ...specs.filter(({ access }) => access === "open").map(({ path }) => path),
+    ...pages.map(({ path }) => path),
+  ]);
 
   const underWay = new WeakMap<object, number>();
   const countOf = (socket: object, change: 1 | -1): number => {
@@ -126,17 +137,26 @@ export function buildApp(options: AppOptions): App {
       bodyLimit: Math.min(bodyLimitBytes, route.spec.bodyLimitBytes ?? bodyLimitBytes),
       handler: async (request, reply) => {
         const arrival = arrivalOf(request);
+        if (route.spec.path === "/" && index !== undefined && isBrowser(request))
+          return page(request, reply, index);
         const given = await route.run(request.body, request.query, callOf(arrival, reply));
         return answer(request, reply, given);
       },
     });
   }
-  app.get(WATCH_SPEC.path, (request, reply) => {
-    const arrival = arrivalOf(request);
-    const watch = watchRequest(request.query, arrival.principal, request.headers["last-event-id"]);
-    reply.hijack();
-    events.serve(reply.raw, watch, { traceparent: arrival.span.traceparent() });
-  });
+  for (const { spec, open: openEvents } of eventRoutes) {
+    app.get(spec.path, (request, reply) => {
+      const arrival = arrivalOf(request);
+      const { "last-event-id": lastEventId } = request.headers;
+      const after = typeof lastEventId === "string" ? lastEventId : null;
+      const source = openEvents(request.query, arrival.principal, after);
+      reply.hijack();
+      events.serve(reply.raw, { traceparent: arrival.span.traceparent() }, source);
+    });
+  }
+  for (const file of pages) {
+    if (file !== index) app.get(file.path, (request, reply) => page(request, reply, file));
+  }
   app.setNotFoundHandler((request, reply) => {
     const allowed = methodsOf(specs, request.url);
     if (allowed.length > 0) reply.header("allow", allowed.join(", "));
@@ -198,6 +218,20 @@ function send(reply: FastifyReply, { status, body, contentType }: Answer): Fasti
   }
   if (contentType.startsWith("text/html")) reply.header("content-security-policy", LANDING_POLICY);
   return reply.type(contentType).send(body);
+}
+
+function isBrowser({ headers: { accept = "" } }: FastifyRequest): boolean {
+  return accept.includes("text/html");
+}
+
+function sendPage({ headers }: FastifyRequest, reply: FastifyReply, file: PageFile): FastifyReply {
+  reply.header("content-security-policy", DASHBOARD_POLICY);
+  reply.header("referrer-policy", "no-referrer");
+  reply.header("vary", "accept, accept-encoding");
+  if (file.immutable) reply.header("cache-control", "public, max-age=31536000, immutable");
+  const isGzipped = String(headers["accept-encoding"] ?? "").includes("gzip");
+  if (isGzipped) reply.header("content-encoding", "gzip");
+  return reply.type(file.contentType).send(isGzipped ? file.gzipped : file.body);
 }
 
 /** Retry-After counts whole seconds; rounded up, so that nobody comes too early. */

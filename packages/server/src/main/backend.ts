@@ -2,8 +2,9 @@
 
 import { type LeaseStore, openStore, StoreExecutor } from "solehold";
 import { type Env, LeaseService } from "solehold/internal";
-import { countedAudit, measuredStore } from "../telemetry/instrumented.ts";
+import { measuredStore, observedAudit } from "../telemetry/instrumented.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
+import { DecisionFeed } from "../watch/decision-feed.ts";
 import { type AuditLog, openAudit } from "./audit-log.ts";
 import { ConfigError, type ServerConfig } from "./config.ts";
 import { readApprovalPolicy } from "./files.ts";
@@ -11,6 +12,7 @@ import { readApprovalPolicy } from "./files.ts";
 export interface LeaseBackend {
   readonly service: LeaseService;
   readonly audit: AuditLog;
+  readonly decisions: DecisionFeed;
   /** Makes the audit safe, then closes the store. Rejects when entries could not be saved. */
   close(): Promise<void>;
 }
@@ -20,7 +22,11 @@ export async function openBackend(config: ServerConfig, env: Env, metrics: Metri
   try {
     const executor = executorOver(measuredStore(store, metrics, env), config, env);
     const audit = await openAudit(config);
-    const trail = countedAudit(audit.trail, metrics);
+    const decisions = new DecisionFeed();
+    const trail = observedAudit(audit.trail, (event) => {
+      metrics.audited(event);
+      decisions.publish(event);
+    });
     const policy = await readApprovalPolicy(config.policyFile);
     const service = new LeaseService({
       executor,
@@ -29,7 +35,7 @@ export async function openBackend(config: ServerConfig, env: Env, metrics: Metri
       maxLiveLeases: config.leasesPerTenant,
       ...(policy === null ? {} : { approvalPolicy: policy }),
     });
-    return { service, audit, close: () => closeAll(service, audit, store) };
+    return { service, audit, decisions, close: () => closeAll(service, audit, store) };
   } catch (error) {
     await store.close().catch(() => undefined);
     throw error;

@@ -6,20 +6,23 @@ import type { Authenticator } from "../access/authenticator.ts";
 import { RateLimiter } from "../access/rate-limit.ts";
 import { CommandHandler } from "../commands/command-handler.ts";
 import type { AppOptions } from "../http/app.ts";
+import { dashboardFiles } from "../http/dashboard-files.ts";
 import { openApiDocument } from "../http/openapi.ts";
-import type { Route } from "../http/route.ts";
-import { auditRoutes } from "../http/routes/audit.ts";
+import type { EventRoute, Route } from "../http/route.ts";
+import { auditRoutes, auditWatchRoute } from "../http/routes/audit.ts";
 import { commandRoutes } from "../http/routes/commands.ts";
 import { coordinatorRoutes } from "../http/routes/coordinator.ts";
 import { leaseRoutes } from "../http/routes/leases.ts";
 import { maintenanceRoutes } from "../http/routes/maintenance.ts";
 import { operationsRoutes } from "../http/routes/operations.ts";
+import { overviewRoutes } from "../http/routes/overview.ts";
 import { queueRoute } from "../http/routes/queue.ts";
 import { replicasRoute } from "../http/routes/replicas.ts";
-import { WATCH_SPEC } from "../http/routes/watch.ts";
+import { watchRoute } from "../http/routes/watch.ts";
 import { Membership } from "../replicas/membership.ts";
 import type { StreamServices } from "../stream/connection.ts";
 import { StreamServer } from "../stream/server.ts";
+import { Activity } from "../telemetry/activity.ts";
 import type { Logger } from "../telemetry/log.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import { EventStreams } from "../watch/sse.ts";
@@ -49,6 +52,7 @@ export interface ServerComponents {
   readonly hub: WatchHub;
   readonly membership: Membership;
   readonly collection: ScheduledCollection;
+  readonly activity: Activity;
 }
 
 /** Unsent bytes of one connection: beyond them its events are dropped for a reset, and it is not read from. */
@@ -58,7 +62,7 @@ export const VERSION = versionOf(new URL("../../package.json", import.meta.url))
 
 export function composeServer(
   config: ServerConfig,
-  { service, audit }: LeaseBackend,
+  { service, audit, decisions }: LeaseBackend,
   dependencies: ServerDependencies,
 ): ServerComponents {
   const { env, log, metrics, authenticator, quorum, tls, isDraining, url } = dependencies;
@@ -68,7 +72,13 @@ export function composeServer(
   const queue = withWaitQueue({ env, ...limits })(hub.layer(service));
   const limiter = new RateLimiter(env, config.requestsPerSecond);
   const commands = new CommandHandler({ env, queue, metrics });
-  const events = new EventStreams({ env, hub, maxBufferedBytes: MAX_BUFFERED_BYTES });
+  const events = new EventStreams(env);
+  const eventRoutes: readonly EventRoute[] = [
+    watchRoute({ env, hub, queue, maxBufferedBytes: MAX_BUFFERED_BYTES }),
+    auditWatchRoute(decisions, MAX_BUFFERED_BYTES),
+  ];
+  const activity = new Activity(env, metrics);
+  const startedMs = Math.floor(env.wallMs());
   const reads = [...leaseRoutes(service, () => hub.token), queueRoute(queue)];
   const { executor } = service;
   const membership = new Membership({ env, executor, log, weight: config.weight });
@@ -80,13 +90,34 @@ export function composeServer(
   const keysRequired = (): boolean => authenticator.keysRequired;
   let document: unknown = null;
   const openApi = (): unknown => {
-    document ??= openApiDocument([...routes.map(({ spec }) => spec), WATCH_SPEC], VERSION);
+    document ??= openApiDocument(
+      [...routes, ...eventRoutes].map(({ spec }) => spec),
+      VERSION,
+    );
     return document;
   };
   const routes: readonly Route[] = [
     ...operationsRoutes({ env, service, metrics, version: VERSION, isDraining, keysRequired, url, openApi }),
     ...commandRoutes({ commands, limiter, batchLimit }),
     ...reads,
+    ...overviewRoutes({
+      ...{ service, activity, keysRequired },
+      facts: () => ({
+        ...{ version: VERSION, startedMs },
+        audit: {
+          durability: config.audit,
+          entries: audit.trail.head().sequence,
+          lag: audit.lag(),
+          dropped: audit.dropped(),
+        },
+        counts: {
+          liveLeases: service.liveLeases(),
+          waiters: queue.size,
+          watchers: hub.watchers,
+          streams: streams.connections,
+        },
+      }),
+    }),
     ...auditRoutes(service.audit, () => audit.verify()),
     ...coordinatorRoutes(env, quorum),
     replicasRoute(membership, service),
@@ -97,7 +128,9 @@ export function composeServer(
     env,
     traces,
     routes,
+    eventRoutes,
     events,
+    pages: dashboardFiles(),
     authenticator,
     limiter,
     metrics,
@@ -123,7 +156,7 @@ export function composeServer(
     auditDropped: () => audit.dropped(),
     clockJumps: () => service.executor.clockJumps,
   });
-  return { appOptions, streams, events, queue, hub, membership, collection };
+  return { appOptions, streams, events, queue, hub, membership, collection, activity };
 }
 
 const READ_NAMES: Readonly<Record<string, string>> = {

@@ -98,11 +98,12 @@ class LeaseServer implements RunningServer {
   }
 
   async open(): Promise<void> {
-    const { streams, hub } = this.#components;
+    const { streams, hub, activity } = this.#components;
     const { host, port, connectionLimit } = this.#config;
     const { server } = this.#app;
     try {
       await hub.start();
+      await activity.start();
       server.maxConnections = connectionLimit;
       server.on("connection", (socket: Socket) => this.#track(socket));
       streams.attach(server);
@@ -153,6 +154,7 @@ class LeaseServer implements RunningServer {
     overdue.abort();
     cut.cancel();
     this.#cutConnections();
+    this.#components.activity.close();
     await this.#components.hub.close();
     authenticator.close();
     await this.#backend.close();

@@ -12,6 +12,7 @@ import { composeServer, type ServerComponents } from "../main/compose-server.ts"
 import { resolveConfig } from "../main/config.ts";
 import { createLog } from "../telemetry/log.ts";
 import { Metrics } from "../telemetry/metrics.ts";
+import { DecisionFeed } from "../watch/decision-feed.ts";
 import { AppShell } from "./app-shell.ts";
 import { memoryExchange } from "./in-memory-http.ts";
 
@@ -45,7 +46,12 @@ function template() {
 }
 
 function componentsFor({ env, service, trail, url }: Life, isDraining: () => boolean): ServerComponents {
-  const backend = { service, audit: auditLog(trail), close: async () => undefined };
+  const backend = {
+    service,
+    audit: auditLog(trail),
+    decisions: new DecisionFeed(),
+    close: async () => undefined,
+  };
   return composeServer(CONFIG, backend, {
     env,
     log: LOG,

@@ -1,4 +1,5 @@
 export type { AuditFilter, AuditQuery, AuditTrail, InvalidEvents } from "./audit-trail.ts";
+export { matchesEvent } from "./audit-trail.ts";
 export type { AuditProblem } from "./chain-checker.ts";
 export type { AuditDisk, AuditFile } from "./disk.ts";
 export type { AuditDetail, AuditEntry, AuditEvent, AuditHead, AuditOutcome } from "./entry.ts";

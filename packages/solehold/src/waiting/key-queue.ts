@@ -27,7 +27,7 @@ export interface KeyQueueOptions {
   readonly next: LeaseExecutor;
   readonly isDraining: () => boolean;
   /** A waiter came, or left. */
-  readonly onSize: (change: 1 | -1) => void;
+  readonly onSize: (change: 1 | -1, queue: KeyQueue) => void;
   /** Nobody waits any more. */
   readonly onEmpty: (queue: KeyQueue) => void;
   /** Something goes on in the background that a clean end waits for. */
@@ -74,7 +74,7 @@ export class KeyQueue {
 
   join(waiter: Waiter): void {
     this.waiters.push(waiter);
-    this.#options.onSize(1);
+    this.#options.onSize(1, this);
     const isNext = this.#next() === waiter;
     if (this.#state.kind === "attempting" || !isNext) this.#arm(waiter);
     else if (this.#state.kind === "idle" && this.isWatched && this.status.isBlocked(this.#nowMs())) {
@@ -300,7 +300,7 @@ export class KeyQueue {
     const index = this.waiters.indexOf(waiter);
     assert(index >= 0, "a waiter left twice", this.key);
     this.waiters.splice(index, 1);
-    this.#options.onSize(-1);
+    this.#options.onSize(-1, this);
     if (this.#state.kind === "attempting") return;
     if (this.waiters.length === 0 && this.#state.kind !== "idle") this.#transition(IDLE);
     else this.#show();

@@ -36,6 +36,12 @@ export interface WaitQueueOptions {
   readonly maxWaitMs?: number;
 }
 
+/** How many wait for a key in this process. */
+export interface QueueLength {
+  readonly key: LeaseKey;
+  readonly waiting: number;
+}
+
 /** Queues that nobody waits in are kept for so long, and at most so many of them. */
 const REST_MS = 2_000;
 const MAX_RESTING = 64;
@@ -56,6 +62,7 @@ export class WaitQueue implements LeaseExecutor {
   /** Queues that nobody waits in, the oldest first, and when each of them is closed. */
   readonly #resting = new Map<KeyQueue, Timer>();
   readonly #background = new Set<Promise<unknown>>();
+  readonly #lengthListeners = new Set<(length: QueueLength) => void>();
   #size = 0;
   #isDraining = false;
 
@@ -69,8 +76,9 @@ export class WaitQueue implements LeaseExecutor {
       env,
       next,
       isDraining: () => this.#isDraining,
-      onSize: (change) => {
+      onSize: (change, { key, waiters }) => {
         this.#size += change;
+        for (const listener of this.#lengthListeners) listener({ key, waiting: waiters.length });
       },
       onEmpty: (queue) => this.#rest(queue),
       inBackground: (work) => this.#inBackground(work),
@@ -122,6 +130,18 @@ export class WaitQueue implements LeaseExecutor {
     const queue = this.#queues.get(keyId(key));
     if (queue === undefined) return EMPTY_QUEUE;
     return queueView(queue.waiters, queue.status, this.#options.env.monotonicMs(), this.policy);
+  }
+
+  /** The queues that somebody waits in. */
+  lengths(): readonly QueueLength[] {
+    const all = [...this.#queues.values()].map(({ key, waiters }) => ({ key, waiting: waiters.length }));
+    return all.filter(({ waiting }) => waiting > 0);
+  }
+
+  /** Calls the listener when a waiter comes or leaves. Returns how to stop. */
+  onLength(listener: (length: QueueLength) => void): () => void {
+    this.#lengthListeners.add(listener);
+    return () => void this.#lengthListeners.delete(listener);
   }
 
   /** Nobody waits here any more: all are sent elsewhere. Attempts under way still finish. */
