@@ -22,7 +22,7 @@ export function leaseIdOf(record: LeaseRecord): string {
 export function auditEventOf(
   request: LeaseRequest,
   outcome: CommandOutcome,
-  traceId: string,
+  { traceId, waitedMs = 0 }: { readonly traceId: string; readonly waitedMs?: number },
   atMs: number,
 ): AuditEvent {
   const reason = outcome.kind === "unsettled" ? "INTERNAL_PIPELINE_ERROR" : outcome.decision.reason;
@@ -31,6 +31,7 @@ export function auditEventOf(
   const purpose = lease?.purpose ?? ("purpose" in request ? request.purpose : undefined);
   const detail = {
     ...blockerDetail(outcome),
+    ...(waitedMs === 0 ? {} : { waitedMs }),
     ...(outcome.quorum === undefined ? {} : quorumDetail(outcome.quorum)),
   };
   return {

@@ -34,10 +34,10 @@ export function withAudit(options: AuditLayerOptions): Layer {
           const served = { ...request.next, context: withTrace(request.next.context, options.env) };
           const release: ReleaseRequest = { ...request, next: served };
           const outcome = await next.execute(release, traced);
-          return await auditedPair(release, outcome, traced.traceId, served.context.traceId, options);
+          return await auditedPair(release, outcome, traced, served.context, options);
         }
         const outcome = await next.execute(request, traced);
-        return await audited(request, outcome, traced.traceId, options);
+        return await audited(request, outcome, traced, options);
       },
     });
 }
@@ -51,12 +51,12 @@ function withTrace(context: CallContext, env: Env): Traced {
 async function audited<Outcome extends CommandOutcome>(
   request: LeaseRequest,
   outcome: Outcome,
-  traceId: string,
+  context: Traced,
   { trail, nowMs }: AuditLayerOptions,
 ): Promise<Outcome | UnsettledOutcome> {
   const decided = outcome.kind !== "unsettled" && outcome.storeTimeMs > 0;
   try {
-    await trail.append(auditEventOf(request, outcome, traceId, decided ? outcome.storeTimeMs : nowMs()));
+    await trail.append(auditEventOf(request, outcome, context, decided ? outcome.storeTimeMs : nowMs()));
     return outcome;
   } catch (failure) {
     return { kind: "unsettled", outcome: "unknown", cause: unauditedError(failure) };
@@ -67,16 +67,16 @@ async function audited<Outcome extends CommandOutcome>(
 async function auditedPair(
   request: ReleaseRequest,
   outcome: CommandOutcome,
-  traceId: string,
-  nextTraceId: string,
+  context: Traced,
+  nextContext: Traced,
   options: AuditLayerOptions,
 ): Promise<CommandOutcome> {
   if (outcome.kind === "refused" || outcome.next === undefined || request.next === undefined)
-    return await audited(request, outcome, traceId, options);
+    return await audited(request, outcome, context, options);
   const granted = outcome.next;
   const [released, next] = await Promise.all([
-    audited(request, outcome, traceId, options),
-    audited(request.next.request, granted, nextTraceId, options),
+    audited(request, outcome, context, options),
+    audited(request.next.request, granted, nextContext, options),
   ]);
   return { ...released, next };
 }

@@ -92,7 +92,7 @@ export class KeyQueue {
     if (waiter === undefined || isBusy || this.#options.isDraining())
       return this.#observed(next.execute(request, context));
     waiter.phase = "trying";
-    const served = { request: waiter.request, context: waiter.context };
+    const served = { request: waiter.request, context: waiter.contextAt(this.#nowMs()) };
     const both = next.execute({ ...request, next: served }, context);
     this.#attempt(both.then((released) => this.#concludeHandOver(waiter, released)));
     // The waiter is answered first: it has work to do.
@@ -193,7 +193,8 @@ export class KeyQueue {
     if (waiter === undefined) return "wait";
     waiter.phase = "trying";
     const { next } = this.#options;
-    const outcome = await next.execute(waiter.timed(this.#nowMs()), waiter.context).catch(asUnsettled);
+    const nowMs = this.#nowMs();
+    const outcome = await next.execute(waiter.timed(nowMs), waiter.contextAt(nowMs)).catch(asUnsettled);
     return await this.#conclude(waiter, outcome);
   }
 
@@ -268,7 +269,10 @@ export class KeyQueue {
     this.#remove(waiter);
     waiter.phase = "overdue";
     const last = this.afterFirst()
-      .then(() => next.execute(waiter.timed(this.#nowMs()), waiter.context))
+      .then(() => {
+        const nowMs = this.#nowMs();
+        return next.execute(waiter.timed(nowMs), waiter.contextAt(nowMs));
+      })
       .catch(asUnsettled)
       .then((outcome) => {
         this.#answer(waiter, outcome);

@@ -98,6 +98,12 @@ export class Waiter implements GrantRecipient {
     else if (outcome.kind !== "unsettled") this.unconfirmed = null;
   }
 
+  /** With how long it has waited. */
+  contextAt(nowMs: number): CallContext {
+    const waitedMs = Math.floor(nowMs - this.sinceMs);
+    return waitedMs > 0 ? { ...this.context, waitedMs } : this.context;
+  }
+
   /** Its next attempt may take what is left of the wait. */
   timed(nowMs: number): WaitRequest {
     const { timeoutMs = LONGEST_ATTEMPT_MS } = this.request;
