@@ -1,10 +1,11 @@
 import { resolve } from "node:path";
-import { defineConfig } from "vite";
+import { defaultClientConditions, defineConfig } from "vite";
 
 /** Two pages: the live views, and the playground, which also works as plain files from any folder. */
 export default defineConfig({
   root: import.meta.dirname,
   base: "./",
+  resolve: { conditions: ["solehold-source", ...defaultClientConditions] },
   build: {
     outDir: "dist",
     emptyOutDir: true,

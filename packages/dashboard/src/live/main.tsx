@@ -1,3 +1,7 @@
 import { render } from "preact";
+import "../ui/theme.css";
+import "../ui/base.css";
+import "./live.css";
+import { App } from "./app.tsx";
 
-render(<h1>Solehold</h1>, document.getElementById("app") as HTMLElement);
+render(<App />, document.getElementById("app") as HTMLElement);

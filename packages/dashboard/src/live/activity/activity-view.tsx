@@ -1,0 +1,3 @@
+export function ActivityView(_props: { who: unknown }) {
+  return <main class="view" />;
+}

@@ -1,0 +1,3 @@
+export function AuditView(_props: { params: unknown; who: unknown }) {
+  return <main class="view" />;
+}
