@@ -4,7 +4,7 @@ import { Banner, Command, Dialog } from "../../ui/components.tsx";
 import { messageOf, type Problem, ProblemError, post, type Who } from "../data/api.ts";
 import type { LeaseDetail } from "../data/lease-detail.ts";
 import { storeNow } from "../data/store-clock.ts";
-import { isLive } from "../format.ts";
+import { isLive, shortFence } from "../format.ts";
 import { bodyOf, COMMANDS, type CommandSpec, REPAIR } from "./commands.ts";
 
 export function Actions({ detail, who }: { detail: LeaseDetail; who: Who }) {
@@ -64,11 +64,13 @@ function CommandDialog({ spec, detail, onClose, onDone }: DialogProps) {
   const [problem, setProblem] = useState<Problem | null>(null);
   const [message, setMessage] = useState("");
   const [isBusy, setBusy] = useState(false);
+  const [seconds, setSeconds] = useState(0);
   const submit = async (event: SubmitEvent): Promise<void> => {
     event.preventDefault();
     const form = new FormData(event.currentTarget as HTMLFormElement);
     const text = (field: string): string => String(form.get(field) ?? "");
     setBusy(true);
+    setSeconds(Number(text("period") || "0"));
     try {
       const input = {
         token: text("token"),
@@ -112,7 +114,13 @@ function CommandDialog({ spec, detail, onClose, onDone }: DialogProps) {
           </label>
         )}
         {problem?.quorum !== undefined && (
-          <MissingApprovals spec={spec} name={name} problem={problem} generation={lease?.generation ?? ""} />
+          <MissingApprovals
+            spec={spec}
+            name={name}
+            problem={problem}
+            fence={lease === null ? "" : shortFence(lease.fence)}
+            seconds={seconds}
+          />
         )}
         {has("approval") && problem?.quorum !== undefined && (
           <label class="field">
@@ -139,12 +147,18 @@ function CommandDialog({ spec, detail, onClose, onDone }: DialogProps) {
 }
 
 /** Which approvals are missing, and what each signer signs. */
-function MissingApprovals(props: { spec: CommandSpec; name: string; problem: Problem; generation: string }) {
-  const { spec, name, problem, generation } = props;
+function MissingApprovals(props: {
+  spec: CommandSpec;
+  name: string;
+  problem: Problem;
+  fence: string;
+  seconds: number;
+}) {
+  const { spec, name, problem, fence } = props;
   const { quorum } = problem;
   if (quorum === undefined) return null;
-  const period = spec.name === "break" ? " --ttl 30s" : "";
-  const action = `${spec.name}${generation === "" ? "" : ` --generation ${generation}`}`;
+  const period = spec.name === "break" ? ` --period ${props.seconds}s` : "";
+  const action = `${spec.name}${fence === "" ? "" : ` --fence ${fence}`} --tier ${quorum.tier}`;
   return (
     <div class="approvals">
       <p>
@@ -152,7 +166,7 @@ function MissingApprovals(props: { spec: CommandSpec; name: string; problem: Pro
           {quorum.received} of {quorum.required} approvals
         </b>{" "}
         ({quorum.tier}). Each signer signs exactly this, once: <i>{spec.name}</i> of <code>{name}</code>
-        {generation === "" ? "" : `, only while grant ${generation} is current`}.
+        {fence === "" ? "" : `, only while the grant with fence ${fence} is current`}.
       </p>
       {quorum.failures.length > 0 && (
         <ul class="muted">

@@ -7,6 +7,9 @@ import { timeOf } from "../format.ts";
 import { useSize } from "../hooks.ts";
 import { type Bar, layoutTimeline, RANGES, type Range, type TimelineInput } from "./timeline-layout.ts";
 
+/** A label nearer to the right edge would stand out over it. */
+const AXIS_LABEL_PX = 60;
+
 export type TimelineProps = Omit<TimelineInput, "width"> & { readonly onRange: (range: Range) => void };
 
 export function Timeline({ onRange, ...input }: TimelineProps) {
@@ -83,11 +86,13 @@ export function Timeline({ onRange, ...input }: TimelineProps) {
           <p class="muted tl-more">and {layout.hiddenLanes} more that asked in vain</p>
         )}
         <div class="tl-axis" aria-hidden="true">
-          {layout.ticks.map(({ left, atMs }) => (
-            <span key={atMs} style={{ left: `${left}px` }}>
-              {timeOf(atMs)}
-            </span>
-          ))}
+          {layout.ticks
+            .filter(({ left }) => left < width - AXIS_LABEL_PX)
+            .map(({ left, atMs }) => (
+              <span key={atMs} style={{ left: `${left}px` }}>
+                {timeOf(atMs)}
+              </span>
+            ))}
         </div>
         <div class="tl-now" aria-hidden="true" style={{ transform: `translateX(${layout.now}px)` }} />
       </div>
