@@ -21,10 +21,15 @@ export function heldRecord(name, { nowMs = Date.now(), ttlMs = TTL_MS } = {}) {
     renewals: 0,
     resumeRequired: false,
     breakAtMs: null,
+    minHoldUntilMs: null,
+    lockDelayMs: 0,
     handoff: null,
+    reservation: null,
+    ticket: "",
     nonce: nextNonce(),
     idempotency: null,
     note: "",
+    metadata: {},
   };
 }
 

@@ -44,6 +44,11 @@ export const ACQUIRE_OPTIONS = {
   purpose: PURPOSE_OPTION,
   holder: HOLDER_OPTION,
   note: value("TEXT", "free text for people who look at the lease"),
+  "at-least": value(
+    "DURATION",
+    "keep others out for so long, even if the lease ends before: once per period",
+  ),
+  "lock-delay": value("DURATION", "keep others out for so long after the lease expired, not after a release"),
   approvals: APPROVALS_OPTION,
 } as const satisfies OptionSpecs;
 

@@ -67,10 +67,28 @@ describe("the commands of a holder", () => {
       ["renew", "job"],
     ]) {
       const { code, stderr } = await call(argv, proof);
-      expect([code, stderr]).toEqual([4, "solehold: job: it was revoked (LEASE_REVOKED)\n"]);
+      expect([code, stderr]).toEqual([
+        4,
+        "solehold: job: it was revoked: it can be acquired once the time of its last holder is over (LEASE_REVOKED)\n",
+      ]);
     }
     expect((await call(["renew", "job", "--token", "wrong"])).code).toBe(4);
     expect((await call(["renew", "never", "--token", "wrong"])).code).toBe(4);
+  });
+
+  it("keep others out for a minimum hold, and say until when", async () => {
+    const { call, json } = shell();
+    const { document } = await json(["acquire", "report", "--at-least", "1h", "--lock-delay", "5s"]);
+    await call(["release", "report"], { SOLEHOLD_TOKEN: String(document.token) });
+    const denied = await call(["acquire", "report", "--holder", "you", "--wait", "0"]);
+    expect(denied.code).toBe(3);
+    expect(denied.stderr).toMatch(
+      /^solehold: report is not free: it is closed: .*, for at most another \d+m/,
+    );
+    expect((await json(["get", "report"])).document).toMatchObject({ lockDelayMs: 5_000 });
+    expect((await call(["acquire", "report", "--at-least", "soon"])).stderr).toContain("--at-least");
+    expect((await call(["revoke", "report"])).code).toBe(0);
+    expect((await call(["acquire", "report", "--holder", "you", "--wait", "0"])).code).toBe(0);
   });
 
   it("hand a lease to a successor before any other holder", async () => {

@@ -1,6 +1,7 @@
-import { appendFile, mkdtemp, readFile, rm } from "node:fs/promises";
+import { appendFile, mkdtemp, readdir, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { FileAuditTrail } from "solehold/internal";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { CliProcess } from "./support/cli-process.ts";
 
@@ -36,7 +37,7 @@ describe("solehold serve", () => {
     expect((await fetch(`${url}/v1/leases/acquire`, { method: "POST", headers, body })).status).toBe(200);
     expect((await run("audit", "ls", "--server", url, "--json")).stdout).toContain('"action":"grant"');
     const verified = await run("audit", "verify", "--server", url);
-    expect([verified.code, verified.stdout]).toEqual([0, expect.stringMatching(/^1 entries are proven/)]);
+    expect([verified.code, verified.stdout]).toEqual([0, expect.stringMatching(/^2 entries are proven/)]);
     process.kill(child.pid, "SIGTERM");
     expect(await child.exit).toEqual({ code: 0, signal: null });
   });
@@ -73,8 +74,21 @@ describe("solehold keys", () => {
     expect((await run("keys", "revoke", made.id, "--data-dir", dataDir)).code).toBe(1);
   });
 
+  it("makes a key for a role that ends by itself", async () => {
+    const dataDir = await folder();
+    const argv = ["keys", "add", "audits", "--role", "auditor", "--expires", "90d", "--data-dir", dataDir];
+    const made = JSON.parse((await run(...argv, "--json")).stdout);
+    expect(made.actions).toEqual(["read", "audit"]);
+    expect((Date.parse(made.expiresAt) - Date.now()) / 86_400_000).toBeCloseTo(90, 1);
+    expect((await run("keys", "ls", "--data-dir", dataDir)).stdout).toContain(
+      `valid until ${made.expiresAt.slice(0, 10)}`,
+    );
+  });
+
   it.each([
     [["keys", "add"], "needs a NAME"],
+    [["keys", "add", "x", "--role", "auditor", "--actions", "read"], "exclude each other"],
+    [["keys", "add", "x", "--expires", "soon"], "--expires"],
     [["keys", "revoke"], "needs the ID"],
     [["keys", "add", "x", "--actions", "aquire"], "did you mean 'acquire'"],
     [["keys", "add", "x", "--tenants", "a/b"], "--tenants must have"],
@@ -103,7 +117,8 @@ describe("solehold audit", () => {
         .split("\n")
         .map((line) => JSON.parse(line).key),
     ).toEqual(["b"]);
-    const listed = await run("audit", "ls", "--folder", trail, "--limit", "2");
+    expect(JSON.parse(exported.stdout)).toMatchObject({ caller: "local", address: "127.0.0.1" });
+    const listed = await run("audit", "ls", "--folder", trail, "--limit", "2", "--caller", "local");
     expect(listed.stdout.trim().split("\n").length).toBe(3);
     expect(exported.stdout + listed.stdout).not.toContain("secret-token");
     expect((await run("audit", "verify", "--folder", trail)).code).toBe(0);
@@ -111,6 +126,57 @@ describe("solehold audit", () => {
     await appendFile(file, (await readFile(file, "utf8")).split("\n")[0] ?? "");
     await appendFile(file, "\n");
     const changed = await run("audit", "verify", "--folder", trail);
-    expect([changed.code, changed.stdout]).toEqual([1, expect.stringContaining("NOT PROVEN from entry 4")]);
+    expect([changed.code, changed.stdout]).toEqual([1, expect.stringContaining("NOT PROVEN from entry 6")]);
+  });
+
+  /** A trail of small segments. */
+  async function writtenTrail(name: string, entries: number): Promise<string> {
+    const trail = join(await folder(), "audit");
+    const file = await FileAuditTrail.open({ folder: trail, durability: "background", segmentBytes: 1_024 });
+    for (let index = 0; index < entries; index += 1)
+      await file.append({
+        ...{ at: index, tenant: "t", key: `${name}-${index}`, leaseId: "", action: "grant", allowed: true },
+        ...{ reason: "OK_DECISION_COMPUTE", reasonCode: 1, traceId: "", outcome: "applied" },
+      });
+    await file.close();
+    return trail;
+  }
+
+  it("finds with a head that was kept elsewhere that the whole trail was made up anew, or cut", async () => {
+    const trail = await writtenTrail("true", 8);
+    const head = (await run("audit", "head", "--folder", trail)).stdout.trim();
+    expect(head).toMatch(/^8:[0-9a-f]{64}$/);
+    const verify = async (where: string) => await run("audit", "verify", "--folder", where, "--anchor", head);
+    expect((await verify(trail)).code).toBe(0);
+    const madeUp = await verify(await writtenTrail("false", 8));
+    expect([madeUp.code, madeUp.stdout]).toEqual([1, expect.stringContaining("(rewritten)")]);
+    const cut = await verify(await writtenTrail("true", 3));
+    expect([cut.code, cut.stdout]).toEqual([1, expect.stringContaining("(truncated)")]);
+  });
+
+  it("proves what is left after the first segments were archived, from where they ended", async () => {
+    const trail = await writtenTrail("a", 12);
+    const [first, second] = (await readdir(trail)).filter((name) => name.startsWith("audit-")).sort();
+    const lines = (await readFile(join(trail, first ?? ""), "utf8")).trimEnd().split("\n");
+    const { sequence, hash } = JSON.parse(lines.at(-1) ?? "");
+    expect(second).toContain(String(sequence + 1));
+    await rm(join(trail, first ?? ""));
+    expect((await run("audit", "verify", "--folder", trail)).code).toBe(1);
+    const rest = await run("audit", "verify", "--folder", trail, "--start-after", `${sequence}:${hash}`);
+    expect([rest.code, rest.stdout]).toEqual([0, expect.stringContaining(`${12 - sequence} entries`)]);
+  });
+
+  it("asks a server for its head, and for a proof against one", async () => {
+    const { url } = await served("--data-dir", await folder(), "--store", "memory:", "--audit", "memory");
+    const head = (await run("audit", "head", "--server", url)).stdout.trim();
+    expect((await run("audit", "verify", "--server", url, "--anchor", head)).code).toBe(0);
+    const [sequence] = head.split(":");
+    const other = await run("audit", "verify", "--server", url, "--anchor", `${sequence}:${"0".repeat(64)}`);
+    expect([other.code, other.stdout]).toEqual([1, expect.stringContaining("(rewritten)")]);
+    const wrong = await run("audit", "verify", "--server", url, "--anchor", "12");
+    expect([wrong.code, wrong.stderr]).toEqual([
+      2,
+      expect.stringContaining("--anchor must be SEQUENCE:HASH"),
+    ]);
   });
 });

@@ -6,7 +6,8 @@ import { ask, type Body, testServer } from "./support/server.ts";
 describe("commands over HTTP", () => {
   it("answers a grant with all that a remote client needs to believe it", async () => {
     const { lease } = await testServer();
-    const { status, body } = await lease("acquire", { name: "a/b", holder: "me", ttlMs: 30_000, note: "hi" });
+    const told = { note: "hi", metadata: { "build/id": "7" } };
+    const { status, body } = await lease("acquire", { name: "a/b", holder: "me", ttlMs: 30_000, ...told });
     expect(status).toBe(200);
     expect(body.token).toMatch(/^[A-Za-z0-9_-]{22}$/);
     expect(body).toMatchObject({
@@ -28,7 +29,8 @@ describe("commands over HTTP", () => {
         state: "held",
         live: true,
         ttlMs: 30_000,
-        note: "hi",
+        ...told,
+        reservation: null,
       },
     });
     expect(body.lease.expiresAtMs - body.lease.grantedAtMs).toBe(30_000);

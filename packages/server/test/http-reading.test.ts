@@ -59,11 +59,17 @@ describe("reading over HTTP", () => {
       ["grant", "you", false],
     ]);
     expect(text).not.toContain("token-of-me");
-    expect((await get("/v1/audit?tenant=*")).body.entries.length).toBe(3);
-    const newest = await get("/v1/audit?order=newest-first&limit=1&name=a/b&action=grant&after=1");
-    expect(newest.body.entries.map(({ sequence }: Body) => sequence)).toEqual([2]);
+    // The first entry is the server's start.
+    expect((await get("/v1/audit?tenant=*")).body.entries.length).toBe(4);
+    const newest = await get("/v1/audit?order=newest-first&limit=1&name=a/b&action=grant&after=2");
+    expect(newest.body.entries.map(({ sequence }: Body) => sequence)).toEqual([3]);
+    const pages = [await get("/v1/audit?tenant=*&limit=3"), await get("/v1/audit?tenant=*&limit=3&after=3")];
+    expect(pages.map(({ body: { next, head } }) => [next, head.sequence])).toEqual([
+      [3, 4],
+      [null, 4],
+    ]);
     expect((await get("/v1/audit?limit=0")).body.field).toBe("limit");
-    expect((await get("/v1/audit/verify")).body).toMatchObject({ ok: true, entries: 3 });
+    expect((await get("/v1/audit/verify")).body).toMatchObject({ ok: true, entries: 4 });
   });
 
   it("selects a coordinator and verifies a quorum", async () => {

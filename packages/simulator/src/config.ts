@@ -81,8 +81,6 @@ export interface SimConfig {
   readonly watch: boolean;
   /** "bare": some watch events leave the record out. */
   readonly events: "whole" | "bare";
-  /** Whether the store, where it can be watched, keeps wait queues. */
-  readonly queues: "yes" | "no";
   /** Where the audit of a service is: in memory, or in files on a disk that crashes. */
   readonly auditIn: "memory" | "files";
   readonly maxConcurrentCalls: number;
@@ -157,7 +155,6 @@ export function drawConfig(seed: number, limits: ConfigLimits = {}): SimConfig {
     identity: new RandomStream(seed, "identity").chance(0.7) ? "known" : "unknown",
     watch: random.chance(0.6),
     events: new RandomStream(seed, "events").chance(0.5) ? "bare" : "whole",
-    queues: new RandomStream(seed, "queues").chance(0.5) ? "yes" : "no",
     auditIn: limits.auditIn ?? (new RandomStream(seed, "audit").chance(0.5) ? "files" : "memory"),
     maxConcurrentCalls: random.pick([1, 2, 8]),
     callTimeoutMs: Math.ceil(ttlMs * random.pick([0.3, 1, 3])),

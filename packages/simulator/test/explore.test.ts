@@ -9,7 +9,7 @@ const OWN = "a".repeat(43);
 
 /** The same record at another time and with other numbers of grants. */
 function moved(record: LeaseRecord, ms: number, generations: bigint): LeaseRecord {
-  const { endedAtMs, breakAtMs, handoff } = record;
+  const { endedAtMs, breakAtMs, minHoldUntilMs, handoff } = record;
   return {
     ...record,
     generation: record.generation + generations,
@@ -18,6 +18,7 @@ function moved(record: LeaseRecord, ms: number, generations: bigint): LeaseRecor
     expiresAtMs: record.expiresAtMs + ms,
     endedAtMs: endedAtMs === null ? null : endedAtMs + ms,
     breakAtMs: breakAtMs === null ? null : breakAtMs + ms,
+    minHoldUntilMs: minHoldUntilMs === null ? null : minHoldUntilMs + ms,
     handoff: handoff === null ? null : { ...handoff, deadlineMs: handoff.deadlineMs + ms },
   };
 }
@@ -47,10 +48,15 @@ const aRecord: fc.Arbitrary<LeaseRecord> = fc.record({
   renewals: fc.constant(0),
   resumeRequired: fc.boolean(),
   breakAtMs: fc.option(aTime),
+  minHoldUntilMs: fc.option(aTime),
+  lockDelayMs: fc.constantFrom(0, 3),
   handoff: fc.option(fc.record({ successor: fc.constantFrom("a", "b"), deadlineMs: aTime })),
   nonce: fc.constant("m"),
   idempotency: fc.constant(null),
   note: fc.constant(""),
+  reservation: fc.constant(null),
+  ticket: fc.constant(""),
+  metadata: fc.constant({}),
 });
 
 describe("the explorer", () => {
@@ -101,7 +107,7 @@ describe("the explorer", () => {
     expect(states).toBeGreaterThan(10_000);
   });
 
-  it.each(["handoff", "guard", "keys"] as const)(
+  it.each(["handoff", "guard", "keys", "closed"] as const)(
     "finds no broken promise in a smaller world of %s",
     (name) => {
       const { violation } = explore({ ...EXPLORE_WORLDS[name], ttlTicks: 2, lag: 0, late: 0 });

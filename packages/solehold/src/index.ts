@@ -19,7 +19,14 @@ export type { LeaseHandleState } from "./client/lease-context.ts";
 export type { LeaseChange } from "./client/lease-diff.ts";
 export { type AcquireAttempt, Leases, type LeasesOptions } from "./client/leases.ts";
 export type { ReleaseResult } from "./client/loss.ts";
-export type { AcquireOptions, CloseOptions, TryAcquireOptions, WatchOptions } from "./client/options.ts";
+export type {
+  AcquireOptions,
+  CloseOptions,
+  OncePerOptions,
+  OncePerResult,
+  TryAcquireOptions,
+  WatchOptions,
+} from "./client/options.ts";
 export type { LivenessProbe } from "./client/probe.ts";
 export type { Duration } from "./core/duration.ts";
 export { formatFence, parseFence } from "./core/fence.ts";

@@ -40,6 +40,8 @@ const TYPES = [
   "LeasesOptions",
   "LivenessProbe",
   "LossReason",
+  "OncePerOptions",
+  "OncePerResult",
   "PresentedApprovals",
   "Purpose",
   "Reason",

@@ -7,7 +7,14 @@ import { printAnswer } from "../format/answer.ts";
 import { shortDuration } from "../format/duration.ts";
 import { isoTime } from "../format/lease.ts";
 import { interruptible } from "../interrupt.ts";
-import { durationOption, given, purposeOption, unsignedOption, waitOption } from "../parse/option-values.ts";
+import {
+  closedPeriods,
+  durationOption,
+  given,
+  purposeOption,
+  unsignedOption,
+  waitOption,
+} from "../parse/option-values.ts";
 import { acquireWithNotice } from "../run/acquire-with-notice.ts";
 import { approvalForAcquire } from "./approvals/load-approvals.ts";
 
@@ -20,6 +27,7 @@ export async function acquire(invocation: Invocation): Promise<number> {
     purpose: purposeOption(invocation),
     term: unsignedOption(invocation, "term"),
     note: values.note,
+    ...closedPeriods(invocation),
     idempotencyKey: values["idempotency-key"],
   });
   return await withLeases(invocation, "user", async (connection) => {

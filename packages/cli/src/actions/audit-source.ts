@@ -1,6 +1,12 @@
 /** Where `solehold audit` reads: a trail's folder on this machine, or a server. */
 import { existsSync } from "node:fs";
-import { type AuditEntry, type AuditVerification, exportAudit, verifyAudit } from "solehold/internal";
+import {
+  type AuditEntry,
+  type AuditHead,
+  type AuditVerification,
+  exportAudit,
+  verifyAudit,
+} from "solehold/internal";
 import type { Invocation } from "../command.ts";
 import { errorFailure, type Failure, usageFailure } from "../failure.ts";
 
@@ -9,6 +15,7 @@ export interface AuditSelection {
   readonly key?: string;
   readonly holder?: string;
   readonly action?: string;
+  readonly caller?: string;
 }
 
 export interface AuditSource {
@@ -16,7 +23,15 @@ export interface AuditSource {
   entries(selection: AuditSelection): AsyncIterable<AuditEntry>;
   /** The newest matching ones, oldest of them first. */
   last(selection: AuditSelection, limit: number): Promise<readonly AuditEntry[]>;
-  verify(): Promise<Verification>;
+  verify(heads: KnownHeads): Promise<Verification>;
+  /** The last entry; null when there is none. */
+  head(): Promise<AuditHead | null>;
+}
+
+/** Heads that were kept elsewhere. */
+export interface KnownHeads {
+  readonly anchor?: AuditHead;
+  readonly startAfter?: AuditHead;
 }
 
 /** What both kinds of sources can say. */
@@ -42,17 +57,19 @@ function folderSource(folder: string): AuditSource {
   if (!existsSync(folder)) {
     throw failed(`there is no audit trail in ${folder}: name one with --folder, or a server with --server`);
   }
+  const last: AuditSource["last"] = async (selection, limit) => {
+    let newest: AuditEntry[] = [];
+    for await (const entry of exportAudit(folder, selection)) {
+      newest.push(entry);
+      if (newest.length >= limit * 2) newest = newest.slice(-limit);
+    }
+    return newest.slice(-limit);
+  };
   return {
     entries: (selection) => exportAudit(folder, selection),
-    last: async (selection, limit) => {
-      let newest: AuditEntry[] = [];
-      for await (const entry of exportAudit(folder, selection)) {
-        newest.push(entry);
-        if (newest.length >= limit * 2) newest = newest.slice(-limit);
-      }
-      return newest.slice(-limit);
-    },
-    verify: async () => verificationOf(await verifyAudit(folder)),
+    last,
+    verify: async (heads) => verificationOf(await verifyAudit(folder, heads)),
+    head: async () => (await last({}, 1))[0] ?? null,
   };
 }
 
@@ -75,27 +92,47 @@ function serverSource(server: string, apiKey: string | undefined): AuditSource {
   const page = async (
     { key, ...selection }: AuditSelection,
     paging: Readonly<Record<string, string>>,
-  ): Promise<readonly AuditEntry[]> => {
+  ): Promise<AuditPage> => {
     const name = key === undefined ? {} : { name: key };
     const query = new URLSearchParams({ ...selection, ...name, ...paging });
-    return ((await get(`/v1/audit?${query}`)) as { readonly entries: readonly AuditEntry[] }).entries;
+    return (await get(`/v1/audit?${query}`)) as AuditPage;
   };
   return {
     entries: async function* (selection) {
-      let after = 0;
-      for (;;) {
-        const entries = await page(selection, { limit: String(PAGE), after: String(after) });
+      for (let after: number | null = 0; after !== null; ) {
+        const { entries, next }: AuditPage = await page(selection, {
+          limit: String(PAGE),
+          after: String(after),
+        });
         yield* entries;
-        if (entries.length < PAGE) return;
-        after = entries.at(-1)?.sequence ?? after;
+        after = next;
       }
     },
     last: async (selection, limit) => {
       const paging = { limit: String(Math.min(limit, PAGE)), order: "newest-first" };
-      return [...(await page(selection, paging))].reverse();
+      return [...(await page(selection, paging)).entries].reverse();
     },
-    verify: async () => verificationOf((await get("/v1/audit/verify")) as AuditVerification),
+    verify: async (heads) => {
+      const known = Object.entries(heads).map(([name, head]) => [name, headText(head)]);
+      const query = new URLSearchParams(Object.fromEntries(known));
+      return verificationOf((await get(`/v1/audit/verify?${query}`)) as AuditVerification);
+    },
+    head: async () => {
+      const { head } = await page({}, { limit: "1" });
+      return head.sequence === 0 ? null : head;
+    },
   };
+}
+
+interface AuditPage {
+  readonly entries: readonly AuditEntry[];
+  readonly next: number | null;
+  readonly head: AuditHead;
+}
+
+/** As --anchor and --start-after take it. */
+export function headText({ sequence, hash }: AuditHead): string {
+  return `${sequence}:${hash}`;
 }
 
 function failed(message: string): Failure {

@@ -1,10 +1,11 @@
 /** What was decided and why, and the proof that nobody changed it since. */
+import type { AuditHead } from "solehold/internal";
 import type { Invocation } from "../command.ts";
-import { EXIT } from "../failure.ts";
+import { EXIT, errorFailure, usageFailure } from "../failure.ts";
 import { printAnswer } from "../format/answer.ts";
 import { plainTable } from "../format/table.ts";
 import { given, limitOption } from "../parse/option-values.ts";
-import { type AuditSource, auditSource } from "./audit-source.ts";
+import { type AuditSource, auditSource, headText } from "./audit-source.ts";
 
 const DEFAULT_LIMIT = 20;
 
@@ -13,14 +14,15 @@ export async function audit(invocation: Invocation): Promise<number> {
   const [verb] = invocation.positionals;
   if (verb === "ls") return await list(invocation, source);
   if (verb === "verify") return await verify(invocation, source);
+  if (verb === "head") return await head(invocation, source);
   for await (const entry of source.entries(selectionOf(invocation))) {
     invocation.io.stdout.write(`${JSON.stringify(entry)}\n`);
   }
   return EXIT.ok;
 }
 
-function selectionOf({ values: { tenant, key, holder, action } }: Invocation) {
-  return given({ tenant, key, holder, action });
+function selectionOf({ values: { tenant, key, holder, action, caller } }: Invocation) {
+  return given({ tenant, key, holder, action, caller });
 }
 
 async function list(invocation: Invocation, source: AuditSource): Promise<number> {
@@ -32,10 +34,11 @@ async function list(invocation: Invocation, source: AuditSource): Promise<number
     entry.key,
     entry.action,
     entry.holder ?? "",
+    entry.caller ?? "",
     entry.fence === undefined ? "" : String(BigInt(entry.fence)),
     entry.allowed ? "allowed" : entry.reason,
   ]);
-  const titles = ["SEQ", "TIME", "TENANT", "KEY", "ACTION", "HOLDER", "FENCE", "RESULT"];
+  const titles = ["SEQ", "TIME", "TENANT", "KEY", "ACTION", "HOLDER", "CALLER", "FENCE", "RESULT"];
   printAnswer(invocation, {
     document: () => ({ entries: entries.map((entry) => ({ ...entry, detail: { ...entry.detail } })) }),
     lines: () => (rows.length === 0 ? ["no entries"] : plainTable(titles, rows)),
@@ -43,13 +46,37 @@ async function list(invocation: Invocation, source: AuditSource): Promise<number
   return EXIT.ok;
 }
 
+async function head(invocation: Invocation, source: AuditSource): Promise<number> {
+  const last = await source.head();
+  if (last === null) throw errorFailure("AUDIT_EMPTY", "the audit trail has no entries yet");
+  const { sequence, hash } = last;
+  printAnswer(invocation, {
+    document: () => ({ sequence, hash }),
+    lines: () => [headText({ sequence, hash })],
+  });
+  return EXIT.ok;
+}
+
+function headOption({ values }: Invocation, name: string): AuditHead | null {
+  const text = values[name];
+  if (text === undefined) return null;
+  const [, sequence, hash] = /^([1-9]\d{0,15}):([0-9a-f]{64})$/.exec(text) ?? [];
+  if (sequence === undefined || hash === undefined)
+    throw usageFailure(
+      `--${name} must be SEQUENCE:HASH as 'audit head' prints it, got ${JSON.stringify(text)}`,
+    );
+  return { sequence: Number(sequence), hash };
+}
+
 async function verify(invocation: Invocation, source: AuditSource): Promise<number> {
-  const result = await source.verify();
+  const anchor = headOption(invocation, "anchor");
+  const startAfter = headOption(invocation, "start-after");
+  const result = await source.verify(given({ anchor, startAfter }));
   printAnswer(invocation, {
     document: () => ({ ...result }),
     lines: () =>
       result.ok
-        ? [`${result.entries} entries are proven; the head is ${result.sequence} ${result.hash}`]
+        ? [`${result.entries} entries are proven; the head is ${headText(result)}`]
         : [`NOT PROVEN from entry ${result.entry} on (${result.problem}): ${result.message}`],
   });
   return result.ok ? EXIT.ok : EXIT.error;

@@ -1,10 +1,11 @@
 /** The API keys of a server, kept in its data folder. A running server follows changes. */
-import { ACTIONS, type Action, KeyFile } from "@solehold/server";
+import { ACTIONS, type Action, KeyFile, type StoredKey } from "@solehold/server";
 import { realEnv, tenantProblem } from "solehold/internal";
 import type { Invocation } from "../command.ts";
 import { EXIT, errorFailure, usageFailure } from "../failure.ts";
 import { printAnswer } from "../format/answer.ts";
 import { plainTable } from "../format/table.ts";
+import { durationOption, given } from "../parse/option-values.ts";
 import { didYouMean } from "../parse/suggest.ts";
 
 /** Names for actions that go together. */
@@ -12,6 +13,15 @@ const GROUPS: Readonly<Record<string, readonly string[]>> = {
   hold: ["acquire", "renew", "release", "use", "resume", "handoff"],
   operate: ["revoke", "break"],
   "*": ACTIONS,
+};
+
+/** What people in a role need, by --role. */
+const ROLES: Readonly<Record<string, string>> = {
+  holder: "hold,read",
+  observer: "read,metrics",
+  auditor: "read,audit",
+  operator: "hold,read,operate,repair,collect,metrics",
+  administrator: "*",
 };
 
 export async function keys(invocation: Invocation): Promise<number> {
@@ -25,17 +35,23 @@ export async function keys(invocation: Invocation): Promise<number> {
 
 async function add(invocation: Invocation, file: KeyFile, name: string): Promise<number> {
   const { values } = invocation;
+  if (values.role !== undefined && values.actions !== undefined)
+    throw usageFailure("--role and --actions exclude each other: give one of them");
   const tenants = listOf(values.tenants ?? "default");
   for (const tenant of tenants) {
     const problem = tenant === "*" ? null : tenantProblem(tenant);
     if (problem !== null) throw usageFailure(`--tenants ${problem}, got ${JSON.stringify(tenant)}`);
   }
   const prefixes = values.prefixes === undefined ? [""] : listOf(values.prefixes);
-  const actions = actionsOf(values.actions ?? "hold,read");
-  const { key, stored } = await file.add({ name, tenants, prefixes, actions });
+  const actions = actionsOf(values.actions ?? ROLES[values.role ?? "holder"] ?? "");
+  const lifeMs = durationOption(invocation, "expires", 1_000);
+  const expiresAt = lifeMs === null ? null : new Date(realEnv.wallMs() + lifeMs).toISOString();
+  const rights = { name, tenants, prefixes, actions, ...given({ expiresAt }) };
+  const { key, stored } = await file.add(rights);
+  const until = expiresAt === null ? "" : ` It expires at ${expiresAt}.`;
   printAnswer(invocation, {
-    document: () => ({ id: stored.id, key, name, tenants, prefixes, actions }),
-    lines: () => [key, "", "Keep it: it is not shown again. Clients send it as SOLEHOLD_API_KEY."],
+    document: () => ({ id: stored.id, key, ...rights, expiresAt }),
+    lines: () => [key, "", `Keep it: it is not shown again. Clients send it as SOLEHOLD_API_KEY.${until}`],
   });
   return EXIT.ok;
 }
@@ -61,15 +77,28 @@ async function list(invocation: Invocation, file: KeyFile): Promise<number> {
     key.prefixes.includes("") ? "(all)" : key.prefixes.join(","),
     key.actions.join(","),
     key.createdAt.slice(0, 10),
-    key.revokedAt === undefined ? "valid" : `revoked ${key.revokedAt.slice(0, 10)}`,
+    stateOf(key),
   ]);
   const titles = ["ID", "NAME", "TENANTS", "PREFIXES", "ACTIONS", "CREATED", "STATE"];
   printAnswer(invocation, {
-    document: () => ({ keys: found.map((key) => ({ ...key, revokedAt: key.revokedAt ?? null })) }),
+    document: () => ({
+      keys: found.map((key) => ({
+        ...key,
+        expiresAt: key.expiresAt ?? null,
+        revokedAt: key.revokedAt ?? null,
+      })),
+    }),
     lines: () =>
       rows.length === 0 ? ["no API keys: the server listens on loopback only"] : plainTable(titles, rows),
   });
   return EXIT.ok;
+}
+
+function stateOf({ revokedAt, expiresAt }: Pick<StoredKey, "revokedAt" | "expiresAt">): string {
+  if (revokedAt !== undefined) return `revoked ${revokedAt.slice(0, 10)}`;
+  if (expiresAt === undefined) return "valid";
+  const isOver = Date.parse(expiresAt) <= realEnv.wallMs();
+  return `${isOver ? "expired" : "valid until"} ${expiresAt.slice(0, 10)}`;
 }
 
 async function revoke(invocation: Invocation, file: KeyFile, id: string): Promise<number> {

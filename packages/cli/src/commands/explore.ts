@@ -7,11 +7,20 @@ export const BUG_CHOICES: readonly string[] = `
   margin-zero stamp-from-reply takeover-by-latest stamp-from-earliest no-compare-and-swap delete-on-release
   same-fence-on-regrant renew-expired renew-revives-released release-by-key revoke-frees-at-once release-before-stopping
   constant-nonce collect-at-once collect-without-floor expired-stays-taken handoff-for-anybody break-ignored
-  guard-off
+  guard-off min-hold-ends-with-release lock-delay-ignored
 `
   .trim()
   .split(/\s+/);
-export const WORLD_CHOICES = ["clocks", "late", "both", "guard", "handoff", "crowd", "keys"] as const;
+export const WORLD_CHOICES = [
+  "clocks",
+  "late",
+  "both",
+  "guard",
+  "handoff",
+  "closed",
+  "crowd",
+  "keys",
+] as const;
 
 export const command: Command = {
   name: "explore",

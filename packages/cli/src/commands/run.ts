@@ -32,6 +32,8 @@ lost, 126 or 127 when the command cannot be run or found.`,
   ],
   examples: {
     "solehold run nightly-report --ttl 30s -- ./report.sh": "at most one report at a time",
+    "solehold run nightly-report --wait 0 --at-least 50m -- ./report.sh":
+      "once an hour, however many crons start it: exit 3 for the others",
     "solehold run deploy --wait 0 -- make deploy": "do not wait: exit 3 if another deploys",
     "solehold run migrate --wait 5m --grace 8s -- sh -c 'psql -v fence=$SOLEHOLD_FENCE -f up.sql'":
       "wait for a turn, and pass the fence on",

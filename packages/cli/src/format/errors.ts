@@ -14,6 +14,7 @@ import {
   type CommandOutcome,
   CorruptRecordError,
   type LeaseDecision,
+  REASONS,
 } from "solehold/internal";
 import { EXIT, errorFailure, Failure, type FailureFacts, usageFailure } from "../failure.ts";
 import { shortDuration } from "./duration.ts";
@@ -31,40 +32,8 @@ export function appliedOrThrow(
   throw denied(decision, name, asker);
 }
 
-/** Denials that leave a holder its lease: a rule forbids this one thing. */
-const NOT_A_LOSS: ReadonlySet<Reason> = new Set<Reason>([
-  "LEASE_PURPOSE_MISMATCH",
-  "LEASE_RESUME_REQUIRED",
-  "LEASE_BREAKING",
-  "QUORUM_NOT_MET",
-  "CAPACITY_EXCEEDED",
-  "RECORD_CORRUPT",
-]);
-
-const SENTENCES: { readonly [reason in Reason]?: string } = {
-  LEASE_HELD_BY_OTHER: "it is held by another",
-  LEASE_HELD_BY_SELF: "this holder already has it, under another token",
-  LEASE_TOKEN_INVALID: "the token is not that of the current grant",
-  LEASE_NOT_FOUND: "there is no such lease",
-  LEASE_EXPIRED: "it has expired",
-  LEASE_REVOKED: "it was revoked",
-  LEASE_ALREADY_REVOKED: "it was revoked before",
-  LEASE_FENCED: "a newer term was seen",
-  LEASE_PURPOSE_MISMATCH: "it was granted for another purpose",
-  LEASE_HANDOFF_PENDING: "it is reserved for a successor",
-  LEASE_BREAKING: "an operator asked for it back: it can be used until it ends, but not prolonged",
-  LEASE_RESUME_REQUIRED:
-    "the last holder did not finish: rebuild from persisted state, then 'solehold resume'",
-  LEASE_GENERATION_STALE: "another grant is current: look at the fence that 'get' shows",
-  FENCE_EXHAUSTED: "its fences are used up",
-  QUORUM_NOT_MET: "approvals are missing",
-  CAPACITY_EXCEEDED: "there are too many leases",
-  RECORD_CORRUPT: "its record is damaged: an operator has to repair it with 'solehold repair'",
-  FENCE_WENT_BACK: "the store lost writes: its fences went back",
-};
-
 function describeReason(reason: Reason): string {
-  return SENTENCES[reason] ?? reason;
+  return REASONS[reason].sentence;
 }
 
 function denied(
@@ -75,7 +44,8 @@ function denied(
   const by = reason === "LEASE_HELD_BY_OTHER" && heldBy !== null ? `, by ${heldBy}` : "";
   const message = `${name}: ${describeReason(reason)}${by} (${reason})`;
   const facts = { key: name, reason, holder: heldBy };
-  if (asker === "operator" || NOT_A_LOSS.has(reason)) return errorFailure("LEASE_DENIED", message, facts);
+  const isLost = asker === "holder" && REASONS[reason].loss !== null;
+  if (!isLost) return errorFailure("LEASE_DENIED", message, facts);
   return new Failure(message, { exitCode: EXIT.lost, code: "LEASE_LOST", facts });
 }
 

@@ -28,6 +28,8 @@ export function leaseDocument(view: LeaseView): { readonly [field: string]: Json
     renewals: view.renewals,
     resumeRequired: view.resumeRequired,
     breakAtMs: view.breakAtMs,
+    minHoldUntilMs: view.minHoldUntilMs,
+    lockDelayMs: view.lockDelayMs,
     handoff: handoff === null ? null : { successor: handoff.successor, deadlineMs: handoff.deadlineMs },
     note: view.note,
   };
@@ -58,6 +60,7 @@ export function detailLines(view: LeaseView): readonly string[] {
     ["ttl", shortDuration(view.ttlMs)],
   ];
   if (view.endedAtMs !== null) rows.push(["ended", isoTime(view.endedAtMs)]);
+  if (view.minHoldUntilMs !== null) rows.push(["closed until", isoTime(view.minHoldUntilMs)]);
   if (view.breakAtMs !== null) rows.push(["breaks", isoTime(view.breakAtMs)]);
   if (view.handoff !== null) {
     rows.push(["successor", `${view.handoff.successor} until ${isoTime(view.handoff.deadlineMs)}`]);

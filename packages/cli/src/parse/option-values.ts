@@ -31,6 +31,17 @@ export function waitOption(invocation: Invocation): number | "forever" {
   return durationOption(invocation, "wait", 0) ?? DEFAULT_WAIT_MS;
 }
 
+/** For how long others are kept out after the grant, and after its expiry. */
+export function closedPeriods(invocation: Invocation): {
+  readonly holdAtLeast: number | null;
+  readonly lockDelay: number | null;
+} {
+  return {
+    holdAtLeast: durationOption(invocation, "at-least", 0),
+    lockDelay: durationOption(invocation, "lock-delay", 0),
+  };
+}
+
 export function purposeOption({ values }: Invocation): Purpose | null {
   return isPurpose(values.purpose) ? values.purpose : null;
 }

@@ -2,7 +2,7 @@
 import type { AcquireOptions } from "solehold";
 import { DEFAULT_POLICY } from "solehold/internal";
 import type { Invocation } from "../command.ts";
-import { durationOption, given, purposeOption, waitOption } from "../parse/option-values.ts";
+import { closedPeriods, durationOption, given, purposeOption, waitOption } from "../parse/option-values.ts";
 import { ON_LOSS_CHOICES, type OnLoss, type StopPlan, stopPlan } from "./plan.ts";
 
 export interface RunOptions {
@@ -14,7 +14,11 @@ export function runOptions(invocation: Invocation): RunOptions {
   const { values } = invocation;
   const onLoss: OnLoss = ON_LOSS_CHOICES.find((choice) => choice === values["on-loss"]) ?? "term";
   const ttl = durationOption(invocation, "ttl", 1) ?? DEFAULT_POLICY.defaultTtlMs;
-  const optional = given({ purpose: purposeOption(invocation), note: values.note });
+  const optional = given({
+    purpose: purposeOption(invocation),
+    note: values.note,
+    ...closedPeriods(invocation),
+  });
   return {
     plan: stopPlan({ ttlMs: ttl, graceMs: durationOption(invocation, "grace", 0), onLoss }),
     acquire: { ttl, wait: waitOption(invocation), keepAlive: true, ...optional },

@@ -9,25 +9,40 @@
 import { timingSafeEqual } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
 import type { Env, ProblemInput, Timer } from "solehold/internal";
-import { forbidden, ProblemError } from "../protocol/problem.ts";
+import { forbidden } from "../protocol/problem.ts";
 import { hashSecret, KeyFile, parseKey, type StoredKey } from "./key-file.ts";
 import { isLoopback } from "./loopback.ts";
 import { LOCAL_PRINCIPAL, type Principal } from "./principal.ts";
+import { NotAuthenticatedError } from "./refusals.ts";
 
-const RELOAD_MS = 1_000;
+/** Changes take effect within a second: one look, and what the file system needs. */
+const LOOK_EVERY_MS = 500;
 const BEARER = /^Bearer +(\S+)$/i;
 const NO_HASH = hashSecret("no such key");
 
 interface KnownKey {
   readonly principal: Principal;
   readonly hash: string;
+  readonly stored: StoredKey;
+  /** `stored` as text, to see whether it changed. */
+  readonly text: string;
 }
+
+/** What became of an API key. "known": it is valid since before anybody asked. */
+export type KeyChange = "known" | "add" | "change" | "revoke" | "expire" | "remove";
+export type KeyListener = (change: KeyChange, key: StoredKey) => void;
 
 export class Authenticator {
   readonly #env: Env;
   readonly #file: KeyFile;
   readonly #onReloadFailed: (error: unknown) => void;
+  /** All that the file holds. */
+  #stored: readonly StoredKey[] = [];
+  /** Those that are valid. */
   #keys: ReadonlyMap<string, KnownKey> = new Map();
+  #onKeyChange: KeyListener = () => undefined;
+  /** Of those for whom something is open: a stream, a watch, a wait. */
+  readonly #listeners = new Map<Principal, Set<() => void>>();
   #keysRequired = false;
   #fingerprint = "";
   #timer: Timer | null = null;
@@ -51,7 +66,14 @@ export class Authenticator {
 
   async start(): Promise<void> {
     await this.#reload();
+    this.#update();
     this.#plan();
+  }
+
+  /** Calls back with every valid key, and from now on with every change. */
+  onKeyChange(listener: KeyListener): void {
+    this.#onKeyChange = listener;
+    for (const { stored } of this.#keys.values()) listener("known", stored);
   }
 
   close(): void {
@@ -59,15 +81,33 @@ export class Authenticator {
     this.#timer = null;
   }
 
+  /** False once the key is revoked, expired or changed, or, without a key, once keys are required. */
+  isCurrent(principal: Principal): boolean {
+    if (!this.#keysRequired) return principal === LOCAL_PRINCIPAL;
+    const known = this.#keys.get(principal.id);
+    return known !== undefined && known.principal === principal && !this.#isExpired(known);
+  }
+
+  /** Calls back once when `isCurrent` has become false, within a second. Returns how to stop that. */
+  onInvalid(principal: Principal, listener: () => void): () => void {
+    const listeners = this.#listeners.get(principal) ?? new Set();
+    this.#listeners.set(principal, listeners.add(listener));
+    return () => {
+      listeners.delete(listener);
+      if (listeners.size === 0 && this.#listeners.get(principal) === listeners)
+        this.#listeners.delete(principal);
+    };
+  }
+
   /** Throws a ProblemError: 401 when a good key is missing, 403 when the request comes from elsewhere. */
   admit(headers: IncomingHttpHeaders): Principal {
     const { origin, host } = headers;
     if (origin !== undefined && hostOf(origin) !== host) {
-      throw new ProblemError(forbidden("requests from pages of another origin are not accepted"));
+      throw new NotAuthenticatedError(forbidden("requests from pages of another origin are not accepted"));
     }
     if (this.#keysRequired) return this.#identify(headers.authorization);
     if (!this.#isLoopbackHost(host)) {
-      throw new ProblemError(
+      throw new NotAuthenticatedError(
         forbidden("this server has no API keys: it only answers to a loopback host name"),
       );
     }
@@ -89,16 +129,22 @@ export class Authenticator {
     const known = given === null ? undefined : this.#keys.get(given.id);
     const expected = Buffer.from(known?.hash ?? NO_HASH);
     const actual = Buffer.from(hashSecret(given?.secret ?? ""));
-    if (timingSafeEqual(expected, actual) && known !== undefined) return known.principal;
-    throw new ProblemError(unauthenticated());
+    const isRight = timingSafeEqual(expected, actual);
+    if (isRight && known !== undefined && !this.#isExpired(known)) return known.principal;
+    throw new NotAuthenticatedError(unauthenticated(), given?.id ?? null);
+  }
+
+  #isExpired({ stored }: KnownKey): boolean {
+    return this.#env.wallMs() >= expiryMs(stored);
   }
 
   #plan(): void {
-    this.#timer = this.#env.timer(RELOAD_MS, () => {
+    this.#timer = this.#env.timer(LOOK_EVERY_MS, () => {
       this.#reload()
         // The keys that were known stay in force: a broken file must not let everybody in.
         .catch((error) => this.#onReloadFailed(error))
         .finally(() => {
+          this.#update();
           if (this.#timer !== null) this.#plan();
         });
     });
@@ -107,20 +153,60 @@ export class Authenticator {
   async #reload(): Promise<void> {
     const fingerprint = await this.#file.fingerprint();
     if (fingerprint === this.#fingerprint) return;
-    const keys = await this.#file.read();
+    this.#stored = await this.#file.read();
     this.#fingerprint = fingerprint;
-    this.#keys = new Map(keys.filter(({ revokedAt }) => revokedAt === undefined).map(knownKey));
-    if (keys.length > 0) this.#keysRequired = true;
+    if (this.#stored.length > 0) this.#keysRequired = true;
+  }
+
+  /** Makes what the file and the clock say take effect. */
+  #update(): void {
+    const before = this.#keys;
+    const nowMs = this.#env.wallMs();
+    const valid = this.#stored.filter((key) => key.revokedAt === undefined && nowMs < expiryMs(key));
+    this.#keys = new Map(valid.map((key) => [key.id, this.#known(key)]));
+    for (const [id, { stored }] of before)
+      if (!this.#keys.has(id)) this.#onKeyChange(this.#endOf(id), stored);
+    for (const [id, known] of this.#keys) {
+      const old = before.get(id);
+      if (old !== known) this.#onKeyChange(old === undefined ? "add" : "change", known.stored);
+    }
+    this.#endInvalid();
+  }
+
+  /** A key that did not change keeps its principal: what it has open stays open. */
+  #known(stored: StoredKey): KnownKey {
+    const before = this.#keys.get(stored.id);
+    const text = JSON.stringify(stored);
+    return before?.text === text ? before : knownKey(stored, text);
+  }
+
+  #endOf(id: string): KeyChange {
+    const stored = this.#stored.find((key) => key.id === id);
+    if (stored === undefined) return "remove";
+    return stored.revokedAt === undefined ? "expire" : "revoke";
+  }
+
+  #endInvalid(): void {
+    for (const [principal, listeners] of [...this.#listeners]) {
+      if (this.isCurrent(principal)) continue;
+      this.#listeners.delete(principal);
+      for (const listener of [...listeners]) listener();
+    }
   }
 }
 
-function knownKey(key: StoredKey): readonly [string, KnownKey] {
-  const tenants = key.tenants.includes("*") ? null : key.tenants;
-  const scope = { tenants, prefixes: key.prefixes, actions: new Set(key.actions) };
-  return [key.id, { principal: Object.freeze({ id: key.id, scope: Object.freeze(scope) }), hash: key.hash }];
+function knownKey(stored: StoredKey, text: string): KnownKey {
+  const { id, hash, prefixes, actions } = stored;
+  const tenants = stored.tenants.includes("*") ? null : stored.tenants;
+  const scope = Object.freeze({ tenants, prefixes, actions: new Set(actions) });
+  return { principal: Object.freeze({ id, scope }), hash, stored, text };
 }
 
-function unauthenticated(): ProblemInput {
+function expiryMs({ expiresAt }: StoredKey): number {
+  return expiresAt === undefined ? Number.POSITIVE_INFINITY : Date.parse(expiresAt);
+}
+
+export function unauthenticated(): ProblemInput {
   return {
     reason: "UNAUTHENTICATED",
     detail: "send a valid API key: 'authorization: Bearer shk_...' (made by: solehold keys add)",

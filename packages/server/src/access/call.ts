@@ -9,6 +9,8 @@ export interface Call {
   readonly principal: Principal;
   /** 32 hexadecimal digits (W3C trace context). */
   readonly traceId: string;
+  /** The network address that the request came from; empty when it is not known. */
+  readonly address: string;
   /** When the request arrived, on the server's monotonic clock. */
   readonly receivedMs: number;
   readonly connection: Connection;

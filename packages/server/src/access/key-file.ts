@@ -24,6 +24,8 @@ export interface StoredKey {
   readonly prefixes: readonly string[];
   readonly actions: readonly Action[];
   readonly createdAt: string;
+  /** From then on it is refused. Without it the key is valid until it is revoked. */
+  readonly expiresAt?: string;
   readonly revokedAt?: string;
 }
 
@@ -32,6 +34,7 @@ export interface NewKey {
   readonly tenants: readonly string[];
   readonly prefixes: readonly string[];
   readonly actions: readonly Action[];
+  readonly expiresAt?: string;
 }
 
 export const KEY_FILE_NAME = "api-keys.json";
@@ -158,7 +161,9 @@ function parseFile(text: string, path: string): readonly StoredKey[] {
 
 function isStoredKey(value: unknown): value is StoredKey {
   if (typeof value !== "object" || value === null) return false;
-  const { id, name, hash, tenants, prefixes, actions } = value as Readonly<Record<string, unknown>>;
+  const { id, name, hash, tenants, prefixes, actions, expiresAt } = value as Readonly<
+    Record<string, unknown>
+  >;
   const texts = [id, name, hash].every((each) => typeof each === "string");
   const lists = [tenants, prefixes, actions].every(
     (each) => Array.isArray(each) && each.every((item) => typeof item === "string"),
@@ -166,6 +171,7 @@ function isStoredKey(value: unknown): value is StoredKey {
   return (
     texts &&
     lists &&
+    (expiresAt === undefined || !Number.isNaN(Date.parse(String(expiresAt)))) &&
     (actions as readonly string[]).every((action) => (ACTIONS as readonly string[]).includes(action))
   );
 }

@@ -13,7 +13,8 @@ import {
   MAX_NAME_LENGTH,
   tenantProblem,
 } from "solehold/internal";
-import { forbidden, ProblemError, refusal } from "../protocol/problem.ts";
+import { ProblemError, refusal } from "../protocol/problem.ts";
+import { AccessDeniedError } from "./refusals.ts";
 
 const COMMANDS = [
   "acquire",
@@ -110,21 +111,22 @@ export function assertAllowed(principal: Principal, action: Action, tenant: stri
   if (isAllowed(principal, action, tenant, prefix)) return;
   if (tenant === SYSTEM_TENANT) {
     const detail = `the tenant '${SYSTEM_TENANT}' is the server's own: use another one`;
-    throw new ProblemError(forbidden(detail));
+    throw new AccessDeniedError(detail, action, tenant, prefix);
   }
-  throw new ProblemError(forbidden(`this API key does not allow '${action}' there`));
+  throw new AccessDeniedError(`this API key does not allow '${action}' there`, action, tenant, prefix);
 }
 
 /** For what concerns no tenant at all. */
 export function assertAction({ scope }: Principal, action: Action): void {
   if (scope.actions.has(action)) return;
-  throw new ProblemError(forbidden(`this API key does not allow '${action}'`));
+  throw new AccessDeniedError(`this API key does not allow '${action}'`, action, SYSTEM_TENANT, "");
 }
 
 /** For what concerns all tenants at once: metrics, the proof of the whole audit trail. */
 export function assertAllowedEverywhere(principal: Principal, action: Action): void {
   if (principal.scope.actions.has(action) && isEverywhere(principal)) return;
-  throw new ProblemError(forbidden(`this API key does not allow '${action}' for all tenants`));
+  const detail = `this API key does not allow '${action}' for all tenants`;
+  throw new AccessDeniedError(detail, action, SYSTEM_TENANT, "");
 }
 
 function isEverywhere({ scope }: Principal): boolean {

@@ -18,8 +18,10 @@ import {
   type WireAnswer,
 } from "solehold/internal";
 import type { TSchema } from "typebox";
+import type { AccessAudit } from "../access/access-audit.ts";
 import type { Call } from "../access/call.ts";
 import { leaseKeyFor } from "../access/principal.ts";
+import type { Shares } from "../access/shares.ts";
 import { clientGone, draining, ProblemError, tooMany } from "../protocol/problem.ts";
 import {
   AcquireBody,
@@ -56,6 +58,8 @@ export interface CommandHandlerOptions {
   readonly env: Env;
   readonly queue: WaitQueue;
   readonly metrics: Metrics;
+  readonly accessAudit: AccessAudit;
+  readonly waiters: Shares;
 }
 
 export class CommandHandler {
@@ -76,8 +80,9 @@ export class CommandHandler {
     try {
       return await this.#execute(op, CHECKS[op](body) as CommandBody, call);
     } catch (error) {
-      if (error instanceof ProblemError) return encodeProblem(error.input, call.traceId);
-      throw error;
+      if (!(error instanceof ProblemError)) throw error;
+      await this.#options.accessAudit.refused(error, call);
+      return encodeProblem(error.input, call.traceId);
     }
   }
 
@@ -92,11 +97,15 @@ export class CommandHandler {
 
   async #perform(request: LeaseRequest, waitMs: number, call: Call): Promise<CommandOutcome> {
     const { env, queue, metrics } = this.#options;
-    const { traceId, principal, connection } = call;
-    const context: CallContext = { traceId, caller: principal.id };
+    const { traceId, principal, address, connection } = call;
+    const context: CallContext = { traceId, caller: principal.id, address };
     if (request.op !== "acquire") return await queue.execute(request, context);
     const startMs = env.monotonicMs();
-    const outcome = await queue.execute(request, { ...context, wait: { waitMs }, recipient: connection });
+    const { waiters } = this.#options;
+    const free = waitMs > 0 ? waiters.take(principal, request.key.tenant) : null;
+    const outcome = await queue
+      .execute(request, { ...context, wait: { waitMs }, recipient: connection })
+      .finally(() => free?.());
     if (outcome.kind === "unsettled" && outcome.cause instanceof WaitEndedError)
       throw new ProblemError(PROBLEM_OF_END[outcome.cause.end](outcome.cause.message));
     if (waitMs > 0) metrics.waited((env.monotonicMs() - startMs) / 1_000, outcome.kind);

@@ -6,10 +6,13 @@
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
 import type { Env } from "solehold/internal";
 import { encodeProblem, type RandomIds } from "solehold/internal";
-import type { Authenticator } from "../access/authenticator.ts";
+import type { AccessAudit } from "../access/access-audit.ts";
+import { type Authenticator, unauthenticated } from "../access/authenticator.ts";
 import type { Call, Connection } from "../access/call.ts";
 import { LOCAL_PRINCIPAL, type Principal } from "../access/principal.ts";
 import type { RateLimiter } from "../access/rate-limit.ts";
+import { remoteAddress } from "../access/remote-address.ts";
+import type { SharedLimits } from "../access/shares.ts";
 import { draining, ProblemError, tooMany } from "../protocol/problem.ts";
 import type { Logger } from "../telemetry/log.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
@@ -31,6 +34,9 @@ export interface AppOptions {
   readonly pages: readonly PageFile[];
   readonly authenticator: Authenticator;
   readonly limiter: RateLimiter;
+  readonly accessAudit: AccessAudit;
+  readonly limits: SharedLimits;
+  readonly behindProxy: "yes" | "no";
   readonly metrics: Metrics;
   readonly log: Logger;
   readonly bodyLimitBytes: number;
@@ -42,6 +48,7 @@ export type App = FastifyInstance;
 
 interface Arrival {
   readonly traceId: string;
+  readonly address: string;
   readonly span: RequestSpan;
   readonly receivedMs: number;
   principal: Principal;
@@ -53,9 +60,11 @@ const JSON_TYPE = "application/json; charset=utf-8";
 const REQUEST_TIMEOUT_MS = 30_000;
 /** Requests that a client may send on one connection ahead of their answers, which are held until it is their turn. */
 const PIPELINE_LIMIT = 32;
+/** The status of an answer that nobody is left to read. */
+const CLIENT_GONE = 499;
 
 export function buildApp(options: AppOptions): App {
-  const { env, traces, routes, eventRoutes, events, pages, bodyLimitBytes, tls } = options;
+  const { env, traces, routes, eventRoutes, events, pages, bodyLimitBytes, tls, limits } = options;
   const app = Fastify({
     ...(tls === null ? {} : { https: { cert: tls.cert, key: tls.key } }),
     bodyLimit: bodyLimitBytes,
@@ -83,7 +92,8 @@ export function buildApp(options: AppOptions): App {
     const trace = traceOf(request.headers.traceparent, traces);
     const span = startSpan(routeName(request), trace, env);
     const { traceId } = trace;
-    const arrival = { traceId, span, receivedMs: env.monotonicMs(), principal: LOCAL_PRINCIPAL };
+    const address = remoteAddress(request.raw, options.behindProxy);
+    const arrival = { traceId, address, span, receivedMs: env.monotonicMs(), principal: LOCAL_PRINCIPAL };
     arrivals.set(request, arrival);
     return arrival;
   };
@@ -139,8 +149,13 @@ export function buildApp(options: AppOptions): App {
         const arrival = arrivalOf(request);
         if (route.spec.path === "/" && index !== undefined && isBrowser(request))
           return page(request, reply, index);
-        const given = await route.run(request.body, request.query, callOf(arrival, reply));
-        return answer(request, reply, given);
+        const call = callOf(arrival, reply, options.authenticator);
+        const given = await route.run(request.body, request.query, call);
+        return answer(
+          request,
+          reply,
+          given.status === CLIENT_GONE ? withdrawn(options, arrival, given) : given,
+        );
       },
     });
   }
@@ -149,8 +164,14 @@ export function buildApp(options: AppOptions): App {
       const arrival = arrivalOf(request);
       const { "last-event-id": lastEventId } = request.headers;
       const after = typeof lastEventId === "string" ? lastEventId : null;
-      const source = openEvents(request.query, arrival.principal, after);
+      const { tenant, source } = openEvents(request.query, arrival.principal, after);
+      reply.raw.once("close", limits.connections.take(arrival.principal));
+      reply.raw.once("close", limits.watches.take(arrival.principal, tenant));
       reply.hijack();
+      reply.raw.once(
+        "close",
+        options.authenticator.onInvalid(arrival.principal, () => reply.raw.destroy()),
+      );
       events.serve(reply.raw, { traceparent: arrival.span.traceparent() }, source);
     });
   }
@@ -164,8 +185,12 @@ export function buildApp(options: AppOptions): App {
       allowed.length > 0 ? methodNotAllowed(request.method, allowed) : routeNotFound(request.method);
     return answer(request, reply, encodeProblem(input, arrivalOf(request).traceId));
   });
-  app.setErrorHandler((error, request, reply) => {
+  app.setErrorHandler(async (thrown, request, reply) => {
     const arrival = arrivalOf(request);
+    const error = await options.accessAudit.refused(thrown, arrival).then(
+      () => thrown,
+      (unaudited: unknown) => unaudited,
+    );
     const given = failed(error, arrival);
     if (given.status === 500) options.log.error({ traceId: arrival.traceId, err: error }, "a request failed");
     return answer(request, reply, given);
@@ -183,21 +208,37 @@ function admit(
   limiter.take(arrival.principal.id, 1);
 }
 
-function callOf({ principal, traceId, receivedMs }: Arrival, reply: FastifyReply): Call {
-  return { principal, traceId, receivedMs, connection: connectionOf(reply) };
+/** A wait whose API key was revoked ended as if its client had gone; but the client is there. */
+function withdrawn({ authenticator }: AppOptions, { principal, traceId }: Arrival, given: Answer): Answer {
+  return authenticator.isCurrent(principal) ? given : encodeProblem(unauthenticated(), traceId);
 }
 
-function connectionOf({ raw }: FastifyReply): Connection {
-  const isGone = (): boolean => raw.destroyed && !raw.writableFinished;
+function callOf(
+  { principal, traceId, address, receivedMs }: Arrival,
+  reply: FastifyReply,
+  authenticator: Authenticator,
+): Call {
+  const connection = connectionOf(reply, principal, authenticator);
+  return { principal, traceId, address, receivedMs, connection };
+}
+
+/** A caller whose API key is no longer valid counts as gone: nothing is granted to it any more. */
+function connectionOf({ raw }: FastifyReply, principal: Principal, authenticator: Authenticator): Connection {
+  const isGone = (): boolean =>
+    (raw.destroyed && !raw.writableFinished) || !authenticator.isCurrent(principal);
   return {
     isGone,
-    isCancelled: () => false,
+    isCancelled: () => !authenticator.isCurrent(principal),
     onGone: (listener) => {
       const onClose = (): void => {
         if (isGone()) listener();
       };
       raw.on("close", onClose);
-      return () => void raw.off("close", onClose);
+      const stop = authenticator.onInvalid(principal, listener);
+      return () => {
+        raw.off("close", onClose);
+        stop();
+      };
     },
   };
 }

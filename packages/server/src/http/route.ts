@@ -57,7 +57,13 @@ export interface Route {
 export interface EventRoute {
   readonly spec: Omit<RouteSpec, "handle">;
   /** Checks the request and throws ProblemError. `lastEventId` is the header by which a browser resumes. */
-  open(query: unknown, principal: Principal, lastEventId: string | null): EventSource;
+  open(query: unknown, principal: Principal, lastEventId: string | null): OpenedEvents;
+}
+
+export interface OpenedEvents {
+  /** Whose events they are; none where they are those of all tenants. */
+  readonly tenant?: string;
+  readonly source: EventSource;
 }
 
 export function defineRoute<Body extends TSchema, Query extends TSchema>(

@@ -6,14 +6,17 @@ import {
   encodeEntry,
   FileAuditTrail,
   MemoryAuditTrail,
+  type VerifyOptions,
   verifyAudit,
 } from "solehold/internal";
 import type { ServerConfig } from "./config.ts";
 
+export type KnownHeads = Pick<VerifyOptions, "anchor" | "startAfter">;
+
 export interface AuditLog {
   readonly trail: AuditTrail;
   /** Proves everything that is safe by now. */
-  verify(): Promise<AuditVerification>;
+  verify(options?: KnownHeads): Promise<AuditVerification>;
   /** Entries accepted and not yet on the disk. */
   lag(): number;
   /** Entries lost because too many waited. */
@@ -34,10 +37,10 @@ export async function openAudit({
   const trail = await FileAuditTrail.open({ folder, durability: audit, invalidEvents });
   return {
     trail,
-    verify: async () => {
+    verify: async (heads = {}) => {
       // What waits in the background belongs to the proof, too; where the disk refuses it, the rest is proven.
       await trail.flush().catch(() => undefined);
-      return await verifyAudit(folder, { throughSequence: trail.head().sequence });
+      return await verifyAudit(folder, { ...heads, throughSequence: trail.head().sequence });
     },
     lag: () => trail.lag,
     dropped: () => trail.dropped,
@@ -48,12 +51,12 @@ function memoryAudit(): AuditLog {
   const trail = new MemoryAuditTrail({ capacity: MEMORY_ENTRIES, invalidEvents });
   return {
     trail,
-    verify: async () => {
+    verify: async (heads = {}) => {
       const entries = await trail.query({ limit: MEMORY_ENTRIES });
       const [first] = entries;
       const before =
         first === undefined ? {} : { startAfter: { sequence: first.sequence - 1, hash: first.previousHash } };
-      return await verifyAudit(entries.map(encodeEntry), before);
+      return await verifyAudit(entries.map(encodeEntry), { ...before, ...heads });
     },
     lag: () => 0,
     dropped: () => trail.dropped,

@@ -13,6 +13,8 @@ export interface LeaseBackend {
   readonly service: LeaseService;
   readonly audit: AuditLog;
   readonly decisions: DecisionFeed;
+  /** Of the approval rules in force. */
+  readonly policyFingerprint: string;
   /** Makes the audit safe, then closes the store. Rejects when entries could not be saved. */
   close(): Promise<void>;
 }
@@ -27,7 +29,7 @@ export async function openBackend(config: ServerConfig, env: Env, metrics: Metri
       metrics.audited(event);
       decisions.publish(event);
     });
-    const policy = await readApprovalPolicy(config.policyFile);
+    const { policy, fingerprint } = await readApprovalPolicy(config.policyFile);
     const service = new LeaseService({
       executor,
       audit: trail,
@@ -35,7 +37,10 @@ export async function openBackend(config: ServerConfig, env: Env, metrics: Metri
       maxLiveLeases: config.leasesPerTenant,
       ...(policy === null ? {} : { approvalPolicy: policy }),
     });
-    return { service, audit, decisions, close: () => closeAll(service, audit, store) };
+    return {
+      ...{ service, audit, decisions, policyFingerprint: fingerprint },
+      close: () => closeAll(service, audit, store),
+    };
   } catch (error) {
     await store.close().catch(() => undefined);
     throw error;

@@ -2,8 +2,10 @@
 import { readFileSync } from "node:fs";
 import type { Env } from "solehold/internal";
 import { type Quorum, RandomIds, type WaitQueue, withWaitQueue } from "solehold/internal";
+import { AccessAudit } from "../access/access-audit.ts";
 import type { Authenticator } from "../access/authenticator.ts";
 import { RateLimiter } from "../access/rate-limit.ts";
+import { type SharedLimits, Shares } from "../access/shares.ts";
 import { CommandHandler } from "../commands/command-handler.ts";
 import type { AppOptions } from "../http/app.ts";
 import { dashboardFiles } from "../http/dashboard-files.ts";
@@ -46,6 +48,7 @@ export interface ServerDependencies {
 /** Everything but the HTTP framework: a simulated server has these without a socket. */
 export interface ServerComponents {
   readonly appOptions: AppOptions;
+  readonly accessAudit: AccessAudit;
   readonly streams: StreamServer;
   readonly events: EventStreams;
   readonly queue: WaitQueue;
@@ -66,12 +69,17 @@ export function composeServer(
   dependencies: ServerDependencies,
 ): ServerComponents {
   const { env, log, metrics, authenticator, quorum, tls, isDraining, url } = dependencies;
-  const { waiterLimit, waitLimitMs, batchLimit, bodyLimitBytes } = config;
+  const { waiterLimit, waitLimitMs, batchLimit, bodyLimitBytes, behindProxy } = config;
   const hub = new WatchHub({ env, service, backlog: config.watchBacklog });
-  const limits = { maxWaiters: waiterLimit, maxWaitMs: waitLimitMs };
-  const queue = withWaitQueue({ env, ...limits })(hub.layer(service));
+  const queue = withWaitQueue({ env, maxWaiters: waiterLimit, maxWaitMs: waitLimitMs })(hub.layer(service));
   const limiter = new RateLimiter(env, config.requestsPerSecond);
-  const commands = new CommandHandler({ env, queue, metrics });
+  const accessAudit = new AccessAudit({ env, service, log });
+  const limits: SharedLimits = {
+    waiters: new Shares("waiters", waiterLimit, config.sharePercent),
+    watches: new Shares("watches", config.watchLimit, config.sharePercent),
+    connections: new Shares("connections", config.connectionLimit, config.sharePercent),
+  };
+  const commands = new CommandHandler({ env, queue, metrics, accessAudit, waiters: limits.waiters });
   const events = new EventStreams(env);
   const eventRoutes: readonly EventRoute[] = [
     watchRoute({ env, hub, queue, maxBufferedBytes: MAX_BUFFERED_BYTES }),
@@ -118,7 +126,7 @@ export function composeServer(
         },
       }),
     }),
-    ...auditRoutes(service.audit, () => audit.verify()),
+    ...auditRoutes(service.audit, (heads) => audit.verify(heads)),
     ...coordinatorRoutes(env, quorum),
     replicasRoute(membership, service),
     ...maintenanceRoutes(service, metrics),
@@ -133,6 +141,9 @@ export function composeServer(
     pages: dashboardFiles(),
     authenticator,
     limiter,
+    accessAudit,
+    limits,
+    behindProxy,
     metrics,
     log,
     bodyLimitBytes,
@@ -140,12 +151,13 @@ export function composeServer(
     isDraining,
   };
   const streams = new StreamServer({
-    ...{ env, traces, log, commands, hub, limiter, metrics, batchLimit },
+    ...{ env, traces, log, commands, hub, limiter, accessAudit, limits, metrics, batchLimit, behindProxy },
     pendingLimit: batchLimit + waiterLimit,
     maxBufferedBytes: MAX_BUFFERED_BYTES,
     maxMessageBytes: bodyLimitBytes,
     reads: streamReads(reads),
     admit: (request) => authenticator.admit(request.headers),
+    onInvalid: (principal, listener) => authenticator.onInvalid(principal, listener),
   });
   metrics.observe({
     waiters: () => queue.size,
@@ -156,7 +168,7 @@ export function composeServer(
     auditDropped: () => audit.dropped(),
     clockJumps: () => service.executor.clockJumps,
   });
-  return { appOptions, streams, events, queue, hub, membership, collection, activity };
+  return { appOptions, accessAudit, streams, events, queue, hub, membership, collection, activity };
 }
 
 const READ_NAMES: Readonly<Record<string, string>> = {

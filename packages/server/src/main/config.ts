@@ -135,6 +135,13 @@ export const SETTINGS = {
   requestsPerSecond: count(50_000, 1, 1e9, "commands per API key; more are answered 429"),
   connectionLimit: count(10_000, 1, 1e6, "open connections; more are closed at once"),
   waiterLimit: count(10_000, 0, 1e7, "requests that may wait in queues"),
+  watchLimit: count(10_000, 0, 1e7, "open watches"),
+  sharePercent: count(
+    50,
+    1,
+    100,
+    "how much of the limits on connections, waiters and watches one API key, or one tenant, may take",
+  ),
   waitLimitMs: count(300_000, 0, 24 * 3_600_000, "the longest a request may wait in a queue"),
   watchBacklog: count(10_000, 1, 1e7, "changes kept for watchers that reconnect"),
   collectEvery: duration("1h", YEAR_MS, "how often records that ended a day ago are deleted; 0 for never"),

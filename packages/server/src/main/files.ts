@@ -1,13 +1,24 @@
 /** The files that settings name. What cannot be used is a ConfigError that says why. */
+import { createHash } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { ApprovalPolicy, Quorum, type QuorumConfig } from "solehold/internal";
 import { ConfigError, type ServerConfig } from "./config.ts";
 
-/** The approval rules. Null when no file was named: then no key needs approval. */
-export async function readApprovalPolicy(path: string): Promise<ApprovalPolicy | null> {
-  if (path === "") return null;
-  const defined = ApprovalPolicy.define(await readJson(path, "policy file"));
-  if (defined.ok) return defined.policy;
+const FINGERPRINT_DIGITS = 16;
+
+export interface LoadedPolicy {
+  /** Null when no file was named: then no key needs approval. */
+  readonly policy: ApprovalPolicy | null;
+  /** The same for two files that say the same; "none" without a file. */
+  readonly fingerprint: string;
+}
+
+/** The approval rules. */
+export async function readApprovalPolicy(path: string): Promise<LoadedPolicy> {
+  if (path === "") return { policy: null, fingerprint: "none" };
+  const content = await readJson(path, "policy file");
+  const defined = ApprovalPolicy.define(content);
+  if (defined.ok) return { policy: defined.policy, fingerprint: fingerprintOf(content) };
   throw unusable("policy file", path, defined.problems);
 }
 
@@ -29,6 +40,16 @@ export async function readTls({
   } catch (cause) {
     throw new ConfigError(`--tls-cert or --tls-key cannot be read: ${(cause as Error).message}`, { cause });
   }
+}
+
+/** Of parsed JSON, whatever order its fields are in. */
+function fingerprintOf(content: unknown): string {
+  const inOrder = (_field: string, value: unknown): unknown =>
+    typeof value === "object" && value !== null && !Array.isArray(value)
+      ? Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)))
+      : value;
+  const text = JSON.stringify(content, inOrder);
+  return createHash("sha256").update(text).digest("hex").slice(0, FINGERPRINT_DIGITS);
 }
 
 async function readJson(path: string, what: string): Promise<unknown> {

@@ -7,6 +7,7 @@
  */
 import type { AddressInfo, Socket } from "node:net";
 import {
+  type AuditDetail,
   DEFAULT_TENANT,
   delay,
   type Env,
@@ -115,6 +116,7 @@ class LeaseServer implements RunningServer {
     const { log, tls } = this.#dependencies;
     this.url = urlOf(this.#app, tls === null ? "http" : "https");
     log.info({ url: this.url, store: this.service.executor.store.name, version: VERSION }, "listening");
+    await this.#auditStart();
     this.#learnLiveLeases();
     this.#announce();
   }
@@ -127,6 +129,20 @@ class LeaseServer implements RunningServer {
   #track(socket: Socket): void {
     this.#sockets.add(socket);
     socket.once("close", () => this.#sockets.delete(socket));
+  }
+
+  /** Which rights and rules are in force from now on. A trail that cannot take it fails the first command. */
+  async #auditStart(): Promise<void> {
+    const { accessAudit } = this.#components;
+    this.#dependencies.authenticator.onKeyChange((change, key) => accessAudit.keyChanged(change, key));
+    const { policyFingerprint: policy } = this.#backend;
+    await this.#auditProcess("start", { version: VERSION, policy });
+  }
+
+  async #auditProcess(action: string, detail: AuditDetail): Promise<void> {
+    await this.#components.accessAudit.process(action, detail).catch((error: unknown) => {
+      this.#dependencies.log.error({ err: error, action }, "this could not be written to the audit");
+    });
   }
 
   #announce(): void {
@@ -156,6 +172,7 @@ class LeaseServer implements RunningServer {
     this.#cutConnections();
     this.#components.activity.close();
     await this.#components.hub.close();
+    await this.#auditProcess("stop", {});
     authenticator.close();
     await this.#backend.close();
     log.info("stopped");

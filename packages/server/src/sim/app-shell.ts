@@ -17,6 +17,7 @@ export class AppShell {
       env: forwarded(() => life().env),
       events: forwarded(() => life().events),
       authenticator: forwarded(() => life().authenticator),
+      accessAudit: forwarded(() => life().accessAudit),
       limiter: forwarded(() => life().limiter),
       metrics: forwarded(() => life().metrics),
       log: forwarded(() => life().log),

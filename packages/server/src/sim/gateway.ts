@@ -50,6 +50,7 @@ function componentsFor({ env, service, trail, url }: Life, isDraining: () => boo
     service,
     audit: auditLog(trail),
     decisions: new DecisionFeed(),
+    policyFingerprint: "none",
     close: async () => undefined,
   };
   return composeServer(CONFIG, backend, {
@@ -86,7 +87,7 @@ function serve(host: EndpointHost, shell: AppShell): Endpoint {
       app.routing(exchange.request, exchange.response);
       return { hangUp: exchange.hangUp };
     },
-    accept: (socket) => streams.open(socket as unknown as WebSocket, LOCAL_PRINCIPAL),
+    accept: (socket) => streams.open(socket as unknown as WebSocket, LOCAL_PRINCIPAL, ""),
     close: async () => {
       isDraining = true;
       await membership.leave();

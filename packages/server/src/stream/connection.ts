@@ -21,9 +21,11 @@ import {
 } from "solehold/internal";
 import { Type } from "typebox";
 import type { WebSocket } from "ws";
+import type { AccessAudit } from "../access/access-audit.ts";
 import type { Call } from "../access/call.ts";
 import type { Principal } from "../access/principal.ts";
 import type { RateLimiter } from "../access/rate-limit.ts";
+import type { SharedLimits } from "../access/shares.ts";
 import { COMMAND_SCHEMAS, type CommandHandler } from "../commands/command-handler.ts";
 import { draining, ProblemError, problemOf, refusal } from "../protocol/problem.ts";
 import { checkOf } from "../protocol/validation.ts";
@@ -41,6 +43,8 @@ export interface StreamServices {
   readonly commands: CommandHandler;
   readonly hub: WatchHub;
   readonly limiter: RateLimiter;
+  readonly accessAudit: AccessAudit;
+  readonly limits: SharedLimits;
   readonly metrics: Metrics;
   readonly log: Logger;
   readonly batchLimit: number;
@@ -78,6 +82,10 @@ const ROUTES: ReadonlyMap<string, string> = new Map(
 const COMMANDS: ReadonlySet<string> = new Set(Object.keys(COMMAND_SCHEMAS));
 /** The code of RFC 6455's registry for "come back in a moment". */
 const SERVICE_RESTART = 1012;
+/** "Policy violation" there. */
+const NOT_VALID = 1008;
+/** How long a client has to answer the end before its connection is cut. */
+const GRACE_MS = 1_000;
 
 /** What operations read of their connection. */
 interface MutableState extends ConnectionState {
@@ -106,14 +114,15 @@ export class StreamConnection {
   /** Set while the connection drains. */
   #onIdle: (() => void) | null = null;
 
-  constructor(services: StreamServices, socket: WebSocket, principal: Principal) {
+  constructor(services: StreamServices, socket: WebSocket, principal: Principal, address: string) {
     this.#services = services;
     this.#socket = socket;
-    this.#state = { principal, isClosed: false };
-    const { env, hub, maxBufferedBytes } = services;
+    this.#state = { principal, address, isClosed: false };
+    const { env, hub, maxBufferedBytes, limits } = services;
     this.#watches = new StreamWatches({
       env,
       hub,
+      shares: limits.watches,
       maxBufferedBytes,
       buffered: () => socket.bufferedAmount,
       send: (watch, event) => this.#send({ watch, event }),
@@ -144,7 +153,18 @@ export class StreamConnection {
     await closed;
   }
 
+  /** The API key was revoked, expired or changed: nothing more is taken, sent or granted here. */
+  end(): void {
+    // Cancelled, not only cut off: nobody may come back for what is granted meanwhile.
+    for (const pending of [...this.#pending.values()]) pending.cancel();
+    this.#onClose();
+    const grace = this.#services.env.timer(GRACE_MS, () => this.#socket.terminate());
+    this.#socket.once("close", () => grace.cancel());
+    this.#socket.close(NOT_VALID, "the API key was revoked, expired or changed: connect again");
+  }
+
   #onMessage(data: Buffer, kind: "binary" | "text"): void {
+    if (this.#state.isClosed) return;
     const receivedMs = this.#services.env.monotonicMs();
     const messages = kind === "text" ? parseMessages(data.toString("utf8")) : null;
     const { batchLimit } = this.#services;
@@ -193,10 +213,15 @@ export class StreamConnection {
 
   /** Never rejects. */
   #begin(envelope: Envelope, operation: StreamOperation): Promise<void> {
-    return this.#run(envelope, operation).then(
-      (answer) => this.#finish(operation, answer),
-      (error: unknown) => this.#finish(operation, this.#failed(error, operation)),
-    );
+    return this.#run(envelope, operation)
+      .catch(async (error: unknown) => {
+        await this.#services.accessAudit.refused(error, operation);
+        throw error;
+      })
+      .then(
+        (answer) => this.#finish(operation, answer),
+        (error: unknown) => this.#finish(operation, this.#failed(error, operation)),
+      );
   }
 
   /** A few together; the next ones when these are answered and the client has taken them. */
@@ -346,6 +371,7 @@ export class StreamConnection {
   }
 
   #onClose(): void {
+    if (this.#state.isClosed) return;
     this.#state.isClosed = true;
     this.#onIdle?.();
     for (const pending of [...this.#pending.values()]) pending.disconnect();

@@ -7,6 +7,7 @@ import type { RequestSpan } from "../telemetry/spans.ts";
 /** The connection that it came by. */
 export interface ConnectionState {
   readonly principal: Principal;
+  readonly address: string;
   readonly isClosed: boolean;
 }
 
@@ -45,6 +46,10 @@ export class StreamOperation implements Call, Connection {
 
   get principal(): Principal {
     return this.#state.principal;
+  }
+
+  get address(): string {
+    return this.#state.address;
   }
 
   get connection(): Connection {

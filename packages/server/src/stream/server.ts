@@ -4,6 +4,7 @@ import type { Duplex } from "node:stream";
 import type { Env, ProblemInput, Timer } from "solehold/internal";
 import { type WebSocket, WebSocketServer } from "ws";
 import type { Principal } from "../access/principal.ts";
+import { remoteAddress } from "../access/remote-address.ts";
 import { draining, ProblemError } from "../protocol/problem.ts";
 import { refuseSocket } from "../protocol/refuse-socket.ts";
 import { traceOf } from "../telemetry/trace.ts";
@@ -14,8 +15,11 @@ export const STREAM_PATH = "/v1/stream";
 
 export interface StreamServerOptions extends StreamServices {
   readonly maxMessageBytes: number;
+  readonly behindProxy: "yes" | "no";
   /** Throws a ProblemError. */
   admit(request: IncomingMessage): Principal;
+  /** Calls back once the principal is no longer valid. Returns how to stop that. */
+  onInvalid(principal: Principal, listener: () => void): () => void;
 }
 
 /** A connection that has not answered a ping when the next is due is dead: its waiters must leave the queues. */
@@ -61,11 +65,14 @@ export class StreamServer {
   }
 
   /** A stream of a caller that was authenticated. */
-  open(socket: WebSocket, principal: Principal): void {
-    this.#connections.set(socket, new StreamConnection(this.#options, socket, principal));
+  open(socket: WebSocket, principal: Principal, address: string): void {
+    const connection = new StreamConnection(this.#options, socket, principal, address);
+    this.#connections.set(socket, connection);
+    const stop = this.#options.onInvalid(principal, () => connection.end());
     socket.on("pong", () => this.#silent.delete(socket));
     socket.on("message", () => this.#silent.delete(socket));
     socket.on("close", () => {
+      stop();
       this.#connections.delete(socket);
       this.#silent.delete(socket);
     });
@@ -83,15 +90,21 @@ export class StreamServer {
   }
 
   #onUpgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
+    const { env, traces, accessAudit, behindProxy, limits } = this.#options;
+    const address = remoteAddress(request, behindProxy);
     try {
       if (this.#isDraining) throw new ProblemError(draining());
       if (pathOf(request) !== STREAM_PATH) throw new ProblemError(noStreamHere());
       const principal = this.#options.admit(request);
-      this.#sockets.handleUpgrade(request, socket, head, (webSocket) => this.open(webSocket, principal));
+      socket.once("close", limits.connections.take(principal));
+      this.#sockets.handleUpgrade(request, socket, head, (webSocket) =>
+        this.open(webSocket, principal, address),
+      );
     } catch (error) {
       const input = error instanceof ProblemError ? error.input : noStreamHere();
-      const { env, traces } = this.#options;
-      refuseSocket(socket, input, traceOf(request.headers.traceparent, traces).traceId, env);
+      const { traceId } = traceOf(request.headers.traceparent, traces);
+      accessAudit.refused(error, { traceId, address }).catch(() => undefined);
+      refuseSocket(socket, input, traceId, env);
     }
   }
 

@@ -2,6 +2,7 @@
 import type { Env, MessageId, WatchEvent } from "solehold/internal";
 import { Type } from "typebox";
 import { type Principal, readableScope } from "../access/principal.ts";
+import type { Shares } from "../access/shares.ts";
 import { ProblemError, refusal } from "../protocol/problem.ts";
 import { Tenant } from "../protocol/schemas/fields.ts";
 import { checkOf } from "../protocol/validation.ts";
@@ -11,6 +12,7 @@ import type { WatchHub } from "../watch/watch-hub.ts";
 export interface StreamWatchesOptions {
   readonly env: Env;
   readonly hub: WatchHub;
+  readonly shares: Shares;
   readonly maxBufferedBytes: number;
   /** Bytes that were sent and have not left yet. */
   buffered(): number;
@@ -52,6 +54,7 @@ export class StreamWatches {
     if (this.#open.size >= MAX_WATCHES) {
       throw new ProblemError(refusal("op", `may open at most ${MAX_WATCHES} watches: unwatch some`));
     }
+    const free = this.#options.shares.take(principal, scope.tenant);
     const { hub, send, ...rest } = this.#options;
     const sink = new BoundedEventSink({ ...rest, write: (event) => send(id, event), token: () => hub.token });
     const { token } = hub;
@@ -63,6 +66,7 @@ export class StreamWatches {
       stop: () => {
         unsubscribe();
         sink.close();
+        free();
       },
     });
     return token;

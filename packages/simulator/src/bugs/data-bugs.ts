@@ -6,7 +6,8 @@ export const DATA_BUGS: readonly PlantedBug[] = [
   {
     name: "counted-after-loss",
     mistake: "generations are counted from the last record, also where the store may lose it",
-    caughtBy: ["fences-grow"],
+    // Who saw the lost fence refuses to go below it: then the key may not be granted any more.
+    caughtBy: ["fences-grow", "liveness"],
     withinSeeds: 300,
     faults: ["lost-writes"],
     mutations: { policy: { generations: "count" } },

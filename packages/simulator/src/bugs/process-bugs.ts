@@ -59,10 +59,26 @@ export const PROCESS_BUGS: readonly PlantedBug[] = [
   {
     name: "everybody-polls",
     mistake: "each call waits by asking again and again for itself: there is no queue",
-    caughtBy: ["first-come-first-served"],
+    caughtBy: ["first-come-first-served", "starvation"],
     withinSeeds: 100,
     mutations: {
       leases: (open) => withMembers(open(), { acquire: (name, options) => open().acquire(name, options) }),
+    },
+  },
+  {
+    name: "nobody-yields",
+    mistake: "a release is for whoever is fastest, whoever waits",
+    caughtBy: ["starvation"],
+    withinSeeds: 200,
+    mutations: {
+      executor: (executor) =>
+        withMembers(executor, {
+          execute: (request, context) => {
+            if (request.op !== "release") return executor.execute(request, context);
+            const { reserveFor: _reserveFor, ...plain } = request;
+            return executor.execute(plain, context);
+          },
+        }),
     },
   },
   {

@@ -84,6 +84,37 @@ export const PROTOCOL_BUGS: readonly PlantedBug[] = [
     },
   },
   {
+    name: "reservation-ignored",
+    mistake: "a lease that was kept for a waiter is given to whoever comes first",
+    caughtBy: ["reservations"],
+    withinSeeds: 200,
+    mutations: {
+      decide: withSnapshot((record, { op }) =>
+        op === "acquire" ? { ...record, reservation: null } : record,
+      ),
+    },
+  },
+  {
+    name: "min-hold-ends-with-release",
+    mistake: "a lease that is released before its minimum hold is over can be claimed at once",
+    caughtBy: ["closed-periods"],
+    withinSeeds: 200,
+    mutations: {
+      decide: withWritten((record, { op }) =>
+        op === "release" ? { ...record, minHoldUntilMs: null } : record,
+      ),
+    },
+  },
+  {
+    name: "lock-delay-ignored",
+    mistake: "an expired lease can be claimed at once, whatever delay was asked for",
+    caughtBy: ["closed-periods"],
+    withinSeeds: 200,
+    mutations: {
+      decide: withSnapshot((record, { op }) => (op === "acquire" ? { ...record, lockDelayMs: 0 } : record)),
+    },
+  },
+  {
     name: "break-ignored",
     mistake: "renewals run past the end that a break has set",
     caughtBy: ["reservations"],

@@ -77,7 +77,7 @@ export const TIME_BUGS: readonly PlantedBug[] = [
   {
     name: "takeover-by-own-clock",
     mistake: "who is dead is judged by the wall clock of the one who wants the lease",
-    caughtBy: [...BELIEF, "fences-grow", "no-resurrection", "linearizability", "reservations"],
+    caughtBy: [...BELIEF, "fences-grow", "no-resurrection", "linearizability", "reservations", "starvation"],
     withinSeeds: 100,
     mutations: { store: (store, env) => withMembers(store, { now: () => env.wallMs() }) },
   },

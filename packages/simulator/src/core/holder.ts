@@ -232,7 +232,16 @@ export class CoreHolder {
       return { op: "break", key, nonce, periodMs: Math.floor(config.ttlMs * random.fraction()) };
     if (operation === "acquire") {
       const tokenHash = `${nonce}:`.padEnd(43, "0");
-      return { op: "acquire", key, nonce, holder, purpose: "Operation", ttlMs, tokenHash };
+      const closedMs = Math.ceil(config.ttlMs * random.between(0.1, 1.5));
+      const [holdAtLeastMs, lockDelayMs] = random.pick([
+        [0, 0],
+        [0, 0],
+        [0, 0],
+        [closedMs, 0],
+        [0, closedMs],
+      ]);
+      const periods = { holdAtLeastMs: holdAtLeastMs ?? 0, lockDelayMs: lockDelayMs ?? 0 };
+      return { op: "acquire", key, nonce, holder, purpose: "Operation", ttlMs, tokenHash, ...periods };
     }
     if (lease === undefined || !lease.believes()) return null;
     const { tokenHash } = lease;

@@ -82,7 +82,7 @@ export class Brain {
   }
 
   hasEnded(record: SmallRecord): boolean {
-    return endOfRecord(largeRecord(record, this.#world.ttlTicks)) <= NOW_MS;
+    return endOfRecord(largeRecord(record, this.#world)) <= NOW_MS;
   }
 
   accepts(newest: number, fence: number): boolean {
@@ -149,7 +149,7 @@ export class Brain {
     const { decide, policy } = this.#rules;
     const now = this.#instant(request.knowledge);
     const snapshot = {
-      record: small === null ? null : largeRecord(small, this.#world.ttlTicks),
+      record: small === null ? null : largeRecord(small, this.#world),
       floor: BigInt(floor),
     };
     const { decision, effect } = decide(this.#command(request), snapshot, now, policy);
@@ -176,8 +176,18 @@ export class Brain {
     const ttlMs = this.#world.ttlTicks;
     if (op === "revoke") return { ...base, op };
     if (op === "break") return { ...base, op, periodMs: PERIOD };
-    if (op === "acquire")
-      return { ...base, op, holder, purpose: "Operation", ttlMs, tokenHash: tokenOf(client, mark) };
+    if (op === "acquire") {
+      return {
+        ...base,
+        op,
+        holder,
+        purpose: "Operation",
+        ttlMs,
+        tokenHash: tokenOf(client, mark),
+        holdAtLeastMs: this.#world.holdAtLeast,
+        lockDelayMs: this.#world.lockDelay,
+      };
+    }
     const tokenHash = tokenOf(client, proof ?? STRANGER_MARK);
     if (op === "renew") return { ...base, op, holder, tokenHash, ttlMs };
     if (op === "release") return { ...base, op, holder, tokenHash };
@@ -201,8 +211,8 @@ function markOf(tokenHash: string): number {
   return Number(tokenHash[1]);
 }
 
-function largeRecord(record: SmallRecord, ttlMs: number): LeaseRecord {
-  const { holder, generation, mark, state, expires, breakAt, successor, deadline, nonce } = record;
+function largeRecord(record: SmallRecord, { ttlTicks: ttlMs, lockDelay }: ExploreWorld): LeaseRecord {
+  const { holder, generation, mark, state, expires, breakAt, minHold, successor, deadline, nonce } = record;
   return {
     key: KEY,
     holder: nameOf(holder),
@@ -219,7 +229,12 @@ function largeRecord(record: SmallRecord, ttlMs: number): LeaseRecord {
     renewals: 0,
     resumeRequired: false,
     breakAtMs: breakAt === null ? null : NOW_MS + breakAt,
+    minHoldUntilMs: minHold === null ? null : NOW_MS + minHold,
+    lockDelayMs: lockDelay,
     handoff: successor === null ? null : { successor: nameOf(successor), deadlineMs: NOW_MS + deadline },
+    reservation: null,
+    ticket: "",
+    metadata: {},
     nonce: nonceOf(nonce),
     idempotency: null,
     note: "",
@@ -235,6 +250,7 @@ function smallRecord(record: LeaseRecord): SmallRecord {
     state: record.state,
     expires: record.expiresAtMs - NOW_MS,
     breakAt: record.breakAtMs === null ? null : record.breakAtMs - NOW_MS,
+    minHold: record.minHoldUntilMs === null ? null : record.minHoldUntilMs - NOW_MS,
     successor: handoff === null ? null : Number(handoff.successor.slice(1)),
     deadline: handoff === null ? 0 : handoff.deadlineMs - NOW_MS,
     nonce: Number(record.nonce.slice(1)),

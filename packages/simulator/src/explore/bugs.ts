@@ -65,6 +65,16 @@ export const EXPLORABLE_BUGS: Readonly<Record<string, ExplorableBug>> = {
     breaks: ["reservations"],
     rules: planted("handoff-for-anybody"),
   },
+  "min-hold-ends-with-release": {
+    world: "closed",
+    breaks: ["closed-periods"],
+    rules: planted("min-hold-ends-with-release"),
+  },
+  "lock-delay-ignored": {
+    world: "closed",
+    breaks: ["closed-periods"],
+    rules: planted("lock-delay-ignored"),
+  },
   "break-ignored": { world: "handoff", breaks: ["reservations"], rules: planted("break-ignored") },
   "guard-off": { world: "guard", breaks: ["guarded-writes"], rules: { guard: "off" } },
 };

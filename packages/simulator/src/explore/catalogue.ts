@@ -147,8 +147,8 @@ const ABSENT = 1;
 const STATE_CODES: Readonly<Record<LeaseState, number>> = { held: 1, released: 2, revoked: 3 };
 const codes: number[] = [];
 
-function pushKey({ floor, highest, newest, record }: KeyState, { clientNames }: Renaming): void {
-  codes.push(floor + OFFSET, highest + OFFSET, newest + OFFSET);
+function pushKey({ floor, highest, newest, closed, record }: KeyState, { clientNames }: Renaming): void {
+  codes.push(floor + OFFSET, highest + OFFSET, newest + OFFSET, closed + OFFSET);
   pushRecord(record, clientNames);
 }
 
@@ -173,6 +173,7 @@ function pushRecord(record: SmallRecord | null, names: readonly number[]): void 
   }
   codes.push(record.generation + OFFSET, names[record.holder] ?? 0, record.mark, STATE_CODES[record.state]);
   codes.push(record.expires + OFFSET, record.breakAt === null ? ABSENT : record.breakAt + OFFSET);
+  codes.push(record.minHold === null ? ABSENT : record.minHold + OFFSET);
   if (record.successor === null) codes.push(ABSENT);
   else codes.push((names[record.successor] ?? 0) + OFFSET, record.deadline + OFFSET);
   pushNonce(record.nonce, names);

@@ -168,7 +168,8 @@ export class Ageing {
     const known = this.#keys[key.id];
     if (known !== undefined) return known;
     const { catalogue, world } = this.#setting;
-    const aged = catalogue.keys.add({ ...key, record: agedRecord(key.record, world) });
+    const closed = Math.max(0, key.closed - 1);
+    const aged = catalogue.keys.add({ ...key, closed, record: agedRecord(key.record, world) });
     this.#keys[key.id] = aged;
     return aged;
   }
@@ -192,16 +193,17 @@ export class Ageing {
   }
 }
 
-function agedRecord(record: SmallRecord | null, { doubt }: ExploreWorld): SmallRecord | null {
+function agedRecord(record: SmallRecord | null, { doubt, lockDelay }: ExploreWorld): SmallRecord | null {
   if (record === null) return null;
-  const past = -doubt;
-  const { expires, breakAt, deadline, successor } = record;
-  if (expires === past && breakAt === null && successor === null) return record;
+  const past = -doubt - lockDelay;
+  const { expires, breakAt, minHold, deadline, successor } = record;
+  if (expires === past && breakAt === null && minHold === null && successor === null) return record;
   const over = successor !== null && deadline - 1 <= past;
   return {
     ...record,
     expires: record.state === "released" ? past : Math.max(past, expires - 1),
     breakAt: breakAt === null ? null : Math.max(past, breakAt - 1),
+    minHold: minHold === null || minHold - 1 <= -doubt ? null : minHold - 1,
     deadline: over || successor === null ? 0 : deadline - 1,
     successor: over ? null : successor,
   };
@@ -209,7 +211,7 @@ function agedRecord(record: SmallRecord | null, { doubt }: ExploreWorld): SmallR
 
 function agedAttempt(attempt: Attempt | null, world: ExploreWorld): Attempt | null {
   if (attempt === null) return null;
-  const oldest = -world.ttlTicks - 2 * world.lag;
+  const oldest = -Math.max(world.ttlTicks, world.holdAtLeast) - 2 * world.lag;
   const sentAt = Math.max(oldest, attempt.sentAt - 1);
   return { ...attempt, sentAt, next: agedRecord(attempt.next, world) };
 }

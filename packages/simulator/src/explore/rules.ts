@@ -12,6 +12,9 @@ export interface ExploreWorld {
   readonly doubt: number;
   /** How many requests in the whole world may arrive after their sender gave up. */
   readonly late: number;
+  /** The minimum hold and the delay after an expiry that every acquire asks for. */
+  readonly holdAtLeast: number;
+  readonly lockDelay: number;
   readonly operations: readonly Operation[];
   /** Whether writes to a guarded resource are on their way too. */
   readonly guarded: "yes" | "no";
@@ -55,6 +58,8 @@ const BASE: ExploreWorld = {
   lag: 0,
   doubt: 0,
   late: 0,
+  holdAtLeast: 0,
+  lockDelay: 0,
   operations: ["acquire", "renew", "release"],
   guarded: "no",
 };
@@ -68,6 +73,7 @@ export const EXPLORE_WORLDS = {
   both: { ...BASE, ttlTicks: 3, lag: 1, late: 1 },
   guard: { ...BASE, guarded: "yes" },
   handoff: { ...BASE, late: 1, operations: ["acquire", "renew", "handoff", "break"] },
+  closed: { ...BASE, ttlTicks: 2, doubt: 1, late: 1, holdAtLeast: 4, lockDelay: 1, operations: WITH_REVOKE },
   crowd: { ...BASE, clients: 3, ttlTicks: 3, lag: 1 },
   keys: { ...BASE, keys: 2, ttlTicks: 3 },
 } as const satisfies Record<string, ExploreWorld>;

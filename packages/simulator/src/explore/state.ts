@@ -18,6 +18,7 @@ export interface SmallRecord {
   readonly state: LeaseState;
   readonly expires: number;
   readonly breakAt: number | null;
+  readonly minHold: number | null;
   readonly successor: number | null;
   readonly deadline: number;
   /** The attempt that wrote it, as long as anybody could look for it. */
@@ -70,6 +71,8 @@ export interface KeyState extends Part {
   readonly floor: number;
   /** The highest generation ever granted, which nobody in the world knows. */
   readonly highest: number;
+  /** For how long nobody may be granted the key, by what its last grant asked for; nobody in the world looks here. */
+  readonly closed: number;
   /** The newest fence that the guarded resource has seen. */
   readonly newest: number;
 }
@@ -93,7 +96,7 @@ export function startState(clients: number, keys: number): ExploreState {
     late: null,
     guarded: null,
   };
-  const key: KeyState = { id: NEW, record: null, floor: 0, highest: 0, newest: 0 };
+  const key: KeyState = { id: NEW, record: null, floor: 0, highest: 0, closed: 0, newest: 0 };
   return {
     keys: Array.from({ length: keys }, () => key),
     clients: Array.from({ length: clients }, () => client),

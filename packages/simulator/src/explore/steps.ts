@@ -5,7 +5,14 @@
  */
 import type { Answer, Knowledge } from "./brain.ts";
 import { type Ageing, type Draft, draftOf, reduced, type Setting } from "./reduce.ts";
-import { type Attempt, type Client, type ExploreState, MARKS, type Operation } from "./state.ts";
+import {
+  type Attempt,
+  type Client,
+  type ExploreState,
+  type KeyState,
+  MARKS,
+  type Operation,
+} from "./state.ts";
 
 /** What happened is put into words only when somebody wants to read it. */
 export type Visit = (action: () => string, state: ExploreState, broken: string | null) => void;
@@ -106,7 +113,7 @@ function sendsOne(
     return `c${index} sends ${op}${about}${to}${knowledge === "exact" ? "" : ", unsure of the time"}`;
   };
   const draft = withClient(state, index, { ...client, beliefs, current });
-  visit(action, reduced(draft, setting), wrongAnswer(state, index, key, op, answer));
+  visit(action, reduced(draft, setting), wrongAnswer(state, index, key, op, answer, setting.world.lockDelay));
 }
 
 /** Promises that are broken by the very decision. */
@@ -116,12 +123,15 @@ function wrongAnswer(
   key: number,
   op: Operation,
   answer: Answer,
+  lockDelay: number,
 ): string | null {
   const record = state.keys[key]?.record ?? null;
   if (record === null) return null;
   if (op === "renew" && (record.state !== "held" || record.expires <= 0)) return "no-resurrection";
   const reserved = record.successor !== null && record.deadline > 0 && record.successor !== index;
   if (op === "acquire" && record.state === "released" && reserved) return "reservations";
+  const isDelayed = record.state === "held" && record.expires <= 0 && record.expires + lockDelay > 0;
+  if (op === "acquire" && isDelayed) return "closed-periods";
   const limit = record.breakAt === null ? null : Math.max(record.breakAt, record.expires);
   const outran = limit !== null && answer.next !== null && answer.next.expires > limit;
   return op === "renew" && outran ? "reservations" : null;
@@ -202,18 +212,24 @@ function applies(
   const written: Attempt = { ...attempt, phase: "written", expects: "version", next: null };
   const draft = withClient(state, index, { ...client, [slot]: written });
   const highest = Math.max(before.highest, next?.generation ?? 0);
-  draft.keys[key] = { ...before, record: next, highest };
+  draft.keys[key] = { ...before, record: next, highest, closed: closedBy(attempt, before, setting) };
   if (!blind) overtake(draft, key, setting);
   const action = (): string => `c${index}'s ${slot === "late" ? "late " : ""}${op} is applied`;
-  visit(action, reduced(draft, setting), wrongWrite(attempt, before.record, before.highest));
+  visit(action, reduced(draft, setting), wrongWrite(attempt, before));
+}
+
+/** A grant closes the key from when it was decided on; a revoke opens it, and a handoff leaves it to the successor. */
+function closedBy({ op, sentAt }: Attempt, { closed }: KeyState, { world }: Setting): number {
+  if (op === "revoke" || op === "handoff") return 0;
+  return op === "acquire" ? Math.max(0, world.holdAtLeast - world.lag + sentAt) : closed;
 }
 
 function wrongWrite(
   { op, next, generation }: Attempt,
-  before: ExploreState["keys"][number]["record"],
-  highest: number,
+  { record: before, highest, closed }: KeyState,
 ): string | null {
   if (next === null) return null;
+  if (op === "acquire" && closed > 0) return "closed-periods";
   if (op === "acquire" && generation <= highest) return "fences-grow";
   if (generation < highest) return "fences-grow";
   const own = before !== null && before.holder === next.holder && before.generation === generation;

@@ -14,9 +14,9 @@ import type {
   LeaseRequest,
   LeaseView,
   ListQuery,
-  QueueTicket,
   StoredRecord,
   StoreWatch,
+  WaitTickets,
   WatchListener,
   WatchScope,
 } from "solehold/internal";
@@ -90,7 +90,7 @@ export class RecordingExecutor implements LeaseExecutor {
     if (next === undefined || nextCall === null) return outcome;
     const served = outcome.kind === "refused" ? undefined : outcome.next;
     if (served?.kind === "applied") this.#remember(next, served);
-    this.#end(nextCall, served ?? NOT_SERVED);
+    this.#end(nextCall, served ?? (outcome.kind === "refused" ? PERHAPS_SERVED : NOT_SERVED));
     return outcome;
   }
 
@@ -109,8 +109,8 @@ export class RecordingExecutor implements LeaseExecutor {
     return this.#inner.watch(scope, listener);
   }
 
-  joinQueue(key: LeaseKey, listener: WatchListener): Promise<QueueTicket> | null {
-    return this.#inner.joinQueue?.(key, listener) ?? null;
+  get tickets(): WaitTickets | undefined {
+    return this.#inner.tickets;
   }
 
   onHint(key: LeaseKey, stored: StoredRecord): void {
@@ -168,6 +168,13 @@ const NOT_SERVED: CommandOutcome = {
   kind: "unsettled",
   outcome: "not-applied",
   cause: new StoreError("internal", "the release was written alone", { outcome: "not-applied" }),
+};
+
+/** An attempt whose reply was lost may have served the waiter before somebody else wrote. */
+const PERHAPS_SERVED: CommandOutcome = {
+  kind: "unsettled",
+  outcome: "unknown",
+  cause: new StoreError("internal", "the release was refused at last", { outcome: "unknown" }),
 };
 
 function describe(outcome: NonNullable<CallRecord["outcome"]>): string {

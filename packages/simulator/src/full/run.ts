@@ -12,6 +12,7 @@ import { askForDangerous, enough } from "./approval-workload.ts";
 import { Nemesis } from "./nemesis.ts";
 import { type Process, TENANT } from "./process.ts";
 import { SimulatedCluster } from "./simulated-cluster.ts";
+import { nobodyStarves } from "./turns.ts";
 import { Workload } from "./workload.ts";
 
 export async function runFull(options: RunOptions): Promise<RunResult> {
@@ -143,6 +144,8 @@ async function recovery(cluster: SimulatedCluster, workload: Workload): Promise<
   // A store that forgot acknowledged writes is trusted again after a while, if its fences grow by its clock.
   const isTrusted = !config.faults.has("lost-writes") || cluster.expectations.fencesGrow;
   if (isTrusted) await servedInTurn(cluster, go);
+  if (cluster.violation !== null) return;
+  if (isTrusted) await nobodyStarves(cluster, go);
   if (cluster.violation !== null) return;
   const briefly = cluster.servers === null || config.retentionMs <= LONGEST_RETENTION_WITH_SERVERS_MS;
   if (briefly && config.operations.includes("collect") && config.storeClock !== "none")

@@ -36,6 +36,12 @@ export function situations(context: OracleContext, machineOf: (process: string) 
       const last = machineOf(grantedTo.get(`${id}@${recordFence(before)}`) ?? "");
       if (before.state === "released" && before.handoff === null)
         context.sometimes("a released lease was taken at once");
+      if (before.reservation !== null)
+        context.sometimes(
+          before.reservation.ticket === after.ticket
+            ? "a released lease was kept for a waiter, who took it"
+            : "a waiter did not come for what was kept, and another took it",
+        );
       if (before.handoff !== null) {
         const toSuccessor = before.handoff.successor === after.holder;
         context.sometimes(

@@ -3,7 +3,14 @@
  * operation may wait for long; others start meanwhile. Failures that a program must expect are expected
  * here; anything else is reported.
  */
-import { keyId, type Lease, LeaseError, type LeaseKey, StoreError } from "solehold/internal";
+import {
+  keyId,
+  type Lease,
+  LeaseError,
+  type LeaseKey,
+  StoreError,
+  type TryAcquireOptions,
+} from "solehold/internal";
 import type { Operation, SimConfig } from "../config.ts";
 import type { Holding } from "../mutations.ts";
 import type { Situation } from "../oracles/oracle.ts";
@@ -236,11 +243,16 @@ export class Workload {
     }
   }
 
-  #acquireOptions(random: RandomStream): { readonly ttl: number; readonly autoRenew: boolean } {
-    const { ttlMs } = this.#options.config;
+  #acquireOptions(random: RandomStream): TryAcquireOptions {
+    const { ttlMs, storeClock } = this.#options.config;
+    const part = (chance: number): number =>
+      random.chance(chance) ? Math.ceil(ttlMs * random.between(0.1, 1.5)) : 0;
     return {
       ttl: Math.ceil(ttlMs * random.pick([0.7, 1, 1, 2])),
       autoRenew: random.chance(0.75),
+      lockDelay: part(0.1),
+      // Refused by a store without a clock.
+      ...(storeClock === "none" ? {} : { holdAtLeast: part(0.15) }),
     };
   }
 

@@ -124,7 +124,10 @@ function refused({ outcome, request, generation, patience }: CallRecord): Transi
     case "LEASE_ALREADY_REVOKED":
       return when((state) => state.kind === "revoked");
     case "LEASE_HANDOFF_PENDING":
+    case "LEASE_RESERVED":
       return when((state) => state.kind === "released");
+    case "LEASE_LOCK_DELAY":
+      return when((state) => state.kind === "released" || state.kind === "held");
     case "LEASE_NOT_FOUND":
       return when((state) => state.kind === "absent" || state.kind === "released");
     case "LEASE_TOKEN_INVALID":

@@ -4,6 +4,7 @@ import type { AppliedWrite } from "../store/engine.ts";
 import { abortInTime } from "./abort-in-time.ts";
 import { beliefHasRecord } from "./belief-has-record.ts";
 import { claimable } from "./claimable.ts";
+import { closedPeriods } from "./closed-periods.ts";
 import { fencesGrow } from "./fences-grow.ts";
 import { guardedWrites } from "./guarded-writes.ts";
 import { idempotency } from "./idempotency.ts";
@@ -32,6 +33,7 @@ export class OracleSet {
       noResurrection(context),
       this.ownership,
       reservations(context),
+      closedPeriods(context),
       guardedWrites(context),
       idempotency(context),
       abortInTime(context),

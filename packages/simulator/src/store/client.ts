@@ -11,7 +11,6 @@ import {
   type LeaseStore,
   type ListPage,
   type ListQuery,
-  type QueueTicket,
   type ReadReply,
   type StoreCapabilities,
   StoreError,
@@ -28,7 +27,7 @@ import type { Network } from "../world/network.ts";
 import type { World } from "../world/world.ts";
 import type { StoreEngine } from "./engine.ts";
 import { EventHints } from "./event-hints.ts";
-import { openWatch, ticketFor, type WatchingOptions } from "./watching.ts";
+import { openWatch, type WatchingOptions } from "./watching.ts";
 
 /** How often each fault of the store happens, while it is switched on. */
 const RATES = {
@@ -86,7 +85,6 @@ export class SimulatedStore implements LeaseStore {
   /** Present exactly when the store's clock can be read without a message. */
   readonly now?: () => number;
   readonly watch?: (scope: WatchScope, listener: WatchListener) => Promise<StoreWatch>;
-  readonly joinQueue?: (key: LeaseKey, listener: WatchListener) => Promise<QueueTicket>;
 
   constructor(options: StoreClientOptions) {
     const { config, engine } = options;
@@ -112,8 +110,6 @@ export class SimulatedStore implements LeaseStore {
       call: (label, work) => this.#call(label, work),
     };
     if (config.watch) this.watch = (scope, listener) => openWatch(watching, scope, listener);
-    if (config.watch && config.queues === "yes")
-      this.joinQueue = async (key, listener) => ticketFor(watching, key, listener);
   }
 
   async read(keys: readonly LeaseKey[]): Promise<ReadReply> {

@@ -12,12 +12,12 @@ import {
   type LeaseRecord,
   type ListPage,
   type ListQuery,
+  nameIsListed,
   type StoredRecord,
   type WatchScope,
   type WriteResult,
 } from "solehold/internal";
 import type { Machine } from "../world/machine.ts";
-import { type QueuedWaiter, WaitQueues } from "./wait-queues.ts";
 
 export interface AppliedWrite {
   readonly key: LeaseKey;
@@ -63,7 +63,6 @@ export class StoreEngine {
   readonly #options: EngineOptions;
   readonly #records = new Map<string, StoredRecord>();
   readonly #subscribers = new Set<Subscriber>();
-  readonly #queues = new WaitQueues();
   readonly #undo: Undo[] = [];
   readonly #onCrash = new Set<() => void>();
   readonly #takeovers: Takeover[] = [];
@@ -131,13 +130,15 @@ export class StoreEngine {
     this.#options.onWrite({ key, before, after: next, by, storeMs: this.nowMs() });
     const stored = this.#storedAt(key);
     for (const { scope, notify } of this.#subscribers) if (isInScope(scope, key)) notify(key, stored);
-    this.#queues.written(key, stored, this.nowMs());
     return { kind: "applied", version: written };
   }
 
   list(query: ListQuery): ListPage {
     const matching = [...this.#records.entries()]
-      .filter(([id]) => id.startsWith(`${query.tenant}/${query.prefix}`) && !id.includes("/$"))
+      .filter(([id]) => {
+        const { tenant, name } = keyOf(id);
+        return tenant === query.tenant && nameIsListed(query, name);
+      })
       .sort(([a], [b]) => (a < b ? -1 : 1));
     const records = matching.flatMap(([, stored]) => (stored.kind === "found" ? [stored.record] : []));
     const corrupt = matching.flatMap(([id, stored]) =>
@@ -155,15 +156,6 @@ export class StoreEngine {
     const subscriber = { scope, notify };
     this.#subscribers.add(subscriber);
     return () => void this.#subscribers.delete(subscriber);
-  }
-
-  /** Returns the number of the ticket, for a waiter that has to come back to it. */
-  enterQueue(key: LeaseKey, waiter: QueuedWaiter, before: number | null): number {
-    return this.#queues.enter(key, waiter, before, this.#storedAt(key), this.nowMs());
-  }
-
-  leaveQueue(key: LeaseKey, waiter: QueuedWaiter, why: "served" | "gone"): void {
-    this.#queues.leave(key, waiter, why, this.#storedAt(key), this.nowMs());
   }
 
   /** The value under the key can no longer be read. False when there is none. */

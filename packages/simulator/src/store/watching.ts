@@ -1,11 +1,10 @@
 /**
- * How a process learns of changes in the simulated store: by a watch, or by a ticket of the store's wait queue for a key.
+ * How a process learns of changes in the simulated store: by a watch.
  * Events travel over the network, where they are late, doubled and lost; some carry the record, some do not. A crash of
  * the store ends a watch until its process has connected again, which shows as a reset.
  */
 import type {
   LeaseKey,
-  QueueTicket,
   StoredRecord,
   StoreEvent,
   StoreWatch,
@@ -81,44 +80,4 @@ export function openWatch(
     };
     return { close };
   });
-}
-
-/** What is said to the store about the queue is not said again when it gets lost. */
-export function ticketFor(options: WatchingOptions, key: LeaseKey, listener: WatchListener): QueueTicket {
-  const { engine, network, env, isLost, call, onDelivered } = options;
-  let ticket: number | null = null;
-  let isIn = false;
-  const deliver = (event: StoreEvent): void => {
-    if (env.dead) return;
-    // It left just when its turn came.
-    if (!isIn) {
-      say("gone");
-      return;
-    }
-    onDelivered(event);
-    listener(event);
-  };
-  const waiter = {
-    isConnected: () => !env.dead,
-    wake: (stored: StoredRecord): void => {
-      if (isLost()) return;
-      options.sometimes("a waiter in a store's wait queue was woken");
-      const event = eventOf(options, key, stored);
-      network.send(engine.machine, env.machine, "turn", () => deliver(event));
-    },
-  };
-  const say = (why: "served" | "gone"): void => {
-    network.send(env.machine, engine.machine, "leave queue", () => engine.leaveQueue(key, waiter, why));
-  };
-  const enter = async (): Promise<void> => {
-    isIn = true;
-    ticket = await call("enter queue", () => engine.enterQueue(key, waiter, ticket));
-    if (!isIn) say("gone");
-  };
-  const leave = (why: "served" | "gone"): void => {
-    if (isIn) say(why);
-    isIn = false;
-    ticket = null;
-  };
-  return { enter, leave, close: async () => leave("gone") };
 }

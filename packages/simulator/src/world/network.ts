@@ -22,6 +22,7 @@ export class Network {
   readonly #cut = new Set<string>();
   readonly #delays = new Map<string, RandomStream>();
   readonly #cloggedUntilMs = new Map<string, number>();
+  readonly #distances = new Map<Machine, number>();
   #healed = false;
 
   constructor(world: World, options: NetworkOptions) {
@@ -45,6 +46,11 @@ export class Network {
     this.#cloggedUntilMs.set(linkOf(from, to), this.#world.nowMs + forMs);
   }
 
+  /** Every message from and to this machine takes so much longer. */
+  distance(machine: Machine, ms: number): void {
+    this.#distances.set(machine, ms);
+  }
+
   /** From now on every message arrives, soon. */
   heal(): void {
     this.#healed = true;
@@ -64,13 +70,14 @@ export class Network {
       this.#world.note(from.name, "lost", () => `${label} to ${to.name}`);
       return "lost";
     }
-    this.#deliverLater(link, to, label, deliver);
+    const distanceMs = (this.#distances.get(from) ?? 0) + (this.#distances.get(to) ?? 0);
+    this.#deliverLater(link, to, label, deliver, distanceMs);
     if (duplicateRate > 0 && !this.#healed && choices.fires(`duplicate ${label} ${link}`, duplicateRate))
-      this.#deliverLater(link, to, `${label} again`, deliver);
+      this.#deliverLater(link, to, `${label} again`, deliver, distanceMs);
     return "sent";
   }
 
-  #deliverLater(link: string, to: Machine, label: string, deliver: () => void): void {
+  #deliverLater(link: string, to: Machine, label: string, deliver: () => void, distanceMs: number): void {
     const { choices, nowMs } = this.#world;
     const { delayMs, slowRate, slowMs } = this.#options;
     const random = this.#delays.get(link) ?? choices.stream(`delay ${link}`);
@@ -82,7 +89,7 @@ export class Network {
         ? slowness * slowMs
         : 0;
     const cloggedUntilMs = this.#cloggedUntilMs.get(link) ?? 0;
-    const atMs = Math.max(nowMs + usualMs + extraMs, cloggedUntilMs);
+    const atMs = Math.max(nowMs + distanceMs + usualMs + extraMs, cloggedUntilMs);
     this.#world.schedule(atMs, to, label, deliver);
   }
 }

@@ -35,6 +35,7 @@ export interface AuditFilter {
   readonly fromMs?: number;
   /** Not at this instant or after it. */
   readonly untilMs?: number;
+  readonly caller?: string;
 }
 
 export interface AuditQuery extends AuditFilter {
@@ -48,7 +49,7 @@ export type InvalidEvents = "refuse" | "sanitise";
 
 export const QUERY_LIMITS = { standard: 100, most: 10_000 } as const;
 
-const EXACT_FIELDS = ["key", "tenant", "holder", "action", "reason", "allowed"] as const;
+const EXACT_FIELDS = ["key", "tenant", "holder", "action", "reason", "allowed", "caller"] as const;
 
 export function acceptEvent(event: AuditEvent, invalidEvents: InvalidEvents): AuditEvent {
   return invalidEvents === "sanitise" ? sanitiseAuditEvent(event) : checkAuditEvent(event);

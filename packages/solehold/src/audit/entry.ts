@@ -25,6 +25,10 @@ export interface AuditEvent {
   /** Decimal, padded or not. */
   readonly fence?: string;
   readonly purpose?: string;
+  /** Who was authenticated: the id of an API key, never the key. The holder is only what the caller said. */
+  readonly caller?: string;
+  /** The network address that the request came from. */
+  readonly address?: string;
   readonly traceId: string;
   /** What became of the write: "none" when the attempt did not lead to one. */
   readonly outcome: AuditOutcome;
@@ -55,6 +59,8 @@ export const TEXT_LIMITS = {
   reason: 128,
   holder: 256,
   purpose: 256,
+  caller: 256,
+  address: 64,
   traceId: 128,
 } as const;
 

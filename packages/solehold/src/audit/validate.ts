@@ -21,7 +21,7 @@ type Source = Readonly<Record<string, unknown>>;
 type OnProblem = (field: string, fix: string, shown: string) => void;
 
 const KNOWN_FIELDS: ReadonlySet<string> = new Set(
-  "at tenant key leaseId action allowed reason reasonCode holder fence purpose traceId outcome detail".split(
+  "at tenant key leaseId action allowed reason reasonCode holder fence purpose caller address traceId outcome detail".split(
     " ",
   ),
 );
@@ -68,6 +68,8 @@ function normalise(source: Source, onProblem: OnProblem): AuditEvent {
   const holder = optionalText(source, "holder", onProblem);
   const fence = optionalFence(source.fence, onProblem);
   const purpose = optionalText(source, "purpose", onProblem);
+  const caller = optionalText(source, "caller", onProblem);
+  const address = optionalText(source, "address", onProblem);
   const detail = optionalDetail(source.detail, onProblem);
   const event: AuditEvent = {
     at: count(source, "at", onProblem),
@@ -81,6 +83,8 @@ function normalise(source: Source, onProblem: OnProblem): AuditEvent {
     ...(holder === undefined ? undefined : { holder }),
     ...(fence === undefined ? undefined : { fence }),
     ...(purpose === undefined ? undefined : { purpose }),
+    ...(caller === undefined ? undefined : { caller }),
+    ...(address === undefined ? undefined : { address }),
     traceId: text(source, "traceId", onProblem),
     outcome: outcome(source.outcome, onProblem),
     ...(detail === undefined ? undefined : { detail }),

@@ -2,7 +2,7 @@
  * The errors that users meet. One base with a stable `code`; "held by somebody" and "the store is broken"
  * are never the same error, and every failed write says whether it may have happened.
  */
-import { keyId, type LeaseKey, type LossByDecision, type Reason } from "../core/index.ts";
+import { keyId, type LeaseKey, type LossByDecision, REASONS, type Reason } from "../core/index.ts";
 
 export type LeaseErrorCode =
   | "LEASE_HELD"
@@ -116,7 +116,7 @@ export class LeaseDeniedError extends LeaseError {
   readonly reason: Reason;
 
   constructor(key: LeaseKey, reason: Reason) {
-    super(`not allowed for ${keyId(key)}: ${reason}`, {
+    super(`${keyId(key)}: ${REASONS[reason].sentence} (${reason})`, {
       code: "LEASE_DENIED",
       key,
       retryable: false,

@@ -6,5 +6,12 @@ export * from "./lease-diff.ts";
 export * from "./lease-watcher.ts";
 export * from "./leases.ts";
 export type { ReleaseResult } from "./loss.ts";
-export type { AcquireOptions, CloseOptions, TryAcquireOptions, WatchOptions } from "./options.ts";
+export type {
+  AcquireOptions,
+  CloseOptions,
+  OncePerOptions,
+  OncePerResult,
+  TryAcquireOptions,
+  WatchOptions,
+} from "./options.ts";
 export type { LivenessProbe } from "./probe.ts";

@@ -23,11 +23,10 @@ import type {
   LeaseExecutor,
   LeaseRequest,
   LeaseView,
-  WaitingDetails,
   WaitOptions,
 } from "../executor/index.ts";
 import { StoreError } from "../store/index.ts";
-import { mayBeGranted } from "../waiting/index.ts";
+import { mayBeGranted, withWaitQueue } from "../waiting/index.ts";
 import { acquireInTurn } from "./acquire-in-turn.ts";
 import { type HeldDetails, LeaseHeldError, LeasesClosedError } from "./errors.ts";
 import { Lease } from "./lease.ts";
@@ -39,6 +38,9 @@ import {
   type AcquireOptions,
   type CloseOptions,
   checkOptions,
+  ONCE_PER_OPTIONS,
+  type OncePerOptions,
+  type OncePerResult,
   TRY_ACQUIRE_OPTIONS,
   type TryAcquireOptions,
   type WatchOptions,
@@ -47,7 +49,6 @@ import { failureOf } from "./outcome-errors.ts";
 import { RenewalSchedule } from "./renewal-schedule.ts";
 import { RevocationWatch } from "./revocation-watch.ts";
 import { SuspendWatch } from "./suspend-detector.ts";
-import { Lines } from "./wait-queues.ts";
 
 export type AcquireAttempt =
   | { readonly ok: true; readonly lease: Lease; [Symbol.asyncDispose](): Promise<void> }
@@ -64,6 +65,8 @@ const DEFAULT_WAIT_MS = 10_000;
 const MAX_RELEASE_UNCLAIMED_MS = 5_000;
 const RENEW_PART = 1 / 3;
 const RETRY_PART = 1 / 10;
+/** Of the period of `runOncePer`. */
+const CLOSED_PART = 9 / 10;
 const CLOSE_OPTIONS: ReadonlySet<string> = new Set(["release"]);
 const WATCH_OPTIONS: ReadonlySet<string> = new Set(["signal", "every"]);
 
@@ -78,8 +81,6 @@ export class Leases {
   readonly #context: LeaseContext;
   /** Aborts when this object is closed: waits and elections end. */
   readonly #closing = new AbortController();
-  /** Waits over an executor that has no queue of its own, in turn with other processes. */
-  readonly #lines: Lines;
   /** A server remembers no acquire that may have been granted without an answer: its client chooses the token. */
   readonly #choosesTokens: boolean;
   /** The last ttl that was found to leave room for renewals. */
@@ -88,11 +89,12 @@ export class Leases {
   readonly #unclaimed = new Set<Promise<unknown>>();
 
   constructor(options: LeasesOptions) {
-    const { executor, env = realEnv, tenant = "default" } = options;
+    const { env = realEnv, tenant = "default" } = options;
     const problem = tenantProblem(tenant);
     if (problem !== null) throw new RangeError(`tenant ${problem}, got ${JSON.stringify(tenant)}`);
     this.tenant = tenant;
-    this.#choosesTokens = executor.features.has("queue");
+    this.#choosesTokens = options.executor.features.has("queue");
+    const executor = this.#choosesTokens ? options.executor : withWaitQueue({ env })(options.executor);
     this.executor = executor;
     this.#env = env;
     this.#ids = new RandomIds(env);
@@ -106,7 +108,6 @@ export class Leases {
       held: new Set(),
       revocations: new RevocationWatch(executor),
     };
-    this.#lines = new Lines({ env, executor });
   }
 
   /** One attempt. Somebody else having it is a value; a store that does not answer is an error. */
@@ -156,6 +157,32 @@ export class Leases {
       return await work(lease);
     } finally {
       await lease.release();
+    }
+  }
+
+  /**
+   * Runs the work if it has not run in this period, here or in any other process; otherwise it says why not, at once. The
+   * period begins with the grant and counts whether the work succeeds, throws or is killed.
+   *
+   * The key stays closed for nine tenths of the period: the next regular start may come a little early.
+   */
+  async runOncePer<Result>(
+    name: string,
+    options: OncePerOptions,
+    work: Work<Result>,
+  ): Promise<OncePerResult<Result>> {
+    checkOptions("runOncePer", options, ONCE_PER_OPTIONS);
+    const { period, ...rest } = options;
+    const holdAtLeast = Math.floor(durationMs("period", period, 1) * CLOSED_PART);
+    const attempt = await this.tryAcquire(name, { keepAlive: true, ...rest, holdAtLeast });
+    if (!attempt.ok) {
+      const { reason, holder, retryAfterMs } = attempt;
+      return { ran: false, reason, holder, retryAfterMs };
+    }
+    try {
+      return { ran: true, result: await work(attempt.lease) };
+    } finally {
+      await attempt.lease.release();
     }
   }
 
@@ -270,7 +297,6 @@ export class Leases {
     for (const lease of this.#context.held) lease.endByClose();
     this.#context.schedule.close();
     this.#context.suspendWatch.close();
-    this.#lines.close();
     await Promise.all(this.#unclaimed);
     await this.executor.close();
   }
@@ -292,24 +318,12 @@ export class Leases {
     const signal = options.signal === undefined ? closing : AbortSignal.any([options.signal, closing]);
     // One token for all attempts: a later one finds the grant of an earlier one whose answer was lost.
     const token = this.#tokenForServer();
-    const attempt = (wait?: WaitOptions): Promise<CommandOutcome> => this.#attempt(key, options, wait, token);
-    const shown = (wait: WaitOptions): WaitOptions =>
-      onWaiting === undefined ? wait : { ...wait, onWaiting };
     try {
-      if (this.#choosesTokens)
-        return await acquireInTurn(this.#env, {
-          ...{ key, waitMs, signal },
-          attempt: (wait) => attempt(shown(wait)),
-          abandon: () => this.#releaseUnclaimed(key, options, token),
-        });
-      const notice = onWaiting === undefined ? null : new WaitNotice(onWaiting);
-      return await this.#lines.wait({
+      return await acquireInTurn(this.#env, {
         ...{ key, waitMs, signal },
-        attempt: async () => {
-          const outcome = await attempt();
-          notice?.onAttempt(outcome);
-          return outcome;
-        },
+        attempt: (wait) =>
+          this.#attempt(key, options, onWaiting === undefined ? wait : { ...wait, onWaiting }, token),
+        abandon: () => this.#releaseUnclaimed(key, options, token),
       });
     } catch (error) {
       if (closing.aborted && options.signal?.aborted !== true) throw new LeasesClosedError(key);
@@ -379,10 +393,13 @@ export class Leases {
     token: string | undefined,
   ): AcquireRequest {
     const { purpose = DEFAULT_PURPOSE, holder = this.holder, term, note, idempotencyKey, approval } = options;
+    const { holdAtLeast, lockDelay } = options;
     return {
       ...{ op: "acquire", key, holder, ttlMs, purpose },
       ...(term === undefined ? {} : { term }),
       ...(note === undefined ? {} : { note }),
+      ...(holdAtLeast === undefined ? {} : { holdAtLeastMs: durationMs("holdAtLeast", holdAtLeast, 0) }),
+      ...(lockDelay === undefined ? {} : { lockDelayMs: durationMs("lockDelay", lockDelay, 0) }),
       ...(idempotencyKey === undefined ? {} : { idempotencyKey }),
       ...(approval === undefined ? {} : { approval }),
       ...(token === undefined ? {} : { token }),
@@ -451,23 +468,6 @@ class Granted {
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.lease[Symbol.asyncDispose]();
-  }
-}
-
-/** Shows once who stands in the way of an acquire that has to wait. */
-class WaitNotice {
-  readonly #onWaiting: (details: WaitingDetails) => void;
-  #isShown = false;
-
-  constructor(onWaiting: (details: WaitingDetails) => void) {
-    this.#onWaiting = onWaiting;
-  }
-
-  onAttempt(outcome: CommandOutcome): void {
-    if (this.#isShown || outcome.kind !== "refused" || outcome.decision.kind !== "denied") return;
-    this.#isShown = true;
-    const { heldBy: holder, heldUntilMs } = outcome.decision;
-    this.#onWaiting({ holder, sinceMs: null, position: 0, heldUntilMs });
   }
 }
 

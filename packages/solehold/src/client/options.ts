@@ -1,5 +1,5 @@
 /** The options of `Leases`, and the check that a program without a type checker gave only known ones. */
-import type { Duration, Purpose } from "../core/index.ts";
+import type { Duration, Purpose, Reason } from "../core/index.ts";
 import type { PresentedApprovals, WaitingDetails } from "../executor/index.ts";
 import type { LivenessProbe } from "./probe.ts";
 
@@ -14,6 +14,16 @@ export interface TryAcquireOptions {
   readonly term?: bigint;
   /** Free text for people who look at the lease, up to 512 characters. */
   readonly note?: string;
+  /**
+   * Nobody may claim the key for so long after the grant, even if the lease is released or expires before: once per
+   * period. Refused by a store without a clock (etcd). Default 0.
+   */
+  readonly holdAtLeast?: Duration;
+  /**
+   * Nobody may claim the key for so long after this lease expired, so that what its holder had under way can arrive. Not
+   * after a release. Default: the policy's, 0.
+   */
+  readonly lockDelay?: Duration;
   /** The same key again gets the same grant, over restarts of this process too. Up to 128 characters. */
   readonly idempotencyKey?: string;
   /** Consent of signers to this very request, for a key that needs it. Refused where nothing checks approvals. */
@@ -35,6 +45,23 @@ export interface AcquireOptions extends TryAcquireOptions {
   readonly onWaiting?: (details: WaitingDetails) => void;
 }
 
+export interface OncePerOptions extends Omit<TryAcquireOptions, "holdAtLeast"> {
+  /** How often the work may run: milliseconds, or "1h". */
+  readonly period: Duration;
+}
+
+/** The work ran here; or it did not, because it ran in this period already, or runs at this moment. */
+export type OncePerResult<Result> =
+  | { readonly ran: true; readonly result: Result }
+  | {
+      readonly ran: false;
+      readonly reason: Reason;
+      /** Who runs it at this moment; null when it has run already. */
+      readonly holder: string | null;
+      /** When it may run again, in milliseconds from now, if nothing happens before. */
+      readonly retryAfterMs: number | null;
+    };
+
 export interface CloseOptions {
   /** True releases the leases that are still held. Default false: they end by their ttl. */
   readonly release?: boolean;
@@ -53,6 +80,8 @@ const TRY_ACQUIRE = new Set<string>([
   "holder",
   "term",
   "note",
+  "holdAtLeast",
+  "lockDelay",
   "idempotencyKey",
   "approval",
   "probe",
@@ -64,6 +93,9 @@ export const ACQUIRE_OPTIONS: ReadonlySet<string> = new Set([
   ...TRY_ACQUIRE,
   ...(["wait", "signal", "onWaiting"] satisfies readonly (keyof AcquireOptions)[]),
 ]);
+export const ONCE_PER_OPTIONS: ReadonlySet<string> = new Set(
+  [...TRY_ACQUIRE, "period"].filter((name) => name !== "holdAtLeast"),
+);
 const BOOLEANS = ["autoRenew", "keepAlive", "release"] as const;
 
 /** Throws a TypeError for an option that does not exist, or that is not a boolean where one is expected. */

@@ -23,14 +23,8 @@ export function failureOf(key: LeaseKey, outcome: FailedOutcome): Error {
   return new LeaseDeniedError(key, decision.reason);
 }
 
-/** The wait is over. `last` is null when the waiter never came first, and made no attempt. */
-export function timeoutOf(key: LeaseKey, last: FailedOutcome | null, waitedMs: number): Error {
-  if (last === null) {
-    return new LeaseTimeoutError(
-      { key, reason: "LEASE_HELD_BY_OTHER", holder: null, retryAfterMs: null },
-      waitedMs,
-    );
-  }
+/** The wait is over, and this was its last attempt. */
+export function timeoutOf(key: LeaseKey, last: FailedOutcome, waitedMs: number): Error {
   if (last.kind !== "refused" || last.decision.kind !== "denied") return failureOf(key, last);
   return new LeaseTimeoutError(heldDetails(key, last), waitedMs);
 }

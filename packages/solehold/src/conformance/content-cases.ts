@@ -25,6 +25,8 @@ const VARIANTS: readonly (readonly [string, Partial<LeaseRecord>])[] = [
   ["many renewals", { renewals: 2 ** 40 }],
   ["a resume that is due", { resumeRequired: true }],
   ["a break", { breakAtMs: 1_750_000_000_123 }],
+  ["a minimum hold", { minHoldUntilMs: 1_750_000_000_321 }],
+  ["a lock-delay", { lockDelayMs: 15_000 }],
   ["a released lease", { state: "released", endedAtMs: 1_750_000_000_456 }],
   ["a revoked lease", { state: "revoked", endedAtMs: 1_750_000_000_789 }],
   ["a handoff", { state: "released", handoff: { successor: "next in line", deadlineMs: 1_750_000_009_999 } }],

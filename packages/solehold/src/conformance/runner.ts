@@ -11,7 +11,6 @@ import { keyCases } from "./key-cases.ts";
 import { leaseCases } from "./lease-cases.ts";
 import { listCases } from "./list-cases.ts";
 import { processCases } from "./process-cases.ts";
-import { lineCases } from "./queue-cases.ts";
 import { raceCases } from "./race-cases.ts";
 import { type BenchCase, StoreBench } from "./store-fixture.ts";
 import type { StoreCase, StoreSubject } from "./store-under-test.ts";
@@ -26,7 +25,6 @@ const STORE_CASES: readonly BenchCase[] = [
   ...timeCases,
   ...listCases,
   ...watchCases,
-  ...lineCases,
   ...raceCases,
   ...failureCases,
   ...differentialCases,

@@ -100,10 +100,15 @@ export class StoreBench {
       renewals: 0,
       resumeRequired: false,
       breakAtMs: null,
+      minHoldUntilMs: null,
+      lockDelayMs: 0,
       handoff: null,
+      reservation: null,
+      ticket: "",
       nonce: randomId(this.env),
       idempotency: null,
       note: "",
+      metadata: {},
       ...changes,
     };
   }

@@ -228,6 +228,7 @@ function changesOfARecord(bench: StoreBench): readonly Partial<LeaseRecord>[] {
     { term: 3n },
     { generation: 7n },
     { breakAtMs: laterMs },
+    { minHoldUntilMs: laterMs },
     { note: "in the night" },
     { idempotency: { op: "acquire", keyHash: tokenHash, fingerprint: tokenHash, sealedToken: "" } },
     { nonce: `${bench.record(bench.key("model")).nonce}-and-longer-than-others` },

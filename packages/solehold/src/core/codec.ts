@@ -5,16 +5,26 @@
  */
 import { MAX_U64 } from "./fence.ts";
 import type { LeaseKey } from "./key.ts";
+import { metadataProblem } from "./metadata.ts";
 import { isPurpose } from "./purpose.ts";
-import type { IdempotencyMark, LeaseRecord, LeaseState } from "./record.ts";
+import {
+  type IdempotencyMark,
+  type LeaseRecord,
+  type LeaseState,
+  type Metadata,
+  NO_METADATA,
+} from "./record.ts";
 
-const FORMAT = "S1";
-const FIELD_COUNT = 26;
+const FORMAT = "S2";
+const FIELD_COUNT = 32;
+/** Before there were reservations, tickets, metadata and closed periods. Still read, never written. */
+const OLD_FORMAT = "S1";
+const OLD_FIELD_COUNT = 26;
 /** As they are written here, and in no other way: what a person mistyped is damage, not another number. */
 const DECIMAL = /^(?:0|[1-9]\d{0,19})$/;
 
 export function encodeRecord(record: LeaseRecord): string {
-  const { key, handoff, idempotency } = record;
+  const { key, handoff, idempotency, reservation } = record;
   const lines = [
     FORMAT,
     record.nonce,
@@ -41,6 +51,12 @@ export function encodeRecord(record: LeaseRecord): string {
     idempotency?.fingerprint ?? "",
     idempotency?.sealedToken ?? "",
     record.note,
+    reservation?.ticket ?? "",
+    reservation?.deadlineMs ?? "",
+    record.ticket,
+    record.metadata === NO_METADATA ? "" : metadataText(record.metadata),
+    record.minHoldUntilMs ?? "",
+    record.lockDelayMs === 0 ? "" : record.lockDelayMs,
     "",
   ];
   // One join of everything: a string that is put together from two is copied once more to be read.
@@ -56,12 +72,16 @@ export type DecodedRecord =
 export function decodeRecord(text: string, key: LeaseKey): DecodedRecord {
   const end = text.lastIndexOf("\n") + 1;
   const fields = text.split("\n");
-  if (fields[0] !== FORMAT) return damaged("it does not begin with the record format S1");
-  if (fields.length !== FIELD_COUNT) return damaged(`it has ${fields.length} of ${FIELD_COUNT} fields`);
+  if (fields[0] !== FORMAT && fields[0] !== OLD_FORMAT)
+    return damaged(`it does not begin with the record format ${FORMAT}`);
+  const fieldCount = fields[0] === FORMAT ? FIELD_COUNT : OLD_FIELD_COUNT;
+  if (fields.length !== fieldCount) return damaged(`it has ${fields.length} of ${fieldCount} fields`);
   if (text.slice(end) !== checksum(text.slice(0, end)))
     return damaged("its checksum does not fit its content");
   if (fields[2] !== key.tenant || fields[3] !== key.name) return damaged("it belongs to another key");
   try {
+    // The last field is the checksum: without it, the fields that an old record lacks are absent.
+    fields.pop();
     return { ok: true, record: recordFrom(fields, key) };
   } catch (error) {
     return damaged(error instanceof Error ? error.message : String(error));
@@ -92,17 +112,36 @@ function recordFrom(fields: readonly string[], key: LeaseKey): LeaseRecord {
     renewals: wholeNumber("renewals", at(15)),
     resumeRequired: yesOrNo("resumeRequired", at(16)),
     breakAtMs: at(17) === "" ? null : wholeNumber("breakAtMs", at(17)),
+    minHoldUntilMs: at(29) === "" ? null : wholeNumber("minHoldUntilMs", at(29)),
+    lockDelayMs: at(30) === "" ? 0 : wholeNumber("lockDelayMs", at(30)),
     handoff:
       at(18) === "" ? null : { successor: at(18), deadlineMs: wholeNumber("handoff.deadlineMs", at(19)) },
+    reservation:
+      at(25) === "" ? null : { ticket: at(25), deadlineMs: wholeNumber("reservation.deadlineMs", at(26)) },
+    ticket: at(27),
     nonce: at(1),
     idempotency: at(20) === "" ? null : markFrom(fields),
     note: at(24),
+    metadata: at(28) === "" ? NO_METADATA : metadataFrom(at(28)),
   };
 }
 
 function markFrom(fields: readonly string[]): IdempotencyMark {
   const [op = "", keyHash = "", fingerprint = "", sealedToken = ""] = fields.slice(20, 24);
   return { op, keyHash, fingerprint, sealedToken };
+}
+
+/** JSON escapes what would break a line. */
+function metadataText(metadata: Metadata): string {
+  const text = JSON.stringify(metadata);
+  return text === "{}" ? "" : text;
+}
+
+function metadataFrom(text: string): Metadata {
+  const parsed: unknown = JSON.parse(text);
+  const problem = metadataProblem(parsed);
+  if (problem !== null) throw new Error(`its metadata ${problem}`);
+  return parsed as Metadata;
 }
 
 function stateOf(text: string): LeaseState {

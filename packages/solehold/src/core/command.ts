@@ -5,9 +5,10 @@
 import { MAX_U64 } from "./fence.ts";
 import { describeType, nameProblem, noteProblem, tokenProblem } from "./identifiers.ts";
 import { keyNameProblem, type LeaseKey, tenantProblem } from "./key.ts";
+import { metadataProblem } from "./metadata.ts";
 import { type LeasePolicy, MAX_DURATION_MS } from "./policy.ts";
 import { isPurpose, PURPOSES, type Purpose } from "./purpose.ts";
-import type { IdempotencyMark, LeaseRecord } from "./record.ts";
+import type { IdempotencyMark, LeaseRecord, Metadata } from "./record.ts";
 
 interface CommandBase {
   readonly key: LeaseKey;
@@ -35,6 +36,13 @@ export interface AcquireCommand extends CommandBase {
   readonly provenTokenHash?: string;
   readonly term?: bigint;
   readonly note?: string;
+  readonly metadata?: Metadata;
+  /** Nobody may claim the key for so long after the grant, even if it is released or expires before. */
+  readonly holdAtLeastMs?: number;
+  /** Nobody may claim the key for so long after the grant expired. Not after a release. The policy's when not given. */
+  readonly lockDelayMs?: number;
+  /** The ticket with which the caller waits: it is let in where the lease is reserved for it. */
+  readonly ticket?: string;
   /** The tenant already has as many live leases as it may have. */
   readonly quotaExhausted?: boolean;
   readonly approval?: ApprovalVerdict;
@@ -70,6 +78,8 @@ export interface ReleaseCommand extends OwnerCommand {
    * it would not be granted, the release is written alone. Its nonce is the release's: one write has one nonce.
    */
   readonly next?: AcquireCommand;
+  /** Keep the released lease for the waiter with this ticket, for so long. */
+  readonly reserveFor?: { readonly ticket: string; readonly withinMs: number };
 }
 
 export interface UseCommand extends OwnerCommand {
@@ -125,6 +135,9 @@ export interface FieldProblem {
 export const MAX_HOLDER_LENGTH = 128;
 export const MAX_NOTE_LENGTH = 512;
 export const MAX_TOKEN_LENGTH = 192;
+export const MAX_TICKET_LENGTH = 64;
+/** A waiter that does not come must not hold a key up for long. */
+export const MAX_RESERVATION_MS = 10_000;
 const MAX_NONCE_LENGTH = 64;
 const HASH_LENGTH = 43;
 const OWNER_OPS = new Set<string>(["renew", "release", "use", "resume", "handoff"]);
@@ -209,7 +222,9 @@ function acquireProblem(request: Untrusted, record: LeaseRecord | null): FieldPr
     (request.provenTokenHash === undefined || request.provenTokenHash === request.tokenHash
       ? null
       : found("provenTokenHash", hashProblem(request.provenTokenHash))) ??
-    (request.note === undefined ? null : found("note", noteProblem(request.note, MAX_NOTE_LENGTH)))
+    (request.note === undefined ? null : found("note", noteProblem(request.note, MAX_NOTE_LENGTH))) ??
+    (request.metadata === undefined ? null : found("metadata", metadataProblem(request.metadata))) ??
+    (request.ticket === undefined ? null : found("ticket", tokenProblem(request.ticket, MAX_TICKET_LENGTH)))
   );
 }
 
@@ -217,16 +232,35 @@ function ownerProblem(request: Untrusted, record: LeaseRecord | null): FieldProb
   return (
     holderProblem(request.holder, record) ??
     found("tokenHash", comparedHashProblem(request.tokenHash)) ??
+    (request.op === "release" ? reservationProblem(request.reserveFor) : null) ??
     (request.op === "use" ? found("purpose", purposeProblem(request.purpose)) : null) ??
     (request.op === "handoff" ? found("successor", nameProblem(request.successor, MAX_HOLDER_LENGTH)) : null)
   );
 }
 
+function reservationProblem(reserveFor: unknown): FieldProblem | null {
+  if (reserveFor === undefined) return null;
+  if (typeof reserveFor !== "object" || reserveFor === null)
+    return { field: "reserveFor", message: `must be an object, got ${describeType(reserveFor)}` };
+  const { ticket, withinMs } = reserveFor as Untrusted;
+  return (
+    found("reserveFor.ticket", tokenProblem(ticket, MAX_TICKET_LENGTH)) ??
+    durationProblem("reserveFor.withinMs", withinMs, 1, MAX_RESERVATION_MS)
+  );
+}
+
 function durationProblems(op: LeaseOp, request: Untrusted): FieldProblem | null {
-  if (op === "acquire" || op === "renew") return durationProblem("ttlMs", request.ttlMs, 1);
+  if (op === "acquire" || op === "renew") {
+    const problem = durationProblem("ttlMs", request.ttlMs, 1);
+    return problem ?? (op === "acquire" ? closedPeriodProblem(request) : null);
+  }
   if (op === "handoff") return durationProblem("withinMs", request.withinMs, 1);
   if (op === "break") return durationProblem("periodMs", request.periodMs, 0);
   return null;
+}
+
+function closedPeriodProblem({ holdAtLeastMs = 0, lockDelayMs = 0 }: Untrusted): FieldProblem | null {
+  return durationProblem("holdAtLeastMs", holdAtLeastMs, 0) ?? durationProblem("lockDelayMs", lockDelayMs, 0);
 }
 
 /** What is wrong with a handoff before anything is known of the lease; a key must not be reserved for ever. */
@@ -241,13 +275,17 @@ export function handoffProblem(
   return { field: "withinMs", message };
 }
 
-function durationProblem(field: string, value: unknown, min: number): FieldProblem | null {
-  if (Number.isSafeInteger(value) && (value as number) >= min && (value as number) <= MAX_DURATION_MS)
-    return null;
+function durationProblem(
+  field: string,
+  value: unknown,
+  min: number,
+  max = MAX_DURATION_MS,
+): FieldProblem | null {
+  if (Number.isSafeInteger(value) && (value as number) >= min && (value as number) <= max) return null;
   const shown = typeof value === "number" ? String(value) : describeType(value);
   return {
     field,
-    message: `must be a whole number of milliseconds from ${min} to ${MAX_DURATION_MS}, got ${shown}`,
+    message: `must be a whole number of milliseconds from ${min} to ${max}, got ${shown}`,
   };
 }
 

@@ -3,13 +3,22 @@
  *
  * A grant never says who held the key before; a denial never carries a token or an expiry of its own.
  */
-import type { AcquireCommand, LeaseCommand } from "./command.ts";
+import type { AcquireCommand, LeaseCommand, ReleaseCommand } from "./command.ts";
 import type { LeaseSnapshot, PolicyBundle } from "./evaluate.ts";
 import { nextGeneration } from "./generation.ts";
 import type { StoreInstant } from "./instant.ts";
 import type { LeasePolicy } from "./policy.ts";
 import type { Reason } from "./reasons.ts";
-import { draftOf, type IdempotencyMark, type LeaseRecord, type RecordDraft } from "./record.ts";
+import {
+  claimableFrom,
+  draftOf,
+  type IdempotencyMark,
+  type LeaseRecord,
+  NO_METADATA,
+  type RecordDraft,
+  type Reservation,
+  reservedUntil,
+} from "./record.ts";
 
 export interface GrantedDecision {
   readonly kind: "granted";
@@ -114,11 +123,27 @@ function newGrant(
     renewals: 0,
     resumeRequired: old !== null && leftUnfinished(old),
     breakAtMs: superseded === null ? null : superseded.breakAtMs,
+    minHoldUntilMs: minHoldOf(command, superseded, now),
+    lockDelayMs: command.lockDelayMs ?? policy.lockDelayMs,
     handoff: null,
+    reservation: null,
+    ticket: command.ticket ?? "",
     nonce: command.nonce,
     idempotency: markOf(command),
     note: command.note ?? "",
+    metadata: command.metadata ?? NO_METADATA,
   };
+}
+
+/** Whoever replaces or finds its own live lease does not shorten the time for which it closed the key. */
+function minHoldOf(
+  { holdAtLeastMs = 0 }: AcquireCommand,
+  own: LeaseRecord | null,
+  now: StoreInstant,
+): number | null {
+  const before = own?.minHoldUntilMs ?? null;
+  if (holdAtLeastMs === 0) return before;
+  return Math.max(now.stampMs + holdAtLeastMs, before ?? 0);
 }
 
 /** A released lease was finished by its holder, unless it was handed on or its own takeover never resumed. */
@@ -151,6 +176,10 @@ function extended(command: WithTtl, old: LeaseRecord, now: StoreInstant): LeaseR
   next.renewedAtMs = now.stampMs;
   next.expiresAtMs = extendedUntil(command, old, now);
   next.renewals = old.renewals + 1;
+  if (command.op === "acquire") {
+    next.minHoldUntilMs = minHoldOf(command, old, now);
+    next.lockDelayMs = command.lockDelayMs ?? old.lockDelayMs;
+  }
   return next;
 }
 
@@ -166,13 +195,22 @@ function annotated(command: LeaseCommand, old: LeaseRecord, now: StoreInstant): 
 function endedRecord(command: LeaseCommand, old: LeaseRecord, now: StoreInstant): LeaseRecord {
   const next = draftBy(command, old);
   next.state = command.op === "revoke" ? "revoked" : "released";
-  if (command.op === "revoke") next.expiresAtMs = believedUntil(old, now);
+  if (command.op === "revoke") {
+    next.expiresAtMs = believedUntil(old, now);
+    next.minHoldUntilMs = null;
+  }
   next.endedAtMs = now.stampMs;
   next.handoff =
     command.op === "handoff"
       ? { successor: command.successor, deadlineMs: now.stampMs + command.withinMs }
       : null;
+  next.reservation = command.op === "release" ? reservationOf(command, now) : null;
   return next;
+}
+
+function reservationOf({ reserveFor }: ReleaseCommand, now: StoreInstant): Reservation | null {
+  if (reserveFor === undefined) return null;
+  return { ticket: reserveFor.ticket, deadlineMs: now.stampMs + reserveFor.withinMs };
 }
 
 /** The record as it was, but written by this command. */
@@ -243,7 +281,8 @@ function heldBy(record: LeaseRecord | null, reason: Reason): string | null {
 
 function heldUntil(record: LeaseRecord | null, reason: Reason): number | null {
   if (record === null) return null;
-  if (reason === "LEASE_HANDOFF_PENDING") return record.handoff?.deadlineMs ?? null;
+  if (reason === "LEASE_HANDOFF_PENDING" || reason === "LEASE_RESERVED") return reservedUntil(record);
+  if (reason === "LEASE_LOCK_DELAY") return claimableFrom(record);
   return ENDS_AT_EXPIRY.has(reason) ? record.expiresAtMs : null;
 }
 

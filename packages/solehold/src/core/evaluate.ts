@@ -18,7 +18,7 @@ import { equalInConstantTime } from "./identifiers.ts";
 import { MAX_INSTANT_MS, type StoreInstant } from "./instant.ts";
 import type { LeasePolicy } from "./policy.ts";
 import type { Reason } from "./reasons.ts";
-import type { LeaseRecord } from "./record.ts";
+import { claimableFrom, type LeaseRecord } from "./record.ts";
 
 /** Everything that was read from the store for this decision. */
 export interface LeaseSnapshot {
@@ -69,6 +69,7 @@ export function evaluatePolicy(
     proofProblem(command, policy) ??
     termProblem(command, policy) ??
     (command.op === "handoff" ? handoffProblem(command, policy) : null) ??
+    (command.op === "acquire" ? minHoldProblem(command, policy) : null) ??
     ruleProblem(approvalOf(command));
   if (problem !== null) return refusal("INPUT_SCHEMA_INVALID", problem);
   if (approvalOf(command)?.kind === "quorum-not-met") return refusal("QUORUM_NOT_MET", null);
@@ -211,12 +212,15 @@ function judgeAcquire(
     return facts.leaseExpired || policy.revoked === "claim-at-once" ? grant() : deny("LEASE_REVOKED");
   }
   if (record.state === "released") {
-    const { handoff } = record;
-    const reserved =
-      handoff !== null && now.earliestMs < handoff.deadlineMs && handoff.successor !== command.holder;
-    return reserved ? deny("LEASE_HANDOFF_PENDING") : grant();
+    const { handoff, reservation } = record;
+    if (handoff !== null && now.earliestMs < handoff.deadlineMs) {
+      return handoff.successor === command.holder ? grant() : deny("LEASE_HANDOFF_PENDING");
+    }
+    if (now.earliestMs < (record.minHoldUntilMs ?? 0)) return deny("LEASE_LOCK_DELAY");
+    const isForAnother = reservation !== null && reservation.ticket !== command.ticket;
+    return isForAnother && now.earliestMs < reservation.deadlineMs ? deny("LEASE_RESERVED") : grant();
   }
-  if (facts.leaseExpired) return grant();
+  if (facts.leaseExpired) return now.earliestMs < claimableFrom(record) ? deny("LEASE_LOCK_DELAY") : grant();
   if (!facts.ownerMatch) return deny("LEASE_HELD_BY_OTHER");
   const replaced = (): Verdict => (isBroken(record, now) ? deny("LEASE_BREAKING") : replace());
   if (policy.reacquire === "supersede") return replaced();
@@ -256,9 +260,9 @@ function judgeOperator(
   facts: Facts,
 ): Verdict {
   if (record === null) return deny("LEASE_NOT_FOUND");
-  // A reservation whose successor never comes must be possible to end before its deadline.
-  const reserved = record.handoff !== null && now.earliestMs < record.handoff.deadlineMs;
-  if (!facts.leaseExists && !(command.op === "revoke" && reserved)) return deny("LEASE_NOT_FOUND");
+  // A key that is closed to others after its release must be possible to open before the time is up.
+  const isClosed = now.earliestMs < claimableFrom(record);
+  if (!facts.leaseExists && !(command.op === "revoke" && isClosed)) return deny("LEASE_NOT_FOUND");
   const { approval } = command;
   // A repeat speaks of the grant that its first attempt found.
   const generation =
@@ -347,6 +351,14 @@ function termProblem(command: LeaseCommand, policy: LeasePolicy): PolicyBundle["
   return command.term === undefined || command.term === policy.baseTerm
     ? null
     : { field: "term", message: "is not accepted under this policy: leave it out" };
+}
+
+function minHoldProblem({ holdAtLeastMs = 0 }: AcquireCommand, policy: LeasePolicy): PolicyBundle["problem"] {
+  if (holdAtLeastMs === 0 || policy.release !== "delete") return null;
+  return {
+    field: "holdAtLeastMs",
+    message: "cannot be kept under a policy that deletes records on release: leave it out",
+  };
 }
 
 function instantProblem(now: unknown): PolicyBundle["problem"] {

@@ -9,6 +9,7 @@ export * from "./generation.ts";
 export * from "./identifiers.ts";
 export * from "./instant.ts";
 export * from "./key.ts";
+export * from "./metadata.ts";
 export * from "./policy.ts";
 export * from "./purpose.ts";
 export * from "./reasons.ts";

@@ -27,6 +27,11 @@ export interface LeasePolicy {
    * starts again at 1. A store without a clock counts.
    */
   readonly generations: "clock" | "count";
+  /**
+   * For how long a key stays closed after its lease expired, for an acquire that does not say: what the last holder had
+   * under way may still arrive. Not after a release.
+   */
+  readonly lockDelayMs: number;
   /** The term of a command that names none. */
   readonly baseTerm: bigint;
   /**
@@ -48,6 +53,7 @@ export const DEFAULT_POLICY: LeasePolicy = Object.freeze({
   revoked: "claim-at-expiry",
   proof: "token",
   generations: "clock",
+  lockDelayMs: 0,
   baseTerm: 0n,
   terms: "accept",
 });
@@ -76,6 +82,7 @@ export function createPolicy(overrides: Partial<LeasePolicy> = {}): LeasePolicy 
   wholeMs("maxTtlMs", policy.maxTtlMs, policy.minTtlMs);
   wholeMs("defaultTtlMs", policy.defaultTtlMs, policy.minTtlMs);
   wholeMs("graceMs", policy.graceMs, 0);
+  wholeMs("lockDelayMs", policy.lockDelayMs, 0);
   if (policy.defaultTtlMs > policy.maxTtlMs) {
     throw new RangeError(
       `policy.defaultTtlMs must not exceed policy.maxTtlMs, got ${policy.defaultTtlMs} > ${policy.maxTtlMs}`,

@@ -17,6 +17,20 @@ export interface Handoff {
   readonly deadlineMs: number;
 }
 
+/**
+ * A released lease kept for one waiter: until the deadline only an acquire that presents the ticket is granted. Unlike a
+ * handoff it says nothing about the work: the holder finished it.
+ */
+export interface Reservation {
+  readonly ticket: string;
+  readonly deadlineMs: number;
+}
+
+/** Data of programs about a lease, by name. */
+export type Metadata = { readonly [name: string]: string };
+
+export const NO_METADATA: Metadata = Object.freeze({});
+
 /** What the last command with an idempotency key was, so that a repeat gets the same answer. */
 export interface IdempotencyMark {
   readonly op: string;
@@ -49,12 +63,20 @@ export interface LeaseRecord {
   readonly resumeRequired: boolean;
   /** No renewal reaches past this instant: somebody asked for the lease to be broken. */
   readonly breakAtMs: number | null;
+  /** Nobody may claim the key before this instant, even if the lease has ended: its minimum hold. */
+  readonly minHoldUntilMs: number | null;
+  /** For so long after an expiry, not after a release, nobody may claim the key. */
+  readonly lockDelayMs: number;
   readonly handoff: Handoff | null;
+  readonly reservation: Reservation | null;
+  /** The ticket with which the holder waited; the empty string when it presented none. */
+  readonly ticket: string;
   /** Unique per write attempt: recognises one's own write after a lost reply. */
   readonly nonce: string;
   readonly idempotency: IdempotencyMark | null;
   /** Free text for people; the empty string when there is none. */
   readonly note: string;
+  readonly metadata: Metadata;
 }
 
 /** A record in the making. */
@@ -81,10 +103,15 @@ export function draftOf(record: LeaseRecord): RecordDraft {
     renewals: record.renewals,
     resumeRequired: record.resumeRequired,
     breakAtMs: record.breakAtMs,
+    minHoldUntilMs: record.minHoldUntilMs,
+    lockDelayMs: record.lockDelayMs,
     handoff: record.handoff,
+    reservation: record.reservation,
+    ticket: record.ticket,
     nonce: record.nonce,
     idempotency: record.idempotency,
     note: record.note,
+    metadata: record.metadata,
   };
 }
 
@@ -113,10 +140,15 @@ export function systemRecord({ writtenAtMs, endedAtMs, ...own }: SystemRecord): 
     renewals: 0,
     resumeRequired: false,
     breakAtMs: null,
+    minHoldUntilMs: null,
+    lockDelayMs: 0,
     handoff: null,
+    reservation: null,
+    ticket: "",
     nonce: own.nonce,
     idempotency: null,
     note: own.note,
+    metadata: NO_METADATA,
   };
 }
 
@@ -142,9 +174,20 @@ export function phaseAt(record: LeaseRecord, nowMs: number, graceMs: number): Le
   return nowMs < record.expiresAtMs - graceMs ? "active" : "grace";
 }
 
-/** When the record stopped mattering, for collection: its end, or the latest instant it could be believed. */
+/** Until when a released lease is kept for one successor or one waiter; null when it is for anybody. */
+export function reservedUntil({ handoff, reservation }: LeaseRecord): number | null {
+  return (handoff ?? reservation)?.deadlineMs ?? null;
+}
+
+/** From when on anybody may claim the key, whatever the policy says of revoked leases. */
+export function claimableFrom(record: LeaseRecord): number {
+  const { state, expiresAtMs, lockDelayMs } = record;
+  const overAtMs = state === "held" ? expiresAtMs + lockDelayMs : state === "revoked" ? expiresAtMs : 0;
+  return Math.max(overAtMs, record.minHoldUntilMs ?? 0, reservedUntil(record) ?? 0);
+}
+
+/** When the record stopped mattering, for collection: its end, or the latest instant it could bind anybody. */
 export function endOfRecord(record: LeaseRecord): number {
-  const deadline = record.handoff === null ? 0 : record.handoff.deadlineMs;
-  if (record.state === "released") return Math.max(record.endedAtMs ?? record.renewedAtMs, deadline);
-  return Math.max(record.expiresAtMs, deadline);
+  const endedAtMs = record.state === "released" ? (record.endedAtMs ?? record.renewedAtMs) : 0;
+  return Math.max(endedAtMs, claimableFrom(record));
 }

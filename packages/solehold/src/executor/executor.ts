@@ -4,17 +4,11 @@
  * audit and waiting are layers of the same signature around one of the two.
  */
 import type { ApprovalVerdict, DriftBound, LeaseKey, LeasePolicy } from "../core/index.ts";
-import type {
-  ListQuery,
-  QueueTicket,
-  StoredRecord,
-  StoreWatch,
-  WatchListener,
-  WatchScope,
-} from "../store/index.ts";
+import type { ListQuery, StoredRecord, StoreWatch, WatchListener, WatchScope } from "../store/index.ts";
 import type { CommandOutcome } from "./outcome.ts";
 import type { LeaseRequest } from "./request.ts";
 import type { LeaseView } from "./view.ts";
+import type { WaitTickets } from "./wait-tickets.ts";
 
 /** What an executor does beyond deciding. A request that needs a feature is refused by an executor without it. */
 export type Feature =
@@ -61,6 +55,8 @@ export interface CallContext {
   readonly traceId?: string;
   /** The authenticated caller. Idempotency keys are bound to it. */
   readonly caller?: string;
+  /** The network address that the request came from, for the audit. */
+  readonly address?: string;
   /** Only for an executor with the feature "queue". Without it an acquire is answered at once. */
   readonly wait?: WaitOptions;
   /** Only for an executor with the feature "queue": what is granted to a recipient that has gone is released again. */
@@ -93,8 +89,8 @@ export interface LeaseExecutor {
   watch(scope: WatchScope, listener: WatchListener): Promise<StoreWatch | null>;
   /** A watch event showed this record: a hint that may save a read before the next attempt. */
   onHint?(key: LeaseKey, stored: StoredRecord): void;
-  /** A ticket of the store's own queue for the key; null when the store keeps none. */
-  joinQueue?(key: LeaseKey, listener: WatchListener): Promise<QueueTicket> | null;
+  /** How processes that wait for a key know of each other; absent where the store cannot announce changes. */
+  readonly tickets?: WaitTickets | undefined;
   close(): Promise<void>;
 }
 
@@ -112,7 +108,7 @@ export function layerOver(next: LeaseExecutor, overrides: Partial<LeaseExecutor>
     list: (query) => next.list(query),
     watch: (scope, listener) => next.watch(scope, listener),
     onHint: (key, stored) => next.onHint?.(key, stored),
-    joinQueue: (key, listener) => next.joinQueue?.(key, listener) ?? null,
+    ...(next.tickets === undefined ? {} : { tickets: next.tickets }),
     close: () => next.close(),
     ...overrides,
   };

@@ -22,3 +22,4 @@ export * from "./store-executor.ts";
 export { hashToken, sha256 } from "./tokens.ts";
 export type { CollectionReport } from "./tombstone-gc.ts";
 export * from "./view.ts";
+export { TICKET_LIFE_MS, TICKET_PREFIX, type WaitTicket, type WaitTickets } from "./wait-tickets.ts";

@@ -6,16 +6,21 @@
  * the very moment before), on the observer's monotonic clock, widened by drift. It needs no second read:
  * the takeover is a conditional write on that same version, which fails if it moved in between.
  */
-import type { DriftBound, LeaseRecord } from "../core/index.ts";
+import { type DriftBound, type LeaseRecord, reservedUntil } from "../core/index.ts";
 
 /** Whether a version that was first seen `standingMs` ago stood for as long as its record can bind anybody. */
 export function isObservedOver(record: LeaseRecord, standingMs: number, drift: DriftBound): boolean {
   return standingMs >= bindingMs(record) * (1 + drift.driftRatio) + drift.tickMs;
 }
 
-/** How long after its last write a record can bind anybody: its ttl, or the time left to a successor. */
+/**
+ * How long after its last write a record can bind anybody: its ttl and the delay after it, the time left to a successor or
+ * a waiter, what is left of a minimum hold.
+ */
 function bindingMs(record: LeaseRecord): number {
-  const { handoff, endedAtMs } = record;
-  if (handoff !== null && endedAtMs !== null) return handoff.deadlineMs - endedAtMs;
-  return record.ttlMs;
+  const { endedAtMs, renewedAtMs, ttlMs, lockDelayMs, minHoldUntilMs } = record;
+  const closedMs = minHoldUntilMs === null ? 0 : minHoldUntilMs - (endedAtMs ?? renewedAtMs);
+  const untilMs = reservedUntil(record);
+  const boundMs = untilMs === null || endedAtMs === null ? ttlMs + lockDelayMs : untilMs - endedAtMs;
+  return Math.max(boundMs, closedMs);
 }

@@ -8,6 +8,7 @@
 import {
   type AcquireCommand,
   type ClockReading,
+  claimableFrom,
   type DriftBound,
   endOfRecord,
   exactly,
@@ -21,6 +22,7 @@ import {
   type LeaseRecord,
   nextGeneration,
   recordFence,
+  reservedUntil,
   type StoreInstant,
 } from "../core/index.ts";
 import type { Env } from "../env/index.ts";
@@ -156,12 +158,17 @@ export class RecordCache {
     const stampMs = interval === null ? Math.ceil(now.wallMs) : interval.latestMs;
     if (record === null) return interval ?? exactly(stampMs);
     if (sinceMs !== null && isObservedOver(record, monotonicMs - sinceMs, drift)) {
-      const endMs = Math.max(record.expiresAtMs, record.handoff?.deadlineMs ?? 0);
+      const endMs = Math.max(record.expiresAtMs, claimableFrom(record));
       return { earliestMs: endMs, latestMs: Math.max(endMs, stampMs), stampMs };
     }
     if (interval !== null && !clock.mustObserve(monotonicMs)) return interval;
     // Without a clock to trust the record stands until it was observed for long enough.
-    const firstEndMs = Math.min(record.expiresAtMs, record.handoff?.deadlineMs ?? record.expiresAtMs);
+    const { expiresAtMs, minHoldUntilMs } = record;
+    const firstEndMs = Math.min(
+      expiresAtMs,
+      reservedUntil(record) ?? expiresAtMs,
+      minHoldUntilMs ?? expiresAtMs,
+    );
     const beforeEndMs = Math.max(0, firstEndMs - 1);
     return { earliestMs: beforeEndMs, latestMs: beforeEndMs, stampMs };
   }

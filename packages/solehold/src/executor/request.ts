@@ -10,6 +10,8 @@ import {
   type LeaseKey,
   type LeasePolicy,
   MAX_TOKEN_LENGTH,
+  type Metadata,
+  NO_METADATA,
   nameProblem,
   type Purpose,
   type ReleaseCommand,
@@ -17,6 +19,7 @@ import {
   type RevokeCommand,
   tokenProblem,
 } from "../core/index.ts";
+import type { StoreCapabilities } from "../store/index.ts";
 import type { CallContext } from "./executor.ts";
 import { hashIdempotencyKey, hashToken, sealToken, sha256 } from "./tokens.ts";
 
@@ -56,6 +59,14 @@ export interface AcquireRequest extends RequestBase {
   readonly token?: string;
   readonly term?: bigint;
   readonly note?: string;
+  /** Data of programs about the lease. */
+  readonly metadata?: Metadata;
+  /** Nobody may claim the key for so long after the grant, even if it is released or expires before. */
+  readonly holdAtLeastMs?: number;
+  /** Nobody may claim the key for so long after the grant expired. The policy's when not given. */
+  readonly lockDelayMs?: number;
+  /** The ticket with which the caller waits for the key, see waiting/. */
+  readonly ticket?: string;
 }
 
 export interface RenewRequest extends OwnerRequest {
@@ -70,6 +81,8 @@ export interface ReleaseRequest extends OwnerRequest {
   readonly onlyNonce?: string;
   /** Grant the lease to this waiter with the same write, where that is possible. */
   readonly next?: NextWaiter;
+  /** Keep the released lease for the waiter with this ticket, for so long. */
+  readonly reserveFor?: ReleaseCommand["reserveFor"];
 }
 
 /** An acquire that a release may serve, and the context in which it was asked. */
@@ -136,6 +149,15 @@ export function requestProblem(
   return null;
 }
 
+/**
+ * A minimum hold where the store has no clock: whoever comes new would count the whole time again, and a job of
+ * short-lived processes would never run.
+ */
+export function clockProblem(request: LeaseRequest, clock: StoreCapabilities["clock"]): FieldProblem | null {
+  if (clock !== "none" || request.op !== "acquire" || (request.holdAtLeastMs ?? 0) === 0) return null;
+  return { field: "holdAtLeastMs", message: "needs a store with a clock, and this one has none" };
+}
+
 const UNCHECKED_APPROVAL =
   "is not checked here: connect to a server that has an approval policy, or leave the approval out";
 
@@ -177,11 +199,12 @@ function bareCommand(request: LeaseRequest, parts: CommandParts): LeaseCommand {
       return command;
     }
     case "release": {
-      const { holder, onlyNonce, next } = request;
+      const { holder, onlyNonce, next, reserveFor } = request;
       const tokenHash = hashOf(parts);
       const command: Writable<ReleaseCommand> = { op: "release", key, holder, tokenHash, nonce };
       if (onlyNonce !== undefined) command.onlyNonce = onlyNonce;
       if (next !== undefined) command.next = nextCommand(next, parts);
+      if (reserveFor !== undefined) command.reserveFor = reserveFor;
       return command;
     }
     case "use":
@@ -223,6 +246,10 @@ function acquireCommand(request: AcquireRequest, parts: CommandParts): AcquireCo
   };
   if (term !== undefined) command.term = term;
   if (note !== undefined) command.note = note;
+  if (request.metadata !== undefined) command.metadata = request.metadata;
+  if (request.holdAtLeastMs !== undefined) command.holdAtLeastMs = request.holdAtLeastMs;
+  if (request.lockDelayMs !== undefined) command.lockDelayMs = request.lockDelayMs;
+  if (request.ticket !== undefined) command.ticket = request.ticket;
   if (context.quotaExhausted === true) command.quotaExhausted = true;
   if (context.approval !== undefined && context.approval !== null) command.approval = context.approval;
   return command;
@@ -253,6 +280,13 @@ function markOf(
   };
 }
 
+/** None for a request without metadata: its fingerprint is as it was before there was any. */
+function metadataArguments(metadata: Metadata): readonly string[] {
+  return Object.keys(metadata)
+    .sort()
+    .map((name) => `metadata.${name}=${metadata[name]}`);
+}
+
 /** Every argument that changes what is asked for. The token does not: a repeat after a restart has another. */
 function fingerprintOf(request: LeaseRequest, caller: string, policy: LeasePolicy): string {
   const { op } = request;
@@ -267,5 +301,10 @@ function fingerprintOf(request: LeaseRequest, caller: string, policy: LeasePolic
     request.key.name,
     argument("ttlMs", ttlMs),
     ...names.map((name) => argument(name, fields[name])),
+    ...(request.op === "acquire" ? metadataArguments(request.metadata ?? NO_METADATA) : []),
+    // Only where they are given, for the same reason.
+    ...["holdAtLeastMs", "lockDelayMs"].flatMap((name) =>
+      fields[name] === undefined ? [] : [argument(name, fields[name])],
+    ),
   );
 }

@@ -17,7 +17,6 @@ import {
   type LeaseStore,
   type ListQuery,
   MemoryStore,
-  type QueueTicket,
   type StoredRecord,
   StoreError,
   type StoreWatch,
@@ -34,11 +33,18 @@ import type { CallContext, Feature, LeaseExecutor, LeaseListing } from "./execut
 import { type CommandOutcome, invalidRequest } from "./outcome.ts";
 import { RecordCache } from "./record-cache.ts";
 import { repairRecord } from "./repair.ts";
-import { type AcquireRequest, commandOf, type LeaseRequest, requestProblem } from "./request.ts";
+import {
+  type AcquireRequest,
+  clockProblem,
+  commandOf,
+  type LeaseRequest,
+  requestProblem,
+} from "./request.ts";
 import { StoreClock } from "./store-time.ts";
 import { unsealToken } from "./tokens.ts";
 import { type CollectionReport, collectTenant } from "./tombstone-gc.ts";
 import { type LeaseView, viewOf } from "./view.ts";
+import { WaitTickets } from "./wait-tickets.ts";
 
 export interface StoreExecutorOptions {
   readonly store: LeaseStore;
@@ -67,6 +73,7 @@ export class StoreExecutor implements LeaseExecutor {
   readonly drift: DriftBound;
   readonly features = NO_FEATURES;
   readonly store: LeaseStore;
+  readonly tickets?: WaitTickets;
   readonly #env: Env;
   readonly #context: CommandRunContext;
   readonly #clock: StoreClock;
@@ -97,6 +104,7 @@ export class StoreExecutor implements LeaseExecutor {
       ...{ env, store, calls, clock, drift, cacheSize, retentionMs },
       policy: this.policy,
     });
+    if (WaitTickets.areSupportedBy(store)) this.tickets = new WaitTickets({ env, store, calls, cache });
     const ids = new RandomIds(env);
     this.#context = { env, ids, policy: this.policy, calls, cache, decide: options.decide ?? decide };
   }
@@ -113,7 +121,8 @@ export class StoreExecutor implements LeaseExecutor {
 
   execute(request: LeaseRequest, context: CallContext = NO_CONTEXT): Promise<CommandOutcome> {
     const given = "token" in request ? request.token : undefined;
-    const problem = requestProblem(request, given, context);
+    const problem =
+      requestProblem(request, given, context) ?? clockProblem(request, this.store.capabilities.clock);
     if (problem !== null) return Promise.resolve(invalidRequest(problem));
     return request.op === "acquire"
       ? this.#acquire(request, given, context)
@@ -143,11 +152,6 @@ export class StoreExecutor implements LeaseExecutor {
 
   async watch(scope: WatchScope, listener: WatchListener): Promise<StoreWatch | null> {
     return this.store.watch === undefined ? null : await this.store.watch(scope, listener);
-  }
-
-  /** Null when the store keeps no queue of its own. */
-  joinQueue(key: LeaseKey, listener: WatchListener): Promise<QueueTicket> | null {
-    return this.store.joinQueue?.(key, listener) ?? null;
   }
 
   /** A watch event showed this record. It may save a read before the next attempt, and is never trusted for an answer. */

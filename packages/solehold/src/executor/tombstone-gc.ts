@@ -13,6 +13,7 @@ import { type LeaseStore, type ListableStore, StoreError } from "../store/index.
 import { cacheKey } from "./cache-key.ts";
 import type { CallBatcher } from "./call-batcher.ts";
 import type { RecordCache } from "./record-cache.ts";
+import { TICKET_PREFIX } from "./wait-tickets.ts";
 
 export interface CollectionReport {
   readonly scanned: number;
@@ -60,10 +61,13 @@ export async function collectTenant(tenant: string, options: CollectorOptions): 
   }
   const nowMs = cache.time(now).earliestMs;
   let [scanned, deleted] = [0, 0];
-  for await (const records of pages(list, tenant)) {
-    scanned += records.length;
-    const ended = records.filter((record) => isCollectable(record, nowMs, options));
-    deleted += await deleteAll(ended, nowMs, options);
+  // Listings leave reserved names out unless they are asked for: tickets of processes that died are among them.
+  for (const prefix of ["", TICKET_PREFIX]) {
+    for await (const records of pages(list, tenant, prefix)) {
+      scanned += records.length;
+      const ended = records.filter((record) => isCollectable(record, nowMs, options));
+      deleted += await deleteAll(ended, nowMs, options);
+    }
   }
   return { scanned, deleted };
 }
@@ -92,10 +96,14 @@ async function deleteAll(
   return outcomes.reduce((sum, count) => sum + count, 0);
 }
 
-async function* pages(list: ListableStore["list"], tenant: string): AsyncGenerator<readonly LeaseRecord[]> {
+async function* pages(
+  list: ListableStore["list"],
+  tenant: string,
+  prefix: string,
+): AsyncGenerator<readonly LeaseRecord[]> {
   let after: string | undefined;
   do {
-    const query = { tenant, prefix: "", limit: PAGE_SIZE };
+    const query = { tenant, prefix, limit: PAGE_SIZE };
     const page = await list(after === undefined ? query : { ...query, after });
     yield page.records;
     after = page.next ?? undefined;

@@ -8,8 +8,10 @@ import {
   type LeasePolicy,
   type LeaseRecord,
   type LeaseState,
+  type Metadata,
   type Purpose,
   phaseAt,
+  type Reservation,
   recordFence,
 } from "../core/index.ts";
 
@@ -34,8 +36,14 @@ export interface LeaseView {
   readonly renewals: number;
   readonly resumeRequired: boolean;
   readonly breakAtMs: number | null;
+  /** Nobody may claim the key before this instant, even if the lease has ended. */
+  readonly minHoldUntilMs: number | null;
+  /** For how long after an expiry nobody may claim the key. */
+  readonly lockDelayMs: number;
   readonly handoff: Handoff | null;
+  readonly reservation: Reservation | null;
   readonly note: string;
+  readonly metadata: Metadata;
 }
 
 export function viewOf(record: LeaseRecord, nowMs: number, policy: LeasePolicy): LeaseView {
@@ -62,8 +70,12 @@ export function viewOf(record: LeaseRecord, nowMs: number, policy: LeasePolicy):
     renewals,
     resumeRequired,
     breakAtMs,
+    minHoldUntilMs: record.minHoldUntilMs,
+    lockDelayMs: record.lockDelayMs,
     handoff,
+    reservation: record.reservation,
     note,
+    metadata: record.metadata,
   });
 }
 

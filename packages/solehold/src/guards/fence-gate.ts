@@ -1,7 +1,7 @@
 /**
- * The guard at a door: from the check of the fence to the end of the work nobody else is inside, so no
- * older work can end after newer work began. Older fences than the newest seen are turned away, also those
- * that waited at the door while a newer one passed.
+ * One at a time per key, from the check of the fence to the end of the work, so no older work can end after
+ * newer work began. Older fences than the newest seen are refused, also those that waited for their turn
+ * while a newer one passed.
  *
  * It guards one process. What it has seen outlives the process only with a memory of your own.
  */
@@ -15,14 +15,14 @@ export interface FenceMemory {
   save(key: LeaseKey, fence: bigint): Promise<void>;
 }
 
-interface Door {
+interface Turns {
   last: Promise<void>;
   newest: bigint | null;
 }
 
 export class FenceGate {
   readonly #memory: FenceMemory | null;
-  readonly #doors = new Map<string, Door>();
+  readonly #turns = new Map<string, Turns>();
 
   constructor(options: { readonly memory?: FenceMemory } = {}) {
     this.#memory = options.memory ?? null;
@@ -30,20 +30,25 @@ export class FenceGate {
 
   /** Resolves when it is the caller's turn, with the function that ends it. Rejects with StaleFenceError. */
   async enter(by: Fenced): Promise<() => void> {
-    const door = this.#doorOf(by.key);
-    const before = door.last;
+    const turns = this.#turnsOf(by.key);
+    const before = turns.last;
     let leave: () => void = () => undefined;
-    door.last = new Promise<void>((resolve) => {
+    turns.last = new Promise<void>((resolve) => {
       leave = resolve;
     });
     try {
       await before;
-      await this.#pass(door, by);
+      await this.#pass(turns, by);
       return leave;
     } catch (error) {
       leave();
       throw error;
     }
+  }
+
+  /** From here on no older fence passes. Waits until older work that is inside has ended. */
+  async raise(by: Fenced): Promise<void> {
+    await this.run(by, async () => undefined);
   }
 
   /** `work` alone inside. */
@@ -56,18 +61,18 @@ export class FenceGate {
     }
   }
 
-  async #pass(door: Door, { key, fence }: Fenced): Promise<void> {
-    door.newest ??= (await this.#memory?.load(key)) ?? 0n;
-    if (fence < door.newest) throw new StaleFenceError(key, fence, door.newest);
-    if (fence === door.newest) return;
+  async #pass(turns: Turns, { key, fence }: Fenced): Promise<void> {
+    turns.newest ??= (await this.#memory?.load(key)) ?? 0n;
+    if (fence < turns.newest) throw new StaleFenceError(key, fence, turns.newest);
+    if (fence === turns.newest) return;
     await this.#memory?.save(key, fence);
-    door.newest = fence;
+    turns.newest = fence;
   }
 
-  #doorOf(key: LeaseKey): Door {
+  #turnsOf(key: LeaseKey): Turns {
     const id = keyId(key);
-    const door = this.#doors.get(id) ?? { last: Promise.resolve(), newest: null };
-    this.#doors.set(id, door);
-    return door;
+    const turns = this.#turns.get(id) ?? { last: Promise.resolve(), newest: null };
+    this.#turns.set(id, turns);
+    return turns;
   }
 }

@@ -16,13 +16,15 @@ import { StaleFenceError } from "./stale-fence-error.ts";
 
 export interface FencedObject {
   readonly bytes: Buffer;
+  /** The newest fence that the object has seen: of its last put or raise. */
   readonly fence: bigint;
 }
 
 interface Manifest {
   readonly fence: bigint;
   readonly nonce: string;
-  readonly content: string;
+  /** Null when the fence was raised before anything was put. */
+  readonly content: string | null;
 }
 
 interface Published {
@@ -47,23 +49,35 @@ export class FencedObjectWriter {
     const first = await this.#look(name);
     assertNotOlder(by, first);
     const nonce = randomId(this.#env);
-    const manifest = { fence: by.fence, nonce, content: `${name}.content/${formatFence(by.fence)}-${nonce}` };
-    await this.#upload(manifest, bytes);
+    const content = `${name}.content/${formatFence(by.fence)}-${nonce}`;
+    await this.#upload(content, by, bytes);
     try {
-      const replaced = await this.#publish(name, manifest, by, first);
-      if (replaced !== null) await this.#objects.remove(replaced.content).catch(() => undefined);
+      const replaced = await this.#publish(name, by, first, () => ({ fence: by.fence, nonce, content }));
+      await this.#discard(replaced?.content ?? null);
     } catch (error) {
-      if (error instanceof StaleFenceError)
-        await this.#objects.remove(manifest.content).catch(() => undefined);
+      if (error instanceof StaleFenceError) await this.#discard(content);
       throw error;
     }
+  }
+
+  /** From here on no older fence passes; the content stays. For a new holder, before it reads. */
+  async raise(name: string, by: Fenced): Promise<void> {
+    const first = await this.#look(name);
+    assertNotOlder(by, first);
+    if (first?.manifest.fence === by.fence) return;
+    const nonce = randomId(this.#env);
+    await this.#publish(name, by, first, (current) => ({
+      fence: by.fence,
+      nonce,
+      content: current?.content ?? null,
+    }));
   }
 
   /** The content that was published last, with its fence; null when there is none. */
   async get(name: string): Promise<FencedObject | null> {
     for (let round = 0; round < MAX_ROUNDS; round += 1) {
       const published = await this.#look(name);
-      if (published === null) return null;
+      if (published === null || published.manifest.content === null) return null;
       const { object } = await this.#objects.get(published.manifest.content);
       // It may have been replaced, and its content removed, since the manifest was read.
       if (object !== null) return { bytes: object.bytes, fence: published.manifest.fence };
@@ -71,7 +85,11 @@ export class FencedObjectWriter {
     throw failure(`'${name}' points to content that is missing: restore it from a backup`, "not-applied");
   }
 
-  async #upload({ content, fence }: Manifest, bytes: Uint8Array): Promise<void> {
+  async #discard(content: string | null): Promise<void> {
+    if (content !== null) await this.#objects.remove(content).catch(() => undefined);
+  }
+
+  async #upload(content: string, { fence }: Fenced, bytes: Uint8Array): Promise<void> {
     const metadata = { fence: formatFence(fence) };
     const outcome = await this.#objects.putIfAbsent(content, bytes, { metadata });
     if (outcome.kind !== "applied")
@@ -81,14 +99,15 @@ export class FencedObjectWriter {
   /** What was replaced. An answer that leaves it open is settled by the nonce, or by writing again. */
   async #publish(
     name: string,
-    manifest: Manifest,
     by: Fenced,
     first: Published | null,
+    manifestAfter: (current: Manifest | null) => Manifest,
   ): Promise<Manifest | null> {
-    const bytes = Buffer.from(printManifest(manifest));
     let current = first;
     let isOpen = false;
     for (let round = 0; round < MAX_ROUNDS; round += 1) {
+      const manifest = manifestAfter(current?.manifest ?? null);
+      const bytes = Buffer.from(printManifest(manifest));
       const outcome =
         current === null
           ? await this.#objects.putIfAbsent(name, bytes)
@@ -134,7 +153,8 @@ function parseManifest(text: string): Manifest | null {
     const fields = JSON.parse(text) as { solehold_fence?: unknown; nonce?: unknown; content?: unknown };
     const fence = parseFence(String(fields.solehold_fence));
     const { nonce, content } = fields;
-    if (fence === null || typeof nonce !== "string" || typeof content !== "string") return null;
+    if (fence === null || typeof nonce !== "string") return null;
+    if (content !== null && typeof content !== "string") return null;
     return { fence, nonce, content };
   } catch {
     return null;

@@ -33,9 +33,14 @@ export class FencedResource<State> {
    * throws, the state stays, but the fence counts as seen.
    */
   write(by: Fenced, change: (state: State) => State): State {
-    if (by.fence < this.#newestFence) throw new StaleFenceError(by.key, by.fence, this.#newestFence);
-    this.#newestFence = by.fence;
+    this.raise(by);
     this.#state = change(this.#state);
     return this.#state;
+  }
+
+  /** From here on no older fence passes. For a new holder, before it reads. */
+  raise(by: Fenced): void {
+    if (by.fence < this.#newestFence) throw new StaleFenceError(by.key, by.fence, this.#newestFence);
+    this.#newestFence = by.fence;
   }
 }

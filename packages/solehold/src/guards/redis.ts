@@ -4,7 +4,7 @@
  *
  * It is as durable as Redis is: data that is lost with its fence can be written by anybody again.
  */
-import { formatFence, keyId, parseFence } from "../core/index.ts";
+import { formatFence, keyId, type LeaseKey, parseFence } from "../core/index.ts";
 import type { Fenced } from "./fenced-resource.ts";
 import { StaleFenceError } from "./stale-fence-error.ts";
 
@@ -13,13 +13,16 @@ export interface ScriptClient {
   eval(script: string, keyCount: number, ...keysAndArguments: string[]): Promise<unknown>;
 }
 
+export interface RedisGuardOptions {
+  /** Where the newest fence of a lease is kept; in a Redis Cluster in the slot of the keys that are written. Default `fence:` and the lease's key. */
+  readonly fenceKeyOf?: (key: LeaseKey) => string;
+}
+
 export interface FencedCommands {
   /** `[["SET", "report", "…"], ["INCR", "reports"]]` */
   readonly commands: readonly (readonly string[])[];
-  /** Every key that the commands use; in a Redis Cluster all in the slot of the fence's key. */
+  /** Every key that the commands use. */
   readonly keys: readonly string[];
-  /** Where the newest fence is kept. Default `fence:` and the lease's key. */
-  readonly fenceKey?: string;
 }
 
 /** KEYS[1] is the fence's key. ARGV: the fence, then each command as its length and its words. */
@@ -35,26 +38,33 @@ while at <= #ARGV do
 end
 return replies`;
 
-/**
- * Runs the commands, all or none of them seen by others, unless a newer fence was seen: StaleFenceError.
- * A command that fails stops the ones after it; those before it stay, as always in Redis.
- */
-export async function runFencedCommands(
-  client: ScriptClient,
-  by: Fenced,
-  { commands, keys, fenceKey = `fence:${keyId(by.key)}` }: FencedCommands,
-): Promise<readonly unknown[]> {
-  const words = commands.flatMap((command) => [String(command.length), ...command]);
-  const reply = await client.eval(
-    FENCED_COMMANDS_SCRIPT,
-    keys.length + 1,
-    fenceKey,
-    ...keys,
-    formatFence(by.fence),
-    ...words,
-  );
-  if (!Array.isArray(reply)) throw new TypeError(`the fence script replied ${String(reply)}, not a list`);
-  const [verdict, ...replies] = reply as unknown[];
-  if (verdict === "stale") throw new StaleFenceError(by.key, by.fence, parseFence(String(replies[0])) ?? 0n);
-  return replies;
+export class RedisGuard {
+  readonly #client: ScriptClient;
+  readonly #fenceKeyOf: (key: LeaseKey) => string;
+
+  constructor(client: ScriptClient, options: RedisGuardOptions = {}) {
+    this.#client = client;
+    this.#fenceKeyOf = options.fenceKeyOf ?? ((key) => `fence:${keyId(key)}`);
+  }
+
+  /** From here on no older fence passes. For a new holder, before it reads. */
+  async raise(by: Fenced): Promise<void> {
+    await this.run(by, { commands: [], keys: [] });
+  }
+
+  /**
+   * Runs the commands, all or none of them seen by others, unless a newer fence was seen: StaleFenceError.
+   * A command that fails stops the ones after it; those before it stay, as always in Redis.
+   */
+  async run(by: Fenced, { commands, keys }: FencedCommands): Promise<readonly unknown[]> {
+    const names = [this.#fenceKeyOf(by.key), ...keys];
+    const words = commands.flatMap((command) => [String(command.length), ...command]);
+    const values = [formatFence(by.fence), ...words];
+    const reply = await this.#client.eval(FENCED_COMMANDS_SCRIPT, names.length, ...names, ...values);
+    if (!Array.isArray(reply)) throw new TypeError(`the fence script replied ${String(reply)}, not a list`);
+    const [verdict, ...replies] = reply as unknown[];
+    if (verdict === "stale")
+      throw new StaleFenceError(by.key, by.fence, parseFence(String(replies[0])) ?? 0n);
+    return replies;
+  }
 }

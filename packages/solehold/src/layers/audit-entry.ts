@@ -10,8 +10,20 @@ import {
   reasonCode,
   recordFence,
 } from "../core/index.ts";
-import type { CommandOutcome, LeaseRequest } from "../executor/index.ts";
+import type { CallContext, CommandOutcome, LeaseRequest } from "../executor/index.ts";
 import type { StoreError } from "../store/index.ts";
+
+/** The attempt's trace is known by now. */
+export type TracedContext = CallContext & { readonly traceId: string };
+
+/** Who asked, from where, under which trace. */
+function originOf({ caller, address, traceId }: TracedContext): Pick<AuditEvent, "traceId"> {
+  return {
+    ...(caller === undefined ? {} : { caller }),
+    ...(address === undefined || address === "" ? {} : { address }),
+    traceId,
+  };
+}
 
 /** Every grant has its own id: the key and the fence. */
 export function leaseIdOf(record: LeaseRecord): string {
@@ -22,7 +34,7 @@ export function leaseIdOf(record: LeaseRecord): string {
 export function auditEventOf(
   request: LeaseRequest,
   outcome: CommandOutcome,
-  { traceId, waitedMs = 0 }: { readonly traceId: string; readonly waitedMs?: number },
+  context: TracedContext,
   atMs: number,
 ): AuditEvent {
   const reason = outcome.kind === "unsettled" ? "INTERNAL_PIPELINE_ERROR" : outcome.decision.reason;
@@ -31,7 +43,7 @@ export function auditEventOf(
   const purpose = lease?.purpose ?? ("purpose" in request ? request.purpose : undefined);
   const detail = {
     ...blockerDetail(outcome),
-    ...(waitedMs === 0 ? {} : { waitedMs }),
+    ...(context.waitedMs === undefined ? {} : { waitedMs: context.waitedMs }),
     ...(outcome.quorum === undefined ? {} : quorumDetail(outcome.quorum)),
   };
   return {
@@ -43,7 +55,7 @@ export function auditEventOf(
     allowed: lease !== null,
     reason,
     reasonCode: reasonCode(reason),
-    traceId,
+    ...originOf(context),
     outcome: outcome.kind === "unsettled" ? outcomeOfUnsettled(outcome.outcome) : outcome.kind,
     ...("holder" in request ? { holder: request.holder } : {}),
     ...(lease === null ? {} : { fence: formatFence(recordFence(lease)) }),
@@ -76,7 +88,7 @@ export function repairEvent(
   { tenant, name }: LeaseKey,
   generation: bigint,
   ended: boolean | StoreError,
-  traceId: string,
+  context: TracedContext,
   atMs: number,
 ): AuditEvent {
   const isDecided = typeof ended === "boolean";
@@ -90,7 +102,7 @@ export function repairEvent(
     allowed: isDecided,
     reason,
     reasonCode: reasonCode(reason),
-    traceId,
+    ...originOf(context),
     outcome: isDecided ? (ended ? "applied" : "none") : outcomeOfUnsettled(ended.outcome),
     detail: { generation: String(generation) },
   };

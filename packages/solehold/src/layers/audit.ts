@@ -15,7 +15,7 @@ import {
   withFeature,
 } from "../executor/index.ts";
 import { StoreError } from "../store/index.ts";
-import { auditEventOf } from "./audit-entry.ts";
+import { auditEventOf, type TracedContext } from "./audit-entry.ts";
 
 export interface AuditLayerOptions {
   readonly trail: AuditTrail;
@@ -42,16 +42,14 @@ export function withAudit(options: AuditLayerOptions): Layer {
     });
 }
 
-type Traced = CallContext & { readonly traceId: string };
-
-function withTrace(context: CallContext, env: Env): Traced {
-  return context.traceId === undefined ? { ...context, traceId: randomId(env) } : (context as Traced);
+function withTrace(context: CallContext, env: Env): TracedContext {
+  return context.traceId === undefined ? { ...context, traceId: randomId(env) } : (context as TracedContext);
 }
 
 async function audited<Outcome extends CommandOutcome>(
   request: LeaseRequest,
   outcome: Outcome,
-  context: Traced,
+  context: TracedContext,
   { trail, nowMs }: AuditLayerOptions,
 ): Promise<Outcome | UnsettledOutcome> {
   const decided = outcome.kind !== "unsettled" && outcome.storeTimeMs > 0;
@@ -67,8 +65,8 @@ async function audited<Outcome extends CommandOutcome>(
 async function auditedPair(
   request: ReleaseRequest,
   outcome: CommandOutcome,
-  context: Traced,
-  nextContext: Traced,
+  context: TracedContext,
+  nextContext: TracedContext,
   options: AuditLayerOptions,
 ): Promise<CommandOutcome> {
   if (outcome.kind === "refused" || outcome.next === undefined || request.next === undefined)

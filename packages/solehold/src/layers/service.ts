@@ -5,7 +5,7 @@
  * Allowed or not, known key or not, every attempt is one entry in the audit, with its reason and trace id.
  */
 import type { ApprovalPolicy } from "../approvals/index.ts";
-import type { AuditTrail } from "../audit/index.ts";
+import type { AuditEvent, AuditTrail } from "../audit/index.ts";
 import type { DriftBound, LeaseKey, LeasePolicy, LeaseRecord } from "../core/index.ts";
 import { type Env, randomId } from "../env/index.ts";
 import type {
@@ -17,10 +17,10 @@ import type {
   LeaseRequest,
   LeaseView,
   StoreExecutor,
+  WaitTickets,
 } from "../executor/index.ts";
 import {
   type ListQuery,
-  type QueueTicket,
   type StoredRecord,
   StoreError,
   type StoreWatch,
@@ -111,8 +111,9 @@ export class LeaseService implements LeaseExecutor {
     this.executor.onHint(key, stored);
   }
 
-  joinQueue(key: LeaseKey, listener: WatchListener): Promise<QueueTicket> | null {
-    return this.executor.joinQueue(key, listener);
+  /** Tickets are no commands: they pass by the audit. */
+  get tickets(): WaitTickets | undefined {
+    return this.executor.tickets;
   }
 
   /** How many leases of the tenant are alive now. Costs no scan after the tenant's first use. */
@@ -140,14 +141,19 @@ export class LeaseService implements LeaseExecutor {
       if (error instanceof StoreError) return error;
       throw error;
     });
-    const { traceId = randomId(this.#env) } = context;
+    const traced = { ...context, traceId: context.traceId ?? randomId(this.#env) };
+    await this.record(repairEvent(key, generation, ended, traced, this.executor.storeNowMs()));
+    if (typeof ended !== "boolean") throw ended;
+    return ended;
+  }
+
+  /** An entry for what is no command on a lease. Rejects with a StoreError when it cannot be written. */
+  async record(event: AuditEvent): Promise<void> {
     try {
-      await this.audit.append(repairEvent(key, generation, ended, traceId, this.executor.storeNowMs()));
+      await this.audit.append(event);
     } catch (failure) {
       throw unauditedError(failure);
     }
-    if (typeof ended !== "boolean") throw ended;
-    return ended;
   }
 
   /** Calls back when a lease expires without having been ended. */

@@ -6,12 +6,11 @@
  * the current one, atomically, and a read that starts after a write was acknowledged sees it. A backend
  * that cannot compare and swap cannot implement `apply`, and so cannot be a LeaseStore.
  *
- * What not every backend can do is optional, in files of its own: listing.ts, watching.ts, queueing.ts.
+ * What not every backend can do is optional, in files of its own: listing.ts, watching.ts.
  */
 import type { LeaseKey, LeaseRecord } from "../core/index.ts";
 import type { StoreCapabilities } from "./capabilities.ts";
 import type { ListableStore } from "./listing.ts";
-import type { QueueingStore } from "./queueing.ts";
 import type { WatchableStore } from "./watching.ts";
 
 /** What a store knows about one key. A corrupt value is reported with its version, so that it can be repaired. */
@@ -69,11 +68,7 @@ export interface ClockedStore {
   now(): number;
 }
 
-export interface LeaseStore
-  extends Partial<ClockedStore>,
-    Partial<ListableStore>,
-    Partial<WatchableStore>,
-    Partial<QueueingStore> {
+export interface LeaseStore extends Partial<ClockedStore>, Partial<ListableStore>, Partial<WatchableStore> {
   /** For messages and metrics: "memory", "embedded", "redis". */
   readonly name: string;
   readonly capabilities: StoreCapabilities;

@@ -13,7 +13,6 @@ export function decorateStore(store: LeaseStore, overrides: Partial<LeaseStore>)
     apply: (writes) => store.apply(writes),
     list: store.list?.bind(store),
     watch: store.watch?.bind(store),
-    joinQueue: store.joinQueue?.bind(store),
     close: () => store.close(),
     ...overrides,
   };

@@ -5,7 +5,6 @@ export * from "./decorate.ts";
 export * from "./errors.ts";
 export * from "./listing.ts";
 export * from "./memory.ts";
-export * from "./queueing.ts";
 export * from "./simple-backend.ts";
 export * from "./simple-store.ts";
 export * from "./stored-text.ts";

@@ -1,5 +1,5 @@
 /**
- * A store whose listings, watches and queues end: one that gives no answer within the time limit fails with a
+ * A store whose listings and watches end: one that gives no answer within the time limit fails with a
  * StoreError instead of holding its caller for ever. (Reads and writes have limits of their own, in
  * executor/store-calls.ts, because commands differ in their time-outs.)
  */
@@ -8,7 +8,6 @@ import type { LeaseStore } from "./contract.ts";
 import { withDeadline } from "./deadline.ts";
 import { decorateStore } from "./decorate.ts";
 import { StoreError } from "./errors.ts";
-import type { QueueingStore } from "./queueing.ts";
 import type { StoreWatch } from "./watching.ts";
 
 type Bounded = <Value>(
@@ -21,23 +20,10 @@ export function withTimeouts(store: LeaseStore, env: Env, timeoutMs: number): Le
   const bounded: Bounded = (what, call, onLate) => answerWithin(env, timeoutMs, what, call, onLate);
   const list = store.list?.bind(store);
   const watch = store.watch?.bind(store);
-  const joinQueue = store.joinQueue?.bind(store);
   return decorateStore(store, {
     ...(list && { list: (query) => bounded("listing", () => list(query)) }),
     ...(watch && { watch: (scope, listener) => bounded("watch", () => watch(scope, listener), closeLate) }),
-    ...(joinQueue && { joinQueue: boundedQueue(joinQueue, bounded) }),
   });
-}
-
-function boundedQueue(joinQueue: QueueingStore["joinQueue"], bounded: Bounded): QueueingStore["joinQueue"] {
-  return async (key, listener) => {
-    const ticket = await bounded("queue ticket", () => joinQueue(key, listener), closeLate);
-    return {
-      enter: () => bounded("queue ticket", () => ticket.enter()),
-      leave: (why) => ticket.leave(why),
-      close: () => ticket.close(),
-    };
-  };
 }
 
 /** Nobody waits for it any more, so nobody else would close it. */

@@ -11,16 +11,18 @@
  * A waiter that leaves never holds up those behind it; what was granted to it in that very moment is released before the
  * next one asks (release-unclaimed.ts).
  */
-import { keyId, type LeaseKey } from "../core/index.ts";
+import { keyId, type LeaseKey, type LeaseRecord } from "../core/index.ts";
 import type { Env, Timer } from "../env/index.ts";
 import type { CallContext, CommandOutcome, LeaseExecutor, ReleaseRequest } from "../executor/index.ts";
 import { StoreError, type StoreEvent, type StoreWatch } from "../store/index.ts";
 import { KeyStatus } from "./key-status.ts";
+import { KeyTickets } from "./key-tickets.ts";
 import { lookAgainMs, RETRY_UNAVAILABLE_MS } from "./look-schedule.ts";
 import { isWorthWaiting, mayBeGranted } from "./outcomes.ts";
 import { releaseOfUnclaimed } from "./release-unclaimed.ts";
+import { Returning } from "./returning.ts";
 import { type WaitEnd, waitEnded } from "./wait-ended-error.ts";
-import type { Waiter } from "./waiter.ts";
+import type { Waiter, WaitRequest } from "./waiter.ts";
 
 export interface KeyQueueOptions {
   readonly env: Env;
@@ -37,7 +39,7 @@ export interface KeyQueueOptions {
 type QueueState =
   | { readonly kind: "idle" }
   | { readonly kind: "attempting"; readonly done: Promise<void>; again: boolean }
-  | { readonly kind: "queued"; readonly timer: Timer }
+  | { readonly kind: "queued"; readonly timer: Timer; readonly isHeldBack: boolean }
   | { readonly kind: "backing-off"; readonly timer: Timer }
   | { readonly kind: "closed" };
 
@@ -56,15 +58,34 @@ const FOLLOWS: { readonly [kind in QueueState["kind"]]: readonly QueueState["kin
 export class KeyQueue {
   readonly key: LeaseKey;
   readonly waiters: Waiter[] = [];
-  readonly status = new KeyStatus();
+  readonly status: KeyStatus;
   readonly #options: KeyQueueOptions;
   #state: QueueState = IDLE;
   #watch: Promise<StoreWatch | null> | null = null;
   #watching: "no" | "opening" | "yes" = "no";
+  /** Null where the store cannot announce changes. */
+  readonly #tickets: KeyTickets | null;
+  readonly #returning = new Returning();
 
-  constructor(key: LeaseKey, options: KeyQueueOptions) {
+  /** `ownFence`: of the last grant of this key through this process. */
+  constructor(key: LeaseKey, ownFence: bigint, options: KeyQueueOptions) {
+    const { env, next, inBackground } = options;
+    const { tickets } = next;
     this.key = key;
+    this.status = new KeyStatus(ownFence);
     this.#options = options;
+    const onOther = (): void => this.#showTicket();
+    this.#tickets =
+      tickets === undefined ? null : new KeyTickets({ env, next, tickets, key, onOther, inBackground });
+  }
+
+  get isIdle(): boolean {
+    return this.#state.kind === "idle";
+  }
+
+  /** Whether a watch is open, or being opened. */
+  get isFollowing(): boolean {
+    return this.#watching !== "no";
   }
 
   /** Whether every change from now on wakes the first waiter. */
@@ -73,26 +94,39 @@ export class KeyQueue {
   }
 
   join(waiter: Waiter): void {
+    this.#returning.onJoin(this.#nowMs());
     this.waiters.push(waiter);
     this.#options.onSize(1, this);
+    if (this.isWatched && this.#tickets?.knowsOthers === true) this.#tickets.want(true);
     const isNext = this.#next() === waiter;
-    if (this.#state.kind === "attempting" || !isNext) this.#arm(waiter);
-    else if (this.#state.kind === "idle" && this.isWatched && this.status.isBlocked(this.#nowMs())) {
+    if (this.#state.kind === "attempting" || !isNext) {
+      this.#arm(waiter);
+      this.#show();
+    } else if (this.#state.kind === "idle" && this.isWatched && this.status.isBlocked(this.#nowMs())) {
       // It is held, and an event or its end will wake the queue: the first attempt would be in vain.
       this.#arm(waiter);
       if (waiter.phase !== "left") this.#await();
     } else this.#advance("ask");
   }
 
-  /** A release of this key by its holder. The first waiter is served with the same write. */
+  /**
+   * A release of this key by its holder. The first waiter is served with the same write, unless it is another process's
+   * turn: then the key is kept for that one.
+   */
   release(request: ReleaseRequest, context: CallContext): Promise<CommandOutcome> {
     const { env, next } = this.#options;
+    const due = this.#tickets?.due ?? null;
+    if (due !== null) {
+      const isExpected = this.waiters.length === 0 && this.#returning.isExpected;
+      if (isExpected) this.#tickets?.want(true);
+      return this.#released(next.execute({ ...request, reserveFor: due }, context), isExpected);
+    }
     const waiter = this.#next();
     const isBusy = this.#state.kind !== "queued" && this.#state.kind !== "backing-off";
     if (waiter === undefined || isBusy || this.#options.isDraining())
-      return this.#observed(next.execute(request, context));
+      return this.#released(next.execute(request, context));
     waiter.phase = "trying";
-    const served = { request: waiter.request, context: waiter.contextAt(this.#nowMs()) };
+    const served = { request: this.#ticketed(waiter.request), context: waiter.contextAt(this.#nowMs()) };
     const both = next.execute({ ...request, next: served }, context);
     this.#attempt(both.then((released) => this.#concludeHandOver(waiter, released)));
     // The waiter is answered first: it has work to do.
@@ -102,8 +136,8 @@ export class KeyQueue {
   /** A command on this key that passed here. */
   onDecided(outcome: CommandOutcome): void {
     // What the same write replaced by the next grant never stood in the store.
-    if (outcome.kind !== "applied" || outcome.next?.kind === "applied") return;
-    if (this.status.onRecord(outcome.decision.lease, this.#nowMs()) === "ended") this.#advance("ask");
+    if (outcome.kind === "applied" && outcome.next?.kind !== "applied")
+      this.#onRecord(outcome.decision.lease);
   }
 
   /** An acquire that does not wait lets the first waiter ask before it, if the key may be free. */
@@ -121,6 +155,8 @@ export class KeyQueue {
   close(): void {
     if (this.#state.kind === "closed") return;
     this.#transition({ kind: "closed" });
+    this.#returning.close();
+    this.#tickets?.close();
     this.#watch?.then((watch) => watch?.close()).catch(() => undefined);
   }
 
@@ -134,7 +170,9 @@ export class KeyQueue {
     assert(!((to.kind === "idle" || to.kind === "closed") && !isEmpty), `${to.kind} with waiters`, this.key);
     if (from.kind === "queued" || from.kind === "backing-off") from.timer.cancel();
     this.#state = to;
-    if (to.kind === "idle") this.#options.onEmpty(this);
+    if (to.kind !== "idle") return;
+    this.#tickets?.unwant();
+    this.#options.onEmpty(this);
   }
 
   /** Who may ask: the successor that the lease is being handed to, else the first. */
@@ -163,6 +201,9 @@ export class KeyQueue {
   #after(end: Step): void {
     assert(this.#state.kind === "attempting", `an attempt ended while ${this.#state.kind}`, this.key);
     const { again } = this.#state;
+    // On a key that changes hands all the time there may always be a reason to ask again.
+    if (this.waiters.length > 0) this.follow();
+    this.#showTicket();
     this.#show();
     if (this.waiters.length === 0) this.#transition(IDLE);
     else if (again || end === "ask again") this.#attempt(this.#ask());
@@ -183,9 +224,30 @@ export class KeyQueue {
     const heldForMs = status.heldForMs(nowMs);
     const inMs = lookAgainMs(env, { heldForMs, looks, overdueLooks, watched: this.isWatched });
     const timer = env.timer(inMs, () => this.#advance("look"), { keepAlive: true });
-    this.#transition({ kind: "queued", timer });
-    this.#follow();
-    this.#show();
+    this.#transition({ kind: "queued", timer, isHeldBack: false });
+    this.follow();
+    this.#showTicket();
+  }
+
+  /** The key is free for anybody: the process that is first in turn tries at once, the others a little later. */
+  #race(): void {
+    const holdBackMs = this.#state.kind === "queued" ? (this.#tickets?.holdBackMs ?? 0) : 0;
+    if (holdBackMs === 0) {
+      this.#advance("ask");
+      return;
+    }
+    const timer = this.#options.env.timer(holdBackMs, () => this.#advance("ask"), { keepAlive: true });
+    this.#transition({ kind: "queued", timer, isHeldBack: true });
+  }
+
+  /** Other processes have to see that this one waits, unless the holder is here and knows. */
+  #showTicket(): void {
+    if (this.waiters.length > 0 && this.isWatched) this.#tickets?.want(!this.status.isHeldHere);
+  }
+
+  #ticketed(request: WaitRequest): WaitRequest {
+    const ticket = this.#tickets?.own ?? "";
+    return ticket === "" ? request : { ...request, ticket };
   }
 
   async #ask(): Promise<Step> {
@@ -194,7 +256,9 @@ export class KeyQueue {
     waiter.phase = "trying";
     const { next } = this.#options;
     const nowMs = this.#nowMs();
-    const outcome = await next.execute(waiter.timed(nowMs), waiter.contextAt(nowMs)).catch(asUnsettled);
+    const outcome = await next
+      .execute(this.#ticketed(waiter.timed(nowMs)), waiter.contextAt(nowMs))
+      .catch(asUnsettled);
     return await this.#conclude(waiter, outcome);
   }
 
@@ -214,6 +278,7 @@ export class KeyQueue {
     const { status } = this;
     const nowMs = this.#nowMs();
     status.onOutcome(outcome, nowMs);
+    if (outcome.kind === "applied") this.#tickets?.onRecord(outcome.decision.lease);
     waiter.remember(outcome);
     const worthWaiting = isWorthWaiting(outcome);
     if (waiter.phase === "left") {
@@ -240,9 +305,13 @@ export class KeyQueue {
     const isOver = waiter.phase === "overdue";
     if (waiter.phase !== "left") waiter.phase = "waiting";
     if (released.kind === "applied") {
-      this.status.onRecord(released.decision.lease, this.#nowMs());
+      this.status.onRecord(released.decision.lease, this.#nowMs(), this.#tickets?.own ?? "");
       return "ask again";
     }
+    // An attempt whose reply was lost may have served the waiter before somebody else wrote.
+    const perhaps = asUnsettled("the release was refused");
+    waiter.remember(perhaps);
+    if (waiter.phase === "left" && (await this.#releaseUnclaimed(waiter, perhaps))) return "ask again";
     // Nothing was released. A waiter whose time ran out meanwhile was not answered yet.
     if (isOver) this.#onTimeout(waiter);
     else if (waiter.phase === "waiting" && this.#options.isDraining()) this.#end(waiter, "draining");
@@ -271,7 +340,7 @@ export class KeyQueue {
     const last = this.afterFirst()
       .then(() => {
         const nowMs = this.#nowMs();
-        return next.execute(waiter.timed(nowMs), waiter.contextAt(nowMs));
+        return next.execute(this.#ticketed(waiter.timed(nowMs)), waiter.contextAt(nowMs));
       })
       .catch(asUnsettled)
       .then((outcome) => {
@@ -318,21 +387,26 @@ export class KeyQueue {
     return true;
   }
 
-  async #observed(answer: Promise<CommandOutcome>): Promise<CommandOutcome> {
+  async #released(answer: Promise<CommandOutcome>, isExpected = false): Promise<CommandOutcome> {
     const outcome = await answer;
     this.onDecided(outcome);
+    const unexpect = (): void => {
+      if (this.waiters.length === 0) this.#tickets?.unwant();
+    };
+    this.#returning.onRelease(this.#options.env, isExpected ? unexpect : null);
     return outcome;
   }
 
   /** Opens the watch, once. Waiting does not depend on it: without it there are more looks. */
-  #follow(): void {
+  follow(): void {
     if (this.#watch !== null) return;
     const { tenant, name } = this.key;
     this.#watching = "opening";
     this.#watch = this.#options.next
       .watch({ tenant, prefix: name }, (event) => this.#onEvent(event))
       .catch(() => null);
-    void this.#watch.then((watch) => {
+    const others = this.#tickets?.open() ?? Promise.resolve();
+    void Promise.all([this.#watch, others]).then(([watch]) => {
       if (this.#state.kind === "closed") return;
       this.#watching = watch === null ? "no" : "yes";
       // What changed between the last attempt and the first event was announced to nobody.
@@ -349,18 +423,28 @@ export class KeyQueue {
     }
     if (keyId(event.key) !== keyId(this.key)) return;
     const { stored } = event;
-    if (stored === null) this.#advance("look");
-    else if (
-      this.status.onRecord(stored.kind === "found" ? stored.record : null, this.#nowMs()) === "ended"
-    ) {
-      this.#options.next.onHint?.(this.key, stored);
-      this.#advance("ask");
+    if (stored === null) {
+      this.#advance("look");
+      return;
     }
+    if (stored.kind === "found" && stored.record.state !== "held")
+      this.#options.next.onHint?.(this.key, stored);
+    this.#onRecord(stored.kind === "found" ? stored.record : null);
+  }
+
+  #onRecord(record: LeaseRecord | null): void {
+    if (record !== null) this.#tickets?.onRecord(record);
+    const own = this.#tickets?.own ?? "";
+    const change = this.status.onRecord(record, this.#nowMs(), own);
+    if (change === "ended" && record?.reservation?.ticket === own && own !== "") this.#advance("ask");
+    else if (change === "ended") this.#race();
+    else if (this.#state.kind === "queued" && (change === "reserved" || this.#state.isHeldBack))
+      this.#await();
   }
 
   /** Tells those who want to know where they stand, once it is known. */
   #show(): void {
-    if (this.#watching === "opening") return;
+    if (this.#watching === "opening" || !this.status.isKnown) return;
     const {
       heldBy: holder = null,
       heldSinceMs: sinceMs = null,

@@ -25,10 +25,14 @@ export class KeyStatus {
   #isKnown = false;
   #newestFence = 0n;
   /** The highest fence that was granted through this queue. */
-  #ownFence = -1n;
+  #ownFence: bigint;
   /** The write that ended the lease: a decision and a watch event tell of it twice. */
   #knownEnd: string | null = null;
   #successor: string | null = null;
+
+  constructor(ownFence: bigint) {
+    this.#ownFence = ownFence;
+  }
 
   get obstacle(): Obstacle | null {
     return this.#obstacle;
@@ -42,6 +46,11 @@ export class KeyStatus {
   /** Whether the current holder got the lease through this queue: then its release passes here. */
   get isHeldHere(): boolean {
     return this.#obstacle !== null && this.#ownFence === this.#newestFence;
+  }
+
+  /** Whether anything was seen of the key yet. */
+  get isKnown(): boolean {
+    return this.#isKnown;
   }
 
   heldForMs(nowMs: number): number | null {
@@ -59,8 +68,15 @@ export class KeyStatus {
     return this.#isKnown && !this.isBlocked(nowMs);
   }
 
-  /** The record that stands under the key, perhaps an old one. "ended": the key may be free now. */
-  onRecord(record: LeaseRecord | null, nowMs: number): "ended" | "nothing new" {
+  /**
+   * The record that stands under the key, perhaps an old one. "ended": the key may be free now. "reserved": it is kept for
+   * another process's ticket.
+   */
+  onRecord(
+    record: LeaseRecord | null,
+    nowMs: number,
+    ownTicket: string,
+  ): "ended" | "reserved" | "nothing new" {
     this.#isKnown = true;
     if (record === null) {
       this.#obstacle = null;
@@ -83,12 +99,27 @@ export class KeyStatus {
     this.#knownEnd = record.nonce;
     this.#successor = record.handoff?.successor ?? null;
     this.#obstacle = null;
-    return "ended";
+    const { reservation, endedAtMs } = record;
+    if (reservation === null || reservation.ticket === ownTicket) return "ended";
+    const { deadlineMs } = reservation;
+    const untilMs = nowMs + (deadlineMs - (endedAtMs ?? deadlineMs));
+    this.#block({
+      reason: "LEASE_RESERVED",
+      heldBy: null,
+      heldSinceMs: null,
+      heldUntilMs: deadlineMs,
+      untilMs,
+    });
+    return "reserved";
   }
 
   /** What a look found: a lease that lives. */
-  onView({ holder, grantedAtMs, expiresAtMs, remainingMs }: LeaseView, nowMs: number): void {
+  onView({ holder, fence, grantedAtMs, expiresAtMs, remainingMs }: LeaseView, nowMs: number): void {
     this.#isKnown = true;
+    if (fence > this.#newestFence) {
+      this.#newestFence = fence;
+      this.#knownEnd = null;
+    }
     this.#block(heldBy(holder, grantedAtMs, expiresAtMs, nowMs + remainingMs));
   }
 
@@ -97,7 +128,7 @@ export class KeyStatus {
     if (outcome.kind === "applied") {
       const { lease } = outcome.decision;
       this.#ownFence = recordFence(lease);
-      this.onRecord(lease, nowMs);
+      this.onRecord(lease, nowMs, lease.ticket);
     }
     if (outcome.kind !== "refused" || outcome.decision.kind !== "denied") return;
     this.#isKnown = true;

@@ -3,7 +3,15 @@
  * over a store, the server over its service. It never decides: every answer to a waiter is the outcome of a real attempt,
  * but for a wait that ended before it could make one (wait-ended-error.ts).
  */
-import { type DriftBound, decide, exactly, keyId, type LeaseKey, type LeasePolicy } from "../core/index.ts";
+import {
+  type DriftBound,
+  decide,
+  exactly,
+  keyId,
+  type LeaseKey,
+  type LeasePolicy,
+  recordFence,
+} from "../core/index.ts";
 import { type Env, RandomIds, type Timer } from "../env/index.ts";
 import {
   type AcquireRequest,
@@ -19,10 +27,12 @@ import {
   type Recipient,
   requestProblem,
   type WaitOptions,
+  type WaitTickets,
   withFeature,
 } from "../executor/index.ts";
 import type { ListQuery, StoredRecord, StoreWatch, WatchListener, WatchScope } from "../store/index.ts";
 import { KeyQueue, type KeyQueueOptions } from "./key-queue.ts";
+import { OwnGrants } from "./own-grants.ts";
 import { EMPTY_QUEUE, type QueueView, queueView } from "./queue-view.ts";
 import { releaseOfUnclaimed } from "./release-unclaimed.ts";
 import { waitEnded } from "./wait-ended-error.ts";
@@ -63,6 +73,7 @@ export class WaitQueue implements LeaseExecutor {
   readonly #resting = new Map<KeyQueue, Timer>();
   readonly #background = new Set<Promise<unknown>>();
   readonly #lengthListeners = new Set<(length: QueueLength) => void>();
+  readonly #grants = new OwnGrants();
   #size = 0;
   #isDraining = false;
 
@@ -101,7 +112,10 @@ export class WaitQueue implements LeaseExecutor {
   execute(request: LeaseRequest, context: CallContext = {}): Promise<CommandOutcome> {
     if (request.op === "acquire") return this.#acquire(request, context);
     const queue = this.#queues.size === 0 ? undefined : this.#queues.get(keyId(request.key));
-    if (queue === undefined) return this.#next.execute(request, context);
+    if (queue === undefined) {
+      if (request.op === "release" && this.#next.tickets !== undefined) this.#onRelease(request.key);
+      return this.#next.execute(request, context);
+    }
     if (request.op === "release") return queue.release(request, context);
     return this.#next.execute(request, context).then((outcome) => {
       queue.onDecided(outcome);
@@ -119,6 +133,10 @@ export class WaitQueue implements LeaseExecutor {
 
   watch(scope: WatchScope, listener: WatchListener): Promise<StoreWatch | null> {
     return this.#next.watch(scope, listener);
+  }
+
+  get tickets(): WaitTickets | undefined {
+    return this.#next.tickets;
   }
 
   onHint(key: LeaseKey, stored: StoredRecord): void {
@@ -160,9 +178,13 @@ export class WaitQueue implements LeaseExecutor {
   #acquire(request: AcquireRequest, context: CallContext): Promise<CommandOutcome> {
     const { wait = AT_ONCE, recipient } = context;
     const asked = wait.waitMs > 0 ? this.#queued(request, context, wait) : this.#atOnce(request, context);
-    if (recipient === undefined) return asked.answer;
-    // The recipient may go between the grant and its answer: without this nobody would ever release it.
-    return asked.answer.then((outcome) => (recipient.isGone() ? this.#unclaimed(asked, outcome) : outcome));
+    if (asked.grant === null) return asked.answer;
+    return asked.answer.then((outcome) => {
+      if (outcome.kind === "applied")
+        this.#grants.granted(keyId(request.key), recordFence(outcome.decision.lease));
+      // The recipient may go between the grant and its answer: without this nobody would ever release it.
+      return recipient?.isGone() === true ? this.#unclaimed(asked, outcome) : outcome;
+    });
   }
 
   /** An acquire that does not wait still lets the first waiter ask before it, if the key may be free. */
@@ -199,13 +221,33 @@ export class WaitQueue implements LeaseExecutor {
     if (waitMs > maxWaitMs) return ended(invalidRequest(waitProblem(waitMs, maxWaitMs)));
     if (this.#size >= maxWaiters) return ended(waitEnded("too-many-waiters"));
     if (grant.recipient.isGone()) return ended(waitEnded("cancelled"));
-    const queue = known ?? new KeyQueue(request.key, this.#queueOptions);
-    if (known === undefined) this.#queues.set(id, queue);
-    else this.#wake(queue);
+    const queue = known ?? this.#open(request.key);
+    this.#wake(queue);
     const answer = new Promise<CommandOutcome>((resolve) => {
       queue.join(new Waiter({ ...grant, env, waitMs, onWaiting, resolve }));
     });
     return { grant, answer };
+  }
+
+  #open(key: LeaseKey): KeyQueue {
+    const id = keyId(key);
+    const queue = new KeyQueue(key, this.#grants.fenceOf(id), this.#queueOptions);
+    this.#queues.set(id, queue);
+    return queue;
+  }
+
+  /** Nobody waits here for what is released. If the key is taken again and again, others may wait elsewhere. */
+  #onRelease(key: LeaseKey): void {
+    const { tickets } = this.#next;
+    if (!this.#grants.released(keyId(key), this.#options.env.monotonicMs()) || this.#isDraining) return;
+    const look = async (): Promise<void> => {
+      const waiting = (await tickets?.list(key)) ?? [];
+      if (waiting.length === 0 || this.#isDraining) return;
+      const queue = this.#queues.get(keyId(key)) ?? this.#open(key);
+      queue.follow();
+      if (queue.isIdle && !this.#resting.has(queue)) this.#rest(queue);
+    };
+    this.#inBackground(look());
   }
 
   #grantOf(request: AcquireRequest, { wait, recipient, ...context }: CallContext): GrantRecipient {
@@ -235,7 +277,7 @@ export class WaitQueue implements LeaseExecutor {
 
   /** Nobody waits in it. With a watch it is kept for a moment: it knows the key when somebody comes back. */
   #rest(queue: KeyQueue): void {
-    if (!queue.isWatched || this.#isDraining) {
+    if (!queue.isFollowing || this.#isDraining) {
       this.#close(queue);
       return;
     }

@@ -9,8 +9,11 @@ import {
   type LeasePhase,
   type LeaseRecord,
   type LeaseState,
+  type Metadata,
+  metadataProblem,
   NO_TOKEN_HASH,
   type Purpose,
+  type Reservation,
 } from "../core/index.ts";
 import { type LeaseView, printable } from "../executor/index.ts";
 import { type Fields, fieldsOf, textIn, wholeIn, wholeOrNullIn } from "./fields.ts";
@@ -32,8 +35,12 @@ export interface WireLease {
   readonly renewals: number;
   readonly resumeRequired: boolean;
   readonly breakAtMs: number | null;
+  readonly minHoldUntilMs: number | null;
+  readonly lockDelayMs: number;
   readonly handoff: Handoff | null;
+  readonly reservation: Reservation | null;
   readonly note: string;
+  readonly metadata: Metadata;
   /** Decimal, zero-padded: strings sort as fences do. */
   readonly fence: string;
   /** Decimal: it may exceed 2^53. */
@@ -61,8 +68,12 @@ export function encodeLease(view: LeaseView): WireLease {
     renewals: view.renewals,
     resumeRequired: view.resumeRequired,
     breakAtMs: view.breakAtMs,
+    minHoldUntilMs: view.minHoldUntilMs,
+    lockDelayMs: view.lockDelayMs,
     handoff: view.handoff,
+    reservation: view.reservation,
     note: view.note,
+    metadata: view.metadata,
     fence: formatFence(view.fence),
     term: view.term.toString(),
     generation: view.generation.toString(),
@@ -76,6 +87,7 @@ export function decodeLease(value: unknown): LeaseView {
     tokenHash: _tokenHash,
     nonce: _nonce,
     idempotency: _idempotency,
+    ticket: _ticket,
     ...shared
   } = decodeLeaseRecord(fields);
   return printable({
@@ -106,10 +118,15 @@ export function decodeLeaseRecord(value: unknown): LeaseRecord {
     renewals: wholeIn(lease, "renewals"),
     resumeRequired: lease.resumeRequired === true,
     breakAtMs: wholeOrNullIn(lease, "breakAtMs"),
+    minHoldUntilMs: wholeOrNullIn(lease, "minHoldUntilMs"),
+    lockDelayMs: wholeIn(lease, "lockDelayMs"),
     handoff: lease.handoff === null ? null : handoffFrom(fieldsOf(lease.handoff)),
+    reservation: lease.reservation === null ? null : reservationFrom(fieldsOf(lease.reservation)),
+    ticket: "",
     nonce: "remote",
     idempotency: null,
     note: textIn(lease, "note"),
+    metadata: metadataFrom(lease.metadata),
   };
 }
 
@@ -130,4 +147,14 @@ function purposeFrom(value: unknown): Purpose {
 
 function handoffFrom(handoff: Fields): Handoff {
   return { successor: textIn(handoff, "successor"), deadlineMs: wholeIn(handoff, "deadlineMs") };
+}
+
+function reservationFrom(reservation: Fields): Reservation {
+  return { ticket: textIn(reservation, "ticket"), deadlineMs: wholeIn(reservation, "deadlineMs") };
+}
+
+function metadataFrom(value: unknown): Metadata {
+  const problem = metadataProblem(value);
+  if (problem !== null) throw new Error(`metadata ${problem}`);
+  return value as Metadata;
 }

@@ -23,6 +23,13 @@ describe("the chain's format", () => {
     expect(seal(encodeEvent(event), start)).toEqual({ line: `${body},"hash":"${hash}"}`, hash });
   });
 
+  test("an entry that says who asked, and from where, has both before its trace", () => {
+    const event = checkAuditEvent(eventOf({ caller: "0123456789ab", address: "::1" }));
+    expect(encodeEvent(event)).toContain(
+      '"holder":"worker-1","caller":"0123456789ab","address":"::1","traceId":"trace-1"',
+    );
+  });
+
   test("every event is encoded as JSON.stringify would, and comes back unchanged", () => {
     fc.assert(
       fc.property(anyEvent, (given) => {

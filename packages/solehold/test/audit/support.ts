@@ -53,6 +53,8 @@ export const anyEvent: fc.Arbitrary<AuditEvent> = fc.record(
     holder: text(20),
     fence: fc.bigInt({ min: 0n, max: 2n ** 128n - 1n }).map(String),
     purpose: text(10),
+    caller: text(10),
+    address: text(10),
     traceId: text(20),
     outcome: fc.constantFrom("applied", "refused", "unknown", "none"),
     detail: fc.dictionary(

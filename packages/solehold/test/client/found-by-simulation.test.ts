@@ -1,11 +1,11 @@
 // Mistakes that the simulation found in the client, each as the shortest story that shows it.
 import { describe, expect, it } from "vitest";
-import { lookAgainMs } from "../../src/client/key-wait-queue.ts";
 import { Leases } from "../../src/client/leases.ts";
 import { RenewalSchedule } from "../../src/client/renewal-schedule.ts";
 import { ManualEnv } from "../../src/env/index.ts";
 import { StoreExecutor } from "../../src/executor/index.ts";
-import { MemoryStore, type QueueTicket } from "../../src/store/index.ts";
+import { MemoryStore } from "../../src/store/index.ts";
+import { lookAgainMs } from "../../src/waiting/look-schedule.ts";
 import { clientWorld, freeze } from "./helpers.ts";
 
 describe("the signal", () => {
@@ -68,7 +68,7 @@ describe("waiting", () => {
   it("does not storm a store whose lease has ended by the clock and must still be observed", () => {
     const env = new ManualEnv();
     const pausesMs = Array.from({ length: 40 }, (_, overdueLooks) =>
-      lookAgainMs(env, { heldForMs: 0, looks: overdueLooks, overdueLooks, news: "yes" }),
+      lookAgainMs(env, { heldForMs: 0, looks: overdueLooks, overdueLooks, watched: true }),
     );
     // The first looks come soon, because the end may have been misjudged by moments.
     expect(pausesMs[0]).toBeLessThanOrEqual(11);
@@ -76,15 +76,14 @@ describe("waiting", () => {
     expect(inTenSecondsMs).toBeGreaterThan(10_000);
   });
 
-  it("goes on when the store never answers who wants a place in its line", async () => {
+  it("goes on when the store never answers a watch", async () => {
     const env = new ManualEnv();
-    const silent = new Promise<never>(() => undefined);
-    class SilentLines extends MemoryStore {
-      async joinQueue(): Promise<QueueTicket> {
-        return { enter: () => silent, leave: () => undefined, close: async () => undefined };
+    class SilentWatch extends MemoryStore {
+      override watch(): Promise<never> {
+        return new Promise<never>(() => undefined);
       }
     }
-    const executor = new StoreExecutor({ store: new SilentLines({ env }), env, callTimeoutMs: 1_000 });
+    const executor = new StoreExecutor({ store: new SilentWatch({ env }), env, callTimeoutMs: 1_000 });
     const first = new Leases({ executor, env, holder: "first" });
     const second = new Leases({ executor, env, holder: "second" });
     const lease = await first.acquire("job", { ttl: 5_000 });

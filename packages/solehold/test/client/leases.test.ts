@@ -6,9 +6,10 @@ import { LeaseUnavailableError } from "../../src/client/errors.ts";
 import type { Lease } from "../../src/client/lease.ts";
 import { Leases } from "../../src/client/leases.ts";
 import { ManualEnv } from "../../src/env/index.ts";
-import { StoreExecutor } from "../../src/executor/index.ts";
+import { layerOver, StoreExecutor } from "../../src/executor/index.ts";
 import { FencedResource } from "../../src/guards/fenced-resource.ts";
 import { StaleFenceError } from "../../src/guards/stale-fence-error.ts";
+import { MemoryStore } from "../../src/store/index.ts";
 import { ClockedStore } from "../executor/clocked-store.ts";
 import { runUntilSettled } from "../executor/helpers.ts";
 import { clientWorld, freeze, thaw } from "./helpers.ts";
@@ -53,27 +54,31 @@ describe("acquire", () => {
     expect(store.calls.read - before.read).toBeLessThanOrEqual(2);
   });
 
-  it("gets a lease that was released before its news was in force", async () => {
-    const { env, leases, other } = clientWorld();
-    const held = await other("them").acquire("job");
-    const { executor } = leases;
-    const watch = executor.watch.bind(executor);
-    executor.watch = async (scope, listener) => {
-      await held.release();
-      return await watch(scope, listener);
-    };
+  it("gets a lease that was released before its watch was open", async () => {
+    const env = new ManualEnv();
+    const store = new MemoryStore({ env });
+    const executor = new StoreExecutor({ store, env, policy: { generations: "count" } });
+    const held = await new Leases({ executor, env, holder: "them" }).acquire("job");
+    const late = layerOver(executor, {
+      watch: async (scope, listener) => {
+        await held.release();
+        return await executor.watch(scope, listener);
+      },
+    });
+    const leases = new Leases({ executor: late, env, holder: "me" });
     const waiting = leases.acquire("job", { wait: "1m" });
     await env.advance(1);
     expect((await waiting).fence).toBe(2n);
   });
 
-  it("asks for news only when it has to wait", async () => {
-    const { leases } = clientWorld();
+  it("watches only when it has to wait", async () => {
+    const { leases, store } = clientWorld();
     let watches = 0;
-    leases.executor.watch = async () => {
-      watches += 1;
-      return null;
-    };
+    Object.assign(store, {
+      watch: async () => {
+        watches += 1;
+      },
+    });
     await leases.acquire("job", { wait: "1m" });
     expect(watches).toBe(0);
   });

@@ -60,17 +60,21 @@ describe("inspect", () => {
 });
 
 describe("onWaiting", () => {
-  it("is called once with who holds the lease, and not without a wait", async () => {
+  it("is called with who holds the lease and the position, once for each position, and not without a wait", async () => {
     const { leases, other } = clientWorld();
-    const seen: (string | null)[] = [];
-    const onWaiting = ({ holder }: { holder: string | null }): void => void seen.push(holder);
+    const seen: string[] = [];
+    const onWaiting = ({ holder, position }: { holder: string | null; position: number }): void =>
+      void seen.push(`${holder} ${position}`);
     const mine = await leases.acquire("job", { onWaiting });
     expect(seen).toEqual([]);
-    const theirs = other("them").acquire("job", { onWaiting });
+    const them = other("them");
+    const first = them.acquire("job");
+    const second = them.acquire("job", { holder: "third", onWaiting });
     await settle();
     await mine.release();
-    await (await theirs).release();
-    expect(seen).toEqual(["me"]);
+    await (await first).release();
+    await (await second).release();
+    expect(seen.slice(0, 2)).toEqual(["me 1", "them 0"]);
   });
 });
 

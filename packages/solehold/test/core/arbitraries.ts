@@ -63,6 +63,12 @@ const storedMarks: fc.Arbitrary<IdempotencyMark> = fc
   .tuple(fc.constantFrom(...OPS), marks)
   .map(([op, mark]) => ({ op, ...mark }));
 
+const metadata = fc.dictionary(
+  fc.constantFrom("url", "build.id", "a/b", "x_y-z"),
+  fc.oneof(fc.constant(""), holders),
+  { maxKeys: 3, noNullPrototype: true },
+);
+
 /** Every record that the codec must carry; the fields need not fit each other. */
 export const records: fc.Arbitrary<LeaseRecord> = fc.record({
   key: fc.constant(KEY),
@@ -80,10 +86,15 @@ export const records: fc.Arbitrary<LeaseRecord> = fc.record({
   renewals: fc.nat(),
   resumeRequired: fc.boolean(),
   breakAtMs: fc.option(instants),
+  minHoldUntilMs: fc.option(instants),
+  lockDelayMs: fc.constantFrom(0, 1, 30_000),
   handoff: fc.option(fc.record({ successor: holders, deadlineMs: instants })),
   nonce: tokens(1, 64),
   idempotency: fc.option(storedMarks),
   note: fc.oneof(fc.constant(""), holders),
+  reservation: fc.option(fc.record({ ticket: tokens(1, 64), deadlineMs: instants })),
+  ticket: fc.oneof(fc.constant(""), tokens(1, 64)),
+  metadata: metadata,
 });
 
 export const storeInstants: fc.Arbitrary<StoreInstant> = fc
@@ -104,12 +115,24 @@ export const policies: fc.Arbitrary<LeasePolicy> = fc
     proof: fc.constantFrom("token", "generation"),
     generations: fc.constantFrom("clock", "count"),
     baseTerm: fc.constantFrom(0n, 1n),
+    lockDelayMs: fc.constantFrom(0, 0, 5_000),
   })
   .map((fields) => createPolicy(fields));
 
 const base = { key: fc.constant(KEY), nonce: tokens(1, 64), idempotency: marks };
 const owner = { ...base, holder: holders, tokenHash: hashes, generation: u64s };
-const OPTIONAL = new Set(["idempotency", "generation", "term", "note", "provenTokenHash"]);
+export const OPTIONAL = new Set([
+  "idempotency",
+  "generation",
+  "term",
+  "note",
+  "provenTokenHash",
+  "metadata",
+  "holdAtLeastMs",
+  "lockDelayMs",
+  "ticket",
+  "reserveFor",
+]);
 
 function command(op: string, fields: Record<string, fc.Arbitrary<unknown>>): fc.Arbitrary<LeaseCommand> {
   const requiredKeys = ["op", ...Object.keys(fields).filter((field) => !OPTIONAL.has(field))];
@@ -127,9 +150,16 @@ export const commands: fc.Arbitrary<LeaseCommand> = fc.oneof(
     provenTokenHash: hashes,
     term: u64s,
     note: holders,
+    metadata,
+    holdAtLeastMs: fc.constantFrom(0, 1, 60_000),
+    lockDelayMs: fc.constantFrom(0, 1, 60_000),
+    ticket: tokens(1, 64),
   }),
   command("renew", { ...owner, ttlMs: ttls, term: u64s }),
-  command("release", owner),
+  command("release", {
+    ...owner,
+    reserveFor: fc.record({ ticket: tokens(1, 64), withinMs: fc.integer({ min: 1, max: 10_000 }) }),
+  }),
   command("use", { ...owner, purpose: purposes }),
   command("resume", owner),
   command("handoff", { ...owner, successor: holders, withinMs: ttls }),

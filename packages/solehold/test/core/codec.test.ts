@@ -67,10 +67,26 @@ describe("a record", () => {
     expect(new Set(variants.map(encodeRecord)).size).toBe(3);
   });
 
+  it("of the format before reservations, tickets and metadata is still read", () => {
+    const lines = encodeRecord(sample()).split("\n");
+    const old = sealed(`${["S1", ...lines.slice(1, 25)].join("\n")}\n`);
+    expect(old.split("\n")).toHaveLength(26);
+    expect(decodeRecord(old, KEY)).toEqual({ ok: true, record: sample() });
+  });
+
+  it.each([
+    ["not JSON", "{"],
+    ["not an object", "[]"],
+    ["a value that is no text", '{"a":1}'],
+    ["a name outside of the alphabet", '{"a b":"c"}'],
+  ])("with metadata that is %s is damaged", (_what, text) => {
+    expect(decodeRecord(withLine(28, text), KEY)).toMatchObject({ ok: false });
+  });
+
   it("can be read by a person: one field a line", () => {
     const lines = encodeRecord(sample()).split("\n");
-    expect(lines).toHaveLength(26);
-    expect(lines.slice(0, 5)).toEqual(["S1", "nonce-1", KEY.tenant, KEY.name, "Zürich 😀"]);
+    expect(lines).toHaveLength(32);
+    expect(lines.slice(0, 5)).toEqual(["S2", "nonce-1", KEY.tenant, KEY.name, "Zürich 😀"]);
   });
 });
 

@@ -11,7 +11,7 @@ import {
   REASONS,
   type StoreInstant,
 } from "../../src/core/index.ts";
-import { commands, nonsense, policies, records, storeInstants, u64s } from "./arbitraries.ts";
+import { commands, nonsense, OPTIONAL, policies, records, storeInstants, u64s } from "./arbitraries.ts";
 import { acquire, freeze, release, renew } from "./cell.ts";
 
 const snapshots = fc.record({ record: fc.option(records), floor: u64s });
@@ -63,7 +63,7 @@ describe("decide is total", () => {
         commands.chain((command) => fc.tuple(fc.constant(command), fc.constantFrom(...Object.keys(command)))),
         ([command, field]) => {
           const { [field]: _removed, ...rest } = command as unknown as Record<string, unknown>;
-          const optional = ["idempotency", "generation", "term", "note", "provenTokenHash"].includes(field);
+          const optional = OPTIONAL.has(field);
           const problem = commandProblem(rest);
           if (optional) expect(problem).toBeNull();
           else expect(problem?.field.split(".")[0]).toBe(field);

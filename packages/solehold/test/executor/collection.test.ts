@@ -49,6 +49,18 @@ describe("collection", () => {
     }
   });
 
+  it("deletes tickets that processes left behind when they died, and no others", async () => {
+    const { executor, env } = world(BY_CLOCK);
+    const ticket = { id: "gone", turn: 1, withinMs: 250 };
+    await executor.tickets?.put(KEY, ticket, null);
+    await env.advance(HOUR_MS + 20_000);
+    await executor.tickets?.put(KEY, { ...ticket, id: "alive" }, null);
+    expect(await executor.collect("default")).toEqual({ scanned: 2, deleted: 0 });
+    await env.advance(20_000);
+    expect(await executor.collect("default")).toEqual({ scanned: 2, deleted: 1 });
+    expect(await executor.tickets?.list(KEY)).toMatchObject([{ id: "alive" }]);
+  });
+
   it("deletes what ended a whole retention ago, and nothing sooner", async () => {
     const { executor, env } = world(BY_CLOCK);
     await grantAndRelease(executor, "job");

@@ -8,7 +8,7 @@ import { Redis } from "ioredis";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { Leases } from "../../src/client/leases.ts";
 import { delay, realEnv } from "../../src/env/index.ts";
-import { StoreExecutor } from "../../src/executor/index.ts";
+import { StoreExecutor, TICKET_PREFIX } from "../../src/executor/index.ts";
 import type { LeaseStore } from "../../src/store/index.ts";
 import { openPostgresStore } from "../../src/stores/postgres/index.ts";
 import { openRedisStore } from "../../src/stores/redis/index.ts";
@@ -69,7 +69,7 @@ const ENGINES: readonly Counted[] = [
   },
 ];
 
-/** A store that says when a watch is set up or a place in line taken: from then on its waiters wait. */
+/** A store that says when its process has written its ticket: that is the last thing before it only waits. */
 class Watched {
   readonly store: LeaseStore;
   readonly #open: Promise<void>;
@@ -79,25 +79,12 @@ class Watched {
     this.#open = new Promise((resolve) => {
       opened = resolve;
     });
-    const watch: NonNullable<LeaseStore["watch"]> = async (scope, listener) => {
-      const handle = await store.watch?.(scope, listener);
-      if (handle === undefined) throw new Error(`${store.name} has no watch`);
-      opened();
-      return handle;
+    const apply: LeaseStore["apply"] = async (writes) => {
+      const reply = await store.apply(writes);
+      if (writes.some(({ key }) => key.name.startsWith(TICKET_PREFIX))) opened();
+      return reply;
     };
-    const joinQueue: NonNullable<LeaseStore["joinQueue"]> = async (key, listener) => {
-      const place = await store.joinQueue?.(key, listener);
-      if (place === undefined) throw new Error(`${store.name} keeps no queue`);
-      const enter = async (): Promise<void> => {
-        await place.enter();
-        opened();
-      };
-      return { ...place, enter };
-    };
-    this.store = overriding(store, {
-      watch,
-      ...(store.joinQueue === undefined ? {} : { joinQueue }),
-    });
+    this.store = overriding(store, { apply });
   }
 
   waits(): Promise<void> {

@@ -54,6 +54,42 @@ describe.each(SERVERS)("uploads with a fence to %s", (_name, open) => {
     expect(await writer.get(name)).toEqual({ bytes: bytes("same"), fence: successor.fence });
   });
 
+  it("of a zombie are refused after its successor's raise, before the successor's first put", {
+    timeout: TIMEOUT_MS,
+  }, async () => {
+    const writer = new FencedObjectWriter({ objects: await open() });
+    const name = `${freshPrefix()}report`;
+    await writer.raise(name, { key: zombie.key, fence: 1n });
+    expect(await writer.get(name)).toBeNull();
+    await writer.put(name, bytes("first"), zombie);
+    await writer.raise(name, successor);
+    await expect(writer.put(name, bytes("zombie"), zombie)).rejects.toMatchObject({
+      newestFence: successor.fence,
+    });
+    await expect(writer.raise(name, zombie)).rejects.toMatchObject({ newestFence: successor.fence });
+    expect(await writer.get(name)).toEqual({ bytes: bytes("first"), fence: successor.fence });
+  });
+
+  it("that come between a raise's look and its write keep their content", {
+    timeout: TIMEOUT_MS,
+  }, async () => {
+    const objects = await open();
+    const writer = new FencedObjectWriter({ objects });
+    const name = `${freshPrefix()}report`;
+    await writer.put(name, bytes("first"), zombie);
+    let isFirst = true;
+    const paused: ConditionalObjects = Object.assign(Object.create(objects), {
+      putIfMatch: async (...put: Parameters<ConditionalObjects["putIfMatch"]>) => {
+        if (isFirst) await writer.put(name, bytes("second"), zombie);
+        isFirst = false;
+        return await objects.putIfMatch(...put);
+      },
+      get: objects.get.bind(objects),
+    });
+    await new FencedObjectWriter({ objects: paused }).raise(name, successor);
+    expect(await writer.get(name)).toEqual({ bytes: bytes("second"), fence: successor.fence });
+  });
+
   it("race, and the newest fence is what stays", { timeout: TIMEOUT_MS }, async () => {
     const writer = new FencedObjectWriter({ objects: await open() });
     const name = `${freshPrefix()}report`;

@@ -79,6 +79,22 @@ describe.each(["express", "fastify"] as const)("the guard of an HTTP service wit
   });
 });
 
+it("a route that only ends its response raises the fence of the routes that share its gate", async () => {
+  const gate = new FenceGate();
+  const guard = { preHandler: fastifyFenceGuard<FastifyRequest>({ keyOf, gate }) };
+  const app = fastify();
+  app.put("/report", guard, async () => "written");
+  app.post("/report/fence", guard, async (_request, reply) => reply.code(204).send());
+  close = () => app.close();
+  const url = await app.listen({ port: 0, host: "127.0.0.1" });
+  const raise = (by: typeof zombie) =>
+    fetch(`${url}/report/fence`, { method: "POST", headers: fenceHeaders(by) });
+  expect((await put(`${url}/report`, zombie, "first")).status).toBe(200);
+  expect((await raise(successor)).status).toBe(204);
+  expect((await put(`${url}/report`, zombie, "zombie")).status).toBe(412);
+  expect((await raise(zombie)).status).toBe(412);
+});
+
 describe("a slow handler", () => {
   it("has ended before a newer request begins, even if its client went away", async () => {
     const steps: string[] = [];

@@ -1,166 +1,109 @@
+/** The trigger of PostgreSQL, and what only the guard with the package pg does. */
+import { randomBytes } from "node:crypto";
+import mysqlCallbacks from "mysql2";
 import pg from "pg";
-import postgres from "postgres";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import {
-  FENCE_TABLE_SQL,
-  fenceSetting,
-  fenceTriggerSql,
-  type PostgresConnection,
-  withFence,
-} from "../../src/guards/index.ts";
-import { type Engine, startPostgres } from "../engines/index.ts";
-import { ATTEMPTS, newTerm, successor, zombie } from "./zombie.ts";
+import { fenceTriggerSql, mysql2Guard, pgGuard } from "../../src/guards/index.ts";
+import { ownDatabase } from "./sql-clients.ts";
+import { ATTEMPTS, successor, zombie } from "./zombie.ts";
 
-let server: Engine;
-let one: PostgresConnection;
-let two: PostgresConnection;
-
-interface Driver {
-  readonly title: string;
-  /** Two connections, and their end. */
-  connect(url: string): Promise<{
-    readonly connections: readonly [PostgresConnection, PostgresConnection];
-    close(): Promise<unknown>;
-  }>;
-}
-
-const DRIVERS: readonly Driver[] = [
-  {
-    title: "the package pg",
-    connect: async (connectionString) => {
-      const clients = [new pg.Client({ connectionString }), new pg.Client({ connectionString })] as const;
-      await Promise.all(clients.map((client) => client.connect()));
-      return { connections: clients, close: () => Promise.all(clients.map((client) => client.end())) };
-    },
-  },
-  {
-    title: "postgres.js in its shape",
-    connect: async (url) => {
-      const sql = postgres(url, { max: 2, onnotice: () => undefined });
-      const reserve = async (): Promise<PostgresConnection> => {
-        const reserved = await sql.reserve();
-        return { query: async (text, values = []) => ({ rows: [...(await reserved.unsafe(text, values))] }) };
-      };
-      return { connections: [await reserve(), await reserve()], close: () => sql.end({ timeout: 1 }) };
-    },
-  },
-];
+let pool: pg.Pool;
+let drop: () => Promise<void> = async () => undefined;
 
 beforeAll(async () => {
-  server = await startPostgres();
+  const database = await ownDatabase("postgres", `guards_${randomBytes(6).toString("hex")}`);
+  drop = database.drop;
+  pool = new pg.Pool({ connectionString: database.url });
 }, 120_000);
 
-afterAll(() => server?.stop());
+afterAll(async () => {
+  await pool?.end();
+  await drop();
+});
 
-describe.each(DRIVERS)("through $title", ({ connect }) => {
-  let close: () => Promise<unknown> = async () => undefined;
+beforeEach(async () => {
+  await pool.query("drop table if exists solehold_fences, report");
+  await pgGuard(pool).createTable();
+  await pool.query("create table report (text text not null)");
+});
 
-  beforeAll(async () => {
-    const connected = await connect(server.url);
-    [one, two] = connected.connections;
-    close = connected.close;
-  });
+const texts = async () => (await pool.query("select text from report")).rows.map(({ text }) => text);
 
-  afterAll(() => close());
-
+describe("a table with the trigger", () => {
   beforeEach(async () => {
-    await one.query("drop table if exists solehold_fences, report");
-    await one.query(FENCE_TABLE_SQL);
-    await one.query("create table report (text text not null)");
+    await pool.query(fenceTriggerSql({ table: "public.report", key: zombie.key }));
   });
 
-  const append = (client: PostgresConnection, text: string) => () =>
-    client.query("insert into report values ($1)", [text]);
-  const texts = async () => (await one.query("select text from report")).rows.map(({ text }) => text);
+  /** As a writer that does not know this library. */
+  const writeAs = async ({ fence }: typeof zombie, sql: string) => {
+    await pool.query(`begin; set local solehold.fence = '${fence}'; ${sql}; commit`);
+  };
 
-  describe("a transaction with a fence", () => {
-    it("is refused every time once a newer fence was seen, and leaves nothing", async () => {
-      await withFence(one, zombie, append(one, "first"));
-      await withFence(two, successor, append(two, "second"));
-      for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
-        await expect(withFence(one, zombie, append(one, "zombie"))).rejects.toMatchObject({
-          code: "STALE_FENCE",
-          newestFence: successor.fence,
-        });
-      }
-      await withFence(two, newTerm, append(two, "third"));
-      await expect(withFence(two, successor, append(two, "zombie"))).rejects.toMatchObject({
-        code: "STALE_FENCE",
-      });
-      expect(await texts()).toEqual(["first", "second", "third"]);
-    });
-
-    it("that began before the newer one but comes to its fence later waits, and is refused", async () => {
-      let zombieEnds: Promise<unknown> = Promise.resolve();
-      await withFence(two, successor, async () => {
-        zombieEnds = withFence(one, zombie, append(one, "zombie")).catch(
-          (error: { code: string }) => error.code,
-        );
-        // Seen by the server: the zombie waits for the row that this transaction holds.
-        for (;;) {
-          const { rows } = await two.query("select 1 from pg_locks where not granted");
-          if (rows.length > 0) break;
-        }
-        await append(two, "second")();
-      });
-      expect(await zombieEnds).toBe("STALE_FENCE");
-      expect(await texts()).toEqual(["second"]);
-    });
-
-    it("whose work fails is undone, its fence too", async () => {
-      const fails = withFence(one, successor, async () => {
-        await append(one, "half")();
-        throw new Error("broken");
-      });
-      await expect(fails).rejects.toThrow("broken");
-      await withFence(one, zombie, append(one, "still allowed"));
-      expect(await texts()).toEqual(["still allowed"]);
-    });
+  it.each([
+    "insert into report values ('zombie')",
+    "update report set text = 'zombie'",
+    "delete from report",
+    "truncate report",
+  ])("refuses a zombie's %s every time", async (sql) => {
+    await writeAs(successor, "insert into report values ('kept')");
+    for (let attempt = 0; attempt < ATTEMPTS; attempt += 1)
+      await expect(writeAs(zombie, sql)).rejects.toMatchObject({ code: "SH002" });
+    expect(await texts()).toEqual(["kept"]);
   });
 
-  describe("a table with the trigger", () => {
-    beforeEach(async () => {
-      await one.query(fenceTriggerSql({ table: "public.report", key: zombie.key }));
-    });
+  it("refuses a zombie after its successor's raise, before the successor's first write", async () => {
+    await writeAs(zombie, "insert into report values ('first')");
+    await pgGuard(pool).raise(successor);
+    await expect(writeAs(zombie, "delete from report")).rejects.toMatchObject({ code: "SH002" });
+    expect(await texts()).toEqual(["first"]);
+  });
 
-    const writeAs = async (client: PostgresConnection, by: typeof zombie, sql: string) => {
-      const setting = fenceSetting(by);
-      await client.query("begin");
-      try {
-        await client.query(setting.text, [...setting.values]);
-        await client.query(sql);
-        await client.query("commit");
-      } catch (error) {
-        await client.query("rollback");
-        throw error;
-      }
-    };
+  it("refuses a writer that says no fence, also after one that did on the same connection", async () => {
+    const client = await pool.connect();
+    await client.query("begin; set local solehold.fence = '1'; insert into report values ('kept'); commit");
+    await expect(client.query("delete from report")).rejects.toMatchObject({ code: "SH001" });
+    client.release();
+  });
 
-    it.each([
-      "insert into report values ('zombie')",
-      "update report set text = 'zombie'",
-      "delete from report",
-      "truncate report",
-    ])("refuses a zombie's %s every time", async (sql) => {
-      await writeAs(one, successor, "insert into report values ('kept')");
-      for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
-        await expect(writeAs(two, zombie, sql)).rejects.toMatchObject({ code: "SH002" });
-      }
-      expect(await texts()).toEqual(["kept"]);
-    });
+  it("lets withFence and fenceTransaction write", async () => {
+    const guard = pgGuard(pool);
+    await guard.withFence(zombie, (client) => client.query("insert into report values ('guarded')"));
+    const client = await pool.connect();
+    await client.query("begin");
+    await guard.fenceTransaction(client, successor);
+    await client.query("insert into report values ('own')");
+    await client.query("commit");
+    client.release();
+    expect(await texts()).toEqual(["guarded", "own"]);
+  });
 
-    it("refuses a writer that says no fence, also after one that did on the same connection", async () => {
-      await writeAs(one, successor, "insert into report values ('kept')");
-      await expect(one.query("delete from report")).rejects.toMatchObject({ code: "SH001" });
-    });
+  it("is made for plain table names only", () => {
+    expect(() => fenceTriggerSql({ table: "report; drop table x", key: zombie.key })).toThrow(RangeError);
+  });
+});
 
-    it("lets withFence write", async () => {
-      await withFence(one, zombie, append(one, "guarded"));
-      expect(await texts()).toEqual(["guarded"]);
+describe("wrong use", () => {
+  it("of a failed statement that is ignored is an error: PostgreSQL rolled everything back", async () => {
+    const written = pgGuard(pool).withFence(zombie, async (client) => {
+      await client.query("insert into report values ('lost')");
+      await client.query("insert into nowhere values (1)").catch(() => undefined);
     });
+    await expect(written).rejects.toThrow(/was rolled back/);
+    expect(await texts()).toEqual([]);
+  });
 
-    it("is made for plain table names only", () => {
-      expect(() => fenceTriggerSql({ table: "report; drop table x", key: zombie.key })).toThrow(RangeError);
-    });
+  it("of a connection that began no transaction is refused by the database's answer", async () => {
+    const client = await pool.connect();
+    await expect(pgGuard(pool).fenceTransaction(client, zombie)).rejects.toThrow(/needs an open transaction/);
+    client.release();
+  });
+
+  it("of a client instead of a pool, and of callbacks instead of promises, names what is needed", () => {
+    // @ts-expect-error a Client is not a Pool
+    expect(() => pgGuard(new pg.Client())).toThrow(/needs a Pool of pg/);
+    const callbacks = mysqlCallbacks.createPool({});
+    // @ts-expect-error callbacks are not promises
+    expect(() => mysql2Guard(callbacks)).toThrow(/mysql2\/promise/);
+    callbacks.end();
   });
 });

@@ -1,6 +1,6 @@
 import { Redis } from "ioredis";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { runFencedCommands } from "../../src/guards/index.ts";
+import { RedisGuard } from "../../src/guards/index.ts";
 import { type Engine, startRedis } from "../engines/index.ts";
 import { ATTEMPTS, newTerm, successor, zombie } from "./zombie.ts";
 
@@ -20,7 +20,7 @@ afterAll(async () => {
 beforeEach(() => client.flushall());
 
 const write = (by: typeof zombie, text: string) =>
-  runFencedCommands(client, by, {
+  new RedisGuard(client).run(by, {
     commands: [
       ["SET", "report", text],
       ["RPUSH", "history", text],
@@ -42,6 +42,15 @@ describe("commands with a fence", () => {
     await expect(write(successor, "zombie")).rejects.toMatchObject({ code: "STALE_FENCE" });
     expect(await client.get("report")).toBe("third");
     expect(await client.lrange("history", 0, -1)).toEqual(["first", "second", "third"]);
+  });
+
+  it("of a zombie are refused after its successor's raise, before the successor's first write", async () => {
+    await write(zombie, "first");
+    const guard = new RedisGuard(client);
+    await guard.raise(successor);
+    await expect(write(zombie, "zombie")).rejects.toMatchObject({ newestFence: successor.fence });
+    await expect(guard.raise(zombie)).rejects.toMatchObject({ newestFence: successor.fence });
+    expect(await client.get("report")).toBe("first");
   });
 
   it("of one holder may follow each other", async () => {

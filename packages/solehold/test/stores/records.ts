@@ -23,10 +23,15 @@ export function recordOf(name: string, changes: Partial<LeaseRecord> = {}): Leas
     renewals: 0,
     resumeRequired: false,
     breakAtMs: null,
+    minHoldUntilMs: null,
+    lockDelayMs: 0,
     handoff: null,
+    reservation: null,
+    ticket: "",
     nonce: randomBytes(16).toString("base64url"),
     idempotency: null,
     note: "",
+    metadata: {},
     ...changes,
   };
 }

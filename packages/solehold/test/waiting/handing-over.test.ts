@@ -47,7 +47,7 @@ async function world() {
     apply: async (batch) => {
       const how = next;
       next = "answers";
-      writes.push(...batch);
+      writes.push(...batch.filter((write) => !write.key.name.startsWith("$")));
       await opened;
       const reply = how === "loses the request" ? null : await inner.apply(batch);
       if (how === "answers" && reply !== null) return reply;

@@ -170,6 +170,34 @@ describe("waiting for a turn", () => {
     ]);
   });
 
+  it("tells a waiter who holds the key, since when, and its position whenever that changes", async () => {
+    const { world, owner } = await heldWorld(["a"]);
+    const shown: unknown[] = [];
+    const wait = { waitMs: 60_000, onWaiting: (details: unknown) => void shown.push(details) };
+    const waiting = world.queue.execute({ op: "acquire", key, holder: "b" }, { wait });
+    await settle();
+    const view = await world.service.read(key);
+    const since = { sinceMs: view?.grantedAtMs, heldUntilMs: view?.expiresAtMs };
+    expect(shown).toEqual([{ holder: "owner", position: 1, ...since }]);
+    await world.release(owner);
+    expect(shown).toMatchObject([{ position: 1 }, { holder: "a", position: 0 }]);
+    await world.env.advance(10_050);
+    expect((await waiting).kind).toBe("applied");
+    expect(shown).toHaveLength(2);
+  });
+
+  it("tells the first waiter of a foreign lease once, when it knows since when that is held", async () => {
+    const world = new World();
+    const elsewhere = new StoreExecutor({ store: world.store, env: world.env });
+    const held = await elsewhere.execute({ op: "acquire", key, holder: "other", ttlMs: 5_000 });
+    const sinceMs = held.kind === "applied" ? held.decision.lease.grantedAtMs : null;
+    const shown: unknown[] = [];
+    const wait = { waitMs: 1_000, onWaiting: (details: unknown) => void shown.push(details) };
+    void world.queue.execute({ op: "acquire", key, holder: "b" }, { wait });
+    await world.env.advance(900);
+    expect(shown).toMatchObject([{ holder: "other", position: 0, sinceMs }]);
+  });
+
   it("sends everybody elsewhere when the server drains, and takes nobody more", async () => {
     const { world, waiting } = await heldWorld(["a", "b", "c"]);
     world.queue.drain();

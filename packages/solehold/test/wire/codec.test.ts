@@ -102,7 +102,7 @@ function travelled<Value>(value: Value): Value {
 
 /** A record without what never travels. */
 function seenByOthers(record: LeaseRecord): LeaseRecord {
-  return { ...record, tokenHash: NO_TOKEN_HASH, nonce: "remote", idempotency: null };
+  return { ...record, tokenHash: NO_TOKEN_HASH, ticket: "", nonce: "remote", idempotency: null };
 }
 
 /** What a client can know of the outcome. */

@@ -1,5 +1,12 @@
 /** GET /v1/audit, /v1/audit/watch and /v1/audit/verify: every attempt, and the proof that none was changed. */
-import type { AuditFilter, AuditQuery, AuditTrail, AuditVerification } from "solehold/internal";
+import type {
+  AuditFilter,
+  AuditHead,
+  AuditQuery,
+  AuditTrail,
+  AuditVerification,
+  VerifyOptions,
+} from "solehold/internal";
 import { type Static, Type } from "typebox";
 import { assertAllowed, assertAllowedEverywhere, type Principal, tenantOf } from "../../access/principal.ts";
 import { ProblemError, tooMany } from "../../protocol/problem.ts";
@@ -10,6 +17,7 @@ import { defineRoute, type EventRoute, type Route } from "../route.ts";
 
 const strict = { additionalProperties: false } as const;
 const MAX_ENTRIES = 1_000;
+const DEFAULT_ENTRIES = 100;
 
 const filterFields = {
   tenant: Type.Optional(
@@ -20,6 +28,7 @@ const filterFields = {
   action: Type.Optional(
     Type.String({ description: "Only one kind of attempt: grant, renew, release, use, expire, revoke." }),
   ),
+  caller: Type.Optional(Type.String({ description: "Only requests with the API key of this id." })),
   except: Type.Optional(Type.String({ description: "Not these kinds of attempts: `renew,use`." })),
   reason: Type.Optional(Type.String({ description: "Only attempts that ended for this reason." })),
   allowed: Type.Optional(Type.Boolean({ description: "Only those that were allowed, or that were not." })),
@@ -71,6 +80,8 @@ const AuditEntrySchema = Type.Object(
     holder: Type.Optional(Type.String({ description: "Who attempted it, where it was said." })),
     fence: Type.Optional(Type.String({ description: "The grant's number, decimal, where there was one." })),
     purpose: Type.Optional(Type.String({ description: "The purpose that was named, where one was." })),
+    caller: Type.Optional(Type.String({ description: "The id of the API key; `local` without keys." })),
+    address: Type.Optional(Type.String({ description: "Where the request came from." })),
     traceId: TraceId,
     outcome: Type.String({ description: "What became of the write: applied, none, or unknown." }),
     detail: Type.Optional(
@@ -83,7 +94,24 @@ const AuditEntrySchema = Type.Object(
 );
 
 const AuditReply = Type.Object(
-  { entries: Type.Array(AuditEntrySchema, { description: "In the order asked for." }) },
+  {
+    entries: Type.Array(AuditEntrySchema, { description: "In the order asked for." }),
+    next: Type.Union([Sequence, Type.Null()], {
+      description: "For `after`, if there may be more; null at the end, and with newest-first.",
+    }),
+    head: Head,
+  },
+  strict,
+);
+
+const KnownHead = (description: string) =>
+  Type.Optional(Type.String({ pattern: "^[1-9][0-9]{0,15}:[0-9a-f]{64}$", description }));
+
+const VerifyQuery = Type.Object(
+  {
+    anchor: KnownHead("A head that was kept elsewhere, as SEQUENCE:HASH: it must be part of the trail."),
+    startAfter: KnownHead("For a trail whose older segments were archived: the head that they ended with."),
+  },
   strict,
 );
 
@@ -100,7 +128,10 @@ const VerifyReply = Type.Object(
 );
 
 /** `verify` proves what `audit` answers from. */
-export function auditRoutes(audit: AuditTrail, verify: () => Promise<AuditVerification>): readonly Route[] {
+export function auditRoutes(
+  audit: AuditTrail,
+  verify: (heads: Pick<VerifyOptions, "anchor" | "startAfter">) => Promise<AuditVerification>,
+): readonly Route[] {
   const query = defineRoute({
     method: "GET",
     path: "/v1/audit",
@@ -116,7 +147,11 @@ export function auditRoutes(audit: AuditTrail, verify: () => Promise<AuditVerifi
         ...filterOf(principal, query),
         ...given({ fromMs, untilMs, limit, order, afterSequence: after }),
       };
-      return { status: 200, body: { entries: await audit.query(filter) } };
+      const head = audit.head();
+      const entries = await audit.query(filter);
+      const isMore = order !== "newest-first" && entries.length === (limit ?? DEFAULT_ENTRIES);
+      const next = isMore ? (entries.at(-1)?.sequence ?? null) : null;
+      return { status: 200, body: { entries, next, head } };
     },
   });
   let underWay = false;
@@ -127,14 +162,18 @@ export function auditRoutes(audit: AuditTrail, verify: () => Promise<AuditVerifi
     tag: "audit",
     summary: "Prove that no entry was changed, dropped, inserted or moved",
     description: "Reads the whole trail. Needs an API key for all tenants; one verification at a time.",
+    query: VerifyQuery,
     replies: { 200: { description: "Proven, or the first entry that is not.", schema: VerifyReply } },
     examples: [{ summary: "Prove it", status: 200 }],
-    async handle(_input, { principal }) {
+    async handle({ query: { anchor, startAfter } }, { principal }) {
       assertAllowedEverywhere(principal, "audit");
       if (underWay) throw new ProblemError(tooMany("a verification is under way", 1_000));
       underWay = true;
       try {
-        const result = await verify();
+        const result = await verify({
+          ...(anchor === undefined ? {} : { anchor: headOf(anchor) }),
+          ...(startAfter === undefined ? {} : { startAfter: headOf(startAfter) }),
+        });
         if (result.ok) return { status: 200, body: result };
         // Where the file lies is the operator's business.
         const { file: _file, line: _line, ...finding } = result;
@@ -165,18 +204,20 @@ const WATCH_SPEC: EventRoute["spec"] = {
 export function auditWatchRoute(feed: DecisionFeed, maxBufferedBytes: number): EventRoute {
   return {
     spec: WATCH_SPEC,
-    open: (query, principal) =>
-      decisionEvents(feed, filterOf(principal, checkWatch(query)), maxBufferedBytes),
+    open: (query, principal) => {
+      const filter = filterOf(principal, checkWatch(query));
+      return { ...given({ tenant: filter.tenant }), source: decisionEvents(feed, filter, maxBufferedBytes) };
+    },
   };
 }
 
 type FilterQuery = Static<typeof WatchQuerySchema>;
 
 function filterOf(principal: Principal, query: FilterQuery): AuditFilter {
-  const { tenant, name, holder, action, reason, allowed, except } = query;
+  const { tenant, name, holder, action, reason, allowed, caller, except } = query;
   return {
     ...scopeOf(principal, tenant, name),
-    ...given({ key: name, holder, action, reason, allowed, exceptActions: except?.split(",") }),
+    ...given({ key: name, holder, action, reason, allowed, caller, exceptActions: except?.split(",") }),
   };
 }
 
@@ -186,6 +227,11 @@ function given<Fields extends object>(fields: Fields): Given<Fields> {
   return Object.fromEntries(
     Object.entries(fields).filter(([, value]) => value !== undefined),
   ) as Given<Fields>;
+}
+
+function headOf(text: string): AuditHead {
+  const [sequence = "", hash = ""] = text.split(":");
+  return { sequence: Number(sequence), hash };
 }
 
 function scopeOf(

@@ -88,9 +88,9 @@ export function maintenanceRoutes(service: LeaseService, metrics: Metrics): read
       // The look also brings the store's time.
       const damaged = await isDamaged(service, key);
       const generation = generationFor(service, body.generation);
-      const repaired =
-        damaged &&
-        (await service.repair(key, generation, { traceId: call.traceId, caller: call.principal.id }));
+      const { traceId, principal, address } = call;
+      const context = { traceId, caller: principal.id, address };
+      const repaired = damaged && (await service.repair(key, generation, context));
       return { status: 200, body: { repaired, generation: String(generation) } };
     },
   });

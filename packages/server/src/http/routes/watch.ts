@@ -46,11 +46,9 @@ export function watchRoute(options: LeaseEventsOptions): EventRoute {
     open: (query, principal, lastEventId) => {
       const input = checkQuery(query);
       const after = input.after ?? lastEventId;
-      return leaseEvents(options, {
-        scope: readableScope(principal, input),
-        after,
-        queues: input.queues ?? false,
-      });
+      const scope = readableScope(principal, input);
+      const queues = input.queues ?? false;
+      return { tenant: scope.tenant, source: leaseEvents(options, { scope, after, queues }) };
     },
   };
 }

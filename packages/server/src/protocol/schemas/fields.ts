@@ -4,6 +4,9 @@
  */
 import {
   MAX_HOLDER_LENGTH,
+  MAX_METADATA_ENTRIES,
+  MAX_METADATA_LENGTH,
+  MAX_METADATA_VALUE_LENGTH,
   MAX_NAME_LENGTH,
   MAX_NOTE_LENGTH,
   MAX_TOKEN_LENGTH,
@@ -22,12 +25,24 @@ export const Token = Type.String({
   description: `Proof of a grant: up to ${MAX_TOKEN_LENGTH} characters of A-Z a-z 0-9 _ - : . /. Never logged.`,
 });
 export const TtlMs = Type.Integer({ description: "How long the lease lasts without a renewal." });
+export const HoldAtLeastMs = Type.Integer({
+  minimum: 0,
+  description:
+    "Nobody may claim the key for so long after the grant, even if it is released or expires before.",
+});
+export const LockDelayMs = Type.Integer({
+  minimum: 0,
+  description: "Nobody may claim the key for so long after the grant expired. Not after a release.",
+});
 export const Purpose = Type.Enum([...PURPOSES], { description: "Why it is held; fixed when granted." });
 export const IdempotencyKey = Type.String({
   description: "The same key with the same arguments gets the same answer, over restarts too.",
 });
 export const Note = Type.String({
   description: `Free text for people, up to ${MAX_NOTE_LENGTH} characters.`,
+});
+export const Metadata = Type.Record(Type.String(), Type.String(), {
+  description: `Data of programs: up to ${MAX_METADATA_ENTRIES} entries, names of 1 to 64 characters of A-Z a-z 0-9 . _ / -, values of up to ${MAX_METADATA_VALUE_LENGTH} characters, ${MAX_METADATA_LENGTH} in all.`,
 });
 export const Decimal = (description: string) =>
   Type.String({

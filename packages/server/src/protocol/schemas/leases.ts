@@ -4,10 +4,13 @@ import {
   Approvals,
   Decimal,
   Fence,
+  HoldAtLeastMs,
   Holder,
   IdempotencyKey,
   Instant,
   LeaseId,
+  LockDelayMs,
+  Metadata,
   Name,
   Note,
   NullableInstant,
@@ -59,6 +62,9 @@ export const AcquireBody = Type.Object(
     token: Type.Optional(Token),
     term: Type.Optional(term),
     note: Type.Optional(Note),
+    metadata: Type.Optional(Metadata),
+    holdAtLeastMs: Type.Optional(HoldAtLeastMs),
+    lockDelayMs: Type.Optional(LockDelayMs),
     ...repeatable,
     ...guarded,
   },
@@ -122,6 +128,10 @@ export const LeaseSchema = Type.Object(
       description: "Work must be rebuilt from persisted state before the lease may be used.",
     }),
     breakAtMs: NullableInstant("Somebody asked for it: no renewal reaches past this instant."),
+    minHoldUntilMs: NullableInstant(
+      "Nobody may claim the key before this instant, even if the lease has ended.",
+    ),
+    lockDelayMs: Type.Integer({ description: "For how long after an expiry nobody may claim the key." }),
     handoff: Type.Union(
       [
         Type.Object(
@@ -135,7 +145,15 @@ export const LeaseSchema = Type.Object(
       ],
       { description: "To whom it is being handed; null when to nobody." },
     ),
+    reservation: Type.Union(
+      [
+        Type.Object({ ticket: Type.String({ description: "Of the waiter." }), deadlineMs: Instant }, strict),
+        Type.Null(),
+      ],
+      { description: "For which waiter it is kept; null when for none." },
+    ),
     note: Type.String({ description: "Free text for people; empty when there is none." }),
+    metadata: Metadata,
   },
   { ...strict, description: "A lease as anybody who may read it sees it." },
 );

@@ -9,11 +9,13 @@
  */
 import { createHash } from "node:crypto";
 import {
+  claimableFrom,
   decodeRecord,
   encodeRecord,
   type LeaseKey,
   type LeaseRecord,
   MAX_U64,
+  NO_METADATA,
   NO_TOKEN_HASH,
 } from "../../core/index.ts";
 
@@ -45,6 +47,7 @@ const REST = (
   "handoff nonce idempotency note"
 ).split(" ");
 const HANDOFF = ["successor", "deadlineMs"];
+const RESERVATION = ["ticket", "deadlineMs"];
 const IDEMPOTENCY = ["op", "keyHash", "fingerprint", "sealedToken"];
 
 export function encodeWire(record: LeaseRecord, origin: WireOrigin): string {
@@ -61,6 +64,12 @@ function bodyOf(record: LeaseRecord, { previous, epoch }: WireOrigin): string {
     idempotency: record.idempotency && toWire(record.idempotency, IDEMPOTENCY),
     previous,
     epoch,
+    // Left out where they say nothing: an object from before there were such fields fits its check.
+    ...(record.reservation === null ? {} : { reservation: toWire(record.reservation, RESERVATION) }),
+    ...(record.ticket === "" ? {} : { ticket: record.ticket }),
+    ...(record.minHoldUntilMs === null ? {} : { min_hold_until_ms: record.minHoldUntilMs }),
+    ...(record.lockDelayMs === 0 ? {} : { lock_delay_ms: record.lockDelayMs }),
+    ...(Object.keys(record.metadata).length === 0 ? {} : { metadata: record.metadata }),
   };
   return (
     `{"database_key":${JSON.stringify(record.key.name)},"holder_id":${JSON.stringify(record.holder)},` +
@@ -74,10 +83,11 @@ function checkOf(body: string): string {
   return createHash("sha256").update(body).digest("hex").slice(0, CHECK_LENGTH);
 }
 
-/** Others know neither releases nor handoffs, but they do know expiry. */
-function expiryForOthers({ state, expiresAtMs, endedAtMs, handoff }: LeaseRecord): number {
-  if (state !== "released") return expiresAtMs;
-  return Math.max(Math.min(expiresAtMs, endedAtMs ?? 0), handoff?.deadlineMs ?? 0);
+/** Others know neither releases nor handoffs nor closed periods, but they do know expiry. */
+function expiryForOthers(record: LeaseRecord): number {
+  const { state, expiresAtMs, endedAtMs } = record;
+  if (state !== "released") return Math.max(expiresAtMs, claimableFrom(record));
+  return Math.max(Math.min(expiresAtMs, endedAtMs ?? 0), claimableFrom(record));
 }
 
 /** Never throws. `key` is where the object was found: one that names another key is damage, too. */
@@ -129,7 +139,12 @@ function recordFrom(
     ...common,
     ...(fromWire(solehold, REST) as unknown as Rest),
     handoff: nested<LeaseRecord["handoff"]>(solehold.handoff, HANDOFF),
+    reservation: nested<LeaseRecord["reservation"]>(solehold.reservation, RESERVATION),
+    ticket: String(solehold.ticket ?? ""),
+    minHoldUntilMs: (solehold.min_hold_until_ms ?? null) as number | null,
+    lockDelayMs: (solehold.lock_delay_ms ?? 0) as number,
     idempotency: nested<LeaseRecord["idempotency"]>(solehold.idempotency, IDEMPOTENCY),
+    metadata: (solehold.metadata ?? NO_METADATA) as LeaseRecord["metadata"],
   });
   const origin = { previous: solehold.previous, epoch: solehold.epoch } as WireOrigin;
   // The check was made of what we write, so whatever differs from that in type or content does not fit it.
@@ -160,10 +175,15 @@ function foreignRecord(common: Common, expiresAtMs: number, text: string): Lease
     renewals: 0,
     resumeRequired: false,
     breakAtMs: null,
+    minHoldUntilMs: null,
+    lockDelayMs: 0,
     handoff: null,
+    reservation: null,
+    ticket: "",
     nonce: `foreign:${checkOf(text)}`,
     idempotency: null,
     note: "",
+    metadata: {},
   };
 }
 

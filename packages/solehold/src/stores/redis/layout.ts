@@ -4,9 +4,7 @@
  *   {solehold:}$identity              a hash: whose data this is, and how often it was written; see data.ts
  *   {solehold:}$index                 a sorted set of tenant/name, for listings in order of name
  *   {solehold:}{tenant}/{name}        one record: its version, a line break, and the text of core's codec
- *   {solehold:}$queue:{tenant}/{name} a sorted set of the clients that wait for a key, see queue.ts
  *   {solehold:}changed                the channel of changes: tenant/name, a line break, and the new value
- *   {solehold:}turn:{client}          the channel on which a waiting client is woken
  *
  * The braces are Redis Cluster's: all keys of a prefix lie in one slot, so one call can serve a whole batch, on one
  * clock. Tenants begin with a letter or digit, so no record can pose as a key with a "$".
@@ -30,8 +28,6 @@ export function redisLayout(prefix: string) {
     indexKey: `${base}$index`,
     changedChannel: `${base}changed`,
     recordKey: (key: LeaseKey): string => base + keyId(key),
-    queueKey: (key: LeaseKey): string => `${base}$queue:${keyId(key)}`,
-    turnChannel: (client: string): string => `${base}turn:${client}`,
   };
 }
 

@@ -3,7 +3,7 @@ import type { LeaseKey } from "../../core/index.ts";
 import type { ApplyReply, ConditionalWrite, ReadReply, WriteResult } from "../../store/index.ts";
 import type { RedisData } from "./data.ts";
 import { encodeValue, expectedStart, storedFrom } from "./layout.ts";
-import { READ, WAKE, WRITE } from "./scripts.ts";
+import { READ, WRITE } from "./scripts.ts";
 
 export async function readRecords(data: RedisData, keys: readonly LeaseKey[]): Promise<ReadReply> {
   const redisKeys = keys.map((key) => data.layout.recordKey(key));
@@ -19,11 +19,10 @@ export async function applyWrites(
 ): Promise<ApplyReply> {
   const { layout } = data;
   const keys = [layout.indexKey, ...writes.map(({ key }) => layout.recordKey(key))];
-  const args = [writes.map(whomToWake).join("")];
+  const args: string[] = [];
   const results: WriteResult[] = [];
   for (const write of writes) {
     const version = write.next === null ? null : newVersion();
-    if (whomToWake(write) !== WAKE.nobody) keys.push(layout.queueKey(write.key));
     args.push(expectedStart(write.expected), encodeValue(write.next, version));
     results.push({ kind: "applied", version });
   }
@@ -38,11 +37,4 @@ export async function applyWrites(
     if (!isOwn) results[index] = { kind: "conflict", current };
   }
   return { ...reply, results };
-}
-
-/** What is reserved for a successor concerns all who wait: the successor may be any of them. */
-function whomToWake({ expected, next }: ConditionalWrite): string {
-  const isFreed = expected !== null && next?.state !== "held";
-  if (!isFreed) return WAKE.nobody;
-  return next?.handoff ? WAKE.all : WAKE.next;
 }

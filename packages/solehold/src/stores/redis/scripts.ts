@@ -74,52 +74,26 @@ end
 ${END_REPLY}`);
 
 /**
- * wake_next wakes the first in a queue, and marks it with the time, made negative: it is out of the order, and newcomers
- * see that somebody was woken just now. Clients that do not listen any more are dropped: their connection is gone.
- * Without the right to use queues nobody is woken, and whoever waits has to look.
- */
-const WAKES = `local base = string.sub(KEYS[1], 1, -10)
-local function mark(queue, client)
-  redis.call('ZADD', queue, string.format('%.0f', -(time[1] * 1000000 + time[2])), client)
-end
-local function wake(client, member, value)
-  return redis.pcall('PUBLISH', base .. 'turn:' .. client, member .. '\\n' .. value)
-end
-local function wake_next(queue, member, value)
-  local first = redis.pcall('ZPOPMIN', queue)
-  while first[1] and (tonumber(first[2]) < 0 or wake(first[1], member, value) == 0) do
-    first = redis.call('ZPOPMIN', queue)
-  end
-  if first[1] then mark(queue, first[1]) end
-end
-`;
-
-/** Whom a write wakes of those who wait for its key. */
-export const WAKE = { nobody: "-", next: "n", all: "a" } as const;
-
-/**
- * KEYS: identity, index, a key per write, and then the queue of each write that wakes somebody. ARGV[4]: one letter of
- * WAKE per write. Then per write what its value must begin with (empty: no value), and the new value (empty: delete).
- * Reply: for each write that was not done its number, and what its key shows.
+ * KEYS: identity, index, a key per write. ARGV[4]...: per write what its value must begin with (empty: no value), and the
+ * new value (empty: delete). Reply: for each write that was not done its number, and what its key shows.
  *
  * Changes are announced only if somebody listens: to build the message costs more than to write the record. Where the
  * user may not publish, the write is done all the same.
  */
 export const WRITE = script(`${SAME_DATA}writes = redis.call('HINCRBY', KEYS[1], 'writes', 1)
-${BEGIN_REPLY}${SHOWN}${WAKES}
+${BEGIN_REPLY}${SHOWN}
 local sub, call = string.sub, redis.call
+local base = sub(KEYS[1], 1, -10)
 local channel = base .. 'changed'
 local is_watched = (redis.pcall('PUBSUB', 'NUMSUB', channel)[2] or 1) > 0
-local count, sets = #ARGV[4], {}
+local count, sets = #KEYS - 2, {}
 local values = count > 0 and call('MGET', unpack(KEYS, 3, count + 2))
-local queue = count + 2
 for i = 1, count do
-  local key, want, next, whom = KEYS[i + 2], ARGV[i * 2 + 3], ARGV[i * 2 + 4], sub(ARGV[4], i, i)
+  local key, want, next = KEYS[i + 2], ARGV[i * 2 + 2], ARGV[i * 2 + 3]
   local value, first = values[i], sub(want, 1, 1)
   local has_version = first ~= '' and first ~= '!'
   local fits = has_version and value and sub(value, 1, #want) == want
     or not has_version and shown(key, value) == want
-  if whom ~= '${WAKE.nobody}' then queue = queue + 1 end
   if fits then
     local member = sub(key, #base + 1)
     if next == '' then
@@ -131,51 +105,12 @@ for i = 1, count do
       if not has_version then call('ZADD', KEYS[2], 0, member) end
     end
     if is_watched then redis.pcall('PUBLISH', channel, member .. '\\n' .. next) end
-    if whom == '${WAKE.next}' then wake_next(KEYS[queue], member, next) end
-    if whom == '${WAKE.all}' then
-      for _, client in ipairs(redis.pcall('ZRANGE', KEYS[queue], 0, -1)) do wake(client, member, next) end
-    end
   else
     reply[#reply + 1] = i
     reply[#reply + 1] = shown(key, value)
   end
 end
 if sets[1] then call('MSET', unpack(sets)) end
-${END_REPLY}`);
-
-/** How long whoever was woken is given to try, before the key counts as free for newcomers. */
-const GRACE_US = 100_000;
-/** A queue that nobody enters again is forgotten. Whoever waits enters again every few seconds. */
-const QUEUE_KEPT_MS = 60_000;
-
-/**
- * Enters a queue at its end, or at the position that this client had, and shows the record, and whether somebody was
- * woken just now. KEYS: identity, queue, record. ARGV[4]...: client, its position (empty for a new one).
- * Reply: position, what the record's key shows, 1 if somebody was woken.
- */
-export const ENTER_QUEUE = script(`${READS}${SHOWN}
-local now = time[1] * 1000000 + time[2]
-local position = ARGV[5] ~= '' and ARGV[5] or string.format('%.0f', now)
-if tonumber(redis.call('ZSCORE', KEYS[2], ARGV[4]) or -1) < 0 then redis.call('ZADD', KEYS[2], position, ARGV[4]) end
-redis.call('PEXPIRE', KEYS[2], ${QUEUE_KEPT_MS})
-local first = tonumber(redis.call('ZRANGE', KEYS[2], 0, 0, 'WITHSCORES')[2])
-reply[3] = position
-reply[4] = shown(KEYS[3], redis.call('MGET', KEYS[3])[1])
-reply[5] = first < 0 and now + first < ${GRACE_US} and 1 or 0
-${END_REPLY}`);
-
-/**
- * KEYS: identity, queue. ARGV[4]...: client, what to do, tenant/name. "woken": this client goes on as if it had been
- * woken. "leave": it is out. "pass": it is out, and if it had been woken, the next is, with a value that says nothing.
- */
-export const LEAVE_QUEUE = script(`${READS}${WAKES}
-if ARGV[5] == 'woken' then
-  mark(KEYS[2], ARGV[4])
-else
-  local score = tonumber(redis.call('ZSCORE', KEYS[2], ARGV[4]) or -1)
-  redis.call('ZREM', KEYS[2], ARGV[4])
-  if ARGV[5] == 'pass' and score < 0 then wake_next(KEYS[2], ARGV[6], '!') end
-end
 ${END_REPLY}`);
 
 /** KEYS: identity. ARGV: id. Reply: time, INFO of the server that answers, identity, epoch, number of writes. */

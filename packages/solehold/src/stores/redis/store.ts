@@ -14,7 +14,6 @@ import { RedisData } from "./data.ts";
 import { eventOf, type RedisLayout } from "./layout.ts";
 import type { LinkOptions, RedisLink } from "./link.ts";
 import { listPage } from "./listing.ts";
-import { RedisQueues } from "./queue.ts";
 import { applyWrites, readRecords } from "./records.ts";
 import { READ } from "./scripts.ts";
 import { RedisSubscriber } from "./subscriber.ts";
@@ -39,7 +38,6 @@ export class RedisStore implements contract.LeaseStore {
   readonly capabilities: contract.StoreCapabilities;
   readonly #data: RedisData;
   readonly #subscriber: RedisSubscriber;
-  readonly #queues: RedisQueues;
   readonly #watchers = new Watchers();
   readonly #client: string;
   #writes = 0;
@@ -52,7 +50,6 @@ export class RedisStore implements contract.LeaseStore {
   ) {
     this.#data = data;
     this.#subscriber = subscriber;
-    this.#queues = new RedisQueues(data, subscriber, client);
     this.#client = client;
     this.capabilities = Object.freeze(capabilities);
   }
@@ -110,13 +107,8 @@ export class RedisStore implements contract.LeaseStore {
     }
   }
 
-  joinQueue(key: LeaseKey, listener: contract.WatchListener): Promise<contract.QueueTicket> {
-    return this.#queues.join(key, listener);
-  }
-
   async close(): Promise<void> {
     this.#watchers.clear();
-    this.#queues.close();
     await this.#subscriber.close();
     await this.#data.close();
   }

@@ -60,12 +60,17 @@ export class EpochClock {
   /** A record of an earlier epoch in terms of this one. */
   translate(record: LeaseRecord, epoch: number): LeaseRecord {
     if (epoch === this.epoch) return record;
-    const { breakAtMs, handoff } = record;
+    const { breakAtMs, handoff, reservation } = record;
+    // A minimum hold stays where it is: nobody's belief depends on it, and the time that the machine was off counts.
     return {
       ...record,
       expiresAtMs: this.#instant(record.expiresAtMs, epoch),
       breakAtMs: breakAtMs === null ? null : this.#instant(breakAtMs, epoch),
       handoff: handoff === null ? null : { ...handoff, deadlineMs: this.#instant(handoff.deadlineMs, epoch) },
+      reservation:
+        reservation === null
+          ? null
+          : { ...reservation, deadlineMs: this.#instant(reservation.deadlineMs, epoch) },
     };
   }
 

@@ -1,6 +1,7 @@
 // What Leases promise, wherever they come from. Each way to reach leases runs all of it.
 import { describeAcquiring } from "./acquiring.ts";
 import { describeBelief } from "./belief.ts";
+import { describeClosedPeriods } from "./closed-periods.ts";
 import { describeCommands } from "./commands.ts";
 import { describeHolding } from "./holding.ts";
 import { describeOperating } from "./operating.ts";
@@ -15,5 +16,6 @@ export function describeLeases(open: OpenWorld): void {
   describeBelief(open);
   describeHolding(open);
   describeOperating(open);
+  describeClosedPeriods(open);
   describeCommands(open);
 }

@@ -22,10 +22,15 @@ const RECORD: LeaseRecord = {
   renewals: 1,
   resumeRequired: false,
   breakAtMs: null,
+  minHoldUntilMs: null,
+  lockDelayMs: 0,
   handoff: null,
+  reservation: null,
+  ticket: "",
   nonce: "nonce",
   idempotency: null,
   note: "",
+  metadata: {},
 };
 const SIX = {
   database_key: "db",

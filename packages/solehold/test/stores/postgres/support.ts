@@ -27,10 +27,15 @@ export function record(of: LeaseKey, changes: Partial<LeaseRecord> = {}): LeaseR
     renewals: 0,
     resumeRequired: false,
     breakAtMs: null,
+    minHoldUntilMs: null,
+    lockDelayMs: 0,
     handoff: null,
+    reservation: null,
+    ticket: "",
     nonce: `nonce-${process.pid}-${lastNonce}`,
     idempotency: null,
     note: "",
+    metadata: {},
     ...changes,
   };
 }

@@ -205,7 +205,6 @@ describe.each([
     const admin = new Redis(server.url);
     const store = await keep(openRedisStore({ ...options(), timeoutMs: 500 }));
     const key = recordOf("disturbed").key;
-    const ticket = await store.joinQueue(key, () => undefined);
     await store.watch({ tenant: null, prefix: "" }, () => undefined);
     const ends: (() => unknown)[] = [
       () => proxy!.cut(),
@@ -217,7 +216,6 @@ describe.each([
       const calls = [
         store.read([key]),
         store.apply([writeOf(recordOf(`disturbed/${round}`))]),
-        ticket.enter(),
         store.watch({ tenant: null, prefix: "x" }, () => undefined).then((watch) => watch.close()),
       ].map((call) => rejection(call));
       // Now before the requests are sent, now while they are under way, now when they are answered.

@@ -102,18 +102,6 @@ describe("after FLUSHALL", () => {
     await claimGoesOn(store);
   });
 
-  it("a call in a queue leaves the report to the next read or write", async () => {
-    const store = await open();
-    const { key } = recordOf("waited-for");
-    const version = await create(store, recordOf("waited-for"));
-    const ticket = await store.joinQueue(key, () => undefined);
-    await ticket.enter();
-    await admin.flushall();
-    await ticket.enter();
-    await claimLoss(store.apply([writeOf(recordOf("waited-for"), version)]), DELETED);
-    await claimGoesOn(store);
-  });
-
   it("whoever comes new notices nothing, and no old version fits", async () => {
     const old = await open();
     const version = await create(old, recordOf("job"));

@@ -160,7 +160,7 @@ describe.each([
     box.replies = (piece) => {
       box.replies = pass;
       // The record's own bulk string: no "$" is in it.
-      return [Buffer.from(`${piece}`.replace(/\$\d+\r\n[^$]*\nS1\n[^$]*\r\n/, (bulk) => bulk + bulk))];
+      return [Buffer.from(`${piece}`.replace(/\$\d+\r\n[^$]*\nS\d\n[^$]*\r\n/, (bulk) => bulk + bulk))];
     };
     const failure = await rejection(store.read([record.key, recordOf("nobody's").key]));
     expect(failure).toMatchObject({ name: "StoreError", kind: "unreachable", outcome: "not-applied" });

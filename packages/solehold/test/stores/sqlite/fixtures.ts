@@ -57,10 +57,15 @@ export function recordNamed(name: string, changes: Partial<LeaseRecord> = {}): L
     renewals: 0,
     resumeRequired: false,
     breakAtMs: null,
+    minHoldUntilMs: null,
+    lockDelayMs: 0,
     handoff: null,
+    reservation: null,
+    ticket: "",
     nonce: randomId(realEnv),
     idempotency: null,
     note: "",
+    metadata: {},
     ...changes,
   };
 }

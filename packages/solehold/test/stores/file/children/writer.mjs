@@ -20,10 +20,15 @@ const empty = {
   renewals: 0,
   resumeRequired: false,
   breakAtMs: null,
+  minHoldUntilMs: null,
+  lockDelayMs: 0,
   handoff: null,
+  reservation: null,
+  ticket: "",
   nonce: "",
   idempotency: null,
   note: "",
+  metadata: {},
 };
 for (let count = 0, won = 0; ; count += 1) {
   const [stored] = (await store.read([key])).records;

@@ -43,10 +43,15 @@ export function recordNamed(name, changes = {}) {
     renewals: 0,
     resumeRequired: false,
     breakAtMs: null,
+    minHoldUntilMs: null,
+    lockDelayMs: 0,
     handoff: null,
+    reservation: null,
+    ticket: "",
     nonce: `${process.pid}-${written}`,
     idempotency: null,
     note: "",
+    metadata: {},
     ...changes,
   };
 }

@@ -1,0 +1,152 @@
+/**
+ * Tickets: how processes that wait for a key know of each other. Each has one record of its own under a reserved name,
+ * `$wait/<hash of the key's name>/<id>`, so that nobody has to win a race to be seen. The record says which turn its
+ * process waits for: a number that grows when it was served and waits again.
+ *
+ * Tickets decide nothing: they tell a releaser whom to reserve the key for. One that its process has not written for
+ * TICKET_LIFE_MS is left over from a process that died, and is deleted by whoever sees it.
+ */
+import { type LeaseKey, type LeaseRecord, NO_METADATA, NO_TOKEN_HASH } from "../core/index.ts";
+import { type Env, randomId, readClocks } from "../env/index.ts";
+import type { LeaseStore, StoreEvent, WatchScope } from "../store/index.ts";
+import type { CallBatcher } from "./call-batcher.ts";
+import type { RecordCache } from "./record-cache.ts";
+import { sha256 } from "./tokens.ts";
+
+export interface WaitTicket {
+  readonly id: string;
+  readonly turn: number;
+  /** When its process began to wait for this turn, by the store's clock as far as that process knew it. */
+  readonly sinceMs: number;
+  /** How long the key has to be kept for its process to come for it: one far from the store needs longer. */
+  readonly withinMs: number;
+}
+
+export const TICKET_PREFIX = "$wait/";
+/** A process that waits writes its ticket again long before this. */
+export const TICKET_LIFE_MS = 30_000;
+const MAX_LISTED = 200;
+const MAX_TRIES = 3;
+const HASH_LENGTH = 22;
+
+export interface WaitTicketsOptions {
+  readonly env: Env;
+  readonly store: LeaseStore;
+  readonly calls: CallBatcher;
+  readonly cache: RecordCache;
+}
+
+export class WaitTickets {
+  readonly #options: WaitTicketsOptions;
+
+  constructor(options: WaitTicketsOptions) {
+    this.#options = options;
+  }
+
+  /** Without a watch nobody would learn of a ticket in time; without deletion they would pile up. */
+  static areSupportedBy({ capabilities }: LeaseStore): boolean {
+    return capabilities.watch && capabilities.conditionalDelete;
+  }
+
+  scopeOf({ tenant, name }: LeaseKey): WatchScope {
+    return { tenant, prefix: `${TICKET_PREFIX}${sha256(name).slice(0, HASH_LENGTH)}/` };
+  }
+
+  /** What a watch event of the scope says: the ticket, or the id of one that is gone, or null when it says nothing. */
+  read(event: StoreEvent): WaitTicket | { readonly id: string; readonly turn: null } | null {
+    if (event.kind !== "changed" || event.stored === null || event.stored.kind === "corrupt") return null;
+    if (event.stored.kind === "found") return ticketOf(event.stored.record);
+    return { id: event.key.name.slice(event.key.name.lastIndexOf("/") + 1), turn: null };
+  }
+
+  /** Those of living processes, in the order of their waits. Rejects with a StoreError. */
+  async list(key: LeaseKey): Promise<readonly WaitTicket[]> {
+    const { store } = this.#options;
+    const { tenant, prefix } = this.scopeOf(key);
+    if (store.list === undefined || tenant === null) return [];
+    const { records, storeTimeMs } = await store.list({ tenant, prefix, limit: MAX_LISTED });
+    const isOver = (record: LeaseRecord): boolean =>
+      storeTimeMs !== null && record.expiresAtMs + TICKET_LIFE_MS < storeTimeMs;
+    for (const record of records) if (isOver(record)) this.remove(key, record.holder).catch(() => undefined);
+    const tickets = records.filter((record) => !isOver(record)).map(ticketOf);
+    return tickets.sort((a, b) => a.sinceMs - b.sinceMs);
+  }
+
+  /** Writes the ticket, whatever it was before: only its own process does so. Rejects with a StoreError. */
+  async put(key: LeaseKey, ticket: Omit<WaitTicket, "sinceMs">, sinceMs: number | null): Promise<number> {
+    const { env, cache } = this.#options;
+    const { stampMs } = cache.time(readClocks(env));
+    const whole: WaitTicket = { ...ticket, sinceMs: sinceMs ?? stampMs };
+    await this.#write(key, ticket.id, (of) => ticketRecord(of, whole, stampMs, randomId(env)));
+    return whole.sinceMs;
+  }
+
+  async remove(key: LeaseKey, id: string): Promise<void> {
+    await this.#write(key, id, () => null);
+  }
+
+  async #write(key: LeaseKey, id: string, next: (of: LeaseKey) => LeaseRecord | null): Promise<void> {
+    const { calls } = this.#options;
+    const of: LeaseKey = { tenant: key.tenant, name: `${this.scopeOf(key).prefix}${id}` };
+    const record = next(of);
+    let expected = record === null ? await this.#versionOf(of) : (this.#versions.get(of.name) ?? null);
+    for (let tries = 0; tries < MAX_TRIES; tries += 1) {
+      if (record === null && expected === null) return;
+      const { value } = await calls.write({ key: of, expected, next: record });
+      if (value.kind === "unknown") {
+        this.#versions.delete(of.name);
+        throw value.cause;
+      }
+      if (value.kind === "applied") {
+        if (value.version === null) this.#versions.delete(of.name);
+        else this.#versions.set(of.name, value.version);
+        return;
+      }
+      expected = value.current.kind === "absent" ? null : value.current.version;
+    }
+  }
+
+  /** Of the tickets that this process wrote. */
+  readonly #versions = new Map<string, string>();
+
+  async #versionOf(of: LeaseKey): Promise<string | null> {
+    const known = this.#versions.get(of.name);
+    if (known !== undefined) return known;
+    const { stored } = (await this.#options.calls.read(of)).value;
+    return stored.kind === "absent" ? null : stored.version;
+  }
+}
+
+function ticketOf({ holder, generation, grantedAtMs, ttlMs }: LeaseRecord): WaitTicket {
+  return { id: holder, turn: Number(generation), sinceMs: grantedAtMs, withinMs: ttlMs };
+}
+
+/** "released", because it is no lease: nobody holds it, and it counts for nobody. */
+function ticketRecord(key: LeaseKey, ticket: WaitTicket, nowMs: number, nonce: string): LeaseRecord {
+  return {
+    key,
+    holder: ticket.id,
+    purpose: "Operation",
+    tokenHash: NO_TOKEN_HASH,
+    term: 0n,
+    generation: BigInt(ticket.turn),
+    ttlMs: ticket.withinMs,
+    grantedAtMs: ticket.sinceMs,
+    renewedAtMs: nowMs,
+    expiresAtMs: nowMs + TICKET_LIFE_MS,
+    endedAtMs: nowMs + TICKET_LIFE_MS,
+    state: "released",
+    renewals: 0,
+    resumeRequired: false,
+    breakAtMs: null,
+    minHoldUntilMs: null,
+    lockDelayMs: 0,
+    handoff: null,
+    reservation: null,
+    ticket: "",
+    nonce,
+    idempotency: null,
+    note: "",
+    metadata: NO_METADATA,
+  };
+}
