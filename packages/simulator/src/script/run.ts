@@ -146,9 +146,11 @@ class ScriptedCluster {
     }[way];
     switch (kind) {
       case "pause":
-        return machine.pause(forMs);
+        machine.pause(forMs);
+        return;
       case "suspend":
-        return machine.suspend(forMs);
+        machine.suspend(forMs);
+        return;
       case "slow":
         for (const [from, to] of legs) network.clog(from, to, forMs);
         return;
@@ -159,18 +161,24 @@ class ScriptedCluster {
         });
         return;
       case "clock-rate":
-        return this.#drift(machine, amount, forMs);
+        this.#drift(machine, amount, forMs);
+        return;
       case "wall-step":
-        return machine.stepWall(amount);
+        machine.stepWall(amount);
+        return;
       case "crash":
-        return on === "store" ? this.#crashStore(forMs) : this.#crash(machine, forMs);
+        if (on === "store") this.#crashStore(forMs);
+        else this.#crash(machine, forMs);
+        return;
       case "clock-jump":
         world.note("store", "clock jump", () => `${amount} ms`);
-        return engine.jumpClock(amount);
+        engine.jumpClock(amount);
+        return;
       case "lost-writes":
         world.note("store", "forgets", () => `its last ${amount} writes`);
         engine.forgetLastWrites(amount);
-        return this.#crashStore(forMs);
+        this.#crashStore(forMs);
+        return;
     }
   }
 

@@ -14,7 +14,9 @@ export function sha256(message: Uint8Array): Uint8Array {
     compress(state, words);
   }
   const digest = new DataView(new ArrayBuffer(32));
-  state.forEach((word, index) => digest.setInt32(index * 4, word));
+  state.forEach((word, index) => {
+    digest.setInt32(index * 4, word);
+  });
   return new Uint8Array(digest.buffer);
 }
 

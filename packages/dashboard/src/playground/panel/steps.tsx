@@ -24,7 +24,7 @@ export function Steps({ steps, current, onSeek }: StepsProps) {
   return (
     <section class="card steps">
       <h3 id="steps-title">What happens</h3>
-      <ol ref={list} aria-labelledby="steps-title" tabIndex={0}>
+      <ol ref={list} aria-labelledby="steps-title">
         {steps.slice(first, first + MOST).map((step, offset) => {
           const index = first + offset;
           return (

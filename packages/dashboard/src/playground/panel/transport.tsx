@@ -17,7 +17,7 @@ export interface TransportProps {
 export function Transport(props: TransportProps) {
   const { playing, atMs, startMs, endMs, speed, onToggle, onStep, onSeek, onSpeed } = props;
   return (
-    <div class="transport" role="group" aria-label="Playback">
+    <fieldset class="transport" aria-label="Playback">
       <button
         type="button"
         class="play"
@@ -59,6 +59,6 @@ export function Transport(props: TransportProps) {
           ))}
         </select>
       </label>
-    </div>
+    </fieldset>
   );
 }

@@ -17,13 +17,15 @@ export function useView(): readonly [View, ChangeView] {
       setView(parseView(location.hash));
     };
     addEventListener("hashchange", read);
+    // It may have changed between the first picture and this.
+    read();
     return () => removeEventListener("hashchange", read);
   }, []);
   useEffect(() => {
     const timer = setTimeout(() => {
       const hash = formatView(view);
       if (hash === location.hash) return;
-      const isOther = hash.split("?")[0] !== location.hash.split("?")[0];
+      const isOther = location.hash !== "" && hash.split("?")[0] !== location.hash.split("?")[0];
       written.current = hash;
       if (isOther) history.pushState(null, "", hash);
       else history.replaceState(null, "", hash);
