@@ -110,7 +110,9 @@ describe.skipIf(!existsSync(CHROMIUM))("the playground in a browser", () => {
     await page.locator(".said").waitFor();
     await page.keyboard.press("Home");
     await page.keyboard.press("ArrowRight");
-    await expect.poll(() => page.locator("[role=status].said").innerText()).toContain("A asks for the lease");
+    await expect
+      .poll(() => page.locator("[role=status].said").textContent())
+      .toContain("A asks for the lease");
     await page.keyboard.press("Space");
     await page.getByRole("button", { name: "Pause" }).waitFor();
     await page.keyboard.press("Space");
@@ -161,7 +163,7 @@ describe.skipIf(!existsSync(CHROMIUM))("the playground in a browser", () => {
     expect(await page.locator(".picture b").count()).toBe(0);
     expect(await page.locator(".belief .bar").count()).toBe(2);
     await page.locator("input[type=file]").setInputFiles(bad);
-    await expect.poll(() => page.getByRole("alert").innerText()).toContain("line 1 is no JSON");
+    await expect.poll(() => page.getByRole("alert").textContent()).toContain("line 1 is no JSON");
     await page.close();
   });
 
@@ -202,7 +204,7 @@ describe.skipIf(!existsSync(CHROMIUM))("the playground in a browser", () => {
   it("says clearly what is wrong in a link", async () => {
     const { page } = await open("#/late-reply?faults=quake:A::1:2:");
     await expect
-      .poll(() => page.getByRole("alert").innerText())
+      .poll(() => page.getByRole("alert").textContent())
       .toContain("faults[0].kind 'quake' is unknown");
     expect(await page.locator(".verdict").count()).toBe(0);
     await page.close();

@@ -72,7 +72,7 @@ export function frameOf(trace: Trace, width: number, left: number, faults: reado
   const scale = inner / (span.toMs - span.fromMs);
   return {
     width,
-    height: top + 6,
+    height: top + (trace.violation === null ? 6 : 24),
     left,
     span,
     lanes,

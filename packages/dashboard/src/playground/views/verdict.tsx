@@ -38,6 +38,6 @@ export function Verdict({ trace, summary, fences, children }: VerdictProps) {
 }
 
 function headline({ violation, expectations }: Trace): string {
-  if (violation !== null) return `Broken: ${promiseOf(violation.oracle).toLowerCase()}.`;
+  if (violation !== null) return `Broken promise: ${promiseOf(violation.oracle).toLowerCase()}.`;
   return expectations === null ? "What the audit says." : "Every promise held.";
 }
