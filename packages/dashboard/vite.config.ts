@@ -1,11 +1,13 @@
 import { resolve } from "node:path";
 import { defaultClientConditions, defineConfig } from "vite";
+import { nodeForBrowser } from "./src/playground/node/vite-plugin.ts";
 
-/** Two pages: the live views, and the playground, which also works as plain files from any folder. */
+/** Two pages: the live views, and the playground, which also works as plain files from any host. */
 export default defineConfig({
   root: import.meta.dirname,
   base: "./",
   resolve: { conditions: ["solehold-source", ...defaultClientConditions] },
+  plugins: [nodeForBrowser()],
   build: {
     outDir: "dist",
     emptyOutDir: true,
@@ -17,5 +19,5 @@ export default defineConfig({
       },
     },
   },
-  worker: { format: "es" },
+  worker: { format: "es", plugins: () => [nodeForBrowser()] },
 });

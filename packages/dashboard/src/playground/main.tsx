@@ -1,3 +1,6 @@
 import { render } from "preact";
+import "../ui/theme.css";
+import "./playground.css";
+import { App } from "./app.tsx";
 
-render(<h1>Solehold</h1>, document.getElementById("app") as HTMLElement);
+render(<App />, document.getElementById("app") as HTMLElement);

@@ -56,7 +56,12 @@ export const TIME_BUGS: readonly PlantedBug[] = [
     caughtBy: BELIEF,
     withinSeeds: 300,
     faults: ["pause"],
-    mutations: { holding: (holding) => ({ ...holding, isHeld: () => !holding.lease.signal.aborted }) },
+    mutations: {
+      holding: (holding) => {
+        const isHeld = (): boolean => !holding.lease.signal.aborted;
+        return { ...holding, isHeld, peekRemaining: () => (isHeld() ? Number.POSITIVE_INFINITY : 0) };
+      },
+    },
   },
   {
     name: "no-expiry-timer",

@@ -123,7 +123,7 @@ export class Nemesis {
 
   #fillDisk(lastsMs: number): void {
     const { engine, world } = this.#options;
-    world.note("store", "disk full", () => `for ${Math.round(lastsMs)} ms`);
+    world.note("store", "disk full", () => `for ${Math.round(lastsMs)} ms`, lastsMs);
     engine.full = true;
     world.schedule(world.nowMs + lastsMs, null, "disk freed", () => {
       engine.full = false;
@@ -157,7 +157,7 @@ export class Nemesis {
 
   #crashStore(downMs: number): void {
     const { engine, world } = this.#options;
-    world.note("store", "crashes", () => `for ${Math.round(downMs)} ms`);
+    world.note("store", "crashes", () => `for ${Math.round(downMs)} ms`, downMs);
     engine.crash();
     engine.down = true;
     const { life } = engine;

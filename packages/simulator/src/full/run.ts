@@ -7,6 +7,8 @@
  */
 import { keyId } from "solehold/internal";
 import type { RunOptions, RunResult } from "../result.ts";
+import type { Trace } from "../trace/trace.ts";
+import { traceOf } from "../trace/trace-of.ts";
 import { withoutRealWorld } from "../world/trap.ts";
 import { askForDangerous, enough } from "./approval-workload.ts";
 import { Nemesis } from "./nemesis.ts";
@@ -23,18 +25,19 @@ export async function runFull(options: RunOptions): Promise<RunResult> {
     if (cluster.violation === null) await recovery(cluster, workload);
     if (cluster.violation === null) await cluster.judgeEnd();
     const { world, config, violation, sometimesCounts } = cluster;
-    return {
+    const result = {
       seed: options.seed,
-      tier: "full",
+      tier: "full" as const,
       config,
       violation,
       hash: world.hash,
       events: world.events,
       fired: world.choices.fired,
       sometimes: sometimesCounts,
-      timeline: world.timeline ?? [],
+      timeline: [...(world.timeline ?? [])],
       givenUp: cluster.oracles.givenUp,
     };
+    return { ...result, trace: cluster.tracer === null ? null : await tracedRun(cluster) };
   });
 }
 
@@ -101,6 +104,18 @@ async function faultPhase(cluster: SimulatedCluster): Promise<Workload> {
   return workload;
 }
 
+/** A trace goes on for a while after a broken promise, to show what it leads to. */
+async function tracedRun(cluster: SimulatedCluster): Promise<Trace> {
+  const { world, config, violation } = cluster;
+  const title = `seed ${config.seed}`;
+  if (violation === null) return traceOf(cluster, title, config.faultPhaseMs);
+  await world.run(world.nowMs + config.ttlMs / 2, () => {
+    cluster.afterEvent();
+    return "go on";
+  });
+  return traceOf(cluster, title, world.nowMs);
+}
+
 /** Longer than any lease, reservation, lost request, observation or look that may stand in the way. */
 function patienceMs(cluster: SimulatedCluster): number {
   const { ttlMs, granularityMs, driftRatio, callTimeoutMs, commandTimeoutMs } = cluster.config;
@@ -122,7 +137,11 @@ function clockRange(cluster: SimulatedCluster): number {
   return cluster.config.clocks === "bounded" ? 1 : 3;
 }
 
-async function recovery(cluster: SimulatedCluster, workload: Workload): Promise<void> {
+/** The world heals, everybody lets go and is served again. `workload`: what is still under way. */
+export async function recovery(
+  cluster: SimulatedCluster,
+  workload: Pick<Workload, "underWay">,
+): Promise<void> {
   const { world, config, network, engine } = cluster;
   const go = (): "go on" | "stop" => cluster.afterEvent();
   world.note("world", "heals");

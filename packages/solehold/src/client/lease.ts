@@ -137,6 +137,11 @@ export class Lease implements Renewable, Suspendable {
     return this.remaining() > 0;
   }
 
+  /** For observers that must not change a run: as `remaining`, but a lease that is over is not ended by the question. */
+  peekRemaining(): number {
+    return this.#isOver() ? 0 : remainingValidityMs(this.#validity, this.#now());
+  }
+
   /** Throws LeaseLostError unless the lease is held at this very moment. */
   assertHeld(): void {
     if (!this.isHeld()) throw this.#lostError();

@@ -1,0 +1,152 @@
+/** Rules whose mistake is shown by a drawn world: the shortest of several that were found and shrunk. */
+import type { Case } from "./case.ts";
+import { ruleSeed } from "./rule-seeds.ts";
+
+/** Bug, title, what the rule is for, and what comes of the mistake. */
+type Row = readonly [bug: string, title: string, text: string, bugText: string];
+
+const ROWS: readonly Row[] = [
+  [
+    "takeover-by-latest",
+    "The earliest time decides about others",
+    "A client knows the store's time only as an interval. Another's lease is over when even the earliest time of that interval says so.",
+    "Here another's lease is judged dead by the latest time that the store may show. It may have a moment left, and its holder uses it.",
+  ],
+  [
+    "stamp-from-earliest",
+    "The latest time is written",
+    "An expiry is written from the latest time that the store may show, so that nobody sees it end before its holder does.",
+    "Here it is written from the earliest time. The record ends before the holder's own count does.",
+  ],
+  [
+    "delete-on-release",
+    "A release leaves a tombstone",
+    "The record of an ended lease stays for a while, and with it the highest fence.",
+    "Here a release deletes the record. On a store that counts, the next grant begins with fence 1 again, below what the guard has seen.",
+  ],
+  [
+    "renew-expired",
+    "What is over stays over",
+    "A renewal that comes after the end is refused, even if nobody has taken the lease since.",
+    "Here an expired lease can be renewed as long as nobody took it. Its holder was told to stop, and the lease comes back to life behind it.",
+  ],
+  [
+    "renew-revives-released",
+    "A renewal looks at the state",
+    "A released or revoked lease cannot be renewed, however much of its time is left.",
+    "Here a renewal looks at the time only. A renewal that was under way brings back what its owner had released.",
+  ],
+  [
+    "name-is-proof",
+    "A name is no proof",
+    "A grant is proved by its token. Two processes with one name are two holders.",
+    "Here whoever has the holder's name has its lease. A second process of the same name takes it from the first, which still believes.",
+  ],
+  [
+    "handoff-for-anybody",
+    "A handoff has one successor",
+    "Until its deadline a lease that was handed on is kept for the successor that was named.",
+    "Here it is given to whoever comes first. The successor was promised something that another got.",
+  ],
+  [
+    "break-ignored",
+    "A break sets an end",
+    "A break gives the holder a last period; renewals do not reach beyond it.",
+    "Here renewals run past the end that the break has set. Whoever asked for the break waits for ever.",
+  ],
+  [
+    "unknown-read-as-lost",
+    "Unknown is not the same as no",
+    "If an answer is lost, a write may have been done or not. The caller is told so, or finds out by reading.",
+    "Here a lost answer is reported as 'not done'. The write is there all the same, and no order of events explains both.",
+  ],
+  [
+    "acknowledged-before-durable",
+    "Acknowledged is kept",
+    "A store may answer only when a write will survive. That is asked of every store by the conformance kit.",
+    "Here the store forgets writes that it has acknowledged. The next client finds an empty place and takes what another holds.",
+  ],
+  [
+    "stale-reads",
+    "Reads are current",
+    "A read shows the last write, or the store says that it may not.",
+    "Here reads come from a replica that lags behind, and nobody said so. Answers contradict each other.",
+  ],
+  [
+    "watch-as-truth",
+    "A hint never decides",
+    "A watch event may save a read. The write is still conditional on the version that the decision was based on.",
+    "Here an event that shows the end of a lease is enough to overwrite what is there. The event was old, and so is what it said.",
+  ],
+  [
+    "idempotency-unbound",
+    "One key, one question",
+    "An idempotency key repeats the answer to the same question, and refuses another one.",
+    "Here the key is answered whatever the arguments are. A caller that asked for twenty seconds is given the grant of ten.",
+  ],
+  [
+    "counted-after-loss",
+    "Fences come from the clock",
+    "Where the store may lose records, the next fence is taken from the store's time, which does not go back.",
+    "Here generations are counted from the last record. When that is lost the count begins again below what the guard has seen.",
+  ],
+  [
+    "skew-not-declared",
+    "Several clocks are declared",
+    "A store with several machines says how far apart their clocks may be, and clients add that to what they do not know.",
+    "Here it says that it has one clock. A client takes over by a machine whose clock is ahead.",
+  ],
+  [
+    "server-change-not-told",
+    "A failover is told",
+    "A client that meets a new server after a failover observes the record for a while before it trusts the clock.",
+    "Here nobody says that another server took over. A client that comes after it takes the new clock for the old one and judges a living lease dead.",
+  ],
+  [
+    "one-token-per-process",
+    "A token for each grant",
+    "Each attempt brings its own secret, so that an attempt finds its own grant and no other.",
+    "Here all grants of a process carry one token. Two calls of that process find one grant, and both believe that it is theirs.",
+  ],
+  [
+    "everybody-polls",
+    "First come, first served",
+    "Those who wait in a process stand in one queue, and the first of them asks.",
+    "Here each call asks again and again for itself. Who comes second is served first.",
+  ],
+  [
+    "timers-never-cancelled",
+    "Nothing is left behind",
+    "When everything is released and closed, no timer is left.",
+    "Here a timer that is no longer needed is left to fire. A program that takes many leases fills up with them.",
+  ],
+  [
+    "guard-accepts-by-holder-count",
+    "The highest fence counts",
+    "A guard compares with the highest fence that it has ever seen.",
+    "Here it compares with the last one only. Two writes in the wrong order lower the bar for a third.",
+  ],
+  [
+    "refusals-not-audited",
+    "Refusals are audited",
+    "Every attempt is in the audit once, with the answer that was given.",
+    "Here only what was allowed is written down. Whoever asks later why a job did not run finds nothing.",
+  ],
+  [
+    "audit-forgets-unknown",
+    "What is unknown is audited",
+    "An attempt whose fate nobody knows is written down as that.",
+    "Here it is left out. A grant of the store has no entry in the audit.",
+  ],
+];
+
+export const SEED_RULES: readonly Case[] = ROWS.map(([bug, title, text, bugText]) => ({
+  id: bug,
+  title,
+  text,
+  bug,
+  bugText,
+  world: { kind: "seed", seed: ruleSeed(bug) },
+  shipped: { violation: null, holders: null, refused: null },
+  broken: { violation: ruleSeed(bug).oracle, holders: null, refused: null },
+}));
