@@ -32,6 +32,7 @@ async function shortest(name) {
     const options = { seed, ...limits, auditIn: "memory", mutations: bug.mutations };
     if (!isShowable(options) || (await runFull(options)).violation === null) continue;
     const { needed, result } = await shrink(runFull, options);
+    if (!bug.caughtBy.includes(result.violation?.oracle ?? "")) continue;
     const allowed = new Set(needed);
     const { mutations: _, ...shipped } = options;
     if ((await runFull({ ...shipped, allowed })).violation !== null) continue;

@@ -13,6 +13,8 @@ export const EXPLORABLE: ReadonlySet<string> = new Set([
   "revoke-frees-at-once",
   "constant-nonce",
   "handoff-for-anybody",
+  "min-hold-ends-with-release",
+  "lock-delay-ignored",
   "break-ignored",
   "guard-off",
 ]);

@@ -41,7 +41,7 @@ export const SCENARIOS: readonly Case[] = [
     bugText:
       "Here the holder counts from the moment the answer came. It believes four seconds longer than its record lasts, and for that long A and B both hold the lease.",
     world: script({
-      steps: [{ ...A_TAKES, renew: "no" }, B_WAITS],
+      steps: [{ ...A_TAKES, renew: "no", writeEveryMs: 1_500 }, B_WAITS],
       faults: [{ kind: "slow", on: "A", way: "replies", atMs: 1_200, forMs: 4_600 }],
     }),
     shipped: A_THEN_B,
@@ -89,15 +89,15 @@ export const SCENARIOS: readonly Case[] = [
   },
   {
     id: "lost-release",
-    title: "Lost release",
-    text: "A releases the lease while it is cut off, so the release is lost. Nobody waits for ever: the record runs out and B is granted. When the link is back A tries its release again, and it is refused, because the lease is B's now.",
+    title: "Late release",
+    text: "A is cut off and cannot release its lease. Nobody waits for ever: the record runs out and B is granted. When the link is back A sends its release, and it is refused, because the lease is B's now.",
     bug: "release-by-key",
     bugText:
-      "Here a release ends whatever lease it finds, without proof that it is the caller's. A's release comes back from the lost and ends the lease of B, who goes on working beside C.",
+      "Here a release ends whatever lease it finds, without proof that it is the caller's. A's late release ends the lease of B, who goes on working beside C.",
     world: script({
       nodes: ["A", "B", "C"],
       steps: [
-        { ...A_TAKES, releaseAfterMs: 15_500 },
+        { ...A_TAKES, releaseAfterMs: 18_000 },
         B_WAITS,
         { atMs: 17_500, node: "C", do: "acquire", ...WRITES },
       ],

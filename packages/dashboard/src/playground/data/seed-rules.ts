@@ -49,6 +49,30 @@ const ROWS: readonly Row[] = [
     "Here it is given to whoever comes first. The successor was promised something that another got.",
   ],
   [
+    "reservation-ignored",
+    "A reservation is kept",
+    "A released lease is kept for a moment for the process whose turn it is.",
+    "Here it is given to whoever comes first. The waiter that was promised it finds it taken.",
+  ],
+  [
+    "min-hold-ends-with-release",
+    "A minimum hold outlives a release",
+    "A lease that was asked for with a minimum hold stays closed until that time is over, even if it is released before.",
+    "Here a release ends the minimum hold too. The lease is granted again in a period in which nobody was to have it.",
+  ],
+  [
+    "lock-delay-ignored",
+    "A lock delay is waited for",
+    "A lease that expired stays closed for the delay that its holder asked for, so that late work can end.",
+    "Here an expired lease can be claimed at once. The delay that was asked for is not there when it is needed.",
+  ],
+  [
+    "nobody-yields",
+    "A release serves who waits",
+    "A release is for the process that has waited longest, not for the one that is fastest.",
+    "Here a release is for whoever comes first. Those who wait can wait for ever.",
+  ],
+  [
     "break-ignored",
     "A break sets an end",
     "A break gives the holder a last period; renewals do not reach beyond it.",
