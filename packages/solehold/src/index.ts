@@ -17,9 +17,11 @@ export {
 export { Lease } from "./client/lease.ts";
 export type { LeaseHandleState } from "./client/lease-context.ts";
 export type { LeaseChange } from "./client/lease-diff.ts";
+export { LeaseSet } from "./client/lease-set.ts";
 export { type AcquireAttempt, Leases, type LeasesOptions } from "./client/leases.ts";
 export type { ReleaseResult } from "./client/loss.ts";
 export type {
+  AcquireAllOptions,
   AcquireOptions,
   CloseOptions,
   OncePerOptions,

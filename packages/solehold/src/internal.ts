@@ -25,6 +25,7 @@ export * from "./remote/transport.ts";
 export * from "./remote/websocket-transport.ts";
 export * from "./store/index.ts";
 export * from "./support/boot.ts";
+export * from "./support/bounded-map.ts";
 export * from "./support/folder-lock.ts";
 export * from "./support/process-identity.ts";
 export * from "./waiting/index.ts";

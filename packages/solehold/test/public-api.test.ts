@@ -10,6 +10,7 @@ const VALUES = [
   "LeaseHeldError",
   "LeaseLostError",
   "LeaseRefusedError",
+  "LeaseSet",
   "LeaseTimeoutError",
   "LeaseUnavailableError",
   "Leases",
@@ -23,6 +24,7 @@ const VALUES = [
   "parseFence",
 ];
 const TYPES = [
+  "AcquireAllOptions",
   "AcquireAttempt",
   "AcquireOptions",
   "CloseOptions",

@@ -15,6 +15,7 @@ import {
   type SafetyTier,
   type SignerConfig,
 } from "./index.ts";
+import { unknownFields } from "./quorum-definition.ts";
 
 export type GuardedAction = "acquire" | "revoke" | "break";
 const ACTIONS: readonly GuardedAction[] = ["acquire", "revoke", "break"];
@@ -53,6 +54,11 @@ export interface ApprovalRule {
   matches(tenant: string, name: string): boolean;
 }
 
+/** What asks for approvals: a policy, or whatever stands for the current one. */
+export interface ApprovalRules {
+  ruleFor(tenant: string, name: string): ApprovalRule | null;
+}
+
 export interface PolicyProblem {
   readonly field: string;
   readonly message: string;
@@ -63,8 +69,18 @@ export type ApprovalPolicyResult =
   | { readonly ok: false; readonly problems: readonly PolicyProblem[] };
 
 const MAX_RULES = 1_000;
+const FILE_FIELDS = [
+  "signers",
+  "thresholds",
+  "mode",
+  "rules",
+] as const satisfies (keyof ApprovalPolicyFile)[];
+const RULE_FIELDS = [
+  ...(["pattern", "tenant", "tier", "actions", "minTtlMs", "maxTtlMs"] as const),
+  ...(["purposes", "signers", "thresholds"] as const),
+] satisfies (keyof ApprovalRuleConfig)[];
 
-export class ApprovalPolicy {
+export class ApprovalPolicy implements ApprovalRules {
   readonly #rules: readonly ApprovalRule[];
 
   private constructor(rules: readonly ApprovalRule[]) {
@@ -78,7 +94,7 @@ export class ApprovalPolicy {
     if (!Array.isArray(config.rules) || config.rules.length === 0 || config.rules.length > MAX_RULES) {
       return failed("rules", `must be an array of 1 to ${MAX_RULES} rules`);
     }
-    const problems: PolicyProblem[] = [];
+    const problems: PolicyProblem[] = [...unknownFields(file, FILE_FIELDS, "policy")];
     const rules = config.rules.map((rule, index) => ruleFrom(config, rule, `rules[${index}]`, problems));
     const complete = rules.filter((rule): rule is ApprovalRule => rule !== null);
     if (problems.length > 0) return { ok: false, problems };
@@ -104,7 +120,7 @@ function ruleFrom(
     problems.push({ field: at, message: "must be an object with pattern and tier" });
     return null;
   }
-  const found = [...shapeProblems(rule, at)];
+  const found = [...unknownFields(rule, RULE_FIELDS, at), ...shapeProblems(rule, at)];
   const quorum = quorumFor(file, rule, at, found);
   problems.push(...found);
   if (found.length > 0 || quorum === null) return null;

@@ -14,6 +14,7 @@ export {
   type ApprovalPolicyFile,
   type ApprovalPolicyResult,
   type ApprovalRuleConfig,
+  type ApprovalRules,
   type GuardedAction,
   type PolicyProblem,
 } from "./approval-policy.ts";

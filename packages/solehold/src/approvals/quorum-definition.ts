@@ -112,12 +112,24 @@ function normalised({ standard, risky, dangerous }: QuorumThresholds): QuorumThr
   return { standard: standard || 1, risky: risky || 1, dangerous: dangerous || 1 };
 }
 
+const THRESHOLD_NAMES = ["standard", "risky", "dangerous"] as const;
+
+/** A misspelt field would silently leave a rule out. */
+export function unknownFields(
+  value: object,
+  known: readonly string[],
+  at: string,
+): readonly CoordinatorProblem[] {
+  const names = Object.keys(value).filter((name) => !known.includes(name));
+  return names.map((name) => ({ field: `${at}.${name}`, message: `is not known: use ${known.join(", ")}` }));
+}
+
 type Untrusted = { readonly [field: string]: unknown };
 
 function configProblems(config: unknown): readonly CoordinatorProblem[] {
   if (!isObject(config)) return [{ field: "quorum", message: `must be an object, got ${shown(config)}` }];
   const { signers, thresholds, mode } = config;
-  const problems: CoordinatorProblem[] = [];
+  const problems = [...unknownFields(config, ["signers", "thresholds", "mode"], "quorum")];
   if (mode !== undefined && mode !== "strict" && mode !== "lenient") {
     problems.push({ field: "mode", message: `must be "strict" or "lenient", got ${shown(mode)}` });
   }
@@ -141,7 +153,7 @@ function signerProblems(index: number, signer: unknown, seen: Set<unknown>, owne
   const at = `signers[${index}]`;
   if (!isObject(signer)) return [{ field: at, message: `must be an object, got ${shown(signer)}` }];
   const { signerId, keys } = signer;
-  const problems: CoordinatorProblem[] = [];
+  const problems = [...unknownFields(signer, ["signerId", "keys"], at)];
   const problem = idProblem(signerId);
   if (problem !== null) problems.push({ field: `${at}.signerId`, message: problem });
   if (seen.has(signerId)) {
@@ -165,6 +177,8 @@ function signerProblems(index: number, signer: unknown, seen: Set<unknown>, owne
 function keyProblems(at: string, key: unknown, owners: Map<string, string>): readonly CoordinatorProblem[] {
   if (!isObject(key)) return [{ field: at, message: `must be an object with publicKey, got ${shown(key)}` }];
   const { publicKey, notBeforeMs, notAfterMs } = key;
+  const unknown = unknownFields(key, ["publicKey", "notBeforeMs", "notAfterMs"], at);
+  if (unknown.length > 0) return unknown;
   const problem = publicKeyTextProblem(publicKey);
   if (problem !== null) return [{ field: `${at}.publicKey`, message: problem }];
   const owner = owners.get(publicKey as string);
@@ -186,9 +200,9 @@ function thresholdProblems(thresholds: unknown, signerCount: number): readonly C
   if (!isObject(thresholds)) {
     return [{ field: "thresholds", message: `must be an object, got ${shown(thresholds)}` }];
   }
-  const problems: CoordinatorProblem[] = [];
+  const problems = [...unknownFields(thresholds, THRESHOLD_NAMES, "thresholds")];
   let least = { name: "", value: 1 };
-  for (const name of ["standard", "risky", "dangerous"] as const) {
+  for (const name of THRESHOLD_NAMES) {
     const field = `thresholds.${name}`;
     const value = thresholds[name];
     if (!Number.isSafeInteger(value) || (value as number) < 0) {

@@ -27,6 +27,14 @@ export interface AuditFilter {
   readonly tenant?: string;
   readonly holder?: string;
   readonly action?: string;
+  readonly reason?: string;
+  readonly allowed?: boolean;
+  /** Not these actions: renewals are most of a long trail. */
+  readonly exceptActions?: readonly string[];
+  /** Not before this instant of the clock that judged the attempts. */
+  readonly fromMs?: number;
+  /** Not at this instant or after it. */
+  readonly untilMs?: number;
   readonly caller?: string;
 }
 
@@ -41,7 +49,7 @@ export type InvalidEvents = "refuse" | "sanitise";
 
 export const QUERY_LIMITS = { standard: 100, most: 10_000 } as const;
 
-const EXACT_FIELDS = ["key", "tenant", "holder", "action", "caller"] as const;
+const EXACT_FIELDS = ["key", "tenant", "holder", "action", "reason", "allowed", "caller"] as const;
 
 export function acceptEvent(event: AuditEvent, invalidEvents: InvalidEvents): AuditEvent {
   return invalidEvents === "sanitise" ? sanitiseAuditEvent(event) : checkAuditEvent(event);
@@ -54,6 +62,15 @@ export function encodeAccepted(event: AuditEvent, invalidEvents: InvalidEvents):
 
 export function matches(entry: AuditEntry, filter: AuditFilter): boolean {
   if (filter.afterSequence !== undefined && entry.sequence <= filter.afterSequence) return false;
+  return matchesEvent(entry, filter);
+}
+
+/** As `matches`, for an event that has no place in the chain yet. */
+export function matchesEvent(entry: AuditEvent, filter: AuditFilter): boolean {
+  const { fromMs, untilMs, exceptActions } = filter;
+  if (fromMs !== undefined && entry.at < fromMs) return false;
+  if (untilMs !== undefined && entry.at >= untilMs) return false;
+  if (exceptActions?.includes(entry.action)) return false;
   return EXACT_FIELDS.every((field) => filter[field] === undefined || entry[field] === filter[field]);
 }
 

@@ -21,6 +21,8 @@ export interface AuditEvent {
   /** The reason's name and its stable number. */
   readonly reason: string;
   readonly reasonCode: number;
+  /** What the lease service calls it: LS_OK, LS_EXPIRED, LS_STALE_USE, ... Absent for what is about no lease. */
+  readonly code?: string;
   readonly holder?: string;
   /** Decimal, padded or not. */
   readonly fence?: string;
@@ -54,9 +56,10 @@ export interface AuditHead {
 export const TEXT_LIMITS = {
   tenant: 256,
   key: 1024,
-  leaseId: 256,
+  leaseId: 384,
   action: 64,
   reason: 128,
+  code: 64,
   holder: 256,
   purpose: 256,
   caller: 256,

@@ -6,8 +6,8 @@
  *     {"sequence":N,"previousHash":"H", ...the event's fields... ,"hash":"X"}
  *   `sequence` counts 1, 2, 3. Hashes are SHA-256, 64 lower-case hexadecimal digits. The fields between, in
  *   this order, those in brackets only if they have a value: at, tenant, key, leaseId, action, allowed,
- *   reason, reasonCode, [holder], [fence], [purpose], [caller], [address], traceId, outcome, [detail], the keys of
- *   detail sorted. (Entries of before 2026-12 have no caller and no address; they verify as all others.)
+ *   reason, reasonCode, [code], [holder], [fence], [purpose], [caller], [address], traceId, outcome, [detail], the
+ *   keys of detail sorted. (Entries of before 2026-12 have no code, caller or address; they verify as all others.)
  * - X = SHA-256 of the line's own bytes with the last 75 of them (`,"hash":"X"}`) replaced by `}`. The bytes
  *   are hashed as they stand, so a verifier never has to write JSON, and no two entries share an encoding.
  * - H is the X of the line before. For the first line it is
@@ -65,6 +65,7 @@ export function genesis(trailId: string): AuditHead {
  * braces around it, in half the time since the fields are known.
  */
 export function encodeEvent(event: AuditEvent): string {
+  const code = event.code === undefined ? "" : `,"code":${quote(event.code)}`;
   const holder = event.holder === undefined ? "" : `,"holder":${quote(event.holder)}`;
   const fence = event.fence === undefined ? "" : `,"fence":${quote(event.fence)}`;
   const purpose = event.purpose === undefined ? "" : `,"purpose":${quote(event.purpose)}`;
@@ -73,7 +74,7 @@ export function encodeEvent(event: AuditEvent): string {
   const detail = event.detail === undefined ? "" : `,"detail":${JSON.stringify(event.detail)}`;
   const subject = `"at":${event.at},"tenant":${quote(event.tenant)},"key":${quote(event.key)}`;
   const action = `,"leaseId":${quote(event.leaseId)},"action":${quote(event.action)},"allowed":${event.allowed}`;
-  const reason = `,"reason":${quote(event.reason)},"reasonCode":${event.reasonCode}`;
+  const reason = `,"reason":${quote(event.reason)},"reasonCode":${event.reasonCode}${code}`;
   const trace = `,"traceId":${quote(event.traceId)},"outcome":"${event.outcome}"`;
   return `${subject}${action}${reason}${holder}${fence}${purpose}${caller}${address}${trace}${detail}`;
 }

@@ -1,4 +1,5 @@
 export type { AuditFilter, AuditQuery, AuditTrail, InvalidEvents } from "./audit-trail.ts";
+export { matchesEvent } from "./audit-trail.ts";
 export type { AuditProblem } from "./chain-checker.ts";
 export type { AuditDisk, AuditFile } from "./disk.ts";
 export type { AuditDetail, AuditEntry, AuditEvent, AuditHead, AuditOutcome } from "./entry.ts";
@@ -7,6 +8,8 @@ export { AuditError } from "./error.ts";
 export { FileAuditTrail } from "./file-trail.ts";
 export type { AuditDurability } from "./group-commit.ts";
 export { encodeEntry, genesis } from "./hash-chain.ts";
+export * from "./history.ts";
+export * from "./in-words.ts";
 export type { MemoryAuditOptions } from "./memory-trail.ts";
 export { MemoryAuditTrail } from "./memory-trail.ts";
 export type { FileAuditOptions } from "./options.ts";

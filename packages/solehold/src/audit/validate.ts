@@ -21,7 +21,7 @@ type Source = Readonly<Record<string, unknown>>;
 type OnProblem = (field: string, fix: string, shown: string) => void;
 
 const KNOWN_FIELDS: ReadonlySet<string> = new Set(
-  "at tenant key leaseId action allowed reason reasonCode holder fence purpose caller address traceId outcome detail".split(
+  "at tenant key leaseId action allowed reason reasonCode code holder fence purpose caller address traceId outcome detail".split(
     " ",
   ),
 );
@@ -65,6 +65,7 @@ function normalise(source: Source, onProblem: OnProblem): AuditEvent {
     if (!KNOWN_FIELDS.has(field))
       onProblem(cut(field, 64), "is not a field of an audit event: remove it", "a value");
   }
+  const code = optionalText(source, "code", onProblem);
   const holder = optionalText(source, "holder", onProblem);
   const fence = optionalFence(source.fence, onProblem);
   const purpose = optionalText(source, "purpose", onProblem);
@@ -80,6 +81,7 @@ function normalise(source: Source, onProblem: OnProblem): AuditEvent {
     allowed: flag(source.allowed, onProblem),
     reason: name(source, "reason", onProblem),
     reasonCode: count(source, "reasonCode", onProblem),
+    ...(code === undefined ? undefined : { code }),
     ...(holder === undefined ? undefined : { holder }),
     ...(fence === undefined ? undefined : { fence }),
     ...(purpose === undefined ? undefined : { purpose }),

@@ -1,10 +1,12 @@
 /** From a URL to Leases: the scheme chooses the store. Store clients load only when their scheme is used. */
 import { hostname } from "node:os";
-import type { DriftBound, LeasePolicy } from "../core/index.ts";
+import { type DriftBound, type Duration, durationMs, type LeasePolicy } from "../core/index.ts";
 import { type Env, RandomIds, realEnv } from "../env/index.ts";
 import { type LeaseExecutor, StoreExecutor } from "../executor/index.ts";
-import type { LeaseStore } from "../store/index.ts";
+import { type LeaseStore, StoreError, withDeadline } from "../store/index.ts";
+import { debugIfAsked } from "./debug.ts";
 import { Leases } from "./leases.ts";
+import { checkOptions } from "./options.ts";
 
 export interface ConnectOptions {
   readonly tenant?: string;
@@ -17,20 +19,49 @@ export interface ConnectOptions {
   readonly prefix?: string;
   /** For a Solehold server that asks for one. Default: the environment variable SOLEHOLD_API_KEY. */
   readonly apiKey?: string;
+  /**
+   * How long opening the store, and each call to it, may take; after this the outcome is unknown. A command is given up
+   * after twice as long. Default 5 s.
+   */
+  readonly timeout?: Duration;
 }
+
+const CONNECT_OPTIONS: ReadonlySet<string> = new Set([
+  ...(["tenant", "holder", "policy", "drift"] satisfies readonly (keyof ConnectOptions)[]),
+  ...(["env", "prefix", "apiKey", "timeout"] satisfies readonly (keyof ConnectOptions)[]),
+]);
 
 /** Opens the store of a URL such as `memory:` or `embedded:./data`. */
 export async function openStore(url: string, options: ConnectOptions = {}): Promise<LeaseStore> {
+  checkOptions("connect", options, CONNECT_OPTIONS);
   const { openByScheme } = await import("./schemes.ts");
   const { env, prefix } = options;
-  return await openByScheme(url, {
+  const opening = openByScheme(url, {
     ...(env === undefined ? {} : { env }),
     ...(prefix === undefined ? {} : { prefix }),
   });
+  const limits = timeoutsOf(options);
+  if (limits === null) return await opening;
+  const late = (): StoreError =>
+    new StoreError("timeout", `the store was not open within ${limits.callTimeoutMs} ms: raise 'timeout'`, {
+      outcome: "not-applied",
+    });
+  const close = (store: LeaseStore): void => void store.close().catch(() => undefined);
+  return await withDeadline(env ?? realEnv, limits.callTimeoutMs, opening, late, close);
+}
+
+/** Null for the defaults. */
+export function timeoutsOf({
+  timeout,
+}: ConnectOptions): { callTimeoutMs: number; commandTimeoutMs: number } | null {
+  if (timeout === undefined) return null;
+  const callTimeoutMs = durationMs("timeout", timeout, 1);
+  return { callTimeoutMs, commandTimeoutMs: 2 * callTimeoutMs };
 }
 
 /** The executor behind a URL: over a store, or over a Solehold server for http: and https:. */
 export async function openExecutor(url: string, options: ConnectOptions = {}): Promise<LeaseExecutor> {
+  checkOptions("connect", options, CONNECT_OPTIONS);
   const { env, policy, drift } = options;
   if (/^https?:/i.test(url)) {
     const { openRemoteExecutor } = await import("./open-remote.ts");
@@ -38,6 +69,7 @@ export async function openExecutor(url: string, options: ConnectOptions = {}): P
   }
   return new StoreExecutor({
     store: await openStore(url, options),
+    ...timeoutsOf(options),
     ...(env === undefined ? {} : { env }),
     ...(policy === undefined ? {} : { policy }),
     ...(drift === undefined ? {} : { drift }),
@@ -47,6 +79,7 @@ export async function openExecutor(url: string, options: ConnectOptions = {}): P
 export async function connect(url: string, options: ConnectOptions = {}): Promise<Leases> {
   const { env = realEnv, tenant } = options;
   const holder = options.holder ?? defaultHolder(env);
+  debugIfAsked();
   const executor = await openExecutor(url, options);
   return new Leases({ executor, env, holder, ...(tenant === undefined ? {} : { tenant }) });
 }

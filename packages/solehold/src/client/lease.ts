@@ -18,12 +18,14 @@ import {
   type Reason,
   recordFence,
   remainingValidityMs,
+  slotIn,
   type Validity,
   validityFrom,
   writeTransfer,
 } from "../core/index.ts";
 import { jittered, readClocks, type Timer } from "../env/index.ts";
 import type { AppliedOutcome, CommandOutcome } from "../executor/index.ts";
+import { isWatched, publish } from "./diagnostics.ts";
 import { LeaseLostError, LeaseRefusedError, type LossReason } from "./errors.ts";
 import type { LeaseContext, LeaseHandleState, LeaseOptions } from "./lease-context.ts";
 import { lossOf, type ReleaseResult, releaseResult, unreachable } from "./loss.ts";
@@ -68,6 +70,8 @@ export class Lease implements Renewable, Suspendable {
   #storeFailing = false;
   #breaking = false;
   #releasing: Promise<ReleaseResult> | null = null;
+  /** On the monotonic clock: when it came into this hand. */
+  readonly #sinceMs: number;
 
   constructor(context: LeaseContext, grant: AppliedOutcome, options: LeaseOptions) {
     const { lease } = grant.decision;
@@ -84,6 +88,7 @@ export class Lease implements Renewable, Suspendable {
     this.#expiresAtMs = lease.expiresAtMs;
     context.held.add(this);
     const now = this.#now();
+    this.#sinceMs = now.monotonicMs;
     this.#planRenewal(RENEW_PART, now);
     // The answer may have been so long on its way that the lease is over.
     this.#check(now);
@@ -96,6 +101,11 @@ export class Lease implements Renewable, Suspendable {
 
   get name(): string {
     return this.key.name;
+  }
+
+  /** Which of the slots that were asked for, from 0 on; 0 for a lease without slots. Its key's name says it, too. */
+  get slot(): number {
+    return slotIn(this.key.name).slot;
   }
 
   /** Aborts, once, when the lease is over for this holder; the reason is a LeaseLostError. */
@@ -135,6 +145,11 @@ export class Lease implements Renewable, Suspendable {
 
   isHeld(): boolean {
     return this.remaining() > 0;
+  }
+
+  /** For observers that must not change a run: as `remaining`, but a lease that is over is not ended by the question. */
+  peekRemaining(): number {
+    return this.#isOver() ? 0 : remainingValidityMs(this.#validity, this.#now());
   }
 
   /** Throws LeaseLostError unless the lease is held at this very moment. */
@@ -179,7 +194,7 @@ export class Lease implements Renewable, Suspendable {
 
   /** Gives the lease back. Never throws; bounded in time; calling it again gives the same answer. */
   release(): Promise<ReleaseResult> {
-    this.#releasing ??= this.#release();
+    this.#releasing ??= this.#announced(this.#release());
     return this.#releasing;
   }
 
@@ -207,7 +222,7 @@ export class Lease implements Renewable, Suspendable {
       withinMs,
       timeoutMs,
     });
-    this.#releasing ??= handing.then(releaseResult, unreachable);
+    this.#releasing ??= this.#announced(handing.then(releaseResult, unreachable));
     const outcome = await handing.catch(() => null);
     // A server's policy may be stricter than what is known of it here.
     if (outcome?.kind === "refused" && outcome.decision.kind === "refused") throw failureOf(key, outcome);
@@ -220,7 +235,7 @@ export class Lease implements Renewable, Suspendable {
    */
   abandon(): void {
     this.#end("released", "abandoned");
-    this.#releasing ??= Promise.resolve({ released: false, reason: "already-gone" });
+    this.#releasing ??= this.#announced(Promise.resolve({ released: false, reason: "already-gone" }));
   }
 
   /**
@@ -230,7 +245,7 @@ export class Lease implements Renewable, Suspendable {
   transfer(): string {
     this.assertHeld();
     this.#end("released", "released");
-    this.#releasing ??= Promise.resolve({ released: false, reason: "already-gone" });
+    this.#releasing ??= this.#announced(Promise.resolve({ released: false, reason: "already-gone" }));
     const { key, holder, ttlMs, fence } = this;
     return writeTransfer({ key, holder, ttlMs, fence, token: this.#token });
   }
@@ -279,7 +294,8 @@ export class Lease implements Renewable, Suspendable {
 
   async #sendRenewal(): Promise<CommandOutcome> {
     const { key, holder, ttlMs } = this;
-    return await this.#context.executor.execute({
+    const sentMs = isWatched("renewed") ? this.#now().monotonicMs : 0;
+    const outcome = await this.#context.executor.execute({
       op: "renew",
       key,
       holder,
@@ -287,6 +303,12 @@ export class Lease implements Renewable, Suspendable {
       ttlMs,
       timeoutMs: this.#timeoutMs(),
     });
+    if (isWatched("renewed") && outcome.kind === "applied" && !this.#isOver()) {
+      const now = this.#now();
+      const remainingMs = remainingValidityMs(this.#validityOf(outcome), now);
+      publish("renewed", { lease: this, durationMs: now.monotonicMs - sentMs, remainingMs });
+    }
+    return outcome;
   }
 
   #settleRenewal(outcome: CommandOutcome): void {
@@ -392,6 +414,8 @@ export class Lease implements Renewable, Suspendable {
     this.#context.revocations.remove(this);
     this.#context.held.delete(this);
     this.#expiryTimer?.cancel();
+    if (state === "lost" && isWatched("lost"))
+      publish("lost", { lease: this, reason, heldMs: this.#heldMs() });
     this.#setState(state);
     this.#abort?.abort(this.#lostError());
   }
@@ -399,6 +423,8 @@ export class Lease implements Renewable, Suspendable {
   #setState(state: LeaseHandleState): void {
     if (this.#state === state) return;
     this.#state = state;
+    if (state === "jeopardy" && isWatched("jeopardy"))
+      publish("jeopardy", { lease: this, remainingMs: remainingValidityMs(this.#validity, this.#now()) });
     for (const listener of this.#listeners ?? []) safely(() => listener(state));
   }
 
@@ -412,6 +438,20 @@ export class Lease implements Renewable, Suspendable {
     return this.#context.executor
       .execute({ op: "release", key, holder, token: this.#token, timeoutMs })
       .then(releaseResult, unreachable);
+  }
+
+  /** Nothing for a lease that was lost before: that was its end. */
+  #announced(releasing: Promise<ReleaseResult>): Promise<ReleaseResult> {
+    if (!isWatched("released") || this.#state !== "released") return releasing;
+    const [heldMs, startedMs] = [this.#heldMs(), this.#now().monotonicMs];
+    return releasing.then((result) => {
+      publish("released", { lease: this, heldMs, durationMs: this.#now().monotonicMs - startedMs, result });
+      return result;
+    });
+  }
+
+  #heldMs(): number {
+    return this.#now().monotonicMs - this.#sinceMs;
   }
 
   #releaseTimeoutMs(): number {

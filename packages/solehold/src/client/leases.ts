@@ -3,44 +3,40 @@
  * operators, revoke and break.
  */
 import {
-  DEFAULT_PURPOSE,
   type Duration,
   durationMs,
-  isStillValid,
   keyNameProblem,
   type LeaseKey,
   type LeaseState,
   readTransfer,
-  renewalTimingProblem,
   tenantProblem,
-  validityFrom,
 } from "../core/index.ts";
-import { type Env, RandomIds, readClocks, realEnv } from "../env/index.ts";
-import type {
-  AcquireRequest,
-  AppliedOutcome,
-  CommandOutcome,
-  LeaseExecutor,
-  LeaseRequest,
-  LeaseView,
-  WaitOptions,
-} from "../executor/index.ts";
-import { StoreError } from "../store/index.ts";
-import { mayBeGranted, withWaitQueue } from "../waiting/index.ts";
-import { acquireInTurn } from "./acquire-in-turn.ts";
+import { type Env, randomId, realEnv } from "../env/index.ts";
+import type { LeaseExecutor, LeaseRequest, LeaseView } from "../executor/index.ts";
+import { builtin } from "../support/builtin.ts";
+import { withWaitQueue } from "../waiting/index.ts";
+import { acquireAll } from "./acquire-all.ts";
+import { Acquirer, type OnWaiting } from "./acquirer.ts";
+import { observed } from "./diagnostics.ts";
 import { type HeldDetails, LeaseHeldError, LeasesClosedError } from "./errors.ts";
-import { Lease } from "./lease.ts";
+import type { Lease } from "./lease.ts";
 import type { LeaseContext } from "./lease-context.ts";
 import type { LeaseChange } from "./lease-diff.ts";
+import type { LeaseSet } from "./lease-set.ts";
 import { watchLeases } from "./lease-watcher.ts";
 import {
+  ACQUIRE_ALL_OPTIONS,
   ACQUIRE_OPTIONS,
+  type AcquireAllOptions,
   type AcquireOptions,
+  BREAK_OPTIONS,
   type CloseOptions,
   checkOptions,
+  LIST_OPTIONS,
   ONCE_PER_OPTIONS,
   type OncePerOptions,
   type OncePerResult,
+  REVOKE_OPTIONS,
   TRY_ACQUIRE_OPTIONS,
   type TryAcquireOptions,
   type WatchOptions,
@@ -62,9 +58,6 @@ export interface LeasesOptions {
 }
 
 const DEFAULT_WAIT_MS = 10_000;
-const MAX_RELEASE_UNCLAIMED_MS = 5_000;
-const RENEW_PART = 1 / 3;
-const RETRY_PART = 1 / 10;
 /** Of the period of `runOncePer`. */
 const CLOSED_PART = 9 / 10;
 const CLOSE_OPTIONS: ReadonlySet<string> = new Set(["release"]);
@@ -77,28 +70,23 @@ export class Leases {
   readonly holder: string;
   readonly executor: LeaseExecutor;
   readonly #env: Env;
-  readonly #ids: RandomIds;
+  readonly #acquirer: Acquirer;
   readonly #context: LeaseContext;
   /** Aborts when this object is closed: waits and elections end. */
   readonly #closing = new AbortController();
-  /** A server remembers no acquire that may have been granted without an answer: its client chooses the token. */
-  readonly #choosesTokens: boolean;
-  /** The last ttl that was found to leave room for renewals. */
-  #goodTtlMs = 0;
-  /** Releases under way of grants whose answer was lost. */
-  readonly #unclaimed = new Set<Promise<unknown>>();
 
   constructor(options: LeasesOptions) {
     const { env = realEnv, tenant = "default" } = options;
     const problem = tenantProblem(tenant);
     if (problem !== null) throw new RangeError(`tenant ${problem}, got ${JSON.stringify(tenant)}`);
     this.tenant = tenant;
-    this.#choosesTokens = options.executor.features.has("queue");
-    const executor = this.#choosesTokens ? options.executor : withWaitQueue({ env })(options.executor);
+    const isServer = options.executor.features.has("queue");
+    const executor = isServer ? options.executor : withWaitQueue({ env })(options.executor);
     this.executor = executor;
     this.#env = env;
-    this.#ids = new RandomIds(env);
-    this.holder = options.holder ?? `holder-${this.#ids.next()}`;
+    this.holder = options.holder ?? `holder-${randomId(env)}`;
+    // Every acquire that waits listens to it.
+    builtin("node:events")?.setMaxListeners(0, this.#closing.signal);
     this.#context = {
       executor,
       env,
@@ -108,6 +96,10 @@ export class Leases {
       held: new Set(),
       revocations: new RevocationWatch(executor),
     };
+    this.#acquirer = new Acquirer({
+      ...{ context: this.#context, holder: this.holder, closing: this.#closing.signal },
+      tokensBy: isServer ? "client" : "executor",
+    });
   }
 
   /** One attempt. Somebody else having it is a value; a store that does not answer is an error. */
@@ -115,7 +107,7 @@ export class Leases {
     checkOptions("tryAcquire", options, TRY_ACQUIRE_OPTIONS);
     const key = this.#key(name);
     try {
-      return new Granted(await this.#acquireAtOnce(key, options));
+      return new Granted(await this.#observed(key, options, 0, () => this.#acquirer.atOnce(key, options)));
     } catch (error) {
       if (!(error instanceof LeaseHeldError)) throw error;
       const { reason, holder, retryAfterMs } = error;
@@ -132,12 +124,24 @@ export class Leases {
     const key = this.#key(name);
     const waitMs = waitOf(options.wait);
     options.signal?.throwIfAborted();
-    if (waitMs === 0) return await this.#acquireAtOnce(key, options);
-    const lease = this.#leaseFrom(await this.#waitFor(key, options, waitMs), options);
-    if (options.signal?.aborted !== true) return lease;
-    // Granted just when the caller stopped waiting: it is released, so that nobody has to wait for its ttl.
-    await lease.release();
-    throw options.signal.reason;
+    return await this.#observed(key, options, waitMs, (onWaiting) =>
+      waitMs === 0
+        ? this.#acquirer.atOnce(key, options)
+        : this.#acquirer.inTurn(key, options, waitMs, onWaiting),
+    );
+  }
+
+  /**
+   * All of the names, or none: what was granted is released again before this throws. Waits for them in the order of their
+   * names, whatever the order here, so that callers who want the same names never wait for each other. Throws as `acquire`.
+   */
+  async acquireAll(names: readonly string[], options: AcquireAllOptions = {}): Promise<LeaseSet> {
+    checkOptions("acquireAll", options, ACQUIRE_ALL_OPTIONS);
+    return await acquireAll({
+      ...{ env: this.#env, names, options, waitMs: waitOf(options.wait) },
+      tryAcquire: (name, rest) => this.tryAcquire(name, rest),
+      acquire: (name, rest) => this.acquire(name, rest),
+    });
   }
 
   /**
@@ -205,14 +209,16 @@ export class Leases {
   /** Takes on a lease that another process gave up by `transfer()`. */
   async adopt(
     secret: string,
-    options: Omit<TryAcquireOptions, "ttl" | "holder" | "purpose"> = {},
+    options: Omit<TryAcquireOptions, "ttl" | "holder" | "purpose" | "slots"> = {},
   ): Promise<Lease> {
     checkOptions("adopt", options, TRY_ACQUIRE_OPTIONS);
     const { key, holder, token, ttlMs } = readTransfer(secret);
-    this.#assertOpen(key);
-    const outcome = await this.executor.execute({ op: "renew", key, holder, token, ttlMs });
-    if (outcome.kind === "applied") return this.#leaseFrom(outcome, { ...options, ttl: ttlMs });
-    throw failureOf(key, outcome);
+    this.#acquirer.assertOpen(key);
+    return await this.#observed(key, { holder }, null, async () => {
+      const outcome = await this.executor.execute({ op: "renew", key, holder, token, ttlMs });
+      if (outcome.kind === "applied") return this.#acquirer.leaseFrom(outcome, { ...options, ttl: ttlMs });
+      throw failureOf(key, outcome);
+    });
   }
 
   /** What the store knows; null when nothing was ever granted. */
@@ -224,6 +230,7 @@ export class Leases {
   async *list(
     filter: { readonly prefix?: string; readonly holder?: string; readonly state?: LeaseState } = {},
   ): AsyncGenerator<LeaseView> {
+    checkOptions("list", filter, LIST_OPTIONS);
     const { prefix = "", ...rest } = filter;
     let after: string | null = null;
     do {
@@ -267,11 +274,13 @@ export class Leases {
 
   /** Ends a lease now: its holder can neither use nor renew it. With `fence`, only that grant. */
   async revoke(name: string, options: { readonly fence?: bigint } = {}): Promise<void> {
+    checkOptions("revoke", options, REVOKE_OPTIONS);
     await this.#operate(this.#key(name), options.fence, (target) => ({ op: "revoke", ...target }));
   }
 
   /** Asks for a lease: no renewal reaches past `period` from now. With `fence`, only that grant. */
   async break(name: string, options: { readonly period: Duration; readonly fence?: bigint }): Promise<void> {
+    checkOptions("break", options, BREAK_OPTIONS);
     const periodMs = durationMs("period", options.period, 0);
     await this.#operate(this.#key(name), options.fence, (target) => ({ op: "break", ...target, periodMs }));
   }
@@ -283,7 +292,7 @@ export class Leases {
   async drain(): Promise<void> {
     this.#closing.abort();
     await Promise.all([...this.#context.held].map((lease) => lease.release()));
-    await Promise.all(this.#unclaimed);
+    await this.#acquirer.settled();
   }
 
   /**
@@ -297,57 +306,18 @@ export class Leases {
     for (const lease of this.#context.held) lease.endByClose();
     this.#context.schedule.close();
     this.#context.suspendWatch.close();
-    await Promise.all(this.#unclaimed);
+    await this.#acquirer.settled();
     await this.executor.close();
   }
 
-  async #acquireAtOnce(key: LeaseKey, options: TryAcquireOptions): Promise<Lease> {
-    this.#assertOpen(key);
-    const token = this.#tokenForServer();
-    const outcome = await this.#attempt(key, options, undefined, token);
-    if (outcome.kind === "applied") return this.#leaseFrom(outcome, options);
-    if (mayBeGranted(outcome)) this.#releaseUnclaimed(key, options, token);
-    throw failureOf(key, outcome);
-  }
-
-  /** The only place that waits. */
-  async #waitFor(key: LeaseKey, options: AcquireOptions, waitMs: number): Promise<AppliedOutcome> {
-    this.#assertOpen(key);
-    const { onWaiting } = options;
-    const closing = this.#closing.signal;
-    const signal = options.signal === undefined ? closing : AbortSignal.any([options.signal, closing]);
-    // One token for all attempts: a later one finds the grant of an earlier one whose answer was lost.
-    const token = this.#tokenForServer();
-    try {
-      return await acquireInTurn(this.#env, {
-        ...{ key, waitMs, signal },
-        attempt: (wait) =>
-          this.#attempt(key, options, onWaiting === undefined ? wait : { ...wait, onWaiting }, token),
-        abandon: () => this.#releaseUnclaimed(key, options, token),
-      });
-    } catch (error) {
-      if (closing.aborted && options.signal?.aborted !== true) throw new LeasesClosedError(key);
-      throw error;
-    }
-  }
-
-  #tokenForServer(): string | undefined {
-    return this.#choosesTokens ? this.#ids.next() : undefined;
-  }
-
-  /**
-   * A grant whose answer was lost would keep the key until its ttl ends. With an idempotency key the caller may ask for
-   * that very grant again, unless it stopped waiting itself.
-   */
-  #releaseUnclaimed(key: LeaseKey, options: AcquireOptions, token: string | undefined): void {
-    const { holder = this.holder, idempotencyKey, signal } = options;
-    if (token === undefined || (idempotencyKey !== undefined && signal?.aborted !== true)) return;
-    const timeoutMs = Math.min(MAX_RELEASE_UNCLAIMED_MS, this.#ttlMs(options.ttl));
-    const releasing: Promise<unknown> = this.executor
-      .execute({ op: "release", key, holder, token, timeoutMs })
-      .catch(() => undefined)
-      .finally(() => this.#unclaimed.delete(releasing));
-    this.#unclaimed.add(releasing);
+  /** For those who watch what happens in this process. */
+  #observed(
+    key: LeaseKey,
+    { holder = this.holder }: TryAcquireOptions,
+    waitMs: number | null,
+    acquire: (onWaiting: OnWaiting | null) => Promise<Lease>,
+  ): Promise<Lease> {
+    return observed(this.#env, { key, holder, waitMs }, acquire);
   }
 
   async #campaign(name: string, options: Omit<AcquireOptions, "wait">): Promise<Lease | null> {
@@ -357,73 +327,6 @@ export class Leases {
       if (options.signal?.aborted === true || error instanceof LeasesClosedError) return null;
       throw error;
     }
-  }
-
-  async #attempt(
-    key: LeaseKey,
-    options: TryAcquireOptions,
-    wait?: WaitOptions,
-    token?: string,
-  ): Promise<CommandOutcome> {
-    const ttlMs = this.#ttlMs(options.ttl);
-    const request = this.#request(key, options, ttlMs, token);
-    const first = await this.executor.execute(request, wait === undefined ? {} : { wait });
-    const outcome = isReplay(first) ? await this.#extended(first, ttlMs) : first;
-    return outcome.kind === "applied" && this.#isOver(outcome) ? await this.#returned(outcome) : outcome;
-  }
-
-  /** The answer took longer than the ttl. */
-  #isOver({ believedFrom, validForMs }: AppliedOutcome): boolean {
-    return !isStillValid(validityFrom(believedFrom, validForMs, this.#context.drift), readClocks(this.#env));
-  }
-
-  /** Nobody may work under a grant that is over when it arrives: it is released, and counts as a failed attempt. */
-  async #returned({ token, decision }: AppliedOutcome): Promise<CommandOutcome> {
-    const { key, holder } = decision.lease;
-    await this.executor.execute({ op: "release", key, holder, token, timeoutMs: MAX_RELEASE_UNCLAIMED_MS });
-    const message = "the store took longer to answer than the ttl: the lease was over when its grant arrived";
-    const cause = new StoreError("timeout", message, { outcome: "not-applied" });
-    return { kind: "unsettled", outcome: "not-applied", cause };
-  }
-
-  #request(
-    key: LeaseKey,
-    options: TryAcquireOptions,
-    ttlMs: number,
-    token: string | undefined,
-  ): AcquireRequest {
-    const { purpose = DEFAULT_PURPOSE, holder = this.holder, term, note, idempotencyKey, approval } = options;
-    const { holdAtLeast, lockDelay } = options;
-    return {
-      ...{ op: "acquire", key, holder, ttlMs, purpose },
-      ...(term === undefined ? {} : { term }),
-      ...(note === undefined ? {} : { note }),
-      ...(holdAtLeast === undefined ? {} : { holdAtLeastMs: durationMs("holdAtLeast", holdAtLeast, 0) }),
-      ...(lockDelay === undefined ? {} : { lockDelayMs: durationMs("lockDelay", lockDelay, 0) }),
-      ...(idempotencyKey === undefined ? {} : { idempotencyKey }),
-      ...(approval === undefined ? {} : { approval }),
-      ...(token === undefined ? {} : { token }),
-    };
-  }
-
-  /**
-   * An answer that was only repeated wrote nothing, so nothing may be believed from it: the belief of a repeated grant
-   * starts with a renewal.
-   */
-  async #extended({ token, decision }: AppliedOutcome, ttlMs: number): Promise<CommandOutcome> {
-    const { key, holder } = decision.lease;
-    const renewed = await this.executor.execute({ op: "renew", key, holder, token, ttlMs });
-    return renewed.kind === "applied"
-      ? { ...renewed, decision: { ...renewed.decision, replayed: true } }
-      : renewed;
-  }
-
-  #leaseFrom(outcome: AppliedOutcome, options: TryAcquireOptions): Lease {
-    const { autoRenew = true, keepAlive = false, probe } = options;
-    const ttlMs = this.#ttlMs(options.ttl);
-    const lease = new Lease(this.#context, outcome, { ttlMs, autoRenew, keepAlive, probe });
-    if (this.#closing.signal.aborted) lease.endByClose();
-    return lease;
   }
 
   async #operate(
@@ -436,24 +339,10 @@ export class Leases {
     if (outcome.kind !== "applied") throw failureOf(key, outcome);
   }
 
-  #ttlMs(ttl: Duration | undefined): number {
-    const ttlMs = ttl === undefined ? this.executor.policy.defaultTtlMs : durationMs("ttl", ttl, 1);
-    if (ttlMs === this.#goodTtlMs) return ttlMs;
-    const timing = { ttlMs, renewEveryMs: ttlMs * RENEW_PART, retryEveryMs: ttlMs * RETRY_PART };
-    const problem = renewalTimingProblem(timing, this.#context.drift);
-    if (problem !== null) throw new RangeError(problem);
-    this.#goodTtlMs = ttlMs;
-    return ttlMs;
-  }
-
   #key(name: string): LeaseKey {
     const problem = keyNameProblem(name);
     if (problem !== null) throw new RangeError(`the lease name ${problem}, got ${JSON.stringify(name)}`);
     return { tenant: this.tenant, name };
-  }
-
-  #assertOpen(key: LeaseKey): void {
-    if (this.#closing.signal.aborted) throw new LeasesClosedError(key);
   }
 }
 
@@ -469,10 +358,6 @@ class Granted {
   [Symbol.asyncDispose](): Promise<void> {
     return this.lease[Symbol.asyncDispose]();
   }
-}
-
-function isReplay(outcome: CommandOutcome): outcome is AppliedOutcome {
-  return outcome.kind === "applied" && outcome.decision.replayed;
 }
 
 function waitOf(wait: Duration | "forever" | undefined): number {

@@ -8,7 +8,7 @@ import { RemoteExecutor } from "../remote/remote-executor.ts";
 import { ReplicaTransport } from "../remote/replica-router.ts";
 import type { RemoteTransport } from "../remote/transport.ts";
 import { type StreamSocket, StreamTransport } from "../remote/websocket-transport.ts";
-import type { ConnectOptions } from "./connect.ts";
+import { type ConnectOptions, timeoutsOf } from "./connect.ts";
 
 interface SocketOptions {
   readonly headers: Record<string, string>;
@@ -20,6 +20,7 @@ type SocketConstructor = new (url: string, options: SocketOptions) => StreamSock
 
 export async function openRemoteExecutor(address: string, options: ConnectOptions): Promise<RemoteExecutor> {
   const { env = realEnv, policy, drift } = options;
+  const limits = timeoutsOf(options);
   const urls = address.split(",").map((part) => addressOf(part.trim()));
   const fromUrl = urls.map(({ password }) => password).find((password) => password !== "");
   const apiKey = options.apiKey ?? fromUrl ?? process.env.SOLEHOLD_API_KEY;
@@ -31,6 +32,7 @@ export async function openRemoteExecutor(address: string, options: ConnectOption
     env,
     ...(policy === undefined ? {} : { policy }),
     ...(drift === undefined ? {} : { drift }),
+    ...(limits === null ? {} : { commandTimeoutMs: limits.commandTimeoutMs }),
   });
 }
 

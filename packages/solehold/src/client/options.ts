@@ -12,6 +12,11 @@ export interface TryAcquireOptions {
   readonly holder?: string;
   /** The term of the grant, for writers that are fenced by terms. Default: the policy's base term. */
   readonly term?: bigint;
+  /**
+   * How many may hold the name at a time: the grant is one of so many slots, each with its own fence; `lease.slot` says
+   * which. All should name the same number; see docs/using-leases.md for changing it. Default 1.
+   */
+  readonly slots?: number;
   /** Free text for people who look at the lease, up to 512 characters. */
   readonly note?: string;
   /**
@@ -44,6 +49,9 @@ export interface AcquireOptions extends TryAcquireOptions {
   /** Called when the acquire has to wait, and when its position changes: who holds the lease, and who is ahead. */
   readonly onWaiting?: (details: WaitingDetails) => void;
 }
+
+/** Of `acquireAll`: for each of the leases, but `wait` and `signal`, which are for all of them together. */
+export type AcquireAllOptions = Omit<AcquireOptions, "idempotencyKey" | "approval">;
 
 export interface OncePerOptions extends Omit<TryAcquireOptions, "holdAtLeast"> {
   /** How often the work may run: milliseconds, or "1h". */
@@ -80,6 +88,7 @@ const TRY_ACQUIRE = new Set<string>([
   "holder",
   "term",
   "note",
+  "slots",
   "holdAtLeast",
   "lockDelay",
   "idempotencyKey",
@@ -93,13 +102,21 @@ export const ACQUIRE_OPTIONS: ReadonlySet<string> = new Set([
   ...TRY_ACQUIRE,
   ...(["wait", "signal", "onWaiting"] satisfies readonly (keyof AcquireOptions)[]),
 ]);
+export const ACQUIRE_ALL_OPTIONS: ReadonlySet<string> = new Set(
+  [...ACQUIRE_OPTIONS].filter((name) => name !== "idempotencyKey" && name !== "approval"),
+);
 export const ONCE_PER_OPTIONS: ReadonlySet<string> = new Set(
   [...TRY_ACQUIRE, "period"].filter((name) => name !== "holdAtLeast"),
 );
+export const LIST_OPTIONS: ReadonlySet<string> = new Set(["prefix", "holder", "state"]);
+export const REVOKE_OPTIONS: ReadonlySet<string> = new Set(["fence"]);
+export const BREAK_OPTIONS: ReadonlySet<string> = new Set(["period", "fence"]);
 const BOOLEANS = ["autoRenew", "keepAlive", "release"] as const;
 
 /** Throws a TypeError for an option that does not exist, or that is not a boolean where one is expected. */
 export function checkOptions(what: string, options: object, known: ReadonlySet<string>): void {
+  if (typeof options !== "object" || options === null)
+    throw new TypeError(`${what} takes an object of options, got ${String(options)}`);
   for (const name of Object.keys(options)) {
     if (!known.has(name))
       throw new TypeError(`${what} has no option '${name}': it knows ${[...known].join(", ")}`);

@@ -31,7 +31,10 @@ const VARIANTS: readonly (readonly [string, Partial<LeaseRecord>])[] = [
   ["a lock-delay", { lockDelayMs: 15_000 }],
   ["a released lease", { state: "released", endedAtMs: 1_750_000_000_456 }],
   ["a revoked lease", { state: "revoked", endedAtMs: 1_750_000_000_789 }],
-  ["a handoff", { state: "released", handoff: { successor: "next in line", deadlineMs: 1_750_000_009_999 } }],
+  [
+    "a handoff",
+    { state: "released", handoff: { successor: "the next holder", deadlineMs: 1_750_000_009_999 } },
+  ],
   ["an idempotency mark", { idempotency: mark("sealed:token/with.every-sign_") }],
   ["an idempotency mark without a sealed token", { idempotency: mark("") }],
   ["two idempotency marks", { idempotency: { ...mark(""), op: "renew", grant: GRANT_MARK } }],

@@ -3,7 +3,7 @@
  * clock, fences that only grow, lost replies that cost nobody a lease.
  */
 import { ok } from "node:assert/strict";
-import type { LeaseKey } from "../core/index.ts";
+import { type LeaseKey, recordFence, slotIn } from "../core/index.ts";
 import { delay } from "../env/index.ts";
 import type { CommandOutcome } from "../executor/index.ts";
 import { decorateStore, type LeaseStore } from "../store/index.ts";
@@ -69,6 +69,38 @@ export const leaseCases: readonly BenchCase[] = [
           `a loser got ${describeOutcome(outcome)}, holder ${String(named)}`,
         );
       }
+    },
+  },
+  {
+    title: "of many acquires at once of a name with three slots exactly three are granted, one for each slot",
+    run: async (bench) => {
+      const store = await bench.open();
+      const executors = [executorOn(bench, store), executorOn(bench, await bench.openSecond(store))];
+      const key = bench.key("shared");
+      const outcomes = await Promise.all(
+        Array.from({ length: bench.amount(24, 9) }, (_, index) =>
+          nth(executors, index % 2).execute({
+            op: "acquire",
+            key,
+            holder: `racer-${index}`,
+            ttlMs: 30_000,
+            slots: 3,
+          }),
+        ),
+      );
+      const granted = outcomes.flatMap((outcome) => (outcome.kind === "applied" ? [outcome] : []));
+      const slots = granted.map(({ decision }) => slotIn(decision.lease.key.name).slot).sort();
+      ok(slots.join() === "0,1,2", `the slots ${slots.join()} were granted`);
+      const { decision, token } = nth(granted, 1);
+      const { key: slot, holder } = decision.lease;
+      await nth(executors, 0).execute({ op: "release", key: slot, holder, token });
+      const again = await nth(executors, 1).execute({ op: "acquire", key, holder: "later", slots: 3 });
+      const next = claimGranted(again, "the one after a release");
+      ok(
+        next.lease.key.name === slot.name,
+        `after the release of ${slot.name}, ${next.lease.key.name} was granted`,
+      );
+      ok(next.fence > recordFence(decision.lease), "the fence of a slot grows with its next grant");
     },
   },
   {

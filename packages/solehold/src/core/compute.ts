@@ -7,8 +7,10 @@ import type { AcquireCommand, LeaseCommand, ReleaseCommand, RenewCommand } from 
 import type { LeaseSnapshot, PolicyBundle } from "./evaluate.ts";
 import { nextGeneration } from "./generation.ts";
 import { markAfter, markOf } from "./idempotency.ts";
+import { NO_TOKEN_HASH } from "./identifiers.ts";
 import type { StoreInstant } from "./instant.ts";
 import type { LeasePolicy } from "./policy.ts";
+import type { Purpose } from "./purpose.ts";
 import type { Reason } from "./reasons.ts";
 import {
   claimableFrom,
@@ -17,6 +19,7 @@ import {
   NO_METADATA,
   type RecordDraft,
   type Reservation,
+  recordFence,
   reservedUntil,
 } from "./record.ts";
 import { extendedUntil, promisedUntil, recordedTtlMs, wantedTtlMs } from "./ttl.ts";
@@ -41,6 +44,17 @@ export interface DeniedDecision {
   readonly heldBy: string | null;
   /** From when on the same request may succeed, as far as is known now. */
   readonly heldUntilMs: number | null;
+  /** Of the grant that it was decided against, live or ended; null where there was none. */
+  readonly fence: bigint | null;
+  /** With LEASE_PURPOSE_MISMATCH alone. */
+  readonly mismatch?: PurposeMismatch;
+}
+
+export interface PurposeMismatch {
+  /** What the request required. */
+  readonly expected: Purpose;
+  /** What the lease was granted for. */
+  readonly actual: Purpose;
 }
 
 export interface RefusedDecision {
@@ -192,6 +206,8 @@ function endedRecord(command: LeaseCommand, old: LeaseRecord, now: StoreInstant)
       ? { successor: command.successor, deadlineMs: now.stampMs + command.withinMs }
       : null;
   next.reservation = command.op === "release" ? reservationOf(command, now) : null;
+  // Nobody owns what was released, so nothing can prove it.
+  if (command.op === "release") next.tokenHash = NO_TOKEN_HASH;
   return next;
 }
 
@@ -250,7 +266,10 @@ function rejection(
       : reason === "FENCE_WENT_BACK"
         ? lostUntil(snapshot, now)
         : heldUntil(record, reason);
-  return { kind: "denied", reason, heldBy: heldBy(record, reason), heldUntilMs };
+  const fence = record === null ? null : recordFence(record);
+  const denied = { kind: "denied", reason, heldBy: heldBy(record, reason), heldUntilMs, fence } as const;
+  const isMismatch = reason === "LEASE_PURPOSE_MISMATCH" && record !== null && "purpose" in command;
+  return isMismatch ? { ...denied, mismatch: { expected: command.purpose, actual: record.purpose } } : denied;
 }
 
 function heldBy(record: LeaseRecord | null, reason: Reason): string | null {

@@ -17,7 +17,7 @@ import {
 import { MAX_U64 } from "./fence.ts";
 import { nextGeneration } from "./generation.ts";
 import { findMark } from "./idempotency.ts";
-import { equalInConstantTime } from "./identifiers.ts";
+import { equalInConstantTime, NO_TOKEN_HASH } from "./identifiers.ts";
 import { MAX_INSTANT_MS, type StoreInstant } from "./instant.ts";
 import type { LeasePolicy } from "./policy.ts";
 import type { Reason } from "./reasons.ts";
@@ -183,7 +183,7 @@ function judgeReplay(
   const same = mark.op === command.op && mark.fingerprint === command.idempotency.fingerprint;
   if (!same) return deny("IDEMPOTENCY_KEY_REUSED");
   const live = record.state === "held" && now.latestMs < record.expiresAtMs;
-  const owned = facts.ownerMatch && facts.tokenMatch;
+  const owned = facts.ownerMatch && (facts.tokenMatch || isReleasedAgain(command, record));
   switch (command.op) {
     case "acquire":
       if (!facts.ownerMatch) return deny("IDEMPOTENCY_KEY_REUSED");
@@ -296,7 +296,9 @@ function judgeOwner(
   }
   if (record.state === "released") {
     // Releasing twice is not an error: the second finds what the first did.
-    return command.op === "release" && facts.ownerMatch && facts.tokenMatch
+    return command.op === "release" &&
+      facts.ownerMatch &&
+      (facts.tokenMatch || isReleasedAgain(command, record))
       ? ELIGIBLE.unchanged
       : deny("LEASE_NOT_FOUND");
   }
@@ -322,6 +324,13 @@ function judgeOwner(
     case "handoff":
       return ELIGIBLE.terminate;
   }
+}
+
+/** A release cleared the token, so its repetition has nothing to prove; it changes nothing either. */
+function isReleasedAgain(command: LeaseCommand, record: LeaseRecord): boolean {
+  if (command.op !== "release" || record.state !== "released" || record.tokenHash !== NO_TOKEN_HASH)
+    return false;
+  return command.generation === undefined || command.generation === record.generation;
 }
 
 function isBeyondApproval(command: RenewCommand, record: LeaseRecord, policy: LeasePolicy): boolean {

@@ -17,6 +17,7 @@ export * from "./policy.ts";
 export * from "./purpose.ts";
 export * from "./reasons.ts";
 export * from "./record.ts";
+export * from "./slots.ts";
 export * from "./transfer.ts";
 export * from "./ttl.ts";
 export * from "./validity.ts";

@@ -84,6 +84,12 @@ function oneOf(name: string, value: unknown, allowed: readonly string[]): void {
 
 /** A complete, checked, frozen policy. Throws on a value or a relation that could never work. */
 export function createPolicy(overrides: Partial<LeasePolicy> = {}): LeasePolicy {
+  for (const name of Object.keys(overrides)) {
+    if (!(name in DEFAULT_POLICY))
+      throw new RangeError(
+        `policy has no field '${name}': it knows ${Object.keys(DEFAULT_POLICY).join(", ")}`,
+      );
+  }
   const policy: LeasePolicy = { ...DEFAULT_POLICY, ...overrides };
   wholeMs("minTtlMs", policy.minTtlMs, 1);
   wholeMs("maxTtlMs", policy.maxTtlMs, policy.minTtlMs);

@@ -30,6 +30,13 @@ export interface DriftBound {
 /** One per cent is far above real oscillators (0.02 %) and covers virtual machines that are slewed. */
 export const DEFAULT_DRIFT: DriftBound = Object.freeze({ driftRatio: 0.01, tickMs: 2 });
 
+/** Throws a RangeError for a bound under which nothing could be believed. */
+export function checkedDrift(drift: DriftBound): DriftBound {
+  const problem = driftProblem(drift);
+  if (problem !== null) throw new RangeError(`drift.${problem}`);
+  return drift;
+}
+
 /** How much earlier than the store a holder must stop. */
 export function marginMs(ttlMs: number, drift: DriftBound): number {
   return Math.ceil(ttlMs * drift.driftRatio) + drift.tickMs;
@@ -73,10 +80,8 @@ export const JITTER_RATIO = 0.2;
  */
 export function renewalTimingProblem(timing: RenewalTiming, drift: DriftBound): string | null {
   const { ttlMs, renewEveryMs, retryEveryMs } = timing;
-  if (!(drift.driftRatio >= 0 && drift.driftRatio < 0.5)) {
-    return `driftRatio must be from 0 to below 0.5, got ${drift.driftRatio}`;
-  }
-  if (!(drift.tickMs >= 1)) return `tickMs must be at least 1, got ${drift.tickMs}`;
+  const problem = driftProblem(drift);
+  if (problem !== null) return problem;
   const believedMs = ttlMs - marginMs(ttlMs, drift);
   // Written so that NaN fails every relation.
   if (!(believedMs > 0)) {
@@ -90,4 +95,10 @@ export function renewalTimingProblem(timing: RenewalTiming, drift: DriftBound): 
     );
   }
   return null;
+}
+
+function driftProblem({ driftRatio, tickMs }: DriftBound): string | null {
+  if (!(driftRatio >= 0 && driftRatio < 0.5))
+    return `driftRatio must be from 0 to below 0.5, got ${driftRatio}`;
+  return tickMs >= 1 ? null : `tickMs must be at least 1, got ${tickMs}`;
 }

@@ -16,7 +16,8 @@ class RealTimer implements Timer {
 
   /** Node's timers may fire most of a millisecond early: the clock says when it is time, not the timer. */
   #arm(dueMs: number, callback: () => void, options: TimerOptions | undefined): void {
-    const stepMs = Math.ceil(Math.min(dueMs - monotonicNow(), LONGEST_NATIVE_MS));
+    // Node 24 warns of a delay below zero.
+    const stepMs = Math.max(0, Math.ceil(Math.min(dueMs - monotonicNow(), LONGEST_NATIVE_MS)));
     const next = (): void => (monotonicNow() < dueMs ? this.#arm(dueMs, callback, options) : callback());
     this.#handle = setTimeout(next, stepMs);
     if (options?.keepAlive !== true) this.#handle.unref();

@@ -300,7 +300,8 @@ export class CommandRun {
     const { next } = decision;
     const common = { kind: "applied", believedFrom: reading, storeTimeMs: now.stampMs } as const;
     const left = (lease: LeaseRecord): number => Math.max(0, lease.expiresAtMs - now.stampMs);
-    const { token, nextToken } = this.#options;
+    const { nextToken } = this.#options;
+    const token = decision.lease.state === "released" ? "" : this.#options.token;
     if (next !== undefined) {
       // What is found in the store by the nonce is the next waiter's grant.
       const granted = { ...common, decision: next, token: nextToken, validForMs: left(next.lease) };

@@ -61,6 +61,8 @@ export interface CallContext {
   readonly wait?: WaitOptions;
   /** Only for an executor with the feature "queue": what is granted to a recipient that has gone is released again. */
   readonly recipient?: Recipient;
+  /** Set by the wait queue: how long the acquire has waited there. It is for the audit, and decides nothing. */
+  readonly waitedMs?: number;
   /** Set by the quota layer. */
   readonly quotaExhausted?: boolean;
   /** Set by the approvals layer, null where nothing stands against the command. Absent where nobody checked. */

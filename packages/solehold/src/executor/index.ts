@@ -1,5 +1,6 @@
 export * from "./corrupt-record-error.ts";
 export * from "./executor.ts";
+export type { Explanation } from "./explain.ts";
 export { collectionObstacle, repairGeneration } from "./maintenance.ts";
 export * from "./outcome.ts";
 export {

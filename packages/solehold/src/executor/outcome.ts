@@ -15,7 +15,7 @@ import type { StoreError } from "../store/index.ts";
 export interface AppliedOutcome {
   readonly kind: "applied";
   readonly decision: GrantedDecision;
-  /** The grant's token; empty for an operator's command. */
+  /** The grant's token; empty for an operator's command, and once the lease was released or handed on. */
   readonly token: string;
   /** Own clocks, read before the request that was applied left: a belief counts from here. */
   readonly believedFrom: ClockReading;

@@ -17,6 +17,7 @@ import {
   type ReleaseCommand,
   type RenewCommand,
   type RevokeCommand,
+  slotsProblem,
   tokenProblem,
 } from "../core/index.ts";
 import type { StoreCapabilities } from "../store/index.ts";
@@ -65,6 +66,8 @@ export interface AcquireRequest extends RequestBase {
   readonly holdAtLeastMs?: number;
   /** Nobody may claim the key for so long after the grant expired. The policy's when not given. */
   readonly lockDelayMs?: number;
+  /** How many may hold the name at a time: any free slot of so many is granted. Default 1. */
+  readonly slots?: number;
   /** The ticket with which the caller waits for the key, see waiting/. */
   readonly ticket?: string;
 }
@@ -128,6 +131,8 @@ export type LeaseRequest =
   | RevokeRequest
   | BreakRequest;
 
+const OWNER_OPS: ReadonlySet<LeaseRequest["op"]> = new Set(["renew", "release", "use", "resume", "handoff"]);
+
 /** A problem with what only the executor sees: the token and the idempotency key in the clear, unchecked approvals. */
 export function requestProblem(
   request: LeaseRequest,
@@ -137,6 +142,8 @@ export function requestProblem(
   const { key, idempotencyKey, approval } = request;
   if (typeof key !== "object" || key === null)
     return { field: "key", message: "must be an object with tenant and name" };
+  if (token === undefined && OWNER_OPS.has(request.op))
+    return { field: "token", message: `is required by ${request.op}: pass the one that the acquire gave` };
   if (token !== undefined) {
     const problem = tokenProblem(token, MAX_TOKEN_LENGTH);
     if (problem !== null) return { field: "token", message: problem };
@@ -147,7 +154,10 @@ export function requestProblem(
   }
   if (approval !== undefined && context.approval === undefined)
     return { field: "approval", message: UNCHECKED_APPROVAL };
-  return null;
+  if (request.op !== "acquire") return null;
+  if (approval !== undefined && (request.slots ?? 1) !== 1)
+    return { field: "slots", message: "cannot be asked for with an approval, which is for one lease" };
+  return slotsProblem(key.name, request.slots);
 }
 
 /**
@@ -273,11 +283,14 @@ function hashOf({ token, tokenHash }: CommandParts): string {
 function markOf(
   request: LeaseRequest,
   idempotencyKey: string,
-  { token, policy, context }: CommandParts,
+  parts: CommandParts,
 ): Omit<IdempotencyMark, "op" | "grant"> {
+  const { token, policy, context } = parts;
+  // A release leaves no token in the record that a repetition could be compared with.
+  const proof = request.op === "release" ? [hashOf(parts)] : [];
   return {
     keyHash: hashIdempotencyKey(request.key.tenant, idempotencyKey),
-    fingerprint: fingerprintOf(request, context.caller ?? "", policy),
+    fingerprint: fingerprintOf(request, context.caller ?? "", policy, proof),
     sealedToken: request.op === "acquire" ? sealToken(token, idempotencyKey) : "",
   };
 }
@@ -289,8 +302,13 @@ function metadataArguments(metadata: Metadata): readonly string[] {
     .map((name) => `metadata.${name}=${metadata[name]}`);
 }
 
-/** Every argument that changes what is asked for. The token does not: a repeat after a restart has another. */
-function fingerprintOf(request: LeaseRequest, caller: string, policy: LeasePolicy): string {
+/** Every argument that changes what is asked for. The token of an acquire does not: a repeat after a restart has another. */
+function fingerprintOf(
+  request: LeaseRequest,
+  caller: string,
+  policy: LeasePolicy,
+  proof: readonly string[],
+): string {
   const { op } = request;
   const argument = (name: string, value: unknown): string =>
     `${name}=${value === undefined ? "" : String(value)}`;
@@ -308,5 +326,6 @@ function fingerprintOf(request: LeaseRequest, caller: string, policy: LeasePolic
     ...["holdAtLeastMs", "lockDelayMs"].flatMap((name) =>
       fields[name] === undefined ? [] : [argument(name, fields[name])],
     ),
+    ...proof,
   );
 }

@@ -3,6 +3,9 @@
  * it settles lost replies; it never decides anything itself.
  */
 import {
+  type AcquireCommand,
+  checkedDrift,
+  commandProblem,
   createPolicy,
   DEFAULT_DRIFT,
   type DriftBound,
@@ -15,6 +18,7 @@ import {
 } from "../core/index.ts";
 import { type Env, RandomIds, readClocks, realEnv } from "../env/index.ts";
 import {
+  asStoreError,
   type LeaseStore,
   type ListQuery,
   MemoryStore,
@@ -31,6 +35,7 @@ import { CallBatcher } from "./call-batcher.ts";
 import { CommandRun, type CommandRunContext } from "./command-run.ts";
 import { CorruptRecordError } from "./corrupt-record-error.ts";
 import type { CallContext, Feature, LeaseExecutor, LeaseListing } from "./executor.ts";
+import { type Explanation, explainRequest } from "./explain.ts";
 import { type CommandOutcome, invalidRequest } from "./outcome.ts";
 import { RecordCache } from "./record-cache.ts";
 import { repairRecord } from "./repair.ts";
@@ -41,6 +46,7 @@ import {
   type LeaseRequest,
   requestProblem,
 } from "./request.ts";
+import { chooseSlot } from "./slot-choice.ts";
 import { StoreClock } from "./store-time.ts";
 import { hashIdempotencyKey, unsealToken } from "./tokens.ts";
 import { type CollectionReport, collectTenant } from "./tombstone-gc.ts";
@@ -66,6 +72,7 @@ export interface StoreExecutorOptions {
 
 const DEFAULT_RETENTION_MS = 24 * 3_600_000;
 const MAX_UNSETTLED_TOKENS = 10_000;
+const MIN_TIMEOUT_MS = 5;
 const NO_FEATURES: ReadonlySet<Feature> = new Set();
 const NO_CONTEXT: CallContext = Object.freeze({});
 
@@ -91,7 +98,7 @@ export class StoreExecutor implements LeaseExecutor {
     // Without a clock there is nothing to take generations from but the store's revision and the last one.
     this.policy =
       store.capabilities.clock === "none" ? createPolicy({ ...policy, generations: "count" }) : policy;
-    this.drift = drift;
+    this.drift = checkedDrift(drift);
     this.store = store;
     this.#env = env;
     this.#retentionMs = retentionMs;
@@ -128,6 +135,11 @@ export class StoreExecutor implements LeaseExecutor {
     return request.op === "acquire"
       ? this.#acquire(request, given, context)
       : this.#run(request, given ?? "", context);
+  }
+
+  /** What would be decided now, and why. Nothing is carried out. Rejects with a StoreError. */
+  async explain(request: LeaseRequest, context: CallContext = NO_CONTEXT): Promise<Explanation> {
+    return await explainRequest(request, context, this.#context);
   }
 
   async read(key: LeaseKey): Promise<LeaseView | null> {
@@ -187,12 +199,46 @@ export class StoreExecutor implements LeaseExecutor {
     context: CallContext,
   ): Promise<CommandOutcome> {
     const token = given ?? this.#takeUnsettled(request) ?? this.#context.ids.next();
-    const outcome = await this.#run(request, token, context);
+    const { slots = 1 } = request;
+    const run =
+      slots > 1 ? this.#acquireSlot(request, slots, token, context) : this.#run(request, token, context);
+    const outcome = await run;
     // A caller that chose the token repeats it by itself. Anybody else who asks in its name must not get its grant.
     const isUnknown = outcome.kind === "unsettled" && outcome.outcome === "unknown";
     if (isUnknown && given === undefined) this.#unsettledTokens.set(claimOf(request), token);
     const { idempotencyKey } = request;
     return idempotencyKey === undefined ? outcome : withReplayedToken(outcome, idempotencyKey);
+  }
+
+  /** The free slot that was chosen may be taken by another before it is acquired: then the next one is tried. */
+  async #acquireSlot(
+    request: AcquireRequest,
+    slots: number,
+    token: string,
+    context: CallContext,
+  ): Promise<CommandOutcome> {
+    const { ids, env } = this.#context;
+    const { timeoutMs = this.#commandTimeoutMs } = request;
+    const deadlineMs = env.monotonicMs() + timeoutMs;
+    const command = commandOf(request, { token, nonce: ids.next(), policy: this.policy, context });
+    const problem = commandProblem(command);
+    if (problem !== null) return invalidRequest(problem);
+    // A try that was denied may have been applied, and superseded before that was known (docs/protocol.md, step 8). After
+    // it, "certainly not done" would be more than anybody knows.
+    let denied: CommandOutcome | null = null;
+    for (let tries = 1; ; tries += 1) {
+      const leftMs = Math.max(MIN_TIMEOUT_MS, deadlineMs - env.monotonicMs());
+      const choice = await chooseSlot(this.#context, command as AcquireCommand, slots, leftMs).catch(
+        asStoreFailure,
+      );
+      if (choice instanceof StoreError)
+        return denied ?? { kind: "unsettled", outcome: "not-applied", cause: choice };
+      const outcome = await this.#run({ ...request, key: choice.key, timeoutMs: leftMs }, token, context);
+      if (outcome.kind === "unsettled" && outcome.outcome === "not-applied") return denied ?? outcome;
+      if (outcome.kind !== "refused" || outcome.decision.kind !== "denied" || !choice.isFree) return outcome;
+      denied = outcome;
+      if (tries > slots || env.monotonicMs() >= deadlineMs) return denied;
+    }
   }
 
   #run(request: LeaseRequest, token: string, context: CallContext): Promise<CommandOutcome> {
@@ -218,6 +264,10 @@ export class StoreExecutor implements LeaseExecutor {
   #nowMs(record: LeaseRecord): number {
     return this.#context.cache.instant({ record, sinceMs: null }, readClocks(this.#env)).latestMs;
   }
+}
+
+function asStoreFailure(error: unknown): StoreError {
+  return asStoreError(error, "the store failed", "not-applied");
 }
 
 /** Who asks for what: an acquire by the same holder for the same key may be a repeat. */

@@ -13,7 +13,6 @@ import { type LeaseStore, type ListableStore, StoreError } from "../store/index.
 import { cacheKey } from "./cache-key.ts";
 import type { CallBatcher } from "./call-batcher.ts";
 import type { RecordCache } from "./record-cache.ts";
-import { TICKET_PREFIX } from "./wait-tickets.ts";
 
 export interface CollectionReport {
   readonly scanned: number;
@@ -30,6 +29,11 @@ export interface CollectorOptions {
 }
 
 const PAGE_SIZE = 500;
+/**
+ * Listings leave these out unless they are asked for. Among them are tickets of processes that died, and approvals that
+ * were used: their records end when the approval does, which is refused by its window from then on.
+ */
+const RESERVED_PREFIX = "$";
 
 /** Why records of this store are kept for ever, in one sentence; null where they can be collected. */
 export function collectionProblem(store: LeaseStore, policy: LeasePolicy): string | null {
@@ -61,8 +65,7 @@ export async function collectTenant(tenant: string, options: CollectorOptions): 
   }
   const nowMs = cache.time(now).earliestMs;
   let [scanned, deleted] = [0, 0];
-  // Listings leave reserved names out unless they are asked for: tickets of processes that died are among them.
-  for (const prefix of ["", TICKET_PREFIX]) {
+  for (const prefix of ["", RESERVED_PREFIX]) {
     for await (const records of pages(list, tenant, prefix)) {
       scanned += records.length;
       const ended = records.filter((record) => isCollectable(record, nowMs, options));

@@ -8,6 +8,7 @@ import {
   type LeasePolicy,
   type LeaseRecord,
   type LeaseState,
+  leaseIdOf,
   type Metadata,
   type Purpose,
   phaseAt,
@@ -16,6 +17,8 @@ import {
 } from "../core/index.ts";
 
 export interface LeaseView {
+  /** `tenant/name@fence`: every grant has its own. */
+  readonly leaseId: string;
   readonly key: LeaseKey;
   readonly holder: string;
   readonly purpose: Purpose;
@@ -52,6 +55,7 @@ export function viewOf(record: LeaseRecord, nowMs: number, policy: LeasePolicy):
   const { grantedAtMs, renewedAtMs, expiresAtMs, endedAtMs, breakAtMs } = record;
   const live = isLiveAt(record, nowMs);
   return printable({
+    leaseId: leaseIdOf(record),
     key,
     holder,
     purpose,

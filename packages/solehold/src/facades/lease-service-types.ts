@@ -1,5 +1,5 @@
 /** What the lease service of document 000 answers with besides leases: its decisions and its errors. */
-import type { LeaseServiceCode, Purpose } from "../core/index.ts";
+import type { LeaseServiceCode, Purpose, PurposeMismatch } from "../core/index.ts";
 
 /** One attempt, allowed or not. */
 export interface LeaseDecision {
@@ -11,6 +11,12 @@ export interface LeaseDecision {
   readonly traceId: string;
   /** ISO 8601, by the store's clock. */
   readonly timestamp: string;
+  /** LS_OK, or the code of the error. */
+  readonly code: string;
+  /** PurposeMismatch only: the purpose that the use required. */
+  readonly expected?: Purpose;
+  /** PurposeMismatch only: the purpose of the lease. */
+  readonly actual?: Purpose;
 }
 
 /** The document's four, and what else can stand in the way. */
@@ -47,7 +53,7 @@ export class LeaseServiceError extends Error {
     code: LeaseServiceCode,
     leaseId: string,
     sentence: string,
-    mismatch: { readonly expected: Purpose; readonly actual: Purpose | null } | null = null,
+    mismatch: PurposeMismatch | null = null,
   ) {
     const purposes = mismatch === null ? "" : ` (required ${mismatch.expected}, granted ${mismatch.actual})`;
     super(`${code} ${leaseId}: ${sentence}${purposes}`);

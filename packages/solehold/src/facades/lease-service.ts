@@ -78,7 +78,6 @@ interface Ownership {
   readonly holder: string;
   readonly token: string;
   readonly ttlMs: number | null;
-  readonly purpose: Purpose | null;
   readonly fence: bigint | null;
 }
 
@@ -129,7 +128,7 @@ export class LeaseService {
     const { lease } = outcome.decision;
     const { ttlMs } = lease;
     const fence = parseFence(leaseIdOf(lease).split("@").at(-1) ?? "");
-    this.#granted.set(leaseIdOf(lease), { key, holder, token: outcome.token, ttlMs, purpose, fence });
+    this.#granted.set(leaseIdOf(lease), { key, holder, token: outcome.token, ttlMs, fence });
     return seedValue({ ...leaseFields(lease, leaseIdOf(lease)), token: outcome.token });
   }
 
@@ -146,13 +145,7 @@ export class LeaseService {
   async useLease(lease: LeaseReference, purpose: Purpose, options: TracedCall = {}): Promise<ServiceLease> {
     const { leaseId, owner } = this.#find(lease);
     const { key, holder, token } = owner;
-    const mismatch = { expected: purpose, actual: owner.purpose };
-    const { outcome } = await this.#run(
-      { op: "use", key, holder, token, purpose },
-      leaseId,
-      options,
-      mismatch,
-    );
+    const { outcome } = await this.#run({ op: "use", key, holder, token, purpose }, leaseId, options);
     return seedValue(leaseFields(outcome.decision.lease, leaseId));
   }
 
@@ -179,9 +172,14 @@ export class LeaseService {
   /** Every attempt so far, allowed or not, in order. */
   async decisions(): Promise<readonly LeaseDecision[]> {
     const entries = await this.#audit.query({ tenant: this.#tenant, limit: KEPT_DECISIONS });
-    return entries.map(({ leaseId, action, allowed, reason, traceId, at }) =>
-      seedValue({ leaseId, action, allowed, reason, traceId, timestamp: new Date(at).toISOString() }),
-    );
+    // An expiry is in the trail, but nobody attempted it.
+    const attempts = entries.filter(({ action }) => action !== "expire");
+    return attempts.map(({ leaseId, action, allowed, reason, traceId, at, code = "LS_OK", detail = {} }) => {
+      const { expected, actual } = detail;
+      const mismatch = expected === undefined || actual === undefined ? {} : { expected, actual };
+      const timestamp = new Date(at).toISOString();
+      return seedValue({ leaseId, action, allowed, reason, traceId, timestamp, code, ...mismatch });
+    }) as readonly LeaseDecision[];
   }
 
   /** Closes the store, too. */
@@ -190,21 +188,13 @@ export class LeaseService {
     await this.#service.executor.close();
   }
 
-  async #run(
-    request: LeaseRequest,
-    leaseId: string,
-    { traceId }: TracedCall,
-    mismatch: { readonly expected: Purpose; readonly actual: Purpose | null } | null = null,
-  ) {
+  async #run(request: LeaseRequest, leaseId: string, { traceId }: TracedCall) {
     const outcome = await this.#service.execute(request, traceId === undefined ? {} : { traceId });
     if (outcome.kind === "applied") return { outcome };
-    const code = serviceCodeOf(request.op, outcome);
-    throw new LeaseServiceError(
-      code,
-      leaseId,
-      sentenceOf(request.op, outcome),
-      code === "LS_PURPOSE_MISMATCH" ? mismatch : null,
-    );
+    const { op } = request;
+    const isDenied = outcome.kind === "refused" && outcome.decision.kind === "denied";
+    const mismatch = isDenied ? outcome.decision.mismatch : undefined;
+    throw new LeaseServiceError(serviceCodeOf(op, outcome), leaseId, sentenceOf(op, outcome), mismatch);
   }
 
   #find(lease: LeaseReference): { readonly leaseId: string; readonly owner: Ownership } {
@@ -213,11 +203,11 @@ export class LeaseService {
     if (known !== undefined) return { leaseId, owner: known };
     const { key, fence } = this.#parse(leaseId);
     if (typeof lease === "string") {
-      const owner = { key, fence, holder: STRANGER, token: NO_TOKEN, ttlMs: null, purpose: null };
+      const owner = { key, fence, holder: STRANGER, token: NO_TOKEN, ttlMs: null };
       return { leaseId, owner };
     }
-    const { holder, token, ttlSecs, purpose } = lease;
-    return { leaseId, owner: { key, fence, holder, token, ttlMs: ttlSecs * SECOND_MS, purpose } };
+    const { holder, token, ttlSecs } = lease;
+    return { leaseId, owner: { key, fence, holder, token, ttlMs: ttlSecs * SECOND_MS } };
   }
 
   /** A text that is no id of ours is asked for as a name, so that the attempt is decided and audited. */

@@ -3,7 +3,7 @@
  * exactly that request, and each approval works once.
  */
 
-import type { ApprovalPolicy, ApprovalRule, GuardedAction } from "../approvals/approval-policy.ts";
+import type { ApprovalRule, ApprovalRules, GuardedAction } from "../approvals/approval-policy.ts";
 import { type ApprovalRequest, type QuorumVerification, verifyQuorum } from "../approvals/index.ts";
 import type { ApprovalVerdict, LeaseKey, Purpose } from "../core/index.ts";
 import { DEFAULT_PURPOSE } from "../core/index.ts";
@@ -40,7 +40,7 @@ const NOT_REQUIRED: ApprovalFinding = Object.freeze({ verdict: null, verificatio
 const NOT_LONGER: ApprovalFinding = { ...NOT_REQUIRED, verdict: { kind: "approved-ttl-only" } };
 
 export interface ApprovalCheckOptions {
-  readonly policy: ApprovalPolicy;
+  readonly policy: ApprovalRules;
   readonly store: LeaseStore;
   readonly env: Env;
   /** The store's time. */

@@ -3,6 +3,7 @@
  * that. An approval that certainly led to nothing is returned, so that it can be presented again. One approval leads to
  * one grant: the attempt that used it may be repeated, and finds or extends what it was granted.
  */
+import { askedKey } from "../core/index.ts";
 import {
   type AcquireRequest,
   type CallContext,
@@ -25,7 +26,7 @@ export function withApprovals(check: ApprovalCheck): Layer {
       execute: (request, context = {}) => {
         const { defaultTtlMs } = next.policy;
         if (request.op === "renew") {
-          const { verdict } = check.examineRenewal(request.key, request.ttlMs);
+          const { verdict } = check.examineRenewal(askedKey(request.key), request.ttlMs);
           return next.execute(request, { ...context, approval: verdict });
         }
         const command = guardedCommandOf(request, defaultTtlMs, context);
@@ -104,7 +105,7 @@ function attemptOf(
 
 /** A waiter whose acquire needs approvals is not served by somebody else's release. */
 function withoutGuardedWaiter(request: LeaseRequest, check: ApprovalCheck): LeaseRequest {
-  if (request.op !== "release" || request.next === undefined || !check.hasRuleFor(request.key))
+  if (request.op !== "release" || request.next === undefined || !check.hasRuleFor(askedKey(request.key)))
     return request;
   const { next: _next, ...alone } = request;
   return alone;

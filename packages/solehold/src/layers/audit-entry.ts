@@ -8,12 +8,14 @@ import {
   type LeaseRecord,
   leaseId,
   leaseIdOf,
+  REASONS,
   type Reason,
   reasonCode,
   recordFence,
 } from "../core/index.ts";
-import type { CallContext, CommandOutcome, LeaseRequest } from "../executor/index.ts";
+import type { CallContext, CommandOutcome, Explanation, LeaseRequest } from "../executor/index.ts";
 import type { StoreError } from "../store/index.ts";
+import { serviceCodeOf } from "./service-codes.ts";
 
 /** The attempt's trace is known by now. */
 export type TracedContext = CallContext & { readonly traceId: string };
@@ -35,26 +37,31 @@ export function auditEventOf(
   atMs: number,
 ): AuditEvent {
   const reason = outcome.kind === "unsettled" ? "INTERNAL_PIPELINE_ERROR" : outcome.decision.reason;
-  const { tenant, name: key } = request.key;
   const lease = outcome.kind === "applied" ? outcome.decision.lease : null;
+  const fence = lease === null ? deniedFence(outcome) : recordFence(lease);
+  // Of several slots the grant says which one it is.
+  const leased = lease?.key ?? request.key;
+  const { tenant, name: key } = leased;
   const purpose = lease?.purpose ?? ("purpose" in request ? request.purpose : undefined);
   const detail = {
-    ...blockerDetail(outcome),
+    ...denialDetail(outcome),
+    ...(context.waitedMs === undefined ? {} : { waitedMs: context.waitedMs }),
     ...(outcome.quorum === undefined ? {} : quorumDetail(outcome.quorum)),
   };
   return {
     at: atMs,
     tenant,
     key,
-    leaseId: lease === null ? leaseId(request.key, null) : leaseIdOf(lease),
+    leaseId: leaseId(leased, fence),
     action: request.op === "acquire" ? "grant" : request.op,
     allowed: lease !== null,
     reason,
     reasonCode: reasonCode(reason),
+    code: serviceCodeOf(request.op, outcome),
     ...originOf(context),
     outcome: outcome.kind === "unsettled" ? outcomeOfUnsettled(outcome.outcome) : outcome.kind,
     ...("holder" in request ? { holder: request.holder } : {}),
-    ...(lease === null ? {} : { fence: formatFence(recordFence(lease)) }),
+    ...(lease === null || fence === null ? {} : { fence: formatFence(fence) }),
     ...(purpose === undefined ? {} : { purpose }),
     ...(Object.keys(detail).length === 0 ? {} : { detail }),
   };
@@ -71,11 +78,40 @@ export function expiryEvent(record: LeaseRecord): AuditEvent {
     allowed: true,
     reason: "LEASE_EXPIRED",
     reasonCode: reasonCode("LEASE_EXPIRED"),
+    code: REASONS.LEASE_EXPIRED.serviceCode,
     holder: record.holder,
     fence: formatFence(recordFence(record)),
     purpose: record.purpose,
     traceId: record.nonce,
     outcome: "none",
+  };
+}
+
+/** Somebody asked what would be decided: as the decision, but nothing came of it. */
+export function explainEvent(
+  request: LeaseRequest,
+  { decision, storeTimeMs }: Explanation,
+  context: TracedContext,
+  atMs: number,
+): AuditEvent {
+  const { tenant, name: key } = request.key;
+  const { kind, reason } = decision;
+  const fence = kind === "denied" ? decision.fence : null;
+  const outcome = kind === "granted" ? null : ({ kind: "refused", decision, storeTimeMs } as const);
+  return {
+    at: storeTimeMs > 0 ? storeTimeMs : atMs,
+    tenant,
+    key,
+    leaseId: leaseId(request.key, fence),
+    action: "explain",
+    allowed: kind === "granted",
+    reason,
+    reasonCode: reasonCode(reason),
+    code: outcome === null ? "LS_OK" : serviceCodeOf(request.op, outcome),
+    ...originOf(context),
+    outcome: "none",
+    ...("holder" in request ? { holder: request.holder } : {}),
+    detail: { op: request.op, ...(outcome === null ? {} : denialDetail(outcome)) },
   };
 }
 
@@ -98,17 +134,25 @@ export function repairEvent(
     allowed: isDecided,
     reason,
     reasonCode: reasonCode(reason),
+    code: REASONS[reason].serviceCode,
     ...originOf(context),
     outcome: isDecided ? (ended ? "applied" : "none") : outcomeOfUnsettled(ended.outcome),
     detail: { generation: String(generation) },
   };
 }
 
-/** Who stood in the way of what was denied, and until when. */
-function blockerDetail(outcome: CommandOutcome): Record<string, string | number> {
+/** Of the grant that a denial was decided against. */
+function deniedFence(outcome: CommandOutcome): bigint | null {
+  const isDenied = outcome.kind === "refused" && outcome.decision.kind === "denied";
+  return isDenied ? outcome.decision.fence : null;
+}
+
+/** Who stood in the way of what was denied and until when, or which purposes did not agree. */
+function denialDetail(outcome: CommandOutcome): Record<string, string | number> {
   if (outcome.kind !== "refused" || outcome.decision.kind !== "denied") return {};
-  const { heldBy, heldUntilMs } = outcome.decision;
+  const { heldBy, heldUntilMs, mismatch } = outcome.decision;
   return {
+    ...mismatch,
     ...(heldBy === null ? {} : { heldBy }),
     ...(heldUntilMs === null ? {} : { heldUntilMs }),
   };

@@ -74,10 +74,13 @@ export class LiveLeases {
     return loading.state === "finished" ? null : this.#awhile(loading);
   }
 
-  isFull(key: LeaseKey): boolean {
+  isFull(key: LeaseKey, wanting: "this key" | "another" = "this key"): boolean {
     const wanted = (this.#grantsUnderWay.get(key.tenant) ?? 0) + 1;
     const { maxLiveLeases } = this.#options;
-    return !this.#index.hasRoom(key.tenant, wanted, maxLiveLeases) && !this.#index.has(key);
+    return (
+      !this.#index.hasRoom(key.tenant, wanted, maxLiveLeases) &&
+      (wanting === "another" || !this.#index.has(key))
+    );
   }
 
   /** A grant counts until it is decided; then `learn` counts it. */

@@ -14,7 +14,7 @@ export function withQuota(live: LiveLeases): Layer {
         if (request.op === "acquire") {
           const loaded = live.loaded(key.tenant);
           if (loaded !== null) await loaded;
-          const limited = withinQuota(live, key, context);
+          const limited = withinQuota(live, key, context, request.slots);
           return await counted(live, key.tenant, () => next.execute(request, limited));
         }
         if (request.op !== "release" || request.next === undefined)
@@ -28,8 +28,11 @@ export function withQuota(live: LiveLeases): Layer {
     });
 }
 
-function withinQuota(live: LiveLeases, key: LeaseKey, context: CallContext): CallContext {
-  return live.isFull(key) ? { ...context, quotaExhausted: true } : context;
+/** One of several slots is counted as a new lease; whether it only extends one is core's decision. */
+function withinQuota(live: LiveLeases, key: LeaseKey, context: CallContext, slots = 1): CallContext {
+  return (slots > 1 ? live.isFull(key, "another") : live.isFull(key))
+    ? { ...context, quotaExhausted: true }
+    : context;
 }
 
 /** A grant counts from here until it is decided; then it is counted as what it is. */

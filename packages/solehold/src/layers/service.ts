@@ -4,13 +4,14 @@
  *
  * Allowed or not, known key or not, every attempt is one entry in the audit, with its reason and trace id.
  */
-import type { ApprovalPolicy } from "../approvals/index.ts";
+import type { ApprovalRules } from "../approvals/approval-policy.ts";
 import type { AuditEvent, AuditTrail } from "../audit/index.ts";
 import type { DriftBound, LeaseKey, LeasePolicy, LeaseRecord } from "../core/index.ts";
 import { type Env, randomId } from "../env/index.ts";
 import type {
   CallContext,
   CommandOutcome,
+  Explanation,
   Feature,
   LeaseExecutor,
   LeaseListing,
@@ -30,7 +31,7 @@ import {
 import { ApprovalCheck } from "./approval-check.ts";
 import { withApprovals } from "./approvals.ts";
 import { unauditedError, withAudit } from "./audit.ts";
-import { expiryEvent, repairEvent } from "./audit-entry.ts";
+import { expiryEvent, explainEvent, repairEvent } from "./audit-entry.ts";
 import { LiveLeases } from "./live-leases.ts";
 import { withQuota } from "./quota.ts";
 
@@ -43,7 +44,7 @@ export interface LeaseServiceOptions {
   /** How many tenants' leases are kept counted; more cost a listing at their next use. Default 10,000. */
   readonly rememberedTenants?: number;
   /** Keys that need approvals; none without it. */
-  readonly approvalPolicy?: ApprovalPolicy;
+  readonly approvalPolicy?: ApprovalRules;
 }
 
 const DEFAULT_MAX_LIVE_LEASES = 1_000_000;
@@ -93,6 +94,14 @@ export class LeaseService implements LeaseExecutor {
 
   execute(request: LeaseRequest, context: CallContext = {}): Promise<CommandOutcome> {
     return this.#layered.execute(request, context);
+  }
+
+  /** What would be decided now, and why. Nothing is carried out, but that it was asked is in the audit. */
+  async explain(request: LeaseRequest, context: CallContext = {}): Promise<Explanation> {
+    const explained = await this.executor.explain(request, context);
+    const traced = { ...context, traceId: context.traceId ?? randomId(this.#env) };
+    await this.record(explainEvent(request, explained, traced, this.executor.storeNowMs()));
+    return explained;
   }
 
   read(key: LeaseKey): Promise<LeaseView | null> {

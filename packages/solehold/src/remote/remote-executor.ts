@@ -7,7 +7,9 @@
  * once it may have been done it is not sent again, because it could strike the next holder.
  */
 import {
+  askedKey,
   type ClockReading,
+  checkedDrift,
   createPolicy,
   DEFAULT_DRIFT,
   type DriftBound,
@@ -79,7 +81,7 @@ export class RemoteExecutor implements LeaseExecutor {
   constructor(options: RemoteExecutorOptions) {
     this.#transport = options.transport;
     this.#env = options.env;
-    this.drift = options.drift ?? DEFAULT_DRIFT;
+    this.drift = checkedDrift(options.drift ?? DEFAULT_DRIFT);
     this.policy = createPolicy(options.policy);
     this.#commandTimeoutMs = options.commandTimeoutMs ?? 10_000;
   }
@@ -160,7 +162,8 @@ export class RemoteExecutor implements LeaseExecutor {
       request,
       token,
       body: bodyOf(request, token, wait),
-      routeBy: keyId(request.key),
+      // All slots of a name have one queue.
+      routeBy: keyId(askedKey(request.key)),
       waitMs: wait === undefined ? 0 : Math.min(wait.waitMs, LONGEST_WAIT_MS) + WAIT_SLACK_MS,
       signal: wait?.signal,
       deadlineMs: reading.monotonicMs + (request.timeoutMs ?? this.#commandTimeoutMs),

@@ -1,5 +1,5 @@
 /**
- * The wait queue of one key: first come, first served. Only the first waiter asks; it asks when the key may be free (a
+ * The wait queue of one key, or of all the slots of a name: first come, first served. Only the first waiter asks; it asks when the key may be free (a
  * decision that passed here, a watch event, the end of the current lease) and looks now and then in case an event was lost.
  *
  *   idle         nobody waits; kept for a moment with its watch, because they often come back
@@ -11,16 +11,22 @@
  * A waiter that leaves never holds up those behind it; what was granted to it in that very moment is released before the
  * next one asks (release-unclaimed.ts).
  */
-import { keyId, type LeaseKey, type LeaseRecord } from "../core/index.ts";
+import { keyId, type LeaseKey, type LeaseRecord, slotIn } from "../core/index.ts";
 import type { Env, Timer } from "../env/index.ts";
-import type { CallContext, CommandOutcome, LeaseExecutor, ReleaseRequest } from "../executor/index.ts";
+import type {
+  CallContext,
+  CommandOutcome,
+  LeaseExecutor,
+  LeaseView,
+  ReleaseRequest,
+} from "../executor/index.ts";
 import { StoreError, type StoreEvent, type StoreWatch } from "../store/index.ts";
-import { KeyStatus } from "./key-status.ts";
 import { KeyTickets } from "./key-tickets.ts";
 import { lookAgainMs, RETRY_UNAVAILABLE_MS } from "./look-schedule.ts";
 import { isWorthWaiting, mayBeGranted } from "./outcomes.ts";
 import { releaseOfUnclaimed } from "./release-unclaimed.ts";
 import { Returning } from "./returning.ts";
+import { SlotsStatus } from "./slots-status.ts";
 import { type WaitEnd, waitEnded } from "./wait-ended-error.ts";
 import type { Waiter, WaitRequest } from "./waiter.ts";
 
@@ -29,7 +35,7 @@ export interface KeyQueueOptions {
   readonly next: LeaseExecutor;
   readonly isDraining: () => boolean;
   /** A waiter came, or left. */
-  readonly onSize: (change: 1 | -1) => void;
+  readonly onSize: (change: 1 | -1, queue: KeyQueue) => void;
   /** Nobody waits any more. */
   readonly onEmpty: (queue: KeyQueue) => void;
   /** Something goes on in the background that a clean end waits for. */
@@ -58,7 +64,7 @@ const FOLLOWS: { readonly [kind in QueueState["kind"]]: readonly QueueState["kin
 export class KeyQueue {
   readonly key: LeaseKey;
   readonly waiters: Waiter[] = [];
-  readonly status: KeyStatus;
+  readonly status: SlotsStatus;
   readonly #options: KeyQueueOptions;
   #state: QueueState = IDLE;
   #watch: Promise<StoreWatch | null> | null = null;
@@ -67,12 +73,13 @@ export class KeyQueue {
   readonly #tickets: KeyTickets | null;
   readonly #returning = new Returning();
 
-  /** `ownFence`: of the last grant of this key through this process. */
-  constructor(key: LeaseKey, ownFence: bigint, options: KeyQueueOptions) {
+  /** `ownFenceOf`: of the last grant of a key through this process. */
+  constructor(key: LeaseKey, ownFenceOf: (key: LeaseKey) => bigint, options: KeyQueueOptions) {
     const { env, next, inBackground } = options;
     const { tickets } = next;
     this.key = key;
-    this.status = new KeyStatus(ownFence);
+    const slots = (): number => this.waiters[0]?.request.slots ?? 1;
+    this.status = new SlotsStatus({ key, slots, ownFenceOf });
     this.#options = options;
     const onOther = (): void => this.#showTicket();
     this.#tickets =
@@ -96,7 +103,7 @@ export class KeyQueue {
   join(waiter: Waiter): void {
     this.#returning.onJoin(this.#nowMs());
     this.waiters.push(waiter);
-    this.#options.onSize(1);
+    this.#options.onSize(1, this);
     if (this.isWatched && this.#tickets?.knowsOthers === true) this.#tickets.want(true);
     const isNext = this.#next() === waiter;
     if (this.#state.kind === "attempting" || !isNext) {
@@ -123,10 +130,13 @@ export class KeyQueue {
     }
     const waiter = this.#next();
     const isBusy = this.#state.kind !== "queued" && this.#state.kind !== "backing-off";
-    if (waiter === undefined || isBusy || this.#options.isDraining())
+    // Fewer slots are wanted than there were: one behind the last stays empty.
+    const isBeyond = slotIn(request.key.name).slot >= (waiter?.request.slots ?? 1);
+    if (waiter === undefined || isBeyond || isBusy || this.#options.isDraining())
       return this.#released(next.execute(request, context));
     waiter.phase = "trying";
-    const served = { request: this.#ticketed(waiter.request), context: waiter.context };
+    const acquire = { ...this.#ticketed(waiter.request), key: request.key };
+    const served = { request: acquire, context: waiter.contextAt(this.#nowMs()) };
     const both = next.execute({ ...request, next: served }, context);
     this.#attempt(both.then((released) => this.#concludeHandOver(waiter, released)));
     // The waiter is answered first: it has work to do.
@@ -137,7 +147,7 @@ export class KeyQueue {
   onDecided(outcome: CommandOutcome): void {
     // What the same write replaced by the next grant never stood in the store.
     if (outcome.kind === "applied" && outcome.next?.kind !== "applied")
-      this.#onRecord(outcome.decision.lease);
+      this.#onRecord(outcome.decision.lease.key, outcome.decision.lease);
   }
 
   /** An acquire that does not wait lets the first waiter ask before it, if the key may be free. */
@@ -220,9 +230,8 @@ export class KeyQueue {
     const { env } = this.#options;
     const { status } = this;
     const nowMs = this.#nowMs();
-    const { looks, overdueLooks } = status;
-    const heldForMs = status.heldForMs(nowMs);
-    const inMs = lookAgainMs(env, { heldForMs, looks, overdueLooks, watched: this.isWatched });
+    const { looks } = status;
+    const inMs = lookAgainMs(env, { ends: status.ends(nowMs), looks, watched: this.isWatched });
     const timer = env.timer(inMs, () => this.#advance("look"), { keepAlive: true });
     this.#transition({ kind: "queued", timer, isHeldBack: false });
     this.follow();
@@ -255,8 +264,9 @@ export class KeyQueue {
     if (waiter === undefined) return "wait";
     waiter.phase = "trying";
     const { next } = this.#options;
+    const nowMs = this.#nowMs();
     const outcome = await next
-      .execute(this.#ticketed(waiter.timed(this.#nowMs())), waiter.context)
+      .execute(this.#ticketed(waiter.timed(nowMs)), waiter.contextAt(nowMs))
       .catch(asUnsettled);
     return await this.#conclude(waiter, outcome);
   }
@@ -264,11 +274,13 @@ export class KeyQueue {
   /** A read costs no entry in the audit; only a lease that may be free is asked for. */
   async #look(): Promise<Step> {
     const { status } = this;
-    const view = await this.#options.next.read(this.key).catch(() => null);
-    if (view === null || !view.live) return await this.#ask();
+    const read = (key: LeaseKey): Promise<LeaseView | null> => this.#options.next.read(key).catch(() => null);
+    const found = await Promise.all(status.keys.map(read));
+    const views = found.flatMap((view) => (view?.live === true ? [view] : []));
+    if (views.length < found.length) return await this.#ask();
     const nowMs = this.#nowMs();
-    status.onView(view, nowMs);
-    if (status.isStale(view, nowMs)) return await this.#ask();
+    status.onViews(views, nowMs);
+    if (views.some((view) => status.isStale(view, nowMs))) return await this.#ask();
     status.onLooked(nowMs);
     return "wait";
   }
@@ -304,7 +316,8 @@ export class KeyQueue {
     const isOver = waiter.phase === "overdue";
     if (waiter.phase !== "left") waiter.phase = "waiting";
     if (released.kind === "applied") {
-      this.status.onRecord(released.decision.lease, this.#nowMs(), this.#tickets?.own ?? "");
+      const { lease } = released.decision;
+      this.status.onRecord(lease.key, lease, this.#nowMs(), this.#tickets?.own ?? "");
       return "ask again";
     }
     // An attempt whose reply was lost may have served the waiter before somebody else wrote.
@@ -337,7 +350,10 @@ export class KeyQueue {
     this.#remove(waiter);
     waiter.phase = "overdue";
     const last = this.afterFirst()
-      .then(() => next.execute(this.#ticketed(waiter.timed(this.#nowMs())), waiter.context))
+      .then(() => {
+        const nowMs = this.#nowMs();
+        return next.execute(this.#ticketed(waiter.timed(nowMs)), waiter.contextAt(nowMs));
+      })
       .catch(asUnsettled)
       .then((outcome) => {
         this.#answer(waiter, outcome);
@@ -369,7 +385,7 @@ export class KeyQueue {
     const index = this.waiters.indexOf(waiter);
     assert(index >= 0, "a waiter left twice", this.key);
     this.waiters.splice(index, 1);
-    this.#options.onSize(-1);
+    this.#options.onSize(-1, this);
     if (this.#state.kind === "attempting") return;
     if (this.waiters.length === 0 && this.#state.kind !== "idle") this.#transition(IDLE);
     else this.#show();
@@ -377,10 +393,10 @@ export class KeyQueue {
 
   /** Granted, or perhaps granted, to a caller that has gone. False when there is nothing to release. */
   async #releaseUnclaimed(waiter: Waiter, outcome: CommandOutcome): Promise<boolean> {
-    const release = releaseOfUnclaimed(waiter, outcome);
-    if (release === null) return false;
-    this.onDecided(await this.#options.next.execute(release, waiter.context).catch(asUnsettled));
-    return true;
+    const releases = releaseOfUnclaimed(waiter, outcome);
+    for (const release of releases)
+      this.onDecided(await this.#options.next.execute(release, waiter.context).catch(asUnsettled));
+    return releases.length > 0;
   }
 
   async #released(answer: Promise<CommandOutcome>, isExpected = false): Promise<CommandOutcome> {
@@ -417,21 +433,20 @@ export class KeyQueue {
       this.#advance("look");
       return;
     }
-    if (keyId(event.key) !== keyId(this.key)) return;
-    const { stored } = event;
+    const { key, stored } = event;
+    if (!this.status.covers(key)) return;
     if (stored === null) {
       this.#advance("look");
       return;
     }
-    if (stored.kind === "found" && stored.record.state !== "held")
-      this.#options.next.onHint?.(this.key, stored);
-    this.#onRecord(stored.kind === "found" ? stored.record : null);
+    if (stored.kind === "found" && stored.record.state !== "held") this.#options.next.onHint?.(key, stored);
+    this.#onRecord(key, stored.kind === "found" ? stored.record : null);
   }
 
-  #onRecord(record: LeaseRecord | null): void {
+  #onRecord(key: LeaseKey, record: LeaseRecord | null): void {
     if (record !== null) this.#tickets?.onRecord(record);
     const own = this.#tickets?.own ?? "";
-    const change = this.status.onRecord(record, this.#nowMs(), own);
+    const change = this.status.onRecord(key, record, this.#nowMs(), own);
     if (change === "ended" && record?.reservation?.ticket === own && own !== "") this.#advance("ask");
     else if (change === "ended") this.#race();
     else if (this.#state.kind === "queued" && (change === "reserved" || this.#state.isHeldBack))

@@ -4,7 +4,11 @@
  */
 import { type LeaseRecord, type Reason, recordFence } from "../core/index.ts";
 import type { CommandOutcome, LeaseView } from "../executor/index.ts";
+import type { ExpectedEnd } from "./look-schedule.ts";
 import { heldForMs } from "./outcomes.ts";
+
+/** A lease is observed for a ttl, widened by the drift of the clocks. */
+const OBSERVED_TTLS = 1.02;
 
 export interface Obstacle {
   readonly reason: Reason;
@@ -16,11 +20,15 @@ export interface Obstacle {
   readonly untilMs: number | null;
 }
 
+/** "ended": the key may be free now. "reserved": it is kept for another process's ticket. */
+export type RecordChange = "ended" | "reserved" | "nothing new";
+
 export class KeyStatus {
   /** Looks in a row that found the same obstacle, since when, and how many of them came after its end. */
   looks = 0;
   overdueLooks = 0;
   #sameSinceMs = 0;
+  #ttlMs = 0;
   #obstacle: Obstacle | null = null;
   #isKnown = false;
   #newestFence = 0n;
@@ -58,6 +66,20 @@ export class KeyStatus {
     return untilMs === null ? null : Math.max(0, untilMs - nowMs);
   }
 
+  /**
+   * When it is worth looking: at the end; once that has passed, now and then, and when the lease was observed for a whole
+   * ttl without a renewal, which is how it ends where the store has no clock.
+   */
+  ends(nowMs: number): readonly ExpectedEnd[] {
+    const inMs = this.heldForMs(nowMs);
+    if (inMs === null) return [];
+    const end = { inMs, overdueLooks: this.overdueLooks };
+    const observedInMs = this.#sameSinceMs + this.#ttlMs * OBSERVED_TTLS - nowMs;
+    return inMs > 0 || this.looks === 0 || observedInMs <= 0
+      ? [end]
+      : [end, { inMs: observedInMs, overdueLooks: 0 }];
+  }
+
   /** Whether an obstacle is known that has not ended. */
   isBlocked(nowMs: number): boolean {
     return (this.#obstacle?.untilMs ?? Number.NEGATIVE_INFINITY) > nowMs;
@@ -68,15 +90,8 @@ export class KeyStatus {
     return this.#isKnown && !this.isBlocked(nowMs);
   }
 
-  /**
-   * The record that stands under the key, perhaps an old one. "ended": the key may be free now. "reserved": it is kept for
-   * another process's ticket.
-   */
-  onRecord(
-    record: LeaseRecord | null,
-    nowMs: number,
-    ownTicket: string,
-  ): "ended" | "reserved" | "nothing new" {
+  /** The record that stands under the key, perhaps an old one. */
+  onRecord(record: LeaseRecord | null, nowMs: number, ownTicket: string): RecordChange {
     this.#isKnown = true;
     if (record === null) {
       this.#obstacle = null;
@@ -91,6 +106,7 @@ export class KeyStatus {
       this.#knownEnd = null;
       this.#successor = null;
       const { holder, grantedAtMs, renewedAtMs, expiresAtMs } = record;
+      this.#ttlMs = record.ttlMs;
       this.#block(heldBy(holder, grantedAtMs, expiresAtMs, nowMs + (expiresAtMs - renewedAtMs)));
       return "nothing new";
     }
@@ -114,8 +130,9 @@ export class KeyStatus {
   }
 
   /** What a look found: a lease that lives. */
-  onView({ holder, fence, grantedAtMs, expiresAtMs, remainingMs }: LeaseView, nowMs: number): void {
+  onView({ holder, fence, ttlMs, grantedAtMs, expiresAtMs, remainingMs }: LeaseView, nowMs: number): void {
     this.#isKnown = true;
+    this.#ttlMs = ttlMs;
     if (fence > this.#newestFence) {
       this.#newestFence = fence;
       this.#knownEnd = null;
@@ -161,8 +178,12 @@ export class KeyStatus {
   }
 
   #block(obstacle: Obstacle): void {
-    if (obstacle.heldUntilMs !== this.#obstacle?.heldUntilMs) this.looks = 0;
-    this.#obstacle = obstacle;
+    const { heldUntilMs, untilMs = null } = this.#obstacle ?? {};
+    if (obstacle.heldUntilMs !== heldUntilMs) this.looks = 0;
+    // What was not prolonged does not end later than it seemed to before. Without a clock every read says "any moment now".
+    const isSame = obstacle.heldUntilMs === heldUntilMs && obstacle.heldUntilMs !== null;
+    const isEarlier = isSame && untilMs !== null && untilMs < (obstacle.untilMs ?? Number.POSITIVE_INFINITY);
+    this.#obstacle = isEarlier ? { ...obstacle, untilMs } : obstacle;
   }
 }
 

@@ -47,8 +47,8 @@ export class KeyTickets {
   #isSyncing = false;
   #isClosed = false;
   #watch: Promise<StoreWatch | null> | null = null;
-  /** The ticket that the key was last seen to be reserved for. */
-  #reserved = "";
+  /** By name of the slot: the ticket that it was last seen to be reserved for. */
+  readonly #reserved = new Map<string, string>();
 
   constructor(options: KeyTicketsOptions) {
     this.#options = options;
@@ -70,9 +70,11 @@ export class KeyTickets {
     return this.#order.hasOthers(this.#id, this.#nowMs(), LIFE_MS);
   }
 
-  /** The ticket of another process whose turn comes before this process's; null when there is none. */
+  /** The ticket of another process whose turn comes before this process's, and that has no slot yet; null without one. */
   get due(): DueTicket | null {
-    return this.#order.before(this.#id, this.#nowMs(), LIFE_MS)[0] ?? null;
+    const reserved = new Set(this.#reserved.values());
+    const before = this.#order.before(this.#id, this.#nowMs(), LIFE_MS);
+    return before.find(({ ticket }) => !reserved.has(ticket)) ?? null;
   }
 
   /** How long to leave a free key to those who come first. */
@@ -119,19 +121,20 @@ export class KeyTickets {
   }
 
   /** The record that stands under the key. */
-  onRecord({ state, ticket, reservation }: LeaseRecord): void {
+  onRecord({ key, state, ticket, reservation }: LeaseRecord): void {
     if (state === "held") {
-      if (this.#reserved !== "" && this.#reserved !== ticket) this.#order.onMissed(this.#reserved);
+      const reserved = this.#reserved.get(key.name) ?? ticket;
+      if (reserved !== ticket) this.#order.onMissed(reserved);
       if (ticket !== "") this.#order.onServed(ticket, this.#nowMs());
-      this.#reserved = "";
-    } else if (reservation !== null) this.#reserved = reservation.ticket;
+      this.#reserved.delete(key.name);
+    } else if (reservation !== null) this.#reserved.set(key.name, reservation.ticket);
   }
 
   #isSpent(): boolean {
     return !this.#order.isWaiting(this.own);
   }
 
-  /** Brings the stored ticket in line with what is wanted, one write at a time. */
+  /** Makes the stored ticket what is wanted, one write at a time. */
   #sync(): void {
     if (this.#isSyncing || this.#stored === this.#wanted) return;
     this.#isSyncing = true;

@@ -13,22 +13,28 @@ const SLOWEST_LOOK_MS = 1_000;
 /** All processes see a lease end at the same instant; only one can have it. */
 const SPREAD_AT_EXPIRY_MS = 10;
 
-export interface Looking {
-  /** How long the current lease lasts; null where that is not known. */
-  readonly heldForMs: number | null;
-  readonly looks: number;
-  /** How many looks in a row came after the end of the lease, and did not find the key free. */
+/** When a lease that stands in the way ends. */
+export interface ExpectedEnd {
+  readonly inMs: number;
+  /** How many looks in a row came after that end, and did not find the key free. */
   readonly overdueLooks: number;
+}
+
+export interface Looking {
+  /** Of each lease in the way whose end is known: one, or that of every slot. */
+  readonly ends: readonly ExpectedEnd[];
+  readonly looks: number;
   readonly watched: boolean;
 }
 
-export function lookAgainMs(env: Env, { heldForMs, looks, overdueLooks, watched }: Looking): number {
-  const withWatchMs = heldForMs === null ? FIRST_LOOK_WITH_WATCH_MS : LOOK_WITH_WATCH_MS;
+export function lookAgainMs(env: Env, { ends, looks, watched }: Looking): number {
+  const withWatchMs = ends.length === 0 ? FIRST_LOOK_WITH_WATCH_MS : LOOK_WITH_WATCH_MS;
   const slowestMs = watched ? withWatchMs : growing(FIRST_LOOK_WITHOUT_WATCH_MS, looks);
-  const untilEndMs = heldForMs === null ? Number.POSITIVE_INFINITY : Math.max(0, heldForMs);
   // An end that has passed and still stands in the way (a store without a clock must be observed) is no appointment.
-  const spreadMs = growing(SPREAD_AT_EXPIRY_MS, overdueLooks);
-  return Math.min(jittered(env, slowestMs, 0.3), untilEndMs + 1 + env.random() * spreadMs);
+  const appointments = ends.map(
+    ({ inMs, overdueLooks }) => inMs + 1 + env.random() * growing(SPREAD_AT_EXPIRY_MS, overdueLooks),
+  );
+  return Math.min(jittered(env, slowestMs, 0.3), ...appointments);
 }
 
 function growing(firstMs: number, times: number): number {

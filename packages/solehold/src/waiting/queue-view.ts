@@ -1,6 +1,6 @@
 /** A wait queue as people see it: who waits, and for how long about. */
 import type { LeasePolicy } from "../core/index.ts";
-import type { KeyStatus } from "./key-status.ts";
+import type { SlotsStatus } from "./slots-status.ts";
 import type { Waiter } from "./waiter.ts";
 
 export interface QueuedWaiter {
@@ -25,7 +25,7 @@ const MAX_SHOWN = 100;
 
 export function queueView(
   waiting: readonly Waiter[],
-  status: KeyStatus,
+  status: SlotsStatus,
   nowMs: number,
   policy: LeasePolicy,
 ): QueueView {

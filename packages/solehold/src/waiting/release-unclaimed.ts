@@ -12,23 +12,26 @@
  * because the token was chosen here, or because its owner said that it does not want it any more (and has no key under
  * which it could ask again).
  */
+import { slotKeys } from "../core/index.ts";
 import type { CommandOutcome, ReleaseRequest } from "../executor/index.ts";
 import { mayBeGranted } from "./outcomes.ts";
 import type { GrantRecipient } from "./waiter.ts";
 
-/** The release that is due; null when there is nothing to release, or when it must not be. */
+/** The releases that are due; none when there is nothing to release, or when it must not be. */
 export function releaseOfUnclaimed(
   { request, recipient, repeatable }: GrantRecipient,
   outcome: CommandOutcome,
-): ReleaseRequest | null {
-  const { key, holder, token } = request;
-  const release = { op: "release", key, holder, token } as const;
+): readonly ReleaseRequest[] {
+  const { key, slots = 1, holder, token } = request;
   const isAlone = repeatable === "no" || (repeatable === "by token" && recipient.isCancelled());
-  if (mayBeGranted(outcome)) return isAlone ? release : null;
-  if (outcome.kind !== "applied") return null;
-  if (repeatable === "no") return release;
+  // Nobody knows which slot it may have been.
+  if (mayBeGranted(outcome))
+    return isAlone ? slotKeys(key, slots).map((slot) => ({ op: "release", key: slot, holder, token })) : [];
+  if (outcome.kind !== "applied") return [];
   const { lease, replayed } = outcome.decision;
+  const release = { op: "release", key: lease.key, holder, token } as const;
+  if (repeatable === "no") return [release];
   const foundThere = replayed || lease.renewals > 0;
-  if (foundThere || (repeatable === "by key" && !recipient.isCancelled())) return null;
-  return { ...release, onlyNonce: lease.nonce };
+  if (foundThere || (repeatable === "by key" && !recipient.isCancelled())) return [];
+  return [{ ...release, onlyNonce: lease.nonce }];
 }

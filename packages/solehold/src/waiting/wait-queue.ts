@@ -4,6 +4,7 @@
  * but for a wait that ended before it could make one (wait-ended-error.ts).
  */
 import {
+  askedKey,
   type DriftBound,
   decide,
   exactly,
@@ -46,6 +47,12 @@ export interface WaitQueueOptions {
   readonly maxWaitMs?: number;
 }
 
+/** How many wait for a key in this process. */
+export interface QueueLength {
+  readonly key: LeaseKey;
+  readonly waiting: number;
+}
+
 /** Queues that nobody waits in are kept for so long, and at most so many of them. */
 const REST_MS = 2_000;
 const MAX_RESTING = 64;
@@ -66,6 +73,7 @@ export class WaitQueue implements LeaseExecutor {
   /** Queues that nobody waits in, the oldest first, and when each of them is closed. */
   readonly #resting = new Map<KeyQueue, Timer>();
   readonly #background = new Set<Promise<unknown>>();
+  readonly #lengthListeners = new Set<(length: QueueLength) => void>();
   readonly #grants = new OwnGrants();
   #size = 0;
   #isDraining = false;
@@ -80,8 +88,9 @@ export class WaitQueue implements LeaseExecutor {
       env,
       next,
       isDraining: () => this.#isDraining,
-      onSize: (change) => {
+      onSize: (change, { key, waiters }) => {
         this.#size += change;
+        for (const listener of this.#lengthListeners) listener({ key, waiting: waiters.length });
       },
       onEmpty: (queue) => this.#rest(queue),
       inBackground: (work) => this.#inBackground(work),
@@ -103,7 +112,7 @@ export class WaitQueue implements LeaseExecutor {
 
   execute(request: LeaseRequest, context: CallContext = {}): Promise<CommandOutcome> {
     if (request.op === "acquire") return this.#acquire(request, context);
-    const queue = this.#queues.size === 0 ? undefined : this.#queues.get(keyId(request.key));
+    const queue = this.#queues.size === 0 ? undefined : this.#queues.get(queueId(request.key));
     if (queue === undefined) {
       if (request.op === "release" && this.#next.tickets !== undefined) this.#onRelease(request.key);
       return this.#next.execute(request, context);
@@ -137,9 +146,21 @@ export class WaitQueue implements LeaseExecutor {
 
   /** Who waits for a key in this process. */
   view(key: LeaseKey): QueueView {
-    const queue = this.#queues.get(keyId(key));
+    const queue = this.#queues.get(queueId(key));
     if (queue === undefined) return EMPTY_QUEUE;
     return queueView(queue.waiters, queue.status, this.#options.env.monotonicMs(), this.policy);
+  }
+
+  /** The queues that somebody waits in. */
+  lengths(): readonly QueueLength[] {
+    const all = [...this.#queues.values()].map(({ key, waiters }) => ({ key, waiting: waiters.length }));
+    return all.filter(({ waiting }) => waiting > 0);
+  }
+
+  /** Calls the listener when a waiter comes or leaves. Returns how to stop. */
+  onLength(listener: (length: QueueLength) => void): () => void {
+    this.#lengthListeners.add(listener);
+    return () => void this.#lengthListeners.delete(listener);
   }
 
   /** Nobody waits here any more: all are sent elsewhere. Attempts under way still finish. */
@@ -161,7 +182,7 @@ export class WaitQueue implements LeaseExecutor {
     if (asked.grant === null) return asked.answer;
     return asked.answer.then((outcome) => {
       if (outcome.kind === "applied")
-        this.#grants.granted(keyId(request.key), recordFence(outcome.decision.lease));
+        this.#grants.granted(keyId(outcome.decision.lease.key), recordFence(outcome.decision.lease));
       // The recipient may go between the grant and its answer: without this nobody would ever release it.
       return recipient?.isGone() === true ? this.#unclaimed(asked, outcome) : outcome;
     });
@@ -210,16 +231,18 @@ export class WaitQueue implements LeaseExecutor {
   }
 
   #open(key: LeaseKey): KeyQueue {
-    const id = keyId(key);
-    const queue = new KeyQueue(key, this.#grants.fenceOf(id), this.#queueOptions);
-    this.#queues.set(id, queue);
+    const ownFenceOf = (slot: LeaseKey): bigint => this.#grants.fenceOf(keyId(slot));
+    const queue = new KeyQueue(key, ownFenceOf, this.#queueOptions);
+    this.#queues.set(keyId(key), queue);
     return queue;
   }
 
   /** Nobody waits here for what is released. If the key is taken again and again, others may wait elsewhere. */
-  #onRelease(key: LeaseKey): void {
+  #onRelease(released: LeaseKey): void {
     const { tickets } = this.#next;
-    if (!this.#grants.released(keyId(key), this.#options.env.monotonicMs()) || this.#isDraining) return;
+    const nowMs = this.#options.env.monotonicMs();
+    if (!this.#grants.released(keyId(released), nowMs) || this.#isDraining) return;
+    const key = askedKey(released);
     const look = async (): Promise<void> => {
       const waiting = (await tickets?.list(key)) ?? [];
       if (waiting.length === 0 || this.#isDraining) return;
@@ -234,8 +257,8 @@ export class WaitQueue implements LeaseExecutor {
     const { token = this.#ids.next(), idempotencyKey } = request;
     const repeatable =
       idempotencyKey !== undefined ? "by key" : request.token !== undefined ? "by token" : "no";
-    const told = recipient ?? (wait?.signal === undefined ? PRESENT : recipientOf(wait.signal));
-    return { request: { ...request, token }, context, recipient: told, repeatable };
+    const reader = recipient ?? (wait?.signal === undefined ? PRESENT : recipientOf(wait.signal));
+    return { request: { ...request, token }, context, recipient: reader, repeatable };
   }
 
   /** A request that can never be granted must not wait to hear it. Core is asked, not copied. */
@@ -249,9 +272,9 @@ export class WaitQueue implements LeaseExecutor {
   }
 
   async #unclaimed({ grant }: Asked, outcome: CommandOutcome): Promise<CommandOutcome> {
-    const release = grant === null ? null : releaseOfUnclaimed(grant, outcome);
-    if (grant === null || release === null) return outcome;
-    await this.execute(release, grant.context);
+    const releases = grant === null ? [] : releaseOfUnclaimed(grant, outcome);
+    if (grant === null || releases.length === 0) return outcome;
+    for (const release of releases) await this.execute(release, grant.context);
     return waitEnded("cancelled");
   }
 
@@ -286,6 +309,11 @@ export class WaitQueue implements LeaseExecutor {
       .finally(() => this.#background.delete(tracked));
     this.#background.add(tracked);
   }
+}
+
+/** All slots of a name have one queue. */
+function queueId(key: LeaseKey): string {
+  return keyId(askedKey(key));
 }
 
 /** An acquire on its way; `grant` is null where nothing can be granted that its caller would not hear of. */

@@ -12,7 +12,7 @@ import { mayBeGranted } from "./outcomes.ts";
 /** An acquire whose token is known here, so that its grant can be released whatever the answer was. */
 export type WaitRequest = AcquireRequest & { readonly token: string };
 
-/** A grant, or what may be one, and to whom it would be told. */
+/** A grant, or what may be one, and who is to learn of it. */
 export interface GrantRecipient {
   readonly request: WaitRequest;
   readonly context: CallContext;
@@ -96,6 +96,12 @@ export class Waiter implements GrantRecipient {
   remember(outcome: CommandOutcome): void {
     if (mayBeGranted(outcome)) this.unconfirmed = outcome;
     else if (outcome.kind !== "unsettled") this.unconfirmed = null;
+  }
+
+  /** With how long it has waited. */
+  contextAt(nowMs: number): CallContext {
+    const waitedMs = Math.floor(nowMs - this.sinceMs);
+    return waitedMs > 0 ? { ...this.context, waitedMs } : this.context;
   }
 
   /** Its next attempt may take what is left of the wait. */

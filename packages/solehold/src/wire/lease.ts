@@ -9,18 +9,24 @@ import {
   type LeasePhase,
   type LeaseRecord,
   type LeaseState,
+  leaseId,
   type Metadata,
   metadataProblem,
   NO_TOKEN_HASH,
   type Purpose,
   type Reservation,
+  slotIn,
 } from "../core/index.ts";
 import { type LeaseView, printable } from "../executor/index.ts";
 import { type Fields, fieldsOf, textIn, wholeIn, wholeOrNullIn } from "./fields.ts";
 
 export interface WireLease {
+  readonly leaseId: string;
   readonly tenant: string;
   readonly name: string;
+  /** The name that was asked for: leases that have it in common are the slots of one thing. */
+  readonly slotOf: string;
+  readonly slot: number;
   readonly holder: string;
   readonly purpose: Purpose;
   readonly state: LeaseState;
@@ -51,9 +57,13 @@ export interface WireLease {
 
 /** Field by field: this is done for every answer, and a rest pattern takes several times as long. */
 export function encodeLease(view: LeaseView): WireLease {
+  const { name: slotOf, slot } = slotIn(view.key.name);
   return {
+    leaseId: view.leaseId,
     tenant: view.key.tenant,
     name: view.key.name,
+    slotOf,
+    slot,
     holder: view.holder,
     purpose: view.purpose,
     state: view.state,
@@ -90,9 +100,11 @@ export function decodeLease(value: unknown): LeaseView {
     ticket: _ticket,
     ...shared
   } = decodeLeaseRecord(fields);
+  const fence = BigInt(textIn(fields, "fence"));
   return printable({
+    leaseId: leaseId(shared.key, fence),
     ...shared,
-    fence: BigInt(textIn(fields, "fence")),
+    fence,
     live: fields.live === true,
     phase: phaseFrom(fields.phase),
     remainingMs: wholeIn(fields, "remainingMs"),

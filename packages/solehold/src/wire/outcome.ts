@@ -10,10 +10,14 @@ import type { QuorumVerification } from "../approvals/index.ts";
 import {
   type ClockReading,
   type GrantedDecision,
+  isPurpose,
   isReason,
+  type LeaseKey,
   type LeaseOp,
   type LeasePolicy,
+  leaseId,
   leaseIdOf,
+  type PurposeMismatch,
   REASONS,
   type Reason,
   reasonCode,
@@ -43,6 +47,8 @@ export interface GrantedBody {
 
 /** What an answer is made of besides the outcome. */
 export interface AnswerContext {
+  /** What was asked for. */
+  readonly key: LeaseKey;
   readonly policy: LeasePolicy;
   readonly traceId: string;
   /** In the queue, before the attempt that decided it; counted on the server's clock. */
@@ -52,9 +58,9 @@ export interface AnswerContext {
 export function encodeOutcome(
   op: LeaseOp,
   outcome: CommandOutcome,
-  { policy, traceId, waitedMs }: AnswerContext,
+  { key, policy, traceId, waitedMs }: AnswerContext,
 ): WireAnswer<GrantedBody | ProblemBody> {
-  if (outcome.kind !== "applied") return encodeProblem(problemOf(op, outcome), traceId);
+  if (outcome.kind !== "applied") return encodeProblem(problemOf(op, outcome, key), traceId);
   const { decision, storeTimeMs } = outcome;
   const body: GrantedBody = {
     outcome: "applied",
@@ -85,7 +91,11 @@ const UNSETTLED = {
 
 const RETRY_AFTER_MS = 1_000;
 
-function problemOf(op: LeaseOp, outcome: Exclude<CommandOutcome, { kind: "applied" }>): ProblemInput {
+function problemOf(
+  op: LeaseOp,
+  outcome: Exclude<CommandOutcome, { kind: "applied" }>,
+  key: LeaseKey,
+): ProblemInput {
   const code = serviceCodeOf(op, outcome);
   if (outcome.kind === "unsettled") {
     const { kind } = outcome.cause;
@@ -99,9 +109,11 @@ function problemOf(op: LeaseOp, outcome: Exclude<CommandOutcome, { kind: "applie
     const field = WIRE_FIELDS[decision.field] ?? decision.field;
     return { reason, code, detail: `${field} ${decision.message}`, facts: { field } };
   }
-  const { heldBy, heldUntilMs } = decision;
+  const { heldBy, heldUntilMs, fence, mismatch } = decision;
   const retryAfterMs = retryAfter(reason, heldUntilMs, storeTimeMs);
   const facts = {
+    ...(fence === null ? {} : { leaseId: leaseId(key, fence) }),
+    ...mismatch,
     heldBy,
     heldUntilMs,
     storeTimeMs,
@@ -164,7 +176,7 @@ function decodeGrant(body: Fields, ownToken: string, sent: Sent): CommandOutcome
   return {
     kind: "applied",
     decision,
-    token: typeof body.token === "string" ? body.token : ownToken,
+    token: typeof body.token === "string" ? body.token : decision.lease.state === "released" ? "" : ownToken,
     believedFrom: beliefFrom(sent, wholeIn(body, "waitedMs")),
     validForMs: wholeIn(body, "validForMs"),
     storeTimeMs: wholeIn(body, "storeTimeMs"),
@@ -210,5 +222,18 @@ function denied(reason: Reason, fields: Fields): CommandOutcome {
   const heldBy = typeof fields.heldBy === "string" ? fields.heldBy : null;
   const heldUntilMs = typeof fields.heldUntilMs === "number" ? fields.heldUntilMs : null;
   const storeTimeMs = typeof fields.storeTimeMs === "number" ? fields.storeTimeMs : 0;
-  return { kind: "refused", decision: { kind: "denied", reason, heldBy, heldUntilMs }, storeTimeMs };
+  const denial = { kind: "denied", reason, heldBy, heldUntilMs, fence: fenceIn(fields) } as const;
+  const mismatch = mismatchIn(fields);
+  const decision = mismatch === null ? denial : { ...denial, mismatch };
+  return { kind: "refused", decision, storeTimeMs };
+}
+
+/** Names may contain an @; the fence stands after the last one. */
+function fenceIn({ leaseId: id }: Fields): bigint | null {
+  const [, fence] = typeof id === "string" ? (/@(\d{1,39})$/.exec(id) ?? []) : [];
+  return fence === undefined ? null : BigInt(fence);
+}
+
+function mismatchIn({ expected, actual }: Fields): PurposeMismatch | null {
+  return isPurpose(expected) && isPurpose(actual) ? { expected, actual } : null;
 }

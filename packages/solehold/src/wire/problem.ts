@@ -4,7 +4,7 @@
  *
  * No problem carries a token, an API key, or what another tenant holds.
  */
-import { type LeaseServiceCode, REASONS, type Reason } from "../core/index.ts";
+import { type LeaseServiceCode, type Purpose, REASONS, type Reason } from "../core/index.ts";
 
 export type ProblemCode = LeaseServiceCode | "LS_UNAUTHENTICATED" | "LS_FORBIDDEN" | "LS_TOO_MANY";
 
@@ -39,12 +39,22 @@ const TABLE = {
 export type RequestReason = keyof typeof TABLE;
 export type ProblemReason = Reason | RequestReason;
 
-const ROWS: { readonly [reason in ProblemReason]: RequestReasonRow } = { ...REASONS, ...TABLE };
+/** Core's reasons, and those of requests that never became a command. */
+export const PROBLEM_REASONS: { readonly [reason in ProblemReason]: RequestReasonRow } = {
+  ...REASONS,
+  ...TABLE,
+};
 
 /** More about the problem. Absent fields do not apply. */
 export interface ProblemFacts {
   /** What has to be corrected in the request. */
   readonly field?: string;
+  /** The grant that a denial was decided against. */
+  readonly leaseId?: string;
+  /** The purpose that the request required. With `actual`, of a mismatch alone. */
+  readonly expected?: Purpose;
+  /** The purpose that the lease was granted for. */
+  readonly actual?: Purpose;
   readonly heldBy?: string | null;
   readonly heldUntilMs?: number | null;
   readonly retryAfterMs?: number;
@@ -109,7 +119,7 @@ const TITLES: Readonly<Record<number, string>> = {
 
 export function encodeProblem(input: ProblemInput, traceId: string): WireAnswer<ProblemBody> {
   const { reason, detail, facts } = input;
-  const row = ROWS[reason];
+  const row = PROBLEM_REASONS[reason];
   const { status = row.status, code = row.serviceCode } = input;
   const body: ProblemBody = {
     type: `urn:solehold:problem:${reason.toLowerCase().replaceAll("_", "-")}`,

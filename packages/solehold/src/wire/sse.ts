@@ -5,9 +5,9 @@ export interface SseEvent {
   readonly id: string;
 }
 
-/** None of the three may have line breaks: JSON and tokens have none. */
-export function encodeSse({ id, event, data }: SseEvent): string {
-  return `id: ${id}\nevent: ${event}\ndata: ${data}\n\n`;
+/** None of the three may have line breaks: JSON and tokens have none. An event without an id cannot be resumed after. */
+export function encodeSse({ id, event, data }: Omit<SseEvent, "id"> & Partial<SseEvent>): string {
+  return `${id === undefined ? "" : `id: ${id}\n`}event: ${event}\ndata: ${data}\n\n`;
 }
 
 export class SseParser {

@@ -3,7 +3,11 @@ import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { buildVectors } from "../../../../scripts/approval-vectors.mjs";
 import * as approvals from "../../src/approvals/index.ts";
+import * as core from "../../src/core/index.ts";
 import * as placement from "../../src/placement/index.ts";
+import { StoreError } from "../../src/store/index.ts";
+import { isWorthWaiting } from "../../src/waiting/index.ts";
+import * as wire from "../../src/wire/index.ts";
 
 const FOLDER = new URL("../../../../docs/vectors/", import.meta.url);
 
@@ -12,9 +16,12 @@ function committed(name: string): string {
 }
 
 describe("the vectors", () => {
-  const built: { readonly [name: string]: string } = buildVectors({ ...approvals, ...placement });
+  const built: { readonly [name: string]: string } = buildVectors({
+    ...{ ...approvals, ...placement, ...core, ...wire },
+    ...{ StoreError, isWorthWaiting },
+  });
 
-  it.each(["coordinator-selection.json", "approvals.json", "quorum.json"])(
+  it.each(["coordinator-selection.json", "approvals.json", "quorum.json", "validity.json", "wire.json"])(
     "%s is what the command would write now: run node scripts/approval-vectors.mjs if this is meant",
     (name) => {
       expect(built[name]).toBe(committed(name));

@@ -1,5 +1,6 @@
 // How handles, waits and elections end: by close, drain and abandon, by the store's word, and before they began.
 import { describe, expect, it } from "vitest";
+import { connect } from "../../src/client/connect.ts";
 import { LeasesClosedError, LeaseUnavailableError } from "../../src/client/errors.ts";
 import type { Lease } from "../../src/client/lease.ts";
 import { Leases } from "../../src/client/leases.ts";
@@ -182,6 +183,34 @@ describe("options", () => {
     const unknown = { drift: 5 } as object;
     await expect(leases.acquire("job", unknown)).rejects.toThrow("acquire has no option 'drift'");
     await expect(leases.tryAcquire("job", { wait: 5 } as object)).rejects.toThrow("no option 'wait'");
+    await expect(leases.revoke("job", { fense: 5n } as object)).rejects.toThrow("no option 'fense'");
+    await expect(leases.break("job", { period: "5s", after: 1 } as never)).rejects.toThrow(
+      "no option 'after'",
+    );
+    await expect(leases.list({ status: "held" } as object).next()).rejects.toThrow("no option 'status'");
+    await expect(connect("memory:", { tennant: "a" } as object)).rejects.toThrow(
+      "connect has no option 'tennant': it knows tenant, ",
+    );
+  });
+
+  it("must be an object where one is needed", async () => {
+    const { leases } = clientWorld();
+    await expect(leases.break("job", undefined as never)).rejects.toThrow(
+      "break takes an object of options, got undefined",
+    );
+  });
+
+  it("of connect are checked before anything is opened: drift and policy by field", async () => {
+    const refused: readonly (readonly [object, string])[] = [
+      [{ drift: 5 }, "drift.driftRatio must be from 0 to below 0.5, got undefined"],
+      [{ drift: { driftRatio: 0.5, tickMs: 2 } }, "drift.driftRatio must be from 0 to below 0.5, got 0.5"],
+      [{ drift: { driftRatio: 0.01, tickMs: 0 } }, "drift.tickMs must be at least 1, got 0"],
+      [{ policy: { maxTTL: 5 } }, "policy has no field 'maxTTL': it knows "],
+    ];
+    for (const [options, message] of refused) {
+      await expect(connect("memory:", options)).rejects.toThrow(message);
+      await expect(connect("http://127.0.0.1:1", options)).rejects.toThrow(message);
+    }
   });
 
   it("that are yes or no must be booleans", async () => {

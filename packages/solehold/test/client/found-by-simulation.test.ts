@@ -3,8 +3,9 @@ import { describe, expect, it } from "vitest";
 import { Leases } from "../../src/client/leases.ts";
 import { RenewalSchedule } from "../../src/client/renewal-schedule.ts";
 import { ManualEnv } from "../../src/env/index.ts";
-import { StoreExecutor } from "../../src/executor/index.ts";
+import { type LeaseView, StoreExecutor } from "../../src/executor/index.ts";
 import { MemoryStore } from "../../src/store/index.ts";
+import { KeyStatus } from "../../src/waiting/key-status.ts";
 import { lookAgainMs } from "../../src/waiting/look-schedule.ts";
 import { clientWorld, freeze } from "./helpers.ts";
 
@@ -68,12 +69,47 @@ describe("waiting", () => {
   it("does not storm a store whose lease has ended by the clock and must still be observed", () => {
     const env = new ManualEnv();
     const pausesMs = Array.from({ length: 40 }, (_, overdueLooks) =>
-      lookAgainMs(env, { heldForMs: 0, looks: overdueLooks, overdueLooks, watched: true }),
+      lookAgainMs(env, { ends: [{ inMs: 0, overdueLooks }], looks: overdueLooks, watched: true }),
     );
     // The first looks come soon, because the end may have been misjudged by moments.
     expect(pausesMs[0]).toBeLessThanOrEqual(11);
     const inTenSecondsMs = pausesMs.reduce((sum, each) => sum + each, 0);
     expect(inTenSecondsMs).toBeGreaterThan(10_000);
+  });
+
+  it("does not storm a store without a clock, where every look finds that a dead lease ends any moment now", () => {
+    const env = new ManualEnv();
+    const status = new KeyStatus(0n);
+    const view = {
+      holder: "dead",
+      fence: 7n,
+      ttlMs: 5_000,
+      grantedAtMs: 0,
+      expiresAtMs: 5_000,
+      remainingMs: 1,
+    };
+    let looks = 0;
+    for (let nowMs = 0; nowMs < view.ttlMs; looks += 1) {
+      status.onView(view as LeaseView, nowMs);
+      status.onLooked(nowMs);
+      nowMs += lookAgainMs(env, { ends: status.ends(nowMs), looks: status.looks, watched: true });
+    }
+    expect(looks).toBeLessThan(40);
+  });
+
+  it("looks at a dead lease when it was observed for a whole ttl", () => {
+    const status = new KeyStatus(0n);
+    const view = {
+      holder: "dead",
+      fence: 7n,
+      ttlMs: 5_000,
+      grantedAtMs: 0,
+      expiresAtMs: 5_000,
+      remainingMs: 1,
+    };
+    status.onView(view as LeaseView, 0);
+    for (const nowMs of [0, 2_000, 4_000]) status.onLooked(nowMs);
+    expect(status.ends(4_000).map(({ inMs }) => inMs)).toEqual([0, 1_100]);
   });
 
   it("goes on when the store never answers a watch", async () => {

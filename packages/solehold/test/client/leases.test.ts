@@ -40,7 +40,7 @@ describe("tryAcquire", () => {
 });
 
 describe("acquire", () => {
-  it("gets the lease when it is released, by news, without having looked in between", async () => {
+  it("gets the lease when it is released, by a notification, without having looked in between", async () => {
     const { env, store, leases, other } = clientWorld({ holder: "waiter" });
     const holder = other("holder");
     const lease = await holder.acquire("job", { ttl: "60s", autoRenew: false });
@@ -95,7 +95,7 @@ describe("acquire", () => {
     await runUntilSettled(env, Promise.all(waiting), 200_000);
   });
 
-  it("serves all waiters, in order, over a store that brings no news", async () => {
+  it("serves all waiters, in order, over a store that announces nothing", async () => {
     const env = new ManualEnv();
     const leases = new Leases({
       executor: new StoreExecutor({ store: new ClockedStore(env), env }),
@@ -136,6 +136,43 @@ describe("acquire", () => {
     store.readFaults = Array.from({ length: 5 }, () => "failed" as const);
     const lease = await runUntilSettled(env, leases.acquire("job", { wait: "30s", ttl: "60s" }));
     expect(lease.fence).toBe(1n);
+  });
+});
+
+describe("acquireAll", () => {
+  it("of free names is one call to the store, and so is their release", async () => {
+    const { leases, store } = clientWorld();
+    const set = await leases.acquireAll(["a", "b", "c"]);
+    expect(store.calls).toEqual({ read: 0, apply: 1, writes: 3 });
+    await set.release();
+    expect(store.calls).toEqual({ read: 0, apply: 2, writes: 6 });
+  });
+
+  it("waits for a store that does not answer, as acquire does, if it may wait", async () => {
+    const { leases, store, env } = clientWorld();
+    store.writeFaults = ["failed-before"];
+    const set = await runUntilSettled(env, leases.acquireAll(["a", "b"], { wait: "5s" }));
+    expect(set.isHeld()).toBe(true);
+  });
+
+  it("says so when what it was granted is over at once", async () => {
+    const { leases, env, store } = clientWorld();
+    const asking = leases.acquireAll(["a", "b"], { wait: 0, ttl: 1_000, autoRenew: false });
+    const apply = store.apply.bind(store);
+    store.apply = async (writes) => {
+      const reply = await apply(writes);
+      await env.advance(2_000);
+      return reply;
+    };
+    await expect(asking).rejects.toMatchObject({ name: expect.stringMatching(/^Lease/) });
+  });
+
+  it("releases what it got when the store fails for one of them", async () => {
+    const { leases, store, other } = clientWorld();
+    await leases.acquireAll(["b"]).then((set) => set.release());
+    store.writeFaults = ["failed-before"];
+    await expect(leases.acquireAll(["a", "b"], { wait: 0 })).rejects.toThrow(LeaseUnavailableError);
+    for (const name of ["a", "b"]) expect((await other("you").tryAcquire(name)).ok).toBe(true);
   });
 });
 

@@ -59,6 +59,26 @@ describe("inspect", () => {
   });
 });
 
+describe("a lease", () => {
+  it("gives what JSON can take: its fence as a decimal string, and not its token", async () => {
+    const { leases } = clientWorld();
+    const lease = await leases.acquire("job", { ttl: "9s" });
+    const text = JSON.stringify({ lease });
+    expect(JSON.parse(text)).toEqual({
+      lease: {
+        ...{ tenant: "default", name: "job", holder: "me", purpose: "Operation", ttlMs: 9_000 },
+        ...{
+          fence: formatFence(lease.fence),
+          state: "held",
+          lossReason: null,
+          expiresAtMs: lease.expiresAtMs,
+        },
+      },
+    });
+    expect(text).not.toContain(lease.token);
+  });
+});
+
 describe("onWaiting", () => {
   it("is called with who holds the lease and the position, once for each position, and not without a wait", async () => {
     const { leases, other } = clientWorld();

@@ -66,6 +66,7 @@ describe("a minimum hold", () => {
       reason: "LEASE_LOCK_DELAY",
       heldBy: null,
       heldUntilMs: 61_000,
+      fence: 1n,
     });
   });
 

@@ -1,4 +1,4 @@
-/** What makes a command impossible to decide: the field, what is wrong with it, how to mend it. */
+/** What makes a command impossible to decide: the field, what is wrong with it, how to correct it. */
 import { describe, expect, it } from "vitest";
 import { commandProblem, MAX_U64 } from "../../src/core/index.ts";
 import { acquire, breakLease, handoff, hashOf, release, renew, resume, revoke, use } from "./cell.ts";

@@ -166,9 +166,10 @@ describe("every decision", () => {
       fc.property(commands, snapshots, storeInstants, policies, (command, snapshot, now, policy) => {
         const { bundle, decision, effect } = decide(command, snapshot, now, policy);
         expect(bundle.grantEligible).toBe(decision.kind === "granted");
+        const isMismatch = decision.reason === "LEASE_PURPOSE_MISMATCH";
         const shapes = {
           granted: ["kind", "reason", "lease", "resumeFromLedgerRequired", "replayed"],
-          denied: ["kind", "reason", "heldBy", "heldUntilMs"],
+          denied: ["kind", "reason", "heldBy", "heldUntilMs", "fence", ...(isMismatch ? ["mismatch"] : [])],
           refused: ["kind", "reason", "field", "message"],
         };
         expect(Object.keys(decision)).toEqual(shapes[decision.kind]);
@@ -203,6 +204,7 @@ describe("every decision", () => {
       reason: "LEASE_HELD_BY_OTHER",
       heldBy: "a",
       heldUntilMs: null,
+      fence: 1000n,
     });
   });
 });

@@ -25,6 +25,7 @@ describe("the decision table", () => {
       reason: "LEASE_HELD_BY_OTHER",
       heldBy: "self",
       heldUntilMs: 6_000,
+      fence: 1n,
     });
   });
 

@@ -65,6 +65,7 @@ describe("handoff to a named successor", () => {
       reason: "LEASE_HANDOFF_PENDING",
       heldBy: "b",
       heldUntilMs: 3_000,
+      fence: 1n,
     });
   });
 
@@ -128,6 +129,7 @@ describe("revoke", () => {
       reason: "LEASE_REVOKED",
       heldBy: null,
       heldUntilMs: 6_000,
+      fence: 1n,
     });
   });
 
@@ -220,6 +222,7 @@ describe("break", () => {
       reason: "LEASE_BREAKING",
       heldBy: null,
       heldUntilMs: 8_000,
+      fence: 2n,
     });
     expect(outcome(cell.run(acquire("b"), 8_000))).toBe("granted");
   });

@@ -26,6 +26,7 @@ describe("the vectors of the lease executor", () => {
       reason: "LEASE_HELD_BY_OTHER",
       heldBy: "n1",
       heldUntilMs: 6_000,
+      fence: 1n,
     });
   });
 

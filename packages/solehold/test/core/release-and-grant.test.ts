@@ -1,6 +1,6 @@
 /** A release that grants the lease to the next waiter with the same write, and what stands in its way. */
 import { describe, expect, it } from "vitest";
-import { type AcquireCommand, createPolicy, decide, exactly } from "../../src/core/index.ts";
+import { type AcquireCommand, createPolicy, decide, exactly, NO_TOKEN_HASH } from "../../src/core/index.ts";
 import { acquire, Cell, COUNTED, handoff, hashOf, leaseOf, outcome, release, renew, revoke } from "./cell.ts";
 
 function held(policy = COUNTED): Cell {
@@ -158,10 +158,20 @@ describe("what is wrong with a snapshot", () => {
 });
 
 describe("a repeated release or handoff", () => {
-  it.each([
-    ["release", release("a")],
-    ["handoff", handoff("a", "c")],
-  ] as const)("%s with the idempotency key of another token is not answered from memory", (_op, command) => {
+  it("a release clears the token: its repetition by the holder changes nothing, by another or of another grant it is denied", () => {
+    const cell = held();
+    cell.run(release("a"), 2_000);
+    expect(cell.record).toMatchObject({ state: "released", tokenHash: NO_TOKEN_HASH });
+    const again = cell.ask(release("a"), 2_500);
+    expect(again).toMatchObject({ decision: { kind: "granted" }, effect: { kind: "none" } });
+    expect(outcome(cell.ask(release("b"), 2_500))).toBe("LEASE_NOT_FOUND");
+    expect(outcome(cell.ask(release("a", { generation: 7n }), 2_500))).toBe("LEASE_NOT_FOUND");
+    for (const command of [renew("a"), handoff("a", "c")])
+      expect(outcome(cell.ask(command, 2_500))).toBe("LEASE_NOT_FOUND");
+  });
+
+  it("a handoff with the idempotency key of another token is not answered from memory", () => {
+    const command = handoff("a", "c");
     const idempotency = { keyHash: hashOf("k"), fingerprint: hashOf("args"), sealedToken: "" };
     const cell = held();
     cell.run({ ...command, idempotency }, 2_000);

@@ -56,6 +56,7 @@ describe("a reservation", () => {
       reason: "LEASE_RESERVED",
       heldBy: null,
       heldUntilMs: 2_250,
+      fence: 1n,
     });
   });
 

@@ -1,6 +1,6 @@
 /** The machine's own clocks, timers and randomness keep the contract of the port. */
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { realEnv } from "../../src/env/index.ts";
 
 function fires(delayMs: number): Promise<void> {
@@ -69,7 +69,19 @@ describe("real timers", () => {
     expect(fired).toBe(1);
   });
 
-  it("keep the process alive only when they are told to", () => {
+  it.each([-0.5, -5, -1e12])(
+    "of %d ms ask Node for no delay below zero, of which Node 24 warns",
+    (delayMs) => {
+      const native = vi.spyOn(globalThis, "setTimeout");
+      const timer = realEnv.timer(delayMs, () => undefined);
+      const asked = native.mock.calls.map(([, ms]) => ms);
+      native.mockRestore();
+      timer.cancel();
+      expect(asked).toEqual([0]);
+    },
+  );
+
+  it("keep the process alive only when that is asked for", () => {
     const before = process.getActiveResourcesInfo().filter((name) => name === "Timeout").length;
     const quiet = realEnv.timer(60_000, () => undefined);
     const quietCount = process.getActiveResourcesInfo().filter((name) => name === "Timeout").length;

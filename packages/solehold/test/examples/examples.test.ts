@@ -1,6 +1,6 @@
 // The examples are run as a reader would run them.
 import { execFile } from "node:child_process";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
@@ -14,6 +14,24 @@ async function run(name: string, ...args: readonly string[]): Promise<string> {
   const argv = [join(EXAMPLES, name), join(folder, "data"), ...args];
   return (await promisify(execFile)(process.execPath, argv)).stdout;
 }
+
+/** What an example says at its head that it prints; null where that differs from run to run. */
+function promisedBy(name: string): string | null {
+  const [, shown] =
+    /^\/\/ Prints:\n((?:\/\/ {3}.*\n)+)/m.exec(readFileSync(join(EXAMPLES, name), "utf8")) ?? [];
+  return shown?.replaceAll(/^\/\/ {3}/gm, "") ?? null;
+}
+
+const examples = readdirSync(EXAMPLES).filter((name) => name.endsWith(".mjs"));
+const fixed = examples.filter((name) => promisedBy(name) !== null);
+
+it.each(fixed)("%s prints what it says at its head", async (name) => {
+  expect(await run(name)).toBe(promisedBy(name));
+});
+
+it("are all run", () => {
+  expect(examples.filter((name) => !fixed.includes(name))).toEqual(["leader.mjs", "one-at-a-time.mjs"]);
+});
 
 it("one-at-a-time does its work under a fence", async () => {
   expect(await run("one-at-a-time.mjs")).toMatch(/with fence (\d+)\nwritten with fence \1\n$/);

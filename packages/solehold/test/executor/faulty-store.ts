@@ -17,11 +17,11 @@ import type {
 import { StoreError } from "../../src/store/index.ts";
 
 export type WriteFault =
-  /** The store does it, the caller hears nothing good. */
+  /** The store does it, the caller gets an error. */
   | "reply-lost"
   /** Nothing happens now; `deliverLate()` brings the request to the store. */
   | "delayed"
-  /** Nothing happens, and the caller is told that it certainly did not. */
+  /** Nothing happens, and the error says so for certain. */
   | "failed-before"
   /** Per-write unknown instead of a rejected call, and it was applied. */
   | "unknown-applied"

@@ -15,7 +15,7 @@ function named(name: string, tenant = "default"): LeaseKey {
   return { tenant, name };
 }
 
-/** Answers the writes to one key only when told to; other calls pass. */
+/** Answers the writes to one key only on request; other calls pass. */
 class HoldingStore extends MemoryStore {
   override readonly capabilities = { ...new MemoryStore().capabilities, maxConcurrentCalls: 2 };
   readonly calls: string[] = [];

@@ -83,7 +83,7 @@ describe("what a client knows of its store's clock", () => {
     const clock = clockWith({ granularityMs: 1_000, skewMs: 2_000 });
     learn(clock, { sent: at(100), received: at(120), storeTimeMs: 5_000 });
     const fresh = clock.interval(at(120));
-    if (fresh === null) throw new Error("the clock was told");
+    if (fresh === null) throw new Error("the clock knows the time");
     expect(clock.isNarrow(fresh, 1_000)).toBe(true);
     expect(clock.isNarrow({ ...fresh, latestMs: fresh.latestMs + 100 }, 1_000)).toBe(false);
     expect(clock.isNarrow({ ...fresh, latestMs: fresh.latestMs + 100 }, 10_000)).toBe(true);

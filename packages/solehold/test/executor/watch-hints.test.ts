@@ -1,4 +1,4 @@
-/** What came with a store's news: a hint at what to try, never more. */
+/** What came with a watch event: a hint at what to try, never more. */
 import { expect, it } from "vitest";
 import { ManualEnv } from "../../src/env/index.ts";
 import { StoreExecutor } from "../../src/executor/index.ts";
@@ -46,7 +46,7 @@ async function world() {
   return { store, waiter, stored, held, release, tryAgain: () => acquire(waiter, "waiter") };
 }
 
-it("an attempt after news that brought the record writes at once", async () => {
+it("an attempt after an event that brought the record writes at once", async () => {
   const { store, waiter, stored, release, tryAgain } = await world();
   await release();
   waiter.onHint(key, await stored());
@@ -55,7 +55,7 @@ it("an attempt after news that brought the record writes at once", async () => {
   expect(store.calls).toEqual(["apply"]);
 });
 
-it("an attempt after news without it looks first", async () => {
+it("an attempt after an event without it looks first", async () => {
   const { store, release, tryAgain } = await world();
   await release();
   store.calls.length = 0;
@@ -63,7 +63,7 @@ it("an attempt after news without it looks first", async () => {
   expect(store.calls).toEqual(["read", "apply"]);
 });
 
-it("news that was overtaken does not change the outcome", async () => {
+it("an event that was overtaken does not change the outcome", async () => {
   const { store, waiter, stored, held, release, tryAgain } = await world();
   await release();
   const released = await stored();
@@ -78,7 +78,7 @@ it("news that was overtaken does not change the outcome", async () => {
   }
 });
 
-it("news of a fence that no answer showed does not make the store's answers suspect", async () => {
+it("an event with a fence that no answer showed does not make the store's answers suspect", async () => {
   const { waiter, stored, release, tryAgain } = await world();
   await release();
   const released = await stored();

@@ -29,12 +29,14 @@ export async function disturbStores({ open, saboteur, terminate }: Disturbed): P
   const escapes = new Escapes();
   escapes.listen();
   let [answers, faults, isOver] = [0, 0, false];
+  let lastFailure = "none";
   const note = async (call: Promise<unknown>): Promise<void> => {
     try {
       await call;
       answers += 1;
     } catch (error) {
       if (!(error instanceof StoreError)) throw error;
+      lastFailure = error.message;
     }
   };
   const use = async (): Promise<void> => {
@@ -58,7 +60,9 @@ export async function disturbStores({ open, saboteur, terminate }: Disturbed): P
       }
       saboteur.calm();
       const before = answers;
-      await until("a call is answered again", async () => (answers > before ? true : null));
+      await until("a call is answered again", async () => (answers > before ? true : null)).catch((error) => {
+        throw new Error(`${(error as Error).message}; the last failure was: ${lastFailure}`);
+      });
     }
   } finally {
     saboteur.calm();

@@ -60,7 +60,7 @@ describe.each(FAULT_ENGINES)("a holder on $title", ({ ttlMs, start, open, kill }
   }
 
   it(
-    "whose server freezes 50 ms after the grant is told at or before the end of its lease",
+    "whose server freezes 50 ms after the grant learns it at or before the end of its lease",
     async () => {
       const env = new WitnessEnv();
       const { leases } = await client("frozen", { env });
@@ -86,7 +86,7 @@ describe.each(FAULT_ENGINES)("a holder on $title", ({ ttlMs, start, open, kill }
   );
 
   it(
-    "whose server is killed is told, and when it is back the key goes on with a higher fence",
+    "whose server is killed learns it, and when it is back the key goes on with a higher fence",
     async () => {
       const { leases } = await client("bereft");
       const lease = await leases.acquire("kill", { ttl: ttlMs });
@@ -168,7 +168,7 @@ describe.each(FAULT_ENGINES)("a holder on $title", ({ ttlMs, start, open, kill }
       const grants: Lease[] = [];
       await Promise.all(
         clients.map(async ({ leases }) => {
-          // Nobody gives it back: each has to wait until the lease of the one before is over.
+          // Nobody releases it: each has to wait until the lease of the one before is over.
           const lease = await leases.acquire("clocks", { ttl: ttlMs, wait: "20s", autoRenew: false });
           expect(grants.filter((earlier) => earlier.isHeld()).map(({ holder }) => holder)).toEqual([]);
           grants.push(lease);

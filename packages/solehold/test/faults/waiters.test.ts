@@ -17,7 +17,7 @@ import { overriding } from "./witness.ts";
 
 const WAITERS = 20;
 const COUNTED_SECONDS = 2;
-/** Short, so that renewals, which are news for everyone, count as well. */
+/** Short, so that renewals, which everyone is notified of, count as well. */
 const TTL_MS = 4_000;
 const MOST_COMMANDS_A_SECOND = 40;
 
@@ -149,11 +149,11 @@ describe.each(ENGINES)("twenty waiters on one key of $title", ({ start, open, co
 
   it("in one process are served in the order of their arrival, and only the first of them looks", async () => {
     const { leases: holder } = await client("holder");
-    const held = await holder.acquire("line", { ttl: TTL_MS });
+    const held = await holder.acquire("queue", { ttl: TTL_MS });
     const { leases, watched } = await client("waiter");
     const served: number[] = [];
     const serving = Array.from({ length: WAITERS }, async (_, index) => {
-      const lease = await leases.acquire("line", { ttl: TTL_MS, wait: "30s" });
+      const lease = await leases.acquire("queue", { ttl: TTL_MS, wait: "30s" });
       served.push(index);
       await lease.release();
     });

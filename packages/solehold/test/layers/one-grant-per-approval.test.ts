@@ -257,3 +257,27 @@ describe("an operator's command under an approval rule", () => {
     expect(await rival.read(GUARDED)).toMatchObject({ state: "held" });
   });
 });
+
+describe("the record of an approval that was used", () => {
+  const DAY_MS = 24 * 60 * MINUTE_MS;
+
+  it("stays while the approval could be presented, is collected a day later, and the approval is refused all the same", async () => {
+    const { env, memory, service, signed } = guardedWorld();
+    const approval = signed();
+    applied(await service.execute({ ...ACQUIRE, approval }));
+    applied(await service.execute(RELEASE));
+    const uses = async () =>
+      (await memory.list({ tenant: "default", prefix: "$", limit: 10 })).records.length;
+    expect(await uses()).toBe(2);
+    // It is valid for two days, and the lease's own record is kept for one.
+    await env.advance(3 * DAY_MS - 2 * MINUTE_MS);
+    await service.executor.collect("default");
+    expect(await service.executor.read(GUARDED)).toBeNull();
+    expect(await uses()).toBe(2);
+    await env.advance(3 * MINUTE_MS);
+    await service.executor.collect("default");
+    expect(await uses()).toBe(0);
+    const again = refused(await service.execute({ ...ACQUIRE, token: "another", approval }));
+    expect(again.decision.reason).toBe("QUORUM_NOT_MET");
+  });
+});

@@ -136,7 +136,7 @@ describe("processes that wait for one key", () => {
     const holder = world.process("holder");
     const [waiter, other] = [world.process("waiter"), world.process("other")];
     const held = await waited(world, holder.acquire("job"));
-    // It waits first, and is never heard of again: its ticket is all that is left of it.
+    // It waits first, and never comes back: its ticket is all that is left of it.
     const gone = new AbortController();
     const waiting = dead.acquire("job", { wait: "forever", signal: gone.signal }).catch(() => undefined);
     await world.env.advance(50);

@@ -116,7 +116,7 @@ describe("a release while somebody waits", () => {
     expect(await service.read(key)).toMatchObject({ holder: "two", live: true, generation: 2n });
   });
 
-  it("goes to the first in line, and the others stay in it without an attempt of their own", async () => {
+  it("goes to the first in the queue, and the others stay in it without an attempt of their own", async () => {
     const { ask, release, trail } = await world();
     const callers = ["two", "three", "four"].map((holder) => ask(holder));
     await settle();
@@ -148,7 +148,7 @@ describe("a release while somebody waits", () => {
     expect(fenceOf(second.reply)).toBe("two@2");
   });
 
-  it("whose answer is lost is found again: both are told that it was done, with one grant", async () => {
+  it("whose answer is lost is found again: both learn that it was done, with one grant", async () => {
     const { ask, release, lose, writes } = await world();
     const second = ask("two");
     await settle();
@@ -162,7 +162,7 @@ describe("a release while somebody waits", () => {
     expect(writes).toHaveLength(1);
   });
 
-  it("that never arrived is tried again, and both are told of the one that did", async () => {
+  it("that never arrived is tried again, and both learn of the one that did", async () => {
     const { ask, release, lose, writes } = await world();
     const second = ask("two");
     await settle();
@@ -175,7 +175,7 @@ describe("a release while somebody waits", () => {
     expect(writes.map(({ next }) => next?.holder)).toEqual(["two", "two"]);
   });
 
-  it("for somebody who left meanwhile is given back, and the next one gets it", async () => {
+  it("for somebody who left meanwhile is released, and the next one gets it", async () => {
     const { ask, release, freeze } = await world();
     const second = ask("two");
     const third = ask("three");

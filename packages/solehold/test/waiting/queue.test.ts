@@ -23,7 +23,7 @@ describe("waiting for a turn", () => {
     expect(actions).toEqual(["grant owner true", "grant a false", "release owner true", "grant a true"]);
   });
 
-  it("does not ask again when the store's news repeats what a decision already told", async () => {
+  it("does not ask again when a notification repeats what a decision already showed", async () => {
     const world = new World();
     const owner = world.ask("owner");
     await settle();
@@ -37,7 +37,7 @@ describe("waiting for a turn", () => {
     expect(denied.map(({ holder }) => holder)).toEqual(["a"]);
   });
 
-  it("hands over when a lease simply ends, without anybody's news", async () => {
+  it("hands over when a lease simply ends, without a notification", async () => {
     const { world, waiting } = await heldWorld(["a", "b"]);
     await world.env.advance(10_050);
     expect(world.granted).toEqual(["owner", "a"]);
@@ -46,7 +46,7 @@ describe("waiting for a turn", () => {
     expect(waiting.map(({ state }) => state)).toEqual(["granted 2", "granted 3"]);
   });
 
-  it("hears of releases by other processes through the store", async () => {
+  it("learns of releases by other processes through the store", async () => {
     const world = new World();
     const owner = world.ask("owner", { ttlMs: 3_600_000 });
     await settle();
@@ -63,7 +63,7 @@ describe("waiting for a turn", () => {
     expect(waiter.state).toBe("granted 2");
   });
 
-  it("finds out by itself when the store's news got lost, without filling the audit", async () => {
+  it("finds out by itself when a notification was lost, without filling the audit", async () => {
     const { world, owner, waiting } = await heldWorld(["a"]);
     const elsewhere = new StoreExecutor({
       store: world.store,
@@ -120,7 +120,7 @@ describe("waiting for a turn", () => {
     expect(world.granted).toEqual(["owner", "heir", "a"]);
   });
 
-  it("gives a handed-over lease to the line when the successor does not come in time", async () => {
+  it("gives a handed-over lease to the queue when the successor does not come in time", async () => {
     const { world, owner, waiting } = await heldWorld(["a"]);
     const handoff = { key, holder: "owner", token: owner.token, successor: "nobody", withinMs: 5_000 };
     const outcome = await world.queue.execute({ ...handoff, op: "handoff" });
@@ -138,7 +138,7 @@ describe("waiting for a turn", () => {
     expect(hopeless.state).toBe("LEASE_TTL_OUT_OF_BOUNDS");
   });
 
-  it("lets the first in line ask before somebody who does not wait", async () => {
+  it("lets the first in the queue ask before somebody who does not wait", async () => {
     const { world, waiting } = await heldWorld(["a"]);
     world.env.pause(10_000); // the owner's lease is over, and no timer has fired yet
     const pushy = world.ask("pushy", { waitMs: 0 });
@@ -158,7 +158,7 @@ describe("waiting for a turn", () => {
     expect([first?.state, second?.state, third?.state]).toEqual(["waiting", "waiting", "too-many-waiters"]);
   });
 
-  it("shows the line: positions, the holder, and how long it may take", async () => {
+  it("shows the queue: positions, the holder, and how long it may take", async () => {
     const { world } = await heldWorld(["a", "b"]);
     await world.env.advance(1_000);
     const view = world.queue.view(key);

@@ -20,7 +20,7 @@ async function grantedJustNow(options: Parameters<World["ask"]>[1] = {}) {
 describe("waiters that die", () => {
   const names = ["a", "b", "c", "d", "e"];
 
-  it.each(names)("never hold up the others: %s dies in the line", async (dead) => {
+  it.each(names)("never hold up the others: %s dies in the queue", async (dead) => {
     const { world, owner, waiting } = await heldWorld(names);
     waiting.find(({ holder }) => holder === dead)?.connection.drop();
     await settle();

@@ -7,6 +7,7 @@ import {
   type LeaseOp,
   type LeaseRecord,
   NO_TOKEN_HASH,
+  PURPOSES,
   REASONS,
   type Reason,
 } from "../../src/core/index.ts";
@@ -42,6 +43,7 @@ const SENT: Sent = { reading: READING, received: () => READING, driftRatio: 0 };
 const TOKEN = "the-token-of-this-grant";
 const TRACE = "0123456789abcdef0123456789abcdef";
 
+const purposes = fc.constantFrom(...PURPOSES);
 const ops = fc.constantFrom(...OPS);
 
 const applied: fc.Arbitrary<CommandOutcome> = fc
@@ -55,7 +57,7 @@ const applied: fc.Arbitrary<CommandOutcome> = fc
   .map(({ validForMs, storeTimeMs, ...decision }) => ({
     kind: "applied",
     decision: { kind: "granted", reason: "OK_DECISION_COMPUTE", ...decision },
-    token: TOKEN,
+    token: decision.lease.state === "released" ? "" : TOKEN,
     believedFrom: READING,
     validForMs,
     storeTimeMs,
@@ -66,11 +68,13 @@ const denied: fc.Arbitrary<CommandOutcome> = fc
     reason: fc.constantFrom(...DENIALS),
     heldBy: fc.option(holders),
     heldUntilMs: fc.option(instants),
+    fence: fc.option(fc.bigInt({ min: 1n, max: 2n ** 128n - 1n })),
+    mismatch: fc.option(fc.record({ expected: purposes, actual: purposes }), { nil: undefined }),
     storeTimeMs: instants,
   })
-  .map(({ storeTimeMs, ...decision }) => ({
+  .map(({ storeTimeMs, mismatch, ...decision }) => ({
     kind: "refused",
-    decision: { kind: "denied", ...decision },
+    decision: { kind: "denied", ...decision, ...(mismatch === undefined ? {} : { mismatch }) },
     storeTimeMs,
   }));
 
@@ -115,7 +119,14 @@ function known(outcome: CommandOutcome): unknown {
 }
 
 function answerTo(op: LeaseOp, outcome: CommandOutcome, waitedMs = 0) {
-  return travelled(encodeOutcome(op, outcome, { policy: POLICY, traceId: TRACE, waitedMs }));
+  return travelled(
+    encodeOutcome(op, outcome, {
+      key: { tenant: "t", name: "a@1" },
+      policy: POLICY,
+      traceId: TRACE,
+      waitedMs,
+    }),
+  );
 }
 
 describe("a lease", () => {
@@ -143,7 +154,7 @@ describe("an outcome", () => {
     fc.assert(
       fc.property(ops, outcomes, (op, outcome) => {
         const says = JSON.stringify(answerTo(op, outcome)).includes(TOKEN);
-        expect(says).toBe(op === "acquire" && outcome.kind === "applied");
+        expect(says).toBe(op === "acquire" && outcome.kind === "applied" && outcome.token !== "");
       }),
     );
   });

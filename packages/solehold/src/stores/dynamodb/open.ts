@@ -25,7 +25,8 @@ interface Table {
 
 /** Rejects with a StoreError of one line that says what to do. */
 export async function openDynamodbStore(options: DynamodbStoreOptions): Promise<LeaseStore> {
-  assertOptions("openDynamodbStore", options, '{ url: "dynamodb://my-table?region=eu-west-1" }');
+  const known = "url credentials createTable timeoutMs concurrency pollMs clockSkewMs variables";
+  assertOptions("openDynamodbStore", options, '{ url: "dynamodb://my-table?region=eu-west-1" }', known);
   const { env = realEnv, timeoutMs = 5_000, concurrency = 64, clockSkewMs = 2_000, pollMs } = options;
   const place = placeOf(options);
   const client = await dynamodbClient(place, { env, timeoutMs, maxSockets: 2 * concurrency });

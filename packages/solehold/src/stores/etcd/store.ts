@@ -29,7 +29,8 @@ const CAPABILITIES: StoreCapabilities = Object.freeze({
 
 /** Resolves when the cluster has answered a read; rejects with a StoreError that says what to do. */
 export async function openEtcdStore(options: EtcdStoreOptions): Promise<EtcdStore> {
-  assertOptions("openEtcdStore", options, '{ url: "etcd://localhost:2379" }');
+  const known = "url timeoutMs memberTimeoutMs";
+  assertOptions("openEtcdStore", options, '{ url: "etcd://localhost:2379" }', known);
   const settings = settingsFrom(options);
   const env = options.env ?? realEnv;
   const connect = await loadGrpc(settings.tls);

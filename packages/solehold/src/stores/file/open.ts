@@ -40,7 +40,8 @@ const REAL_SEAMS: Seams = { readBoot, fileSystemType: (path) => statfsSync(path)
 
 /** Rejects with a StoreError "config" when the folder cannot be used. */
 export async function openFileStore(options: FileStoreOptions): Promise<FileStore> {
-  assertOptions("openFileStore", options, '{ folder: "./leases" }');
+  const known = "folder prefix timeoutMs";
+  assertOptions("openFileStore", options, '{ folder: "./leases" }', known);
   return await openWithSeams(options, {});
 }
 

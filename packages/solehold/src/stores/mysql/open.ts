@@ -21,7 +21,8 @@ import { LeaseTable } from "./table.ts";
 
 /** Rejects with a StoreError of one line that says what to do. */
 export async function openMysqlStore(options: MysqlStoreOptions): Promise<LeaseStore> {
-  assertOptions("openMysqlStore", options, '{ url: "mysql://user:password@localhost/database" }');
+  const known = "url pool table timeoutMs concurrency pollMs";
+  assertOptions("openMysqlStore", options, '{ url: "mysql://user:password@localhost/database" }', known);
   const { env = realEnv, timeoutMs = 5_000, concurrency = 16, pollMs } = options;
   const table = assertTable(options.table ?? "solehold_leases");
   if ("url" in options === "pool" in options)

@@ -29,7 +29,8 @@ const CAPABILITIES: Omit<StoreCapabilities, "durable"> = {
 
 /** Resolves when the server has answered and the bucket is there; rejects with a StoreError that says what to do. */
 export async function openNatsStore(options: NatsStoreOptions): Promise<NatsStore> {
-  assertOptions("openNatsStore", options, '{ url: "nats://localhost:4222" }');
+  const known = "url bucket replicas timeoutMs syncInterval connection";
+  assertOptions("openNatsStore", options, '{ url: "nats://localhost:4222" }', known);
   const settings = settingsFrom(options);
   const env = options.env ?? realEnv;
   const calls = new NatsCalls(env, await loadNats(), settings);

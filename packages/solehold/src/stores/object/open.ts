@@ -45,7 +45,8 @@ export type ObjectStoreOptions = CommonOptions & {
 
 /** Rejects with a StoreError of one line: wrong place, wrong credentials, a server that ignores conditions. */
 export async function openObjectStore(options: ObjectStoreOptions): Promise<LeaseStore> {
-  assertOptions("openObjectStore", options, '{ url: "s3://bucket/prefix" }');
+  const known = "url place prefix variables timeoutMs clockSkewMs";
+  assertOptions("openObjectStore", options, '{ url: "s3://bucket/prefix" }', known);
   const { place, prefix, ...parsed } = parsedFrom(options);
   const clockSkewMs = options.clockSkewMs ?? parsed.clockSkewMs ?? 2_000;
   assertWholeNumbers(place.kind, { clockSkewMs }, 0);

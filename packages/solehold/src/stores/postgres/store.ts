@@ -50,7 +50,13 @@ const CAPABILITIES: Omit<StoreCapabilities, "durable"> = {
 
 /** Connects, creates the table on first use, and checks that the store can do its work. */
 export async function openPostgresStore(options: PostgresStoreOptions): Promise<PostgresStore> {
-  assertOptions("openPostgresStore", options, '{ url: "postgres://user:password@localhost/database" }');
+  const known = "url pool schema table timeoutMs create pooler watch pollIntervalMs maxConnections";
+  assertOptions(
+    "openPostgresStore",
+    options,
+    '{ url: "postgres://user:password@localhost/database" }',
+    known,
+  );
   const resolved = resolveOptions(options);
   const driver = await driverFor(resolved);
   try {

@@ -13,7 +13,8 @@ import { RedisStore } from "./store.ts";
 
 /** Resolves when the server has answered; rejects with a StoreError that says what to do. */
 export async function openRedisStore(options: RedisStoreOptions): Promise<RedisStore> {
-  assertOptions("openRedisStore", options, '{ url: "redis://localhost:6379" }');
+  const known = "url client prefix timeoutMs replicas fsync";
+  assertOptions("openRedisStore", options, '{ url: "redis://localhost:6379" }', known);
   const { prefix, timeoutMs, durability } = settingsFrom(options);
   const layout = redisLayout(prefix);
   const driver =

@@ -32,7 +32,8 @@ const REAL_SEAMS: Seams = { readBoot, wakeUp: "by file", checkUpToBytes: 2 ** 22
 
 /** Rejects with a StoreError "config" when the folder cannot be used; then nothing in it was changed. */
 export async function openEmbeddedStore(options: EmbeddedStoreOptions): Promise<EmbeddedStore> {
-  assertOptions("openEmbeddedStore", options, '{ folder: "./leases" }');
+  const known = "folder";
+  assertOptions("openEmbeddedStore", options, '{ folder: "./leases" }', known);
   return await openWithSeams(options, {});
 }
 

@@ -7,14 +7,18 @@ export function configError(message: string, cause?: unknown): StoreError {
 }
 
 /**
- * Throws unless it is an object: callers without a type checker pass nothing at all, or the URL by itself. What was
- * given is not repeated: a URL may carry a password.
+ * Throws unless it is an object with these names only, and `env`: callers without a type checker pass nothing at all, the
+ * URL by itself, or a name that does not exist. What was given is not repeated: a URL may carry a password.
  */
-export function assertOptions(opener: string, options: unknown, example: string): void {
-  if (typeof options === "object" && options !== null) return;
-  throw configError(
-    `${opener}: the options must be an object, as in ${example}, got ${describeType(options)}`,
-  );
+export function assertOptions(opener: string, options: unknown, example: string, names: string): void {
+  if (typeof options !== "object" || options === null)
+    throw configError(
+      `${opener}: the options must be an object, as in ${example}, got ${describeType(options)}`,
+    );
+  const known = [...names.split(" "), "env"];
+  const unknown = Object.keys(options).find((name) => !known.includes(name));
+  if (unknown !== undefined)
+    throw configError(`${opener} has no option '${unknown}': it knows ${known.join(", ")}`);
 }
 
 export function assertOneOf(

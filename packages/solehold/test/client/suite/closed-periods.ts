@@ -74,7 +74,7 @@ export function describeClosedPeriods(open: OpenWorld): void {
   });
 
   describe("a minimum hold", () => {
-    it("keeps waiters out until it is over, and is shown to who looks", async () => {
+    it("keeps waiters out until it is over, and is shown to readers", async () => {
       const world = await open();
       const [mine, theirs] = await world.clients("me", "them");
       const lease = await mine.acquire("job", { holdAtLeast: "20s" });

@@ -5,6 +5,8 @@ import { describeClosedPeriods } from "./closed-periods.ts";
 import { describeCommands } from "./commands.ts";
 import { describeHolding } from "./holding.ts";
 import { describeOperating } from "./operating.ts";
+import { describeSeveral } from "./several.ts";
+import { describeSlots } from "./slots.ts";
 import { describeWaiting } from "./waiting.ts";
 import type { OpenWorld } from "./world.ts";
 
@@ -17,5 +19,7 @@ export function describeLeases(open: OpenWorld): void {
   describeHolding(open);
   describeOperating(open);
   describeClosedPeriods(open);
+  describeSlots(open);
+  describeSeveral(open);
   describeCommands(open);
 }

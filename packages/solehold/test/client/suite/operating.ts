@@ -129,9 +129,9 @@ export function describeOperating(open: OpenWorld): void {
       await world.advance(100);
       await lease.release();
       await world.advance(100);
-      const told = events.flatMap((event) => (event.kind === "changed" ? [event] : []));
-      expect(new Set(told.map(({ key }) => key.name))).toEqual(new Set(["a/job"]));
-      expect(told.at(-1)?.stored).toMatchObject({ record: { holder: "me", state: "released" } });
+      const changes = events.flatMap((event) => (event.kind === "changed" ? [event] : []));
+      expect(new Set(changes.map(({ key }) => key.name))).toEqual(new Set(["a/job"]));
+      expect(changes.at(-1)?.stored).toMatchObject({ record: { holder: "me", state: "released" } });
       await watch?.close();
       const before = events.length;
       await mine.acquire("a/other");

@@ -19,7 +19,7 @@ export interface WorldOptions {
 export type OpenWorld = () => Promise<World>;
 
 const STEP_MS = 50;
-/** How many turns of the event loop without a call under way count as calm: news travels without a call. */
+/** How many turns of the event loop without a call under way count as calm: notifications travel without a call. */
 const CALM_TURNS = 12;
 
 export class World {

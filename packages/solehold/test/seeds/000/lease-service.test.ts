@@ -219,6 +219,7 @@ describe("000: the audit trail", () => {
       "reason",
       "trace_id",
       "timestamp",
+      "code",
     ]);
     expect(new Set(decisions.map((decision) => decision.lease_id))).toEqual(new Set([lease.leaseId]));
     expect(decisions.every(({ timestamp }) => isIsoInstant(timestamp))).toBe(true);

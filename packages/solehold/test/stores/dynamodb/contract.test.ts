@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, it } from "vitest";
 import { describeLeases, describeStore } from "../../../src/conformance/index.ts";
 import type { LeaseKey } from "../../../src/core/index.ts";
 import { kitProcess } from "../../conformance/child.ts";
+import { EFFORT } from "../../conformance/effort.ts";
 import { faultyClient } from "../../conformance/faulty.ts";
 import { type Engine, startDynalite } from "../../engines/index.ts";
 import { openOn, request, urlOf, VARIABLES } from "./place.ts";
@@ -47,6 +48,6 @@ const openPolling = () => openOn(server.url, { url: urlOf(server.url, "polled"),
 
 describeStore(
   "DynamoDB (dynalite) with polling watches",
-  { open: openPolling, openSecond: openPolling, effort: "reduced" },
+  { open: openPolling, openSecond: openPolling, effort: EFFORT },
   { describe, it },
 );

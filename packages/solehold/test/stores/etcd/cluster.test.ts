@@ -82,7 +82,7 @@ class Crowd {
         this.fences.push(lease.fence);
         const seen = this.counter.state;
         await new Promise((resolve) => setTimeout(resolve, 5));
-        // A holder that was told to stop does not write; its turn does not count.
+        // A holder that has to stop does not write; its turn does not count.
         if (!lease.signal.aborted) {
           this.counter.write(lease, () => seen + 1);
           this.finished += 1;
@@ -165,7 +165,7 @@ it("a member that is stopped leaves at most one write unknown; the next one succ
   }
 });
 
-it("the whole cluster stops: the holder is told all the same, and its lease is taken over afterwards", async () => {
+it("the whole cluster stops: the holder learns it all the same, and its lease is taken over afterwards", async () => {
   const [holder, other] = [await connectLeases(0), await connectLeases(TEN_MINUTES_MS)];
   const lease = await holder.acquire("frozen", { ttl: 1_500 });
   await cluster.pause();
@@ -185,12 +185,12 @@ it("without a majority nothing is written and one line says why; with it all is 
   await first.kill();
   await second.kill();
   const next = recordOf("majority", { generation: 2n });
-  const told = await until("the last member knows that it is alone", async () => {
+  const alone = await until("the last member knows that it is alone", async () => {
     const error = await rejection(openEtcdStore({ url: storeUrl(cluster.urls, prefix), timeoutMs: 500 }));
     return error.message.includes("no leader") ? error : null;
   });
-  expect(told).toMatchObject({ kind: "unreachable", outcome: "not-applied" });
-  expect(told.message).toMatch(/^[^\n]*start enough members for a majority[^\n]*$/);
+  expect(alone).toMatchObject({ kind: "unreachable", outcome: "not-applied" });
+  expect(alone.message).toMatch(/^[^\n]*start enough members for a majority[^\n]*$/);
   const refused = await until("a write is refused", async () => {
     const error = await rejection(store.apply([writeOf(next, version)]));
     return error.outcome === "not-applied" ? error : null;

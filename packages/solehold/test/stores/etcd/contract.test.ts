@@ -3,6 +3,7 @@ import { describe, it } from "vitest";
 import { describeLeases, describeStore } from "../../../src/conformance/index.ts";
 import { openEtcdStore } from "../../../src/stores/etcd/index.ts";
 import { kitProcess } from "../../conformance/child.ts";
+import { EFFORT } from "../../conformance/effort.ts";
 import { faultyClient } from "../../conformance/faulty.ts";
 import { engineRecord } from "../../engines/index.ts";
 import { newPrefix, opened, putRaw, storeUrl } from "./support.ts";
@@ -21,7 +22,7 @@ describeStore(
     openSecond: open,
     openFaulty,
     corrupt: (key) => putRaw(url, prefix, key, "damage"),
-    effort: "reduced",
+    effort: EFFORT,
   },
   { describe, it },
 );
@@ -34,7 +35,7 @@ describeLeases(
     openFaulty,
     child: () => kitProcess(storeUrl(urls, prefix)),
     patienceMs: 30_000,
-    effort: "reduced",
+    effort: EFFORT,
   },
   { describe, it },
 );

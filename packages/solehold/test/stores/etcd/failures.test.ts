@@ -1,4 +1,4 @@
-/** Members that are silent, lost or wrong: what the caller is told, who is asked next, and that nothing breaks. */
+/** Members that are silent, lost or wrong: what the caller learns, who is asked next, and that nothing breaks. */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { keyId } from "../../../src/core/index.ts";
 import type { WriteResult } from "../../../src/store/index.ts";

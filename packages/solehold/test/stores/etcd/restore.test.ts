@@ -66,7 +66,7 @@ async function start(): Promise<Engine> {
   return engine;
 }
 
-it("a client that saw what a restore lost is told once, before it writes, and its watches say reset", async () => {
+it("a client that saw what a restore lost gets one error, before it writes, and its watches say reset", async () => {
   const engine = await start();
   const store = await open(engine.url);
   const log = new EventLog();
@@ -79,9 +79,9 @@ it("a client that saw what a restore lost is told once, before it writes, and it
   await log.write(lost.nonce);
   await backup.restore();
   await log.next(({ kind }) => kind === "reset");
-  const told = await rejection(store.apply([writeOf(recordOf("late"))]));
-  expect(told).toMatchObject({ name: "StoreError", kind: "data-loss", outcome: "not-applied" });
-  expect(told.message).toMatch(/^[^\n]*lost data[^\n]*holders may still believe[^\n]*$/);
+  const error = await rejection(store.apply([writeOf(recordOf("late"))]));
+  expect(error).toMatchObject({ name: "StoreError", kind: "data-loss", outcome: "not-applied" });
+  expect(error.message).toMatch(/^[^\n]*lost data[^\n]*holders may still believe[^\n]*$/);
   const { records } = await store.read([kept.key, lost.key, recordOf("late").key]);
   expect(records.map(({ kind }) => kind)).toEqual(["found", "absent", "absent"]);
   const late = await applyOne(store, writeOf(recordOf("lost"), version));
@@ -106,9 +106,9 @@ it("a restore that others have written beyond is noticed all the same, and no ol
   const revisionIn = (text: string): string => text.split("-")[0]!;
   expect(revisionIn(newVersion)).toBe(revisionIn(version));
   for (let index = 0; index < 3; index += 1) await create(other, recordOf(`beyond/${index}`));
-  const told = await rejection(store.read([again.key]));
-  expect(told.kind).toBe("data-loss");
-  expect(told.message).toContain("its log went back");
+  const error = await rejection(store.read([again.key]));
+  expect(error.kind).toBe("data-loss");
+  expect(error.message).toContain("its log went back");
   const stale = await applyOne(store, writeOf(recordOf("again"), version));
   expect(stale).toMatchObject({ kind: "conflict", current: { record: { nonce: again.nonce } } });
 });

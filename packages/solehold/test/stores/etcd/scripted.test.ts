@@ -1,4 +1,4 @@
-/** What a server may do, but a real one cannot be told to: pieces of a revision, progress, nonsense, no leader, losses. */
+/** What a server may do, but a real one cannot be made to do: pieces of a revision, progress, nonsense, no leader, losses. */
 import {
   type MethodDefinition,
   Server,
@@ -217,9 +217,9 @@ describe("a cluster that lost data", () => {
     streams[0]!.emit("error", down);
     await log.next(({ kind }) => kind === "reset");
     expect(begun).toEqual(["0", "0"]);
-    const told = await rejection(client.apply([writeOf(recordOf("late"))]));
-    expect(told).toMatchObject({ kind: "data-loss", outcome: "not-applied" });
-    expect(told.message).toContain("its log went back from entry 500 to 4");
+    const error = await rejection(client.apply([writeOf(recordOf("late"))]));
+    expect(error).toMatchObject({ kind: "data-loss", outcome: "not-applied" });
+    expect(error.message).toContain("its log went back from entry 500 to 4");
     expect(written).toBe(0);
     expect((await client.read([key])).records[0]!.kind).toBe("absent");
     expect(log.resets).toBe(1);

@@ -9,6 +9,7 @@ import { ManualEnv, realEnv } from "../../../src/env/index.ts";
 import { openFileStore } from "../../../src/stores/file/index.ts";
 import { stemOf } from "../../../src/stores/file/names.ts";
 import { kitProcess } from "../../conformance/child.ts";
+import { EFFORT } from "../../conformance/effort.ts";
 import { describeWriterLease } from "../../writer/seed-tests.ts";
 
 const root = mkdtempSync(join(tmpdir(), "solehold-file-"));
@@ -23,7 +24,7 @@ describeStore(
   {
     open,
     openSecond: open,
-    effort: "reduced",
+    effort: EFFORT,
     corrupt: async (key) => appendFileSync(join(folder, "leases", `${stemOf(key)}.lease.json`), "damage"),
   },
   { describe, it },
@@ -36,7 +37,7 @@ describeLeases(
     jumpClock: (byMs) => env.step(byMs),
     child: () => kitProcess(`file:${folder}`),
     patienceMs: 30_000,
-    effort: "reduced",
+    effort: EFFORT,
   },
   { describe, it },
 );

@@ -1,4 +1,4 @@
-/** What watchers of a folder are told, and that they miss nothing for good when the system loses events. */
+/** What watchers of a folder get, and that they miss nothing for good when the system loses events. */
 import { mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -46,7 +46,7 @@ describe("watchers of a folder", () => {
     await store.close();
   });
 
-  it("are told of a change even if the system's queue of events overflowed", async () => {
+  it("get a change even if the system's queue of events overflowed", async () => {
     const [here, elsewhere] = [fresh(), fresh()];
     const store = await openFileStore({ folder: here, env: hasty });
     const other = await openFileStore({ folder: elsewhere });

@@ -5,6 +5,7 @@ import { describeLeases, describeStore } from "../../../src/conformance/index.ts
 import type { LeaseKey } from "../../../src/core/index.ts";
 import { openMysqlStore } from "../../../src/stores/mysql/index.ts";
 import { kitProcess } from "../../conformance/child.ts";
+import { EFFORT } from "../../conformance/effort.ts";
 import { faultyClient } from "../../conformance/faulty.ts";
 import { type Engine, startMariadb } from "../../engines/index.ts";
 
@@ -57,7 +58,7 @@ describeStore(
       return openMysqlStore({ pool: odd, table: "odd", pollMs: 20 });
     },
     openSecond: () => openMysqlStore({ url: server.url.replace("mariadb:", "mysql:"), table: "odd" }),
-    effort: "reduced",
+    effort: EFFORT,
   },
   { describe, it },
 );

@@ -4,6 +4,7 @@ import { describeLeases, describeStore } from "../../../src/conformance/index.ts
 import type { LeaseKey } from "../../../src/core/index.ts";
 import { openNatsStore } from "../../../src/stores/nats/index.ts";
 import { kitProcess } from "../../conformance/child.ts";
+import { EFFORT } from "../../conformance/effort.ts";
 import { faultyClient } from "../../conformance/faulty.ts";
 import { type Engine, startNats } from "../../engines/index.ts";
 import { Admin } from "./admin.ts";
@@ -41,6 +42,6 @@ const openByLeader = () => openNatsStore({ url: `${server.url}/by-leader` });
 
 describeStore(
   "NATS by the stream's leader",
-  { open: openByLeader, openSecond: openByLeader, effort: "reduced" },
+  { open: openByLeader, openSecond: openByLeader, effort: EFFORT },
   { describe, it },
 );

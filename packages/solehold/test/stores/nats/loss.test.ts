@@ -166,7 +166,7 @@ describe("after a restart from an older copy", () => {
     expect(await revisionOf(await open())).toBeGreaterThan(before);
   });
 
-  it("a witness is told although others have written beyond what it saw, and its version fits no new write", async () => {
+  it("a witness gets an error although others have written beyond what it saw, and its version fits no new write", async () => {
     const sequence = Number.parseInt(lostVersion, 10);
     const stranger = await open();
     const standing = await readOne(stranger, "job");

@@ -216,7 +216,7 @@ describe("a server", () => {
   it("serves a dedicated user with the rights of the documentation", async () => {
     await admin.createBucket("leases");
     const store = await openNatsStore({ url: `${as("dedicated")}/leases` });
-    const heard = new Promise((resolve) => {
+    const received = new Promise((resolve) => {
       void store.watch({ tenant: null, prefix: "" }, resolve);
     });
     const record = recordOf("dedicated");
@@ -224,7 +224,7 @@ describe("a server", () => {
     expect((await store.read([record.key])).records).toMatchObject([{ version }]);
     expect((await store.list({ tenant: "default", prefix: "", limit: 5 })).records).toHaveLength(1);
     expect((await applyOne(store, { ...writeOf(record, version), next: null })).kind).toBe("applied");
-    await heard;
+    await received;
     await store.close();
   });
 });

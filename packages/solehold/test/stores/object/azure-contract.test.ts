@@ -4,6 +4,7 @@ import { describeLeases, describeStore } from "../../../src/conformance/index.ts
 import { openObjectStore } from "../../../src/stores/object/index.ts";
 import { ObjectNames } from "../../../src/stores/object/names.ts";
 import { connectObjects } from "../../../src/stores/object/open.ts";
+import { EFFORT } from "../../conformance/effort.ts";
 import { type AzuritePlace, azuritePlace } from "./places.ts";
 
 let place: AzuritePlace;
@@ -19,7 +20,7 @@ describeStore(
   {
     open,
     openSecond: open,
-    effort: "reduced",
+    effort: EFFORT,
     corrupt: async (key) => {
       const objects = await connectObjects(place);
       const name = new ObjectNames("leases/").nameOf(key);
@@ -35,7 +36,7 @@ describeStore(
 // Most of their time is waiting for the end of leases.
 describeLeases(
   "Azure Blob (azurite)",
-  { open, openSecond: open, effort: "reduced", patienceMs: 25_000 },
+  { open, openSecond: open, effort: EFFORT, patienceMs: 25_000 },
   { describe, it: (title, run) => it.concurrent(title, run, 120_000) },
 );
 

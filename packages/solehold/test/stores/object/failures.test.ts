@@ -46,7 +46,7 @@ async function failing(open: Promise<unknown>): Promise<StoreError> {
   return error;
 }
 
-describe("an S3 place that is wrong is told in one line:", () => {
+describe("an S3 place that is wrong is an error of one line:", () => {
   it("a missing bucket", async () => {
     const error = await failing(openObjectStore(s3Url({ bucket: "no-such-bucket" })));
     expect([error.kind, error.message]).toEqual([
@@ -74,7 +74,7 @@ describe("an S3 place that is wrong is told in one line:", () => {
   });
 });
 
-describe("an Azure place that is wrong is told in one line:", () => {
+describe("an Azure place that is wrong is an error of one line:", () => {
   it("a missing container, a wrong key", async () => {
     const place = await azuritePlace(azurite);
     const missing = await failing(openObjectStore({ place: { ...place, container: "missing" } }));

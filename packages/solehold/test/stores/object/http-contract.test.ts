@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { describeLeases, describeStore } from "../../../src/conformance/index.ts";
 import { openObjectStore } from "../../../src/stores/object/index.ts";
+import { EFFORT } from "../../conformance/effort.ts";
 import { faultyClient } from "../../conformance/faulty.ts";
 import { FakeServer } from "./fake-server.ts";
 
@@ -27,7 +28,7 @@ describeStore(
     open,
     openSecond: open,
     openFaulty,
-    effort: "reduced",
+    effort: EFFORT,
     patienceMs: 25_000,
     corrupt: async ({ tenant, name }) => {
       const path = `/store/leases/%40${tenant}/${name}.lease.json`;
@@ -41,7 +42,7 @@ describeStore(
 
 describeLeases(
   "HTTP with ETags",
-  { open, openSecond: open, openFaulty, effort: "reduced", patienceMs: 25_000 },
+  { open, openSecond: open, openFaulty, effort: EFFORT, patienceMs: 25_000 },
   { describe, it: (title, run) => it.concurrent(title, run, 120_000) },
 );
 

@@ -7,6 +7,7 @@ import { openObjectStore } from "../../../src/stores/object/index.ts";
 import { ObjectNames } from "../../../src/stores/object/names.ts";
 import { connectObjects } from "../../../src/stores/object/open.ts";
 import { kitProcess } from "../../conformance/child.ts";
+import { EFFORT } from "../../conformance/effort.ts";
 import { faultyClient } from "../../conformance/faulty.ts";
 import { describeWriterLease } from "../../writer/seed-tests.ts";
 import { cephPlace, freshPrefix } from "./places.ts";
@@ -33,7 +34,7 @@ describeStore(
     open,
     openSecond: open,
     openFaulty,
-    effort: "reduced",
+    effort: EFFORT,
     patienceMs: 25_000,
     corrupt: async (key) => {
       const objects = await connectObjects(cephPlace());
@@ -51,7 +52,7 @@ describeStore(
 // Most of their time is waiting for the end of leases.
 describeLeases(
   "S3 (Ceph)",
-  { open, openSecond: open, openFaulty, child: s3Process, effort: "reduced", patienceMs: 25_000 },
+  { open, openSecond: open, openFaulty, child: s3Process, effort: EFFORT, patienceMs: 25_000 },
   { describe, it: (title, run) => it.concurrent(title, run, 120_000) },
 );
 

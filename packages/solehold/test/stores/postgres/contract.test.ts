@@ -6,6 +6,7 @@ import { describeLeases, describeStore } from "../../../src/conformance/index.ts
 import type { LeaseKey } from "../../../src/core/index.ts";
 import { openPostgresStore, type PostgresStoreOptions } from "../../../src/stores/postgres/index.ts";
 import { kitProcess } from "../../conformance/child.ts";
+import { EFFORT } from "../../conformance/effort.ts";
 import { faultyClient } from "../../conformance/faulty.ts";
 import { type Engine, startPostgres } from "../../engines/index.ts";
 
@@ -54,7 +55,7 @@ describeStore(
     open: () => openPostgresStore({ pool: admin, table: "through_pool" }),
     openSecond: () => open({ table: "through_pool" }),
     corrupt: damage("through_pool"),
-    effort: "reduced",
+    effort: EFFORT,
   },
   { describe, it },
 );
@@ -65,7 +66,7 @@ describeStore(
     open: () => openPostgresStore({ pool: sql, table: "through_postgres_js" }),
     openSecond: () => openPostgresStore({ pool: sql, table: "through_postgres_js" }),
     corrupt: damage("through_postgres_js"),
-    effort: "reduced",
+    effort: EFFORT,
   },
   { describe, it },
 );
@@ -76,7 +77,7 @@ describeStore(
     open: () => open({ table: "through_pooler", pooler: "transaction", pollIntervalMs: 20 }),
     openSecond: () => open({ table: "through_pooler", pooler: "transaction", pollIntervalMs: 20 }),
     corrupt: damage("through_pooler"),
-    effort: "reduced",
+    effort: EFFORT,
   },
   { describe, it },
 );

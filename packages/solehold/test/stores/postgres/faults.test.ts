@@ -6,6 +6,9 @@ import type { LeaseStore, WriteResult } from "../../../src/store/index.ts";
 import { openPostgresStore, type PostgresStoreOptions } from "../../../src/stores/postgres/index.ts";
 import { type Engine, startPostgres, startProxy } from "../../engines/index.ts";
 import { applyOne, create, ended, eventually, key, readOne, record } from "./support.ts";
+import { startWire } from "./wire.ts";
+
+const COMMAND_COMPLETE = "C".charCodeAt(0);
 
 let server: Engine;
 const stores: LeaseStore[] = [];
@@ -262,6 +265,33 @@ describe("through postgres.js", () => {
     });
     await store.close();
     await sql.end({ timeout: 1 });
+  });
+
+  it("an answer is whole although the connection before was lost in the middle of one", async () => {
+    let state: "sound" | "breaks" | "broken" = "sound";
+    const wire = await startWire(server.url, {
+      // The rows arrive, and never that they were all.
+      passes: (message) => {
+        if (state !== "breaks" || message[0] !== COMMAND_COMPLETE) return state !== "broken";
+        state = "broken";
+        setImmediate(() => wire.cut());
+        return false;
+      },
+    });
+    const sql = postgres(wire.url, { max: 2, backoff: () => 0.02, fetch_types: false });
+    const store = await open({ pool: sql, watch: "poll" });
+    const keys = ["one", "two", "three"].map((name) => key(`js/whole/${name}`));
+    for (const each of keys) await create(store, each);
+    for (let round = 0; round < 3; round += 1) {
+      state = "breaks";
+      expect(await ended(store.read(keys))).toMatchObject({ kind: "unreachable", outcome: "not-applied" });
+      state = "sound";
+      const { records } = await store.read(keys);
+      expect(records.map(({ kind }) => kind)).toEqual(["found", "found", "found"]);
+    }
+    await store.close();
+    await sql.end({ timeout: 1 });
+    await wire.close();
   });
 });
 

@@ -14,7 +14,7 @@ describe("a watch whose connection breaks", () => {
   const endListeners =
     "select pg_terminate_backend(pid) from pg_locks where locktype = 'advisory' and mode = 'ShareLock'";
 
-  it("is told of a reset when it listens again, and hears of what comes later", async () => {
+  it("gets a reset when it listens again, and the events that come later", async () => {
     const [writer, watcher] = [await server.open(), await server.open()];
     const events = await watchAll(watcher);
     await server.admin.query(endListeners);
@@ -23,7 +23,7 @@ describe("a watch whose connection breaks", () => {
     await events.until(() => events.names().includes("default/after the break"));
   });
 
-  it("is told of a reset through a caller's pool and through postgres.js, too", async () => {
+  it("gets a reset through a caller's pool and through postgres.js, too", async () => {
     const pool = new pg.Pool({ connectionString: server.url });
     const sql = postgres(server.url, { backoff: () => 0.05 });
     for (const client of [pool, sql]) {

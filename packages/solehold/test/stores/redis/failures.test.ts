@@ -1,4 +1,4 @@
-/** A server that stops, dies, comes back, or is cut off: what the caller is told, and that nothing breaks. */
+/** A server that stops, dies, comes back, or is cut off: what the caller learns, and that nothing breaks. */
 
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { inspect } from "node:util";

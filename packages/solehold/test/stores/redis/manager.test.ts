@@ -2,6 +2,7 @@
 import { Redis } from "ioredis";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { startRedis } from "../../../../../scripts/engines/index.mjs";
+import { Leases } from "../../../src/client/leases.ts";
 import { recordFence } from "../../../src/core/index.ts";
 import { type CommandOutcome, StoreExecutor } from "../../../src/executor/index.ts";
 import { openRedisStore, type RedisStore } from "../../../src/stores/redis/index.ts";
@@ -47,7 +48,7 @@ async function granted(outcome: Promise<CommandOutcome>): Promise<{ fence: bigin
   return { fence: recordFence(answer.decision.lease), token: answer.token };
 }
 
-/** Takes the lease and gives it back, several times; the last fence. */
+/** Acquires and releases the lease, several times; the last fence. */
 async function cycle(holder: Replica, name: string, times: number): Promise<bigint> {
   let last = 0n;
   for (let count = 0; count < times; count += 1) {
@@ -126,6 +127,26 @@ describe("after FLUSHALL", () => {
     expect(refused.kind === "unsettled" && refused.cause.message).toContain("lost data");
     const after = await granted(acquire(await replica(), "job"));
     expect(after.fence).toBeGreaterThan(before);
+  });
+
+  it("a leader's term ends with a reason of its own, and after one maximal ttl it leads again by itself", async () => {
+    const store = await openRedisStore({ url: server.url });
+    const policy = { maxTtlMs: 1_500, defaultTtlMs: 900 };
+    const leases = new Leases({ executor: new StoreExecutor({ store, policy }), holder: "elector" });
+    const fences: bigint[] = [];
+    let flushedAtUs = 0n;
+    for await (const term of leases.elect("boss")) {
+      fences.push(term.fence);
+      if (fences.length === 2) break;
+      const [seconds = 0, micros = 0] = await admin.time();
+      flushedAtUs = BigInt(seconds) * 1_000_000n + BigInt(micros);
+      await admin.flushall();
+      await new Promise((resolve) => term.signal.addEventListener("abort", resolve, { once: true }));
+      expect(term.lossReason).toBe("store-lost-data");
+    }
+    // A fence is the store's time of the grant: whoever held before the loss could believe for so long.
+    expect(fences[1]).toBeGreaterThan(flushedAtUs + BigInt(policy.maxTtlMs) * 1_000n);
+    await leases.close();
   });
 });
 

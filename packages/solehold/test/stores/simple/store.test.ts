@@ -101,7 +101,7 @@ describe("a write of a SimpleStore", () => {
     const backend = new MapBackend();
     const store = storeOn(backend);
     await create(store, recordOf("taken"));
-    const lost = new StoreError("unreachable", "map: the line is dead", { outcome: "unknown" });
+    const lost = new StoreError("unreachable", "map: the connection is dead", { outcome: "unknown" });
     backend.get = () => Promise.reject(lost);
     const error = await rejection(store.apply([writeOf(recordOf("taken"))]));
     expect(error).toMatchObject({ kind: "unreachable", outcome: "not-applied", message: lost.message });

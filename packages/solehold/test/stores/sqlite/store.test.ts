@@ -72,7 +72,7 @@ describe("commits", () => {
       expect(stored).toMatchObject({ version: versions[index], record: { generation: BigInt(index) } });
   });
 
-  it("a conflict among many writes is told at its place, with its own record", async () => {
+  it("a conflict among many writes is reported at its place, with its own record", async () => {
     const { store } = await newStore();
     const taken = [0, 499, 500, 699];
     for (const index of taken)

@@ -120,7 +120,7 @@ describe("watching across processes", () => {
     expect(watcher.lines).not.toContain("reset");
   });
 
-  it("this process is told of another process's writes", async () => {
+  it("this process gets events of another process's writes", async () => {
     const folder = join(temporaryFolder(), "store");
     const store = closing(await openEmbeddedStore({ folder }));
     const events = await Events.of(store);

@@ -1,4 +1,6 @@
 // What a caller without a type checker gets for the most likely mistake.
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { openDynamodbStore } from "../../../src/stores/dynamodb/index.ts";
 import { openEtcdStore } from "../../../src/stores/etcd/index.ts";
@@ -37,5 +39,16 @@ describe.each(Object.entries(OPENERS))("%s", (name, open) => {
     const error = await rejection(open({} as never));
     expect(error).toMatchObject({ name: "StoreError", kind: "config" });
     expect(error.message).toMatch(/url|URL|folder/);
+  });
+
+  it("names an option that does not exist, and those that do", async () => {
+    const isFolder = name === "openFileStore" || name === "openEmbeddedStore";
+    const address = isFolder
+      ? { folder: join(tmpdir(), "solehold-never-made") }
+      : { url: "redis://user:s3cret@host" };
+    const error = await rejection(open({ ...address, timeoutms: 5 } as never));
+    expect(error).toMatchObject({ name: "StoreError", kind: "config", outcome: "not-applied" });
+    expect(error.message).toMatch(/^\w+ has no option 'timeoutms': it knows (folder|url),.* env$/);
+    expect(error.message.startsWith(name)).toBe(true);
   });
 });

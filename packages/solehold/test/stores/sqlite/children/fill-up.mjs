@@ -1,4 +1,4 @@
-// Writes until it cannot; says what it was told and what is there after that; goes on when there is room again.
+// Writes until it cannot; says which error it got and what is there after that; goes on when there is room again.
 import { commands, keyNamed, openEmbeddedStore, recordNamed, say } from "./common.mjs";
 
 const [folder] = process.argv.slice(2);

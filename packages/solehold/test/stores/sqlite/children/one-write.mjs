@@ -1,4 +1,4 @@
-// Writes one record when it is told to, with nothing else to do, and ends.
+// Writes one record on request, with nothing else to do, and ends.
 import { openEmbeddedStore, recordNamed, say } from "./common.mjs";
 
 const [folder] = process.argv.slice(2);

@@ -1,4 +1,4 @@
-// Watches everything; says what it hears.
+// Watches everything; prints the events.
 import { openEmbeddedStore, say } from "./common.mjs";
 
 const [folder] = process.argv.slice(2);

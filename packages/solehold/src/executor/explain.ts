@@ -1,0 +1,47 @@
+/**
+ * What would be decided about a request now, and why: the policy bundle and the decision, from one read of the store.
+ * Nothing is written. It promises nothing about the next moment, and knows neither quotas nor approvals.
+ */
+import { decide, type LeaseDecision, type LeasePolicy, type PolicyBundle } from "../core/index.ts";
+import { type Env, type RandomIds, readClocks } from "../env/index.ts";
+import type { CallContext } from "./executor.ts";
+import type { RecordCache } from "./record-cache.ts";
+import { commandOf, type LeaseRequest, requestProblem } from "./request.ts";
+
+export interface Explanation {
+  /** Null where the request cannot be evaluated at all: the decision says what is wrong with it. */
+  readonly bundle: PolicyBundle | null;
+  readonly decision: LeaseDecision;
+  /** By the store's clock; 0 where it was not asked. */
+  readonly storeTimeMs: number;
+}
+
+export interface ExplainOptions {
+  readonly env: Env;
+  readonly ids: RandomIds;
+  readonly policy: LeasePolicy;
+  readonly cache: RecordCache;
+}
+
+/** Rejects with a StoreError where the store cannot be read. */
+export async function explainRequest(
+  request: LeaseRequest,
+  context: CallContext,
+  { env, ids, policy, cache }: ExplainOptions,
+): Promise<Explanation> {
+  const given = "token" in request ? request.token : undefined;
+  const problem = requestProblem(request, given, context);
+  if (problem !== null)
+    return {
+      bundle: null,
+      decision: { kind: "refused", reason: "INPUT_SCHEMA_INVALID", ...problem },
+      storeTimeMs: 0,
+    };
+  const command = commandOf(request, { token: given ?? ids.next(), nonce: ids.next(), policy, context });
+  const source = await cache.read(request.key);
+  const reading = readClocks(env);
+  const now = cache.instant(source, reading);
+  const violation = cache.violation(command, source, now, reading.monotonicMs);
+  const { bundle, decision } = decide(command, { ...source, violation }, now, policy);
+  return { bundle, decision, storeTimeMs: now.stampMs };
+}

@@ -1,0 +1,78 @@
+/** The examples of docs/using-leases.md are run as they stand there. */
+import * as diagnostics from "node:diagnostics_channel";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, it } from "vitest";
+import * as opentelemetry from "../../src/client/opentelemetry.ts";
+import type { AcquireAttempt, Lease, LeaseSet } from "../../src/index.ts";
+import { clientWorld } from "./helpers.ts";
+
+const PAGE = readFileSync(join(import.meta.dirname, "../../../../docs/using-leases.md"), "utf8");
+
+const MODULES = { "node:diagnostics_channel": diagnostics, "solehold/opentelemetry": opentelemetry };
+
+/** By heading: the code of its block. */
+const EXAMPLES = new Map(
+  PAGE.split(/^##+ /m).flatMap((section) => {
+    const code = /^```js\n(.*?)^```$/ms.exec(section)?.[1];
+    return code === undefined ? [] : [[section.split("\n", 1)[0] ?? "", code] as const];
+  }),
+);
+
+/** Runs the example with these variables, and returns those that it declares under the given names. */
+async function run(title: string, variables: object, ...wanted: readonly string[]): Promise<unknown[]> {
+  const code = EXAMPLES.get(title);
+  if (code === undefined) throw new Error(`docs/using-leases.md has no example under '${title}'`);
+  const body = code.replace(/^import (\{.*\}) from "(.+)";$/gm, "const $1 = modules['$2'];");
+  const AsyncFunction = (async () => undefined).constructor as FunctionConstructor;
+  const example = AsyncFunction("modules", ...Object.keys(variables), `${body}\nreturn [${wanted.join()}];`);
+  return (await example(MODULES, ...Object.values(variables))) as unknown[];
+}
+
+it("runs every example of the page", () => {
+  expect([...EXAMPLES.keys()]).toEqual([
+    "Once per period",
+    "Slots",
+    "Several names at once",
+    "Events",
+    "OpenTelemetry",
+  ]);
+  expect(PAGE.match(/^```js$/gm)).toHaveLength(EXAMPLES.size);
+});
+
+it("Once per period", async () => {
+  const { leases } = clientWorld();
+  const [first, second] = await run("Once per period", { leases }, "first", "second");
+  expect(first).toEqual({ ran: true, result: "written" });
+  expect(second).toMatchObject({ ran: false, holder: null });
+});
+
+it("Slots", async () => {
+  const { leases } = clientWorld();
+  const [first, second, third] = await run("Slots", { leases }, "first", "second", "third");
+  const held = [first, second] as Lease[];
+  expect(held.map(({ slot }) => slot).sort()).toEqual([0, 1]);
+  expect((third as AcquireAttempt).ok).toBe(false);
+  await held[0]?.release();
+  expect((await leases.tryAcquire("gpu", { slots: 2 })).ok).toBe(true);
+});
+
+it("Several names at once", async () => {
+  const { leases, other } = clientWorld();
+  const [set, from] = await run("Several names at once", { leases }, "set", "from");
+  expect((from as Lease).name).toBe("account/3");
+  expect((set as LeaseSet).isHeld()).toBe(false);
+  expect((await other("you").tryAcquire("account/7")).ok).toBe(true);
+});
+
+it("Events", async () => {
+  const { leases } = clientWorld();
+  const lines: string[] = [];
+  await run("Events", { leases, lines });
+  expect(lines).toEqual(["report after 0 ms", "report released"]);
+});
+
+it("OpenTelemetry", async () => {
+  const [stop] = await run("OpenTelemetry", {}, "stop");
+  (stop as () => void)();
+});
