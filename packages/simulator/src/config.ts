@@ -66,6 +66,10 @@ export interface SimConfig {
   readonly connection: "stream" | "http";
   /** One more key, which needs the consent of signers (through a service only). */
   readonly approvals: "yes" | "no";
+  /** One more name, which so many may hold at a time; 0 for none. */
+  readonly slots: number;
+  /** Some names are wanted together, by `acquireAll`. */
+  readonly sets: "yes" | "no";
   readonly clocks: ClockRegime;
   readonly faults: ReadonlySet<Fault>;
   readonly operations: readonly Operation[];
@@ -157,6 +161,8 @@ export function drawConfig(seed: number, limits: ConfigLimits = {}): SimConfig {
     seed,
     ...entry,
     approvals: new RandomStream(seed, "approvals").chance(0.15) ? "yes" : "no",
+    slots: new RandomStream(seed, "slots").pick([0, 0, 0, 2, 3]),
+    sets: new RandomStream(seed, "sets").chance(0.2) ? "yes" : "no",
     clocks,
     faults,
     operations,

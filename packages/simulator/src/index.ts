@@ -36,8 +36,20 @@ export { checkLinearizable, type LinearizabilityVerdict } from "./oracles/linear
 export { SERVER_SITUATIONS, SITUATIONS, type Situation } from "./oracles/oracle.ts";
 export { type RegressionCase, regressionOf, replay, runOf } from "./regression.ts";
 export type { RunOptions, RunResult, Tier, Violation } from "./result.ts";
+export { runScript, type ScriptRun } from "./script/run.ts";
+export {
+  isWithinBounds,
+  SCRIPT_FAULTS,
+  SCRIPT_KEY,
+  type Script,
+  type ScriptFault,
+  type ScriptFaultKind,
+  type ScriptStep,
+  scriptProblem,
+} from "./script/script.ts";
 export { type ShrunkCase, shrink } from "./shrink.ts";
 export { report, timelineText } from "./timeline.ts";
+export * from "./trace/trace.ts";
 export { SimulatedEnv } from "./world/env.ts";
 export { Machine } from "./world/machine.ts";
 export { Network, type NetworkOptions } from "./world/network.ts";

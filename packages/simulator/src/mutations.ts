@@ -26,6 +26,8 @@ import type { StoreEngine } from "./store/engine.ts";
 export interface Holding {
   readonly lease: Lease;
   isHeld(): boolean;
+  /** For how long `isHeld` would say yes, without a change to the handle: what a trace shows. */
+  peekRemaining(): number;
   /** Hands the lease on; resolves when that is done. */
   handOff(successor: string, withinMs: number): Promise<void>;
 }

@@ -18,7 +18,7 @@ export interface RegressionCase {
   readonly entry?: Entry;
   /** Older cases are of audits in memory. */
   readonly auditIn?: SimConfig["auditIn"];
-  /** The planted bug under which it fails; null for a bug of ours that is mended since. */
+  /** The planted bug under which it fails; null for a bug of ours that was fixed since. */
   readonly bug: string | null;
   /** The oracle that objects while the bug is there. */
   readonly oracle: string;

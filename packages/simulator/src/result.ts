@@ -3,6 +3,8 @@ import type { ClockRegime, Entry, Fault, SimConfig } from "./config.ts";
 import type { Mutations } from "./mutations.ts";
 import type { Gateway } from "./net/gateway.ts";
 import type { Situation } from "./oracles/oracle.ts";
+import type { Trace } from "./trace/trace.ts";
+import type { ClockStart } from "./world/clock.ts";
 import type { Allowed } from "./world/random.ts";
 import type { TimelineEntry } from "./world/world.ts";
 
@@ -23,6 +25,16 @@ export interface RunOptions {
   readonly entry?: Entry;
   /** Where the audit is; drawn by the seed when not given. */
   readonly auditIn?: SimConfig["auditIn"];
+  /** A world that was written by hand; the seed draws only what it leaves open. */
+  readonly given?: GivenWorld;
+}
+
+export interface GivenWorld {
+  readonly config: SimConfig;
+  /** Of the nodes. */
+  readonly names: readonly string[];
+  /** By machine, with the store's under `store`. */
+  readonly clocks: ReadonlyMap<string, ClockStart>;
 }
 
 export interface Violation {
@@ -42,6 +54,8 @@ export interface RunResult {
   readonly fired: readonly string[];
   readonly sometimes: ReadonlyMap<Situation, number>;
   readonly timeline: readonly TimelineEntry[];
+  /** Null unless the run was recorded, in tier full. */
+  readonly trace: Trace | null;
   /** Checks that were given up because they would have taken too long. */
   readonly givenUp: number;
 }

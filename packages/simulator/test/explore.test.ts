@@ -107,7 +107,7 @@ describe("the explorer", () => {
     expect(states).toBeGreaterThan(10_000);
   });
 
-  it.each(["handoff", "guard", "keys", "closed"] as const)(
+  it.each(["handoff", "guard", "keys", "closed", "slots"] as const)(
     "finds no broken promise in a smaller world of %s",
     (name) => {
       const { violation } = explore({ ...EXPLORE_WORLDS[name], ttlTicks: 2, lag: 0, late: 0 });

@@ -4,14 +4,40 @@ import {
   type CommandOutcome,
   type Env,
   keyId,
+  type Lease,
   type LeaseExecutor,
   type LeaseRequest,
+  LeaseSet,
 } from "solehold/internal";
 import { SimulatedEnv } from "../world/env.ts";
 import { BELIEF, type PlantedBug } from "./bug.ts";
-import { withMembers, withoutEvents } from "./wrap.ts";
+import { heldUntilAborted, withMembers, withoutEvents } from "./wrap.ts";
 
 export const PROCESS_BUGS: readonly PlantedBug[] = [
+  {
+    name: "several-in-any-order",
+    mistake: "several names are waited for in the order in which the caller names them",
+    caughtBy: ["liveness"],
+    withinSeeds: 100,
+    faults: [],
+    mutations: {
+      leases: (open) => {
+        const leases = open();
+        return withMembers(leases, {
+          acquireAll: async (names, options) => {
+            const held: Lease[] = [];
+            try {
+              for (const name of names) held.push(await leases.acquire(name, options));
+            } catch (error) {
+              await Promise.all(held.map((lease) => lease.release()));
+              throw error;
+            }
+            return new LeaseSet(held);
+          },
+        });
+      },
+    },
+  },
   {
     name: "one-token-per-process",
     mistake: "all grants of a process carry the same token, so two calls find one grant",
@@ -45,7 +71,7 @@ export const PROCESS_BUGS: readonly PlantedBug[] = [
     caughtBy: BELIEF,
     withinSeeds: 200,
     faults: ["pause"],
-    mutations: { holding: (holding) => ({ ...holding, isHeld: () => !holding.lease.signal.aborted }) },
+    mutations: { holding: heldUntilAborted },
   },
   {
     name: "suspect-shut-out",

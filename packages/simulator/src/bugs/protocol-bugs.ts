@@ -134,6 +134,36 @@ export const PROTOCOL_BUGS: readonly PlantedBug[] = [
     },
   },
   {
+    name: "one-slot-too-many",
+    mistake: "slots are counted from 0 to their number, and so there is one more",
+    caughtBy: ["slots"],
+    withinSeeds: 100,
+    faults: [],
+    mutations: {
+      executor: (executor) =>
+        withMembers(executor, {
+          execute: (request, context) =>
+            executor.execute(
+              request.op === "acquire" && (request.slots ?? 1) > 1
+                ? { ...request, slots: (request.slots ?? 1) + 1 }
+                : request,
+              context,
+            ),
+        }),
+    },
+  },
+  {
+    name: "slot-taken-from-its-holder",
+    mistake: "one who found all slots taken takes the one that ends first",
+    caughtBy: [...BELIEF, "slots", "ownership"],
+    withinSeeds: 200,
+    mutations: {
+      decide: withSnapshot((record, { op, key }) =>
+        op === "acquire" && key.name.includes("#slot/") ? { ...record, expiresAtMs: 0 } : record,
+      ),
+    },
+  },
+  {
     name: "break-ignored",
     mistake: "renewals run past the end that a break has set",
     caughtBy: ["reservations"],

@@ -1,7 +1,7 @@
 /** Mistakes about time: whose clock, from when, and how much is left. */
 import { readClocks } from "solehold/internal";
 import { BELIEF, type PlantedBug } from "./bug.ts";
-import { withGrants, withInstant, withMembers } from "./wrap.ts";
+import { heldUntilAborted, withGrants, withInstant, withMembers } from "./wrap.ts";
 
 export const TIME_BUGS: readonly PlantedBug[] = [
   {
@@ -54,7 +54,7 @@ export const TIME_BUGS: readonly PlantedBug[] = [
     caughtBy: BELIEF,
     withinSeeds: 300,
     faults: ["pause"],
-    mutations: { holding: (holding) => ({ ...holding, isHeld: () => !holding.lease.signal.aborted }) },
+    mutations: { holding: heldUntilAborted },
   },
   {
     name: "no-expiry-timer",

@@ -11,6 +11,7 @@ import type {
   LeaseStore,
   StoreInstant,
 } from "solehold/internal";
+import type { Holding } from "../mutations.ts";
 
 type Decide = typeof decide;
 
@@ -102,4 +103,10 @@ export function withoutEvents(trail: AuditTrail, isLeftOut: (event: AuditEvent) 
 /** Store errors and results of unknown fate, told as if nothing had happened. */
 export function withApply(store: LeaseStore, apply: LeaseStore["apply"]): LeaseStore {
   return withMembers(store, { apply });
+}
+
+/** A holder that believes until its signal says otherwise, and never reads a clock. */
+export function heldUntilAborted(holding: Holding): Holding {
+  const isHeld = (): boolean => !holding.lease.signal.aborted;
+  return { ...holding, isHeld, peekRemaining: () => (isHeld() ? Number.POSITIVE_INFINITY : 0) };
 }

@@ -258,7 +258,7 @@ function isServed(engine: StoreEngine, life: number): boolean {
 }
 
 function toldBy(engine: StoreEngine): Pick<TimeSample, "storeTimeMs" | "serverChangedAtMs"> {
-  return { storeTimeMs: engine.toldMs(), serverChangedAtMs: engine.takeovers.at(-1)?.atMs ?? null };
+  return { storeTimeMs: engine.abortedMs(), serverChangedAtMs: engine.takeovers.at(-1)?.atMs ?? null };
 }
 
 function readingOf({ clock }: Machine): ClockReading {

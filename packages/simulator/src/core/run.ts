@@ -144,6 +144,7 @@ export function runCore(options: RunOptions): RunResult {
     fired: choices.fired,
     sometimes,
     timeline: world.timeline ?? [],
+    trace: null,
     givenUp: 0,
   };
 }

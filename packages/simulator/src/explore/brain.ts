@@ -10,6 +10,7 @@ import {
   isStillValid,
   type LeaseCommand,
   type LeaseRecord,
+  NO_TOKEN_HASH,
   StaleFenceError,
   type StoreInstant,
   validityFrom,
@@ -207,8 +208,9 @@ function tokenOf(client: number, mark: number): string {
   return `${client}${mark}`.padEnd(43, "0");
 }
 
+/** What was released has no token: its mark is of no account. */
 function markOf(tokenHash: string): number {
-  return Number(tokenHash[1]);
+  return tokenHash === NO_TOKEN_HASH ? 0 : Number(tokenHash[1]);
 }
 
 function largeRecord(record: SmallRecord, { ttlTicks: ttlMs, lockDelay }: ExploreWorld): LeaseRecord {
@@ -217,7 +219,7 @@ function largeRecord(record: SmallRecord, { ttlTicks: ttlMs, lockDelay }: Explor
     key: KEY,
     holder: nameOf(holder),
     purpose: "Operation",
-    tokenHash: tokenOf(holder, mark),
+    tokenHash: state === "released" && successor === null ? NO_TOKEN_HASH : tokenOf(holder, mark),
     term: 0n,
     generation: BigInt(generation),
     ttlMs,

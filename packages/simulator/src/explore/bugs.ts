@@ -75,6 +75,15 @@ export const EXPLORABLE_BUGS: Readonly<Record<string, ExplorableBug>> = {
     breaks: ["closed-periods"],
     rules: planted("lock-delay-ignored"),
   },
+  "slot-taken-from-its-holder": {
+    world: "slots",
+    breaks: [...BELIEF, "slots"],
+    rules: {
+      decide: withSnapshot((record, { op }) =>
+        op === "acquire" && record.holder !== "c0" ? { ...record, expiresAtMs: 0 } : record,
+      )(decide),
+    },
+  },
   "break-ignored": { world: "handoff", breaks: ["reservations"], rules: planted("break-ignored") },
   "guard-off": { world: "guard", breaks: ["guarded-writes"], rules: { guard: "off" } },
 };

@@ -116,7 +116,9 @@ class Search {
 }
 
 /** Promises about a state, whatever led to it. */
-function brokenPromise(state: ExploreState, { brain }: Setting): string | null {
+function brokenPromise(state: ExploreState, { brain, world }: Setting): string | null {
+  const holders = state.clients.filter(({ beliefs }) => beliefs.some((belief) => belief !== null)).length;
+  if (world.keysAre === "slots" && holders > world.keys) return "slots";
   for (let index = 0; index < state.keys.length; index += 1) {
     const key = state.keys[index];
     if (key === undefined) continue;

@@ -5,6 +5,8 @@ import type { Operation } from "./state.ts";
 export interface ExploreWorld {
   readonly clients: number;
   readonly keys: number;
+  /** "slots": the keys are the slots of one name, and a client wants one of them, whichever. */
+  readonly keysAre: "apart" | "slots";
   readonly ttlTicks: number;
   /** How far a client's clock may be ahead of or behind the store's. */
   readonly lag: number;
@@ -54,6 +56,7 @@ export const SHIPPED_RULES: ExploreRules = {
 const BASE: ExploreWorld = {
   clients: 2,
   keys: 1,
+  keysAre: "apart",
   ttlTicks: 4,
   lag: 0,
   doubt: 0,
@@ -76,6 +79,7 @@ export const EXPLORE_WORLDS = {
   closed: { ...BASE, ttlTicks: 2, doubt: 1, late: 1, holdAtLeast: 4, lockDelay: 1, operations: WITH_REVOKE },
   crowd: { ...BASE, clients: 3, ttlTicks: 3, lag: 1 },
   keys: { ...BASE, keys: 2, ttlTicks: 3 },
+  slots: { ...BASE, clients: 3, keys: 2, keysAre: "slots", ttlTicks: 3 },
 } as const satisfies Record<string, ExploreWorld>;
 
 export type ExploreWorldName = keyof typeof EXPLORE_WORLDS;

@@ -54,12 +54,13 @@ function withClient(state: ExploreState, index: number, client: Client): Draft {
 }
 
 function sends(state: ExploreState, index: number, client: Client, setting: Setting, visit: Visit): void {
-  const { operations, doubt, clients } = setting.world;
+  const { operations, doubt, clients, keysAre } = setting.world;
+  const hasSlot = keysAre === "slots" && client.beliefs.some((belief) => belief !== null);
   for (let key = 0; key < state.keys.length; key += 1) {
     const believing = client.beliefs[key] !== null;
     for (const op of operations) {
       const owners = op === "renew" || op === "release" || op === "handoff";
-      if (op === "acquire" ? believing : owners && !believing) continue;
+      if (op === "acquire" ? believing || hasSlot : owners && !believing) continue;
       const successors = op === "handoff" ? Array.from({ length: clients }, (_, each) => each) : [0];
       for (const successor of successors) {
         if (op === "handoff" && successor === index) continue;

@@ -30,17 +30,29 @@ const CHOICES = [
   ["alice", STRANGER],
 ] as const;
 
-const KEYS = new Map(
-  [...SIGNERS, STRANGER].map((name, index) => [name, signingKeyFromSeed(Buffer.alloc(32, index + 1))]),
+/** Made when first needed: worlds without approvals, in a browser for one, do without signatures. */
+const keys = once(
+  () =>
+    new Map(
+      [...SIGNERS, STRANGER].map((name, index) => [name, signingKeyFromSeed(Buffer.alloc(32, index + 1))]),
+    ),
 );
 
-export const DANGEROUS_POLICY: ApprovalPolicy = definedPolicy();
+export const dangerousPolicy = once(definedPolicy);
+
+function once<Value>(make: () => Value): () => Value {
+  let made: Value | null = null;
+  return () => {
+    made ??= make();
+    return made;
+  };
+}
 
 function definedPolicy(): ApprovalPolicy {
   const defined = ApprovalPolicy.define({
     signers: SIGNERS.map((signerId) => ({
       signerId,
-      keys: [{ publicKey: KEYS.get(signerId)?.publicKey ?? "" }],
+      keys: [{ publicKey: keys().get(signerId)?.publicKey ?? "" }],
     })),
     thresholds: { standard: NEEDED, risky: NEEDED, dangerous: NEEDED },
     rules: [{ pattern: DANGEROUS.name, tier: TIER, actions: ["acquire"] }],
@@ -77,7 +89,7 @@ export async function askForDangerous(
   const window = { notBeforeMs: nowMs - WINDOW_MS, notAfterMs: nowMs + WINDOW_MS };
   const payload = { ...approvalRequestFor(command, TIER, nonce), ...window };
   const approvals = names.flatMap((name) => {
-    const key = KEYS.get(name);
+    const key = keys().get(name);
     return key === undefined ? [] : [signApproval(key.privateKey, payload, name)];
   });
   options.onPresented({ holder, signers: new Set(names.filter((name) => name !== STRANGER)).size });

@@ -10,7 +10,7 @@ import type { SimConfig } from "../config.ts";
 import type { Mutations } from "../mutations.ts";
 import type { StoreEngine } from "../store/engine.ts";
 import type { SimulatedEnv } from "../world/env.ts";
-import { DANGEROUS_POLICY } from "./approval-workload.ts";
+import { dangerousPolicy } from "./approval-workload.ts";
 
 export interface BackendOptions {
   readonly name: string;
@@ -52,7 +52,7 @@ export class Backend {
     this.audit = mutations.audit?.(trail) ?? trail;
     const open = { executor: this.executor, audit: this.audit, env: executorEnv };
     const service = new LeaseService(
-      config.approvals === "yes" ? { ...open, approvalPolicy: DANGEROUS_POLICY } : open,
+      config.approvals === "yes" ? { ...open, approvalPolicy: dangerousPolicy() } : open,
     );
     this.service = mutations.service?.(service, () => new LeaseService(open)) ?? service;
   }

@@ -6,7 +6,7 @@
  * An effect counts as lost only if some call can have caused it whose caller was not promised the contrary:
  * one that was told "certainly not done" has no effects.
  */
-import { keyId } from "solehold/internal";
+import { askedKey, keyId } from "solehold/internal";
 import type { Entry, SimConfig } from "../config.ts";
 import { type CallRecord, isGrant, type LostEffect } from "../oracles/oracle.ts";
 import type { SentWrite } from "../store/client.ts";
@@ -71,7 +71,7 @@ function mayHaveCaused(
   sent: SentWrite,
   entry: Entry,
 ): boolean {
-  if (!causes(request.op, effect.op, entry) || keyId(request.key) !== sent.keyId) return false;
+  if (!causes(request.op, effect.op, entry) || keyId(askedKey(request.key)) !== sent.askedId) return false;
   if ("holder" in request && request.holder !== effect.holder) return false;
   if (outcome?.kind === "unsettled" && outcome.outcome === "not-applied") return false;
   // A server goes on with what its client has given up, and may get a request twice.

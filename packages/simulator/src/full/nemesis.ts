@@ -98,10 +98,10 @@ export class Nemesis {
       if (direction !== "replies") network.cut(near, far);
       if (direction !== "requests") network.cut(far, near);
     }
-    world.schedule(world.nowMs + lastsMs, null, "mend", () => {
+    world.schedule(world.nowMs + lastsMs, null, "restore", () => {
       for (const [near, far] of cutOff) {
-        network.mend(near, far);
-        network.mend(far, near);
+        network.restore(near, far);
+        network.restore(far, near);
       }
     });
   }
@@ -124,7 +124,7 @@ export class Nemesis {
 
   #fillDisk(lastsMs: number): void {
     const { engine, world } = this.#options;
-    world.note("store", "disk full", () => `for ${Math.round(lastsMs)} ms`);
+    world.note("store", "disk full", () => `for ${Math.round(lastsMs)} ms`, lastsMs);
     engine.full = true;
     world.schedule(world.nowMs + lastsMs, null, "disk freed", () => {
       engine.full = false;
@@ -164,7 +164,7 @@ export class Nemesis {
 
   #crashStore(downMs: number): void {
     const { engine, world } = this.#options;
-    world.note("store", "crashes", () => `for ${Math.round(downMs)} ms`);
+    world.note("store", "crashes", () => `for ${Math.round(downMs)} ms`, downMs);
     engine.crash();
     engine.down = true;
     const { life } = engine;

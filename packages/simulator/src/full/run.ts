@@ -5,14 +5,18 @@
  * Then the world heals, everybody lets go, and each process asks for each key twice: all must be served
  * within a bounded time, in the order in which they asked, and afterwards nothing may be left behind.
  */
-import { keyId } from "solehold/internal";
+import { keyId, type Lease, slotKeys } from "solehold/internal";
 import { damagesRecords } from "../config.ts";
 import type { RunOptions, RunResult } from "../result.ts";
+import type { Trace } from "../trace/trace.ts";
+import { traceOf } from "../trace/trace-of.ts";
 import { withoutRealWorld } from "../world/trap.ts";
 import { askForDangerous, enough } from "./approval-workload.ts";
 import { Nemesis } from "./nemesis.ts";
 import { type Process, TENANT } from "./process.ts";
+import { askForSet, inAnyOrder, SET_NAMES } from "./set-workload.ts";
 import { SimulatedCluster } from "./simulated-cluster.ts";
+import { askForSlot, POOL } from "./slot-workload.ts";
 import { nobodyStarves } from "./turns.ts";
 import { Workload } from "./workload.ts";
 
@@ -24,18 +28,19 @@ export async function runFull(options: RunOptions): Promise<RunResult> {
     if (cluster.violation === null) await recovery(cluster, workload);
     if (cluster.violation === null) await cluster.judgeEnd();
     const { world, config, violation, sometimesCounts } = cluster;
-    return {
+    const result = {
       seed: options.seed,
-      tier: "full",
+      tier: "full" as const,
       config,
       violation,
       hash: world.hash,
       events: world.events,
       fired: world.choices.fired,
       sometimes: sometimesCounts,
-      timeline: world.timeline ?? [],
+      timeline: [...(world.timeline ?? [])],
       givenUp: cluster.oracles.givenUp,
     };
+    return { ...result, trace: cluster.tracer === null ? null : await tracedRun(cluster) };
   });
 }
 
@@ -59,6 +64,10 @@ async function faultPhase(cluster: SimulatedCluster): Promise<Workload> {
     restart: (machine) => cluster.start(machine),
   });
   nemesis.begin();
+  const onLease = (process: Process, lease: Lease): void => {
+    cluster.hold(process, lease);
+    if (cluster.healed) void lease.release();
+  };
   const workload = new Workload({
     world,
     config,
@@ -82,10 +91,24 @@ async function faultPhase(cluster: SimulatedCluster): Promise<Workload> {
           void lease.release();
         },
       }),
-    onLease: (process, lease) => {
-      cluster.hold(process, lease);
-      if (cluster.healed) void lease.release();
+    askForSlot: (process, random) =>
+      askForSlot(process, random, { slots: config.slots, ttlMs: config.ttlMs, onLease }),
+    askForSet: (process, random) => {
+      const startedMs = world.nowMs;
+      return askForSet(process, random, {
+        ttlMs: config.ttlMs,
+        onSet: (holder, { leases }) => {
+          for (const lease of leases) onLease(holder, lease);
+          if (world.nowMs > startedMs + config.ttlMs / 4)
+            cluster.sometimes("several names were held together after waiting for one of them");
+        },
+        later: (holder, inMs, then) =>
+          world.schedule(world.nowMs + inMs, holder.machine, "releases a set", () => {
+            if (holder.alive) then();
+          }),
+      });
     },
+    onLease,
     onSecret: (process, lease) =>
       cluster.oracles.ownership.adopted(`${keyId(lease.key)}@${lease.fence}`, process.name),
     onAdopted: (process, lease) => {
@@ -100,6 +123,18 @@ async function faultPhase(cluster: SimulatedCluster): Promise<Workload> {
   workload.begin();
   await world.run(config.faultPhaseMs, () => cluster.afterEvent());
   return workload;
+}
+
+/** A trace goes on for a while after a broken promise, to show what it leads to. */
+async function tracedRun(cluster: SimulatedCluster): Promise<Trace> {
+  const { world, config, violation } = cluster;
+  const title = `seed ${config.seed}`;
+  if (violation === null) return traceOf(cluster, title, config.faultPhaseMs);
+  await world.run(world.nowMs + config.ttlMs / 2, () => {
+    cluster.afterEvent();
+    return "go on";
+  });
+  return traceOf(cluster, title, world.nowMs);
 }
 
 /** Longer than any lease, reservation, lost request, observation or look that may stand in the way. */
@@ -123,7 +158,11 @@ function clockRange(cluster: SimulatedCluster): number {
   return cluster.config.clocks === "bounded" ? 1 : 3;
 }
 
-async function recovery(cluster: SimulatedCluster, workload: Workload): Promise<void> {
+/** The world heals, everybody releases and is served again. `workload`: what is still under way. */
+export async function recovery(
+  cluster: SimulatedCluster,
+  workload: Pick<Workload, "underWay">,
+): Promise<void> {
   const { world, config, network, engine } = cluster;
   const go = (): "go on" | "stop" => cluster.afterEvent();
   world.note("world", "heals");
@@ -145,6 +184,10 @@ async function recovery(cluster: SimulatedCluster, workload: Workload): Promise<
   // A store that forgot acknowledged writes is trusted again after a while, if its fences grow by its clock.
   const isTrusted = !config.faults.has("lost-writes") || cluster.expectations.fencesGrow;
   if (isTrusted) await servedInTurn(cluster, go);
+  if (cluster.violation !== null) return;
+  if (isTrusted && config.slots > 0) await slotsServed(cluster, go);
+  if (cluster.violation !== null) return;
+  if (isTrusted && config.sets === "yes") await setsServed(cluster, go);
   if (cluster.violation !== null) return;
   if (isTrusted) await nobodyStarves(cluster, go);
   if (cluster.violation !== null) return;
@@ -169,7 +212,9 @@ async function repair(cluster: SimulatedCluster, go: () => "go on" | "stop"): Pr
   const [operator] = cluster.backends;
   if (!damagesRecords(config) || operator === undefined) return;
   const highest = [...log.generationOfToken.values()].reduce((top, each) => (each > top ? each : top), 0n);
-  for (const key of keys) operator.executor.repair(key, highest + 100n).catch(() => undefined);
+  const sets = SET_NAMES.map((name) => ({ tenant: TENANT, name }));
+  for (const key of [...keys, ...slotKeys(POOL, config.slots), ...sets])
+    operator.executor.repair(key, highest + 100n).catch(() => undefined);
   await world.run(world.nowMs + config.ttlMs, go);
 }
 
@@ -216,6 +261,53 @@ async function servedInTurn(cluster: SimulatedCluster, go: () => "go on" | "stop
     if (earlier?.place === 2 && place === 1)
       cluster.fail("first-come-first-served", `${process} served its second waiter for ${key} first`);
   }
+}
+
+/** Each process asks three times for a slot, and all are granted. */
+async function slotsServed(cluster: SimulatedCluster, go: () => "go on" | "stop"): Promise<void> {
+  const { ttlMs: ttl, slots } = cluster.config;
+  await eachServed(cluster, go, "a slot", async (process, wait) => {
+    const lease = await process.leases.acquire(POOL.name, { slots, ttl, wait });
+    cluster.hold(process, lease);
+    await lease.release();
+  });
+}
+
+/** Each process asks three times for all the names that are wanted together, and nobody waits in a circle. */
+async function setsServed(cluster: SimulatedCluster, go: () => "go on" | "stop"): Promise<void> {
+  const { ttlMs: ttl } = cluster.config;
+  const random = cluster.world.choices.stream("orders of names");
+  await eachServed(cluster, go, "all of a set", async (process, wait) => {
+    const set = await process.leases.acquireAll(inAnyOrder(random), { ttl, wait });
+    for (const lease of set.leases) cluster.hold(process, lease);
+    await set.release();
+  });
+}
+
+async function eachServed(
+  cluster: SimulatedCluster,
+  go: () => "go on" | "stop",
+  what: string,
+  ask: (process: Process, waitMs: number) => Promise<void>,
+): Promise<void> {
+  const { world } = cluster;
+  const waitMs = Math.ceil(patienceMs(cluster));
+  const asked = cluster.processes.flatMap((process) => [process, process, process]);
+  let waiting = asked.length;
+  for (const process of asked)
+    ask(process, waitMs).then(
+      () => {
+        waiting -= 1;
+      },
+      (error: unknown) =>
+        cluster.fail(
+          livenessOf(cluster, process),
+          `${process.name} did not get ${what} after healing: ${describe(error)}`,
+        ),
+    );
+  await world.run(world.nowMs + waitMs * 2, () => (waiting === 0 ? "stop" : go()));
+  if (cluster.violation === null && waiting > 0)
+    cluster.fail("liveness", `${waiting} waiters for ${what} were not served after healing`);
 }
 
 /** Whoever was taken for dead once, while it only stood still, is served like all others. */

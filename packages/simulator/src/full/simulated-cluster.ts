@@ -19,10 +19,13 @@ import {
 } from "../oracles/oracle.ts";
 import { type QuorumOracle, quorum } from "../oracles/quorum.ts";
 import { OracleSet } from "../oracles/set.ts";
+import { slots } from "../oracles/slots.ts";
 import type { RunOptions, Violation } from "../result.ts";
 import { SimulatedStore } from "../store/client.ts";
 import { StoreEngine } from "../store/engine.ts";
 import { describeWrite } from "../timeline.ts";
+import { Tracer } from "../trace/tracer.ts";
+import type { ClockStart } from "../world/clock.ts";
 import { drawClock, drawStoreClock } from "../world/draw-clock.ts";
 import type { SimulatedEnv } from "../world/env.ts";
 import { Machine } from "../world/machine.ts";
@@ -40,6 +43,10 @@ import { GuardedResources } from "./resources.ts";
 import { ServerQueues } from "./server-queues.ts";
 import { Servers } from "./servers.ts";
 import { onLoss, situations } from "./situations.ts";
+import { POOL } from "./slot-workload.ts";
+
+/** What leases protect, as a time-line names it. */
+export const RESOURCE = "resource";
 
 export class SimulatedCluster {
   readonly config: SimConfig;
@@ -68,13 +75,18 @@ export class SimulatedCluster {
   readonly #running = new Map<Machine, Process>();
   /** Those whose trail is being opened. */
   readonly #starting = new Map<Machine, SimulatedEnv>();
+  /** Where guarded writes arrive: the store's machine, or one of its own in a world that was written by hand. */
+  readonly resourceMachine: Machine;
+  /** Null unless the run is recorded. */
+  readonly tracer: Tracer | null;
   violation: Violation | null = null;
   healed = false;
 
   constructor(options: RunOptions) {
     const { gateway } = options;
     const entry = gateway === undefined ? "library" : (options.entry ?? "drawn");
-    this.config = drawConfig(options.seed, { ...options, entry });
+    const { given } = options;
+    this.config = given?.config ?? drawConfig(options.seed, { ...options, entry });
     this.#mutations = options.mutations ?? {};
     this.#resources = new GuardedResources(this.#mutations.guard);
     const { config } = this;
@@ -92,7 +104,16 @@ export class SimulatedCluster {
       slowMs: config.ttlMs * 3,
     });
     const random = choices.stream("clocks");
-    const storeMachine = new Machine(world, "store", drawStoreClock(config, random));
+    const clockOf = (name: string, drawn: () => ClockStart): ClockStart => given?.clocks.get(name) ?? drawn();
+    const storeMachine = new Machine(
+      world,
+      "store",
+      clockOf("store", () => drawStoreClock(config, random)),
+    );
+    this.resourceMachine =
+      given === undefined
+        ? storeMachine
+        : new Machine(world, RESOURCE, { monotonicMs: 0, wallMs: 0, rate: 1 });
     this.engine = new StoreEngine({
       machine: storeMachine,
       granularityMs: config.granularityMs,
@@ -110,10 +131,14 @@ export class SimulatedCluster {
       sometimes: (situation) => this.sometimes(situation),
       ...(this.#mutations.auditDisk === undefined ? {} : { auditDisk: this.#mutations.auditDisk }),
     });
-    this.machines = Array.from(
-      { length: config.nodes },
-      (_, index) => new Machine(world, `n${index + 1}`, drawClock(config, random)),
-    );
+    this.machines = Array.from({ length: config.nodes }, (_, index) => {
+      const name = given?.names[index] ?? `n${index + 1}`;
+      return new Machine(
+        world,
+        name,
+        clockOf(name, () => drawClock(config, random)),
+      );
+    });
     this.keys = Array.from({ length: config.keys }, (_, index) => ({
       tenant: TENANT,
       name: `key${index + 1}`,
@@ -143,6 +168,7 @@ export class SimulatedCluster {
     this.quorum = quorum(this.#context, DANGEROUS);
     this.oracles = new OracleSet(this.#context, this.keys, policy, [
       this.quorum,
+      slots(this.#context, POOL),
       situations(this.#context),
       audit(this.#context, () => this.#audited),
     ]);
@@ -155,6 +181,7 @@ export class SimulatedCluster {
             lines: this.lines,
             ...this.#backendOptions(),
           });
+    this.tracer = world.timeline === null ? null : new Tracer(world, this.engine, this.keys);
     for (const machine of this.machines) this.start(machine);
   }
 
@@ -299,12 +326,14 @@ export class SimulatedCluster {
     const plain: Holding = {
       lease,
       isHeld: () => lease.isHeld(),
+      peekRemaining: () => lease.peekRemaining(),
       handOff: async (successor, withinMs) => void (await lease.handOff(successor, { withinMs })),
     };
     const holding = this.#mutations.holding?.(plain, process.clientExecutor) ?? plain;
     process.holdings.push(holding);
     const believer = new LeaseBeliever(this.world, process, holding, this.log.limits);
     const id = keyId(lease.key);
+    this.tracer?.onBelief(process, holding);
     this.#believers.set(id, [...(this.#believers.get(id) ?? []), believer]);
     let aborts = 0;
     lease.signal.addEventListener("abort", () => {
@@ -325,9 +354,10 @@ export class SimulatedCluster {
   /** The write leaves now and arrives when it arrives: the resource can only look at its fence. */
   guardedWrite(process: Process, lease: Lease): void {
     const { key, fence } = lease;
-    this.network.send(process.machine, this.engine.machine, "guarded write", () => {
+    this.network.send(process.machine, this.resourceMachine, "guarded write", () => {
       const accepted = this.#resources.accepts({ key, fence });
-      this.world.note("resource", accepted ? "accepts" : "refuses", () => `fence ${fence}`);
+      this.world.note(RESOURCE, accepted ? "accepts" : "refuses", () => `fence ${fence}`);
+      this.tracer?.onGuardedWrite({ key, fence, accepted }, process.name);
       this.oracles.onResourceWrite({ key, fence, accepted });
     });
   }
@@ -341,6 +371,7 @@ export class SimulatedCluster {
         );
     }
     if (this.violation === null) this.oracles.afterEvent();
+    this.tracer?.afterEvent();
     return this.violation === null ? "go on" : "stop";
   }
 

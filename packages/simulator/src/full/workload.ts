@@ -32,6 +32,10 @@ export interface WorkloadOptions {
   readonly collect: (process: Process) => Promise<void>;
   /** Asks for the key that needs consent. */
   readonly askForDangerous: (process: Process, random: RandomStream) => Promise<void>;
+  /** Asks for one of the slots of a name. */
+  readonly askForSlot: (process: Process, random: RandomStream) => Promise<void>;
+  /** Asks for several names at once. */
+  readonly askForSet: (process: Process, random: RandomStream) => Promise<void>;
   /** A process has a lease in its hands. */
   readonly onLease: (process: Process, lease: Lease) => void;
   /** A process got the secret of another's grant, and then perhaps the lease. */
@@ -68,7 +72,9 @@ export class Workload {
     const { machines, config } = this.#options;
     for (const machine of machines) this.#planNext(machine);
     const guarded = config.approvals === "yes" && (config.entry === "server" || config.route === "service");
-    if (guarded) for (const machine of machines) this.#planDangerous(machine);
+    if (guarded) for (const machine of machines) this.#planBeside(machine, "dangerous");
+    if (config.slots > 0) for (const machine of machines) this.#planBeside(machine, "slot");
+    if (config.sets === "yes") for (const machine of machines) this.#planBeside(machine, "set");
   }
 
   /** Somebody waits for something. */
@@ -93,16 +99,19 @@ export class Workload {
     });
   }
 
-  #planDangerous(machine: Machine): void {
-    const { world, config, processOn } = this.#options;
-    const random = world.choices.stream(`dangerous ${machine.name}`);
-    const atMs = world.nowMs + random.exponential(config.ttlMs * 2);
+  /** From streams of their own: the other operations of a seed are the same with and without these. */
+  #planBeside(machine: Machine, kind: "dangerous" | "slot" | "set"): void {
+    const { world, config, processOn, askForDangerous, askForSlot, askForSet } = this.#options;
+    const random = world.choices.stream(`${kind} ${machine.name}`);
+    const ask = { dangerous: askForDangerous, slot: askForSlot, set: askForSet }[kind];
+    const everyMs = config.ttlMs * (kind === "dangerous" ? 2 : 0.5);
+    const atMs = world.nowMs + random.exponential(everyMs);
     if (atMs > config.faultPhaseMs) return;
-    world.schedule(atMs, machine, "dangerous", () => {
+    world.schedule(atMs, machine, kind, () => {
       const process = processOn(machine);
-      if (process !== null && world.choices.fires(`dangerous operation ${machine.name}`, 0.95))
-        this.#track(process, this.#options.askForDangerous(process, random));
-      this.#planDangerous(machine);
+      if (process !== null && world.choices.fires(`${kind} operation ${machine.name}`, 0.95))
+        this.#track(process, ask(process, random));
+      this.#planBeside(machine, kind);
     });
   }
 

@@ -9,7 +9,7 @@
  */
 
 import type { AuditEntry } from "solehold/internal";
-import { AuditError, formatFence, keyId, recordFence } from "solehold/internal";
+import { AuditError, askedKey, formatFence, keyId, recordFence } from "solehold/internal";
 import { isGrant, type Oracle, type OracleContext } from "./oracle.ts";
 
 /** An attempt as its caller saw it end. */
@@ -37,6 +37,8 @@ export interface AuditedTrail {
 interface TakenGrant {
   readonly by: string;
   readonly key: string;
+  /** What was asked for; another key where the grant is one of several slots. */
+  readonly asked: string;
   readonly generation: bigint;
   readonly fence: string;
 }
@@ -52,7 +54,8 @@ export function audit(context: OracleContext, trails: () => readonly AuditedTrai
       // Servers hold leases of their own, beside their service.
       if (!context.keys.some(({ tenant }) => tenant === after.key.tenant)) return;
       const { generation } = after;
-      grants.push({ by, key: keyId(after.key), generation, fence: formatFence(recordFence(after)) });
+      const [key, asked] = [keyId(after.key), keyId(askedKey(after.key))];
+      grants.push({ by, key, asked, generation, fence: formatFence(recordFence(after)) });
     },
     atEnd: () => {
       // Whoever was never told cannot have written it down; the attempt is there as it ended for its caller.
@@ -141,11 +144,13 @@ function untold(
 ): string | null {
   for (const life of lives) {
     for (const grant of grants) {
-      const { by, key, fence } = grant;
+      const { by, key, asked, fence } = grant;
       if (by !== life.name || !mustBeTold(grant, life)) continue;
-      if (life.answered.some((attempt) => attempt.keyId === key && isUnaudited(attempt))) continue;
+      if (life.answered.some((attempt) => attempt.keyId === asked && isUnaudited(attempt))) continue;
       const told = attempts.some(
-        (entry) => isGrantOf(entry, key) && (entry.fence === fence || entry.outcome === "unknown"),
+        (entry) =>
+          (isGrantOf(entry, key) && entry.fence === fence) ||
+          (isGrantOf(entry, asked) && entry.outcome === "unknown"),
       );
       if (!told) return `the grant of ${key} with fence ${fence} is not in the audit of ${by}`;
     }

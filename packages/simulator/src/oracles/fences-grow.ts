@@ -1,5 +1,5 @@
 /** FencingTokenMonotonic: every grant of a key has a higher fence than all before, over release and collection. */
-import { keyId, recordFence } from "solehold/internal";
+import { keyId, type LeaseRecord, recordFence } from "solehold/internal";
 import { isGrant, type Oracle, type OracleContext } from "./oracle.ts";
 
 export function fencesGrow(context: OracleContext): Oracle {
@@ -19,9 +19,14 @@ export function fencesGrow(context: OracleContext): Oracle {
       else if (fence < top && !context.config.faults.has("lost-writes"))
         context.fail(name, `the fence of ${id} went back from ${top} to ${fence}`);
       // One write may replace a grant by another under the same number: a holder's name betrays it.
-      else if (before !== null && fence === recordFence(before) && before.tokenHash !== after.tokenHash)
+      else if (before !== null && fence === recordFence(before) && isAnotherGrant(before, after))
         context.fail(name, `fence ${fence} of ${id} was given to a second grant`);
       if (fence > top) highest.set(id, fence);
     },
   };
+}
+
+/** A release clears the token of its own grant. */
+function isAnotherGrant(before: LeaseRecord, after: LeaseRecord): boolean {
+  return before.tokenHash !== after.tokenHash && after.state !== "released";
 }

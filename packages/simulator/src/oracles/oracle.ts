@@ -105,6 +105,8 @@ export const SITUATIONS = [
   "a waiter was granted after waiting",
   "a released lease was kept for a waiter, who took it",
   "a waiter did not come for what was kept, and another took it",
+  "all slots of a name were held at once",
+  "several names were held together after waiting for one of them",
   "a lease was taken on a watch event alone",
   "a try on a watch event alone came too late",
   "a lease was lost because the store did not answer",

@@ -5,7 +5,7 @@
  * prolonged may be given back without a word, because the client may be gone before it heard of it.
  */
 import type { RemoteRequest } from "solehold/internal";
-import { hashToken, keyId, type LeaseRecord, recordFence } from "solehold/internal";
+import { askedKey, hashToken, keyId, type LeaseRecord, recordFence } from "solehold/internal";
 import type { AppliedWrite } from "../store/engine.ts";
 import { isGrant, type Oracle, type OracleContext } from "./oracle.ts";
 
@@ -47,7 +47,7 @@ export function ownership(context: OracleContext): OwnershipOracle {
       if (owner === undefined) return;
       if (throughServer) {
         if (after.state === "released" && before.renewals === 0) return;
-        const askers = presented.by(after, after.state === "released" ? ENDING : PROLONGING);
+        const askers = presented.by(before, after.state === "released" ? ENDING : PROLONGING);
         if (![...askers].some((process) => owner.has(process)))
           context.fail(
             name,
@@ -82,11 +82,12 @@ class PresentedTokens {
     const hash = this.#hashes.get(token) ?? hashToken(token);
     this.#hashes.set(token, hash);
     const op = event === "sent" ? (path.split("/").at(-1) ?? "") : event;
-    const id = `${op} ${keyId({ tenant, name })} ${hash}`;
+    const id = `${op} ${keyId(askedKey({ tenant, name }))} ${hash}`;
     this.#processes.set(id, (this.#processes.get(id) ?? new Set()).add(process));
   }
 
   by({ key, tokenHash }: LeaseRecord, ops: readonly string[]): Set<string> {
-    return new Set(ops.flatMap((op) => [...(this.#processes.get(`${op} ${keyId(key)} ${tokenHash}`) ?? [])]));
+    const asked = keyId(askedKey(key));
+    return new Set(ops.flatMap((op) => [...(this.#processes.get(`${op} ${asked} ${tokenHash}`) ?? [])]));
   }
 }

@@ -5,6 +5,7 @@
  */
 import {
   type ApplyReply,
+  askedKey,
   type ConditionalWrite,
   keyId,
   type LeaseKey,
@@ -58,7 +59,8 @@ export interface StoreClientOptions {
 /** A write on its way, as its sender can know it. */
 export interface SentWrite {
   readonly process: string;
-  readonly keyId: string;
+  /** The key that was asked for, which is another where the write is to one of several slots. */
+  readonly askedId: string;
   readonly nonce: string;
   readonly sentMs: number;
   /** Infinity while nobody told. */
@@ -137,7 +139,8 @@ export class SimulatedStore implements LeaseStore {
     const sent = writes.map(({ key, expected, next }): SentWrite => {
       const nonce = next?.nonce ?? "";
       this.#unanswered.set(keyId(key), { nonce, expected });
-      return { process, keyId: keyId(key), nonce, sentMs: world.nowMs, answeredMs: Number.POSITIVE_INFINITY };
+      const askedId = keyId(askedKey(key));
+      return { process, askedId, nonce, sentMs: world.nowMs, answeredMs: Number.POSITIVE_INFINITY };
     });
     for (const each of sent) onSent(each);
     const reply = await this.#send(writes);
@@ -267,7 +270,7 @@ export class SimulatedStore implements LeaseStore {
   #time(): StoreReply {
     const { engine, config } = this.#options;
     if (config.storeClock === "none") return { storeTimeMs: null };
-    const storeTimeMs = engine.toldMs(this.#aheadMs);
+    const storeTimeMs = engine.abortedMs(this.#aheadMs);
     const last = engine.takeovers.at(-1);
     if (last === undefined || config.identity === "unknown") return { storeTimeMs };
     return { storeTimeMs, serverChangedAtMs: last.atMs };

@@ -87,7 +87,7 @@ export class StoreEngine {
   }
 
   /** As replies tell it, from a machine whose clock is `aheadMs` ahead: a Date header only knows seconds. */
-  toldMs(aheadMs = 0): number {
+  abortedMs(aheadMs = 0): number {
     const { granularityMs } = this.#options;
     return Math.floor((this.nowMs() + aheadMs) / granularityMs) * granularityMs;
   }
@@ -151,7 +151,7 @@ export class StoreEngine {
         (query.state === undefined || record.state === query.state) &&
         (query.holder === undefined || record.holder === query.holder),
     );
-    return { storeTimeMs: this.toldMs(), records: listed.slice(0, query.limit), corrupt, next: null };
+    return { storeTimeMs: this.abortedMs(), records: listed.slice(0, query.limit), corrupt, next: null };
   }
 
   subscribe(scope: WatchScope, notify: Notify): () => void {

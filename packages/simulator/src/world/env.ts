@@ -16,7 +16,8 @@ export class SimulatedEnv implements Env {
   readonly #world: World;
   readonly #random: RandomStream;
   readonly #latestMs: number;
-  readonly #pending = new Set<Timer>();
+  /** With what sets each anew. */
+  readonly #pending = new Map<Timer, () => void>();
   readonly #onKill: (() => void)[] = [];
   /** The world's time; Infinity while it lives. */
   #diedMs = Number.POSITIVE_INFINITY;
@@ -32,6 +33,9 @@ export class SimulatedEnv implements Env {
     this.machine = options.machine;
     this.#random = options.random;
     this.#latestMs = options.timerLatenessMs;
+    this.machine.onRate(() => {
+      for (const again of [...this.#pending.values()]) again();
+    });
   }
 
   get dead(): boolean {
@@ -49,7 +53,7 @@ export class SimulatedEnv implements Env {
   /** The process is gone. */
   kill(): void {
     this.#diedMs = this.#world.nowMs;
-    for (const timer of [...this.#pending]) timer.cancel();
+    for (const timer of [...this.#pending.keys()]) timer.cancel();
     for (const listener of this.#onKill.splice(0)) listener();
   }
 
@@ -86,7 +90,10 @@ export class SimulatedEnv implements Env {
       this.#pending.delete(timer);
       callback();
     };
-    this.#pending.add(timer);
+    this.#pending.set(timer, () => {
+      scheduled.cancel();
+      scheduled = this.#arm(dueMs, fire);
+    });
     return timer;
   }
 

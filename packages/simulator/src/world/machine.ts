@@ -10,6 +10,7 @@ export class Machine implements EventOwner {
   readonly name: string;
   readonly clock: SimulatedClock;
   readonly #world: World;
+  readonly #onRate: (() => void)[] = [];
   #frozen = false;
   #held: QueuedEvent[] = [];
   /** The world's time of the last thaw, and of the last end of a suspend. */
@@ -47,6 +48,17 @@ export class Machine implements EventOwner {
     });
   }
 
+  /** Its clocks run at another rate from now on. */
+  setRate(rate: number): void {
+    this.clock.setRate(rate);
+    for (const listener of this.#onRate) listener();
+  }
+
+  /** Calls back when the rate has changed: timers are due at another time then. */
+  onRate(listener: () => void): void {
+    this.#onRate.push(listener);
+  }
+
   stepWall(byMs: number): void {
     this.#world.note(this.name, "wall step", () => `${Math.round(byMs)} ms`);
     this.wallSteppedAtMs = this.#world.nowMs;
@@ -54,7 +66,7 @@ export class Machine implements EventOwner {
   }
 
   #freeze(how: string, forMs: number, onThaw: () => void): void {
-    this.#world.note(this.name, how, () => `for ${Math.round(forMs)} ms`);
+    this.#world.note(this.name, how, () => `for ${Math.round(forMs)} ms`, forMs);
     this.#frozen = true;
     this.#world.schedule(this.#world.nowMs + forMs, null, `end of ${how}`, () => {
       this.#frozen = false;

@@ -5,7 +5,7 @@
  */
 import type { Machine } from "./machine.ts";
 import type { RandomStream } from "./random.ts";
-import type { World } from "./world.ts";
+import type { SentMessage, World } from "./world.ts";
 
 export interface NetworkOptions {
   readonly delayMs: number;
@@ -36,13 +36,13 @@ export class Network {
     this.#cut.add(linkOf(from, to));
   }
 
-  mend(from: Machine, to: Machine): void {
-    if (this.#cut.delete(linkOf(from, to))) this.#world.note(from.name, "mended", () => `to ${to.name}`);
+  restore(from: Machine, to: Machine): void {
+    if (this.#cut.delete(linkOf(from, to))) this.#world.note(from.name, "restored", () => `to ${to.name}`);
   }
 
   clog(from: Machine, to: Machine, forMs: number): void {
     if (this.#healed) return;
-    this.#world.note(from.name, "clogged", () => `to ${to.name} for ${Math.round(forMs)} ms`);
+    this.#world.note(from.name, "clogged", () => `to ${to.name} for ${Math.round(forMs)} ms`, forMs);
     this.#cloggedUntilMs.set(linkOf(from, to), this.#world.nowMs + forMs);
   }
 
@@ -68,16 +68,26 @@ export class Network {
       (lossRate > 0 && !this.#healed && choices.fires(`loss ${label} ${link}`, lossRate));
     if (lost) {
       this.#world.note(from.name, "lost", () => `${label} to ${to.name}`);
+      this.#record(from, to, label, true);
       return "lost";
     }
     const distanceMs = (this.#distances.get(from) ?? 0) + (this.#distances.get(to) ?? 0);
-    this.#deliverLater(link, to, label, deliver, distanceMs);
+    this.#deliverLater(from, to, label, deliver, distanceMs);
     if (duplicateRate > 0 && !this.#healed && choices.fires(`duplicate ${label} ${link}`, duplicateRate))
-      this.#deliverLater(link, to, `${label} again`, deliver, distanceMs);
+      this.#deliverLater(from, to, `${label} again`, deliver, distanceMs);
     return "sent";
   }
 
-  #deliverLater(link: string, to: Machine, label: string, deliver: () => void, distanceMs: number): void {
+  #record(from: Machine, to: Machine, label: string, lost: boolean): SentMessage | null {
+    const { messages, nowMs } = this.#world;
+    if (messages === null) return null;
+    const message = { from: from.name, to: to.name, label, sentMs: nowMs, arrivedMs: null, lost };
+    messages.push(message);
+    return message;
+  }
+
+  #deliverLater(from: Machine, to: Machine, label: string, deliver: () => void, distanceMs: number): void {
+    const link = linkOf(from, to);
     const { choices, nowMs } = this.#world;
     const { delayMs, slowRate, slowMs } = this.#options;
     const random = this.#delays.get(link) ?? choices.stream(`delay ${link}`);
@@ -90,7 +100,11 @@ export class Network {
         : 0;
     const cloggedUntilMs = this.#cloggedUntilMs.get(link) ?? 0;
     const atMs = Math.max(nowMs + distanceMs + usualMs + extraMs, cloggedUntilMs);
-    this.#world.schedule(atMs, to, label, deliver);
+    const message = this.#record(from, to, label, false);
+    this.#world.schedule(atMs, to, label, () => {
+      if (message !== null) message.arrivedMs = this.#world.nowMs;
+      deliver();
+    });
   }
 }
 

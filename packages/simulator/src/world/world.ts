@@ -2,18 +2,32 @@
  * The simulated world: one thread, one heap of events, virtual time. The same seed gives the same run,
  * event for event; `hash` rolls over every event so that two runs can be compared.
  *
- * Between two events all promises settle. The barrier is `process.nextTick` awaited from a microtask: Node
- * runs it only after the whole queue of microtasks is empty, however deep its chains. It does not cover
- * real I/O nor code that uses `nextTick` itself; simulated code defers through its `Env` instead, and real
- * timers are trapped (see trap.ts).
+ * Between two events all promises settle (see barrier.ts). That does not cover real I/O nor code that uses
+ * `nextTick` itself; simulated code defers through its `Env` instead, and real timers are trapped (see trap.ts).
  */
+import { barrier } from "./barrier.ts";
 import { type EventOwner, EventQueue, type QueuedEvent } from "./queue.ts";
 import { type Choices, hashText, type RandomStream } from "./random.ts";
 
 export interface TimelineEntry {
   readonly atMs: number;
   readonly who: string;
+  /** What happened, without its details. */
+  readonly label: string;
   readonly text: string;
+  /** The end of something that lasts, such as a pause. */
+  readonly untilMs?: number;
+}
+
+/** A message between two machines. */
+export interface SentMessage {
+  readonly from: string;
+  readonly to: string;
+  readonly label: string;
+  readonly sentMs: number;
+  /** Null while it is on its way, and for ever if it is lost. */
+  arrivedMs: number | null;
+  readonly lost: boolean;
 }
 
 export interface Scheduled {
@@ -29,6 +43,8 @@ export class World {
   readonly #deferred: { readonly owner: { readonly dead: boolean }; readonly run: () => void }[] = [];
   /** Null unless the run is recorded: text costs more than the run itself. */
   readonly timeline: TimelineEntry[] | null;
+  /** Null unless the run is recorded. */
+  readonly messages: SentMessage[] | null;
   nowMs = 0;
   events = 0;
   #hash = 0x811c9dc5;
@@ -37,6 +53,7 @@ export class World {
     this.choices = choices;
     this.#ties = choices.stream("ties");
     this.timeline = options.record === "yes" ? [] : null;
+    this.messages = options.record === "yes" ? [] : null;
   }
 
   get hash(): number {
@@ -72,12 +89,16 @@ export class World {
     this.#deferred.push({ owner, run });
   }
 
-  /** Something worth a line in the time-line. The label counts for the hash, the detail is for people. */
-  note(who: string, label: string, detail?: () => string): void {
+  /**
+   * Something worth a line in the time-line. The label counts for the hash, the detail and how long it lasts are for
+   * people.
+   */
+  note(who: string, label: string, detail?: () => string, lastsMs?: number): void {
     this.#mix(hashText(label, hashText(who)));
     if (this.timeline === null) return;
     const text = detail === undefined ? label : `${label} ${detail()}`;
-    this.timeline.push({ atMs: this.nowMs, who, text });
+    const until = lastsMs === undefined ? {} : { untilMs: this.nowMs + lastsMs };
+    this.timeline.push({ atMs: this.nowMs, who, label, text, ...until });
   }
 
   /**
@@ -144,8 +165,4 @@ export class World {
   #mix(value: number): void {
     this.#hash = (Math.imul(this.#hash ^ value, 0x01000193) ^ (value >>> 16)) >>> 0;
   }
-}
-
-function barrier(): Promise<void> {
-  return new Promise((resolve) => process.nextTick(resolve));
 }
