@@ -1,5 +1,5 @@
 /** API keys: what needs one, who is let in, how they lie on disk, come, go, and limit the rate of commands. */
-import { readdir, readFile, stat, writeFile } from "node:fs/promises";
+import { readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { KeyFile } from "@solehold/server";
 import { realEnv } from "solehold/internal";
@@ -112,6 +112,15 @@ describe("API keys", () => {
     expect((await server.get("/v1/leases")).status).toBe(401);
     const restarted = await testServer({}, { dataDir: server.dataDir }).catch((error: Error) => error);
     expect(restarted).toBeInstanceOf(Error);
+  });
+
+  it("that are lost do not open a server that starts", async () => {
+    const { server, file, dataDir } = await keyedServer([{}]);
+    await server.close();
+    await rm(file.path);
+    await expect(testServer({}, { dataDir })).rejects.toThrow(/is gone, and there were API keys: restore it/);
+    await rm(join(dataDir, "api-keys.lock"), { recursive: true });
+    expect((await (await testServer({}, { dataDir })).get("/v1/leases")).status).toBe(200);
   });
 
   it("can be made by two processes at once without losing one", async () => {

@@ -20,7 +20,7 @@ async function announced(server: TestServer): Promise<readonly string[]> {
 }
 
 describe("the end of a lease that nobody ended", () => {
-  it(`is announced within ${WITHIN_MS} ms, to who watches and in the audit, and never before`, async () => {
+  it(`is announced within ${WITHIN_MS} ms, to watchers and in the audit, and never before`, async () => {
     const env = new ManualEnv();
     const server = await testServer({}, { env });
     const stream = await TestStream.open(server.url);
@@ -49,8 +49,8 @@ describe("the end of a lease that nobody ended", () => {
         if (expiresAtMs > nowMs) expect([name, names.has(name)]).toEqual([name, false]);
       }
     }
-    const told = stream.events.filter(({ kind }) => kind === "expired").map(({ name }) => name);
-    expect(told.sort()).toEqual([...expiries.keys()].sort());
+    const seen = stream.events.filter(({ kind }) => kind === "expired").map(({ name }) => name);
+    expect(seen.sort()).toEqual([...expiries.keys()].sort());
     expect([...(await announced(server))].sort()).toEqual([...expiries.keys()].sort());
   });
 

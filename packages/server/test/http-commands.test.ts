@@ -6,8 +6,8 @@ import { ask, type Body, testServer } from "./support/server.ts";
 describe("commands over HTTP", () => {
   it("answers a grant with all that a remote client needs to believe it", async () => {
     const { lease } = await testServer();
-    const told = { note: "hi", metadata: { "build/id": "7" } };
-    const { status, body } = await lease("acquire", { name: "a/b", holder: "me", ttlMs: 30_000, ...told });
+    const more = { note: "hi", metadata: { "build/id": "7" } };
+    const { status, body } = await lease("acquire", { name: "a/b", holder: "me", ttlMs: 30_000, ...more });
     expect(status).toBe(200);
     expect(body.token).toMatch(/^[A-Za-z0-9_-]{22}$/);
     expect(body).toMatchObject({
@@ -29,7 +29,7 @@ describe("commands over HTTP", () => {
         state: "held",
         live: true,
         ttlMs: 30_000,
-        ...told,
+        ...more,
         reservation: null,
       },
     });
@@ -104,7 +104,7 @@ describe("commands over HTTP", () => {
     );
   });
 
-  it("answers 412 to who is fenced by a newer term or grant", async () => {
+  it("answers 412 to a caller that is fenced by a newer term or grant", async () => {
     const { lease } = await testServer({ terms: "accept" });
     await lease("acquire", { ...owner, term: "5" });
     await lease("release", owner);
@@ -212,7 +212,7 @@ describe("commands over HTTP", () => {
 });
 
 describe("waiting over HTTP", () => {
-  it("waits, shows the line, and grants when the lease is given back", async () => {
+  it("waits, shows the queue, and grants when the lease is released", async () => {
     const { lease, get, server } = await testServer();
     await lease("acquire", owner);
     const waiting = lease("acquire", { name: "a/b", holder: "you", waitMs: 20_000, ttlMs: 30_000 });

@@ -119,7 +119,7 @@ describe("reading over HTTP", () => {
 });
 
 describe("a damaged record", () => {
-  it("is reported as such to readers and to who asks for the lease, and hurts nobody else", async () => {
+  it("is reported as such to readers and to whoever asks for the lease, and hurts nobody else", async () => {
     const { server, url, lease, get } = await testServer();
     const { store } = server.service.executor;
     const { read, list, apply } = store;
@@ -177,7 +177,7 @@ describe("a store that cannot list its keys", () => {
 });
 
 describe("a store that lost acknowledged data", () => {
-  it("is told as such to who reads and to who asks for a lease, here and through the SDK", async () => {
+  it("is reported as such to readers and to whoever asks for a lease, here and through the SDK", async () => {
     const { server, url, lease, get } = await testServer();
     const lost = async (): Promise<never> => {
       throw new StoreError("data-loss", "10 records are gone", { outcome: "not-applied" });

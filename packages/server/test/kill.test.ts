@@ -85,7 +85,7 @@ class Load {
     return grant;
   }
 
-  /** Above every fence of this key that was heard of before asking; and nobody else may believe now. */
+  /** Above every fence of this key that was known before asking; and nobody else may believe now. */
   #checkAgainst(grant: Grant, sentMs: number): void {
     for (const other of this.grants) {
       if (other.name !== grant.name) continue;

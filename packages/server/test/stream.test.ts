@@ -73,11 +73,11 @@ describe("the stream", () => {
     for (const trace of traces) expect(trace).toMatch(/^[0-9a-f]{32}$/);
     const traceId = "0af7651916cd43dd8448eb211c80319c";
     const traceparent = `00-${traceId}-b7ad6b7169203331-01`;
-    const [told] = await stream.ask({ op: "release", name: "n/0", holder: "h", token: "t", traceparent });
-    expect(told?.body.traceId).toBe(traceId);
+    const [released] = await stream.ask({ op: "release", name: "n/0", holder: "h", token: "t", traceparent });
+    expect(released?.body.traceId).toBe(traceId);
   });
 
-  it("reads no further while hundreds are under way; those who wait in line hold nobody up", async () => {
+  it("reads no further while hundreds are under way; those who wait hold nobody up", async () => {
     const { url, server } = await testServer();
     const stream = await TestStream.open(url);
     await stream.ask({ op: "acquire", name: "job", holder: "h", token: "t" });
@@ -160,7 +160,7 @@ describe("the stream", () => {
     expect((await stream.answer("w")).body.lease.holder).toBe("you");
   });
 
-  it("waits in line without holding up other commands; a cancel ends the wait", async () => {
+  it("waits without holding up other commands; a cancel ends the wait", async () => {
     const { url, server } = await testServer();
     const stream = await TestStream.open(url);
     await stream.ask({ op: "acquire", ...owner });
@@ -177,7 +177,7 @@ describe("the stream", () => {
     expect((await stream.answer(second)).body.lease).toMatchObject({ holder: "c", live: true });
   });
 
-  it("takes waiters out of the line when the connection goes", async () => {
+  it("takes waiters out of the queue when the connection goes", async () => {
     const { url, server } = await testServer();
     const stream = await TestStream.open(url);
     await stream.ask({ op: "acquire", ...owner });
@@ -259,7 +259,7 @@ describe("watching over the stream", () => {
       { op: "watch", after: "elsewhere.1" },
       { op: "watch", after: "junk" },
     );
-    await until("all were told", () => third.events.length === 3);
+    await until("all events came", () => third.events.length === 3);
     expect(third.events.map(({ watch, kind }) => [watch, kind])).toEqual([
       [1, "reset"],
       [2, "reset"],
@@ -307,7 +307,7 @@ describe("watching over the stream", () => {
     for (const id of asked) expect((await slow.answer(id)).status).toBe(200);
     expect(slow.events.length).toBeLessThan(turn * 500);
     await fast.ask({ op: "acquire", name: "after", holder: "h" });
-    await until("news after the reset came", () => slow.events.at(-1)?.name === "after");
+    await until("the event after the reset came", () => slow.events.at(-1)?.name === "after");
   });
 });
 
@@ -332,19 +332,19 @@ describe("watching over HTTP", () => {
     const first = await watch(url, "prefix=a");
     await until("the watch began", () => first.text().includes("event: watching"));
     await lease("acquire", owner);
-    await until("the grant was told", () => first.text().includes("event: changed"));
+    await until("the grant was announced", () => first.text().includes("event: changed"));
     const [, token = ""] = /id: (\S+)\nevent: changed\ndata: (.*)\n\n/.exec(first.text()) ?? [];
     first.stop();
     await lease("release", owner);
     const second = await watch(url, "prefix=a", { "last-event-id": token });
-    await until("the release was told", () => second.text().includes('"state":"released"'));
+    await until("the release was announced", () => second.text().includes('"state":"released"'));
     expect(second.text()).not.toContain('"state":"held"');
     second.stop();
     const third = await watch(url, `after=${token}`);
-    await until("the release was told again", () => third.text().includes('"state":"released"'));
+    await until("the release was announced again", () => third.text().includes('"state":"released"'));
     third.stop();
     const fourth = await watch(url, "after=unknown.7");
-    await until("a reset was told", () => fourth.text().includes("event: reset"));
+    await until("a reset was announced", () => fourth.text().includes("event: reset"));
     fourth.stop();
   });
 });

@@ -1,6 +1,6 @@
 import { ROOT_CONTEXT, type Span, type SpanContext, type Tracer, trace } from "@opentelemetry/api";
 import { MemoryStore } from "solehold";
-import { decorateStore, realEnv } from "solehold/internal";
+import { decorateStore, ManualEnv, realEnv } from "solehold/internal";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { measuredStore } from "../src/telemetry/instrumented.ts";
 import { Metrics, type Readings } from "../src/telemetry/metrics.ts";
@@ -14,6 +14,7 @@ const NO_READINGS: Readings = {
   liveLeases: () => 0,
   auditLag: () => 0,
   auditDropped: () => 0,
+  auditUnshipped: () => 0,
   clockJumps: () => 0,
 };
 
@@ -72,6 +73,28 @@ describe("metrics", () => {
     expect(value(text, 'solehold_requests_total{route="POST /v1/leases/acquire",status="409"}')).toBe(1);
     expect(value(text, 'solehold_requests_total{route="stream acquire",status="200"}')).toBe(1);
     expect(text).toMatch(/solehold_event_loop_busy_ratio \d/);
+  });
+
+  it("of latency leave out the time in a wait queue, over HTTP and the stream", async () => {
+    const env = new ManualEnv();
+    const server = await testServer({}, { env });
+    const stream = await TestStream.open(server.url);
+    await server.lease("acquire", { name: "a", holder: "h", token: "t", ttlMs: 600_000 });
+    const wait = { name: "a", holder: "w", token: "u", ttlMs: 600_000, waitMs: 300_000 };
+    const granted = server.lease("acquire", wait);
+    await until("it waits", () => server.server.queue.size === 1);
+    const [refused] = stream.post({ op: "acquire", ...wait, holder: "x", waitMs: 60_000 });
+    await until("both wait", () => server.server.queue.size === 2);
+    await env.advance(60_000);
+    expect((await stream.answer(refused)).status).toBe(409);
+    await server.lease("release", { name: "a", holder: "h", token: "t" });
+    expect((await granted).status).toBe(200);
+    const { text } = await server.get("/metrics");
+    for (const route of ["POST /v1/leases/acquire", "stream acquire"]) {
+      expect(value(text, `solehold_request_seconds_count{route="${route}"}`)).toBeGreaterThan(0);
+      expect(value(text, `solehold_request_seconds_sum{route="${route}"}`)).toBeLessThan(1);
+    }
+    expect(value(text, 'solehold_wait_seconds_sum{end="applied"}')).toBeGreaterThan(50);
   });
 
   it("have labels that say nothing about tenants, names, holders or secrets, and stay few", async () => {

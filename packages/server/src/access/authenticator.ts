@@ -1,23 +1,26 @@
 /**
- * Who a request comes from. With API keys every request must bring one; without any, the server listens on loopback
+ * Who a request comes from. With API keys every request must bring one, or another proof that was set up; without any, the server listens on loopback
  * only and accepts requests of this machine.
  *
  * A browser is on this machine too: a page from elsewhere could make it send requests here. So a request
  * must name a loopback host (against DNS rebinding), and one with an Origin must come from this server's own
- * pages. Secrets are compared in constant time, for unknown keys as for known ones.
+ * pages. A proxy on this machine passes on requests of others: what it adds is refused, too. Secrets are compared in constant time, for unknown keys as for known ones.
  */
 import { timingSafeEqual } from "node:crypto";
-import type { IncomingHttpHeaders } from "node:http";
-import type { Env, ProblemInput, Timer } from "solehold/internal";
+import type { IncomingMessage } from "node:http";
+import type { Env, Timer } from "solehold/internal";
 import { forbidden } from "../protocol/problem.ts";
-import { hashSecret, KeyFile, parseKey, type StoredKey } from "./key-file.ts";
+import type { Identities } from "./identities.ts";
+import { hashSecret, KEY_START, type Keys, parseKey, type StoredKey } from "./key-file.ts";
 import { isLoopback } from "./loopback.ts";
 import { LOCAL_PRINCIPAL, type Principal } from "./principal.ts";
-import { NotAuthenticatedError } from "./refusals.ts";
+import { NotAuthenticatedError, unauthenticated } from "./refusals.ts";
 
 /** Changes take effect within a second: one look, and what the file system needs. */
 const LOOK_EVERY_MS = 500;
 const BEARER = /^Bearer +(\S+)$/i;
+/** Whoever adds these stands between this server and others, who are not on this machine. */
+const PROXY_HEADERS = ["forwarded", "x-forwarded-for", "x-real-ip", "via"] as const;
 const NO_HASH = hashSecret("no such key");
 
 interface KnownKey {
@@ -32,11 +35,22 @@ interface KnownKey {
 export type KeyChange = "known" | "add" | "change" | "revoke" | "expire" | "remove";
 export type KeyListener = (change: KeyChange, key: StoredKey) => void;
 
+export interface AuthenticatorOptions {
+  readonly env: Env;
+  readonly keys: Keys;
+  /** "always": also before the first key was made. */
+  readonly required: "always" | "with-keys";
+  /** Further ways in; null for none. */
+  readonly identities: Identities | null;
+  readonly onReloadFailed: (error: unknown) => void;
+}
+
 export class Authenticator {
   readonly #env: Env;
-  readonly #file: KeyFile;
+  readonly #source: Keys;
+  readonly #identities: Identities | null;
   readonly #onReloadFailed: (error: unknown) => void;
-  /** All that the file holds. */
+  /** Also those that ended. */
   #stored: readonly StoredKey[] = [];
   /** Those that are valid. */
   #keys: ReadonlyMap<string, KnownKey> = new Map();
@@ -49,10 +63,19 @@ export class Authenticator {
   #lastHost: string | undefined;
   #lastIsLoopback = false;
 
-  constructor(options: { env: Env; dataDir: string; onReloadFailed: (error: unknown) => void }) {
+  constructor(options: AuthenticatorOptions) {
     this.#env = options.env;
-    this.#file = new KeyFile(options.dataDir, options.env);
+    this.#source = options.keys;
+    this.#identities = options.identities;
+    this.#keysRequired = options.required === "always";
     this.#onReloadFailed = options.onReloadFailed;
+  }
+
+  /** The same for two servers that know the same keys and further ways in. */
+  rights(keys: "with its own keys" | "with those in the store"): string {
+    const own = keys === "with its own keys" ? this.#stored : [];
+    const inOrder = [...own].sort((a, b) => (a.id < b.id ? -1 : 1));
+    return JSON.stringify([keys, inOrder, this.#identities?.text ?? null]);
   }
 
   get keysRequired(): boolean {
@@ -83,6 +106,7 @@ export class Authenticator {
 
   /** False once the key is revoked, expired or changed, or, without a key, once keys are required. */
   isCurrent(principal: Principal): boolean {
+    if (this.#identities?.has(principal)) return this.#identities.isCurrent(principal);
     if (!this.#keysRequired) return principal === LOCAL_PRINCIPAL;
     const known = this.#keys.get(principal.id);
     return known !== undefined && known.principal === principal && !this.#isExpired(known);
@@ -99,16 +123,24 @@ export class Authenticator {
     };
   }
 
-  /** Throws a ProblemError: 401 when a good key is missing, 403 when the request comes from elsewhere. */
-  admit(headers: IncomingHttpHeaders): Principal {
+  /** Throws or rejects with a ProblemError: 401 when a good key is missing, 403 when the request comes from elsewhere. */
+  admit({ headers, socket }: Pick<IncomingMessage, "headers" | "socket">): Principal | Promise<Principal> {
     const { origin, host } = headers;
     if (origin !== undefined && hostOf(origin) !== host) {
       throw new NotAuthenticatedError(forbidden("requests from pages of another origin are not accepted"));
     }
-    if (this.#keysRequired) return this.#identify(headers.authorization);
+    if (this.#keysRequired) return this.#identify(headers.authorization, socket);
     if (!this.#isLoopbackHost(host)) {
       throw new NotAuthenticatedError(
         forbidden("this server has no API keys: it only answers to a loopback host name"),
+      );
+    }
+    const forwarding = PROXY_HEADERS.find((name) => headers[name] !== undefined);
+    if (forwarding !== undefined) {
+      throw new NotAuthenticatedError(
+        forbidden(
+          `this server has no API keys, and '${forwarding}' says that a proxy passes on requests of others: make a key with 'solehold keys add'`,
+        ),
       );
     }
     return LOCAL_PRINCIPAL;
@@ -123,8 +155,15 @@ export class Authenticator {
     return this.#lastIsLoopback;
   }
 
-  #identify(authorization: string | undefined): Principal {
+  #identify(authorization: string | undefined, socket: unknown): Principal | Promise<Principal> {
     const [, text = ""] = BEARER.exec(authorization ?? "") ?? [];
+    const identities = this.#identities;
+    if (identities !== null && text !== "" && !text.startsWith(KEY_START)) return identities.ofToken(text);
+    const certified = authorization === undefined ? (identities?.ofCertificate(socket) ?? null) : null;
+    return certified ?? this.#keyHolder(text);
+  }
+
+  #keyHolder(text: string): Principal {
     const given = parseKey(text);
     const known = given === null ? undefined : this.#keys.get(given.id);
     const expected = Buffer.from(known?.hash ?? NO_HASH);
@@ -151,14 +190,14 @@ export class Authenticator {
   }
 
   async #reload(): Promise<void> {
-    const fingerprint = await this.#file.fingerprint();
+    const fingerprint = await this.#source.fingerprint();
     if (fingerprint === this.#fingerprint) return;
-    this.#stored = await this.#file.read();
+    this.#stored = await this.#source.read();
     this.#fingerprint = fingerprint;
     if (this.#stored.length > 0) this.#keysRequired = true;
   }
 
-  /** Makes what the file and the clock say take effect. */
+  /** Makes what the keys and the clock say take effect. */
   #update(): void {
     const before = this.#keys;
     const nowMs = this.#env.wallMs();
@@ -204,14 +243,6 @@ function knownKey(stored: StoredKey, text: string): KnownKey {
 
 function expiryMs({ expiresAt }: StoredKey): number {
   return expiresAt === undefined ? Number.POSITIVE_INFINITY : Date.parse(expiresAt);
-}
-
-export function unauthenticated(): ProblemInput {
-  return {
-    reason: "UNAUTHENTICATED",
-    detail: "send a valid API key: 'authorization: Bearer shk_...' (made by: solehold keys add)",
-    facts: { field: "authorization" },
-  };
 }
 
 function hostOf(origin: string): string | null {

@@ -13,5 +13,7 @@ export interface Call {
   readonly address: string;
   /** When the request arrived, on the server's monotonic clock. */
   readonly receivedMs: number;
+  /** How much of the time since then it waited for its turn. Set by the command that waits. */
+  waitedMs: number;
   readonly connection: Connection;
 }

@@ -37,7 +37,25 @@ export interface NewKey {
   readonly expiresAt?: string;
 }
 
+/** Where API keys are kept. */
+export interface Keys {
+  read(): Promise<readonly StoredKey[]>;
+  /** Changes when what `read` answers does. */
+  fingerprint(): Promise<string>;
+  /** Makes a key. The returned text is the only place where its secret ever is. */
+  add(key: NewKey): Promise<MadeKey>;
+  /** False when there is no such key, or it was revoked before. */
+  revoke(id: string): Promise<boolean>;
+}
+
+export interface MadeKey {
+  readonly key: string;
+  readonly stored: StoredKey;
+}
+
 export const KEY_FILE_NAME = "api-keys.json";
+/** Of every API key. */
+export const KEY_START = "shk_";
 const KEY_PATTERN = /^shk_([0-9a-f]{12})_([A-Za-z0-9_-]{43})$/;
 /** In the data folder. A folder of its own, because the data folder may hold the lock of a store, too. */
 const LOCK_FOLDER_NAME = "api-keys.lock";
@@ -57,7 +75,14 @@ export function hashSecret(secret: string): string {
   return createHash("sha256").update("solehold-api-key:").update(secret).digest("base64url");
 }
 
-export class KeyFile {
+export function newKey(key: NewKey, env: Env): MadeKey {
+  const id = Buffer.from(env.randomBytes(6)).toString("hex");
+  const secret = Buffer.from(env.randomBytes(32)).toString("base64url");
+  const createdAt = new Date(env.wallMs()).toISOString();
+  return { key: `shk_${id}_${secret}`, stored: { id, ...key, hash: hashSecret(secret), createdAt } };
+}
+
+export class KeyFile implements Keys {
   readonly path: string;
   readonly #env: Env;
 
@@ -78,7 +103,16 @@ export class KeyFile {
     return parseFile(text, this.path);
   }
 
-  /** Changes when the file does. */
+  /** Rejects when there were keys and their file is gone: a server that starts without it would let everybody in. */
+  async assertNotLost(): Promise<void> {
+    const folder = `${dirname(this.path)}/${LOCK_FOLDER_NAME}`;
+    const isThere = async (path: string): Promise<boolean> => (await stat(path).catch(() => null)) !== null;
+    if ((await isThere(this.path)) || !(await isThere(folder))) return;
+    throw new KeyFileError(
+      `${this.path} is gone, and there were API keys: restore it; or, to start without keys, remove ${folder}`,
+    );
+  }
+
   async fingerprint(): Promise<string> {
     try {
       const { mtimeMs, size, ino } = await stat(this.path);
@@ -88,17 +122,12 @@ export class KeyFile {
     }
   }
 
-  /** Makes a key. The returned text is the only place where its secret ever is. */
-  async add(key: NewKey): Promise<{ readonly key: string; readonly stored: StoredKey }> {
-    const id = Buffer.from(this.#env.randomBytes(6)).toString("hex");
-    const secret = Buffer.from(this.#env.randomBytes(32)).toString("base64url");
-    const createdAt = new Date(this.#env.wallMs()).toISOString();
-    const stored: StoredKey = { id, ...key, hash: hashSecret(secret), createdAt };
-    await this.#change((keys) => [...keys, stored]);
-    return { key: `shk_${id}_${secret}`, stored };
+  async add(key: NewKey): Promise<MadeKey> {
+    const made = newKey(key, this.#env);
+    await this.#change((keys) => [...keys, made.stored]);
+    return made;
   }
 
-  /** False when there is no such key, or it was revoked before. */
   async revoke(id: string): Promise<boolean> {
     const revokedAt = new Date(this.#env.wallMs()).toISOString();
     let found = false;
@@ -159,7 +188,7 @@ function parseFile(text: string, path: string): readonly StoredKey[] {
   return keys;
 }
 
-function isStoredKey(value: unknown): value is StoredKey {
+export function isStoredKey(value: unknown): value is StoredKey {
   if (typeof value !== "object" || value === null) return false;
   const { id, name, hash, tenants, prefixes, actions, expiresAt } = value as Readonly<
     Record<string, unknown>

@@ -25,3 +25,11 @@ export class AccessDeniedError extends ProblemError {
     this.subject = subject;
   }
 }
+
+export function unauthenticated(): ProblemInput {
+  return {
+    reason: "UNAUTHENTICATED",
+    detail: "send a valid API key: 'authorization: Bearer shk_...' (made by: solehold keys add)",
+    facts: { field: "authorization" },
+  };
+}

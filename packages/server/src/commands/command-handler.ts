@@ -34,6 +34,7 @@ import {
   UseBody,
 } from "../protocol/schemas/leases.ts";
 import { type Check, checkOf } from "../protocol/validation.ts";
+import type { FailureLog } from "../telemetry/failure-log.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 
 export const COMMAND_SCHEMAS = {
@@ -47,7 +48,8 @@ export const COMMAND_SCHEMAS = {
   break: BreakBody,
 } as const satisfies { readonly [op in LeaseOp]: TSchema };
 
-const CHECKS = Object.fromEntries(
+/** Of the body of each command. */
+export const COMMAND_CHECKS = Object.fromEntries(
   Object.entries(COMMAND_SCHEMAS).map(([op, schema]) => [op, checkOf(schema, "body")]),
 ) as { readonly [op in LeaseOp]: Check<TSchema> };
 
@@ -59,6 +61,7 @@ export interface CommandHandlerOptions {
   readonly queue: WaitQueue;
   readonly metrics: Metrics;
   readonly accessAudit: AccessAudit;
+  readonly failures: FailureLog;
   readonly waiters: Shares;
 }
 
@@ -78,7 +81,7 @@ export class CommandHandler {
   /** Never rejects for what a caller sent: a problem is an answer. */
   async execute(op: LeaseOp, body: unknown, call: Call): Promise<WireAnswer> {
     try {
-      return await this.#execute(op, CHECKS[op](body) as CommandBody, call);
+      return await this.#execute(op, COMMAND_CHECKS[op](body) as CommandBody, call);
     } catch (error) {
       if (!(error instanceof ProblemError)) throw error;
       await this.#options.accessAudit.refused(error, call);
@@ -90,9 +93,11 @@ export class CommandHandler {
     const { principal, traceId } = call;
     const request = decodeRequest(op, leaseKeyFor(principal, op, body), body);
     const outcome = await this.#perform(request, body.waitMs ?? 0, call);
+    if (outcome.kind === "unsettled") this.#options.failures.failed(outcome.cause, traceId);
     this.#measure(request, outcome);
     const waitedMs = waitedMsOf(outcome, call);
-    return encodeOutcome(op, outcome, { policy: this.#options.queue.policy, traceId, waitedMs });
+    const { policy } = this.#options.queue;
+    return encodeOutcome(op, outcome, { key: request.key, policy, traceId, waitedMs });
   }
 
   async #perform(request: LeaseRequest, waitMs: number, call: Call): Promise<CommandOutcome> {
@@ -106,9 +111,15 @@ export class CommandHandler {
     const outcome = await queue
       .execute(request, { ...context, wait: { waitMs }, recipient: connection })
       .finally(() => free?.());
-    if (outcome.kind === "unsettled" && outcome.cause instanceof WaitEndedError)
+    if (outcome.kind === "unsettled" && outcome.cause instanceof WaitEndedError) {
+      call.waitedMs = env.monotonicMs() - startMs;
       throw new ProblemError(PROBLEM_OF_END[outcome.cause.end](outcome.cause.message));
-    if (waitMs > 0) metrics.waited((env.monotonicMs() - startMs) / 1_000, outcome.kind);
+    }
+    if (waitMs > 0) {
+      const tookMs = env.monotonicMs() - startMs;
+      metrics.waited(tookMs / 1_000, outcome.kind);
+      call.waitedMs = outcome.kind === "applied" ? waitedMsOf(outcome, call) : tookMs;
+    }
     return outcome;
   }
 

@@ -7,28 +7,34 @@ import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest }
 import type { Env } from "solehold/internal";
 import { encodeProblem, type RandomIds } from "solehold/internal";
 import type { AccessAudit } from "../access/access-audit.ts";
-import { type Authenticator, unauthenticated } from "../access/authenticator.ts";
+import type { Authenticator } from "../access/authenticator.ts";
 import type { Call, Connection } from "../access/call.ts";
 import { LOCAL_PRINCIPAL, type Principal } from "../access/principal.ts";
 import type { RateLimiter } from "../access/rate-limit.ts";
+import { unauthenticated } from "../access/refusals.ts";
 import { remoteAddress } from "../access/remote-address.ts";
 import type { SharedLimits } from "../access/shares.ts";
 import { draining, ProblemError, tooMany } from "../protocol/problem.ts";
+import type { FailureLog } from "../telemetry/failure-log.ts";
 import type { Logger } from "../telemetry/log.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import { type RequestSpan, startSpan } from "../telemetry/spans.ts";
 import { traceOf } from "../telemetry/trace.ts";
 import type { EventStreams } from "../watch/sse.ts";
+import { DASHBOARD_POLICY, type PageFile } from "./dashboard-files.ts";
 import { answerBadHttp, methodNotAllowed, problemOfRequest, routeNotFound } from "./http-problems.ts";
+import { bodyOf } from "./idempotency-key.ts";
 import { LANDING_POLICY } from "./landing-page.ts";
-import type { Answer, Route, RouteSpec } from "./route.ts";
-import { WATCH_SPEC, watchRequest } from "./routes/watch.ts";
+import type { Answer, EventRoute, Route, RouteSpec } from "./route.ts";
 
 export interface AppOptions {
   readonly env: Env;
   readonly traces: RandomIds;
   readonly routes: readonly Route[];
+  readonly eventRoutes: readonly EventRoute[];
   readonly events: EventStreams;
+  /** The dashboard; none where it was not built. */
+  readonly pages: readonly PageFile[];
   readonly authenticator: Authenticator;
   readonly limiter: RateLimiter;
   readonly accessAudit: AccessAudit;
@@ -36,9 +42,18 @@ export interface AppOptions {
   readonly behindProxy: "yes" | "no";
   readonly metrics: Metrics;
   readonly log: Logger;
+  readonly failures: FailureLog;
   readonly bodyLimitBytes: number;
-  readonly tls: { readonly cert: string; readonly key: string } | null;
+  readonly tls: SecureContext | null;
   readonly isDraining: () => boolean;
+}
+
+export interface SecureContext {
+  readonly cert: string;
+  readonly key: string;
+  /** With it only clients with a certificate of this authority get as far as a request. */
+  readonly ca?: string;
+  readonly requestCert?: boolean;
 }
 
 export type App = FastifyInstance;
@@ -49,6 +64,8 @@ interface Arrival {
   readonly span: RequestSpan;
   readonly receivedMs: number;
   principal: Principal;
+  /** The call that it became, for a route. */
+  call?: Call;
 }
 
 const PROBLEM_TYPE = "application/problem+json; charset=utf-8";
@@ -61,9 +78,9 @@ const PIPELINE_LIMIT = 32;
 const CLIENT_GONE = 499;
 
 export function buildApp(options: AppOptions): App {
-  const { env, traces, routes, events, bodyLimitBytes, tls, limits } = options;
+  const { env, traces, routes, eventRoutes, events, pages, bodyLimitBytes, tls, limits } = options;
   const app = Fastify({
-    ...(tls === null ? {} : { https: { cert: tls.cert, key: tls.key } }),
+    ...(tls === null ? {} : { https: tls }),
     bodyLimit: bodyLimitBytes,
     exposeHeadRoutes: false,
     requestTimeout: REQUEST_TIMEOUT_MS,
@@ -90,7 +107,13 @@ export function buildApp(options: AppOptions): App {
     const span = startSpan(routeName(request), trace, env);
     const { traceId } = trace;
     const address = remoteAddress(request.raw, options.behindProxy);
-    const arrival = { traceId, address, span, receivedMs: env.monotonicMs(), principal: LOCAL_PRINCIPAL };
+    const arrival: Arrival = {
+      traceId,
+      address,
+      span,
+      receivedMs: env.monotonicMs(),
+      principal: LOCAL_PRINCIPAL,
+    };
     arrivals.set(request, arrival);
     return arrival;
   };
@@ -100,8 +123,16 @@ export function buildApp(options: AppOptions): App {
     if (options.isDraining()) reply.header("connection", "close");
     return send(reply, given);
   };
-  const specs = [...routes.map(({ spec }) => spec), WATCH_SPEC];
-  const open = new Set(specs.filter(({ access }) => access === "open").map(({ path }) => path));
+  const page = (request: FastifyRequest, reply: FastifyReply, file: PageFile): FastifyReply => {
+    finish(options, request, { status: 200, body: null }, arrivalOf(request));
+    return sendPage(request, reply, file);
+  };
+  const specs = [...routes, ...eventRoutes].map(({ spec }) => spec);
+  const index = pages.find(({ path }) => path === "/");
+  const open = new Set([
+    ...specs.filter(({ access }) => access === "open").map(({ path }) => path),
+    ...pages.map(({ path }) => path),
+  ]);
 
   const underWay = new WeakMap<object, number>();
   const countOf = (socket: object, change: 1 | -1): number => {
@@ -121,8 +152,10 @@ export function buildApp(options: AppOptions): App {
     try {
       if (pipelined > PIPELINE_LIMIT)
         throw new ProblemError(tooMany("too many requests on one connection", 0));
-      if (!open.has(request.routeOptions.url ?? "")) admit(options, request, arrival);
-      done();
+      const isOpen = open.has(request.routeOptions.url ?? "");
+      const admitted = isOpen ? undefined : admit(options, request, arrival);
+      if (admitted === undefined) done();
+      else admitted.then(() => done(), done);
     } catch (error) {
       done(error as Error);
     }
@@ -136,8 +169,11 @@ export function buildApp(options: AppOptions): App {
       bodyLimit: Math.min(bodyLimitBytes, route.spec.bodyLimitBytes ?? bodyLimitBytes),
       handler: async (request, reply) => {
         const arrival = arrivalOf(request);
+        if (route.spec.path === "/" && index !== undefined && isBrowser(request))
+          return page(request, reply, index);
         const call = callOf(arrival, reply, options.authenticator);
-        const given = await route.run(request.body, request.query, call);
+        arrival.call = call;
+        const given = await route.run(bodyOf(request), request.query, call);
         return answer(
           request,
           reply,
@@ -146,18 +182,25 @@ export function buildApp(options: AppOptions): App {
       },
     });
   }
-  app.get(WATCH_SPEC.path, (request, reply) => {
-    const arrival = arrivalOf(request);
-    const watch = watchRequest(request.query, arrival.principal, request.headers["last-event-id"]);
-    reply.raw.once("close", limits.connections.take(arrival.principal));
-    reply.raw.once("close", limits.watches.take(arrival.principal, watch.scope.tenant));
-    reply.hijack();
-    reply.raw.once(
-      "close",
-      options.authenticator.onInvalid(arrival.principal, () => reply.raw.destroy()),
-    );
-    events.serve(reply.raw, watch, { traceparent: arrival.span.traceparent() });
-  });
+  for (const { spec, open: openEvents } of eventRoutes) {
+    app.get(spec.path, (request, reply) => {
+      const arrival = arrivalOf(request);
+      const { "last-event-id": lastEventId } = request.headers;
+      const after = typeof lastEventId === "string" ? lastEventId : null;
+      const { tenant, source } = openEvents(request.query, arrival.principal, after);
+      reply.raw.once("close", limits.connections.take(arrival.principal));
+      reply.raw.once("close", limits.watches.take(arrival.principal, tenant));
+      reply.hijack();
+      reply.raw.once(
+        "close",
+        options.authenticator.onInvalid(arrival.principal, () => reply.raw.destroy()),
+      );
+      events.serve(reply.raw, { traceparent: arrival.span.traceparent() }, source);
+    });
+  }
+  for (const file of pages) {
+    if (file !== index) app.get(file.path, (request, reply) => page(request, reply, file));
+  }
   app.setNotFoundHandler((request, reply) => {
     const allowed = methodsOf(specs, request.url);
     if (allowed.length > 0) reply.header("allow", allowed.join(", "));
@@ -172,7 +215,7 @@ export function buildApp(options: AppOptions): App {
       (unaudited: unknown) => unaudited,
     );
     const given = failed(error, arrival);
-    if (given.status === 500) options.log.error({ traceId: arrival.traceId, err: error }, "a request failed");
+    if (given.status >= 500) options.failures.failed(error, arrival.traceId);
     return answer(request, reply, given);
   });
   return app;
@@ -182,10 +225,14 @@ function admit(
   { isDraining, authenticator, limiter }: AppOptions,
   request: FastifyRequest,
   arrival: Arrival,
-): void {
+): undefined | Promise<undefined> {
   if (isDraining()) throw new ProblemError(draining());
-  arrival.principal = authenticator.admit(request.headers);
-  limiter.take(arrival.principal.id, 1);
+  const accept = (principal: Principal): undefined => {
+    arrival.principal = principal;
+    limiter.take(principal.id, 1);
+  };
+  const admitted = authenticator.admit(request.raw);
+  return admitted instanceof Promise ? admitted.then(accept) : accept(admitted);
 }
 
 /** A wait whose API key was revoked ended as if its client had gone; but the client is there. */
@@ -199,7 +246,7 @@ function callOf(
   authenticator: Authenticator,
 ): Call {
   const connection = connectionOf(reply, principal, authenticator);
-  return { principal, traceId, address, receivedMs, connection };
+  return { principal, traceId, address, receivedMs, waitedMs: 0, connection };
 }
 
 /** A caller whose API key is no longer valid counts as gone: nothing is granted to it any more. */
@@ -241,6 +288,20 @@ function send(reply: FastifyReply, { status, body, contentType }: Answer): Fasti
   return reply.type(contentType).send(body);
 }
 
+function isBrowser({ headers: { accept = "" } }: FastifyRequest): boolean {
+  return accept.includes("text/html");
+}
+
+function sendPage({ headers }: FastifyRequest, reply: FastifyReply, file: PageFile): FastifyReply {
+  reply.header("content-security-policy", DASHBOARD_POLICY);
+  reply.header("referrer-policy", "no-referrer");
+  reply.header("vary", "accept, accept-encoding");
+  if (file.immutable) reply.header("cache-control", "public, max-age=31536000, immutable");
+  const isGzipped = String(headers["accept-encoding"] ?? "").includes("gzip");
+  if (isGzipped) reply.header("content-encoding", "gzip");
+  return reply.type(file.contentType).send(isGzipped ? file.gzipped : file.body);
+}
+
 /** Retry-After counts whole seconds; rounded up, so that nobody comes too early. */
 function retryAfterSeconds(retryAfterMs: number): string {
   return String(Math.max(1, Math.ceil(retryAfterMs / 1_000)));
@@ -250,9 +311,9 @@ function finish(
   { env, metrics, log }: AppOptions,
   request: FastifyRequest,
   { status, body }: Answer,
-  { receivedMs, traceId, principal, span }: Arrival,
+  { receivedMs, traceId, principal, span, call }: Arrival,
 ): void {
-  const seconds = (env.monotonicMs() - receivedMs) / 1_000;
+  const seconds = (env.monotonicMs() - receivedMs - (call?.waitedMs ?? 0)) / 1_000;
   const route = routeName(request);
   span.end(status);
   metrics.answered(route, status, seconds);

@@ -72,6 +72,14 @@ export function openApiDocument(specs: readonly Spec[], version: string): Json {
   };
 }
 
+const IDEMPOTENCY_HEADER: Json = {
+  name: "Idempotency-Key",
+  in: "header",
+  required: false,
+  description: "The same as `idempotencyKey` in the body.",
+  schema: { type: "string" },
+};
+
 function operationOf(spec: Spec): Json {
   const { operationId, tag, summary, description, query, body, access, examples } = spec;
   return {
@@ -81,6 +89,7 @@ function operationOf(spec: Spec): Json {
     ...(description === undefined ? {} : { description }),
     ...(access === "open" ? { security: [] } : {}),
     ...(query === undefined ? {} : { parameters: parametersOf(query, examples) }),
+    ...(spec.path.startsWith("/v1/leases/") ? { parameters: [IDEMPOTENCY_HEADER] } : {}),
     ...(body === undefined ? {} : { requestBody: { required: true, content: bodyContent(body, examples) } }),
     responses: { ...repliesOf(spec.replies), ...problemsOf(spec) },
   };
@@ -129,9 +138,9 @@ function repliesOf(replies: Readonly<Record<number, RouteReply>>): Json {
 }
 
 function problemsOf({ access, path, method }: Spec): Json {
-  if (access === "open") return {};
   const command = path.startsWith("/v1/leases/");
-  const always = ["400", "401", "403", "429", "503"];
+  // Without a key only too many requests on one connection are refused.
+  const always = access === "open" ? ["429"] : ["400", "401", "403", "429", "503"];
   const bodied = method === "POST" ? ["413", "415"] : [];
   const statuses = [
     ...always,

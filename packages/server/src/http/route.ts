@@ -5,7 +5,9 @@
 import type { WireAnswer } from "solehold/internal";
 import type { Static, TSchema } from "typebox";
 import type { Call } from "../access/call.ts";
+import type { Principal } from "../access/principal.ts";
 import { type Check, checkOf, checkQueryOf } from "../protocol/validation.ts";
+import type { EventSource } from "../watch/sse.ts";
 
 export interface Answer extends WireAnswer {
   /** Where it is not JSON; the body then is text. */
@@ -49,6 +51,19 @@ export interface Route {
   readonly spec: Omit<RouteSpec, "handle">;
   /** Checks the input, throws ProblemError, and answers. */
   run(body: unknown, query: unknown, call: Call): Promise<Answer>;
+}
+
+/** A response without an end, as server-sent events. */
+export interface EventRoute {
+  readonly spec: Omit<RouteSpec, "handle">;
+  /** Checks the request and throws ProblemError. `lastEventId` is the header by which a browser resumes. */
+  open(query: unknown, principal: Principal, lastEventId: string | null): OpenedEvents;
+}
+
+export interface OpenedEvents {
+  /** Whose events they are; none where they are those of all tenants. */
+  readonly tenant?: string;
+  readonly source: EventSource;
 }
 
 export function defineRoute<Body extends TSchema, Query extends TSchema>(

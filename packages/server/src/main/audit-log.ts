@@ -9,6 +9,7 @@ import {
   type VerifyOptions,
   verifyAudit,
 } from "solehold/internal";
+import { withGapEntries } from "./audit-gaps.ts";
 import type { ServerConfig } from "./config.ts";
 
 export type KnownHeads = Pick<VerifyOptions, "anchor" | "startAfter">;
@@ -34,7 +35,8 @@ export async function openAudit({
 }: Pick<ServerConfig, "audit" | "dataDir">): Promise<AuditLog> {
   if (audit === "memory") return memoryAudit();
   const folder = `${dataDir}/audit`;
-  const trail = await FileAuditTrail.open({ folder, durability: audit, invalidEvents });
+  const file = await FileAuditTrail.open({ folder, durability: audit, invalidEvents });
+  const trail = withGapEntries(file);
   return {
     trail,
     verify: async (heads = {}) => {
@@ -42,8 +44,8 @@ export async function openAudit({
       await trail.flush().catch(() => undefined);
       return await verifyAudit(folder, { ...heads, throughSequence: trail.head().sequence });
     },
-    lag: () => trail.lag,
-    dropped: () => trail.dropped,
+    lag: () => file.lag,
+    dropped: () => file.dropped,
   };
 }
 

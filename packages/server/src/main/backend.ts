@@ -1,37 +1,70 @@
 /** What decides: the store, the executor over it, the audit trail, and the service in front of both. */
 
 import { type LeaseStore, openStore, StoreExecutor } from "solehold";
-import { type Env, LeaseService } from "solehold/internal";
-import { countedAudit, measuredStore } from "../telemetry/instrumented.ts";
+import { type ApprovalRules, type Env, LeaseService } from "solehold/internal";
+import { measuredStore, observedAudit } from "../telemetry/instrumented.ts";
+import type { Logger } from "../telemetry/log.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
+import { DecisionFeed } from "../watch/decision-feed.ts";
 import { type AuditLog, openAudit } from "./audit-log.ts";
+import { AuditShipping } from "./audit-shipping.ts";
 import { ConfigError, type ServerConfig } from "./config.ts";
 import { readApprovalPolicy } from "./files.ts";
 
 export interface LeaseBackend {
   readonly service: LeaseService;
   readonly audit: AuditLog;
+  readonly decisions: DecisionFeed;
+  /** Entries that were not sent on yet. */
+  unshipped(): number;
   /** Of the approval rules in force. */
-  readonly policyFingerprint: string;
-  /** Makes the audit safe, then closes the store. Rejects when entries could not be saved. */
-  close(): Promise<void>;
+  policyFingerprint(): string;
+  /** Reads the approval rules again, and returns how to put them in force. Rejects with a ConfigError. */
+  readPolicy(): Promise<() => void>;
+  /** Makes the audit safe, `lastEntry` included, then closes the store. Rejects when entries could not be saved. */
+  close(lastEntry: () => Promise<void>): Promise<void>;
 }
 
-export async function openBackend(config: ServerConfig, env: Env, metrics: Metrics): Promise<LeaseBackend> {
+export async function openBackend(
+  config: ServerConfig,
+  { env, log, metrics }: { readonly env: Env; readonly log: Logger; readonly metrics: Metrics },
+): Promise<LeaseBackend> {
   const store = await openStore(config.store, { env });
   try {
     const executor = executorOver(measuredStore(store, metrics, env), config, env);
     const audit = await openAudit(config);
-    const trail = countedAudit(audit.trail, metrics);
-    const { policy, fingerprint } = await readApprovalPolicy(config.policyFile);
+    const decisions = new DecisionFeed();
+    const trail = observedAudit(audit.trail, (event) => {
+      metrics.audited(event);
+      decisions.publish(event);
+    });
+    const { auditShip: target, dataDir } = config;
+    const cursorFile = config.audit === "memory" ? null : `${dataDir}/audit-shipped.json`;
+    const shipping =
+      target === "" ? null : await AuditShipping.start({ env, log, trail, target, cursorFile });
+    let loaded = await readApprovalPolicy(config.policyFile);
+    const rules: ApprovalRules = {
+      ruleFor: (tenant, name) => loaded.policy?.ruleFor(tenant, name) ?? null,
+    };
     const service = new LeaseService({
       executor,
       audit: trail,
       env,
       maxLiveLeases: config.leasesPerTenant,
-      ...(policy === null ? {} : { approvalPolicy: policy }),
+      ...(loaded.policy === null ? {} : { approvalPolicy: rules }),
     });
-    return { service, audit, policyFingerprint: fingerprint, close: () => closeAll(service, audit, store) };
+    return {
+      ...{ service, audit, decisions },
+      unshipped: () => shipping?.unsent ?? 0,
+      policyFingerprint: () => loaded.fingerprint,
+      readPolicy: async () => {
+        const read = await readApprovalPolicy(config.policyFile);
+        return () => {
+          loaded = read;
+        };
+      },
+      close: (last) => closeAll(service, last, shipping, audit, store),
+    };
   } catch (error) {
     await store.close().catch(() => undefined);
     throw error;
@@ -49,9 +82,17 @@ function executorOver(store: LeaseStore, config: ServerConfig, env: Env): StoreE
 }
 
 /** Every part is closed whatever becomes of the others. */
-async function closeAll(service: LeaseService, audit: AuditLog, store: LeaseStore): Promise<void> {
+async function closeAll(
+  service: LeaseService,
+  lastEntry: () => Promise<void>,
+  shipping: AuditShipping | null,
+  audit: AuditLog,
+  store: LeaseStore,
+): Promise<void> {
   const ended = [
     await settled(service.close()),
+    await settled(lastEntry()),
+    await settled(shipping?.close() ?? Promise.resolve()),
     await settled(audit.trail.close()),
     await settled(store.close()),
   ];

@@ -6,7 +6,9 @@ import { isLoopback } from "../access/loopback.ts";
 import { ConfigError, type ServerConfig } from "./config.ts";
 
 export function assertSafeBinding(config: ServerConfig, keys: "some" | "none"): void {
-  const { host, tlsCert, tlsKey, behindProxy } = config;
+  const { host, tlsCert, tlsKey, tlsClientCa, behindProxy } = config;
+  if (tlsClientCa !== "" && tlsCert === "")
+    throw new ConfigError("--tls-client-ca needs --tls-cert and --tls-key: only TLS has client certificates");
   if ((tlsCert === "") !== (tlsKey === "")) {
     throw new ConfigError("--tls-cert and --tls-key belong together: give both or none");
   }

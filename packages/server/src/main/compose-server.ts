@@ -7,21 +7,26 @@ import type { Authenticator } from "../access/authenticator.ts";
 import { RateLimiter } from "../access/rate-limit.ts";
 import { type SharedLimits, Shares } from "../access/shares.ts";
 import { CommandHandler } from "../commands/command-handler.ts";
-import type { AppOptions } from "../http/app.ts";
+import type { AppOptions, SecureContext } from "../http/app.ts";
+import { dashboardFiles } from "../http/dashboard-files.ts";
 import { openApiDocument } from "../http/openapi.ts";
-import type { Route } from "../http/route.ts";
-import { auditRoutes } from "../http/routes/audit.ts";
+import type { EventRoute, Route } from "../http/route.ts";
+import { auditRoutes, auditWatchRoute } from "../http/routes/audit.ts";
 import { commandRoutes } from "../http/routes/commands.ts";
 import { coordinatorRoutes } from "../http/routes/coordinator.ts";
+import { explainRoute } from "../http/routes/explain.ts";
 import { leaseRoutes } from "../http/routes/leases.ts";
 import { maintenanceRoutes } from "../http/routes/maintenance.ts";
 import { operationsRoutes } from "../http/routes/operations.ts";
+import { overviewRoutes } from "../http/routes/overview.ts";
 import { queueRoute } from "../http/routes/queue.ts";
 import { replicasRoute } from "../http/routes/replicas.ts";
-import { WATCH_SPEC } from "../http/routes/watch.ts";
+import { watchRoute } from "../http/routes/watch.ts";
 import { Membership } from "../replicas/membership.ts";
 import type { StreamServices } from "../stream/connection.ts";
 import { StreamServer } from "../stream/server.ts";
+import { Activity } from "../telemetry/activity.ts";
+import { FailureLog } from "../telemetry/failure-log.ts";
 import type { Logger } from "../telemetry/log.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import { EventStreams } from "../watch/sse.ts";
@@ -36,7 +41,10 @@ export interface ServerDependencies {
   readonly metrics: Metrics;
   readonly authenticator: Authenticator;
   readonly quorum: Quorum | null;
-  readonly tls: { readonly cert: string; readonly key: string } | null;
+  readonly tls: SecureContext | null;
+  /** A shutdown has begun: no more traffic should come. */
+  readonly isLeaving: () => boolean;
+  /** Nothing new is taken. */
   readonly isDraining: () => boolean;
   /** Known once the server listens. */
   readonly url: () => string;
@@ -52,6 +60,7 @@ export interface ServerComponents {
   readonly hub: WatchHub;
   readonly membership: Membership;
   readonly collection: ScheduledCollection;
+  readonly activity: Activity;
 }
 
 /** Unsent bytes of one connection: beyond them its events are dropped for a reset, and it is not read from. */
@@ -61,10 +70,10 @@ export const VERSION = versionOf(new URL("../../package.json", import.meta.url))
 
 export function composeServer(
   config: ServerConfig,
-  { service, audit }: LeaseBackend,
+  { service, audit, decisions, unshipped }: LeaseBackend,
   dependencies: ServerDependencies,
 ): ServerComponents {
-  const { env, log, metrics, authenticator, quorum, tls, isDraining, url } = dependencies;
+  const { env, log, metrics, authenticator, quorum, tls, isLeaving, isDraining, url } = dependencies;
   const { waiterLimit, waitLimitMs, batchLimit, bodyLimitBytes, behindProxy } = config;
   const hub = new WatchHub({ env, service, backlog: config.watchBacklog });
   const queue = withWaitQueue({ env, maxWaiters: waiterLimit, maxWaitMs: waitLimitMs })(hub.layer(service));
@@ -75,9 +84,19 @@ export function composeServer(
     watches: new Shares("watches", config.watchLimit, config.sharePercent),
     connections: new Shares("connections", config.connectionLimit, config.sharePercent),
   };
-  const commands = new CommandHandler({ env, queue, metrics, accessAudit, waiters: limits.waiters });
-  const events = new EventStreams({ env, hub, maxBufferedBytes: MAX_BUFFERED_BYTES });
-  const reads = [...leaseRoutes(service, () => hub.token), queueRoute(queue)];
+  const failures = new FailureLog(env, log);
+  const commands = new CommandHandler({
+    ...{ env, queue, metrics, accessAudit, failures },
+    waiters: limits.waiters,
+  });
+  const events = new EventStreams(env);
+  const eventRoutes: readonly EventRoute[] = [
+    watchRoute({ env, hub, queue, maxBufferedBytes: MAX_BUFFERED_BYTES }),
+    auditWatchRoute(decisions, MAX_BUFFERED_BYTES),
+  ];
+  const activity = new Activity(env, metrics);
+  const startedMs = Math.floor(env.wallMs());
+  const reads = [...leaseRoutes(service, () => hub.token), explainRoute(service), queueRoute(queue)];
   const { executor } = service;
   const membership = new Membership({ env, executor, log, weight: config.weight });
   const tenants = (): readonly string[] => authenticator.tenants();
@@ -88,13 +107,34 @@ export function composeServer(
   const keysRequired = (): boolean => authenticator.keysRequired;
   let document: unknown = null;
   const openApi = (): unknown => {
-    document ??= openApiDocument([...routes.map(({ spec }) => spec), WATCH_SPEC], VERSION);
+    document ??= openApiDocument(
+      [...routes, ...eventRoutes].map(({ spec }) => spec),
+      VERSION,
+    );
     return document;
   };
   const routes: readonly Route[] = [
-    ...operationsRoutes({ env, service, metrics, version: VERSION, isDraining, keysRequired, url, openApi }),
+    ...operationsRoutes({ env, service, metrics, version: VERSION, isLeaving, keysRequired, url, openApi }),
     ...commandRoutes({ commands, limiter, batchLimit }),
     ...reads,
+    ...overviewRoutes({
+      ...{ service, activity, keysRequired },
+      facts: () => ({
+        ...{ version: VERSION, startedMs },
+        audit: {
+          durability: config.audit,
+          entries: audit.trail.head().sequence,
+          lag: audit.lag(),
+          dropped: audit.dropped(),
+        },
+        counts: {
+          liveLeases: service.liveLeases(),
+          waiters: queue.size,
+          watchers: hub.watchers,
+          streams: streams.connections,
+        },
+      }),
+    }),
     ...auditRoutes(service.audit, (heads) => audit.verify(heads)),
     ...coordinatorRoutes(env, quorum),
     replicasRoute(membership, service),
@@ -105,7 +145,9 @@ export function composeServer(
     env,
     traces,
     routes,
+    eventRoutes,
     events,
+    pages: dashboardFiles(),
     authenticator,
     limiter,
     accessAudit,
@@ -113,17 +155,30 @@ export function composeServer(
     behindProxy,
     metrics,
     log,
+    failures,
     bodyLimitBytes,
     tls,
     isDraining,
   };
   const streams = new StreamServer({
-    ...{ env, traces, log, commands, hub, limiter, accessAudit, limits, metrics, batchLimit, behindProxy },
+    ...{
+      env,
+      traces,
+      failures,
+      commands,
+      hub,
+      limiter,
+      accessAudit,
+      limits,
+      metrics,
+      batchLimit,
+      behindProxy,
+    },
     pendingLimit: batchLimit + waiterLimit,
     maxBufferedBytes: MAX_BUFFERED_BYTES,
     maxMessageBytes: bodyLimitBytes,
     reads: streamReads(reads),
-    admit: (request) => authenticator.admit(request.headers),
+    admit: (request) => authenticator.admit(request),
     onInvalid: (principal, listener) => authenticator.onInvalid(principal, listener),
   });
   metrics.observe({
@@ -133,9 +188,10 @@ export function composeServer(
     liveLeases: () => service.liveLeases(),
     auditLag: () => audit.lag(),
     auditDropped: () => audit.dropped(),
+    auditUnshipped: unshipped,
     clockJumps: () => service.executor.clockJumps,
   });
-  return { appOptions, accessAudit, streams, events, queue, hub, membership, collection };
+  return { appOptions, accessAudit, streams, events, queue, hub, membership, collection, activity };
 }
 
 const READ_NAMES: Readonly<Record<string, string>> = {

@@ -3,7 +3,7 @@
  *
  * A setting is one row of the table below: `--wait-limit-ms` is the flag, SOLEHOLD_WAIT_LIMIT_MS the
  * variable and waitLimitMs the key in the JSON file. Whatever is wrong is refused at start, naming the
- * setting, where it came from, and the fix. Nothing unknown in the file is ignored.
+ * setting, where it came from, and the fix. Nothing unknown in the file or among the SOLEHOLD_ variables is ignored.
  */
 import { readFile } from "node:fs/promises";
 import { isWildcard } from "../access/loopback.ts";
@@ -105,14 +105,31 @@ export const SETTINGS = {
   host: text("127.0.0.1", "the address to listen on; anything but loopback needs API keys and TLS"),
   port: count(7077, 0, 65_535, "the port to listen on; 0 takes a free one"),
   dataDir: text("./.solehold", "the folder for the embedded store, the audit trail and the API keys"),
+  keys: choice(
+    "data-dir",
+    ["data-dir", "store"],
+    "where API keys are: in the data folder of this machine, or in the store, for all replicas; then they are always needed",
+  ),
   store: text("", "the store's URL (default embedded:DATA-DIR/data)"),
   audit: choice(
     "before-reply",
     ["before-reply", "background", "memory"],
     "when an entry of the audit trail is on the disk",
   ),
+  auditShip: text(
+    "",
+    "where a copy of every entry is sent: stdout:, file:PATH, syslog://host:port, or a URL that takes JSON lines by POST",
+  ),
   tlsCert: text("", "a PEM file with the server's certificate; needs --tls-key"),
   tlsKey: text("", "a PEM file with its private key"),
+  tlsClientCa: text(
+    "",
+    "a PEM file: only clients with a certificate of this authority are spoken to; --identities says what they may do",
+  ),
+  identities: text(
+    "",
+    "a JSON file with the OpenID Connect issuer, and which tokens and client certificates may do what",
+  ),
   behindProxy: flag("TLS ends in a proxy in front of this server"),
   quorumFile: text("", "a JSON file with the signers and thresholds for /v1/quorum/verify"),
   policyFile: text("", "a JSON file with the rules for keys that need approvals, and the signers"),
@@ -145,6 +162,12 @@ export const SETTINGS = {
   waitLimitMs: count(300_000, 0, 24 * 3_600_000, "the longest a request may wait in a queue"),
   watchBacklog: count(10_000, 1, 1e7, "changes kept for watchers that reconnect"),
   collectEvery: duration("1h", YEAR_MS, "how often records that ended a day ago are deleted; 0 for never"),
+  drainDelayMs: count(
+    0,
+    0,
+    3_600_000,
+    "how long /readyz says 503 at shutdown before anything is refused: longer than a load balancer needs to see it",
+  ),
   drainMs: count(10_000, 0, 3_600_000, "how long requests may take to finish at shutdown"),
   logLevel: choice(
     "info",
@@ -183,7 +206,12 @@ export function variableName(name: SettingName): string {
   return `SOLEHOLD_${name.replace(/[A-Z]/g, (letter) => `_${letter}`).toUpperCase()}`;
 }
 
+/** Variables that other parts read or set, and those that Kubernetes makes for a service of the name solehold. */
+const OTHER_VARIABLES =
+  /^SOLEHOLD_(API_KEY|CONFIG|TENANT|HOLDER|TOKEN|URL|PREFIX|KEY|FENCE|EXPIRES_AT|WRITER_.+|ENGINES.*|EFFORT|KILLS|.+_SECONDS|FUZZ_.+|SERVICE_.+|PORT_.+)$/;
+
 export function resolveConfig({ flags = {}, env = {}, file }: ConfigSources = {}): ServerConfig {
+  assertKnownVariables(env);
   const fromFile = file === undefined ? {} : checkedFile(file);
   const values: Record<string, unknown> = {};
   for (const name of SETTING_NAMES) {
@@ -224,6 +252,18 @@ function checkedFile({
   throw new ConfigError(
     `the config file ${path} has the unknown setting '${unknown}': the settings are ${SETTING_NAMES.join(", ")}`,
   );
+}
+
+function assertKnownVariables(env: Readonly<Record<string, string | undefined>>): void {
+  const known = new Set(SETTING_NAMES.map(variableName));
+  for (const name of Object.keys(env)) {
+    if (!name.startsWith("SOLEHOLD_") || known.has(name) || OTHER_VARIABLES.test(name)) continue;
+    const plain = (text: string): string => text.replaceAll("_", "");
+    const meant = [...known].find((each) => plain(each) === plain(name));
+    const hint =
+      meant === undefined ? "'solehold serve --help' lists the settings" : `did you mean ${meant}?`;
+    throw new ConfigError(`the environment variable ${name} is no setting: ${hint}`);
+  }
 }
 
 function readSetting(name: SettingName, [where, given]: readonly [string, unknown]): unknown {

@@ -1,7 +1,9 @@
 /** The files that settings name. What cannot be used is a ConfigError that says why. */
 import { createHash } from "node:crypto";
 import { readFile } from "node:fs/promises";
-import { ApprovalPolicy, Quorum, type QuorumConfig } from "solehold/internal";
+import { ApprovalPolicy, type Env, Quorum, type QuorumConfig } from "solehold/internal";
+import { Identities } from "../access/identities.ts";
+import type { SecureContext } from "../http/app.ts";
 import { ConfigError, type ServerConfig } from "./config.ts";
 
 const FINGERPRINT_DIGITS = 16;
@@ -30,15 +32,27 @@ export async function readQuorum(path: string): Promise<Quorum | null> {
   throw unusable("quorum file", path, defined.problems);
 }
 
-export async function readTls({
-  tlsCert,
-  tlsKey,
-}: ServerConfig): Promise<{ readonly cert: string; readonly key: string } | null> {
+/** Who may come in besides those with API keys. Null when no file was named. */
+export async function readIdentities(path: string, env: Env): Promise<Identities | null> {
+  if (path === "") return null;
+  const content = await readJson(path, "identities file");
+  try {
+    return new Identities(content, env);
+  } catch (cause) {
+    throw new ConfigError(`the identities file ${path} cannot be used: ${(cause as Error).message}`, {
+      cause,
+    });
+  }
+}
+
+export async function readTls({ tlsCert, tlsKey, tlsClientCa }: ServerConfig): Promise<SecureContext | null> {
   if (tlsCert === "") return null;
   try {
-    return { cert: await readFile(tlsCert, "utf8"), key: await readFile(tlsKey, "utf8") };
+    const own = { cert: await readFile(tlsCert, "utf8"), key: await readFile(tlsKey, "utf8") };
+    return tlsClientCa === "" ? own : { ...own, ca: await readFile(tlsClientCa, "utf8"), requestCert: true };
   } catch (cause) {
-    throw new ConfigError(`--tls-cert or --tls-key cannot be read: ${(cause as Error).message}`, { cause });
+    const names = "--tls-cert, --tls-key or --tls-client-ca";
+    throw new ConfigError(`${names} cannot be read: ${(cause as Error).message}`, { cause });
   }
 }
 

@@ -1,11 +1,14 @@
 /**
  * A running server. Everything it is made of is opened in order and closed in the reverse one.
  *
- * Closing drains: nothing new is accepted, waiters are sent elsewhere, what is under way is answered, the audit is
+ * Closing first says so, on /readyz, for `drainDelayMs`, while all is served as before: a load balancer has time to see it.
+ * Then it drains: nothing new is accepted, waiters are sent elsewhere, what is under way is answered, the audit is
  * made safe, then the store is closed. Connections get `drainMs` and no more, whatever their clients do; the audit and
  * the store get what the disk needs.
  */
+import { createHash } from "node:crypto";
 import type { AddressInfo, Socket } from "node:net";
+import type { Server as TlsServer } from "node:tls";
 import {
   type AuditDetail,
   DEFAULT_TENANT,
@@ -16,20 +19,25 @@ import {
   type WaitQueue,
 } from "solehold/internal";
 import { Authenticator } from "../access/authenticator.ts";
+import { KeyFile } from "../access/key-file.ts";
+import { KeyStore } from "../access/key-store.ts";
 import { type App, buildApp } from "../http/app.ts";
 import { createLog, type Logger } from "../telemetry/log.ts";
 import { Metrics } from "../telemetry/metrics.ts";
 import { announcementOf } from "./announcement.ts";
+import { reportUncleanEnd } from "./audit-gaps.ts";
 import { type LeaseBackend, openBackend } from "./backend.ts";
 import { assertSafeBinding } from "./binding.ts";
 import { composeServer, type ServerComponents, type ServerDependencies, VERSION } from "./compose-server.ts";
 import { ConfigError, type ServerConfig } from "./config.ts";
-import { readQuorum, readTls } from "./files.ts";
+import { readIdentities, readQuorum, readTls } from "./files.ts";
 
 export interface RunningServer {
   readonly url: string;
   readonly service: LeaseService;
   readonly queue: WaitQueue;
+  /** Reads certificates and approval rules again. What cannot be used is logged, and everything stays as it was. */
+  reload(): Promise<void>;
   /** Drains and stops. Calling it again waits for the same end. */
   close(): Promise<void>;
 }
@@ -43,47 +51,59 @@ export async function startServer(config: ServerConfig, parts: ServerParts = {})
   const { env = realEnv, log = createLog(config.logLevel) } = parts;
   const onReloadFailed = (error: unknown): void =>
     log.error({ err: error }, "the API keys could not be read again; the known ones stay in force");
-  const authenticator = new Authenticator({ env, dataDir: config.dataDir, onReloadFailed });
-  await authenticator.start();
+  const file = new KeyFile(config.dataDir, env);
+  const identities = await readIdentities(config.identities, env);
+  const required = config.keys === "store" || identities !== null ? "always" : "with-keys";
+  await file.assertNotLost();
+  const hasKeys = required === "always" || (await file.read()).length > 0;
+  assertSafeBinding(config, hasKeys ? "some" : "none");
+  const quorum = await readQuorum(config.quorumFile);
+  const tls = await readTls(config);
+  const metrics = new Metrics();
+  const backend = await openBackend(config, { env, log, metrics });
+  let server: LeaseServer;
   try {
-    assertSafeBinding(config, authenticator.keysRequired ? "some" : "none");
-    const quorum = await readQuorum(config.quorumFile);
-    const tls = await readTls(config);
-    const metrics = new Metrics();
-    const backend = await openBackend(config, env, metrics);
-    const server = new LeaseServer(config, backend, { env, log, metrics, authenticator, quorum, tls });
-    await server.open();
-    return server;
+    const keys = config.keys === "store" ? new KeyStore(backend.service.executor.store, env) : file;
+    const authenticator = new Authenticator({ env, keys, required, identities, onReloadFailed });
+    await authenticator.start();
+    server = new LeaseServer(config, backend, { env, log, metrics, authenticator, quorum, tls });
   } catch (error) {
-    authenticator.close();
+    await backend.close(async () => undefined).catch(() => undefined);
     throw error;
   }
+  await server.open();
+  return server;
 }
 
 /** How long the connections that were cut may take to be gone; after this the server goes on without them. */
 const CUT_MS = 1_000;
 
+const RULES_LENGTH = 16;
+
 class LeaseServer implements RunningServer {
   url = "";
   readonly #config: ServerConfig;
   readonly #backend: LeaseBackend;
-  readonly #dependencies: Omit<ServerDependencies, "isDraining" | "url">;
+  readonly #dependencies: Omit<ServerDependencies, "isLeaving" | "isDraining" | "url">;
   readonly #components: ServerComponents;
   readonly #app: App;
   readonly #sockets = new Set<Socket>();
+  /** Not ready for more, and still serving. */
+  #isLeaving = false;
   #isDraining = false;
   #closing: Promise<void> | null = null;
 
   constructor(
     config: ServerConfig,
     backend: LeaseBackend,
-    dependencies: Omit<ServerDependencies, "isDraining" | "url">,
+    dependencies: Omit<ServerDependencies, "isLeaving" | "isDraining" | "url">,
   ) {
     this.#config = config;
     this.#backend = backend;
     this.#dependencies = dependencies;
     this.#components = composeServer(config, backend, {
       ...dependencies,
+      isLeaving: () => this.#isLeaving,
       isDraining: () => this.#isDraining,
       url: () => this.url,
     });
@@ -99,11 +119,13 @@ class LeaseServer implements RunningServer {
   }
 
   async open(): Promise<void> {
-    const { streams, hub } = this.#components;
+    const { streams, hub, activity } = this.#components;
     const { host, port, connectionLimit } = this.#config;
     const { server } = this.#app;
     try {
+      await this.#assertSameRules();
       await hub.start();
+      await activity.start();
       server.maxConnections = connectionLimit;
       server.on("connection", (socket: Socket) => this.#track(socket));
       streams.attach(server);
@@ -120,6 +142,26 @@ class LeaseServer implements RunningServer {
     this.#announce();
   }
 
+  async reload(): Promise<void> {
+    const { log } = this.#dependencies;
+    try {
+      const tls = await readTls(this.#config);
+      const usePolicy = await this.#backend.readPolicy();
+      if (tls !== null) (this.#app.server as unknown as TlsServer).setSecureContext(tls);
+      usePolicy();
+    } catch (error) {
+      log.error(
+        { err: error },
+        "certificates and rules could not be read again; the known ones stay in force",
+      );
+      return;
+    }
+    const policy = this.#backend.policyFingerprint();
+    await this.#auditProcess("reload", { policy });
+    log.info({ policy }, "certificates and rules were read again");
+    await this.#announceRules();
+  }
+
   close(): Promise<void> {
     this.#closing ??= this.#close();
     return this.#closing;
@@ -133,9 +175,14 @@ class LeaseServer implements RunningServer {
   /** Which rights and rules are in force from now on. A trail that cannot take it fails the first command. */
   async #auditStart(): Promise<void> {
     const { accessAudit } = this.#components;
-    this.#dependencies.authenticator.onKeyChange((change, key) => accessAudit.keyChanged(change, key));
-    const { policyFingerprint: policy } = this.#backend;
-    await this.#auditProcess("start", { version: VERSION, policy });
+    await reportUncleanEnd(this.service, this.#tenants(), this.#dependencies.log).catch((error: unknown) => {
+      this.#dependencies.log.error({ err: error }, "what the last process left could not be audited");
+    });
+    this.#dependencies.authenticator.onKeyChange((change, key) => {
+      accessAudit.keyChanged(change, key);
+      if (change !== "known") void this.#announceRules();
+    });
+    await this.#auditProcess("start", { version: VERSION, policy: this.#backend.policyFingerprint() });
   }
 
   async #auditProcess(action: string, detail: AuditDetail): Promise<void> {
@@ -148,20 +195,49 @@ class LeaseServer implements RunningServer {
     const { membership, collection } = this.#components;
     const { nodeId, url, obstacle } = announcementOf(this.#config, this.url);
     if (url === null) this.#dependencies.log.warn(`this replica is not announced to clients: ${obstacle}`);
-    else membership.join(nodeId, url);
+    membership.join(nodeId, url, this.#rules());
     collection.start(nodeId);
+  }
+
+  /** What replicas must agree on, or a request would be granted by one and refused by another. */
+  #rules(): string {
+    const { keys, leasesPerTenant } = this.#config;
+    const { authenticator } = this.#dependencies;
+    const rights = authenticator.rights(keys === "store" ? "with those in the store" : "with its own keys");
+    const rules = [this.#backend.policyFingerprint(), leasesPerTenant, rights];
+    return createHash("sha256").update(JSON.stringify(rules)).digest("base64url").slice(0, RULES_LENGTH);
+  }
+
+  async #assertSameRules(): Promise<void> {
+    if (this.service.executor.store.list === undefined) return;
+    const other = await this.#components.membership.otherRules(this.#rules());
+    if (other === null) return;
+    throw new ConfigError(
+      `the replica ${other} on this store has other approval rules, API keys or leases per tenant: give all the same (--policy-file, --leases-per-tenant, --keys store), or stop the others first`,
+    );
+  }
+
+  /** Never rejects: a replica that cannot say it now does so when it stands for membership again. */
+  async #announceRules(): Promise<void> {
+    const { membership } = this.#components;
+    await membership.changeRules(this.#rules()).catch(() => undefined);
   }
 
   /** Known from the start, so that leases which end before their first use here are announced too. */
   #learnLiveLeases(): void {
-    for (const tenant of new Set([DEFAULT_TENANT, ...this.#dependencies.authenticator.tenants()])) {
-      this.service.activeCount(tenant).catch(() => undefined);
-    }
+    for (const tenant of this.#tenants()) this.service.activeCount(tenant).catch(() => undefined);
+  }
+
+  /** Those that are known without a request: the default one, and those of keys. */
+  #tenants(): readonly string[] {
+    return [...new Set([DEFAULT_TENANT, ...this.#dependencies.authenticator.tenants()])];
   }
 
   async #close(): Promise<void> {
     const { env, log, authenticator } = this.#dependencies;
-    const { drainMs } = this.#config;
+    const { drainMs, drainDelayMs } = this.#config;
+    this.#isLeaving = true;
+    if (drainDelayMs > 0) await delay(env, drainDelayMs);
     this.#isDraining = true;
     const cut = env.timer(drainMs, () => this.#cutConnections());
     const overdue = new AbortController();
@@ -169,10 +245,10 @@ class LeaseServer implements RunningServer {
     overdue.abort();
     cut.cancel();
     this.#cutConnections();
+    this.#components.activity.close();
     await this.#components.hub.close();
-    await this.#auditProcess("stop", {});
     authenticator.close();
-    await this.#backend.close();
+    await this.#backend.close(() => this.#auditProcess("stop", {}));
     log.info("stopped");
   }
 

@@ -35,16 +35,21 @@ export function checkOf<Schema extends TSchema>(schema: Schema, root: string): C
   };
 }
 
-/** Query strings know only text: whole numbers become numbers where the schema has them. */
+/** Query strings know only text: whole numbers, true and false become what the schema asks for. */
 export function checkQueryOf<Schema extends TSchema>(schema: Schema): Check<Schema> {
   const check = checkOf(schema, "query");
   const properties = (schema as { properties?: Record<string, { type?: string }> }).properties ?? {};
-  const integers = Object.keys(properties).filter((name) => properties[name]?.type === "integer");
+  const named = (type: string) => Object.keys(properties).filter((name) => properties[name]?.type === type);
+  const integers = named("integer");
+  const booleans = named("boolean");
   return (value) => {
     const query: Record<string, unknown> = { ...(value as object) };
     for (const name of integers) {
       const text = query[name];
       if (typeof text === "string" && /^-?\d{1,15}$/.test(text)) query[name] = Number(text);
+    }
+    for (const name of booleans) {
+      if (query[name] === "true" || query[name] === "false") query[name] = query[name] === "true";
     }
     return check(query);
   };

@@ -21,6 +21,15 @@ export class AppShell {
       limiter: forwarded(() => life().limiter),
       metrics: forwarded(() => life().metrics),
       log: forwarded(() => life().log),
+      failures: forwarded(() => life().failures),
+      eventRoutes: template.eventRoutes.map(({ spec }, index) => ({
+        spec,
+        open: (...request) => {
+          const route = life().eventRoutes[index];
+          if (route === undefined) throw new RangeError(`the server has no route ${spec.path}`);
+          return route.open(...request);
+        },
+      })),
       isDraining: () => life().isDraining(),
       routes: template.routes.map(({ spec }, index) => ({
         spec,

@@ -7,11 +7,13 @@ import type { Endpoint, EndpointHost, Gateway } from "@solehold/simulator";
 import { type AuditTrail, LeaseService, MemoryAuditTrail, MemoryExecutor, realEnv } from "solehold/internal";
 import type { WebSocket } from "ws";
 import { Authenticator } from "../access/authenticator.ts";
+import { KeyFile } from "../access/key-file.ts";
 import { LOCAL_PRINCIPAL } from "../access/principal.ts";
 import { composeServer, type ServerComponents } from "../main/compose-server.ts";
 import { resolveConfig } from "../main/config.ts";
 import { createLog } from "../telemetry/log.ts";
 import { Metrics } from "../telemetry/metrics.ts";
+import { DecisionFeed } from "../watch/decision-feed.ts";
 import { AppShell } from "./app-shell.ts";
 import { memoryExchange } from "./in-memory-http.ts";
 
@@ -48,16 +50,28 @@ function componentsFor({ env, service, trail, url }: Life, isDraining: () => boo
   const backend = {
     service,
     audit: auditLog(trail),
-    policyFingerprint: "none",
+    decisions: new DecisionFeed(),
+    unshipped: () => 0,
+    policyFingerprint: () => "none",
+    readPolicy: async () => () => undefined,
     close: async () => undefined,
   };
   return composeServer(CONFIG, backend, {
     env,
     log: LOG,
     metrics: new Metrics(),
-    authenticator: new Authenticator({ env, dataDir: "", onReloadFailed: () => undefined }),
+    authenticator: new Authenticator({
+      ...{
+        env,
+        keys: new KeyFile("", env),
+        required: "with-keys",
+        identities: null,
+        onReloadFailed: () => undefined,
+      },
+    }),
     quorum: null,
     tls: null,
+    isLeaving: isDraining,
     isDraining,
     url: () => url,
   });
@@ -78,7 +92,7 @@ function serve(host: EndpointHost, shell: AppShell): Endpoint {
   const app = shell.lend(appOptions);
   hub.start().catch(() => undefined);
   streams.watchLives();
-  membership.join(new URL(host.url).host, host.url);
+  membership.join(new URL(host.url).host, host.url, "simulated");
   return {
     handle: (request, answer) => {
       const exchange = memoryExchange(request, answer);

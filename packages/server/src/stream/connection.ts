@@ -29,7 +29,7 @@ import type { SharedLimits } from "../access/shares.ts";
 import { COMMAND_SCHEMAS, type CommandHandler } from "../commands/command-handler.ts";
 import { draining, ProblemError, problemOf, refusal } from "../protocol/problem.ts";
 import { checkOf } from "../protocol/validation.ts";
-import type { Logger } from "../telemetry/log.ts";
+import type { FailureLog } from "../telemetry/failure-log.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import { startSpan } from "../telemetry/spans.ts";
 import { traceOf } from "../telemetry/trace.ts";
@@ -46,7 +46,7 @@ export interface StreamServices {
   readonly accessAudit: AccessAudit;
   readonly limits: SharedLimits;
   readonly metrics: Metrics;
-  readonly log: Logger;
+  readonly failures: FailureLog;
   readonly batchLimit: number;
   /** More operations without an answer than this, and the client is not read from. Those that wait count. */
   readonly pendingLimit: number;
@@ -260,13 +260,14 @@ export class StreamConnection {
     this.#socket.pong(data, false, this.#onSent);
   }
 
-  #finish({ id, op, route, span, receivedMs, mayWait }: StreamOperation, answer: WireAnswer): void {
+  #finish(operation: StreamOperation, answer: WireAnswer): void {
+    const { id, op, route, span, receivedMs, waitedMs, mayWait } = operation;
     const { env, metrics } = this.#services;
     const { status, body } = answer;
     this.#pending.delete(id);
     if (!mayWait) this.#atOnce -= 1;
     span.end(status);
-    metrics.answered(route, status, (env.monotonicMs() - receivedMs) / 1_000);
+    metrics.answered(route, status, (env.monotonicMs() - receivedMs - waitedMs) / 1_000);
     this.#send({ id, status, body });
     // Events follow the answer that announces them.
     if (op === "watch") this.#watches.begin(id);
@@ -276,7 +277,7 @@ export class StreamConnection {
 
   #failed(error: unknown, { traceId }: Call): WireAnswer {
     const answer = encodeProblem(problemOf(error), traceId);
-    if (answer.status === 500) this.#services.log.error({ traceId, err: error }, "a stream command failed");
+    if (answer.status >= 500) this.#services.failures.failed(error, traceId);
     return answer;
   }
 
@@ -323,9 +324,17 @@ export class StreamConnection {
     return { status: 200, body: { ended: pending !== undefined } };
   }
 
+  /** What is no operation counts against the rate as one does: answering it costs as much. */
   #refuse(id: MessageId | null, field: string, message: string): void {
-    const { traceId } = traceOf(undefined, this.#services.traces);
-    this.#send({ id, ...encodeProblem(refusal(field, message), traceId) });
+    const { traces, limiter } = this.#services;
+    const { traceId } = traceOf(undefined, traces);
+    let input = refusal(field, message);
+    try {
+      limiter.take(this.#state.principal.id, 1);
+    } catch (error) {
+      input = problemOf(error);
+    }
+    this.#send({ id, ...encodeProblem(input, traceId) });
   }
 
   #send(message: ServerMessage): void {

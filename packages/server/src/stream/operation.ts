@@ -21,6 +21,7 @@ export class StreamOperation implements Call, Connection {
   readonly receivedMs: number;
   /** It may wait for its turn, and so take long. */
   readonly mayWait: boolean;
+  waitedMs = 0;
   readonly #state: ConnectionState;
   /** Null for most: they are answered before anybody registers. */
   #listeners: Set<() => void> | null = null;

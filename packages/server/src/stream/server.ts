@@ -16,8 +16,8 @@ export const STREAM_PATH = "/v1/stream";
 export interface StreamServerOptions extends StreamServices {
   readonly maxMessageBytes: number;
   readonly behindProxy: "yes" | "no";
-  /** Throws a ProblemError. */
-  admit(request: IncomingMessage): Principal;
+  /** Throws or rejects with a ProblemError. */
+  admit(request: IncomingMessage): Principal | Promise<Principal>;
   /** Calls back once the principal is no longer valid. Returns how to stop that. */
   onInvalid(principal: Principal, listener: () => void): () => void;
 }
@@ -53,7 +53,7 @@ export class StreamServer {
 
   attach(server: Server): void {
     server.on("upgrade", (request: IncomingMessage, socket: Duplex, head: Buffer) => {
-      if (isWebSocket(request)) this.#onUpgrade(request, socket, head);
+      if (isWebSocket(request)) void this.#onUpgrade(request, socket, head);
       else ignoreUpgrade(server, request, socket, head);
     });
     this.watchLives();
@@ -89,13 +89,16 @@ export class StreamServer {
     for (const socket of this.#connections.keys()) socket.terminate();
   }
 
-  #onUpgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
+  async #onUpgrade(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
     const { env, traces, accessAudit, behindProxy, limits } = this.#options;
     const address = remoteAddress(request, behindProxy);
+    const onError = (): void => void socket.destroy();
+    socket.on("error", onError);
     try {
-      if (this.#isDraining) throw new ProblemError(draining());
       if (pathOf(request) !== STREAM_PATH) throw new ProblemError(noStreamHere());
-      const principal = this.#options.admit(request);
+      const principal = await this.#options.admit(request);
+      if (this.#isDraining) throw new ProblemError(draining());
+      socket.off("error", onError);
       socket.once("close", limits.connections.take(principal));
       this.#sockets.handleUpgrade(request, socket, head, (webSocket) =>
         this.open(webSocket, principal, address),

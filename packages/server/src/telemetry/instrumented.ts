@@ -1,7 +1,7 @@
 /** The store and the audit trail with a meter on them; neither answers differently for it. */
 
 import type { LeaseStore } from "solehold";
-import type { AuditTrail } from "solehold/internal";
+import type { AuditEvent, AuditTrail } from "solehold/internal";
 import { decorateStore, type Env } from "solehold/internal";
 import type { Metrics } from "./metrics.ts";
 
@@ -31,12 +31,13 @@ export function measuredStore(store: LeaseStore, metrics: Metrics, env: Env): Le
   });
 }
 
-export function countedAudit(audit: AuditTrail, metrics: Metrics): AuditTrail {
+/** `onAudited` is called once an event is as safe as the trail makes it. */
+export function observedAudit(audit: AuditTrail, onAudited: (event: AuditEvent) => void): AuditTrail {
   return {
     append: (event) => {
       const safe = audit.append(event);
-      if (safe === undefined) metrics.audited(event);
-      return safe?.then(() => metrics.audited(event));
+      if (safe === undefined) onAudited(event);
+      return safe?.then(() => onAudited(event));
     },
     flush: () => audit.flush(),
     head: () => audit.head(),

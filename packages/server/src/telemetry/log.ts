@@ -12,8 +12,12 @@ const STDERR = 2;
 
 export function createLog(level: string, destination?: DestinationStream): Logger {
   const paths = SECRET_FIELDS.flatMap((field) => [field, `*.${field}`, `*.*.${field}`]);
-  return pino(
-    { level, base: null, redact: { paths, censor: "[secret]" } },
-    destination ?? pino.destination({ dest: STDERR, sync: true }),
-  );
+  return pino({ level, base: null, redact: { paths, censor: "[secret]" } }, destination ?? standardError());
+}
+
+/** A log that cannot be written, say on a full disk, must not fail the request that it is about. */
+function standardError(): DestinationStream {
+  const stream = pino.destination({ dest: STDERR, sync: true });
+  stream.on("error", () => undefined);
+  return stream;
 }

@@ -34,7 +34,24 @@ export interface Readings {
   liveLeases(): number;
   auditLag(): number;
   auditDropped(): number;
+  auditUnshipped(): number;
   clockJumps(): number;
+}
+
+/** What was counted since the start. */
+export interface MetricTotals {
+  readonly grants: number;
+  readonly takeovers: number;
+  readonly expiries: number;
+  readonly denials: ReadonlyMap<string, number>;
+  readonly renewals: {
+    readonly count: number;
+    readonly sum: number;
+    /** By upper bound, cumulative. Ratios above 1 count under infinity. */
+    readonly atMost: ReadonlyMap<number, number>;
+  };
+  readonly waiters: number;
+  readonly liveLeases: number;
 }
 
 export class Metrics {
@@ -55,9 +72,12 @@ export class Metrics {
     "route",
     "status",
   ]);
-  readonly #requestSeconds = this.#histogram("solehold_request_seconds", "From arrival to answer.", SECONDS, [
-    "route",
-  ]);
+  readonly #requestSeconds = this.#histogram(
+    "solehold_request_seconds",
+    "From arrival to answer, without the time in a wait queue.",
+    SECONDS,
+    ["route"],
+  );
   readonly #storeSeconds = this.#histogram("solehold_store_seconds", "Calls to the store.", SECONDS, [
     "call",
     "result",
@@ -83,6 +103,7 @@ export class Metrics {
   );
   readonly #routes = new Map<string, RouteSeries>();
   readonly #storeCalls = new Map<string, Histogram.Internal<"call" | "result">>();
+  #readings: Readings | null = null;
   /** By reason, then by action. */
   readonly #allowed = new Map<string, Map<string, DecisionSeries>>();
   readonly #notAllowed = new Map<string, Map<string, DecisionSeries>>();
@@ -94,6 +115,7 @@ export class Metrics {
 
   /** Answers from now on include what `readings` say at that moment, and how the process does. */
   observe(readings: Readings): void {
+    this.#readings = readings;
     this.#gauge("solehold_waiters", "Requests in a wait queue.", readings.waiters);
     this.#gauge("solehold_watchers", "Open watches.", readings.watchers);
     this.#gauge("solehold_streams", "Open stream connections.", readings.streams);
@@ -103,6 +125,11 @@ export class Metrics {
       readings.liveLeases,
     );
     this.#gauge("solehold_audit_lag", "Audit entries that are not on the disk yet.", readings.auditLag);
+    this.#gauge(
+      "solehold_audit_unshipped",
+      "Audit entries that --audit-ship has not sent yet.",
+      readings.auditUnshipped,
+    );
     this.#observedCounter(
       "solehold_audit_dropped_total",
       "Audit entries lost because the disk could not keep up.",
@@ -114,6 +141,39 @@ export class Metrics {
       readings.clockJumps,
     );
     this.#observeProcess();
+  }
+
+  async totals(): Promise<MetricTotals> {
+    const [grants, takeovers, expiries, denials, renewals] = await Promise.all([
+      this.#grants.get(),
+      this.#takeovers.get(),
+      this.#expiries.get(),
+      this.#denials.get(),
+      this.#renewalAge.get(),
+    ]);
+    const sum = (values: readonly { readonly value: number }[]): number =>
+      values.reduce((total, { value }) => total + value, 0);
+    const series = (suffix: string) =>
+      renewals.values.filter(({ metricName = "" }) => metricName.endsWith(suffix));
+    const bound = (le: unknown): number => (le === "+Inf" ? Number.POSITIVE_INFINITY : Number(le));
+    return {
+      grants: sum(grants.values),
+      takeovers: sum(takeovers.values),
+      expiries: sum(expiries.values),
+      denials: new Map(denials.values.map(({ labels, value }) => [String(labels.reason), value])),
+      renewals: {
+        count: sum(series("_count")),
+        sum: sum(series("_sum")),
+        atMost: new Map(
+          series("_bucket").map(({ labels, value }) => [
+            bound((labels as Record<string, unknown>).le),
+            value,
+          ]),
+        ),
+      },
+      waiters: this.#readings?.waiters() ?? 0,
+      liveLeases: this.#readings?.liveLeases() ?? 0,
+    };
   }
 
   audited({ action, allowed, reason }: AuditEvent): void {

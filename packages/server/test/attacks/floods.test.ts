@@ -2,6 +2,7 @@
 import { connect as connectTcp } from "node:net";
 import { describe, expect, it, onTestFinished } from "vitest";
 import WebSocket from "ws";
+import { bearer, keyedServer } from "../support/keys.ts";
 import { type TestServer, testServer, until } from "../support/server.ts";
 import { TestStream } from "../support/stream.ts";
 
@@ -122,6 +123,18 @@ describe("requests sent ahead of their answers on one HTTP connection", () => {
       "the next one is served",
       () => statuses().at(-1)?.endsWith("200") === true && statuses().length === 101,
     );
+  });
+});
+
+describe("messages that are no operations", () => {
+  it("count against the rate of their key", async () => {
+    const server = await keyedServer([{}], { requestsPerSecond: "10" });
+    const stream = await TestStream.open(server.url, bearer(server.keys[0]));
+    const [first] = stream.post(...Array.from({ length: 100 }, () => ({ nonsense: 1 })));
+    await until("the last is answered", () => stream.answers.get((first ?? 0) + 99) !== undefined);
+    const statuses = [...stream.answers.values()].map(({ status }) => status);
+    expect(statuses.filter((status) => status === 400).length).toBeLessThan(40);
+    expect(statuses.filter((status) => status === 429).length).toBeGreaterThan(60);
   });
 });
 

@@ -83,7 +83,7 @@ describe("a plain HTTP client with a token of its own", () => {
     );
     await until("it waits", () => server.queue.size === 1);
     const { execute } = server.service;
-    // The client dies in the very moment of its grant: after the store has it, before anybody is told.
+    // The client dies in the very moment of its grant: after the store has it, before the answer leaves.
     server.service.execute = async (request, context) => {
       const outcome = await execute.call(server.service, request, context);
       if (request.op !== "release" || request.next === undefined) return outcome;

@@ -1,4 +1,4 @@
-// What is special about leases over a server: one line for all its clients, and a server that goes away. That
+// What is special about leases over a server: one queue for all its clients, and a server that goes away. That
 // they are the same Leases as everywhere is the suite's to show.
 import { connect, type Leases, LeaseUnavailableError } from "solehold";
 import { HttpTransport, Leases as LeasesOver, RemoteExecutor, realEnv } from "solehold/internal";
@@ -62,7 +62,7 @@ describe.each<Way>(["stream", "http"])("Leases over a server, by %s", (way) => {
     await until(() => server.queue.size === 0);
   });
 
-  it("a waiter that is aborted leaves the line at once and holds nobody up", async () => {
+  it("a waiter that is aborted leaves the queue at once and holds nobody up", async () => {
     const { url, server } = await testServer();
     const [mine, theirs] = [await clientOf(url, way, "me"), await clientOf(url, way, "them")];
     const lease = await mine.acquire("job", { ttl: "30s" });

@@ -56,7 +56,7 @@ async function outageWorld(way: Way) {
       address.leadTo(null);
       address.cut();
     },
-    mend: () => {
+    restore: () => {
       address.leadTo(server.url);
       isCut = false;
     },
@@ -86,13 +86,13 @@ describe.each<Way>(["stream", "http"])("a holder over %s does not notice", (way)
   });
 
   it("that the network is cut and comes back", async () => {
-    const { world, cut, mend } = await outageWorld(way);
+    const { world, cut, restore } = await outageWorld(way);
     const lease = await (await world.client("me")).acquire("job", { ttl: TTL_MS });
     await world.advance(1_000);
     const before = lease.expiresAtMs;
     cut();
     await world.until(() => lease.state === "jeopardy");
-    mend();
+    restore();
     await world.until(() => lease.expiresAtMs > before);
     expect([lease.state, lease.signal.aborted]).toEqual(["held", false]);
   });
@@ -109,7 +109,7 @@ describe.each<Way>(["stream", "http"])("a holder over %s does not notice", (way)
     expect([lease.state, lease.signal.aborted]).toEqual(["held", false]);
   });
 
-  it("while it waits in line: a restart costs it nothing but its place", async () => {
+  it("while it waits: a restart costs it nothing but its place", async () => {
     const { world, server, stop, restart } = await outageWorld(way);
     const [mine, theirs] = await world.clients("me", "them");
     const lease = await mine.acquire("job", { ttl: TTL_MS });
@@ -120,7 +120,7 @@ describe.each<Way>(["stream", "http"])("a holder over %s does not notice", (way)
     await restart();
     await world.until(() => server().queue.size === 1);
     await lease.release();
-    // A request that was cut off may have been granted and given back in between.
+    // A request that was cut off may have been granted and released in between.
     const got = await world.settled(waiting);
     expect([got.fence > lease.fence, got.isHeld()]).toEqual([true, true]);
   });

@@ -1,4 +1,4 @@
-/** Whether a server's trail on disk proves itself and has every grant that a client heard of. */
+/** Whether a server's trail on disk proves itself and has every grant that a client got. */
 import { exportAudit, verifyAudit } from "solehold/internal";
 import { expect } from "vitest";
 

@@ -1,6 +1,6 @@
 /**
  * Who believes to hold what, over all clients of a test: they live in one process and read one clock, so two
- * that believe at once are seen as such. It also remembers the newest fence that was heard of each key.
+ * that believe at once are seen as such. It also remembers the newest fence that a client got of each key.
  */
 import type { Lease } from "solehold";
 import { FencedResource } from "solehold/guards";
@@ -8,14 +8,14 @@ import { FencedResource } from "solehold/guards";
 export class Exclusion {
   /** What went wrong, in words; empty when nothing did. */
   readonly broken: string[] = [];
-  /** Every grant that a client heard of. */
+  /** Every grant that a client got. */
   readonly grants: { readonly name: string; readonly fence: bigint; readonly holder: string }[] = [];
   /** Guarded writes per key. */
   readonly counters = new Map<string, FencedResource<number>>();
   readonly #latest = new Map<string, Lease>();
   #writes = 0;
 
-  /** A client was told that it holds this. */
+  /** A client got this grant. */
   granted(lease: Lease): void {
     const { name, fence, holder } = lease;
     if (!lease.isHeld()) return;
@@ -41,7 +41,7 @@ export class Exclusion {
     }
   }
 
-  /** The last grant of each key that was heard of. */
+  /** The last grant of each key that a client got. */
   latest(): readonly Lease[] {
     return [...this.#latest.values()];
   }

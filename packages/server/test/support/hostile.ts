@@ -279,7 +279,7 @@ export class HostileRequests {
 function samplesOf(document: Body): readonly Sample[] {
   return Object.entries(document.paths as Record<string, Body>).flatMap(([path, item]) => {
     // An endless answer, and one that reads the whole trail.
-    if (path === "/v1/watch" || path === "/v1/audit/verify") return [];
+    if (["/v1/watch", "/v1/audit/watch", "/v1/audit/verify"].includes(path)) return [];
     if (item.post !== undefined) {
       const { examples } = item.post.requestBody.content["application/json"];
       return (Object.values(examples) as Body[]).map(({ value }) => ({

@@ -69,7 +69,8 @@ function lintOperation(where: string, method: string, operation: Body, document:
 }
 
 function lintParameter(where: string, parameter: Body, document: Body, report: Report): void {
-  if (parameter.in !== "query") report(where, "is not in the query");
+  const isKnownHeader = parameter.in === "header" && parameter.name === "Idempotency-Key";
+  if (parameter.in !== "query" && !isKnownHeader) report(where, "is not in the query");
   if (typeof parameter.required !== "boolean") report(where, "does not say whether it is required");
   if (!isSentence(parameter.description)) report(where, "has no description");
   if (parameter.schema === undefined) report(where, "has no schema");

@@ -1,26 +1,48 @@
-/** GET /v1/audit and /v1/audit/verify: every attempt, and the proof that none was changed. */
-import type { AuditHead, AuditQuery, AuditTrail, AuditVerification, VerifyOptions } from "solehold/internal";
-import { Type } from "typebox";
+/** GET /v1/audit, /v1/audit/watch and /v1/audit/verify: every attempt, and the proof that none was changed. */
+import type {
+  AuditFilter,
+  AuditHead,
+  AuditQuery,
+  AuditTrail,
+  AuditVerification,
+  VerifyOptions,
+} from "solehold/internal";
+import { type Static, Type } from "typebox";
 import { assertAllowed, assertAllowedEverywhere, type Principal, tenantOf } from "../../access/principal.ts";
 import { ProblemError, tooMany } from "../../protocol/problem.ts";
 import { Instant, LeaseId, Reason, ReasonCode, Sequence, TraceId } from "../../protocol/schemas/fields.ts";
-import { defineRoute, type Route } from "../route.ts";
+import { checkQueryOf } from "../../protocol/validation.ts";
+import { type DecisionFeed, decisionEvents } from "../../watch/decision-feed.ts";
+import { defineRoute, type EventRoute, type Route } from "../route.ts";
 
 const strict = { additionalProperties: false } as const;
 const MAX_ENTRIES = 1_000;
 const DEFAULT_ENTRIES = 100;
 
+const filterFields = {
+  tenant: Type.Optional(
+    Type.String({ description: "The tenant, as elsewhere; `*` for all, if the API key is for all." }),
+  ),
+  name: Type.Optional(Type.String({ description: "Only this lease." })),
+  holder: Type.Optional(Type.String({ description: "Only attempts of exactly this holder." })),
+  action: Type.Optional(
+    Type.String({ description: "Only one kind of attempt: grant, renew, release, use, expire, revoke." }),
+  ),
+  caller: Type.Optional(Type.String({ description: "Only requests with the API key of this id." })),
+  except: Type.Optional(Type.String({ description: "Not these kinds of attempts: `renew,use`." })),
+  reason: Type.Optional(Type.String({ description: "Only attempts that ended for this reason." })),
+  allowed: Type.Optional(Type.Boolean({ description: "Only those that were allowed, or that were not." })),
+};
+
 const AuditQuerySchema = Type.Object(
   {
-    tenant: Type.Optional(
-      Type.String({ description: "The tenant, as elsewhere; `*` for all, if the API key is for all." }),
+    ...filterFields,
+    fromMs: Type.Optional(
+      Type.Integer({ minimum: 0, description: "Not before this instant, in ms since 1970." }),
     ),
-    name: Type.Optional(Type.String({ description: "Only this lease." })),
-    holder: Type.Optional(Type.String({ description: "Only attempts of exactly this holder." })),
-    action: Type.Optional(
-      Type.String({ description: "Only one kind of attempt: grant, renew, release, use, expire, revoke." }),
+    untilMs: Type.Optional(
+      Type.Integer({ minimum: 0, description: "Before this instant, in ms since 1970." }),
     ),
-    caller: Type.Optional(Type.String({ description: "Only requests with the API key of this id." })),
     after: Type.Optional(Type.Integer({ minimum: 0, description: "Only entries after this sequence." })),
     limit: Type.Optional(
       Type.Integer({ minimum: 1, maximum: MAX_ENTRIES, description: "How many entries at most." }),
@@ -39,6 +61,9 @@ const Head = Type.Object(
   { ...strict, description: "The last entry: keep it elsewhere, and nothing before it can be changed." },
 );
 
+const WatchQuerySchema = Type.Object(filterFields, strict);
+const checkWatch = checkQueryOf(WatchQuerySchema);
+
 const AuditEntrySchema = Type.Object(
   {
     sequence: Sequence,
@@ -52,6 +77,7 @@ const AuditEntrySchema = Type.Object(
     allowed: Type.Boolean({ description: "How it was decided." }),
     reason: Reason,
     reasonCode: ReasonCode,
+    code: Type.Optional(Type.String({ description: "LS_OK, LS_EXPIRED, LS_STALE_USE, ..." })),
     holder: Type.Optional(Type.String({ description: "Who attempted it, where it was said." })),
     fence: Type.Optional(Type.String({ description: "The grant's number, decimal, where there was one." })),
     purpose: Type.Optional(Type.String({ description: "The purpose that was named, where one was." })),
@@ -116,17 +142,15 @@ export function auditRoutes(
     query: AuditQuerySchema,
     replies: { 200: { description: "Entries, oldest first unless asked otherwise.", schema: AuditReply } },
     examples: [{ summary: "The last ten", query: { limit: "10", order: "newest-first" }, status: 200 }],
-    async handle({ query: { tenant: named, name, after, ...rest } }, { principal }) {
-      const where = scopeOf(principal, named, name);
+    async handle({ query }, { principal }) {
+      const { fromMs, untilMs, limit, order, after } = query;
       const filter: AuditQuery = {
-        ...where,
-        ...(rest as Omit<AuditQuery, "tenant">),
-        ...(name === undefined ? {} : { key: name }),
-        ...(after === undefined ? {} : { afterSequence: after }),
+        ...filterOf(principal, query),
+        ...given({ fromMs, untilMs, limit, order, afterSequence: after }),
       };
       const head = audit.head();
       const entries = await audit.query(filter);
-      const isMore = rest.order !== "newest-first" && entries.length === (rest.limit ?? DEFAULT_ENTRIES);
+      const isMore = order !== "newest-first" && entries.length === (limit ?? DEFAULT_ENTRIES);
       const next = isMore ? (entries.at(-1)?.sequence ?? null) : null;
       return { status: 200, body: { entries, next, head } };
     },
@@ -161,6 +185,49 @@ export function auditRoutes(
     },
   });
   return [query, check];
+}
+
+const WATCH_SPEC: EventRoute["spec"] = {
+  method: "GET",
+  path: "/v1/audit/watch",
+  operationId: "watchAudit",
+  tag: "audit",
+  summary: "Attempts and how they were decided, as they happen",
+  description:
+    "Server-sent events `decided` with an entry without its place in the chain as JSON data, and `missed` with the number of entries that a slow reader did not get. It does not resume: ask /v1/audit for what was before.",
+  query: WatchQuerySchema,
+  replies: {
+    200: { description: "An endless stream.", contentType: "text/event-stream", schema: Type.String() },
+  },
+  examples: [],
+};
+
+export function auditWatchRoute(feed: DecisionFeed, maxBufferedBytes: number): EventRoute {
+  return {
+    spec: WATCH_SPEC,
+    open: (query, principal) => {
+      const filter = filterOf(principal, checkWatch(query));
+      return { ...given({ tenant: filter.tenant }), source: decisionEvents(feed, filter, maxBufferedBytes) };
+    },
+  };
+}
+
+type FilterQuery = Static<typeof WatchQuerySchema>;
+
+function filterOf(principal: Principal, query: FilterQuery): AuditFilter {
+  const { tenant, name, holder, action, reason, allowed, caller, except } = query;
+  return {
+    ...scopeOf(principal, tenant, name),
+    ...given({ key: name, holder, action, reason, allowed, caller, exceptActions: except?.split(",") }),
+  };
+}
+
+type Given<Fields> = { [Name in keyof Fields]?: Exclude<Fields[Name], undefined> };
+
+function given<Fields extends object>(fields: Fields): Given<Fields> {
+  return Object.fromEntries(
+    Object.entries(fields).filter(([, value]) => value !== undefined),
+  ) as Given<Fields>;
 }
 
 function headOf(text: string): AuditHead {

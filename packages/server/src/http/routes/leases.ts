@@ -1,4 +1,4 @@
-/** GET /v1/lease and GET /v1/leases: what is held, by whom, until when. Tokens are never in it. */
+/** GET /v1/lease, /v1/leases and /v1/leases/count: what is held, by whom, until when. Tokens are never in it. */
 
 import type { LeaseKey, LeaseView } from "solehold";
 import {
@@ -64,6 +64,23 @@ const ListReply = Type.Object(
   strict,
 );
 
+const CountQuery = Type.Object(
+  {
+    tenant: Type.Optional(Tenant),
+    prefix: Type.Optional(Type.String({ description: "Only names that begin with this." })),
+  },
+  strict,
+);
+
+const CountReply = Type.Object(
+  {
+    tenant: Type.String({ description: "Whose leases were counted." }),
+    prefix: Type.String({ description: "Of which names; empty for all." }),
+    active: Type.Integer({ description: "How many are held and not expired." }),
+  },
+  strict,
+);
+
 /** `watchToken` is that of now. */
 export function leaseRoutes(service: LeaseService, watchToken: () => string): readonly Route[] {
   const get = defineRoute({
@@ -103,7 +120,34 @@ export function leaseRoutes(service: LeaseService, watchToken: () => string): re
       return { status: 200, body: { leases: page.leases.map(encodeLease), corrupt, next: page.next, watch } };
     },
   });
-  return [get, list];
+  const count = defineRoute({
+    method: "GET",
+    path: "/v1/leases/count",
+    operationId: "countLeases",
+    tag: "leases",
+    summary: "How many leases are alive now",
+    query: CountQuery,
+    replies: { 200: { description: "The count.", schema: CountReply } },
+    examples: [{ summary: "Of the tenant", query: {}, status: 200 }],
+    async handle({ query }, { principal }) {
+      const { tenant, prefix } = readableScope(principal, query);
+      const active = prefix === "" ? service.activeCount(tenant) : countUnder(service, tenant, prefix);
+      return { status: 200, body: { tenant, prefix, active: await active } };
+    },
+  });
+  return [get, list, count];
+}
+
+async function countUnder(service: LeaseService, tenant: string, prefix: string): Promise<number> {
+  assertListable(service);
+  const query = { tenant, prefix, state: "held", limit: MAX_LIST_LIMIT } as const;
+  let active = 0;
+  let page = await service.list(query);
+  while (true) {
+    active += page.leases.filter(({ live }) => live).length;
+    if (page.next === null) return active;
+    page = await service.list({ ...query, after: page.next });
+  }
 }
 
 /** Throws a ProblemError where the store cannot enumerate its keys. */

@@ -1,7 +1,7 @@
 /** Health, readiness, metrics, the API's description and the landing page. */
 
-import type { LeaseService } from "solehold/internal";
-import { DEFAULT_TENANT, type Env } from "solehold/internal";
+import type { LeaseService, ProblemInput } from "solehold/internal";
+import { DEFAULT_TENANT, delay, type Env } from "solehold/internal";
 import { Type } from "typebox";
 import { assertAllowedEverywhere } from "../../access/principal.ts";
 import { draining, ProblemError } from "../../protocol/problem.ts";
@@ -15,7 +15,7 @@ export interface OperationsOptions {
   readonly service: LeaseService;
   readonly metrics: Metrics;
   readonly version: string;
-  readonly isDraining: () => boolean;
+  readonly isLeaving: () => boolean;
   readonly keysRequired: () => boolean;
   readonly url: () => string;
   readonly openApi: () => unknown;
@@ -23,11 +23,13 @@ export interface OperationsOptions {
 
 /** The store is asked at most this often, however often readiness is. */
 const PROBE_EVERY_MS = 1_000;
+/** A probe that takes longer than its asker waits is no answer: Kubernetes waits a second. */
+const ANSWER_WITHIN_MS = 500;
 const PROBE_KEY = { tenant: DEFAULT_TENANT, name: "solehold/readiness" };
 
 export function operationsRoutes(options: OperationsOptions): readonly Route[] {
   const { service, metrics, version } = options;
-  const probe = storeProbe(options);
+  const probe = readinessProbe(options);
   const health = defineRoute({
     method: "GET",
     path: "/healthz",
@@ -45,7 +47,8 @@ export function operationsRoutes(options: OperationsOptions): readonly Route[] {
     operationId: "ready",
     tag: "operations",
     access: "open",
-    summary: "Send traffic here: the store answers, and the server is not shutting down",
+    summary:
+      "Send traffic here: the store answers, the audit is written, and the server is not shutting down",
     replies: {
       200: {
         description: "Ready.",
@@ -56,14 +59,15 @@ export function operationsRoutes(options: OperationsOptions): readonly Route[] {
         }),
       },
       503: {
-        description: "Not now: the store does not answer, or the server is going.",
+        description:
+          "Not now: the store does not answer, the audit cannot be written, or the server is going.",
         contentType: "application/problem+json",
         schema: ProblemSchema,
       },
     },
     examples: [{ summary: "Ask", status: 200 }],
     async handle() {
-      if (options.isDraining()) throw new ProblemError(draining());
+      if (options.isLeaving()) throw new ProblemError(draining());
       await probe();
       return { status: 200, body: { status: "ready", store: service.executor.store.name, version } };
     },
@@ -110,16 +114,27 @@ export function operationsRoutes(options: OperationsOptions): readonly Route[] {
   return [landing, health, ready, scrape, describe];
 }
 
-/** Asks the store, and rejects with its StoreError; answers from memory within a second. */
-function storeProbe({ env, service }: OperationsOptions): () => Promise<void> {
+/** Asks the store and the audit, and rejects with what is wrong; answers from memory within a second. */
+function readinessProbe({ env, service }: OperationsOptions): () => Promise<void> {
   let last: Promise<unknown> | null = null;
   let askedMs = Number.NEGATIVE_INFINITY;
   return async () => {
     if (last === null || env.monotonicMs() - askedMs > PROBE_EVERY_MS) {
       askedMs = env.monotonicMs();
-      last = service.read(PROBE_KEY);
+      // Rejects once an entry was refused, until one is taken again.
+      const written = service.audit.flush().catch(() => {
+        throw new ProblemError(notReady("the audit trail cannot be written: nothing is confirmed"));
+      });
+      last = Promise.all([service.read(PROBE_KEY), written]);
       last.catch(() => undefined);
     }
-    await last;
+    const enough = new AbortController();
+    const late = delay(env, ANSWER_WITHIN_MS, enough.signal).then(() => "late" as const);
+    const first = await Promise.race([last, late]).finally(() => enough.abort());
+    if (first === "late") throw new ProblemError(notReady("the store or the audit does not answer in time"));
   };
+}
+
+function notReady(detail: string): ProblemInput {
+  return { reason: "STORE_UNAVAILABLE", detail, facts: { retryAfterMs: PROBE_EVERY_MS } };
 }

@@ -1,10 +1,10 @@
-/** GET /v1/watch: changes as server-sent events. The response has no end, so the app serves it apart from other routes. */
+/** GET /v1/watch: changes of leases as server-sent events. */
 import { Type } from "typebox";
-import { type Principal, readableScope } from "../../access/principal.ts";
+import { readableScope } from "../../access/principal.ts";
 import { Tenant } from "../../protocol/schemas/fields.ts";
 import { checkQueryOf } from "../../protocol/validation.ts";
-import type { WatchRequest } from "../../watch/sse.ts";
-import type { RouteSpec } from "../route.ts";
+import { type LeaseEventsOptions, leaseEvents } from "../../watch/lease-events.ts";
+import type { EventRoute, RouteSpec } from "../route.ts";
 
 const WatchQuery = Type.Object(
   {
@@ -13,11 +13,17 @@ const WatchQuery = Type.Object(
     after: Type.Optional(
       Type.String({ description: "The id of the last event seen; the header Last-Event-ID does the same." }),
     ),
+    queues: Type.Optional(
+      Type.Boolean({
+        description:
+          "Also events `queue` with `name` and `waiting`: how many wait for a lease on this server, first all, then changes.",
+      }),
+    ),
   },
   { additionalProperties: false },
 );
 
-export const WATCH_SPEC: Omit<RouteSpec, "handle"> = {
+const WATCH_SPEC: Omit<RouteSpec, "handle"> = {
   method: "GET",
   path: "/v1/watch",
   operationId: "watchLeases",
@@ -34,9 +40,15 @@ export const WATCH_SPEC: Omit<RouteSpec, "handle"> = {
 
 const checkQuery = checkQueryOf(WatchQuery);
 
-/** What a request asks to watch, allowed. `lastEventId` is the header by which a browser resumes. Throws a ProblemError. */
-export function watchRequest(query: unknown, principal: Principal, lastEventId: unknown): WatchRequest {
-  const input = checkQuery(query);
-  const resumed = typeof lastEventId === "string" ? lastEventId : null;
-  return { scope: readableScope(principal, input), after: input.after ?? resumed };
+export function watchRoute(options: LeaseEventsOptions): EventRoute {
+  return {
+    spec: WATCH_SPEC,
+    open: (query, principal, lastEventId) => {
+      const input = checkQuery(query);
+      const after = input.after ?? lastEventId;
+      const scope = readableScope(principal, input);
+      const queues = input.queues ?? false;
+      return { tenant: scope.tenant, source: leaseEvents(options, { scope, after, queues }) };
+    },
+  };
 }

@@ -9,6 +9,7 @@ import {
   MAX_METADATA_VALUE_LENGTH,
   MAX_NAME_LENGTH,
   MAX_NOTE_LENGTH,
+  MAX_SLOTS,
   MAX_TOKEN_LENGTH,
   PURPOSES,
 } from "solehold/internal";
@@ -25,6 +26,11 @@ export const Token = Type.String({
   description: `Proof of a grant: up to ${MAX_TOKEN_LENGTH} characters of A-Z a-z 0-9 _ - : . /. Never logged.`,
 });
 export const TtlMs = Type.Integer({ description: "How long the lease lasts without a renewal." });
+export const Slots = Type.Integer({
+  minimum: 1,
+  maximum: MAX_SLOTS,
+  description: "How many may hold the name at a time: any free slot of so many is granted. Default 1.",
+});
 export const HoldAtLeastMs = Type.Integer({
   minimum: 0,
   description:
@@ -56,7 +62,9 @@ export const Fence = Type.String({
 export const Instant = Type.Integer({ description: "Milliseconds since 1970 on the store's clock." });
 export const NullableInstant = (description: string) =>
   Type.Union([Type.Integer(), Type.Null()], { description });
-export const LeaseId = Type.String({ description: "The lease's full name: tenant, a slash, its name." });
+export const LeaseId = Type.String({
+  description: "The id of one grant: tenant/name@fence. In the audit without @fence where there was none.",
+});
 export const TraceId = Type.String({ description: "32 hexadecimal digits (W3C trace context)." });
 export const Reason = Type.String({ description: "Why it was decided so: a stable word." });
 export const ReasonCode = Type.Integer({ description: "The reason's stable number." });

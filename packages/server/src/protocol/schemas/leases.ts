@@ -17,6 +17,7 @@ import {
   Purpose,
   Reason,
   ReasonCode,
+  Slots,
   Tenant,
   Token,
   TraceId,
@@ -63,6 +64,7 @@ export const AcquireBody = Type.Object(
     term: Type.Optional(term),
     note: Type.Optional(Note),
     metadata: Type.Optional(Metadata),
+    slots: Type.Optional(Slots),
     holdAtLeastMs: Type.Optional(HoldAtLeastMs),
     lockDelayMs: Type.Optional(LockDelayMs),
     ...repeatable,
@@ -107,8 +109,13 @@ export const BreakBody = Type.Object(
 
 export const LeaseSchema = Type.Object(
   {
+    leaseId: LeaseId,
     tenant: Type.String({ description: "Whose it is." }),
     name: Type.String({ description: "What is leased." }),
+    slotOf: Type.String({
+      description: "The name that was asked for. Leases that have it in common are the slots of one thing.",
+    }),
+    slot: Type.Integer({ description: "Which slot of it, from 0; 0 for a lease without slots." }),
     holder: Type.String({ description: "Who holds it, or held it last." }),
     purpose: Purpose,
     fence: Fence,

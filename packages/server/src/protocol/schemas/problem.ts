@@ -1,6 +1,6 @@
 /** The shape of a problem document, for the OpenAPI file and the tests. */
 import { Type } from "typebox";
-import { Instant, NullableInstant, Reason, ReasonCode, TraceId } from "./fields.ts";
+import { Instant, LeaseId, NullableInstant, Purpose, Reason, ReasonCode, TraceId } from "./fields.ts";
 
 export const ProblemSchema = Type.Object(
   {
@@ -13,6 +13,9 @@ export const ProblemSchema = Type.Object(
     code: Type.String({ description: "LS_HELD, LS_EXPIRED, LS_STALE_USE, LS_INVALID, ..." }),
     traceId: TraceId,
     field: Type.Optional(Type.String({ description: "Which part of the request has to be corrected." })),
+    leaseId: Type.Optional(LeaseId),
+    expected: Type.Optional({ ...Purpose, description: "Of a mismatch: what the request required." }),
+    actual: Type.Optional({ ...Purpose, description: "Of a mismatch: what the lease was granted for." }),
     heldBy: Type.Optional(
       Type.Union([Type.String(), Type.Null()], { description: "Who stands in the way, if somebody does." }),
     ),

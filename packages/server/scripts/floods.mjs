@@ -1,0 +1,217 @@
+/**
+ * What a hostile client costs others, printed: `npm run floods -w packages/server [-- NAME...]`.
+ *
+ * For each flood a server of its own (memory store, two API keys), a tenant that renews its lease over a stream every few
+ * milliseconds, and an attacker with a read-only key, or none. Printed are the memory of the server before and at its
+ * highest, and the 50th and 99th percentile of the renewals before and during the flood. The bars: 200 MB more, and twice
+ * the p99. Attacker, victim and server share this machine, so a busy or small one fails the second bar by itself.
+ */
+import { spawn } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { mkdtemp, rm } from "node:fs/promises";
+import { connect } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { KeyFile } from "@solehold/server";
+import { realEnv } from "solehold/internal";
+import { WebSocket } from "ws";
+
+const PROGRAM = fileURLToPath(new URL("../../cli/bin/solehold.js", import.meta.url));
+const QUIET_MS = 3_000;
+const FLOOD_MS = 8_000;
+const EVERY_MS = 5;
+const MOST_MB = 200;
+const MOST_RATIO = 2;
+
+const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+const bearer = (key) => ({ authorization: `Bearer ${key}` });
+const open = async (url, key) => {
+  const socket = new WebSocket(`${url.replace("http", "ws")}/v1/stream`, { headers: bearer(key) });
+  await new Promise((resolve, reject) => socket.once("open", resolve).once("error", reject));
+  socket.on("error", () => undefined);
+  return socket;
+};
+const raw = (url, text) => {
+  const socket = connect({ port: Number(new URL(url).port), host: "127.0.0.1", allowHalfOpen: true });
+  socket.on("error", () => undefined);
+  socket.write(text);
+  return socket;
+};
+const unread = (socket) => {
+  socket.pause();
+  return socket;
+};
+
+/** Each begins a flood and returns how to end it. */
+const FLOODS = {
+  async lists({ url, readKey }) {
+    const socket = unread(await open(url, readKey));
+    const lists = Array.from({ length: 5_000 }, (_, id) => ({
+      id,
+      op: "list",
+      tenant: "full",
+      limit: 1_000,
+    }));
+    socket.send(JSON.stringify(lists));
+    return () => socket.terminate();
+  },
+  async pings({ url, readKey }) {
+    const socket = unread(await open(url, readKey));
+    const body = Buffer.alloc(125);
+    const timer = setInterval(() => {
+      for (let count = 0; count < 1_000 && socket.readyState === WebSocket.OPEN; count += 1)
+        socket.ping(body);
+    }, 5);
+    return () => {
+      clearInterval(timer);
+      socket.terminate();
+    };
+  },
+  async pipelined({ url, readKey }) {
+    const get = `GET /v1/leases?tenant=full&limit=1000 HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${readKey}\r\n\r\n`;
+    const socket = raw(url, get.repeat(5_000)).pause();
+    return () => socket.destroy();
+  },
+  async refused({ url }) {
+    const upgrade =
+      "GET /v1/stream HTTP/1.1\r\nhost: x\r\nconnection: Upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
+    const sockets = new Set();
+    const timer = setInterval(() => {
+      for (let count = 0; count < 10; count += 1) sockets.add(raw(url, upgrade));
+    }, 10);
+    return () => {
+      clearInterval(timer);
+      for (const socket of sockets) socket.destroy();
+    };
+  },
+  async events({ url, readKey }) {
+    const get = `GET /v1/watch?tenant=full HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${readKey}\r\n\r\n`;
+    const sockets = Array.from({ length: 1_000 }, () => raw(url, get).pause());
+    return () => {
+      for (const socket of sockets) socket.destroy();
+    };
+  },
+  async malformed({ url, readKey }) {
+    const socket = await open(url, readKey);
+    const bad = JSON.stringify(Array.from({ length: 1_000 }, () => ({ nonsense: 1 })));
+    const timer = setInterval(() => socket.bufferedAmount < 1e6 && socket.send(bad), 5);
+    return () => {
+      clearInterval(timer);
+      socket.terminate();
+    };
+  },
+  async unauthenticated({ url }) {
+    let isOver = false;
+    const ask = async () => {
+      while (!isOver)
+        await fetch(`${url}/v1/leases`).then(
+          (answer) => answer.text(),
+          () => undefined,
+        );
+    };
+    for (let count = 0; count < 32; count += 1) void ask();
+    return () => {
+      isOver = true;
+    };
+  },
+};
+
+async function withServer(work) {
+  const dataDir = await mkdtemp(join(tmpdir(), "solehold-floods-"));
+  const keys = new KeyFile(dataDir, realEnv);
+  const hold = ["acquire", "renew", "release", "read"];
+  const victim = { name: "victim", tenants: ["victim", "full"], prefixes: [""], actions: hold };
+  const { key: victimKey } = await keys.add(victim);
+  const reader = { name: "attacker", tenants: ["full"], prefixes: [""], actions: ["read"] };
+  const { key: readKey } = await keys.add(reader);
+  const words = ["serve", "--json", "--port", "0", "--store", "memory:", "--audit", "memory"];
+  const child = spawn(process.execPath, [PROGRAM, ...words, "--data-dir", dataDir, "--log-level", "silent"]);
+  try {
+    const line = await new Promise((resolve, reject) => {
+      child.stdout.setEncoding("utf8").once("data", resolve);
+      child.once("close", () => reject(new Error("the server did not start")));
+    });
+    const { url } = JSON.parse(line);
+    const memory = () => {
+      const status = readFileSync(`/proc/${child.pid}/status`, "utf8");
+      return Number(/VmRSS:\s+(\d+)/.exec(status)?.[1] ?? 0) / 1_024;
+    };
+    await work({ url, victimKey, readKey, memory });
+  } finally {
+    child.kill("SIGKILL");
+    await rm(dataDir, { recursive: true, force: true });
+  }
+}
+
+/** A stream that asks, one after the other. */
+async function asker(url, key) {
+  const socket = await open(url, key);
+  const waiting = new Map();
+  socket.on("message", (data) => {
+    for (const { id, status } of [JSON.parse(String(data))].flat()) waiting.get(id)?.(status);
+  });
+  let next = 0;
+  return (message) =>
+    new Promise((resolve) => {
+      const id = ++next;
+      waiting.set(id, (status) => {
+        waiting.delete(id);
+        resolve(status);
+      });
+      socket.send(JSON.stringify({ id, ...message }));
+    });
+}
+
+async function renewals(ask, forMs) {
+  const took = [];
+  const end = performance.now() + forMs;
+  while (performance.now() < end) {
+    const begun = performance.now();
+    const status = await ask({ op: "renew", tenant: "victim", name: "job", holder: "v", token: "v-token" });
+    if (status !== 200) throw new Error(`a renewal was answered ${status}`);
+    took.push(performance.now() - begun);
+    await pause(EVERY_MS);
+  }
+  took.sort((a, b) => a - b);
+  const at = (part) => took[Math.min(took.length - 1, Math.floor(took.length * part))];
+  return { p50: at(0.5), p99: at(0.99), most: took.at(-1) };
+}
+
+const wanted = process.argv.slice(2);
+const unknown = wanted.find((name) => !Object.hasOwn(FLOODS, name));
+if (unknown !== undefined) throw new Error(`no flood ${unknown}: use ${Object.keys(FLOODS).join(", ")}`);
+const ms = (value) => value.toFixed(1).padStart(7);
+console.log(
+  "flood              MB before  MB most  p50 ms quiet  flood  p99 ms quiet  flood  longest  within the bars",
+);
+let failures = 0;
+for (const [name, flood] of Object.entries(FLOODS).filter(
+  ([name]) => wanted.length === 0 || wanted.includes(name),
+)) {
+  await withServer(async ({ url, victimKey, readKey, memory }) => {
+    const ask = await asker(url, victimKey);
+    const note = "n".repeat(500);
+    for (let index = 0; index < 1_000; index += 1)
+      await ask({ op: "acquire", tenant: "full", name: `n/${index}`, holder: "v", ttlMs: 600_000, note });
+    await ask({ op: "acquire", tenant: "victim", name: "job", holder: "v", token: "v-token", ttlMs: 60_000 });
+    await renewals(ask, 1_000);
+    const quiet = await renewals(ask, QUIET_MS);
+    const before = memory();
+    let most = before;
+    const watch = setInterval(() => {
+      most = Math.max(most, memory());
+    }, 20);
+    const end = await flood({ url, readKey });
+    const flooded = await renewals(ask, FLOOD_MS);
+    end();
+    clearInterval(watch);
+    const isWithin = [most - before <= MOST_MB, flooded.p99 <= MOST_RATIO * quiet.p99];
+    if (isWithin.includes(false)) failures += 1;
+    const verdict = `memory ${isWithin[0] ? "yes" : "NO"}, p99 ${isWithin[1] ? "yes" : "NO"}`;
+    console.log(
+      `${name.padEnd(16)} ${ms(before)} ${ms(most)}  ${ms(quiet.p50)} ${ms(flooded.p50)} ${ms(quiet.p99)} ${ms(flooded.p99)} ${ms(flooded.most)}  ${verdict}`,
+    );
+  });
+}
+process.exit(failures === 0 ? 0 : 1);
