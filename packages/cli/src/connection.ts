@@ -14,6 +14,7 @@ import {
 } from "solehold/internal";
 import type { Invocation } from "./command.ts";
 import { usageFailure } from "./failure.ts";
+import { durationOption } from "./parse/option-values.ts";
 
 const DEFAULT_URL = "embedded:./.solehold/data";
 const SERVER_URL = /^https?:\/\//i;
@@ -57,7 +58,8 @@ export async function withLeases<Result>(
   const given = values.holder ?? io.env.SOLEHOLD_HOLDER;
   const holder = given ?? (holderDefault === "process" ? defaultHolder(realEnv) : userAtHost());
   const tenant = tenantOf(invocation);
-  const executor = await openExecutor(urlOf(invocation));
+  const timeout = durationOption(invocation, "timeout", 1);
+  const executor = await openExecutor(urlOf(invocation), timeout === null ? {} : { timeout });
   const leases = new Leases({ executor, holder, tenant });
   // Stores do not keep a process alive; a command that waits for their notifications must.
   const alive = realEnv.timer(Number.MAX_SAFE_INTEGER, () => undefined, { keepAlive: true });

@@ -13,6 +13,8 @@ export interface Output {
   readonly isTTY: boolean;
   /** The width of the terminal; null when it is none. */
   columns(): number | null;
+  /** Its height; null when it is none. */
+  rows(): number | null;
 }
 
 export interface Io {
@@ -53,6 +55,10 @@ class DescriptorOutput implements Output {
 
   columns(): number | null {
     return this.isTTY ? (process.stdout.columns ?? null) : null;
+  }
+
+  rows(): number | null {
+    return this.isTTY ? (process.stdout.rows ?? null) : null;
   }
 
   #writeSome(bytes: Uint8Array): number {

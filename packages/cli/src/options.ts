@@ -18,6 +18,7 @@ export const CONNECTION_OPTIONS = {
   store: value("URL", "the lease store (env SOLEHOLD_URL; default embedded:./.solehold/data)"),
   server: value("URL", "a Solehold server, in place of --store (API key: env SOLEHOLD_API_KEY)"),
   tenant: TENANT_OPTION,
+  timeout: value("DURATION", "how long the store or server may take to answer a call (default 5s)"),
   ...COMMON_OPTIONS,
 } as const satisfies OptionSpecs;
 
@@ -44,6 +45,7 @@ export const ACQUIRE_OPTIONS = {
   purpose: PURPOSE_OPTION,
   holder: HOLDER_OPTION,
   note: value("TEXT", "free text for people who look at the lease"),
+  slots: value("NUMBER", "how many may hold KEY at a time: the lease is one of so many slots (default 1)"),
   "at-least": value(
     "DURATION",
     "keep others out for so long, even if the lease ends before: once per period",

@@ -6,6 +6,7 @@ type Load = () => Promise<{ readonly command: Command }>;
 /** In the order of the help text. Nothing is loaded before it is asked for. */
 const COMMANDS: Readonly<Record<string, Load>> = {
   serve: () => import("./commands/serve.ts"),
+  mcp: () => import("./commands/mcp.ts"),
   run: () => import("./commands/run.ts"),
   elect: () => import("./commands/elect.ts"),
   acquire: () => import("./commands/acquire.ts"),
@@ -17,6 +18,7 @@ const COMMANDS: Readonly<Record<string, Load>> = {
   get: () => import("./commands/get.ts"),
   ls: () => import("./commands/ls.ts"),
   watch: () => import("./commands/watch.ts"),
+  top: () => import("./commands/top.ts"),
   revoke: () => import("./commands/revoke.ts"),
   break: () => import("./commands/break.ts"),
   collect: () => import("./commands/collect.ts"),

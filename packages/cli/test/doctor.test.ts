@@ -8,8 +8,9 @@ import {
 } from "solehold/internal";
 import { describe, expect, it } from "vitest";
 import { checkClock } from "../src/actions/doctor/clock.ts";
-import { examine, withoutSecrets } from "../src/actions/doctor/examine.ts";
+import { examine } from "../src/actions/doctor/examine.ts";
 import type { DoctorReport } from "../src/actions/doctor/report.ts";
+import { withoutSecrets } from "../src/format/url.ts";
 import { run } from "./support/fake-io.ts";
 import { temporaryFolder } from "./support/temporary.ts";
 

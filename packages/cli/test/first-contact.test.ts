@@ -1,4 +1,5 @@
 // What a stranger meets in the first minutes: lines to paste, a wait that is explained, a cause that is true.
+import { type AddressInfo, createServer } from "node:net";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { CliProcess } from "./support/cli-process.ts";
 import { run } from "./support/fake-io.ts";
@@ -68,6 +69,25 @@ describe("a command that waits", () => {
     await waiting.exit;
   });
 
+  it("says how many wait ahead of it, where a server knows", async () => {
+    const server = await startServer();
+    onTestFinished(async () => await server.stop());
+    const options = ["--server", server.url];
+    await run(["acquire", "job", "--ttl", "10m", ...options]);
+    const waiters: CliProcess[] = [];
+    for (const expected of [
+      "held by",
+      "1 waits ahead of it in the queue",
+      "2 wait ahead of it in the queue",
+    ]) {
+      const waiter = new CliProcess(["run", "job", "--wait", "5m", ...options, "--", "true"]);
+      waiters.push(waiter);
+      await until(`it says ${expected}`, () => waiter.stderr.includes(expected));
+    }
+    for (const waiter of waiters) waiter.kill("SIGINT");
+    for (const waiter of waiters) await waiter.exit;
+  });
+
   it("says nothing when the lease is free", async () => {
     const SOLEHOLD_URL = `embedded:${temporaryFolder()}/data`;
     const running = new CliProcess(["run", "job", "--", "true"], { env: { SOLEHOLD_URL } });
@@ -100,5 +120,30 @@ describe("a store's package that cannot be loaded", () => {
     const failed = new CliProcess(["ls"], { env });
     expect((await failed.exit).code).toBe(2);
     expect(failed.stderr).toMatch(/^solehold: .*ioredis is missing: run `npm install ioredis`\n$/);
+  });
+});
+
+describe("a store that hangs", () => {
+  it.each([
+    ["run", "job", "--wait", "0", "--", "true"],
+    ["get", "job"],
+  ])("does not keep %s %s longer than --timeout says", async (...argv) => {
+    // It accepts connections and never says a word.
+    const silent = createServer((socket) => socket.on("error", () => undefined));
+    await new Promise<void>((resolve) => silent.listen(0, "127.0.0.1", resolve));
+    onTestFinished(() => void silent.close());
+    const { port } = silent.address() as AddressInfo;
+    const [command = "", ...rest] = argv;
+    const store = ["--store", `redis://127.0.0.1:${port}`, "--timeout", "250ms"];
+    const { code, stderr } = await run([command, ...store, ...rest]);
+    expect([code, stderr]).toEqual([
+      1,
+      expect.stringContaining("was not open within 250 ms: raise 'timeout'"),
+    ]);
+  });
+
+  it("names a --timeout that is wrong", async () => {
+    const { code, stderr } = await run(["get", "job", "--timeout", "soon"]);
+    expect([code, stderr]).toEqual([2, expect.stringContaining("--timeout")]);
   });
 });

@@ -39,6 +39,19 @@ describe("the commands of a holder", () => {
     expect(BigInt(String(again.document.fence))).toBeGreaterThan(BigInt(String(document.fence)));
   });
 
+  it("ls --count says how many leases are alive, and get shows the id of the lease", async () => {
+    const { call, json } = shell();
+    await call(["acquire", "db/main", "--ttl", "60s"]);
+    const { token, fence } = (await json(["acquire", "db/other", "--ttl", "60s"])).document;
+    expect((await call(["ls", "--count"])).stdout).toBe("2\n");
+    expect((await json(["ls", "db/m", "--count"])).document).toEqual({ count: 1 });
+    expect((await json(["get", "db/other"])).document.leaseId).toBe(
+      `default/db/other@${BigInt(String(fence))}`,
+    );
+    await call(["release", "db/other"], { SOLEHOLD_TOKEN: String(token) });
+    expect((await call(["ls", "--count"])).stdout).toBe("1\n");
+  });
+
   it("exit 3 and say who holds it and for how long when another has it", async () => {
     const { call, json } = shell();
     await call(["acquire", "job", "--ttl", "60s"]);
@@ -74,6 +87,33 @@ describe("the commands of a holder", () => {
     }
     expect((await call(["renew", "job", "--token", "wrong"])).code).toBe(4);
     expect((await call(["renew", "never", "--token", "wrong"])).code).toBe(4);
+  });
+
+  it("share a name among slots, and list them as one thing", async () => {
+    const { call, json } = shell();
+    const one = (await json(["acquire", "gpu", "--slots", "2", "--holder", "me"])).document;
+    const two = (await json(["acquire", "gpu", "--slots", "2", "--holder", "you"])).document;
+    expect([one.slot, two.slot].sort()).toEqual([0, 1]);
+    expect((await call(["acquire", "gpu", "--slots", "2", "--wait", "0"])).code).toBe(3);
+    await call(["acquire", "other"]);
+    const listed = (await call(["ls"])).stdout.split("\n").map((line) => line.split(/ {2,}/).slice(0, 3));
+    const [holders0, holders1] = one.slot === 0 ? ["me", "you"] : ["you", "me"];
+    expect(listed.slice(1, 5).map(([title, second, third]) => [title, second || third])).toEqual([
+      ["gpu", "2 slots held"],
+      ["", "slot 0"],
+      ["", "slot 1"],
+      ["other", expect.any(String)],
+    ]);
+    expect([listed[2]?.[2], listed[3]?.[2]]).toEqual([holders0, holders1]);
+    const { leases } = (await json(["ls"])).document as { leases: { slotOf: string; slot: number }[] };
+    expect(leases.map(({ slotOf, slot }) => `${slotOf} ${slot}`)).toEqual(["gpu 0", "gpu 1", "other 0"]);
+    expect((await call(["acquire", "gpu", "--slots", "none"])).stderr).toContain(
+      "--slots must be a whole number",
+    );
+    expect((await call(["acquire", "gpu", "--slots", "999"])).stderr).toContain(
+      "slots must be a whole number from 1 to 256",
+    );
+    expect((await call(["acquire", "gpu#slot/1"])).stderr).toContain("is slot 1 of 'gpu'");
   });
 
   it("keep others out for a minimum hold, and say until when", async () => {

@@ -1,6 +1,6 @@
-// What the README tells a newcomer to type, with its own lines: the commands run, the code compiles.
+// What the README tells a newcomer to type, with its own lines: the commands run.
 import { execFile } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { describe, expect, it, onTestFinished } from "vitest";
@@ -73,39 +73,17 @@ describe("the README's two minutes", () => {
 });
 
 describe("the rest of the README", () => {
-  it("names commands, scripts and files that exist", async () => {
+  it("names commands and scripts that exist", async () => {
     const commands = new Set((await catalog.loadAll()).map(({ name }) => name.split(" ")[0]));
     const named = [...README.matchAll(/`(?:npx )?solehold ([a-z]+)/g)].map(([, name]) => name);
     expect(named.filter((name) => !commands.has(name))).toEqual([]);
     const { scripts } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8"));
-    const wanted = [...README.matchAll(/npm (?:run )?(start|test|(?<=run )\w+)/g)].map(([, name]) => name);
+    const wanted = [...README.matchAll(/npm (?:run )?(start|test|(?<=run )[\w-]+)/g)].map(([, name]) => name);
     expect(wanted.filter((name) => !(name! in scripts))).toEqual([]);
-    const links = [...README.matchAll(/\]\(([^)#:]+)[^)]*\)/g)].map(([, path]) => path!);
-    expect(links.length).toBeGreaterThan(10);
-    for (const path of links) expect(() => readFileSync(join(ROOT, path))).not.toThrow(/ENOENT/);
   });
 
   it("has a simulation that finds no broken promise", async () => {
     const simulate = lineOf("npx solehold sim").replace("npx solehold", SOLEHOLD);
     expect(await shell(simulate.replace(/--seeds \d+/, "--seeds 5"))).toContain("5 seeds, 0 violations");
-  });
-
-  it("has code that compiles", async () => {
-    const [, code] = /```ts\n([\s\S]+?)```/.exec(README) ?? [];
-    // In a folder from which the packages of this checkout are found.
-    const folder = mkdtempSync(join(ROOT, "node_modules/.readme-"));
-    onTestFinished(() => rmSync(folder, { recursive: true }));
-    const around = `
-declare const orders: { read(options: { signal: AbortSignal }): AsyncIterable<string> };
-declare function ship(order: string, options: { fence: bigint }): Promise<void>;
-declare function lead(term: import("solehold").Lease): Promise<void>;
-export { attempt, lease };
-`;
-    writeFileSync(join(folder, "readme.mts"), `${code}${around}`);
-    const options =
-      "--ignoreConfig --noEmit --strict --module nodenext --target esnext --lib esnext,dom --types node";
-    await expect(
-      shell(`cd "${folder}" && "${ROOT}/node_modules/.bin/tsc" ${options} readme.mts`),
-    ).resolves.toBe("");
   });
 });

@@ -1,4 +1,4 @@
-// What strangers get from npm: the four tarballs, in folders that know nothing of this checkout.
+// What strangers get from npm: the tarballs, in folders that know nothing of this checkout.
 import { execFile } from "node:child_process";
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -101,7 +101,7 @@ const RUN = [
   'echo "fence $SOLEHOLD_FENCE"; exit 7',
 ];
 
-describe("all four packages in one folder", () => {
+describe("all packages in one folder", () => {
   it("share the command solehold, which runs the one that is installed", {
     timeout: TIMEOUT_MS,
   }, async () => {
@@ -112,6 +112,12 @@ describe("all four packages in one folder", () => {
     const ran = await npx(folder, ...RUN);
     expect(ran).toMatchObject({ code: 7, stdout: expect.stringMatching(/^fence \d+\n$/), stderr: "" });
     expect(readdirSync(folder)).toContain("data");
+    const agents = await npx(folder, "mcp");
+    expect(agents).toMatchObject({
+      code: 1,
+      stdout: "",
+      stderr: expect.stringContaining("sdk is missing: run 'npm install"),
+    });
     // npm links one of the two; whichever it is, the other one does the same.
     for (const owner of ["solehold", "@solehold/cli"]) {
       const program = join(folder, "node_modules", owner, "bin/solehold.js");
@@ -120,10 +126,25 @@ describe("all four packages in one folder", () => {
         INSTALLED,
       ]);
     }
+    // The server finds the pages that it shows.
+    const pages = `
+      import { createLog, resolveConfig, startServer } from "@solehold/server";
+      const flags = { port: "0", store: "memory:", audit: "memory", dataDir: "./server" };
+      const server = await startServer(resolveConfig({ flags }), { log: createLog("silent") });
+      const get = async (path) => await (await fetch(server.url + path, { headers: { accept: "text/html" } })).text();
+      const [index, playground] = [await get("/"), await get("/playground")];
+      const [, script] = /src="\\.(\\/assets\\/[^"]+)"/.exec(index) ?? [];
+      const { status } = await fetch(server.url + script);
+      console.log(/<title>.*<\\/title>/.exec(index)[0], /<title>.*<\\/title>/.exec(playground)[0], status);
+      await server.close();`;
+    expect(await run(folder, process.execPath, ["--input-type=module", "-e", pages])).toMatchObject({
+      code: 0,
+      stdout: "<title>Solehold</title> <title>Solehold playground</title> 200\n",
+    });
     // The code in their READMEs runs as it stands there.
     for (const owner of ["solehold", "@solehold/simulator"]) {
       const readme = readFileSync(join(folder, "node_modules", owner, "README.md"), "utf8");
-      const [, code = ""] = /```js\n([\s\S]+?)```/.exec(readme) ?? [];
+      const [, code = ""] = /```js(?: run)?\n([\s\S]+?)```/.exec(readme) ?? [];
       const { stdout } = await run(folder, process.execPath, ["--input-type=module", "-e", code]);
       expect([owner, stdout]).toEqual([
         owner,

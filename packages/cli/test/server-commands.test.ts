@@ -1,9 +1,14 @@
+import { spawn } from "node:child_process";
 import { appendFile, mkdtemp, readdir, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { FileAuditTrail } from "solehold/internal";
 import { describe, expect, it, onTestFinished } from "vitest";
+import { engine } from "../../solehold/test/engines/index.ts";
 import { CliProcess } from "./support/cli-process.ts";
+
+const PROGRAM = fileURLToPath(new URL("../bin/solehold.js", import.meta.url));
 
 async function folder(): Promise<string> {
   const path = await mkdtemp(join(tmpdir(), "solehold-cli-"));
@@ -42,12 +47,65 @@ describe("solehold serve", () => {
     expect(await child.exit).toEqual({ code: 0, signal: null });
   });
 
+  it("reads its files again on SIGHUP, and goes on", async () => {
+    const { child, url } = await served("--data-dir", await folder(), "--store", "memory:");
+    process.kill(child.pid, "SIGHUP");
+    for (let tries = 0; tries < 500 && !child.stderr.includes("read again"); tries += 1)
+      await new Promise((resolve) => setTimeout(resolve, 10));
+    expect(child.stderr).toContain("certificates and rules were read again");
+    expect((await fetch(`${url}/healthz`)).status).toBe(200);
+  });
+
+  it("answers although its log cannot be written", async () => {
+    const argv = ["--port", "0", "--store", "memory:", "--audit", "memory", "--data-dir", await folder()];
+    const words = [process.execPath, PROGRAM, "serve", "--json", "--log-level", "debug", ...argv];
+    const child = spawn("sh", ["-c", 'exec "$@" 2>/dev/full', "sh", ...words]);
+    onTestFinished(() => void child.kill("SIGKILL"));
+    const line = await new Promise((resolve) => child.stdout.once("data", resolve));
+    const { url } = JSON.parse(String(line));
+    const answer = await fetch(`${url}/v1/nowhere`);
+    expect([answer.status, await answer.json()]).toMatchObject([404, { reason: "ROUTE_NOT_FOUND" }]);
+    expect((await fetch(`${url}/healthz`)).status).toBe(200);
+  });
+
   it("refuses settings that cannot work with exit code 2 and the fix", async () => {
     const dataDir = await folder();
     const open = await run("serve", "--host", "0.0.0.0", "--data-dir", dataDir);
     expect([open.code, open.stderr]).toEqual([2, expect.stringMatching(/no API keys.*solehold keys add/)]);
     const port = await run("serve", "--port", "many");
     expect([port.code, port.stderr]).toEqual([2, expect.stringMatching(/--port must be a whole number/)]);
+  });
+});
+
+describe("a secret in a URL", () => {
+  it("is not printed by serve, in its answer or in its log, whatever it is told to log", async () => {
+    // A Redis whose default user needs no password takes any.
+    const store = `${engine("redis").replace("redis://", "redis://default:S3CRETPW@")}/7`;
+    const argv = ["--data-dir", await folder(), "--store", store, "--log-level", "debug"];
+    const { child, url } = await served(...argv);
+    await fetch(`${url}/readyz`);
+    process.kill(child.pid, "SIGTERM");
+    await child.exit;
+    expect(JSON.parse(child.stdout).store).toMatch(/^redis:\/\/\*\*\*@/);
+    expect(child.stderr).toContain('"listening"');
+    expect(child.stdout + child.stderr).not.toContain("S3CRETPW");
+  });
+
+  it("is not printed by audit, which uses it as the API key", async () => {
+    const dataDir = await folder();
+    const add = ["keys", "add", "a", "--tenants", "*", "--actions", "*", "--data-dir", dataDir, "--json"];
+    const { key } = JSON.parse((await run(...add)).stdout);
+    const { url } = await served("--data-dir", dataDir, "--store", "memory:", "--audit", "memory");
+    const secret = (good: string) => url.replace("http://", `http://x:${good}@`);
+    expect(await run("audit", "ls", "--server", secret(key))).toMatchObject({ code: 0, stderr: "" });
+    for (const server of [secret("shk_S3CRET"), "http://x:shk_S3CRET@127.0.0.1:1", "x:shk_S3CRET@ y"]) {
+      const { code, stdout, stderr } = await run("audit", "ls", "--server", server);
+      expect([code === 0, stderr === "", (stdout + stderr).includes("S3CRET")]).toEqual([
+        false,
+        false,
+        false,
+      ]);
+    }
   });
 });
 
@@ -152,6 +210,34 @@ describe("solehold audit", () => {
     expect([madeUp.code, madeUp.stdout]).toEqual([1, expect.stringContaining("(rewritten)")]);
     const cut = await verify(await writtenTrail("true", 3));
     expect([cut.code, cut.stdout]).toEqual([1, expect.stringContaining("(truncated)")]);
+  });
+
+  it("believes a head only if it is signed by the key that was named", async () => {
+    const trail = await writtenTrail("true", 8);
+    const keys = await folder();
+    const keygen = async (name: string) => {
+      const out = join(keys, name);
+      const made = JSON.parse((await run("keygen", "--out", out, "--json")).stdout);
+      return { out, publicKey: made.publicKey as string };
+    };
+    const [own, other] = [await keygen("own.pem"), await keygen("other.pem")];
+    const sign = async (key: string, where = trail) =>
+      (await run("audit", "head", "--folder", where, "--sign-key", key)).stdout.trim();
+    const head = await sign(own.out);
+    const verify = async (anchor: string, ...more: readonly string[]) => {
+      const argv = ["--folder", trail, "--anchor", anchor, ...more];
+      return (await run("audit", "verify", ...argv)).code;
+    };
+    const signed = ["--public-key", own.publicKey];
+    expect(await verify(head, ...signed)).toBe(0);
+    const [sequence, hash, signature] = head.split(":");
+    expect([
+      await verify(head),
+      await verify(`${sequence}:${hash}`, ...signed),
+      await verify(await sign(other.out), ...signed),
+      await verify(`${sequence}:${"0".repeat(64)}:${signature}`, ...signed),
+      await verify(await sign(own.out, await writtenTrail("false", 8)), ...signed),
+    ]).toEqual([2, 2, 1, 1, 1]);
   });
 
   it("proves what is left after the first segments were archived, from where they ended", async () => {

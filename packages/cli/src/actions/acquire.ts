@@ -8,10 +8,10 @@ import { shortDuration } from "../format/duration.ts";
 import { isoTime } from "../format/lease.ts";
 import { interruptible } from "../interrupt.ts";
 import {
-  closedPeriods,
   durationOption,
   given,
   purposeOption,
+  sharing,
   unsignedOption,
   waitOption,
 } from "../parse/option-values.ts";
@@ -27,7 +27,7 @@ export async function acquire(invocation: Invocation): Promise<number> {
     purpose: purposeOption(invocation),
     term: unsignedOption(invocation, "term"),
     note: values.note,
-    ...closedPeriods(invocation),
+    ...sharing(invocation),
     idempotencyKey: values["idempotency-key"],
   });
   return await withLeases(invocation, "user", async (connection) => {
@@ -54,6 +54,7 @@ function printGrant(invocation: Invocation, lease: Lease): void {
     document: () => ({
       tenant: key.tenant,
       key: key.name,
+      slot: lease.slot,
       holder,
       purpose,
       fence: formatFence(fence),

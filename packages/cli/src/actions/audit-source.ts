@@ -9,6 +9,7 @@ import {
 } from "solehold/internal";
 import type { Invocation } from "../command.ts";
 import { errorFailure, type Failure, usageFailure } from "../failure.ts";
+import { headText } from "./audit-heads.ts";
 
 export interface AuditSelection {
   readonly tenant?: string;
@@ -79,7 +80,11 @@ function verificationOf(result: AuditVerification): Verification {
   return { ok: false, entry, problem, message };
 }
 
-function serverSource(server: string, apiKey: string | undefined): AuditSource {
+/** As for leases, an API key may stand in the URL, and no message repeats it. */
+function serverSource(address: string, fromEnvironment: string | undefined): AuditSource {
+  if (!URL.canParse(address)) throw usageFailure("--server must be an http:// or https:// URL");
+  const { origin: server, password } = new URL(address);
+  const apiKey = password === "" ? fromEnvironment : decodeURIComponent(password);
   const headers: Record<string, string> = apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` };
   const get = async (path: string): Promise<unknown> => {
     const response = await fetch(new URL(path, server), { headers }).catch((cause: unknown) => {
@@ -128,11 +133,6 @@ interface AuditPage {
   readonly entries: readonly AuditEntry[];
   readonly next: number | null;
   readonly head: AuditHead;
-}
-
-/** As --anchor and --start-after take it. */
-export function headText({ sequence, hash }: AuditHead): string {
-  return `${sequence}:${hash}`;
 }
 
 function failed(message: string): Failure {

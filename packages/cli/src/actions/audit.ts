@@ -1,11 +1,11 @@
 /** What was decided and why, and the proof that nobody changed it since. */
-import type { AuditHead } from "solehold/internal";
 import type { Invocation } from "../command.ts";
-import { EXIT, errorFailure, usageFailure } from "../failure.ts";
+import { EXIT, errorFailure } from "../failure.ts";
 import { printAnswer } from "../format/answer.ts";
 import { plainTable } from "../format/table.ts";
 import { given, limitOption } from "../parse/option-values.ts";
-import { type AuditSource, auditSource, headText } from "./audit-source.ts";
+import { headOption, headText, signedHead } from "./audit-heads.ts";
+import { type AuditSource, auditSource } from "./audit-source.ts";
 
 const DEFAULT_LIMIT = 20;
 
@@ -50,22 +50,13 @@ async function head(invocation: Invocation, source: AuditSource): Promise<number
   const last = await source.head();
   if (last === null) throw errorFailure("AUDIT_EMPTY", "the audit trail has no entries yet");
   const { sequence, hash } = last;
+  const keyFile = invocation.values["sign-key"];
+  const text = keyFile === undefined ? headText(last) : await signedHead(last, keyFile);
   printAnswer(invocation, {
-    document: () => ({ sequence, hash }),
-    lines: () => [headText({ sequence, hash })],
+    document: () => ({ sequence, hash, head: text }),
+    lines: () => [text],
   });
   return EXIT.ok;
-}
-
-function headOption({ values }: Invocation, name: string): AuditHead | null {
-  const text = values[name];
-  if (text === undefined) return null;
-  const [, sequence, hash] = /^([1-9]\d{0,15}):([0-9a-f]{64})$/.exec(text) ?? [];
-  if (sequence === undefined || hash === undefined)
-    throw usageFailure(
-      `--${name} must be SEQUENCE:HASH as 'audit head' prints it, got ${JSON.stringify(text)}`,
-    );
-  return { sequence: Number(sequence), hash };
 }
 
 async function verify(invocation: Invocation, source: AuditSource): Promise<number> {

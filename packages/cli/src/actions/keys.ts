@@ -1,5 +1,6 @@
 /** The API keys of a server, kept in its data folder. A running server follows changes. */
-import { ACTIONS, type Action, KeyFile, type StoredKey } from "@solehold/server";
+import { ACTIONS, type Action, KeyFile, KeyStore, type Keys, type StoredKey } from "@solehold/server";
+import { openStore } from "solehold";
 import { realEnv, tenantProblem } from "solehold/internal";
 import type { Invocation } from "../command.ts";
 import { EXIT, errorFailure, usageFailure } from "../failure.ts";
@@ -27,13 +28,29 @@ const ROLES: Readonly<Record<string, string>> = {
 export async function keys(invocation: Invocation): Promise<number> {
   const { values, io, positionals } = invocation;
   const [verb, subject] = positionals;
-  const file = new KeyFile(values["data-dir"] ?? io.env.SOLEHOLD_DATA_DIR ?? "./.solehold", realEnv);
+  if (verb !== "ls" && subject === undefined)
+    throw usageFailure(`keys ${verb} needs ${verb === "add" ? "a NAME" : "the ID"}`);
+  if (values.store === undefined) {
+    const folder = values["data-dir"] ?? io.env.SOLEHOLD_DATA_DIR ?? "./.solehold";
+    return await carryOut(invocation, new KeyFile(folder, realEnv));
+  }
+  if (values["data-dir"] !== undefined)
+    throw usageFailure("--data-dir and --store exclude each other: give one of them");
+  const store = await openStore(values.store, { env: realEnv });
+  try {
+    return await carryOut(invocation, new KeyStore(store, realEnv));
+  } finally {
+    await store.close();
+  }
+}
+
+async function carryOut(invocation: Invocation, file: Keys): Promise<number> {
+  const [verb, subject = ""] = invocation.positionals;
   if (verb === "ls") return await list(invocation, file);
-  if (subject === undefined) throw usageFailure(`keys ${verb} needs ${verb === "add" ? "a NAME" : "the ID"}`);
   return verb === "add" ? await add(invocation, file, subject) : await revoke(invocation, file, subject);
 }
 
-async function add(invocation: Invocation, file: KeyFile, name: string): Promise<number> {
+async function add(invocation: Invocation, file: Keys, name: string): Promise<number> {
   const { values } = invocation;
   if (values.role !== undefined && values.actions !== undefined)
     throw usageFailure("--role and --actions exclude each other: give one of them");
@@ -68,7 +85,7 @@ function actionsOf(text: string): readonly Action[] {
   return ACTIONS.filter((action) => wanted.has(action));
 }
 
-async function list(invocation: Invocation, file: KeyFile): Promise<number> {
+async function list(invocation: Invocation, file: Keys): Promise<number> {
   const found = (await file.read()).map(({ hash: _hash, ...key }) => key);
   const rows = found.map((key) => [
     key.id,
@@ -101,7 +118,7 @@ function stateOf({ revokedAt, expiresAt }: Pick<StoredKey, "revokedAt" | "expire
   return `${isOver ? "expired" : "valid until"} ${expiresAt.slice(0, 10)}`;
 }
 
-async function revoke(invocation: Invocation, file: KeyFile, id: string): Promise<number> {
+async function revoke(invocation: Invocation, file: Keys, id: string): Promise<number> {
   if (!(await file.revoke(id))) {
     const message = `there is no valid key with the id ${JSON.stringify(id)}: see solehold keys ls`;
     throw errorFailure("KEY_NOT_FOUND", message);

@@ -1,6 +1,6 @@
 /** The leases under a prefix, as an aligned table or one document. */
 import type { LeaseExecutor, LeaseView } from "solehold";
-import { leaseStatus } from "solehold/internal";
+import { leaseStatus, slotIn } from "solehold/internal";
 import type { Invocation } from "../command.ts";
 import { withLeases } from "../connection.ts";
 import { EXIT } from "../failure.ts";
@@ -34,7 +34,9 @@ export async function ls(invocation: Invocation): Promise<number> {
   const limit = limitOption(invocation) ?? Number.POSITIVE_INFINITY;
   const filter = { prefix, which, limit, ...given({ holder: values.holder }) } as const;
   return await withLeases(invocation, "user", async ({ executor, tenant }) => {
-    printListing(invocation, await listLeases(executor, { tenant, ...filter }));
+    const listing = await listLeases(executor, { tenant, ...filter });
+    if (flags.has("count")) printCount(invocation, listing);
+    else printListing(invocation, listing);
     return EXIT.ok;
   });
 }
@@ -56,6 +58,10 @@ export async function listLeases(executor: LeaseExecutor, query: ListingQuery): 
     after = page.next;
   } while (after !== null);
   return { leases, corrupt };
+}
+
+function printCount(invocation: Invocation, { leases: { length } }: Listing): void {
+  printAnswer(invocation, { document: () => ({ count: length }), lines: () => [String(length)] });
 }
 
 const COLUMNS: readonly Column[] = [
@@ -85,19 +91,54 @@ function printListing(invocation: Invocation, { leases, corrupt }: Listing): voi
     }
   }
   const paint = painter(io, io.stdout);
+  const rows = rowsOf(leases);
   const paintCell = (cell: string, column: number, row: number | "title"): string => {
     if (row === "title") return paint("bold", cell);
     if (column === STATE_COLUMN) return paint(STATUS_COLOURS[cell.trim()] ?? "dim", cell);
-    return leases[row]?.live === true ? cell : paint("dim", cell);
+    return rows[row]?.live === true ? cell : paint("dim", cell);
   };
   printAnswer(invocation, {
     document: () => ({ leases: leases.map(leaseDocument), corrupt }),
-    painted: () => tableLines(COLUMNS, leases.map(rowOf), io.stdout.columns(), paintCell),
+    painted: () =>
+      tableLines(
+        COLUMNS,
+        rows.map(({ cells }) => cells),
+        io.stdout.columns(),
+        paintCell,
+      ),
   });
 }
 
-function rowOf(view: LeaseView): readonly string[] {
-  const { key, holder, fence, purpose } = view;
+interface Row {
+  readonly cells: readonly string[];
+  readonly live: boolean;
+}
+
+/** The slots of a name are one thing, with its parts below it. */
+function rowsOf(leases: readonly LeaseView[]): readonly Row[] {
+  const things = new Map<string, LeaseView[]>();
+  for (const view of leases) {
+    const { name } = slotIn(view.key.name);
+    const views = things.get(name);
+    if (views === undefined) things.set(name, [view]);
+    else views.push(view);
+  }
+  return [...things].flatMap(([name, views]) => {
+    const [only] = views;
+    if (views.length === 1 && only?.key.name === name) return [{ cells: rowOf(name, only), live: only.live }];
+    const live = views.filter((view) => view.live).length;
+    const title = [name, `${live} ${live === 1 ? "slot" : "slots"} held`, "", "", "", ""];
+    const slotOf = (view: LeaseView): number => slotIn(view.key.name).slot;
+    const parts = views.sort((a, b) => slotOf(a) - slotOf(b));
+    return [
+      { cells: title, live: live > 0 },
+      ...parts.map((view) => ({ cells: rowOf(`  slot ${slotOf(view)}`, view), live: view.live })),
+    ];
+  });
+}
+
+function rowOf(title: string, view: LeaseView): readonly string[] {
+  const { holder, fence, purpose } = view;
   const remaining = view.live ? shortDuration(view.remainingMs) : "-";
-  return [key.name, holder, fence.toString(), leaseStatus(view), remaining, purpose];
+  return [title, holder, fence.toString(), leaseStatus(view), remaining, purpose];
 }

@@ -11,6 +11,7 @@ import {
 import type { Invocation } from "../command.ts";
 import { EXIT, Failure } from "../failure.ts";
 import { printAnswer } from "../format/answer.ts";
+import { withoutSecrets } from "../format/url.ts";
 
 export async function serve(invocation: Invocation): Promise<number> {
   const { values, io } = invocation;
@@ -26,22 +27,20 @@ export async function serve(invocation: Invocation): Promise<number> {
         resolve();
       });
     });
+    // Before the answer: whoever reads it may send the signal at once.
+    const stopReloading = io.onSignals(["SIGHUP"], () => void server.reload());
     printAnswer(invocation, {
-      document: () => ({ url: server.url, store: withoutPassword(config.store) }),
+      document: () => ({ url: server.url, store: withoutSecrets(config.store) }),
       lines: () => [`solehold is at ${server.url}`],
     });
     await stopped;
     await server.close();
+    stopReloading();
     return EXIT.ok;
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
     throw new Failure(error.message, { exitCode: EXIT.usage, code: "CONFIG" });
   }
-}
-
-/** A store's URL may carry a password, and this is printed. */
-function withoutPassword(store: string): string {
-  return store.replace(/(:\/\/[^/?#]*:)[^@/?#]*@/, "$1***@");
 }
 
 function settingsOf({ values, flags }: Invocation): Readonly<Record<string, string | boolean | undefined>> {

@@ -72,7 +72,11 @@ async function oneSeed(invocation: Invocation, seed: number): Promise<number> {
     ...given({ entry: values.through as Entry | undefined }),
   };
   const result = await run({ ...options, record: "yes" });
-  const { tier, violation, hash, events } = result;
+  const { tier, violation, hash, events, trace } = result;
+  if (values.trace !== undefined) {
+    if (trace === null) throw usageFailure("--trace needs tier full: leave --tier core out");
+    writeFileSync(values.trace, `${JSON.stringify(trace)}\n`);
+  }
   if (violation !== null && values.save !== undefined) {
     const kept = regressionOf(violation.message, null, options, await shrink(run, options));
     writeFileSync(values.save, `${JSON.stringify(kept, null, 2)}\n`);

@@ -19,12 +19,14 @@ export const command: Command = {
     action: value("NAME", "only this: grant, renew, release, use, expire, ..."),
     anchor: value("HEAD", "verify: a head that was kept elsewhere; it must be part of the trail"),
     "start-after": value("HEAD", "verify: where the entries end that were archived, if some were"),
+    "sign-key": value("FILE", "head: sign it with this private key, made by 'solehold keygen'"),
+    "public-key": value("KEY", "verify: the heads must be signed by the owner of this key"),
     limit: value("NUMBER", "ls: the last so many (default 20)"),
     ...COMMON_OPTIONS,
   },
   notes: [
     "verify reads the whole trail and finds every entry that was changed, dropped, inserted or moved. It needs no running server. Exit code 1 when something is not proven.",
-    "head prints the last entry as SEQUENCE:HASH. Whoever can change the trail can also make up a new one; nobody can make up one that fits a head kept elsewhere (sign it, if you like: ssh-keygen -Y sign).",
+    "head prints the last entry as SEQUENCE:HASH. Whoever can change the trail can also make up a new one; nobody can make up one that fits a head kept elsewhere. Where it is kept need not be trusted if it is signed: --sign-key, and --public-key to verify.",
     "export writes JSON lines, oldest first. With --server, an API key comes from SOLEHOLD_API_KEY.",
   ],
   examples: {

@@ -7,7 +7,7 @@ export const BUG_CHOICES: readonly string[] = `
   margin-zero stamp-from-reply takeover-by-latest stamp-from-earliest no-compare-and-swap delete-on-release
   same-fence-on-regrant renew-expired renew-revives-released release-by-key revoke-frees-at-once release-before-stopping
   constant-nonce collect-at-once collect-without-floor expired-stays-taken handoff-for-anybody break-ignored
-  guard-off min-hold-ends-with-release lock-delay-ignored
+  guard-off min-hold-ends-with-release lock-delay-ignored slot-taken-from-its-holder
 `
   .trim()
   .split(/\s+/);
@@ -20,6 +20,7 @@ export const WORLD_CHOICES = [
   "closed",
   "crowd",
   "keys",
+  "slots",
 ] as const;
 
 export const command: Command = {

@@ -12,6 +12,10 @@ export const command: Command = {
   ],
   options: {
     "data-dir": value("FOLDER", "the server's data folder (env SOLEHOLD_DATA_DIR; default ./.solehold)"),
+    store: value(
+      "URL",
+      "keys for all replicas on this store, in place of a folder: they run with --keys store",
+    ),
     tenants: value("LIST", "tenants it is for, or '*' (default 'default')"),
     prefixes: value("LIST", "names must begin with one of these (default: all names)"),
     actions: value(

@@ -29,6 +29,7 @@ export const command: Command = {
   notes: [
     "Each setting is taken from its flag, else from its environment variable (--wait-limit-ms is SOLEHOLD_WAIT_LIMIT_MS), else from the file (waitLimitMs), else its default.",
     "Without API keys it listens on loopback only. Make the first key with 'solehold keys add'.",
+    "SIGHUP reads the certificate and the policy file again. What cannot be used is logged, and what was known stays in force.",
     "SIGTERM and SIGINT let requests finish, send waiting clients elsewhere, and make the audit trail safe.",
   ],
   examples: {

@@ -19,6 +19,7 @@ export const command: Command = {
     workers: value("N", "threads (default: one a core); the result is the same"),
     minutes: value("N", "go on for so many minutes in place of --seeds"),
     "planted-bugs": flag("plant every known mistake and show after how many seeds it is found"),
+    trace: value("FILE", "with --seed: write the run as JSON, for the playground"),
     save: value("FILE", "with --seed: shrink the failure and keep it as a case for the tests"),
     ...COMMON_OPTIONS,
   },
@@ -28,6 +29,7 @@ export const command: Command = {
   examples: {
     "solehold sim --seeds 5000 --json": "five thousand worlds",
     "solehold sim --seed 40": "one world again, with its time-line",
+    "solehold sim --seed 40 --trace run.json": "the same world as a picture: open run.json in the playground",
     "solehold sim --planted-bugs": "show that the checks can fail",
   },
   action: async () => (await import("../actions/sim.ts")).sim,

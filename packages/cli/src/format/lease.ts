@@ -1,7 +1,7 @@
 /** Leases as scripts read them (JSON documents, fences as decimal strings) and as people do. */
 
 import { formatFence, type LeaseView } from "solehold";
-import { leaseStatus } from "solehold/internal";
+import { leaseStatus, slotIn } from "solehold/internal";
 import type { JsonValue } from "./answer.ts";
 import { shortDuration } from "./duration.ts";
 
@@ -9,8 +9,10 @@ import { shortDuration } from "./duration.ts";
 export function leaseDocument(view: LeaseView): { readonly [field: string]: JsonValue } {
   const { key, handoff } = view;
   return {
+    leaseId: view.leaseId,
     tenant: key.tenant,
     key: key.name,
+    ...slotFields(key.name),
     holder: view.holder,
     purpose: view.purpose,
     fence: formatFence(view.fence),
@@ -35,6 +37,12 @@ export function leaseDocument(view: LeaseView): { readonly [field: string]: Json
   };
 }
 
+/** Leases that have `slotOf` in common are the slots of one thing. */
+function slotFields(name: string): { readonly slotOf: string; readonly slot: number } {
+  const { name: slotOf, slot } = slotIn(name);
+  return { slotOf, slot };
+}
+
 /** As people and ISO 8601 write an instant of the store's clock. */
 export function isoTime(ms: number): string {
   return new Date(ms).toISOString();
@@ -45,6 +53,7 @@ export function detailLines(view: LeaseView): readonly string[] {
   const rows: (readonly [string, string])[] = [
     ["key", view.key.name],
     ["tenant", view.key.tenant],
+    ["lease id", view.leaseId],
     ["state", leaseStatus(view)],
     ["holder", view.holder],
     ["fence", view.fence.toString()],

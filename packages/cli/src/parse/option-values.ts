@@ -31,12 +31,14 @@ export function waitOption(invocation: Invocation): number | "forever" {
   return durationOption(invocation, "wait", 0) ?? DEFAULT_WAIT_MS;
 }
 
-/** For how long others are kept out after the grant, and after its expiry. */
-export function closedPeriods(invocation: Invocation): {
+/** How many may hold it, and for how long others are kept out after the grant and after its expiry. */
+export function sharing(invocation: Invocation): {
+  readonly slots: number | null;
   readonly holdAtLeast: number | null;
   readonly lockDelay: number | null;
 } {
   return {
+    slots: wholeOption(invocation, "slots"),
     holdAtLeast: durationOption(invocation, "at-least", 0),
     lockDelay: durationOption(invocation, "lock-delay", 0),
   };
@@ -79,12 +81,17 @@ export function tokenOption({ values, io }: Invocation): string {
   return token;
 }
 
-export function limitOption({ values: { limit } }: Invocation): number | null {
-  if (limit === undefined) return null;
-  const parsed = DIGITS.test(limit) ? Number(limit) : Number.NaN;
-  if (!Number.isSafeInteger(parsed) || parsed < 1) {
-    throw usageFailure(`--limit must be a whole number from 1, got ${JSON.stringify(limit)}`);
-  }
+export function limitOption(invocation: Invocation): number | null {
+  return wholeOption(invocation, "limit");
+}
+
+/** Null when the option was not given. */
+function wholeOption({ values }: Invocation, name: string): number | null {
+  const text = values[name];
+  if (text === undefined) return null;
+  const parsed = DIGITS.test(text) ? Number(text) : Number.NaN;
+  if (!Number.isSafeInteger(parsed) || parsed < 1)
+    throw usageFailure(`--${name} must be a whole number from 1, got ${JSON.stringify(text)}`);
   return parsed;
 }
 

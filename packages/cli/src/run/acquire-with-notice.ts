@@ -5,6 +5,7 @@ import {
   LeaseHeldError,
   type Leases,
   LeaseUnavailableError,
+  type WaitingDetails,
 } from "solehold";
 import { realEnv } from "solehold/internal";
 import type { Invocation } from "../command.ts";
@@ -41,8 +42,16 @@ export async function acquireWithNotice(
       const limit = wait === "forever" ? "without a limit" : `for at most ${shortDuration(wait)}`;
       printNotice(io, `waiting ${limit}: ${message}`);
     }
-    if (wait === "forever") return await leases.acquire(name, options);
+    const onWaiting = ({ position }: WaitingDetails): void => showPosition(name, position, { io, flags });
+    if (wait === "forever") return await leases.acquire(name, { ...options, onWaiting });
     const leftMs = Math.max(1, Math.ceil(wait - (realEnv.monotonicMs() - startedMs)));
-    return await leases.acquire(name, { ...options, wait: leftMs });
+    return await leases.acquire(name, { ...options, onWaiting, wait: leftMs });
   }
+}
+
+/** Who is next needs no line of its own. Over a store a process knows its own waiters only; a server knows all. */
+function showPosition(key: string, ahead: number, { io, flags }: Pick<Invocation, "io" | "flags">): void {
+  if (ahead === 0) return;
+  if (flags.has("json")) io.stderr.write(`${JSON.stringify({ event: "queued", key, ahead })}\n`);
+  else printNotice(io, `${ahead} ${ahead === 1 ? "waits" : "wait"} ahead of it in the queue`);
 }

@@ -137,9 +137,11 @@ export class LeasedCommand {
 function withoutSecrets({
   SOLEHOLD_API_KEY: _apiKey,
   SOLEHOLD_TOKEN: _token,
+  SOLEHOLD_URL: url,
   ...rest
 }: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
-  return rest;
+  // A server's address may have the API key in it.
+  return url === undefined ? rest : { ...rest, SOLEHOLD_URL: url.replace(/(https?:\/\/)[^/?#,]*@/gi, "$1") };
 }
 
 /**
@@ -149,6 +151,7 @@ function withoutSecrets({
 function environmentOf(lease: Lease): Record<string, string> {
   return {
     SOLEHOLD_KEY: lease.key.name,
+    SOLEHOLD_SLOT: String(lease.slot),
     SOLEHOLD_FENCE: lease.fence.toString(),
     SOLEHOLD_EXPIRES_AT: new Date(lease.expiresAtMs).toISOString(),
   };

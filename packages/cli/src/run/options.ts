@@ -2,7 +2,7 @@
 import type { AcquireOptions } from "solehold";
 import { DEFAULT_POLICY } from "solehold/internal";
 import type { Invocation } from "../command.ts";
-import { closedPeriods, durationOption, given, purposeOption, waitOption } from "../parse/option-values.ts";
+import { durationOption, given, purposeOption, sharing, waitOption } from "../parse/option-values.ts";
 import { ON_LOSS_CHOICES, type OnLoss, type StopPlan, stopPlan } from "./plan.ts";
 
 export interface RunOptions {
@@ -17,7 +17,7 @@ export function runOptions(invocation: Invocation): RunOptions {
   const optional = given({
     purpose: purposeOption(invocation),
     note: values.note,
-    ...closedPeriods(invocation),
+    ...sharing(invocation),
   });
   return {
     plan: stopPlan({ ttlMs: ttl, graceMs: durationOption(invocation, "grace", 0), onLoss }),

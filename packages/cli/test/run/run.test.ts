@@ -46,6 +46,16 @@ describe("a command under a lease", () => {
     expect(BigInt(second.stdout.trim())).toBeGreaterThan(BigInt(String(got.SOLEHOLD_FENCE)));
   });
 
+  it("does not get an API key that stands in the address of a server", async () => {
+    const { start, folder } = shell();
+    const SOLEHOLD_URL = "http://x:sk-secret@a.example,https://y:sk-secret@b.example:1/c";
+    const store = `embedded:${join(folder, "data")}`;
+    const child = start(["run", "a/b", "--store", store, "--", "env"], { SOLEHOLD_URL });
+    expect(await child.exit).toEqual({ code: 0, signal: null });
+    expect(child.stdout).toContain("SOLEHOLD_URL=http://a.example,https://b.example:1/c\n");
+    expect(child.stdout).not.toContain("sk-secret");
+  });
+
   it("has this process's stdin, stdout, stderr and NODE_OPTIONS", async () => {
     const { start } = shell();
     const script = "cat; echo to-stderr >&2; echo $NODE_OPTIONS";

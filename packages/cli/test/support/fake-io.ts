@@ -3,14 +3,21 @@
 import type { Io, Output } from "../../src/io.ts";
 import { main } from "../../src/main.ts";
 
+export interface Terminal {
+  readonly columns: number;
+  readonly rows?: number;
+}
+
 export class FakeOutput implements Output {
   text = "";
   readonly isTTY: boolean;
   readonly #columns: number | null;
+  readonly #rows: number | null;
 
-  constructor(terminal: { readonly columns: number } | null = null) {
+  constructor(terminal: Terminal | null = null) {
     this.isTTY = terminal !== null;
     this.#columns = terminal?.columns ?? null;
+    this.#rows = terminal?.rows ?? null;
   }
 
   write(text: string): void {
@@ -19,6 +26,10 @@ export class FakeOutput implements Output {
 
   columns(): number | null {
     return this.#columns;
+  }
+
+  rows(): number | null {
+    return this.#rows;
   }
 }
 
@@ -34,7 +45,7 @@ export class FakeIo implements Io {
   constructor(
     options: {
       env?: Record<string, string>;
-      terminal?: { readonly columns: number } | null;
+      terminal?: Terminal | null;
       answer?: string;
     } = {},
   ) {

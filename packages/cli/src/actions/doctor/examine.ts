@@ -2,6 +2,7 @@
 import { stat } from "node:fs/promises";
 import { type LeaseExecutor, type LeaseKey, type LeaseStore, StoreExecutor } from "solehold";
 import { collectionObstacle, type Env } from "solehold/internal";
+import { withoutSecrets } from "../../format/url.ts";
 import { versions } from "../version.ts";
 import { checkClock } from "./clock.ts";
 import {
@@ -130,9 +131,4 @@ async function examineFolder(builder: ReportBuilder, url: string): Promise<void>
     const isSafe = (mode & GROUP_OR_OTHERS_MAY_WRITE) === 0;
     return isSafe ? ok(found) : warn(`${found}: others may write to it; chmod 700 it`);
   });
-}
-
-/** A URL may carry a password. */
-export function withoutSecrets(url: string): string {
-  return url.replace(/\/\/[^/@]*@/, "//***@").replace(/\?.*$/, "?***");
 }

@@ -1,0 +1,110 @@
+/** What is held, on the whole terminal, drawn again with every change and every second, until Ctrl-C. */
+import { type LeaseChange, LeaseWatcher, realEnv, type Timer } from "solehold/internal";
+import type { Invocation } from "../command.ts";
+import { urlOf, withLeases } from "../connection.ts";
+import { failureOf } from "../format/errors.ts";
+import { painter } from "../format/terminal.ts";
+import { type SeenLease, type TopOrder, topLines } from "../format/top-screen.ts";
+import { interruptible, untilInterrupted } from "../interrupt.ts";
+import type { Output } from "../io.ts";
+import { durationOption } from "../parse/option-values.ts";
+import { ls } from "./ls.ts";
+
+const DEFAULT_EVERY_MS = 1_000;
+const DRAW_EVERY_MS = 1_000;
+/** Changes that follow each other more quickly are drawn together. */
+const GATHER_MS = 50;
+const SMALL = { columns: 80, rows: 24 };
+
+export async function top(invocation: Invocation): Promise<number> {
+  const { io, flags, positionals, values } = invocation;
+  if (!io.stdout.isTTY || flags.has("json")) return await ls(invocation);
+  const [prefix = ""] = positionals;
+  const everyMs = durationOption(invocation, "every", 10) ?? DEFAULT_EVERY_MS;
+  const leases = new Map<string, SeenLease>();
+  let trouble = "";
+  const paint = painter(io, io.stdout);
+  const lines = (): readonly string[] =>
+    topLines(
+      {
+        leases: [...leases.values()],
+        order: (values.sort as TopOrder | undefined) ?? "key",
+        nowMs: realEnv.monotonicMs(),
+        title: `${prefix === "" ? "" : `under ${prefix} `}at ${withoutSecret(urlOf(invocation))}  (Ctrl-C ends)`,
+        trouble,
+        size: {
+          columns: io.stdout.columns() ?? SMALL.columns,
+          rows: io.stdout.rows() ?? SMALL.rows,
+        },
+      },
+      paint,
+    );
+  return await withLeases(invocation, "user", async ({ executor, tenant }) => {
+    const screen = new Screen(io.stdout, lines);
+    const onChange = ({ kind, view }: LeaseChange): void => {
+      if (kind === "removed" || !view.live) leases.delete(view.key.name);
+      else leases.set(view.key.name, { view, seenMs: realEnv.monotonicMs() });
+      trouble = "";
+      screen.drawSoon();
+    };
+    const onTrouble = (error: unknown): void => {
+      trouble = `${failureOf(error).message}; still watching`;
+      screen.drawSoon();
+    };
+    const options = { env: realEnv, executor, tenant, prefix, everyMs, onChange, onTrouble };
+    screen.open();
+    try {
+      const watcher = new LeaseWatcher(options);
+      return await untilInterrupted(() => interruptible(io, (signal) => watcher.run(signal)));
+    } finally {
+      screen.close();
+    }
+  });
+}
+
+/** A password in a URL is not for the eyes of whoever stands behind the terminal. */
+function withoutSecret(url: string): string {
+  return url.replace(/\/\/[^/@]*@/, "//");
+}
+
+/** The terminal's second screen: what was on the first one is back when it closes. */
+class Screen {
+  readonly #output: Output;
+  readonly #lines: () => readonly string[];
+  #timer: Timer | null = null;
+  #isPlanned = false;
+
+  constructor(output: Output, lines: () => readonly string[]) {
+    this.#output = output;
+    this.#lines = lines;
+  }
+
+  open(): void {
+    this.#output.write("\u001b[?1049h\u001b[?25l");
+    this.#draw();
+  }
+
+  close(): void {
+    this.#timer?.cancel();
+    this.#output.write("\u001b[?25h\u001b[?1049l");
+  }
+
+  drawSoon(): void {
+    if (this.#isPlanned) return;
+    this.#isPlanned = true;
+    this.#plan(GATHER_MS);
+  }
+
+  #draw(): void {
+    this.#isPlanned = false;
+    // Each line is cleared to its end, and what is below the last: nothing flickers, and nothing is left over.
+    const text = this.#lines().map((line) => `${line}\u001b[K`);
+    this.#output.write(`\u001b[H${text.join("\r\n")}\u001b[J`);
+    this.#plan(DRAW_EVERY_MS);
+  }
+
+  #plan(delayMs: number): void {
+    this.#timer?.cancel();
+    this.#timer = realEnv.timer(delayMs, () => this.#draw());
+  }
+}

@@ -1,0 +1,109 @@
+// `solehold top`: one screen of it, and the whole command on a terminal over a real store.
+import type { LeaseView } from "solehold";
+import { describe, expect, it } from "vitest";
+import { type SeenLease, type TopScreen, topLines } from "../src/format/top-screen.ts";
+import { main } from "../src/main.ts";
+import { FakeIo, run } from "./support/fake-io.ts";
+import { temporaryFolder } from "./support/temporary.ts";
+
+const ESCAPE = "\u001b";
+
+function seen(name: string, remainingMs: number, more: Partial<LeaseView> = {}): SeenLease {
+  const view = {
+    ...{ key: { tenant: "default", name }, holder: "worker", fence: 7n, purpose: "Operation" },
+    ...{
+      state: "held",
+      phase: "active",
+      live: true,
+      remainingMs,
+      ttlMs: 20_000,
+      breakAtMs: null,
+      handoff: null,
+    },
+    ...more,
+  } as unknown as LeaseView;
+  return { view, seenMs: 0 };
+}
+
+function linesOf(leases: readonly SeenLease[], changed: Partial<TopScreen> = {}): readonly string[] {
+  const screen: TopScreen = {
+    ...{ leases, order: "key", nowMs: 0, title: "at memory:", trouble: "" },
+    ...{ size: { columns: 100, rows: 10 }, ...changed },
+  };
+  return topLines(screen, (_colour, text) => text);
+}
+
+describe("a screen of top", () => {
+  it("shows each lease with what is left of it, as a bar and in figures", () => {
+    const [head, , titles, first] = linesOf([seen("job/a", 10_000)]);
+    expect(head).toBe("1 held  at memory:");
+    expect(titles).toMatch(/^KEY +HOLDER +FENCE +STATE +LEFT +PURPOSE$/);
+    expect(first).toMatch(/^job\/a +worker +7 +held +██████░░░░░░ +10s +Operation$/);
+  });
+
+  it("lets time pass since a lease was seen, and leaves out what has ended meanwhile", () => {
+    const leases = [seen("a", 10_000), seen("b", 4_000), seen("c", 9_000, { live: false })];
+    const lines = linesOf(leases, { nowMs: 5_000 });
+    expect(lines[0]).toContain("1 held");
+    expect(lines.at(-1)).toMatch(/^a .* 5\.0s /);
+  });
+
+  it("is in the order that was asked for", () => {
+    const leases = [
+      seen("b", 9_000, { holder: "x" }),
+      seen("c", 3_000, { holder: "y" }),
+      seen("a", 6_000, { holder: "z" }),
+    ];
+    const keys = (order: TopScreen["order"]): string =>
+      linesOf(leases, { order })
+        .slice(3)
+        .map(([first = ""]) => first)
+        .join("");
+    expect([keys("key"), keys("holder"), keys("left")]).toEqual(["abc", "bca", "cab"]);
+  });
+
+  it("is never higher than the terminal, and says how many do not fit", () => {
+    const leases = Array.from({ length: 40 }, (_, index) => seen(`job/${index}`, 10_000));
+    const lines = linesOf(leases);
+    expect(lines).toHaveLength(10);
+    expect(lines.at(-1)).toBe("and 34 more");
+  });
+
+  it("shows control characters of keys and holders as text", () => {
+    const [, , , row] = linesOf([seen(`a${ESCAPE}[2J`, 10_000, { holder: "b\rc" })]);
+    expect(row).toContain("a\\u{1b}[2J");
+    expect(row).toContain("b\\u{d}c");
+  });
+});
+
+describe("solehold top", () => {
+  const acquire = async (url: string, key: string): Promise<void> => {
+    expect((await run(["acquire", key, "--store", url, "--holder", "me", "--ttl", "60s"])).code).toBe(0);
+  };
+
+  it("fills a terminal, follows changes, and gives it back on Ctrl-C", async () => {
+    const url = `embedded:${temporaryFolder()}/data`;
+    await acquire(url, "job/first");
+    const io = new FakeIo({ terminal: { columns: 100, rows: 20 } });
+    const ended = main(["top", "job/", "--store", url, "--every", "20ms"], io);
+    await expect.poll(() => io.stdout.text, { timeout: 20_000 }).toContain("job/first");
+    await acquire(url, "job/second");
+    await acquire(url, "other");
+    await expect.poll(() => io.stdout.text, { timeout: 20_000 }).toContain("job/second");
+    io.send("SIGINT");
+    expect(await ended).toBe(130);
+    expect(io.stdout.text.startsWith(`${ESCAPE}[?1049h${ESCAPE}[?25l`)).toBe(true);
+    expect(io.stdout.text.endsWith(`${ESCAPE}[?25h${ESCAPE}[?1049l`)).toBe(true);
+    expect(io.stdout.text).toContain("2 held");
+    expect(io.stdout.text).not.toContain("other");
+  });
+
+  it("shows the leases once where there is no terminal, without escape sequences", async () => {
+    const url = `embedded:${temporaryFolder()}/data`;
+    await acquire(url, "job/first");
+    const { code, stdout } = await run(["top", "--store", url]);
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/^KEY .*\njob\/first +me /);
+    expect(stdout).not.toContain(ESCAPE);
+  });
+});
