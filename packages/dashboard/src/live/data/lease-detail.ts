@@ -1,0 +1,179 @@
+/**
+ * One lease with its history, kept up to date by two streams: changes of the record and of its queue, and decisions. What
+ * is missed while a stream is away is read again when it is back.
+ */
+import type { AuditEvent, SseEvent } from "solehold/browser";
+import { get, type Lease, ProblemError, type Queue, queryAudit, urlOf } from "./api.ts";
+import { openStream, type StreamState } from "./events.ts";
+import { isOlder } from "./lease-store.ts";
+import { learnFromLease } from "./store-clock.ts";
+
+const HISTORY = 600;
+const RENEWALS = 300;
+const EMPTY_QUEUE: Queue = { waiting: 0, waiters: [] };
+
+export class LeaseDetail {
+  readonly tenant: string;
+  readonly name: string;
+  lease: Lease | null = null;
+  state: "loading" | "found" | "missing" | "damaged" | "failed" = "loading";
+  error: unknown = null;
+  stream: StreamState = "connecting";
+  queue: Queue = EMPTY_QUEUE;
+  /** When the queue was read, on this page's clock. */
+  queueAtMs = 0;
+  /** Null while it is not known; "forbidden" where the key does not allow the audit. */
+  history: readonly AuditEvent[] | "forbidden" | null = null;
+  readonly #seen = new Map<string, AuditEvent>();
+  readonly #listeners = new Set<() => void>();
+  readonly #closed = new AbortController();
+  #isPlanned = false;
+
+  constructor(tenant: string, name: string) {
+    this.tenant = tenant;
+    this.name = name;
+  }
+
+  start(mayAudit: boolean): void {
+    const { tenant, name } = this;
+    const stopWatch = openStream({
+      url: () => urlOf("/v1/watch", { tenant, prefix: name, queues: true }),
+      onEvent: (event) => this.#onChange(event),
+      onState: (state) => {
+        this.stream = state;
+        if (state === "open") {
+          this.#readLease();
+          this.#readQueue();
+        }
+        this.#changed();
+      },
+      onRefused: (error) => this.#failed(error),
+    });
+    this.#closed.signal.addEventListener("abort", stopWatch);
+    if (!mayAudit) {
+      this.history = "forbidden";
+      return;
+    }
+    const stopAudit = openStream({
+      url: () => urlOf("/v1/audit/watch", { tenant, name }),
+      onEvent: ({ event, data }) => {
+        if (event === "decided") this.#remember([JSON.parse(data) as AuditEvent]);
+        else if (event === "missed") this.#readHistory();
+      },
+      onState: (state) => {
+        if (state === "open") this.#readHistory();
+      },
+      onRefused: () => {
+        this.history = "forbidden";
+        this.#changed();
+      },
+    });
+    this.#closed.signal.addEventListener("abort", stopAudit);
+  }
+
+  close(): void {
+    this.#closed.abort();
+    this.#listeners.clear();
+  }
+
+  subscribe(listener: () => void): () => void {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
+  }
+
+  /** After an action: the record may be of a kind that no event shows. */
+  refresh(): void {
+    this.#readLease();
+  }
+
+  #onChange({ event, data }: SseEvent): void {
+    if (event === "watching") return;
+    if (event === "reset") {
+      this.#readLease();
+      return;
+    }
+    const { name, lease } = JSON.parse(data) as { name: string; lease?: Lease };
+    if (name !== this.name) return;
+    if (event === "queue") this.#readQueue();
+    else if (lease === undefined) this.#readLease();
+    else this.#show(lease);
+  }
+
+  #show(lease: Lease): void {
+    if (this.lease !== null && isOlder(lease, this.lease)) return;
+    learnFromLease(lease);
+    this.lease = lease;
+    this.state = "found";
+    this.#changed();
+  }
+
+  #readLease(): void {
+    const { tenant, name } = this;
+    get<Lease>("/v1/lease", { tenant, name }, this.#closed.signal).then(
+      (lease) => {
+        this.error = null;
+        this.#show(lease);
+      },
+      (error: unknown) => this.#failed(error),
+    );
+  }
+
+  #readQueue(): void {
+    const { tenant, name } = this;
+    get<Queue>("/v1/queue", { tenant, name }, this.#closed.signal).then(
+      (queue) => {
+        this.queue = queue;
+        this.queueAtMs = Date.now();
+        this.#changed();
+      },
+      () => undefined,
+    );
+  }
+
+  #readHistory(): void {
+    const { tenant, name } = this;
+    const { signal } = this.#closed;
+    const query = { tenant, name, order: "newest-first" } as const;
+    Promise.all([
+      queryAudit({ ...query, except: "renew,use", limit: HISTORY }, signal),
+      queryAudit({ ...query, action: "renew", limit: RENEWALS }, signal),
+    ]).then(
+      (both) => this.#remember(both.flat()),
+      (error: unknown) => {
+        if (error instanceof ProblemError && error.problem.status === 403) this.history = "forbidden";
+        this.#changed();
+      },
+    );
+  }
+
+  /** The stream and the trail bring the same entries, in any order. */
+  #remember(events: readonly AuditEvent[]): void {
+    for (const event of events) {
+      const { traceId, action, at, reason, fence = "" } = event;
+      const id = `${traceId} ${action} ${at} ${reason} ${fence}`;
+      // What comes from the trail has its place in the chain: it is worth more.
+      if ("sequence" in event || !this.#seen.has(id)) this.#seen.set(id, event);
+    }
+    this.history = [...this.#seen.values()].sort((a, b) => b.at - a.at);
+    this.#changed();
+  }
+
+  #failed(error: unknown): void {
+    if (this.#closed.signal.aborted) return;
+    const status = error instanceof ProblemError ? error.problem.status : 0;
+    this.error = error;
+    if (status === 404) this.state = "missing";
+    else if (status === 409) this.state = "damaged";
+    else if (this.lease === null || status === 403) this.state = "failed";
+    this.#changed();
+  }
+
+  #changed(): void {
+    if (this.#isPlanned) return;
+    this.#isPlanned = true;
+    setTimeout(() => {
+      this.#isPlanned = false;
+      for (const listener of this.#listeners) listener();
+    }, 16);
+  }
+}

@@ -1,0 +1,31 @@
+/** Who waits for a lease on this server, in which order. */
+import { durationInWords } from "solehold/browser";
+import type { LeaseDetail } from "../data/lease-detail.ts";
+
+export function QueuePanel({ detail: { queue, queueAtMs } }: { detail: LeaseDetail }) {
+  const sinceMs = queueAtMs === 0 ? 0 : Date.now() - queueAtMs;
+  return (
+    <section class="panel queue" aria-labelledby="queue">
+      <div class="section-head">
+        <h2 id="queue">Queue</h2>
+        <span class="muted">{queue.waiting === 0 ? "" : `${queue.waiting} waiting`}</span>
+      </div>
+      {queue.waiters.length === 0 ? (
+        <p class="muted pad">Nobody waits for it on this server.</p>
+      ) : (
+        <ol class="waiters">
+          {queue.waiters.map(({ position, holder, waitedMs, expectedWaitMs }) => (
+            <li key={`${position} ${holder}`}>
+              <span class="position numeric">{position + 1}</span>
+              <b>{holder}</b>
+              <span class="muted numeric">
+                waits {durationInWords(waitedMs + sinceMs)}, at most{" "}
+                {durationInWords(Math.max(0, expectedWaitMs - sinceMs))} more if nobody renews
+              </span>
+            </li>
+          ))}
+        </ol>
+      )}
+    </section>
+  );
+}

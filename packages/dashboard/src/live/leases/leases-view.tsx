@@ -1,0 +1,321 @@
+/** The live table of leases. */
+import { useCallback, useEffect, useMemo, useState } from "preact/hooks";
+import { Banner, Status, type Tone } from "../../ui/components.tsx";
+import { type Lease, messageOf, type Who } from "../data/api.ts";
+import { LeaseStore, type StoreScope } from "../data/lease-store.ts";
+import { storeNow } from "../data/store-clock.ts";
+import { counted, grouped, type Status as LeaseStatus, shortFence, statusOf } from "../format.ts";
+import { useChanges, useTick } from "../hooks.ts";
+import { leaseHref, type Params, setParams } from "../router.ts";
+import { applyFilter, filterOf, type LeaseFilter, needsEnded, type Sort, STATES } from "./filter.ts";
+import { FirstSteps } from "./first-steps.tsx";
+import { TimeLeft } from "./time-left.tsx";
+import { VirtualList } from "./virtual-list.tsx";
+
+const TONES: { readonly [status in LeaseStatus]: Tone } = {
+  held: "good",
+  grace: "warn",
+  breaking: "warn",
+  expired: "warn",
+  released: "ended",
+  revoked: "bad",
+  "handed over": "accent",
+  damaged: "bad",
+};
+
+export function toneOf(status: LeaseStatus): Tone {
+  return TONES[status];
+}
+
+const WIDE = matchMedia("(min-width: 760px)");
+const ROW_HEIGHT = { wide: 38, narrow: 62 };
+/** Beyond this many rows the table is drawn less often than once a frame. */
+const MANY_ROWS = 5_000;
+
+export function LeasesView({ params, who }: { params: Params; who: Who }) {
+  const filter = filterOf(params);
+  const store = useStore(scopeOf(params, filter, who));
+  const subscribe = useCallback((listener: () => void) => store.subscribe(listener), [store]);
+  useChanges(subscribe, store.leases.size > MANY_ROWS ? 250 : 0);
+  useTick(500);
+  const nowMs = storeNow();
+  const isWide = useWide();
+  // Leases expire without an event of their own where the server does not announce it: look again every second.
+  const second = Math.floor(nowMs / 1_000);
+  // The version stands for the rows, the second for the time.
+  const leases = useMemo(
+    () => applyFilter(store.leases.all, store.waiting, filter, storeNow()),
+    [store, store.version, second, JSON.stringify(filter)],
+  );
+  const open = ({ tenant, name }: Lease): void => {
+    location.hash = leaseHref(tenant, name);
+  };
+  const isEmpty = store.loading === "complete" && store.leases.size === 0 && store.corrupt.size === 0;
+  return (
+    <main class="view view-table">
+      <h1 class="visually-hidden">Leases</h1>
+      <Filters filter={filter} params={params} who={who} />
+      <StoreBanners store={store} />
+      {isEmpty && filter.state === "live" ? (
+        <FirstSteps who={who} />
+      ) : (
+        <>
+          <p class="count muted" role="status">
+            {counted(leases.length, "lease")}
+            {leases.length === store.leases.size ? "" : ` of ${grouped(store.leases.size)}`}
+            {store.loading === "loading" ? ", loading…" : ""}
+          </p>
+          <div class="panel table-panel">
+            <VirtualList
+              items={leases}
+              label="Leases"
+              columns={7}
+              rowHeight={isWide ? ROW_HEIGHT.wide : ROW_HEIGHT.narrow}
+              keyOf={({ name }) => name}
+              header={<Header filter={filter} />}
+              row={(lease) => (
+                <Cells lease={lease} waiting={store.waiting.get(lease.name) ?? 0} nowMs={nowMs} />
+              )}
+              onOpen={open}
+            />
+            {leases.length === 0 && store.loading !== "loading" && (
+              <p class="no-match muted">No lease matches these filters.</p>
+            )}
+          </div>
+        </>
+      )}
+    </main>
+  );
+}
+
+function useStore(scope: StoreScope): LeaseStore {
+  const { tenant, prefix, which } = scope;
+  const store = useMemo(() => new LeaseStore({ tenant, prefix, which }), [tenant, prefix, which]);
+  useEffect(() => {
+    store.start();
+    return () => store.close();
+  }, [store]);
+  return store;
+}
+
+/** A key for some prefixes cannot list all: it lists under the one that is asked for, or under its first. */
+function scopeOf(params: Params, filter: LeaseFilter, { tenants, prefixes }: Who): StoreScope {
+  const tenant = params.tenant ?? tenants?.[0] ?? "default";
+  const isFree = prefixes.includes("");
+  const isAllowed = prefixes.some((prefix) => filter.prefix.startsWith(prefix));
+  const prefix = isFree ? "" : isAllowed ? filter.prefix : (prefixes[0] ?? "");
+  return { tenant, prefix, which: needsEnded(filter) ? "all" : "held" };
+}
+
+function useWide(): boolean {
+  const [isWide, setWide] = useState(WIDE.matches);
+  useEffect(() => {
+    const onChange = (): void => setWide(WIDE.matches);
+    WIDE.addEventListener("change", onChange);
+    return () => WIDE.removeEventListener("change", onChange);
+  }, []);
+  return isWide;
+}
+
+function StoreBanners({ store }: { store: LeaseStore }) {
+  return (
+    <>
+      {store.stream === "reconnecting" && (
+        <Banner tone="warn">The connection was lost. What you see may be out of date; reconnecting…</Banner>
+      )}
+      {store.loading === "failed" && (
+        <Banner tone="bad" role="alert">
+          The leases cannot be shown: {messageOf(store.error)}.
+        </Banner>
+      )}
+      {store.loading === "truncated" && (
+        <Banner tone="warn">Only the first {grouped(store.leases.size)} leases are shown.</Banner>
+      )}
+      {[...store.corrupt].slice(0, 5).map(([name, detail]) => (
+        <Banner key={name} tone="bad">
+          <span>
+            The record of{" "}
+            <a href={leaseHref(store.scope.tenant, name)} class="mono">
+              {name}
+            </a>{" "}
+            is damaged: {detail}.
+          </span>
+        </Banner>
+      ))}
+    </>
+  );
+}
+
+function Filters({ filter, params, who }: { filter: LeaseFilter; params: Params; who: Who }) {
+  const text = (name: "prefix" | "holder" | "tenant") => (event: { currentTarget: HTMLInputElement }) =>
+    setParams({ [name]: event.currentTarget.value });
+  const tenants = who.tenants;
+  const tenant = params.tenant ?? tenants?.[0] ?? "default";
+  return (
+    <form class="filters" onSubmit={(event) => event.preventDefault()} aria-label="Filter">
+      <label class="field">
+        <span>Key begins with</span>
+        <input
+          class="input mono"
+          type="search"
+          value={filter.prefix}
+          onInput={text("prefix")}
+          placeholder="reports/"
+        />
+      </label>
+      <label class="field">
+        <span>Holder contains</span>
+        <input
+          class="input"
+          type="search"
+          value={filter.holder}
+          onInput={text("holder")}
+          placeholder="worker"
+        />
+      </label>
+      <label class="field">
+        <span>State</span>
+        <select
+          class="input"
+          value={filter.state}
+          onChange={(event) => setParams({ state: chosen(event, "live") })}
+        >
+          {STATES.map((state) => (
+            <option key={state} value={state}>
+              {state}
+            </option>
+          ))}
+        </select>
+      </label>
+      <label class="field">
+        <span>Purpose</span>
+        <select
+          class="input"
+          value={filter.purpose}
+          onChange={(event) => setParams({ purpose: chosen(event, "") })}
+        >
+          <option value="">any</option>
+          {["Operation", "StateWrite", "MigrationHandoff"].map((purpose) => (
+            <option key={purpose} value={purpose}>
+              {purpose}
+            </option>
+          ))}
+        </select>
+      </label>
+      <label class="field">
+        <span>Tenant</span>
+        {tenants === null ? (
+          <input
+            class="input"
+            value={tenant}
+            onChange={(event) => setParams({ tenant: event.currentTarget.value.trim() || "default" })}
+          />
+        ) : (
+          <select class="input" value={tenant} onChange={(event) => setParams({ tenant: chosen(event, "") })}>
+            {tenants.map((each) => (
+              <option key={each} value={each}>
+                {each}
+              </option>
+            ))}
+          </select>
+        )}
+      </label>
+    </form>
+  );
+}
+
+/** The default is not written into the address. */
+function chosen(event: { currentTarget: HTMLSelectElement }, usual: string): string {
+  const { value } = event.currentTarget;
+  return value === usual ? "" : value;
+}
+
+const COLUMNS: readonly { readonly title: string; readonly sort: Sort | null; readonly align?: "end" }[] = [
+  { title: "Key", sort: "name" },
+  { title: "Holder", sort: "holder" },
+  { title: "Purpose", sort: null },
+  { title: "Fence", sort: "fence", align: "end" },
+  { title: "State", sort: null },
+  { title: "Time left", sort: "left" },
+  { title: "Waiting", sort: "waiters", align: "end" },
+];
+
+function Header({ filter }: { filter: LeaseFilter }) {
+  const choose = (sort: Sort): void => {
+    const isSame = filter.sort === sort;
+    setParams({ sort: sort === "name" ? "" : sort, order: isSame && filter.order === "up" ? "down" : "" });
+  };
+  return (
+    <div class="table-head" role="rowgroup">
+      <div class="row" role="row" aria-rowindex={1}>
+        {COLUMNS.map(({ title, sort, align }) => (
+          <div
+            key={title}
+            role="columnheader"
+            class={align === "end" ? "end" : ""}
+            aria-sort={
+              sort !== null && sort === filter.sort
+                ? filter.order === "up"
+                  ? "ascending"
+                  : "descending"
+                : "none"
+            }
+          >
+            {sort === null ? (
+              title
+            ) : (
+              <button
+                type="button"
+                onClick={() => choose(sort)}
+                data-sorted={sort === filter.sort ? filter.order : ""}
+              >
+                {title}
+              </button>
+            )}
+          </div>
+        ))}
+      </div>
+    </div>
+  );
+}
+
+function Cells({ lease, waiting, nowMs }: { lease: Lease; waiting: number; nowMs: number }) {
+  const status = statusOf(lease, nowMs);
+  return (
+    <>
+      <Cell name="key">
+        <a class="mono" href={leaseHref(lease.tenant, lease.name)} title={lease.name}>
+          {lease.name}
+        </a>
+      </Cell>
+      <Cell name="holder" title={lease.holder}>
+        {lease.holder}
+      </Cell>
+      <Cell name="purpose">{lease.purpose}</Cell>
+      <Cell name="fence">{shortFence(lease.fence)}</Cell>
+      <Cell name="state">
+        <Status tone={toneOf(status)}>{status}</Status>
+      </Cell>
+      <Cell name="left">
+        <TimeLeft lease={lease} nowMs={nowMs} />
+      </Cell>
+      <Cell name="waiters">{waiting === 0 ? <span class="muted">–</span> : <b>{waiting}</b>}</Cell>
+    </>
+  );
+}
+
+function Cell({
+  name,
+  title,
+  children,
+}: {
+  name: string;
+  title?: string;
+  children: preact.ComponentChildren;
+}) {
+  return (
+    <div role="cell" data-cell={name} title={title}>
+      {children}
+    </div>
+  );
+}

@@ -1,0 +1,7 @@
+import { render } from "preact";
+import "../ui/theme.css";
+import "../ui/base.css";
+import "./live.css";
+import { App } from "./app.tsx";
+
+render(<App />, document.getElementById("app") as HTMLElement);

@@ -1,0 +1,116 @@
+/** The playground: a list of worlds, and the one that is open. */
+import type { Trace } from "@solehold/simulator/trace";
+import { useEffect, useState } from "preact/hooks";
+import { caseById, SCENARIOS } from "./data/cases.ts";
+import { readFile } from "./load/read-file.ts";
+import { type ChangeView, useView } from "./state/use-view.ts";
+import { formatView, type Place, type View } from "./state/view.ts";
+import { CaseView } from "./views/case-view.tsx";
+import { FileView } from "./views/file-view.tsx";
+import { Rules } from "./views/rules.tsx";
+import { SeedView } from "./views/seed-view.tsx";
+
+export function App() {
+  const [view, change] = useView();
+  const [file, setFile] = useState<{ readonly trace: Trace | null; readonly problem: string | null }>({
+    trace: null,
+    problem: null,
+  });
+  const open = (dropped: File): void => {
+    change({ ...AT_START, place: { kind: "file" } });
+    readFile(dropped).then(
+      (trace) => setFile({ trace, problem: null }),
+      (error: Error) => setFile({ trace: null, problem: error.message }),
+    );
+  };
+  useDrop(open);
+  const { place } = view;
+  const shown = place.kind === "case" ? caseById(place.id) : null;
+  return (
+    <>
+      <button type="button" class="skip" onClick={() => document.getElementById("main")?.focus()}>
+        Skip to the picture
+      </button>
+      <header class="top">
+        <h1>
+          <span class="brand">Solehold</span> playground
+        </h1>
+        <p>The shipped code in a simulated world, in your browser. Break it, and see why it holds.</p>
+      </header>
+      <div class="layout">
+        <Menu place={place} />
+        <main id="main" tabIndex={-1}>
+          {place.kind === "rules" && <Rules />}
+          {place.kind === "seed" && <SeedView seed={place.seed} view={view} change={change} />}
+          {place.kind === "file" && <FileView {...file} view={view} change={change} onFile={open} />}
+          {place.kind === "case" && shown !== null && (
+            <CaseView key={shown.id} shown={shown} view={view} change={change} />
+          )}
+          {place.kind === "case" && shown === null && <Unknown id={place.id} change={change} />}
+        </main>
+      </div>
+    </>
+  );
+}
+
+const AT_START: Omit<View, "place"> = { bug: null, atMs: null, speed: 2, faults: null, key: null };
+
+function linkTo(place: Place): string {
+  return formatView({ ...AT_START, place });
+}
+
+function Menu({ place }: { readonly place: Place }) {
+  const item = (to: Place, title: string) => {
+    const current = linkTo(to).split("?")[0] === linkTo(place).split("?")[0];
+    return (
+      <li key={title}>
+        <a href={linkTo(to)} aria-current={current ? "page" : undefined}>
+          {title}
+        </a>
+      </li>
+    );
+  };
+  const isRule = place.kind === "case" && !SCENARIOS.some(({ id }) => id === place.id);
+  return (
+    <nav class="menu" aria-label="Worlds">
+      <h2>What can go wrong</h2>
+      <ul>{SCENARIOS.map(({ id, title }) => item({ kind: "case", id }, title))}</ul>
+      <h2>More</h2>
+      <ul>
+        {item({ kind: "rules" }, "Why each rule exists")}
+        {isRule && item(place, `· ${caseById(place.id)?.title ?? place.id}`)}
+        {item({ kind: "seed", seed: place.kind === "seed" ? place.seed : 40 }, "Any seed")}
+        {item({ kind: "file" }, "Open a trace or audit")}
+      </ul>
+    </nav>
+  );
+}
+
+function Unknown({ id, change }: { readonly id: string; readonly change: ChangeView }) {
+  return (
+    <p class="problem" role="alert">
+      There is no world called “{id}”.{" "}
+      <button type="button" onClick={() => change({ ...AT_START, place: { kind: "rules" } })}>
+        See all of them
+      </button>
+    </p>
+  );
+}
+
+/** A file may be dropped anywhere. */
+function useDrop(onFile: (file: File) => void): void {
+  useEffect(() => {
+    const over = (event: DragEvent): void => event.preventDefault();
+    const drop = (event: DragEvent): void => {
+      event.preventDefault();
+      const file = event.dataTransfer?.files[0];
+      if (file !== undefined) onFile(file);
+    };
+    addEventListener("dragover", over);
+    addEventListener("drop", drop);
+    return () => {
+      removeEventListener("dragover", over);
+      removeEventListener("drop", drop);
+    };
+  }, [onFile]);
+}

@@ -1,0 +1,6 @@
+import { render } from "preact";
+import "../ui/theme.css";
+import "./playground.css";
+import { App } from "./app.tsx";
+
+render(<App />, document.getElementById("app") as HTMLElement);

@@ -1,0 +1,111 @@
+/** What is behind the bars: lanes, names and the time. */
+import type { Trace, TraceLane } from "@solehold/simulator";
+import { AXIS, type Frame, ticksOf } from "./geometry.ts";
+
+/** The colour of a node: a class, so that light and dark are the style sheet's. */
+export function colourOf(name: string, lanes: readonly TraceLane[]): string {
+  const index = lanes.filter(({ kind }) => kind === "node").findIndex((lane) => lane.name === name);
+  return index < 0 ? "n-other" : `n${index % 8}`;
+}
+
+/** Faults that stop a whole machine; others only mark it. */
+const FROZEN: ReadonlySet<string> = new Set(["pause", "suspend", "crashes"]);
+
+export function LaneBands({ frame, trace }: { readonly frame: Frame; readonly trace: Trace }) {
+  return (
+    <g>
+      {frame.lanes.map(({ lane, top, height }, index) => (
+        <rect
+          key={lane.name}
+          class={index % 2 === 0 ? "lane even" : "lane odd"}
+          x={0}
+          y={top}
+          width={frame.width}
+          height={height}
+        />
+      ))}
+      {trace.faults.flatMap((fault, index) => {
+        const box = frame.lanes.find(({ lane }) => lane.name === fault.who);
+        if (box === undefined || !FROZEN.has(fault.kind)) return [];
+        const from = frame.x(fault.atMs);
+        const width = Math.max(2, frame.x(Math.min(fault.untilMs, trace.endMs)) - from);
+        return [<rect key={index} class="frozen" x={from} y={box.top} width={width} height={box.height} />];
+      })}
+    </g>
+  );
+}
+
+export function LaneNames({ frame, lanes }: { readonly frame: Frame; readonly lanes: readonly TraceLane[] }) {
+  return (
+    <g class="names">
+      {frame.lanes.map(({ lane, top, height }) => {
+        const node = lane.kind === "node";
+        const above = frame.left === 0;
+        const y = above ? top + 14 : top + height / 2;
+        const drifts = Math.abs(lane.rate - 1) > 1e-6;
+        return (
+          <g key={lane.name}>
+            {node && (
+              <circle
+                class={`dot ${colourOf(lane.name, lanes)}`}
+                cx={above ? 12 : 18}
+                cy={above ? y - 4 : y}
+                r={above ? 5 : 8}
+              />
+            )}
+            <text
+              class={`name ${lane.kind}`}
+              x={node ? (above ? 22 : 34) : above ? 6 : 12}
+              y={above ? y : y + 5}
+            >
+              {shortened(lane.name, above ? 30 : 11)}
+            </text>
+            {drifts && !above && (
+              <text class="rate" x={34} y={y + 19}>
+                clock {lane.rate.toFixed(2)}×
+              </text>
+            )}
+          </g>
+        );
+      })}
+    </g>
+  );
+}
+
+function shortened(text: string, length: number): string {
+  return text.length <= length ? text : `${text.slice(0, length - 1)}…`;
+}
+
+export function Axis({
+  frame,
+  originMs,
+  small,
+}: {
+  readonly frame: Frame;
+  readonly originMs: number | null;
+  readonly small: boolean;
+}) {
+  return (
+    <g class="axis">
+      {ticksOf(frame).map((ms) => {
+        const x = frame.x(ms);
+        return (
+          <g key={ms}>
+            <line x1={x} x2={x} y1={AXIS} y2={frame.height} />
+            {!small && x > frame.left - 1 && x < frame.width - 16 && (
+              <text x={x} y={AXIS - 10} text-anchor={x < 20 ? "start" : "middle"}>
+                {timeLabel(ms, originMs, frame)}
+              </text>
+            )}
+          </g>
+        );
+      })}
+    </g>
+  );
+}
+
+function timeLabel(ms: number, originMs: number | null, { span }: Frame): string {
+  if (originMs !== null) return new Date(originMs + ms).toISOString().slice(11, 19);
+  const lengthMs = span.toMs - span.fromMs;
+  return lengthMs < 3_000 ? `${Math.round(ms)} ms` : `${Number((ms / 1_000).toFixed(1))} s`;
+}

@@ -1,0 +1,56 @@
+/** A trace or an audit from a file. */
+import type { Trace } from "@solehold/simulator/trace";
+import type { ChangeView } from "../state/use-view.ts";
+import type { View } from "../state/view.ts";
+import { Stage } from "./stage.tsx";
+
+export interface FileViewProps {
+  readonly trace: Trace | null;
+  readonly problem: string | null;
+  readonly view: View;
+  readonly change: ChangeView;
+  readonly onFile: (file: File) => void;
+}
+
+export function FileView({ trace, problem, view, change, onFile }: FileViewProps) {
+  return (
+    <article>
+      <header class="case-head">
+        <h2>{trace === null ? "Open a file" : trace.title}</h2>
+        <label class="file-picker">
+          <span>{trace === null ? "Choose a file" : "Another file"}</span>
+          <input
+            type="file"
+            accept=".json,.jsonl,.ndjson,.txt,.log,application/json"
+            onChange={(event) => {
+              const file = event.currentTarget.files?.[0];
+              if (file !== undefined) onFile(file);
+            }}
+          />
+        </label>
+      </header>
+      {problem !== null && (
+        <p class="problem" role="alert">
+          {problem}
+        </p>
+      )}
+      {trace === null ? (
+        <div class="card drop">
+          <p>Drop a file anywhere on this page. It stays in your browser.</p>
+          <dl class="commands">
+            <dt>A simulated run</dt>
+            <dd>
+              <code>solehold sim --seed 40 --trace run.json</code>
+            </dd>
+            <dt>What really happened on a server</dt>
+            <dd>
+              <code>solehold audit export &gt; audit.jsonl</code>
+            </dd>
+          </dl>
+        </div>
+      ) : (
+        <Stage trace={trace} view={view} change={change} script={null} next={null} busy={false} />
+      )}
+    </article>
+  );
+}

@@ -1,0 +1,251 @@
+// What can be done from the dashboard, by whom, and what nobody else can make it do; in a real browser.
+import { execFile } from "node:child_process";
+import { readdir, readFile, writeFile } from "node:fs/promises";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { bearer, keyedServer } from "../../server/test/support/keys.ts";
+import { tempFolder, testServer } from "../../server/test/support/server.ts";
+import { axeViolations, useBrowser } from "./support/browser.ts";
+
+const openPage = useBrowser();
+const CLI = join(import.meta.dirname, "../../cli/bin/solehold.js");
+const pageOf = (url: string, name: string): string =>
+  `${url}/#/lease?tenant=default&name=${encodeURIComponent(name)}`;
+
+/** A lease name that is a command for a shell that does not take it as one word. */
+const NASTY = "db/drop it's; touch hacked";
+
+describe("an action", () => {
+  it("says what will happen, does nothing when it is cancelled, and is done when it is confirmed", async () => {
+    const { url, lease, get } = await testServer();
+    await lease("acquire", { name: "job", holder: "worker-1", ttlMs: 60_000 });
+    const { page, complaints } = await openPage(pageOf(url, "job"));
+    const dialog = page.getByRole("dialog");
+    await page.getByRole("button", { name: "Revoke…" }).click();
+    await dialog.getByText("The lease ends now. worker-1 learns it").waitFor();
+    expect(await axeViolations(page)).toEqual([]);
+    await dialog.getByRole("button", { name: "Cancel" }).click();
+    await dialog.waitFor({ state: "hidden" });
+    expect((await get("/v1/lease?name=job")).body.state).toBe("held");
+    await page.getByRole("button", { name: "Revoke…" }).click();
+    await dialog.getByRole("button", { name: "Revoke", exact: true }).click();
+    await page.locator(".lease-now").getByText("revoked").waitFor();
+    expect((await get("/v1/lease?name=job")).body.state).toBe("revoked");
+    expect(complaints).toEqual([]);
+    await page.close();
+  });
+
+  it("is for the grant that was seen: a later one is left alone", async () => {
+    const { url, lease, get } = await testServer();
+    const owner = { name: "job", holder: "a", token: "t" };
+    await lease("acquire", { ...owner, ttlMs: 60_000 });
+    const { page } = await openPage(pageOf(url, "job"));
+    await page.getByRole("button", { name: "Revoke…" }).click();
+    expect((await lease("release", owner)).status).toBe(200);
+    await lease("acquire", { ...owner, holder: "b", token: "u", ttlMs: 60_000 });
+    await page.getByRole("dialog").getByRole("button", { name: "Revoke", exact: true }).click();
+    await page.getByRole("dialog").getByRole("alert").waitFor();
+    expect((await get("/v1/lease?name=job")).body).toMatchObject({ state: "held", holder: "b" });
+    await page.close();
+  });
+
+  it("breaks with a period, hands over and releases, with the token where it is the holder's", async () => {
+    const { url, lease, get } = await testServer();
+    await lease("acquire", { name: "job", holder: "a", token: "secret", ttlMs: 600_000 });
+    const { page } = await openPage(pageOf(url, "job"));
+    const dialog = page.getByRole("dialog");
+    await page.getByRole("button", { name: "Break…" }).click();
+    await dialog.getByLabel("Period in seconds").fill("120");
+    await dialog.getByRole("button", { name: "Break", exact: true }).click();
+    await page.locator(".lease-now").getByText("breaking").waitFor();
+    await page.getByRole("button", { name: "Release…" }).click();
+    await dialog.getByLabel("Token of the grant").fill("wrong");
+    await dialog.getByRole("button", { name: "Release", exact: true }).click();
+    await dialog.getByRole("alert").waitFor();
+    expect((await get("/v1/lease?name=job")).body.state).toBe("held");
+    await dialog.getByRole("button", { name: "Cancel" }).click();
+    await page.getByRole("button", { name: "Hand over…" }).click();
+    await dialog.getByLabel("Token of the grant").fill("secret");
+    await dialog.getByLabel("Successor", { exact: true }).fill("b");
+    await dialog.getByRole("button", { name: "Hand over", exact: true }).click();
+    await page.locator(".lease-now").getByText("handed over").waitFor();
+    expect((await get("/v1/lease?name=job")).body.handoff.successor).toBe("b");
+    await page.close();
+  });
+
+  it("on a dangerous key names what is missing, and the command that each signer runs, word for word", async () => {
+    const folder = await tempFolder();
+    const sh = (command: string) => promisify(execFile)("sh", ["-c", command], { cwd: folder });
+    const signers: unknown[] = [];
+    for (const signer of ["alice", "bob"]) {
+      const made = await sh(`node ${CLI} keygen --out ${signer}.pem --signer ${signer} --json`);
+      signers.push(JSON.parse(made.stdout).signer);
+    }
+    const policyFile = join(folder, "policy.json");
+    const rules = [{ pattern: "db/*", tier: "Dangerous", actions: ["revoke"] }];
+    await writeFile(
+      policyFile,
+      JSON.stringify({ signers, thresholds: { standard: 0, risky: 0, dangerous: 2 }, rules }),
+    );
+    const { url, lease, get } = await testServer({ policyFile });
+    expect((await lease("acquire", { name: NASTY, holder: "ops", ttlMs: 600_000 })).status).toBe(200);
+    const { page } = await openPage(pageOf(url, NASTY));
+    const dialog = page.getByRole("dialog");
+    const confirm = dialog.getByRole("button", { name: "Revoke", exact: true });
+    await page.getByRole("button", { name: "Revoke…" }).click();
+    await confirm.click();
+    await dialog.getByText("0 of 2 approvals").waitFor();
+    const shown = (await dialog.locator(".command code").textContent()) ?? "";
+    const signed = (text: string, signer: string): string =>
+      text
+        .replace("npx solehold", `node ${CLI}`)
+        .replace("NAME", signer)
+        .replace("KEY-FILE", `${signer}.pem --yes`);
+    await sh(signed(shown, "alice"));
+    const file = async (): Promise<string> => await readFile(join(folder, "approvals.json"), "utf8");
+    await dialog.getByLabel("Approvals: the content of the file").fill(await file());
+    await confirm.click();
+    await dialog.getByText("1 of 2 approvals").waitFor();
+    expect((await get(`/v1/lease?name=${encodeURIComponent(NASTY)}`)).body.state).toBe("held");
+    await sh(`node ${CLI} approve --file approvals.json --signer bob --key bob.pem --yes`);
+    await dialog.getByLabel("Approvals: the content of the file").fill(await file());
+    await confirm.click();
+    await page.locator(".lease-now").getByText("revoked").waitFor();
+    expect((await readdir(folder)).sort()).toEqual(["alice.pem", "approvals.json", "bob.pem", "policy.json"]);
+    await page.close();
+  });
+});
+
+describe("the audit", () => {
+  it("is proven, and after somebody changed an entry on the disk it names the first bad one", async () => {
+    const { url, lease, dataDir } = await testServer({ audit: "before-reply" });
+    for (const holder of ["a", "b", "c"]) await lease("acquire", { name: "job", holder });
+    const { page } = await openPage(`${url}/#/audit`);
+    const verify = page.getByRole("button", { name: "Verify chain" });
+    await verify.click();
+    await page.getByText(/^All \d+ entries are proven/).waitFor();
+    const folder = join(dataDir, "audit");
+    const [segment = ""] = (await readdir(folder)).filter((name) => name.startsWith("audit-"));
+    const text = await readFile(join(folder, segment), "utf8");
+    const lines = text.split("\n");
+    const tampered = lines.findIndex((line) => line.includes('"holder":"b"'));
+    const { sequence } = JSON.parse(lines[tampered] ?? "");
+    await writeFile(join(folder, segment), text.replace('"holder":"b"', '"holder":"x"'));
+    await verify.click();
+    await page.getByText(`Entry ${sequence} is not proven`).waitFor();
+    await page.close();
+  });
+
+  it("is searched, and exported as lines that the playground opens", async () => {
+    const { url, lease } = await testServer();
+    await lease("acquire", { name: "job", holder: "a", ttlMs: 60_000 });
+    await lease("acquire", { name: "job", holder: "b" });
+    await lease("acquire", { name: "other", holder: "c" });
+    const { page } = await openPage(`${url}/#/audit?name=job&verdict=denied`);
+    await expect.poll(() => page.locator(".entries tbody tr").count()).toBe(1);
+    await page.getByText("denied: held by a for another").waitFor();
+    await page.goto(`${url}/#/audit?name=job`);
+    await expect.poll(() => page.locator(".entries tbody tr").count()).toBe(2);
+    const [download] = await Promise.all([
+      page.waitForEvent("download"),
+      page.getByRole("button", { name: "Export" }).click(),
+    ]);
+    const saved = join(await tempFolder(), "audit.jsonl");
+    await download.saveAs(saved);
+    await page.goto(`${url}/playground#/file`);
+    await page.locator("input[type=file]").setInputFiles(saved);
+    await page.locator(".belief .bar").waitFor();
+    await page.close();
+  });
+});
+
+describe("where API keys are on", () => {
+  it("asks for one, says when it is wrong, keeps it in the tab alone, and forgets it", async () => {
+    const { url, lease, keys } = await keyedServer([{ name: "all" }, { name: "looks", actions: ["read"] }]);
+    const [all = "", looks = ""] = keys;
+    await lease("acquire", { name: "job", holder: "a", ttlMs: 60_000 }, bearer(all));
+    const { page } = await openPage(url);
+    const field = page.getByLabel("API key", { exact: true });
+    await field.fill("shk_wrong");
+    await page.getByRole("button", { name: "Continue" }).click();
+    await page.getByText("The server does not know this key").waitFor();
+    expect(await axeViolations(page)).toEqual([]);
+    await field.fill(looks);
+    await page.getByRole("button", { name: "Continue" }).click();
+    await page.locator(".table-window .row").click();
+    expect(await page.getByRole("button", { name: "Revoke…" }).isDisabled()).toBe(true);
+    await page.getByText("This key does not allow the audit").waitFor();
+    expect(await page.evaluate(() => [localStorage.length, document.cookie])).toEqual([0, ""]);
+    expect(page.url()).not.toContain(looks);
+    await page.getByRole("button", { name: "Leave" }).click();
+    await field.fill(all);
+    await page.getByRole("button", { name: "Continue" }).click();
+    await page.getByRole("button", { name: "Revoke…" }).waitFor();
+    await expect.poll(() => page.getByRole("button", { name: "Revoke…" }).isEnabled()).toBe(true);
+    await page.close();
+  });
+});
+
+describe("what others chose or made", () => {
+  it("is text: HTML in keys, holders and notes is not run", async () => {
+    const { url, lease } = await testServer();
+    const html = "<img src=x onerror=window.hacked=1><script>window.hacked=1</script>";
+    await lease("acquire", { name: html, holder: `h${html}`, note: html, ttlMs: 60_000 });
+    await lease("acquire", { name: html, holder: `i${html}` });
+    for (const path of ["/", pageOf("", html), "/#/activity", "/#/audit"]) {
+      const { page, complaints } = await openPage(`${url}${path}`);
+      await page.getByText(html).first().waitFor();
+      expect(await page.evaluate(() => [Reflect.get(window, "hacked"), document.images.length])).toEqual([
+        undefined,
+        0,
+      ]);
+      expect([path, complaints]).toEqual([path, []]);
+      await page.close();
+    }
+  });
+
+  it("cannot act: a page of another origin in the same browser changes nothing", async () => {
+    const { url, lease, get } = await testServer();
+    await lease("acquire", { name: "job", holder: "a", ttlMs: 60_000 });
+    const attack = `<form id=f method=post enctype="text/plain" action="${url}/v1/leases/revoke"><input name='{"name":"job","x":"' value='"}'></form>`;
+    const other = createServer((_request, response) =>
+      response.writeHead(200, { "content-type": "text/html" }).end(attack),
+    );
+    await new Promise<void>((resolve) => other.listen(0, "127.0.0.1", resolve));
+    onTestFinished(() => void other.close());
+    const { page } = await openPage(`http://127.0.0.1:${(other.address() as AddressInfo).port}/`);
+    const results = await page.evaluate(async (target) => {
+      const body = JSON.stringify({ name: "job" });
+      const json = { "content-type": "application/json" };
+      const attempts: RequestInit[] = [
+        { method: "POST", body, headers: json },
+        { method: "POST", body, mode: "no-cors" },
+        {
+          method: "POST",
+          body,
+          mode: "no-cors",
+          credentials: "include",
+          headers: { "content-type": "text/plain" },
+        },
+      ];
+      const ended = attempts.map((attempt) =>
+        fetch(`${target}/v1/leases/revoke`, attempt).then(
+          ({ type }) => type,
+          () => "refused",
+        ),
+      );
+      return await Promise.all(ended);
+    }, url);
+    expect(results).toEqual(["refused", "opaque", "opaque"]);
+    const [answer] = await Promise.all([
+      page.waitForResponse(`${url}/v1/leases/revoke`),
+      page.evaluate(() => (document.getElementById("f") as HTMLFormElement).submit()),
+    ]);
+    expect(answer.status()).toBeGreaterThanOrEqual(400);
+    expect((await get("/v1/lease?name=job")).body.state).toBe("held");
+    await page.close();
+  });
+});

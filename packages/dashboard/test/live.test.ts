@@ -1,0 +1,199 @@
+// The live views in a real browser, against a real server with real leases.
+import { describe, expect, it } from "vitest";
+import { type TestServer, tempFolder, testServer, until } from "../../server/test/support/server.ts";
+import { axeViolations, scrollsSideways, useBrowser } from "./support/browser.ts";
+import { grantMany, manyName } from "./support/many-leases.ts";
+
+const openPage = useBrowser();
+const LEASE = "/#/lease?tenant=default&name=reports%2Fnightly";
+
+/** A lease that was held by three, waited for, denied and revoked. */
+async function eventful({ lease, get }: TestServer): Promise<void> {
+  const owner = (holder: string) => ({ name: "reports/nightly", holder, token: `token-${holder}` });
+  await lease("acquire", { ...owner("a"), ttlMs: 60_000 });
+  await lease("acquire", { ...owner("b"), ttlMs: 60_000 });
+  const waited = lease("acquire", { ...owner("b"), ttlMs: 60_000, waitMs: 60_000 });
+  await until("b waits", async () => (await get("/v1/queue?name=reports/nightly")).body.waiting === 1);
+  await lease("release", owner("a"));
+  await waited;
+  await lease("handoff", { ...owner("b"), successor: "c", withinMs: 30_000 });
+  await lease("acquire", { ...owner("c"), ttlMs: 60_000 });
+}
+
+describe("the table of leases", () => {
+  it("teaches a first command while nothing is held, then shows leases as they come, change and go", async () => {
+    const { url, lease, get } = await testServer();
+    const { page, complaints } = await openPage(url);
+    await page.getByRole("heading", { name: "Nothing is held yet" }).waitFor();
+    expect(await page.locator(".command code").first().textContent()).toContain("npx solehold run");
+    const owner = { name: "reports/nightly", holder: "a", token: "t" };
+    await lease("acquire", { ...owner, ttlMs: 60_000 });
+    const row = page.locator(".table-window .row");
+    await row.waitFor();
+    expect(await row.locator("[data-cell=holder]").textContent()).toBe("a");
+    expect(await row.locator("[data-cell=left]").textContent()).toMatch(/^(5\d s|1:00)$/);
+    const waiting = lease("acquire", { name: "reports/nightly", holder: "b", token: "u", waitMs: 60_000 });
+    await until("b waits", async () => (await get("/v1/queue?name=reports/nightly")).body.waiting === 1);
+    await expect.poll(() => row.locator("[data-cell=waiters]").textContent()).toBe("1");
+    await lease("release", owner);
+    await waiting;
+    await expect.poll(() => row.locator("[data-cell=holder]").textContent()).toBe("b");
+    await lease("revoke", { name: "reports/nightly" });
+    await expect.poll(() => row.count()).toBe(0);
+    expect(complaints).toEqual([]);
+    await page.close();
+  });
+
+  it("filters by key, holder, purpose, state and tenant, and the address shows the same to others", async () => {
+    const { url, lease } = await testServer();
+    await lease("acquire", { name: "job/1", holder: "worker-1", purpose: "StateWrite" });
+    await lease("acquire", { name: "job/2", holder: "worker-2" });
+    await lease("acquire", { name: "mail/out", holder: "mailer", token: "t" });
+    await lease("acquire", { name: "elsewhere", holder: "x", tenant: "acme" });
+    await lease("release", { name: "mail/out", holder: "mailer", token: "t" });
+    const { page } = await openPage(url);
+    const keys = () => page.locator(".table-window [data-cell=key]").allTextContents();
+    const choice = (label: string) =>
+      page.locator(".filters label", { has: page.getByText(label, { exact: true }) }).locator("select");
+    await expect.poll(keys).toEqual(["job/1", "job/2"]);
+    await page.getByLabel("Holder contains").fill("WORKER-2");
+    await expect.poll(keys).toEqual(["job/2"]);
+    await page.getByLabel("Holder contains").fill("");
+    await choice("Purpose").selectOption("StateWrite");
+    await expect.poll(keys).toEqual(["job/1"]);
+    await choice("Purpose").selectOption("");
+    await choice("State").selectOption("released");
+    await expect.poll(keys).toEqual(["mail/out"]);
+    await choice("State").selectOption("all");
+    await page.getByLabel("Key begins with").fill("job/");
+    await page.getByRole("button", { name: "Key" }).click();
+    await expect.poll(keys).toEqual(["job/2", "job/1"]);
+    const { page: another } = await openPage(page.url());
+    await expect
+      .poll(() => another.locator(".table-window [data-cell=key]").allTextContents())
+      .toEqual(["job/2", "job/1"]);
+    await another.goto(`${url}/#/leases?tenant=acme`);
+    await expect
+      .poll(() => another.locator(".table-window [data-cell=key]").allTextContents())
+      .toEqual(["elsewhere"]);
+    await Promise.all([page.close(), another.close()]);
+  });
+
+  it("opens a lease by the keyboard", async () => {
+    const { url, lease } = await testServer();
+    for (const name of ["a", "b", "c"]) await lease("acquire", { name, holder: "me" });
+    const { page } = await openPage(url);
+    await expect.poll(() => page.locator(".table-window .row").count()).toBe(3);
+    await page.locator(".table-body").focus();
+    for (const key of ["ArrowDown", "ArrowDown", "Enter"]) await page.keyboard.press(key);
+    await page.getByRole("heading", { level: 1, name: "b" }).waitFor();
+    await page.close();
+  });
+
+  it("holds 100,000 leases, of which only those that are seen are in the page", async () => {
+    const { url, lease } = await testServer({ leasesPerTenant: "200000" });
+    await grantMany(url, 100_000);
+    const { page, complaints } = await openPage(url);
+    await expect.poll(() => page.locator(".count").textContent(), { timeout: 60_000 }).toBe("100,000 leases");
+    const rows = page.locator(".table-window .row");
+    expect(await rows.count()).toBeLessThan(80);
+    await page.locator(".table-body").evaluate((body) => {
+      body.scrollTop = 38 * 73_000;
+    });
+    await page.getByText(manyName(73_005), { exact: true }).waitFor();
+    expect(await rows.count()).toBeLessThan(80);
+    expect(await page.getByText(manyName(0), { exact: true }).count()).toBe(0);
+    await page.getByLabel("Key begins with").fill("job/0999");
+    await expect.poll(() => page.locator(".count").textContent()).toBe("100 leases of 100,000");
+    await lease("revoke", { name: manyName(99_950) });
+    await expect.poll(() => page.locator(".count").textContent()).toBe("99 leases of 100,000");
+    expect(complaints).toEqual([]);
+    await page.close();
+  }, 240_000);
+
+  it("says that it reconnects when the server goes, and goes on with the one that comes back", async () => {
+    const store = `embedded:${await tempFolder()}`;
+    const first = await testServer({ store });
+    await first.lease("acquire", { name: "before", holder: "a", ttlMs: 600_000 });
+    const { page } = await openPage(first.url);
+    const keys = () => page.locator(".table-window [data-cell=key]").allTextContents();
+    await expect.poll(keys).toEqual(["before"]);
+    await first.server.close();
+    await page.getByText("The connection was lost").waitFor();
+    expect(await keys()).toEqual(["before"]);
+    const { port } = new URL(first.url);
+    const second = await testServer({ store, port });
+    await second.lease("acquire", { name: "after", holder: "b", ttlMs: 600_000 });
+    await expect.poll(keys, { timeout: 30_000 }).toEqual(["after", "before"]);
+    await expect.poll(() => page.getByText("The connection was lost").count()).toBe(0);
+    await page.close();
+  });
+});
+
+describe("one lease", () => {
+  it("shows who held it, how each tenure ended, and who waited, and goes on while one looks", async () => {
+    const server = await testServer();
+    await eventful(server);
+    const { page, complaints } = await openPage(`${server.url}${LEASE}`);
+    const tenures = () =>
+      page
+        .locator(".tenure")
+        .evaluateAll((bars) =>
+          bars.map((bar) => bar.getAttribute("aria-label")?.replace(/ fence.*:\d\d,/, ",")),
+        );
+    await expect.poll(tenures).toEqual(["a, released", "b, handed over", "c, still held"]);
+    expect(await page.locator(".tl-span[data-end=granted]").count()).toBe(1);
+    await page.locator(".decisions").getByText("denied: held by a for another 1 min").first().waitFor();
+    await server.lease("revoke", { name: "reports/nightly" });
+    await expect.poll(tenures).toEqual(["a, released", "b, handed over", "c, revoked"]);
+    await page.locator(".lease-now").getByText("revoked").waitFor();
+    await page.locator(".tenure").first().focus();
+    expect(await page.locator(".facts").textContent()).toContain("Endedreleased");
+    expect(complaints).toEqual([]);
+    await page.close();
+  });
+
+  it("answers why a job did not run, and keeps the question in the address", async () => {
+    const server = await testServer();
+    await eventful(server);
+    const { page } = await openPage(`${server.url}${LEASE}`);
+    await page.getByLabel("Holder (any when empty)").fill("nobody");
+    await page.getByRole("button", { name: "Ask" }).click();
+    await page.getByText("nobody did not ask for it within 5 min").waitFor();
+    await page.getByLabel("Holder (any when empty)").fill("c");
+    await page.getByRole("button", { name: "Ask" }).click();
+    await page.getByText(/^c was granted it at .* and holds it: if its work does not run/).waitFor();
+    const { page: another } = await openPage(page.url());
+    await another.getByText(/^c was granted it at/).waitFor();
+    await Promise.all([page.close(), another.close()]);
+  });
+});
+
+describe("every view", () => {
+  const VIEWS: readonly (readonly [path: string, complete: string])[] = [
+    ["/", ".table-window .row"],
+    [LEASE, ".tenure"],
+    ["/#/activity", ".events li"],
+    ["/#/audit", ".entries td"],
+    ["/#/server", ".findings li"],
+    ["/playground", ".verdict"],
+  ];
+
+  it.each([
+    [1_440, "light"],
+    [1_440, "dark"],
+    [375, "light"],
+    [375, "dark"],
+  ] as const)("has no violation of axe, at %i pixels, %s", async (width, colorScheme) => {
+    const server = await testServer();
+    await eventful(server);
+    for (const [path, complete] of VIEWS) {
+      const { page, complaints } = await openPage(`${server.url}${path}`, { width, colorScheme });
+      await page.locator(complete).first().waitFor();
+      expect([path, await axeViolations(page)]).toEqual([path, []]);
+      expect([path, await scrollsSideways(page)]).toEqual([path, false]);
+      expect([path, complaints]).toEqual([path, []]);
+      await page.close();
+    }
+  });
+});
