@@ -1,0 +1,97 @@
+// npm run failure-modes [-- --subject NAME] [--fault NAME]: the same faults for every library, one process each, and the table
+// of what was seen. Without a filter it writes docs/failure-modes.md.
+import { spawn } from "node:child_process";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+import { BENCH, ensurePackages } from "../scripts/own-packages.mjs";
+
+const PAGE = join(import.meta.dirname, "../docs/failure-modes.md");
+const TIMEOUT_MS = 90_000;
+
+const { values } = parseArgs({ options: { subject: { type: "string" }, fault: { type: "string" } } });
+await ensurePackages(BENCH, console.error);
+const { SUBJECTS, TTL_MS } = await import("./subjects.mjs");
+const { FAULTS } = await import("./faults.mjs");
+const subjects = chosen(
+  "subject",
+  SUBJECTS.map(({ name }) => name),
+);
+const faults = chosen("fault", Object.keys(FAULTS));
+
+function chosen(option, all) {
+  const wanted = values[option];
+  if (wanted === undefined) return all;
+  if (all.includes(wanted)) return [wanted];
+  console.error(`--${option} must be one of ${all.join(", ")}; got ${wanted}`);
+  process.exit(2);
+}
+
+/** What was seen; a process that ended without a word is a finding too. */
+function runOne(subject, fault) {
+  return new Promise((resolve) => {
+    const child = spawn(process.execPath, [join(import.meta.dirname, "one.mjs"), subject, fault], {
+      stdio: ["ignore", "pipe", "pipe"],
+      timeout: TIMEOUT_MS,
+      killSignal: "SIGKILL",
+    });
+    let printed = "";
+    let complained = "";
+    child.stdout.on("data", (chunk) => {
+      printed += chunk;
+    });
+    child.stderr.on("data", (chunk) => {
+      complained += chunk;
+    });
+    child.once("close", (code, signal) => {
+      const last = printed.trim().split("\n").at(-1) ?? "";
+      if (code === 0 && last.startsWith("{")) return resolve(JSON.parse(last));
+      const [, thrown = ""] = /^(?:\w+ \[?)?(\w*Error)\b/m.exec(complained) ?? [];
+      const how =
+        signal === "SIGKILL" ? "gave no answer" : `its process ended${thrown && `: uncaught ${thrown}`}`;
+      if (values.fault !== undefined) console.error(complained);
+      resolve({ isSafe: false, seen: how });
+    });
+  });
+}
+
+const rows = [];
+for (const fault of faults) {
+  const cells = [];
+  for (const subject of subjects) {
+    const { isSafe, seen } = await runOne(subject, fault);
+    console.log(`${isSafe ? "safe  " : "UNSAFE"} ${fault}: ${subject}: ${seen}`);
+    cells.push(`${isSafe ? "✔" : "✘"} ${seen}`);
+  }
+  rows.push({ fault, cells });
+}
+
+if (values.subject === undefined && values.fault === undefined) writeFileSync(PAGE, page());
+
+function page() {
+  const row = (cells) => `| ${cells.join(" | ")} |`;
+  const used = SUBJECTS.map(({ name, version, settings }) => row([`\`${name}\``, version(), settings]));
+  const bars = Object.entries(FAULTS).map(([name, { what, good }]) => row([name, what, good]));
+  return `# What goes wrong in lock libraries
+
+<!-- Made by \`npm run failure-modes\`. Change that, not this. -->
+
+The same faults, on a real Redis behind a proxy, for each library as its own documentation uses it, in one run. Each is in a
+process of its own, with a ttl of ${TTL_MS} ms. Times are to the nearest 50 ms. ✔ and ✘ say whether the bar of the second table
+was met; a library that does not promise something is not at fault for it, but its user should know.
+
+${[
+  row(["fault", ...SUBJECTS.map(({ name }) => `\`${name}\``)]),
+  row(["fault", ...SUBJECTS].map(() => "---")),
+  ...rows.map(({ fault, cells }) => row([fault, ...cells])),
+].join("\n")}
+
+## The faults, and the bar
+${[row(["fault", "what happens", "the bar"]), row(["---", "---", "---"]), ...bars].join("\n")}
+
+## What was used
+${[row(["library", "version", "settings"]), row(["---", "---", "---"]), ...used].join("\n")}
+
+Not run: etcd3's \`Lock\` and proper-lockfile, which need other servers and other faults.
+`;
+}
