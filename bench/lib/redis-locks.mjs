@@ -30,7 +30,7 @@ export function rawPairs(client, names) {
 }
 
 /** Each peer as `lock(name)`, which resolves with the function that unlocks. */
-export function redisPeers(client) {
+export function redisPeers(client, ttlMs = TTL_MS) {
   const redlock = new Redlock([client]);
   const verrou = new Verrou({
     default: "redis",
@@ -39,21 +39,21 @@ export function redisPeers(client) {
   const adapter = new IoredisAdapter(client);
   return {
     redlock: async (name) => {
-      const lock = await redlock.lock(`redlock:${name}`, TTL_MS);
+      const lock = await redlock.lock(`redlock:${name}`, ttlMs);
       return () => lock.unlock();
     },
     "redis-semaphore": async (name) => {
-      const mutex = new Mutex(client, name);
+      const mutex = new Mutex(client, name, ttlMs === TTL_MS ? {} : { lockTimeout: ttlMs });
       await mutex.acquire();
       return () => mutex.release();
     },
     "@verrou/core": async (name) => {
-      const lock = verrou.createLock(`verrou:${name}`);
+      const lock = verrou.createLock(`verrou:${name}`, ttlMs);
       if (!(await lock.acquire())) throw new Error("@verrou/core: not locked");
       return () => lock.release();
     },
     "redlock-universal": async (name) => {
-      const lock = createLock({ adapter, key: `universal:${name}`, ttl: TTL_MS });
+      const lock = createLock({ adapter, key: `universal:${name}`, ttl: ttlMs });
       const handle = await lock.acquire();
       return () => lock.release(handle);
     },
