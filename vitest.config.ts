@@ -7,7 +7,12 @@ const conditions = ["solehold-source"];
 export default defineConfig({
   ssr: { resolve: { conditions } },
   test: {
-    include: ["packages/*/test/**/*.test.ts", "bench/test/**/*.test.ts"],
+    include: [
+      "packages/*/test/**/*.test.ts",
+      "bench/test/**/*.test.ts",
+      "docs/test/**/*.test.ts",
+      "clients/*/test/**/*.test.ts",
+    ],
     testTimeout: 60_000,
     hookTimeout: 120_000,
     pool: "forks",

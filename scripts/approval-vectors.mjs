@@ -1,5 +1,5 @@
 /**
- * Writes docs/vectors/*.json: inputs and expected answers of coordinator selection, approvals and quorums, for
+ * Writes docs/vectors/*.json: inputs and expected answers of coordinator selection, approvals, quorums, and of clients, for
  * implementations in other languages. `--check` compares instead of writing, and fails on a difference.
  *
  * Needs the build (npm run build). The test of the vectors calls `buildVectors` with the sources instead, so
@@ -8,6 +8,7 @@
 import { createHash } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
+import { validityVectors, wireVectors } from "./holder-vectors.mjs";
 
 const FOLDER = new URL("../docs/vectors/", import.meta.url);
 
@@ -35,6 +36,8 @@ export function buildVectors(api) {
     "coordinator-selection.json": asText(selectionVectors(api)),
     "approvals.json": asText(approvalVectors(api)),
     "quorum.json": asText(quorumVectors(api)),
+    "validity.json": asText(validityVectors(api)),
+    "wire.json": asText(wireVectors(api)),
   };
 }
 

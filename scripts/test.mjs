@@ -5,6 +5,7 @@ import { spawn } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
+import { ensureBrowser } from "./browser.mjs";
 import { engineTable } from "./engine-table.mjs";
 import { engineNames } from "./engines/index.mjs";
 import { down, status } from "./engines/shared.mjs";
@@ -24,6 +25,8 @@ function run(command, args) {
   });
 }
 
+const EVIDENCE = join(ROOT, "scripts/evidence.mjs");
+
 const bin = (name) => join(ROOT, "node_modules/.bin", name);
 
 /** @typedef {readonly (readonly [string, string, readonly string[]])[]} Steps Title, command, arguments. */
@@ -33,6 +36,7 @@ const BUILD = [
   ["build", bin("tsc"), ["-b"]],
   ["bundle", process.execPath, [join(ROOT, "scripts/bundle.mjs")]],
   ["stale output", process.execPath, [join(ROOT, "scripts/remove-stale.mjs")]],
+  ["dashboard", "npm", ["run", "build", "-w", "packages/dashboard"]],
 ];
 
 /** All of these are reported, whatever the others say. @type {Steps} */
@@ -43,7 +47,9 @@ const CHECKS = [
   ["types of the tests", bin("tsc"), ["-p", "tsconfig.test.json", "--noEmit"]],
   ["types of the engines", bin("tsc"), ["-p", "scripts/engines"]],
   ["packages", process.execPath, [join(ROOT, "scripts/check-packages.mjs")]],
+  ["reference pages", process.execPath, [join(ROOT, "scripts/reference.mjs"), "--check"]],
   ["vectors", process.execPath, [join(ROOT, "scripts/approval-vectors.mjs"), "--check"]],
+  ["rows of the documents", process.execPath, [EVIDENCE, "--check"]],
 ];
 
 /** An option alone (`--reporter=verbose`) narrows nothing; a path, a name or `-t` does. */
@@ -80,6 +86,9 @@ async function main() {
     const reporters = ["--reporter=default", "--reporter=json", `--outputFile.json=${report}`];
     const code = await run(bin("vitest"), ["run", ...reporters, ...args]);
     const { passed, failed: failedTests } = countTests(code);
+    // The same artifacts, now from the results of this very run.
+    if (!isNarrowed)
+      failed += await runAll([["evidence", process.execPath, [EVIDENCE, "--check", "--report", report]]]);
     table = tableOf();
     return finish(passed, failed + failedTests);
   } finally {
@@ -95,6 +104,7 @@ async function prepareAll() {
     console.error("some engines could not be started: their tests will fail");
   }
   await ensurePackages(BENCH, console.log).catch(({ message }) => console.error(message));
+  await ensureBrowser(console.log).catch(({ message }) => console.error(message));
 }
 
 /** A runner that failed without a failed test (an unhandled error, a broken file) counts as one failure. */

@@ -65,7 +65,7 @@ export async function ensureInstalled(names, say) {
  * @param {readonly string[]} packages
  * @param {(message: string) => void} say
  */
-async function installPackages(packages, say) {
+export async function installPackages(packages, say) {
   const wanted = packages.join(" ");
   if (process.getuid?.() !== 0) throw new Error(`installing ${wanted} needs root`);
   if (!existsSync("/usr/bin/apt-get")) throw new Error(`no apt-get here: install ${wanted} by hand`);

@@ -1,6 +1,6 @@
 // A real MariaDB server with durability left on (a sync with every commit): only the creation of the empty data folder is
 // not synced. Loopback TCP only, password login, an account that may do everything.
-import { writeFileSync } from "node:fs";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { startEngine } from "./engine.mjs";
 import { withPlace } from "./place.mjs";
@@ -29,10 +29,14 @@ export const startMariadb = async ({ dataDir: wanted, settings = [] } = {}) => {
     const data = join(dataDir, "data");
     const initFile = join(dataDir, "account.sql");
     writeFileSync(initFile, ACCOUNT_SQL);
+    // A server that starts deletes what it finds of temporary tables, so each has a folder of its own for them.
+    const temporary = join(dataDir, "tmp");
+    mkdirSync(temporary, { recursive: true });
     // It refuses to run as root unless root is named.
     const common = [
       "--no-defaults",
       `--datadir=${data}`,
+      `--tmpdir=${temporary}`,
       ...(process.getuid?.() === 0 ? ["--user=root"] : []),
     ];
     await run(requireProgram("mariadb", "mariadb-install-db"), [

@@ -80,7 +80,7 @@ async function requirePackage(name, script) {
 const say = (message) => console.error(message);
 
 /** @param {string} program */
-function findProgram(program) {
+export function findProgram(program) {
   const folders = (process.env.PATH ?? "").split(delimiter);
   // Daemons live where a normal user's PATH does not look, and Debian keeps PostgreSQL's under its version.
   folders.push("/usr/local/sbin", "/usr/sbin", "/sbin", "/usr/bin", ...postgresFolders());
