@@ -6,9 +6,9 @@
 // package of another platform, so the entries can be written without the registry.
 import { readFileSync, writeFileSync } from "node:fs";
 import { join, relative } from "node:path";
-import { BENCH, EMULATORS } from "./own-packages.mjs";
+import { ADAPTED, BENCH, EMULATORS } from "./own-packages.mjs";
 
-const FOLDERS = [join(import.meta.dirname, ".."), BENCH, EMULATORS];
+const FOLDERS = [join(import.meta.dirname, ".."), BENCH, EMULATORS, ADAPTED];
 const EXACT = /^\d+\.\d+\.\d+(?:-[\w.]+)?$/;
 const OSES = [
   "android",

@@ -9,6 +9,8 @@ const ROOT = resolve(import.meta.dirname, "..");
 
 export const BENCH = join(ROOT, "bench");
 export const EMULATORS = join(ROOT, "scripts/engines/emulators");
+/** What adapters adapt: the real packages, for their tests. */
+export const ADAPTED = join(ROOT, "packages/solehold/test/adapters/packages");
 
 /**
  * Installs the packages of the folder, unless they are there and newer than its lock file. Two calls at once would

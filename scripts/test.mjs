@@ -9,7 +9,7 @@ import { ensureBrowser } from "./browser.mjs";
 import { engineTable } from "./engine-table.mjs";
 import { engineNames } from "./engines/index.mjs";
 import { down, status } from "./engines/shared.mjs";
-import { BENCH, ensurePackages } from "./own-packages.mjs";
+import { ADAPTED, BENCH, ensurePackages } from "./own-packages.mjs";
 
 const ROOT = resolve(dirname(new URL(import.meta.url).pathname), "..");
 const scratch = mkdtempSync(join(tmpdir(), "solehold-test-"));
@@ -103,7 +103,8 @@ async function prepareAll() {
   if ((await run(process.execPath, [join(ROOT, "scripts/engines/cli.mjs"), "up"])) !== 0) {
     console.error("some engines could not be started: their tests will fail");
   }
-  await ensurePackages(BENCH, console.log).catch(({ message }) => console.error(message));
+  for (const folder of [BENCH, ADAPTED])
+    await ensurePackages(folder, console.log).catch(({ message }) => console.error(message));
   await ensureBrowser(console.log).catch(({ message }) => console.error(message));
 }
 
