@@ -27,7 +27,7 @@ export interface Holding {
   readonly lease: Lease;
   isHeld(): boolean;
   /** For how long `isHeld` would say yes, without a change to the handle: what a trace shows. */
-  peekRemaining(): number;
+  remaining(): number;
   /** Hands the lease on; resolves when that is done. */
   handOff(successor: string, withinMs: number): Promise<void>;
 }

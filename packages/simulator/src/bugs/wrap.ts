@@ -108,5 +108,5 @@ export function withApply(store: LeaseStore, apply: LeaseStore["apply"]): LeaseS
 /** A holder that believes until its signal says otherwise, and never reads a clock. */
 export function heldUntilAborted(holding: Holding): Holding {
   const isHeld = (): boolean => !holding.lease.signal.aborted;
-  return { ...holding, isHeld, peekRemaining: () => (isHeld() ? Number.POSITIVE_INFINITY : 0) };
+  return { ...holding, isHeld, remaining: () => (isHeld() ? Number.POSITIVE_INFINITY : 0) };
 }

@@ -326,7 +326,7 @@ export class SimulatedCluster {
     const plain: Holding = {
       lease,
       isHeld: () => lease.isHeld(),
-      peekRemaining: () => lease.peekRemaining(),
+      remaining: () => lease.remaining(),
       handOff: async (successor, withinMs) => void (await lease.handOff(successor, { withinMs })),
     };
     const holding = this.#mutations.holding?.(plain, process.clientExecutor) ?? plain;

@@ -41,7 +41,7 @@ export class Tracer {
 
   onBelief(process: Process, holding: Holding): void {
     const fromMs = this.#world.nowMs;
-    if (holding.peekRemaining() > 0)
+    if (holding.remaining() > 0)
       this.#open.add({ process, holding, fromMs, latestMs: fromMs, toMs: null, abortedMs: null });
   }
 
@@ -67,7 +67,7 @@ export class Tracer {
   #look(open: OpenBelief): void {
     const { process, holding } = open;
     const { nowMs } = this.#world;
-    const leftMs = process.alive ? holding.peekRemaining() : 0;
+    const leftMs = process.alive ? holding.remaining() : 0;
     if (leftMs > 0) open.latestMs = nowMs + leftMs / process.machine.clock.rate;
     // It may have run out since the last event, on a machine where nothing happens.
     else open.toMs ??= Math.min(nowMs, open.latestMs);

@@ -24,11 +24,10 @@ import { Lease } from "./lease.ts";
 import type { LeaseContext } from "./lease-context.ts";
 import type { AcquireOptions, TryAcquireOptions } from "./options.ts";
 import { failureOf, timeoutOf } from "./outcome-errors.ts";
+import { renewalTiming } from "./renewal.ts";
 
 const MAX_RELEASE_UNCLAIMED_MS = 5_000;
 const RETRY_UNAVAILABLE_MS = 200;
-const RENEW_PART = 1 / 3;
-const RETRY_PART = 1 / 10;
 
 export type OnWaiting = NonNullable<WaitOptions["onWaiting"]>;
 
@@ -236,8 +235,7 @@ export class Acquirer {
   #ttlMs(ttl: Duration | undefined): number {
     const ttlMs = ttl === undefined ? this.#executor.policy.defaultTtlMs : durationMs("ttl", ttl, 1);
     if (ttlMs === this.#goodTtlMs) return ttlMs;
-    const timing = { ttlMs, renewEveryMs: ttlMs * RENEW_PART, retryEveryMs: ttlMs * RETRY_PART };
-    const problem = renewalTimingProblem(timing, this.#context.drift);
+    const problem = renewalTimingProblem(renewalTiming(ttlMs), this.#context.drift);
     if (problem !== null) throw new RangeError(problem);
     this.#goodTtlMs = ttlMs;
     return ttlMs;

@@ -3,12 +3,12 @@
  * command names. Stores check what they read; this is for everybody else who hands a snapshot to `decide`.
  */
 import type { FieldProblem } from "./command.ts";
-import type { LeaseSnapshot } from "./evaluate.ts";
 import { MAX_U64 } from "./fence.ts";
 import { describeType } from "./identifiers.ts";
 import type { LeaseKey } from "./key.ts";
 import type { Reason } from "./reasons.ts";
 import type { LeaseRecord } from "./record.ts";
+import type { LeaseSnapshot } from "./snapshot.ts";
 
 export interface Incoherence {
   /** UPSTREAM_INPUT_MISSING where something is not there at all, INPUT_SCHEMA_INVALID where it contradicts itself. */

@@ -5,9 +5,10 @@
  * grant after a loss, a restored backup or a collection is above all that were given before, as long as the store's
  * clock does not go back by more than the time between the two grants.
  */
-import type { LeaseSnapshot } from "./evaluate.ts";
+
 import type { StoreInstant } from "./instant.ts";
 import type { LeasePolicy } from "./policy.ts";
+import type { LeaseSnapshot } from "./snapshot.ts";
 
 const MICROSECONDS_PER_MS = 1_000n;
 

@@ -1,18 +1,10 @@
 /**
- * The wait queue of one key, or of all the slots of a name: first come, first served. Only the first waiter asks; it asks when the key may be free (a
- * decision that passed here, a watch event, the end of the current lease) and looks now and then in case an event was lost.
- *
- *   idle         nobody waits; kept for a moment with its watch, because they often come back
- *   attempting   an attempt or a look is under way, for the first waiter
- *   queued       somebody waits for an event, or for the time of the next look
- *   backing-off  the store did not answer; the first waiter asks again in a moment
- *   closed       gone
- *
- * A waiter that leaves never holds up those behind it; what was granted to it in that very moment is released before the
- * next one asks (release-unclaimed.ts).
+ * The wait queue of one key, or of all the slots of a name: first come, first served. Only the first waiter asks; it asks
+ * when the key may be free (a decision that passed here, a watch event, the end of the current lease) and looks now and
+ * then in case an event was lost. What may follow what is in queue-state.ts; how waiters come and go, in waiter-list.ts.
  */
-import { keyId, type LeaseKey, type LeaseRecord, slotIn } from "../core/index.ts";
-import type { Env, Timer } from "../env/index.ts";
+import { type LeaseKey, type LeaseRecord, slotIn } from "../core/index.ts";
+import type { Env } from "../env/index.ts";
 import type {
   CallContext,
   CommandOutcome,
@@ -20,15 +12,15 @@ import type {
   LeaseView,
   ReleaseRequest,
 } from "../executor/index.ts";
-import { StoreError, type StoreEvent, type StoreWatch } from "../store/index.ts";
+import type { StoreEvent, StoreWatch } from "../store/index.ts";
 import { KeyTickets } from "./key-tickets.ts";
 import { lookAgainMs, RETRY_UNAVAILABLE_MS } from "./look-schedule.ts";
-import { isWorthWaiting, mayBeGranted } from "./outcomes.ts";
-import { releaseOfUnclaimed } from "./release-unclaimed.ts";
+import { asUnsettled, isWorthWaiting } from "./outcomes.ts";
+import { assert, assertFollows, IDLE, type QueueState } from "./queue-state.ts";
 import { Returning } from "./returning.ts";
 import { SlotsStatus } from "./slots-status.ts";
-import { type WaitEnd, waitEnded } from "./wait-ended-error.ts";
 import type { Waiter, WaitRequest } from "./waiter.ts";
+import { WaiterList } from "./waiter-list.ts";
 
 export interface KeyQueueOptions {
   readonly env: Env;
@@ -42,28 +34,12 @@ export interface KeyQueueOptions {
   readonly inBackground: (work: Promise<unknown>) => void;
 }
 
-type QueueState =
-  | { readonly kind: "idle" }
-  | { readonly kind: "attempting"; readonly done: Promise<void>; again: boolean }
-  | { readonly kind: "queued"; readonly timer: Timer; readonly isHeldBack: boolean }
-  | { readonly kind: "backing-off"; readonly timer: Timer }
-  | { readonly kind: "closed" };
-
 /** How an attempt or a look ended for the queue. */
 type Step = "ask again" | "wait" | "unreachable";
 
-const IDLE: QueueState = { kind: "idle" };
-const FOLLOWS: { readonly [kind in QueueState["kind"]]: readonly QueueState["kind"][] } = {
-  idle: ["attempting", "queued", "closed"],
-  attempting: ["attempting", "queued", "backing-off", "idle"],
-  queued: ["attempting", "queued", "idle"],
-  "backing-off": ["attempting", "idle"],
-  closed: [],
-};
-
 export class KeyQueue {
   readonly key: LeaseKey;
-  readonly waiters: Waiter[] = [];
+  readonly #list: WaiterList;
   readonly status: SlotsStatus;
   readonly #options: KeyQueueOptions;
   #state: QueueState = IDLE;
@@ -81,9 +57,20 @@ export class KeyQueue {
     const slots = (): number => this.waiters[0]?.request.slots ?? 1;
     this.status = new SlotsStatus({ key, slots, ownFenceOf });
     this.#options = options;
+    this.#list = new WaiterList({
+      ...{ key, next, inBackground },
+      onSize: (change) => this.#onSize(change),
+      onDecided: (outcome) => this.onDecided(outcome),
+      lastAttempt: (waiter) => this.afterFirst().then(() => this.#execute(waiter)),
+    });
     const onOther = (): void => this.#showTicket();
     this.#tickets =
       tickets === undefined ? null : new KeyTickets({ env, next, tickets, key, onOther, inBackground });
+  }
+
+  /** In the order of their turns. */
+  get waiters(): readonly Waiter[] {
+    return this.#list.all;
   }
 
   get isIdle(): boolean {
@@ -102,16 +89,15 @@ export class KeyQueue {
 
   join(waiter: Waiter): void {
     this.#returning.onJoin(this.#nowMs());
-    this.waiters.push(waiter);
-    this.#options.onSize(1, this);
+    this.#list.add(waiter);
     if (this.isWatched && this.#tickets?.knowsOthers === true) this.#tickets.want(true);
     const isNext = this.#next() === waiter;
     if (this.#state.kind === "attempting" || !isNext) {
-      this.#arm(waiter);
+      this.#list.arm(waiter);
       this.#show();
     } else if (this.#state.kind === "idle" && this.isWatched && this.status.isBlocked(this.#nowMs())) {
       // It is held, and an event or its end will wake the queue: the first attempt would be in vain.
-      this.#arm(waiter);
+      this.#list.arm(waiter);
       if (waiter.phase !== "left") this.#await();
     } else this.#advance("ask");
   }
@@ -158,7 +144,8 @@ export class KeyQueue {
 
   /** Sends away all but the waiter whose attempt is under way, which is answered when it ends. */
   drain(): void {
-    for (const waiter of [...this.waiters]) if (waiter.phase === "waiting") this.#end(waiter, "draining");
+    for (const waiter of [...this.waiters])
+      if (waiter.phase === "waiting") this.#list.end(waiter, "draining");
   }
 
   /** Only while nobody waits. */
@@ -173,11 +160,7 @@ export class KeyQueue {
   /** The one place where the state changes. */
   #transition(to: QueueState): void {
     const from = this.#state;
-    assert(FOLLOWS[from.kind].includes(to.kind), `${from.kind} cannot become ${to.kind}`, this.key);
-    const isEmpty = this.waiters.length === 0;
-    const isWaiting = to.kind === "queued" || to.kind === "backing-off";
-    assert(!(isWaiting && isEmpty), `${to.kind} without a waiter`, this.key);
-    assert(!((to.kind === "idle" || to.kind === "closed") && !isEmpty), `${to.kind} with waiters`, this.key);
+    assertFollows(from, to, this.waiters.length, this.key);
     if (from.kind === "queued" || from.kind === "backing-off") from.timer.cancel();
     this.#state = to;
     if (to.kind !== "idle") return;
@@ -259,16 +242,16 @@ export class KeyQueue {
     return ticket === "" ? request : { ...request, ticket };
   }
 
+  #execute(waiter: Waiter): Promise<CommandOutcome> {
+    const nowMs = this.#nowMs();
+    return this.#options.next.execute(this.#ticketed(waiter.timed(nowMs)), waiter.contextAt(nowMs));
+  }
+
   async #ask(): Promise<Step> {
     const waiter = this.#next();
     if (waiter === undefined) return "wait";
     waiter.phase = "trying";
-    const { next } = this.#options;
-    const nowMs = this.#nowMs();
-    const outcome = await next
-      .execute(this.#ticketed(waiter.timed(nowMs)), waiter.contextAt(nowMs))
-      .catch(asUnsettled);
-    return await this.#conclude(waiter, outcome);
+    return await this.#conclude(waiter, await this.#execute(waiter).catch(asUnsettled));
   }
 
   /** A read costs no entry in the audit; only a lease that may be free is asked for. */
@@ -293,13 +276,13 @@ export class KeyQueue {
     waiter.remember(outcome);
     const worthWaiting = isWorthWaiting(outcome);
     if (waiter.phase === "left") {
-      if (await this.#releaseUnclaimed(waiter, outcome)) return "ask again";
+      if (await this.#list.releaseUnclaimed(waiter, outcome)) return "ask again";
     } else {
       const isOver = waiter.phase === "overdue" || nowMs >= waiter.untilMs;
       waiter.phase = "waiting";
-      if (!worthWaiting || isOver) this.#leave(waiter, outcome);
-      else if (this.#options.isDraining()) this.#end(waiter, "draining");
-      else this.#arm(waiter);
+      if (!worthWaiting || isOver) this.#list.leave(waiter, outcome);
+      else if (this.#options.isDraining()) this.#list.end(waiter, "draining");
+      else this.#list.arm(waiter);
     }
     // A request that was refused for its own sake says nothing about those behind it: they ask at once.
     if (outcome.kind === "refused" && !worthWaiting) return "ask again";
@@ -323,80 +306,11 @@ export class KeyQueue {
     // An attempt whose reply was lost may have served the waiter before somebody else wrote.
     const perhaps = asUnsettled("the release was refused");
     waiter.remember(perhaps);
-    if (waiter.phase === "left" && (await this.#releaseUnclaimed(waiter, perhaps))) return "ask again";
+    if (waiter.phase === "left" && (await this.#list.releaseUnclaimed(waiter, perhaps))) return "ask again";
     // Nothing was released. A waiter whose time ran out meanwhile was not answered yet.
-    if (isOver) this.#onTimeout(waiter);
-    else if (waiter.phase === "waiting" && this.#options.isDraining()) this.#end(waiter, "draining");
+    if (isOver) this.#list.timeOut(waiter);
+    else if (waiter.phase === "waiting" && this.#options.isDraining()) this.#list.end(waiter, "draining");
     return "wait";
-  }
-
-  /** Its time can run out, and its caller can go, from now on. */
-  #arm(waiter: Waiter): void {
-    if (waiter.isArmed) return;
-    const onGone = (): void => this.#end(waiter, "cancelled");
-    waiter.arm(() => this.#onTimeout(waiter), onGone);
-    if (waiter.recipient.isGone()) onGone();
-  }
-
-  #onTimeout(waiter: Waiter): void {
-    // The attempt that is under way may succeed: its answer is the better one, and it is near.
-    if (waiter.phase === "trying") waiter.phase = "overdue";
-    else if (waiter.phase === "waiting") this.#lastAttempt(waiter);
-  }
-
-  /** The wait is over: what a last attempt is answered is the answer, and is in the audit like any other. */
-  #lastAttempt(waiter: Waiter): void {
-    const { next } = this.#options;
-    this.#remove(waiter);
-    waiter.phase = "overdue";
-    const last = this.afterFirst()
-      .then(() => {
-        const nowMs = this.#nowMs();
-        return next.execute(this.#ticketed(waiter.timed(nowMs)), waiter.contextAt(nowMs));
-      })
-      .catch(asUnsettled)
-      .then((outcome) => {
-        this.#answer(waiter, outcome);
-        this.onDecided(outcome);
-      });
-    this.#options.inBackground(last);
-  }
-
-  #end(waiter: Waiter, end: WaitEnd): void {
-    const wasTrying = waiter.phase === "trying" || waiter.phase === "overdue";
-    if (waiter.phase === "left" || !this.waiters.includes(waiter)) return;
-    this.#leave(waiter, waitEnded(end));
-    // Its attempt may have been carried out although nobody confirmed it.
-    if (!wasTrying && waiter.unconfirmed !== null)
-      this.#options.inBackground(this.#releaseUnclaimed(waiter, waiter.unconfirmed));
-  }
-
-  #leave(waiter: Waiter, outcome: CommandOutcome): void {
-    this.#remove(waiter);
-    this.#answer(waiter, outcome);
-  }
-
-  #answer(waiter: Waiter, outcome: CommandOutcome): void {
-    waiter.leave(outcome);
-    if (mayBeGranted(outcome)) this.#options.inBackground(this.#releaseUnclaimed(waiter, outcome));
-  }
-
-  #remove(waiter: Waiter): void {
-    const index = this.waiters.indexOf(waiter);
-    assert(index >= 0, "a waiter left twice", this.key);
-    this.waiters.splice(index, 1);
-    this.#options.onSize(-1, this);
-    if (this.#state.kind === "attempting") return;
-    if (this.waiters.length === 0 && this.#state.kind !== "idle") this.#transition(IDLE);
-    else this.#show();
-  }
-
-  /** Granted, or perhaps granted, to a caller that has gone. False when there is nothing to release. */
-  async #releaseUnclaimed(waiter: Waiter, outcome: CommandOutcome): Promise<boolean> {
-    const releases = releaseOfUnclaimed(waiter, outcome);
-    for (const release of releases)
-      this.onDecided(await this.#options.next.execute(release, waiter.context).catch(asUnsettled));
-    return releases.length > 0;
   }
 
   async #released(answer: Promise<CommandOutcome>, isExpected = false): Promise<CommandOutcome> {
@@ -407,6 +321,13 @@ export class KeyQueue {
     };
     this.#returning.onRelease(this.#options.env, isExpected ? unexpect : null);
     return outcome;
+  }
+
+  #onSize(change: 1 | -1): void {
+    this.#options.onSize(change, this);
+    if (change === 1 || this.#state.kind === "attempting") return;
+    if (this.waiters.length === 0 && this.#state.kind !== "idle") this.#transition(IDLE);
+    else this.#show();
   }
 
   /** Opens the watch, once. Waiting does not depend on it: without it there are more looks. */
@@ -468,17 +389,4 @@ export class KeyQueue {
   #nowMs(): number {
     return this.#options.env.monotonicMs();
   }
-}
-
-function asUnsettled(cause: unknown): CommandOutcome {
-  const error = new StoreError("internal", `the request failed: ${String(cause)}`, {
-    outcome: "unknown",
-    cause,
-  });
-  return { kind: "unsettled", outcome: "unknown", cause: error };
-}
-
-/** A broken invariant is a mistake in this file: better a loud end than a waiter that waits for ever. */
-function assert(holds: boolean, what: string, key: LeaseKey): asserts holds {
-  if (!holds) throw new Error(`the wait queue of ${keyId(key)} broke an invariant: ${what}`);
 }

@@ -1,6 +1,7 @@
 /** What an outcome says to a waiter. */
 import { REASONS } from "../core/index.ts";
 import type { CommandOutcome } from "../executor/index.ts";
+import { StoreError } from "../store/index.ts";
 
 /** A store that cannot be reached is worth another try; so is a denial that time can change. A wrong request is not. */
 export function isWorthWaiting(outcome: CommandOutcome): boolean {
@@ -23,4 +24,13 @@ export function heldForMs(outcome: CommandOutcome): number | null {
 /** Whether an acquire that was not confirmed may have been carried out. */
 export function mayBeGranted(outcome: CommandOutcome): boolean {
   return outcome.kind === "unsettled" && outcome.outcome === "unknown";
+}
+
+/** A call that threw: what it did is not known. */
+export function asUnsettled(cause: unknown): CommandOutcome {
+  const error = new StoreError("internal", `the request failed: ${String(cause)}`, {
+    outcome: "unknown",
+    cause,
+  });
+  return { kind: "unsettled", outcome: "unknown", cause: error };
 }
