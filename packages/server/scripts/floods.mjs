@@ -74,6 +74,13 @@ const FLOODS = {
     const socket = raw(url, get.repeat(5_000)).pause();
     return () => socket.destroy();
   },
+  async connections({ url, readKey }) {
+    const get = `GET /v1/leases?tenant=full&limit=1000 HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${readKey}\r\n\r\n`;
+    const sockets = Array.from({ length: 100 }, () => raw(url, get.repeat(10)).resume());
+    return () => {
+      for (const socket of sockets) socket.destroy();
+    };
+  },
   async refused({ url }) {
     const upgrade =
       "GET /v1/stream HTTP/1.1\r\nhost: x\r\nconnection: Upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";

@@ -150,6 +150,26 @@ describe("requests sent ahead of their answers on one HTTP connection", () => {
   });
 });
 
+describe("lists over many connections", () => {
+  it("of one caller begin one in a turn", async () => {
+    const server = await testServer();
+    const counts = countLists(server);
+    const { port, hostname } = new URL(server.url);
+    const request = "GET /v1/leases HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: close\r\n\r\n";
+    const sockets = Array.from({ length: 100 }, () => connectTcp(Number(port), hostname));
+    onTestFinished(() => sockets.forEach((socket) => void socket.destroy()));
+    let closed = 0;
+    for (const socket of sockets) socket.on("close", () => (closed += 1)).resume();
+    await Promise.all(
+      sockets.map((socket) => new Promise<void>((resolve) => void socket.write(request, () => resolve()))),
+    );
+    await until("all are answered", () => closed === 100);
+    expect(counts.begun).toBe(100);
+    // A timer may fire twice in a turn.
+    expect(counts.mostInOneTurn).toBeLessThanOrEqual(3);
+  });
+});
+
 describe("messages that are no operations", () => {
   it("count against the rate of their key", async () => {
     const server = await keyedServer([{}], { requestsPerSecond: "10" });
