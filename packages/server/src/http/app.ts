@@ -14,7 +14,7 @@ import type { RateLimiter } from "../access/rate-limit.ts";
 import { unauthenticated } from "../access/refusals.ts";
 import { remoteAddress } from "../access/remote-address.ts";
 import type { SharedLimits } from "../access/shares.ts";
-import { draining, ProblemError, tooMany } from "../protocol/problem.ts";
+import { draining, ProblemError } from "../protocol/problem.ts";
 import type { FailureLog } from "../telemetry/failure-log.ts";
 import type { Logger } from "../telemetry/log.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
@@ -25,6 +25,7 @@ import { DASHBOARD_POLICY, type PageFile } from "./dashboard-files.ts";
 import { answerBadHttp, methodNotAllowed, problemOfRequest, routeNotFound } from "./http-problems.ts";
 import { bodyOf } from "./idempotency-key.ts";
 import { LANDING_POLICY } from "./landing-page.ts";
+import { Pipelines } from "./pipeline.ts";
 import type { Answer, EventRoute, Route, RouteSpec } from "./route.ts";
 
 export interface AppOptions {
@@ -72,8 +73,6 @@ const PROBLEM_TYPE = "application/problem+json; charset=utf-8";
 const JSON_TYPE = "application/json; charset=utf-8";
 /** A request must have arrived whole within this; waiting for its answer does not count. */
 const REQUEST_TIMEOUT_MS = 30_000;
-/** Requests that a client may send on one connection ahead of their answers, which are held until it is their turn. */
-const PIPELINE_LIMIT = 32;
 /** The status of an answer that nobody is left to read. */
 const CLIENT_GONE = 499;
 
@@ -134,31 +133,22 @@ export function buildApp(options: AppOptions): App {
     ...pages.map(({ path }) => path),
   ]);
 
-  const underWay = new WeakMap<object, number>();
-  const countOf = (socket: object, change: 1 | -1): number => {
-    const count = (underWay.get(socket) ?? 0) + change;
-    underWay.set(socket, count);
-    return count;
-  };
-
+  const pipelines = new Pipelines(env);
   app.addHook("onRequest", (request, reply, done) => {
     const arrival = arrivalOf(request);
-    const { socket } = request.raw;
-    const pipelined = countOf(socket, 1);
-    reply.raw.once("close", () => countOf(socket, -1));
     reply.header("traceparent", arrival.span.traceparent());
     reply.header("x-content-type-options", "nosniff");
     reply.header("cache-control", "no-store");
-    try {
-      if (pipelined > PIPELINE_LIMIT)
-        throw new ProblemError(tooMany("too many requests on one connection", 0));
-      const isOpen = open.has(request.routeOptions.url ?? "");
-      const admitted = isOpen ? undefined : admit(options, request, arrival);
-      if (admitted === undefined) done();
-      else admitted.then(() => done(), done);
-    } catch (error) {
-      done(error as Error);
-    }
+    const isOpen = open.has(request.routeOptions.url ?? "");
+    pipelines.enter(request.raw, reply.raw, () => {
+      try {
+        const admitted = isOpen ? undefined : admit(options, request, arrival);
+        if (admitted === undefined) done();
+        else admitted.then(() => done(), done);
+      } catch (error) {
+        done(error as Error);
+      }
+    });
   });
 
   for (const route of routes) {

@@ -6,6 +6,7 @@ import type { WireAnswer } from "solehold/internal";
 import type { Static, TSchema } from "typebox";
 import type { Call } from "../access/call.ts";
 import type { Principal } from "../access/principal.ts";
+import type { Turns } from "../access/turns.ts";
 import { type Check, checkOf, checkQueryOf } from "../protocol/validation.ts";
 import type { EventSource } from "../watch/sse.ts";
 
@@ -42,6 +43,8 @@ export interface RouteSpec<Body extends TSchema = TSchema, Query extends TSchema
   /** Where it is not the server's. */
   readonly bodyLimitBytes?: number;
   readonly query?: Query;
+  /** What it answers may be long, and begins when it is its caller's turn. */
+  readonly size?: "large";
   readonly replies: Readonly<Record<number, RouteReply>>;
   readonly examples: readonly RouteExample[];
   handle(input: { readonly body: Static<Body>; readonly query: Static<Query> }, call: Call): Promise<Answer>;
@@ -64,6 +67,18 @@ export interface OpenedEvents {
   /** Whose events they are; none where they are those of all tenants. */
   readonly tenant?: string;
   readonly source: EventSource;
+}
+
+/** Large ones begin when it is their caller's turn. */
+export function inTurns(turns: Turns, route: Route): Route {
+  if (route.spec.size !== "large") return route;
+  return {
+    spec: route.spec,
+    run: async (body, query, call) => {
+      await turns.next(call);
+      return await route.run(body, query, call);
+    },
+  };
 }
 
 export function defineRoute<Body extends TSchema, Query extends TSchema>(

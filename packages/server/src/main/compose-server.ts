@@ -6,11 +6,12 @@ import { AccessAudit } from "../access/access-audit.ts";
 import type { Authenticator } from "../access/authenticator.ts";
 import { RateLimiter } from "../access/rate-limit.ts";
 import { type SharedLimits, Shares } from "../access/shares.ts";
+import { Turns } from "../access/turns.ts";
 import { CommandHandler } from "../commands/command-handler.ts";
 import type { AppOptions, SecureContext } from "../http/app.ts";
 import { dashboardFiles } from "../http/dashboard-files.ts";
 import { openApiDocument } from "../http/openapi.ts";
-import type { EventRoute, Route } from "../http/route.ts";
+import { type EventRoute, inTurns, type Route } from "../http/route.ts";
 import { auditRoutes, auditWatchRoute } from "../http/routes/audit.ts";
 import { commandRoutes } from "../http/routes/commands.ts";
 import { coordinatorRoutes } from "../http/routes/coordinator.ts";
@@ -96,7 +97,12 @@ export function composeServer(
   ];
   const activity = new Activity(env, metrics);
   const startedMs = Math.floor(env.wallMs());
-  const reads = [...leaseRoutes(service, () => hub.token), explainRoute(service), queueRoute(queue)];
+  const turns = new Turns(env);
+  const reads = [
+    ...leaseRoutes(service, () => hub.token).map((route) => inTurns(turns, route)),
+    explainRoute(service),
+    queueRoute(queue),
+  ];
   const { executor } = service;
   const membership = new Membership({ env, executor, log, weight: config.weight });
   const tenants = (): readonly string[] => authenticator.tenants();
@@ -105,12 +111,11 @@ export function composeServer(
     everyMs: config.collectEvery,
   });
   const keysRequired = (): boolean => authenticator.keysRequired;
-  let document: unknown = null;
-  const openApi = (): unknown => {
-    document ??= openApiDocument(
-      [...routes, ...eventRoutes].map(({ spec }) => spec),
-      VERSION,
-    );
+  let document: string | null = null;
+  // As text: anybody may ask for it, again and again.
+  const openApi = (): string => {
+    const specs = [...routes, ...eventRoutes].map(({ spec }) => spec);
+    document ??= JSON.stringify(openApiDocument(specs, VERSION));
     return document;
   };
   const routes: readonly Route[] = [
@@ -135,7 +140,7 @@ export function composeServer(
         },
       }),
     }),
-    ...auditRoutes(service.audit, (heads) => audit.verify(heads)),
+    ...auditRoutes(service.audit, (heads) => audit.verify(heads)).map((route) => inTurns(turns, route)),
     ...coordinatorRoutes(env, quorum),
     replicasRoute(membership, service),
     ...maintenanceRoutes(service, metrics),

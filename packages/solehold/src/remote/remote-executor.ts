@@ -4,7 +4,8 @@
  * Commands can be repeated safely: an acquire brings its own token, the others an idempotency key,
  * so an answer that got lost is asked for again within the command's time. A server restart or a network
  * cut shorter than that goes unnoticed. The exception is an operator's command that does not say which grant it means:
- * once it may have been done it is not sent again, because it could strike the next holder.
+ * once it may have been done it is not sent again, because it could strike the next holder. That is so, too, when a server
+ * failed to serve it: a proxy may have sent a copy to another one.
  */
 import {
   askedKey,
@@ -234,7 +235,10 @@ export class RemoteExecutor implements LeaseExecutor {
     const { driftRatio } = this.drift;
     const received = (): ClockReading => readClocks(this.#env);
     return this.#transport.send(sent).then(
-      (answer) => settled(decodeOutcome(answer, token, { reading, received, driftRatio })),
+      (answer) => {
+        const outcome = decodeOutcome(answer, token, { reading, received, driftRatio });
+        return settled(meansOneGrant(request) ? outcome : overAllCopies(outcome, answer.status));
+      },
       (error: unknown) => settled(unsettled(asStoreError(error, "the request failed", "unknown"))),
     );
   }
@@ -289,6 +293,16 @@ interface Sending {
 function meansOneGrant(request: LeaseRequest): boolean {
   if (request.op !== "revoke" && request.op !== "break") return true;
   return request.generation !== undefined || request.approval !== undefined;
+}
+
+/**
+ * A proxy may send copies of a request. A server that failed speaks of the copy that it got: another one may have been
+ * carried out, and nothing in the record will tell once the next holder has the lease.
+ */
+function overAllCopies(outcome: CommandOutcome, status: number): CommandOutcome {
+  if (outcome.kind !== "unsettled" || outcome.outcome === "unknown" || status < 500) return outcome;
+  const { kind, message } = outcome.cause;
+  return unsettled(new StoreError(kind, message, { outcome: "unknown", cause: outcome.cause }));
 }
 
 function same(outcome: CommandOutcome): CommandOutcome {

@@ -137,6 +137,7 @@ export function auditRoutes(
     method: "GET",
     path: "/v1/audit",
     operationId: "queryAudit",
+    size: "large",
     tag: "audit",
     summary: "Attempts and how they were decided",
     query: AuditQuerySchema,

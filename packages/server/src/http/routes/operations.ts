@@ -18,7 +18,7 @@ export interface OperationsOptions {
   readonly isLeaving: () => boolean;
   readonly keysRequired: () => boolean;
   readonly url: () => string;
-  readonly openApi: () => unknown;
+  readonly openApi: () => string;
 }
 
 /** The store is asked at most this often, however often readiness is. */
@@ -94,7 +94,11 @@ export function operationsRoutes(options: OperationsOptions): readonly Route[] {
     summary: "This document",
     replies: { 200: { description: "OpenAPI 3.1.", schema: Type.Object({}) } },
     examples: [{ summary: "Read", status: 200 }],
-    handle: async () => ({ status: 200, body: options.openApi() }),
+    handle: async () => ({
+      status: 200,
+      body: options.openApi(),
+      contentType: "application/json; charset=utf-8",
+    }),
   });
   const landing = defineRoute({
     method: "GET",
