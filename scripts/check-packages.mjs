@@ -1,14 +1,18 @@
-// node scripts/check-packages.mjs: packs every package as `npm publish` would, and checks the tarballs of the last build.
-// 1. publint and Are The Types Wrong have nothing to say (ES modules only: a CommonJS program uses `import()`).
+// node scripts/check-packages.mjs [20 22 24]: packs every package as `npm publish` would, and checks the tarballs of the last
+// build.
+// 1. publint and Are The Types Wrong have nothing to say (ES modules only; Node.js lets `require` load them).
 // 2. Nothing dangles: every condition of every export, every bin and every source of a source map is in the tarball.
 // 3. Each has a README, a CHANGELOG that names its version, and the LICENSE of the repository.
+// 4. Small programs that use the library from its tarball run (scripts/check-programs.mjs); with versions as arguments, also
+//    on these versions of Node.js.
 import { execFile, execFileSync } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, posix } from "node:path";
 import { promisify } from "node:util";
 import { publint } from "publint";
 import { formatMessage } from "publint/utils";
+import { programProblems } from "./check-programs.mjs";
 
 const ROOT = join(import.meta.dirname, "..");
 const ATTW = join(ROOT, "node_modules/.bin/attw");
@@ -91,6 +95,14 @@ async function typeProblems({ tarball }) {
   }
 }
 
+/** @param {readonly Packed[]} all @param {string} folder @returns {Promise<string[]>} */
+async function problemsOfPrograms(all, folder) {
+  const library = all.find(({ manifest }) => manifest.name === "solehold");
+  if (library === undefined) return ["there is no package 'solehold'"];
+  mkdirSync(folder);
+  return programProblems(library.tarball, folder, process.argv.slice(2));
+}
+
 const destination = mkdtempSync(join(tmpdir(), "solehold-packages-"));
 try {
   const all = packAll(destination);
@@ -101,6 +113,7 @@ try {
       return found.map((problem) => `${packed.manifest.name}: ${problem}`);
     }),
   );
+  problems.push(await problemsOfPrograms(all, join(destination, "programs")));
   for (const problem of problems.flat()) console.error(problem);
   console.log(`packed: ${all.length} packages, ${problems.flat().length} problems`);
   process.exitCode = problems.flat().length === 0 ? 0 : 1;

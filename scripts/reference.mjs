@@ -1,12 +1,13 @@
 // node scripts/reference.mjs [--check]: writes the reference pages of docs/reference from what the packages themselves
-// use: the commands of the command line, the server's OpenAPI document and its settings, the tables of reasons. With
-// --check it writes nothing, and fails if a page is not what it would write.
+// use: the commands of the command line, the server's OpenAPI document and its settings, the tables of reasons, the
+// declarations of what they export. With --check it writes nothing, and fails if a page is not what it would write.
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createLog, flagName, resolveConfig, SETTINGS, startServer, variableName } from "@solehold/server";
 import { PROBLEM_REASONS, REASONS } from "solehold/internal";
 import { catalog } from "../packages/cli/dist/registry.js";
+import { apiReport } from "./api-report.mjs";
 
 const FOLDER = join(import.meta.dirname, "../docs/reference");
 const MADE_BY = "<!-- Made by `npm run reference` from the source. Change that, not this. -->";
@@ -200,7 +201,18 @@ function errors() {
   ].join("\n\n");
 }
 
+function api() {
+  return [
+    "# Exported names",
+    MADE_BY,
+    "Every name that the packages export, with its declaration: what a semantic version speaks of. `solehold/internal` is " +
+      "left out: it is for the packages of this repository and may change at any time.",
+    ...apiReport(),
+  ].join("\n\n");
+}
+
 const PAGES = {
+  "api.md": api,
   "cli.md": commandLine,
   "http.md": httpApi,
   "server-settings.md": settings,

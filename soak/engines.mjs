@@ -2,7 +2,16 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { startCeph, startEtcd, startNats, startPostgres, startRedis } from "../scripts/engines/index.mjs";
+import { openDynamodbStore } from "solehold/dynamodb";
+import {
+  startCeph,
+  startDynalite,
+  startEtcd,
+  startMariadb,
+  startNats,
+  startPostgres,
+  startRedis,
+} from "../scripts/engines/index.mjs";
 import { startServers } from "./servers.mjs";
 
 /**
@@ -16,7 +25,7 @@ import { startServers } from "./servers.mjs";
  */
 
 const SHORT_TTL_MS = 600;
-/** The clock of an object store shows whole seconds. */
+/** The clock of an object store and of DynamoDB shows whole seconds. */
 const COARSE_TTL_MS = 1_500;
 
 /** Half of the restarts are a kill. */
@@ -66,6 +75,10 @@ export const ENGINES = {
     const engine = await startPostgres();
     return served(engine, engine.url);
   },
+  mariadb: async () => {
+    const engine = await startMariadb();
+    return served(engine, engine.url);
+  },
   etcd: async () => {
     const engine = await startEtcd();
     const members = engine.urls.map((url) => new URL(url).host).join(",");
@@ -74,6 +87,16 @@ export const ENGINES = {
   nats: async () => {
     const engine = await startNats();
     return served(engine, engine.url);
+  },
+  dynamodb: async () => {
+    const engine = await startDynalite();
+    const { region, ...credentials } = engine.credentials;
+    const url = `dynamodb://leases?region=${region}&endpoint=${engine.url}`;
+    const store = await openDynamodbStore({ url, credentials, createTable: true });
+    await store.close();
+    const { accessKeyId, secretAccessKey } = credentials;
+    const env = { AWS_ACCESS_KEY_ID: accessKeyId, AWS_SECRET_ACCESS_KEY: secretAccessKey };
+    return { ...served(engine, url, COARSE_TTL_MS), version: `dynalite ${engine.version}`, env };
   },
   s3: async () => {
     const engine = await startCeph();

@@ -1,31 +1,17 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { quint, simulate } from "./quint.ts";
 
 const TIME_LIMIT_MS = 180_000;
 
-const WITNESSES = [
-  "someoneBelieves",
-  "takenOver",
-  "renewed",
-  "renewedLate",
-  "slowHolder",
-  "ownerUnaware",
-  "staleRequest",
-  "regrantedAfterCollection",
-];
-
-/** The mistake, the invariant that it breaks (each is broken once), and a seed that gets there soon. */
-const MISTAKES = [
-  ["marginZero", "mutualExclusion", 2],
-  ["stampFromReply", "beliefHasRecord", 1],
-  ["noCompareAndSwap", "fencesGrow", 1],
-  ["deleteOnRelease", "fencesGrow", 1],
-  ["collectAtOnce", "fencesGrow", 1],
-  ["releaseByKey", "renewalNeedsOwnership", 1],
-  ["renewExpired", "noResurrection", 8],
-  ["expiredStaysTaken", "expiredIsClaimable", 1],
-  ["guardOff", "guardedWritesGrow", 4],
-] as const;
+/** Situations that must be reached; and each mistake with the invariant that it breaks and a seed that gets there soon. */
+const { witnesses: WITNESSES, mistakes: MISTAKES } = JSON.parse(
+  readFileSync(join(import.meta.dirname, "../../../../spec/mistakes.json"), "utf8"),
+) as {
+  readonly witnesses: readonly string[];
+  readonly mistakes: readonly { readonly main: string; readonly invariant: string; readonly seed: number }[];
+};
 
 describe("the model", () => {
   it(
@@ -58,8 +44,8 @@ describe("the model", () => {
   );
 
   it.concurrent.each(MISTAKES)(
-    "with the mistake %s breaks %s",
-    async (main, invariant, seed) => {
+    "with the mistake $main breaks $invariant",
+    async ({ main, invariant, seed }) => {
       const run = await simulate("mistakes.qnt", { main, invariant, samples: 1_000, steps: 60, seed });
       expect(run.output).toContain("[violation] Found an issue");
       expect(run.code).toBe(1);

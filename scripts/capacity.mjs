@@ -1,0 +1,229 @@
+// node scripts/capacity.mjs [--write] [ENGINE...]: measures on each engine what a lease costs, and says by a small model what
+// 10 million leases of 1,000 clients would cost. --write puts both tables into docs/capacity.md.
+import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { cpus, loadavg } from "node:os";
+import { join } from "node:path";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
+import { connect, openStore } from "solehold";
+import { encodeRecord } from "solehold/internal";
+import { heldRecord } from "../bench/lib/records.mjs";
+import { ENGINES } from "../soak/engines.mjs";
+
+/** The clients of stores are packages of the library. */
+const clientOf = createRequire(join(import.meta.dirname, "../packages/solehold/package.json"));
+const PAGE = join(import.meta.dirname, "../docs/capacity.md");
+const [LEASES, FEW_LEASES, ROUNDS, SLICE] = [5_000, 1_000, 3, 500];
+/** Where a lease is a request or a file of its own, fewer are enough. */
+const FEW = new Set(["file", "s3", "dynamodb"]);
+const TTL_MS = 600_000;
+const CALL_LIMIT_MS = 120_000;
+const [TOTAL, CLIENTS, HEADROOM, RENEWED_AFTER] = [10_000_000, 1_000, 0.5, 1 / 3];
+
+setFlagsFromString("--expose-gc");
+const collect = runInNewContext("gc");
+const whole = (number) => Math.round(number).toLocaleString("en-US");
+const median = (values) => values.sort((a, b) => a - b)[Math.floor(values.length / 2)];
+
+/** A record as text, with its key: what is stored where the engine has no count of its own, and what travels. */
+const RECORD_BYTES =
+  Buffer.byteLength(encodeRecord(heldRecord("capacity/job-1234"))) + "capacity/job-1234".length;
+
+const sizeOf = (path) =>
+  statSync(path).isDirectory()
+    ? readdirSync(path).reduce((sum, name) => sum + sizeOf(join(path, name)), 0)
+    : statSync(path).blocks * 512;
+const folderBytes = async (url) => sizeOf(new URL(url.replace(/^\w+:/, "file:")).pathname);
+
+/** How many bytes the engine says that it holds. @type {Readonly<Record<string, (url: string) => Promise<number>>>} */
+const STORED = {
+  embedded: folderBytes,
+  file: folderBytes,
+  redis: async (url) => {
+    const { Redis } = clientOf("ioredis");
+    const client = new Redis(url);
+    const [, bytes] = /used_memory_dataset:(\d+)/.exec(await client.info("memory"));
+    client.disconnect();
+    return Number(bytes);
+  },
+  postgres: async (url) => {
+    const { Client } = clientOf("pg");
+    const client = new Client({ connectionString: url });
+    await client.connect();
+    await client.query("vacuum full");
+    const { rows } = await client.query(
+      "select sum(pg_total_relation_size(relid))::float8 as bytes from pg_stat_user_tables",
+    );
+    await client.end();
+    return rows[0].bytes ?? 0;
+  },
+  mariadb: async (url) => {
+    const { createConnection } = clientOf("mysql2/promise");
+    const client = await createConnection(url.replace("mariadb:", "mysql:"));
+    const [tables] = await client.query(
+      "select table_name as name from information_schema.tables where table_schema = database()",
+    );
+    for (const { name } of tables) await client.query(`optimize table \`${name}\``);
+    const [[{ bytes }]] = await client.query(
+      "select cast(sum(data_length + index_length) as double) as bytes from information_schema.tables where table_schema = database()",
+    );
+    await client.end();
+    return bytes ?? 0;
+  },
+  etcd: async (url) => {
+    const [host] = new URL(url.replace("etcd:", "http:")).host.split(",");
+    const answer = await fetch(`http://${host}/v3/maintenance/status`, { method: "POST", body: "{}" });
+    return Number((await answer.json()).dbSizeInUse);
+  },
+};
+
+/** As the handles of a process do it: one command a lease, a slice of them in each turn. */
+async function inSlices(count, command) {
+  const outcomes = [];
+  for (let start = 0; start < count; start += SLICE) {
+    for (let index = start; index < Math.min(count, start + SLICE); index += 1) outcomes.push(command(index));
+    await new Promise(setImmediate);
+  }
+  const settled = await Promise.all(outcomes);
+  const failed = settled.find(({ kind }) => kind !== "applied");
+  if (failed !== undefined)
+    throw new Error(`not applied: ${JSON.stringify(failed.decision ?? failed.cause?.message)}`);
+  return settled;
+}
+
+async function measure(name) {
+  const ground = await ENGINES[name]();
+  Object.assign(process.env, ground.env);
+  const { executor, ...leases } = await opened(ground.url);
+  try {
+    const count = FEW.has(name) ? FEW_LEASES : LEASES;
+    const stored = STORED[name] === undefined ? null : await STORED[name](ground.url);
+    const common = { holder: "capacity", ttlMs: TTL_MS, timeoutMs: CALL_LIMIT_MS };
+    const key = (index) => ({ tenant: "default", name: `capacity/job-${index}` });
+    const grants = await inSlices(count, (index) =>
+      executor.execute({ op: "acquire", key: key(index), purpose: "Operation", ...common }),
+    );
+    // Before the renewals: what an engine keeps of its history is not what a lease costs.
+    const bytes = stored === null ? null : ((await STORED[name](ground.url)) - stored) / count;
+    const rounds = [];
+    for (let round = 0; round < ROUNDS; round += 1) {
+      const [cpu, startedMs] = [process.cpuUsage(), performance.now()];
+      await inSlices(count, (index) =>
+        executor.execute({ op: "renew", key: key(index), token: grants[index].token, ...common }),
+      );
+      const { user, system } = process.cpuUsage(cpu);
+      rounds.push({
+        perSecond: (count * 1_000) / (performance.now() - startedMs),
+        cpuUs: (user + system) / count,
+      });
+    }
+    return {
+      name,
+      version: ground.version,
+      bytes,
+      batch: leases.maxBatch,
+      perSecond: median(rounds.map(({ perSecond }) => perSecond)),
+      cpuUs: median(rounds.map(({ cpuUs }) => cpuUs)),
+    };
+  } finally {
+    await leases.close();
+    await ground.stop();
+  }
+}
+
+async function opened(url) {
+  const leases = await connect(url);
+  const store = url.startsWith("http") ? null : await openStore(url);
+  const maxBatch = store?.capabilities.maxBatch ?? null;
+  await store?.close();
+  return { executor: leases.executor, maxBatch, close: () => leases.close() };
+}
+
+/** Memory of one held lease in its process: handle, token, place in the renewal schedule. */
+async function handleBytes(count = 20_000) {
+  const leases = await connect("memory:");
+  const held = [];
+  collect();
+  const before = process.memoryUsage().heapUsed;
+  for (let index = 0; index < count; index += 1) held.push(leases.acquire(`held/${index}`, { ttl: TTL_MS }));
+  const handles = await Promise.all(held);
+  collect();
+  const withRecords = process.memoryUsage().heapUsed - before;
+  // The store lies in the same heap here: its part is measured by what is left when the handles are gone.
+  for (const handle of handles) handle.abandon();
+  held.length = 0;
+  handles.length = 0;
+  collect();
+  const records = process.memoryUsage().heapUsed - before;
+  await leases.close();
+  return (withRecords - records) / count;
+}
+
+const table = (head, rows) =>
+  [head, head.map((_, column) => (column === 0 ? "---" : "---:")), ...rows]
+    .map((row) => `| ${row.join(" | ")} |`)
+    .join("\n");
+
+function tables(rows, handle) {
+  const measured = rows.map(({ name, version, bytes, batch, perSecond, cpuUs }) => [
+    name,
+    version,
+    bytes === null ? `${whole(RECORD_BYTES)} (its text)` : whole(bytes),
+    batch === null ? "one stream" : whole(batch),
+    whole(perSecond),
+    cpuUs.toFixed(0),
+  ]);
+  const model = rows.map(({ name, bytes, batch, perSecond }) => {
+    const ttlS = TOTAL / (perSecond * HEADROOM) / RENEWED_AFTER;
+    const renewals = TOTAL / (ttlS * RENEWED_AFTER);
+    return [
+      name,
+      `${((TOTAL * (bytes ?? RECORD_BYTES)) / 1e9).toFixed(1)} GB`,
+      ttlS < 120
+        ? `${whole(ttlS)} s`
+        : ttlS < 7_200
+          ? `${whole(ttlS / 60)} min`
+          : `${(ttlS / 3_600).toFixed(1)} h`,
+      whole(renewals),
+      whole(renewals / (batch ?? 1)),
+    ];
+  });
+  return [
+    `Measured on ${cpus().length} x ${cpus()[0].model}, Node.js ${process.version}, with a load of ${loadavg()[0].toFixed(1)} when it ended (above ${cpus().length} other programs were running: rates are then too low).`,
+    table(
+      [
+        "engine",
+        "version",
+        "bytes a lease",
+        "renewals in a call",
+        "renewals/s, one process",
+        "us of CPU each",
+      ],
+      measured,
+    ),
+    `A held lease takes ${whole(handle)} bytes in its process: ${((handle * TOTAL) / CLIENTS / 1e6).toFixed(0)} MB for each of ${whole(CLIENTS)} clients with ${whole(TOTAL / CLIENTS)} leases.`,
+    `What ${whole(TOTAL)} live leases would cost, if the engine is used to ${HEADROOM * 100} % of the measured rate:`,
+    table(["engine", "data", "shortest ttl", "renewals/s", "calls/s at least"], model),
+  ].join("\n\n");
+}
+
+const args = process.argv.slice(2);
+const names = args.filter((arg) => !arg.startsWith("--"));
+const unknown = names.find((name) => !(name in ENGINES));
+if (unknown !== undefined)
+  throw new RangeError(`no engine is called '${unknown}': use some of ${Object.keys(ENGINES).join(", ")}`);
+const handle = await handleBytes();
+const rows = [];
+for (const name of names.length > 0 ? names : Object.keys(ENGINES)) {
+  console.error(`capacity: ${name}`);
+  rows.push(await measure(name));
+}
+const text = tables(rows, handle);
+console.log(text);
+if (args.includes("--write")) {
+  const page = readFileSync(PAGE, "utf8");
+  const [begin, end] = ["<!-- capacity: begin -->", "<!-- capacity: end -->"];
+  const [before, rest] = page.split(begin);
+  writeFileSync(PAGE, `${before}${begin}\n${text}\n${end}${rest.split(end)[1]}`);
+}
