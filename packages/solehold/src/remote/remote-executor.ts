@@ -28,6 +28,7 @@ import {
   type LeaseListing,
   type LeaseRequest,
   type LeaseView,
+  type QueueListener,
   type UnsettledOutcome,
   type WaitingDetails,
   type WaitOptions,
@@ -123,8 +124,12 @@ export class RemoteExecutor implements LeaseExecutor {
     };
   }
 
-  watch(scope: WatchScope, listener: (event: StoreEvent) => void): Promise<StoreWatch | null> {
-    return watchServer(this.#transport, this.#env, scope, listener);
+  watch(
+    scope: WatchScope,
+    listener: (event: StoreEvent) => void,
+    onQueue?: QueueListener,
+  ): Promise<StoreWatch | null> {
+    return watchServer(this.#transport, this.#env, scope, listener, onQueue);
   }
 
   /** One pass of collection over a tenant's ended records. */
