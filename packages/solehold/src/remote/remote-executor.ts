@@ -7,13 +7,11 @@
  * once it may have been done it is not sent again, because it could strike the next holder.
  */
 import {
-  askedKey,
   type ClockReading,
   checkedDrift,
   createPolicy,
   DEFAULT_DRIFT,
   type DriftBound,
-  keyId,
   type LeaseKey,
   type LeaseOp,
   type LeasePolicy,
@@ -44,6 +42,7 @@ import {
   type WatchScope,
 } from "../store/index.ts";
 import { decodeLease, decodeOutcome, encodeRequest, fieldsOf, unsettled } from "../wire/index.ts";
+import { routeOf } from "./replica-router.ts";
 import type { RemoteAnswer, RemoteRequest, RemoteTransport } from "./transport.ts";
 import { watchServer } from "./watch.ts";
 
@@ -167,8 +166,7 @@ export class RemoteExecutor implements LeaseExecutor {
       request,
       token,
       body: bodyOf(request, token, wait),
-      // All slots of a name have one queue.
-      routeBy: keyId(askedKey(request.key)),
+      routeBy: routeOf(request.key),
       waitMs: wait === undefined ? 0 : Math.min(wait.waitMs, LONGEST_WAIT_MS) + WAIT_SLACK_MS,
       signal: wait?.signal,
       deadlineMs: reading.monotonicMs + (request.timeoutMs ?? this.#commandTimeoutMs),
