@@ -2,14 +2,14 @@ import { type LeaseKey, MemoryStore, StoreError, StoreExecutor } from "solehold"
 import {
   type ApplyReply,
   type ConditionalWrite,
+  checkClock,
+  type DoctorReport,
   ManualEnv,
   type ReadReply,
   realEnv,
 } from "solehold/internal";
 import { describe, expect, it } from "vitest";
-import { checkClock } from "../src/actions/doctor/clock.ts";
 import { examine } from "../src/actions/doctor/examine.ts";
-import type { DoctorReport } from "../src/actions/doctor/report.ts";
 import { withoutSecrets } from "../src/format/url.ts";
 import { run } from "./support/fake-io.ts";
 import { temporaryFolder } from "./support/temporary.ts";

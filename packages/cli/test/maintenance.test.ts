@@ -2,10 +2,9 @@
 import { writeFileSync } from "node:fs";
 import { resolveConfig, startServer } from "@solehold/server";
 import { LeaseUnavailableError, MemoryStore, StoreError, StoreExecutor } from "solehold";
-import { decorateStore, realEnv } from "solehold/internal";
+import { type DoctorReport, decorateStore, realEnv } from "solehold/internal";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { examine } from "../src/actions/doctor/examine.ts";
-import type { DoctorReport } from "../src/actions/doctor/report.ts";
 import { failureOf } from "../src/format/errors.ts";
 import { run } from "./support/fake-io.ts";
 import { temporaryFolder } from "./support/temporary.ts";

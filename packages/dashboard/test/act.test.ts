@@ -119,6 +119,69 @@ describe("an action", () => {
   });
 });
 
+describe("a damaged record", () => {
+  it("is repaired by whoever may, after it was said what that means, and its key works again", async () => {
+    const folder = await tempFolder();
+    const { url, lease, get, keys } = await keyedServer(
+      [{ name: "all" }, { name: "looks", actions: ["read", "audit"] }],
+      { store: `file:${folder}` },
+    );
+    const [all = "", looks = ""] = keys;
+    await lease("acquire", { name: "db/main", holder: "worker-1", ttlMs: 60_000 }, bearer(all));
+    const { generation } = (await get("/v1/lease?name=db/main", bearer(all))).body;
+    await writeFile(join(folder, "leases/db%2Fmain.lease.json"), "no record at all");
+    const enter = async (key: string) => {
+      const opened = await openPage(pageOf(url, "db/main"));
+      await opened.page.getByLabel("API key", { exact: true }).fill(key);
+      await opened.page.getByRole("button", { name: "Continue" }).click();
+      await opened.page.getByText("Its record is damaged, so nobody can acquire it").waitFor();
+      return opened.page;
+    };
+    const looking = await enter(looks);
+    expect(await looking.getByRole("button", { name: "Repair…" }).isDisabled()).toBe(true);
+    await looking.close();
+    const page = await enter(all);
+    expect(await axeViolations(page)).toEqual([]);
+    const dialog = page.getByRole("dialog");
+    await page.getByRole("button", { name: "Repair…" }).click();
+    await dialog
+      .getByText("What it said is lost: make sure first that its last holder has stopped")
+      .waitFor();
+    await dialog.getByRole("button", { name: "Cancel" }).click();
+    expect((await get("/v1/lease?name=db/main", bearer(all))).body.reason).toBe("RECORD_CORRUPT");
+    await page.getByRole("button", { name: "Repair…" }).click();
+    await dialog.getByRole("button", { name: "Repair", exact: true }).click();
+    await page.locator(".lease-now").getByText("released").waitFor();
+    const granted = await lease(
+      "acquire",
+      { name: "db/main", holder: "worker-2", ttlMs: 60_000 },
+      bearer(all),
+    );
+    expect(granted.status).toBe(200);
+    expect(BigInt(granted.body.lease.generation)).toBeGreaterThan(BigInt(generation));
+    await page.locator(".lease-now").getByText("worker-2").waitFor();
+    await page.close();
+  });
+});
+
+describe("the server view", () => {
+  it("examines the store as the command line's doctor does, and a lease names its home", async () => {
+    const { url, lease, get } = await testServer();
+    await lease("acquire", { name: "job", holder: "a", ttlMs: 60_000 });
+    const { page, complaints } = await openPage(`${url}/#/server`);
+    await page.getByRole("button", { name: "Examine the store" }).click();
+    await page.getByText("8 asked at once for one key, one got it").waitFor();
+    await page.getByText(/^fence \d+ follows \d+ after a release$/).waitFor();
+    expect(await axeViolations(page)).toEqual([]);
+    expect((await get("/v1/leases?prefix=solehold-doctor/")).body.leases).toEqual([]);
+    const { self } = (await get("/v1/replicas?name=job")).body;
+    await page.goto(pageOf(url, "job"));
+    await page.getByText(`Home of this key: ${self}, this server`).waitFor();
+    expect(complaints).toEqual([]);
+    await page.close();
+  });
+});
+
 describe("the audit", () => {
   it("is proven, and after somebody changed an entry on the disk it names the first bad one", async () => {
     const { url, lease, dataDir } = await testServer({ audit: "before-reply" });
@@ -160,6 +223,30 @@ describe("the audit", () => {
     await page.locator(".belief .bar").waitFor();
     await page.close();
   });
+});
+
+it("an export has all that matches, however many pages that is", async () => {
+  const { url, lease } = await testServer({ audit: "background" });
+  const asked = Array.from({ length: 1_150 }, (_, index) => ({ name: "job", holder: `h${index}` }));
+  for (let first = 0; first < asked.length; first += 50)
+    await Promise.all(asked.slice(first, first + 50).map((body) => lease("acquire", body)));
+  const { page } = await openPage(`${url}/#/audit?name=job&verdict=denied`);
+  await page.locator(".entries tbody tr").first().waitFor();
+  const [download] = await Promise.all([
+    page.waitForEvent("download"),
+    page.getByRole("button", { name: "Export" }).click(),
+  ]);
+  const saved = join(await tempFolder(), "audit.jsonl");
+  await download.saveAs(saved);
+  const lines = (await readFile(saved, "utf8")).trimEnd().split("\n");
+  const entries = lines.map((line): { sequence: number; allowed: boolean } => JSON.parse(line));
+  expect(entries).toHaveLength(1_149);
+  expect(entries.every(({ allowed }) => !allowed)).toBe(true);
+  expect(entries.map(({ sequence }) => sequence)).toEqual(
+    entries.map(({ sequence }) => sequence).sort((a, b) => a - b),
+  );
+  await page.getByText("1,149 entries exported").waitFor();
+  await page.close();
 });
 
 describe("where API keys are on", () => {

@@ -115,3 +115,47 @@ describe("POST /v1/maintenance/collect", () => {
     expect(await collect("default", prefixed)).toBe(403);
   });
 });
+
+describe("POST /v1/maintenance/doctor", () => {
+  it("finds what is wrong with the store, on keys that are gone afterwards", async () => {
+    const server = await testServer();
+    const fine = await server.post("/v1/maintenance/doctor", {});
+    expect(fine.body.ok).toBe(true);
+    expect(fine.body.checks.map(({ id }: { id: string }) => id)).toEqual([
+      ...["store", "durability", "collection", "fences", "compare-and-swap", "exclusion", "listing"],
+      ...["notifications", "clock", "damage", "clean-up"],
+    ]);
+    expect((await server.get("/v1/leases")).body.leases).toEqual([]);
+    const { store } = server.server.service.executor;
+    const { apply } = store;
+    // It takes every write for one on the current version.
+    Object.assign(store, {
+      apply: async (writes: Parameters<typeof apply>[0]) => {
+        const { records } = await store.read(writes.map(({ key }) => key));
+        return await apply(
+          writes.map((write, at) => {
+            const found = records[at];
+            return { ...write, expected: found?.kind === "found" ? found.version : null };
+          }),
+        );
+      },
+    });
+    const { body } = await server.post("/v1/maintenance/doctor", {});
+    expect(body.ok).toBe(false);
+    expect(body.checks).toContainEqual(
+      expect.objectContaining({
+        id: "compare-and-swap",
+        status: "fail",
+        detail: expect.stringContaining("do not use"),
+      }),
+    );
+  });
+
+  it("needs a key for repairs of all names of the tenant", async () => {
+    const server = await keyedServer([{ actions: ["read", "metrics"] }, { prefixes: ["a/"] }, {}]);
+    const [reader, narrow, all] = server.keys.map(bearer);
+    const examine = async (key: Record<string, string> | undefined) =>
+      (await server.post("/v1/maintenance/doctor", {}, key)).status;
+    expect([await examine(reader), await examine(narrow), await examine(all)]).toEqual([403, 403, 200]);
+  });
+});

@@ -9,6 +9,7 @@ export * from "./audit/line-reader.ts";
 export * from "./audit/query.ts";
 export * from "./client/index.ts";
 export * from "./core/index.ts";
+export * from "./doctor/index.ts";
 export * from "./env/index.ts";
 export * from "./executor/index.ts";
 export * from "./executor/repair.ts";

@@ -1,12 +1,11 @@
 /** Can the store be reached, and may it be trusted with leases? */
-import { openExecutor, realEnv } from "solehold/internal";
+import { type CheckStatus, openExecutor, realEnv } from "solehold/internal";
 import type { Invocation } from "../command.ts";
 import { tenantOf, urlOf } from "../connection.ts";
 import { EXIT } from "../failure.ts";
 import { printAnswer } from "../format/answer.ts";
 import { type Colour, escapeControls, painter } from "../format/terminal.ts";
 import { examine } from "./doctor/examine.ts";
-import type { CheckStatus } from "./doctor/report.ts";
 
 const COLOURS: { readonly [status in CheckStatus]: Colour } = {
   ok: "green",

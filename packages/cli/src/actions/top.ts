@@ -1,5 +1,14 @@
-/** What is held, on the whole terminal, drawn again with every change and every second, until Ctrl-C. */
-import { type LeaseChange, LeaseWatcher, realEnv, type Timer } from "solehold/internal";
+/** What is held and waited for, on the whole terminal, drawn again with every change and every second, until Ctrl-C. */
+import type { LeaseExecutor, LeaseView } from "solehold";
+import {
+  delay,
+  type LeaseChange,
+  LeaseWatcher,
+  type QueueEvent,
+  realEnv,
+  slotIn,
+  type Timer,
+} from "solehold/internal";
 import type { Invocation } from "../command.ts";
 import { urlOf, withLeases } from "../connection.ts";
 import { failureOf } from "../format/errors.ts";
@@ -22,12 +31,16 @@ export async function top(invocation: Invocation): Promise<number> {
   const [prefix = ""] = positionals;
   const everyMs = durationOption(invocation, "every", 10) ?? DEFAULT_EVERY_MS;
   const leases = new Map<string, SeenLease>();
+  /** How many slots of a name were seen, held or ended. */
+  const slots = new Map<string, number>();
+  let waiting: (name: string) => number = () => 0;
   let trouble = "";
   const paint = painter(io, io.stdout);
   const lines = (): readonly string[] =>
     topLines(
       {
         leases: [...leases.values()],
+        demand: (name) => ({ waiting: waiting(name), slots: slots.get(name) ?? 1 }),
         order: (values.sort as TopOrder | undefined) ?? "key",
         nowMs: realEnv.monotonicMs(),
         title: `${prefix === "" ? "" : `under ${prefix} `}at ${withoutSecret(urlOf(invocation))}  (Ctrl-C ends)`,
@@ -47,19 +60,53 @@ export async function top(invocation: Invocation): Promise<number> {
       trouble = "";
       screen.drawSoon();
     };
+    const onSeen = ({ key }: LeaseView): void => {
+      const { name, slot } = slotIn(key.name);
+      if (slot >= (slots.get(name) ?? 1)) slots.set(name, slot + 1);
+    };
     const onTrouble = (error: unknown): void => {
       trouble = `${failureOf(error).message}; still watching`;
       screen.drawSoon();
     };
-    const options = { env: realEnv, executor, tenant, prefix, everyMs, onChange, onTrouble };
+    const queues = new Map<string, number>();
+    const onQueue = (event: QueueEvent): void => {
+      if (event.kind === "reset") queues.clear();
+      else if (event.waiting === 0) queues.delete(event.key.name);
+      else queues.set(event.key.name, event.waiting);
+      waiting = (name) => queues.get(name) ?? 0;
+      screen.drawSoon();
+    };
+    const options = { env: realEnv, executor, tenant, prefix, everyMs, onChange, onSeen, onQueue, onTrouble };
+    const stopped = new AbortController();
     screen.open();
     try {
       const watcher = new LeaseWatcher(options);
+      void countTickets(executor, tenant, everyMs, stopped.signal, (counts) => {
+        waiting = counts;
+        screen.drawSoon();
+      });
       return await untilInterrupted(() => interruptible(io, (signal) => watcher.run(signal)));
     } finally {
+      stopped.abort();
       screen.close();
     }
   });
+}
+
+/** Without a server nobody knows all who wait; processes that wait for one another show it by tickets in the store. */
+async function countTickets(
+  { tickets }: LeaseExecutor,
+  tenant: string,
+  everyMs: number,
+  signal: AbortSignal,
+  onCounts: (counts: (name: string) => number) => void,
+): Promise<void> {
+  while (tickets !== undefined && !signal.aborted) {
+    // The watcher says what is wrong with the store.
+    const counts = await tickets.counts(tenant).catch(() => null);
+    if (counts !== null && !signal.aborted) onCounts(counts);
+    await delay(realEnv, everyMs, signal);
+  }
 }
 
 /** A password in a URL is not for the eyes of whoever stands behind the terminal. */

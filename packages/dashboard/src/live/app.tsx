@@ -95,7 +95,7 @@ function Shown({ route: { view, params }, who }: { route: Route; who: Who }) {
     case "audit":
       return <AuditView params={params} who={who} />;
     case "server":
-      return <ServerView />;
+      return <ServerView who={who} />;
     default:
       return <LeasesView params={params} who={who} />;
   }

@@ -15,6 +15,7 @@ import { type EventRoute, inTurns, type Route } from "../http/route.ts";
 import { auditRoutes, auditWatchRoute } from "../http/routes/audit.ts";
 import { commandRoutes } from "../http/routes/commands.ts";
 import { coordinatorRoutes } from "../http/routes/coordinator.ts";
+import { doctorRoute } from "../http/routes/doctor.ts";
 import { explainRoute } from "../http/routes/explain.ts";
 import { leaseRoutes } from "../http/routes/leases.ts";
 import { maintenanceRoutes } from "../http/routes/maintenance.ts";
@@ -144,6 +145,7 @@ export function composeServer(
     ...coordinatorRoutes(env, quorum),
     replicasRoute(membership, service),
     ...maintenanceRoutes(service, metrics),
+    doctorRoute(service, env),
   ];
   const traces = new RandomIds(env, "hex");
   const appOptions: AppOptions = {

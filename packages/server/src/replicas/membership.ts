@@ -91,6 +91,11 @@ export class Membership {
     return replicas.flatMap(({ rules: _rules, ...member }) => (member.url === NO_URL ? [] : [member]));
   }
 
+  /** This one's name, if it is among them. */
+  selfAmong(members: readonly ReplicaMember[]): string | null {
+    return members.find(({ nodeId }) => nodeId === this.#self?.nodeId)?.nodeId ?? null;
+  }
+
   async #replicas(): Promise<readonly (ReplicaMember & { readonly rules: string })[]> {
     const { executor } = this.#options;
     const page = await executor.list({

@@ -4,7 +4,7 @@
  */
 import {
   type Env,
-  encodeSse,
+  encodeQueueEvent,
   isInScope,
   type QueueLength,
   type Timer,
@@ -32,8 +32,7 @@ export function queueEvents({ env, queue, scope, maxBufferedBytes }: QueueEvents
         return;
       }
       for (const [name, waiting] of changed) {
-        const data = JSON.stringify({ tenant: scope.tenant, name, waiting });
-        writer.write(encodeSse({ event: "queue", data }));
+        writer.write(encodeQueueEvent({ key: { tenant: scope.tenant, name }, waiting }));
       }
       changed.clear();
     };

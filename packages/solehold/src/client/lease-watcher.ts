@@ -3,7 +3,7 @@
  * writes, not the passing of time: it finds that a lease has expired by a read when the expiry is due.
  */
 import type { Env, Timer } from "../env/index.ts";
-import { type LeaseExecutor, type LeaseView, viewOf } from "../executor/index.ts";
+import { type LeaseExecutor, type LeaseView, type QueueListener, viewOf } from "../executor/index.ts";
 import type { StoreEvent, StoreWatch } from "../store/index.ts";
 import { type LeaseChange, LeaseDiff } from "./lease-diff.ts";
 
@@ -13,6 +13,10 @@ export interface LeaseWatcherOptions {
   readonly prefix: string;
   readonly everyMs: number;
   readonly onChange: (change: LeaseChange) => void;
+  /** Every view that is read, changed or not, of a lease that is held or ended. */
+  readonly onSeen?: (view: LeaseView) => void;
+  /** How many wait, where a server says it. */
+  readonly onQueue?: QueueListener;
   /** A read has failed; another follows. */
   readonly onTrouble: (error: unknown) => void;
   readonly env: Env;
@@ -50,11 +54,12 @@ export class LeaseWatcher {
     ended.catch(() => undefined);
     let watch: StoreWatch | null = null;
     try {
-      const { executor, tenant, prefix } = this.#options;
+      const { executor, tenant, prefix, onQueue } = this.#options;
       // The watch first, then the list: a change in between is seen twice rather than never.
       const early: StoreEvent[] = [];
       let listener = (event: StoreEvent): void => void early.push(event);
-      watch = await Promise.race([executor.watch({ tenant, prefix }, (event) => listener(event)), ended]);
+      const opened = executor.watch({ tenant, prefix }, (event) => listener(event), onQueue);
+      watch = await Promise.race([opened, ended]);
       await Promise.race([this.#readAll("first"), ended]);
       listener = (event) => this.#onEvent(event);
       for (const event of early) listener(event);
@@ -93,6 +98,7 @@ export class LeaseWatcher {
   }
 
   #see(view: LeaseView): void {
+    this.#options.onSeen?.(view);
     const { name } = view.key;
     const last = this.#diff.get(name);
     const sameEnd =

@@ -76,6 +76,12 @@ export interface LeaseListing {
   readonly next: string | null;
 }
 
+/** How many wait for a key. After a reset the lengths that are not zero come again. */
+export type QueueEvent =
+  | { readonly kind: "length"; readonly key: LeaseKey; readonly waiting: number }
+  | { readonly kind: "reset" };
+export type QueueListener = (event: QueueEvent) => void;
+
 export interface LeaseExecutor {
   readonly policy: LeasePolicy;
   readonly drift: DriftBound;
@@ -85,8 +91,8 @@ export interface LeaseExecutor {
   /** Null when nothing was ever granted, or the record was collected. Rejects with StoreError or CorruptRecordError. */
   read(key: LeaseKey): Promise<LeaseView | null>;
   list(query: ListQuery): Promise<LeaseListing>;
-  /** Null when the store cannot announce changes. */
-  watch(scope: WatchScope, listener: WatchListener): Promise<StoreWatch | null>;
+  /** Null when the store cannot announce changes. `onQueue`: only a server knows who waits, and calls it. */
+  watch(scope: WatchScope, listener: WatchListener, onQueue?: QueueListener): Promise<StoreWatch | null>;
   /** A watch event showed this record: a hint that may save a read before the next attempt. */
   onHint?(key: LeaseKey, stored: StoredRecord): void;
   /** How processes that wait for a key know of each other; absent where the store cannot announce changes. */
@@ -106,7 +112,7 @@ export function layerOver(next: LeaseExecutor, overrides: Partial<LeaseExecutor>
     execute: (request, context) => next.execute(request, context),
     read: (key) => next.read(key),
     list: (query) => next.list(query),
-    watch: (scope, listener) => next.watch(scope, listener),
+    watch: (scope, listener, onQueue) => next.watch(scope, listener, onQueue),
     onHint: (key, stored) => next.onHint?.(key, stored),
     ...(next.tickets === undefined ? {} : { tickets: next.tickets }),
     close: () => next.close(),

@@ -26,6 +26,7 @@ export const TICKET_PREFIX = "$wait/";
 /** A process that waits writes its ticket again long before this. */
 export const TICKET_LIFE_MS = 30_000;
 const MAX_LISTED = 200;
+const MAX_COUNTED = 1_000;
 const MAX_TRIES = 3;
 const HASH_LENGTH = 22;
 
@@ -70,6 +71,19 @@ export class WaitTickets {
     for (const record of records) if (isOver(record)) this.remove(key, record.holder).catch(() => undefined);
     const tickets = records.filter((record) => !isOver(record)).map(ticketOf);
     return tickets.sort((a, b) => a.sinceMs - b.sinceMs);
+  }
+
+  /** How many processes wait for each key of a tenant, as far as they show it. Rejects with a StoreError. */
+  async counts(tenant: string): Promise<(name: string) => number> {
+    const { store } = this.#options;
+    const counts = new Map<string, number>();
+    const listed = await store.list?.({ tenant, prefix: TICKET_PREFIX, limit: MAX_COUNTED });
+    for (const { key, expiresAtMs } of listed?.records ?? []) {
+      if (expiresAtMs < (listed?.storeTimeMs ?? 0)) continue;
+      const prefix = key.name.slice(0, key.name.lastIndexOf("/") + 1);
+      counts.set(prefix, (counts.get(prefix) ?? 0) + 1);
+    }
+    return (name) => counts.get(this.scopeOf({ tenant, name }).prefix) ?? 0;
   }
 
   /** Writes the ticket, whatever it was before: only its own process does so. Rejects with a StoreError. */

@@ -8,13 +8,11 @@
  * failed to serve it: a proxy may have sent a copy to another one.
  */
 import {
-  askedKey,
   type ClockReading,
   checkedDrift,
   createPolicy,
   DEFAULT_DRIFT,
   type DriftBound,
-  keyId,
   type LeaseKey,
   type LeaseOp,
   type LeasePolicy,
@@ -29,6 +27,7 @@ import {
   type LeaseListing,
   type LeaseRequest,
   type LeaseView,
+  type QueueListener,
   type UnsettledOutcome,
   type WaitingDetails,
   type WaitOptions,
@@ -44,6 +43,7 @@ import {
   type WatchScope,
 } from "../store/index.ts";
 import { decodeLease, decodeOutcome, encodeRequest, fieldsOf, unsettled } from "../wire/index.ts";
+import { routeOf } from "./replica-router.ts";
 import type { RemoteAnswer, RemoteRequest, RemoteTransport } from "./transport.ts";
 import { watchServer } from "./watch.ts";
 
@@ -124,8 +124,12 @@ export class RemoteExecutor implements LeaseExecutor {
     };
   }
 
-  watch(scope: WatchScope, listener: (event: StoreEvent) => void): Promise<StoreWatch | null> {
-    return watchServer(this.#transport, this.#env, scope, listener);
+  watch(
+    scope: WatchScope,
+    listener: (event: StoreEvent) => void,
+    onQueue?: QueueListener,
+  ): Promise<StoreWatch | null> {
+    return watchServer(this.#transport, this.#env, scope, listener, onQueue);
   }
 
   /** One pass of collection over a tenant's ended records. */
@@ -163,8 +167,7 @@ export class RemoteExecutor implements LeaseExecutor {
       request,
       token,
       body: bodyOf(request, token, wait),
-      // All slots of a name have one queue.
-      routeBy: keyId(askedKey(request.key)),
+      routeBy: routeOf(request.key),
       waitMs: wait === undefined ? 0 : Math.min(wait.waitMs, LONGEST_WAIT_MS) + WAIT_SLACK_MS,
       signal: wait?.signal,
       deadlineMs: reading.monotonicMs + (request.timeoutMs ?? this.#commandTimeoutMs),

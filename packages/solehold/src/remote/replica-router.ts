@@ -7,6 +7,7 @@
  * ones, and only once a server answered there. The given addresses always stay usable.
  */
 
+import { askedKey, keyId, type LeaseKey } from "../core/index.ts";
 import type { Env, Timer } from "../env/index.ts";
 import { rankCoordinators } from "../placement/index.ts";
 import { StoreError } from "../store/index.ts";
@@ -114,11 +115,7 @@ export class ReplicaTransport implements RemoteTransport {
     const [first] = alive;
     if (first === undefined)
       throw new StoreError("config", "no server address is known", { outcome: "not-applied" });
-    if (routeBy === undefined || alive.length === 1) return first.url;
-    const candidates = alive.map(({ nodeId, weight }) => ({ nodeId, weight }));
-    const ranking = rankCoordinators({ candidates, leaseId: routeBy, traceId: "route" });
-    const home = ranking.ok ? ranking.ranked[0] : first.nodeId;
-    return alive.find(({ nodeId }) => nodeId === home)?.url ?? first.url;
+    return (routeBy === undefined ? first : (homeAmong(alive, routeBy) ?? first)).url;
   }
 
   #alive(): readonly Replica[] {
@@ -180,6 +177,25 @@ export class ReplicaTransport implements RemoteTransport {
     this.#transports.set(url, known);
     return known;
   }
+}
+
+/** Where clients send the requests for a key, or for any slot of a name. */
+export function homeOf(key: LeaseKey, replicas: readonly Replica[]): Replica | null {
+  return homeAmong(replicas, routeOf(key));
+}
+
+/** What a request for a key is routed by: all slots of a name have one queue. */
+export function routeOf(key: LeaseKey): string {
+  return keyId(askedKey(key));
+}
+
+function homeAmong(replicas: readonly Replica[], routeBy: string): Replica | null {
+  const [first = null, ...others] = replicas;
+  if (others.length === 0) return first;
+  const candidates = replicas.map(({ nodeId, weight }) => ({ nodeId, weight }));
+  const ranking = rankCoordinators({ candidates, leaseId: routeBy, traceId: "route" });
+  const home = ranking.ok ? ranking.ranked[0] : undefined;
+  return replicas.find(({ nodeId }) => nodeId === home) ?? first;
 }
 
 function replicaAt(url: string): Replica {

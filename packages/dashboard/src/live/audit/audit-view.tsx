@@ -3,9 +3,10 @@
 import { useEffect, useState } from "preact/hooks";
 import { type AuditEntry, decisionInWords, REASONS } from "solehold/browser";
 import { Banner } from "../../ui/components.tsx";
-import { get, messageOf, queryAudit, type Who } from "../data/api.ts";
+import { get, messageOf, type Query, queryAudit, type Who } from "../data/api.ts";
 import { counted, grouped, isoOf, timeOf } from "../format.ts";
 import { leaseHref, type Params, setParams } from "../router.ts";
+import { exportAudit, MOST_EXPORTED, save } from "./export.ts";
 
 const PAGE = 200;
 /** Renewals are most of a trail and say least: they are shown when they are asked for. */
@@ -58,15 +59,6 @@ export function AuditView({ params, who }: { params: Params; who: Who }) {
   }, [JSON.stringify(filter), limit, round]);
   const text = (field: string) => (event: { currentTarget: HTMLInputElement | HTMLSelectElement }) =>
     setParams({ [field]: event.currentTarget.value });
-  const save = async (): Promise<void> => {
-    const all = await queryAudit({ ...filter, limit: 1_000, order: "newest-first" });
-    const lines = all.toReversed().map((entry) => `${JSON.stringify(entry)}\n`);
-    const link = document.createElement("a");
-    link.href = URL.createObjectURL(new Blob(lines, { type: "application/jsonl" }));
-    link.download = "audit.jsonl";
-    link.click();
-    URL.revokeObjectURL(link.href);
-  };
   return (
     <main class="view">
       <div class="view-head">
@@ -75,14 +67,7 @@ export function AuditView({ params, who }: { params: Params; who: Who }) {
           <button type="button" class="button" onClick={() => setRound(round + 1)}>
             Refresh
           </button>
-          <button
-            type="button"
-            class="button"
-            onClick={() => void save().catch(setError)}
-            title="The newest thousand that match"
-          >
-            Export
-          </button>
+          <Export filter={filter} onFailure={setError} />
         </div>
       </div>
       <Verify mayVerify={who.actions.includes("audit") && who.tenants === null} />
@@ -163,6 +148,39 @@ export function AuditView({ params, who }: { params: Params; who: Who }) {
         </button>
       )}
     </main>
+  );
+}
+
+/** Exports what the filter matches, and says how far it is and whether that was all. */
+function Export({ filter, onFailure }: { filter: Query; onFailure: (error: unknown) => void }) {
+  const [said, setSaid] = useState("");
+  const [isBusy, setBusy] = useState(false);
+  const run = async (): Promise<void> => {
+    setBusy(true);
+    const { file, entries, isCut } = await exportAudit(filter, (count) => setSaid(`${grouped(count)}…`));
+    save(file, "audit.jsonl");
+    const all = counted(entries, "entry", "entries");
+    setSaid(isCut ? `only the oldest ${all}: for more, solehold audit export` : `${all} exported`);
+  };
+  return (
+    <>
+      <span class="muted" role="status">
+        {said}
+      </span>
+      <button
+        type="button"
+        class="button"
+        disabled={isBusy}
+        onClick={() =>
+          void run()
+            .catch(onFailure)
+            .finally(() => setBusy(false))
+        }
+        title={`All that match, up to ${grouped(MOST_EXPORTED)}, as lines of JSON`}
+      >
+        Export
+      </button>
+    </>
   );
 }
 

@@ -71,6 +71,13 @@ export interface Queue {
   }[];
 }
 
+/** The servers over the store; `home` is that of the key that was asked about. */
+export interface Replicas {
+  readonly replicas: readonly { readonly nodeId: string; readonly url: string; readonly weight: number }[];
+  readonly self: string | null;
+  readonly home?: string | null;
+}
+
 export interface Who {
   readonly id: string;
   readonly keysRequired: boolean;

@@ -3,7 +3,7 @@
  * is missed while a stream is away is read again when it is back.
  */
 import type { AuditEvent, SseEvent } from "solehold/browser";
-import { get, type Lease, ProblemError, type Queue, queryAudit, urlOf } from "./api.ts";
+import { get, type Lease, ProblemError, type Queue, queryAudit, type Replicas, urlOf } from "./api.ts";
 import { openStream, type StreamState } from "./events.ts";
 import { isOlder } from "./lease-store.ts";
 import { learnFromLease } from "./store-clock.ts";
@@ -20,6 +20,8 @@ export class LeaseDetail {
   error: unknown = null;
   stream: StreamState = "connecting";
   queue: Queue = EMPTY_QUEUE;
+  /** Where clients send the requests for this key, and which server this is; null while it is not known. */
+  home: { readonly home: string; readonly self: string | null; readonly url: string } | null = null;
   /** When the queue was read, on this page's clock. */
   queueAtMs = 0;
   /** Null while it is not known; "forbidden" where the key does not allow the audit. */
@@ -44,6 +46,7 @@ export class LeaseDetail {
         if (state === "open") {
           this.#readLease();
           this.#readQueue();
+          this.#readHome();
         }
         this.#changed();
       },
@@ -124,6 +127,18 @@ export class LeaseDetail {
       (queue) => {
         this.queue = queue;
         this.queueAtMs = Date.now();
+        this.#changed();
+      },
+      () => undefined,
+    );
+  }
+
+  #readHome(): void {
+    const { tenant, name } = this;
+    get<Replicas>("/v1/replicas", { tenant, name }, this.#closed.signal).then(
+      ({ home, self, replicas }) => {
+        const url = replicas.find(({ nodeId }) => nodeId === home)?.url;
+        this.home = home === null || home === undefined || url === undefined ? null : { home, self, url };
         this.#changed();
       },
       () => undefined,

@@ -2,7 +2,7 @@
 import { durationInWords } from "solehold/browser";
 import type { LeaseDetail } from "../data/lease-detail.ts";
 
-export function QueuePanel({ detail: { queue, queueAtMs } }: { detail: LeaseDetail }) {
+export function QueuePanel({ detail: { queue, queueAtMs, home } }: { detail: LeaseDetail }) {
   const sinceMs = queueAtMs === 0 ? 0 : Date.now() - queueAtMs;
   return (
     <section class="panel queue" aria-labelledby="queue">
@@ -26,6 +26,22 @@ export function QueuePanel({ detail: { queue, queueAtMs } }: { detail: LeaseDeta
           ))}
         </ol>
       )}
+      {home !== null && <Home {...home} />}
     </section>
+  );
+}
+
+/** Clients send a key's requests to its home, so that is where its waiters are. */
+function Home({ home, self, url }: { home: string; self: string | null; url: string }) {
+  return (
+    <p class="home muted">
+      Home of this key: <b>{home}</b>
+      {home === self ? ", this server" : ""}
+      {home !== self && /^https?:/.test(url) && (
+        <>
+          . Its waiters are there: <a href={`${url}/${location.hash}`}>look</a>
+        </>
+      )}
+    </p>
   );
 }

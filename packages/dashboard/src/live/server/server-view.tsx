@@ -3,9 +3,15 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { durationInWords } from "solehold/browser";
-import { Banner, Status } from "../../ui/components.tsx";
-import { get, messageOf } from "../data/api.ts";
+import { Banner, Status, type Tone } from "../../ui/components.tsx";
+import { get, messageOf, post, type Replicas, type Who } from "../data/api.ts";
 import { grouped } from "../format.ts";
+
+interface Finding {
+  readonly id: string;
+  readonly status: "ok" | "warn" | "fail" | "skip";
+  readonly detail: string;
+}
 
 interface Facts {
   readonly version: string;
@@ -15,17 +21,7 @@ interface Facts {
   readonly policy: Readonly<Record<string, number>>;
   readonly audit: Readonly<Record<string, string | number>>;
   readonly counts: Readonly<Record<string, number>>;
-  readonly findings: readonly {
-    readonly id: string;
-    readonly status: "ok" | "warn";
-    readonly detail: string;
-  }[];
-}
-
-interface Replica {
-  readonly nodeId: string;
-  readonly url: string;
-  readonly weight: number;
+  readonly findings: readonly Finding[];
 }
 
 const LABELS: Readonly<Record<string, string>> = {
@@ -53,9 +49,9 @@ const LABELS: Readonly<Record<string, string>> = {
   streams: "streams",
 };
 
-export function ServerView() {
+export function ServerView({ who }: { who: Who }) {
   const [facts, setFacts] = useState<Facts | null>(null);
-  const [replicas, setReplicas] = useState<readonly Replica[]>([]);
+  const [{ replicas, self }, setKnown] = useState<Replicas>({ replicas: [], self: null });
   const [error, setError] = useState<unknown>(null);
   const [round, setRound] = useState(0);
   useEffect(() => {
@@ -63,10 +59,7 @@ export function ServerView() {
     get<Facts>("/v1/server", { round: undefined }, abort.signal).then(setFacts, (failure: unknown) => {
       if (!abort.signal.aborted) setError(failure);
     });
-    get<{ replicas: readonly Replica[] }>("/v1/replicas", {}, abort.signal).then(
-      (reply) => setReplicas(reply.replicas),
-      () => undefined,
-    );
+    get<Replicas>("/v1/replicas", {}, abort.signal).then(setKnown, () => undefined);
     return () => abort.abort();
   }, [round]);
   const totalWeight = replicas.reduce((total, { weight }) => total + weight, 0);
@@ -90,15 +83,9 @@ export function ServerView() {
             Version {facts.version}, running for {durationInWords(Date.now() - facts.startedMs)}
           </p>
           <Card id="findings" title="Findings">
-            <ul class="findings">
-              {facts.findings.map(({ id, status, detail }) => (
-                <li key={id}>
-                  <Status tone={status === "ok" ? "good" : "warn"}>{id}</Status>
-                  <span>{detail}</span>
-                </li>
-              ))}
-            </ul>
+            <Findings findings={facts.findings} />
           </Card>
+          <Doctor who={who} />
           <div class="cards">
             <Values id="store" title="Store" values={facts.store} />
             <Values id="policy" title="Leases may last" values={facts.policy} />
@@ -112,6 +99,7 @@ export function ServerView() {
                   <Status tone="good">{nodeId}</Status>
                   <span>
                     {url}, home of {Math.round((weight / totalWeight) * 100)} % of all keys
+                    {nodeId === self ? " (this one answers)" : ""}
                   </span>
                 </li>
               ))}
@@ -121,6 +109,68 @@ export function ServerView() {
         </>
       )}
     </main>
+  );
+}
+
+const TONES: { readonly [status in Finding["status"]]: Tone } = {
+  ok: "good",
+  warn: "warn",
+  fail: "bad",
+  skip: "ended",
+};
+
+function Findings({ findings }: { findings: readonly Finding[] }) {
+  return (
+    <ul class="findings">
+      {findings.map(({ id, status, detail }) => (
+        <li key={id} data-status={status}>
+          <Status tone={TONES[status]}>{id}</Status>
+          <span>{detail}</span>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+/** What `solehold doctor` does, on the server: it takes real leases, so somebody has to ask for it. */
+function Doctor({ who }: { who: Who }) {
+  const [findings, setFindings] = useState<readonly Finding[] | null>(null);
+  const [failure, setFailure] = useState<unknown>(null);
+  const [isBusy, setBusy] = useState(false);
+  const isAllowed = who.actions.includes("repair") && who.prefixes.includes("");
+  const examine = (): void => {
+    setBusy(true);
+    setFailure(null);
+    post<{ checks: readonly Finding[] }>("/v1/maintenance/doctor", {})
+      .then(({ checks }) => setFindings(checks), setFailure)
+      .finally(() => setBusy(false));
+  };
+  return (
+    <section class="panel" aria-labelledby="doctor">
+      <div class="section-head">
+        <h2 id="doctor">Doctor</h2>
+        <button
+          type="button"
+          class="button"
+          onClick={examine}
+          disabled={isBusy || !isAllowed}
+          title={isAllowed ? undefined : "Needs a key that allows 'repair' on all names"}
+        >
+          {isBusy ? "Examining…" : "Examine the store"}
+        </button>
+      </div>
+      <div role="status">
+        {failure !== null && <p class="pad bad">It could not be examined: {messageOf(failure)}.</p>}
+        {findings === null && failure === null && (
+          <p class="pad muted">
+            Tries with real leases, on keys of its own, whether the store keeps its promises: one of eight
+            callers wins, fences grow, writes on an old version are refused, the clock runs at its rate. What{" "}
+            <code>solehold doctor</code> does, from where this server is.
+          </p>
+        )}
+        {findings !== null && <Findings findings={findings} />}
+      </div>
+    </section>
   );
 }
 

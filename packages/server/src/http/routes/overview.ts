@@ -1,11 +1,12 @@
 /** GET /v1/whoami, /v1/server and /v1/activity: what a dashboard shows besides leases. */
-import { collectionObstacle, type LeaseService } from "solehold/internal";
+import { type Check, collectionObstacle, type LeaseService } from "solehold/internal";
 import { Type } from "typebox";
 import { ACTIONS, assertAllowedEverywhere } from "../../access/principal.ts";
 import { Instant } from "../../protocol/schemas/fields.ts";
 import { type Activity, BUCKET_MS } from "../../telemetry/activity.ts";
 import { defineRoute, type Route } from "../route.ts";
-import { type Finding, findingsOf, type ServerFacts } from "./server-findings.ts";
+import { CheckSchema } from "./doctor.ts";
+import { findingsOf, type ServerFacts } from "./server-findings.ts";
 
 const strict = { additionalProperties: false } as const;
 const Count = (description: string) => Type.Integer({ minimum: 0, description });
@@ -71,17 +72,7 @@ const ServerReply = Type.Object(
       },
       { ...strict, description: "What there is now." },
     ),
-    findings: Type.Array(
-      Type.Object(
-        {
-          id: Type.String({ description: "What was looked at." }),
-          status: Type.Enum(["ok", "warn"], { description: "Whether there is something to do." }),
-          detail: Type.String({ description: "What is so, and what to do." }),
-        },
-        strict,
-      ),
-      { description: "What an operator should know." },
-    ),
+    findings: Type.Array(CheckSchema, { description: "What an operator should know." }),
   },
   strict,
 );
@@ -154,7 +145,7 @@ export function overviewRoutes({
     async handle(_input, { principal }) {
       assertAllowedEverywhere(principal, "metrics");
       const all: ServerFacts = { ...facts(), ...storeFacts(service), keysRequired: keysRequired() };
-      const findings: readonly Finding[] = findingsOf(all, collectionObstacle(service.executor.store));
+      const findings: readonly Check[] = findingsOf(all, collectionObstacle(service.executor.store));
       return { status: 200, body: { ...all, findings } };
     },
   });

@@ -1,6 +1,8 @@
 /** GET /v1/replicas: the servers over this store that are alive, for clients that look for a key's home. */
-import type { LeaseService } from "solehold/internal";
+import { homeOf, type LeaseService } from "solehold/internal";
 import { Type } from "typebox";
+import { leaseKeyFor } from "../../access/principal.ts";
+import { Name, Tenant } from "../../protocol/schemas/fields.ts";
 import type { Membership } from "../../replicas/membership.ts";
 import { defineRoute, type Route } from "../route.ts";
 import { assertListable } from "./leases.ts";
@@ -20,6 +22,12 @@ const ReplicasReply = Type.Object(
       ),
       { description: "Those that are alive, by name." },
     ),
+    self: Type.Union([Type.String(), Type.Null()], { description: "Which of them answers; null if none." }),
+    home: Type.Optional(
+      Type.Union([Type.String(), Type.Null()], {
+        description: "Of the key that was asked about: where its requests go. Null without replicas.",
+      }),
+    ),
   },
   strict,
 );
@@ -33,12 +41,20 @@ export function replicasRoute(membership: Membership, service: LeaseService): Ro
     summary: "The servers over this store that are alive",
     description:
       "A client sends a key's requests to its home: the first by rendezvous-v1 of the key among these. Any other replica answers as correctly.",
+    query: Type.Object({ tenant: Type.Optional(Tenant), name: Type.Optional(Name) }, strict),
     replies: { 200: { description: "By name.", schema: ReplicasReply } },
-    examples: [{ summary: "Who serves", status: 200 }],
-    handle: async () => {
+    examples: [
+      { summary: "Who serves", status: 200 },
+      { summary: "Where a key is at home", query: { name: "reports/nightly" }, status: 200 },
+    ],
+    handle: async ({ query: { tenant, name } }, { principal }) => {
       // A client that gets no answer here goes on with the addresses that it was given.
       assertListable(service);
-      return { status: 200, body: { replicas: await membership.members() } };
+      const replicas = await membership.members();
+      const found = { replicas, self: membership.selfAmong(replicas) };
+      if (name === undefined) return { status: 200, body: found };
+      const key = leaseKeyFor(principal, "read", { name, ...(tenant === undefined ? {} : { tenant }) });
+      return { status: 200, body: { ...found, home: homeOf(key, replicas)?.nodeId ?? null } };
     },
   });
 }

@@ -1,4 +1,6 @@
-/** What an operator should know about a server, from facts alone. Pure. */
+/** What an operator should know about a server, from facts alone; what has to be tried is the doctor's. Pure. */
+import { type Check, collectionFinding, durabilityFinding } from "solehold/internal";
+
 export interface ServerFacts {
   readonly version: string;
   readonly startedMs: number;
@@ -35,24 +37,13 @@ export interface ServerFacts {
   };
 }
 
-export interface Finding {
-  readonly id: string;
-  readonly status: "ok" | "warn";
-  readonly detail: string;
-}
-
 /** `obstacle`: why ended records are not deleted; null where they are. */
-export function findingsOf(facts: ServerFacts, obstacle: string | null): readonly Finding[] {
+export function findingsOf(facts: ServerFacts, obstacle: string | null): readonly Check[] {
   const { store, audit, keysRequired } = facts;
-  const finding = (id: string, isFine: boolean, fine: string, problem: string): Finding =>
+  const finding = (id: string, isFine: boolean, fine: string, problem: string): Check =>
     isFine ? { id, status: "ok", detail: fine } : { id, status: "warn", detail: problem };
   return [
-    finding(
-      "durability",
-      store.durable,
-      "acknowledged writes survive a crash",
-      "acknowledged writes may be lost in a crash: use this store only where that is acceptable",
-    ),
+    { id: "durability", ...durabilityFinding(store.durable) },
     finding(
       "clock",
       store.clockJumps === 0,
@@ -65,12 +56,7 @@ export function findingsOf(facts: ServerFacts, obstacle: string | null): readonl
       "the store announces changes",
       "the store does not announce changes: watchers here see only what passes through this server",
     ),
-    finding(
-      "collection",
-      obstacle === null,
-      "ended records are deleted a day after their end",
-      `ended records are kept for ever: ${obstacle}`,
-    ),
+    { id: "collection", ...collectionFinding(obstacle, "ended records are deleted a day after their end") },
     auditFinding(audit),
     finding(
       "access",
@@ -81,7 +67,7 @@ export function findingsOf(facts: ServerFacts, obstacle: string | null): readonl
   ];
 }
 
-function auditFinding({ durability, dropped }: ServerFacts["audit"]): Finding {
+function auditFinding({ durability, dropped }: ServerFacts["audit"]): Check {
   if (dropped > 0 && durability !== "memory")
     return {
       id: "audit",

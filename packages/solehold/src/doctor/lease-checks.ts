@@ -3,9 +3,9 @@
  * else uses and which are cleaned up: `solehold-doctor/<random>`.
  */
 
-import { type LeaseExecutor, type LeaseKey, type LeaseStore, StoreError } from "solehold";
-import { type AppliedOutcome, type CommandOutcome, type LeaseListing, recordFence } from "solehold/internal";
-import { given } from "../../parse/option-values.ts";
+import { type LeaseKey, recordFence } from "../core/index.ts";
+import type { AppliedOutcome, CommandOutcome, LeaseExecutor, LeaseListing } from "../executor/index.ts";
+import { type LeaseStore, StoreError } from "../store/index.ts";
 import { type Finding, fail, ok, warn } from "./report.ts";
 
 export const DOCTOR_PREFIX = "solehold-doctor/";
@@ -101,7 +101,7 @@ export async function checkDamage(executor: LeaseExecutor, tenant: string): Prom
         tenant,
         prefix: "",
         limit: PAGE,
-        ...given({ after }),
+        ...(after === null ? {} : { after }),
       });
       seen += page.leases.length + page.corrupt.length;
       damaged.push(...page.corrupt.map(({ key }) => key.name));

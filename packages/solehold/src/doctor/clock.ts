@@ -2,7 +2,8 @@
  * The store's clock as seen from here: how far it is off (which does not matter for leases) and how fast it
  * runs (which does). Both are known only within bounds, which the answer names.
  */
-import { type DriftBound, delay, type Env } from "solehold/internal";
+import type { DriftBound } from "../core/index.ts";
+import { delay, type Env } from "../env/index.ts";
 import type { Finding } from "./report.ts";
 
 /** The store's time, asked now; null when it has no clock. */

@@ -1,5 +1,7 @@
 /** Whether a notification of a write arrives, and how soon. A late one only makes waiting slower, never wrong. */
-import { delay, type Env, type LeaseExecutor, type LeaseKey } from "solehold/internal";
+import type { LeaseKey } from "../core/index.ts";
+import { delay, type Env } from "../env/index.ts";
+import type { LeaseExecutor } from "../executor/index.ts";
 import { granted, TTL_MS } from "./lease-checks.ts";
 import { type Finding, ok, warn } from "./report.ts";
 

@@ -1,0 +1,40 @@
+// Where a key is at home, as a server says it, is where clients send its requests.
+import { describe, expect, it, onTestFinished } from "vitest";
+import { ManualEnv } from "../../src/env/index.ts";
+import { homeOf, ReplicaTransport, routeOf } from "../../src/remote/replica-router.ts";
+import type { RemoteTransport } from "../../src/remote/transport.ts";
+
+const REPLICAS = ["a", "b", "c"].map((nodeId) => ({ nodeId, url: `http://${nodeId}`, weight: 1 }));
+
+describe("the home of a key", () => {
+  it("is the replica that a client asks", async () => {
+    const asked: string[] = [];
+    const open = (url: string): RemoteTransport => ({
+      send: async ({ path }) => {
+        if (path === "/v1/replicas") return { status: 200, body: { replicas: REPLICAS } };
+        asked.push(url);
+        return { status: 200, body: {} };
+      },
+      events: async () => ({ close: () => undefined }),
+      close: () => undefined,
+    });
+    const transport = new ReplicaTransport({ env: new ManualEnv(), seeds: ["http://a"], open });
+    onTestFinished(() => transport.close());
+    const keys = Array.from({ length: 30 }, (_, index) => ({ tenant: "default", name: `job/${index}` }));
+    for (const key of keys)
+      await transport.send({
+        method: "POST",
+        path: "/v1/leases/acquire",
+        timeoutMs: 1,
+        routeBy: routeOf(key),
+      });
+    expect(keys.map((key) => homeOf(key, REPLICAS)?.url)).toEqual(asked);
+    expect(new Set(asked).size).toBe(3);
+  });
+
+  it("is the same for all slots of a name, and there is none without replicas", () => {
+    const slot = { tenant: "default", name: "pool#slot/2" };
+    expect(homeOf(slot, REPLICAS)).toEqual(homeOf({ tenant: "default", name: "pool" }, REPLICAS));
+    expect(homeOf(slot, [])).toBe(null);
+  });
+});
