@@ -28,6 +28,7 @@ const LAYERS = [
   "guards",
   "writer",
   "facades",
+  "adapters",
   "conformance",
 ];
 /** Decisions without a clock or I/O; they hash and verify. */
