@@ -29,6 +29,7 @@ const LAYERS = [
   "writer",
   "facades",
   "doctor",
+  "adapters",
   "conformance",
 ];
 /** Decisions without a clock or I/O; they hash and verify. */

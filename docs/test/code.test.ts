@@ -1,6 +1,6 @@
 /** The code of the pages: TypeScript compiles, programs run and print what is shown, commands exist, JSON parses. */
 import { execFile } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -16,10 +16,16 @@ const where = ({ page, line }: CodeBlock): string => `${page}:${line}`;
 const of = (language: string, mode = ""): readonly CodeBlock[] =>
   blocks.filter((block) => block.language === language && block.mode === mode);
 
+/** Packages that pages import and that only the tests of adapters install. */
+const ADAPTED_NAMES = ["@verrou"];
+const ADAPTED = join(ROOT, "packages/solehold/test/adapters/packages/node_modules");
+
 /** In a folder from which the packages of this checkout are found. */
 let folder: string;
 beforeAll(() => {
   folder = mkdtempSync(join(ROOT, "packages/solehold/node_modules/.docs-"));
+  mkdirSync(join(folder, "node_modules"));
+  for (const name of ADAPTED_NAMES) symlinkSync(join(ADAPTED, name), join(folder, "node_modules", name));
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
