@@ -1,5 +1,5 @@
 /**
- * One run of the full tier: the real executor, service and client on a simulated store, network and clocks.
+ * One run: the real executor, service and client on a simulated store, network and clocks.
  *
  * Two phases. Turmoil: faults and operations as the seed draws them; whatever happens, the promises hold.
  * Then the world heals, everybody lets go, and each process asks for each key twice: all must be served
@@ -30,7 +30,6 @@ export async function runFull(options: RunOptions): Promise<RunResult> {
     const { world, config, violation, sometimesCounts } = cluster;
     const result = {
       seed: options.seed,
-      tier: "full" as const,
       config,
       violation,
       hash: world.hash,

@@ -1,5 +1,5 @@
 /**
- * Machines, network, store and processes of one run of the full tier, and what the oracles see of them.
+ * Machines, network, store and processes of one run, and what the oracles see of them.
  */
 
 import type { Lease, LeaseExecutor } from "solehold/internal";
