@@ -4,8 +4,7 @@
  */
 
 import { type LeaseExecutor, type LeaseKey, type LeaseStore, StoreError } from "solehold";
-import { type AppliedOutcome, type CommandOutcome, type LeaseListing, recordFence } from "solehold/internal";
-import { given } from "../../parse/option-values.ts";
+import { type AppliedOutcome, type CommandOutcome, pagesOf, recordFence } from "solehold/internal";
 import { type Finding, fail, ok, warn } from "./report.ts";
 
 export const DOCTOR_PREFIX = "solehold-doctor/";
@@ -94,24 +93,19 @@ export async function checkListing(executor: LeaseExecutor, key: LeaseKey): Prom
 export async function checkDamage(executor: LeaseExecutor, tenant: string): Promise<Finding> {
   const damaged: string[] = [];
   let seen = 0;
-  let after: string | null = null;
+  let part = "all";
   try {
-    do {
-      const page: LeaseListing = await executor.list({
-        tenant,
-        prefix: "",
-        limit: PAGE,
-        ...given({ after }),
-      });
+    for await (const page of pagesOf((query) => executor.list(query), { tenant, prefix: "", limit: PAGE })) {
       seen += page.leases.length + page.corrupt.length;
       damaged.push(...page.corrupt.map(({ key }) => key.name));
-      after = page.next;
-    } while (after !== null && seen < MAX_RECORDS);
+      part = page.next === null ? "all" : "the first";
+      if (seen >= MAX_RECORDS) break;
+    }
   } catch (error) {
     if (!cannotList(error)) throw error;
     return { status: "skip", detail: "records cannot be listed, so none were looked at" };
   }
-  const checked = `of ${after === null ? "all" : "the first"} ${seen} records of tenant ${tenant}`;
+  const checked = `of ${part} ${seen} records of tenant ${tenant}`;
   const [first] = damaged;
   if (first === undefined) return ok(`${checked} none is damaged`);
   const names = damaged.slice(0, SHOWN_NAMES).join(", ");
