@@ -31,7 +31,7 @@ async function shortest(name) {
     /** @type {import("@solehold/simulator").RunOptions} */
     const options = { seed, ...limits, auditIn: "memory", mutations: bug.mutations };
     if (!isShowable(options) || (await runFull(options)).violation === null) continue;
-    const { needed, result } = await shrink(runFull, options);
+    const { needed, result } = await shrink(options);
     if (!bug.caughtBy.includes(result.violation?.oracle ?? "")) continue;
     const allowed = new Set(needed);
     const { mutations: _, ...shipped } = options;

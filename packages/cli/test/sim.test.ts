@@ -19,7 +19,6 @@ describe("solehold sim", () => {
     expect(first).toEqual(second);
     expect(first).toMatchObject({
       seeds: 100,
-      tier: "full",
       violations: 0,
       givenUp: 0,
       nondeterministic: [],

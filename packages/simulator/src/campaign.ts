@@ -2,20 +2,18 @@
 
 import { settle } from "solehold/internal";
 import type { ClockRegime, Fault } from "./config.ts";
-import { runCore } from "./core/run.ts";
 import { runFull } from "./full/run.ts";
 import type { Gateway } from "./net/gateway.ts";
 import { SERVER_SITUATIONS, SITUATIONS, type Situation } from "./oracles/oracle.ts";
-import type { RunOptions, RunResult, Tier } from "./result.ts";
+import type { RunResult } from "./result.ts";
 
 export interface CampaignOptions {
-  readonly tier: Tier;
   readonly firstSeed: number;
   /** Infinity to go on until `enough` says so. */
   readonly seeds: number;
   readonly clocks?: ClockRegime;
   readonly faults?: readonly Fault[];
-  /** Brings servers into the world of a part of the seeds (tier full). */
+  /** Brings servers into the world of a part of the seeds. */
   readonly gateway?: Gateway;
   /** Every so many seeds one is run twice, to see that both runs are the same; 0 for never. */
   readonly determinismEvery: number;
@@ -24,7 +22,6 @@ export interface CampaignOptions {
 }
 
 export interface CampaignSummary {
-  readonly tier: Tier;
   readonly seeds: number;
   readonly events: number;
   readonly violations: number;
@@ -43,48 +40,30 @@ const MOST_FAILURES = 10;
  * From so many seeds on, a situation that was never reached fails the run: the rarest of them is reached
  * several times in a tenth of this. A smaller run, or one whose faults were limited, only reports.
  */
-export const SEEDS_TO_REACH_ALL: Readonly<Record<Tier, number>> = { core: 10_000, full: 1_000 };
+export const SEEDS_TO_REACH_ALL = 1_000;
 
-/** What the core tier can reach: the others need a client, a service or promises. */
-const IN_CORE: ReadonlySet<Situation> = new Set<Situation>([
-  "a lease was taken over after its holder ran out of time",
-  "a lease was taken over while its last holder was frozen",
-  "a lease was taken over after its last holder was suspended",
-  "a released lease was taken at once",
-  "a handoff reached its successor",
-  "a handoff deadline passed and another took the lease",
-  "a revoked lease was claimed after its holder's time",
-  "an unknown outcome was settled as applied",
-  "a late request met a newer version",
-  "a key was granted again after its record was lost",
-]);
-
-/** What this tier must reach at least once in a run of some length. */
-export function expectedSituations(tier: Tier, gateway?: Gateway): readonly Situation[] {
-  if (tier === "core") return SITUATIONS.filter((situation) => IN_CORE.has(situation));
+/** What a run of some length must reach at least once. */
+export function expectedSituations(gateway?: Gateway): readonly Situation[] {
   return gateway === undefined ? SITUATIONS : [...SITUATIONS, ...SERVER_SITUATIONS];
 }
 
 /** What a run of so many seeds should have reached and did not. */
 export function missedSituations(
-  tier: Tier,
   seeds: number,
   counts: Readonly<Partial<Record<Situation, number>>>,
 ): readonly Situation[] {
-  if (seeds < SEEDS_TO_REACH_ALL[tier]) return [];
+  if (seeds < SEEDS_TO_REACH_ALL) return [];
   return (Object.keys(counts) as Situation[]).filter((situation) => counts[situation] === 0);
 }
 
 export async function campaign(options: CampaignOptions): Promise<CampaignSummary> {
-  const { tier, firstSeed, determinismEvery, clocks, faults, gateway } = options;
+  const { firstSeed, determinismEvery, clocks, faults, gateway } = options;
   const limits = {
     ...(gateway === undefined ? {} : { gateway }),
     ...(clocks === undefined ? {} : { clocks }),
     ...(faults === undefined ? {} : { faults }),
   };
-  const run = async (given: RunOptions): Promise<RunResult> =>
-    tier === "core" ? runCore(given) : await runFull(given);
-  const counts = Object.fromEntries(expectedSituations(tier, gateway).map((each) => [each, 0])) as Record<
+  const counts = Object.fromEntries(expectedSituations(gateway).map((each) => [each, 0])) as Record<
     Situation,
     number
   >;
@@ -92,30 +71,29 @@ export async function campaign(options: CampaignOptions): Promise<CampaignSummar
   const nondeterministic: number[] = [];
   let [seeds, events, violations, givenUp] = [0, 0, 0, 0];
   const summary = (): CampaignSummary => ({
-    tier,
     seeds,
     events,
     violations,
     failures,
     sometimes: counts,
-    missed: faults === undefined ? missedSituations(tier, seeds, counts) : [],
+    missed: faults === undefined ? missedSituations(seeds, counts) : [],
     nondeterministic,
     givenUp,
   });
   for (let seed = firstSeed; seeds < options.seeds; seed += 1) {
-    const result = await run({ seed, ...limits });
+    const result = await runFull({ seed, ...limits });
     seeds += 1;
     events += result.events;
     givenUp += result.givenUp;
     for (const [situation, count] of result.sometimes) counts[situation] = (counts[situation] ?? 0) + count;
     if (determinismEvery > 0 && seeds % determinismEvery === 0) {
-      const again = await run({ seed, ...limits });
+      const again = await runFull({ seed, ...limits });
       if (again.hash !== result.hash || again.events !== result.events) nondeterministic.push(seed);
     }
     if (result.violation !== null) {
       violations += 1;
       // Once more, with the time-line that the first run did without.
-      if (failures.length < MOST_FAILURES) failures.push(await run({ seed, ...limits, record: "yes" }));
+      if (failures.length < MOST_FAILURES) failures.push(await runFull({ seed, ...limits, record: "yes" }));
     }
     if (options.enough !== undefined && (await options.enough(summary()))) break;
   }
@@ -135,13 +113,12 @@ export function mergeSummaries(
     const sometimes = Object.fromEntries(counts) as CampaignSummary["sometimes"];
     const seeds = sum.seeds + part.seeds;
     return {
-      tier: sum.tier,
       seeds,
       events: sum.events + part.events,
       violations: sum.violations + part.violations,
       failures: [...sum.failures, ...part.failures].slice(0, MOST_FAILURES),
       sometimes,
-      missed: faults === undefined ? missedSituations(sum.tier, seeds, sometimes) : [],
+      missed: faults === undefined ? missedSituations(seeds, sometimes) : [],
       nondeterministic: [...sum.nondeterministic, ...part.nondeterministic],
       givenUp: sum.givenUp + part.givenUp,
     };

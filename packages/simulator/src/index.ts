@@ -11,7 +11,6 @@ export {
   SEEDS_TO_REACH_ALL,
 } from "./campaign.ts";
 export * from "./config.ts";
-export { runCore } from "./core/run.ts";
 export { EXPLORABLE_BUGS, type ExplorableBug } from "./explore/bugs.ts";
 export { type ExploreOptions, type ExploreResult, explore } from "./explore/explore.ts";
 export {
@@ -34,8 +33,8 @@ export type {
 export { type KeyState, type ModelOperation, START, type Transition } from "./oracles/lease-model.ts";
 export { checkLinearizable, type LinearizabilityVerdict } from "./oracles/linearizability.ts";
 export { SERVER_SITUATIONS, SITUATIONS, type Situation } from "./oracles/oracle.ts";
-export { type RegressionCase, regressionOf, replay, runOf } from "./regression.ts";
-export type { RunOptions, RunResult, Tier, Violation } from "./result.ts";
+export { type RegressionCase, regressionOf, replay } from "./regression.ts";
+export type { RunOptions, RunResult, Violation } from "./result.ts";
 export { runScript, type ScriptRun } from "./script/run.ts";
 export {
   isWithinBounds,

@@ -1,16 +1,14 @@
 /** A failure that was found once, as a file that people can read and tests replay for ever. */
 import { plantedBug } from "./bugs/registry.ts";
 import type { ClockRegime, Entry, Fault, SimConfig } from "./config.ts";
-import { runCore } from "./core/run.ts";
 import { runFull } from "./full/run.ts";
 import type { Gateway } from "./net/gateway.ts";
-import type { RunOptions, RunResult, Tier } from "./result.ts";
-import type { Run, ShrunkCase } from "./shrink.ts";
+import type { RunOptions, RunResult } from "./result.ts";
+import type { ShrunkCase } from "./shrink.ts";
 import { timelineText } from "./timeline.ts";
 
 export interface RegressionCase {
   readonly title: string;
-  readonly tier: Tier;
   readonly seed: number;
   readonly clocks?: ClockRegime;
   readonly faults?: readonly Fault[];
@@ -28,10 +26,6 @@ export interface RegressionCase {
   readonly timeline: readonly string[];
 }
 
-export function runOf(tier: Tier): Run {
-  return tier === "core" ? runCore : runFull;
-}
-
 export function regressionOf(
   title: string,
   bug: string | null,
@@ -41,7 +35,6 @@ export function regressionOf(
   const { result, needed } = shrunk;
   return {
     title,
-    tier: result.tier,
     seed: result.seed,
     ...(options.clocks === undefined ? {} : { clocks: options.clocks }),
     ...(options.faults === undefined ? {} : { faults: options.faults }),
@@ -60,9 +53,9 @@ export async function replay(
   bug: "with" | "without",
   gateway?: Gateway,
 ): Promise<RunResult> {
-  const { seed, clocks, faults, needed, tier, auditIn = "memory" } = given;
+  const { seed, clocks, faults, needed, auditIn = "memory" } = given;
   const mutations = bug === "with" && given.bug !== null ? plantedBug(given.bug).mutations : {};
-  return await runOf(tier)({
+  return await runFull({
     seed,
     mutations,
     allowed: new Set(needed),

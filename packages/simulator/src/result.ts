@@ -8,8 +8,6 @@ import type { ClockStart } from "./world/clock.ts";
 import type { Allowed } from "./world/random.ts";
 import type { TimelineEntry } from "./world/world.ts";
 
-export type Tier = "core" | "full";
-
 export interface RunOptions {
   readonly seed: number;
   readonly clocks?: ClockRegime;
@@ -45,7 +43,6 @@ export interface Violation {
 
 export interface RunResult {
   readonly seed: number;
-  readonly tier: Tier;
   readonly config: SimConfig;
   readonly violation: Violation | null;
   readonly hash: number;
@@ -54,7 +51,7 @@ export interface RunResult {
   readonly fired: readonly string[];
   readonly sometimes: ReadonlyMap<Situation, number>;
   readonly timeline: readonly TimelineEntry[];
-  /** Null unless the run was recorded, in tier full. */
+  /** Null unless the run was recorded. */
   readonly trace: Trace | null;
   /** Checks that were given up because they would have taken too long. */
   readonly givenUp: number;

@@ -3,9 +3,8 @@
  * the named draws that happened. A draw that is taken away leaves all others as they were, so most of the
  * run stays what it was.
  */
+import { runFull } from "./full/run.ts";
 import type { RunOptions, RunResult } from "./result.ts";
-
-export type Run = (options: RunOptions) => Promise<RunResult> | RunResult;
 
 export interface ShrunkCase {
   /** The draws that are needed; with fewer the promise holds. */
@@ -17,15 +16,15 @@ export interface ShrunkCase {
 const MOST_RUNS = 400;
 
 /** The same oracle must object: another failure on the way is another case. */
-export async function shrink(run: Run, options: RunOptions): Promise<ShrunkCase> {
-  const first = await run(options);
+export async function shrink(options: RunOptions): Promise<ShrunkCase> {
+  const first = await runFull(options);
   if (first.violation === null)
     throw new RangeError(`seed ${options.seed} breaks no promise: nothing to shrink`);
   const { oracle } = first.violation;
   let runs = 1;
   const fails = async (names: readonly string[]): Promise<boolean> => {
     runs += 1;
-    const { violation } = await run({ ...options, allowed: new Set(names) });
+    const { violation } = await runFull({ ...options, allowed: new Set(names) });
     return violation?.oracle === oracle;
   };
   let needed = first.fired;
@@ -44,6 +43,6 @@ export async function shrink(run: Run, options: RunOptions): Promise<ShrunkCase>
     else parts = Math.min(needed.length, parts * 2);
   }
   if (needed.length === 1 && (await fails([]))) needed = [];
-  const result = await run({ ...options, allowed: new Set(needed), record: "yes" });
+  const result = await runFull({ ...options, allowed: new Set(needed), record: "yes" });
   return { needed, result, runs };
 }

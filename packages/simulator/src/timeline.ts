@@ -10,9 +10,9 @@ const MOST_LINES = 200;
 
 /** Seed, drawn configuration, what happened, what was broken. */
 export function report(result: RunResult): string {
-  const { seed, tier, config, violation } = result;
+  const { seed, config, violation } = result;
   const verdict = violation === null ? "all promises held" : `${violation.oracle}: ${violation.message}`;
-  return `seed ${seed}, tier ${tier}: ${verdict}\n${describeConfig(config)}\n\n${timelineText(result)}`;
+  return `seed ${seed}: ${verdict}\n${describeConfig(config)}\n\n${timelineText(result)}`;
 }
 
 /** The last lines when there are too many. */

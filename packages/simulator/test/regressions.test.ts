@@ -30,7 +30,7 @@ describe("shrinking", () => {
     const { mutations, faults } = plantedBug("held-as-boolean");
     const options = { seed: 6, mutations, ...(faults === undefined ? {} : { faults }) };
     const first = await runFull(options);
-    const { needed, result } = await shrink(runFull, options);
+    const { needed, result } = await shrink(options);
     expect(needed.length).toBeLessThan(first.fired.length / 2);
     expect(result.violation?.oracle).toBe(first.violation?.oracle);
     expect(result.timeline.length).toBeGreaterThan(0);

@@ -1,6 +1,6 @@
 /** The leases under a prefix, as an aligned table or one document. */
 import type { LeaseExecutor, LeaseView } from "solehold";
-import { leaseStatus, slotIn } from "solehold/internal";
+import { leaseStatus, pagesOf, slotIn } from "solehold/internal";
 import type { Invocation } from "../command.ts";
 import { withLeases } from "../connection.ts";
 import { EXIT } from "../failure.ts";
@@ -47,16 +47,14 @@ export async function listLeases(executor: LeaseExecutor, query: ListingQuery): 
   const state = which === "live" ? ("held" as const) : undefined;
   const leases: LeaseView[] = [];
   const corrupt: { key: string; detail: string }[] = [];
-  let after: string | null = null;
-  do {
-    const page = await executor.list({ tenant, prefix, limit: PAGE, ...given({ holder, state, after }) });
+  const all = { tenant, prefix, limit: PAGE, ...given({ holder, state }) };
+  for await (const page of pagesOf((each) => executor.list(each), all)) {
     for (const lease of page.leases) {
       if (which === "all" || lease.live) leases.push(lease);
       if (leases.length >= limit) return { leases, corrupt };
     }
     for (const { key, detail } of page.corrupt) corrupt.push({ key: key.name, detail });
-    after = page.next;
-  } while (after !== null);
+  }
   return { leases, corrupt };
 }
 

@@ -12,11 +12,10 @@ import {
   realWait,
   regressionOf,
   report,
-  runOf,
+  runFull,
   SERVER_BUGS,
   searchBug,
   shrink,
-  type Tier,
 } from "@solehold/simulator";
 import { realEnv } from "solehold/internal";
 import type { Invocation } from "../command.ts";
@@ -25,7 +24,7 @@ import { given } from "../parse/option-values.ts";
 import { theGateway } from "./sim/seed-range.ts";
 import { runSeeds } from "./sim/worker-pool.ts";
 
-const DEFAULT_SEEDS = { core: 20_000, full: 1_000 } as const;
+const DEFAULT_SEEDS = 1_000;
 const PROGRESS_EVERY_MS = 500;
 const MINUTE_MS = 60_000;
 
@@ -58,39 +57,30 @@ function limitsOf({ values }: Invocation): Pick<RunOptions, "clocks" | "faults">
   });
 }
 
-function tierOf({ values }: Invocation): Tier {
-  return values.tier === "core" ? "core" : "full";
-}
-
 async function oneSeed(invocation: Invocation, seed: number): Promise<number> {
   const { io, flags, values } = invocation;
-  const run = runOf(tierOf(invocation));
   const options: RunOptions = {
     seed,
     ...limitsOf(invocation),
-    ...(tierOf(invocation) === "full" ? { gateway: theGateway() } : {}),
+    gateway: theGateway(),
     ...given({ entry: values.through as Entry | undefined }),
   };
-  const result = await run({ ...options, record: "yes" });
-  const { tier, violation, hash, events, trace } = result;
-  if (values.trace !== undefined) {
-    if (trace === null) throw usageFailure("--trace needs tier full: leave --tier core out");
-    writeFileSync(values.trace, `${JSON.stringify(trace)}\n`);
-  }
+  const result = await runFull({ ...options, record: "yes" });
+  const { violation, hash, events, trace } = result;
+  if (values.trace !== undefined) writeFileSync(values.trace, `${JSON.stringify(trace)}\n`);
   if (violation !== null && values.save !== undefined) {
-    const kept = regressionOf(violation.message, null, options, await shrink(run, options));
+    const kept = regressionOf(violation.message, null, options, await shrink(options));
     writeFileSync(values.save, `${JSON.stringify(kept, null, 2)}\n`);
   }
-  const document = { seed, tier, violation, hash, events };
+  const document = { seed, violation, hash, events };
   io.stdout.write(`${flags.has("json") ? JSON.stringify(document) : report(result)}\n`);
   return violation === null ? EXIT.ok : EXIT.error;
 }
 
 async function manySeeds(invocation: Invocation): Promise<number> {
   const { io } = invocation;
-  const tier = tierOf(invocation);
   const minutes = numberOption(invocation, "minutes");
-  const seeds = numberOption(invocation, "seeds") ?? DEFAULT_SEEDS[tier];
+  const seeds = numberOption(invocation, "seeds") ?? DEFAULT_SEEDS;
   const startedMs = realEnv.monotonicMs();
   const elapsedMs = (): number => realEnv.monotonicMs() - startedMs;
   let shownMs = 0;
@@ -100,7 +90,6 @@ async function manySeeds(invocation: Invocation): Promise<number> {
     io.stderr.write(`\r${done} seeds, ${violations} violations `);
   };
   const summary = await runSeeds({
-    tier,
     seeds: minutes === null ? Math.max(1, seeds) : Number.MAX_SAFE_INTEGER,
     workers: Math.max(1, numberOption(invocation, "workers") ?? availableParallelism()),
     ...limitsOf(invocation),
@@ -118,9 +107,9 @@ async function manySeeds(invocation: Invocation): Promise<number> {
 
 /** Not through printAnswer: a time-line has its own line breaks. */
 function printSummary({ io, flags }: Invocation, summary: CampaignSummary, seedsPerMinute: number): void {
-  const { seeds, tier, violations, sometimes, missed, failures, nondeterministic, givenUp } = summary;
+  const { seeds, violations, sometimes, missed, failures, nondeterministic, givenUp } = summary;
   if (flags.has("json")) {
-    const counts = { seeds, tier, violations, sometimes, missed, seedsPerMinute, nondeterministic, givenUp };
+    const counts = { seeds, violations, sometimes, missed, seedsPerMinute, nondeterministic, givenUp };
     const failed = failures.map(({ seed, violation }) => ({ seed, ...violation }));
     io.stdout.write(`${JSON.stringify({ ...counts, failures: failed })}\n`);
     return;

@@ -7,9 +7,8 @@ export const command: Command = {
   summary: "Simulate the lease code with faults, by seed",
   usage: "[options]",
   options: {
-    seeds: value("N", "how many seeds (default 1000, or 20000 in tier core)"),
+    seeds: value("N", "how many seeds (default 1000)"),
     seed: value("N", "this one seed, with its time-line (env DST_SEED)"),
-    tier: choice(["core", "full"], "the pure core, or the real async code (default full)"),
     clocks: choice(["bounded", "unbounded"], "rates within the drift bound, or not (default bounded)"),
     faults: value("LIST", "only these faults, separated by commas"),
     through: choice(
@@ -24,7 +23,7 @@ export const command: Command = {
     ...COMMON_OPTIONS,
   },
   notes: [
-    "Exit code 1 when a promise was broken, a planted bug was not found, two runs of a seed differed, or a large run (1000 seeds, 10000 in tier core) never reached one of the situations that it must reach.",
+    "Exit code 1 when a promise was broken, a planted bug was not found, two runs of a seed differed, or a large run (1000 seeds) never reached one of the situations that it must reach.",
   ],
   examples: {
     "solehold sim --seeds 5000 --json": "five thousand worlds",

@@ -2,17 +2,17 @@
  * A key that needs the consent of two signers. Now and then a process asks for it, with consent that suffices
  * and with consent that does not: one signer, one signer twice, somebody whom nobody knows.
  */
-import type { Lease, LeaseKey } from "solehold/internal";
 import {
   ApprovalPolicy,
   approvalRequestFor,
   type GuardedCommand,
-  LeaseError,
+  type LeaseKey,
   signApproval,
   signingKeyFromSeed,
 } from "solehold/internal";
 import type { RandomStream } from "../world/random.ts";
 import type { Process } from "./process.ts";
+import type { SimulatedCluster } from "./simulated-cluster.ts";
 
 export const DANGEROUS: LeaseKey = { tenant: "default", name: "danger" };
 
@@ -61,51 +61,28 @@ function definedPolicy(): ApprovalPolicy {
   return defined.policy;
 }
 
-/** What a process is about to present. */
-export interface Presentation {
-  readonly holder: string;
-  /** Distinct and known. */
-  readonly signers: number;
-}
-
-export interface DangerousOptions {
-  readonly ttlMs: number;
-  readonly storeNowMs: () => number;
-  readonly onPresented: (presentation: Presentation) => void;
-  readonly onLease: (process: Process, lease: Lease) => void;
-}
-
 export async function askForDangerous(
+  cluster: SimulatedCluster,
   process: Process,
   random: RandomStream,
-  options: DangerousOptions,
 ): Promise<void> {
+  const { ttlMs } = cluster.config;
   const { holder } = process.leases;
   const names = random.pick<readonly string[]>(CHOICES);
   const nonce = Buffer.from(process.env.randomBytes(16)).toString("base64url");
-  const { ttlMs } = options;
   const command: GuardedCommand = { action: "acquire", key: DANGEROUS, holder, ttlMs };
-  const nowMs = options.storeNowMs();
+  const nowMs = cluster.engine.nowMs();
   const window = { notBeforeMs: nowMs - WINDOW_MS, notAfterMs: nowMs + WINDOW_MS };
   const payload = { ...approvalRequestFor(command, TIER, nonce), ...window };
   const approvals = names.flatMap((name) => {
     const key = keys().get(name);
     return key === undefined ? [] : [signApproval(key.privateKey, payload, name)];
   });
-  options.onPresented({ holder, signers: new Set(names.filter((name) => name !== STRANGER)).size });
-  try {
-    const approval = { nonce, approvals };
-    const attempt = await process.leases.tryAcquire(DANGEROUS.name, {
-      ttl: ttlMs,
-      approval,
-      autoRenew: false,
-    });
-    if (attempt.ok) options.onLease(process, attempt.lease);
-  } catch (error) {
-    if (!(error instanceof LeaseError)) throw error;
-  }
-}
-
-export function enough({ signers }: Presentation): boolean {
-  return signers >= NEEDED;
+  const known = new Set(names.filter((name) => name !== STRANGER)).size;
+  if (known >= NEEDED) cluster.quorum.approved(holder);
+  const approval = { nonce, approvals };
+  const attempt = await process.leases.tryAcquire(DANGEROUS.name, { ttl: ttlMs, approval, autoRenew: false });
+  if (!attempt.ok) return;
+  cluster.hold(process, attempt.lease);
+  void attempt.lease.release();
 }

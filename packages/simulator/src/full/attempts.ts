@@ -1,5 +1,13 @@
 /** What a service was asked for and what it answered, by the traces of the attempts, to be compared with the audit. */
-import { type CommandOutcome, keyId, type LeaseExecutor, type LeaseKey } from "solehold/internal";
+import {
+  type CallContext,
+  type CommandOutcome,
+  keyId,
+  type Layer,
+  type LeaseExecutor,
+  type LeaseKey,
+  layerOver,
+} from "solehold/internal";
 import { withMembers } from "../bugs/wrap.ts";
 
 /** One attempt as its caller saw it end. */
@@ -14,11 +22,11 @@ export class Attempts {
   /** How many were begun under each trace. */
   readonly begun = new Map<string, number>();
 
-  begin(traceId: string): void {
+  #begin(traceId: string): void {
     this.begun.set(traceId, (this.begun.get(traceId) ?? 0) + 1);
   }
 
-  end(traceId: string, outcome: CommandOutcome, key: LeaseKey): void {
+  #end(traceId: string, outcome: CommandOutcome, key: LeaseKey): void {
     this.answered.push({ traceId, outcome, keyId: keyId(key) });
   }
 
@@ -29,15 +37,35 @@ export class Attempts {
         const { traceId = "" } = context;
         const next = request.op === "release" ? request.next : undefined;
         const nextTraceId = next?.context.traceId ?? "";
-        this.begin(traceId);
-        if (next !== undefined) this.begin(nextTraceId);
+        this.#begin(traceId);
+        if (next !== undefined) this.#begin(nextTraceId);
         const outcome = await service.execute(request, context);
-        this.end(traceId, outcome, request.key);
+        this.#end(traceId, outcome, request.key);
         const served = outcome.kind === "refused" ? undefined : outcome.next;
-        if (served !== undefined) this.end(nextTraceId, served, request.key);
+        if (served !== undefined) this.#end(nextTraceId, served, request.key);
         return outcome;
       },
     };
     return withMembers(service, members as Partial<Service>);
+  }
+
+  /** A layer over the service: every command gets a trace of its own, and its outcome is kept under it. */
+  traced(process: string): Layer {
+    let count = 0;
+    const traced = (context: CallContext): CallContext => {
+      count += 1;
+      return { ...context, traceId: `${process}-${count}` };
+    };
+    return (next) => {
+      const watched = this.watched(next);
+      return layerOver(next, {
+        execute: async (request, context = {}) => {
+          if (request.op !== "release" || request.next === undefined)
+            return await watched.execute(request, traced(context));
+          const served = { ...request.next, context: traced(request.next.context) };
+          return await watched.execute({ ...request, next: served }, traced(context));
+        },
+      });
+    };
   }
 }

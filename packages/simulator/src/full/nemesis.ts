@@ -4,26 +4,10 @@
  * name, so that a shrinker can take it away. None lasts longer than three ttls, so that the retention (far
  * longer than any request lives) keeps its meaning.
  */
-import type { LeaseKey } from "solehold/internal";
-import type { Fault, SimConfig } from "../config.ts";
-import type { StoreEngine } from "../store/engine.ts";
+import type { Fault } from "../config.ts";
 import type { Machine } from "../world/machine.ts";
-import type { Network } from "../world/network.ts";
 import { RandomStream } from "../world/random.ts";
-import type { World } from "../world/world.ts";
-
-export interface NemesisOptions {
-  readonly world: World;
-  readonly network: Network;
-  readonly engine: StoreEngine;
-  readonly machines: readonly Machine[];
-  /** Who talks with whom: what can be cut and clogged. */
-  readonly links: readonly (readonly [Machine, Machine])[];
-  readonly keys: readonly LeaseKey[];
-  readonly config: SimConfig;
-  readonly crash: (machine: Machine) => void;
-  readonly restart: (machine: Machine) => void;
-}
+import type { SimulatedCluster } from "./simulated-cluster.ts";
 
 type Mishap = (random: RandomStream, lastsMs: number) => void;
 
@@ -31,29 +15,34 @@ const LONGEST_TTLS = 3;
 const HOUR_MS = 3_600_000;
 
 export class Nemesis {
-  readonly #options: NemesisOptions;
+  readonly #cluster: SimulatedCluster;
+  readonly #onCrash: (machine: Machine) => void;
+  readonly #machines: readonly Machine[];
   readonly #mishaps: readonly (readonly [Fault, Mishap])[];
   #count = 0;
 
-  constructor(options: NemesisOptions) {
-    this.#options = options;
+  /** `onCrash` is called before a machine crashes. */
+  constructor(cluster: SimulatedCluster, onCrash: (machine: Machine) => void) {
+    this.#cluster = cluster;
+    this.#onCrash = onCrash;
+    this.#machines = cluster.allMachines;
     const all: Partial<Record<Fault, Mishap>> = {
-      pause: (random, lastsMs) => random.pick(options.machines).pause(lastsMs),
-      suspend: (random, lastsMs) => random.pick(options.machines).suspend(lastsMs),
+      pause: (random, lastsMs) => random.pick(this.#machines).pause(lastsMs),
+      suspend: (random, lastsMs) => random.pick(this.#machines).suspend(lastsMs),
       "wall-step": (random) => this.#stepWall(random),
       partition: (random, lastsMs) => this.#partition(random, lastsMs),
       clog: (random, lastsMs) => this.#clog(random, lastsMs),
       crash: (random, lastsMs) => this.#crash(random, lastsMs),
-      "store-pause": (_random, lastsMs) => options.engine.machine.pause(lastsMs),
+      "store-pause": (_random, lastsMs) => cluster.engine.machine.pause(lastsMs),
       "disk-full": (_random, lastsMs) => this.#fillDisk(lastsMs),
       corrupt: (random) => this.#corrupt(random),
       "misdirected-write": (random) => this.#misdirect(random),
       "clock-jump": (random) => this.#jump(random),
       "lost-writes": (random) => this.#forget(random),
-      "store-crash": (_random, lastsMs) => this.#crashStore(lastsMs / 6),
+      "store-crash": (_random, lastsMs) => cluster.crashStore(lastsMs / 6),
     };
     this.#mishaps = Object.entries(all).flatMap(([fault, mishap]) =>
-      options.config.faults.has(fault as Fault) && mishap !== undefined ? [[fault as Fault, mishap]] : [],
+      cluster.config.faults.has(fault as Fault) && mishap !== undefined ? [[fault as Fault, mishap]] : [],
     );
   }
 
@@ -63,7 +52,7 @@ export class Nemesis {
   }
 
   #planNext(): void {
-    const { world, config } = this.#options;
+    const { world, config } = this.#cluster;
     const inMs = world.choices.stream("mishap times").exponential(config.faultEveryMs);
     const atMs = world.nowMs + inMs;
     if (atMs > config.faultPhaseMs) return;
@@ -74,7 +63,7 @@ export class Nemesis {
   }
 
   #strike(): void {
-    const { world, config } = this.#options;
+    const { world, config } = this.#cluster;
     this.#count += 1;
     const random = new RandomStream(config.seed, `mishap ${this.#count}`);
     const [fault, mishap] = random.pick(this.#mishaps);
@@ -84,14 +73,14 @@ export class Nemesis {
 
   /** A suspend and a step back together would hide time from both clocks: more than any bound promises. */
   #stepWall(random: RandomStream): void {
-    const { machines, config } = this.#options;
+    const { config } = this.#cluster;
     const forwardOnly = config.clocks === "bounded" && config.faults.has("suspend");
     const byMs = random.pick([config.ttlMs / 3, config.ttlMs * 2, HOUR_MS]) * random.fraction();
-    random.pick(machines).stepWall(forwardOnly || random.chance(0.5) ? byMs : -byMs);
+    random.pick(this.#machines).stepWall(forwardOnly || random.chance(0.5) ? byMs : -byMs);
   }
 
   #partition(random: RandomStream, lastsMs: number): void {
-    const { network, links, world } = this.#options;
+    const { network, links, world } = this.#cluster;
     const cutOff = links.filter(() => random.chance(0.5));
     const direction = random.pick(["both", "requests", "replies"] as const);
     for (const [near, far] of cutOff) {
@@ -108,7 +97,7 @@ export class Nemesis {
 
   /** One link after the other is clogged, each for a time of its own: they open in another order. */
   #clog(random: RandomStream, lastsMs: number): void {
-    const { network, links } = this.#options;
+    const { network, links } = this.#cluster;
     for (const [near, far] of links) {
       if (random.chance(0.5)) network.clog(near, far, lastsMs * random.fraction());
       if (random.chance(0.5)) network.clog(far, near, lastsMs * random.fraction());
@@ -116,14 +105,13 @@ export class Nemesis {
   }
 
   #crash(random: RandomStream, lastsMs: number): void {
-    const { crash, restart, world, machines } = this.#options;
-    const machine = random.pick(machines);
-    crash(machine);
-    world.schedule(world.nowMs + lastsMs / 2, null, "restart", () => restart(machine));
+    const machine = random.pick(this.#machines);
+    this.#onCrash(machine);
+    this.#cluster.crashFor(machine, lastsMs / 2);
   }
 
   #fillDisk(lastsMs: number): void {
-    const { engine, world } = this.#options;
+    const { engine, world } = this.#cluster;
     world.note("store", "disk full", () => `for ${Math.round(lastsMs)} ms`, lastsMs);
     engine.full = true;
     world.schedule(world.nowMs + lastsMs, null, "disk freed", () => {
@@ -132,21 +120,18 @@ export class Nemesis {
   }
 
   #corrupt(random: RandomStream): void {
-    const { engine, keys, world } = this.#options;
+    const { engine, keys, world } = this.#cluster;
     if (engine.corrupt(random.pick(keys))) world.note("store", "record damaged");
   }
 
   #misdirect(random: RandomStream): void {
-    const { engine, keys, world } = this.#options;
+    const { engine, keys, world } = this.#cluster;
     const victim = random.pick(keys);
     if (engine.misdirect(victim)) world.note("store", "misdirected write", () => `landed on ${victim.name}`);
   }
 
   #jump(random: RandomStream): void {
-    const { engine, config, world } = this.#options;
-    const byMs = Math.round(random.between(-3, 3) * config.ttlMs);
-    world.note("store", "clock jump", () => `${byMs} ms`);
-    engine.jumpClock(byMs);
+    this.#cluster.jumpStoreClock(Math.round(random.between(-3, 3) * this.#cluster.config.ttlMs));
   }
 
   /**
@@ -154,22 +139,9 @@ export class Nemesis {
    * new server is there later than any answer took: a fence is taken from a time that is at most that much ahead.
    */
   #forget(random: RandomStream): void {
-    const { engine, world, config } = this.#options;
+    const { config } = this.#cluster;
     const count = random.pick([1, 2, 4, Number.MAX_SAFE_INTEGER]);
-    world.note("store", "forgets", () => `its last ${count} writes`);
-    engine.forgetLastWrites(count);
     const widestMs = config.callTimeoutMs + config.granularityMs + 2 * config.skewMs + config.ttlMs / 10 + 60;
-    this.#crashStore(widestMs * (1 + config.driftRatio) ** 2);
-  }
-
-  #crashStore(downMs: number): void {
-    const { engine, world } = this.#options;
-    world.note("store", "crashes", () => `for ${Math.round(downMs)} ms`, downMs);
-    engine.crash();
-    engine.down = true;
-    const { life } = engine;
-    world.schedule(world.nowMs + downMs, null, "store is back", () => {
-      if (engine.life === life) engine.down = false;
-    });
+    this.#cluster.loseWrites(count, widestMs * (1 + config.driftRatio) ** 2);
   }
 }

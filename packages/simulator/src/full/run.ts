@@ -1,22 +1,21 @@
 /**
- * One run of the full tier: the real executor, service and client on a simulated store, network and clocks.
+ * One run: the real executor, service and client on a simulated store, network and clocks.
  *
  * Two phases. Turmoil: faults and operations as the seed draws them; whatever happens, the promises hold.
  * Then the world heals, everybody lets go, and each process asks for each key twice: all must be served
  * within a bounded time, in the order in which they asked, and afterwards nothing may be left behind.
  */
-import { keyId, type Lease, slotKeys } from "solehold/internal";
+import { keyId, slotKeys } from "solehold/internal";
 import { damagesRecords } from "../config.ts";
 import type { RunOptions, RunResult } from "../result.ts";
 import type { Trace } from "../trace/trace.ts";
 import { traceOf } from "../trace/trace-of.ts";
 import { withoutRealWorld } from "../world/trap.ts";
-import { askForDangerous, enough } from "./approval-workload.ts";
 import { Nemesis } from "./nemesis.ts";
 import { type Process, TENANT } from "./process.ts";
-import { askForSet, inAnyOrder, SET_NAMES } from "./set-workload.ts";
+import { inAnyOrder, SET_NAMES } from "./set-workload.ts";
 import { SimulatedCluster } from "./simulated-cluster.ts";
-import { askForSlot, POOL } from "./slot-workload.ts";
+import { POOL } from "./slot-workload.ts";
 import { nobodyStarves } from "./turns.ts";
 import { Workload } from "./workload.ts";
 
@@ -30,7 +29,6 @@ export async function runFull(options: RunOptions): Promise<RunResult> {
     const { world, config, violation, sometimesCounts } = cluster;
     const result = {
       seed: options.seed,
-      tier: "full" as const,
       config,
       violation,
       hash: world.hash,
@@ -45,81 +43,15 @@ export async function runFull(options: RunOptions): Promise<RunResult> {
 }
 
 async function faultPhase(cluster: SimulatedCluster): Promise<Workload> {
-  const { world, config, network, engine, machines, keys, log } = cluster;
-  const nemesis = new Nemesis({
-    world,
-    network,
-    engine,
-    machines: cluster.allMachines,
-    links: cluster.links,
-    keys,
-    config,
-    crash: (machine) => {
-      const process = cluster.processOn(machine);
-      if (process === null && cluster.servers !== null && workload.waiting)
-        cluster.sometimes("a server died while clients waited");
-      cluster.crash(machine);
-      if (process !== null) workload.died(process);
-    },
-    restart: (machine) => cluster.start(machine),
+  const { world, config } = cluster;
+  const workload = new Workload(cluster);
+  const nemesis = new Nemesis(cluster, (machine) => {
+    const process = cluster.processOn(machine);
+    if (process !== null) workload.died(process);
+    else if (cluster.servers !== null && workload.waiting)
+      cluster.sometimes("a server died while clients waited");
   });
   nemesis.begin();
-  const onLease = (process: Process, lease: Lease): void => {
-    cluster.hold(process, lease);
-    if (cluster.healed) void lease.release();
-  };
-  const workload = new Workload({
-    world,
-    config,
-    keys,
-    machines,
-    log,
-    processOn: (machine) => cluster.processOn(machine),
-    collect: async (process) => {
-      const { executor } = process.backend ?? cluster.backends[0] ?? {};
-      await executor?.collect(TENANT);
-    },
-    askForDangerous: (process, random) =>
-      askForDangerous(process, random, {
-        ttlMs: config.ttlMs,
-        storeNowMs: () => engine.nowMs(),
-        onPresented: (presented) => {
-          if (enough(presented)) cluster.quorum.approved(presented.holder);
-        },
-        onLease: (holder, lease) => {
-          cluster.hold(holder, lease);
-          void lease.release();
-        },
-      }),
-    askForSlot: (process, random) =>
-      askForSlot(process, random, { slots: config.slots, ttlMs: config.ttlMs, onLease }),
-    askForSet: (process, random) => {
-      const startedMs = world.nowMs;
-      return askForSet(process, random, {
-        ttlMs: config.ttlMs,
-        onSet: (holder, { leases }) => {
-          for (const lease of leases) onLease(holder, lease);
-          if (world.nowMs > startedMs + config.ttlMs / 4)
-            cluster.sometimes("several names were held together after waiting for one of them");
-        },
-        later: (holder, inMs, then) =>
-          world.schedule(world.nowMs + inMs, holder.machine, "releases a set", () => {
-            if (holder.alive) then();
-          }),
-      });
-    },
-    onLease,
-    onSecret: (process, lease) =>
-      cluster.oracles.ownership.adopted(`${keyId(lease.key)}@${lease.fence}`, process.name),
-    onAdopted: (process, lease) => {
-      cluster.adopt(process, lease);
-      if (cluster.healed) void lease.release();
-    },
-    guardedWrite: (process, lease) => cluster.guardedWrite(process, lease),
-    send: (from, to, label, deliver) => void network.send(from, to, label, deliver),
-    onSurprise: (process, error) => cluster.fail("no-surprise", `${process.name} met ${describe(error)}`),
-    sometimes: (situation) => cluster.sometimes(situation),
-  });
   workload.begin();
   await world.run(config.faultPhaseMs, () => cluster.afterEvent());
   return workload;
@@ -227,7 +159,7 @@ async function servedInTurn(cluster: SimulatedCluster, go: () => "go on" | "stop
   const served: { readonly process: string; readonly key: string; readonly place: number }[] = [];
   const waitMs = Math.ceil(patienceMs(cluster));
   let waiting = 0;
-  cluster.lines.begin(keys.filter((key) => (cluster.engine.recordOf(key)?.handoff ?? null) === null));
+  cluster.queues.begin(keys.filter((key) => (cluster.engine.recordOf(key)?.handoff ?? null) === null));
   for (const process of cluster.processes) {
     for (const key of keys) {
       for (const place of [1, 2]) {
@@ -252,7 +184,7 @@ async function servedInTurn(cluster: SimulatedCluster, go: () => "go on" | "stop
   if (cluster.violation !== null) return;
   if (waiting > 0) cluster.fail("liveness", `${waiting} waiters were not served after healing`);
   if (cluster.servers !== null) {
-    const disorder = cluster.lines.disorder();
+    const disorder = cluster.queues.disorder();
     if (disorder !== null) cluster.fail("first-come-first-served", disorder);
     return;
   }
@@ -355,7 +287,7 @@ async function nothingLeft(cluster: SimulatedCluster, go: () => "go on" | "stop"
       .shutDown()
       .catch((error: unknown) => cluster.fail("no-surprise", `shutting down met ${describe(error)}`));
   await world.run(world.nowMs + config.callTimeoutMs * 4 + config.ttlMs * 4 + 10_000, go);
-  for (const { endpoint, backend } of cluster.servers?.running ?? [])
+  for (const { endpoint, backend } of cluster.servers?.lives.running ?? [])
     endpoint
       .close()
       .then(() => backend.service.close())

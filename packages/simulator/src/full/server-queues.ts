@@ -1,6 +1,6 @@
 /**
- * First come, first served, at a server: whoever's request to wait for a key arrived there earlier gets the
- * key earlier. Watched long after healing, when no lease is being handed on (its successor goes first) and no
+ * First come, first served, at a server: of two requests to wait for a key, the one that arrived there earlier is
+ * granted earlier. Watched long after healing, when no lease is being handed on (its successor goes first) and no
  * request is lost on its way. A request that was sent more than once has no place of its own to judge by.
  */
 import { hashToken, keyId, type LeaseKey, type LeaseRecord } from "solehold/internal";
@@ -63,10 +63,10 @@ export class ServerQueues {
     for (const arrival of this.#arrivals) {
       if (!this.#watched.has(arrival.keyId)) continue;
       if (counts.get(arrival.tokenHash) !== 1 || place(arrival) < 0) continue;
-      const line = `${arrival.server} ${arrival.keyId}`;
-      if (place(arrival) < (lastPlace.get(line) ?? -1))
+      const queue = `${arrival.server} ${arrival.keyId}`;
+      if (place(arrival) < (lastPlace.get(queue) ?? -1))
         return `${arrival.server} granted ${arrival.keyId} to a waiter before one that had come earlier`;
-      lastPlace.set(line, place(arrival));
+      lastPlace.set(queue, place(arrival));
     }
     return null;
   }

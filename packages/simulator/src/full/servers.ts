@@ -2,21 +2,21 @@
 import type { Gateway } from "../net/gateway.ts";
 import type { ServerAddress, Serving } from "../net/server-address.ts";
 import { drawClock } from "../world/draw-clock.ts";
-import type { SimulatedEnv } from "../world/env.ts";
 import { Machine } from "../world/machine.ts";
 import type { World } from "../world/world.ts";
 import { Attempts } from "./attempts.ts";
 import { Backend, type BackendOptions } from "./backend.ts";
-import { envOf, nameOf } from "./process.ts";
+import { Lives } from "./lives.ts";
 import type { ServerQueues } from "./server-queues.ts";
 
 export interface ServersOptions extends Omit<BackendOptions, "name" | "env"> {
   readonly world: World;
   readonly gateway: Gateway;
-  readonly lines: ServerQueues;
+  readonly queues: ServerQueues;
 }
 
 export interface ServerLife extends Serving {
+  readonly name: string;
   readonly backend: Backend;
   readonly attempts: Attempts;
 }
@@ -24,15 +24,10 @@ export interface ServerLife extends Serving {
 export class Servers {
   readonly machines: readonly Machine[];
   readonly addresses: readonly ServerAddress[];
-  readonly #options: ServersOptions;
-  readonly #lives: ServerLife[] = [];
-  readonly #running = new Map<Machine, ServerLife>();
-  /** Those whose trail is being opened. */
-  readonly #starting = new Map<Machine, SimulatedEnv>();
+  readonly lives: Lives<ServerLife>;
 
   constructor(options: ServersOptions) {
     const { world, config } = options;
-    this.#options = options;
     const random = world.choices.stream("server clocks");
     this.machines = Array.from(
       { length: config.servers },
@@ -41,61 +36,30 @@ export class Servers {
     this.addresses = this.machines.map((machine) => ({
       url: `http://${machine.name}`,
       machine,
-      serving: () => this.#running.get(machine) ?? null,
+      serving: () => this.lives.on(machine),
     }));
-    for (const machine of this.machines) this.start(machine);
-  }
-
-  /** All that ever ran. */
-  get lives(): readonly ServerLife[] {
-    return this.#lives;
-  }
-
-  get running(): readonly ServerLife[] {
-    return [...this.#running.values()];
-  }
-
-  get starting(): number {
-    return this.#starting.size;
-  }
-
-  start(machine: Machine): void {
-    if (this.#running.has(machine) || this.#starting.has(machine) || !this.machines.includes(machine)) return;
-    const life = this.#lives.filter((each) => each.env.machine === machine).length + 1;
-    const name = nameOf(machine, life);
-    const env = envOf({ ...this.#options, machine }, name);
-    this.#starting.set(machine, env);
-    Backend.open({ ...this.#options, name, env }, (backend) => {
-      this.#starting.delete(machine);
-      this.#serve(machine, backend);
+    this.lives = new Lives({
+      world,
+      config,
+      machines: this.machines,
+      open: (name, env, onStarted) =>
+        Backend.open({ ...options, name, env }, (backend) => onStarted(this.#serve(backend, options))),
     });
+    for (const machine of this.machines) this.lives.start(machine);
   }
 
-  #serve(machine: Machine, backend: Backend): void {
-    const { world, gateway, lines, mutations } = this.#options;
-    const { name, env } = backend;
+  #serve(backend: Backend, { gateway, queues, mutations }: ServersOptions): ServerLife {
+    const { name, env, service, audit: trail } = backend;
+    const { machine } = env;
     const attempts = new Attempts();
     const served = gateway.serve({
       slot: this.machines.indexOf(machine),
       url: `http://${machine.name}`,
       env,
-      service: attempts.watched(backend.service),
-      trail: backend.audit,
+      service: attempts.watched(service),
+      trail,
     });
-    const endpoint = lines.watched(name, mutations.endpoint?.(served) ?? served);
-    const running = { env, endpoint, backend, attempts };
-    this.#lives.push(running);
-    this.#running.set(machine, running);
-    world.note(name, "starts");
-  }
-
-  crash(machine: Machine): void {
-    this.#starting.get(machine)?.kill();
-    this.#starting.delete(machine);
-    const life = this.#running.get(machine);
-    if (life === undefined) return;
-    this.#options.world.note(life.backend.name, "crashes");
-    this.#running.delete(machine);
-    life.env.kill();
+    const endpoint = queues.watched(name, mutations.endpoint?.(served) ?? served);
+    return { name, env, endpoint, backend, attempts };
   }
 }

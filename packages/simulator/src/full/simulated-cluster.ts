@@ -1,5 +1,5 @@
 /**
- * Machines, network, store and processes of one run of the full tier, and what the oracles see of them.
+ * Machines, network, store and processes of one run, and what the oracles see of them.
  */
 
 import type { Lease, LeaseExecutor } from "solehold/internal";
@@ -37,7 +37,8 @@ import { auditedTrails, type ServiceLife } from "./audited.ts";
 import { Backend, type BackendOptions } from "./backend.ts";
 import { LeaseBeliever } from "./believer.ts";
 import { EffectLog } from "./effects.ts";
-import { envOf, nameOf, Process, TENANT } from "./process.ts";
+import { Lives } from "./lives.ts";
+import { Process, TENANT } from "./process.ts";
 import type { CallLog } from "./recorder.ts";
 import { GuardedResources } from "./resources.ts";
 import { ServerQueues } from "./server-queues.ts";
@@ -61,7 +62,7 @@ export class SimulatedCluster {
   readonly sometimesCounts = new Map<Situation, number>();
   /** Null when every process decides by itself. */
   readonly servers: Servers | null;
-  readonly lines = new ServerQueues();
+  readonly queues = new ServerQueues();
   readonly #mutations: Mutations;
   readonly #context: OracleContext;
   readonly #believers = new Map<string, Believer[]>();
@@ -71,10 +72,7 @@ export class SimulatedCluster {
   /** Null where the audit is in memory. */
   readonly trails: Trails | null;
   #audited: readonly AuditedTrail[] = [];
-  readonly #processes: Process[] = [];
-  readonly #running = new Map<Machine, Process>();
-  /** Those whose trail is being opened. */
-  readonly #starting = new Map<Machine, SimulatedEnv>();
+  readonly #lives: Lives<Process>;
   /** Where guarded writes arrive: the store's machine, or one of its own in a world that was written by hand. */
   readonly resourceMachine: Machine;
   /** Null unless the run is recorded. */
@@ -121,7 +119,7 @@ export class SimulatedCluster {
       onWrite: (write) => {
         world.note("store", "applied", () => describeWrite(write));
         this.#effects.onApplied(write, world.nowMs);
-        if (write.after !== null && isGrant(write)) this.lines.onGrant(write.after);
+        if (write.after !== null && isGrant(write)) this.queues.onGrant(write.after);
         this.oracles.onWrite(write);
       },
     });
@@ -157,7 +155,7 @@ export class SimulatedCluster {
       nowMs: () => world.nowMs,
       storeNowMs: () => this.engine.nowMs(),
       recordOf: (key) => this.engine.recordOf(key),
-      machineOf: (name) => this.#processNamed(name)?.machine ?? null,
+      machineOf: (process) => this.#lives.all.find(({ name }) => name === process)?.machine ?? null,
       believers: this.#believers,
       calls: this.log.calls,
       lostEffects: () => this.#lostEffects,
@@ -178,10 +176,16 @@ export class SimulatedCluster {
         : new Servers({
             world,
             gateway,
-            lines: this.lines,
+            queues: this.queues,
             ...this.#backendOptions(),
           });
     this.tracer = world.timeline === null ? null : new Tracer(world, this.engine, this.keys);
+    this.#lives = new Lives({
+      world,
+      config,
+      machines: this.machines,
+      open: (name, env, onStarted) => this.#openProcess(name, env, onStarted),
+    });
     for (const machine of this.machines) this.start(machine);
   }
 
@@ -205,7 +209,7 @@ export class SimulatedCluster {
   get backends(): readonly Backend[] {
     return this.servers === null
       ? this.processes.flatMap(({ backend }) => backend ?? [])
-      : this.servers.running.map(({ backend }) => backend);
+      : this.servers.lives.running.map(({ backend }) => backend);
   }
 
   get expectations(): Expectations {
@@ -213,53 +217,29 @@ export class SimulatedCluster {
   }
 
   get processes(): readonly Process[] {
-    return [...this.#running.values()];
+    return this.#lives.running;
   }
 
   processOn(machine: Machine): Process | null {
-    return this.#running.get(machine) ?? null;
+    return this.#lives.on(machine);
   }
 
   /** How many processes and servers have not got as far as running. */
   get starting(): number {
-    return this.#starting.size + (this.servers?.starting ?? 0);
+    return this.#lives.starting + (this.servers?.lives.starting ?? 0);
   }
 
   start(machine: Machine): void {
-    this.servers?.start(machine);
-    if (this.#running.has(machine) || this.#starting.has(machine) || !this.machines.includes(machine)) return;
-    const life = this.#processes.filter((process) => process.machine === machine).length + 1;
-    const name = nameOf(machine, life);
-    const { world, config } = this;
-    const env = envOf({ world, config, machine }, name);
-    if (this.servers !== null) {
-      this.#run(machine, name, env, null);
-      return;
-    }
-    this.#starting.set(machine, env);
-    Backend.open({ ...this.#backendOptions(), name, env }, (backend) => {
-      this.#starting.delete(machine);
-      this.#run(machine, name, env, backend);
-    });
+    this.servers?.lives.start(machine);
+    this.#lives.start(machine);
   }
 
-  #run(machine: Machine, name: string, env: SimulatedEnv, backend: Backend | null): void {
+  #openProcess(name: string, env: SimulatedEnv, onStarted: (process: Process) => void): void {
     const { world, config, log, servers } = this;
-    const process = new Process({
-      world,
-      machine,
-      config,
-      mutations: this.#mutations,
-      log,
-      name,
-      env,
-      backend,
-      holder: config.sharedHolder ? "team" : machine.name,
-      connect: servers === null ? null : (own, of) => this.#connect(servers, own, of),
-    });
-    this.#processes.push(process);
-    this.#running.set(machine, process);
-    world.note(name, "starts");
+    const run = (decides: Backend | LeaseExecutor): void =>
+      onStarted(new Process({ world, config, mutations: this.#mutations, log, name, env, decides }));
+    if (servers === null) Backend.open({ ...this.#backendOptions(), name, env }, run);
+    else run(this.#connect(servers, env, name));
   }
 
   #backendOptions(): Omit<BackendOptions, "name" | "env"> {
@@ -269,7 +249,7 @@ export class SimulatedCluster {
       engine: this.engine,
       trails: this.trails,
       openStore: (env, name) => this.#openStore(env, name),
-      onSurprise: (name, error) => this.fail("no-surprise", `${name} could not start: ${String(error)}`),
+      onSurprise: (name, error) => this.surprise(name, error),
     };
   }
 
@@ -300,21 +280,46 @@ export class SimulatedCluster {
     });
   }
 
-  crash(machine: Machine): void {
-    this.servers?.crash(machine);
-    this.#starting.get(machine)?.kill();
-    this.#starting.delete(machine);
-    const process = this.#running.get(machine);
-    if (process === undefined) return;
-    this.world.note(process.name, "crashes");
-    process.kill();
-    this.#running.delete(machine);
+  /** Whatever runs on the machine dies, and starts again after so long. */
+  crashFor(machine: Machine, downMs: number): void {
+    const { world } = this;
+    this.servers?.lives.crash(machine);
+    this.#lives.crash(machine);
+    world.schedule(world.nowMs + downMs, null, "restart", () => this.start(machine));
+  }
+
+  crashStore(downMs: number): void {
+    const { engine, world } = this;
+    world.note("store", "crashes", () => `for ${Math.round(downMs)} ms`, downMs);
+    engine.crash();
+    engine.down = true;
+    const { life } = engine;
+    world.schedule(world.nowMs + downMs, null, "store is back", () => {
+      if (engine.life === life) engine.down = false;
+    });
+  }
+
+  /** A failover that lost the tail, or a backup from before. */
+  loseWrites(count: number, downMs: number): void {
+    this.world.note("store", "forgets", () => `its last ${count} writes`);
+    this.engine.forgetLastWrites(count);
+    this.crashStore(downMs);
+  }
+
+  jumpStoreClock(byMs: number): void {
+    this.world.note("store", "clock jump", () => `${byMs} ms`);
+    this.engine.jumpClock(byMs);
   }
 
   fail(oracle: string, message: string): void {
     if (this.violation !== null) return;
     this.violation = { oracle, message, atMs: this.world.nowMs };
     this.world.note("!", "VIOLATION", () => `${oracle}: ${message}`);
+  }
+
+  /** Something failed that a program must not expect to fail. */
+  surprise(process: string, error: unknown): void {
+    this.fail("no-surprise", `${process} met ${String(error)}`);
   }
 
   sometimes(situation: Situation): void {
@@ -339,16 +344,17 @@ export class SimulatedCluster {
     lease.signal.addEventListener("abort", () => {
       aborts += 1;
       if (aborts > 1)
-        this.fail("abort-once", `${process.name} was told twice that fence ${lease.fence} is over`);
+        this.fail("abort-once", `${process.name} had two signals that fence ${lease.fence} is over`);
       this.world.note(process.name, "stops", () => `fence ${lease.fence}: ${String(lease.lossReason)}`);
       onLoss(this.#context, believer, lease.signal.reason);
     });
     return holding;
   }
 
-  adopt(process: Process, lease: Lease): void {
-    this.sometimes("a lease was adopted");
+  /** As `hold`. Once the world has healed nobody keeps a lease. */
+  use(process: Process, lease: Lease): void {
     this.hold(process, lease);
+    if (this.healed) void lease.release();
   }
 
   /** The write leaves now and arrives when it arrives: the resource can only look at its fence. */
@@ -378,19 +384,15 @@ export class SimulatedCluster {
   /** Everything is over: what can only be judged then is judged. */
   async judgeEnd(): Promise<void> {
     this.#lostEffects = this.#effects.lost(this.log.calls);
-    const ofProcesses = this.#processes.flatMap(({ backend, attempts }): ServiceLife[] =>
+    const ofProcesses = this.#lives.all.flatMap(({ backend, attempts }): ServiceLife[] =>
       backend === null || attempts === null ? [] : [{ backend, attempts }],
     );
     try {
-      this.#audited = await auditedTrails([...ofProcesses, ...(this.servers?.lives ?? [])], this.trails);
+      this.#audited = await auditedTrails([...ofProcesses, ...(this.servers?.lives.all ?? [])], this.trails);
     } catch (error) {
       this.fail("audit", `the trails cannot be read: ${String(error)}`);
       return;
     }
     this.oracles.atEnd();
-  }
-
-  #processNamed(name: string): Process | null {
-    return this.#processes.find((process) => process.name === name) ?? null;
   }
 }

@@ -1,19 +1,18 @@
 /**
- * Who waits for which key, in the order of asking, as the workload knows it: to tell when somebody at the
- * head of a line died or gave up while others stood behind it. Where no server keeps one line for all, every
- * process has its own.
+ * The waiters of each key in the order of asking, as the workload knows it: to notice that the head of a queue died or gave
+ * up while others waited behind it. Where no server keeps one queue for all, every process has its own.
  */
 import { keyId, type LeaseKey } from "solehold/internal";
 
 export interface Ticket {
   readonly process: string;
-  readonly line: string;
+  readonly queue: string;
 }
 
-export class WaiterLines {
+export class WaiterQueues {
   readonly #scope: "process" | "world";
   readonly #onHeadLost: () => void;
-  readonly #lines = new Map<string, Ticket[]>();
+  readonly #queues = new Map<string, Ticket[]>();
 
   constructor(scope: "process" | "world", onHeadLost: () => void) {
     this.#scope = scope;
@@ -21,13 +20,13 @@ export class WaiterLines {
   }
 
   get empty(): boolean {
-    return [...this.#lines.values()].every((line) => line.length === 0);
+    return [...this.#queues.values()].every((queue) => queue.length === 0);
   }
 
   join(process: string, key: LeaseKey): Ticket {
-    const line = this.#scope === "world" ? keyId(key) : `${process} ${keyId(key)}`;
-    const ticket = { process, line };
-    this.#lines.set(line, [...(this.#lines.get(line) ?? []), ticket]);
+    const queue = this.#scope === "world" ? keyId(key) : `${process} ${keyId(key)}`;
+    const ticket = { process, queue };
+    this.#queues.set(queue, [...(this.#queues.get(queue) ?? []), ticket]);
     return ticket;
   }
 
@@ -40,19 +39,19 @@ export class WaiterLines {
   }
 
   died(process: string): void {
-    this.#lose([...this.#lines.values()].flat().filter((ticket) => ticket.process === process));
+    this.#lose([...this.#queues.values()].flat().filter((ticket) => ticket.process === process));
   }
 
   #lose(tickets: readonly Ticket[]): void {
-    const heads = tickets.filter((ticket) => this.#lines.get(ticket.line)?.[0] === ticket);
+    const heads = tickets.filter((ticket) => this.#queues.get(ticket.queue)?.[0] === ticket);
     this.#remove(tickets);
-    for (const { line } of heads) if ((this.#lines.get(line) ?? []).length > 0) this.#onHeadLost();
+    for (const { queue } of heads) if ((this.#queues.get(queue) ?? []).length > 0) this.#onHeadLost();
   }
 
   #remove(tickets: readonly Ticket[]): void {
     for (const ticket of tickets) {
-      const left = (this.#lines.get(ticket.line) ?? []).filter((each) => each !== ticket);
-      this.#lines.set(ticket.line, left);
+      const left = (this.#queues.get(ticket.queue) ?? []).filter((each) => each !== ticket);
+      this.#queues.set(ticket.queue, left);
     }
   }
 }

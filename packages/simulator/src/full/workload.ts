@@ -11,65 +11,42 @@ import {
   StoreError,
   type TryAcquireOptions,
 } from "solehold/internal";
-import { damagesRecords, type Operation, type SimConfig } from "../config.ts";
+import { damagesRecords, type Operation } from "../config.ts";
 import type { Holding } from "../mutations.ts";
-import type { Situation } from "../oracles/oracle.ts";
 import type { Machine } from "../world/machine.ts";
 import { RandomStream } from "../world/random.ts";
-import type { World } from "../world/world.ts";
-import type { Process } from "./process.ts";
-import type { CallLog } from "./recorder.ts";
-import { WaiterLines } from "./waiters.ts";
+import { askForDangerous } from "./approval-workload.ts";
+import { type Process, TENANT } from "./process.ts";
+import { askForSet } from "./set-workload.ts";
+import type { SimulatedCluster } from "./simulated-cluster.ts";
+import { askForSlot } from "./slot-workload.ts";
+import { WaiterQueues } from "./waiters.ts";
 
-export interface WorkloadOptions {
-  readonly world: World;
-  readonly config: SimConfig;
-  readonly keys: readonly LeaseKey[];
-  readonly machines: readonly Machine[];
-  readonly processOn: (machine: Machine) => Process | null;
-  readonly log: CallLog;
-  /** Ended records of long ago go, by whoever decides for this process. */
-  readonly collect: (process: Process) => Promise<void>;
-  /** Asks for the key that needs consent. */
-  readonly askForDangerous: (process: Process, random: RandomStream) => Promise<void>;
-  /** Asks for one of the slots of a name. */
-  readonly askForSlot: (process: Process, random: RandomStream) => Promise<void>;
-  /** Asks for several names at once. */
-  readonly askForSet: (process: Process, random: RandomStream) => Promise<void>;
-  /** A process has a lease in its hands. */
-  readonly onLease: (process: Process, lease: Lease) => void;
-  /** A process got the secret of another's grant, and then perhaps the lease. */
-  readonly onSecret: (process: Process, lease: Lease) => void;
-  readonly onAdopted: (process: Process, lease: Lease) => void;
-  /** Sends a write with this fence to what the lease protects. */
-  readonly guardedWrite: (process: Process, lease: Lease) => void;
-  readonly send: (from: Machine, to: Machine, label: string, deliver: () => void) => void;
-  readonly onSurprise: (process: Process, error: unknown) => void;
-  readonly sometimes: (situation: Situation) => void;
-}
+/** What processes ask for besides, each from streams of its own. */
+const BESIDE = { dangerous: askForDangerous, slot: askForSlot, set: askForSet };
 
 class GaveUp extends Error {}
 
 export class Workload {
-  readonly #options: WorkloadOptions;
+  readonly #cluster: SimulatedCluster;
   readonly #counts = new Map<string, number>();
   readonly #underWay = new Map<Process, number>();
-  readonly #lines: WaiterLines;
+  readonly #queues: WaiterQueues;
 
-  constructor(options: WorkloadOptions) {
-    this.#options = options;
-    this.#lines = new WaiterLines(options.config.entry === "server" ? "world" : "process", () =>
-      options.sometimes("a waiter at the head of the queue died or gave up"),
+  constructor(cluster: SimulatedCluster) {
+    this.#cluster = cluster;
+    this.#queues = new WaiterQueues(cluster.config.entry === "server" ? "world" : "process", () =>
+      cluster.sometimes("a waiter at the head of the queue died or gave up"),
     );
   }
 
   /** Its process is gone, and with it all that it waited for. */
   died(process: Process): void {
-    this.#lines.died(process.name);
+    this.#queues.died(process.name);
   }
 
   begin(): void {
-    const { machines, config } = this.#options;
+    const { machines, config } = this.#cluster;
     for (const machine of machines) this.#planNext(machine);
     const guarded = config.approvals === "yes" && (config.entry === "server" || config.route === "service");
     if (guarded) for (const machine of machines) this.#planBeside(machine, "dangerous");
@@ -79,7 +56,7 @@ export class Workload {
 
   /** Somebody waits for something. */
   get waiting(): boolean {
-    return !this.#lines.empty;
+    return !this.#queues.empty;
   }
 
   /** Operations of living processes that have not ended. */
@@ -90,7 +67,7 @@ export class Workload {
   }
 
   #planNext(machine: Machine): void {
-    const { world, config } = this.#options;
+    const { world, config } = this.#cluster;
     const inMs = world.choices.stream(`operation times ${machine.name}`).exponential(config.operationEveryMs);
     if (world.nowMs + inMs > config.faultPhaseMs) return;
     world.schedule(world.nowMs + inMs, machine, "operation", () => {
@@ -100,36 +77,35 @@ export class Workload {
   }
 
   /** From streams of their own: the other operations of a seed are the same with and without these. */
-  #planBeside(machine: Machine, kind: "dangerous" | "slot" | "set"): void {
-    const { world, config, processOn, askForDangerous, askForSlot, askForSet } = this.#options;
+  #planBeside(machine: Machine, kind: keyof typeof BESIDE): void {
+    const { world, config } = this.#cluster;
     const random = world.choices.stream(`${kind} ${machine.name}`);
-    const ask = { dangerous: askForDangerous, slot: askForSlot, set: askForSet }[kind];
     const everyMs = config.ttlMs * (kind === "dangerous" ? 2 : 0.5);
     const atMs = world.nowMs + random.exponential(everyMs);
     if (atMs > config.faultPhaseMs) return;
     world.schedule(atMs, machine, kind, () => {
-      const process = processOn(machine);
+      const process = this.#cluster.processOn(machine);
       if (process !== null && world.choices.fires(`${kind} operation ${machine.name}`, 0.95))
-        this.#track(process, ask(process, random));
+        this.#track(process, BESIDE[kind](this.#cluster, process, random));
       this.#planBeside(machine, kind);
     });
   }
 
   #start(machine: Machine): void {
-    const { world, config, processOn } = this.#options;
+    const { world, config, keys } = this.#cluster;
     const count = (this.#counts.get(machine.name) ?? 0) + 1;
     this.#counts.set(machine.name, count);
     const random = new RandomStream(config.seed, `operation ${machine.name} ${count}`);
     const operation = random.pick(config.operations);
-    const key = random.pick(this.#options.keys);
+    const key = random.pick(keys);
     if (!world.choices.fires(`operation ${machine.name}`, 0.95)) return;
-    const process = processOn(machine);
+    const process = this.#cluster.processOn(machine);
     if (process === null) return;
     this.#track(process, this.#perform(operation, process, key, random));
   }
 
   #track(process: Process, operation: Promise<void>): void {
-    const { config } = this.#options;
+    const { config } = this.#cluster;
     const ended = (): void => void this.#underWay.set(process, (this.#underWay.get(process) ?? 0) - 1);
     this.#underWay.set(process, (this.#underWay.get(process) ?? 0) + 1);
     operation.then(ended, (error: unknown) => {
@@ -137,7 +113,7 @@ export class Workload {
       const damaged = damagesRecords(config) && String(error).includes("is damaged");
       const expected =
         error instanceof LeaseError || error instanceof StoreError || error instanceof GaveUp || damaged;
-      if (!expected) this.#options.onSurprise(process, error);
+      if (!expected) this.#cluster.surprise(process.name, error);
     });
   }
 
@@ -168,7 +144,7 @@ export class Workload {
         return await leases.revoke(key.name);
       case "break":
         return await leases.break(key.name, {
-          period: Math.floor(this.#options.config.ttlMs * random.fraction()),
+          period: Math.floor(this.#cluster.config.ttlMs * random.fraction()),
         });
       case "use":
         if (holding !== null) await this.#use(process, holding.lease);
@@ -179,7 +155,7 @@ export class Workload {
       case "write":
         return this.#write(process, holding, random);
       case "collect":
-        await this.#options.collect(process);
+        await (process.backend ?? this.#cluster.backends[0])?.executor.collect(TENANT);
         return;
     }
   }
@@ -187,17 +163,17 @@ export class Workload {
   /** Most programs look before they write; some are zombies that do not, and only the guard stops them. */
   #write(process: Process, holding: Holding | null, random: RandomStream): void {
     const zombie = random.chance(0.4) ? process.holdings.at(-1) : undefined;
-    if (zombie !== undefined) this.#options.guardedWrite(process, zombie.lease);
-    else if (holding?.isHeld() === true) this.#options.guardedWrite(process, holding.lease);
+    if (zombie !== undefined) this.#cluster.guardedWrite(process, zombie.lease);
+    else if (holding?.isHeld() === true) this.#cluster.guardedWrite(process, holding.lease);
   }
 
   async #try(process: Process, key: LeaseKey, random: RandomStream): Promise<void> {
     const attempt = await process.leases.tryAcquire(key.name, this.#acquireOptions(random));
-    if (attempt.ok) this.#options.onLease(process, attempt.lease);
+    if (attempt.ok) this.#cluster.use(process, attempt.lease);
   }
 
   async #wait(process: Process, key: LeaseKey, random: RandomStream): Promise<void> {
-    const { world, config } = this.#options;
+    const { world, config } = this.#cluster;
     const options = {
       ...this.#acquireOptions(random),
       wait: Math.ceil(config.ttlMs * random.between(0.1, 6)),
@@ -210,25 +186,25 @@ export class Workload {
       });
     }
     const startedMs = world.nowMs;
-    const ticket = this.#lines.join(process.name, key);
+    const ticket = this.#queues.join(process.name, key);
     try {
       const lease = await process.leases.acquire(key.name, { ...options, signal: giveUp.signal });
       if (world.nowMs > startedMs + config.ttlMs / 4) {
-        this.#options.sometimes("a waiter was granted after waiting");
+        this.#cluster.sometimes("a waiter was granted after waiting");
         if (config.entry === "server")
-          this.#options.sometimes("a waiter in a server's line was granted after waiting");
+          this.#cluster.sometimes("a waiter in a server's line was granted after waiting");
       }
-      this.#lines.served(ticket);
-      this.#options.onLease(process, lease);
+      this.#queues.served(ticket);
+      this.#cluster.use(process, lease);
     } catch (error) {
-      this.#lines.gaveUp(ticket);
+      this.#queues.gaveUp(ticket);
       throw error;
     }
   }
 
   /** Few keys and few arguments, so that they meet again: alike, and not alike. */
   async #tryWithKey(process: Process, key: LeaseKey, random: RandomStream): Promise<void> {
-    const { config } = this.#options;
+    const { config } = this.#cluster;
     const idempotencyKey = `request-${process.machine.name}-${random.whole(1, 3)}`;
     const ttl = random.chance(0.7) ? config.ttlMs : config.ttlMs * 2;
     for (let attempt = 0; attempt < 2; attempt += 1) {
@@ -246,14 +222,14 @@ export class Workload {
           ({ lease }) => lease.fence === got.lease.fence && keyId(lease.key) === keyId(key),
         );
         if (twin) got.lease.transfer();
-        else this.#options.onLease(process, got.lease);
+        else this.#cluster.use(process, got.lease);
       }
       return;
     }
   }
 
   #acquireOptions(random: RandomStream): TryAcquireOptions {
-    const { ttlMs, storeClock } = this.#options.config;
+    const { ttlMs, storeClock } = this.#cluster.config;
     const part = (chance: number): number =>
       random.chance(chance) ? Math.ceil(ttlMs * random.between(0.1, 1.5)) : 0;
     return {
@@ -270,27 +246,31 @@ export class Workload {
     random: RandomStream,
     holding: { handOff(successor: string, withinMs: number): Promise<void> },
   ): Promise<void> {
-    const { machines, processOn, config } = this.#options;
-    const successor = processOn(random.pick(machines)) ?? process;
+    const { machines, config } = this.#cluster;
+    const successor = this.#cluster.processOn(random.pick(machines)) ?? process;
     await holding.handOff(successor.leases.holder, Math.ceil(config.ttlMs * random.between(0.2, 2)));
   }
 
   #transfer(process: Process, lease: Lease, random: RandomStream): void {
-    const { machines, processOn, send, onSecret, onAdopted, onSurprise, world } = this.#options;
-    const target = random.pick(machines);
+    const cluster = this.#cluster;
+    const { world, network, oracles } = cluster;
+    const target = random.pick(cluster.machines);
     const secret = lease.transfer();
     world.note(process.name, "transfers", () => `fence ${lease.fence} to ${target.name}`);
     let delivered = false;
-    send(process.machine, target, "transfer", () => {
-      const heir = processOn(target);
-      // A secret is for one: whoever sends it sees to it that it is used once.
+    network.send(process.machine, target, "transfer", () => {
+      const heir = cluster.processOn(target);
+      // A secret is for one process: its sender sees to it that it is used once.
       if (heir === null || delivered) return;
       delivered = true;
-      onSecret(heir, lease);
+      oracles.ownership.adopted(`${keyId(lease.key)}@${lease.fence}`, heir.name);
       heir.leases.adopt(secret).then(
-        (adopted) => onAdopted(heir, adopted),
+        (adopted) => {
+          cluster.sometimes("a lease was adopted");
+          cluster.use(heir, adopted);
+        },
         (error: unknown) => {
-          if (!(error instanceof LeaseError)) onSurprise(heir, error);
+          if (!(error instanceof LeaseError)) cluster.surprise(heir.name, error);
         },
       );
     });
@@ -298,7 +278,7 @@ export class Workload {
 
   async #use(process: Process, lease: Lease): Promise<void> {
     const { key, holder, purpose } = lease;
-    const token = this.#options.log.tokenOfGrant.get(`${keyId(key)}@${lease.fence}`);
+    const token = this.#cluster.log.tokenOfGrant.get(`${keyId(key)}@${lease.fence}`);
     if (token === undefined) return;
     if (lease.resumeFromLedgerRequired)
       await process.clientExecutor.execute({ op: "resume", key, holder, token });

@@ -28,8 +28,8 @@ export async function runScript(script: Script, { title, mutations = {} }: Scrip
   if (problem !== null) throw new RangeError(problem);
   return await withoutRealWorld(async () => {
     const cluster = new SimulatedCluster({ seed: 1, record: "yes", mutations, given: givenWorld(script) });
-    const stage = new ScriptedCluster(cluster, script);
-    stage.plan();
+    const scripted = new ScriptedCluster(cluster, script);
+    scripted.plan();
     await cluster.world.run(script.endMs, () => {
       cluster.afterEvent();
       return "go on";
@@ -37,7 +37,7 @@ export async function runScript(script: Script, { title, mutations = {} }: Scrip
     const shown = traceOf(cluster, title, script.endMs);
     if (cluster.violation !== null) return shown;
     // Some promises are about the end: everybody is served again, and all answers fit one order.
-    await recovery(cluster, stage);
+    await recovery(cluster, scripted);
     if (cluster.violation === null) await cluster.judgeEnd();
     return { ...shown, violation: cluster.violation };
   });
@@ -79,7 +79,7 @@ class ScriptedCluster {
       ended();
       if (error instanceof LeaseError || error instanceof StoreError)
         this.#cluster.world.note(process.name, "fails", () => `${step.do}: ${error.message}`);
-      else this.#cluster.fail("no-surprise", `${process.name} met ${String(error)}`);
+      else this.#cluster.surprise(process.name, error);
     });
   }
 
@@ -167,17 +167,14 @@ class ScriptedCluster {
         machine.stepWall(amount);
         return;
       case "crash":
-        if (on === "store") this.#crashStore(forMs);
-        else this.#crash(machine, forMs);
+        if (on === "store") this.#cluster.crashStore(forMs);
+        else this.#cluster.crashFor(machine, forMs);
         return;
       case "clock-jump":
-        world.note("store", "clock jump", () => `${amount} ms`);
-        engine.jumpClock(amount);
+        this.#cluster.jumpStoreClock(amount);
         return;
       case "lost-writes":
-        world.note("store", "forgets", () => `its last ${amount} writes`);
-        engine.forgetLastWrites(amount);
-        this.#crashStore(forMs);
+        this.#cluster.loseWrites(amount, forMs);
         return;
     }
   }
@@ -188,21 +185,5 @@ class ScriptedCluster {
     world.note(machine.name, "clock rate", () => `${rate} for ${Math.round(forMs)} ms`, forMs);
     machine.setRate(rate);
     world.schedule(world.nowMs + forMs, null, "clock rate again", () => machine.setRate(usual));
-  }
-
-  #crash(machine: Machine, forMs: number): void {
-    const { world } = this.#cluster;
-    this.#cluster.crash(machine);
-    world.schedule(world.nowMs + forMs, null, "restart", () => this.#cluster.start(machine));
-  }
-
-  #crashStore(forMs: number): void {
-    const { world, engine } = this.#cluster;
-    world.note("store", "crashes", () => `for ${Math.round(forMs)} ms`, forMs);
-    engine.crash();
-    engine.down = true;
-    world.schedule(world.nowMs + forMs, null, "store is back", () => {
-      engine.down = false;
-    });
   }
 }

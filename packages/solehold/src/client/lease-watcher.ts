@@ -4,7 +4,7 @@
  */
 import type { Env, Timer } from "../env/index.ts";
 import { type LeaseExecutor, type LeaseView, type QueueListener, viewOf } from "../executor/index.ts";
-import type { StoreEvent, StoreWatch } from "../store/index.ts";
+import { pagesOf, type StoreEvent, type StoreWatch } from "../store/index.ts";
 import { type LeaseChange, LeaseDiff } from "./lease-diff.ts";
 
 export interface LeaseWatcherOptions {
@@ -132,17 +132,14 @@ export class LeaseWatcher {
   async #readAll(which: "first" | "again"): Promise<void> {
     const { executor, tenant, prefix } = this.#options;
     const present = new Set<string>();
-    let after: string | null = null;
-    do {
-      const cursor: { after?: string } = after === null ? {} : { after };
-      const page = await executor.list({ tenant, prefix, limit: PAGE, ...cursor });
-      for (const view of page.leases) {
+    const all = { tenant, prefix, limit: PAGE };
+    for await (const { leases } of pagesOf((query) => executor.list(query), all)) {
+      for (const view of leases) {
         present.add(view.key.name);
         if (which === "first") this.#emit(this.#diff.begin(view));
         this.#see(view);
       }
-      after = page.next;
-    } while (after !== null);
+    }
     for (const name of this.#diff.names()) if (!present.has(name)) this.#emit(this.#diff.remove(name));
   }
 

@@ -13,6 +13,7 @@ import {
 } from "../core/index.ts";
 import { type Env, randomId, realEnv } from "../env/index.ts";
 import type { LeaseExecutor, LeaseRequest, LeaseView } from "../executor/index.ts";
+import { pagesOf } from "../store/index.ts";
 import { builtin } from "../support/builtin.ts";
 import { withWaitQueue } from "../waiting/index.ts";
 import { acquireAll } from "./acquire-all.ts";
@@ -232,13 +233,8 @@ export class Leases {
   ): AsyncGenerator<LeaseView> {
     checkOptions("list", filter, LIST_OPTIONS);
     const { prefix = "", ...rest } = filter;
-    let after: string | null = null;
-    do {
-      const cursor: { after?: string } = after === null ? {} : { after };
-      const page = await this.executor.list({ tenant: this.tenant, prefix, limit: 500, ...rest, ...cursor });
-      yield* page.leases;
-      after = page.next;
-    } while (after !== null);
+    const query = { tenant: this.tenant, prefix, limit: 500, ...rest };
+    for await (const page of pagesOf((each) => this.executor.list(each), query)) yield* page.leases;
   }
 
   /**

@@ -158,11 +158,6 @@ export function recordFence(record: LeaseRecord): bigint {
   return fenceOf(record.term, record.generation);
 }
 
-/** Half-open: dead at exactly expiresAtMs. */
-export function isExpiredAt(record: LeaseRecord, nowMs: number): boolean {
-  return nowMs >= record.expiresAtMs;
-}
-
 /** Held and not expired. */
 export function isLiveAt(record: LeaseRecord, nowMs: number): boolean {
   return record.state === "held" && nowMs < record.expiresAtMs;

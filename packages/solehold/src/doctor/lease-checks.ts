@@ -4,8 +4,8 @@
  */
 
 import { type LeaseKey, recordFence } from "../core/index.ts";
-import type { AppliedOutcome, CommandOutcome, LeaseExecutor, LeaseListing } from "../executor/index.ts";
-import { type LeaseStore, StoreError } from "../store/index.ts";
+import type { AppliedOutcome, CommandOutcome, LeaseExecutor } from "../executor/index.ts";
+import { type LeaseStore, pagesOf, StoreError } from "../store/index.ts";
 import { type Finding, fail, ok, warn } from "./report.ts";
 
 export const DOCTOR_PREFIX = "solehold-doctor/";
@@ -94,24 +94,19 @@ export async function checkListing(executor: LeaseExecutor, key: LeaseKey): Prom
 export async function checkDamage(executor: LeaseExecutor, tenant: string): Promise<Finding> {
   const damaged: string[] = [];
   let seen = 0;
-  let after: string | null = null;
+  let part = "all";
   try {
-    do {
-      const page: LeaseListing = await executor.list({
-        tenant,
-        prefix: "",
-        limit: PAGE,
-        ...(after === null ? {} : { after }),
-      });
+    for await (const page of pagesOf((query) => executor.list(query), { tenant, prefix: "", limit: PAGE })) {
       seen += page.leases.length + page.corrupt.length;
       damaged.push(...page.corrupt.map(({ key }) => key.name));
-      after = page.next;
-    } while (after !== null && seen < MAX_RECORDS);
+      part = page.next === null ? "all" : "the first";
+      if (seen >= MAX_RECORDS) break;
+    }
   } catch (error) {
     if (!cannotList(error)) throw error;
     return { status: "skip", detail: "records cannot be listed, so none were looked at" };
   }
-  const checked = `of ${after === null ? "all" : "the first"} ${seen} records of tenant ${tenant}`;
+  const checked = `of ${part} ${seen} records of tenant ${tenant}`;
   const [first] = damaged;
   if (first === undefined) return ok(`${checked} none is damaged`);
   const names = damaged.slice(0, SHOWN_NAMES).join(", ");

@@ -9,7 +9,7 @@
  */
 import { endOfRecord, type LeasePolicy, type LeaseRecord } from "../core/index.ts";
 import { type Env, readClocks } from "../env/index.ts";
-import { type LeaseStore, type ListableStore, StoreError } from "../store/index.ts";
+import { type LeaseStore, pagesOf, StoreError } from "../store/index.ts";
 import { cacheKey } from "./cache-key.ts";
 import type { CallBatcher } from "./call-batcher.ts";
 import type { RecordCache } from "./record-cache.ts";
@@ -66,7 +66,7 @@ export async function collectTenant(tenant: string, options: CollectorOptions): 
   const nowMs = cache.time(now).earliestMs;
   let [scanned, deleted] = [0, 0];
   for (const prefix of ["", RESERVED_PREFIX]) {
-    for await (const records of pages(list, tenant, prefix)) {
+    for await (const { records } of pagesOf(list, { tenant, prefix, limit: PAGE_SIZE })) {
       scanned += records.length;
       const ended = records.filter((record) => isCollectable(record, nowMs, options));
       deleted += await deleteAll(ended, nowMs, options);
@@ -97,18 +97,4 @@ async function deleteAll(
     }),
   );
   return outcomes.reduce((sum, count) => sum + count, 0);
-}
-
-async function* pages(
-  list: ListableStore["list"],
-  tenant: string,
-  prefix: string,
-): AsyncGenerator<readonly LeaseRecord[]> {
-  let after: string | undefined;
-  do {
-    const query = { tenant, prefix, limit: PAGE_SIZE };
-    const page = await list(after === undefined ? query : { ...query, after });
-    yield page.records;
-    after = page.next ?? undefined;
-  } while (after !== undefined);
 }

@@ -1,58 +1,33 @@
 /** A lease as anybody may see it: the record without what proves ownership. */
 import {
   formatFence,
-  type Handoff,
   isLiveAt,
-  type LeaseKey,
   type LeasePhase,
   type LeasePolicy,
   type LeaseRecord,
-  type LeaseState,
   leaseIdOf,
-  type Metadata,
-  type Purpose,
   phaseAt,
-  type Reservation,
   recordFence,
 } from "../core/index.ts";
 
-export interface LeaseView {
+type Secret = "tokenHash" | "nonce" | "idempotency" | "ticket";
+
+export interface LeaseView extends Omit<LeaseRecord, Secret> {
   /** `tenant/name@fence`: every grant has its own. */
   readonly leaseId: string;
-  readonly key: LeaseKey;
-  readonly holder: string;
-  readonly purpose: Purpose;
   readonly fence: bigint;
-  readonly term: bigint;
-  readonly generation: bigint;
-  readonly state: LeaseState;
   /** Held and not expired at the store's time of the reading. */
   readonly live: boolean;
   readonly phase: LeasePhase;
-  readonly ttlMs: number;
-  readonly grantedAtMs: number;
-  readonly renewedAtMs: number;
-  readonly expiresAtMs: number;
-  readonly endedAtMs: number | null;
   /** Zero when it is over. */
   readonly remainingMs: number;
-  readonly renewals: number;
-  readonly resumeRequired: boolean;
-  readonly breakAtMs: number | null;
-  /** Nobody may claim the key before this instant, even if the lease has ended. */
-  readonly minHoldUntilMs: number | null;
-  /** For how long after an expiry nobody may claim the key. */
-  readonly lockDelayMs: number;
-  readonly handoff: Handoff | null;
-  readonly reservation: Reservation | null;
-  readonly note: string;
-  readonly metadata: Metadata;
 }
 
+/** Field by field: a rest pattern over so many takes three times as long, and every answer of a server has a view. */
 export function viewOf(record: LeaseRecord, nowMs: number, policy: LeasePolicy): LeaseView {
-  const { key, holder, purpose, term, generation, state, ttlMs, renewals, resumeRequired, handoff, note } =
-    record;
-  const { grantedAtMs, renewedAtMs, expiresAtMs, endedAtMs, breakAtMs } = record;
+  const { key, holder, purpose, term, generation, state, ttlMs, renewals, resumeRequired } = record;
+  const { grantedAtMs, renewedAtMs, expiresAtMs, endedAtMs, breakAtMs, minHoldUntilMs, lockDelayMs } = record;
+  const { handoff, reservation, note, metadata } = record;
   const live = isLiveAt(record, nowMs);
   return printable({
     leaseId: leaseIdOf(record),
@@ -74,12 +49,12 @@ export function viewOf(record: LeaseRecord, nowMs: number, policy: LeasePolicy):
     renewals,
     resumeRequired,
     breakAtMs,
-    minHoldUntilMs: record.minHoldUntilMs,
-    lockDelayMs: record.lockDelayMs,
+    minHoldUntilMs,
+    lockDelayMs,
     handoff,
-    reservation: record.reservation,
+    reservation,
     note,
-    metadata: record.metadata,
+    metadata,
   });
 }
 

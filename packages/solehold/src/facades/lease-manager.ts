@@ -16,7 +16,7 @@ import {
 } from "../core/index.ts";
 import type { Env } from "../env/index.ts";
 import { type CommandOutcome, type LeaseRequest, type LeaseView, StoreExecutor } from "../executor/index.ts";
-import { type LeaseStore, MAX_LIST_LIMIT, MemoryStore } from "../store/index.ts";
+import { type LeaseStore, MAX_LIST_LIMIT, MemoryStore, pagesOf } from "../store/index.ts";
 import { seedValue } from "./seed-json.ts";
 import { LEASE_MANAGER_POLICY } from "./seed-policies.ts";
 
@@ -135,18 +135,15 @@ export class StoreLeaseManager implements LeaseManager {
 
   async getLeasesForNode(nodeId: string, namespace = DEFAULT_TENANT): Promise<readonly ActorLease[]> {
     const found: ActorLease[] = [];
-    for (let after: string | null = ""; after !== null; ) {
-      const page = await this.#executor.list({
-        tenant: namespace,
-        prefix: "",
-        holder: nodeId,
-        state: "held",
-        limit: MAX_LIST_LIMIT,
-        ...(after === "" ? {} : { after }),
-      });
-      found.push(...page.leases.filter(({ live }) => live).map(leaseOf));
-      after = page.next;
-    }
+    const held = {
+      tenant: namespace,
+      prefix: "",
+      holder: nodeId,
+      state: "held",
+      limit: MAX_LIST_LIMIT,
+    } as const;
+    for await (const { leases } of pagesOf((query) => this.#executor.list(query), held))
+      found.push(...leases.filter(({ live }) => live).map(leaseOf));
     return found;
   }
 

@@ -7,6 +7,7 @@
  */
 import type { LeaseKey, LeaseRecord } from "../core/index.ts";
 import type { Env, Timer } from "../env/index.ts";
+import { Heap } from "../support/heap.ts";
 
 interface Entry {
   readonly key: LeaseKey;
@@ -33,8 +34,8 @@ export class LiveIndex {
   /** By tenant, then by name: neither has to be put together for a look. */
   readonly #tenants = new Map<string, Map<string, Entry>>();
   #total = 0;
-  /** A binary heap by expiry; entries that were replaced stay in it until they come up. */
-  readonly #heap: Entry[] = [];
+  /** By expiry; entries that were replaced stay in it until they come up. */
+  #heap = new Heap<Entry>(endsBefore);
   #timer: Timer | null = null;
   #timerAtMs = Number.POSITIVE_INFINITY;
 
@@ -111,7 +112,7 @@ export class LiveIndex {
     this.#timer = null;
     this.#tenants.clear();
     this.#total = 0;
-    this.#heap.length = 0;
+    this.#heap = new Heap(endsBefore);
   }
 
   /** Announces what has expired, at most `limit` of them; fewer when that takes too long for one turn. */
@@ -122,9 +123,9 @@ export class LiveIndex {
       limit > EXPIRIES_PER_TURN ? Number.POSITIVE_INFINITY : env.monotonicMs() + LONGEST_TURN_MS;
     for (let count = 0; count < limit; count += 1) {
       if (count % LOOK_AT_CLOCK_EVERY === 0 && env.monotonicMs() > untilMs) return;
-      const first = this.#heap[0];
+      const { first } = this.#heap;
       if (first === undefined || first.expiresAtMs > nowMs) return;
-      this.#pop();
+      this.#heap.pop();
       if (this.#entryOf(first.key) !== first) continue;
       this.remove(first.key);
       this.#options.onExpired(first.record);
@@ -132,7 +133,7 @@ export class LiveIndex {
   }
 
   #arm(): void {
-    const first = this.#heap[0];
+    const { first } = this.#heap;
     if (first === undefined || first.expiresAtMs >= this.#timerAtMs) return;
     this.#timer?.cancel();
     this.#timerAtMs = first.expiresAtMs;
@@ -143,52 +144,27 @@ export class LiveIndex {
     this.#timer = this.#options.env.timer(inMs, () => {
       this.#timerAtMs = Number.POSITIVE_INFINITY;
       this.#sweep(EXPIRIES_PER_TURN);
-      const first = this.#heap[0];
+      const { first } = this.#heap;
       if (first !== undefined && first.expiresAtMs <= this.#options.nowMs())
         this.#plan(PAUSE_BETWEEN_PORTIONS_MS);
       else this.#arm();
     });
   }
 
-  #push(entry: Entry): void {
-    const heap = this.#heap;
-    let index = heap.push(entry) - 1;
-    while (index > 0) {
-      const parent = (index - 1) >> 1;
-      const above = heap[parent];
-      if (above === undefined || above.expiresAtMs <= entry.expiresAtMs) break;
-      heap[index] = above;
-      index = parent;
-    }
-    heap[index] = entry;
-    if (heap.length > 64 && heap.length > this.#total * 4) this.#rebuild();
-  }
-
-  #pop(): void {
-    const heap = this.#heap;
-    const last = heap.pop();
-    if (last === undefined || heap.length === 0) return;
-    let index = 0;
-    for (;;) {
-      const left = heap[index * 2 + 1];
-      const right = heap[index * 2 + 2];
-      const smaller =
-        right !== undefined && left !== undefined && right.expiresAtMs < left.expiresAtMs ? right : left;
-      if (smaller === undefined || smaller.expiresAtMs >= last.expiresAtMs) break;
-      heap[index] = smaller;
-      index = smaller === right ? index * 2 + 2 : index * 2 + 1;
-    }
-    heap[index] = last;
-  }
-
   /** Renewals leave old entries behind; when they outnumber the live ones the heap is made anew. */
-  #rebuild(): void {
-    const live = [...this.#tenants.values()]
-      .flatMap((names) => [...names.values()])
-      .sort((a, b) => a.expiresAtMs - b.expiresAtMs);
-    this.#heap.length = 0;
-    for (const entry of live) this.#heap.push(entry);
+  #push(entry: Entry): void {
+    this.#heap.push(entry);
+    if (this.#heap.size <= 64 || this.#heap.size <= this.#total * 4) return;
+    const live = [...this.#tenants.values()].flatMap((names) => [...names.values()]);
+    this.#heap = new Heap(
+      endsBefore,
+      live.sort((a, b) => a.expiresAtMs - b.expiresAtMs),
+    );
   }
+}
+
+function endsBefore(a: Entry, b: Entry): boolean {
+  return a.expiresAtMs < b.expiresAtMs;
 }
 
 function isSameGrant(a: LeaseRecord, b: LeaseRecord): boolean {

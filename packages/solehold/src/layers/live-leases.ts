@@ -6,7 +6,7 @@
 import type { LeaseKey, LeaseRecord } from "../core/index.ts";
 import { delay, type Env } from "../env/index.ts";
 import type { StoreExecutor } from "../executor/index.ts";
-import type { ListQuery, StoreWatch } from "../store/index.ts";
+import { pagesOf, type StoreWatch } from "../store/index.ts";
 import { BoundedMap } from "../support/bounded-map.ts";
 import { LiveIndex } from "./live-index.ts";
 import { type RecordEvent, watchRecords } from "./record-events.ts";
@@ -124,14 +124,8 @@ export class LiveLeases {
       await this.#follow();
       const list = store.list?.bind(store);
       if (list === undefined) return;
-      let after: string | null = null;
-      do {
-        const cursor: { after?: string } = after === null ? {} : { after };
-        const query: ListQuery = { tenant, prefix: "", state: "held", limit: LIST_PAGE, ...cursor };
-        const page = await list(query);
-        for (const record of page.records) this.#index.learn(record);
-        after = page.next;
-      } while (after !== null);
+      for await (const { records } of pagesOf(list, { tenant, prefix: "", state: "held", limit: LIST_PAGE }))
+        for (const record of records) this.#index.learn(record);
     } catch {
       // The index only serves counts and limits: a store that is down now is asked again at the next use.
       this.#loadedTenants.delete(tenant);

@@ -43,3 +43,16 @@ export function recordIsListed(query: ListQuery, record: LeaseRecord): boolean {
   if (query.holder !== undefined && record.holder !== query.holder) return false;
   return query.state === undefined || record.state === query.state;
 }
+
+/** The pages of a listing, one after another. */
+export async function* pagesOf<Page extends { readonly next: string | null }>(
+  list: (query: ListQuery) => Promise<Page>,
+  query: ListQuery,
+): AsyncGenerator<Page, void> {
+  for (let after = query.after; ; ) {
+    const page = await list(after === undefined ? query : { ...query, after });
+    yield page;
+    if (page.next === null) return;
+    after = page.next;
+  }
+}

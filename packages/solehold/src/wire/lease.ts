@@ -20,33 +20,12 @@ import {
 import { type LeaseView, printable } from "../executor/index.ts";
 import { type Fields, fieldsOf, textIn, wholeIn, wholeOrNullIn } from "./fields.ts";
 
-export interface WireLease {
-  readonly leaseId: string;
+export interface WireLease extends Omit<LeaseView, "key" | "fence" | "term" | "generation"> {
   readonly tenant: string;
   readonly name: string;
   /** The name that was asked for: leases that have it in common are the slots of one thing. */
   readonly slotOf: string;
   readonly slot: number;
-  readonly holder: string;
-  readonly purpose: Purpose;
-  readonly state: LeaseState;
-  readonly live: boolean;
-  readonly phase: LeasePhase;
-  readonly ttlMs: number;
-  readonly grantedAtMs: number;
-  readonly renewedAtMs: number;
-  readonly expiresAtMs: number;
-  readonly endedAtMs: number | null;
-  readonly remainingMs: number;
-  readonly renewals: number;
-  readonly resumeRequired: boolean;
-  readonly breakAtMs: number | null;
-  readonly minHoldUntilMs: number | null;
-  readonly lockDelayMs: number;
-  readonly handoff: Handoff | null;
-  readonly reservation: Reservation | null;
-  readonly note: string;
-  readonly metadata: Metadata;
   /** Decimal, zero-padded: strings sort as fences do. */
   readonly fence: string;
   /** Decimal: it may exceed 2^53. */

@@ -2,7 +2,6 @@
 import { describe, expect, it } from "vitest";
 import {
   createPolicy,
-  isExpiredAt,
   isLiveAt,
   type LeaseCommand,
   MAX_DURATION_MS,
@@ -48,7 +47,6 @@ describe("expiry at -1, 0, +1", () => {
     [END + 1, false],
   ])("the record is live at %i: %s", (now, live) => {
     expect(isLiveAt(held().record!, now)).toBe(live);
-    expect(isExpiredAt(held().record!, now)).toBe(!live);
   });
 
   const own: readonly (readonly [string, LeaseCommand])[] = [

@@ -21,16 +21,19 @@ interface Answer {
 
 export async function runSeeds(options: WorkerPoolOptions): Promise<CampaignSummary> {
   const { workers, seeds, isOver, yieldToEventLoop, ...limits } = options;
-  const size = RANGE_SEEDS[limits.tier];
   const parts: CampaignSummary[] = [];
   let next = 0;
   let [doneSeeds, violations] = [0, 0];
   const work = async (run: (range: SeedRange) => Promise<CampaignSummary>): Promise<void> => {
-    while (next * size < seeds && (next === 0 || !isOver(doneSeeds, violations))) {
+    while (next * RANGE_SEEDS < seeds && (next === 0 || !isOver(doneSeeds, violations))) {
       const index = next;
       next += 1;
-      const firstSeed = index * size + 1;
-      const part = await run({ ...limits, firstSeed, seeds: Math.min(size, seeds - index * size) });
+      const firstSeed = index * RANGE_SEEDS + 1;
+      const part = await run({
+        ...limits,
+        firstSeed,
+        seeds: Math.min(RANGE_SEEDS, seeds - index * RANGE_SEEDS),
+      });
       parts[index] = part;
       doneSeeds += part.seeds;
       violations += part.violations;
