@@ -29,6 +29,9 @@ import { renewalTiming } from "./renewal.ts";
 const MAX_RELEASE_UNCLAIMED_MS = 5_000;
 const RETRY_UNAVAILABLE_MS = 200;
 
+const NO_PROBE =
+  "probe is asked on the main thread, and renewIn: 'worker' renews while that is busy: leave one of them out";
+
 export type OnWaiting = NonNullable<WaitOptions["onWaiting"]>;
 
 export interface AcquirerOptions {
@@ -69,6 +72,7 @@ export class Acquirer {
 
   assertOpen(key: LeaseKey): void {
     if (this.#closing.aborted) throw new LeasesClosedError(key);
+    this.#context.worker?.assertAlive();
   }
 
   async atOnce(key: LeaseKey, options: TryAcquireOptions): Promise<Lease> {
@@ -156,11 +160,12 @@ export class Acquirer {
 
   async #attempt(
     key: LeaseKey,
-    options: TryAcquireOptions,
+    options: AcquireOptions,
     wait?: WaitOptions,
     token?: string,
   ): Promise<CommandOutcome> {
     const ttlMs = this.#ttlMs(options.ttl);
+    if (options.probe !== undefined && this.#context.worker !== null) throw new RangeError(NO_PROBE);
     const request = this.#request(key, options, ttlMs, token);
     const first = await this.#executor.execute(request, wait === undefined ? {} : { wait });
     const outcome = isReplay(first) ? await this.#extended(first, ttlMs) : first;
@@ -184,12 +189,7 @@ export class Acquirer {
     return { kind: "unsettled", outcome: "not-applied", cause };
   }
 
-  #request(
-    key: LeaseKey,
-    options: TryAcquireOptions,
-    ttlMs: number,
-    token: string | undefined,
-  ): AcquireRequest {
+  #request(key: LeaseKey, options: AcquireOptions, ttlMs: number, token: string | undefined): AcquireRequest {
     const {
       purpose = DEFAULT_PURPOSE,
       holder = this.#holder,

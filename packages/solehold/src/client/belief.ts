@@ -26,6 +26,8 @@ export interface BeliefOptions {
   /** For events and errors. */
   readonly lease: Lease;
   readonly keepAlive: boolean;
+  /** Where another thread renews: makes what it reported known here. Called before each judgement. */
+  readonly catchUp: (() => void) | null;
   /** It is over, and nobody knows yet. */
   readonly onEnd: () => void;
 }
@@ -87,6 +89,7 @@ export class Belief implements Suspendable {
 
   /** Only reads: a lease that ran out is ended by its timer, or by the next question for its state. */
   remainingMs(now = this.#now()): number {
+    this.#options.catchUp?.();
     return this.isOver ? 0 : remainingValidityMs(this.#validity, now);
   }
 
@@ -135,6 +138,7 @@ export class Belief implements Suspendable {
   }
 
   check(now = this.#now()): void {
+    this.#options.catchUp?.();
     if (!this.isOver && !isStillValid(this.#validity, now)) this.end("lost", this.#endsAs);
   }
 

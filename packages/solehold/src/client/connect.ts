@@ -24,11 +24,23 @@ export interface ConnectOptions {
    * after twice as long. Default 5 s.
    */
   readonly timeout?: Duration;
+  /**
+   * "worker": a thread with a connection of its own renews the leases, also while the main thread is busy. Not for memory:,
+   * and not together with `env` or `probe`. Default "main".
+   */
+  readonly renewIn?: "main" | "worker";
+  /**
+   * With `renewIn: "worker"`: a main thread that was busy for longer counts as hung, and its leases are renewed no more.
+   * Default 10 s.
+   */
+  readonly mainThreadBound?: Duration;
 }
 
+const DEFAULT_MAIN_THREAD_BOUND: Duration = "10s";
 const CONNECT_OPTIONS: ReadonlySet<string> = new Set([
   ...(["tenant", "holder", "policy", "drift"] satisfies readonly (keyof ConnectOptions)[]),
   ...(["env", "prefix", "apiKey", "timeout"] satisfies readonly (keyof ConnectOptions)[]),
+  ...(["renewIn", "mainThreadBound"] satisfies readonly (keyof ConnectOptions)[]),
 ]);
 
 /** Opens the store of a URL such as `memory:` or `embedded:./data`. */
@@ -78,10 +90,37 @@ export async function openExecutor(url: string, options: ConnectOptions = {}): P
 
 export async function connect(url: string, options: ConnectOptions = {}): Promise<Leases> {
   const { env = realEnv, tenant } = options;
+  const boundMs = workerBoundMs(url, options);
   const holder = options.holder ?? defaultHolder(env);
   debugIfAsked();
   const executor = await openExecutor(url, options);
-  return new Leases({ executor, env, holder, ...(tenant === undefined ? {} : { tenant }) });
+  const rest = { executor, env, holder, ...(tenant === undefined ? {} : { tenant }) };
+  if (boundMs === null) return new Leases(rest);
+  try {
+    const { RenewalWorker } = await import("./renewal-worker.ts");
+    return new Leases({ ...rest, worker: await RenewalWorker.open(env, { url, options, boundMs }) });
+  } catch (error) {
+    await executor.close();
+    throw error;
+  }
+}
+
+/** Null when leases are renewed in this thread. */
+function workerBoundMs(
+  url: string,
+  { renewIn = "main", mainThreadBound, env }: ConnectOptions,
+): number | null {
+  if (renewIn !== "main" && renewIn !== "worker")
+    throw new RangeError(`renewIn must be "main" or "worker", got ${JSON.stringify(renewIn)}`);
+  if (renewIn === "main" && mainThreadBound !== undefined)
+    throw new RangeError('mainThreadBound is for renewIn: "worker": leave it out, or name both');
+  if (renewIn === "main") return null;
+  if (/^memory:/i.test(url))
+    throw new RangeError(
+      'renewIn: "worker" needs a store that a thread can open, and memory: is in this one: use another store',
+    );
+  if (env !== undefined) throw new RangeError('renewIn: "worker" reads the real clocks: leave out env');
+  return durationMs("mainThreadBound", mainThreadBound ?? DEFAULT_MAIN_THREAD_BOUND, 100);
 }
 
 /** Unique per process and readable: host names are cut so that the name stays within its limit. */

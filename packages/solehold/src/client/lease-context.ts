@@ -4,9 +4,10 @@ import type { Env } from "../env/index.ts";
 import type { LeaseExecutor } from "../executor/index.ts";
 import type { Lease } from "./lease.ts";
 import type { LivenessProbe } from "./probe.ts";
-import type { RenewalSchedule } from "./renewal-schedule.ts";
-import type { RevocationWatch } from "./revocation-watch.ts";
-import type { SuspendWatch } from "./suspend-detector.ts";
+import { RenewalSchedule } from "./renewal-schedule.ts";
+import type { RenewalWorker } from "./renewal-worker.ts";
+import { RevocationWatch } from "./revocation-watch.ts";
+import { SuspendWatch } from "./suspend-detector.ts";
 
 export type LeaseHandleState = "held" | "jeopardy" | "lost" | "released";
 
@@ -19,6 +20,24 @@ export interface LeaseContext {
   /** All handles that are not over, so that closing can end them. */
   readonly held: Set<Lease>;
   readonly revocations: RevocationWatch;
+  /** Sends the renewals. */
+  readonly renew: LeaseExecutor["execute"];
+  /** The thread that renews instead; null without one. */
+  readonly worker: RenewalWorker | null;
+}
+
+export function leaseContext(
+  executor: LeaseExecutor,
+  env: Env,
+  worker: RenewalWorker | null = null,
+): LeaseContext {
+  return {
+    ...{ executor, env, worker, drift: executor.drift, held: new Set() },
+    renew: (request) => executor.execute(request),
+    schedule: new RenewalSchedule(env),
+    suspendWatch: new SuspendWatch(env),
+    revocations: new RevocationWatch(executor),
+  };
 }
 
 export interface LeaseOptions {

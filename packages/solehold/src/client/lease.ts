@@ -60,10 +60,11 @@ export class Lease {
       context.held.delete(this);
     };
     const { keepAlive } = options;
-    this.#belief = new Belief(grant, now, { context, lease: this, keepAlive, onEnd });
+    const catchUp = context.worker === null ? null : (): void => this.#renewal.catchUp();
+    this.#belief = new Belief(grant, now, { context, lease: this, keepAlive, catchUp, onEnd });
     this.#renewal = new Renewal(context, this, this.#belief, options);
     context.held.add(this);
-    this.#renewal.planNext(now);
+    this.#renewal.start(grant, now);
     // The answer may have been so long on its way that the lease is over.
     this.#belief.check(now);
   }

@@ -21,7 +21,7 @@ import { Acquirer, type OnWaiting } from "./acquirer.ts";
 import { observed } from "./diagnostics.ts";
 import { type HeldDetails, LeaseHeldError, LeasesClosedError } from "./errors.ts";
 import type { Lease } from "./lease.ts";
-import type { LeaseContext } from "./lease-context.ts";
+import { type LeaseContext, leaseContext } from "./lease-context.ts";
 import type { LeaseChange } from "./lease-diff.ts";
 import type { LeaseSet } from "./lease-set.ts";
 import { watchLeases } from "./lease-watcher.ts";
@@ -43,9 +43,7 @@ import {
   type WatchOptions,
 } from "./options.ts";
 import { failureOf } from "./outcome-errors.ts";
-import { RenewalSchedule } from "./renewal-schedule.ts";
-import { RevocationWatch } from "./revocation-watch.ts";
-import { SuspendWatch } from "./suspend-detector.ts";
+import type { RenewalWorker } from "./renewal-worker.ts";
 
 export type AcquireAttempt =
   | { readonly ok: true; readonly lease: Lease; [Symbol.asyncDispose](): Promise<void> }
@@ -56,6 +54,8 @@ export interface LeasesOptions {
   readonly env?: Env;
   readonly tenant?: string;
   readonly holder?: string;
+  /** Renews in a thread of its own: see `renewIn` of `connect`. */
+  readonly worker?: RenewalWorker;
 }
 
 const DEFAULT_WAIT_MS = 10_000;
@@ -88,15 +88,7 @@ export class Leases {
     this.holder = options.holder ?? `holder-${randomId(env)}`;
     // Every acquire that waits listens to it.
     builtin("node:events")?.setMaxListeners(0, this.#closing.signal);
-    this.#context = {
-      executor,
-      env,
-      drift: executor.drift,
-      schedule: new RenewalSchedule(env),
-      suspendWatch: new SuspendWatch(env),
-      held: new Set(),
-      revocations: new RevocationWatch(executor),
-    };
+    this.#context = leaseContext(executor, env, options.worker);
     this.#acquirer = new Acquirer({
       ...{ context: this.#context, holder: this.holder, closing: this.#closing.signal },
       tokensBy: isServer ? "client" : "executor",
@@ -303,6 +295,7 @@ export class Leases {
     this.#context.schedule.close();
     this.#context.suspendWatch.close();
     await this.#acquirer.settled();
+    await this.#context.worker?.close();
     await this.executor.close();
   }
 

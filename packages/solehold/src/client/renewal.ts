@@ -2,7 +2,13 @@
  * Keeps one lease renewed: when the next renewal is sent, what its answer means, and when there is none any more. Nothing
  * escapes from here into a timer, and nothing is sent for a lease that is over.
  */
-import { JITTER_RATIO, type LeaseKey, type Reason, type RenewalTiming } from "../core/index.ts";
+import {
+  type ClockReading,
+  JITTER_RATIO,
+  type LeaseKey,
+  type Reason,
+  type RenewalTiming,
+} from "../core/index.ts";
 import { jittered, readClocks } from "../env/index.ts";
 import type { AppliedOutcome, CommandOutcome } from "../executor/index.ts";
 import { type Belief, safely } from "./belief.ts";
@@ -12,6 +18,7 @@ import type { LeaseContext, LeaseOptions } from "./lease-context.ts";
 import { lossOf } from "./loss.ts";
 import { probeSaysAlive } from "./probe.ts";
 import type { Renewable } from "./renewal-schedule.ts";
+import type { RenewalReport, ThreadRenewal } from "./renewal-worker.ts";
 import type { RevocableLease } from "./revocation-watch.ts";
 
 /** Renewals are sent after a third of the ttl, retries after a tenth, and given up on after a sixth. */
@@ -32,12 +39,31 @@ export class Renewal implements Renewable, RevocableLease {
   #listeners: Set<(remainingMs: number) => void> | null = null;
   /** Somebody asked for the lease: it cannot be prolonged any more. */
   #isBreaking = false;
+  /** Another thread renews it, and this one only settles what it reports. */
+  #thread: ThreadRenewal | null = null;
 
   constructor(context: LeaseContext, lease: Lease, belief: Belief, options: LeaseOptions) {
     this.#context = context;
     this.#lease = lease;
     this.#belief = belief;
     this.#options = options;
+  }
+
+  get #renewsHere(): boolean {
+    return this.#options.autoRenew && this.#context.worker === null;
+  }
+
+  /** For a lease that is renewed from now on. */
+  start(grant: AppliedOutcome, now: ClockReading): void {
+    const { worker } = this.#context;
+    this.#planNext(now);
+    if (worker !== null && this.#options.autoRenew)
+      this.#thread = worker.keep(grant, this.#options.ttlMs, (report) => this.#settle(report));
+  }
+
+  /** The belief is about to be judged: what another thread reported counts, even if the event loop was blocked since. */
+  catchUp(): void {
+    this.#thread?.drain();
   }
 
   get key(): LeaseKey {
@@ -56,12 +82,13 @@ export class Renewal implements Renewable, RevocableLease {
 
   /** Somebody observes the end. A handle that does not renew by itself must not be renewed by an event either. */
   watchForRevocation(): void {
-    if (this.#options.autoRenew && !this.#belief.isOver) this.#context.revocations.add(this);
+    if (this.#renewsHere && !this.#belief.isOver) this.#context.revocations.add(this);
   }
 
   stop(): void {
     this.#context.schedule.cancel(this);
     this.#context.revocations.remove(this);
+    this.#thread?.stop();
   }
 
   /** For the schedule: starts a renewal and never throws. */
@@ -75,17 +102,21 @@ export class Renewal implements Renewable, RevocableLease {
   /** Sends one, and settles what its answer means for the belief. */
   async renew(): Promise<CommandOutcome> {
     const { key, holder, token, ttlMs } = this.#lease;
-    const { executor, env } = this.#context;
+    const { env } = this.#context;
     const sentMs = env.monotonicMs();
     const timeoutMs = this.#timeoutMs();
-    const outcome = await executor.execute({ op: "renew", key, holder, token, ttlMs, timeoutMs });
-    if (this.#belief.isOver) return outcome;
+    const outcome = await this.#context.renew({ op: "renew", key, holder, token, ttlMs, timeoutMs });
+    this.#settle({ outcome, durationMs: env.monotonicMs() - sentMs });
+    return outcome;
+  }
+
+  #settle({ outcome, durationMs }: RenewalReport): void {
+    if (this.#belief.isOver) return;
     if (outcome.kind === "refused") this.loseBy(outcome.decision.reason);
-    else if (outcome.kind === "applied") this.#extend(outcome, env.monotonicMs() - sentMs);
+    else if (outcome.kind === "applied") this.#extend(outcome, durationMs);
     // The store may grant the lease to somebody else as soon as it trusts its data again.
     else if (outcome.cause.kind === "data-loss") this.#belief.end("lost", "store-lost-data");
     else this.#retry("unreachable");
-    return outcome;
   }
 
   /** The store's word: an authoritative loss stops at once, with one exception. */
@@ -104,18 +135,17 @@ export class Renewal implements Renewable, RevocableLease {
    * The end needs no timer of its own as long as a renewal comes well before it: most leases are renewed or released long
    * before they could end.
    */
-  planNext(now = readClocks(this.#context.env)): void {
+  #planNext(now = readClocks(this.#context.env)): void {
     if (this.#belief.isOver) return;
-    const { autoRenew, keepAlive } = this.#options;
     const inMs = this.#plan(RENEW_PART, now.monotonicMs);
-    const comesInTime = autoRenew && this.#belief.remainingMs(now) - inMs > this.#timeoutMs();
-    if (keepAlive || !comesInTime) this.#belief.armExpiry();
+    const comesInTime = this.#renewsHere && this.#belief.remainingMs(now) - inMs > this.#timeoutMs();
+    if (this.#options.keepAlive || !comesInTime) this.#belief.armExpiry();
     else this.#belief.disarmExpiry();
   }
 
   #extend(renewed: AppliedOutcome, durationMs: number): void {
     this.#belief.extend(renewed);
-    this.planNext();
+    this.#planNext();
     if (this.#listeners === null && !isWatched("renewed")) return;
     const remainingMs = this.#belief.remainingMs();
     if (isWatched("renewed")) publish("renewed", { lease: this.#lease, durationMs, remainingMs });
@@ -134,7 +164,7 @@ export class Renewal implements Renewable, RevocableLease {
   #plan(partOfTtl: number, nowMs: number): number {
     const { env, schedule } = this.#context;
     const inMs = jittered(env, this.#options.ttlMs * partOfTtl, JITTER_RATIO);
-    if (this.#options.autoRenew) schedule.plan(this, nowMs, inMs);
+    if (this.#renewsHere) schedule.plan(this, nowMs, inMs);
     return inMs;
   }
 
