@@ -127,7 +127,11 @@ function Head({
             <span class="numeric">
               fence <b>{shortFence(lease.fence)}</b>
             </span>
-            {isLive(lease, nowMs) && <TimeLeft lease={lease} nowMs={nowMs} />}
+            {isLive(lease, nowMs) && (
+              <span class="time-left numeric">
+                <TimeLeft lease={lease} nowMs={nowMs} />
+              </span>
+            )}
           </>
         )}
       </div>

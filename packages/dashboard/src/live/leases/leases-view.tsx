@@ -1,6 +1,6 @@
 /** The live table of leases. */
 import { useCallback, useEffect, useMemo, useState } from "preact/hooks";
-import { Banner, Status, type Tone } from "../../ui/components.tsx";
+import { Banner, type Tone } from "../../ui/components.tsx";
 import { type Lease, messageOf, type Who } from "../data/api.ts";
 import { LeaseStore, type StoreScope } from "../data/lease-store.ts";
 import { storeNow } from "../data/store-clock.ts";
@@ -293,13 +293,15 @@ function Cells({ lease, waiting, nowMs }: { lease: Lease; waiting: number; nowMs
       </Cell>
       <Cell name="purpose">{lease.purpose}</Cell>
       <Cell name="fence">{shortFence(lease.fence)}</Cell>
-      <Cell name="state">
-        <Status tone={toneOf(status)}>{status}</Status>
-      </Cell>
-      <Cell name="left">
+      <div role="cell" data-cell="state" class="status" data-tone={toneOf(status)}>
+        {status}
+      </div>
+      <div role="cell" data-cell="left" class="time-left">
         <TimeLeft lease={lease} nowMs={nowMs} />
-      </Cell>
-      <Cell name="waiters">{waiting === 0 ? <span class="muted">–</span> : <b>{waiting}</b>}</Cell>
+      </div>
+      <div role="cell" data-cell="waiters" class={waiting === 0 ? "muted" : "waited"}>
+        {waiting === 0 ? "–" : waiting}
+      </div>
     </>
   );
 }

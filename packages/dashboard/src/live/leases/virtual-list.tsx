@@ -1,8 +1,8 @@
-/** Of many rows of one height, only those that are seen are in the page. */
+/** Of many rows of one height, only those that are seen are in the page; an element that left at one end comes in at the other. */
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 
-const MARGIN_ROWS = 12;
+const MARGIN_ROWS = 8;
 
 export interface VirtualListProps<Item> {
   readonly items: readonly Item[];
@@ -93,7 +93,7 @@ export function VirtualList<Item>(props: VirtualListProps<Item>) {
           >
             {visible.map((item, index) => (
               <div
-                key={props.keyOf(item)}
+                key={(start + index) % shown}
                 class="row"
                 role="row"
                 aria-rowindex={start + index + 2}
