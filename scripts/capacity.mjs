@@ -217,7 +217,12 @@ const handle = await handleBytes();
 const rows = [];
 for (const name of names.length > 0 ? names : Object.keys(ENGINES)) {
   console.error(`capacity: ${name}`);
-  rows.push(await measure(name));
+  try {
+    rows.push(await measure(name));
+  } catch (error) {
+    console.error(`capacity: ${name} could not be measured: ${error.message}`);
+    process.exitCode = 1;
+  }
 }
 const text = tables(rows, handle);
 console.log(text);

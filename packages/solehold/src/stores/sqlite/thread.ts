@@ -19,6 +19,7 @@ export class Thread {
   readonly #waiting = new Map<number, { resolve(reply: unknown): void; reject(error: Error): void }>();
   readonly #ended: Promise<void>;
   #lastId = 0;
+  #isClosing = false;
   #loss: StoreError | null = null;
 
   /** `origin` tells the commits of this store object from those of others. */
@@ -54,8 +55,9 @@ export class Thread {
     });
   }
 
-  /** Resolves when the thread has ended, and its files are closed. Only when nobody waits for a reply. */
+  /** Resolves when the thread has ended, and its files are closed. */
   async close(markMs: number | null): Promise<void> {
+    this.#isClosing = true;
     this.#worker.ref();
     this.#worker.postMessage({ id: 0, op: "close", args: [markMs] });
     await this.#ended;
@@ -64,7 +66,8 @@ export class Thread {
   #onAnswer({ id, reply, failure }: Answer): void {
     const waiting = this.#waiting.get(id);
     this.#waiting.delete(id);
-    if (this.#waiting.size === 0) this.#worker.unref();
+    // A watcher's look may be answered while close() waits: nothing else would keep the process alive until the end.
+    if (this.#waiting.size === 0 && !this.#isClosing) this.#worker.unref();
     if (failure === undefined) waiting?.resolve(reply);
     else waiting?.reject(storeFailure(failure, this.#folder));
   }

@@ -246,3 +246,11 @@ describe("closing", () => {
     expect((await get(store, "late")).kind).toBe("found");
   });
 });
+
+describe("close", () => {
+  it("keeps the process alive until it is done, also while a watcher looks", async () => {
+    const child = new Child("closer.mjs", [join(temporaryFolder(), "store")]);
+    expect(await child.ended).toEqual({ code: 0, signal: null });
+    expect(child.lines).toEqual(["closed"]);
+  });
+});
