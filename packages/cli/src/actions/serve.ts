@@ -6,8 +6,10 @@ import {
   resolveConfig,
   SETTING_NAMES,
   SETTINGS,
+  serviceManagerOf,
   startServer,
 } from "@solehold/server";
+import { realEnv } from "solehold/internal";
 import type { Invocation } from "../command.ts";
 import { EXIT, Failure } from "../failure.ts";
 import { printAnswer } from "../format/answer.ts";
@@ -20,6 +22,10 @@ export async function serve(invocation: Invocation): Promise<number> {
     const file = path === undefined ? {} : { file: await readConfigFile(path) };
     const config = resolveConfig({ flags: settingsOf(invocation), env: io.env, ...file });
     const server = await startServer(config);
+    const serviceManager = serviceManagerOf({
+      ...{ env: realEnv, variables: io.env, pid: process.pid },
+      onFailed: (message) => void io.stderr.write(`solehold: ${message}\n`),
+    });
     const stopped = new Promise<void>((resolve) => {
       // A second signal ends the process at once, as it would without a listener.
       const stopListening = io.onSignals(["SIGTERM", "SIGINT"], () => {
@@ -33,7 +39,9 @@ export async function serve(invocation: Invocation): Promise<number> {
       document: () => ({ url: server.url, store: withoutSecrets(config.store) }),
       lines: () => [`solehold is at ${server.url}`],
     });
+    serviceManager.ready();
     await stopped;
+    serviceManager.stopping();
     await server.close();
     stopReloading();
     return EXIT.ok;
