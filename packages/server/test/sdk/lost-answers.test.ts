@@ -41,7 +41,9 @@ it("an acquire that may have been done stays unknown, although its repeats were 
 
 it("a grant that a repeat found is believed from before that repeat was sent", async () => {
   const env = new ManualEnv();
-  const { executor, sentMs, waitedMs } = await lossyExecutor(env, (attempt) => (attempt < 3 ? "lost" : "answered"));
+  const { executor, sentMs, waitedMs } = await lossyExecutor(env, (attempt) =>
+    attempt < 3 ? "lost" : "answered",
+  );
   let answered = false;
   const asking = executor.execute(ACQUIRE).finally(() => {
     answered = true;
