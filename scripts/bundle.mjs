@@ -60,7 +60,7 @@ await bundle.close();
 
 // Programs may be running from the files of the last build: what is gone goes last.
 const written = new Set(output.map(({ fileName }) => fileName));
-for (const folder of ["", CHUNKS]) {
+for (const folder of ["", "adapters", CHUNKS]) {
   for (const { name } of readdirSync(join(OUTPUT, folder), { withFileTypes: true }).filter((e) =>
     e.isFile(),
   )) {

@@ -26,6 +26,7 @@ const LAYERS = [
   "waiting",
   "client",
   "guards",
+  "adapters",
   "writer",
   "facades",
   "conformance",
