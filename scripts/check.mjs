@@ -26,10 +26,10 @@ const LAYERS = [
   "waiting",
   "client",
   "guards",
+  "adapters",
   "writer",
   "facades",
   "doctor",
-  "adapters",
   "conformance",
 ];
 /** Decisions without a clock or I/O; they hash and verify. */

@@ -74,6 +74,8 @@ async function main() {
   const wasUp = status().flatMap(({ name, state }) => (state === "up" ? [name] : []));
   let failed = 0;
   try {
+    // The types of the tests need what is adapted, too.
+    if (!isNarrowed || args.some((arg) => /adapters|docs/.test(arg))) await install(ADAPTED);
     if (isNarrowed) {
       console.log(
         `\nleft out: ${CHECKS.map(([title]) => title).join(", ")} (npm test without a path has them)`,
@@ -103,9 +105,13 @@ async function prepareAll() {
   if ((await run(process.execPath, [join(ROOT, "scripts/engines/cli.mjs"), "up"])) !== 0) {
     console.error("some engines could not be started: their tests will fail");
   }
-  for (const folder of [BENCH, ADAPTED])
-    await ensurePackages(folder, console.log).catch(({ message }) => console.error(message));
+  await install(BENCH);
   await ensureBrowser(console.log).catch(({ message }) => console.error(message));
+}
+
+/** @param {string} folder */
+async function install(folder) {
+  await ensurePackages(folder, console.log).catch(({ message }) => console.error(message));
 }
 
 /** A runner that failed without a failed test (an unhandled error, a broken file) counts as one failure. */

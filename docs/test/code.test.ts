@@ -1,11 +1,12 @@
 /** The code of the pages: TypeScript compiles, programs run and print what is shown, commands exist, JSON parses. */
 import { execFile } from "node:child_process";
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { parseArguments } from "../../packages/cli/src/parse/arguments.ts";
 import { catalog } from "../../packages/cli/src/registry.ts";
+import { ADAPTED, ensurePackages } from "../../scripts/own-packages.mjs";
 import { allPages, type CodeBlock, ROOT } from "./pages.ts";
 import { commandLines, wordsOf } from "./shell.ts";
 import { storesFor } from "./stores.ts";
@@ -16,16 +17,11 @@ const where = ({ page, line }: CodeBlock): string => `${page}:${line}`;
 const of = (language: string, mode = ""): readonly CodeBlock[] =>
   blocks.filter((block) => block.language === language && block.mode === mode);
 
-/** Packages that pages import and that only the tests of adapters install. */
-const ADAPTED_NAMES = ["@verrou"];
-const ADAPTED = join(ROOT, "packages/solehold/test/adapters/packages/node_modules");
-
-/** In a folder from which the packages of this checkout are found. */
+/** In a folder from which the packages of this checkout are found, and those that adapters adapt. */
 let folder: string;
-beforeAll(() => {
-  folder = mkdtempSync(join(ROOT, "packages/solehold/node_modules/.docs-"));
-  mkdirSync(join(folder, "node_modules"));
-  for (const name of ADAPTED_NAMES) symlinkSync(join(ADAPTED, name), join(folder, "node_modules", name));
+beforeAll(async () => {
+  await ensurePackages(ADAPTED);
+  folder = mkdtempSync(join(ADAPTED, "node_modules/.docs-"));
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
@@ -64,6 +60,8 @@ describe("the code of the pages", () => {
     const compilerOptions = {
       ...{ noEmit: true, strict: true, module: "nodenext", target: "esnext", types: ["node"] },
       ...{ lib: ["esnext", "dom", "dom.asynciterable"], skipLibCheck: true },
+      // As Nest asks for.
+      ...{ experimentalDecorators: true, emitDecoratorMetadata: true },
     };
     writeFileSync(join(folder, "tsconfig.json"), JSON.stringify({ compilerOptions, include: ["*.mts"] }));
     const compiled = await run(join(ROOT, "node_modules/.bin/tsc"), ["-p", folder]).catch((error) => error);

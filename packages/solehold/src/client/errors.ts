@@ -40,6 +40,16 @@ export class LeaseError extends Error {
     this.retryable = details.retryable;
     this.outcome = details.outcome;
   }
+
+  /** For loggers and queues that keep errors as JSON, which has no number as large as a fence. */
+  toJSON(): Record<string, unknown> {
+    const { name, message, stack } = this;
+    const fields = Object.entries(this).map(([field, value]) => [
+      field,
+      typeof value === "bigint" ? String(value) : value,
+    ]);
+    return { ...Object.fromEntries(fields), name, message, stack };
+  }
 }
 
 export interface HeldDetails {

@@ -8,6 +8,7 @@ import { Redis } from "ioredis";
 import * as kysely from "kysely";
 import pg from "pg";
 import { afterAll, beforeAll, beforeEach, expect, it } from "vitest";
+import * as fastifyAdapter from "../../src/adapters/fastify.ts";
 import * as guards from "../../src/guards/index.ts";
 import { openObjects } from "../../src/stores/object/index.ts";
 import { engine } from "../engines/index.ts";
@@ -16,7 +17,11 @@ import { ownDatabase } from "./sql-clients.ts";
 import { successor as lease, zombie } from "./zombie.ts";
 
 const PAGE = readFileSync(join(import.meta.dirname, "../../../../docs/guards.md"), "utf8");
-const MODULES: Record<string, object> = { "solehold/guards": guards, kysely };
+const MODULES: Record<string, object> = {
+  "solehold/guards": guards,
+  "solehold/adapters/fastify": fastifyAdapter,
+  kysely,
+};
 const STALE = { code: "STALE_FENCE" };
 const TIMEOUT = { timeout: 120_000 };
 

@@ -3,7 +3,9 @@ import { createServer, request as httpRequest, type IncomingMessage, type Server
 import type { AddressInfo } from "node:net";
 import fastify, { type FastifyRequest } from "fastify";
 import { afterEach, describe, expect, it } from "vitest";
-import { FenceGate, fastifyFenceGuard, fenceGuard, fenceHeaders } from "../../src/guards/index.ts";
+import { fenceGuard } from "../../src/adapters/express.ts";
+import { fenceGuard as fastifyFenceGuard } from "../../src/adapters/fastify.ts";
+import { FenceGate, fenceHeaders } from "../../src/guards/index.ts";
 import { ATTEMPTS, newTerm, successor, zombie } from "./zombie.ts";
 
 const keyOf = () => zombie.key;

@@ -1,0 +1,1 @@
+export { type Job, Queue, Worker } from "bullmq";

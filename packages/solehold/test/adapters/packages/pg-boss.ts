@@ -1,0 +1,1 @@
+export { default as PgBoss } from "pg-boss";
