@@ -100,7 +100,7 @@ export async function campaign(options: CampaignOptions): Promise<CampaignSummar
   return summary();
 }
 
-/** Runs of neighbouring seeds as one, in the order given: whoever made them, the result is the same. */
+/** Runs of neighbouring seeds as one, in the order given: the result does not depend on the threads that made them. */
 export function mergeSummaries(
   parts: readonly CampaignSummary[],
   faults?: readonly Fault[],

@@ -100,7 +100,7 @@ export class Brain {
   }
 
   /**
-   * What must be true of every record, whoever asks: nobody but its owner can renew or release it, not even
+   * What must be true of every record: nobody but its owner can renew or release it, not even
    * the owner can renew what is over, and once it has ended anybody can have the key.
    */
   judge({ id, record, floor }: KeyState): string | null {

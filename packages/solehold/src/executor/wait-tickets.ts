@@ -4,7 +4,7 @@
  * process waits for: a number that grows when it was served and waits again.
  *
  * Tickets decide nothing: they tell a releaser whom to reserve the key for. One that its process has not written for
- * TICKET_LIFE_MS is left over from a process that died, and is deleted by whoever sees it.
+ * TICKET_LIFE_MS is left over from a process that died, and is deleted by the first process that sees it.
  */
 import { type LeaseKey, type LeaseRecord, NO_METADATA, NO_TOKEN_HASH } from "../core/index.ts";
 import { type Env, randomId, readClocks } from "../env/index.ts";

@@ -27,7 +27,7 @@ export function payloadOf(
   return Buffer.byteLength(payload) < MAX_PAYLOAD_BYTES ? payload : JSON.stringify([tenant, name]);
 }
 
-/** None for what is no change: whoever knows the channel may send anything. */
+/** None for what is no change: any client that knows the channel may send anything. */
 export function eventsFrom(payload: string): readonly StoreEvent[] {
   if (payload === ANYTHING_CHANGED) return [{ kind: "reset" }];
   const change = parsed(payload);
