@@ -7,8 +7,7 @@
  * after its write is missing.
  */
 import { encodeRecord, type LeaseKey, type LeaseRecord } from "../../core/index.ts";
-import { ABSENT, type StoreEvent } from "../../store/index.ts";
-import { storedFromText } from "../support/stored-text.ts";
+import { ABSENT, type StoreEvent, storedFromText } from "../../store/index.ts";
 
 /** The server takes payloads of less than 8000 bytes. */
 const MAX_PAYLOAD_BYTES = 7_900;
