@@ -78,7 +78,7 @@ describe("solehold serve", () => {
 });
 
 describe("a secret in a URL", () => {
-  it("is not printed by serve, in its answer or in its log, whatever it is told to log", async () => {
+  it("is not printed by serve, in its answer or in its log, whatever its log level is", async () => {
     // A Redis whose default user needs no password takes any.
     const store = `${engine("redis").replace("redis://", "redis://default:S3CRETPW@")}/7`;
     const argv = ["--data-dir", await folder(), "--store", store, "--log-level", "debug"];

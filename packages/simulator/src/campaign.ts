@@ -1,6 +1,6 @@
 /** Seed after seed: counts, the situations that were reached, and the first failures. */
 
-import { settle } from "solehold/internal";
+import { given, settle } from "solehold/internal";
 import type { ClockRegime, Fault } from "./config.ts";
 import { runFull } from "./full/run.ts";
 import type { Gateway } from "./net/gateway.ts";
@@ -58,11 +58,7 @@ export function missedSituations(
 
 export async function campaign(options: CampaignOptions): Promise<CampaignSummary> {
   const { firstSeed, determinismEvery, clocks, faults, gateway } = options;
-  const limits = {
-    ...(gateway === undefined ? {} : { gateway }),
-    ...(clocks === undefined ? {} : { clocks }),
-    ...(faults === undefined ? {} : { faults }),
-  };
+  const limits = given({ gateway, clocks, faults });
   const counts = Object.fromEntries(expectedSituations(gateway).map((each) => [each, 0])) as Record<
     Situation,
     number
@@ -100,7 +96,7 @@ export async function campaign(options: CampaignOptions): Promise<CampaignSummar
   return summary();
 }
 
-/** Runs of neighbouring seeds as one, in the order given: whoever made them, the result is the same. */
+/** Runs of neighbouring seeds as one, in the order given: the result does not depend on the threads that made them. */
 export function mergeSummaries(
   parts: readonly CampaignSummary[],
   faults?: readonly Fault[],

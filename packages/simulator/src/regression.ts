@@ -1,4 +1,5 @@
 /** A failure that was found once, as a file that people can read and tests replay for ever. */
+import { given } from "solehold/internal";
 import { plantedBug } from "./bugs/registry.ts";
 import type { ClockRegime, Entry, Fault, SimConfig } from "./config.ts";
 import { runFull } from "./full/run.ts";
@@ -36,8 +37,7 @@ export function regressionOf(
   return {
     title,
     seed: result.seed,
-    ...(options.clocks === undefined ? {} : { clocks: options.clocks }),
-    ...(options.faults === undefined ? {} : { faults: options.faults }),
+    ...given({ clocks: options.clocks, faults: options.faults }),
     ...(result.config.entry === "server" ? { entry: "server" } : {}),
     auditIn: result.config.auditIn,
     bug,
@@ -49,21 +49,19 @@ export function regressionOf(
 
 /** Plays the case: "with" its planted bug, or "without", as the code is now. */
 export async function replay(
-  given: RegressionCase,
+  kept: RegressionCase,
   bug: "with" | "without",
   gateway?: Gateway,
 ): Promise<RunResult> {
-  const { seed, clocks, faults, needed, auditIn = "memory" } = given;
-  const mutations = bug === "with" && given.bug !== null ? plantedBug(given.bug).mutations : {};
+  const { seed, clocks, faults, needed, auditIn = "memory" } = kept;
+  const mutations = bug === "with" && kept.bug !== null ? plantedBug(kept.bug).mutations : {};
   return await runFull({
     seed,
     mutations,
     allowed: new Set(needed),
     record: "yes",
     auditIn,
-    entry: given.entry ?? "library",
-    ...(gateway === undefined ? {} : { gateway }),
-    ...(clocks === undefined ? {} : { clocks }),
-    ...(faults === undefined ? {} : { faults }),
+    entry: kept.entry ?? "library",
+    ...given({ gateway, clocks, faults }),
   });
 }

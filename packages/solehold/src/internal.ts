@@ -28,6 +28,7 @@ export * from "./store/index.ts";
 export * from "./support/boot.ts";
 export * from "./support/bounded-map.ts";
 export * from "./support/folder-lock.ts";
+export * from "./support/given.ts";
 export * from "./support/heap.ts";
 export * from "./support/process-identity.ts";
 export * from "./waiting/index.ts";

@@ -1,5 +1,7 @@
 /** Takes a lease and prints its token: the one answer with a token in it, because that is what was asked for. */
+
 import { formatFence, type Lease } from "solehold";
+import { given } from "solehold/internal";
 import type { Invocation } from "../command.ts";
 import { keyOf, withLeases } from "../connection.ts";
 import { EXIT } from "../failure.ts";
@@ -9,7 +11,6 @@ import { isoTime } from "../format/lease.ts";
 import { interruptible } from "../interrupt.ts";
 import {
   durationOption,
-  given,
   purposeOption,
   sharing,
   unsignedOption,

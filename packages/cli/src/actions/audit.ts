@@ -1,9 +1,10 @@
 /** What was decided and why, and the proof that nobody changed it since. */
+import { given } from "solehold/internal";
 import type { Invocation } from "../command.ts";
 import { EXIT, errorFailure } from "../failure.ts";
 import { printAnswer } from "../format/answer.ts";
 import { plainTable } from "../format/table.ts";
-import { given, limitOption } from "../parse/option-values.ts";
+import { limitOption } from "../parse/option-values.ts";
 import { headOption, headText, signedHead } from "./audit-heads.ts";
 import { type AuditSource, auditSource } from "./audit-source.ts";
 

@@ -1,12 +1,12 @@
 /** The API keys of a server, kept in its data folder. A running server follows changes. */
 import { ACTIONS, type Action, KeyFile, KeyStore, type Keys, type StoredKey } from "@solehold/server";
 import { openStore } from "solehold";
-import { realEnv, tenantProblem } from "solehold/internal";
+import { given, realEnv, tenantProblem } from "solehold/internal";
 import type { Invocation } from "../command.ts";
 import { EXIT, errorFailure, usageFailure } from "../failure.ts";
 import { printAnswer } from "../format/answer.ts";
 import { plainTable } from "../format/table.ts";
-import { durationOption, given } from "../parse/option-values.ts";
+import { durationOption } from "../parse/option-values.ts";
 import { didYouMean } from "../parse/suggest.ts";
 
 /** Names for actions that go together. */

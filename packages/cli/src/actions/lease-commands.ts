@@ -1,5 +1,5 @@
 /** The commands that are one request on one lease: those of its holder, with the token, and those of an operator. */
-import { type AppliedOutcome, type LeaseRequest, viewOf } from "solehold/internal";
+import { type AppliedOutcome, given, type LeaseRequest, viewOf } from "solehold/internal";
 import type { Invocation } from "../command.ts";
 import { type Connection, keyOf, withLeases } from "../connection.ts";
 import { EXIT } from "../failure.ts";
@@ -10,7 +10,6 @@ import { leaseDocument } from "../format/lease.ts";
 import {
   durationOption,
   fenceOption,
-  given,
   purposeOption,
   requiredDuration,
   requiredOption,

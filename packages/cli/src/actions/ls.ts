@@ -1,6 +1,6 @@
 /** The leases under a prefix, as an aligned table or one document. */
 import type { LeaseExecutor, LeaseView } from "solehold";
-import { leaseStatus, pagesOf, slotIn } from "solehold/internal";
+import { given, leaseStatus, pagesOf, slotIn } from "solehold/internal";
 import type { Invocation } from "../command.ts";
 import { withLeases } from "../connection.ts";
 import { EXIT } from "../failure.ts";
@@ -9,7 +9,7 @@ import { shortDuration } from "../format/duration.ts";
 import { leaseDocument } from "../format/lease.ts";
 import { type Column, tableLines } from "../format/table.ts";
 import { type Colour, painter } from "../format/terminal.ts";
-import { given, limitOption } from "../parse/option-values.ts";
+import { limitOption } from "../parse/option-values.ts";
 
 export interface ListingQuery {
   readonly tenant: string;

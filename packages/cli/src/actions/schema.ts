@@ -1,9 +1,9 @@
 /** The schema that a store needs, for administrators who create it by hand. */
+import { given } from "solehold/internal";
 import { postgresSchema } from "solehold/postgres";
 import type { Invocation } from "../command.ts";
 import { EXIT } from "../failure.ts";
 import { printAnswer } from "../format/answer.ts";
-import { given } from "../parse/option-values.ts";
 
 export async function schema(invocation: Invocation): Promise<number> {
   const { positionals, values } = invocation;

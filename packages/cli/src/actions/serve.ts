@@ -33,7 +33,7 @@ export async function serve(invocation: Invocation): Promise<number> {
         resolve();
       });
     });
-    // Before the answer: whoever reads it may send the signal at once.
+    // Before the answer: its reader may send the signal at once.
     const stopReloading = io.onSignals(["SIGHUP"], () => void server.reload());
     printAnswer(invocation, {
       document: () => ({ url: server.url, store: withoutSecrets(config.store) }),

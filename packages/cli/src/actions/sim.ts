@@ -17,10 +17,9 @@ import {
   searchBug,
   shrink,
 } from "@solehold/simulator";
-import { realEnv } from "solehold/internal";
+import { given, realEnv } from "solehold/internal";
 import type { Invocation } from "../command.ts";
 import { EXIT, usageFailure } from "../failure.ts";
-import { given } from "../parse/option-values.ts";
 import { theGateway } from "./sim/seed-range.ts";
 import { runSeeds } from "./sim/worker-pool.ts";
 

@@ -17,7 +17,7 @@ interface Answer {
   readonly lines: () => readonly string[];
 }
 
-/** Lines that carry colours: whoever makes them has escaped what others wrote. */
+/** Lines that carry colours: what others wrote is escaped in them already. */
 interface PaintedAnswer extends Omit<Answer, "lines"> {
   readonly painted: () => readonly string[];
 }

@@ -5,9 +5,8 @@
  * It cannot take a lease from another holder, nor see or take one outside its prefix.
  */
 import { type Lease, LeaseHeldError, LeaseLostError, type Leases } from "solehold";
-import { durationMs, RandomIds, realEnv } from "solehold/internal";
+import { durationMs, given, RandomIds, realEnv } from "solehold/internal";
 import { shortDuration } from "../format/duration.ts";
-import { given } from "../parse/option-values.ts";
 import {
   type Answer,
   deniedAnswer,

@@ -94,11 +94,3 @@ function wholeOption({ values }: Invocation, name: string): number | null {
     throw usageFailure(`--${name} must be a whole number from 1, got ${JSON.stringify(text)}`);
   return parsed;
 }
-
-type Given<Fields> = { readonly [name in keyof Fields]?: Exclude<Fields[name], null | undefined> };
-
-/** Only the fields that have a value, for a request in which an absent option must be absent, too. */
-export function given<Fields extends object>(fields: Fields): Given<Fields> {
-  const entries = Object.entries(fields).filter(([, field]) => field !== null && field !== undefined);
-  return Object.fromEntries(entries) as Given<Fields>;
-}

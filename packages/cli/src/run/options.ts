@@ -1,8 +1,8 @@
 /** The options that `run` and `elect` share, as the library and the supervisor want them. */
 import type { AcquireOptions } from "solehold";
-import { DEFAULT_POLICY } from "solehold/internal";
+import { DEFAULT_POLICY, given } from "solehold/internal";
 import type { Invocation } from "../command.ts";
-import { durationOption, given, purposeOption, sharing, waitOption } from "../parse/option-values.ts";
+import { durationOption, purposeOption, sharing, waitOption } from "../parse/option-values.ts";
 import { ON_LOSS_CHOICES, type OnLoss, type StopPlan, stopPlan } from "./plan.ts";
 
 export interface RunOptions {

@@ -36,7 +36,7 @@ describe("clients that go through servers", () => {
     }
     expect([...reached]).toEqual(
       expect.arrayContaining([
-        "a waiter in a server's line was granted after waiting",
+        "a waiter in a server's queue was granted after waiting",
         "a server died while clients waited",
         "two servers decided about one key",
         "a waiter at the head of the queue died or gave up",

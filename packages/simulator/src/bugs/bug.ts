@@ -17,5 +17,5 @@ export interface PlantedBug {
   readonly mutations: Mutations;
 }
 
-/** Whoever believes wrongly may be caught by any of these. */
+/** A wrong belief may be caught by any of these. */
 export const BELIEF: readonly string[] = ["mutual-belief", "belief-has-record", "false-suspicion-safety"];

@@ -21,7 +21,7 @@ export const DATA_BUGS: readonly PlantedBug[] = [
     mutations: { store: (store) => withCapabilities(store, { clockSkewMs: 0 }) },
   },
   {
-    name: "server-change-not-told",
+    name: "server-change-unreported",
     mistake: "a client that comes after a failover takes the new server's clock for the one before it",
     caughtBy: BELIEF,
     withinSeeds: 1_000,

@@ -52,7 +52,7 @@ export const PROCESS_BUGS: readonly PlantedBug[] = [
   },
   {
     name: "constant-nonce",
-    mistake: "attempts cannot be told apart, so another's write is taken for one's own",
+    mistake: "attempts look alike, so another's write is taken for one's own",
     caughtBy: [...BELIEF, "linearizability", "fences-grow", "ownership", "idempotency"],
     withinSeeds: 200,
     faults: ["loss", "lost-reply", "conflict-unknown", "slow", "late-apply"],
@@ -67,7 +67,7 @@ export const PROCESS_BUGS: readonly PlantedBug[] = [
   },
   {
     name: "goes-on-after-a-pause",
-    mistake: "a process that stood still believes what it believed before, until it is told otherwise",
+    mistake: "a process that stood still believes what it believed before, until its signal aborts",
     caughtBy: BELIEF,
     withinSeeds: 200,
     faults: ["pause"],
@@ -115,7 +115,7 @@ export const PROCESS_BUGS: readonly PlantedBug[] = [
   },
   {
     name: "nobody-yields",
-    mistake: "a release is for whoever is fastest, whoever waits",
+    mistake: "a release frees the key for the fastest process, although another waits for it",
     caughtBy: ["starvation"],
     withinSeeds: 200,
     mutations: {
@@ -232,7 +232,7 @@ function withAcquires(
   });
 }
 
-/** Whoever was granted a key, stood still, and finds it in another's hands has been taken for dead. */
+/** A process that was granted a key, stood still, and finds another holder has been taken for dead. */
 function shutOutAfterLoss(executor: LeaseExecutor, env: Env): LeaseExecutor {
   const grantedAtMs = new Map<string, number>();
   let denial: CommandOutcome | null = null;

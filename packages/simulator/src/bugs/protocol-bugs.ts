@@ -13,7 +13,7 @@ export const PROTOCOL_BUGS: readonly PlantedBug[] = [
   },
   {
     name: "acquire-without-compare-and-swap",
-    mistake: "an acquire found the key free and writes without a condition, over whoever was quicker",
+    mistake: "an acquire found the key free and writes without a condition, over a grant that came first",
     caughtBy: [...BELIEF, "fences-grow"],
     withinSeeds: 200,
     faults: [],
@@ -81,21 +81,21 @@ export const PROTOCOL_BUGS: readonly PlantedBug[] = [
   },
   {
     name: "name-is-proof",
-    mistake: "whoever has the holder's name has its lease",
+    mistake: "a process with the holder's name has its lease",
     caughtBy: [...BELIEF, "ownership"],
     withinSeeds: 200,
     mutations: { policy: { reacquire: "supersede" } },
   },
   {
     name: "revoke-frees-at-once",
-    mistake: "a revoked lease is given to another before its holder can have heard",
+    mistake: "a revoked lease is granted to another before its holder can know",
     caughtBy: BELIEF,
     withinSeeds: 100,
     mutations: { policy: { revoked: "claim-at-once" } },
   },
   {
     name: "handoff-for-anybody",
-    mistake: "a lease that was handed on is given to whoever comes first",
+    mistake: "a lease that was handed on is granted to any process that asks",
     caughtBy: ["reservations"],
     withinSeeds: 200,
     mutations: {
@@ -104,7 +104,7 @@ export const PROTOCOL_BUGS: readonly PlantedBug[] = [
   },
   {
     name: "reservation-ignored",
-    mistake: "a lease that was kept for a waiter is given to whoever comes first",
+    mistake: "a lease that was kept for a waiter is granted to any process that asks",
     caughtBy: ["reservations"],
     withinSeeds: 200,
     mutations: {

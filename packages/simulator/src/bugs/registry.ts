@@ -1,4 +1,5 @@
 /** All planted bugs, and the search for each: how many seeds until an oracle objects. */
+import { given } from "solehold/internal";
 import { runFull } from "../full/run.ts";
 import type { Gateway } from "../net/gateway.ts";
 import type { Violation } from "../result.ts";
@@ -44,14 +45,7 @@ export async function searchBug(bug: PlantedBug, gateway?: Gateway, firstSeed = 
     throw new RangeError(`the bug '${name}' shows only through servers: give a gateway`);
   for (let tried = 1; tried <= withinSeeds; tried += 1) {
     const seed = firstSeed + tried - 1;
-    const { violation } = await runFull({
-      seed,
-      mutations,
-      entry,
-      ...(gateway === undefined ? {} : { gateway }),
-      ...(faults === undefined ? {} : { faults }),
-      ...(clocks === undefined ? {} : { clocks }),
-    });
+    const { violation } = await runFull({ seed, mutations, entry, ...given({ gateway, faults, clocks }) });
     if (violation === null) continue;
     return { bug: name, oracle: violation.oracle, foundAtSeed: seed, seedsTried: tried, violation };
   }

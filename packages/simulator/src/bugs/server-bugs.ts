@@ -22,7 +22,7 @@ export const SERVER_BUGS: readonly PlantedBug[] = [
     },
   },
   {
-    name: "sdk-timeout-told-as-held",
+    name: "sdk-timeout-reported-as-held",
     mistake: "the SDK reports a request without an answer as refused",
     caughtBy: ["linearizability"],
     withinSeeds: 50,
@@ -39,7 +39,7 @@ export const SERVER_BUGS: readonly PlantedBug[] = [
     },
   },
   {
-    name: "sdk-503-told-as-not-done",
+    name: "sdk-503-reported-as-not-done",
     mistake: "the SDK reports a lost answer, or a server that does not know, as certainly not done",
     caughtBy: ["linearizability"],
     withinSeeds: 200,
@@ -107,7 +107,7 @@ export const SERVER_BUGS: readonly PlantedBug[] = [
     },
   },
   {
-    name: "line-served-backwards",
+    name: "queue-served-backwards",
     mistake: "a server carries out what arrived together from its end",
     caughtBy: ["first-come-first-served"],
     withinSeeds: 10,

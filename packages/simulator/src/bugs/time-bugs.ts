@@ -58,7 +58,7 @@ export const TIME_BUGS: readonly PlantedBug[] = [
   },
   {
     name: "no-expiry-timer",
-    mistake: "the holder is told by its next renewal, not by a timer",
+    mistake: "the holder learns of its end by its next renewal, not by a timer",
     caughtBy: ["abort-in-time"],
     withinSeeds: 200,
     mutations: {

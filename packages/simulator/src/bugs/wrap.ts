@@ -100,7 +100,7 @@ export function withoutEvents(trail: AuditTrail, isLeftOut: (event: AuditEvent) 
   });
 }
 
-/** Store errors and results of unknown fate, told as if nothing had happened. */
+/** The store with another `apply`. */
 export function withApply(store: LeaseStore, apply: LeaseStore["apply"]): LeaseStore {
   return withMembers(store, { apply });
 }

@@ -11,6 +11,7 @@ import {
   type LeaseCommand,
   type LeaseRecord,
   NO_TOKEN_HASH,
+  plainRecord,
   StaleFenceError,
   type StoreInstant,
   validityFrom,
@@ -100,7 +101,7 @@ export class Brain {
   }
 
   /**
-   * What must be true of every record, whoever asks: nobody but its owner can renew or release it, not even
+   * What must be true of every record: nobody but its owner can renew or release it, not even
    * the owner can renew what is over, and once it has ended anybody can have the key.
    */
   judge({ id, record, floor }: KeyState): string | null {
@@ -215,12 +216,10 @@ function markOf(tokenHash: string): number {
 
 function largeRecord(record: SmallRecord, { ttlTicks: ttlMs, lockDelay }: ExploreWorld): LeaseRecord {
   const { holder, generation, mark, state, expires, breakAt, minHold, successor, deadline, nonce } = record;
-  return {
+  return plainRecord({
     key: KEY,
     holder: nameOf(holder),
-    purpose: "Operation",
     tokenHash: state === "released" && successor === null ? NO_TOKEN_HASH : tokenOf(holder, mark),
-    term: 0n,
     generation: BigInt(generation),
     ttlMs,
     grantedAtMs: NOW_MS,
@@ -228,19 +227,12 @@ function largeRecord(record: SmallRecord, { ttlTicks: ttlMs, lockDelay }: Explor
     expiresAtMs: NOW_MS + expires,
     endedAtMs: state === "held" ? null : NOW_MS,
     state,
-    renewals: 0,
-    resumeRequired: false,
     breakAtMs: breakAt === null ? null : NOW_MS + breakAt,
     minHoldUntilMs: minHold === null ? null : NOW_MS + minHold,
     lockDelayMs: lockDelay,
     handoff: successor === null ? null : { successor: nameOf(successor), deadlineMs: NOW_MS + deadline },
-    reservation: null,
-    ticket: "",
-    metadata: {},
     nonce: nonceOf(nonce),
-    idempotency: null,
-    note: "",
-  };
+  });
 }
 
 function smallRecord(record: LeaseRecord): SmallRecord {

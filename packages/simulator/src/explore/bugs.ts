@@ -1,5 +1,5 @@
 /** Mistakes that show in so small a world, the world that shows each, and the promises that may break first. */
-import { decide } from "solehold/internal";
+import { decide, given } from "solehold/internal";
 import { plantedBug } from "../bugs/registry.ts";
 import { withSnapshot } from "../bugs/wrap.ts";
 import { type ExploreRules, type ExploreWorldName, SHIPPED_RULES } from "./rules.ts";
@@ -15,12 +15,8 @@ const BELIEF = ["mutual-belief", "belief-has-record"];
 /** The same mistake that the simulator plants, where it sits in a pure function. */
 function planted(name: string): Partial<ExploreRules> {
   const { policy, decide: wrap, clientDrift, engineWrites } = plantedBug(name).mutations;
-  return {
-    ...(policy === undefined ? {} : { policy: { ...SHIPPED_RULES.policy, ...policy } }),
-    ...(wrap === undefined ? {} : { decide: wrap(decide) }),
-    ...(clientDrift === undefined ? {} : { drift: clientDrift }),
-    ...(engineWrites === undefined ? {} : { writes: engineWrites }),
-  };
+  const changed = policy && { ...SHIPPED_RULES.policy, ...policy };
+  return given({ policy: changed, decide: wrap?.(decide), drift: clientDrift, writes: engineWrites });
 }
 
 export const EXPLORABLE_BUGS: Readonly<Record<string, ExplorableBug>> = {

@@ -82,7 +82,7 @@ export interface ExploreState {
   readonly clients: readonly Client[];
 }
 
-/** Attempts of a client that can be told apart at a time: one on its way, one late, two that the record names. */
+/** Attempts of a client that differ at a time: one on its way, one late, two that the record names. */
 export const MARKS = 4;
 
 const NEW = -1;

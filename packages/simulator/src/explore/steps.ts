@@ -173,7 +173,7 @@ function arrives(
     visit(() => `c${index} waits no longer for its ${op} ${leg}`, reduced(draft, setting), null);
   }
   if (current.phase === "written") {
-    const draft = withClient(state, index, heard(idle, current, setting));
+    const draft = withClient(state, index, informed(idle, current, setting));
     visit(() => `c${index} hears that its ${op} was applied`, reduced(draft, setting), null);
   } else applies(state, index, "current", current, setting, visit);
 }
@@ -190,7 +190,7 @@ function arrivesLate(
   visit(() => `c${index}'s late ${late.op} is lost`, reduced(withClient(state, index, idle), setting), null);
   if (late.phase === "request") applies(state, index, "late", late, setting, visit);
   else if (client.current === null) {
-    const draft = withClient(state, index, heard(idle, late, setting));
+    const draft = withClient(state, index, informed(idle, late, setting));
     visit(() => `c${index} reads, and finds that its ${late.op} was applied`, reduced(draft, setting), null);
   }
 }
@@ -259,7 +259,7 @@ function overtake({ clients }: Draft, key: number, { rules }: Setting): void {
 }
 
 /** A grant is believed from before it was asked for; a renewal prolongs what is still believed. */
-function heard(client: Client, attempt: Attempt, { rules, brain }: Setting): Client {
+function informed(client: Client, attempt: Attempt, { rules, brain }: Setting): Client {
   const { op, key, generation, mark, sentAt, validFor } = attempt;
   const known = client.beliefs[key] ?? null;
   if (op !== "acquire" && (op !== "renew" || known === null)) return client;

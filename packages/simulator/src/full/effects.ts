@@ -1,10 +1,10 @@
 /**
- * Which writes took effect without their sender being told in time. If the key has moved on since, no sender
+ * Which writes took effect without an answer to their sender in time. If the key has moved on since, no sender
  * can find out: its call may end as unknown, or as refused, although the effect was there for a while. The
  * store's log knows when, so a history can be judged without guessing.
  *
  * An effect counts as lost only if some call can have caused it whose caller was not promised the contrary:
- * one that was told "certainly not done" has no effects.
+ * one that was answered "certainly not done" has no effects.
  */
 import { askedKey, keyId } from "solehold/internal";
 import type { Entry, SimConfig } from "../config.ts";
@@ -50,10 +50,10 @@ export class EffectLog {
     const lost = new Map<string, LostEffect>();
     for (const sent of this.#sent) {
       const effect = this.#effects.get(sent.nonce);
-      // A server that was told in time may still not have been able to tell its client; and a process that was told
-      // may have died while it waited for its audit, or found that the audit could not be written.
-      const isTold = entry === "library" && sent.answeredMs - sent.sentMs <= promptMs;
-      const causes = isTold ? unanswered : calls;
+      // A server that was answered in time may still not have been able to answer its client; and a process that was
+      // answered may have died while it waited for its audit, or found that the audit could not be written.
+      const isAnswered = entry === "library" && sent.answeredMs - sent.sentMs <= promptMs;
+      const causes = isAnswered ? unanswered : calls;
       if (effect === undefined || !causes.some((call) => mayHaveCaused(call, effect, sent, entry))) continue;
       lost.set(sent.nonce, { ...effect, process: sent.process });
     }
@@ -82,7 +82,7 @@ function mayHaveCaused(
 
 function causes(op: CallRecord["request"]["op"], effect: LostEffect["op"], entry: Entry): boolean {
   if (op === effect || (op === "handoff" && effect === "release")) return true;
-  // What was granted to a client that does not want it any more is given back by the server.
+  // What was granted to a client that does not want it any more is released by the server.
   return entry === "server" && op === "acquire" && effect === "release";
 }
 

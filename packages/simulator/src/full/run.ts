@@ -1,7 +1,7 @@
 /**
  * One run: the real executor, service and client on a simulated store, network and clocks.
  *
- * Two phases. Turmoil: faults and operations as the seed draws them; whatever happens, the promises hold.
+ * Two phases. The fault phase: faults and operations as the seed draws them; whatever happens, the promises hold.
  * Then the world heals, everybody lets go, and each process asks for each key twice: all must be served
  * within a bounded time, in the order in which they asked, and afterwards nothing may be left behind.
  */
@@ -130,7 +130,7 @@ export async function recovery(
   await nothingLeft(cluster, go);
 }
 
-/** Whoever starts again first brings into its audit what its last life left in the store. */
+/** A process that starts again first opens the audit trail of its last life. */
 async function started(cluster: SimulatedCluster, go: () => "go on" | "stop"): Promise<void> {
   const { world } = cluster;
   if (cluster.starting === 0) return;
@@ -242,7 +242,7 @@ async function eachServed(
     cluster.fail("liveness", `${waiting} waiters for ${what} were not served after healing`);
 }
 
-/** Whoever was taken for dead once, while it only stood still, is served like all others. */
+/** A process that was taken for dead while it only stood still is served like all others. */
 function livenessOf({ oracles }: SimulatedCluster, { name }: Process): string {
   return oracles.suspicion.wasSuspected(name) ? "false-suspicion-recovery" : "liveness";
 }

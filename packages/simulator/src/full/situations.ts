@@ -21,7 +21,7 @@ export function situations(context: OracleContext): Oracle {
         context.sometimes("two servers decided about one key");
       lastWriter.set(id, writer);
       if (after === null || !isGrant(write)) return;
-      // A server writes for its clients: the holder's name says for whom.
+      // A server writes for its clients: the holder's name is the client's.
       grantedTo.set(`${id}@${recordFence(after)}`, throughServers ? after.holder : by);
       const fence = recordFence(after);
       const isAfterLoss = recordFenceOf(before) < (highest.get(id) ?? 0n);
@@ -61,7 +61,7 @@ export function situations(context: OracleContext): Oracle {
     },
     onCallEnd: ({ outcome, request }) => {
       if (outcome?.kind === "unsettled" && outcome.outcome === "unknown")
-        context.sometimes("a caller was told that nobody knows");
+        context.sometimes("a caller got an unknown outcome");
       if (throughServers && outcome?.kind === "applied" && request.op === "acquire") {
         const known = outcome.decision.replayed || outcome.decision.lease.renewals > 0;
         if (known && request.idempotencyKey === undefined)
@@ -80,7 +80,7 @@ function recordFenceOf(record: LeaseRecord | null): bigint {
   return record === null ? 0n : recordFence(record);
 }
 
-/** Why a holder was told to stop. */
+/** Why a holder's signal came. */
 export function onLoss(context: OracleContext, believer: Believer, reason: unknown): void {
   const why = (reason as { readonly reason?: string }).reason;
   if (why === "unreachable" && believer.fence > 0n)

@@ -192,7 +192,7 @@ export class Workload {
       if (world.nowMs > startedMs + config.ttlMs / 4) {
         this.#cluster.sometimes("a waiter was granted after waiting");
         if (config.entry === "server")
-          this.#cluster.sometimes("a waiter in a server's line was granted after waiting");
+          this.#cluster.sometimes("a waiter in a server's queue was granted after waiting");
       }
       this.#queues.served(ticket);
       this.#cluster.use(process, lease);

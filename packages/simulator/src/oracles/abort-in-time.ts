@@ -1,4 +1,4 @@
-/** A holder is told that its lease is over no later than that, even if the store never answers again. */
+/** A holder's signal aborts no later than its lease ends, even if the store never answers again. */
 import type { Oracle, OracleContext } from "./oracle.ts";
 
 export function abortInTime(context: OracleContext): Oracle {
@@ -9,7 +9,7 @@ export function abortInTime(context: OracleContext): Oracle {
       for (const believers of context.believers.values()) {
         for (const believer of believers) {
           if (believer.ended() || !believer.overdue()) continue;
-          context.fail(name, `${believer.who} was not told that fence ${believer.fence} is over`);
+          context.fail(name, `${believer.who} had no signal that fence ${believer.fence} is over`);
         }
       }
     },

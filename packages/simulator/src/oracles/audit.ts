@@ -1,11 +1,11 @@
 /**
  * The audit equals what happened: every attempt that was answered is in it exactly once, with the outcome
- * that its caller was told; every grant that the store took is in the trail of the process that asked
+ * that its caller got; every grant that the store took is in the trail of the process that asked
  * for it, as applied or as unknown; and no grant is in it that the store did not take.
  *
  * A trail in memory ends with its process. One in files is that of all lives of a machine, and has to have what
  * those that died had answered; an attempt that was under way when they died may be there or not. So may one whose caller
- * was told that the trail could not be written.
+ * got the answer that the trail could not be written.
  */
 
 import type { AuditEntry } from "solehold/internal";
@@ -21,7 +21,7 @@ export interface AuditedAttempt {
 
 export interface AuditedLife {
   readonly name: string;
-  /** Infinity for who lives. */
+  /** Infinity for a process that lives. */
   readonly diedMs: number;
   readonly answered: readonly AuditedAttempt[];
   /** How many attempts were begun under each trace. */
@@ -58,16 +58,16 @@ export function audit(context: OracleContext, trails: () => readonly AuditedTrai
       grants.push({ by, key, asked, generation, fence: formatFence(recordFence(after)) });
     },
     atEnd: () => {
-      // Whoever was never told cannot have written it down; the attempt is there as it ended for its caller.
+      // A process without an answer cannot have audited it; the attempt is there as it ended for its caller.
       const lost = new Set(context.lostEffects().map((effect) => `${effect.keyId}@${effect.generation}`));
       // Of a life that ended, what it had answered is there; what it was about to answer may be.
-      const mustBeTold = ({ key, generation }: TakenGrant, { diedMs }: AuditedLife): boolean =>
+      const mustBeAudited = ({ key, generation }: TakenGrant, { diedMs }: AuditedLife): boolean =>
         diedMs === Number.POSITIVE_INFINITY && !lost.has(`${key}@${generation}`);
       for (const trail of trails()) {
         const attempts = trail.entries.filter((entry) => entry.action !== "expire");
         const problem =
           missing(trail, attempts) ??
-          untold(trail, attempts, grants, mustBeTold) ??
+          unaudited(trail, attempts, grants, mustBeAudited) ??
           untrue(trail, attempts, grants, context.config.entry);
         if (problem !== null) context.fail(name, problem);
       }
@@ -89,7 +89,7 @@ function missing(trail: AuditedTrail, attempts: readonly AuditEntry[]): string |
   return null;
 }
 
-/** What was asked under one trace: who waits in a server's line makes several attempts. */
+/** What was asked under one trace: a waiter in a server's queue makes several attempts. */
 interface Asked {
   readonly kinds: string[];
   /** Attempts that ended with their process. */
@@ -132,33 +132,33 @@ function mismatch({ kinds, unfinished }: Asked, entries: readonly AuditEntry[]):
   return null;
 }
 
-function fits(kind: string, told: string | undefined): boolean {
-  return kind === "unsettled" ? told === "unknown" || told === "none" : told === kind;
+function fits(kind: string, audited: string | undefined): boolean {
+  return kind === "unsettled" ? audited === "unknown" || audited === "none" : audited === kind;
 }
 
-function untold(
+function unaudited(
   { lives }: AuditedTrail,
   attempts: readonly AuditEntry[],
   grants: readonly TakenGrant[],
-  mustBeTold: (grant: TakenGrant, life: AuditedLife) => boolean,
+  mustBeAudited: (grant: TakenGrant, life: AuditedLife) => boolean,
 ): string | null {
   for (const life of lives) {
     for (const grant of grants) {
       const { by, key, asked, fence } = grant;
-      if (by !== life.name || !mustBeTold(grant, life)) continue;
+      if (by !== life.name || !mustBeAudited(grant, life)) continue;
       if (life.answered.some((attempt) => attempt.keyId === asked && isUnaudited(attempt))) continue;
-      const told = attempts.some(
+      const isAudited = attempts.some(
         (entry) =>
           (isGrantOf(entry, key) && entry.fence === fence) ||
           (isGrantOf(entry, asked) && entry.outcome === "unknown"),
       );
-      if (!told) return `the grant of ${key} with fence ${fence} is not in the audit of ${by}`;
+      if (!isAudited) return `the grant of ${key} with fence ${fence} is not in the audit of ${by}`;
     }
   }
   return null;
 }
 
-/** Servers may also tell of a grant that another one made, to who asks again. */
+/** A server may also answer a repeated request with a grant that another server made. */
 function untrue(
   { name }: AuditedTrail,
   attempts: readonly AuditEntry[],
@@ -179,7 +179,7 @@ function untrue(
     : `the audit of ${name} has a grant that the store did not make: ${idOf(made)}`;
 }
 
-/** Its caller was told that nobody knows, because the trail did not take it. */
+/** Its caller got an unknown outcome, because the trail did not take it. */
 function isUnaudited({ outcome }: AuditedAttempt): boolean {
   return outcome.kind === "unsettled" && outcome.cause?.cause instanceof AuditError;
 }

@@ -40,7 +40,7 @@ export function operationOf(call: CallRecord): ModelOperation | null {
   return { startedMs, endedMs, certainty: "known", transition, text };
 }
 
-/** An effect that nobody was told of: the store's log knows the instant at which it happened. */
+/** An effect without an answer: the store's log knows the instant at which it happened. */
 export function operationOfEffect(effect: LostEffect): ModelOperation {
   const { op, generation, atMs, holder } = effect;
   const took: Transition =
@@ -105,7 +105,7 @@ function applied({ outcome, request }: CallRecord): Transition | null {
   }
 }
 
-/** Who waited in a server's line and never came first was denied by what the line knew, not by the record. */
+/** A waiter that never came first in a server's queue was denied by what the queue knew, not by the record. */
 function refused({ outcome, request, generation, patience }: CallRecord): Transition | null {
   if (outcome?.kind !== "refused" || patience === "queued") return null;
   const { decision } = outcome;

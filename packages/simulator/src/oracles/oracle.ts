@@ -1,6 +1,6 @@
 /**
  * What every oracle sees of a run, and how it objects. An oracle watches one promise; it looks at the
- * store's truth, at what holders believe and at what callers were told, never into the code under test.
+ * store's truth, at what holders believe and at what callers were answered, never into the code under test.
  */
 import type { CommandOutcome, LeaseKey, LeaseRecord, LeaseRequest, LeaseView } from "solehold/internal";
 import type { Expectations, SimConfig } from "../config.ts";
@@ -12,7 +12,7 @@ export interface Believer {
   readonly who: string;
   readonly key: LeaseKey;
   readonly fence: bigint;
-  /** Told that its lease is over, or dead. Looking does not change anything. */
+  /** Its signal has aborted, or its process is dead. Looking does not change anything. */
   ended(): boolean;
   /** Asks it. A holder that notices by being asked that its lease is over ends here. */
   believes(): boolean;
@@ -36,7 +36,7 @@ export interface CallRecord {
   outcome: CommandOutcome | { readonly kind: "view"; readonly view: LeaseView | null } | null;
 }
 
-/** A write that took effect and whose sender was not told in time. */
+/** A write that took effect and whose sender got no answer in time. */
 export interface LostEffect {
   readonly process: string;
   readonly keyId: string;
@@ -97,7 +97,7 @@ export const SITUATIONS = [
   "a revoked lease was claimed after its holder's time",
   "an unknown outcome was settled as applied",
   "an unknown outcome was settled as not applied",
-  "a caller was told that nobody knows",
+  "a caller got an unknown outcome",
   "a late request met a newer version",
   "a repeated call got the same grant",
   "an idempotency key with other arguments was refused",
@@ -126,7 +126,7 @@ export const SITUATIONS = [
 
 /** What is only reached where clients go through servers. */
 export const SERVER_SITUATIONS = [
-  "a waiter in a server's line was granted after waiting",
+  "a waiter in a server's queue was granted after waiting",
   "a server died while clients waited",
   "a request that was sent again found its own grant",
   "two servers decided about one key",

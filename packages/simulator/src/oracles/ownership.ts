@@ -1,8 +1,8 @@
 /**
- * RenewalRequiresOwnership, and release touches only its own grant: whoever prolongs, releases or hands on
- * a grant is the process that was given it, or one that adopted it. Where a server writes for its clients,
+ * RenewalRequiresOwnership, and release touches only its own grant: the process that prolongs, releases or hands
+ * on a grant is the one that was granted it, or one that adopted it. Where a server writes for its clients,
  * such a process must have asked it to, with the secret of this very grant; only a grant that its owner never
- * prolonged may be given back without a word, because the client may be gone before it heard of it.
+ * prolonged may be released unasked, because the client may be gone before the answer reached it.
  */
 import type { RemoteRequest } from "solehold/internal";
 import { askedKey, hashToken, keyId, type LeaseRecord, recordFence } from "solehold/internal";
@@ -24,7 +24,7 @@ export function ownership(context: OracleContext): OwnershipOracle {
     name,
     asked: (process, request, event) => presented.add(process, request, event),
     adopted: (grantId, process) => void owners.get(grantId)?.add(process),
-    // Whoever repeats a request by its key, after a restart say, is told the secret of its grant again.
+    // A process that repeats a request by its key, after a restart say, gets the secret of its grant again.
     onCallEnd: ({ request, outcome, process }) => {
       if (request.op !== "acquire" || request.idempotencyKey === undefined) return;
       if (outcome?.kind !== "applied" || !outcome.decision.replayed) return;
@@ -65,7 +65,7 @@ function isOwnersAct({ before, after }: AppliedWrite): boolean {
   return after.renewals > before.renewals || (after.state === "released" && before.state !== "released");
 }
 
-/** Whoever repeats an acquire with the secret of a grant that it has, prolongs it. */
+/** To repeat an acquire with the secret of a grant prolongs that grant. */
 const PROLONGING = ["renew", "acquire"];
 
 /** What ends a grant: its owner's wish, or a server's when the owner gave up waiting for it. */

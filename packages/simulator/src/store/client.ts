@@ -63,7 +63,7 @@ export interface SentWrite {
   readonly askedId: string;
   readonly nonce: string;
   readonly sentMs: number;
-  /** Infinity while nobody told. */
+  /** Infinity while there is no answer. */
   answeredMs: number;
 }
 

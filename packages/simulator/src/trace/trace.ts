@@ -25,7 +25,7 @@ export interface TracedBelief {
   readonly fromMs: number;
   /** Null if it still believes at the end of the trace. */
   readonly toMs: number | null;
-  /** When its signal came. Later than `toMs` if a timer was late or its machine slept: whoever asks knows before. */
+  /** When its signal came. Later than `toMs` if a timer was late or its machine slept: to ask the lease shows it before. */
   readonly abortedMs: number | null;
   /** Why it ended: expired, released, unreachable, ... */
   readonly end: string | null;

@@ -1,5 +1,5 @@
 /**
- * While a simulation runs, the real world is out of reach: whoever reads a real clock, sets a real timer
+ * While a simulation runs, the real world is out of reach: code that reads a real clock, sets a real timer
  * or draws a real random number gets an error that names it, instead of a run that cannot be repeated.
  *
  * Safe because a run never yields to the event loop: nobody else's code runs between `install` and

@@ -5,17 +5,17 @@ import { describe, expect, it } from "vitest";
 import { type AuditedLife, type AuditedTrail, audit } from "../../src/oracles/audit.ts";
 import type { OracleContext } from "../../src/oracles/oracle.ts";
 
-type Told = "applied" | "refused" | "unsettled";
+type Answer = "applied" | "refused" | "unsettled";
 type Written = AuditEntry["outcome"];
 
 const TRACE = "n1-1";
 
-function life(told: readonly Told[], options: { died?: boolean; begun?: number } = {}): AuditedLife {
+function life(answers: readonly Answer[], options: { died?: boolean; begun?: number } = {}): AuditedLife {
   return {
     name: "n1",
     diedMs: options.died === true ? 10 : Number.POSITIVE_INFINITY,
-    answered: told.map((kind) => ({ traceId: TRACE, keyId: "default/key1", outcome: { kind } })),
-    begun: new Map([[TRACE, options.begun ?? told.length]]),
+    answered: answers.map((kind) => ({ traceId: TRACE, keyId: "default/key1", outcome: { kind } })),
+    begun: new Map([[TRACE, options.begun ?? answers.length]]),
   };
 }
 
@@ -53,7 +53,7 @@ describe("the audit's oracle", () => {
       ["applied", "applied"],
       life(["applied"], { died: true }),
     ],
-    ["another outcome than was told", ["refused"], life(["applied"], { died: true })],
+    ["another outcome than was answered", ["refused"], life(["applied"], { died: true })],
     ["an unknown attempt twice", ["unknown", "unknown"], life(["unsettled"], { died: true })],
     ["answers in another order", ["applied", "refused"], life(["refused", "applied"])],
     [

@@ -45,7 +45,7 @@ export interface AuditEntry extends AuditEvent {
   readonly hash: string;
 }
 
-/** The end of a chain. Whoever keeps a copy elsewhere can prove that nothing before it has changed. */
+/** The end of a chain. A copy kept elsewhere proves that nothing before it has changed. */
 export interface AuditHead {
   /** 0 while the trail is empty. */
   readonly sequence: number;

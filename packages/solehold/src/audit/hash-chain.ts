@@ -15,7 +15,7 @@
  *   so that entries of one trail cannot begin another.
  *
  * The chain proves order and content relative to a head that somebody trusts. It does not prove who wrote
- * it: whoever can rewrite every line and every copy of the head can forge it.
+ * it: an attacker that can rewrite every line and every copy of the head can forge it.
  */
 import { isUtf8 } from "node:buffer";
 import { hash as digest } from "node:crypto";

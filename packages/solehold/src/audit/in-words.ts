@@ -68,7 +68,7 @@ function denialInWords({ reason, at, detail, outcome }: AuditEvent): string {
 export interface Question {
   /** When the job should have run. */
   readonly atMs: number;
-  /** Whose job it was; whoever's when absent. */
+  /** Whose job it was; anybody's when absent. */
   readonly holder?: string;
   /** How far from that time an attempt may be. */
   readonly withinMs?: number;

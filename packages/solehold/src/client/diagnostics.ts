@@ -1,5 +1,5 @@
 /**
- * What happens to leases in this process, for whoever subscribes to `node:diagnostics_channel`. Each event has a channel of
+ * What happens to leases in this process, for subscribers of `node:diagnostics_channel`. Each event has a channel of
  * its own, `solehold:attempt`, `solehold:granted`, ... Without a subscriber nothing is built and nothing is measured.
  *
  * Durations are in milliseconds. Events are for people and measurements: nothing in the library depends on them, and a

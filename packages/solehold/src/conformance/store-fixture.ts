@@ -3,7 +3,7 @@
  * fresh nonces, and waiting that is bounded. Nothing here judges the store.
  */
 import { ok } from "node:assert/strict";
-import type { LeaseKey, LeaseRecord } from "../core/index.ts";
+import { type LeaseKey, type LeaseRecord, plainRecord } from "../core/index.ts";
 import { type Env, randomId, realEnv } from "../env/index.ts";
 import type { ConditionalWrite, LeaseStore, StoredRecord, WriteResult } from "../store/index.ts";
 import type { FaultyClient, KitChild, StoreSubject } from "./store-under-test.ts";
@@ -52,25 +52,28 @@ export class StoreBench {
   }
 
   async openFaulty(): Promise<FaultyClient> {
-    if (this.subject.openFaulty === undefined) throw new Error("the subject has no openFaulty");
-    const client = await this.subject.openFaulty();
+    const client = await this.#offered("openFaulty")();
     this.#keep(client.store);
     return client;
   }
 
   async corrupt(key: LeaseKey): Promise<void> {
-    if (this.subject.corrupt === undefined) throw new Error("the subject has no corrupt");
-    await this.subject.corrupt(key);
+    await this.#offered("corrupt")(key);
   }
 
   async jumpClock(byMs: number): Promise<void> {
-    if (this.subject.jumpClock === undefined) throw new Error("the subject has no jumpClock");
-    await this.subject.jumpClock(byMs);
+    await this.#offered("jumpClock")(byMs);
   }
 
   child(): KitChild {
-    if (this.subject.child === undefined) throw new Error("the subject has no child");
-    return this.subject.child();
+    return this.#offered("child")();
+  }
+
+  /** What the subject offers; a case that needs it exists only where it does. */
+  #offered<Name extends NonNullable<BenchCase["needs"]>>(name: Name): NonNullable<StoreSubject[Name]> {
+    const offered = this.subject[name];
+    if (offered === undefined) throw new Error(`the subject has no ${name}`);
+    return offered.bind(this.subject) as NonNullable<StoreSubject[Name]>;
   }
 
   /** `full` as it is, or a smaller number for stores where a write takes milliseconds. */
@@ -84,33 +87,17 @@ export class StoreBench {
 
   /** A held record. Its nonce is new each time, as the contract of records demands. */
   record(key: LeaseKey, changes: Partial<LeaseRecord> = {}): LeaseRecord {
-    return {
+    return plainRecord({
       key,
       holder: "holder-1",
-      purpose: "Operation",
       tokenHash: TOKEN_HASH,
-      term: 0n,
-      generation: 1n,
       ttlMs: 30_000,
       grantedAtMs: INSTANT_MS,
       renewedAtMs: INSTANT_MS,
       expiresAtMs: INSTANT_MS + 30_000,
-      endedAtMs: null,
-      state: "held",
-      renewals: 0,
-      resumeRequired: false,
-      breakAtMs: null,
-      minHoldUntilMs: null,
-      lockDelayMs: 0,
-      handoff: null,
-      reservation: null,
-      ticket: "",
       nonce: randomId(this.env),
-      idempotency: null,
-      note: "",
-      metadata: {},
       ...changes,
-    };
+    });
   }
 
   /** Rejects when `promise` has not settled after the kit's patience. */

@@ -7,7 +7,7 @@
 import { fenceOf } from "./fence.ts";
 import { NO_TOKEN_HASH } from "./identifiers.ts";
 import type { LeaseKey } from "./key.ts";
-import type { Purpose } from "./purpose.ts";
+import { DEFAULT_PURPOSE, type Purpose } from "./purpose.ts";
 
 export type LeaseState = "held" | "released" | "revoked";
 
@@ -124,34 +124,45 @@ export interface SystemRecord extends Pick<LeaseRecord, "key" | "holder" | "gene
   readonly endedAtMs: number;
 }
 
+/** A lease that is held and has nothing special, in the order in which a new grant has its fields. */
+const PLAIN: LeaseRecord = {
+  key: { tenant: "", name: "" },
+  holder: "",
+  purpose: DEFAULT_PURPOSE,
+  tokenHash: NO_TOKEN_HASH,
+  term: 0n,
+  generation: 1n,
+  ttlMs: 1,
+  grantedAtMs: 0,
+  renewedAtMs: 0,
+  expiresAtMs: 0,
+  endedAtMs: null,
+  state: "held",
+  renewals: 0,
+  resumeRequired: false,
+  breakAtMs: null,
+  minHoldUntilMs: null,
+  lockDelayMs: 0,
+  handoff: null,
+  reservation: null,
+  ticket: "",
+  nonce: "",
+  idempotency: null,
+  note: "",
+  metadata: NO_METADATA,
+};
+
+/** A record that no command makes: what is not given is as in a lease without anything special. */
+export function plainRecord(
+  own: Pick<LeaseRecord, "key" | "holder" | "nonce" | "expiresAtMs"> & Partial<LeaseRecord>,
+): LeaseRecord {
+  return { ...PLAIN, ...own };
+}
+
 /** A released lease that nobody ever held: no token hashes to its token's hash. */
 export function systemRecord({ writtenAtMs, endedAtMs, ...own }: SystemRecord): LeaseRecord {
-  return {
-    key: own.key,
-    holder: own.holder,
-    purpose: "StateWrite",
-    tokenHash: NO_TOKEN_HASH,
-    term: 0n,
-    generation: own.generation,
-    ttlMs: 1,
-    grantedAtMs: writtenAtMs,
-    renewedAtMs: writtenAtMs,
-    expiresAtMs: endedAtMs,
-    endedAtMs,
-    state: "released",
-    renewals: 0,
-    resumeRequired: false,
-    breakAtMs: null,
-    minHoldUntilMs: null,
-    lockDelayMs: 0,
-    handoff: null,
-    reservation: null,
-    ticket: "",
-    nonce: own.nonce,
-    idempotency: null,
-    note: own.note,
-    metadata: NO_METADATA,
-  };
+  const times = { grantedAtMs: writtenAtMs, renewedAtMs: writtenAtMs, expiresAtMs: endedAtMs, endedAtMs };
+  return plainRecord({ ...own, ...times, purpose: "StateWrite", state: "released" });
 }
 
 export function recordFence(record: LeaseRecord): bigint {

@@ -161,7 +161,7 @@ export function requestProblem(
 }
 
 /**
- * A minimum hold where the store has no clock: whoever comes new would count the whole time again, and a job of
+ * A minimum hold where the store has no clock: a new process would count the whole time again, and a job of
  * short-lived processes would never run.
  */
 export function clockProblem(request: LeaseRequest, clock: StoreCapabilities["clock"]): FieldProblem | null {

@@ -61,7 +61,7 @@ function judge(
     const isHeld = bundle.ownerMatch && !bundle.leaseExpired && record?.state === "held";
     return { rank: isHeld ? "own name" : "free", endsMs: 0 };
   }
-  // A denial without an end is not about this slot's holder (the tenant has no room, say): it is the one to be told. A
+  // A denial without an end is not about this slot's holder (the tenant has no room, say): it is the one to answer with. A
   // record that cannot be read is the last.
   const endsMs = decision.kind === "denied" ? (decision.heldUntilMs ?? 0) : Number.POSITIVE_INFINITY;
   return { rank: "taken", endsMs };

@@ -4,9 +4,9 @@
  * process waits for: a number that grows when it was served and waits again.
  *
  * Tickets decide nothing: they tell a releaser whom to reserve the key for. One that its process has not written for
- * TICKET_LIFE_MS is left over from a process that died, and is deleted by whoever sees it.
+ * TICKET_LIFE_MS is left over from a process that died, and is deleted by the first process that sees it.
  */
-import { type LeaseKey, type LeaseRecord, NO_METADATA, NO_TOKEN_HASH } from "../core/index.ts";
+import { type LeaseKey, type LeaseRecord, plainRecord } from "../core/index.ts";
 import { type Env, randomId, readClocks } from "../env/index.ts";
 import type { LeaseStore, StoreEvent, WatchScope } from "../store/index.ts";
 import type { CallBatcher } from "./call-batcher.ts";
@@ -137,30 +137,17 @@ function ticketOf({ holder, generation, grantedAtMs, ttlMs }: LeaseRecord): Wait
 
 /** "released", because it is no lease: nobody holds it, and it counts for nobody. */
 function ticketRecord(key: LeaseKey, ticket: WaitTicket, nowMs: number, nonce: string): LeaseRecord {
-  return {
+  const endedAtMs = nowMs + TICKET_LIFE_MS;
+  return plainRecord({
     key,
     holder: ticket.id,
-    purpose: "Operation",
-    tokenHash: NO_TOKEN_HASH,
-    term: 0n,
     generation: BigInt(ticket.turn),
     ttlMs: ticket.withinMs,
     grantedAtMs: ticket.sinceMs,
     renewedAtMs: nowMs,
-    expiresAtMs: nowMs + TICKET_LIFE_MS,
-    endedAtMs: nowMs + TICKET_LIFE_MS,
+    expiresAtMs: endedAtMs,
+    endedAtMs,
     state: "released",
-    renewals: 0,
-    resumeRequired: false,
-    breakAtMs: null,
-    minHoldUntilMs: null,
-    lockDelayMs: 0,
-    handoff: null,
-    reservation: null,
-    ticket: "",
     nonce,
-    idempotency: null,
-    note: "",
-    metadata: NO_METADATA,
-  };
+  });
 }

@@ -16,8 +16,8 @@ import {
   type LeasePolicy,
   type LeaseRecord,
   type LeaseSnapshot,
-  NO_METADATA,
   type PolicyBundle,
+  plainRecord,
   type Reason,
   reasonCode,
 } from "../core/index.ts";
@@ -217,32 +217,14 @@ function recordOf(
   { activeLeaseOwnerId, activeLeaseToken, activeLeaseExpiresAt }: ActiveLeaseSnapshot,
   policy: LeasePolicy,
 ): LeaseRecord {
-  return {
+  return plainRecord({
     key: { tenant, name },
     holder: activeLeaseOwnerId,
-    purpose: DEFAULT_PURPOSE,
     tokenHash: hashToken(activeLeaseToken),
     term: policy.baseTerm,
-    generation: 1n,
-    ttlMs: 1,
-    grantedAtMs: 0,
-    renewedAtMs: 0,
     expiresAtMs: activeLeaseExpiresAt,
-    endedAtMs: null,
-    state: "held",
-    renewals: 0,
-    resumeRequired: false,
-    breakAtMs: null,
-    minHoldUntilMs: null,
-    lockDelayMs: 0,
-    handoff: null,
-    reservation: null,
-    ticket: "",
     nonce: GATE_NONCE,
-    idempotency: null,
-    note: "",
-    metadata: NO_METADATA,
-  };
+  });
 }
 
 const INELIGIBLE = {

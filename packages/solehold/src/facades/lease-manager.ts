@@ -17,6 +17,7 @@ import {
 import type { Env } from "../env/index.ts";
 import { type CommandOutcome, type LeaseRequest, type LeaseView, StoreExecutor } from "../executor/index.ts";
 import { type LeaseStore, MAX_LIST_LIMIT, MemoryStore, pagesOf } from "../store/index.ts";
+import { given } from "../support/given.ts";
 import { seedValue } from "./seed-json.ts";
 import { LEASE_MANAGER_POLICY } from "./seed-policies.ts";
 
@@ -94,13 +95,9 @@ export class StoreLeaseManager implements LeaseManager {
 
   constructor(store: LeaseStore, options: LeaseManagerOptions = {}) {
     const { leaseDurationMs, graceMs, env } = options;
-    const policy = {
-      ...LEASE_MANAGER_POLICY,
-      ...(leaseDurationMs === undefined ? {} : { defaultTtlMs: leaseDurationMs }),
-      ...(graceMs === undefined ? {} : { graceMs }),
-      ...options.policy,
-    };
-    this.#executor = new StoreExecutor({ store, policy, ...(env === undefined ? {} : { env }) });
+    const own = given({ defaultTtlMs: leaseDurationMs, graceMs });
+    const policy = { ...LEASE_MANAGER_POLICY, ...own, ...options.policy };
+    this.#executor = new StoreExecutor({ store, policy, ...given({ env }) });
   }
 
   async acquire(nodeId: string, actorId: ActorId): Promise<ActorLease> {
@@ -169,7 +166,7 @@ export class StoreLeaseManager implements LeaseManager {
 /** Leases in this process's memory. */
 export class MemoryLeaseManager extends StoreLeaseManager {
   constructor(options: LeaseManagerOptions = {}) {
-    super(new MemoryStore(options.env === undefined ? {} : { env: options.env }), options);
+    super(new MemoryStore(given({ env: options.env })), options);
   }
 }
 

@@ -23,6 +23,7 @@ import { type CommandOutcome, type LeaseRequest, type LeaseView, StoreExecutor }
 import { LeaseService as LayeredService, serviceCodeOf } from "../layers/index.ts";
 import { type LeaseStore, MemoryStore } from "../store/index.ts";
 import { BoundedMap } from "../support/bounded-map.ts";
+import { given } from "../support/given.ts";
 import { type LeaseDecision, LeaseServiceError } from "./lease-service-types.ts";
 import { seedValue } from "./seed-json.ts";
 import { LEASE_SERVICE_POLICY } from "./seed-policies.ts";
@@ -104,12 +105,8 @@ export class LeaseService {
       env,
       policy: { ...LEASE_SERVICE_POLICY, ...options.policy },
     });
-    this.#service = new LayeredService({
-      executor,
-      audit,
-      env,
-      ...(maxLeases === undefined ? {} : { maxLiveLeases: maxLeases }),
-    });
+    const limits = given({ maxLiveLeases: maxLeases });
+    this.#service = new LayeredService({ executor, audit, env, ...limits });
     this.#audit = audit;
     this.#env = env;
     this.#tenant = tenant;

@@ -94,7 +94,7 @@ function guardedCommandOf(
   }
 }
 
-/** Token and idempotency key are the caller's secrets: whoever repeats one of them repeats this attempt. */
+/** Token and idempotency key are the caller's secrets: a request that repeats one of them repeats this attempt. */
 function attemptOf(
   { token, idempotencyKey }: Pick<AcquireRequest, "token" | "idempotencyKey">,
   caller: string,

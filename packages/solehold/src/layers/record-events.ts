@@ -16,7 +16,7 @@ import {
 
 export type RecordEvent =
   | { readonly kind: "changed"; readonly key: LeaseKey; readonly stored: StoredRecord }
-  /** Events may be missing: whoever depends on them has to look. */
+  /** Events may be missing: listeners that depend on them have to read. */
   | { readonly kind: "reset" };
 
 export type RecordListener = (event: RecordEvent) => void;

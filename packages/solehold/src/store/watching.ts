@@ -9,7 +9,7 @@ export type StoreEvent =
       /** What a read would have shown right after the change; null when the event does not carry it. */
       readonly stored: StoredRecord | null;
     }
-  /** Events may be missing: whoever depends on them has to look. */
+  /** Events may be missing: listeners that depend on them have to read. */
   | { readonly kind: "reset" };
 
 export type WatchListener = (event: StoreEvent) => void;

@@ -4,8 +4,8 @@
  *
  * To remove the lock of a dead owner D, a process must first own the file `takeover-D`. Only one can, as it appears by
  * a hard link, too. It looks at the lock again, and removes it only if it still is D's. If that process dies in
- * between, its own `takeover-D` names a dead owner T, and the right to go on belongs to whoever owns `takeover-T`. The
- * right ends only after the lock was removed; nonces never repeat, so one who comes late finds another lock and leaves
+ * between, its own `takeover-D` names a dead owner T, and the right to go on belongs to the owner of `takeover-T`. The
+ * right ends only after the lock was removed; nonces never repeat, so a process that is late finds another lock and leaves
  * it alone.
  *
  * A stopped owner is not dead: others wait, and after a time give up without having written anything. If a person

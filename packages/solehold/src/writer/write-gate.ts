@@ -9,6 +9,7 @@
 import type { Lease } from "../client/lease.ts";
 import type { Leases } from "../client/leases.ts";
 import type { Duration } from "../core/index.ts";
+import { given } from "../support/given.ts";
 
 export type WriteGateState = "not_required" | "held" | "not_held";
 
@@ -62,8 +63,7 @@ export class WriterInstance {
     const attempt = await leases.tryAcquire(databaseKey, {
       purpose: "StateWrite",
       keepAlive: true,
-      ...(ttl === undefined ? {} : { ttl }),
-      ...(term === undefined ? {} : { term }),
+      ...given({ ttl, term }),
     });
     if (!attempt.ok) return { writer: false, holder: attempt.holder };
     this.#lease = attempt.lease;

@@ -10,6 +10,7 @@
  */
 import { type ConnectOptions, connect } from "../client/connect.ts";
 import { durationMs } from "../core/index.ts";
+import { given } from "../support/given.ts";
 import { WriterInstance, type WriterInstanceOptions } from "./write-gate.ts";
 
 type Variables = Readonly<Record<string, string | undefined>>;
@@ -22,17 +23,14 @@ export function writerSettings(variables: Variables = process.env): WriterSettin
   const lease = textIn(variables, "SOLEHOLD_WRITER_LEASE") ?? "required";
   if (lease !== "required" && lease !== "not_required")
     throw new RangeError(`SOLEHOLD_WRITER_LEASE must be required or not_required, got '${lease}'`);
-  const ttl = textIn(variables, "SOLEHOLD_WRITER_TTL");
+  const text = textIn(variables, "SOLEHOLD_WRITER_TTL");
+  const ttl =
+    text === undefined
+      ? undefined
+      : durationMs("SOLEHOLD_WRITER_TTL", /^\d+$/.test(text) ? Number(text) : text, 1);
   const holder = textIn(variables, "SOLEHOLD_HOLDER");
   const prefix = textIn(variables, "SOLEHOLD_PREFIX");
-  return {
-    lease,
-    ...(ttl === undefined
-      ? {}
-      : { ttl: durationMs("SOLEHOLD_WRITER_TTL", /^\d+$/.test(ttl) ? Number(ttl) : ttl, 1) }),
-    ...(holder === undefined ? {} : { holder }),
-    ...(prefix === undefined ? {} : { prefix }),
-  };
+  return { lease, ...given({ ttl, holder, prefix }) };
 }
 
 export type WriterFromEnvOptions = Omit<WriterInstanceOptions, "leases" | "lease"> &
@@ -46,19 +44,14 @@ export async function openWriterInstance(
   url: string,
   options: WriterFromEnvOptions,
 ): Promise<WriterInstance> {
-  const { databaseKey, onDrain, onAudit, term, variables, ttl, ...given } = options;
+  const { databaseKey, onDrain, onAudit, term, variables, ttl, ...connecting } = options;
   const { lease, ttl: fromEnvMs, ...fromEnv } = writerSettings(variables);
   const leases =
     lease === "required"
-      ? await connect(url, { ...fromEnv, ...given })
-      : await connect("memory:", given.env === undefined ? {} : { env: given.env });
-  const chosen = ttl ?? fromEnvMs;
-  return new WriterInstance({
-    ...{ leases, databaseKey, lease, onDrain },
-    ...(chosen === undefined ? {} : { ttl: chosen }),
-    ...(term === undefined ? {} : { term }),
-    ...(onAudit === undefined ? {} : { onAudit }),
-  });
+      ? await connect(url, { ...fromEnv, ...connecting })
+      : await connect("memory:", given({ env: connecting.env }));
+  const optional = given({ ttl: ttl ?? fromEnvMs, term, onAudit });
+  return new WriterInstance({ leases, databaseKey, lease, onDrain, ...optional });
 }
 
 function textIn(variables: Variables, name: string): string | undefined {

@@ -86,7 +86,7 @@ describe("a failing disk, before-reply", () => {
     const first = trail.append(eventOf({ traceId: "first" }));
     await syncing.opened;
     const second = trail.append(eventOf({ traceId: "second" }));
-    // The disk recovers as soon as the first round has been told.
+    // The disk recovers as soon as the first round has failed.
     (first as Promise<void>).catch(() => disk.failing.clear());
     disk.beforeSync = async () => {};
     mayFail.open();

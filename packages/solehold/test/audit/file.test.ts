@@ -163,7 +163,7 @@ describe("FileAuditTrail", () => {
     expect(JSON.parse(anchors.at(-1)!)).toEqual(trail.head());
   });
 
-  test("refuses a malformed event without losing its place, or mends it when asked to", async () => {
+  test("refuses a malformed event without losing its place, or repairs it when asked to", async () => {
     const folder = await temporaryFolder();
     const malformed = eventOf({ holder: "h".repeat(999) });
     const strict = await openTrail({ folder });

@@ -63,7 +63,7 @@ describe("MemoryAuditTrail", () => {
     expect(() => Object.assign(entry!, { key: "other" })).toThrow(TypeError);
   });
 
-  test("refuses a malformed event, or mends it when asked to", async () => {
+  test("refuses a malformed event, or repairs it when asked to", async () => {
     const malformed = eventOf({ key: "k".repeat(2000) });
     const strict = new MemoryAuditTrail({ capacity: 10 });
     expect(() => strict.append(malformed)).toThrow(/key must be a string of at most 1024/);

@@ -212,7 +212,7 @@ export class FaultyDisk implements AuditDisk {
   }
 }
 
-/** A trail on that disk which answers when an entry is safe, unless told otherwise. */
+/** A trail on that disk which answers when an entry is safe, unless the options say otherwise. */
 export async function openOn(
   disk: FaultyDisk,
   options: Partial<FileAuditOptions> & { readonly folder: string },

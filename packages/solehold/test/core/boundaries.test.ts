@@ -130,7 +130,7 @@ describe("the bounds of a ttl", () => {
     expect(outcome(held(policy).run(renew("a", { ttlMs }), 2_000))).toBe(expected);
   });
 
-  it("out of bounds is refused, names the field and the bounds, and is told in the bundle", () => {
+  it("out of bounds is refused, names the field and the bounds, and is shown in the bundle", () => {
     const { bundle, decision } = new Cell(policy).ask(acquire("a", { ttlMs: 1 }), 1_000);
     expect(bundle).toMatchObject({ ttlInBounds: false, grantEligible: false });
     expect(decision).toMatchObject({ kind: "refused", field: "ttlMs" });

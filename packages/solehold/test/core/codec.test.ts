@@ -1,4 +1,4 @@
-/** The record as text: it comes back exactly, or the damage is told. Nothing in between. */
+/** The record as text: it comes back exactly, or the damage is reported. Nothing in between. */
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { decodeRecord, encodeRecord, type LeaseRecord } from "../../src/core/index.ts";

@@ -77,7 +77,7 @@ describe("repeating an acquire", () => {
     expect(outcome(cell.run(acquire("a", mark("A")), 3_500))).toBe("LEASE_NOT_FOUND");
   });
 
-  it("with other arguments is refused, and nothing is told about the lease", () => {
+  it("with other arguments is refused, and nothing is said about the lease", () => {
     const decided = held(mark("k")).run(acquire("a", mark("k", "other")), 2_000);
     expect(decided.decision).toMatchObject({
       kind: "refused",

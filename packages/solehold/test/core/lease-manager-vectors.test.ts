@@ -20,7 +20,7 @@ describe("the vectors of the lease executor", () => {
     expect(isLiveAt(held().record!, now)).toBe(valid);
   });
 
-  it("LeaseUniqueness: at 5999 another node is refused, and told who holds it and until when", () => {
+  it("LeaseUniqueness: at 5999 another node is refused, and learns who holds it and until when", () => {
     expect(held().ask(acquire("n2"), 5_999).decision).toEqual({
       kind: "denied",
       reason: "LEASE_HELD_BY_OTHER",

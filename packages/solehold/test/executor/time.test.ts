@@ -105,7 +105,7 @@ describe("what a client knows of its store's clock", () => {
 });
 
 describe("a store that says that it lost data", () => {
-  it("grants nothing on an absent record for the longest lease, to whom it said so", async () => {
+  it("grants nothing on an absent record for the longest lease, to the client that got that answer", async () => {
     const { env, store, executor } = farStore();
     const [witness, stranger] = [executor(), executor()];
     await witness.read(KEY);

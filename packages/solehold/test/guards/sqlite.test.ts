@@ -94,7 +94,7 @@ describe.each(DRIVERS)("the guard with %s", (_title, open) => {
     expect(texts()).toMatchObject({ texts: "first" });
   });
 
-  it("keeps the fence of a transaction that failed, unless told not to raise first", () => {
+  it("keeps the fence of a transaction that failed, unless it is set not to raise first", () => {
     const guard = new SqliteGuard(one);
     expect(() => guard.withFence(successor, append(one, null), { raiseFirst: false })).toThrow();
     guard.withFence(zombie, append(one, "still allowed"));

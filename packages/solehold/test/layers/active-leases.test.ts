@@ -1,4 +1,4 @@
-/** How many leases a tenant has: counted to the millisecond, limited, told when they run out, and kept apart by tenant. */
+/** How many leases a tenant has: counted to the millisecond, limited, announced when they run out, and kept apart by tenant. */
 import { describe, expect, it } from "vitest";
 import { MemoryAuditTrail } from "../../src/audit/index.ts";
 import { ManualEnv } from "../../src/env/index.ts";
@@ -115,7 +115,7 @@ describe("active leases", () => {
     expect(expired).toHaveLength(101);
   });
 
-  it("that run out in a crowd are told in portions, even if somebody asks for a grant or a count meanwhile", async () => {
+  it("that run out in a crowd are announced in portions, even if somebody asks for a grant or a count meanwhile", async () => {
     const { env, service } = serviceWorld({ maxLiveLeases: 20_000 });
     const tell = (index: number): Promise<unknown> =>
       service.execute({
@@ -125,18 +125,18 @@ describe("active leases", () => {
         ttlMs: 5_000,
       });
     await Promise.all(Array.from({ length: 5_000 }, (_, index) => tell(index)));
-    let told = 0;
+    let announced = 0;
     service.onExpired(() => {
-      told += 1;
+      announced += 1;
     });
     env.pause(5_000);
     await tell(5_000);
-    expect(told).toBe(0);
+    expect(announced).toBe(0);
     expect(service.liveLeases()).toBe(5_001);
     await service.activeCount("default");
-    expect(told).toBeLessThanOrEqual(2_000);
+    expect(announced).toBeLessThanOrEqual(2_000);
     await env.advance(100);
-    expect(told).toBe(5_000);
+    expect(announced).toBe(5_000);
     expect(await service.activeCount("default")).toBe(1);
   });
 

@@ -1,5 +1,5 @@
 // One of many processes that add to a counter which the parent guards. It takes the lease, reads, waits a little,
-// writes back, and gives the lease up, over and over, until it is told to stop, stopped or killed.
+// writes back, and gives the lease up, over and over, until it gets the order to stop, is stopped or killed.
 import { connect } from "solehold";
 
 const [folder, name] = process.argv.slice(2);

@@ -106,11 +106,11 @@ describe("the stream", () => {
   it("gives up each command at its own time, and only what was not answered", async () => {
     const { socket, transport, env } = streamWorld();
     socket.emit("open");
-    const told: string[] = [];
+    const settled: string[] = [];
     const command = (op: string, timeoutMs: number): void => {
       transport.send({ method: "POST", path: `/v1/leases/${op}`, body: {}, timeoutMs }).then(
-        () => told.push(`${op} answered`),
-        ({ kind, outcome }: { kind: string; outcome: string }) => told.push(`${op} ${kind} ${outcome}`),
+        () => settled.push(`${op} answered`),
+        ({ kind, outcome }: { kind: string; outcome: string }) => settled.push(`${op} ${kind} ${outcome}`),
       );
     };
     command("late", 900);
@@ -119,13 +119,13 @@ describe("the stream", () => {
     await env.advance(0);
     socket.answer(3);
     await env.advance(299);
-    expect(told).toEqual(["answered answered"]);
+    expect(settled).toEqual(["answered answered"]);
     await env.advance(1);
-    expect(told).toEqual(["answered answered", "early timeout unknown"]);
+    expect(settled).toEqual(["answered answered", "early timeout unknown"]);
     await env.advance(599);
-    expect(told).toHaveLength(2);
+    expect(settled).toHaveLength(2);
     await env.advance(1);
-    expect(told).toEqual(["answered answered", "early timeout unknown", "late timeout unknown"]);
+    expect(settled).toEqual(["answered answered", "early timeout unknown", "late timeout unknown"]);
     expect(socket.sent.filter(({ op }) => op === "cancel")).toHaveLength(2);
     expect(env.pendingTimers).toBe(0);
   });

@@ -6,6 +6,7 @@ import {
   DEFAULT_POLICY,
   type Env,
   type GuardedAction,
+  given,
   randomId,
   SAFETY_TIERS,
 } from "solehold/internal";
@@ -15,7 +16,6 @@ import { usageFailure } from "../../failure.ts";
 import {
   durationOption,
   fenceOption,
-  given,
   purposeOption,
   requiredDuration,
   requiredOption,

@@ -121,7 +121,7 @@ const ROWS: readonly Row[] = [
     "Here it says that it has one clock. A client takes over by a machine whose clock is ahead.",
   ],
   [
-    "server-change-not-told",
+    "server-change-unreported",
     "A failover is announced",
     "A client that meets a new server after a failover observes the record for a while before it trusts the clock.",
     "Here nobody says that another server took over. A client that comes after it takes the new clock for the old one and judges a living lease dead.",

@@ -9,8 +9,13 @@
  * that a client remembers from before a restore fits nothing that was written after it, noticed or not.
  */
 import { keyId, type LeaseKey } from "../../core/index.ts";
-import { ABSENT, type ListQuery, type StoredRecord, type WatchScope } from "../../store/index.ts";
-import { storedFromText } from "../support/stored-text.ts";
+import {
+  ABSENT,
+  type ListQuery,
+  type StoredRecord,
+  storedFromText,
+  type WatchScope,
+} from "../../store/index.ts";
 import { COMPARE, type Compare, type KeyRange, type KeyValue } from "./messages.ts";
 
 /** No byte of UTF-8 is this large: it sorts after every text with the same beginning. */

@@ -61,7 +61,7 @@ export async function openWithSeams(options: FileStoreOptions, changes: Partial<
     const lock = new FolderLock({ folder: internal, scope, timeoutMs, env, durable: "no" });
     const clock = await lock.hold(async () => {
       await lock.tidy();
-      // Whoever writes has the lock, so every unfinished file is a dead process's.
+      // A writer has the lock, so every unfinished file is a dead process's.
       for (const file of await readdir(internal)) {
         if (file.endsWith(".tmp")) await removeIfThere(join(internal, file));
       }

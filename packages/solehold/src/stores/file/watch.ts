@@ -1,5 +1,5 @@
 /**
- * Watching a folder: the operating system says which file changed, whoever changed it. Its queue has an end, and what
+ * Watching a folder: the operating system says which file changed, also by another process. Its queue has an end, and what
  * does not fit is lost without a word. So the files are also surveyed, slowly, for changes that were not announced.
  */
 import { type FSWatcher, watch } from "node:fs";
@@ -107,7 +107,7 @@ export class FolderWatch {
       if (why === "baseline" || (why === "survey" && isKnown)) return;
       event = { kind: "changed", key, stored: await this.#files.read(key) };
     } catch {
-      // What it is now cannot be read: whoever watches has to look.
+      // What it is now cannot be read here: the watchers have to read it.
     }
     this.#env.defer(() => this.#watchers.announce(event));
   }

@@ -41,7 +41,7 @@ export class NatsCalls {
       return await this.#on(session, outcome, work);
     } catch (error) {
       if (!isDoubt(error)) throw error;
-      // Whoever joins the data again knows whether something was lost.
+      // To join the data again shows whether something was lost.
       await this.#session().catch(() => undefined);
       this.#assertNothingLost(outcome);
       throw error;

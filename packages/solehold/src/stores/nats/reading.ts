@@ -23,7 +23,7 @@ export async function readMessages(
 /**
  * A counter that grows with every write, and that no loss sets back: the time of the stream's last message in
  * microseconds of the server's clock. A stream that was deleted, or that lost its last messages in a crash, gets a
- * message with the present time before anything is granted, because whoever joins writes the identity. Where the
+ * message with the present time before anything is granted, because a client that joins writes the identity. Where the
  * stream has forgotten the time of its last message, its age in messages since it was created is a lower bound.
  */
 export function revisionOf({ created, state }: StreamInfo): bigint {

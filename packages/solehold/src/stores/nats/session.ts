@@ -9,9 +9,8 @@
  */
 import type { StoredMsg, StreamInfo, StreamInfoRequestOptions } from "@nats-io/jetstream";
 import type { LeaseKey } from "../../core/index.ts";
-import { ABSENT, type StoredRecord } from "../../store/index.ts";
+import { ABSENT, type StoredRecord, storedFromText } from "../../store/index.ts";
 import type { DataIdentity, DataSighting } from "../support/data-identity.ts";
-import { storedFromText } from "../support/stored-text.ts";
 import type { NatsClient } from "./client.ts";
 import { DoubtfulData } from "./errors.ts";
 import type { NatsLayout } from "./layout.ts";

@@ -18,7 +18,7 @@ import {
   type LeaseRecord,
   MAX_U64,
   NO_METADATA,
-  NO_TOKEN_HASH,
+  plainRecord,
 } from "../../core/index.ts";
 
 /** What a store knows about a write besides its record. */
@@ -166,28 +166,14 @@ function validated(candidate: LeaseRecord): LeaseRecord {
 /** A lease that somebody else wrote, as a record. Its content stands for the nonce that it lacks. */
 function foreignRecord(common: Common, expiresAtMs: number, text: string): LeaseRecord {
   const { grantedAtMs } = common;
-  return {
+  return plainRecord({
     ...common,
     purpose: "StateWrite",
-    tokenHash: NO_TOKEN_HASH,
     ttlMs: Math.max(1, expiresAtMs - grantedAtMs),
     renewedAtMs: grantedAtMs,
     expiresAtMs,
-    endedAtMs: null,
-    state: "held",
-    renewals: 0,
-    resumeRequired: false,
-    breakAtMs: null,
-    minHoldUntilMs: null,
-    lockDelayMs: 0,
-    handoff: null,
-    reservation: null,
-    ticket: "",
     nonce: `foreign:${checkOf(text)}`,
-    idempotency: null,
-    note: "",
-    metadata: {},
-  };
+  });
 }
 
 /** `tokenHash` is `token_hash` on the wire. */

@@ -12,9 +12,9 @@ import {
   type ReadReply,
   StoreError,
   type StoreReply,
+  storedFromText,
   type WriteResult,
 } from "../../store/index.ts";
-import { storedFromText } from "../support/stored-text.ts";
 import type { FollowUp } from "./calls.ts";
 import { ANYTHING_CHANGED, payloadOf } from "./changes.ts";
 import { isTrue, type Row } from "./driver.ts";

@@ -7,8 +7,7 @@
  * after its write is missing.
  */
 import { encodeRecord, type LeaseKey, type LeaseRecord } from "../../core/index.ts";
-import { ABSENT, type StoreEvent } from "../../store/index.ts";
-import { storedFromText } from "../support/stored-text.ts";
+import { ABSENT, type StoreEvent, storedFromText } from "../../store/index.ts";
 
 /** The server takes payloads of less than 8000 bytes. */
 const MAX_PAYLOAD_BYTES = 7_900;
@@ -27,7 +26,7 @@ export function payloadOf(
   return Buffer.byteLength(payload) < MAX_PAYLOAD_BYTES ? payload : JSON.stringify([tenant, name]);
 }
 
-/** None for what is no change: whoever knows the channel may send anything. */
+/** None for what is no change: any client that knows the channel may send anything. */
 export function eventsFrom(payload: string): readonly StoreEvent[] {
   if (payload === ANYTHING_CHANGED) return [{ kind: "reset" }];
   const change = parsed(payload);

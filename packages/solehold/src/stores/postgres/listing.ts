@@ -1,7 +1,6 @@
 /** Pages of records in order of name. The database selects, by the text of the value; there is no index for holders. */
 import type { LeaseRecord } from "../../core/index.ts";
-import { type ListPage, type ListQuery, MAX_LIST_LIMIT } from "../../store/index.ts";
-import { storedFromText } from "../support/stored-text.ts";
+import { type ListPage, type ListQuery, MAX_LIST_LIMIT, storedFromText } from "../../store/index.ts";
 import { lastWithPrefix } from "./names.ts";
 import type { StoreContext } from "./options.ts";
 import { STAMPED, statement, timeMsOf } from "./statements.ts";

@@ -22,7 +22,7 @@ export interface TableNames {
   readonly schema: string;
   readonly table: string;
   readonly view: string;
-  /** Advisory locks: the first is held in shared mode by everybody who listens, the second by whoever creates. */
+  /** Advisory locks: the first is held in shared mode by all listeners, the second by the client that creates the table. */
   readonly listenerLock: string;
   readonly setupLock: string;
 }

@@ -1,6 +1,6 @@
 /**
  * Changes by polling, for where notifications do not arrive: one statement at an interval, for all watches. It shows the
- * versions of all rows in their scopes and no records: whoever needs a changed record reads it. A watch of everything in a
+ * versions of all rows in their scopes and no records: a watcher that needs a changed record reads it. A watch of everything in a
  * large table is better served by LISTEN.
  */
 import { keyId } from "../../core/index.ts";

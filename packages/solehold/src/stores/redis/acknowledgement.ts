@@ -4,8 +4,8 @@
  *
  * A call whose wait falls short is rejected with its outcome unknown. The primary has the write, and keeps it if it
  * lives; a replica that is promoted may not have it. Neither "applied" nor "not applied" would be true. Reads wait as
- * well: otherwise whoever looks up what became of such a write would find it on the primary, and believe in it. (A WAIT
- * after a read waits for all that the primary had written by then, whoever wrote it: a test makes sure.)
+ * well: otherwise a look at what became of such a write would find it on the primary, and be believed. (A WAIT
+ * after a read waits for all that the primary had written by then, by any client: a test makes sure.)
  */
 import { StoreError } from "../../store/index.ts";
 import { isAtLeast, type ServerInfo } from "./server-info.ts";

@@ -13,8 +13,7 @@
  * depends on nothing that Redis keeps. So it never comes back, also not after a DEL, a FLUSHALL or a restored dump.
  */
 import { encodeRecord, keyId, type LeaseKey, type LeaseRecord } from "../../core/index.ts";
-import { ABSENT, type StoredRecord, type StoreEvent } from "../../store/index.ts";
-import { storedFromText } from "../support/stored-text.ts";
+import { ABSENT, type StoredRecord, type StoreEvent, storedFromText } from "../../store/index.ts";
 
 /** How a version of damage begins. No version of a record does. */
 const DAMAGE = "!";

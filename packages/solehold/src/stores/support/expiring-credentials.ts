@@ -51,7 +51,7 @@ export class ExpiringCredentials<Value extends Expiring> {
     return Number(expiresAt) - this.#options.env.wallMs();
   }
 
-  /** One at a time: whoever needs them waits for the same call. */
+  /** One at a time: all that need them wait for the same call. */
   #renew(): Promise<Value> {
     this.#renewal ??= this.#fetch().finally(() => {
       this.#renewal = null;

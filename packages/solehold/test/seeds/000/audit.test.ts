@@ -89,8 +89,8 @@ describe("000: LS_ codes", () => {
     await lease.renew();
     await lease.revoke();
     await lease.revoke();
-    const told = (await trail()).map(({ action, code, reason }) => `${action} ${code} ${reason}`);
-    expect(told.filter((line) => !line.startsWith("expire"))).toEqual([
+    const said = (await trail()).map(({ action, code, reason }) => `${action} ${code} ${reason}`);
+    expect(said.filter((line) => !line.startsWith("expire"))).toEqual([
       "grant LS_OK OK_DECISION_COMPUTE",
       "use LS_PURPOSE_MISMATCH LEASE_PURPOSE_MISMATCH",
       "use LS_STALE_USE LEASE_EXPIRED",

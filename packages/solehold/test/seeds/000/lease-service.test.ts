@@ -53,7 +53,7 @@ describe("000: LeaseService", () => {
     expect(await leases.activeCount()).toBe(3);
   });
 
-  it("grant: under one name only one is alive, and the other is told LS_HELD", async () => {
+  it("grant: under one name only one is alive, and the other gets LS_HELD", async () => {
     const { leases } = service();
     await leases.grant("worker-1", "Operation", 60, { name: "orders" });
     await expect(leases.grant("worker-2", "Operation", 60, { name: "orders" })).rejects.toMatchObject({

@@ -162,7 +162,7 @@ describe("after a restart from an older copy", () => {
     expect(await firstAnswer(idle)).toMatchObject({ kind: "answered" });
   });
 
-  it("the revision is above all that was seen before, for whoever comes new as well", async () => {
+  it("the revision is above all that was seen before, for a new client as well", async () => {
     expect(await revisionOf(await open())).toBeGreaterThan(before);
   });
 

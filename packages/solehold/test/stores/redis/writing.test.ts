@@ -69,7 +69,7 @@ describe("a key that holds something other than a record", () => {
   });
 });
 
-it("a damaged value is a conflict for whoever expects no record, and shows the version to repair it with", async () => {
+it("a damaged value is a conflict for a write that expects no record, and shows the version to repair it with", async () => {
   const store = await open();
   const version = await create(store, recordOf("torn/a"));
   await admin.set(redisKey("torn/a"), "garbage");

@@ -93,7 +93,7 @@ describe("attempts that fail", () => {
     expect(pausesMs).toEqual([20]);
   });
 
-  it("name their reason to whoever could not wait for the next one", async () => {
+  it("name their reason to a caller that could not wait for the next one", async () => {
     const { connections } = subject((attempt) => (attempt === 1 ? failing() : new Promise(() => undefined)));
     const noReason = new Error("too slow");
     await expect(connections.get()).rejects.toThrow("refused");

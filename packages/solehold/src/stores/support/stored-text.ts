@@ -1,1 +1,0 @@
-export { storedFromText } from "../../store/stored-text.ts";
