@@ -46,6 +46,7 @@ export const ACQUIRE_OPTIONS = {
   holder: HOLDER_OPTION,
   note: value("TEXT", "free text for people who look at the lease"),
   slots: value("NUMBER", "how many may hold KEY at a time: the lease is one of so many slots (default 1)"),
+  priority: value("NUMBER", "among those who wait, the higher one goes first: 0 to 100 (default 0)"),
   "at-least": value(
     "DURATION",
     "keep others out for so long, even if the lease ends before: once per period",

@@ -113,6 +113,13 @@ describe("the commands of a holder", () => {
     expect((await call(["acquire", "gpu", "--slots", "999"])).stderr).toContain(
       "slots must be a whole number from 1 to 256",
     );
+    expect((await call(["acquire", "gpu", "--priority", "first"])).stderr).toContain(
+      "--priority must be a whole number from 0",
+    );
+    expect((await call(["acquire", "gpu", "--priority", "101"])).stderr).toContain(
+      "priority must be a whole number from 0 to 100",
+    );
+    expect((await call(["acquire", "free", "--priority", "0"])).code).toBe(0);
     expect((await call(["acquire", "gpu#slot/1"])).stderr).toContain("is slot 1 of 'gpu'");
   });
 

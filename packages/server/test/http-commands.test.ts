@@ -1,5 +1,5 @@
 /** Commands over HTTP: what a grant brings, each refusal with its status and reason, batches, and waiting. */
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { expectProblem, owner } from "./support/problem.ts";
 import { ask, type Body, testServer } from "./support/server.ts";
 
@@ -136,6 +136,8 @@ describe("commands over HTTP", () => {
       [{ name: "a", holder: "h", token: "with space" }, "token"],
       [{ name: "a", holder: "h", waitMs: -5 }, "waitMs"],
       [{ name: "a", holder: "h", waitMs: 10_000_000 }, "waitMs"],
+      [{ name: "a", holder: "h", priority: 101 }, "priority"],
+      [{ name: "a", holder: "h", priority: -1 }, "priority"],
       [{ name: "a", holder: "h", idempotencyKey: "\n" }, "idempotencyKey"],
     ];
     for (const [body, field] of cases) {
@@ -228,6 +230,29 @@ describe("waiting over HTTP", () => {
     expect(granted.body.waitedMs).toBeGreaterThan(0);
     expect(granted.body.validForMs).toBe(30_000);
     expect(server.queue.size).toBe(0);
+  });
+
+  it("serves the higher priority first", async () => {
+    const { lease, get } = await testServer();
+    await lease("acquire", owner);
+    const ask = (holder: string, priority?: number): Promise<{ body: Body }> =>
+      lease("acquire", {
+        name: "a/b",
+        holder,
+        waitMs: 20_000,
+        ...(priority === undefined ? {} : { priority }),
+      });
+    const holders = async (): Promise<string[]> =>
+      (await get("/v1/queue?name=a/b")).body.waiters.map(({ holder }: { holder: string }) => holder);
+    const plain = ask("plain");
+    await vi.waitFor(async () => expect(await holders()).toEqual(["plain"]));
+    const preferred = ask("preferred", 9);
+    await vi.waitFor(async () => expect(await holders()).toEqual(["preferred", "plain"]));
+    await lease("release", owner);
+    const { token } = (await preferred).body;
+    expect(await holders()).toEqual(["plain"]);
+    await lease("release", { name: "a/b", holder: "preferred", token });
+    expect((await plain).body.lease.holder).toBe("plain");
   });
 
   it("forgets a waiter whose connection breaks, and serves the next", async () => {

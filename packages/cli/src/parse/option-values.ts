@@ -31,14 +31,16 @@ export function waitOption(invocation: Invocation): number | "forever" {
   return durationOption(invocation, "wait", 0) ?? DEFAULT_WAIT_MS;
 }
 
-/** How many may hold it, and for how long others are kept out after the grant and after its expiry. */
+/** How many may hold it, who goes first, and for how long others are kept out after the grant and after its expiry. */
 export function sharing(invocation: Invocation): {
   readonly slots: number | null;
+  readonly priority: number | null;
   readonly holdAtLeast: number | null;
   readonly lockDelay: number | null;
 } {
   return {
     slots: wholeOption(invocation, "slots"),
+    priority: wholeOption(invocation, "priority", 0),
     holdAtLeast: durationOption(invocation, "at-least", 0),
     lockDelay: durationOption(invocation, "lock-delay", 0),
   };
@@ -86,11 +88,11 @@ export function limitOption(invocation: Invocation): number | null {
 }
 
 /** Null when the option was not given. */
-function wholeOption({ values }: Invocation, name: string): number | null {
+function wholeOption({ values }: Invocation, name: string, min = 1): number | null {
   const text = values[name];
   if (text === undefined) return null;
   const parsed = DIGITS.test(text) ? Number(text) : Number.NaN;
-  if (!Number.isSafeInteger(parsed) || parsed < 1)
-    throw usageFailure(`--${name} must be a whole number from 1, got ${JSON.stringify(text)}`);
+  if (!Number.isSafeInteger(parsed) || parsed < min)
+    throw usageFailure(`--${name} must be a whole number from ${min}, got ${JSON.stringify(text)}`);
   return parsed;
 }

@@ -105,6 +105,21 @@ export const PROCESS_BUGS: readonly PlantedBug[] = [
     },
   },
   {
+    name: "priority-ignored",
+    mistake: "who waits with a priority is queued as if it had none",
+    caughtBy: ["priority"],
+    withinSeeds: 10,
+    faults: [],
+    mutations: {
+      leases: (open) => {
+        const leases = open();
+        return withMembers(leases, {
+          acquire: (name, { priority: _priority, ...options } = {}) => leases.acquire(name, options),
+        });
+      },
+    },
+  },
+  {
     name: "everybody-polls",
     mistake: "each call waits by asking again and again for itself: there is no queue",
     caughtBy: ["first-come-first-served", "starvation"],

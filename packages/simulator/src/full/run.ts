@@ -80,6 +80,8 @@ function patienceMs(cluster: SimulatedCluster): number {
   );
 }
 
+/** What processes ask for with priorities. */
+const PREFERRED = "preferred";
 /** Until hung streams are given up, dead servers forgotten and those who come back found again. */
 const SERVER_PATIENCE_MS = 60_000;
 /** Idle time is full of the beats of servers and clients: long retentions are left to runs without them. */
@@ -120,6 +122,8 @@ export async function recovery(
   if (isTrusted && config.slots > 0) await slotsServed(cluster, go);
   if (cluster.violation !== null) return;
   if (isTrusted && config.sets === "yes") await setsServed(cluster, go);
+  if (cluster.violation !== null) return;
+  if (isTrusted && cluster.servers === null) await servedByPriority(cluster, go);
   if (cluster.violation !== null) return;
   if (isTrusted) await nobodyStarves(cluster, go);
   if (cluster.violation !== null) return;
@@ -193,6 +197,40 @@ async function servedInTurn(cluster: SimulatedCluster, go: () => "go on" | "stop
     if (earlier?.place === 2 && place === 1)
       cluster.fail("first-come-first-served", `${process} served its second waiter for ${key} first`);
   }
+}
+
+/**
+ * While one holds a lease each process asks for it twice, first without a priority, then with one: of its two the second is
+ * served first. Between processes a ticket may be missed, and at servers requests may part: there it is not asked.
+ */
+async function servedByPriority(cluster: SimulatedCluster, go: () => "go on" | "stop"): Promise<void> {
+  const { world, config, processes } = cluster;
+  const waitMs = Math.ceil(patienceMs(cluster));
+  const options = { ttl: config.ttlMs, wait: waitMs };
+  let waiting = processes.length * 2;
+  const ask = async (process: Process, priority: number): Promise<void> => {
+    const lease = await process.leases.acquire(PREFERRED, { ...options, priority });
+    if (priority === 0 && preferred.has(process))
+      cluster.fail("priority", `${process.name} served its waiter with the lower priority first`);
+    preferred.delete(process);
+    cluster.hold(process, lease);
+    await lease.release();
+    waiting -= 1;
+  };
+  const fail = (error: unknown): void =>
+    cluster.fail("liveness", `not everybody got ${PREFERRED} after healing: ${describe(error)}`);
+  /** Those whose waiter with the higher priority waits. */
+  const preferred = new Set(processes);
+  const hold = async (owner: Process): Promise<void> => {
+    const lease = await owner.leases.acquire(PREFERRED, options);
+    cluster.hold(owner, lease);
+    for (const process of processes) for (const priority of [0, 9]) ask(process, priority).catch(fail);
+    world.schedule(world.nowMs + config.ttlMs, owner.machine, "releases", () => void lease.release());
+  };
+  for (const owner of processes.slice(0, 1)) hold(owner).catch(fail);
+  await world.run(world.nowMs + waitMs * 2, () => (waiting === 0 ? "stop" : go()));
+  if (waiting > 0 && cluster.violation === null)
+    cluster.fail("liveness", `${waiting} waiters for ${PREFERRED} were not served after healing`);
 }
 
 /** Each process asks three times for a slot, and all are granted. */

@@ -26,8 +26,9 @@ const MAX_NAMES = 100;
 export async function acquireAll(asked: AcquireAll): Promise<LeaseSet> {
   const { env, names, waitMs } = asked;
   checkNames(names);
-  const { wait: _wait, signal, onWaiting, ...options } = asked.options;
+  const { wait: _wait, priority, signal, onWaiting, ...options } = asked.options;
   const waiting = {
+    ...(priority === undefined ? {} : { priority }),
     ...(signal === undefined ? {} : { signal }),
     ...(onWaiting === undefined ? {} : { onWaiting }),
   };

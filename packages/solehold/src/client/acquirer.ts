@@ -198,7 +198,7 @@ export class Acquirer {
       idempotencyKey,
       approval,
     } = options;
-    const { holdAtLeast, lockDelay, slots } = options;
+    const { holdAtLeast, lockDelay, slots, priority } = options;
     return {
       ...{ op: "acquire", key, holder, ttlMs, purpose },
       ...(term === undefined ? {} : { term }),
@@ -206,6 +206,7 @@ export class Acquirer {
       ...(holdAtLeast === undefined ? {} : { holdAtLeastMs: durationMs("holdAtLeast", holdAtLeast, 0) }),
       ...(lockDelay === undefined ? {} : { lockDelayMs: durationMs("lockDelay", lockDelay, 0) }),
       ...(slots === undefined ? {} : { slots }),
+      ...(priority === undefined ? {} : { priority }),
       ...(idempotencyKey === undefined ? {} : { idempotencyKey }),
       ...(approval === undefined ? {} : { approval }),
       ...(token === undefined ? {} : { token }),

@@ -44,6 +44,11 @@ export interface TryAcquireOptions {
 export interface AcquireOptions extends TryAcquireOptions {
   /** How long to wait for a lease that somebody else has; 0 fails at once. Default 10 s. */
   readonly wait?: Duration | "forever";
+  /**
+   * Among those who wait, the higher one is served first: 0 to 100, default 0. Who has waited for 30 s is passed by nobody
+   * any more.
+   */
+  readonly priority?: number;
   /** Stops waiting: `acquire` then throws the signal's reason. */
   readonly signal?: AbortSignal;
   /** Called when the acquire has to wait, and when its position changes: who holds the lease, and who is ahead. */
@@ -100,7 +105,7 @@ const TRY_ACQUIRE = new Set<string>([
 export const TRY_ACQUIRE_OPTIONS: ReadonlySet<string> = TRY_ACQUIRE;
 export const ACQUIRE_OPTIONS: ReadonlySet<string> = new Set([
   ...TRY_ACQUIRE,
-  ...(["wait", "signal", "onWaiting"] satisfies readonly (keyof AcquireOptions)[]),
+  ...(["wait", "priority", "signal", "onWaiting"] satisfies readonly (keyof AcquireOptions)[]),
 ]);
 export const ACQUIRE_ALL_OPTIONS: ReadonlySet<string> = new Set(
   [...ACQUIRE_OPTIONS].filter((name) => name !== "idempotencyKey" && name !== "approval"),

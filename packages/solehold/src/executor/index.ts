@@ -10,6 +10,7 @@ export {
   type HandoffRequest,
   type LeaseRequest,
   MAX_IDEMPOTENCY_KEY_LENGTH,
+  MAX_PRIORITY,
   type NextWaiter,
   type PresentedApprovals,
   type ReleaseRequest,

@@ -68,6 +68,8 @@ export interface AcquireRequest extends RequestBase {
   readonly lockDelayMs?: number;
   /** How many may hold the name at a time: any free slot of so many is granted. Default 1. */
   readonly slots?: number;
+  /** Among those who wait for the key the higher one goes first, for a while (waiting/precedence.ts). 0, the default, to 100. */
+  readonly priority?: number;
   /** The ticket with which the caller waits for the key, see waiting/. */
   readonly ticket?: string;
 }
@@ -157,7 +159,15 @@ export function requestProblem(
   if (request.op !== "acquire") return null;
   if (approval !== undefined && (request.slots ?? 1) !== 1)
     return { field: "slots", message: "cannot be asked for with an approval, which is for one lease" };
-  return slotsProblem(key.name, request.slots);
+  return slotsProblem(key.name, request.slots) ?? priorityProblem(request.priority);
+}
+
+function priorityProblem(priority: unknown): FieldProblem | null {
+  if (priority === undefined) return null;
+  const isInRange = typeof priority === "number" && priority >= 0 && priority <= MAX_PRIORITY;
+  if (isInRange && Number.isInteger(priority)) return null;
+  const message = `must be a whole number from 0 to ${MAX_PRIORITY}, got ${String(priority)}`;
+  return { field: "priority", message };
 }
 
 /**
@@ -169,6 +179,7 @@ export function clockProblem(request: LeaseRequest, clock: StoreCapabilities["cl
   return { field: "holdAtLeastMs", message: "needs a store with a clock, and this one has none" };
 }
 
+export const MAX_PRIORITY = 100;
 const UNCHECKED_APPROVAL =
   "is not checked here: connect to a server that has an approval policy, or leave the approval out";
 

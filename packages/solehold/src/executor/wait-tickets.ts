@@ -20,6 +20,8 @@ export interface WaitTicket {
   readonly sinceMs: number;
   /** How long the key has to be kept for its process to come for it: one far from the store needs longer. */
   readonly withinMs: number;
+  /** Of those who wait in its process the highest. */
+  readonly priority: number;
 }
 
 export const TICKET_PREFIX = "$wait/";
@@ -131,8 +133,9 @@ export class WaitTickets {
   }
 }
 
-function ticketOf({ holder, generation, grantedAtMs, ttlMs }: LeaseRecord): WaitTicket {
-  return { id: holder, turn: Number(generation), sinceMs: grantedAtMs, withinMs: ttlMs };
+function ticketOf({ holder, term, generation, grantedAtMs, ttlMs }: LeaseRecord): WaitTicket {
+  const [turn, priority] = [Number(generation), Number(term)];
+  return { id: holder, turn, sinceMs: grantedAtMs, withinMs: ttlMs, priority };
 }
 
 /** "released", because it is no lease: nobody holds it, and it counts for nobody. */
@@ -141,6 +144,7 @@ function ticketRecord(key: LeaseKey, ticket: WaitTicket, nowMs: number, nonce: s
   return plainRecord({
     key,
     holder: ticket.id,
+    term: BigInt(ticket.priority),
     generation: BigInt(ticket.turn),
     ttlMs: ticket.withinMs,
     grantedAtMs: ticket.sinceMs,

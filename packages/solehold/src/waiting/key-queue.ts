@@ -1,5 +1,6 @@
 /**
- * The wait queue of one key, or of all the slots of a name: first come, first served. Only the first waiter asks; it asks
+ * The wait queue of one key, or of all the slots of a name: the higher priority first, and who came first among
+ * equals (precedence.ts). Only the first waiter asks; it asks
  * when the key may be free (a decision that passed here, a watch event, the end of the current lease) and looks now and
  * then in case an event was lost. What may follow what is in queue-state.ts; how waiters come and go, in waiter-list.ts.
  */
@@ -90,15 +91,16 @@ export class KeyQueue {
   join(waiter: Waiter): void {
     this.#returning.onJoin(this.#nowMs());
     this.#list.add(waiter);
-    if (this.isWatched && this.#tickets?.knowsOthers === true) this.#tickets.want(true);
+    if (this.isWatched && this.#tickets?.knowsOthers === true) this.#tickets.want(true, this.#priority());
     const isNext = this.#next() === waiter;
     if (this.#state.kind === "attempting" || !isNext) {
       this.#list.arm(waiter);
       this.#show();
-    } else if (this.#state.kind === "idle" && this.isWatched && this.status.isBlocked(this.#nowMs())) {
+    } else if (this.#state.kind !== "backing-off" && this.isWatched && this.status.isBlocked(this.#nowMs())) {
       // It is held, and an event or its end will wake the queue: the first attempt would be in vain.
       this.#list.arm(waiter);
       if (waiter.phase !== "left") this.#await();
+      this.#show();
     } else this.#advance("ask");
   }
 
@@ -111,7 +113,7 @@ export class KeyQueue {
     const due = this.#tickets?.due ?? null;
     if (due !== null) {
       const isExpected = this.waiters.length === 0 && this.#returning.isExpected;
-      if (isExpected) this.#tickets?.want(true);
+      if (isExpected) this.#tickets?.want(true, 0);
       return this.#released(next.execute({ ...request, reserveFor: due }, context), isExpected);
     }
     const waiter = this.#next();
@@ -234,7 +236,12 @@ export class KeyQueue {
 
   /** Other processes have to see that this one waits, unless the holder is here and knows. */
   #showTicket(): void {
-    if (this.waiters.length > 0 && this.isWatched) this.#tickets?.want(!this.status.isHeldHere);
+    if (this.waiters.length > 0 && this.isWatched)
+      this.#tickets?.want(!this.status.isHeldHere, this.#priority());
+  }
+
+  #priority(): number {
+    return this.waiters.reduce((highest, { priority }) => Math.max(highest, priority), 0);
   }
 
   #ticketed(request: WaitRequest): WaitRequest {

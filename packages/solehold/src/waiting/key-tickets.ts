@@ -40,6 +40,8 @@ export class KeyTickets {
   /** The turn that the stored ticket names; 0 when there is none, null when that is not known. */
   #stored: number | null = 0;
   #lastTurn = 0;
+  /** The highest of those who wait here for this turn. */
+  #priority = 0;
   #sinceMs: number | null = null;
   #writtenMs = 0;
   /** How long a call to the store takes, about. */
@@ -91,8 +93,8 @@ export class KeyTickets {
     await this.#list();
   }
 
-  /** Somebody waits here; `isNeeded` when another process has to know. Called again and again while that is so. */
-  want(isNeeded: boolean): void {
+  /** Somebody waits here, with this priority at most; `isNeeded` when another process has to know. Called again and again while that is so. */
+  want(isNeeded: boolean, priority: number): void {
     if (this.#isClosed) return;
     const isWaiting = this.#wanted > 0 && !this.#isSpent();
     if (!isWaiting && !isNeeded && !this.hasOthers) return;
@@ -100,7 +102,12 @@ export class KeyTickets {
       this.#lastTurn += 1;
       this.#wanted = this.#lastTurn;
       this.#sinceMs = null;
+      this.#priority = priority;
       this.#order.onTicket(this.#ticket(this.#wanted), this.#nowMs());
+    } else if (priority > this.#priority) {
+      this.#priority = priority;
+      this.#order.onTicket(this.#ticket(this.#wanted), this.#nowMs());
+      this.#stored = null;
     } else if (this.#nowMs() - this.#writtenMs > REFRESH_MS) this.#stored = null;
     this.#sync();
   }
@@ -150,12 +157,13 @@ export class KeyTickets {
     try {
       while (this.#stored !== this.#wanted) {
         const turn = this.#wanted;
+        const priority = this.#priority;
         this.#stored = null;
         this.#writtenMs = this.#nowMs();
         if (turn === 0) await tickets.remove(key, this.#id);
         else this.#sinceMs = await tickets.put(key, this.#ticket(turn), this.#sinceMs);
         this.#measure(this.#writtenMs);
-        this.#stored = turn;
+        if (turn === 0 || priority === this.#priority) this.#stored = turn;
       }
       this.#removeLeftOver();
     } catch {
@@ -187,7 +195,8 @@ export class KeyTickets {
 
   #ticket(turn: number): Omit<WaitTicket, "sinceMs"> {
     const withinMs = Math.ceil(this.#roundTripMs * ROUND_TRIPS);
-    return { id: this.#id, turn, withinMs: Math.min(LONGEST_RESERVED_MS, Math.max(RESERVED_MS, withinMs)) };
+    const reservedMs = Math.min(LONGEST_RESERVED_MS, Math.max(RESERVED_MS, withinMs));
+    return { id: this.#id, turn, withinMs: reservedMs, priority: this.#priority };
   }
 
   /** A call to the store has been answered. */

@@ -1,19 +1,23 @@
 /**
  * In which order the processes that wait for a key have their turns: that of their tickets, as this process saw them come.
- * No clock is compared. A ticket that everybody has seen is passed only by those that everybody saw before it.
+ * No clock is compared. A ticket that everybody has seen is passed only by those that everybody saw before it, and by those
+ * of a higher priority for a while (precedence.ts).
  *
  * A ticket's turn is spent when a grant names it. A ticket that was reserved for and did not come in time is passed over
  * until its process writes it again: a process that died costs one deadline.
  */
 import type { WaitTicket } from "../executor/index.ts";
+import { type InTurn, placeOf } from "./precedence.ts";
 
-interface Entry {
+interface Entry extends InTurn {
   turn: number;
   readonly withinMs: number;
   state: "waiting" | "served" | "missed";
   /** On the monotonic clock: when its process last wrote it. */
   seenMs: number;
 }
+
+const PASSABLE: InTurn = { priority: -1, sinceMs: Number.POSITIVE_INFINITY };
 
 /** Whom a release may reserve the key for. */
 export interface DueTicket {
@@ -32,15 +36,20 @@ function parsed(ticket: string): { readonly id: string; readonly turn: number } 
 }
 
 export class TurnOrder {
-  /** The one that waits longest first. */
-  readonly #entries = new Map<string, Entry>();
+  /** In the order of their turns. */
+  #entries = new Map<string, Entry>();
 
   /** A ticket was written, perhaps long ago. */
-  onTicket({ id, turn, withinMs }: Omit<WaitTicket, "sinceMs">, nowMs: number): void {
+  onTicket({ id, turn, withinMs, priority }: Omit<WaitTicket, "sinceMs">, nowMs: number): void {
     const known = this.#entries.get(id);
+    const entry: Entry = { turn, withinMs, priority, state: "waiting", sinceMs: nowMs, seenMs: nowMs };
     if (known === undefined || turn > known.turn) {
       this.#entries.delete(id);
-      this.#entries.set(id, { turn, withinMs, state: "waiting", seenMs: nowMs });
+      this.#insert(id, entry, this.#entries.size);
+    } else if (turn === known.turn && known.state === "waiting" && priority > known.priority) {
+      const from = [...this.#entries.keys()].indexOf(id);
+      this.#entries.delete(id);
+      this.#insert(id, { ...entry, sinceMs: known.sinceMs }, from);
     } else if (turn === known.turn) {
       known.seenMs = nowMs;
       if (known.state === "missed") known.state = "waiting";
@@ -57,7 +66,7 @@ export class TurnOrder {
     const known = this.#entries.get(id);
     if (known !== undefined && known.turn > turn) return;
     const { withinMs = 0, seenMs = nowMs } = known ?? {};
-    this.#entries.set(id, { turn, withinMs, state: "served", seenMs });
+    this.#entries.set(id, { turn, withinMs, priority: 0, state: "served", sinceMs: nowMs, seenMs });
   }
 
   /** The key was reserved for this ticket, and somebody else has it. */
@@ -95,6 +104,14 @@ export class TurnOrder {
     for (const [each, { state, seenMs }] of this.#entries)
       if (each !== id && state === "waiting" && nowMs - seenMs < lifeMs) return true;
     return false;
+  }
+
+  /** `from`: where it would stand without a priority. It may pass whoever does not wait. */
+  #insert(id: string, entry: Entry, from: number): void {
+    const others = [...this.#entries];
+    const ahead = others.map(([, each]) => (each.state === "waiting" ? each : PASSABLE));
+    others.splice(placeOf(entry.priority, ahead, entry.seenMs, from), 0, [id, entry]);
+    this.#entries = new Map(others);
   }
 
   /** Tickets of other processes that were not written for so long. */

@@ -1,5 +1,5 @@
 /**
- * The wait queue: a layer that lets acquires wait for their turn, first come, first served per key. The library uses it
+ * The wait queue: a layer that lets acquires wait for their turn, per key (precedence.ts: whose it is). The library uses it
  * over a store, the server over its service. It never decides: every answer to a waiter is the outcome of a real attempt,
  * but for a wait that ended before it could make one (wait-ended-error.ts).
  */

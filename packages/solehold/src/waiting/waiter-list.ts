@@ -6,6 +6,7 @@
 import type { LeaseKey } from "../core/index.ts";
 import type { CommandOutcome, LeaseExecutor } from "../executor/index.ts";
 import { asUnsettled, mayBeGranted } from "./outcomes.ts";
+import { placeOf } from "./precedence.ts";
 import { assert } from "./queue-state.ts";
 import { releaseOfUnclaimed } from "./release-unclaimed.ts";
 import { type WaitEnd, waitEnded } from "./wait-ended-error.ts";
@@ -29,8 +30,9 @@ export class WaiterList {
     this.#options = options;
   }
 
+  /** Behind those who came before it, but for those whom its priority lets it pass. */
   add(waiter: Waiter): void {
-    this.all.push(waiter);
+    this.all.splice(placeOf(waiter.priority, this.all, waiter.sinceMs), 0, waiter);
     this.#options.onSize(1);
   }
 

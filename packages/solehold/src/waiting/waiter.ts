@@ -62,6 +62,10 @@ export class Waiter implements GrantRecipient {
     this.#options = options;
   }
 
+  get priority(): number {
+    return this.request.priority ?? 0;
+  }
+
   get wantsDetails(): boolean {
     return this.#options.onWaiting !== undefined;
   }

@@ -34,6 +34,7 @@ it("runs every example of the page", () => {
     "Once per period",
     "Slots",
     "Several names at once",
+    "A preferred holder",
     "Events",
     "OpenTelemetry",
   ]);
@@ -63,6 +64,19 @@ it("Several names at once", async () => {
   expect((from as Lease).name).toBe("account/3");
   expect((set as LeaseSet).isHeld()).toBe(false);
   expect((await other("you").tryAcquire("account/7")).ok).toBe(true);
+});
+
+it("A preferred holder", async () => {
+  const { leases, env } = clientWorld();
+  const [backup, waiting] = (await run(
+    "A preferred holder",
+    { leases },
+    "backup",
+    "{ waiting }.waiting",
+  )) as [Lease, Promise<Lease>];
+  await env.advance(31_000);
+  expect((backup as Lease).lossReason).toBe("revoked");
+  expect((await waiting).holder).toBe("eu-1");
 });
 
 it("Events", async () => {

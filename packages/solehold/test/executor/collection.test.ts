@@ -51,7 +51,7 @@ describe("collection", () => {
 
   it("deletes tickets that processes left behind when they died, and no others", async () => {
     const { executor, env } = world(BY_CLOCK);
-    const ticket = { id: "gone", turn: 1, withinMs: 250 };
+    const ticket = { id: "gone", turn: 1, withinMs: 250, priority: 0 };
     await executor.tickets?.put(KEY, ticket, null);
     await env.advance(HOUR_MS + 20_000);
     await executor.tickets?.put(KEY, { ...ticket, id: "alive" }, null);

@@ -9,6 +9,7 @@ import {
   MAX_METADATA_VALUE_LENGTH,
   MAX_NAME_LENGTH,
   MAX_NOTE_LENGTH,
+  MAX_PRIORITY,
   MAX_SLOTS,
   MAX_TOKEN_LENGTH,
   PURPOSES,
@@ -30,6 +31,12 @@ export const Slots = Type.Integer({
   minimum: 1,
   maximum: MAX_SLOTS,
   description: "How many may hold the name at a time: any free slot of so many is granted. Default 1.",
+});
+export const Priority = Type.Integer({
+  minimum: 0,
+  maximum: MAX_PRIORITY,
+  description:
+    "Among those who wait the higher one is served first; who has waited for 30 s is passed by nobody. Default 0.",
 });
 export const HoldAtLeastMs = Type.Integer({
   minimum: 0,
