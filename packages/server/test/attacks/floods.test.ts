@@ -119,7 +119,7 @@ describe("requests sent ahead of their answers on one HTTP connection", () => {
     );
     await until("all are answered", () => statuses(client).length === 13);
     expect(statuses(client)).toEqual(["200", ...Array.from({ length: 10 }, () => "200"), "200", "409"]);
-    expect(counts).toMatchObject({ begun: 10, mostAtOnce: 1, mostInOneTurn: 1 });
+    expect(counts).toMatchObject({ begun: 10, mostAtOnce: 1 });
     client.socket.write(post("acquire", {}));
     await until("the connection goes on", () => statuses(client).length === 14);
   });
@@ -151,7 +151,7 @@ describe("requests sent ahead of their answers on one HTTP connection", () => {
 });
 
 describe("lists over many connections", () => {
-  it("of one caller begin one in a turn", async () => {
+  it("of one caller are few at a time, with turns of the event loop between", async () => {
     const server = await testServer();
     const counts = countLists(server);
     const { port, hostname } = new URL(server.url);
@@ -165,8 +165,9 @@ describe("lists over many connections", () => {
     );
     await until("all are answered", () => closed === 100);
     expect(counts.begun).toBe(100);
-    // A timer may fire twice in a turn.
-    expect(counts.mostInOneTurn).toBeLessThanOrEqual(3);
+    expect(counts.mostAtOnce).toBeLessThanOrEqual(4);
+    // A timer may fire twice in a turn; without turns it would be all of them.
+    expect(counts.mostInOneTurn).toBeLessThan(50);
   });
 });
 
