@@ -16,23 +16,29 @@ it("callers do not wait for each other, and what nobody waits for any more does 
   const env = new ManualEnv();
   const turns = new Turns(env);
   const begun: string[] = [];
+  const ends: (() => void)[] = [];
   const ask = (name: string, call: Call): Promise<void> =>
-    turns.next(call).then(
-      () => void begun.push(name),
-      (error: Error) => void begun.push(`${name}: ${error.message}`),
-    );
-  const asked = [
-    ask("a1", callOf("a")),
-    ask("a2", callOf("a")),
-    ask("a3", callOf("a", "gone")),
-    ask("a4", callOf("a")),
-    ask("b1", callOf("b")),
-  ];
-  await Promise.all([asked[0], asked[4]]);
-  expect(begun).toEqual(["a1", "b1"]);
+    turns
+      .run(call, () => {
+        begun.push(name);
+        return new Promise<void>((resolve) => void ends.push(resolve));
+      })
+      .catch((error: Error) => void begun.push(`${name}: ${error.message}`));
+  const asked = ["a1", "a2", "a3", "a4", "a5"].map((name) => ask(name, callOf("a")));
+  asked.push(ask("a6", callOf("a", "gone")), ask("a7", callOf("a")), ask("b1", callOf("b")));
   await env.advance(10);
+  expect(begun).toEqual(["a1", "a2", "a3", "a4", "b1"]);
+  ends.shift()?.();
+  await asked[0];
+  // Not in the turn in which another one ended.
+  expect(begun).toHaveLength(5);
+  await env.advance(10);
+  expect(begun.slice(5)).toEqual(["a5"]);
+  for (let count = 0; count < 20; count += 1) {
+    for (const end of ends.splice(0)) end();
+    await env.advance(10);
+  }
   await Promise.all(asked);
-  expect(begun).toEqual(["a1", "b1", "a2", "a3: the connection was closed", "a4"]);
-  await env.advance(10);
+  expect(begun.slice(6)).toEqual(["a6: the connection was closed", "a7"]);
   expect(env.pendingTimers).toBe(0);
 });

@@ -1,41 +1,48 @@
 /**
- * Turns for what is large: lists, pages of the audit. Of one caller one begins in a turn of the event loop, over however
- * many connections it asks, so that others come between.
+ * Turns for what is large: lists, pages of the audit, choices among many. Of one caller a few are under way, over however
+ * many connections it asks, and the next begins in a later turn of the event loop: others come between.
  */
 import type { Env } from "solehold/internal";
 import { clientGone, ProblemError } from "../protocol/problem.ts";
 import type { Call } from "./call.ts";
 
+const AT_ONCE = 4;
+
+interface Caller {
+  underWay: number;
+  readonly waiting: (() => void)[];
+}
+
 export class Turns {
   readonly #env: Env;
-  /** By caller, while one of its own began in this turn or waits for the next. */
-  readonly #waiting = new Map<string, (() => void)[]>();
+  readonly #callers = new Map<string, Caller>();
 
   constructor(env: Env) {
     this.#env = env;
   }
 
-  /** Resolves when it is its turn. Rejects with a ProblemError when the client did not wait for it. */
-  async next({ principal: { id }, connection }: Call): Promise<void> {
-    const waiting = this.#waiting.get(id);
-    if (waiting === undefined) {
-      this.#waiting.set(id, []);
-      this.#plan(id);
-      return;
+  /** Does the work when it is its turn. Rejects with a ProblemError when the client did not wait for it. */
+  async run<Result>({ principal: { id }, connection }: Call, work: () => Promise<Result>): Promise<Result> {
+    const caller = this.#callers.get(id) ?? { underWay: 0, waiting: [] };
+    this.#callers.set(id, caller);
+    // Whoever waits takes the place of the one that ends.
+    if (caller.underWay < AT_ONCE) caller.underWay += 1;
+    else await new Promise<void>((resolve) => void caller.waiting.push(resolve));
+    try {
+      if (connection.isGone()) throw new ProblemError(clientGone());
+      return await work();
+    } finally {
+      this.#end(id, caller);
     }
-    await new Promise<void>((resolve) => void waiting.push(resolve));
-    if (connection.isGone()) throw new ProblemError(clientGone());
   }
 
-  #plan(id: string): void {
-    this.#env.timer(0, () => {
-      const begin = this.#waiting.get(id)?.shift();
-      if (begin === undefined) {
-        this.#waiting.delete(id);
-        return;
-      }
-      begin();
-      this.#plan(id);
-    });
+  #end(id: string, caller: Caller): void {
+    const next = caller.waiting.shift();
+    if (next !== undefined) {
+      this.#env.timer(0, next);
+      return;
+    }
+    caller.underWay -= 1;
+    if (caller.underWay === 0) this.#callers.delete(id);
   }
 }

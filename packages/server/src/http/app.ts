@@ -14,7 +14,8 @@ import type { RateLimiter } from "../access/rate-limit.ts";
 import { unauthenticated } from "../access/refusals.ts";
 import { remoteAddress } from "../access/remote-address.ts";
 import type { SharedLimits } from "../access/shares.ts";
-import { draining, ProblemError } from "../protocol/problem.ts";
+import { isTooDeep, MAX_JSON_DEPTH } from "../protocol/json-depth.ts";
+import { draining, ProblemError, refusal } from "../protocol/problem.ts";
 import type { FailureLog } from "../telemetry/failure-log.ts";
 import type { Logger } from "../telemetry/log.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
@@ -73,6 +74,8 @@ const PROBLEM_TYPE = "application/problem+json; charset=utf-8";
 const JSON_TYPE = "application/json; charset=utf-8";
 /** A request must have arrived whole within this; waiting for its answer does not count. */
 const REQUEST_TIMEOUT_MS = 30_000;
+/** Of one command, with all the approvals that it may bring. */
+const MAX_BODY_BYTES = 262_144;
 /** The status of an answer that nobody is left to read. */
 const CLIENT_GONE = 499;
 
@@ -92,11 +95,12 @@ export function buildApp(options: AppOptions): App {
     },
   }) as unknown as App;
   app.removeAllContentTypeParsers();
-  app.addContentTypeParser(
-    "application/json",
-    { parseAs: "string" },
-    app.getDefaultJsonParser("error", "error"),
-  );
+  const parseJson = app.getDefaultJsonParser("error", "error");
+  app.addContentTypeParser("application/json", { parseAs: "string" }, (request, body: string, done) => {
+    if (isTooDeep(body))
+      done(new ProblemError(refusal("body", `must not be nested deeper than ${MAX_JSON_DEPTH} levels`)));
+    else parseJson(request, body, done);
+  });
 
   const arrivals = new WeakMap<FastifyRequest, Arrival>();
   const arrivalOf = (request: FastifyRequest): Arrival => {
@@ -156,7 +160,7 @@ export function buildApp(options: AppOptions): App {
       method: route.spec.method,
       url: route.spec.path,
       exposeHeadRoute: route.spec.method === "GET",
-      bodyLimit: Math.min(bodyLimitBytes, route.spec.bodyLimitBytes ?? bodyLimitBytes),
+      bodyLimit: Math.min(bodyLimitBytes, route.spec.bodyLimitBytes ?? MAX_BODY_BYTES),
       handler: async (request, reply) => {
         const arrival = arrivalOf(request);
         if (route.spec.path === "/" && index !== undefined && isBrowser(request))

@@ -40,7 +40,7 @@ export interface RouteSpec<Body extends TSchema = TSchema, Query extends TSchema
   /** "open" needs no API key. */
   readonly access?: "open";
   readonly body?: Body;
-  /** Where it is not the server's. */
+  /** Where it is not that of one command. Never more than the server's. */
   readonly bodyLimitBytes?: number;
   readonly query?: Query;
   /** What it answers may be long, and begins when it is its caller's turn. */
@@ -70,15 +70,9 @@ export interface OpenedEvents {
 }
 
 /** Large ones begin when it is their caller's turn. */
-export function inTurns(turns: Turns, route: Route): Route {
-  if (route.spec.size !== "large") return route;
-  return {
-    spec: route.spec,
-    run: async (body, query, call) => {
-      await turns.next(call);
-      return await route.run(body, query, call);
-    },
-  };
+export function inTurns(turns: Turns, { spec, run }: Route): Route {
+  if (spec.size !== "large") return { spec, run };
+  return { spec, run: (body, query, call) => turns.run(call, () => run(body, query, call)) };
 }
 
 export function defineRoute<Body extends TSchema, Query extends TSchema>(

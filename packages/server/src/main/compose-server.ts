@@ -142,7 +142,7 @@ export function composeServer(
       }),
     }),
     ...auditRoutes(service.audit, (heads) => audit.verify(heads)).map((route) => inTurns(turns, route)),
-    ...coordinatorRoutes(env, quorum),
+    ...coordinatorRoutes(env, quorum).map((route) => inTurns(turns, route)),
     replicasRoute(membership, service),
     ...maintenanceRoutes(service, metrics),
     doctorRoute(service, env),

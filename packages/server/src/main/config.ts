@@ -146,7 +146,12 @@ export const SETTINGS = {
     ["refuse", "accept"],
     "whether requests may name a term; a key once held under a high term is closed to lower ones for good",
   ),
-  bodyLimitBytes: count(4_194_304, 1_024, 2 ** 30, "the largest request or stream message"),
+  bodyLimitBytes: count(
+    4_194_304,
+    1_024,
+    2 ** 30,
+    "the largest batch of renewals or stream message; any other request has at most 262144",
+  ),
   batchLimit: count(10_000, 1, 1_000_000, "the most commands in one request or stream message"),
   leasesPerTenant: count(1_000_000, 1, 1e9, "live leases; more are denied"),
   requestsPerSecond: count(50_000, 1, 1e9, "commands per API key; more are answered 429"),

@@ -26,7 +26,8 @@ import type { Call } from "../access/call.ts";
 import type { Principal } from "../access/principal.ts";
 import type { RateLimiter } from "../access/rate-limit.ts";
 import type { SharedLimits } from "../access/shares.ts";
-import { COMMAND_SCHEMAS, type CommandHandler } from "../commands/command-handler.ts";
+import { BEGUN_IN_ONE_TURN, COMMAND_SCHEMAS, type CommandHandler } from "../commands/command-handler.ts";
+import { isTooDeep, MAX_JSON_DEPTH } from "../protocol/json-depth.ts";
 import { draining, ProblemError, problemOf, refusal } from "../protocol/problem.ts";
 import { checkOf } from "../protocol/validation.ts";
 import type { FailureLog } from "../telemetry/failure-log.ts";
@@ -98,6 +99,10 @@ export class StreamConnection {
   readonly #pending = new Map<MessageId, StreamOperation>();
   readonly #watches: StreamWatches;
   #outgoing: ServerMessage[] = [];
+  /** Messages that have not begun. */
+  #received: { readonly message: unknown; readonly receivedMs: number }[] = [];
+  /** Set while the next portion of them is planned. */
+  #nextReceived: Timer | null = null;
   /** Of those pending, those that do not wait for a lease. */
   #atOnce = 0;
   /** Reads that have not begun. */
@@ -143,7 +148,7 @@ export class StreamConnection {
     this.#send({ notice: "draining" });
     await new Promise<void>((resolve) => {
       this.#onIdle = resolve;
-      if (this.#pending.size === 0 || this.#state.isClosed) resolve();
+      if (this.#isIdle() || this.#state.isClosed) resolve();
     });
     this.#flush();
     if (this.#state.isClosed) return;
@@ -166,16 +171,29 @@ export class StreamConnection {
   #onMessage(data: Buffer, kind: "binary" | "text"): void {
     if (this.#state.isClosed) return;
     const receivedMs = this.#services.env.monotonicMs();
-    const messages = kind === "text" ? parseMessages(data.toString("utf8")) : null;
+    const text = kind === "text" ? data.toString("utf8") : "";
+    const messages = isTooDeep(text) ? null : parseMessages(text);
     const { batchLimit } = this.#services;
     if (messages === null) {
-      this.#refuse(null, "message", "must be JSON text: an object or an array");
+      const message = `must be JSON text: an object or an array, nested no deeper than ${MAX_JSON_DEPTH} levels`;
+      this.#refuse(null, "message", message);
     } else if (messages.length > batchLimit) {
       this.#refuse(null, "message", `must hold at most ${batchLimit} operations: send several`);
     } else {
-      for (const message of messages) this.#receive(message, receivedMs);
-      this.#applyBackpressure();
+      for (const message of messages) this.#received.push({ message, receivedMs });
+      if (this.#nextReceived === null) this.#beginReceived();
     }
+  }
+
+  /** A portion of what was received; the next one in a later turn of the event loop. */
+  #beginReceived(): void {
+    this.#nextReceived = null;
+    for (const { message, receivedMs } of this.#received.splice(0, BEGUN_IN_ONE_TURN))
+      this.#receive(message, receivedMs);
+    if (this.#received.length > 0)
+      this.#nextReceived = this.#services.env.timer(0, () => this.#beginReceived());
+    else if (this.#isIdle()) this.#onIdle?.();
+    this.#applyBackpressure();
   }
 
   #receive(message: unknown, receivedMs: number): void {
@@ -271,7 +289,7 @@ export class StreamConnection {
     this.#send({ id, status, body });
     // Events follow the answer that announces them.
     if (op === "watch") this.#watches.begin(id);
-    if (this.#pending.size === 0) this.#onIdle?.();
+    if (this.#isIdle()) this.#onIdle?.();
     if (this.#isReadingPaused) this.#applyBackpressure();
   }
 
@@ -366,12 +384,18 @@ export class StreamConnection {
 
   /** Stops and resumes reading: what has been taken on is bounded, and so is what waits to be sent. */
   #applyBackpressure(): void {
-    const isTooMuch = this.#atOnce > MOST_AT_ONCE || this.#pending.size > this.#services.pendingLimit;
+    const taken = this.#pending.size + this.#received.length;
+    const isTooMuch =
+      this.#atOnce + this.#received.length > MOST_AT_ONCE || taken > this.#services.pendingLimit;
     const isFull = isTooMuch || this.#isUnread();
     if (isFull === this.#isReadingPaused || this.#state.isClosed) return;
     this.#isReadingPaused = isFull;
     if (isFull) this.#socket.pause();
     else this.#socket.resume();
+  }
+
+  #isIdle(): boolean {
+    return this.#pending.size === 0 && this.#received.length === 0;
   }
 
   /** The client does not read its answers. */
@@ -385,6 +409,7 @@ export class StreamConnection {
     this.#onIdle?.();
     for (const pending of [...this.#pending.values()]) pending.disconnect();
     this.#watches.endAll();
+    this.#received = [];
     this.#waitingReads = [];
     this.#outgoing = [];
   }

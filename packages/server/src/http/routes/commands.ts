@@ -91,6 +91,7 @@ export function commandRoutes(options: CommandRoutesOptions): readonly Route[] {
       tag: "leases",
       summary: SUMMARIES[op],
       body: bodySchema(op),
+      ...(op === "renew" ? { bodyLimitBytes: Number.POSITIVE_INFINITY } : {}),
       replies: { 200: { description: "Granted.", schema: replySchema(op) } },
       examples: EXAMPLES[op],
     },

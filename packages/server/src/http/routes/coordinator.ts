@@ -171,6 +171,7 @@ export function coordinatorRoutes(env: Env, serverQuorum: Quorum | null): readon
     method: "POST",
     path: "/v1/coordinator/select",
     operationId: "selectCoordinator",
+    size: "large",
     tag: "coordinator",
     summary: "Which node coordinates a lease",
     body: SelectBody,
