@@ -1,46 +1,16 @@
 /** Leases as scripts read them (JSON documents, fences as decimal strings) and as people do. */
 
-import { formatFence, type LeaseView } from "solehold";
-import { leaseStatus, slotIn } from "solehold/internal";
+import type { LeaseView } from "solehold";
+import { encodeLease, leaseStatus } from "solehold/internal";
 import type { JsonValue } from "./answer.ts";
 import { shortDuration } from "./duration.ts";
 
 /** Everything that anybody may see of a lease. There is no token in it, nor its hash. */
 export function leaseDocument(view: LeaseView): { readonly [field: string]: JsonValue } {
-  const { key, handoff } = view;
-  return {
-    leaseId: view.leaseId,
-    tenant: key.tenant,
-    key: key.name,
-    ...slotFields(key.name),
-    holder: view.holder,
-    purpose: view.purpose,
-    fence: formatFence(view.fence),
-    term: view.term.toString(),
-    generation: view.generation.toString(),
-    state: view.state,
-    status: leaseStatus(view),
-    live: view.live,
-    ttlMs: view.ttlMs,
-    grantedAtMs: view.grantedAtMs,
-    renewedAtMs: view.renewedAtMs,
-    expiresAtMs: view.expiresAtMs,
-    endedAtMs: view.endedAtMs,
-    remainingMs: view.remainingMs,
-    renewals: view.renewals,
-    resumeRequired: view.resumeRequired,
-    breakAtMs: view.breakAtMs,
-    minHoldUntilMs: view.minHoldUntilMs,
-    lockDelayMs: view.lockDelayMs,
-    handoff: handoff === null ? null : { successor: handoff.successor, deadlineMs: handoff.deadlineMs },
-    note: view.note,
-  };
-}
-
-/** Leases that have `slotOf` in common are the slots of one thing. */
-function slotFields(name: string): { readonly slotOf: string; readonly slot: number } {
-  const { name: slotOf, slot } = slotIn(name);
-  return { slotOf, slot };
+  const { leaseId, tenant, name: key, phase: _phase, metadata: _metadata, ...rest } = encodeLease(view);
+  const { reservation: _reservation, handoff, ...lease } = rest;
+  const status = leaseStatus(view);
+  return { leaseId, tenant, key, ...lease, status, handoff: handoff === null ? null : { ...handoff } };
 }
 
 /** As people and ISO 8601 write an instant of the store's clock. */

@@ -19,6 +19,9 @@ import { POOL } from "./slot-workload.ts";
 import { nobodyStarves } from "./turns.ts";
 import { Workload } from "./workload.ts";
 
+/** After each event: whether the run goes on. */
+type Go = () => "go on" | "stop";
+
 export async function runFull(options: RunOptions): Promise<RunResult> {
   await options.gateway?.prepare();
   return await withoutRealWorld(async () => {
@@ -98,7 +101,7 @@ export async function recovery(
   workload: Pick<Workload, "underWay">,
 ): Promise<void> {
   const { world, config, network, engine } = cluster;
-  const go = (): "go on" | "stop" => cluster.afterEvent();
+  const go: Go = () => cluster.afterEvent();
   world.note("world", "heals");
   cluster.healed = true;
   network.heal();
@@ -113,29 +116,25 @@ export async function recovery(
   }
   for (const process of cluster.processes) for (const { lease } of process.holdings) void lease.release();
   await world.run(world.nowMs + patienceMs(cluster), () => (workload.underWay === 0 ? "stop" : go()));
-  if (cluster.violation !== null) return;
-  await repair(cluster, go);
   // A store that forgot acknowledged writes is trusted again after a while, if its fences grow by its clock.
   const isTrusted = !config.faults.has("lost-writes") || cluster.expectations.fencesGrow;
-  if (isTrusted) await servedInTurn(cluster, go);
-  if (cluster.violation !== null) return;
-  if (isTrusted && config.slots > 0) await slotsServed(cluster, go);
-  if (cluster.violation !== null) return;
-  if (isTrusted && config.sets === "yes") await setsServed(cluster, go);
-  if (cluster.violation !== null) return;
-  if (isTrusted && cluster.servers === null) await servedByPriority(cluster, go);
-  if (cluster.violation !== null) return;
-  if (isTrusted) await nobodyStarves(cluster, go);
-  if (cluster.violation !== null) return;
   const briefly = cluster.servers === null || config.retentionMs <= LONGEST_RETENTION_WITH_SERVERS_MS;
-  if (briefly && config.operations.includes("collect") && config.storeClock !== "none")
-    await collected(cluster, go);
-  if (cluster.violation !== null) return;
-  await nothingLeft(cluster, go);
+  const collects = briefly && config.operations.includes("collect") && config.storeClock !== "none";
+  const steps = [
+    repair,
+    ...(isTrusted ? [servedInTurn] : []),
+    ...(isTrusted && config.slots > 0 ? [slotsServed] : []),
+    ...(isTrusted && config.sets === "yes" ? [setsServed] : []),
+    ...(isTrusted && cluster.servers === null ? [servedByPriority] : []),
+    ...(isTrusted ? [nobodyStarves] : []),
+    ...(collects ? [collected] : []),
+    nothingLeft,
+  ];
+  for (const step of steps) if (cluster.violation === null) await step(cluster, go);
 }
 
 /** A process that starts again first opens the audit trail of its last life. */
-async function started(cluster: SimulatedCluster, go: () => "go on" | "stop"): Promise<void> {
+async function started(cluster: SimulatedCluster, go: Go): Promise<void> {
   const { world } = cluster;
   if (cluster.starting === 0) return;
   await world.run(world.nowMs + patienceMs(cluster), () => (cluster.starting === 0 ? "stop" : go()));
@@ -143,7 +142,7 @@ async function started(cluster: SimulatedCluster, go: () => "go on" | "stop"): P
 }
 
 /** An operator repairs damaged records, above every generation that was ever granted. */
-async function repair(cluster: SimulatedCluster, go: () => "go on" | "stop"): Promise<void> {
+async function repair(cluster: SimulatedCluster, go: Go): Promise<void> {
   const { world, config, keys, log } = cluster;
   const [operator] = cluster.backends;
   if (!damagesRecords(config) || operator === undefined) return;
@@ -158,7 +157,7 @@ async function repair(cluster: SimulatedCluster, go: () => "go on" | "stop"): Pr
  * Each process asks twice for each key. All are granted, and first come is first served: within a process
  * that decides by itself, and at a server in the order in which requests arrived there.
  */
-async function servedInTurn(cluster: SimulatedCluster, go: () => "go on" | "stop"): Promise<void> {
+async function servedInTurn(cluster: SimulatedCluster, go: Go): Promise<void> {
   const { world, keys } = cluster;
   const served: { readonly process: string; readonly key: string; readonly place: number }[] = [];
   const waitMs = Math.ceil(patienceMs(cluster));
@@ -234,7 +233,7 @@ async function servedByPriority(cluster: SimulatedCluster, go: () => "go on" | "
 }
 
 /** Each process asks three times for a slot, and all are granted. */
-async function slotsServed(cluster: SimulatedCluster, go: () => "go on" | "stop"): Promise<void> {
+async function slotsServed(cluster: SimulatedCluster, go: Go): Promise<void> {
   const { ttlMs: ttl, slots } = cluster.config;
   await eachServed(cluster, go, "a slot", async (process, wait) => {
     const lease = await process.leases.acquire(POOL.name, { slots, ttl, wait });
@@ -244,7 +243,7 @@ async function slotsServed(cluster: SimulatedCluster, go: () => "go on" | "stop"
 }
 
 /** Each process asks three times for all the names that are wanted together, and nobody waits in a circle. */
-async function setsServed(cluster: SimulatedCluster, go: () => "go on" | "stop"): Promise<void> {
+async function setsServed(cluster: SimulatedCluster, go: Go): Promise<void> {
   const { ttlMs: ttl } = cluster.config;
   const random = cluster.world.choices.stream("orders of names");
   await eachServed(cluster, go, "all of a set", async (process, wait) => {
@@ -256,7 +255,7 @@ async function setsServed(cluster: SimulatedCluster, go: () => "go on" | "stop")
 
 async function eachServed(
   cluster: SimulatedCluster,
-  go: () => "go on" | "stop",
+  go: Go,
   what: string,
   ask: (process: Process, waitMs: number) => Promise<void>,
 ): Promise<void> {
@@ -297,7 +296,7 @@ async function askFor(
 }
 
 /** Long after, the ended records go. Fences still grow. */
-async function collected(cluster: SimulatedCluster, go: () => "go on" | "stop"): Promise<void> {
+async function collected(cluster: SimulatedCluster, go: Go): Promise<void> {
   const { world, config, keys } = cluster;
   const [collector] = cluster.backends;
   const [client] = cluster.processes;
@@ -318,7 +317,7 @@ async function collected(cluster: SimulatedCluster, go: () => "go on" | "stop"):
 }
 
 /** No call without an end, no timer that nobody will cancel. */
-async function nothingLeft(cluster: SimulatedCluster, go: () => "go on" | "stop"): Promise<void> {
+async function nothingLeft(cluster: SimulatedCluster, go: Go): Promise<void> {
   const { world, config, log } = cluster;
   for (const process of cluster.processes)
     process

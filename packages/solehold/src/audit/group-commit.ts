@@ -6,6 +6,7 @@
  *  - "background": nobody waits, so they are kept and tried again with the next event or flush.
  */
 import type { Env } from "../env/index.ts";
+import { invariant } from "../support/invariant.ts";
 import type { AnchorFile } from "./anchors.ts";
 import { AuditError, describeCause } from "./error.ts";
 import type { Journal } from "./segment-writer.ts";
@@ -105,6 +106,7 @@ export class CommitQueue {
   #add(pending: Pending): void {
     this.#pending.push(pending);
     this.#accepted += 1;
+    invariant(this.#accepted === this.#settled + this.#pending.length, "an event is settled or pending");
     this.#wake();
   }
 
@@ -149,6 +151,7 @@ export class CommitQueue {
     const round = this.#pending.slice(this.#written, this.#written + ROUND_EVENTS);
     this.#attempted = this.#written + round.length;
     if (round.length > 0) this.#written += await journal.write(round.map(({ event }) => event));
+    invariant(this.#written <= this.#attempted, "no more events are written than the round has");
     this.#attempted = this.#written;
     if (!this.#commitDue()) return;
     const segment = await journal.commit();

@@ -15,6 +15,7 @@ import {
   type StoreReply,
   type WriteResult,
 } from "../store/index.ts";
+import { invariant } from "../support/invariant.ts";
 import { cacheKey } from "./cache-key.ts";
 import type { StoreClock, TimeSample } from "./store-time.ts";
 
@@ -141,7 +142,9 @@ class Batcher<Job extends StoreJob<Value>, Value> {
   }
 
   #send(batch: readonly Job[]): void {
-    const { env, call, onTime, onDataLoss } = this.#options;
+    const { env, call, maxBatch, onTime, onDataLoss } = this.#options;
+    invariant(batch.length > 0 && batch.length <= maxBatch, `a call has 1 to ${maxBatch} operations`);
+    invariant(this.#mayCall(), "a call is sent only while the store wants one more");
     // The shortest timeout sets the limit: a lease about to end must not wait behind a frozen call.
     let { callTimeoutMs } = this.#options;
     for (const { timeoutMs } of batch) if (timeoutMs < callTimeoutMs) callTimeoutMs = timeoutMs;

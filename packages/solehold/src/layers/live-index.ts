@@ -8,6 +8,7 @@
 import type { LeaseKey, LeaseRecord } from "../core/index.ts";
 import type { Env, Timer } from "../env/index.ts";
 import { Heap } from "../support/heap.ts";
+import { invariant } from "../support/invariant.ts";
 
 interface Entry {
   readonly key: LeaseKey;
@@ -104,6 +105,7 @@ export class LiveIndex {
     const names = this.#tenants.get(tenant);
     if (names === undefined || !names.delete(name)) return;
     this.#total -= 1;
+    invariant(this.#total >= 0 && this.#heap.size >= this.#total, "every live lease is in the heap");
     if (names.size === 0) this.#tenants.delete(tenant);
   }
 
