@@ -123,6 +123,8 @@ async function soakCanaries(seconds) {
 
 async function run({ seeds, seconds }) {
   const startedAt = new Date().toISOString();
+  // Now, and not at the end: what changes meanwhile is not what was run.
+  const about = { commit: git("rev-parse", "HEAD"), sources: { folders: SOURCES, sha256: sourceHash() } };
   const simulations = [
     await simulation("shipped code", ["--seeds", `${seeds}`]),
     await simulation("clocks out of bounds", ["--seeds", `${Math.ceil(seeds / 4)}`, "--clocks", "unbounded"]),
@@ -142,8 +144,7 @@ async function run({ seeds, seconds }) {
   return {
     startedAt,
     seconds: Math.round(performance.now() / 1_000),
-    commit: git("rev-parse", "HEAD"),
-    sources: { folders: SOURCES, sha256: sourceHash() },
+    ...about,
     node: process.version,
     machine: `${cpus().length} x ${cpus()[0]?.model ?? "unknown"}`,
     ...{ simulations, bugs: bugs ?? [], ...small, soaks: soaks ?? [], soakBugs },

@@ -21,6 +21,7 @@ import { startServers } from "./servers.mjs";
  * @property {Readonly<Record<string, string>>} [env] For the workers, where a URL cannot carry credentials.
  * @property {number} ttlMs
  * @property {(() => Promise<void>) | null} restart One restart, gentle or not; null where nothing can be restarted.
+ * @property {readonly number[]} pids Of the engine; none where it lives in its clients.
  * @property {() => Promise<void>} stop
  */
 
@@ -41,6 +42,7 @@ function served(engine, url, ttlMs = SHORT_TTL_MS) {
     url,
     ttlMs,
     restart: () => restartOne(engine.processes),
+    pids: engine.processes.map(({ pid }) => pid),
     stop: () => engine.stop(),
   };
 }
@@ -55,6 +57,7 @@ function inFolder(scheme) {
     url: `${scheme}:${join(folder, "data")}`,
     ttlMs: SHORT_TTL_MS,
     restart: null,
+    pids: [],
     stop: async () => remove(),
   };
 }

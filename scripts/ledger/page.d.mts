@@ -11,6 +11,8 @@ export interface Ledger {
   readonly sources: { readonly folders: readonly string[]; readonly sha256: string };
   readonly node: string;
   readonly machine: string;
+  /** What a reader has to know about this run; written by hand, and gone with the next one. */
+  readonly remarks?: readonly string[];
   readonly simulations: readonly {
     readonly title: string;
     readonly command: string;

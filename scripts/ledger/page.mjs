@@ -53,6 +53,7 @@ export function pageOf(ledger) {
   const canaries = [...bugs, ...(explorerBugs ?? []), ...model.bugs, ...soakBugs];
   const found = canaries.filter(({ oracle }) => oracle !== null).length;
   const [{ sometimes = {} } = {}] = simulations;
+  const { remarks = [] } = ledger;
   return `${[
     "# Ledger of proof",
     "<!-- Made by `npm run ledger`. Run that, do not edit this. -->",
@@ -70,6 +71,7 @@ export function pageOf(ledger) {
         ["machine", ledger.machine],
       ],
     ),
+    ...remarks,
     "## Simulation",
     table(
       ["worlds", "command", "seeds", "violations", "situations reached"],
