@@ -1,20 +1,14 @@
 // node failure-modes/one.mjs SUBJECT FAULT: one library under one fault; the last line is what was seen, as JSON.
-import { startProxy, startRedis } from "../scripts/engines/index.mjs";
+import { BACKENDS } from "./backends.mjs";
 import { FAULTS } from "./faults.mjs";
 import { SUBJECTS } from "./subjects.mjs";
 
 const [name, fault] = process.argv.slice(2);
 const subject = SUBJECTS.find((each) => each.name === name);
-const server = await startRedis();
-const proxy = await startProxy({ targetPort: Number(new URL(server.url).port) });
-const seen = await FAULTS[fault].run({
-  subject,
-  server,
-  proxy,
-  direct: server.url,
-  viaProxy: proxy.through(server.url),
-});
+const backend = await BACKENDS[subject.backend]();
+console.log("started");
+const seen = await FAULTS[fault].run({ subject, ...backend });
 console.log(JSON.stringify(seen));
 // What a library left open, and what it still waits for, is not of interest any more.
-await server.stop();
+await backend.stop();
 process.exit(0);

@@ -1,11 +1,14 @@
 // The libraries, each used as its own documentation does, with its defaults but for the ttl. One shape for all:
-//   open(url) -> { take(key) -> { isHeld(), onLost(listener), release(), fence }, close() }
-// `isHeld` and `onLost` are null where a library has no such thing.
+//   open(url) -> { take(key) -> { isHeld(), onLost(listener), release(), fence } }
+// `onLost` and `fence` are null where a library has no such thing; `isHeld` is then what its caller has to assume. Where an
+// acquire is several calls, `take(key, beforeLastCall)` says when the last one is about to be answered.
+import { writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { connect } from "solehold";
 
-export const TTL_MS = 1_500;
+/** As short as the libraries take: etcd3 counts in seconds, etcd and proper-lockfile allow no less than two. */
+export const TTL_MS = 2_000;
 
 /** The packages that only benchmarks need are in the folder of the benchmarks. */
 const require = createRequire(join(import.meta.dirname, "../bench/package.json"));
@@ -26,8 +29,9 @@ async function redisClient(url) {
 
 const redlock = {
   name: "redlock",
+  backend: "redis",
   version: () => versionOf("redlock"),
-  settings: "`redlock.lock(key, 1500)`; it does not extend by itself",
+  settings: `\`redlock.lock(key, ${TTL_MS})\`; it does not extend by itself`,
   async open(url) {
     const client = await redisClient(url);
     const { default: Redlock } = await load("redlock");
@@ -43,16 +47,15 @@ const redlock = {
           fence: null,
         };
       },
-      close: () => client.disconnect(),
     };
   },
 };
 
 const redisSemaphore = {
   name: "redis-semaphore",
+  backend: "redis",
   version: () => versionOf("redis-semaphore"),
-  settings:
-    "`new Mutex(client, key, { lockTimeout: 1500 })`, refreshed every 1200 ms; `onLockLost` as it is by default",
+  settings: `\`new Mutex(client, key, { lockTimeout: ${TTL_MS} })\`, refreshed every ${TTL_MS * 0.8} ms; \`onLockLost\` as it is by default`,
   async open(url) {
     const client = await redisClient(url);
     const { Mutex } = await load("redis-semaphore");
@@ -67,15 +70,15 @@ const redisSemaphore = {
           fence: null,
         };
       },
-      close: () => client.disconnect(),
     };
   },
 };
 
 const verrou = {
   name: "@verrou/core",
+  backend: "redis",
   version: () => versionOf("@verrou/core"),
-  settings: "`verrou.createLock(key, 1500)`; it does not extend by itself",
+  settings: `\`verrou.createLock(key, ${TTL_MS})\`; it does not extend by itself`,
   async open(url) {
     const client = await redisClient(url);
     const { Verrou } = await load("@verrou/core");
@@ -93,15 +96,15 @@ const verrou = {
           fence: null,
         };
       },
-      close: () => client.disconnect(),
     };
   },
 };
 
 const redlockUniversal = {
   name: "redlock-universal",
+  backend: "redis",
   version: () => versionOf("redlock-universal"),
-  settings: "`lock.using(work)` with `ttl: 1500`, which extends by itself and gives a signal",
+  settings: `\`lock.using(work)\` with \`ttl: ${TTL_MS}\`, which extends by itself and gives a signal`,
   async open(url) {
     const client = await redisClient(url);
     const { createLock, IoredisAdapter } = await load("redlock-universal");
@@ -125,7 +128,6 @@ const redlockUniversal = {
           });
           used.catch(reject);
         }),
-      close: () => client.disconnect(),
     };
   },
 };
@@ -138,10 +140,54 @@ function deferred() {
   return { promise, resolve };
 }
 
+const etcd3 = {
+  name: "etcd3",
+  backend: "etcd",
+  version: () => versionOf("etcd3"),
+  settings: `\`client.lock(key).ttl(${TTL_MS / 1_000}).acquire()\`, kept alive by itself. Its \`Lock\` does not show the \`lost\` event of its lease`,
+  async open(url) {
+    const { Etcd3 } = await load("etcd3");
+    const client = new Etcd3({ hosts: url });
+    return {
+      async take(key, beforeLastCall) {
+        const lock = client.lock(key).ttl(TTL_MS / 1_000);
+        const acquiring = lock.acquire();
+        // With the etcd lease, which is its first call, the lock is asked for at once.
+        lock.leaseId().then(beforeLastCall, () => undefined);
+        await acquiring;
+        return { isHeld: () => true, onLost: null, release: () => lock.release(), fence: null };
+      },
+    };
+  },
+};
+
+const properLockfile = {
+  name: "proper-lockfile",
+  backend: "files",
+  version: () => versionOf("proper-lockfile"),
+  settings: `\`lockfile.lock(file, { stale: ${TTL_MS} })\`, updated every ${TTL_MS / 2} ms; asked by \`checkSync\`; \`onCompromised\` as it is by default`,
+  async open(folder) {
+    const { default: lockfile } = await load("proper-lockfile");
+    // The first lock of a process gets a time that is rounded to the second, so two of them may look alike. Not the usual case.
+    writeFileSync(join(folder, `first-of-${process.pid}`), "");
+    await (await lockfile.lock(join(folder, `first-of-${process.pid}`)))();
+    return {
+      async take(key) {
+        const file = join(folder, key);
+        writeFileSync(file, "");
+        const release = await lockfile.lock(file, { stale: TTL_MS });
+        const isHeld = () => lockfile.checkSync(file, { stale: TTL_MS });
+        return { isHeld, onLost: null, release, fence: null };
+      },
+    };
+  },
+};
+
 const solehold = {
   name: "solehold",
+  backend: "redis",
   version: () => "this commit",
-  settings: "`leases.acquire(key, { ttl: 1500 })`",
+  settings: `\`leases.acquire(key, { ttl: ${TTL_MS} })\`, on Redis`,
   async open(url) {
     const leases = await connect(url);
     return {
@@ -154,9 +200,8 @@ const solehold = {
           fence: lease.fence,
         };
       },
-      close: () => leases.close(),
     };
   },
 };
 
-export const SUBJECTS = [redlock, redisSemaphore, verrou, redlockUniversal, solehold];
+export const SUBJECTS = [redlock, redisSemaphore, verrou, redlockUniversal, etcd3, properLockfile, solehold];

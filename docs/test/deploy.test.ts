@@ -13,6 +13,8 @@ import { ROOT } from "./pages.ts";
 
 const read = (name: string): string => readFileSync(join(ROOT, "deploy", name), "utf8");
 const FILES = ["solehold.service", "Dockerfile", "compose.yaml", "kubernetes.yaml"];
+/** Where the server listens by default. */
+const DEFAULT_URL = "http://127.0.0.1:7077";
 const VARIABLES = new Set(SETTING_NAMES.map(variableName));
 
 interface Rule {
@@ -102,6 +104,88 @@ describe("deployment files", () => {
     expect(existsSync(join(ROOT, ".dockerignore"))).toBe(true);
   });
 
+  it("the Dockerfile installs the tested version of every store's client", () => {
+    const { peerDependencies, devDependencies } = JSON.parse(
+      readFileSync(join(ROOT, "packages/solehold/package.json"), "utf8"),
+    );
+    const server = JSON.parse(readFileSync(join(ROOT, "packages/server/package.json"), "utf8"));
+    const installed = read("Dockerfile");
+    const missing = Object.keys(peerDependencies)
+      .filter((name) => !(name in server.dependencies))
+      .map((name) => `${name}@${devDependencies[name]}`)
+      .filter((versioned) => !installed.includes(` ${versioned} `) && !installed.includes(` ${versioned}\n`));
+    expect(missing).toEqual([]);
+  });
+
+  it("the Dockerfile's health check tells a server that serves from one that does not", async () => {
+    const [, script = ""] = /^HEALTHCHECK CMD node -e "(.*)"$/m.exec(read("Dockerfile")) ?? [];
+    const flags = { port: "0", store: "memory:", dataDir: join(folder, "health") };
+    const server = await startServer(resolveConfig({ flags, env: {} }), { log: createLog("silent") });
+    expect(script).toContain(DEFAULT_URL);
+    const check = (): Promise<number> =>
+      promisify(execFile)(process.execPath, ["-e", script.replace(DEFAULT_URL, server.url)]).then(
+        () => 0,
+        ({ code }) => code,
+      );
+    expect(await check()).toBe(0);
+    await server.close();
+    expect(await check()).toBe(1);
+  });
+
+  it("Kubernetes probes the routes that say so, on the port of the server, and waits for its drain", async () => {
+    const documents = parseAllDocuments(read("kubernetes.yaml")).map((document) => {
+      expect(document.errors).toEqual([]);
+      return document.toJS();
+    });
+    const [service, set] = documents;
+    expect(documents.map(({ apiVersion, kind }) => `${apiVersion} ${kind}`)).toEqual([
+      "v1 Service",
+      "apps/v1 StatefulSet",
+    ]);
+    const { template, volumeClaimTemplates, selector, serviceName } = set.spec;
+    const [container] = template.spec.containers;
+    const port = Number(new URL(DEFAULT_URL).port);
+    expect(serviceName).toBe(service.metadata.name);
+    expect(template.metadata.labels).toMatchObject(service.spec.selector);
+    expect(template.metadata.labels).toMatchObject(selector.matchLabels);
+    expect(service.spec.ports).toEqual([{ name: "http", port }]);
+    expect(container.ports).toEqual([{ name: "http", containerPort: port }]);
+    expect(container.livenessProbe.httpGet).toEqual({ path: "/healthz", port: "http" });
+    expect(container.readinessProbe.httpGet).toEqual({ path: "/readyz", port: "http" });
+    expect(container.startupProbe.httpGet).toEqual({ path: "/healthz", port: "http" });
+    expect(container.volumeMounts.map(({ name }: { name: string }) => name)).toEqual(
+      volumeClaimTemplates.map(({ metadata }: { metadata: { name: string } }) => metadata.name),
+    );
+    const { drainMs, drainDelayMs } = resolveConfig({ flags: {}, env: environmentOf(container.env) });
+    expect(template.spec.terminationGracePeriodSeconds * 1_000).toBeGreaterThan(drainMs + drainDelayMs);
+    // A probe that fails for as long as this is seen before connections are refused.
+    expect(drainDelayMs).toBeGreaterThan(container.readinessProbe.periodSeconds * 1_000);
+  });
+
+  it("compose gives each replica a name and a folder of its own, on one store", () => {
+    const { services, volumes } = parse(read("compose.yaml"), { merge: true });
+    const replicas = ["lease-1", "lease-2"].map((name) => ({ name, ...services[name] }));
+    for (const { name, environment, volumes: mounted, depends_on, build } of replicas) {
+      expect(environment.SOLEHOLD_NODE_ID).toBe(name);
+      expect(environment.SOLEHOLD_STORE).toBe(services["lease-1"].environment.SOLEHOLD_STORE);
+      expect(mounted).toEqual([`${name}:/data`]);
+      expect(depends_on).toEqual(["database"]);
+      expect(existsSync(join(ROOT, "deploy", build.context, build.dockerfile))).toBe(true);
+    }
+    expect(Object.keys(volumes)).toEqual(["database", "lease-1", "lease-2"]);
+  });
+
+  it("every alert has cases for promtool: one in which it fires", () => {
+    interface Case {
+      readonly alert_rule_test: readonly { readonly alertname: string; readonly exp_alerts?: unknown }[];
+    }
+    const { tests } = parse(read("prometheus-alerts.test.yaml")) as { tests: Case[] };
+    const fired = tests.flatMap(({ alert_rule_test }) =>
+      alert_rule_test.filter(({ exp_alerts }) => exp_alerts !== undefined).map(({ alertname }) => alertname),
+    );
+    expect(new Set(fired)).toEqual(new Set(rules.map(({ alert }) => alert)));
+  });
+
   it("systemd accepts the unit, where systemd is installed", async () => {
     const verified = await promisify(execFile)("systemd-analyze", [
       "verify",
@@ -114,3 +198,8 @@ describe("deployment files", () => {
     ).toEqual([]);
   });
 });
+
+/** The plain values of a container's environment. */
+function environmentOf(list: readonly { name: string; value?: string }[]): Record<string, string> {
+  return Object.fromEntries(list.flatMap(({ name, value }) => (value === undefined ? [] : [[name, value]])));
+}

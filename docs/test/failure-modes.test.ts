@@ -29,6 +29,6 @@ it("was made with the versions of the benchmarks' packages", () => {
     .slice(1)
     .map((name) => name.replaceAll("`", ""))
     .filter((name) => name !== "solehold");
-  expect(peers).toHaveLength(4);
+  expect(peers).toHaveLength(6);
   for (const peer of peers) expect(page).toContain(`| \`${peer}\` | ${dependencies[peer]} |`);
 });
