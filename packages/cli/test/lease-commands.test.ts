@@ -215,7 +215,7 @@ describe("looking", () => {
     expect(await call(["ls", "nothing/"])).toEqual({
       code: 0,
       stdout: "",
-      stderr: "solehold: no such leases\n",
+      stderr: "solehold: no leases to show\n",
     });
   });
 

@@ -84,7 +84,7 @@ function printListing(invocation: Invocation, { leases, corrupt }: Listing): voi
   if (!flags.has("json")) {
     for (const { key, detail } of corrupt) printNotice(io, `the record of ${key} is damaged: ${detail}`);
     if (leases.length === 0) {
-      printNotice(io, "no such leases");
+      printNotice(io, "no leases to show");
       return;
     }
   }
