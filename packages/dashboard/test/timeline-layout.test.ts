@@ -1,7 +1,11 @@
 // Where bars and marks of the time-line stand.
 import type { Denial, Tenure } from "solehold/browser";
 import { describe, expect, it } from "vitest";
-import { layoutTimeline, type TimelineInput } from "../src/live/lease/timeline-layout.ts";
+import {
+  layoutTimeline,
+  type TimelineInput,
+  type TimelineLayout,
+} from "../src/live/lease/timeline-layout.ts";
 
 const tenure = (holder: string, fromMs: number, toMs: number | null, waitedMs = 0): Tenure => ({
   ...{ holder, fence: String(fromMs), purpose: "", fromMs, toMs, end: toMs === null ? null : "released" },
@@ -11,12 +15,15 @@ const denial = (holder: string, atMs: number, waitedMs = 0): Denial => ({
   ...{ holder, atMs, waitedMs, reason: "LEASE_HELD_BY_OTHER" },
 });
 
-function lanesOf(changed: Partial<TimelineInput>): Record<string, readonly string[]> {
-  const input: TimelineInput = {
+function layoutOf(changed: Partial<TimelineInput>): TimelineLayout {
+  return layoutTimeline({
     ...{ tenures: [tenure("a", 0, null)], denials: [], waiting: [], nowMs: 100_000, expiresAtMs: 110_000 },
-    ...{ range: "all" as const, width: 1_000, ...changed },
-  };
-  const { lanes } = layoutTimeline(input);
+    ...{ range: "all" as const, width: 1_000, clockShiftMs: 0, ...changed },
+  });
+}
+
+function lanesOf(changed: Partial<TimelineInput>): Record<string, readonly string[]> {
+  const { lanes } = layoutOf(changed);
   return Object.fromEntries(lanes.map(({ holder, spans }) => [holder, spans.map(({ end }) => end)]));
 }
 
@@ -38,5 +45,24 @@ describe("the lanes beneath the time-line", () => {
   it("do not take the denial of one for the wait of another", () => {
     const waiting = [{ holder: "b", fromMs: 10_000 }];
     expect(lanesOf({ denials: [denial("c", 10_000)], waiting })).toEqual({ b: ["waiting"], c: ["denied"] });
+  });
+});
+
+describe("the axis", () => {
+  it("has its marks at round times of the reader's clock, whatever the store's clock says", () => {
+    const { ticks, tickMs } = layoutOf({ clockShiftMs: 3_600_000 + 1_234 });
+    expect(ticks.length).toBeGreaterThan(3);
+    for (const { atMs } of ticks) expect((atMs + 3_600_000 + 1_234) % tickMs).toBe(0);
+  });
+});
+
+describe("the range", () => {
+  it("shows fewer tenures where there is less room, so that their holders can be read", () => {
+    const tenures = Array.from({ length: 12 }, (_, index) =>
+      tenure("a", index * 10_000, index * 10_000 + 5_000),
+    );
+    const shown = (width: number): number =>
+      layoutOf({ tenures, nowMs: 121_000, expiresAtMs: null, range: "auto", width }).bars.length;
+    expect([shown(1_300), shown(320)]).toEqual([8, 3]);
   });
 });

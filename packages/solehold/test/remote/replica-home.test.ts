@@ -33,8 +33,9 @@ describe("the home of a key", () => {
   });
 
   it("is the same for all slots of a name, and there is none without replicas", () => {
-    const slot = { tenant: "default", name: "pool#slot/2" };
-    expect(homeOf(slot, REPLICAS)).toEqual(homeOf({ tenant: "default", name: "pool" }, REPLICAS));
-    expect(homeOf(slot, [])).toBe(null);
+    const names = Array.from({ length: 20 }, (_, index) => `pool/${index}`);
+    const homes = (of: readonly string[]) => of.map((name) => homeOf({ tenant: "default", name }, REPLICAS));
+    expect(homes(names.map((name) => `${name}#slot/2`))).toEqual(homes(names));
+    expect(homeOf({ tenant: "default", name: "pool" }, [])).toBe(null);
   });
 });

@@ -19,8 +19,11 @@ const MINUTE_MS = 60_000;
 export function pointsOf(buckets: readonly Bucket[], bucketMs: number, most: number): readonly Bucket[] {
   const size = Math.max(1, Math.ceil(buckets.length / most));
   // Counted from a fixed instant, so that a point stays the same while new buckets come.
-  const groups = groupedBy(buckets, ({ atMs }) => Math.floor(atMs / (bucketMs * size)));
-  return [...groups.values()].map((group) => pointOf(group, bucketMs));
+  const groups = [...groupedBy(buckets, ({ atMs }) => Math.floor(atMs / (bucketMs * size))).values()];
+  // Few buckets make a rate that jumps: the newest point is shown once it is whole.
+  const isWhole = (group: readonly Bucket[], index: number): boolean =>
+    index < groups.length - 1 || group.length === size;
+  return groups.filter(isWhole).map((group) => pointOf(group, bucketMs));
 }
 
 function pointOf(group: readonly Bucket[], bucketMs: number): Bucket {

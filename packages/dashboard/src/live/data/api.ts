@@ -33,6 +33,9 @@ export class ProblemError extends Error {
 export interface Lease {
   readonly tenant: string;
   readonly name: string;
+  /** The name that was asked for, and which of its slots this is; 0 for a lease without. */
+  readonly slotOf: string;
+  readonly slot: number;
   readonly holder: string;
   readonly purpose: string;
   readonly fence: string;

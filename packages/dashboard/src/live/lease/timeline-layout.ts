@@ -1,5 +1,5 @@
 /** Where everything on a lease's time-line stands, in pixels. Pure. */
-import type { Denial, Tenure } from "solehold/browser";
+import { type Denial, durationInWords, type Tenure } from "solehold/browser";
 
 export interface Waiting {
   readonly holder: string;
@@ -16,6 +16,8 @@ export interface TimelineInput {
   readonly nowMs: number;
   readonly range: Range;
   readonly width: number;
+  /** What to add to an instant for the reader's own clock and time zone: marks stand at its round times. */
+  readonly clockShiftMs: number;
 }
 
 export const RANGES = {
@@ -43,6 +45,8 @@ export interface WaitSpan {
   readonly width: number;
   readonly end: "granted" | "denied" | "waiting";
   readonly label: string;
+  /** When it ended. */
+  readonly atMs: number;
 }
 
 export interface Lane {
@@ -57,6 +61,8 @@ export interface TimelineLayout {
   readonly lanes: readonly Lane[];
   readonly hiddenLanes: number;
   readonly ticks: readonly { readonly left: number; readonly atMs: number }[];
+  /** How far apart the ticks are. */
+  readonly tickMs: number;
   readonly now: number;
   readonly fromMs: number;
   readonly toMs: number;
@@ -64,6 +70,8 @@ export interface TimelineLayout {
 
 const MOST_LANES = 6;
 const AUTO_TENURES = 8;
+/** So much room makes a tenure's holder readable. */
+const TENURE_PX = 100;
 const LEAST_TICK_PX = 96;
 const SECOND = 1_000;
 const STEPS_MS = [
@@ -81,26 +89,29 @@ export function layoutTimeline(input: TimelineInput): TimelineLayout {
     .map((tenure) => barOf(tenure, input, at, fromMs));
   const isRemaining = expiresAtMs !== null && expiresAtMs > nowMs;
   const lanes = lanesOf(input, at, fromMs);
+  const tickMs = tickStep(toMs - fromMs, width);
   return {
     bars,
     remaining: isRemaining ? { left: at(nowMs), width: at(expiresAtMs) - at(nowMs) } : null,
     lanes: lanes.slice(0, MOST_LANES),
     hiddenLanes: Math.max(0, lanes.length - MOST_LANES),
-    ticks: ticksOf(fromMs, toMs, width).map((atMs) => ({ atMs, left: at(atMs) })),
+    ticks: ticksOf(fromMs, toMs, tickMs, input.clockShiftMs).map((atMs) => ({ atMs, left: at(atMs) })),
+    tickMs,
     now: at(nowMs),
     fromMs,
     toMs,
   };
 }
 
-function rangeOf({ tenures, denials, nowMs, expiresAtMs, range }: TimelineInput): {
+function rangeOf({ tenures, denials, nowMs, expiresAtMs, range, width }: TimelineInput): {
   readonly fromMs: number;
   readonly toMs: number;
 } {
   const span = RANGES[range];
   const end = Math.max(nowMs, expiresAtMs ?? 0);
   if (span > 0) return { fromMs: nowMs - span, toMs: Math.min(end, nowMs + span / 4) + span * 0.03 };
-  const first = range === "all" ? tenures[0] : tenures[Math.max(0, tenures.length - AUTO_TENURES)];
+  const most = Math.max(3, Math.min(AUTO_TENURES, Math.floor(width / TENURE_PX)));
+  const first = range === "all" ? tenures[0] : tenures[Math.max(0, tenures.length - most)];
   const starts = [...(first === undefined ? [] : [first.fromMs - first.waitedMs])];
   if (range === "all" || first === undefined) starts.push(...denials.slice(0, 1).map(({ atMs }) => atMs));
   const fromMs = Math.min(nowMs - 30 * SECOND, ...starts);
@@ -160,24 +171,42 @@ function lanesOf(input: TimelineInput, at: (ms: number) => number, fromMs: numbe
     if (endMs < fromMs) return;
     const lane = lanes.get(holder) ?? { lastMs: 0, spans: [] };
     const left = at(beginMs);
-    lane.spans.push({ left, width: Math.max(2, at(endMs) - left), end, label });
+    lane.spans.push({ left, width: Math.max(2, at(endMs) - left), end, label, atMs: endMs });
     lane.lastMs = Math.max(lane.lastMs, endMs);
     lanes.set(holder, lane);
   };
   for (const { holder, fromMs: grantedMs, waitedMs } of tenures)
-    if (waitedMs > 0) add(holder, grantedMs - waitedMs, grantedMs, "granted", "waited, then granted");
+    if (waitedMs > 0)
+      add(
+        holder,
+        grantedMs - waitedMs,
+        grantedMs,
+        "granted",
+        `waited ${durationInWords(waitedMs)}, then granted`,
+      );
   for (const { holder, atMs, waitedMs } of lastDenials(input))
-    add(holder, atMs - waitedMs, atMs, "denied", waitedMs > 0 ? "waited in vain" : "denied");
-  for (const { holder, fromMs: sinceMs } of waiting) add(holder, sinceMs, nowMs, "waiting", "waits");
+    add(
+      holder,
+      atMs - waitedMs,
+      atMs,
+      "denied",
+      waitedMs > 0 ? `waited ${durationInWords(waitedMs)} in vain` : "denied",
+    );
+  for (const { holder, fromMs: sinceMs } of waiting)
+    add(holder, sinceMs, nowMs, "waiting", `waits for ${durationInWords(nowMs - sinceMs)} now`);
   return [...lanes]
     .sort(([, a], [, b]) => b.lastMs - a.lastMs)
     .map(([holder, { spans }]) => ({ holder, spans }));
 }
 
-function ticksOf(fromMs: number, toMs: number, width: number): readonly number[] {
+function tickStep(spanMs: number, width: number): number {
   const most = Math.max(2, Math.floor(width / LEAST_TICK_PX));
-  const step = STEPS_MS.find((each) => (toMs - fromMs) / each <= most) ?? Math.ceil((toMs - fromMs) / most);
+  return STEPS_MS.find((each) => spanMs / each <= most) ?? Math.ceil(spanMs / most);
+}
+
+function ticksOf(fromMs: number, toMs: number, stepMs: number, shiftMs: number): readonly number[] {
   const ticks: number[] = [];
-  for (let tick = Math.ceil(fromMs / step) * step; tick < toMs; tick += step) ticks.push(tick);
+  const first = Math.ceil((fromMs + shiftMs) / stepMs) * stepMs - shiftMs;
+  for (let tick = first; tick < toMs; tick += stepMs) ticks.push(tick);
   return ticks;
 }

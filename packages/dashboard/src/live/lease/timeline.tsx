@@ -3,6 +3,7 @@
 import { useState } from "preact/hooks";
 import { durationInWords, type Tenure } from "solehold/browser";
 import { Segmented } from "../../ui/components.tsx";
+import { localMs } from "../data/store-clock.ts";
 import { timeOf } from "../format.ts";
 import { useSize } from "../hooks.ts";
 import { type Bar, layoutTimeline, RANGES, type Range, type TimelineInput } from "./timeline-layout.ts";
@@ -11,13 +12,15 @@ import { type Bar, layoutTimeline, RANGES, type Range, type TimelineInput } from
 const AXIS_LABEL_PX = 60;
 const NOW_LABEL_PX = 20;
 
-export type TimelineProps = Omit<TimelineInput, "width"> & { readonly onRange: (range: Range) => void };
+export type TimelineProps = Omit<TimelineInput, "width" | "clockShiftMs"> & {
+  readonly onRange: (range: Range) => void;
+};
 
 export function Timeline({ onRange, ...input }: TimelineProps) {
   const [box, { width }] = useSize<HTMLDivElement>();
   const [chosen, setChosen] = useState<string | null>(null);
   const [hovered, setHovered] = useState<string | null>(null);
-  const layout = layoutTimeline({ ...input, width });
+  const layout = layoutTimeline({ ...input, width, clockShiftMs: clockShiftMs(input.nowMs) });
   const { bars, remaining, lanes } = layout;
   const shown =
     input.tenures.find(({ fence }) => fence === (hovered ?? chosen)) ??
@@ -51,6 +54,7 @@ export function Timeline({ onRange, ...input }: TimelineProps) {
             <TenureBar
               key={bar.tenure.fence}
               bar={bar}
+              nowMs={input.nowMs}
               isShown={bar.tenure === shown}
               onChoose={() => setChosen(bar.tenure.fence)}
               onHover={(isOver) => setHovered(isOver ? bar.tenure.fence : null)}
@@ -75,9 +79,13 @@ export function Timeline({ onRange, ...input }: TimelineProps) {
                     class="tl-span"
                     data-end={span.end}
                     data-point={span.width <= 3}
-                    title={`${holder}: ${span.label}`}
+                    title={`${holder}, ${timeOf(span.atMs)}: ${span.label}`}
                     style={{ left: `${span.left}px`, width: `${span.width}px` }}
-                  />
+                  >
+                    <span class="visually-hidden">
+                      {timeOf(span.atMs)}: {span.label}.
+                    </span>
+                  </span>
                 ))}
               </li>
             ))}
@@ -95,7 +103,7 @@ export function Timeline({ onRange, ...input }: TimelineProps) {
             )
             .map(({ left, atMs }) => (
               <span key={atMs} style={{ left: `${left}px` }}>
-                {timeOf(atMs)}
+                {layout.tickMs % 60_000 === 0 ? timeOf(atMs).replace(/:\d\d$/, "") : timeOf(atMs)}
               </span>
             ))}
         </div>
@@ -107,14 +115,20 @@ export function Timeline({ onRange, ...input }: TimelineProps) {
   );
 }
 
+/** Narrower bars have no room for the holder's name. */
+const NAME_PX = 60;
+
 function TenureBar(props: {
   bar: Bar;
+  nowMs: number;
   isShown: boolean;
   onChoose: () => void;
   onHover: (isOver: boolean) => void;
 }) {
   const { tenure, left, width, isLive, renewals, isCut } = props.bar;
   const end = tenure.end ?? (isLive ? "live" : "unknown");
+  const lastedMs = (tenure.toMs ?? props.nowMs) - tenure.fromMs;
+  const lasted = `${durationInWords(lastedMs)}${isLive ? " so far" : ""}`;
   return (
     <button
       type="button"
@@ -123,16 +137,16 @@ function TenureBar(props: {
       data-shown={props.isShown}
       data-cut={isCut}
       aria-pressed={props.isShown}
-      aria-label={`${tenure.holder} fence ${tenure.fence}, from ${timeOf(tenure.fromMs)}, ${isLive ? "still held" : end}`}
+      aria-label={`${tenure.holder} ${lasted}, fence ${tenure.fence}, from ${timeOf(tenure.fromMs)}, ${isLive ? "still held" : end}`}
       style={{ left: `${left}px`, width: `${width}px` }}
       onClick={props.onChoose}
       onFocus={props.onChoose}
       onMouseEnter={() => props.onHover(true)}
       onMouseLeave={() => props.onHover(false)}
     >
-      {width > 46 && (
+      {width > NAME_PX && (
         <span class="tenure-text">
-          <b>{tenure.holder}</b> <small>fence {tenure.fence}</small>
+          <b>{tenure.holder}</b> <small>{lasted}</small>
         </span>
       )}
       {renewals.map((at) => (
@@ -141,6 +155,12 @@ function TenureBar(props: {
       <i class="tenure-end" data-end={end} />
     </button>
   );
+}
+
+/** From the store's clock to the reader's, in the reader's time zone. */
+function clockShiftMs(storeMs: number): number {
+  const hereMs = localMs(storeMs);
+  return hereMs - storeMs - new Date(hereMs).getTimezoneOffset() * 60_000;
 }
 
 const ENDS = ["released", "handed over", "expired", "revoked", "superseded"] as const;
@@ -154,6 +174,10 @@ function Legend({ hasLanes }: { hasLanes: boolean }) {
           {end}
         </li>
       ))}
+      <li>
+        <i class="tl-key" data-end="free" />
+        free
+      </li>
       {hasLanes && (
         <>
           <li>

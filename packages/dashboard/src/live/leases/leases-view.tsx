@@ -74,7 +74,7 @@ export function LeasesView({ params, who }: { params: Params; who: Who }) {
               keyOf={({ name }) => name}
               header={<Header filter={filter} />}
               row={(lease) => (
-                <Cells lease={lease} waiting={store.waiting.get(lease.name) ?? 0} nowMs={nowMs} />
+                <Cells lease={lease} waiting={store.waiting.get(lease.slotOf) ?? 0} nowMs={nowMs} />
               )}
               onOpen={open}
             />
@@ -285,7 +285,7 @@ function Cells({ lease, waiting, nowMs }: { lease: Lease; waiting: number; nowMs
     <>
       <Cell name="key">
         <a class="mono" href={leaseHref(lease.tenant, lease.name)} title={lease.name}>
-          {lease.name}
+          {lease.slot === 0 ? lease.name : `${lease.slotOf} · slot ${lease.slot}`}
         </a>
       </Cell>
       <Cell name="holder" title={lease.holder}>
