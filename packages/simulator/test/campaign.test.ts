@@ -36,8 +36,8 @@ describe("the real executor, service and client in a simulated world", () => {
 describe("ranges of seeds that were run apart", () => {
   it("are together what one run of all of them is", async () => {
     const range = (firstSeed: number, seeds: number) => campaign({ firstSeed, seeds, determinismEvery: 0 });
-    const parts = [await range(1, 8), await range(9, 12)];
-    expect(mergeSummaries(parts)).toEqual(await range(1, 20));
+    const parts = [await range(1, 3), await range(4, 3)];
+    expect(mergeSummaries(parts)).toEqual(await range(1, 6));
   });
 });
 
