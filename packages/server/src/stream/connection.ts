@@ -145,6 +145,11 @@ export class StreamConnection {
 
   /** No more commands are taken; those under way are answered, then the client is sent elsewhere. */
   async drain(): Promise<void> {
+    // What was received before is under way, whether it has begun or not.
+    while (this.#received.length > 0) {
+      this.#nextReceived?.cancel();
+      this.#beginReceived();
+    }
     this.#send({ notice: "draining" });
     await new Promise<void>((resolve) => {
       this.#onIdle = resolve;
