@@ -9,6 +9,7 @@ const json = (path: string) => JSON.parse(readFileSync(join(ROOT, path), "utf8")
 /** What is adapted, where its name is not that of the entry; null for what is no package. */
 const PACKAGES: { readonly [entry: string]: string | null } = {
   "adapters/nestjs": "@nestjs/core",
+  "adapters/verrou": "@verrou/core",
   "adapters/web": null,
   opentelemetry: "@opentelemetry/sdk-trace-base",
 };
