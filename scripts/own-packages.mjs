@@ -23,7 +23,7 @@ export async function ensurePackages(folder, say = () => {}) {
   if (areInstalled(folder)) return;
   const name = relative(ROOT, folder);
   say(`installing the packages of ${name}`);
-  // Only errors: a peer that asks for a newer Node.js is no news to whoever runs a benchmark.
+  // Only errors: a peer that asks for a newer Node.js does not matter to a benchmark.
   await npm(["ci", "--ignore-scripts", "--loglevel=error"], folder).catch((error) => {
     throw new Error(`the packages of ${name} could not be installed (npm ci in ${name}): ${error.message}`);
   });

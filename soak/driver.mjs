@@ -109,7 +109,7 @@ class Crew {
     this.#workers = this.#workers.filter((each) => each !== worker);
     const { child, holder } = worker;
     if (child.exitCode === null && child.signalCode === null) {
-      // With the end of its channel everything that it told has been heard.
+      // When its channel has ended, every message of its has arrived.
       const gone = Promise.all([once(child, "exit"), once(child, "disconnect")]);
       child.kill("SIGKILL");
       await gone;

@@ -8,7 +8,7 @@
  * @property {string} holder
  * @property {number} beganMs When its worker began to ask, on the machine's monotonic clock.
  * @property {number} atMs When its worker had it.
- * @property {number} untilMs When its worker no longer acted on it, as far as was told.
+ * @property {number} untilMs When its worker no longer acted on it, by its last report.
  */
 
 export class Ledger {

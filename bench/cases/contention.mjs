@@ -28,7 +28,7 @@ export function run({ quick, say }) {
     const results = contenders.map(() => []);
     for (let round = 0; round <= rounds; round += 1) {
       for (const [index, contender] of contenders.entries()) {
-        // Peers cannot be told to stop waiting, and take seconds to end a round: for a look they have one fewer.
+        // The waits of peers cannot be aborted, and take seconds to end a round: for a look they have one fewer.
         if (round === 0 && quick && contender.role === "peer") continue;
         if (round < 2) say(`${contender.name}, ${round === 0 ? "warm-up" : "measured"}`);
         const result = await crowdRound(contender, roundMs, `key-${round}`);
@@ -101,7 +101,7 @@ async function crowdRound({ locks, requests }, forMs, key) {
   let last = -1;
   const start = performance.now() + SETTLE_MS;
   const end = start + forMs;
-  // Whoever can be told to stop waiting is told at the end; the others get the key once more, one after the other.
+  // Waits that can be aborted are aborted at the end; the others get the key once more, one after the other.
   const ending = new AbortController();
   setMaxListeners(0, ending.signal);
   const worker = async (lock, client) => {

@@ -63,7 +63,7 @@ export function run({ quick, say }) {
   });
 }
 
-/** Everything is opened twice: once for who holds and once for who waits. */
+/** Everything is opened twice: once for the holder and once for the waiter. */
 async function openPlaces(resources) {
   const redis = resources.add(await startRedis({ flags: ["--appendonly", "no"] }), (each) => each.stop());
   const postgres = resources.add(await startPostgres(), (each) => each.stop());

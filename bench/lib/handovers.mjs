@@ -54,11 +54,11 @@ export function listLocks(client) {
 
 const CLAIM = `insert into handed_over values ($1, $2) on conflict (name) do update set holder = excluded.holder
   where handed_over.holder is null`;
-const GIVE_BACK = "update handed_over set holder = null where name = $1 and holder = $2";
+const RELEASE = "update handed_over set holder = null where name = $1 and holder = $2";
 const CHANNEL = "handed_over";
 
 /**
- * A row that is claimed and given back by hand-written statements, each synced; who waits is woken by NOTIFY and claims
+ * A row that is claimed and released by hand-written statements, each synced; the waiter is woken by NOTIFY and claims
  * at once. `connect()` gives a client of `pg`: one for the statements, one to listen. Nothing expires.
  */
 export async function notifiedLocks(connect) {
@@ -73,16 +73,20 @@ export async function notifiedLocks(connect) {
   };
   return async (name) => {
     for (;;) {
-      // It may be told before the answer to its claim is there.
-      const told = new Promise((resolve) => woken.set(name, resolve));
+      // The notification may come before the answer to its claim is there.
+      const notified = new Promise((resolve) => woken.set(name, resolve));
       if (await claimed(name)) break;
-      await told;
+      await notified;
     }
     woken.delete(name);
     return async () => {
-      const given = client.query({ name: "give", text: GIVE_BACK, values: [name, "holder"] });
-      const told = client.query({ name: "tell", text: `select pg_notify('${CHANNEL}', $1)`, values: [name] });
-      await Promise.all([given, told]);
+      const released = client.query({ name: "release", text: RELEASE, values: [name, "holder"] });
+      const sent = client.query({
+        name: "notify",
+        text: `select pg_notify('${CHANNEL}', $1)`,
+        values: [name],
+      });
+      await Promise.all([released, sent]);
     };
   };
 }

@@ -46,7 +46,7 @@ describe.each(["revoke", "break"] as const)("%s whose answer was lost", (op) => 
     expect(op === "revoke" ? view?.state : view?.breakAtMs).not.toBe(op === "revoke" ? "held" : null);
   });
 
-  it("sent twice by a proxy, and heard from the copy that failed, ends as unknown and is not sent again", async () => {
+  it("sent twice by a proxy, and answered by the copy that failed, ends as unknown and is not sent again", async () => {
     const { url, server } = await testServer();
     const transport = new HttpTransport({ url: new URL(url), env: realEnv });
     const send = transport.send.bind(transport);

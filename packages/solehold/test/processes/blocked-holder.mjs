@@ -5,7 +5,7 @@ import { connect } from "solehold";
 const [url, name, ttl, mainThreadBound] = process.argv.slice(2);
 const leases = await connect(url, { renewIn: "worker", mainThreadBound: Number(mainThreadBound) });
 const lease = await leases.acquire(name, { ttl: Number(ttl), keepAlive: true });
-const report = (told, then) => process.send(told, then);
+const report = (message, then) => process.send(message, then);
 lease.onRenewed((remainingMs) => report({ renewed: remainingMs }));
 
 process.on("message", (command) => {
@@ -16,9 +16,9 @@ process.on("message", (command) => {
     // In the same turn: no timer has run, and no message was delivered.
     const [remainingMs, held] = [lease.remaining(), lease.isHeld()];
     report({ remainingMs, held, fence: String(lease.fence), state: lease.state });
-    const tell = () => report({ lost: lease.lossReason });
-    if (lease.signal.aborted) tell();
-    else lease.signal.addEventListener("abort", tell);
+    const reportLoss = () => report({ lost: lease.lossReason });
+    if (lease.signal.aborted) reportLoss();
+    else lease.signal.addEventListener("abort", reportLoss);
   });
 });
 report("ready");

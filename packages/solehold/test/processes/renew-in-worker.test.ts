@@ -25,12 +25,12 @@ afterEach(async () => {
 
 class Holder {
   readonly #child: ChildProcess;
-  readonly told: unknown[] = [];
+  readonly messages: unknown[] = [];
 
   constructor(child: ChildProcess) {
     this.#child = child;
-    child.on("message", (message) => this.told.push(message));
-    child.on("exit", (code) => this.told.push({ ended: code }));
+    child.on("message", (message) => this.messages.push(message));
+    child.on("exit", (code) => this.messages.push({ ended: code }));
   }
 
   static async start(options: { ttl: number; bound: number; url?: string }): Promise<Holder> {
@@ -48,7 +48,7 @@ class Holder {
   }
 
   async says(expected: unknown): Promise<void> {
-    await vi.waitFor(() => expect(this.told).toContainEqual(expected), { timeout: 30_000 });
+    await vi.waitFor(() => expect(this.messages).toContainEqual(expected), { timeout: 30_000 });
   }
 
   async block(): Promise<void> {
@@ -98,11 +98,11 @@ describe("a lease that a thread renews", () => {
     proxies.add(proxy);
     const holder = await Holder.start({ ttl: 6_000, bound: 60_000, url: proxy.through(engine("redis")) });
     proxy.delay(100);
-    holder.told.length = 0;
+    holder.messages.length = 0;
     await holder.says({ renewed: expect.any(Number) });
-    holder.told.length = 0;
+    holder.messages.length = 0;
     await holder.says({ renewed: expect.any(Number) });
-    const [{ renewed }] = holder.told as [{ renewed: number }];
+    const [{ renewed }] = holder.messages as [{ renewed: number }];
     expect(renewed).toBeLessThanOrEqual(6_000 - 2 * 100);
   }, 60_000);
 

@@ -99,8 +99,8 @@ export class CoreWorld {
       case "arrive":
         for (const message of added(after.requests, before.requests)) this.#arrive(message, after);
         return;
-      case "hear":
-        for (const message of added(after.replies, before.replies)) this.#hear(message);
+      case "receive":
+        for (const message of added(after.replies, before.replies)) this.#receive(message);
         return;
       case "crash":
         this.#held.delete(after.who);
@@ -166,7 +166,7 @@ export class CoreWorld {
     expect(small(this.#record)).toEqual(after.record);
   }
 
-  #hear(message: ModelMessage): void {
+  #receive(message: ModelMessage): void {
     const { by, op, sentAt } = message;
     const { next, tokenHash, validFor } = this.#sentAs(message);
     const validity = validityFrom({ monotonicMs: sentAt, wallMs: sentAt }, validFor, this.#drift);

@@ -55,7 +55,7 @@ describe("traces of the model, replayed by the shipped code", () => {
 
   it("contain every kind of step", () => {
     const kinds = new Set(walks.flatMap((walk) => walk.map(({ action }) => action)));
-    const all = ["ask", "refuse", "arrive", "hear", "lose", "crash", "collect", "tick", "write", "reach"];
+    const all = ["ask", "refuse", "arrive", "receive", "lose", "crash", "collect", "tick", "write", "reach"];
     expect([...kinds].sort()).toEqual([...all, "init"].sort());
   });
 
