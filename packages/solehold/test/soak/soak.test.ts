@@ -78,7 +78,7 @@ describe("a short soak", () => {
     const { code, errors } = await runSoak("--engine", "redis,mongo");
     expect(code).toBe(2);
     expect(errors.trim()).toBe(
-      "soak: --engine 'mongo' is not one of embedded, file, server, redis, postgres, etcd, nats, s3",
+      "soak: --engine 'mongo' is not one of embedded, file, server, redis, postgres, mariadb, etcd, nats, dynamodb, s3",
     );
   });
 });

@@ -73,6 +73,12 @@ const ROWS: readonly Row[] = [
     "Here a release is for whoever comes first. Those who wait can wait for ever.",
   ],
   [
+    "priority-ignored",
+    "A higher priority is served first",
+    "Of those who wait in a process, the one with the highest priority is served first; among equals, the one that came first.",
+    "Here a priority is forgotten on the way to the queue. The waiter that was to go first goes last.",
+  ],
+  [
     "break-ignored",
     "A break sets an end",
     "A break gives the holder a last period; renewals do not reach beyond it.",

@@ -22,6 +22,7 @@ const PROMISES: Readonly<Record<string, string>> = {
   claimable: "A lease that is over can be taken",
   liveness: "After everything has healed everybody is served",
   slots: "Never more hold a name than it has slots",
+  priority: "Of those who wait, the higher priority is served first",
   starvation: "Nobody waits for ever while others are served",
   "first-come-first-served": "First come, first served",
   "every-call-ends": "Every call ends",

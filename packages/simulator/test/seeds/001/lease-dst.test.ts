@@ -84,11 +84,11 @@ describe("001: deterministic simulation", () => {
 
   it("test_dst_lease_stress", async () => {
     for (const firstSeed of process.env.DST_SEED === undefined ? [20_001] : seeds(1)) {
-      const many = process.env.DST_SEED === undefined ? 60 : 1;
+      const many = process.env.DST_SEED === undefined ? 20 : 1;
       const { failures } = await campaign({ firstSeed, seeds: many, determinismEvery: 0 });
       expect(failures.map(report)).toEqual([]);
     }
-  }, 180_000);
+  }, 120_000);
 
   it("test_dst_lease_determinism", async () => {
     for (const seed of seeds(5)) {
@@ -104,17 +104,16 @@ describe("001: deterministic simulation", () => {
   });
 });
 
-/** The first seeds at which this planted bug shows, by the oracle that objected. */
-async function oraclesOf(name: string, most: number): Promise<ReadonlySet<string | null>> {
+/** Whether the oracle objects to this planted bug at one of the first seeds; others may object before. */
+async function objects(oracle: string, name: string, most: number): Promise<boolean> {
   const bug = plantedBug(name);
-  const seen = new Set<string | null>();
   for (let seed = 1; seed <= most; ) {
-    const { foundAtSeed, oracle } = await searchBug(bug, undefined, seed);
-    if (foundAtSeed === null) break;
-    seen.add(oracle);
-    seed = foundAtSeed + 1;
+    const found = await searchBug(bug, undefined, seed);
+    if (found.oracle === oracle) return true;
+    if (found.foundAtSeed === null) return false;
+    seed = found.foundAtSeed + 1;
   }
-  return seen;
+  return false;
 }
 
 describe("001: the invariants can fail", () => {
@@ -130,7 +129,7 @@ describe("001: the invariants can fail", () => {
   ])(
     "%s is broken by the planted bug %s",
     async (_invariant, bug, oracle) => {
-      expect(await oraclesOf(bug, 60)).toContain(oracle);
+      expect(await objects(oracle, bug, 60)).toBe(true);
     },
     120_000,
   );
@@ -156,12 +155,12 @@ describe("001: faults", () => {
     expect(FAULTS).toEqual(expect.arrayContaining([...faults]));
     const { failures, seeds: played } = await campaign({
       firstSeed: seeds(1)[0] ?? 1,
-      seeds: 25,
+      seeds: 8,
       faults,
       determinismEvery: 0,
     });
     expect(failures.map(report)).toEqual([]);
-    expect(played).toBe(25);
+    expect(played).toBe(8);
   });
 
   it.each([
