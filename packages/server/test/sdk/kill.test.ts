@@ -9,7 +9,7 @@ import { Dice } from "../support/hostile.ts";
 import { ServerProcess } from "../support/process.ts";
 import { tempFolder, until } from "../support/server.ts";
 
-const KILLS = Number(process.env.SOLEHOLD_KILLS ?? 10);
+const KILLS = Number(process.env.SOLEHOLD_KILLS ?? 5);
 const CLIENTS = 4;
 const KEYS = 3;
 /** Several for one key: there always is a line. */

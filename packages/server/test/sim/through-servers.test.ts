@@ -13,7 +13,7 @@ import {
 } from "@solehold/simulator";
 import { describe, expect, it } from "vitest";
 
-const SEEDS = 40;
+const SEEDS = 20;
 const TWICE_EVERY = 10;
 const FOLDER = join(import.meta.dirname, "../../../../regressions");
 const CASES = readdirSync(FOLDER)

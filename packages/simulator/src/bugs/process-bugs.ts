@@ -41,7 +41,7 @@ export const PROCESS_BUGS: readonly PlantedBug[] = [
   {
     name: "one-token-per-process",
     mistake: "all grants of a process carry the same token, so two calls find one grant",
-    caughtBy: [...BELIEF, "fences-grow", "linearizability"],
+    caughtBy: [...BELIEF, "fences-grow", "linearizability", "priority"],
     withinSeeds: 200,
     mutations: {
       executor: (executor, env) => {

@@ -27,7 +27,7 @@ export const TIME_BUGS: readonly PlantedBug[] = [
   {
     name: "wall-clock-only",
     mistake: "the holder measures with a clock that can be set back",
-    caughtBy: [...BELIEF, "abort-in-time"],
+    caughtBy: [...BELIEF, "abort-in-time", "priority"],
     withinSeeds: 300,
     faults: ["wall-step", "partition", "store-pause", "pause"],
     mutations: {

@@ -92,7 +92,7 @@ describe("eight processes on one embedded store", () => {
     await new Promise<void>((resolve) => {
       let nextDisturbance = 5;
       onProgress = () => {
-        if (counter.accepted >= 400) return resolve();
+        if (counter.accepted >= 200) return resolve();
         if (counter.accepted < nextDisturbance) return;
         nextDisturbance = counter.accepted + 5;
         const index = Math.floor(Math.random() * workers.length);
