@@ -128,7 +128,6 @@ async function run({ seeds, seconds }) {
   const simulations = [
     await simulation("shipped code", ["--seeds", `${seeds}`]),
     await simulation("clocks out of bounds", ["--seeds", `${Math.ceil(seeds / 4)}`, "--clocks", "unbounded"]),
-    await simulation("core alone", ["--tier", "core", "--seeds", `${seeds * 20}`]),
   ];
   // Both run on one core.
   const [bugs, small] = await Promise.all([

@@ -175,7 +175,7 @@ describe("001: faults", () => {
       const without = {
         ...bug,
         faults: (bug.faults ?? []).filter((each) => each !== fault),
-        withinSeeds: 60,
+        withinSeeds: 20,
       };
       expect((await searchBug(without)).oracle).toBeNull();
     },
