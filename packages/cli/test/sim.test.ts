@@ -2,6 +2,8 @@
 import { describe, expect, it } from "vitest";
 import { CliProcess } from "./support/cli-process.ts";
 
+const SEEDS = process.env.SOLEHOLD_EFFORT === "full" ? 100 : 20;
+
 async function sim(...argv: readonly string[]) {
   const cli = new CliProcess(["sim", ...argv]);
   const { code } = await cli.exit;
@@ -11,14 +13,14 @@ async function sim(...argv: readonly string[]) {
 describe("solehold sim", () => {
   it("finds the same with one thread and with several", async () => {
     const [one, two] = await Promise.all([
-      sim("--seeds", "20", "--workers", "1", "--json"),
-      sim("--seeds", "20", "--workers", "2", "--json"),
+      sim("--seeds", String(SEEDS), "--workers", "1", "--json"),
+      sim("--seeds", String(SEEDS), "--workers", "2", "--json"),
     ]);
     const { seedsPerMinute: _one, ...first } = JSON.parse(one.stdout);
     const { seedsPerMinute: _two, ...second } = JSON.parse(two.stdout);
     expect(first).toEqual(second);
     expect(first).toMatchObject({
-      seeds: 20,
+      seeds: SEEDS,
       violations: 0,
       givenUp: 0,
       nondeterministic: [],

@@ -180,6 +180,12 @@ describe("every view", () => {
   it.each([
     [1_440, "dark"],
     [375, "light"],
+    ...(process.env.SOLEHOLD_EFFORT === "full"
+      ? ([
+          [1_440, "light"],
+          [375, "dark"],
+        ] as const)
+      : []),
   ] as const)("has no violation of axe, at %i pixels, %s", async (width, colorScheme) => {
     const server = await testServer();
     await eventful(server);

@@ -11,7 +11,7 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import { tempFolder } from "./support/server.ts";
 
 const SCRIPT = fileURLToPath(new URL("./support/key-maker.mjs", import.meta.url));
-const ROUNDS = 15;
+const ROUNDS = process.env.SOLEHOLD_EFFORT === "full" ? 30 : 15;
 const A_MINUTE_AGO_S = realEnv.wallMs() / 1_000 - 60;
 
 /** A process of its own that adds a key to each folder it is given. */

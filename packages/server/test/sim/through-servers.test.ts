@@ -13,7 +13,7 @@ import {
 } from "@solehold/simulator";
 import { describe, expect, it } from "vitest";
 
-const SEEDS = 20;
+const SEEDS = process.env.SOLEHOLD_EFFORT === "full" ? 40 : 20;
 const TWICE_EVERY = 10;
 const FOLDER = join(import.meta.dirname, "../../../../regressions");
 const CASES = readdirSync(FOLDER)

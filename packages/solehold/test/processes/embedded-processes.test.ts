@@ -65,6 +65,8 @@ class GuardedCounter {
   }
 }
 
+const WRITES = process.env.SOLEHOLD_EFFORT === "full" ? 400 : 200;
+
 describe("eight processes on one embedded store", () => {
   it("under random SIGSTOP, SIGCONT and SIGKILL lose no update and accept no write with an older fence", async () => {
     const counter = new GuardedCounter();
@@ -92,7 +94,7 @@ describe("eight processes on one embedded store", () => {
     await new Promise<void>((resolve) => {
       let nextDisturbance = 5;
       onProgress = () => {
-        if (counter.accepted >= 200) return resolve();
+        if (counter.accepted >= WRITES) return resolve();
         if (counter.accepted < nextDisturbance) return;
         nextDisturbance = counter.accepted + 5;
         const index = Math.floor(Math.random() * workers.length);

@@ -3,6 +3,7 @@ import { describe, expect, it } from "vitest";
 import { campaign, FAULTS, plantedBug, report, runFull, searchBug } from "../../../src/index.ts";
 import { ACTOR, DURATION_MS, kindOf, play, STORAGE_WRITE_FAIL, seeds, settled } from "./dst-world.ts";
 
+const IS_FULL = process.env.SOLEHOLD_EFFORT === "full";
 const NETWORK = ["loss", "duplicate", "slow"] as const;
 
 describe("001: deterministic simulation", () => {
@@ -84,7 +85,7 @@ describe("001: deterministic simulation", () => {
 
   it("test_dst_lease_stress", async () => {
     for (const firstSeed of process.env.DST_SEED === undefined ? [20_001] : seeds(1)) {
-      const many = process.env.DST_SEED === undefined ? 20 : 1;
+      const many = process.env.DST_SEED === undefined ? (IS_FULL ? 60 : 20) : 1;
       const { failures } = await campaign({ firstSeed, seeds: many, determinismEvery: 0 });
       expect(failures.map(report)).toEqual([]);
     }
@@ -135,6 +136,8 @@ describe("001: the invariants can fail", () => {
   );
 });
 
+const FAULT_SEEDS = IS_FULL ? 25 : 8;
+
 describe("001: faults", () => {
   it.each([
     ["StorageWriteFail", ["fail-before"]],
@@ -155,12 +158,12 @@ describe("001: faults", () => {
     expect(FAULTS).toEqual(expect.arrayContaining([...faults]));
     const { failures, seeds: played } = await campaign({
       firstSeed: seeds(1)[0] ?? 1,
-      seeds: 8,
+      seeds: FAULT_SEEDS,
       faults,
       determinismEvery: 0,
     });
     expect(failures.map(report)).toEqual([]);
-    expect(played).toBe(8);
+    expect(played).toBe(FAULT_SEEDS);
   });
 
   it.each([
@@ -175,7 +178,7 @@ describe("001: faults", () => {
       const without = {
         ...bug,
         faults: (bug.faults ?? []).filter((each) => each !== fault),
-        withinSeeds: 20,
+        withinSeeds: IS_FULL ? 60 : 20,
       };
       expect((await searchBug(without)).oracle).toBeNull();
     },
