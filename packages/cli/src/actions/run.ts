@@ -17,9 +17,9 @@ export async function run(invocation: Invocation): Promise<number> {
     return await acrossPhases(io, async () => {
       const leased = new LeasedCommand({ io, plan, command: trailing, notify: notifier(invocation, key) });
       try {
-        const lease = await interruptible(io, (signal) =>
-          acquireWithNotice(connection, key, { ...acquire, ...approval, signal }, invocation),
-        );
+        const attempt = (signal: AbortSignal) =>
+          acquireWithNotice(connection, key, { ...acquire, ...approval, signal }, invocation);
+        const lease = await interruptible(io, (signal) => leased.acquire(signal, attempt));
         return exitCodeOf(await leased.run(lease, connection.executor), trailing[0] ?? "");
       } finally {
         leased.stop();

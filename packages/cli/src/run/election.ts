@@ -35,7 +35,9 @@ export async function leadWithCommand(election: Election): Promise<number> {
       const notify = notifier(invocation, key);
       const leased = new LeasedCommand({ io, plan: options.plan, command, notify });
       try {
-        const lease = await interruptible(io, (signal) => campaign(election, signal));
+        const lease = await interruptible(io, (signal) =>
+          leased.acquire(signal, () => campaign(election, signal)),
+        );
         const result = await leased.run(lease, connection.executor);
         if (!wasLost(result)) return exitCodeOf(result, command[0] ?? "");
         if (leased.endRequestedBy !== null) throw new Interrupted(leased.endRequestedBy);

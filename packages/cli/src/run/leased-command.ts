@@ -46,6 +46,16 @@ export class LeasedCommand {
     return this.#endRequestedBy;
   }
 
+  /**
+   * Acquires the lease when the supervisor is there, so that the time in which that starts is not the lease's: on a busy
+   * machine it may be longer than the ttl.
+   */
+  async acquire(signal: AbortSignal, acquire: (signal: AbortSignal) => Promise<Lease>): Promise<Lease> {
+    await this.#supervisor.ready;
+    signal.throwIfAborted();
+    return await acquire(signal);
+  }
+
   /** There will be no command, or no more of it. */
   stop(): void {
     this.#supervisor.stop();

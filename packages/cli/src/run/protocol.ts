@@ -31,6 +31,8 @@ export interface CommandEnd {
 }
 
 export type SupervisorMessage =
+  /** It listens. Nothing is sent to it before: Node may take longer to start than a short lease lasts. */
+  | { readonly kind: "ready" }
   | { readonly kind: "started"; readonly groupId: number }
   /** `code` as Node names it: ENOENT, EACCES; LATE when the deadline had come too near to begin. */
   | { readonly kind: "not-started"; readonly code: string; readonly message: string }

@@ -29,8 +29,12 @@ export class SupervisorHandle {
   readonly #listener: SupervisorListener;
   readonly #result: Promise<CommandResult>;
   #resolve: (result: CommandResult) => void = () => undefined;
+  #onReady: () => void = () => undefined;
   #settled = false;
   #groupId: number | null = null;
+
+  /** Resolves when the supervisor can start a command at once; also when it died, which `run` tells. */
+  readonly ready: Promise<void>;
 
   /** Starts the supervisor, not the command. That takes as long as Node does: begin before it is needed. */
   constructor(listener: SupervisorListener) {
@@ -42,6 +46,9 @@ export class SupervisorHandle {
     this.#listener = listener;
     this.#result = new Promise((resolve) => {
       this.#resolve = resolve;
+    });
+    this.ready = new Promise((resolve) => {
+      this.#onReady = resolve;
     });
     // NODE_OPTIONS are meant for the command: the supervisor must not take a debugger's port.
     const { NODE_OPTIONS: _nodeOptions, ...env } = process.env;
@@ -74,6 +81,9 @@ export class SupervisorHandle {
 
   #onMessage(message: SupervisorMessage): void {
     switch (message.kind) {
+      case "ready":
+        this.#onReady();
+        break;
       case "started":
         this.#groupId = message.groupId;
         break;
@@ -92,6 +102,7 @@ export class SupervisorHandle {
 
   #settle(result: CommandResult): void {
     this.#settled = true;
+    this.#onReady();
     this.#resolve(result);
   }
 

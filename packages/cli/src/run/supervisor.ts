@@ -28,6 +28,7 @@ class Supervisor {
     for (const signal of SHIELDED) process.on(signal, () => undefined);
     process.on("message", (message) => this.#onMessage(message as HolderMessage));
     process.on("disconnect", () => this.#onDisconnect());
+    send({ kind: "ready" });
   }
 
   #onMessage(message: HolderMessage): void {

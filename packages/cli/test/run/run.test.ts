@@ -1,8 +1,8 @@
 // What a command under a lease is given, and what becomes of it: real processes on an embedded store.
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { describe, expect, it } from "vitest";
-import { CliProcess } from "../support/cli-process.ts";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { CliProcess, catchesSignals } from "../support/cli-process.ts";
 import { run } from "../support/fake-io.ts";
 import { temporaryFolder, until } from "../support/temporary.ts";
 import { endlessWork, fenceAtBegin, linesOf, overlap, shortWork } from "../support/work.ts";
@@ -19,14 +19,19 @@ function shell() {
   };
 }
 
-/** Alive, and not merely waiting to be collected by a parent. */
-function isAlive(processId: number): boolean {
+/** As the kernel names it: T when stopped, Z when only a parent has to collect it; null when there is none. */
+function stateOf(processId: number): string | null {
   try {
     const status = readFileSync(`/proc/${processId}/stat`, "utf8");
-    return !status.slice(status.lastIndexOf(")") + 2).startsWith("Z");
+    return status.slice(status.lastIndexOf(")") + 2).charAt(0);
   } catch {
-    return false;
+    return null;
   }
+}
+
+function isAlive(processId: number): boolean {
+  const state = stateOf(processId);
+  return state !== null && state !== "Z";
 }
 
 describe("a command under a lease", () => {
@@ -117,6 +122,30 @@ describe("a command under a lease", () => {
     process.kill("SIGINT");
     expect((await process.exit).code).toBe(130);
     expect(existsSync(mark)).toBe(false);
+  });
+});
+
+describe("a supervisor that takes longer to start than the lease lasts", () => {
+  it("costs no time of the lease: it is acquired when the command can start", async () => {
+    const { start, log } = shell();
+    const [slow, supervisor] = await until("a supervisor was stopped before it was ready", async () => {
+      const process = start(["run", "job", "--ttl", "1s", "--", ...endlessWork("it", log)]);
+      const child = await until("it has a supervisor", () => childrenOf(process.pid)[0]);
+      onTestFinished(() => void (isAlive(child) && globalThis.process.kill(child, "SIGKILL")));
+      globalThis.process.kill(child, "SIGSTOP");
+      await until("the supervisor stands still", () => stateOf(child) === "T");
+      // Its first act is to shield itself from signals.
+      if (!catchesSignals(child)) return [process, child] as const;
+      globalThis.process.kill(child, "SIGKILL");
+      return null;
+    });
+    const other = start(["run", "job", "--", "true"]);
+    expect((await other.exit).code).toBe(0);
+    expect(other.stderr).toBe("");
+    globalThis.process.kill(supervisor, "SIGCONT");
+    await until("it is at work", () => fenceAtBegin("it", log));
+    slow.kill("SIGTERM");
+    expect((await slow.exit).code).toBe(143);
   });
 });
 

@@ -11,6 +11,13 @@ export interface Exit {
   readonly signal: NodeJS.Signals | null;
 }
 
+/** Node catches SIGINT and SIGTERM from the start; that a process catches SIGHUP too is the program's own doing. */
+export function catchesSignals(processId: number): boolean {
+  const status = readFileSync(`/proc/${processId}/status`, "utf8");
+  const caught = /^SigCgt:\s*([0-9a-f]+)$/m.exec(status)?.[1] ?? "0";
+  return (BigInt(`0x${caught}`) & 1n) !== 0n;
+}
+
 export class CliProcess {
   stdout = "";
   stderr = "";
@@ -56,11 +63,8 @@ export class CliProcess {
     return this.#child.pid ?? Number.NaN;
   }
 
-  /** Node catches SIGINT and SIGTERM from the start; that it catches SIGHUP too is the command's own doing. */
   get handlesSignals(): boolean {
-    const status = readFileSync(`/proc/${this.pid}/status`, "utf8");
-    const caught = /^SigCgt:\s*([0-9a-f]+)$/m.exec(status)?.[1] ?? "0";
-    return (BigInt(`0x${caught}`) & 1n) !== 0n;
+    return catchesSignals(this.pid);
   }
 
   kill(signal: NodeJS.Signals): void {
