@@ -26,8 +26,10 @@ export default defineConfig({
       "docs/test/**/*.test.ts",
       "clients/*/test/**/*.test.ts",
     ],
-    testTimeout: 60_000,
-    hookTimeout: 120_000,
+    // What a test waits for comes in milliseconds, or much later where all cores are busy. What hangs, hangs.
+    testTimeout: 300_000,
+    hookTimeout: 300_000,
+    expect: { poll: { timeout: 120_000 } },
     pool: "forks",
     // On two cores the default is one file at a time, although most of a file's time is waiting for servers.
     maxWorkers: 2,

@@ -82,11 +82,11 @@ describe("the examples of --help", () => {
   });
   afterAll(async () => await server.stop());
 
-  it("work as printed over the embedded store", { timeout: 60_000 }, async () => {
+  it("work as printed over the embedded store", async () => {
     await tell(`embedded:${temporaryFolder()}/data`, "store");
   });
 
-  it("work as printed over a server", { timeout: 60_000 }, async () => {
+  it("work as printed over a server", async () => {
     await tell(server.url, "server");
   });
 });

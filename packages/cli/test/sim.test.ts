@@ -26,7 +26,7 @@ describe("solehold sim", () => {
       nondeterministic: [],
     });
     expect([one.code, two.code]).toEqual([0, 0]);
-  }, 120_000);
+  });
 
   it("replays one seed through servers with its time-line", async () => {
     const { code, stdout } = await sim("--seed", "1", "--through", "server");

@@ -102,10 +102,10 @@ describe("solehold top", () => {
     await acquire(url, "job/first");
     const io = new FakeIo({ terminal: { columns: 100, rows: 20 } });
     const ended = main(["top", "job/", "--store", url, "--every", "20ms"], io);
-    await expect.poll(() => io.stdout.text, { timeout: 20_000 }).toContain("job/first");
+    await expect.poll(() => io.stdout.text).toContain("job/first");
     await acquire(url, "job/second");
     await acquire(url, "other");
-    await expect.poll(() => io.stdout.text, { timeout: 20_000 }).toContain("job/second");
+    await expect.poll(() => io.stdout.text).toContain("job/second");
     io.send("SIGINT");
     expect(await ended).toBe(130);
     expect(io.stdout.text.startsWith(`${ESCAPE}[?1049h${ESCAPE}[?25l`)).toBe(true);
@@ -124,13 +124,13 @@ describe("solehold top", () => {
     expect((await run(["revoke", "pool#slot/2", "--server", server.url])).code).toBe(0);
     const ended = main(["top", "--server", server.url], io);
     const lastScreen = (): string => io.stdout.text.slice(io.stdout.text.lastIndexOf(`${ESCAPE}[H`));
-    await expect.poll(lastScreen, { timeout: 20_000 }).toMatch(/pool .* 2 of 3 /);
+    await expect.poll(lastScreen).toMatch(/pool .* 2 of 3 /);
     const waiter = new FakeIo();
     const waited = main(["acquire", "pool", "--holder", "d", ...asked, "--wait", "60s"], waiter);
-    await expect.poll(lastScreen, { timeout: 20_000 }).toMatch(/pool .* 2 of 3 .* 1 +Operation/);
+    await expect.poll(lastScreen).toMatch(/pool .* 2 of 3 .* 1 +Operation/);
     waiter.send("SIGINT");
     await waited;
-    await expect.poll(lastScreen, { timeout: 20_000 }).toContain("2 held  at");
+    await expect.poll(lastScreen).toContain("2 held  at");
     io.send("SIGINT");
     expect(await ended).toBe(130);
   });
@@ -143,7 +143,7 @@ describe("solehold top", () => {
     const waited = main(argv, waiter);
     const io = new FakeIo({ terminal: { columns: 120, rows: 20 }, env: { NO_COLOR: "1" } });
     const ended = main(["top", "--store", url, "--every", "20ms"], io);
-    await expect.poll(() => io.stdout.text, { timeout: 20_000 }).toMatch(/job\/first +me .* 1 +Operation/);
+    await expect.poll(() => io.stdout.text).toMatch(/job\/first +me .* 1 +Operation/);
     waiter.send("SIGINT");
     io.send("SIGINT");
     await waited;

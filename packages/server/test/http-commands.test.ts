@@ -1,5 +1,5 @@
 /** Commands over HTTP: what a grant brings, each refusal with its status and reason, batches, and waiting. */
-import { describe, expect, it, vi } from "vitest";
+import { describe, expect, it } from "vitest";
 import { expectProblem, owner } from "./support/problem.ts";
 import { ask, type Body, testServer } from "./support/server.ts";
 
@@ -245,9 +245,9 @@ describe("waiting over HTTP", () => {
     const holders = async (): Promise<string[]> =>
       (await get("/v1/queue?name=a/b")).body.waiters.map(({ holder }: { holder: string }) => holder);
     const plain = ask("plain");
-    await vi.waitFor(async () => expect(await holders()).toEqual(["plain"]));
+    await expect.poll(holders).toEqual(["plain"]);
     const preferred = ask("preferred", 9);
-    await vi.waitFor(async () => expect(await holders()).toEqual(["preferred", "plain"]));
+    await expect.poll(holders).toEqual(["preferred", "plain"]);
     await lease("release", owner);
     const { token } = (await preferred).body;
     expect(await holders()).toEqual(["plain"]);

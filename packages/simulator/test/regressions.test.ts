@@ -34,5 +34,5 @@ describe("shrinking", () => {
     expect(needed.length).toBeLessThan(first.fired.length / 2);
     expect(result.violation?.oracle).toBe(first.violation?.oracle);
     expect(result.timeline.length).toBeGreaterThan(0);
-  }, 60_000);
+  });
 });

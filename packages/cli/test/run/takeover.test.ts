@@ -8,6 +8,8 @@ import { temporaryFolder, until } from "../support/temporary.ts";
 import { endlessWork, fenceAtBegin, linesOf, overlap, shortWork } from "../support/work.ts";
 
 const TTL = ["--ttl", "3s"];
+/** Where nothing waits for its end. */
+const LONG_TTL = ["--ttl", "60s"];
 const PATIENT = [...TTL, "--wait", "60s"];
 const DONE = { code: 0, signal: null };
 const LOST = { code: 4, signal: null };
@@ -24,6 +26,14 @@ function place(url: string | null) {
       env: { SOLEHOLD_URL: storeUrl },
     });
   return { log: join(folder, "log"), start, probe };
+}
+
+/** Fails at once when it never will be. */
+async function atWork(first: CliProcess, log: string): Promise<void> {
+  await until("the first is at work", () => {
+    if (first.hasExited) throw new Error(`the first has ended: ${first.stderr}`);
+    return fenceAtBegin("first", log);
+  });
 }
 
 const PROBE_LIMIT_MS = 5_000;
@@ -61,8 +71,8 @@ describe.each([{ name: "embedded store", engine: null }, ...SERVERS])(
 
     it("the second exits 3 without waiting, and gets its turn when it waits", async () => {
       const { log, start } = place(running?.url ?? null);
-      const first = start(TTL, endlessWork("first", log));
-      await until("the first is at work", () => fenceAtBegin("first", log));
+      const first = start(LONG_TTL, endlessWork("first", log));
+      await atWork(first, log);
       const impatient = start(["--wait", "0"], ["echo", "never"]);
       expect(await impatient.exit).toEqual({ code: 3, signal: null });
       expect(impatient.stdout).toBe("");
@@ -78,7 +88,7 @@ describe.each([{ name: "embedded store", engine: null }, ...SERVERS])(
     it("the first is stopped beyond its ttl: its command is dead before the second's starts", async () => {
       const { log, start, probe } = place(running?.url ?? null);
       const first = start(TTL, endlessWork("first", log, { ignores: "SIGTERM" }));
-      await until("the first is at work", () => fenceAtBegin("first", log));
+      await atWork(first, log);
       await stopBetweenCommits(first, probe);
       const second = start(PATIENT, shortWork("second", log));
       expect(await second.exit).toEqual(DONE);
@@ -93,7 +103,7 @@ describe.each([{ name: "embedded store", engine: null }, ...SERVERS])(
     it("the first is killed: its command dies, and the second's starts after that", async () => {
       const { log, start } = place(running?.url ?? null);
       const first = start(TTL, endlessWork("first", log, { ignores: "SIGTERM" }));
-      await until("the first is at work", () => fenceAtBegin("first", log));
+      await atWork(first, log);
       first.kill("SIGKILL");
       const second = start(PATIENT, shortWork("second", log));
       expect(await second.exit).toEqual(DONE);
@@ -108,7 +118,7 @@ describe.each(SERVERS)("a $name that is frozen", ({ engine }) => {
     onTestFinished(async () => await running.stop());
     const { log, start } = place(running.url);
     const first = start(TTL, endlessWork("first", log));
-    await until("the first is at work", () => fenceAtBegin("first", log));
+    await atWork(first, log);
     await running.pause();
     expect(await first.exit).toEqual(LOST);
     await running.resume();
@@ -128,7 +138,7 @@ describe.each(ENGINES)("a $name that only the first cannot reach any more", ({ e
     onTestFinished(async () => await proxy.close());
     const { log, start } = place(running.url);
     const first = start(TTL, endlessWork("first", log, { ignores: "SIGTERM" }), proxy.through(running.url));
-    await until("the first is at work", () => fenceAtBegin("first", log));
+    await atWork(first, log);
     const second = start(PATIENT, shortWork("second", log));
     proxy.freeze();
     expect(await second.exit).toEqual(DONE);

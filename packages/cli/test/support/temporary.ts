@@ -4,7 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { onTestFinished } from "vitest";
 
-const PATIENCE_MS = 20_000;
+/** Shorter than the limit of a test, so that this says what was waited for. Nothing is measured here. */
+const PATIENCE_MS = 120_000;
 const LOOK_EVERY_MS = 10;
 
 export function temporaryFolder(): string {

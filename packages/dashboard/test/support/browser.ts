@@ -7,6 +7,8 @@ import { launchBrowser } from "../../../../scripts/browser.mjs";
 
 const AXE = createRequire(import.meta.url).resolve("axe-core/axe.min.js");
 const HEIGHT = 900;
+/** What a page has to show may come late on a busy machine: shorter than the limit of a test, so that it is named. */
+const MOST_MS = 120_000;
 
 export interface OpenPage {
   readonly page: Page;
@@ -31,6 +33,7 @@ export function useBrowser(): (url: string, options?: PageOptions) => Promise<Op
   return async (url, { width = 1_440, colorScheme = "light" } = {}) => {
     if (browser === null) throw new Error("the browser opens before the first test");
     const page = await browser.newPage({ viewport: { width, height: HEIGHT }, colorScheme });
+    page.setDefaultTimeout(MOST_MS);
     const complaints: string[] = [];
     const { origin } = new URL(url);
     page.on("console", (message) => message.type() === "error" && complaints.push(message.text()));

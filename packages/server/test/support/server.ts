@@ -91,7 +91,7 @@ export async function ask(url: string, init: RequestInit): Promise<Answer> {
 export async function until(
   what: string,
   condition: () => boolean | Promise<boolean>,
-  limitMs = 10_000,
+  limitMs = 120_000,
 ): Promise<void> {
   for (const endMs = performance.now() + limitMs; performance.now() < endMs; ) {
     if (await condition()) return;

@@ -21,7 +21,7 @@ beforeAll(async () => {
   boss = new PgBoss({ connectionString: database.url, supervise: false, schedule: false });
   await boss.start();
   leases = await connect(database.url);
-}, 120_000);
+});
 
 afterAll(async () => {
   await boss?.stop({ graceful: false, wait: true });
@@ -105,7 +105,7 @@ it("fails a job that does not get the lease in time, with who has it", async () 
   const id = (await boss.send(name, { report: 1 }, { retryLimit: 0 })) ?? "";
   await failed.opened;
   await expect
-    .poll(async () => (await boss.getJobById(name, id))?.output, { timeout: 10_000 })
+    .poll(async () => (await boss.getJobById(name, id))?.output)
     .toMatchObject({ code: "LEASE_HELD", holder: leases.holder });
   await held.release();
 });

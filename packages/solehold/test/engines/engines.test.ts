@@ -3,7 +3,7 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, readdirSync } from "node:fs";
-import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Engine, startCeph, startEtcd, startPostgres, startRedis } from "./index.ts";
 import { childrenOf, portOf, processState, RawSocket } from "./raw-socket.ts";
 
@@ -20,7 +20,7 @@ describe("a Redis of the test's own", () => {
     const socket = await RawSocket.open(portOf(redis.url));
     expect(await socket.command("PING", "+PONG\r\n")).toBe("+PONG\r\n");
     socket.send("INFO server\r\n");
-    await vi.waitFor(() => expect(socket.received).toContain(`redis_version:${redis.version}`));
+    await expect.poll(() => socket.received).toContain(`redis_version:${redis.version}`);
     socket.close();
     const bound = await RawSocket.open(portOf(redis.url));
     const expected = "*2\r\n$4\r\nbind\r\n$9\r\n127.0.0.1\r\n";
@@ -105,12 +105,12 @@ describe("a Redis of the test's own", () => {
     const killed = await startInChild("setInterval(() => {}, 1000);");
     expect(processState(killed.pid)).toBeDefined();
     killed.child.kill("SIGKILL");
-    await vi.waitFor(() => expect(processState(killed.pid)).toBeUndefined(), { timeout: 10_000 });
+    await expect.poll(() => processState(killed.pid)).toBeUndefined();
     expect(existsSync(killed.dataDir)).toBe(true);
 
     const left = await startInChild("process.exit(0);");
-    await vi.waitFor(() => expect(processState(left.pid)).toBeUndefined(), { timeout: 10_000 });
-    await vi.waitFor(() => expect(existsSync(left.dataDir)).toBe(false), { timeout: 10_000 });
+    await expect.poll(() => processState(left.pid)).toBeUndefined();
+    await expect.poll(() => existsSync(left.dataDir)).toBe(false);
     expect(existsSync(killed.dataDir)).toBe(false);
   });
 });

@@ -1,7 +1,7 @@
 // The fault proxy against a real Redis: what it lets through, loses, holds and cuts, seen from both ends.
 import { createHash, randomBytes } from "node:crypto";
 import { createServer } from "node:net";
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
 import { type Engine, type FaultProxy, startProxy, startRedis } from "./index.ts";
 import { portOf, RawSocket } from "./raw-socket.ts";
 
@@ -62,7 +62,7 @@ test("cut: open connections are reset, new ones pass", async () => {
   const fresh = await RawSocket.open(proxy.port);
   expect(await fresh.command("PING", "+PONG\r\n")).toBe("+PONG\r\n");
   fresh.close();
-  await vi.waitFor(() => expect(proxy.connections).toBe(0));
+  await expect.poll(() => proxy.connections).toBe(0);
 });
 
 test("freeze: nothing reaches the server, connections stay, and healing delivers what waited", async () => {
@@ -86,7 +86,7 @@ test("freeze: the server does not learn that a client has gone before the healin
   const clientList = async () => {
     const socket = await RawSocket.open(portOf(redis.url));
     socket.send("CLIENT LIST\r\nPING\r\n");
-    await vi.waitFor(() => expect(socket.received).toContain("+PONG"));
+    await expect.poll(() => socket.received).toContain("+PONG");
     socket.close();
     return socket.received;
   };
@@ -95,7 +95,7 @@ test("freeze: the server does not learn that a client has gone before the healin
   await manyRoundTrips();
   expect(await clientList()).toContain("name=gone");
   proxy.heal();
-  await vi.waitFor(async () => expect(await clientList()).not.toContain("name=gone"));
+  await expect.poll(clientList).not.toContain("name=gone");
 });
 
 test("delay: everything arrives, in order, also when the delay ends while replies wait", async () => {
@@ -119,7 +119,7 @@ test("a server that is not there is a reset for the client", async () => {
     (error: NodeJS.ErrnoException) => error.code,
   );
   expect(ending).toBe("ECONNRESET");
-  await vi.waitFor(() => expect(toNowhere.connections).toBe(0));
+  await expect.poll(() => toNowhere.connections).toBe(0);
   await toNowhere.close();
 });
 

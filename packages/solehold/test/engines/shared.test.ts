@@ -81,7 +81,7 @@ test("an engine that was killed is reported as dead, not handed to tests, and st
   const nats = engineRecord("nats");
   const [redisProcess] = before.processes;
   process.kill(redisProcess!.pid, "SIGKILL");
-  await vi.waitFor(() => expect(processState(redisProcess!.pid)).toBeUndefined());
+  await expect.poll(() => processState(redisProcess!.pid)).toBeUndefined();
 
   expect((await engines("status")).stdout).toMatch(/redis\s+dead/);
   expect(engineRecord("redis").processes).not.toEqual(before.processes);
@@ -93,7 +93,7 @@ test("engines end with the process that owns them", async () => {
   await engines("up", "redis");
   const { supervisor, processes } = engineRecord("redis");
   process.kill(supervisor.pid, "SIGKILL");
-  for (const { pid } of processes) await vi.waitFor(() => expect(processState(pid)).toBeUndefined());
+  for (const { pid } of processes) await expect.poll(() => processState(pid)).toBeUndefined();
   expect((await engines("status")).stdout).toMatch(/redis\s+dead/);
 });
 

@@ -48,5 +48,5 @@ describe.each(FAULT_ENGINES)("$title, when it hangs", ({ start, open }) => {
     const again = await until("it works again", () => leases.acquire(KEY.name, { ttl: "30s" }));
     await again.release();
     await leases.close();
-  }, 40_000);
+  });
 });

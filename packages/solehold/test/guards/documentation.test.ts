@@ -23,7 +23,6 @@ const MODULES: Record<string, object> = {
   kysely,
 };
 const STALE = { code: "STALE_FENCE" };
-const TIMEOUT = { timeout: 120_000 };
 
 /** By heading: the code of its block. */
 const EXAMPLES = new Map(
@@ -51,7 +50,7 @@ beforeAll(async () => {
   const database = await ownDatabase("postgres", `guards_${randomBytes(6).toString("hex")}`);
   drop = database.drop;
   pool = new pg.Pool({ connectionString: database.url });
-}, 120_000);
+});
 
 afterAll(async () => {
   await pool?.end();
@@ -107,14 +106,14 @@ it("SQLite", async () => {
   await expect(run("SQLite", { database, lease: zombie })).rejects.toMatchObject(STALE);
 });
 
-it("Redis", TIMEOUT, async () => {
+it("Redis", async () => {
   const redis = new Redis(engine("redis"), { keyPrefix: `${randomBytes(6).toString("hex")}:` });
   await run("Redis", { redis, lease });
   await expect(run("Redis", { redis, lease: zombie })).rejects.toMatchObject(STALE);
   redis.disconnect();
 });
 
-it("Object storage", TIMEOUT, async () => {
+it("Object storage", async () => {
   const objects = await openObjects(await azuritePlace(), { timeoutMs: 20_000 });
   const [bytes, fence] = await run("Object storage", { objects, lease }, "bytes", "fence");
   expect([String(bytes), fence]).toEqual(["text", lease.fence]);

@@ -10,7 +10,7 @@ import { successor, zombie } from "./zombie.ts";
 const name = `guards_${randomBytes(6).toString("hex")}`;
 const READ = "select fence from solehold_fences";
 
-it("is refused by MySQL, which reads the fence as it is now", { timeout: 120_000 }, async () => {
+it("is refused by MySQL, which reads the fence as it is now", async () => {
   const { url: uri, drop } = await ownDatabase("mysql", name);
   const pool = mysql.createPool({ uri });
   onTestFinished(async () => {

@@ -14,7 +14,7 @@ beforeAll(async () => {
   const database = await ownDatabase("postgres", `guards_${randomBytes(6).toString("hex")}`);
   drop = database.drop;
   pool = new pg.Pool({ connectionString: database.url });
-}, 120_000);
+});
 
 afterAll(async () => {
   await pool?.end();

@@ -10,7 +10,7 @@ let client: Redis;
 beforeAll(async () => {
   server = await startRedis();
   client = new Redis(server.url);
-}, 120_000);
+});
 
 afterAll(async () => {
   client?.disconnect();

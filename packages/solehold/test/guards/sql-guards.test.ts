@@ -24,7 +24,7 @@ beforeAll(async () => {
     urls[dialect] = url;
     ends.push(drop);
   }
-}, 120_000);
+});
 
 afterAll(async () => {
   for (const end of ends) await end();

@@ -115,7 +115,7 @@ describe("eight processes on one embedded store", () => {
     expect(counter.resource.state).toBe(counter.accepted);
     expect(new Set(counter.grants).size).toBe(counter.grants.length);
     expect(kills.count + stops.count).toBeGreaterThan(20);
-  }, 120_000);
+  });
 });
 
 describe("a process killed in the middle of a write load, fifty times", () => {
@@ -161,5 +161,5 @@ describe("a process killed in the middle of a write load, fifty times", () => {
     }
     await executor.close();
     expect(granted).toBeGreaterThan(50);
-  }, 180_000);
+  });
 });

@@ -1,7 +1,7 @@
 // `renewIn: "worker"` in a real process whose event loop is really blocked, on a real Redis.
 import { type ChildProcess, fork } from "node:child_process";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { connect, type Leases } from "../../src/index.ts";
 import { engine, type FaultProxy, startProxy } from "../engines/index.ts";
 
@@ -48,7 +48,7 @@ class Holder {
   }
 
   async says(expected: unknown): Promise<void> {
-    await vi.waitFor(() => expect(this.messages).toContainEqual(expected), { timeout: 30_000 });
+    await expect.poll(() => this.messages).toContainEqual(expected);
   }
 
   async block(): Promise<void> {
@@ -75,13 +75,11 @@ describe("a lease that a thread renews", () => {
     const fence = String((await leases.inspect(name))?.fence);
     await holder.block();
     const firstMs = await expiresAtMs();
-    await vi.waitFor(async () => expect(await expiresAtMs()).toBeGreaterThan(firstMs + 2_000), {
-      timeout: 30_000,
-    });
+    await expect.poll(expiresAtMs).toBeGreaterThan(firstMs + 2_000);
     expect((await leases.tryAcquire(name)).ok).toBe(false);
     holder.unblock();
     await holder.says(expect.objectContaining({ held: true, state: "held", fence }));
-  }, 60_000);
+  });
 
   it("ends when the main thread hangs for longer than the bound, and is lost in the very turn after", async () => {
     const holder = await Holder.start({ ttl: 1_000, bound: 300 });
@@ -91,7 +89,7 @@ describe("a lease that a thread renews", () => {
     holder.unblock();
     await holder.says(expect.objectContaining({ remainingMs: 0, held: false, state: "lost" }));
     await holder.says({ lost: "expired" });
-  }, 60_000);
+  });
 
   it("is believed from before its renewal was sent, however late the answer is", async () => {
     const proxy = await startProxy({ targetPort: Number(new URL(engine("redis")).port) });
@@ -104,7 +102,7 @@ describe("a lease that a thread renews", () => {
     await holder.says({ renewed: expect.any(Number) });
     const [{ renewed }] = holder.messages as [{ renewed: number }];
     expect(renewed).toBeLessThanOrEqual(6_000 - 2 * 100);
-  }, 60_000);
+  });
 
   it("that was revoked meanwhile is lost with that reason", async () => {
     const holder = await Holder.start({ ttl: 20_000, bound: 60_000 });
@@ -112,13 +110,13 @@ describe("a lease that a thread renews", () => {
     await leases.revoke(name);
     holder.unblock();
     await holder.says({ lost: "revoked" });
-  }, 60_000);
+  });
 
   it("is renewed no more after its holder abandoned it", async () => {
     const holder = await Holder.start({ ttl: 1_000, bound: 60_000 });
     holder.abandon();
     await leases.acquire(name, { wait: "30s" });
-  }, 60_000);
+  });
 });
 
 describe("renewing in a thread is refused", () => {

@@ -35,7 +35,7 @@ describe("traces of the model, replayed by the shipped code", () => {
 
   beforeAll(async () => {
     walks = (await traces(TRACES, STEPS, 3)).map(statesOf);
-  }, 180_000);
+  });
 
   function replay(rules: CoreRules): void {
     for (const walk of walks) {

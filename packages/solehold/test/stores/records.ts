@@ -63,7 +63,7 @@ export async function rejection(
 
 /** Waits for something that only asking can tell. The limit is for a busy machine: nothing is measured here. */
 export async function until<T>(what: string, probe: () => Promise<T | null>): Promise<T> {
-  const deadline = performance.now() + 20_000;
+  const deadline = performance.now() + 120_000;
   for (;;) {
     let cause: unknown = "it was never so";
     const value = await probe().catch((error: unknown) => {
@@ -71,7 +71,7 @@ export async function until<T>(what: string, probe: () => Promise<T | null>): Pr
       return null;
     });
     if (value !== null) return value;
-    if (performance.now() > deadline) throw new Error(`${what}: not within 20 s`, { cause });
+    if (performance.now() > deadline) throw new Error(`${what}: not within 120 s`, { cause });
     await new Promise((resolve) => setTimeout(resolve, 20));
   }
 }

@@ -195,7 +195,7 @@ export async function revisionAt(url: string): Promise<number> {
   return Number(header.revision);
 }
 
-const LIMIT_MS = 30_000;
+const LIMIT_MS = 120_000;
 
 /** Waits for something that only asking can tell: elections and busy machines take their time. */
 export async function until<Value>(what: string, probe: () => Promise<Value | null>): Promise<Value> {

@@ -48,7 +48,7 @@ class EventLog {
   async next(fits: (event: StoreEvent) => boolean): Promise<StoreEvent> {
     let limit: NodeJS.Timeout | undefined;
     const expired = new Promise<never>((_, reject) => {
-      limit = setTimeout(() => reject(new Error("the event never came")), 8_000);
+      limit = setTimeout(() => reject(new Error("the event never came")), 120_000);
     });
     try {
       for (;;) {

@@ -16,12 +16,12 @@ let azurite: Engine;
 beforeAll(async () => {
   ceph = await startCeph();
   azurite = await startAzurite();
-}, 180_000);
+});
 
 afterAll(async () => {
   await ceph?.stop();
   await azurite?.stop();
-}, 60_000);
+});
 
 /** The variables and the URL, as a user would write them. */
 function s3Url(changes: { bucket?: string; endpoint?: string; secret?: string; key?: string } = {}) {
@@ -116,7 +116,7 @@ describe("a reply that got lost", () => {
     expect(lost).toBe(1);
     await leases.close();
     await proxy.close();
-  }, 60_000);
+  });
 });
 
 describe("a server that stands still", () => {
@@ -152,7 +152,7 @@ describe("a server that stands still", () => {
       .toBe("found");
     expect((await leases.refresh(lease, 60_000)).generation).toBe(1n);
     await store.close();
-  }, 90_000);
+  });
 });
 
 describe("a URL", () => {

@@ -67,7 +67,7 @@ describe("requests", () => {
     expect(sentMethods()).toEqual(Array.from({ length: count }, () => "PUT"));
     server.manners.hold = null;
     await leases.close();
-  }, 60_000);
+  });
 
   it("that read ask caches not to answer", async () => {
     const store = await openObjectStore({ url });

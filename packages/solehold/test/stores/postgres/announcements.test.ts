@@ -1,8 +1,9 @@
 /** How changes are announced: only while somebody listens, with the record, and none forgotten. */
 import pg from "pg";
 import { describe, expect, it } from "vitest";
-import { MAX_NOTE_LENGTH } from "../../../src/core/index.ts";
+import { keyId, MAX_NOTE_LENGTH } from "../../../src/core/index.ts";
 import { ManualEnv } from "../../../src/env/index.ts";
+import type { LeaseStore } from "../../../src/store/index.ts";
 import { tableNames } from "../../../src/stores/postgres/names.ts";
 import { startProxy } from "../../engines/index.ts";
 import { ownServer } from "./own-server.ts";
@@ -224,28 +225,35 @@ describe("announcements", () => {
     const table = "coming_and_going";
     const writers = await Promise.all(Array.from({ length: 4 }, () => server.open({ table })));
     let isOver = false;
-    const written: string[] = [];
-    const writing = writers.map(async (writer, index) => {
+    const begun: string[] = [];
+    const done = new Set<string>();
+    const write = async (writer: LeaseStore, index: number): Promise<void> => {
       for (let round = 0; !isOver; round += 1) {
-        const name = `${index}/${round}`;
-        await create(writer, key(name));
-        written.push(`default/${name}`);
+        const of = key(`${index}/${round}`);
+        begun.push(keyId(of));
+        await create(writer, of);
+        done.add(keyId(of));
       }
-    });
+    };
+    const writing = Promise.all(writers.map(write));
+    // If this test fails, the writers fail after it, when their stores are closed: nobody is there to be told.
+    writing.catch(() => undefined);
     for (let turn = 0; turn < 8; turn += 1) {
       const store = await server.open({ table });
       const events = await watchAll(store);
-      const [from, count] = [written.length + writers.length, 40];
-      await eventually(async () => written.length >= from + count);
-      const expected = written.slice(from, from + count);
-      await events.until(() => {
-        const names = new Set(events.names());
-        return events.resets > 0 || expected.every((name) => names.has(name));
-      });
+      // Not by the order of replies: a write from before the watch may be answered after many later ones.
+      const from = begun.length;
+      const expected = (): string[] => begun.slice(from, from + 40);
+      const areDone = async () => expected().length === 40 && expected().every((name) => done.has(name));
+      // A writer that fails ends the test here.
+      await Promise.race([eventually(areDone), writing]);
+      await events.until(
+        () => events.resets > 0 || expected().every((name) => events.names().includes(name)),
+      );
       expect(events.resets).toBe(0);
       await store.close();
     }
     isOver = true;
-    await Promise.all(writing);
+    await writing;
   });
 });

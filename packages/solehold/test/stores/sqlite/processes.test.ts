@@ -78,7 +78,7 @@ describe("processes that share a folder", () => {
       expect([value, value + 1n]).toContain((await found(store, name)).record.generation);
     }
     expect(await checkEmbeddedFolder(folder)).toMatchObject({ corrupt: 0 });
-  }, 300_000);
+  });
 
   it("it is opened again and again while two write without a pause, and no acknowledged write is undone", async () => {
     const folder = join(temporaryFolder(), "store");
