@@ -52,12 +52,15 @@ it("runs one job at a time over two workers", async () => {
       return String(lease.fence);
     },
   );
-  const both = [work(process), work(process)].map((worker) => once(worker, "completed"));
+  const fences: bigint[] = [];
+  // A slow worker may find nothing left to do: either of them completes whatever job it gets.
+  for (const worker of [work(process), work(process)])
+    worker.on("completed", (_job, fence) => fences.push(BigInt(fence)));
   await queue.addBulk(["first", "second"].map((data) => ({ name: "job", data })));
   await waiting.opened;
   expect(steps).toEqual(["begin first"]);
   finish.open();
-  const fences = (await Promise.all(both)).map(([, fence]) => BigInt(fence));
+  await expect.poll(() => fences.length).toBe(2);
   expect(steps).toEqual(["begin first", "end first", "begin second", "end second"]);
   expect(new Set(fences).size).toBe(2);
 });
