@@ -57,7 +57,7 @@ class Worker {
 
 describe("a server killed with SIGKILL under SDK clients", () => {
   it(`loses no confirmed grant, never has two holders, shortens nothing, and is found again: ${KILLS} times`, {
-    timeout: 60_000 + KILLS * 20_000,
+    timeout: 240_000 + KILLS * 20_000,
   }, async () => {
     const dataDir = await tempFolder();
     const address = await StableAddress.open();

@@ -39,13 +39,20 @@ function damage(table: string): (key: LeaseKey) => Promise<void> {
 
 describeStore(
   "PostgreSQL by URL",
-  { open, openSecond: open, openFaulty, corrupt: damage("work_order_leases") },
+  { open, openSecond: open, openFaulty, corrupt: damage("work_order_leases"), effort: EFFORT },
   { describe, it },
 );
 
 describeLeases(
   "PostgreSQL",
-  { open, openSecond: open, openFaulty, child: () => kitProcess(server.url), patienceMs: 100_000 },
+  {
+    open,
+    openSecond: open,
+    openFaulty,
+    child: () => kitProcess(server.url),
+    effort: EFFORT,
+    patienceMs: 100_000,
+  },
   { describe, it },
 );
 
