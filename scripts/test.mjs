@@ -75,7 +75,7 @@ async function main() {
   let failed = 0;
   try {
     // The types of the tests need what is adapted, too.
-    if (!isNarrowed || args.some((arg) => /adapters|docs/.test(arg))) await install(ADAPTED);
+    if (!isNarrowed || args.some((arg) => /adapters|guards|docs/.test(arg))) await install(ADAPTED);
     if (isNarrowed) {
       console.log(
         `\nleft out: ${CHECKS.map(([title]) => title).join(", ")} (npm test without a path has them)`,
