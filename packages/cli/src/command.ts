@@ -2,9 +2,7 @@
  * What a command is: data for help, parsing and completion. What it does is its action, a module of its own that
  * loads when the command runs, so that help and completion stay quick.
  */
-import { usageFailure } from "./failure.ts";
 import type { Io } from "./io.ts";
-import { didYouMean } from "./parse/suggest.ts";
 
 export interface OptionSpec {
   /** A flag is there or not; a value option takes one word. */
@@ -77,16 +75,4 @@ export interface Invocation extends ParsedArguments {
   readonly io: Io;
   /** All of them, for those that are about commands. */
   readonly commands: readonly Command[];
-}
-
-/** Throws a usage failure that names the nearest one when there is no such command. */
-export function commandNamed(name: string, commands: readonly Command[]): Command {
-  const command = commands.find((each) => each.name === name);
-  if (command !== undefined) return command;
-  const what = name.startsWith("-") ? "the command is missing before option" : "unknown command";
-  const near = didYouMean(
-    name,
-    commands.map((each) => each.name),
-  );
-  throw usageFailure(`${what} ${name}${near}: see solehold help`);
 }

@@ -2,11 +2,10 @@
  * The command line's one entry: words in, exit code out. It never throws and never ends the process; what
  * goes wrong is one line on stderr, and with --json a document on stdout.
  */
-import { commandNamed } from "./command.ts";
 import { EXIT, Failure, SIGNAL_EXIT_BASE } from "./failure.ts";
 import { escapeControls } from "./format/terminal.ts";
 import { type Io, OutputClosedError, processIo } from "./io.ts";
-import { parseArguments } from "./parse/arguments.ts";
+import { commandNamed, parseArguments } from "./parse/arguments.ts";
 import { COMMANDS } from "./registry.ts";
 
 const SIGPIPE = 13;

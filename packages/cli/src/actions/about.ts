@@ -1,10 +1,11 @@
 /** What runs here, and what it can do. */
 import { readFileSync } from "node:fs";
-import { commandNamed, type Invocation } from "../command.ts";
+import type { Invocation } from "../command.ts";
 import { EXIT } from "../failure.ts";
 import { printAnswer } from "../format/answer.ts";
 import { completionScript } from "../format/completion-scripts.ts";
 import { commandHelp, overview } from "../format/help.ts";
+import { commandNamed } from "../parse/arguments.ts";
 
 interface Versions {
   readonly solehold: string;
