@@ -6,6 +6,7 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { ensureBrowser } from "./browser.mjs";
+import { ensurePromtool } from "./check-alerts.mjs";
 import { engineTable } from "./engine-table.mjs";
 import { engineNames } from "./engines/index.mjs";
 import { down, status } from "./engines/shared.mjs";
@@ -69,13 +70,15 @@ async function runAll(steps) {
 }
 
 async function main() {
+  // Beside the build, because it mostly waits for the registry. The types of the tests need what is adapted, too.
+  const needsAdapted = !isNarrowed || args.some((arg) => /adapters|guards|docs/.test(arg));
+  const adapted = needsAdapted ? install(ADAPTED) : Promise.resolve();
   const unbuilt = await runAll(BUILD);
+  await adapted;
   if (unbuilt > 0) return finish(0, unbuilt);
   const wasUp = status().flatMap(({ name, state }) => (state === "up" ? [name] : []));
   let failed = 0;
   try {
-    // The types of the tests need what is adapted, too.
-    if (!isNarrowed || args.some((arg) => /adapters|guards|docs/.test(arg))) await install(ADAPTED);
     if (isNarrowed) {
       console.log(
         `\nleft out: ${CHECKS.map(([title]) => title).join(", ")} (npm test without a path has them)`,
@@ -105,8 +108,13 @@ async function prepareAll() {
   if ((await run(process.execPath, [join(ROOT, "scripts/engines/cli.mjs"), "up"])) !== 0) {
     console.error("some engines could not be started: their tests will fail");
   }
-  await install(BENCH);
-  await ensureBrowser(console.log).catch(({ message }) => console.error(message));
+  await Promise.all([install(BENCH), programs()]);
+}
+
+/** Debian's, one after the other: there is one lock for all of them. */
+async function programs() {
+  for (const ensure of [ensureBrowser, ensurePromtool])
+    await ensure(console.log).catch(({ message }) => console.error(message));
 }
 
 /** @param {string} folder */
