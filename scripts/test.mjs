@@ -26,11 +26,36 @@ function run(command, args) {
   });
 }
 
+/**
+ * For what runs beside something else: its words come out together, under its title, when it ends.
+ * @param {Step} step @returns {Promise<number>}
+ */
+function runBeside([title, command, args]) {
+  return new Promise((resolvePromise) => {
+    const child = spawn(command, args, { cwd: ROOT, stdio: ["ignore", "pipe", "pipe"] });
+    let said = "";
+    for (const stream of [child.stdout, child.stderr])
+      stream.setEncoding("utf8").on("data", (text) => {
+        said += text;
+      });
+    const end = (code) => {
+      console.log(`\n== ${title}\n${said.trimEnd()}`);
+      resolvePromise(code);
+    };
+    child.on("error", ({ message }) => {
+      said += message;
+      end(127);
+    });
+    child.on("close", (code, signal) => end(code ?? (signal === null ? 1 : 128)));
+  });
+}
+
 const EVIDENCE = join(ROOT, "scripts/evidence.mjs");
 
 const bin = (name) => join(ROOT, "node_modules/.bin", name);
 
-/** @typedef {readonly (readonly [string, string, readonly string[]])[]} Steps Title, command, arguments. */
+/** @typedef {readonly [string, string, readonly string[]]} Step Title, command, arguments. */
+/** @typedef {readonly Step[]} Steps */
 
 /** Tests run the build, and make no sense on code that does not compile. @type {Steps} */
 const BUILD = [
@@ -40,14 +65,14 @@ const BUILD = [
   ["dashboard", "npm", ["run", "build", "-w", "packages/dashboard"]],
 ];
 
-/** All of these are reported, whatever the others say. @type {Steps} */
+/** All of these are reported, whatever the others say; the longest begin first. @type {Steps} */
 const CHECKS = [
+  ["packages", process.execPath, [join(ROOT, "scripts/check-packages.mjs")]],
+  ["types of the tests", bin("tsc"), ["-p", "tsconfig.test.json", "--noEmit"]],
   ["lint", bin("biome"), ["check", "--error-on-warnings", "."]],
   ["lock files", process.execPath, [join(ROOT, "scripts/complete-lock.mjs"), "--check"]],
   ["layers and time", process.execPath, [join(ROOT, "scripts/check.mjs")]],
-  ["types of the tests", bin("tsc"), ["-p", "tsconfig.test.json", "--noEmit"]],
   ["types of the engines", bin("tsc"), ["-p", "scripts/engines"]],
-  ["packages", process.execPath, [join(ROOT, "scripts/check-packages.mjs")]],
   ["reference pages", process.execPath, [join(ROOT, "scripts/reference.mjs"), "--check"]],
   ["vectors", process.execPath, [join(ROOT, "scripts/approval-vectors.mjs"), "--check"]],
   ["rows of the documents", process.execPath, [EVIDENCE, "--check"]],
@@ -69,24 +94,37 @@ async function runAll(steps) {
   return failed;
 }
 
-async function main() {
-  // Beside the build, because it mostly waits for the registry. The types of the tests need what is adapted, too.
-  const needsAdapted = !isNarrowed || args.some((arg) => /adapters|guards|docs/.test(arg));
-  const adapted = needsAdapted ? install(ADAPTED) : Promise.resolve();
-  const unbuilt = await runAll(BUILD);
-  await adapted;
-  if (unbuilt > 0) return finish(0, unbuilt);
-  const wasUp = status().flatMap(({ name, state }) => (state === "up" ? [name] : []));
+/** Two at a time. @param {Steps} steps @returns {Promise<number>} How many failed. */
+async function runInLanes(steps) {
+  const left = [...steps];
   let failed = 0;
+  const lane = async () => {
+    for (let step = left.shift(); step !== undefined; step = left.shift()) {
+      if ((await runBeside(step)) === 0) continue;
+      failed += 1;
+      console.error(`${step[0]}: failed`);
+    }
+  };
+  await Promise.all([lane(), lane()]);
+  return failed;
+}
+
+async function main() {
+  const wasUp = status().flatMap(({ name, state }) => (state === "up" ? [name] : []));
+  // The types of the tests need what is adapted, too.
+  const adapted = !isNarrowed || args.some((arg) => /adapters|guards|docs/.test(arg)) ? install(ADAPTED) : null;
+  const prepared = isNarrowed ? null : prepareAll();
   try {
-    if (isNarrowed) {
+    const unbuilt = await runAll(BUILD);
+    if (unbuilt > 0) return finish(0, unbuilt);
+    await adapted;
+    let failed = 0;
+    if (isNarrowed)
       console.log(
         `\nleft out: ${CHECKS.map(([title]) => title).join(", ")} (npm test without a path has them)`,
       );
-    } else {
-      failed = await runAll(CHECKS);
-      await prepareAll();
-    }
+    else failed = await runInLanes(CHECKS);
+    await prepared;
     console.log("\n== tests");
     const reporters = ["--reporter=default", "--reporter=json", `--outputFile.json=${report}`];
     const code = await run(bin("vitest"), ["run", ...reporters, ...args]);
@@ -97,22 +135,21 @@ async function main() {
     table = tableOf();
     return finish(passed, failed + failedTests);
   } finally {
+    await Promise.all([adapted, prepared]);
     // Tests start the engines that they ask for. Those that somebody had running already stay.
     await down(engineNames.filter((name) => !wasUp.includes(name)));
   }
 }
 
-/** A test would install and start what it needs by itself, but one after the other and while its timeout runs. */
+/**
+ * A test would install and start what it needs by itself, but one after the other and while its timeout runs. Here it is
+ * downloads and disk for the most part, so it goes on while the build and the checks keep the cores busy. Never rejects.
+ */
 async function prepareAll() {
-  console.log("\n== engines");
-  if ((await run(process.execPath, [join(ROOT, "scripts/engines/cli.mjs"), "up"])) !== 0) {
+  const engines = ["engines", process.execPath, [join(ROOT, "scripts/engines/cli.mjs"), "up"]];
+  if ((await runBeside(engines)) !== 0)
     console.error("some engines could not be started: their tests will fail");
-  }
-  await Promise.all([install(BENCH), programs()]);
-}
-
-/** Debian's, one after the other: there is one lock for all of them. */
-async function programs() {
+  await install(BENCH);
   for (const ensure of [ensureBrowser, ensurePromtool])
     await ensure(console.log).catch(({ message }) => console.error(message));
 }

@@ -82,11 +82,10 @@ describe("the code of the pages", () => {
     async (_, block) => {
       const file = join(folder, `${where(block).replaceAll(/\W/g, "-")}.mjs`);
       writeFileSync(file, storesFor(block.code, folder));
-      const { stdout, stderr } = await run(process.execPath, [file], { cwd: folder, timeout: 50_000 });
+      const { stdout, stderr } = await run(process.execPath, [file], { cwd: folder, timeout: 200_000 });
       expect(stderr).toBe("");
       if (block.prints !== null) expect(stdout).toMatch(patternOf(block.prints));
     },
-    120_000,
   );
 
   it("names commands and options that exist", async () => {

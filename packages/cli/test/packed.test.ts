@@ -10,7 +10,6 @@ import { temporaryFolder } from "./support/temporary.ts";
 
 const ROOT = join(import.meta.dirname, "../../..");
 const SEED_PAGES = join(ROOT, "docs/seeds");
-const TIMEOUT_MS = 180_000;
 const { version } = JSON.parse(readFileSync(join(ROOT, "packages/solehold/package.json"), "utf8"));
 
 interface Result {
@@ -39,7 +38,7 @@ beforeAll(async () => {
     },
   );
   registry = await startRegistry(releases);
-}, TIMEOUT_MS);
+});
 
 afterAll(async () => {
   await registry?.close();
@@ -102,9 +101,7 @@ const RUN = [
 ];
 
 describe("all packages in one folder", () => {
-  it("share the command solehold, which runs the one that is installed", {
-    timeout: TIMEOUT_MS,
-  }, async () => {
+  it("share the command solehold, which runs the one that is installed", async () => {
     const folder = await install(...tarballs.keys());
     expect(await npx(folder, "version")).toEqual(INSTALLED);
     const help = await npx(folder, "--help");
@@ -153,9 +150,7 @@ describe("all packages in one folder", () => {
     }
   });
 
-  it("run the program of each seed's page as it stands there, beside the library alone", {
-    timeout: TIMEOUT_MS,
-  }, async () => {
+  it("run the program of each seed's page as it stands there, beside the library alone", async () => {
     const folder = await install("solehold");
     const pages = readdirSync(SEED_PAGES).filter((name) => /^00\d-/.test(name));
     expect(pages).toHaveLength(5);
@@ -170,16 +165,14 @@ describe("all packages in one folder", () => {
 });
 
 describe("npx solehold without the command line installed", () => {
-  it("fetches it, says so, and passes arguments, output and exit code on", {
-    timeout: TIMEOUT_MS,
-  }, async () => {
+  it("fetches it, says so, and passes arguments, output and exit code on", async () => {
     const folder = temporaryFolder();
     const ran = await npx(folder, ...RUN);
     expect(ran).toMatchObject({ code: 7, stdout: expect.stringMatching(/^fence \d+\n$/), stderr: NOTICE });
     expect(readdirSync(folder)).toEqual(["data"]);
   });
 
-  it("works beside the library, which brings no other package", { timeout: TIMEOUT_MS }, async () => {
+  it("works beside the library, which brings no other package", async () => {
     const folder = await install("solehold");
     const installed = readdirSync(join(folder, "node_modules")).filter((name) => !name.startsWith("."));
     expect(installed).toEqual(["solehold"]);

@@ -15,6 +15,5 @@ describe("planted bugs", () => {
       expect(bug.caughtBy).toContain(oracle);
       expect(seedsTried).toBeLessThanOrEqual(bug.withinSeeds);
     },
-    90_000,
   );
 });

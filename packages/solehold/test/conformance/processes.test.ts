@@ -13,7 +13,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 function takeTurns(module: string, url: string): Promise<void> {
   const open = () => openEmbeddedStore({ folder });
   const child = () => ({ module: join(import.meta.dirname, module), args: [url] });
-  const cases = leaseConformanceCases({ open, openSecond: open, child, patienceMs: 30_000 });
+  const cases = leaseConformanceCases({ open, openSecond: open, child, patienceMs: 100_000 });
   const found = cases.find(({ title }) => title.startsWith("processes that are killed"));
   if (found === undefined) throw new Error("the kit has no case with processes");
   return found.run();

@@ -39,7 +39,7 @@ describeLeases(
     openSecond: open,
     openFaulty,
     child: () => kitProcess(urlOf(server.url), VARIABLES),
-    patienceMs: 30_000,
+    patienceMs: 100_000,
   },
   { describe, it },
 );

@@ -34,7 +34,7 @@ describeLeases(
     openSecond: open,
     openFaulty,
     child: () => kitProcess(storeUrl(urls, prefix)),
-    patienceMs: 30_000,
+    patienceMs: 100_000,
     effort: EFFORT,
   },
   { describe, it },

@@ -36,7 +36,7 @@ describeLeases(
     openSecond: open,
     jumpClock: (byMs) => env.step(byMs),
     child: () => kitProcess(`file:${folder}`),
-    patienceMs: 30_000,
+    patienceMs: 100_000,
     effort: EFFORT,
   },
   { describe, it },

@@ -32,7 +32,7 @@ const corrupt = async ({ tenant, name }: LeaseKey): Promise<void> => {
 describeStore("MariaDB", { open, openSecond: open, openFaulty, corrupt }, { describe, it });
 describeLeases(
   "MariaDB",
-  { open, openSecond: open, openFaulty, child: () => kitProcess(server.url), patienceMs: 30_000 },
+  { open, openSecond: open, openFaulty, child: () => kitProcess(server.url), patienceMs: 100_000 },
   { describe, it },
 );
 

@@ -36,7 +36,7 @@ describeStore(
 // Most of their time is waiting for the end of leases.
 describeLeases(
   "Azure Blob (azurite)",
-  { open, openSecond: open, effort: EFFORT, patienceMs: 25_000 },
+  { open, openSecond: open, effort: EFFORT, patienceMs: 100_000 },
   { describe, it: (title, run) => it.concurrent(title, run, 120_000) },
 );
 

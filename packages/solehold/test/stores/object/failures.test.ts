@@ -139,15 +139,11 @@ describe("a server that stands still", () => {
       await ceph.resume();
     }
     await expect
-      .poll(
-        () =>
-          store.read([key]).then(
-            ({ records }) => records[0]?.kind,
-            () => "failed",
-          ),
-        {
-          timeout: 20_000,
-        },
+      .poll(() =>
+        store.read([key]).then(
+          ({ records }) => records[0]?.kind,
+          () => "failed",
+        ),
       )
       .toBe("found");
     expect((await leases.refresh(lease, 60_000)).generation).toBe(1n);

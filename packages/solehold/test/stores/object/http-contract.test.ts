@@ -29,7 +29,7 @@ describeStore(
     openSecond: open,
     openFaulty,
     effort: EFFORT,
-    patienceMs: 25_000,
+    patienceMs: 100_000,
     corrupt: async ({ tenant, name }) => {
       const path = `/store/leases/%40${tenant}/${name}.lease.json`;
       const content = server.objects.get(path);
@@ -42,7 +42,7 @@ describeStore(
 
 describeLeases(
   "HTTP with ETags",
-  { open, openSecond: open, openFaulty, effort: EFFORT, patienceMs: 25_000 },
+  { open, openSecond: open, openFaulty, effort: EFFORT, patienceMs: 100_000 },
   { describe, it: (title, run) => it.concurrent(title, run, 120_000) },
 );
 

@@ -35,7 +35,7 @@ describeStore(
     openSecond: open,
     openFaulty,
     effort: EFFORT,
-    patienceMs: 25_000,
+    patienceMs: 100_000,
     corrupt: async (key) => {
       const objects = await connectObjects(cephPlace());
       objects.quoting = "bare";
@@ -46,14 +46,14 @@ describeStore(
       objects.close();
     },
   },
-  { describe, it: (title, run) => it(title, run, 120_000) },
+  { describe, it },
 );
 
 // Most of their time is waiting for the end of leases.
 describeLeases(
   "S3 (Ceph)",
-  { open, openSecond: open, openFaulty, child: s3Process, effort: EFFORT, patienceMs: 25_000 },
-  { describe, it: (title, run) => it.concurrent(title, run, 120_000) },
+  { open, openSecond: open, openFaulty, child: s3Process, effort: EFFORT, patienceMs: 100_000 },
+  { describe, it: (title, run) => it.concurrent(title, run) },
 );
 
 /** The server's clock shows whole seconds, and a lease is stamped with the end of its second. */

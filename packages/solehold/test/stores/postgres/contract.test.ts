@@ -45,7 +45,7 @@ describeStore(
 
 describeLeases(
   "PostgreSQL",
-  { open, openSecond: open, openFaulty, child: () => kitProcess(server.url), patienceMs: 30_000 },
+  { open, openSecond: open, openFaulty, child: () => kitProcess(server.url), patienceMs: 100_000 },
   { describe, it },
 );
 

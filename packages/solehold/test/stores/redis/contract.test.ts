@@ -44,7 +44,7 @@ describeLeases(
     openSecond: open,
     openFaulty,
     child: () => kitProcess(server.url),
-    patienceMs: 30_000,
+    patienceMs: 100_000,
   },
   { describe, it },
 );

@@ -28,7 +28,7 @@ describeLeases(
     openSecond: open,
     jumpClock: (byMs) => env.step(byMs),
     child: () => kitProcess(`embedded:${folder}`),
-    patienceMs: 30_000,
+    patienceMs: 100_000,
   },
   { describe, it },
 );
