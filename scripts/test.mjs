@@ -112,7 +112,8 @@ async function runInLanes(steps) {
 async function main() {
   const wasUp = status().flatMap(({ name, state }) => (state === "up" ? [name] : []));
   // The types of the tests need what is adapted, too.
-  const adapted = !isNarrowed || args.some((arg) => /adapters|guards|docs/.test(arg)) ? install(ADAPTED) : null;
+  const adapted =
+    !isNarrowed || args.some((arg) => /adapters|guards|docs/.test(arg)) ? install(ADAPTED) : null;
   const prepared = isNarrowed ? null : prepareAll();
   try {
     const unbuilt = await runAll(BUILD);
