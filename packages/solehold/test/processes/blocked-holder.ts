@@ -1,7 +1,7 @@
 /** A process that holds a lease which a thread renews, and whose main thread can be blocked: see blocked-holder.mjs. */
 import { type ChildProcess, fork } from "node:child_process";
 import { join } from "node:path";
-import { expect, onTestFinished, vi } from "vitest";
+import { expect, onTestFinished } from "vitest";
 import type { Leases } from "../../src/index.ts";
 
 export interface BlockedHolderOptions {
@@ -36,7 +36,7 @@ export class BlockedHolder {
   }
 
   async says(expected: unknown): Promise<void> {
-    await vi.waitFor(() => expect(this.messages).toContainEqual(expected), { timeout: 30_000 });
+    await expect.poll(() => this.messages).toContainEqual(expected);
   }
 
   async block(): Promise<void> {
@@ -61,9 +61,7 @@ export async function outlivesItsBlock(leases: Leases, url: string): Promise<voi
   const fence = String((await leases.inspect(name))?.fence);
   await holder.block();
   const firstMs = await expiresAtMs();
-  await vi.waitFor(async () => expect(await expiresAtMs()).toBeGreaterThan(firstMs + 2_000), {
-    timeout: 30_000,
-  });
+  await expect.poll(expiresAtMs).toBeGreaterThan(firstMs + 2_000);
   expect((await leases.tryAcquire(name)).ok).toBe(false);
   holder.unblock();
   await holder.says(expect.objectContaining({ held: true, state: "held", fence }));

@@ -41,16 +41,12 @@ describe("a lease that a thread renews outlives a main thread that is busy for l
     "the embedded store": () => folderUrl("embedded"),
     files: () => folderUrl("file"),
   };
-  it.each(Object.entries(urls))(
-    "%s",
-    async (_, urlOf) => {
-      const url = urlOf();
-      const observer = await connect(url);
-      onTestFinished(() => observer.close());
-      await outlivesItsBlock(observer, url);
-    },
-    60_000,
-  );
+  it.each(Object.entries(urls))("%s", async (_, urlOf) => {
+    const url = urlOf();
+    const observer = await connect(url);
+    onTestFinished(() => observer.close());
+    await outlivesItsBlock(observer, url);
+  });
 });
 
 describe("a lease that a thread renews", () => {
@@ -62,7 +58,7 @@ describe("a lease that a thread renews", () => {
     holder.unblock();
     await holder.says(expect.objectContaining({ remainingMs: 0, held: false, state: "lost" }));
     await holder.says({ lost: "expired" });
-  }, 60_000);
+  });
 
   it("is believed from before its renewal was sent, however late the answer is", async () => {
     const proxy = await startProxy({ targetPort: Number(new URL(engine("redis")).port) });
@@ -75,7 +71,7 @@ describe("a lease that a thread renews", () => {
     await holder.says({ renewed: expect.any(Number) });
     const [{ renewed }] = holder.messages as [{ renewed: number }];
     expect(renewed).toBeLessThanOrEqual(6_000 - 2 * 100);
-  }, 60_000);
+  });
 
   it("that was revoked meanwhile is lost with that reason", async () => {
     const holder = await start({ ttl: 20_000, bound: 60_000 });
@@ -83,13 +79,13 @@ describe("a lease that a thread renews", () => {
     await leases.revoke(name);
     holder.unblock();
     await holder.says({ lost: "revoked" });
-  }, 60_000);
+  });
 
   it("is renewed no more after its holder abandoned it", async () => {
     const holder = await start({ ttl: 1_000, bound: 60_000 });
     holder.abandon();
     await leases.acquire(name, { wait: "30s" });
-  }, 60_000);
+  });
 });
 
 describe("renewing in a thread is refused", () => {
