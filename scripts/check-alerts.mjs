@@ -1,21 +1,37 @@
 // npm run check-alerts: Prometheus's own promtool judges the alert rules of deploy/, and runs the cases beside them: when each
-// alert fires and when it does not. Not part of `npm test`, because Debian's package prometheus brings 20 MB; it is installed
-// on first use, when we are root.
-import { spawnSync } from "node:child_process";
+// alert fires and when it does not. `npm test` does the same (docs/test/deploy.test.ts). promtool is in Debian's package
+// prometheus, 20 MB, installed on first use when we are root, like the engines.
 import { join } from "node:path";
 import { installPackages } from "./engines/install.mjs";
-import { findProgram } from "./engines/programs.mjs";
+import { withLock } from "./engines/lock.mjs";
+import { findProgram, run } from "./engines/programs.mjs";
 
 const DEPLOY = join(import.meta.dirname, "../deploy");
-
-if (findProgram("promtool") === undefined) await installPackages(["prometheus"], console.error);
-const promtool = findProgram("promtool");
-if (promtool === undefined)
-  throw new Error("Debian's package prometheus did not bring the program 'promtool'");
-for (const args of [
+const JUDGEMENTS = [
   ["check", "rules", "prometheus-alerts.yaml"],
   ["test", "rules", "prometheus-alerts.test.yaml"],
-]) {
-  const { status } = spawnSync(promtool, args, { cwd: DEPLOY, stdio: "inherit" });
-  if (status !== 0) process.exit(1);
+];
+
+/** @type {import("./check-alerts.mjs").ensurePromtool} */
+export async function ensurePromtool(say = console.error) {
+  const find = () => findProgram("promtool");
+  return find() ?? (await withLock("promtool", async () => find() ?? (await installed(say)), say));
 }
+
+/** @param {(message: string) => void} say @returns {Promise<string>} */
+async function installed(say) {
+  await installPackages(["prometheus"], say);
+  const path = findProgram("promtool");
+  if (path === undefined) throw new Error("Debian's package prometheus did not bring the program 'promtool'");
+  return path;
+}
+
+/** @type {import("./check-alerts.mjs").checkAlerts} */
+export async function checkAlerts(folder = DEPLOY) {
+  const promtool = await ensurePromtool();
+  const said = [];
+  for (const args of JUDGEMENTS) said.push(await run(promtool, args, { cwd: folder }));
+  return said.join("");
+}
+
+if (process.argv[1] === import.meta.filename) console.log(await checkAlerts());

@@ -143,6 +143,7 @@ async function run({ seeds, seconds }) {
   return {
     startedAt,
     seconds: Math.round(performance.now() / 1_000),
+    command: `npm run ledger${process.argv.length > 2 ? ` -- ${process.argv.slice(2).join(" ")}` : ""}`,
     ...about,
     node: process.version,
     machine: `${cpus().length} x ${cpus()[0]?.model ?? "unknown"}`,

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createLog, flagName, resolveConfig, SETTINGS, startServer, variableName } from "@solehold/server";
 import { PROBLEM_REASONS, REASONS } from "solehold/internal";
-import { catalog } from "../packages/cli/dist/registry.js";
+import { COMMANDS } from "../packages/cli/dist/registry.js";
 import { apiReport } from "./api-report.mjs";
 
 const FOLDER = join(import.meta.dirname, "../docs/reference");
@@ -19,13 +19,12 @@ const cell = (text) => String(text).replaceAll("|", "\\|").replaceAll(/\s+/g, " 
 const table = (head, rows) =>
   [head, head.map(() => "---"), ...rows].map((row) => `| ${row.map(cell).join(" | ")} |`).join("\n");
 
-async function commandLine() {
-  const commands = await catalog.loadAll();
+function commandLine() {
   const index = table(
     ["command", "what it does"],
-    commands.map(({ name, summary }) => [`[\`${name}\`](#solehold-${name})`, summary]),
+    COMMANDS.map(({ name, summary }) => [`[\`${name}\`](#solehold-${name})`, summary]),
   );
-  const sections = commands.map(({ name, summary, usage, options, notes = [], examples }) => {
+  const sections = COMMANDS.map(({ name, summary, usage, options, notes = [], examples }) => {
     const rows = Object.entries(options).map(([option, { placeholder, help }]) => [
       `\`--${option}${placeholder === "" ? "" : ` ${placeholder}`}\``,
       help,

@@ -6,6 +6,7 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { ensureBrowser } from "./browser.mjs";
+import { ensurePromtool } from "./check-alerts.mjs";
 import { engineTable } from "./engine-table.mjs";
 import { engineNames } from "./engines/index.mjs";
 import { down, status } from "./engines/shared.mjs";
@@ -111,7 +112,8 @@ async function runInLanes(steps) {
 async function main() {
   const wasUp = status().flatMap(({ name, state }) => (state === "up" ? [name] : []));
   // The types of the tests need what is adapted, too.
-  const adapted = !isNarrowed || args.some((arg) => /adapters|docs/.test(arg)) ? install(ADAPTED) : null;
+  const adapted =
+    !isNarrowed || args.some((arg) => /adapters|guards|docs/.test(arg)) ? install(ADAPTED) : null;
   const prepared = isNarrowed ? null : prepareAll();
   try {
     const unbuilt = await runAll(BUILD);
@@ -149,7 +151,8 @@ async function prepareAll() {
   if ((await runBeside(engines)) !== 0)
     console.error("some engines could not be started: their tests will fail");
   await install(BENCH);
-  await ensureBrowser(console.log).catch(({ message }) => console.error(message));
+  for (const ensure of [ensureBrowser, ensurePromtool])
+    await ensure(console.log).catch(({ message }) => console.error(message));
 }
 
 /** @param {string} folder */

@@ -1,6 +1,6 @@
 /** The files of deploy/ fit this version: the metrics, settings, commands and paths that they name exist. */
 import { execFile } from "node:child_process";
-import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
@@ -8,7 +8,8 @@ import { createLog, resolveConfig, SETTING_NAMES, startServer, variableName } fr
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { parse, parseAllDocuments } from "yaml";
 import { parseArguments } from "../../packages/cli/src/parse/arguments.ts";
-import { catalog } from "../../packages/cli/src/registry.ts";
+import { COMMANDS } from "../../packages/cli/src/registry.ts";
+import { checkAlerts } from "../../scripts/check-alerts.mjs";
 import { ROOT } from "./pages.ts";
 
 const read = (name: string): string => readFileSync(join(ROOT, "deploy", name), "utf8");
@@ -74,8 +75,8 @@ describe("deployment files", () => {
     expect(named.filter((variable) => !VARIABLES.has(variable))).toEqual([]);
   });
 
-  it("the server's command line is one that it takes", async () => {
-    const serve = await catalog.load("serve");
+  it("the server's command line is one that it takes", () => {
+    const serve = COMMANDS.find(({ name }) => name === "serve");
     const [pod] = parseAllDocuments(read("kubernetes.yaml"))
       .map(
         (document) =>
@@ -174,6 +175,17 @@ describe("deployment files", () => {
     }
     expect(Object.keys(volumes)).toEqual(["database", "lease-1", "lease-2"]);
   });
+
+  it("promtool accepts the alert rules, and they fire and are quiet as the cases say", async () => {
+    expect(await checkAlerts()).toMatch(/Checking.*SUCCESS.*Unit Testing.*SUCCESS/s);
+  }, 120_000);
+
+  it("promtool objects when a threshold is not that of the cases", async () => {
+    const changed = read("prometheus-alerts.yaml").replace(/> [\d.]+$/gm, "> 1000000");
+    writeFileSync(join(folder, "prometheus-alerts.yaml"), changed);
+    writeFileSync(join(folder, "prometheus-alerts.test.yaml"), read("prometheus-alerts.test.yaml"));
+    await expect(checkAlerts(folder)).rejects.toThrow(/got:\[\]/);
+  }, 120_000);
 
   it("every alert has cases for promtool: one in which it fires", () => {
     interface Case {

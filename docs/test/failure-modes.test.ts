@@ -18,6 +18,11 @@ it("has a row for every fault", () => {
   expect(rows.map(([fault]) => fault)).toEqual(Object.keys(FAULTS));
 });
 
+it("says of every fault what it is, and what its bar is, as the fault itself does", () => {
+  for (const [name, { what, good }] of Object.entries(FAULTS))
+    expect(page).toContain(`| ${name} | ${what} | ${good} |`);
+});
+
 it("shows that Solehold meets every bar", () => {
   const column = head.indexOf("`solehold`");
   expect(rows.filter((row) => !row[column]?.startsWith("✔"))).toEqual([]);

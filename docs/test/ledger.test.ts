@@ -1,8 +1,10 @@
 /** The committed ledger is green, its page is made from it, and a ledger that shows too little is red. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import { EXPLORABLE_BUGS, PLANTED_BUGS, SERVER_BUGS, SITUATIONS } from "@solehold/simulator";
 import { describe, expect, it } from "vitest";
 import { type Ledger, pageOf, problemsOf } from "../../scripts/ledger/page.mjs";
+import { ENGINES } from "../../soak/engines.mjs";
 import { ROOT } from "./pages.ts";
 
 const ledger = JSON.parse(readFileSync(join(ROOT, "artifacts/ledger.json"), "utf8")) as Ledger;
@@ -15,6 +17,20 @@ describe("the ledger of proof", () => {
   it("says which source it speaks of", () => {
     expect(ledger.commit).toMatch(/^[0-9a-f]{40}$/);
     expect(ledger.sources.sha256).toMatch(/^[0-9a-f]{64}$/);
+  });
+
+  it("speaks of every planted bug, situation, mistake of the model and engine that there is today", () => {
+    const names = (canaries: readonly { readonly bug: string }[] | null) =>
+      canaries?.map(({ bug }) => bug).sort();
+    const { mistakes } = JSON.parse(readFileSync(join(ROOT, "spec/mistakes.json"), "utf8")) as {
+      readonly mistakes: readonly { readonly main: string }[];
+    };
+    expect(names(ledger.bugs)).toEqual([...PLANTED_BUGS, ...SERVER_BUGS].map(({ name }) => name).sort());
+    expect(names(ledger.explorerBugs)).toEqual(Object.keys(EXPLORABLE_BUGS).sort());
+    expect(names(ledger.model.bugs)).toEqual(mistakes.map(({ main }) => main).sort());
+    expect(ledger.soaks.map(({ engine }) => engine)).toEqual(Object.keys(ENGINES));
+    const reached = Object.keys(ledger.simulations[0]?.sometimes ?? {});
+    expect(SITUATIONS.filter((situation) => !reached.includes(situation))).toEqual([]);
   });
 
   it("is what the page shows", () => {

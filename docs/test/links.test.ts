@@ -47,13 +47,24 @@ describe("links", () => {
     expect(links.flatMap(([path, link]) => problemOf(path, link) ?? [])).toEqual([]);
   });
 
-  it("lead from the index to every page of docs, but for pages that belong to another one", () => {
-    const index = pages.find(({ path }) => path === "docs/README.md")?.text ?? "";
+  it("lead from the index to every page of docs, each with a line of its own", () => {
+    const lines = pages.find(({ path }) => path === "docs/README.md")?.text.split("\n") ?? [];
     const missing = pages
       .map(({ path }) => path)
       .filter((path) => path.startsWith("docs/") && path !== "docs/README.md")
-      .filter((path) => !index.includes(`](${path.slice("docs/".length)})`));
+      .filter(
+        (path) =>
+          !lines.some((line) => /^- \[[^\]]+\]\((.*?)\)/.exec(line)?.[1] === path.slice("docs/".length)),
+      );
     expect(missing).toEqual([]);
+  });
+
+  it("lead on from the answer to each of the fifteen questions", () => {
+    const text = pages.find(({ path }) => path === "docs/questions.md")?.text ?? "";
+    const questions = text.split(/^## /m).slice(1);
+    expect(questions).toHaveLength(15);
+    const without = questions.filter((question) => [...question.matchAll(LINK)].length === 0);
+    expect(without.map((question) => question.split("\n")[0])).toEqual([]);
   });
 
   it("are noticed when they are broken", () => {

@@ -106,6 +106,9 @@ class World {
     this.#jobs += 1;
     if (this.#jobs % 4 === 0)
       await this.#take(`orders/${40_000 + this.#jobs}`, `worker-${this.#jobs % 9}`, atMs);
+    for (const [index, card] of ["trainer-1", "trainer-2", "notebook"].entries())
+      if (this.#jobs % 8 === index)
+        await this.#send("acquire", { name: "gpu/a100", holder: card, token: card, slots: 3, ttlMs: 25_000 });
     if (this.#jobs % 6 === 0) await this.#send("acquire", { name: "ledger/writer", holder: "standby" });
     await this.#closeMonth(atMs);
   }

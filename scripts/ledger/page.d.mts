@@ -6,6 +6,7 @@ export interface Canary {
 
 export interface Ledger {
   readonly startedAt: string;
+  readonly command: string;
   readonly seconds: number;
   readonly commit: string;
   readonly sources: { readonly folders: readonly string[]; readonly sha256: string };

@@ -64,6 +64,7 @@ export function pageOf(ledger) {
     table(
       ["", ""],
       [
+        ["command", `\`${ledger.command}\``],
         ["commit", `\`${ledger.commit}\``],
         ["sha256 of the source", `\`${ledger.sources.sha256}\` over ${ledger.sources.folders.join(", ")}`],
         ["begun", `${ledger.startedAt}, took ${count(ledger.seconds)} s`],

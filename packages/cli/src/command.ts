@@ -73,13 +73,6 @@ export interface ParsedArguments {
 
 export interface Invocation extends ParsedArguments {
   readonly io: Io;
-  readonly catalog: CommandCatalog;
-}
-
-/** All commands, for those that are about commands. */
-export interface CommandCatalog {
-  names(): readonly string[];
-  /** Null when there is no such command. */
-  load(name: string): Promise<Command | null>;
-  loadAll(): Promise<readonly Command[]>;
+  /** All of them, for those that are about commands. */
+  readonly commands: readonly Command[];
 }

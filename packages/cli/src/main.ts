@@ -2,12 +2,11 @@
  * The command line's one entry: words in, exit code out. It never throws and never ends the process; what
  * goes wrong is one line on stderr, and with --json a document on stdout.
  */
-import { EXIT, Failure, SIGNAL_EXIT_BASE, usageFailure } from "./failure.ts";
+import { EXIT, Failure, SIGNAL_EXIT_BASE } from "./failure.ts";
 import { escapeControls } from "./format/terminal.ts";
 import { type Io, OutputClosedError, processIo } from "./io.ts";
-import { parseArguments } from "./parse/arguments.ts";
-import { didYouMean } from "./parse/suggest.ts";
-import { catalog } from "./registry.ts";
+import { commandNamed, parseArguments } from "./parse/arguments.ts";
+import { COMMANDS } from "./registry.ts";
 
 const SIGPIPE = 13;
 const ALIASES: Readonly<Record<string, string>> = { "--help": "help", "-h": "help", "--version": "version" };
@@ -23,11 +22,7 @@ export async function main(argv: readonly string[], io: Io = processIo()): Promi
 
 async function dispatch([given = "help", ...words]: readonly string[], io: Io): Promise<number> {
   const name = Object.hasOwn(ALIASES, given) ? (ALIASES[given] ?? given) : given;
-  const command = await catalog.load(name);
-  if (command === null) {
-    const what = given.startsWith("-") ? "the command is missing before option" : "unknown command";
-    throw usageFailure(`${what} ${given}${didYouMean(given, catalog.names())}: see solehold help`);
-  }
+  const command = commandNamed(name, COMMANDS);
   const parsed = parseArguments(command, words);
   if (parsed.flags.has("help")) {
     const { commandHelp } = await import("./format/help.ts");
@@ -35,7 +30,7 @@ async function dispatch([given = "help", ...words]: readonly string[], io: Io): 
     return EXIT.ok;
   }
   const action = await command.action();
-  return await action({ ...parsed, io, catalog });
+  return await action({ ...parsed, io, commands: COMMANDS });
 }
 
 async function report(error: unknown, argv: readonly string[], io: Io): Promise<number> {

@@ -1,12 +1,12 @@
 // The examples of --help, carried out as printed, one after another as a person would, against the embedded store
 // and against a server. Those that run another program or never end are in the tests of run, elect and watch.
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { catalog } from "../src/registry.ts";
+import { COMMANDS } from "../src/registry.ts";
 import { run } from "./support/fake-io.ts";
 import { type Pausable, startServer } from "./support/server-process.ts";
 import { temporaryFolder } from "./support/temporary.ts";
 
-const printed = new Set((await catalog.loadAll()).flatMap(({ examples }) => Object.keys(examples)));
+const printed = new Set(COMMANDS.flatMap(({ examples }) => Object.keys(examples)));
 
 /** What comes before an example so that it has something to do is not an example itself. */
 interface Step {

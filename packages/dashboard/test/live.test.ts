@@ -90,6 +90,29 @@ describe("the table of leases", () => {
     await page.close();
   });
 
+  it("shows the slots of a name as one line, which opens to them", async () => {
+    const { url, lease } = await testServer();
+    const names = new Map<string, string>();
+    for (const holder of ["a", "b", "c"]) {
+      const owner = { holder, token: holder };
+      const { body } = await lease("acquire", { name: "gpu", ...owner, slots: 3, ttlMs: 600_000 });
+      names.set(holder, body.lease.name);
+    }
+    const { page } = await openPage(url);
+    const cells = async (cell: string) =>
+      await page.locator(`.table-window [data-cell=${cell}]`).allInnerTexts();
+    await expect.poll(() => cells("state")).toEqual(["3 held"]);
+    expect((await cells("holder")).join().split(", ").sort()).toEqual(["a", "b", "c"]);
+    await lease("release", { name: names.get("b"), holder: "b", token: "b" });
+    await expect.poll(() => cells("state")).toEqual(["2 of 3 held"]);
+    await page.getByRole("button", { name: "gpu" }).click();
+    await expect.poll(async () => (await cells("holder")).slice(1).sort()).toEqual(["a", "c"]);
+    expect(await axeViolations(page)).toEqual([]);
+    await page.getByRole("link", { name: /^slot/ }).last().click();
+    await page.getByRole("heading", { level: 1, name: /^gpu#slot/ }).waitFor();
+    await page.close();
+  });
+
   it("holds 100,000 leases, of which only those that are seen are in the page", async () => {
     const { url, lease } = await testServer({ leasesPerTenant: "200000" });
     await grantMany(url, 100_000);

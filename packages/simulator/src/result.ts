@@ -23,6 +23,8 @@ export interface RunOptions {
   readonly entry?: Entry;
   /** Where the audit is; drawn by the seed when not given. */
   readonly auditIn?: SimConfig["auditIn"];
+  /** How many turns of others may pass while a process waits: fewer show in a short trace that it starves. */
+  readonly mostTurns?: number;
   /** A world that was written by hand; the seed draws only what it leaves open. */
   readonly given?: GivenWorld;
 }

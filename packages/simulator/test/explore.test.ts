@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { decide, type LeaseCommand, type LeaseRecord } from "solehold/internal";
 import { describe, expect, it } from "vitest";
-import { BUG_CHOICES, WORLD_CHOICES } from "../../cli/src/commands/explore.ts";
+import { BUG_CHOICES, WORLD_CHOICES } from "../../cli/src/commands/proof.ts";
 import { EXPLORABLE_BUGS, EXPLORE_WORLDS, explore, SHIPPED_RULES } from "../src/index.ts";
 
 const KEY = { tenant: "default", name: "key" };

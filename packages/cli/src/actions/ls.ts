@@ -1,12 +1,12 @@
-/** The leases under a prefix, as an aligned table or one document. */
+/** The leases under a prefix, as an aligned table or one document; or one lease in full. */
 import type { LeaseExecutor, LeaseView } from "solehold";
 import { given, leaseStatus, pagesOf, slotIn } from "solehold/internal";
 import type { Invocation } from "../command.ts";
-import { withLeases } from "../connection.ts";
+import { keyOf, withLeases } from "../connection.ts";
 import { EXIT } from "../failure.ts";
 import { printAnswer, printNotice } from "../format/answer.ts";
 import { shortDuration } from "../format/duration.ts";
-import { leaseDocument } from "../format/lease.ts";
+import { detailLines, leaseDocument } from "../format/lease.ts";
 import { type Column, tableLines } from "../format/table.ts";
 import { type Colour, painter } from "../format/terminal.ts";
 import { limitOption } from "../parse/option-values.ts";
@@ -139,4 +139,17 @@ function rowOf(title: string, view: LeaseView): readonly string[] {
   const { holder, fence, purpose } = view;
   const remaining = view.live ? shortDuration(view.remainingMs) : "-";
   return [title, holder, fence.toString(), leaseStatus(view), remaining, purpose];
+}
+
+/** All that anybody may know about one lease. */
+export async function get(invocation: Invocation): Promise<number> {
+  const name = keyOf(invocation);
+  return await withLeases(invocation, "user", async ({ executor, tenant }) => {
+    const view = await executor.read({ tenant, name });
+    printAnswer(invocation, {
+      document: () => (view === null ? null : leaseDocument(view)),
+      lines: () => (view === null ? [`${name}: nothing was ever granted`] : detailLines(view)),
+    });
+    return view === null ? EXIT.error : EXIT.ok;
+  });
 }

@@ -6,7 +6,7 @@ import { EXIT, errorFailure, usageFailure } from "../failure.ts";
 import { type Sdk, serveSession } from "../mcp/serve-session.ts";
 import { AgentSession } from "../mcp/session.ts";
 import { durationOption } from "../parse/option-values.ts";
-import { versions } from "./version.ts";
+import { versions } from "./about.ts";
 
 export async function mcp(invocation: Invocation): Promise<number> {
   const prefix = prefixOf(invocation);

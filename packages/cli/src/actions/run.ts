@@ -1,8 +1,9 @@
-/** Runs a command while holding a lease. */
+/** Runs a command while holding a lease, or while leading. */
 import type { Invocation } from "../command.ts";
 import { keyOf, withLeases } from "../connection.ts";
-import { acrossPhases, interruptible } from "../interrupt.ts";
+import { acrossPhases, interruptible, untilInterrupted } from "../interrupt.ts";
 import { acquireWithNotice } from "../run/acquire-with-notice.ts";
+import { leadWithCommand, leadWithLines } from "../run/election.ts";
 import { LeasedCommand } from "../run/leased-command.ts";
 import { runOptions } from "../run/options.ts";
 import { exitCodeOf, notifier } from "../run/result.ts";
@@ -25,5 +26,16 @@ export async function run(invocation: Invocation): Promise<number> {
         leased.stop();
       }
     });
+  });
+}
+
+/** Stands for election for as long as it runs, optionally with a command for each term. */
+export async function elect(invocation: Invocation): Promise<number> {
+  const key = keyOf(invocation);
+  const options = runOptions(invocation);
+  return await withLeases(invocation, "process", async (connection) => {
+    const election = { connection, key, options, invocation };
+    const lead = invocation.trailing.length === 0 ? leadWithLines : leadWithCommand;
+    return await untilInterrupted(() => lead(election));
   });
 }

@@ -14,6 +14,7 @@ import { urlOf, withLeases } from "../connection.ts";
 import { failureOf } from "../format/errors.ts";
 import { painter } from "../format/terminal.ts";
 import { type SeenLease, type TopOrder, topLines } from "../format/top-screen.ts";
+import { withoutSecrets } from "../format/url.ts";
 import { interruptible, untilInterrupted } from "../interrupt.ts";
 import type { Output } from "../io.ts";
 import { durationOption } from "../parse/option-values.ts";
@@ -43,7 +44,7 @@ export async function top(invocation: Invocation): Promise<number> {
         demand: (name) => ({ waiting: waiting(name), slots: slots.get(name) ?? 1 }),
         order: (values.sort as TopOrder | undefined) ?? "key",
         nowMs: realEnv.monotonicMs(),
-        title: `${prefix === "" ? "" : `under ${prefix} `}at ${withoutSecret(urlOf(invocation))}  (Ctrl-C ends)`,
+        title: `${prefix === "" ? "" : `under ${prefix} `}at ${withoutSecrets(urlOf(invocation))}  (Ctrl-C ends)`,
         trouble,
         size: {
           columns: io.stdout.columns() ?? SMALL.columns,
@@ -107,11 +108,6 @@ async function countTickets(
     if (counts !== null && !signal.aborted) onCounts(counts);
     await delay(realEnv, everyMs, signal);
   }
-}
-
-/** A password in a URL is not for the eyes of whoever stands behind the terminal. */
-function withoutSecret(url: string): string {
-  return url.replace(/\/\/[^/@]*@/, "//");
 }
 
 /** The terminal's second screen: what was on the first one is back when it closes. */

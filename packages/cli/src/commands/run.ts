@@ -1,13 +1,14 @@
+/** Commands that hold a lease for as long as they run. */
+import { type Command, choice, value } from "../command.ts";
+import { ACQUIRE_OPTIONS, CONNECTION_OPTIONS, KEY } from "../options.ts";
+import { ON_LOSS_CHOICES } from "../run/plan.ts";
+
 /**
  * `solehold run`: a command that works only while the lease is held. Its whole process group is dead before
  * the lease could belong to another, even if this process is stopped or killed or the store is frozen; see
  * run/supervisor.ts for how, and for what is not promised.
  */
-import { type Command, choice, value } from "../command.ts";
-import { ACQUIRE_OPTIONS, CONNECTION_OPTIONS, KEY } from "../options.ts";
-import { ON_LOSS_CHOICES } from "../run/plan.ts";
-
-export const command: Command = {
+export const run: Command = {
   name: "run",
   summary: "Run a command while holding a lease",
   usage: "KEY [options] -- CMD [ARG...]",
@@ -41,4 +42,28 @@ lost, 126 or 127 when the command cannot be run or found.`,
       "wait for a turn, and pass the fence on",
   },
   action: async () => (await import("../actions/run.ts")).run,
+};
+
+/** Waiting is what an election is; and an approval works once, so it cannot carry a second term. */
+const { wait: _wait, approvals: _approvals, ...runOptions } = run.options;
+
+/** `solehold elect`: stands for election for as long as it runs, optionally with a command for each term. */
+export const elect: Command = {
+  name: "elect",
+  summary: "Stand for election, and run a command while leading",
+  usage: "KEY [options] [-- CMD [ARG...]]",
+  positionals: KEY,
+  trailing: "optional",
+  options: { ...runOptions, ...CONNECTION_OPTIONS },
+  notes: [
+    `With a command: it runs while this process leads, as under 'solehold run'; when the lease is lost it is
+stopped, and this process campaigns for the next term; when it ends by itself, its exit code is the
+result. Ctrl-C and SIGTERM are passed on to it, and end the campaign.
+Without a command: prints a line when a term begins and when it ends, until Ctrl-C.`,
+  ],
+  examples: {
+    "solehold elect scheduler --ttl 15s -- ./scheduler": "one scheduler among many replicas",
+    "solehold elect scheduler --json": "follow one's own terms in a script",
+  },
+  action: async () => (await import("../actions/run.ts")).elect,
 };

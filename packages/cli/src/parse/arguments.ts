@@ -1,11 +1,23 @@
 /**
- * From the words after a command's name to its arguments. Every mistake is a usage failure in one line
+ * From the words of a command line to the command and its arguments. Every mistake is a usage failure in one line
  * that names the option and the fix; nothing unknown is ignored.
  */
 import { parseArgs } from "node:util";
-import type { CommandSpec, OptionSpec, OptionSpecs, ParsedArguments } from "../command.ts";
+import type { Command, CommandSpec, OptionSpec, OptionSpecs, ParsedArguments } from "../command.ts";
 import { usageFailure } from "../failure.ts";
 import { didYouMean } from "./suggest.ts";
+
+/** Throws a usage failure that names the nearest one when there is no such command. */
+export function commandNamed(name: string, commands: readonly Command[]): Command {
+  const command = commands.find((each) => each.name === name);
+  if (command !== undefined) return command;
+  const what = name.startsWith("-") ? "the command is missing before option" : "unknown command";
+  const near = didYouMean(
+    name,
+    commands.map((each) => each.name),
+  );
+  throw usageFailure(`${what} ${name}${near}: see solehold help`);
+}
 
 export function parseArguments(command: CommandSpec, words: readonly string[]): ParsedArguments {
   const { options } = command;

@@ -41,7 +41,7 @@ export async function runFull(options: RunOptions): Promise<RunResult> {
       timeline: [...(world.timeline ?? [])],
       givenUp: cluster.oracles.givenUp,
     };
-    return { ...result, trace: cluster.tracer === null ? null : await tracedRun(cluster) };
+    return { ...result, trace: cluster.tracer === null ? null : await tracedRun(cluster, options) };
   });
 }
 
@@ -60,11 +60,15 @@ async function faultPhase(cluster: SimulatedCluster): Promise<Workload> {
   return workload;
 }
 
-/** A trace goes on for a while after a broken promise, to show what it leads to. */
-async function tracedRun(cluster: SimulatedCluster): Promise<Trace> {
+/**
+ * A trace goes on for a while after a broken promise, to show what it leads to. Where all were kept it ends with the
+ * faults; that of a shrunk case goes on, since there what matters may come after healing.
+ */
+async function tracedRun(cluster: SimulatedCluster, { allowed }: RunOptions): Promise<Trace> {
   const { world, config, violation } = cluster;
   const title = `seed ${config.seed}`;
-  if (violation === null) return traceOf(cluster, title, config.faultPhaseMs);
+  if (violation === null)
+    return traceOf(cluster, title, allowed === undefined ? config.faultPhaseMs : world.nowMs);
   await world.run(world.nowMs + config.ttlMs / 2, () => {
     cluster.afterEvent();
     return "go on";

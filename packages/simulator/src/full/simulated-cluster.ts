@@ -51,6 +51,8 @@ export const RESOURCE = "resource";
 
 export class SimulatedCluster {
   readonly config: SimConfig;
+  /** Null: as many as a drawn world allows. */
+  readonly mostTurns: number | null;
   readonly world: World;
   readonly network: Network;
   readonly engine: StoreEngine;
@@ -85,6 +87,7 @@ export class SimulatedCluster {
     const entry = gateway === undefined ? "library" : (options.entry ?? "drawn");
     const { given } = options;
     this.config = given?.config ?? drawConfig(options.seed, { ...options, entry });
+    this.mostTurns = options.mostTurns ?? null;
     this.#mutations = options.mutations ?? {};
     this.#resources = new GuardedResources(this.#mutations.guard);
     const { config } = this;

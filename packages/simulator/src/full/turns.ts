@@ -45,7 +45,7 @@ export async function nobodyStarves(cluster: SimulatedCluster, go: () => "go on"
   const farLoop = async (): Promise<void> => {
     for (let turn = 0; turn < TURNS && cluster.violation === null; turn += 1) {
       const before = others.turns;
-      const most = turn < FIRST_TURNS ? MOST_AT_FIRST : MOST_LATER;
+      const most = cluster.mostTurns ?? (turn < FIRST_TURNS ? MOST_AT_FIRST : MOST_LATER);
       const watching = watch(cluster, far, () => others.turns - before > most, most);
       await oneTurn(cluster, far);
       watching.stop();

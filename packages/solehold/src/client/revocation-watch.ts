@@ -29,20 +29,24 @@ export class RevocationWatch {
     if (this.#watches.has(lease) || this.#watches.size >= MAX_WATCHED) return;
     const { tenant, name } = lease.key;
     let knownBreakMs: number | null = null;
-    const onEvent = async (event: StoreEvent): Promise<void> => {
-      if (event.kind !== "changed" || keyId(event.key) !== keyId(lease.key)) return;
-      const record = await this.#recordOf(lease, event.stored);
+    const look = async (stored: StoredRecord | null): Promise<void> => {
+      if (!this.#watches.has(lease)) return;
+      const record = await this.#recordOf(lease, stored);
       const isLive = record !== null && isHeldAs(lease, record);
       // The renewal that a break leads to is an event of its own, with the same break: it must not lead to the next.
       if (isLive && record.breakAtMs === knownBreakMs) return;
       if (isLive) knownBreakMs = record.breakAtMs;
       if (this.#watches.has(lease)) lease.renewNow();
     };
+    const onEvent = (event: StoreEvent): void => {
+      if (event.kind === "changed" && keyId(event.key) !== keyId(lease.key)) return;
+      look(event.kind === "changed" ? event.stored : null).catch(() => undefined);
+    };
     // A watch that fails leaves the lease to its renewals.
-    const watch = this.#executor
-      .watch({ tenant, prefix: name }, (event) => void onEvent(event).catch(() => undefined))
-      .catch(() => null);
+    const watch = this.#executor.watch({ tenant, prefix: name }, onEvent).catch(() => null);
     this.#watches.set(lease, watch);
+    // What happened before it was open was announced to nobody.
+    watch.then((opened) => (opened === null ? undefined : look(null))).catch(() => undefined);
   }
 
   remove(lease: RevocableLease): void {

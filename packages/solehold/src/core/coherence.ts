@@ -3,7 +3,6 @@
  * command names. Stores check what they read; this is for everybody else who hands a snapshot to `decide`.
  */
 import type { FieldProblem } from "./command.ts";
-import { MAX_U64 } from "./fence.ts";
 import { describeType } from "./identifiers.ts";
 import type { LeaseKey } from "./key.ts";
 import type { Reason } from "./reasons.ts";
@@ -69,7 +68,7 @@ function isWhole(value: unknown): boolean {
 }
 
 function isU64(value: unknown): boolean {
-  return typeof value === "bigint" && value >= 0n && value <= MAX_U64;
+  return typeof value === "bigint" && BigInt.asUintN(64, value) === value;
 }
 
 function missing(part: string, message: string): Incoherence {

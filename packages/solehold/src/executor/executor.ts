@@ -103,21 +103,50 @@ export interface LeaseExecutor {
 /** Adds one concern to an executor. */
 export type Layer = (next: LeaseExecutor) => LeaseExecutor;
 
-/** An executor that forwards everything to `next` but what is overridden. */
-export function layerOver(next: LeaseExecutor, overrides: Partial<LeaseExecutor>): LeaseExecutor {
-  return {
-    policy: next.policy,
-    drift: next.drift,
-    features: next.features,
-    execute: (request, context) => next.execute(request, context),
-    read: (key) => next.read(key),
-    list: (query) => next.list(query),
-    watch: (scope, listener, onQueue) => next.watch(scope, listener, onQueue),
-    onHint: (key, stored) => next.onHint?.(key, stored),
-    ...(next.tickets === undefined ? {} : { tickets: next.tickets }),
-    close: () => next.close(),
-    ...overrides,
-  };
+/** What a layer is made of: it forwards everything to the executor below, and each layer replaces its own part. */
+export class ExecutorLayer implements LeaseExecutor {
+  readonly policy: LeasePolicy;
+  readonly drift: DriftBound;
+  readonly features: ReadonlySet<Feature>;
+  readonly tickets: WaitTickets | undefined;
+  protected readonly next: LeaseExecutor;
+
+  constructor(next: LeaseExecutor, features = next.features) {
+    this.next = next;
+    this.policy = next.policy;
+    this.drift = next.drift;
+    this.features = features;
+    this.tickets = next.tickets;
+  }
+
+  execute(request: LeaseRequest, context?: CallContext): Promise<CommandOutcome> {
+    return this.next.execute(request, context);
+  }
+
+  read(key: LeaseKey): Promise<LeaseView | null> {
+    return this.next.read(key);
+  }
+
+  list(query: ListQuery): Promise<LeaseListing> {
+    return this.next.list(query);
+  }
+
+  watch(scope: WatchScope, listener: WatchListener, onQueue?: QueueListener): Promise<StoreWatch | null> {
+    return this.next.watch(scope, listener, onQueue);
+  }
+
+  onHint(key: LeaseKey, stored: StoredRecord): void {
+    this.next.onHint?.(key, stored);
+  }
+
+  close(): Promise<void> {
+    return this.next.close();
+  }
+}
+
+/** A layer that replaces these members. */
+export function layerOver(next: LeaseExecutor, members: Partial<LeaseExecutor>): LeaseExecutor {
+  return Object.assign(new ExecutorLayer(next), members);
 }
 
 /** The features of `next`, and one more. */

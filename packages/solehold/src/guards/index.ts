@@ -16,6 +16,7 @@ export {
   fenceTriggerSql,
   STALE_FENCE_STATE,
 } from "./postgres-trigger.ts";
+export * from "./prisma.ts";
 export {
   FENCED_COMMANDS_SCRIPT,
   type FencedCommands,

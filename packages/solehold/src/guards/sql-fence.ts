@@ -63,13 +63,15 @@ export function assertNewest(by: Fenced, row: SqlRow | undefined): void {
 }
 
 const MISSING_TABLE = new Set<unknown>(["42P01", "ER_NO_SUCH_TABLE"]);
+/** SQLite has no code for it, and Prisma one code for every error of a raw query. */
+const MISSING_TABLE_MESSAGE = /no such table: solehold_fences|\bsolehold_fences["'] does(n't| not) exist/;
 
 /** Says what to do about a missing table; other errors stay as they are. */
 export function explained(error: unknown): unknown {
   // Some packages wrap the error of the driver.
   for (let cause = error; cause instanceof Error; cause = cause.cause) {
     const { code } = cause as { readonly code?: unknown };
-    if (MISSING_TABLE.has(code) || cause.message.includes("no such table: solehold_fences"))
+    if (MISSING_TABLE.has(code) || MISSING_TABLE_MESSAGE.test(cause.message))
       return new Error(
         "the table solehold_fences is missing: call createTable() of the guard once, or put FENCE_TABLE_SQL into your migrations",
         { cause: error },

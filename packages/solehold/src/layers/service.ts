@@ -6,28 +6,16 @@
  */
 import type { ApprovalRules } from "../approvals/approval-policy.ts";
 import type { AuditEvent, AuditTrail } from "../audit/index.ts";
-import type { DriftBound, LeaseKey, LeasePolicy, LeaseRecord } from "../core/index.ts";
+import type { LeaseKey, LeaseRecord } from "../core/index.ts";
 import { type Env, randomId } from "../env/index.ts";
-import type {
-  CallContext,
-  CommandOutcome,
-  Explanation,
-  Feature,
-  LeaseExecutor,
-  LeaseListing,
-  LeaseRequest,
-  LeaseView,
-  StoreExecutor,
-  WaitTickets,
-} from "../executor/index.ts";
 import {
-  type ListQuery,
-  type StoredRecord,
-  StoreError,
-  type StoreWatch,
-  type WatchListener,
-  type WatchScope,
-} from "../store/index.ts";
+  type CallContext,
+  ExecutorLayer,
+  type Explanation,
+  type LeaseRequest,
+  type StoreExecutor,
+} from "../executor/index.ts";
+import { StoreError } from "../store/index.ts";
 import { ApprovalCheck } from "./approval-check.ts";
 import { withApprovals } from "./approvals.ts";
 import { unauditedError, withAudit } from "./audit.ts";
@@ -50,50 +38,39 @@ export interface LeaseServiceOptions {
 const DEFAULT_MAX_LIVE_LEASES = 1_000_000;
 const DEFAULT_REMEMBERED_TENANTS = 10_000;
 
-export class LeaseService implements LeaseExecutor {
+export class LeaseService extends ExecutorLayer {
   /** What decides, below all layers. */
   readonly executor: StoreExecutor;
   readonly audit: AuditTrail;
   readonly #env: Env;
-  readonly #layered: LeaseExecutor;
   readonly #live: LiveLeases;
-  readonly #expiryListeners = new Set<(record: LeaseRecord) => void>();
+  readonly #expiryListeners: Set<(record: LeaseRecord) => void>;
 
   constructor(options: LeaseServiceOptions) {
     const { executor, audit, env, approvalPolicy: policy } = options;
-    this.executor = executor;
-    this.audit = audit;
-    this.#env = env;
+    const expiryListeners = new Set<(record: LeaseRecord) => void>();
     const nowMs = (): number => executor.storeNowMs();
-    this.#live = new LiveLeases({
+    const live = new LiveLeases({
       env,
       executor,
       maxLiveLeases: options.maxLiveLeases ?? DEFAULT_MAX_LIVE_LEASES,
       rememberedTenants: options.rememberedTenants ?? DEFAULT_REMEMBERED_TENANTS,
-      onExpired: (record) => this.#announceExpiry(record),
+      onExpired: (record) => {
+        appendExpiry(audit, record).catch(() => undefined);
+        for (const listener of expiryListeners) listener(record);
+      },
     });
-    const limited = withQuota(this.#live)(executor);
+    const limited = withQuota(live)(executor);
     const approved =
       policy === undefined
         ? limited
         : withApprovals(new ApprovalCheck({ policy, store: executor.store, env, nowMs }))(limited);
-    this.#layered = withAudit({ trail: audit, env, nowMs })(approved);
-  }
-
-  get policy(): LeasePolicy {
-    return this.executor.policy;
-  }
-
-  get drift(): DriftBound {
-    return this.executor.drift;
-  }
-
-  get features(): ReadonlySet<Feature> {
-    return this.#layered.features;
-  }
-
-  execute(request: LeaseRequest, context: CallContext = {}): Promise<CommandOutcome> {
-    return this.#layered.execute(request, context);
+    super(withAudit({ trail: audit, env, nowMs })(approved));
+    this.executor = executor;
+    this.audit = audit;
+    this.#env = env;
+    this.#live = live;
+    this.#expiryListeners = expiryListeners;
   }
 
   /** What would be decided now, and why. Nothing is carried out, but that it was asked is in the audit. */
@@ -102,27 +79,6 @@ export class LeaseService implements LeaseExecutor {
     const traced = { ...context, traceId: context.traceId ?? randomId(this.#env) };
     await this.record(explainEvent(request, explained, traced, this.executor.storeNowMs()));
     return explained;
-  }
-
-  read(key: LeaseKey): Promise<LeaseView | null> {
-    return this.#layered.read(key);
-  }
-
-  list(query: ListQuery): Promise<LeaseListing> {
-    return this.#layered.list(query);
-  }
-
-  watch(scope: WatchScope, listener: WatchListener): Promise<StoreWatch | null> {
-    return this.#layered.watch(scope, listener);
-  }
-
-  onHint(key: LeaseKey, stored: StoredRecord): void {
-    this.executor.onHint(key, stored);
-  }
-
-  /** Tickets are no commands: they pass by the audit. */
-  get tickets(): WaitTickets | undefined {
-    return this.executor.tickets;
   }
 
   /** How many leases of the tenant are alive now. Costs no scan after the tenant's first use. */
@@ -172,18 +128,13 @@ export class LeaseService implements LeaseExecutor {
   }
 
   /** Stops watching the store, and makes the audit durable. The store's executor is its owner's to close. */
-  async close(): Promise<void> {
+  override async close(): Promise<void> {
     await this.#live.close();
     await this.audit.flush();
   }
+}
 
-  #announceExpiry(record: LeaseRecord): void {
-    this.#appendExpiry(record).catch(() => undefined);
-    for (const listener of this.#expiryListeners) listener(record);
-  }
-
-  /** Nobody waits for this entry; a trail that cannot take it fails the next command. */
-  async #appendExpiry(record: LeaseRecord): Promise<void> {
-    await this.audit.append(expiryEvent(record));
-  }
+/** Nobody waits for this entry; a trail that cannot take it fails the next command. */
+async function appendExpiry(audit: AuditTrail, record: LeaseRecord): Promise<void> {
+  await audit.append(expiryEvent(record));
 }

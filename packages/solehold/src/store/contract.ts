@@ -81,3 +81,6 @@ export interface LeaseStore extends Partial<ClockedStore>, Partial<ListableStore
   apply(writes: readonly ConditionalWrite[]): Promise<ApplyReply>;
   close(): Promise<void>;
 }
+
+/** A store with all that is optional, but for a clock of its own. */
+export type FullStore = LeaseStore & ListableStore & WatchableStore;

@@ -3,35 +3,22 @@
  * over a store, the server over its service. It never decides: every answer to a waiter is the outcome of a real attempt,
  * but for a wait that ended before it could make one (wait-ended-error.ts).
  */
-import {
-  askedKey,
-  type DriftBound,
-  decide,
-  exactly,
-  keyId,
-  type LeaseKey,
-  type LeasePolicy,
-  recordFence,
-} from "../core/index.ts";
+import { askedKey, decide, exactly, keyId, type LeaseKey, recordFence } from "../core/index.ts";
 import { type Env, RandomIds, type Timer } from "../env/index.ts";
 import {
   type AcquireRequest,
   type CallContext,
   type CommandOutcome,
   commandOf,
-  type Feature,
+  ExecutorLayer,
   invalidRequest,
   type LeaseExecutor,
-  type LeaseListing,
   type LeaseRequest,
-  type LeaseView,
   type Recipient,
   requestProblem,
   type WaitOptions,
-  type WaitTickets,
   withFeature,
 } from "../executor/index.ts";
-import type { ListQuery, StoredRecord, StoreWatch, WatchListener, WatchScope } from "../store/index.ts";
 import { KeyQueue, type KeyQueueOptions } from "./key-queue.ts";
 import { OwnGrants } from "./own-grants.ts";
 import { EMPTY_QUEUE, type QueueView, queueView } from "./queue-view.ts";
@@ -63,9 +50,7 @@ export function withWaitQueue(options: WaitQueueOptions): (next: LeaseExecutor) 
   return (next) => new WaitQueue(next, options);
 }
 
-export class WaitQueue implements LeaseExecutor {
-  readonly features: ReadonlySet<Feature>;
-  readonly #next: LeaseExecutor;
+export class WaitQueue extends ExecutorLayer {
   readonly #options: WaitQueueOptions;
   readonly #ids: RandomIds;
   readonly #queues = new Map<string, KeyQueue>();
@@ -79,11 +64,10 @@ export class WaitQueue implements LeaseExecutor {
   #isDraining = false;
 
   constructor(next: LeaseExecutor, options: WaitQueueOptions) {
+    super(next, withFeature(next, "queue"));
     const { env } = options;
-    this.#next = next;
     this.#options = options;
     this.#ids = new RandomIds(env);
-    this.features = withFeature(next, "queue");
     this.#queueOptions = {
       env,
       next,
@@ -97,51 +81,23 @@ export class WaitQueue implements LeaseExecutor {
     };
   }
 
-  get policy(): LeasePolicy {
-    return this.#next.policy;
-  }
-
-  get drift(): DriftBound {
-    return this.#next.drift;
-  }
-
   /** How many acquires wait. */
   get size(): number {
     return this.#size;
   }
 
-  execute(request: LeaseRequest, context: CallContext = {}): Promise<CommandOutcome> {
+  override execute(request: LeaseRequest, context: CallContext = {}): Promise<CommandOutcome> {
     if (request.op === "acquire") return this.#acquire(request, context);
     const queue = this.#queues.size === 0 ? undefined : this.#queues.get(queueId(request.key));
     if (queue === undefined) {
-      if (request.op === "release" && this.#next.tickets !== undefined) this.#onRelease(request.key);
-      return this.#next.execute(request, context);
+      if (request.op === "release" && this.tickets !== undefined) this.#onRelease(request.key);
+      return this.next.execute(request, context);
     }
     if (request.op === "release") return queue.release(request, context);
-    return this.#next.execute(request, context).then((outcome) => {
+    return this.next.execute(request, context).then((outcome) => {
       queue.onDecided(outcome);
       return outcome;
     });
-  }
-
-  read(key: LeaseKey): Promise<LeaseView | null> {
-    return this.#next.read(key);
-  }
-
-  list(query: ListQuery): Promise<LeaseListing> {
-    return this.#next.list(query);
-  }
-
-  watch(scope: WatchScope, listener: WatchListener): Promise<StoreWatch | null> {
-    return this.#next.watch(scope, listener);
-  }
-
-  get tickets(): WaitTickets | undefined {
-    return this.#next.tickets;
-  }
-
-  onHint(key: LeaseKey, stored: StoredRecord): void {
-    this.#next.onHint?.(key, stored);
   }
 
   /** Who waits for a key in this process. */
@@ -170,10 +126,10 @@ export class WaitQueue implements LeaseExecutor {
     for (const queue of [...this.#resting.keys()]) this.#close(queue);
   }
 
-  async close(): Promise<void> {
+  override async close(): Promise<void> {
     this.drain();
     await Promise.all(this.#background);
-    await this.#next.close();
+    await this.next.close();
   }
 
   #acquire(request: AcquireRequest, context: CallContext): Promise<CommandOutcome> {
@@ -192,9 +148,9 @@ export class WaitQueue implements LeaseExecutor {
   #atOnce(request: AcquireRequest, context: CallContext): Asked {
     const queue = this.#queues.size === 0 ? undefined : this.#queues.get(keyId(request.key));
     if (queue === undefined && context.recipient === undefined)
-      return { grant: null, answer: this.#next.execute(request, context) };
+      return { grant: null, answer: this.next.execute(request, context) };
     const grant = this.#grantOf(request, context);
-    const execute = (): Promise<CommandOutcome> => this.#next.execute(grant.request, grant.context);
+    const execute = (): Promise<CommandOutcome> => this.next.execute(grant.request, grant.context);
     if (queue === undefined) return { grant, answer: execute() };
     const answer = queue.afterFirst().then(execute);
     return {
@@ -239,7 +195,7 @@ export class WaitQueue implements LeaseExecutor {
 
   /** Nobody waits here for what is released. If the key is taken again and again, others may wait elsewhere. */
   #onRelease(released: LeaseKey): void {
-    const { tickets } = this.#next;
+    const { tickets } = this;
     const nowMs = this.#options.env.monotonicMs();
     if (!this.#grants.released(keyId(released), nowMs) || this.#isDraining) return;
     const key = askedKey(released);

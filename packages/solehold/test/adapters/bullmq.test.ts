@@ -41,7 +41,7 @@ it("runs one job at a time over two workers", async () => {
   const [waiting, finish] = [latch(), latch()];
   const process = singletonProcessor(
     leases,
-    { name, onWaiting: () => waiting.open() },
+    { name, wait: "forever", onWaiting: () => waiting.open() },
     async ({ data }: Job<string>, { lease }) => {
       steps.push(`begin ${data}`);
       if (steps.length === 1) await finish.opened;

@@ -1,4 +1,4 @@
-/** Fences and leases in HTTP services: Express and Hono themselves, and routes of plain Request and Response. */
+/** Fences and leases in HTTP services: Express, Hono and Next.js themselves, and routes of plain Request and Response. */
 import { once } from "node:events";
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from "node:http";
 import { createRequire } from "node:module";
@@ -11,6 +11,7 @@ import { type Fenced, FenceGate, fenceHeaders } from "../../src/guards/index.ts"
 import { clientWorld, freeze } from "../client/helpers.ts";
 import { successor, zombie } from "../guards/zombie.ts";
 import { latch } from "./latch.ts";
+import { nextRoute } from "./next-route.ts";
 import { Hono } from "./packages/hono.ts";
 
 const keyOf = () => zombie.key;
@@ -36,6 +37,16 @@ interface ExpressApp extends RequestListener {
   listen(port: number, host: string): Server;
 }
 const express: () => ExpressApp = createRequire(import.meta.url)("./packages/node_modules/express");
+
+function webRoute(inside: (text: string) => Promise<void>) {
+  const written: string[] = [];
+  const route = fencedRoute({ keyOf }, async ({ headers }) => {
+    await inside(headers.get("text") ?? "");
+    written.push(headers.get("text") ?? "");
+    return new Response("written");
+  });
+  return { written, route };
+}
 
 const SERVICES: { readonly [name: string]: Start } = {
   Express: async (inside) => {
@@ -63,13 +74,13 @@ const SERVICES: { readonly [name: string]: Start } = {
     });
     return { written, put: async (by, text) => await app.request(request(by, text)) };
   },
+  "Next.js": async (inside) => {
+    const { written, route } = webRoute(inside);
+    const serve = await nextRoute("/report", { PUT: route });
+    return { written, put: (by, text) => serve(request(by, text)) };
+  },
   "Request and Response": async (inside) => {
-    const written: string[] = [];
-    const route = fencedRoute({ keyOf }, async ({ headers }) => {
-      await inside(headers.get("text") ?? "");
-      written.push(headers.get("text") ?? "");
-      return new Response("written");
-    });
+    const { written, route } = webRoute(inside);
     return { written, put: (by, text) => route(request(by, text)) };
   },
 };
@@ -185,19 +196,43 @@ describe("a route under a lease", () => {
     expect((await leases.tryAcquire("report")).ok).toBe(true);
   });
 
-  it("is served by Hono as by Next.js, with what else a route gets", async () => {
+  it("is served by Hono and by Next.js, with what else a route gets", async () => {
     const { leases } = clientWorld();
     const name = ({ url }: Request) => new URL(url).pathname.slice(1);
     const route = leasedRoute(
       leases,
       { name },
-      async (_request, { lease }, { params }: { params: { id: string } }) =>
-        Response.json({ name: lease.name, id: params.id }),
+      async (_request, { lease }, { params }: { params: Promise<{ id: string }> }) =>
+        Response.json({ name: lease.name, id: (await params).id }),
     );
     const app = new Hono();
-    app.post("/reports/:id", (context) => route(context.req.raw, { params: context.req.param() }));
-    const answer = await app.request("/reports/7", { method: "POST" });
-    expect(await answer.json()).toEqual({ name: "reports/7", id: "7" });
+    app.post("/reports/:id", (context) =>
+      route(context.req.raw, { params: Promise.resolve(context.req.param()) }),
+    );
+    const next = await nextRoute("/reports/[id]", { POST: route });
+    const asked = () => new Request("http://service/reports/7", { method: "POST" });
+    for (const answer of [await app.request(asked()), await next(asked(), { id: "7" })])
+      expect(await answer.json()).toEqual({ name: "reports/7", id: "7" });
+  });
+
+  it("aborts in Next.js when the client is gone, and answers 409 meanwhile", async () => {
+    const { leases } = clientWorld();
+    const client = new AbortController();
+    const [inside, gone] = [latch(), latch()];
+    const route = leasedRoute(leases, { name: "report", wait: 0 }, async (_request, { signal }) => {
+      signal.addEventListener("abort", gone.open);
+      inside.open();
+      await gone.opened;
+      return new Response("for nobody");
+    });
+    const next = await nextRoute("/report", { POST: route });
+    const first = next(post({ signal: client.signal }));
+    await inside.opened;
+    const second = await next(post());
+    expect([second.status, second.headers.get("retry-after")]).toEqual([409, "30"]);
+    client.abort();
+    expect((await first).status).toBe(200);
+    expect((await leases.tryAcquire("report")).ok).toBe(true);
   });
 
   it("refuses wrong input when it is set up", () => {

@@ -6,7 +6,7 @@ import type { Lease } from "../../src/client/lease.ts";
 import { Leases } from "../../src/client/leases.ts";
 import { ManualEnv, settle } from "../../src/env/index.ts";
 import { StoreExecutor } from "../../src/executor/index.ts";
-import { StoreError } from "../../src/store/index.ts";
+import { MemoryStore, StoreError, type WatchListener } from "../../src/store/index.ts";
 import { ClockedStore } from "../executor/clocked-store.ts";
 import { runUntilSettled } from "../executor/helpers.ts";
 import { clientWorld } from "./helpers.ts";
@@ -155,6 +155,36 @@ describe("a holder", () => {
     expect(signal.aborted).toBe(true);
     expect(lease.lossReason).toBe("revoked");
   });
+
+  it.each(["before its watch was open", "while its watch had a gap"])(
+    "learns of a revocation %s",
+    async (when) => {
+      const isOpenLate = when.startsWith("before");
+      const env = new ManualEnv();
+      const executor = new StoreExecutor({ store: new MemoryStore({ env }), env });
+      const listeners: WatchListener[] = [];
+      let openWatch = (): void => undefined;
+      const opened = new Promise<void>((resolve) => {
+        openWatch = resolve;
+      });
+      executor.watch = async (_scope, listener) => {
+        listeners.push(listener);
+        if (isOpenLate) await opened;
+        return { close: async () => undefined };
+      };
+      const leases = new Leases({ executor, env, holder: "me" });
+      const lease = await leases.acquire("job", { ttl: "60s" });
+      const { signal } = lease;
+      await settle();
+      await executor.execute({ op: "revoke", key: { tenant: "default", name: "job" } });
+      await settle();
+      expect(signal.aborted).toBe(false);
+      if (isOpenLate) openWatch();
+      else for (const listener of listeners) listener({ kind: "reset" });
+      await settle();
+      expect([signal.aborted, lease.lossReason]).toEqual([true, "revoked"]);
+    },
+  );
 
   it("learns at once that the store lost data, with a reason of its own", async () => {
     const { env, store, leases } = clientWorld();

@@ -12,7 +12,7 @@ export interface Saboteur {
   through(url: string): string;
   /** One fault, drawn at random. */
   fault(): void;
-  /** Everything passes again. What lost an answer is reset: a stream with a hole in it does not exist in TCP. */
+  /** Everything passes again. What lost an answer is reset, as soon as more would arrive: TCP has no streams with a hole. */
   calm(): void;
   close(): Promise<void>;
 }
@@ -37,6 +37,7 @@ export async function startSaboteur(targetPort: number): Promise<Saboteur> {
     near.on("data", (bytes) => far.write(bytes));
     far.on("data", (bytes) => {
       if (mood === "swallows answers") pair.hasHole = true;
+      else if (pair.hasHole) near.resetAndDestroy();
       else if (mood === "ends with an answer") near.end(bytes);
       else if (mood === "resets with an answer") near.write(bytes, () => near.resetAndDestroy());
       else if (!near.writableEnded) near.write(bytes);

@@ -11,6 +11,7 @@ import { afterAll, beforeAll, beforeEach, expect, it } from "vitest";
 import * as fastifyAdapter from "../../src/adapters/fastify.ts";
 import * as guards from "../../src/guards/index.ts";
 import { openObjects } from "../../src/stores/object/index.ts";
+import { prismaClient } from "../adapters/packages/prisma.ts";
 import { engine } from "../engines/index.ts";
 import { azuritePlace } from "../stores/object/places.ts";
 import { ownDatabase } from "./sql-clients.ts";
@@ -44,12 +45,14 @@ async function run(title: string, variables: object, ...wanted: readonly string[
 }
 
 let pool: pg.Pool;
+let databaseUrl: string;
 let drop: () => Promise<void> = async () => undefined;
 
 beforeAll(async () => {
   const database = await ownDatabase("postgres", `guards_${randomBytes(6).toString("hex")}`);
   drop = database.drop;
-  pool = new pg.Pool({ connectionString: database.url });
+  databaseUrl = database.url;
+  pool = new pg.Pool({ connectionString: databaseUrl });
 });
 
 afterAll(async () => {
@@ -69,6 +72,7 @@ it("runs every example of the page", () => {
     "Raise the fence before you read",
     "pg",
     "Kysely",
+    "Prisma",
     "SQLite",
     "Redis",
     "Object storage",
@@ -96,6 +100,15 @@ it("Kysely", async () => {
   await run("Kysely", { db, lease });
   expect(await totals()).toEqual([{ total: 3 }]);
   await expect(run("Kysely", { db, lease: zombie })).rejects.toMatchObject(STALE);
+});
+
+it("Prisma", async () => {
+  await guards.pgGuard(pool).createTable();
+  const prisma = prismaClient("postgres", databaseUrl);
+  await run("Prisma", { prisma, lease });
+  expect(await totals()).toEqual([{ total: 2 }]);
+  await expect(run("Prisma", { prisma, lease: zombie })).rejects.toMatchObject(STALE);
+  await prisma.$disconnect();
 });
 
 it("SQLite", async () => {

@@ -18,8 +18,10 @@ import {
   mysql2Guard,
   pgGuard,
   postgresJsGuard,
+  prismaGuard,
   type WithFenceOptions,
 } from "../../src/guards/index.ts";
+import { type PrismaTransaction, prismaClient } from "../adapters/packages/prisma.ts";
 import { engine } from "../engines/index.ts";
 
 /** A guard and its client, with the type of its transactions out of sight. */
@@ -261,6 +263,8 @@ export const SQL_CLIENTS: readonly SqlClientUnderTest[] = [
     dialect: "mysql",
     open: (connection) => knexTable(knex({ client: "mysql2", connection }), "mysql"),
   },
+  { title: "Prisma on pg", dialect: "postgres", open: (url) => prismaTable(url, "postgres") },
+  { title: "Prisma on mariadb", dialect: "mysql", open: (url) => prismaTable(url, "mysql") },
 ];
 
 interface Schema {
@@ -316,6 +320,22 @@ function knexTable(db: knex.Knex, dialect: "postgres" | "mysql"): GuardedTable {
     exec: (text) => db.raw(text),
     texts: () => db("report").select("text").orderBy("at"),
     close: () => db.destroy(),
+  });
+}
+
+function prismaTable(url: string, dialect: "postgres" | "mysql"): GuardedTable {
+  const prisma = prismaClient(dialect, url);
+  const guard = prismaGuard({ prisma, dialect });
+  return guardedTable<PrismaTransaction>({
+    guard,
+    misuse: (by) =>
+      // @ts-expect-error it commits each statement by itself
+      guard.fenceTransaction(prisma, by),
+    begin: (work) => prisma.$transaction(work),
+    insert: (tx, text) => tx.$executeRaw`insert into report (text) values (${text})`,
+    exec: (text) => prisma.$queryRawUnsafe(text),
+    texts: () => prisma.$queryRaw<{ text: string }[]>`select text from report order by at`,
+    close: () => prisma.$disconnect(),
   });
 }
 

@@ -177,6 +177,12 @@ describe("tenants", () => {
     expect(await take("mine", "c")).toBe("LS_CAPACITY_EXCEEDED");
   });
 
+  it("are remembered up to their number: of more, the first to come is forgotten", async () => {
+    const { service } = serviceWorld({ rememberedTenants: 3 });
+    for (const tenant of ["a", "b", "c", "a", "d"]) await service.activeCount(tenant);
+    expect(service.tenants()).toEqual(["b", "c", "d"]);
+  });
+
   it("never see or touch each other's leases of the same name", async () => {
     const { service } = serviceWorld();
     const mine = await service.execute({

@@ -4,7 +4,7 @@ import { MemoryAuditTrail } from "../../src/audit/index.ts";
 import { ManualEnv } from "../../src/env/index.ts";
 import { MemoryExecutor, StoreExecutor } from "../../src/executor/index.ts";
 import { LeaseService } from "../../src/layers/index.ts";
-import { MemoryStore } from "../../src/store/index.ts";
+import { MemoryStore, StoreError } from "../../src/store/index.ts";
 import { FaultyStore } from "../executor/faulty-store.ts";
 import { KEY, SECOND_MS, serviceWorld } from "./world.ts";
 
@@ -76,6 +76,17 @@ describe("the audit of the service", () => {
     });
     const outcome = await service.execute({ op: "acquire", key: KEY, holder: "h", ttlMs: 1_000 });
     expect(outcome).toMatchObject({ kind: "unsettled", outcome: "unknown" });
+  });
+
+  it("has a repair that failed, and the caller gets the store's error", async () => {
+    const { service, trail } = serviceWorld();
+    service.executor.repair = async () => {
+      throw new StoreError("unreachable", "down", { outcome: "unknown" });
+    };
+    await expect(service.repair(KEY, 7n)).rejects.toMatchObject({ kind: "unreachable" });
+    expect((await trail()).map(({ action, allowed, outcome }) => [action, allowed, outcome])).toEqual([
+      ["repair", false, "unknown"],
+    ]);
   });
 
   it("tells an unknown outcome from one that certainly did not happen", async () => {

@@ -184,7 +184,7 @@ describe("a claim of approvals", () => {
       return await world.memory.apply(writes);
     });
     const outcome = refused(await service.execute({ ...ACQUIRE, approval }));
-    expect(outcome.decision.reason).toBe("QUORUM_NOT_MET");
+    expect(outcome).toMatchObject({ decision: { reason: "QUORUM_NOT_MET" }, quorum: { passed: false } });
     expect(await world.rival.read(GUARDED)).toBeNull();
   });
 

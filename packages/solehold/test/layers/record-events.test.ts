@@ -13,13 +13,18 @@ async function world() {
   const env = new ManualEnv();
   const inner = new MemoryStore({ env });
   const reads: string[][] = [];
-  const state: { read: "answers" | "fails" | "hangs" } = { read: "answers" };
+  const state: { read: "answers" | "fails" | "hangs"; reply: Promise<void> } = {
+    read: "answers",
+    reply: Promise.resolve(),
+  };
   const store = decorateStore(inner, {
     read: async (keys) => {
       reads.push(keys.map(({ name }) => name));
       if (state.read === "fails") throw new Error("down");
       if (state.read === "hangs") return await new Promise(() => undefined);
-      return await inner.read(keys);
+      const reply = await inner.read(keys);
+      await state.reply;
+      return reply;
     },
     watch: (scope, listener) => inner.watch(scope, withoutRecord(listener)),
   });
@@ -29,10 +34,14 @@ async function world() {
   const watch = await watchRecords(executor, env, scope, (event) => void events.push(event));
   /** Another process, which looks at nothing here. */
   const other = new StoreExecutor({ store: inner, env });
+  const token = "chosen-by-the-other";
   const grant = async (name: string): Promise<void> => {
-    await other.execute({ op: "acquire", key: keyOf(name), holder: "other", ttlMs: 60_000 });
+    await other.execute({ op: "acquire", key: keyOf(name), holder: "other", token, ttlMs: 60_000 });
   };
-  return { env, executor, reads, state, events, watch, grant };
+  const release = async (name: string): Promise<void> => {
+    await other.execute({ op: "release", key: keyOf(name), holder: "other", token });
+  };
+  return { env, executor, reads, state, events, watch, grant, release };
 }
 
 function withoutRecord(listener: WatchListener): WatchListener {
@@ -67,6 +76,21 @@ describe("events that do not carry the record", () => {
       expect(events.at(-1)).toMatchObject({ kind: "changed", key: keyOf("b"), stored: { kind: "found" } });
     },
   );
+
+  it("during the read of their key lead to another one", async () => {
+    const { state, events, grant, release } = await world();
+    let reply = (): void => undefined;
+    state.reply = new Promise((resolve) => {
+      reply = resolve;
+    });
+    await grant("a");
+    await settle();
+    await release("a");
+    await settle();
+    reply();
+    await settle();
+    expect(events.at(-1)).toMatchObject({ stored: { kind: "found", record: { state: "released" } } });
+  });
 
   it("are not delivered after the watch was closed", async () => {
     const { events, watch, grant } = await world();

@@ -1,5 +1,11 @@
 /** Slots behind the service: each counts as a lease, the audit names the slot, and approvals are for one lease. */
 import { describe, expect, it } from "vitest";
+import { ApprovalPolicy, signingKeyFromSeed } from "../../src/approvals/index.ts";
+import { MemoryAuditTrail } from "../../src/audit/index.ts";
+import { ManualEnv } from "../../src/env/index.ts";
+import { MemoryExecutor } from "../../src/executor/index.ts";
+import { LeaseService } from "../../src/layers/index.ts";
+import { applied } from "../executor/helpers.ts";
 import { serviceWorld } from "./world.ts";
 
 const key = { tenant: "default", name: "gpu" };
@@ -38,5 +44,47 @@ describe("slots behind the service", () => {
     expect(await service.execute({ ...acquire("a"), approval }, { approval: null })).toMatchObject({
       decision: { kind: "refused", field: "slots" },
     });
+  });
+});
+
+describe("a rule for a name", () => {
+  const MINUTE_MS = 60_000;
+
+  /** Revoking needs approvals, acquiring does not; no lease may be longer than five minutes. */
+  async function ruledWorld() {
+    const env = new ManualEnv();
+    const defined = ApprovalPolicy.define({
+      signers: [
+        { signerId: "alice", keys: [{ publicKey: signingKeyFromSeed(Buffer.alloc(32, 1)).publicKey }] },
+      ],
+      thresholds: { standard: 1, risky: 1, dangerous: 1 },
+      rules: [{ pattern: "gpu", tier: "Standard", actions: ["revoke"], maxTtlMs: 5 * MINUTE_MS }],
+    });
+    if (!defined.ok) throw new Error(JSON.stringify(defined.problems));
+    const audit = new MemoryAuditTrail({ capacity: 100 });
+    const approvalPolicy = defined.policy;
+    const service = new LeaseService({ executor: new MemoryExecutor({ env }), audit, env, approvalPolicy });
+    const granted = async (holder: string) => {
+      const { token, decision } = applied(await service.execute({ ...acquire(holder), ttlMs: MINUTE_MS }));
+      return { key: decision.lease.key, holder, token };
+    };
+    const [first, other] = [await granted("a"), await granted("b")];
+    return { service, second: first.key.name === key.name ? other : first };
+  }
+
+  it("bounds the renewals of all its slots", async () => {
+    const { service, second } = await ruledWorld();
+    const renewed = await service.execute({ op: "renew", ...second, ttlMs: 10 * MINUTE_MS });
+    expect(renewed).toMatchObject({ kind: "refused", decision: { field: "ttlMs" } });
+  });
+
+  it("lets the release of no slot serve a waiter whose acquire was not judged by it", async () => {
+    const { service, second } = await ruledWorld();
+    const waiter = { op: "acquire", key: second.key, holder: "c", token: "token-c" } as const;
+    const request = { ...waiter, ttlMs: 10 * MINUTE_MS };
+    const released = applied(
+      await service.execute({ op: "release", ...second, next: { request, context: {} } }),
+    );
+    expect(released.next).toBeUndefined();
   });
 });

@@ -87,6 +87,36 @@ describe("a tenant at its limit", () => {
     expect(refused(await service.execute(other)).decision.reason).toBe("CAPACITY_EXCEEDED");
   });
 
+  it("counts a lease that a release served until its own end, also where the store announces nothing", async () => {
+    const { executor, env } = limitedWorld(1);
+    executor.watch = async () => null;
+    const audit = new MemoryAuditTrail({ capacity: 100 });
+    const service = new LeaseService({ executor, audit, env, maxLiveLeases: 1 });
+    const { token } = applied(await service.execute({ ...NEXT, holder: "first", token: "token-of-first" }));
+    const request = { ...NEXT, ttlMs: 60_000 };
+    const release = { op: "release", key: KEY, holder: "first", token } as const;
+    applied(await service.execute({ ...release, next: { request, context: {} } }));
+    await env.advance(10_000);
+    expect(await service.activeCount("default")).toBe(1);
+    expect((await audit.query()).filter(({ action }) => action === "expire")).toEqual([]);
+  });
+
+  it("follows the store's events again after they could not be had at first", async () => {
+    const { executor, env } = limitedWorld(1);
+    const watch = executor.watch.bind(executor);
+    executor.watch = async () => {
+      throw new StoreError("unreachable", "down", { outcome: "not-applied" });
+    };
+    const audit = new MemoryAuditTrail({ capacity: 100 });
+    const service = new LeaseService({ executor, audit, env });
+    await service.activeCount("default");
+    executor.watch = watch;
+    await service.activeCount("another tenant's first use");
+    applied(await executor.execute({ op: "acquire", key: KEY, holder: "theirs", ttlMs: 5_000 }));
+    await env.advance(1);
+    expect(await service.activeCount("default")).toBe(1);
+  });
+
   it("is counted again when the store did not answer the first count", async () => {
     const { executor, env } = limitedWorld(1);
     applied(await executor.execute({ op: "acquire", key: KEY, holder: "theirs", ttlMs: 5_000 }));

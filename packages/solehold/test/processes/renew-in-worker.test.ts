@@ -1,13 +1,14 @@
-// `renewIn: "worker"` in a real process whose event loop is really blocked, on a real Redis.
-import { type ChildProcess, fork } from "node:child_process";
+// `renewIn: "worker"` in a real process whose event loop is really blocked, on real stores.
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { connect, type Leases } from "../../src/index.ts";
 import { engine, type FaultProxy, startProxy } from "../engines/index.ts";
+import { BlockedHolder, outlivesItsBlock } from "./blocked-holder.ts";
 
 let leases: Leases;
 let name: string;
-const children = new Set<ChildProcess>();
 const proxies = new Set<FaultProxy>();
 
 beforeEach(async () => {
@@ -16,73 +17,41 @@ beforeEach(async () => {
 });
 
 afterEach(async () => {
-  for (const child of children) child.kill("SIGKILL");
-  children.clear();
   for (const proxy of proxies) await proxy.close();
   proxies.clear();
   await leases.close();
 });
 
-class Holder {
-  readonly #child: ChildProcess;
-  readonly messages: unknown[] = [];
+const start = (options: { ttl: number; bound: number; url?: string }): Promise<BlockedHolder> =>
+  BlockedHolder.start({ url: engine("redis"), name, ...options });
 
-  constructor(child: ChildProcess) {
-    this.#child = child;
-    child.on("message", (message) => this.messages.push(message));
-    child.on("exit", (code) => this.messages.push({ ended: code }));
-  }
-
-  static async start(options: { ttl: number; bound: number; url?: string }): Promise<Holder> {
-    const { ttl, bound, url = engine("redis") } = options;
-    const script = join(import.meta.dirname, "blocked-holder.mjs");
-    const child = fork(script, [url, name, String(ttl), String(bound)], {
-      // The build, as users do; the test runner's own flags would lead to the sources.
-      execArgv: [],
-      stdio: ["pipe", "inherit", "inherit", "ipc"],
-    });
-    children.add(child);
-    const holder = new Holder(child);
-    await holder.says("ready");
-    return holder;
-  }
-
-  async says(expected: unknown): Promise<void> {
-    await expect.poll(() => this.messages).toContainEqual(expected);
-  }
-
-  async block(): Promise<void> {
-    this.#child.send("block");
-    await this.says("blocked");
-  }
-
-  unblock(): void {
-    this.#child.stdin?.write("x");
-  }
-
-  abandon(): void {
-    this.#child.send("abandon");
-  }
+function folderUrl(scheme: string): string {
+  const folder = mkdtempSync(join(tmpdir(), "solehold-blocked-"));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  return `${scheme}:${folder}`;
 }
 
-async function expiresAtMs(): Promise<number> {
-  return (await leases.inspect(name))?.expiresAtMs ?? 0;
-}
+describe("a lease that a thread renews outlives a main thread that is busy for longer than its ttl, on", () => {
+  const urls: Record<string, () => string> = {
+    Redis: () => engine("redis"),
+    PostgreSQL: () => engine("postgres"),
+    MariaDB: () => engine("mariadb"),
+    etcd: () => engine("etcd").replace("http:", "etcd:"),
+    NATS: () => engine("nats"),
+    "the embedded store": () => folderUrl("embedded"),
+    files: () => folderUrl("file"),
+  };
+  it.each(Object.entries(urls))("%s", async (_, urlOf) => {
+    const url = urlOf();
+    const observer = await connect(url);
+    onTestFinished(() => observer.close());
+    await outlivesItsBlock(observer, url);
+  });
+});
 
 describe("a lease that a thread renews", () => {
-  it("outlives a main thread that is busy for longer than its ttl, and is held in the very turn after", async () => {
-    const holder = await Holder.start({ ttl: 2_000, bound: 60_000 });
-    const fence = String((await leases.inspect(name))?.fence);
-    await holder.block();
-    const firstMs = await expiresAtMs();
-    await expect.poll(expiresAtMs).toBeGreaterThan(firstMs + 2_000);
-    expect((await leases.tryAcquire(name)).ok).toBe(false);
-    holder.unblock();
-    await holder.says(expect.objectContaining({ held: true, state: "held", fence }));
-  });
-
   it("ends when the main thread hangs for longer than the bound, and is lost in the very turn after", async () => {
-    const holder = await Holder.start({ ttl: 1_000, bound: 300 });
+    const holder = await start({ ttl: 1_000, bound: 300 });
     await holder.block();
     // Granted while it is still blocked: nobody has let it go on.
     await leases.acquire(name, { wait: "30s" });
@@ -94,7 +63,7 @@ describe("a lease that a thread renews", () => {
   it("is believed from before its renewal was sent, however late the answer is", async () => {
     const proxy = await startProxy({ targetPort: Number(new URL(engine("redis")).port) });
     proxies.add(proxy);
-    const holder = await Holder.start({ ttl: 6_000, bound: 60_000, url: proxy.through(engine("redis")) });
+    const holder = await start({ ttl: 6_000, bound: 60_000, url: proxy.through(engine("redis")) });
     proxy.delay(100);
     holder.messages.length = 0;
     await holder.says({ renewed: expect.any(Number) });
@@ -105,7 +74,7 @@ describe("a lease that a thread renews", () => {
   });
 
   it("that was revoked meanwhile is lost with that reason", async () => {
-    const holder = await Holder.start({ ttl: 20_000, bound: 60_000 });
+    const holder = await start({ ttl: 20_000, bound: 60_000 });
     await holder.block();
     await leases.revoke(name);
     holder.unblock();
@@ -113,7 +82,7 @@ describe("a lease that a thread renews", () => {
   });
 
   it("is renewed no more after its holder abandoned it", async () => {
-    const holder = await Holder.start({ ttl: 1_000, bound: 60_000 });
+    const holder = await start({ ttl: 1_000, bound: 60_000 });
     holder.abandon();
     await leases.acquire(name, { wait: "30s" });
   });

@@ -11,7 +11,7 @@ import {
   warn,
 } from "solehold/internal";
 import { withoutSecrets } from "../../format/url.ts";
-import { versions } from "../version.ts";
+import { versions } from "../about.ts";
 
 const GROUP_OR_OTHERS_MAY_WRITE = 0o022;
 

@@ -66,7 +66,7 @@ function isInState(
 ): boolean {
   if (state === "all") return true;
   if (state === "live") return isLive(lease, nowMs);
-  if (state === "waited for") return waiting.has(lease.name);
+  if (state === "waited for") return waiting.has(lease.slotOf);
   return statusOf(lease, nowMs) === state;
 }
 
@@ -81,7 +81,7 @@ function inOrder(
 
 /** The sort is stable, so equal ones stay by name. */
 function comparison(sort: Sort, waiting: ReadonlyMap<string, number>): (a: Lease, b: Lease) => number {
-  const count = ({ name }: Lease): number => waiting.get(name) ?? 0;
+  const count = ({ slotOf }: Lease): number => waiting.get(slotOf) ?? 0;
   switch (sort) {
     case "holder":
       return (a, b) => (a.holder < b.holder ? -1 : a.holder > b.holder ? 1 : 0);

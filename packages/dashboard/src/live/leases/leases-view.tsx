@@ -4,11 +4,12 @@ import { Banner, type Tone } from "../../ui/components.tsx";
 import { type Lease, messageOf, type Who } from "../data/api.ts";
 import { LeaseStore, type StoreScope } from "../data/lease-store.ts";
 import { storeNow } from "../data/store-clock.ts";
-import { counted, grouped, type Status as LeaseStatus, shortFence, statusOf } from "../format.ts";
+import { counted, grouped, isLive, type Status as LeaseStatus, shortFence, statusOf } from "../format.ts";
 import { useChanges, useTick } from "../hooks.ts";
 import { leaseHref, type Params, setParams } from "../router.ts";
 import { applyFilter, filterOf, type LeaseFilter, needsEnded, type Sort, STATES } from "./filter.ts";
 import { FirstSteps } from "./first-steps.tsx";
+import { type Row, rowKey, rowsOf, type SlotsRow } from "./rows.ts";
 import { TimeLeft } from "./time-left.tsx";
 import { VirtualList } from "./virtual-list.tsx";
 
@@ -47,8 +48,16 @@ export function LeasesView({ params, who }: { params: Params; who: Who }) {
     () => applyFilter(store.leases.all, store.waiting, filter, storeNow()),
     [store, store.version, second, JSON.stringify(filter)],
   );
-  const open = ({ tenant, name }: Lease): void => {
-    location.hash = leaseHref(tenant, name);
+  const [open, setOpen] = useState<ReadonlySet<string>>(new Set());
+  const rows = useMemo(() => rowsOf(leases, store.leases.all, open, storeNow()), [leases, open]);
+  const toggle = (name: string): void => {
+    const changed = new Set(open);
+    if (!changed.delete(name)) changed.add(name);
+    setOpen(changed);
+  };
+  const choose = (row: Row): void => {
+    if (row.kind === "slots") toggle(row.name);
+    else location.hash = leaseHref(row.lease.tenant, row.lease.name);
   };
   const isEmpty = store.loading === "complete" && store.leases.size === 0 && store.corrupt.size === 0;
   return (
@@ -67,16 +76,30 @@ export function LeasesView({ params, who }: { params: Params; who: Who }) {
           </p>
           <div class="panel table-panel">
             <VirtualList
-              items={leases}
+              items={rows}
               label="Leases"
               columns={7}
               rowHeight={isWide ? ROW_HEIGHT.wide : ROW_HEIGHT.narrow}
-              keyOf={({ name }) => name}
+              keyOf={rowKey}
               header={<Header filter={filter} />}
-              row={(lease) => (
-                <Cells lease={lease} waiting={store.waiting.get(lease.slotOf) ?? 0} nowMs={nowMs} />
-              )}
-              onOpen={open}
+              row={(row) =>
+                row.kind === "lease" ? (
+                  <LeaseCells
+                    lease={row.lease}
+                    isSlot={row.isSlot}
+                    waiting={row.isSlot ? 0 : (store.waiting.get(row.lease.name) ?? 0)}
+                    nowMs={nowMs}
+                  />
+                ) : (
+                  <SlotsCells
+                    row={row}
+                    isOpen={open.has(row.name)}
+                    waiting={store.waiting.get(row.name) ?? 0}
+                    nowMs={nowMs}
+                  />
+                )
+              }
+              onOpen={choose}
             />
             {leases.length === 0 && store.loading !== "loading" && (
               <p class="no-match muted">No lease matches these filters.</p>
@@ -279,45 +302,82 @@ function Header({ filter }: { filter: LeaseFilter }) {
   );
 }
 
-function Cells({ lease, waiting, nowMs }: { lease: Lease; waiting: number; nowMs: number }) {
+function LeaseCells(props: { lease: Lease; isSlot: boolean; waiting: number; nowMs: number }) {
+  const { lease, isSlot, waiting, nowMs } = props;
   const status = statusOf(lease, nowMs);
   return (
     <>
-      <Cell name="key">
+      <div role="cell" data-cell="key" data-slot={isSlot}>
         <a class="mono" href={leaseHref(lease.tenant, lease.name)} title={lease.name}>
-          {lease.slot === 0 ? lease.name : `${lease.slotOf} · slot ${lease.slot}`}
+          {isSlot ? `slot ${lease.slot}` : lease.name}
         </a>
-      </Cell>
-      <Cell name="holder" title={lease.holder}>
+      </div>
+      <div role="cell" data-cell="holder" title={lease.holder}>
         {lease.holder}
-      </Cell>
-      <Cell name="purpose">{lease.purpose}</Cell>
-      <Cell name="fence">{shortFence(lease.fence)}</Cell>
+      </div>
+      <div role="cell" data-cell="purpose">
+        {lease.purpose}
+      </div>
+      <div role="cell" data-cell="fence">
+        {shortFence(lease.fence)}
+      </div>
       <div role="cell" data-cell="state" class="status" data-tone={toneOf(status)}>
         {status}
       </div>
-      <div role="cell" data-cell="left" class="time-left">
-        <TimeLeft lease={lease} nowMs={nowMs} />
-      </div>
-      <div role="cell" data-cell="waiters" class={waiting === 0 ? "muted" : "waited"}>
-        {waiting === 0 ? "–" : waiting}
-      </div>
+      <TimeCell lease={lease} nowMs={nowMs} />
+      <WaitersCell waiting={waiting} />
     </>
   );
 }
 
-function Cell({
-  name,
-  title,
-  children,
-}: {
-  name: string;
-  title?: string;
-  children: preact.ComponentChildren;
-}) {
+/** All slots of a name; the time is that of the slot that is free first if nobody renews it. */
+function SlotsCells(props: { row: SlotsRow; isOpen: boolean; waiting: number; nowMs: number }) {
+  const { row, isOpen, waiting, nowMs } = props;
+  const { name, taken, of, slots } = row;
+  const live = slots.filter((lease) => isLive(lease, nowMs));
+  const next = live.toSorted((a, b) => a.expiresAtMs - b.expiresAtMs)[0];
+  const holders = live.map(({ holder }) => holder).join(", ");
   return (
-    <div role="cell" data-cell={name} title={title}>
-      {children}
+    <>
+      <div role="cell" data-cell="key">
+        <button type="button" class="mono slots" aria-expanded={isOpen} title={name}>
+          {name}
+        </button>
+      </div>
+      <div role="cell" data-cell="holder" title={holders}>
+        {holders}
+      </div>
+      <div role="cell" data-cell="purpose">
+        {next?.purpose}
+      </div>
+      <div role="cell" data-cell="fence" />
+      <div
+        role="cell"
+        data-cell="state"
+        class="status"
+        data-tone={taken === 0 ? "ended" : "good"}
+        title="Of the slots that were seen in use. How many there are is said by those who ask for one."
+      >
+        {taken === of ? `${taken} held` : `${taken} of ${of} held`}
+      </div>
+      <TimeCell lease={next} nowMs={nowMs} />
+      <WaitersCell waiting={waiting} />
+    </>
+  );
+}
+
+function TimeCell({ lease, nowMs }: { lease: Lease | undefined; nowMs: number }) {
+  return (
+    <div role="cell" data-cell="left" class="time-left">
+      {lease !== undefined && <TimeLeft lease={lease} nowMs={nowMs} />}
+    </div>
+  );
+}
+
+function WaitersCell({ waiting }: { waiting: number }) {
+  return (
+    <div role="cell" data-cell="waiters" class={waiting === 0 ? "muted" : "waited"}>
+      {waiting === 0 ? "–" : waiting}
     </div>
   );
 }

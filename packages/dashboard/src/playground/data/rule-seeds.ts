@@ -7,6 +7,8 @@ export interface RuleSeed {
   readonly seed: number;
   readonly clocks?: ClockRegime;
   readonly faults?: readonly Fault[];
+  /** So few that a short trace shows a process starve. */
+  readonly mostTurns?: number;
   /** The faults and operations that are needed. */
   readonly needed: readonly string[];
   /** The oracle that objects first. */

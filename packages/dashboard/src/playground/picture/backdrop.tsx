@@ -1,6 +1,9 @@
 /** What is behind the bars: lanes, names and the time. */
 import type { Trace, TraceLane } from "@solehold/simulator";
+import { seconds } from "../state/words.ts";
 import { AXIS, type Frame, ticksOf } from "./geometry.ts";
+
+const LABEL_PX = 24;
 
 /** The colour of a node: a class, so that light and dark are the style sheet's. */
 export function colourOf(name: string, lanes: readonly TraceLane[]): string {
@@ -42,7 +45,7 @@ export function LaneNames({ frame, lanes }: { readonly frame: Frame; readonly la
         const node = lane.kind === "node";
         const above = frame.left === 0;
         const y = above ? top + 14 : top + height / 2;
-        const drifts = Math.abs(lane.rate - 1) > 1e-6;
+        const drifts = lane.rate.toFixed(2) !== "1.00";
         return (
           <g key={lane.name}>
             {node && (
@@ -92,9 +95,39 @@ export function Axis({
         return (
           <g key={ms}>
             <line x1={x} x2={x} y1={AXIS} y2={frame.height} />
-            {!small && x > frame.left - 1 && x < frame.width - 16 && (
+            {!small && x > frame.left - 1 && x < frame.width - 16 && !isNearQuiet(x, frame) && (
               <text x={x} y={AXIS - 10} text-anchor={x < 20 ? "start" : "middle"}>
                 {timeLabel(ms, originMs, frame)}
+              </text>
+            )}
+          </g>
+        );
+      })}
+    </g>
+  );
+}
+
+/** Its label would lie under that of a quiet time. */
+function isNearQuiet(x: number, frame: Frame): boolean {
+  return frame.quiet.some(
+    ({ fromMs, toMs }) => x > frame.x(fromMs) - LABEL_PX && x < frame.x(toMs) + LABEL_PX,
+  );
+}
+
+/** Where nothing happens, drawn shorter than it lasts. */
+export function Quiet({ frame, small }: { readonly frame: Frame; readonly small: boolean }) {
+  return (
+    <g class="quiet">
+      {frame.quiet.map(({ fromMs, toMs }) => {
+        const [from, to] = [frame.x(fromMs), frame.x(toMs)];
+        return (
+          <g key={fromMs}>
+            <rect x={from} y={AXIS} width={to - from} height={frame.height - AXIS} />
+            <line x1={from} x2={from} y1={AXIS} y2={frame.height} />
+            <line x1={to} x2={to} y1={AXIS} y2={frame.height} />
+            {!small && (
+              <text x={(from + to) / 2} y={AXIS - 10} text-anchor="middle">
+                … {seconds(toMs - fromMs, 0)}
               </text>
             )}
           </g>

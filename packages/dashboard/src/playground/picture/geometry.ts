@@ -26,6 +26,8 @@ export interface Frame {
   readonly height: number;
   readonly left: number;
   readonly span: Span;
+  /** Where nothing happens for so long that it is drawn shorter than it is. */
+  readonly quiet: readonly Span[];
   readonly lanes: readonly LaneBox[];
   readonly faults: readonly FaultBox[];
   readonly x: (ms: number) => number;
@@ -40,7 +42,7 @@ const RIGHT = 14;
 
 /** What is shown: from shortly before the first thing that happens to the end. */
 export function spanOf({ events, endMs }: Trace): Span {
-  const first = events.find(({ label }) => label !== "starts")?.atMs ?? 0;
+  const first = events.find(({ label }) => label !== "starts" && label !== "heals")?.atMs ?? 0;
   const rest = endMs - first;
   // A long wait before the first event says nothing.
   const fromMs = first > endMs * 0.1 ? Math.max(0, first - rest * 0.04) : 0;
@@ -68,17 +70,83 @@ export function frameOf(trace: Trace, width: number, left: number, faults: reado
     lanes.push({ lane, top, height, barY: top + height - LANE_PAD / 2 - bars / 2 });
     top += height;
   }
-  const inner = Math.max(1, width - left - RIGHT);
-  const scale = inner / (span.toMs - span.fromMs);
+  const quiet = quietTimes(trace, span, faults);
+  const scale = scaleOf(span, quiet, left, Math.max(1, width - left - RIGHT));
   return {
     width,
     height: top + (trace.violation === null ? 6 : 24),
     left,
     span,
+    quiet,
     lanes,
     faults: placed,
-    x: (ms) => left + (ms - span.fromMs) * scale,
-    ms: (x) => Math.min(span.toMs, Math.max(span.fromMs, span.fromMs + (x - left) / scale)),
+    ...scale,
+  };
+}
+
+/** So much of what is left to draw makes a time without events a quiet one, and so much of the width it gets. */
+const QUIET_PART = 0.3;
+const QUIET_WIDTH = 0.06;
+const MOST_QUIET = 5;
+
+/** The longest times without any event, in order. */
+export function quietTimes(trace: Trace, span: Span, moved: readonly ScriptFault[]): readonly Span[] {
+  // What people drag lies on an even scale.
+  if (moved.length > 0) return [];
+  const { beliefs, records, writes, faults, violation } = trace;
+  const instants = [
+    ...beliefs.flatMap(({ fromMs, toMs }) => [fromMs, toMs ?? span.toMs]),
+    ...records.map(({ atMs }) => atMs),
+    ...writes.map(({ atMs }) => atMs),
+    ...faults.flatMap(({ atMs, untilMs }) => [atMs, untilMs]),
+    ...(violation === null ? [] : [violation.atMs]),
+    ...[span.fromMs, span.toMs],
+  ]
+    .map((ms) => Math.min(span.toMs, Math.max(span.fromMs, ms)))
+    .sort((a, b) => a - b);
+  const gaps = instants
+    .map((toMs, index) => ({ fromMs: instants[index - 1] ?? toMs, toMs }))
+    .sort((a, b) => lengthOf(b) - lengthOf(a));
+  const quiet: Span[] = [];
+  let restMs = lengthOf(span);
+  for (const gap of gaps.slice(0, MOST_QUIET)) {
+    if (lengthOf(gap) < restMs * QUIET_PART) break;
+    // A little on either side stays, so that nothing touches the mark.
+    const edgeMs = (restMs - lengthOf(gap)) * 0.04;
+    restMs -= lengthOf(gap) - edgeMs * 2;
+    quiet.push({ fromMs: gap.fromMs + edgeMs, toMs: gap.toMs - edgeMs });
+  }
+  return quiet.sort((a, b) => a.fromMs - b.fromMs);
+}
+
+function lengthOf({ fromMs, toMs }: Span): number {
+  return toMs - fromMs;
+}
+
+/** From time to place and back: even, but for quiet times. */
+function scaleOf(span: Span, quiet: readonly Span[], left: number, width: number): Pick<Frame, "x" | "ms"> {
+  const busyMs = quiet.reduce((rest, each) => rest - lengthOf(each), lengthOf(span));
+  const busyScale = (width * (1 - quiet.length * QUIET_WIDTH)) / Math.max(busyMs, 1e-6);
+  const parts: { readonly fromMs: number; readonly x: number; readonly scale: number }[] = [];
+  let [x, atMs] = [left, span.fromMs];
+  for (const each of quiet) {
+    parts.push({ fromMs: atMs, x, scale: busyScale });
+    x += (each.fromMs - atMs) * busyScale;
+    parts.push({ fromMs: each.fromMs, x, scale: (width * QUIET_WIDTH) / lengthOf(each) });
+    x += width * QUIET_WIDTH;
+    atMs = each.toMs;
+  }
+  const last = { fromMs: atMs, x, scale: busyScale };
+  parts.push(last);
+  return {
+    x: (ms) => {
+      const part = parts.findLast((each) => each.fromMs <= ms) ?? parts[0] ?? last;
+      return part.x + (ms - part.fromMs) * part.scale;
+    },
+    ms: (px) => {
+      const part = parts.findLast((each) => each.x <= px) ?? parts[0] ?? last;
+      return Math.min(span.toMs, Math.max(span.fromMs, part.fromMs + (px - part.x) / part.scale));
+    },
   };
 }
 
@@ -152,14 +220,24 @@ function isSameGrant(a: TracedRecord, b: TracedRecord): boolean {
   return a.fence === b.fence && a.state === b.state && a.holder === b.holder;
 }
 
-/** Round steps for the axis, so that labels have room. */
-export function ticksOf({ span, width, left }: Pick<Frame, "span" | "width" | "left">): readonly number[] {
-  const lengthMs = span.toMs - span.fromMs;
-  const most = Math.max(2, (width - left) / 70);
-  const rough = lengthMs / most;
+const TICK_PX = 70;
+
+/** Round steps for the axis, so that labels have room; where nothing happens there are none. */
+export function ticksOf({ span, quiet, x, width, left }: Frame): readonly number[] {
+  const lengthMs = quiet.reduce((rest, each) => rest - lengthOf(each), lengthOf(span));
+  const rough = lengthMs / Math.max(2, (width - left) / TICK_PX);
   const power = 10 ** Math.floor(Math.log10(rough));
   const step = [1, 2, 5, 10].map((each) => each * power).find((each) => each >= rough) ?? power * 10;
-  const ticks: number[] = [];
-  for (let at = Math.ceil(span.fromMs / step) * step; at <= span.toMs; at += step) ticks.push(at);
-  return ticks;
+  const busy = [...quiet, { fromMs: span.toMs, toMs: span.toMs }].map(({ fromMs }, index) => ({
+    fromMs: quiet[index - 1]?.toMs ?? span.fromMs,
+    toMs: fromMs,
+  }));
+  const ticks = busy.flatMap(({ fromMs, toMs }) => {
+    const first = Math.ceil(fromMs / step);
+    return Array.from(
+      { length: Math.max(0, Math.floor(toMs / step) - first + 1) },
+      (_, index) => (first + index) * step,
+    );
+  });
+  return ticks.filter((ms, index) => index === 0 || x(ms) - x(ticks[index - 1] ?? ms) > TICK_PX / 2);
 }

@@ -2,7 +2,7 @@
 import type { ScriptFault, Trace } from "@solehold/simulator";
 import { useMemo, useRef } from "preact/hooks";
 import { FenceNames, promiseOf } from "../state/words.ts";
-import { Axis, LaneBands, LaneNames } from "./backdrop.tsx";
+import { Axis, LaneBands, LaneNames, Quiet } from "./backdrop.tsx";
 import { Beliefs } from "./beliefs.tsx";
 import { Faults } from "./faults.tsx";
 import { AXIS, type Frame, frameOf, overlapsOf, tenuresOf } from "./geometry.ts";
@@ -79,6 +79,7 @@ export function Picture(props: PictureProps) {
         small={small}
       />
       <Writes frame={frame} writes={trace.writes.filter(({ key }) => key === shownKey)} lanes={trace.lanes} />
+      <Quiet frame={frame} small={small} />
       {!small && <Faults frame={frame} faults={frame.faults} onFault={onFault} />}
       {!small && <Future frame={frame} atMs={atMs} />}
       <ViolationMark frame={frame} trace={trace} small={small} />

@@ -1,5 +1,6 @@
 /** Plays: moves the time on with the screen, until the end. */
 import { useEffect, useRef, useState } from "preact/hooks";
+import type { Span } from "../picture/geometry.ts";
 
 export interface Player {
   readonly playing: boolean;
@@ -12,6 +13,8 @@ export function usePlayer(
   endMs: number,
   startMs: number,
   speed: number,
+  /** Nothing happens then: it is passed over. */
+  quiet: readonly Span[],
   onTime: (ms: number) => void,
 ): Player {
   const [playing, setPlaying] = useState(false);
@@ -22,7 +25,8 @@ export function usePlayer(
     let frame = 0;
     let last: number | null = null;
     const step = (at: number): void => {
-      const next = now.current + (last === null ? 0 : at - last) * speed;
+      const played = now.current + (last === null ? 0 : at - last) * speed;
+      const next = quiet.find(({ fromMs, toMs }) => played > fromMs && played < toMs)?.toMs ?? played;
       last = at;
       onTime(Math.min(next, endMs));
       if (next >= endMs) setPlaying(false);
@@ -30,7 +34,7 @@ export function usePlayer(
     };
     frame = requestAnimationFrame(step);
     return () => cancelAnimationFrame(frame);
-  }, [playing, endMs, speed, onTime]);
+  }, [playing, endMs, speed, quiet, onTime]);
   return {
     playing,
     toggle: () => {

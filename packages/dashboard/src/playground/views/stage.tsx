@@ -6,7 +6,7 @@ import { FaultEditor } from "../panel/fault-editor.tsx";
 import { Now } from "../panel/now.tsx";
 import { Steps } from "../panel/steps.tsx";
 import { Transport } from "../panel/transport.tsx";
-import { spanOf } from "../picture/geometry.ts";
+import { quietTimes, spanOf } from "../picture/geometry.ts";
 import { Legend } from "../picture/legend.tsx";
 import { Picture } from "../picture/picture.tsx";
 import { stepAt, stepsOf } from "../state/moment.ts";
@@ -40,7 +40,9 @@ export function Stage({ trace, view, change, script, next, busy }: StageProps) {
   const span = useMemo(() => spanOf(trace), [trace]);
   const atMs = Math.min(Math.max(view.atMs ?? span.toMs, span.fromMs), span.toMs);
   const seek = useMemo(() => (ms: number) => change({ atMs: ms >= span.toMs ? null : ms }), [change, span]);
-  const player = usePlayer(atMs, span.toMs, span.fromMs, view.speed, seek);
+  const faults = script === null ? NO_FAULTS : (view.faults ?? script.faults);
+  const quiet = useMemo(() => quietTimes(trace, span, faults), [trace, span, faults]);
+  const player = usePlayer(atMs, span.toMs, span.fromMs, view.speed, quiet, seek);
   const current = stepAt(steps, atMs);
   const goTo = (ms: number): void => {
     player.stop();
@@ -55,7 +57,6 @@ export function Stage({ trace, view, change, script, next, busy }: StageProps) {
     goTo(target?.atMs ?? (by > 0 ? span.toMs : span.fromMs));
   };
   useKeys({ toggle: player.toggle, step, seek: (to) => goTo(to === "start" ? span.fromMs : span.toMs) });
-  const faults = script === null ? NO_FAULTS : (view.faults ?? script.faults);
   const setFaults = (changed: readonly ScriptFault[]): void => change({ faults: changed });
   const said = steps[current];
   return (

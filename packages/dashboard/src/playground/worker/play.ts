@@ -7,23 +7,23 @@ export type Played =
   /** Without `needed` the whole world of the seed. */
   | {
       readonly kind: "seed";
-      readonly seed: Pick<RuleSeed, "seed" | "clocks" | "faults"> & { readonly needed?: readonly string[] };
+      readonly seed: Pick<RuleSeed, "seed" | "clocks" | "faults" | "mostTurns"> & {
+        readonly needed?: readonly string[];
+      };
     };
 
 /** `bug`: null for the shipped code. */
 export async function play(world: Played, title: string, bug: string | null): Promise<Trace> {
   const mutations = bug === null ? {} : plantedBug(bug).mutations;
   if (world.kind === "script") return await runScript(world.script, { title, mutations });
-  const { seed, clocks, faults, needed } = world.seed;
+  const { needed, ...drawn } = world.seed;
   const { trace } = await runFull({
-    seed,
+    ...drawn,
     mutations,
     record: "yes",
     auditIn: "memory",
     entry: "library",
     ...(needed === undefined ? {} : { allowed: new Set(needed) }),
-    ...(clocks === undefined ? {} : { clocks }),
-    ...(faults === undefined ? {} : { faults }),
   });
   if (trace === null) throw new Error("a recorded run has a trace");
   return { ...trace, title };

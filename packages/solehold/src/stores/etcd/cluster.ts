@@ -7,9 +7,10 @@
  * member that is down, stopped, or cut off from its cluster costs one timeout, not one for every call.
  */
 import { delay, type Env, jittered } from "../../env/index.ts";
-import { type FailedOutcome, StoreError, withDeadline } from "../../store/index.ts";
+import { type FailedOutcome, type StoreError, withDeadline } from "../../store/index.ts";
+import { closedError, lossError, silenceError } from "../support/failures.ts";
 import { Reconnecting } from "../support/reconnecting.ts";
-import { closedError, errorFrom, mayPass, mostTelling, silence } from "./failures.ts";
+import { errorFrom, mayPass, mostTelling } from "./failures.ts";
 import type { Member } from "./grpc.ts";
 import { ClusterIdentity, type Sighting } from "./identity.ts";
 import type { KeyRange, Procedures, WatchRequest, WatchResponse, WithHeader } from "./messages.ts";
@@ -72,7 +73,7 @@ export class Cluster {
   async *watch(request: () => WatchRequest, signal: AbortSignal): AsyncGenerator<WatchResponse, never> {
     const { env, settings } = this.#options;
     const member = await this.#member(env.monotonicMs() + settings.memberTimeoutMs);
-    if (signal.aborted) throw closedError();
+    if (signal.aborted) throw closedError("etcd");
     const { responses, cancel } = member.watch(request());
     signal.addEventListener("abort", cancel);
     try {
@@ -113,7 +114,7 @@ export class Cluster {
   async #member(deadlineMs: number): Promise<Member> {
     const { env } = this.#options;
     const leftMs = Math.max(1, deadlineMs - env.monotonicMs());
-    const noMember = (): StoreError => silence(this.#addresses, leftMs, "not-applied");
+    const noMember = (): StoreError => silenceError(`etcd at ${this.#addresses}`, leftMs, "not-applied");
     const member = await this.#connection.getWithin(leftMs, noMember);
     if (member.isReady) return member;
     // Its connection was lost while nothing was under way.
@@ -172,12 +173,12 @@ export class Cluster {
   ): Promise<Value> {
     const { env, settings } = this.#options;
     const limitMs = Math.max(1, Math.min(deadlineMs - env.monotonicMs(), settings.memberTimeoutMs));
-    return withDeadline(env, limitMs, answer, () => silence(address, limitMs, outcome));
+    return withDeadline(env, limitMs, answer, () => silenceError(`etcd at ${address}`, limitMs, outcome));
   }
 
   /** The member is left, and what is under way there ends, unless it only refused what no member would do. */
   #failed(cause: unknown, member: Member, outcome: FailedOutcome): StoreError {
-    if (this.isClosed && outcome === "not-applied") return closedError();
+    if (this.isClosed && outcome === "not-applied") return closedError("etcd");
     const error = errorFrom(cause, member.address, outcome);
     const isLeft = ["unreachable", "timeout", "config", "data-loss"].includes(error.kind);
     if (isLeft) void this.#connection.lose(member);
@@ -187,10 +188,7 @@ export class Cluster {
   /** Throws once for each loss: afterwards the client works on what is there. */
   #assertNothingLost(outcome: FailedOutcome): void {
     const loss = this.identity.takeLoss();
-    if (loss === null) return;
-    const what = `etcd at ${this.#addresses} lost data (${loss})`;
-    const message = `${what}: leases granted since its backup are gone, their holders may still believe in them`;
-    throw new StoreError("data-loss", message, { outcome });
+    if (loss !== null) throw lossError(`etcd at ${this.#addresses}`, loss, outcome);
   }
 }
 

@@ -1,7 +1,6 @@
 /** What went wrong, as a StoreError of one line that says what to do. Messages never carry a password. */
-import { type FailedOutcome, StoreError, type StoreErrorKind } from "../../store/index.ts";
-
-type Diagnosis = readonly [pattern: RegExp, kind: StoreErrorKind, advice: string];
+import { type FailedOutcome, StoreError } from "../../store/index.ts";
+import { type Diagnosis, noConnection } from "../support/failures.ts";
 
 /** The server says that it did not do it, before or while it would have been applied. */
 const REFUSALS: readonly Diagnosis[] = [
@@ -20,8 +19,6 @@ const REFUSALS: readonly Diagnosis[] = [
 
 /** Failures of the connection, before or while a request was on its way, and what only time can tell. */
 const FAILURES: readonly Diagnosis[] = [
-  [/ECONNREFUSED/, "unreachable", "nothing listens there: start etcd or correct the URL"],
-  [/ENOTFOUND|EAI_AGAIN|resolution failed/, "unreachable", "that host is unknown: correct the URL"],
   [
     /self[- ]signed|certificate|UNABLE_TO_/i,
     "config",
@@ -38,6 +35,7 @@ const FAILURES: readonly Diagnosis[] = [
     "what answers there does not speak etcd's API 3: correct host and port, or use etcds: for TLS",
   ],
   [/timed out|leader changed|stopped|unhealthy/, "unreachable", "it did not agree with its cluster in time"],
+  ...noConnection("etcd"),
 ];
 
 const LOST: Diagnosis = [/^/, "unreachable", "the connection was lost"];
@@ -56,15 +54,6 @@ export function errorFrom(cause: unknown, address: string, outcome: FailedOutcom
 /** Whether another member, another login or a little time may help. */
 export function mayPass({ kind, outcome }: StoreError): boolean {
   return outcome === "not-applied" && (kind === "unreachable" || kind === "timeout");
-}
-
-export function closedError(): StoreError {
-  return new StoreError("closed", "the etcd store was closed", { outcome: "not-applied" });
-}
-
-export function silence(address: string, timeoutMs: number, outcome: FailedOutcome): StoreError {
-  const message = `etcd at ${address} gave no answer within ${Math.ceil(timeoutMs)} ms: check that it runs and is not overloaded`;
-  return new StoreError("timeout", message, { outcome });
 }
 
 /** Of the failures of several members: what a person can correct, else what a member said, else that one is silent. */

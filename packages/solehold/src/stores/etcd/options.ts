@@ -2,17 +2,11 @@
 import { readFileSync } from "node:fs";
 import { isIPv6 } from "node:net";
 import type { Env } from "../../env/index.ts";
-import {
-  assertWholeNumbers,
-  type LeaseStore,
-  type ListableStore,
-  type StoreError,
-  type WatchableStore,
-} from "../../store/index.ts";
-import { configError, withoutPassword } from "../support/options.ts";
+import { assertWholeNumbers, type FullStore, type StoreError } from "../../store/index.ts";
+import { decodedPart, optionError, withoutPassword } from "../support/options.ts";
 import type { User } from "./messages.ts";
 
-export type EtcdStore = LeaseStore & ListableStore & WatchableStore;
+export type EtcdStore = FullStore;
 
 export interface EtcdStoreOptions {
   /**
@@ -87,12 +81,12 @@ function memberFrom(text: string): string {
 
 function userFrom(text: string): User {
   const [, name = "", password = ""] = /^([^:]*):?(.*)$/.exec(text) ?? [];
-  return { name: decoded("user", name), password: decoded("password", password) };
+  return { name: decodedPart("etcd", "user", name), password: decodedPart("etcd", "password", password) };
 }
 
 function prefixFrom(path: string): string {
   if (path === "") return DEFAULT_PREFIX;
-  const prefix = decoded("prefix", path);
+  const prefix = decodedPart("etcd", "prefix", path);
   if (!PREFIX.test(prefix))
     throw problem("prefix", "must have 1 to 128 printable ASCII characters without spaces", prefix);
   return prefix.endsWith("/") ? prefix : `${prefix}/`;
@@ -115,14 +109,6 @@ function tlsFrom(scheme: string, query: ReadonlyMap<string, string>): EtcdTls | 
   throw problem("url", "must begin with etcds: where certificates are given", `${scheme}:`);
 }
 
-function decoded(name: string, text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    throw problem(name, "must be percent-encoded", name === "password" ? "***" : text);
-  }
-}
-
 function wholeNumber(name: string, value: number | string): number {
   const number = Number(value);
   assertWholeNumbers("etcd", { [name]: Number.isNaN(number) ? value : number }, 1);
@@ -130,5 +116,5 @@ function wholeNumber(name: string, value: number | string): number {
 }
 
 function problem(name: string, rule: string, value: string, cause?: unknown): StoreError {
-  return configError(`etcd: ${name} ${rule}, got '${value}'`, cause);
+  return optionError("etcd", name, rule, value, cause);
 }

@@ -2,19 +2,13 @@
  * Leases in files, one a key, for the processes of one machine: the object store's JSON on a local disk, for others to
  * read. Readers take no lock; writers take turns. The embedded store is faster.
  */
-import {
-  type ClockedStore,
-  type LeaseStore,
-  type ListableStore,
-  type StoreCapabilities,
-  StoreError,
-  type WatchableStore,
-} from "../../store/index.ts";
+import type { ClockedStore, FullStore, StoreCapabilities } from "../../store/index.ts";
+import { closedError } from "../support/failures.ts";
 import { fileFailure } from "../support/file-failure.ts";
 import { FolderWatch } from "./watch.ts";
 import { FileWriter, type FileWriterParts } from "./writer.ts";
 
-export type FileStore = LeaseStore & ClockedStore & ListableStore & WatchableStore;
+export type FileStore = FullStore & ClockedStore;
 
 const CAPABILITIES: StoreCapabilities = Object.freeze({
   durable: true,
@@ -34,7 +28,7 @@ export function fileStore(parts: FileWriterParts): FileStore {
   const folderWatch = new FolderWatch(files, env);
   let isClosed = false;
   const call = async <Value>(work: () => Promise<Value>): Promise<Value> => {
-    if (isClosed) throw new StoreError("closed", "the file store was closed", { outcome: "not-applied" });
+    if (isClosed) throw closedError("file");
     try {
       return await work();
     } catch (error) {

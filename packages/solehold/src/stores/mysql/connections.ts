@@ -4,6 +4,7 @@
  */
 import type { Pool, PoolConnection, ResultSetHeader, RowDataPacket } from "mysql2/promise";
 import { StoreError } from "../../store/index.ts";
+import { endedAs } from "../support/failures.ts";
 import { configError } from "../support/options.ts";
 import { endsConnection, failureOf, type MysqlError } from "./errors.ts";
 
@@ -43,7 +44,12 @@ export class Connections {
       if (signal.aborted)
         throw new StoreError("timeout", "mysql: no connection in time", { outcome: "not-applied" });
       signal.addEventListener("abort", onAbort, { once: true });
-      if (!this.#prepared.has(core)) await this.#prepare(connection).catch(unprepared(connection));
+      if (!this.#prepared.has(core)) {
+        const ready = this.#prepare(connection);
+        ready.catch(() => connection.destroy());
+        // The statement that somebody waits for was not sent yet.
+        await ready.catch(endedAs("not-applied"));
+      }
       this.#prepared.add(core);
       return await work(connection);
     } finally {
@@ -103,13 +109,4 @@ export class Connection {
       throw failureOf(error as MysqlError, "perhaps");
     }
   }
-}
-
-/** The statement that somebody waits for was not sent yet. */
-function unprepared(connection: Connection): (error: unknown) => never {
-  return (error) => {
-    connection.destroy();
-    if (!(error instanceof StoreError)) throw error;
-    throw new StoreError(error.kind, error.message, { outcome: "not-applied", cause: error.cause });
-  };
 }

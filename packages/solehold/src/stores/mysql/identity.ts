@@ -4,7 +4,6 @@
  * writes are not noticed; that the table was emptied or replaced is, and that another server took over.
  */
 import { type Env, randomId } from "../../env/index.ts";
-import { StoreError } from "../../store/index.ts";
 import {
   type DataIdentity,
   decodeIdentity,
@@ -13,6 +12,7 @@ import {
   nextIdentity,
   serverChangedAtMs,
 } from "../support/data-identity.ts";
+import { lossError } from "../support/failures.ts";
 import type { Connection } from "./connections.ts";
 import type { LeaseTable } from "./table.ts";
 
@@ -44,9 +44,7 @@ export class ServerIdentity {
     const seen = this.#identity;
     this.#identity = identity;
     const loss = seen && lossSince({ dataId: seen.dataId, serverId, sequence: 0n }, identity, 0n);
-    if (loss === null) return;
-    const message = `mysql: the server has lost data (${loss}): holders of leases from before may still believe in them`;
-    throw new StoreError("data-loss", message, { outcome: "not-applied" });
+    if (loss !== null) throw lossError("the mysql server", loss, "not-applied");
   }
 
   async #join(connection: Connection, serverId: string): Promise<DataIdentity> {

@@ -11,6 +11,7 @@ import {
   withAbort,
   withDeadline,
 } from "../../store/index.ts";
+import { silenceError } from "../support/failures.ts";
 import { assertOptions, loadPackage } from "../support/options.ts";
 import { type Connection, Connections } from "./connections.ts";
 import { ACCESS_DENIED, errnoOf } from "./errors.ts";
@@ -55,7 +56,9 @@ export async function openMysqlStore(options: MysqlStoreOptions): Promise<LeaseS
   };
   try {
     const reachable = (signal: AbortSignal): Promise<boolean> => connections.use(signal, isDurable);
-    const durable = await withAbort(env, timeoutMs, reachable, () => noAnswer(timeoutMs));
+    const durable = await withAbort(env, timeoutMs, reachable, () =>
+      silenceError("the mysql server", timeoutMs, "not-applied"),
+    );
     const timing = { timeoutMs, concurrency, env, ...(pollMs !== undefined && { pollMs }) };
     return new SimpleStore({ name: "mysql", backend, durable, clock: "reply", ...timing });
   } catch (error) {
@@ -82,7 +85,9 @@ async function poolForUrl(
   };
   const pool = createPool({ ...address, connectionLimit: concurrency, connectTimeout: timeoutMs, stream });
   const close = async (): Promise<void> => {
-    await withDeadline(env, timeoutMs, pool.end(), () => noAnswer(timeoutMs)).catch(() => undefined);
+    await withDeadline(env, timeoutMs, pool.end(), () =>
+      silenceError("the mysql server", timeoutMs, "not-applied"),
+    ).catch(() => undefined);
     for (const socket of sockets) socket.destroy();
   };
   return { pool, close };
@@ -152,9 +157,4 @@ async function isDurable(connection: Connection): Promise<boolean> {
   return (
     Number(log_bin) === 0 || (Number(sync_binlog) === 1 && Number(replicas) === 0 && Number(may_see) === 1)
   );
-}
-
-function noAnswer(timeoutMs: number): StoreError {
-  const message = `mysql: the server gave no answer within ${timeoutMs} ms: check address and server`;
-  return new StoreError("timeout", message, { outcome: "not-applied" });
 }

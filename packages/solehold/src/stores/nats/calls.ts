@@ -4,6 +4,7 @@
  */
 import type { Env } from "../../env/index.ts";
 import { type FailedOutcome, StoreError, withDeadline } from "../../store/index.ts";
+import { lossError, silenceError } from "../support/failures.ts";
 import { Reconnecting } from "../support/reconnecting.ts";
 import { connectNats, type NatsPackages } from "./client.ts";
 import { isDoubt, storeErrorFrom } from "./errors.ts";
@@ -91,18 +92,13 @@ export class NatsCalls {
 
   #assertNothingLost(outcome: FailedOutcome): void {
     const loss = this.#joining.takeLoss();
-    if (loss === null) return;
-    const advice = "holders of lost leases may go on until their ttl has passed, so check what they guard";
-    const message = `NATS at ${this.#settings.address} lost data (${loss}): ${advice}`;
-    throw new StoreError("data-loss", message, { outcome });
+    if (loss !== null) throw lossError(`NATS at ${this.#settings.address}`, loss, outcome);
   }
 
   #inTime<Value>(work: Promise<Value>, outcome: FailedOutcome): Promise<Value> {
     const { address, timeoutMs } = this.#settings;
-    return withDeadline(this.#env, timeoutMs, work, () => {
-      const message = `NATS at ${address} gave no answer within ${timeoutMs} ms: check that it runs and is not overloaded`;
-      return new StoreError("timeout", message, { outcome });
-    });
+    const late = (): StoreError => silenceError(`NATS at ${address}`, timeoutMs, outcome);
+    return withDeadline(this.#env, timeoutMs, work, late);
   }
 
   #failure(error: unknown, outcome: FailedOutcome): StoreError {

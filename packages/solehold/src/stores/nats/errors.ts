@@ -1,5 +1,6 @@
 /** What went wrong, as a StoreError of one line that says what to do. Messages never carry a password. */
 import { type FailedOutcome, StoreError, type StoreErrorKind } from "../../store/index.ts";
+import { type Diagnosis, noConnection } from "../support/failures.ts";
 
 /** The code of a request that reached nobody: there is no such stream, or no JetStream at all. */
 const NO_RESPONDERS = 503;
@@ -32,7 +33,7 @@ const REFUSALS: readonly (readonly [readonly number[], StoreErrorKind, string])[
 ];
 
 /** By the text of the error, of connections that fail before or while a request is on its way. */
-const FAILURES: readonly (readonly [RegExp, StoreErrorKind, string])[] = [
+const FAILURES: readonly Diagnosis[] = [
   [/DoubtfulData/, "unreachable", "the bucket changed during the call: try again"],
   [/Permissions Violation/i, "auth", "its user may not do this: see docs/stores/nats.md for the rights"],
   [
@@ -40,17 +41,7 @@ const FAILURES: readonly (readonly [RegExp, StoreErrorKind, string])[] = [
     "auth",
     "it refuses the user: correct user and password, or the token, in the URL",
   ],
-  [
-    /ECONNREFUSED|connection refused/i,
-    "unreachable",
-    "nothing listens there: start nats-server or correct the URL",
-  ],
-  [/ENOTFOUND|EAI_AGAIN/, "unreachable", "that host is unknown: correct the URL"],
-  [
-    /CERT|SELF_SIGNED|UNABLE_TO_VERIFY/,
-    "config",
-    "its TLS certificate is not trusted: set NODE_EXTRA_CA_CERTS to its CA",
-  ],
+  ...noConnection("nats-server"),
   [
     /'tls'|ERR_SSL|EPROTO|WRONG_VERSION_NUMBER/,
     "config",

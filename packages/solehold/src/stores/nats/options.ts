@@ -1,15 +1,9 @@
 /** What can be set, checked when the store is opened. A wrong value is an error that names the option. */
 import type { Env } from "../../env/index.ts";
-import {
-  assertWholeNumbers,
-  type LeaseStore,
-  type ListableStore,
-  type StoreError,
-  type WatchableStore,
-} from "../../store/index.ts";
-import { assertOneOf, configError, withoutPassword } from "../support/options.ts";
+import { assertWholeNumbers, type FullStore, type StoreError } from "../../store/index.ts";
+import { assertOneOf, decodedPart, optionError, withoutPassword } from "../support/options.ts";
 
-export type NatsStore = LeaseStore & ListableStore & WatchableStore;
+export type NatsStore = FullStore;
 
 export interface NatsStoreOptions {
   /**
@@ -83,14 +77,13 @@ function parseNatsUrl(text: string) {
 
 function userFrom(text: string): Readonly<Record<string, string>> {
   const [name = "", ...rest] = text.split(":");
-  try {
-    if (rest.length === 0) return { token: decodeURIComponent(name) };
-    return { user: decodeURIComponent(name), pass: decodeURIComponent(rest.join(":")) };
-  } catch {
-    throw problem("url", "must have its user and password percent-encoded", "***");
-  }
+  if (rest.length === 0) return { token: decodedPart("nats", "token", name) };
+  return {
+    user: decodedPart("nats", "user", name),
+    pass: decodedPart("nats", "password", rest.join(":")),
+  };
 }
 
 function problem(name: string, rule: string, value: string): StoreError {
-  return configError(`nats: ${name} ${rule}, got '${value}'`);
+  return optionError("nats", name, rule, value);
 }

@@ -5,6 +5,7 @@
  * A reply out of a cache is refused: its content may be old, and its Date is the time at which it was stored.
  */
 import { StoreError } from "../../store/index.ts";
+import { endedAs } from "../support/failures.ts";
 import type { HttpReply, HttpRequest } from "../support/http.ts";
 import { foundIn, type Protocol, refusal, verdictOf } from "./protocol.ts";
 
@@ -128,13 +129,8 @@ export class HttpObjects {
   }
 
   /** A failed read changed nothing. */
-  async #ask(method: "GET" | "DELETE", url: string): Promise<HttpReply> {
-    try {
-      return await this.#protocol.http.send({ method, url, headers: {} });
-    } catch (error) {
-      if (!(error instanceof StoreError)) throw error;
-      throw new StoreError(error.kind, error.message, { outcome: "not-applied", cause: error });
-    }
+  #ask(method: "GET" | "DELETE", url: string): Promise<HttpReply> {
+    return this.#protocol.http.send({ method, url, headers: {} }).catch(endedAs("not-applied"));
   }
 
   #ifMatch(etag: string): HttpRequest["headers"] {

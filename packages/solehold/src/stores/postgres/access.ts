@@ -15,6 +15,7 @@ import {
   storedFromText,
   type WriteResult,
 } from "../../store/index.ts";
+import { endedAs, lossError } from "../support/failures.ts";
 import type { FollowUp } from "./calls.ts";
 import { ANYTHING_CHANGED, payloadOf } from "./changes.ts";
 import { isTrue, type Row } from "./driver.ts";
@@ -126,20 +127,9 @@ export class RecordAccess {
     const [, stamp = "", , position = ""] = rows[0] ?? [];
     const written = outcome === "unknown" ? position : null;
     const loss = await this.#identity.observe(stamp, written).catch(endedAs(outcome));
-    if (loss === null) return { storeTimeMs: timeMsOf(rows), serverChangedAtMs: this.#identity.changedAtMs };
-    const cause = "a failover to a standby that lagged behind, or a restored backup";
-    const meaning = "leases may be granted again while their holders still believe in them";
-    const message = `PostgreSQL at ${this.#context.driver.place}: ${loss} (${cause}): ${meaning}`;
-    throw new StoreError("data-loss", message, { outcome });
+    if (loss !== null) throw lossError(`PostgreSQL at ${this.#context.driver.place}`, loss, outcome);
+    return { storeTimeMs: timeMsOf(rows), serverChangedAtMs: this.#identity.changedAtMs };
   }
-}
-
-/** The same failure of a call whose writes have this outcome: none, or some that were done before it failed. */
-function endedAs(outcome: FailedOutcome): (error: unknown) => never {
-  return (error) => {
-    if (!(error instanceof StoreError)) throw error;
-    throw new StoreError(error.kind, error.message, { outcome, cause: error.cause });
-  };
 }
 
 /** What expects nothing and writes nothing only asks whether the key is absent. */

@@ -7,9 +7,10 @@
  */
 import { delay, jittered } from "../../env/index.ts";
 import { type FailedOutcome, withDeadline } from "../../store/index.ts";
+import { silenceError } from "../support/failures.ts";
 import { configError } from "../support/options.ts";
 import type { Row, SqlConnection, SqlDriver, Statement, Values } from "./driver.ts";
-import { isRetryable, isStalePrepared, storeErrorFrom, timeoutError } from "./failures.ts";
+import { isRetryable, isStalePrepared, storeErrorFrom } from "./failures.ts";
 import type { ResolvedOptions } from "./options.ts";
 import { comesFromStandby } from "./statements.ts";
 
@@ -115,7 +116,7 @@ export class Calls {
     onLate?: (value: Value) => void,
   ): Promise<Value> {
     const { env, timeoutMs: limitMs } = this.#options;
-    const onExpiry = (): Error => timeoutError(this.#driver.place, limitMs, outcome);
+    const onExpiry = (): Error => silenceError(`PostgreSQL at ${this.#driver.place}`, limitMs, outcome);
     return withDeadline(env, timeoutMs, promise, onExpiry, onLate);
   }
 }

@@ -58,12 +58,6 @@ export function storeErrorFrom(error: unknown, phase: CallPhase, place: string):
   return new StoreError(kind, message, { outcome: outcomeOf(codeOf(error), phase), cause: error });
 }
 
-export function timeoutError(place: string, timeoutMs: number, outcome: FailedOutcome): StoreError {
-  const missing = outcome === "unknown" ? "no answer" : "no connection";
-  const message = `PostgreSQL at ${place}: ${missing} within ${timeoutMs} ms: look at the server and the network, or raise 'timeoutMs'`;
-  return new StoreError("timeout", message, { outcome });
-}
-
 /** The statement lost against another one and was rolled back: the same statement may succeed now. */
 export const isRetryable = hasCode("40001", "40P01");
 

@@ -13,6 +13,7 @@
  * A write that finds another version changes nothing and returns no row. What is current then is read by a second
  * statement: the snapshot of the first may be older than the version that it lost to.
  */
+import { StoreError } from "../../store/index.ts";
 import type { Row, Statement } from "./driver.ts";
 import { digest, IS_IDENTITY, type TableNames } from "./names.ts";
 
@@ -67,10 +68,14 @@ export const SERVER_QUESTIONS: ServerQuestions = {
 /** For a server that does not tell: it never seems to change. */
 export const UNANSWERED_QUESTIONS: ServerQuestions = { name: "'unknown'", position: "'0/0'", start: "'0/0'" };
 
+const POSITION = /^([\dA-F]+)\/([\dA-F]+)$/i;
+
 /** A position in the log, such as 16/B374D848, as a number. */
 export function positionFrom(text: string): bigint {
-  const [high = "0", low = "0"] = text.split("/");
-  return (BigInt(`0x${high}`) << 32n) + BigInt(`0x${low}`);
+  const [, high, low] = POSITION.exec(text) ?? [];
+  if (high !== undefined && low !== undefined) return (BigInt(`0x${high}`) << 32n) + BigInt(`0x${low}`);
+  const message = `PostgreSQL: '${text}' is no position in its log: this is not the answer to what was asked`;
+  throw new StoreError("internal", message, { outcome: "unknown" });
 }
 
 export interface Statements {

@@ -5,13 +5,8 @@
  * conditional write is decided by the row's version under the row's lock. A failover may lose acknowledged writes; a
  * version is random and never comes back, so a client that saw a lost one gets a conflict, never somebody else's row.
  */
-import {
-  type LeaseStore,
-  type ListableStore,
-  type StoreCapabilities,
-  StoreError,
-  type WatchableStore,
-} from "../../store/index.ts";
+import type { FullStore, StoreCapabilities } from "../../store/index.ts";
+import { closedError } from "../support/failures.ts";
 import { assertOptions, configError } from "../support/options.ts";
 import { RecordAccess } from "./access.ts";
 import { Calls } from "./calls.ts";
@@ -31,7 +26,7 @@ import { PostgresJsDriver } from "./postgresjs-driver.ts";
 import { ensureTable, inspectServer } from "./setup.ts";
 import { statementsFor } from "./statements.ts";
 
-export type PostgresStore = LeaseStore & ListableStore & WatchableStore;
+export type PostgresStore = FullStore;
 
 const MAX_BATCH = 1_000;
 
@@ -89,8 +84,7 @@ function storeOn(context: StoreContext): PostgresStore {
   let way = context.watch;
   let closing: Promise<void> | null = null;
   const assertUsable = (batch: number): void => {
-    if (closing !== null)
-      throw new StoreError("closed", "the postgres store was closed", { outcome: "not-applied" });
+    if (closing !== null) throw closedError("postgres");
     if (batch > MAX_BATCH)
       throw configError(`postgres: a call takes at most ${MAX_BATCH} keys, got ${batch}: split it`);
   };

@@ -11,9 +11,9 @@
 import { randomId } from "../../env/index.ts";
 import { type FailedOutcome, StoreError, type StoreReply } from "../../store/index.ts";
 import * as identities from "../support/data-identity.ts";
+import { lossError, silenceError } from "../support/failures.ts";
 import { Reconnecting } from "../support/reconnecting.ts";
 import { type Acknowledgement, shortage } from "./acknowledgement.ts";
-import { silenceError } from "./errors.ts";
 import type { RedisLayout } from "./layout.ts";
 import { type LinkOptions, RedisLink } from "./link.ts";
 import { ADOPT, LOOK, type ScriptCall } from "./scripts.ts";
@@ -68,7 +68,7 @@ export class RedisData {
     if (this.#current !== null && !this.#current.link.hasEnded) return this.#current;
     if (this.#current !== null) await this.#links.lose(this.#current);
     const { driver, timeoutMs } = this.#options;
-    const onExpiry = (): Error => silenceError(driver.address, timeoutMs, "not-applied");
+    const onExpiry = (): Error => silenceError(`Redis at ${driver.address}`, timeoutMs, "not-applied");
     this.#current = await this.#links.getWithin(timeoutMs, onExpiry);
     return this.#current;
   }
@@ -175,12 +175,7 @@ export class RedisData {
 
   #lossError(): StoreError {
     this.#reportedLosses = this.#losses;
-    const meaning =
-      "leases of before may be gone although their holders believe in them until their ttl ends";
-    return this.#error(
-      "data-loss",
-      `it lost data (flush, failover, old backup), ${this.#lastLoss}: ${meaning}`,
-    );
+    return lossError(`Redis at ${this.#options.driver.address}`, this.#lastLoss, "not-applied");
   }
 
   #error(kind: StoreError["kind"], what: string, outcome: FailedOutcome = "not-applied"): StoreError {

@@ -1,7 +1,6 @@
 /** What went wrong, as a StoreError of one line that says what to do. Messages never carry a password. */
-import { type FailedOutcome, StoreError, type StoreErrorKind } from "../../store/index.ts";
-
-type Row = readonly [pattern: RegExp, kind: StoreErrorKind, advice: string];
+import { type FailedOutcome, StoreError } from "../../store/index.ts";
+import { type Diagnosis, noConnection } from "../support/failures.ts";
 
 const NO_PERMISSION = "its user may not do this: see docs/stores/redis.md for the ACL";
 
@@ -9,7 +8,7 @@ const NO_PERMISSION = "its user may not do this: see docs/stores/redis.md for th
  * The request was refused or never sent. A script is stopped at its first write then, so nothing was done. Older
  * servers put words of their own before the code of an error inside a script.
  */
-const REFUSALS: readonly Row[] = [
+const REFUSALS: readonly Diagnosis[] = [
   [/\bWRONGPASS\b|invalid password/, "auth", "the user name or password is wrong: correct it in the URL"],
   [/\bNOAUTH\b/, "auth", "it wants a password: put it into the URL, redis://user:password@host"],
   [/^NOPERM\b/, "auth", NO_PERMISSION],
@@ -34,17 +33,11 @@ const REFUSALS: readonly Row[] = [
 ];
 
 /** Failures on the way, or in the middle of a script: the request may have been carried out. */
-const FAILURES: readonly Row[] = [
+const FAILURES: readonly Diagnosis[] = [
   [/NOPERM|ACL failure|The user executing the script/, "auth", NO_PERMISSION],
-  [/ECONNREFUSED/, "unreachable", "nothing listens there: start Redis or correct the URL"],
-  [/ENOTFOUND|EAI_AGAIN/, "unreachable", "that host is unknown: correct the URL"],
+  ...noConnection("Redis"),
   [/ETIMEDOUT|timeout/i, "unreachable", "it does not answer: check host, port and firewall"],
   [/slots cache|root nodes/, "unreachable", "none of its nodes can be reached: check their addresses"],
-  [
-    /CERT|SELF_SIGNED|UNABLE_TO_VERIFY/,
-    "config",
-    "its TLS certificate is not trusted: set NODE_EXTRA_CA_CERTS",
-  ],
   [/WRONG_VERSION|EPROTO|ERR_SSL|packet length/, "config", "it does not speak TLS on that port: use redis:"],
   [/Protocol error|RESP type|type byte|ParserError/i, "config", "it is not Redis: correct host and port"],
 ];
@@ -61,10 +54,10 @@ export class ScriptError extends Error {
 export function storeErrorFrom(error: unknown, address: string, outcome: FailedOutcome): StoreError {
   if (error instanceof StoreError) return error;
   const text = describe(error);
-  const matches = ([pattern]: Row): boolean => pattern.test(text);
+  const matches = ([pattern]: Diagnosis): boolean => pattern.test(text);
   const refusal = REFUSALS.find(matches);
   const isCertain = refusal !== undefined && !isReply(error);
-  const other: Row =
+  const other: Diagnosis =
     isReply(error) || error instanceof ScriptError
       ? [/./, "internal", "it refused a script"]
       : [/./, "unreachable", "the connection was lost"];
@@ -75,13 +68,6 @@ export function storeErrorFrom(error: unknown, address: string, outcome: FailedO
     outcome: isCertain ? "not-applied" : outcome,
     cause,
   });
-}
-
-/** No answer in time. */
-export function silenceError(address: string, timeoutMs: number, outcome: FailedOutcome): StoreError {
-  const advice = "check that it runs and is not overloaded";
-  const message = `Redis at ${address} gave no answer within ${timeoutMs} ms: ${advice}`;
-  return new StoreError("timeout", message, { outcome });
 }
 
 /** Whether the server has to be looked for anew. */

@@ -58,10 +58,8 @@ export function keyOfMember(member: string): LeaseKey | null {
   return slash < 1 ? null : { tenant: member.slice(0, slash), name: member.slice(slash + 1) };
 }
 
-export type ChangedEvent = Extract<StoreEvent, { kind: "changed" }>;
-
 /** From a message of the scripts: tenant/name, a line break, and the new value, empty after a delete. */
-export function eventOf(message: string): ChangedEvent | null {
+export function eventOf(message: string): StoreEvent | null {
   const lineEnd = message.indexOf("\n");
   const key = lineEnd < 0 ? null : keyOfMember(message.slice(0, lineEnd));
   if (key === null) return null;

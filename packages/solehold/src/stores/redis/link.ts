@@ -8,6 +8,7 @@
  */
 import type { Env } from "../../env/index.ts";
 import { type FailedOutcome, StoreError, withDeadline } from "../../store/index.ts";
+import { silenceError } from "../support/failures.ts";
 import type { ConnectionEvents, RedisConnection, RedisDriver } from "./driver.ts";
 import * as errors from "./errors.ts";
 import type { ScriptCall } from "./scripts.ts";
@@ -104,7 +105,7 @@ export class RedisLink {
     const { env, driver, timeoutMs } = this.#options;
     return withDeadline(env, timeoutMs, promise, () => {
       this.end();
-      return errors.silenceError(driver.address, timeoutMs, outcome);
+      return silenceError(`Redis at ${driver.address}`, timeoutMs, outcome);
     });
   }
 }

@@ -2,14 +2,13 @@
 import type { Cluster, Redis } from "ioredis";
 import type { RedisClientType, RedisClusterType } from "redis";
 import { realEnv } from "../../env/index.ts";
-import { StoreError } from "../../store/index.ts";
-import { assertOptions } from "../support/options.ts";
+import { assertOptions, loadPackage } from "../support/options.ts";
 import type { RedisDriver } from "./driver.ts";
 import { ioRedisClusterDriver, ioRedisDriver, ioRedisOptions } from "./ioredis-driver.ts";
 import { redisLayout } from "./layout.ts";
 import { nodeRedisClusterDriver, nodeRedisDriver } from "./node-redis-driver.ts";
 import { parseRedisUrl, problem, type RedisStoreOptions, settingsFrom } from "./options.ts";
-import { RedisStore } from "./store.ts";
+import { type RedisStore, redisStore } from "./store.ts";
 
 /** Resolves when the server has answered; rejects with a StoreError that says what to do. */
 export async function openRedisStore(options: RedisStoreOptions): Promise<RedisStore> {
@@ -22,15 +21,12 @@ export async function openRedisStore(options: RedisStoreOptions): Promise<RedisS
       ? await driverForUrl(options.url, timeoutMs)
       : driverForClient(options.client, layout.identityKey, timeoutMs);
   const { env = realEnv } = options;
-  return RedisStore.open({ env, driver, timeoutMs }, layout, durability);
+  return redisStore({ env, driver, timeoutMs }, layout, durability);
 }
 
 async function driverForUrl(url: string, timeoutMs: number): Promise<RedisDriver> {
   const address = parseRedisUrl(url);
-  const ioredis = await import("ioredis").catch((cause: unknown) => {
-    const message = "redis: the package ioredis is missing: run `npm install ioredis`";
-    throw new StoreError("config", message, { outcome: "not-applied", cause });
-  });
+  const ioredis = await loadPackage("redis", "ioredis", () => import("ioredis"));
   const name = `${address.host}:${address.port}${address.tls === undefined ? "" : " (TLS)"}`;
   return ioRedisDriver(name, () => new ioredis.Redis({ ...address, ...ioRedisOptions(timeoutMs) } as never));
 }

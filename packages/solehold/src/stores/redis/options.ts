@@ -1,7 +1,8 @@
 /** What can be set, checked when the store is opened: a wrong value is refused at once, by its name. */
 import { isIP } from "node:net";
 import type { Env } from "../../env/index.ts";
-import { StoreError } from "../../store/index.ts";
+import { assertWholeNumbers, type StoreError } from "../../store/index.ts";
+import { assertOneOf, decodedPart, optionError, withoutPassword } from "../support/options.ts";
 import type { Durability } from "./acknowledgement.ts";
 
 /** A client or cluster of ioredis or node-redis. Only its settings are taken, by duplicating it. */
@@ -41,11 +42,10 @@ const PREFIX = /^[\x21-\x7a|~]{1,64}$/;
 export function settingsFrom(options: RedisStoreOptions) {
   const { prefix = "solehold:", timeoutMs = 5_000, replicas = 0, fsync = "server" } = options;
   const rule = "must have 1 to 64 printable ASCII characters without spaces or braces";
-  if (typeof prefix !== "string" || !PREFIX.test(prefix)) throw problem("prefix", rule, String(prefix));
-  assertWhole("timeoutMs", timeoutMs, 1, 2 ** 31 - 1);
-  assertWhole("replicas", replicas, 0, 1_000);
-  if (!["server", "wait"].includes(fsync))
-    throw problem("fsync", 'must be "server" or "wait"', String(fsync));
+  if (typeof prefix !== "string" || !PREFIX.test(prefix)) throw problem("prefix", rule, prefix);
+  assertWholeNumbers("redis", { timeoutMs }, 1);
+  assertWholeNumbers("redis", { replicas }, 0, 1_000);
+  assertOneOf("redis", "fsync", fsync, ["server", "wait"]);
   if ("url" in options === "client" in options) {
     const given = "url" in options ? "both" : "none";
     throw problem("url", "or client must be given, either the one or the other", given);
@@ -54,16 +54,9 @@ export function settingsFrom(options: RedisStoreOptions) {
   return { prefix, timeoutMs, durability };
 }
 
-function assertWhole(name: string, value: unknown, min: number, max: number): void {
-  if (Number.isSafeInteger(value) && (value as number) >= min && (value as number) <= max) return;
-  throw problem(name, `must be a whole number from ${min} to ${max}`, String(value));
-}
-
 /** With the names that ioredis has for the parts. */
 export function parseRedisUrl(text: string) {
-  // What stands before an "@" may be a password.
-  const shown = String(text).replace(/\/\/[^/]*@/, "//***@");
-  const wrong = (rule: string): StoreError => problem("url", rule, shown);
+  const wrong = (rule: string): StoreError => problem("url", rule, withoutPassword(text));
   if (!URL.canParse(text)) throw wrong("must look like redis://host:6379/0");
   const { protocol, hostname, port, pathname, username, password, search, hash } = new URL(text);
   if (protocol !== "redis:" && protocol !== "rediss:") throw wrong("must begin with redis: or rediss:");
@@ -71,21 +64,17 @@ export function parseRedisUrl(text: string) {
   if (search + hash !== "") throw wrong("must not have a query: pass options, or a client, instead");
   const db = /^\/?(\d{0,9})$/.exec(pathname)?.[1];
   if (db === undefined) throw wrong("must end in the number of a database, as in /0");
-  const decoded = (part: string): string => {
-    if (/%(?![\da-f]{2})/i.test(part)) throw wrong("must have %25 for a % in the user name or password");
-    return decodeURIComponent(part);
-  };
   const host = hostname.replace(/^\[|\]$/g, "");
   return {
     host,
     port: Number(port || 6_379),
     db: Number(db),
-    ...(username === "" ? {} : { username: decoded(username) }),
-    ...(password === "" ? {} : { password: decoded(password) }),
+    ...(username === "" ? {} : { username: decodedPart("redis", "user", username) }),
+    ...(password === "" ? {} : { password: decodedPart("redis", "password", password) }),
     ...(protocol === "redis:" ? {} : { tls: isIP(host) === 0 ? { servername: host } : {} }),
   };
 }
 
-export function problem(name: string, rule: string, value: string): StoreError {
-  return new StoreError("config", `redis: ${name} ${rule}, got '${value}'`, { outcome: "not-applied" });
+export function problem(name: string, rule: string, value: unknown): StoreError {
+  return optionError("redis", name, rule, value);
 }

@@ -20,18 +20,19 @@ import {
   type ReadReply,
   type StoreCapabilities,
   type StoredRecord,
-  StoreError,
+  type StoreError,
   type StoreEvent,
   type StoreWatch,
   type WatchListener,
   type WatchScope,
   type WriteResult,
 } from "../../store/index.ts";
+import { listRecords } from "../../store/paging.ts";
+import { closedError } from "../support/failures.ts";
 import { Watchers } from "../support/watchers.ts";
 import type { StoreClock } from "./clock.ts";
 import { MARKER_FILE } from "./folder.ts";
 import { Follower } from "./follower.ts";
-import { listPage } from "./listing.ts";
 import type { RowReply, Write, WriteReply } from "./protocol.ts";
 import type { Thread } from "./thread.ts";
 
@@ -47,6 +48,8 @@ const CAPABILITIES: StoreCapabilities = Object.freeze({
   /** One call is prepared while the thread works on another. */
   maxConcurrentCalls: 2,
 });
+/** Of a listing: about a millisecond's worth of decoding. */
+const ROWS_AT_ONCE = 500;
 /** Short runs, as of the command line, do not look at all of a large file. */
 const CHECK_AFTER_MS = 5_000;
 /** As this store writes them. */
@@ -107,12 +110,16 @@ export class EmbeddedStore implements LeaseStore {
 
   list(query: ListQuery): Promise<ListPage> {
     return this.#call(async () => {
-      const { tenant, prefix } = query;
-      const page = await listPage(
-        query,
-        (after, limit) => this.#parts.reader.ask("list", tenant, prefix, after, limit),
-        (row) => this.#stored({ tenant, name: row.name }, row),
-      );
+      const page = await listRecords(query, async ({ prefix, after, limit }) => {
+        const count = Math.min(limit, ROWS_AT_ONCE);
+        // One more than asked for tells whether there is a next page.
+        const rows = await this.#parts.reader.ask("list", query.tenant, prefix, after?.name ?? "", count + 1);
+        const items = rows.slice(0, count).map((row) => {
+          const key = { tenant: query.tenant, name: row.name };
+          return { key, stored: this.#stored(key, row) };
+        });
+        return { items, next: rows.length > count ? (items.at(-1)?.key ?? null) : null };
+      });
       return { storeTimeMs: this.now(), ...page };
     });
   }
@@ -204,10 +211,7 @@ export class EmbeddedStore implements LeaseStore {
 
   /** Every call rejects after close(), and close() waits for those that had begun. */
   async #call<Reply>(run: () => Promise<Reply>): Promise<Reply> {
-    if (this.#closing !== null) {
-      const message = `the embedded store in '${this.#parts.folder}' was closed`;
-      throw new StoreError("closed", message, { outcome: "not-applied" });
-    }
+    if (this.#closing !== null) throw closedError("embedded");
     if (this.#damage !== null) throw this.#damage;
     const call = run();
     this.#calls.add(call);

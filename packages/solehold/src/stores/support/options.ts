@@ -6,6 +6,17 @@ export function configError(message: string, cause?: unknown): StoreError {
   return new StoreError("config", message, { outcome: "not-applied", cause });
 }
 
+/** `rule` goes on after the option's name: "must be ...". */
+export function optionError(
+  engine: string,
+  option: string,
+  rule: string,
+  value: unknown,
+  cause?: unknown,
+): StoreError {
+  return configError(`${engine}: ${option} ${rule}, got '${String(value)}'`, cause);
+}
+
 /**
  * Throws unless it is an object with these names only, and `env`: callers without a type checker pass nothing at all, the
  * URL by itself, or a name that does not exist. What was given is not repeated: a URL may carry a password.
@@ -29,12 +40,21 @@ export function assertOneOf(
 ): void {
   if (allowed.includes(value as string)) return;
   const choices = allowed.map((each) => `"${each}"`).join(" or ");
-  throw configError(`${engine}: ${option} must be ${choices}, got '${String(value)}'`);
+  throw optionError(engine, option, `must be ${choices}`, value);
 }
 
 /** A URL as a message may show it: without what stands before an "@". */
 export function withoutPassword(url: unknown): string {
   return String(url).replace(/^([^/@]*:\/\/)?.*@/, "$1***@");
+}
+
+/** A part of a URL. What stands for a user or a password is not shown. */
+export function decodedPart(engine: string, name: string, text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    throw optionError(engine, "url", `must have its ${name} percent-encoded (%25 for a %)`, "***");
+  }
 }
 
 /** The client library of an engine, which its user installs. `packages` is what `npm install` takes. */

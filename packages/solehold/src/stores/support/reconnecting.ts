@@ -5,6 +5,7 @@
  */
 import { delay, type Env, jittered } from "../../env/index.ts";
 import { StoreError, withDeadline } from "../../store/index.ts";
+import { closedError } from "./failures.ts";
 
 const FIRST_PAUSE_MS = 20;
 const LONGEST_PAUSE_MS = 2_000;
@@ -35,7 +36,7 @@ export class Reconnecting<Connection> {
 
   /** The connection, opened if there is none. Rejects as `open` does; the next call then tries again. */
   get(): Promise<Connection> {
-    if (this.#isClosed) return Promise.reject(this.#closedError());
+    if (this.#isClosed) return Promise.reject(closedError(this.#options.name));
     this.#attempt ??= this.#open();
     return this.#attempt;
   }
@@ -68,7 +69,7 @@ export class Reconnecting<Connection> {
     const { env, open, close } = this.#options;
     try {
       if (this.#failures > 0) await delay(env, this.#pauseMs(), this.#closing.signal);
-      if (this.#isClosed) throw this.#closedError();
+      if (this.#isClosed) throw closedError(this.#options.name);
       const connection = await open();
       if (this.#lostEarly.has(connection)) throw this.#lostError();
       this.#failures = 0;
@@ -79,7 +80,7 @@ export class Reconnecting<Connection> {
         return connection;
       }
       await close(connection);
-      throw this.#closedError();
+      throw closedError(this.#options.name);
     } catch (error) {
       this.#failures += 1;
       this.#lastFailure = error instanceof Error ? error : new Error(String(error));
@@ -102,9 +103,5 @@ export class Reconnecting<Connection> {
   #lostError(): StoreError {
     const message = `the connection of the ${this.#options.name} store was lost as soon as it was open: try again`;
     return new StoreError("unreachable", message, { outcome: "not-applied" });
-  }
-
-  #closedError(): StoreError {
-    return new StoreError("closed", `the ${this.#options.name} store was closed`, { outcome: "not-applied" });
   }
 }

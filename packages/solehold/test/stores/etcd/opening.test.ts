@@ -101,7 +101,7 @@ describe("a URL", () => {
     ["etcd://[::zz]:1", "must name hosts"],
     ["etcd://user:s3cret@127.0.0.1:99999", "ports from 1 to 65535"],
     ["etcd://user:s3cret@host name:2379", "must name hosts"],
-    ["etcd://user:s3cret%@127.0.0.1", "password must be percent-encoded"],
+    ["etcd://user:s3cret%@127.0.0.1", "password percent-encoded"],
     ["etcd://user:s3cret@wr0ng@127.0.0.1", "must"],
     ["etcd://127.0.0.1/with%20space", "prefix must have"],
     ["etcd://127.0.0.1/x?ttl=1", "timeoutMs, memberTimeoutMs, ca, cert, key"],

@@ -89,7 +89,9 @@ describe("a failover that loses acknowledged writes", () => {
       name: "StoreError",
       kind: "data-loss",
       outcome: "not-applied",
-      message: expect.stringMatching(/last acknowledged writes are gone .*: leases may be granted again/),
+      message: expect.stringMatching(
+        /lost data .*last acknowledged writes are gone.*: leases may be granted again/,
+      ),
     });
     expect(await witness.read([key("job")])).toMatchObject({ records: [{ version }] });
     expect(await applyOne(witness, key("job"), version, record(key("job")))).toMatchObject({

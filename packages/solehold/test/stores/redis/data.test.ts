@@ -55,7 +55,7 @@ it("an index that names a record which is gone does not disturb a listing", asyn
   await store.close();
 });
 
-it("damage is listed once, before the record that comes next", async () => {
+it("damage is listed once, in its place", async () => {
   await admin.flushall();
   const store = await openRedisStore({ url: server.url });
   for (const name of ["a", "b", "c", "d"]) await create(store, recordOf(name));
@@ -69,10 +69,7 @@ it("damage is listed once, before the record that comes next", async () => {
     pages.push([...records, ...corrupt].map(({ key }) => key.name).sort());
     after = next ?? undefined;
   } while (after !== undefined);
-  expect(pages).toEqual([
-    ["a", "b"],
-    ["c", "d"],
-  ]);
+  expect(pages).toEqual([["a"], ["b"], ["c"], ["d"]]);
   await store.close();
 });
 
