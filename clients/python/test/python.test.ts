@@ -13,7 +13,6 @@ import { type Pausable, startServer } from "../../../packages/cli/test/support/s
 import { until } from "../../../packages/cli/test/support/temporary.ts";
 
 const ROOT = join(import.meta.dirname, "../../..");
-const TIMEOUT_MS = 60_000;
 const hasPython = spawnSync("python3", ["--version"]).status === 0;
 const mayBeLeftOut = !hasPython && process.env.CI !== "true";
 if (mayBeLeftOut) console.warn("python3 is missing here: the tests of clients/python are left out");
@@ -97,7 +96,7 @@ async function bodyOf(stream: IncomingMessage): Promise<string> {
   return text;
 }
 
-describe.skipIf(mayBeLeftOut)("the Python client", { timeout: TIMEOUT_MS }, () => {
+describe.skipIf(mayBeLeftOut)("the Python client", () => {
   let shared: Pausable;
   beforeAll(async () => {
     shared = await startServer();

@@ -11,7 +11,7 @@ import { TestStream } from "./support/stream.ts";
 const REQUESTS = Number(process.env.SOLEHOLD_FUZZ_REQUESTS ?? 5_000);
 const SEED = Number(process.env.SOLEHOLD_FUZZ_SEED ?? 1);
 const IN_FLIGHT = 16;
-const TIMEOUT_MS = 60_000 + REQUESTS * 20;
+const TIMEOUT_MS = 240_000 + REQUESTS * 20;
 /** Refusals whose cause is the request itself must say which part of it. */
 const NAMES_A_FIELD = new Set([400, 404, 405, 413, 415]);
 const MAX_GROWTH_BYTES = 25 * 1024 * 1024;

@@ -35,7 +35,7 @@ describe.each<Way>(["stream", "http"])("Leases over a server, by %s", (way) => {
       const leases = await clientOf(url, way, name);
       const before = server.queue.size;
       waiting.push(
-        leases.run("job", { wait: "20s", ttl: "30s" }, () => {
+        leases.run("job", { wait: "2m", ttl: "30s" }, () => {
           order.push(name);
         }),
       );
@@ -49,11 +49,11 @@ describe.each<Way>(["stream", "http"])("Leases over a server, by %s", (way) => {
   it("a waiter learns who holds the lease and where it stands", async () => {
     const { url, server } = await testServer();
     const lease = await (await clientOf(url, way, "holder")).acquire("job", { ttl: "30s" });
-    const ahead = (await clientOf(url, way, "ahead")).acquire("job", { wait: "20s" });
+    const ahead = (await clientOf(url, way, "ahead")).acquire("job", { wait: "2m" });
     await until(() => server.queue.size === 1);
     const details = new Promise<object>((onWaiting) => {
       clientOf(url, way, "me").then((leases) =>
-        leases.run("job", { wait: "20s", onWaiting }, () => undefined),
+        leases.run("job", { wait: "2m", onWaiting }, () => undefined),
       );
     });
     expect(await details).toMatchObject({ holder: "holder", position: 1, heldUntilMs: expect.any(Number) });
@@ -67,9 +67,9 @@ describe.each<Way>(["stream", "http"])("Leases over a server, by %s", (way) => {
     const [mine, theirs] = [await clientOf(url, way, "me"), await clientOf(url, way, "them")];
     const lease = await mine.acquire("job", { ttl: "30s" });
     const controller = new AbortController();
-    const gaveUp = mine.acquire("job", { wait: "20s", signal: controller.signal });
+    const gaveUp = mine.acquire("job", { wait: "2m", signal: controller.signal });
     await until(() => server.queue.size === 1);
-    const patient = theirs.acquire("job", { wait: "20s" });
+    const patient = theirs.acquire("job", { wait: "2m" });
     await until(() => server.queue.size === 2);
     controller.abort(new Error("changed my mind"));
     await expect(gaveUp).rejects.toThrow("changed my mind");
@@ -97,7 +97,7 @@ describe("a server that goes away", () => {
     const leases = await clientOf(proxy.through(url), "http", "me");
     await leases.inspect("job");
     proxy.dropReplies();
-    const acquiring = leases.acquire("job", { ttl: "60s", wait: "20s" });
+    const acquiring = leases.acquire("job", { ttl: "60s", wait: "2m" });
     await proxy.nextDroppedReply();
     proxy.heal();
     const lease = await acquiring;

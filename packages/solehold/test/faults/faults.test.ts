@@ -17,7 +17,6 @@ import { Escapes, WitnessEnv, WriteTrap } from "./witness.ts";
 const SHIFTS_MS = [-600_000, -11_000, 11_000, 600_000];
 /** Long enough to stop all processes of a server within it. */
 const FREEZE_TTL_MS = 1_500;
-const TIMEOUT_MS = 30_000;
 
 describe.each(FAULT_ENGINES)("a holder on $title", ({ ttlMs, start, open, kill }) => {
   let server: Engine;
@@ -59,128 +58,108 @@ describe.each(FAULT_ENGINES)("a holder on $title", ({ ttlMs, start, open, kill }
     return { leases, executor, trap };
   }
 
-  it(
-    "whose server freezes 50 ms after the grant learns it at or before the end of its lease",
-    async () => {
-      const env = new WitnessEnv();
-      const { leases } = await client("frozen", { env });
-      const lease = await leases.acquire("freeze", { ttl: FREEZE_TTL_MS });
-      await delay(env, 50);
-      await server.pause();
-      try {
-        const endsMs = env.monotonicMs() + lease.remaining();
-        expect(lease.isHeld()).toBe(true);
-        const toldForMs = await new Promise<number>((resolve) => {
-          lease.signal.addEventListener("abort", () => resolve(env.plannedForMs));
-        });
-        expect(toldForMs).toBeLessThanOrEqual(endsMs);
-        expect(lease.signal.reason).toBeInstanceOf(LeaseLostError);
-        expect(lease.state).toBe("lost");
-        expect(() => lease.assertHeld()).toThrow(LeaseLostError);
-      } finally {
-        await server.resume();
-      }
-      await lease.release();
-    },
-    TIMEOUT_MS,
-  );
-
-  it(
-    "whose server is killed learns it, and when it is back the key goes on with a higher fence",
-    async () => {
-      const { leases } = await client("bereft");
-      const lease = await leases.acquire("kill", { ttl: ttlMs });
-      await kill(server);
-      if (!lease.signal.aborted) await once(lease.signal, "abort");
-      expect(["unreachable", "expired"]).toContain(lease.lossReason);
-      await server.restart();
-      const again = await leases.acquire("kill", { ttl: ttlMs, wait: "20s" });
-      expect(again.isHeld()).toBe(true);
-      expect(again.fence).toBeGreaterThan(lease.fence);
-      const other = await client("other");
-      expect(await other.leases.tryAcquire("kill")).toMatchObject({ ok: false, holder: "bereft" });
-      await again.release();
-      const next = await other.leases.acquire("kill", { ttl: ttlMs });
-      expect(next.fence).toBeGreaterThan(again.fence);
-      await next.release();
-    },
-    TIMEOUT_MS,
-  );
-
-  it(
-    "whose acquire was applied while its reply was lost has that very grant, and is not locked out",
-    async () => {
-      const { leases, trap } = await client("mute", { proxy, timeoutMs: 3_000 });
-      const witness = await client("witness");
-      const acquireMute = async () => {
-        await (await leases.acquire("lost-reply", { ttl: ttlMs })).release();
-        const lost = new Promise<void>((resolve) => {
-          trap.beforeNextWrite(() => {
-            proxy.dropReplies();
-            resolve(proxy.nextDroppedReply());
-          });
-        });
-        const acquiring = leases.acquire("lost-reply", { ttl: 20_000, wait: 0 });
-        const ended = acquiring.catch(() => null);
-        await lost;
-        const applied = await liveGrant(witness.executor, "lost-reply");
-        proxy.heal();
-        // What was lost may have been the greeting of a new connection: then nothing was applied.
-        if (applied === null) await (await ended)?.release();
-        return applied === null ? null : { lease: await acquiring, applied };
-      };
-      let grant = await acquireMute();
-      while (grant === null) grant = await acquireMute();
-      const { lease, applied } = grant;
-      expect(lease.fence).toBe(applied);
+  it("whose server freezes 50 ms after the grant learns it at or before the end of its lease", async () => {
+    const env = new WitnessEnv();
+    const { leases } = await client("frozen", { env });
+    const lease = await leases.acquire("freeze", { ttl: FREEZE_TTL_MS });
+    await delay(env, 50);
+    await server.pause();
+    try {
+      const endsMs = env.monotonicMs() + lease.remaining();
       expect(lease.isHeld()).toBe(true);
-      expect(await lease.renew()).toBe(true);
-      expect(await lease.release()).toEqual({ released: true, reason: "released" });
-      await (await witness.leases.acquire("lost-reply", { ttl: ttlMs, wait: 0 })).release();
-    },
-    TIMEOUT_MS,
-  );
+      const toldForMs = await new Promise<number>((resolve) => {
+        lease.signal.addEventListener("abort", () => resolve(env.plannedForMs));
+      });
+      expect(toldForMs).toBeLessThanOrEqual(endsMs);
+      expect(lease.signal.reason).toBeInstanceOf(LeaseLostError);
+      expect(lease.state).toBe("lost");
+      expect(() => lease.assertHeld()).toThrow(LeaseLostError);
+    } finally {
+      await server.resume();
+    }
+    await lease.release();
+  });
 
-  it(
-    "whose acquire is answered after its ttl is not handed a lease",
-    async () => {
-      const { leases, trap } = await client("stalled", { proxy, timeoutMs: 10_000 });
-      await (await leases.acquire("stall", { ttl: ttlMs })).release();
-      trap.beforeNextWrite(() => proxy.freeze());
-      const sentMs = realEnv.monotonicMs();
-      const attempted = leases.tryAcquire("stall", { ttl: ttlMs }).catch((error: unknown) => error);
-      while (realEnv.monotonicMs() < sentMs + ttlMs + 100) await delay(realEnv, 20);
+  it("whose server is killed learns it, and when it is back the key goes on with a higher fence", async () => {
+    const { leases } = await client("bereft");
+    const lease = await leases.acquire("kill", { ttl: ttlMs });
+    await kill(server);
+    if (!lease.signal.aborted) await once(lease.signal, "abort");
+    expect(["unreachable", "expired"]).toContain(lease.lossReason);
+    await server.restart();
+    const again = await leases.acquire("kill", { ttl: ttlMs, wait: "2m" });
+    expect(again.isHeld()).toBe(true);
+    expect(again.fence).toBeGreaterThan(lease.fence);
+    const other = await client("other");
+    expect(await other.leases.tryAcquire("kill")).toMatchObject({ ok: false, holder: "bereft" });
+    await again.release();
+    const next = await other.leases.acquire("kill", { ttl: ttlMs });
+    expect(next.fence).toBeGreaterThan(again.fence);
+    await next.release();
+  });
+
+  it("whose acquire was applied while its reply was lost has that very grant, and is not locked out", async () => {
+    const { leases, trap } = await client("mute", { proxy, timeoutMs: 3_000 });
+    const witness = await client("witness");
+    const acquireMute = async () => {
+      await (await leases.acquire("lost-reply", { ttl: ttlMs })).release();
+      const lost = new Promise<void>((resolve) => {
+        trap.beforeNextWrite(() => {
+          proxy.dropReplies();
+          resolve(proxy.nextDroppedReply());
+        });
+      });
+      const acquiring = leases.acquire("lost-reply", { ttl: 20_000, wait: 0 });
+      const ended = acquiring.catch(() => null);
+      await lost;
+      const applied = await liveGrant(witness.executor, "lost-reply");
       proxy.heal();
-      await expect(attempted).resolves.toBeInstanceOf(LeaseUnavailableError);
-      const again = await leases.acquire("stall", { ttl: ttlMs, wait: "10s" });
-      expect(again.isHeld()).toBe(true);
-      await again.release();
-    },
-    TIMEOUT_MS,
-  );
+      // What was lost may have been the greeting of a new connection: then nothing was applied.
+      if (applied === null) await (await ended)?.release();
+      return applied === null ? null : { lease: await acquiring, applied };
+    };
+    let grant = await acquireMute();
+    while (grant === null) grant = await acquireMute();
+    const { lease, applied } = grant;
+    expect(lease.fence).toBe(applied);
+    expect(lease.isHeld()).toBe(true);
+    expect(await lease.renew()).toBe(true);
+    expect(await lease.release()).toEqual({ released: true, reason: "released" });
+    await (await witness.leases.acquire("lost-reply", { ttl: ttlMs, wait: 0 })).release();
+  });
 
-  it(
-    "is alone, although the clocks of the clients are wrong by -10 min, -11 s, +11 s and +10 min",
-    async () => {
-      const clients = await Promise.all(
-        SHIFTS_MS.map((byMs) => client(`shift-${byMs}`, { env: new ShiftedEnv(realEnv, byMs) })),
-      );
-      const grants: Lease[] = [];
-      await Promise.all(
-        clients.map(async ({ leases }) => {
-          // Nobody releases it: each has to wait until the lease of the one before is over.
-          const lease = await leases.acquire("clocks", { ttl: ttlMs, wait: "20s", autoRenew: false });
-          expect(grants.filter((earlier) => earlier.isHeld()).map(({ holder }) => holder)).toEqual([]);
-          grants.push(lease);
-          expect(lease.isHeld()).toBe(true);
-        }),
-      );
-      const fences = grants.map(({ fence }) => fence);
-      expect(fences).toEqual([...new Set(fences)].sort((a, b) => (a < b ? -1 : 1)));
-      expect(fences).toHaveLength(SHIFTS_MS.length);
-    },
-    TIMEOUT_MS,
-  );
+  it("whose acquire is answered after its ttl is not handed a lease", async () => {
+    const { leases, trap } = await client("stalled", { proxy, timeoutMs: 10_000 });
+    await (await leases.acquire("stall", { ttl: ttlMs })).release();
+    trap.beforeNextWrite(() => proxy.freeze());
+    const sentMs = realEnv.monotonicMs();
+    const attempted = leases.tryAcquire("stall", { ttl: ttlMs }).catch((error: unknown) => error);
+    while (realEnv.monotonicMs() < sentMs + ttlMs + 100) await delay(realEnv, 20);
+    proxy.heal();
+    await expect(attempted).resolves.toBeInstanceOf(LeaseUnavailableError);
+    const again = await leases.acquire("stall", { ttl: ttlMs, wait: "2m" });
+    expect(again.isHeld()).toBe(true);
+    await again.release();
+  });
+
+  it("is alone, although the clocks of the clients are wrong by -10 min, -11 s, +11 s and +10 min", async () => {
+    const clients = await Promise.all(
+      SHIFTS_MS.map((byMs) => client(`shift-${byMs}`, { env: new ShiftedEnv(realEnv, byMs) })),
+    );
+    const grants: Lease[] = [];
+    await Promise.all(
+      clients.map(async ({ leases }) => {
+        // Nobody releases it: each has to wait until the lease of the one before is over.
+        const lease = await leases.acquire("clocks", { ttl: ttlMs, wait: "2m", autoRenew: false });
+        expect(grants.filter((earlier) => earlier.isHeld()).map(({ holder }) => holder)).toEqual([]);
+        grants.push(lease);
+        expect(lease.isHeld()).toBe(true);
+      }),
+    );
+    const fences = grants.map(({ fence }) => fence);
+    expect(fences).toEqual([...new Set(fences)].sort((a, b) => (a < b ? -1 : 1)));
+    expect(fences).toHaveLength(SHIFTS_MS.length);
+  });
 });
 
 /** The fence of the grant that stands in the store; null when none shows within a second. */

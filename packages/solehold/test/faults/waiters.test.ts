@@ -133,7 +133,7 @@ describe.each(ENGINES)("twenty waiters on one key of $title", ({ start, open, co
     );
     const fences: bigint[] = [];
     const serving = clients.map(async ({ leases }) => {
-      const lease = await leases.acquire("busy", { ttl: TTL_MS, wait: "30s" });
+      const lease = await leases.acquire("busy", { ttl: TTL_MS, wait: "2m" });
       fences.push(lease.fence);
       await lease.release();
     });
@@ -153,7 +153,7 @@ describe.each(ENGINES)("twenty waiters on one key of $title", ({ start, open, co
     const { leases, watched } = await client("waiter");
     const served: number[] = [];
     const serving = Array.from({ length: WAITERS }, async (_, index) => {
-      const lease = await leases.acquire("queue", { ttl: TTL_MS, wait: "30s" });
+      const lease = await leases.acquire("queue", { ttl: TTL_MS, wait: "2m" });
       served.push(index);
       await lease.release();
     });

@@ -5,8 +5,6 @@ import { type ConditionalObjects, openObjects } from "../../src/stores/object/in
 import { azuritePlace, cephPlace, freshPrefix } from "../stores/object/places.ts";
 import { ATTEMPTS, newTerm, successor, zombie } from "./zombie.ts";
 
-const TIMEOUT_MS = 60_000;
-
 const SERVERS: readonly (readonly [string, () => Promise<ConditionalObjects>])[] = [
   ["S3 (Ceph)", async () => await openObjects(cephPlace(), { timeoutMs: 20_000 })],
   ["Azure Blob (azurite)", async () => await openObjects(await azuritePlace(), { timeoutMs: 20_000 })],
@@ -15,7 +13,7 @@ const SERVERS: readonly (readonly [string, () => Promise<ConditionalObjects>])[]
 const bytes = (text: string) => Buffer.from(text);
 
 describe.each(SERVERS)("uploads with a fence to %s", (_name, open) => {
-  it("are refused every time once a newer fence was seen", { timeout: TIMEOUT_MS }, async () => {
+  it("are refused every time once a newer fence was seen", async () => {
     const writer = new FencedObjectWriter({ objects: await open() });
     const name = `${freshPrefix()}report`;
     expect(await writer.get(name)).toBeNull();
@@ -32,9 +30,7 @@ describe.each(SERVERS)("uploads with a fence to %s", (_name, open) => {
     expect(await writer.get(name)).toEqual({ bytes: bytes("third"), fence: newTerm.fence });
   });
 
-  it("are refused when the newer one came between the zombie's look and its write, with the same content", {
-    timeout: TIMEOUT_MS,
-  }, async () => {
+  it("are refused when the newer one came between the zombie's look and its write, with the same content", async () => {
     const objects = await open();
     const writer = new FencedObjectWriter({ objects });
     const name = `${freshPrefix()}report`;
@@ -54,9 +50,7 @@ describe.each(SERVERS)("uploads with a fence to %s", (_name, open) => {
     expect(await writer.get(name)).toEqual({ bytes: bytes("same"), fence: successor.fence });
   });
 
-  it("of a zombie are refused after its successor's raise, before the successor's first put", {
-    timeout: TIMEOUT_MS,
-  }, async () => {
+  it("of a zombie are refused after its successor's raise, before the successor's first put", async () => {
     const writer = new FencedObjectWriter({ objects: await open() });
     const name = `${freshPrefix()}report`;
     await writer.raise(name, { key: zombie.key, fence: 1n });
@@ -70,9 +64,7 @@ describe.each(SERVERS)("uploads with a fence to %s", (_name, open) => {
     expect(await writer.get(name)).toEqual({ bytes: bytes("first"), fence: successor.fence });
   });
 
-  it("that come between a raise's look and its write keep their content", {
-    timeout: TIMEOUT_MS,
-  }, async () => {
+  it("that come between a raise's look and its write keep their content", async () => {
     const objects = await open();
     const writer = new FencedObjectWriter({ objects });
     const name = `${freshPrefix()}report`;
@@ -90,7 +82,7 @@ describe.each(SERVERS)("uploads with a fence to %s", (_name, open) => {
     expect(await writer.get(name)).toEqual({ bytes: bytes("second"), fence: successor.fence });
   });
 
-  it("race, and the newest fence is what stays", { timeout: TIMEOUT_MS }, async () => {
+  it("race, and the newest fence is what stays", async () => {
     const writer = new FencedObjectWriter({ objects: await open() });
     const name = `${freshPrefix()}report`;
     const fences = Array.from({ length: 8 }, (_, index) => BigInt(index + 1));

@@ -54,7 +54,7 @@ describe("a lease that a thread renews", () => {
     const holder = await start({ ttl: 1_000, bound: 300 });
     await holder.block();
     // Granted while it is still blocked: nobody has let it go on.
-    await leases.acquire(name, { wait: "30s" });
+    await leases.acquire(name, { wait: "2m" });
     holder.unblock();
     await holder.says(expect.objectContaining({ remainingMs: 0, held: false, state: "lost" }));
     await holder.says({ lost: "expired" });
@@ -84,7 +84,7 @@ describe("a lease that a thread renews", () => {
   it("is renewed no more after its holder abandoned it", async () => {
     const holder = await start({ ttl: 1_000, bound: 60_000 });
     holder.abandon();
-    await leases.acquire(name, { wait: "30s" });
+    await leases.acquire(name, { wait: "2m" });
   });
 });
 

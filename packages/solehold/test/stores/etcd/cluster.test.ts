@@ -75,7 +75,7 @@ class Crowd {
 
   async #work(leases: Leases): Promise<void> {
     while (!this.#stopped) {
-      await leases.run("crowd", { ttl: 1_500, wait: 30_000 }, async (lease) => {
+      await leases.run("crowd", { ttl: 1_500, wait: "2m" }, async (lease) => {
         const others = [...this.#inside].filter(({ signal }) => !signal.aborted);
         expect(others.map(({ holder }) => holder)).toEqual([]);
         this.#inside.add(lease);
@@ -172,7 +172,7 @@ it("the whole cluster stops: the holder learns it all the same, and its lease is
   await new Promise((resolve) => lease.signal.addEventListener("abort", resolve, { once: true }));
   expect(() => lease.assertHeld()).toThrow();
   await cluster.resume();
-  const next = await other.acquire("frozen", { ttl: 30_000, wait: 30_000 });
+  const next = await other.acquire("frozen", { ttl: 30_000, wait: "2m" });
   expect(next.fence).toBeGreaterThan(lease.fence);
   await next.release();
 });

@@ -78,7 +78,7 @@ describe("a server that stands still", () => {
     await new Promise<void>((resolve) => lease.signal.addEventListener("abort", () => resolve()));
     expect(() => lease.assertHeld()).toThrow();
     await server.resume();
-    const next = await other.acquire("paused", { ttl: 30_000, wait: 20_000 });
+    const next = await other.acquire("paused", { ttl: 30_000, wait: "2m" });
     expect(next.fence).toBeGreaterThan(lease.fence);
     await next.release();
   });
@@ -122,7 +122,7 @@ describe("a server that is killed", () => {
     expect(await other.tryAcquire("held")).toMatchObject({ ok: false, reason: "LEASE_HELD_BY_OTHER" });
     const { fence } = lease;
     await lease.release();
-    const next = await other.acquire("held", { ttl: 30_000, wait: 10_000 });
+    const next = await other.acquire("held", { ttl: 30_000, wait: "2m" });
     expect(next.fence).toBeGreaterThan(fence);
     await next.release();
   });
