@@ -1,4 +1,5 @@
 /** The machine's own clocks, timers and randomness keep the contract of the port. */
+import { readFile } from "node:fs/promises";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { describe, expect, it, vi } from "vitest";
 import { realEnv } from "../../src/env/index.ts";
@@ -52,6 +53,23 @@ describe("real timers", () => {
     expect(fired).toBe(0);
   });
 
+  it("of no delay let what has arrived be read between them, however long each takes", async () => {
+    let isRead = false;
+    void readFile(new URL(import.meta.url)).then(() => {
+      isRead = true;
+    });
+    const links = await new Promise<number>((resolve) => {
+      const link = (count: number): void => {
+        const endMs = realEnv.monotonicMs() + 2;
+        while (realEnv.monotonicMs() < endMs);
+        if (isRead || count === 300) resolve(count);
+        else realEnv.timer(0, () => link(count + 1));
+      };
+      realEnv.timer(0, () => link(1));
+    });
+    expect(links).toBeLessThan(300);
+  });
+
   it("fire once, also with a delay below zero, and may be cancelled from their own callback", async () => {
     let fired = 0;
     await new Promise<void>((resolve) => {
@@ -77,7 +95,7 @@ describe("real timers", () => {
       const asked = native.mock.calls.map(([, ms]) => ms);
       native.mockRestore();
       timer.cancel();
-      expect(asked).toEqual([0]);
+      expect(asked.filter((ms = 0) => ms < 0)).toEqual([]);
     },
   );
 
