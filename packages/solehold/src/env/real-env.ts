@@ -32,7 +32,7 @@ function monotonicNow(): number {
   return Number(process.hrtime.bigint()) / NANOSECONDS_PER_MS;
 }
 
-/** Node runs timers of no delay one after the other while they set new ones, and what has arrived waits. */
+/** After what has arrived was read. A timer of Node would come a millisecond later. */
 function nextTurn(callback: () => void): Timer {
   const handle = setImmediate(callback);
   return { cancel: () => clearImmediate(handle) };
