@@ -1,13 +1,15 @@
-/** What is large begins one a turn for each caller. */
+/** What is large: of each caller a few are under way until their answers are taken, and one begins in a turn. */
 import { ManualEnv } from "solehold/internal";
 import { expect, it } from "vitest";
 import type { Call } from "../src/access/call.ts";
 import { LOCAL_PRINCIPAL } from "../src/access/principal.ts";
 import { Turns } from "../src/access/turns.ts";
 
-function callOf(id: string, presence: "there" | "gone" = "there"): Call {
+type Taken = (listener: () => void) => void;
+
+function callOf(id: string, presence: "there" | "gone" = "there", onTaken: Taken = (taken) => taken()): Call {
   const isGone = (): boolean => presence === "gone";
-  const connection = { isGone, isCancelled: () => false, onGone: () => () => undefined };
+  const connection = { isGone, isCancelled: () => false, onGone: () => () => undefined, onTaken };
   const principal = { ...LOCAL_PRINCIPAL, id };
   return { principal, traceId: "", address: "", receivedMs: 0, waitedMs: 0, connection };
 }
@@ -41,4 +43,49 @@ it("callers do not wait for each other, and what nobody waits for any more does 
   await Promise.all(asked);
   expect(begun.slice(6)).toEqual(["a6: the connection was closed", "a7"]);
   expect(env.pendingTimers).toBe(0);
+});
+
+it("one begins in each turn of the event loop, whoever asks", async () => {
+  class OneTurnEachMs extends ManualEnv {
+    override timer(_delayMs: number, callback: () => void) {
+      return super.timer(1, callback);
+    }
+  }
+  const env = new OneTurnEachMs();
+  const turns = new Turns(env);
+  let begun = 0;
+  const begin = async (): Promise<void> => {
+    begun += 1;
+  };
+  const asked = ["a", "b", "c"].map((id) => turns.run(callOf(id), begin));
+  for (let turn = 0; turn <= 3; turn += 1) {
+    expect(begun).toBe(turn);
+    await env.advance(1);
+  }
+  await Promise.all(asked);
+});
+
+it("a place is free when the answer was taken, not when it was made", async () => {
+  const env = new ManualEnv();
+  const turns = new Turns(env);
+  const untaken: (() => void)[] = [];
+  let begun = 0;
+  const begin = async (): Promise<void> => {
+    begun += 1;
+  };
+  const ask = () =>
+    turns.run(
+      callOf("a", "there", (taken) => void untaken.push(taken)),
+      begin,
+    );
+  const asked = Array.from({ length: 6 }, ask);
+  await env.advance(10);
+  expect(begun).toBe(4);
+  untaken.shift()?.();
+  await env.advance(10);
+  expect(begun).toBe(5);
+  untaken.shift()?.();
+  await env.advance(10);
+  expect(begun).toBe(6);
+  await Promise.all(asked);
 });

@@ -3,11 +3,13 @@
  * a process started with. Those that concern no tenant stand under the server's own.
  *
  * A refusal by scope has its entry before its answer, as a denial has. Refusals by authentication need no key, so an
- * attacker could fill the disk with them: a few a second have an entry each, and the next one counts those without.
+ * attacker could fill the disk and the event loop with them: a few a second have an entry each, the next entry counts those
+ * without, and those without are answered later.
  */
 import {
   type AuditDetail,
   type AuditEvent,
+  delay,
   type Env,
   encodeProblem,
   type LeaseService,
@@ -30,6 +32,8 @@ export interface AccessAuditOptions {
 }
 
 const UNAUTHENTICATED_PER_SECOND = 10;
+/** How much later the others are answered: whoever asks again and again does so at this pace. */
+const LATER_MS = 250;
 const ALLOWED = { allowed: true, reason: "OK_DECISION_COMPUTE", reasonCode: 0x4c530002 } as const;
 
 export class AccessAudit {
@@ -43,14 +47,14 @@ export class AccessAudit {
     this.#limiter = new RateLimiter(options.env, UNAUTHENTICATED_PER_SECOND);
   }
 
-  /** For every error that ends a request. Rejects when a refusal by scope cannot be recorded. */
+  /** For every error that ends a request, before its answer. Rejects when a refusal by scope cannot be recorded. */
   async refused(error: unknown, call: Origin & Partial<Pick<Call, "principal">>): Promise<void> {
     if (error instanceof AccessDeniedError) {
       const { action, tenant, subject: key, input } = error;
       const by = call.principal === undefined ? {} : { caller: call.principal.id };
       await this.#record(action, input, call, { tenant, key, ...by });
     } else if (error instanceof NotAuthenticatedError) {
-      this.#notAuthenticated(error, call);
+      await this.#notAuthenticated(error, call);
     }
   }
 
@@ -67,13 +71,13 @@ export class AccessAudit {
     await service.record(this.#own(action, "server", detail));
   }
 
-  #notAuthenticated({ input, claimedId }: NotAuthenticatedError, call: Origin): void {
+  async #notAuthenticated({ input, claimedId }: NotAuthenticatedError, call: Origin): Promise<void> {
     const { env, log } = this.#options;
     try {
       this.#limiter.take("", 1, env.monotonicMs());
     } catch {
       this.#omitted += 1;
-      return;
+      return await delay(env, LATER_MS);
     }
     const detail = {
       ...(claimedId === null ? {} : { claimedId }),

@@ -3,7 +3,10 @@ import type { Recipient } from "solehold/internal";
 import type { Principal } from "./principal.ts";
 
 /** The way back to the caller, which may be gone before the answer. */
-export type Connection = Recipient;
+export interface Connection extends Recipient {
+  /** Calls back once when the answer has left this process, or never will. */
+  onTaken(listener: () => void): void;
+}
 
 export interface Call {
   readonly principal: Principal;

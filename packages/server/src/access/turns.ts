@@ -1,6 +1,7 @@
 /**
  * Turns for what is large: lists, pages of the audit, choices among many. Of one caller a few are under way, over however
- * many connections it asks, and the next begins in a later turn of the event loop: others come between.
+ * many connections it asks: one ends when its client has taken the answer. One begins in each turn of the event loop,
+ * whoever asks: all others come between.
  */
 import type { Env } from "solehold/internal";
 import { clientGone, ProblemError } from "../protocol/problem.ts";
@@ -16,6 +17,7 @@ interface Caller {
 export class Turns {
   readonly #env: Env;
   readonly #callers = new Map<string, Caller>();
+  readonly #beginning: (() => void)[] = [];
 
   constructor(env: Env) {
     this.#env = env;
@@ -28,21 +30,32 @@ export class Turns {
     // Whoever waits takes the place of the one that ends.
     if (caller.underWay < AT_ONCE) caller.underWay += 1;
     else await new Promise<void>((resolve) => void caller.waiting.push(resolve));
+    await this.#turn();
     try {
       if (connection.isGone()) throw new ProblemError(clientGone());
       return await work();
     } finally {
-      this.#end(id, caller);
+      connection.onTaken(() => this.#end(id, caller));
     }
+  }
+
+  #turn(): Promise<void> {
+    return new Promise((resolve) => {
+      if (this.#beginning.push(resolve) === 1) this.#plan();
+    });
+  }
+
+  #plan(): void {
+    this.#env.timer(0, () => {
+      this.#beginning.shift()?.();
+      if (this.#beginning.length > 0) this.#plan();
+    });
   }
 
   #end(id: string, caller: Caller): void {
     const next = caller.waiting.shift();
-    if (next !== undefined) {
-      this.#env.timer(0, next);
-      return;
-    }
-    caller.underWay -= 1;
+    if (next === undefined) caller.underWay -= 1;
+    else next();
     if (caller.underWay === 0) this.#callers.delete(id);
   }
 }

@@ -76,6 +76,8 @@ const JSON_TYPE = "application/json; charset=utf-8";
 const REQUEST_TIMEOUT_MS = 30_000;
 /** Of one command, with all the approvals that it may bring. */
 const MAX_BODY_BYTES = 262_144;
+/** A client has as long to take an answer that others wait for. */
+const TAKE_TIMEOUT_MS = REQUEST_TIMEOUT_MS;
 /** The status of an answer that nobody is left to read. */
 const CLIENT_GONE = 499;
 
@@ -165,7 +167,7 @@ export function buildApp(options: AppOptions): App {
         const arrival = arrivalOf(request);
         if (route.spec.path === "/" && index !== undefined && isBrowser(request))
           return page(request, reply, index);
-        const call = callOf(arrival, reply, options.authenticator);
+        const call = callOf(options, arrival, reply);
         arrival.call = call;
         const given = await route.run(bodyOf(request), request.query, call);
         return answer(
@@ -235,16 +237,20 @@ function withdrawn({ authenticator }: AppOptions, { principal, traceId }: Arriva
 }
 
 function callOf(
+  options: AppOptions,
   { principal, traceId, address, receivedMs }: Arrival,
   reply: FastifyReply,
-  authenticator: Authenticator,
 ): Call {
-  const connection = connectionOf(reply, principal, authenticator);
+  const connection = connectionOf(options, reply, principal);
   return { principal, traceId, address, receivedMs, waitedMs: 0, connection };
 }
 
 /** A caller whose API key is no longer valid counts as gone: nothing is granted to it any more. */
-function connectionOf({ raw }: FastifyReply, principal: Principal, authenticator: Authenticator): Connection {
+function connectionOf(
+  { env, authenticator }: AppOptions,
+  { raw }: FastifyReply,
+  principal: Principal,
+): Connection {
   const isGone = (): boolean =>
     (raw.destroyed && !raw.writableFinished) || !authenticator.isCurrent(principal);
   return {
@@ -260,6 +266,14 @@ function connectionOf({ raw }: FastifyReply, principal: Principal, authenticator
         raw.off("close", onClose);
         stop();
       };
+    },
+    onTaken: (listener) => {
+      if (raw.destroyed) return listener();
+      const tooLate = env.timer(TAKE_TIMEOUT_MS, () => raw.destroy());
+      raw.once("close", () => {
+        tooLate.cancel();
+        listener();
+      });
     },
   };
 }

@@ -1,22 +1,18 @@
 /**
  * One stream: commands in, answers out, many at a time. Answers come as they are ready, not in the order of
- * the messages; those that are ready together leave together.
+ * the messages.
  *
  * Bounded in both directions: a client with too many commands under way, or that does not read its answers,
- * is not read from until it catches up; reads, whose answers are large, begin a few at a time and only while the client
- * takes them. Answers are never dropped; watch events may be, and then a "reset" says so.
+ * is not read from until it catches up. Answers are never dropped; watch events may be, and then a "reset" says so.
  */
-import type { Env, LeaseOp, Timer } from "solehold/internal";
+import type { Env, LeaseOp } from "solehold/internal";
 import {
   bodyOfMessage,
   type Envelope,
   encodeProblem,
-  joinMessages,
   type MessageId,
-  parseMessages,
   type RandomIds,
   readEnvelope,
-  type ServerMessage,
   type WireAnswer,
 } from "solehold/internal";
 import { Type } from "typebox";
@@ -26,8 +22,7 @@ import type { Call } from "../access/call.ts";
 import type { Principal } from "../access/principal.ts";
 import type { RateLimiter } from "../access/rate-limit.ts";
 import type { SharedLimits } from "../access/shares.ts";
-import { BEGUN_IN_ONE_TURN, COMMAND_SCHEMAS, type CommandHandler } from "../commands/command-handler.ts";
-import { isTooDeep, MAX_JSON_DEPTH } from "../protocol/json-depth.ts";
+import { COMMAND_SCHEMAS, type CommandHandler } from "../commands/command-handler.ts";
 import { draining, ProblemError, problemOf, refusal } from "../protocol/problem.ts";
 import { checkOf } from "../protocol/validation.ts";
 import type { FailureLog } from "../telemetry/failure-log.ts";
@@ -36,6 +31,8 @@ import { startSpan } from "../telemetry/spans.ts";
 import { traceOf } from "../telemetry/trace.ts";
 import type { WatchHub } from "../watch/watch-hub.ts";
 import { type ConnectionState, StreamOperation } from "./operation.ts";
+import { Outgoing } from "./outgoing.ts";
+import { Received } from "./received.ts";
 import { StreamWatches } from "./watches.ts";
 
 export interface StreamServices {
@@ -65,17 +62,11 @@ const checkTarget = checkOf(
 const checkEmpty = checkOf(Type.Object({}, strict), "body");
 /** Operations that concern the connection itself. */
 const CONTROL_OPERATIONS = ["watch", "unwatch", "cancel", "ping"] as const;
-/** A client that was answered thousands at once reads them in portions, with turns of its event loop between. */
-const MESSAGES_PER_FRAME = 32;
 /**
  * More than these are not begun at once, unless they came in one message: what waits unread costs nothing, and what
  * waits as objects is moved about by the garbage collector again and again.
  */
 const MOST_AT_ONCE = 512;
-/** Reads that run together. The answer to one can be a thousand times as long as its question. */
-const READS_AT_ONCE = 4;
-/** A client that sends pings and reads nothing wants no answers. */
-const MOST_UNANSWERED_PINGS = 1_000;
 /** For the meters: what is not an operation must not make a series of its own. */
 const ROUTES: ReadonlyMap<string, string> = new Map(
   [...Object.keys(COMMAND_SCHEMAS), ...CONTROL_OPERATIONS].map((op) => [op, `stream ${op}`]),
@@ -98,22 +89,10 @@ export class StreamConnection {
   readonly #socket: WebSocket;
   readonly #pending = new Map<MessageId, StreamOperation>();
   readonly #watches: StreamWatches;
-  #outgoing: ServerMessage[] = [];
-  /** Messages that have not begun. */
-  #received: { readonly message: unknown; readonly receivedMs: number }[] = [];
-  /** Set while the next portion of them is planned. */
-  #nextReceived: Timer | null = null;
+  readonly #received: Received;
+  readonly #outgoing: Outgoing;
   /** Of those pending, those that do not wait for a lease. */
   #atOnce = 0;
-  /** Reads that have not begun. */
-  #waitingReads: { readonly envelope: Envelope; readonly operation: StreamOperation }[] = [];
-  #readsUnderWay = 0;
-  /** Set while the next reads are planned. */
-  #nextReads: Timer | null = null;
-  /** The last of the pings that came while earlier data was unsent. */
-  #unansweredPing: Buffer | null = null;
-  #unansweredPings = 0;
-  #isFlushing = false;
   #isReadingPaused = false;
   readonly #state: MutableState;
   /** Set while the connection drains. */
@@ -123,40 +102,51 @@ export class StreamConnection {
     this.#services = services;
     this.#socket = socket;
     this.#state = { principal, address, isClosed: false };
-    const { env, hub, maxBufferedBytes, limits } = services;
+    const { env, hub, maxBufferedBytes, limits, batchLimit } = services;
+    const onChange = (): void => this.#applyBackpressure();
+    this.#outgoing = new Outgoing({ env, socket, maxBufferedBytes, onChange });
+    this.#received = new Received({
+      env,
+      batchLimit,
+      begin: (operation, receivedMs) => this.#receive(operation, receivedMs),
+      refuse: (message) => this.#refuse(null, "message", message),
+      onChange: () => {
+        if (this.#isIdle()) this.#onIdle?.();
+        this.#applyBackpressure();
+      },
+    });
     this.#watches = new StreamWatches({
       env,
       hub,
       shares: limits.watches,
       maxBufferedBytes,
       buffered: () => socket.bufferedAmount,
-      send: (watch, event) => this.#send({ watch, event }),
+      send: (watch, event) => this.#outgoing.send({ watch, event }),
     });
-    socket.on("message", (data, isBinary) => this.#onMessage(data as Buffer, isBinary ? "binary" : "text"));
-    socket.on("ping", (data) => this.#onPing(data));
+    socket.on("message", (data, isBinary) => {
+      if (!this.#state.isClosed) this.#received.add(isBinary ? "" : String(data));
+    });
+    socket.on("ping", (data) => this.#outgoing.answerPing(data));
     socket.on("close", () => this.#onClose());
     socket.on("error", () => socket.terminate());
   }
 
-  /** It is the server that does not read at the moment: the client cannot be blamed for its silence. */
+  /** It is the server that does not read at the moment: a client that has taken all cannot be blamed for its silence. */
   get isPaused(): boolean {
-    return this.#isReadingPaused && !this.#isUnread();
+    return this.#isReadingPaused && this.#socket.bufferedAmount === 0;
   }
 
   /** No more commands are taken; those under way are answered, then the client is sent elsewhere. */
   async drain(): Promise<void> {
     // What was received before is under way, whether it has begun or not.
-    while (this.#received.length > 0) {
-      this.#nextReceived?.cancel();
-      this.#beginReceived();
-    }
-    this.#send({ notice: "draining" });
+    this.#received.beginAll();
+    this.#outgoing.send({ notice: "draining" });
     await new Promise<void>((resolve) => {
       this.#onIdle = resolve;
       if (this.#isIdle() || this.#state.isClosed) resolve();
     });
-    this.#flush();
     if (this.#state.isClosed) return;
+    this.#outgoing.flush();
     // What was sent has arrived only when the client has answered the goodbye.
     const closed = new Promise<void>((resolve) => void this.#socket.once("close", () => resolve()));
     this.#socket.close(SERVICE_RESTART, "the server is shutting down");
@@ -171,34 +161,6 @@ export class StreamConnection {
     const grace = this.#services.env.timer(GRACE_MS, () => this.#socket.terminate());
     this.#socket.once("close", () => grace.cancel());
     this.#socket.close(NOT_VALID, "the API key was revoked, expired or changed: connect again");
-  }
-
-  #onMessage(data: Buffer, kind: "binary" | "text"): void {
-    if (this.#state.isClosed) return;
-    const receivedMs = this.#services.env.monotonicMs();
-    const text = kind === "text" ? data.toString("utf8") : "";
-    const messages = isTooDeep(text) ? null : parseMessages(text);
-    const { batchLimit } = this.#services;
-    if (messages === null) {
-      const message = `must be JSON text: an object or an array, nested no deeper than ${MAX_JSON_DEPTH} levels`;
-      this.#refuse(null, "message", message);
-    } else if (messages.length > batchLimit) {
-      this.#refuse(null, "message", `must hold at most ${batchLimit} operations: send several`);
-    } else {
-      for (const message of messages) this.#received.push({ message, receivedMs });
-      if (this.#nextReceived === null) this.#beginReceived();
-    }
-  }
-
-  /** A portion of what was received; the next one in a later turn of the event loop. */
-  #beginReceived(): void {
-    this.#nextReceived = null;
-    for (const { message, receivedMs } of this.#received.splice(0, BEGUN_IN_ONE_TURN))
-      this.#receive(message, receivedMs);
-    if (this.#received.length > 0)
-      this.#nextReceived = this.#services.env.timer(0, () => this.#beginReceived());
-    else if (this.#isIdle()) this.#onIdle?.();
-    this.#applyBackpressure();
   }
 
   #receive(message: unknown, receivedMs: number): void {
@@ -226,17 +188,7 @@ export class StreamConnection {
     const operation = new StreamOperation(this.#state, envelope, route, trace.traceId, span, receivedMs);
     this.#pending.set(envelope.id, operation);
     if (!operation.mayWait) this.#atOnce += 1;
-    if (this.#services.reads.has(envelope.op)) {
-      this.#waitingReads.push({ envelope, operation });
-      if (this.#nextReads === null) this.#beginReads();
-    } else {
-      this.#begin(envelope, operation).catch(() => undefined);
-    }
-  }
-
-  /** Never rejects. */
-  #begin(envelope: Envelope, operation: StreamOperation): Promise<void> {
-    return this.#run(envelope, operation)
+    this.#run(envelope, operation)
       .catch(async (error: unknown) => {
         await this.#services.accessAudit.refused(error, operation);
         throw error;
@@ -247,42 +199,6 @@ export class StreamConnection {
       );
   }
 
-  /** A few together; the next ones when these are answered and the client has taken them. */
-  #beginReads(): void {
-    this.#nextReads = null;
-    if (this.#readsUnderWay > 0 || this.#isUnread() || this.#state.isClosed) return;
-    const batch = this.#waitingReads.splice(0, READS_AT_ONCE);
-    this.#readsUnderWay = batch.length;
-    for (const { envelope, operation } of batch) {
-      this.#begin(envelope, operation).finally(() => {
-        this.#readsUnderWay -= 1;
-        this.#planReads();
-      });
-    }
-  }
-
-  /** In a later turn of the event loop: other connections come between. */
-  #planReads(): void {
-    if (this.#readsUnderWay > 0 || this.#waitingReads.length === 0) return;
-    this.#nextReads ??= this.#services.env.timer(0, () => this.#beginReads());
-  }
-
-  /** While earlier data is unsent only the latest ping will be answered (RFC 6455, 5.5.3): pongs never pile up. */
-  #onPing(data: Buffer): void {
-    this.#unansweredPing = data;
-    this.#unansweredPings += 1;
-    if (this.#unansweredPings > MOST_UNANSWERED_PINGS) this.#socket.terminate();
-    else this.#answerPing();
-  }
-
-  #answerPing(): void {
-    if (this.#unansweredPing === null || this.#socket.bufferedAmount > 0) return;
-    const data = this.#unansweredPing;
-    this.#unansweredPing = null;
-    this.#unansweredPings = 0;
-    this.#socket.pong(data, false, this.#onSent);
-  }
-
   #finish(operation: StreamOperation, answer: WireAnswer): void {
     const { id, op, route, span, receivedMs, waitedMs, mayWait } = operation;
     const { env, metrics } = this.#services;
@@ -291,7 +207,7 @@ export class StreamConnection {
     if (!mayWait) this.#atOnce -= 1;
     span.end(status);
     metrics.answered(route, status, (env.monotonicMs() - receivedMs - waitedMs) / 1_000);
-    this.#send({ id, status, body });
+    this.#outgoing.send({ id, status, body }, operation.whenTaken);
     // Events follow the answer that announces them.
     if (op === "watch") this.#watches.begin(id);
     if (this.#isIdle()) this.#onIdle?.();
@@ -357,42 +273,15 @@ export class StreamConnection {
     } catch (error) {
       input = problemOf(error);
     }
-    this.#send({ id, ...encodeProblem(input, traceId) });
+    this.#outgoing.send({ id, ...encodeProblem(input, traceId) });
   }
-
-  #send(message: ServerMessage): void {
-    this.#outgoing.push(message);
-    if (this.#isFlushing) return;
-    this.#isFlushing = true;
-    this.#services.env.defer(() => this.#flush());
-  }
-
-  #flush(): void {
-    this.#isFlushing = false;
-    const messages = this.#outgoing;
-    if (messages.length === 0 || this.#state.isClosed) return;
-    this.#outgoing = [];
-    for (let start = 0; start < messages.length; start += MESSAGES_PER_FRAME) {
-      const frame = messages
-        .slice(start, start + MESSAGES_PER_FRAME)
-        .map((message) => JSON.stringify(message));
-      this.#socket.send(joinMessages(frame), this.#onSent);
-    }
-    this.#applyBackpressure();
-  }
-
-  readonly #onSent = (): void => {
-    this.#applyBackpressure();
-    this.#planReads();
-    this.#answerPing();
-  };
 
   /** Stops and resumes reading: what has been taken on is bounded, and so is what waits to be sent. */
   #applyBackpressure(): void {
-    const taken = this.#pending.size + this.#received.length;
+    const taken = this.#pending.size + this.#received.size;
     const isTooMuch =
-      this.#atOnce + this.#received.length > MOST_AT_ONCE || taken > this.#services.pendingLimit;
-    const isFull = isTooMuch || this.#isUnread();
+      this.#atOnce + this.#received.size > MOST_AT_ONCE || taken > this.#services.pendingLimit;
+    const isFull = isTooMuch || this.#outgoing.isUnread;
     if (isFull === this.#isReadingPaused || this.#state.isClosed) return;
     this.#isReadingPaused = isFull;
     if (isFull) this.#socket.pause();
@@ -400,12 +289,7 @@ export class StreamConnection {
   }
 
   #isIdle(): boolean {
-    return this.#pending.size === 0 && this.#received.length === 0;
-  }
-
-  /** The client does not read its answers. */
-  #isUnread(): boolean {
-    return this.#socket.bufferedAmount > this.#services.maxBufferedBytes;
+    return this.#pending.size === 0 && this.#received.size === 0;
   }
 
   #onClose(): void {
@@ -414,8 +298,7 @@ export class StreamConnection {
     this.#onIdle?.();
     for (const pending of [...this.#pending.values()]) pending.disconnect();
     this.#watches.endAll();
-    this.#received = [];
-    this.#waitingReads = [];
-    this.#outgoing = [];
+    this.#received.clear();
+    this.#outgoing.close();
   }
 }

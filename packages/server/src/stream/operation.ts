@@ -26,6 +26,8 @@ export class StreamOperation implements Call, Connection {
   /** Null for most: they are answered before anybody registers. */
   #listeners: Set<() => void> | null = null;
   #cancelled = false;
+  /** Called when the answer has left; null where nothing waits for that. */
+  whenTaken: (() => void) | null = null;
 
   constructor(
     state: ConnectionState,
@@ -69,6 +71,10 @@ export class StreamOperation implements Call, Connection {
     const listeners = this.#listeners ?? new Set();
     this.#listeners = listeners.add(listener);
     return () => void listeners.delete(listener);
+  }
+
+  onTaken(listener: () => void): void {
+    this.whenTaken = listener;
   }
 
   /** The connection was closed. */

@@ -1,9 +1,11 @@
 /** Clients that ask for more than they read: what they cost is bounded, whatever they send. */
 import { connect as connectTcp } from "node:net";
+import { KeyFile } from "@solehold/server";
+import { ManualEnv, realEnv } from "solehold/internal";
 import { describe, expect, it, onTestFinished } from "vitest";
 import WebSocket from "ws";
-import { bearer, keyedServer } from "../support/keys.ts";
-import { type TestServer, testServer, until } from "../support/server.ts";
+import { ALL, bearer, keyedServer } from "../support/keys.ts";
+import { type TestServer, tempFolder, testServer, until } from "../support/server.ts";
 import { TestStream } from "../support/stream.ts";
 
 const LEASES = 1_000;
@@ -174,6 +176,83 @@ describe("lists over many connections", () => {
     goOn();
     for (const { status } of await Promise.all(answers)) expect(status).toBe(200);
     expect(begun).toBe(40);
+  });
+});
+
+describe("lists whose clients do not read", () => {
+  /** Each answer is more than the operating system buffers between the two. */
+  async function listsOf20MB() {
+    const server = await testServer();
+    await server.lease("acquire", { name: "job", holder: "h" });
+    const counts = countLists(server);
+    const { executor } = server.server.service;
+    const list = executor.list.bind(executor);
+    const note = "n".repeat(20_000_000);
+    Object.assign(executor, {
+      list: async (query: Parameters<typeof list>[0]) => {
+        const page = await list(query);
+        return { ...page, leases: page.leases.map((lease) => ({ ...lease, note })) };
+      },
+    });
+    return { server, counts };
+  }
+  const turn = async ({ url }: TestServer): Promise<void> => {
+    for (let count = 0; count < 50; count += 1) await fetch(`${url}/healthz`);
+  };
+
+  it("over HTTP keep their places, until one has read or gone", async () => {
+    const { server, counts } = await listsOf20MB();
+    const { port, hostname } = new URL(server.url);
+    const sockets = Array.from({ length: 8 }, () => {
+      const socket = connectTcp(Number(port), hostname).pause();
+      onTestFinished(() => void socket.destroy());
+      socket.write("GET /v1/leases HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n");
+      return socket;
+    });
+    await until("the first have begun", () => counts.begun === 4);
+    await turn(server);
+    expect(counts.begun).toBe(4);
+    for (const socket of sockets) socket.resume();
+    await until("the others have begun", () => counts.begun === 8);
+  });
+
+  it("over streams keep their places, until one has read or gone", async () => {
+    const { server, counts } = await listsOf20MB();
+    const streams = await Promise.all(Array.from({ length: 6 }, () => TestStream.open(server.url)));
+    for (const stream of streams) {
+      stream.socket.pause();
+      stream.post({ op: "list" });
+    }
+    await until("the first have begun", () => counts.begun === 4);
+    await turn(server);
+    expect(counts.begun).toBe(4);
+    for (const stream of streams.slice(0, 2)) stream.socket.resume();
+    for (const stream of streams.slice(2)) stream.socket.terminate();
+    await until("nothing is left", async () =>
+      /^solehold_streams 2$/m.test((await server.get("/metrics")).text),
+    );
+    expect((await server.get("/v1/leases")).status).toBe(200);
+  });
+});
+
+describe("requests without a key", () => {
+  it("are answered at once while they are few, and the others later; those with one do not wait", async () => {
+    const dataDir = await tempFolder();
+    const env = new ManualEnv();
+    const { key } = await new KeyFile(dataDir, realEnv).add(ALL);
+    const server = await testServer({}, { dataDir, env });
+    let answered = 0;
+    const asked = Array.from({ length: 60 }, async () => {
+      const { status } = await server.get("/v1/leases");
+      answered += 1;
+      return status;
+    });
+    await until("the first are answered", () => answered === 20);
+    for (let turn = 0; turn < 50; turn += 1)
+      expect((await server.get("/v1/lease?name=job", bearer(key))).status).toBe(404);
+    expect(answered).toBe(20);
+    await env.advance(250);
+    expect(new Set(await Promise.all(asked))).toEqual(new Set([401]));
   });
 });
 

@@ -19,7 +19,10 @@ export interface Env {
   monotonicMs(): number;
   /** Milliseconds since 1970 as the machine believes; may step in both directions. */
   wallMs(): number;
-  /** Calls back once, no earlier than after `delayMs` on the monotonic clock. Any length is allowed. */
+  /**
+   * Calls back once, no earlier than after `delayMs` on the monotonic clock. Any length is allowed. With 0 it is a later turn
+   * of the event loop: what arrived meanwhile is read before.
+   */
   timer(delayMs: number, callback: () => void, options?: TimerOptions): Timer;
   /** Calls back at the end of the current turn, after all work that is already queued. */
   defer(callback: () => void): void;

@@ -1,5 +1,5 @@
 /**
- * A world that moves only when a test says so. Time stands still until `advance`; timers fire in order
+ * A world that moves only when a test says so. Time stands still until `advance`; timers with a delay fire in order
  * of time, then of creation; randomness comes from a seed. Suspends and wall-clock steps can be played.
  */
 import type { Env, Timer } from "./env.ts";
@@ -37,6 +37,8 @@ export class ManualEnv implements Env {
     this.#order += 1;
     const pending = { dueMs: this.#monotonicMs + Math.max(0, delayMs), order: this.#order, callback };
     this.#timers.add(pending);
+    // Due without an advance, as in the real world: in a later turn of the event loop.
+    if (delayMs <= 0) setImmediate(() => void (this.#timers.delete(pending) && callback()));
     return { cancel: () => void this.#timers.delete(pending) };
   }
 

@@ -32,6 +32,12 @@ function monotonicNow(): number {
   return Number(process.hrtime.bigint()) / NANOSECONDS_PER_MS;
 }
 
+/** After what has arrived was read. A timer of Node would come a millisecond later. */
+function nextTurn(callback: () => void): Timer {
+  const handle = setImmediate(callback);
+  return { cancel: () => clearImmediate(handle) };
+}
+
 class RealEnv implements Env {
   #pool = new Uint8Array(0);
   #poolOffset = 0;
@@ -45,7 +51,8 @@ class RealEnv implements Env {
   }
 
   timer(delayMs: number, callback: () => void, options?: TimerOptions): Timer {
-    return new RealTimer(Math.max(0, delayMs), callback, options);
+    if (delayMs <= 0) return nextTurn(callback);
+    return new RealTimer(delayMs, callback, options);
   }
 
   defer(callback: () => void): void {
