@@ -16,6 +16,8 @@ export class ClockedStore implements LeaseStore {
   readonly name = "clocked";
   /** What the store's clock is ahead of the test's monotonic clock. */
   offsetMs = 5_000_000;
+  /** How far the clocks of its servers may be apart. */
+  skewMs = 0;
   /** Time that passes between sending and the store's reading of its clock, and again until the reply. */
   beforeReading: () => Promise<void> = async () => undefined;
   afterReading: () => Promise<void> = async () => undefined;
@@ -32,7 +34,7 @@ export class ClockedStore implements LeaseStore {
   }
 
   get capabilities(): StoreCapabilities {
-    return { ...this.#inner.capabilities, clock: this.#clock };
+    return { ...this.#inner.capabilities, clock: this.#clock, clockSkewMs: this.skewMs };
   }
 
   async read(keys: readonly LeaseKey[]): Promise<ReadReply> {

@@ -149,6 +149,19 @@ describe("with the time in replies only", () => {
     applied(await contender.execute({ op: "acquire", key: KEY, holder: "b", ttlMs: 1_000 }));
   });
 
+  it("another's lease outlives its holder's belief where two servers of the store have clocks of their own", async () => {
+    const { env, store, executor } = farStore();
+    store.skewMs = 300;
+    const granted = applied(await executor().execute({ op: "acquire", key: KEY, holder: "a", ttlMs: 1_000 }));
+    // The contender's server is ahead of the holder's.
+    store.offsetMs += 300;
+    const contender = executor();
+    const believedUntilMs = granted.believedFrom.monotonicMs + granted.validForMs;
+    await env.advance(believedUntilMs - 1 - env.monotonicMs());
+    const early = refused(await contender.execute({ op: "acquire", key: KEY, holder: "b", ttlMs: 1_000 }));
+    expect(early.decision.reason).toBe("LEASE_HELD_BY_OTHER");
+  });
+
   it("two clients whose wall clocks are 20 minutes apart agree on who holds it", async () => {
     const env = new ManualEnv();
     const store = new ClockedStore(env);

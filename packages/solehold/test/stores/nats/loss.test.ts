@@ -43,7 +43,7 @@ async function expectLoss(call: Promise<unknown>, what: string): Promise<void> {
   const error = await rejection(call);
   expect([error.kind, error.message]).toEqual(["data-loss", expect.stringContaining(what)]);
   expect(error.message).toContain(what);
-  expect(error.message).toContain("holders of lost leases may go on until their ttl has passed");
+  expect(error.message).toContain("their holders may still believe in them until their ttl ends");
 }
 
 /** The error of the first call that gets through to the server again. */

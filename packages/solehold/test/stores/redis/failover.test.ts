@@ -126,6 +126,9 @@ it("a server that loads its data is waited for, and the store goes on", async ()
   closing.push(() => [loading, looking].map((client) => client.disconnect()));
   const store = await open({ url: slow.url });
   await create(store, recordOf("loading"));
+  const address = await startProxy({ targetPort: portOf(slow) });
+  closing.push(() => address.close());
+  const moved = await open({ url: address.through(slow.url) });
   await looking.eval("for i = 1, 20000 do redis.call('SET', 'filler:' .. i, i) end", 0);
   await looking.config("SET", "key-load-delay", "2000");
   const reloaded = loading.call("DEBUG", "RELOAD");
@@ -136,6 +139,10 @@ it("a server that loads its data is waited for, and the store goes on", async ()
     ),
   );
   expect(await rejection(store.read([]))).toMatchObject({ kind: "unreachable", outcome: "not-applied" });
+  // An address that means another server by now is looked up anew: there it finds other data.
+  address.moveTo(portOf(primary));
+  expect(await rejection(moved.read([]))).toMatchObject({ kind: "unreachable", outcome: "not-applied" });
+  expect(await rejection(moved.read([]))).toMatchObject({ kind: "data-loss" });
   await looking.config("SET", "key-load-delay", "0");
   await reloaded;
   const reply = await until("the store answers", () => store.read([recordOf("loading").key]));

@@ -152,6 +152,18 @@ describe.each([
     admin.disconnect();
   });
 
+  it("an error that is no reply of a script says nothing about what became of the write", async () => {
+    const name = `stray/${client}`;
+    const stray = Buffer.from("-OOM command not allowed when used memory > 'maxmemory'.\r\n");
+    const [one] = await shifted(
+      () => [stray],
+      (store) => store.apply([writeOf(recordOf(name))]),
+      (store) => store.read([]),
+    );
+    expect(one).toMatchObject({ name: "StoreError", outcome: "unknown" });
+    expect(await isStored(name)).toBe(true);
+  });
+
   it("a reply of which a piece in the middle is repeated is not believed", async () => {
     const record = recordOf(`middle/${client}`);
     const store = await keep(openRedisStore({ ...options(), timeoutMs: 1_000 }));
