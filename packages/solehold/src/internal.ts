@@ -15,7 +15,6 @@ export * from "./executor/index.ts";
 export * from "./executor/repair.ts";
 export * from "./executor/store-time.ts";
 export * from "./executor/tombstone-gc.ts";
-export * from "./facades/index.ts";
 export * from "./guards/stale-fence-error.ts";
 export * from "./layers/index.ts";
 export * from "./placement/index.ts";

@@ -6,6 +6,7 @@
  * waits for, and a circle of waiters cannot come about. Each wait leaves one name more behind it.
  */
 import type { Env } from "../env/index.ts";
+import { given } from "../support/given.ts";
 import { LeaseError, LeaseHeldError } from "./errors.ts";
 import type { Lease } from "./lease.ts";
 import { LeaseSet } from "./lease-set.ts";
@@ -27,11 +28,7 @@ export async function acquireAll(asked: AcquireAll): Promise<LeaseSet> {
   const { env, names, waitMs } = asked;
   checkNames(names);
   const { wait: _wait, priority, signal, onWaiting, ...options } = asked.options;
-  const waiting = {
-    ...(priority === undefined ? {} : { priority }),
-    ...(signal === undefined ? {} : { signal }),
-    ...(onWaiting === undefined ? {} : { onWaiting }),
-  };
+  const waiting = given({ priority, signal, onWaiting });
   const startedMs = env.monotonicMs();
   const ordered = [...names].sort();
   const held = new Map<string, Lease>();

@@ -195,6 +195,7 @@ export class Acquirer {
       holder = this.#holder,
       term,
       note,
+      metadata,
       idempotencyKey,
       approval,
     } = options;
@@ -203,6 +204,7 @@ export class Acquirer {
       ...{ op: "acquire", key, holder, ttlMs, purpose },
       ...(term === undefined ? {} : { term }),
       ...(note === undefined ? {} : { note }),
+      ...(metadata === undefined ? {} : { metadata }),
       ...(holdAtLeast === undefined ? {} : { holdAtLeastMs: durationMs("holdAtLeast", holdAtLeast, 0) }),
       ...(lockDelay === undefined ? {} : { lockDelayMs: durationMs("lockDelay", lockDelay, 0) }),
       ...(slots === undefined ? {} : { slots }),

@@ -4,6 +4,7 @@ import { type DriftBound, type Duration, durationMs, type LeasePolicy } from "..
 import { type Env, RandomIds, realEnv } from "../env/index.ts";
 import { type LeaseExecutor, StoreExecutor } from "../executor/index.ts";
 import { type LeaseStore, StoreError, withDeadline } from "../store/index.ts";
+import { given } from "../support/given.ts";
 import { debugIfAsked } from "./debug.ts";
 import { Leases } from "./leases.ts";
 import { checkOptions } from "./options.ts";
@@ -48,10 +49,7 @@ export async function openStore(url: string, options: ConnectOptions = {}): Prom
   checkOptions("connect", options, CONNECT_OPTIONS);
   const { openByScheme } = await import("./schemes.ts");
   const { env, prefix } = options;
-  const opening = openByScheme(url, {
-    ...(env === undefined ? {} : { env }),
-    ...(prefix === undefined ? {} : { prefix }),
-  });
+  const opening = openByScheme(url, given({ env, prefix }));
   const limits = timeoutsOf(options);
   if (limits === null) return await opening;
   const late = (): StoreError =>
@@ -82,9 +80,7 @@ export async function openExecutor(url: string, options: ConnectOptions = {}): P
   return new StoreExecutor({
     store: await openStore(url, options),
     ...timeoutsOf(options),
-    ...(env === undefined ? {} : { env }),
-    ...(policy === undefined ? {} : { policy }),
-    ...(drift === undefined ? {} : { drift }),
+    ...given({ env, policy, drift }),
   });
 }
 
@@ -94,7 +90,7 @@ export async function connect(url: string, options: ConnectOptions = {}): Promis
   const holder = options.holder ?? defaultHolder(env);
   debugIfAsked();
   const executor = await openExecutor(url, options);
-  const rest = { executor, env, holder, ...(tenant === undefined ? {} : { tenant }) };
+  const rest = { executor, env, holder, ...given({ tenant }) };
   if (boundMs === null) return new Leases(rest);
   try {
     const { RenewalWorker } = await import("./renewal-worker.ts");

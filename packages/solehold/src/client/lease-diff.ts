@@ -1,4 +1,5 @@
 /** From what was last seen of each lease to what has changed. Pure: it knows no store and no clock. */
+import { isOlderRecord } from "../core/index.ts";
 import { type LeaseStatus, type LeaseView, leaseStatus } from "../executor/index.ts";
 
 export type LeaseChangeKind =
@@ -39,7 +40,7 @@ export class LeaseDiff {
   update(view: LeaseView): LeaseChange | null {
     const { name } = view.key;
     const last = this.#seen.get(name);
-    if (last !== undefined && isOlder(view, last)) return null;
+    if (last !== undefined && isOlderRecord(view, last)) return null;
     this.#seen.set(name, view);
     const kind = changeKind(last, view);
     return kind === null ? null : { kind, view };
@@ -51,12 +52,6 @@ export class LeaseDiff {
     this.#seen.delete(name);
     return view === undefined ? null : { kind: "removed", view };
   }
-}
-
-function isOlder(view: LeaseView, last: LeaseView): boolean {
-  if (view.fence !== last.fence) return view.fence < last.fence;
-  if (last.state !== "held") return view.state === "held";
-  return view.state === "held" && view.renewals < last.renewals;
 }
 
 const BY_STATUS: { readonly [status in LeaseStatus]: LeaseChangeKind } = {

@@ -8,6 +8,7 @@ import { RemoteExecutor } from "../remote/remote-executor.ts";
 import { ReplicaTransport } from "../remote/replica-router.ts";
 import type { RemoteTransport } from "../remote/transport.ts";
 import { type StreamSocket, StreamTransport } from "../remote/websocket-transport.ts";
+import { given } from "../support/given.ts";
 import { type ConnectOptions, timeoutsOf } from "./connect.ts";
 
 interface SocketOptions {
@@ -30,9 +31,7 @@ export async function openRemoteExecutor(address: string, options: ConnectOption
   return new RemoteExecutor({
     transport,
     env,
-    ...(policy === undefined ? {} : { policy }),
-    ...(drift === undefined ? {} : { drift }),
-    ...(limits === null ? {} : { commandTimeoutMs: limits.commandTimeoutMs }),
+    ...given({ policy, drift, commandTimeoutMs: limits?.commandTimeoutMs }),
   });
 }
 
@@ -55,7 +54,7 @@ function openTransport(
   apiKey: string | undefined,
   WebSocket: SocketConstructor | null,
 ): RemoteTransport {
-  const http = new HttpTransport({ url, env, ...(apiKey === undefined ? {} : { apiKey }) });
+  const http = new HttpTransport({ url, env, ...given({ apiKey }) });
   if (WebSocket === null) return http;
   const headers: Record<string, string> = apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` };
   const stream = `${withoutSecret(url).replace(/^http/, "ws")}/v1/stream`;

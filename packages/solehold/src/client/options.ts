@@ -19,6 +19,8 @@ export interface TryAcquireOptions {
   readonly slots?: number;
   /** Free text for people who look at the lease, up to 512 characters. */
   readonly note?: string;
+  /** Data of programs about the lease, by name: every reader of the lease sees it. Default: none. */
+  readonly metadata?: Readonly<Record<string, string>>;
   /**
    * Nobody may claim the key for so long after the grant, even if the lease is released or expires before: once per
    * period. Refused by a store without a clock (etcd). Default 0.
@@ -93,6 +95,7 @@ const TRY_ACQUIRE = new Set<string>([
   "holder",
   "term",
   "note",
+  "metadata",
   "slots",
   "holdAtLeast",
   "lockDelay",

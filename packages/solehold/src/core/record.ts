@@ -118,7 +118,9 @@ export function draftOf(record: LeaseRecord): RecordDraft {
 }
 
 /** What differs between the records that Solehold writes for itself. */
-export interface SystemRecord extends Pick<LeaseRecord, "key" | "holder" | "generation" | "nonce" | "note"> {
+export interface SystemRecord
+  extends Pick<LeaseRecord, "key" | "holder" | "generation" | "nonce">,
+    Partial<Pick<LeaseRecord, "note" | "metadata">> {
   readonly writtenAtMs: number;
   /** It is not collected before the retention after this has passed. */
   readonly endedAtMs: number;
@@ -167,6 +169,16 @@ export function systemRecord({ writtenAtMs, endedAtMs, ...own }: SystemRecord): 
 
 export function recordFence(record: LeaseRecord): bigint {
   return fenceOf(record.term, record.generation);
+}
+
+/** Whether `a` is an earlier state of one key than `b`: by fence, then what is held before its end, then by renewals. */
+export function isOlderRecord(
+  a: Pick<LeaseRecord, "term" | "generation" | "state" | "renewals">,
+  b: Pick<LeaseRecord, "term" | "generation" | "state" | "renewals">,
+): boolean {
+  if (a.term !== b.term) return a.term < b.term;
+  if (a.generation !== b.generation) return a.generation < b.generation;
+  return a.state === "held" && (b.state !== "held" || a.renewals < b.renewals);
 }
 
 /** Held and not expired. */

@@ -1,8 +1,8 @@
 export * from "./corrupt-record-error.ts";
 export * from "./executor.ts";
 export type { Explanation } from "./explain.ts";
-export { collectionObstacle, repairGeneration } from "./maintenance.ts";
 export * from "./outcome.ts";
+export { repairGeneration } from "./repair.ts";
 export {
   type AcquireRequest,
   type BreakRequest,
@@ -22,6 +22,12 @@ export {
 } from "./request.ts";
 export * from "./store-executor.ts";
 export { hashToken, sha256 } from "./tokens.ts";
-export type { CollectionReport } from "./tombstone-gc.ts";
+export { type CollectionReport, collectionObstacle } from "./tombstone-gc.ts";
 export * from "./view.ts";
-export { TICKET_LIFE_MS, TICKET_PREFIX, type WaitTicket, type WaitTickets } from "./wait-tickets.ts";
+export {
+  type OwnTicket,
+  TICKET_LIFE_MS,
+  TICKET_PREFIX,
+  type WaitTicket,
+  type WaitTickets,
+} from "./wait-tickets.ts";

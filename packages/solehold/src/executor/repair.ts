@@ -4,8 +4,11 @@
  */
 import { type LeaseKey, type LeasePolicy, nextGeneration, systemRecord } from "../core/index.ts";
 import { type Env, randomId, readClocks } from "../env/index.ts";
+import type { LeaseStore } from "../store/index.ts";
 import type { CallBatcher } from "./call-batcher.ts";
 import type { RecordCache } from "./record-cache.ts";
+
+const MICROSECONDS_PER_MS = 1_000n;
 
 /** False when the record is not damaged (any more), or somebody else was faster. */
 export async function repairRecord(
@@ -35,4 +38,16 @@ export async function repairRecord(
   });
   const written = await calls.write({ key, expected: stored.version, next });
   return written.value.kind === "applied";
+}
+
+/**
+ * A generation above all that were ever granted: the store's time in microseconds, which grants count from, too, and
+ * which is far above any count. Null where the store has no clock: then somebody has to know it.
+ */
+export function repairGeneration(executor: {
+  readonly store: LeaseStore;
+  storeNowMs(): number;
+}): bigint | null {
+  if (executor.store.capabilities.clock === "none") return null;
+  return BigInt(Math.ceil(executor.storeNowMs())) * MICROSECONDS_PER_MS;
 }

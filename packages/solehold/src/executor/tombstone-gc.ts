@@ -35,26 +35,24 @@ const PAGE_SIZE = 500;
  */
 const RESERVED_PREFIX = "$";
 
-/** Why records of this store are kept for ever, in one sentence; null where they can be collected. */
-export function collectionProblem(store: LeaseStore, policy: LeasePolicy): string | null {
-  const { conditionalDelete, clock } = store.capabilities;
-  if (!conditionalDelete) return `the ${store.name} store cannot delete conditionally: its records are kept`;
-  if (store.list === undefined) return `the ${store.name} store cannot list its keys: its records are kept`;
-  if (clock === "none")
-    return `the ${store.name} store has no clock: nobody can say how long ago a record ended, so all are kept`;
-  if (policy.generations === "count")
-    return "generations are counted from the last record, so all are kept: set policy.generations to clock";
-  return null;
+/** Why the ended records of this store stay for ever, in one sentence; null when they can be collected. */
+export function collectionObstacle({ name, capabilities, list }: LeaseStore): string | null {
+  if (!capabilities.conditionalDelete)
+    return `the ${name} store cannot delete a record on condition of its version`;
+  if (capabilities.clock === "none")
+    return `the ${name} store has no clock, so nobody can say how long ago a record ended`;
+  return list === undefined ? `the ${name} store cannot list its records` : null;
 }
+
+const COUNTED = "generations are counted from the last record: set policy.generations to clock";
 
 /** One pass over a tenant. */
 export async function collectTenant(tenant: string, options: CollectorOptions): Promise<CollectionReport> {
   const { store, env, cache, calls, policy } = options;
-  const problem = collectionProblem(store, policy);
+  const obstacle = collectionObstacle(store) ?? (policy.generations === "count" ? COUNTED : null);
   const { list } = store;
-  if (problem !== null || list === undefined) {
-    throw new StoreError("config", problem ?? "the store cannot list its keys", { outcome: "not-applied" });
-  }
+  if (obstacle !== null || list === undefined)
+    throw new StoreError("config", `ended records are kept: ${obstacle}`, { outcome: "not-applied" });
   // The store's time comes with any answer.
   await calls.read({ tenant, name: "$time" });
   const now = readClocks(env);

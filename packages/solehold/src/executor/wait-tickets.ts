@@ -18,11 +18,16 @@ export interface WaitTicket {
   readonly turn: number;
   /** When its process began to wait for this turn, by the store's clock as far as that process knew it. */
   readonly sinceMs: number;
+  /** How long it had waited when its process wrote it last. No other clock has a part in that. */
+  readonly waitedMs: number;
   /** How long the key has to be kept for its process to come for it: one far from the store needs longer. */
   readonly withinMs: number;
   /** Of those who wait in its process the highest. */
   readonly priority: number;
 }
+
+/** What a process says of itself; when it began to wait is kept with it. */
+export type OwnTicket = Omit<WaitTicket, "sinceMs" | "waitedMs">;
 
 export const TICKET_PREFIX = "$wait/";
 /** A process that waits writes its ticket again long before this. */
@@ -89,12 +94,12 @@ export class WaitTickets {
   }
 
   /** Writes the ticket, whatever it was before: only its own process does so. Rejects with a StoreError. */
-  async put(key: LeaseKey, ticket: Omit<WaitTicket, "sinceMs">, sinceMs: number | null): Promise<number> {
+  async put(key: LeaseKey, ticket: OwnTicket, sinceMs: number | null): Promise<number> {
     const { env, cache } = this.#options;
     const { stampMs } = cache.time(readClocks(env));
-    const whole: WaitTicket = { ...ticket, sinceMs: sinceMs ?? stampMs };
-    await this.#write(key, ticket.id, (of) => ticketRecord(of, whole, stampMs, randomId(env)));
-    return whole.sinceMs;
+    const since = sinceMs ?? stampMs;
+    await this.#write(key, ticket.id, (of) => ticketRecord(of, ticket, since, stampMs, randomId(env)));
+    return since;
   }
 
   async remove(key: LeaseKey, id: string): Promise<void> {
@@ -133,13 +138,20 @@ export class WaitTickets {
   }
 }
 
-function ticketOf({ holder, term, generation, grantedAtMs, ttlMs }: LeaseRecord): WaitTicket {
+function ticketOf({ holder, term, generation, grantedAtMs, renewedAtMs, ttlMs }: LeaseRecord): WaitTicket {
   const [turn, priority] = [Number(generation), Number(term)];
-  return { id: holder, turn, sinceMs: grantedAtMs, withinMs: ttlMs, priority };
+  const waitedMs = Math.max(0, renewedAtMs - grantedAtMs);
+  return { id: holder, turn, sinceMs: grantedAtMs, waitedMs, withinMs: ttlMs, priority };
 }
 
 /** "released", because it is no lease: nobody holds it, and it counts for nobody. */
-function ticketRecord(key: LeaseKey, ticket: WaitTicket, nowMs: number, nonce: string): LeaseRecord {
+function ticketRecord(
+  key: LeaseKey,
+  ticket: OwnTicket,
+  sinceMs: number,
+  nowMs: number,
+  nonce: string,
+): LeaseRecord {
   const endedAtMs = nowMs + TICKET_LIFE_MS;
   return plainRecord({
     key,
@@ -147,7 +159,7 @@ function ticketRecord(key: LeaseKey, ticket: WaitTicket, nowMs: number, nonce: s
     term: BigInt(ticket.priority),
     generation: BigInt(ticket.turn),
     ttlMs: ticket.withinMs,
-    grantedAtMs: ticket.sinceMs,
+    grantedAtMs: sinceMs,
     renewedAtMs: nowMs,
     expiresAtMs: endedAtMs,
     endedAtMs,

@@ -5,7 +5,7 @@
  * never based on it, except for the limit on live leases, which may be off by what other processes did in
  * the last moment.
  */
-import type { LeaseKey, LeaseRecord } from "../core/index.ts";
+import { isOlderRecord, type LeaseKey, type LeaseRecord } from "../core/index.ts";
 import type { Env, Timer } from "../env/index.ts";
 import { Heap } from "../support/heap.ts";
 import { invariant } from "../support/invariant.ts";
@@ -77,7 +77,7 @@ export class LiveIndex {
   learn(record: LeaseRecord): void {
     const known = this.#entryOf(record.key)?.record;
     // The service's own decision comes back as a watch event.
-    if (known === record || (known !== undefined && isOlder(record, known))) return;
+    if (known === record || (known !== undefined && isOlderRecord(record, known))) return;
     // Somebody took it over before its end was announced here: that is done now, or it never would be.
     if (known !== undefined && !isSameGrant(known, record) && known.expiresAtMs <= this.#options.nowMs())
       this.#options.onExpired(known);
@@ -171,12 +171,4 @@ function endsBefore(a: Entry, b: Entry): boolean {
 
 function isSameGrant(a: LeaseRecord, b: LeaseRecord): boolean {
   return a.term === b.term && a.generation === b.generation;
-}
-
-/** Records of one key are ordered by fence, then by how often and how far they were renewed or ended. */
-function isOlder(a: LeaseRecord, b: LeaseRecord): boolean {
-  if (a.term !== b.term) return a.term < b.term;
-  if (a.generation !== b.generation) return a.generation < b.generation;
-  if (a.state !== "held") return false;
-  return a.renewals < b.renewals;
 }

@@ -24,6 +24,8 @@ import {
 
 /** Begins with `$`, so no lease can have such a name. */
 const USED_PREFIX = "$approval/";
+/** By which attempt it was used, in the record's metadata. */
+const ATTEMPT = "attempt";
 /** A store that does not answer must not hold a command for ever. */
 const CALL_TIMEOUT_MS = 5_000;
 
@@ -76,7 +78,7 @@ export class UsedApprovals {
         // Until then the approval could be presented again; after that its window refuses it anyway.
         endedAtMs: notAfterMs,
         nonce: randomId(this.#env),
-        note: noteFor(attempt),
+        metadata: { [ATTEMPT]: attempt },
       });
       return { key, expected: null, next };
     });
@@ -118,7 +120,7 @@ function isFreeFor(attempt: string, stored: StoredRecord): boolean {
 }
 
 function isUseBy(attempt: string, stored: StoredRecord): boolean {
-  return stored.kind === "found" && stored.record.note === noteFor(attempt);
+  return stored.kind === "found" && stored.record.metadata[ATTEMPT] === attempt;
 }
 
 function recordIn(stored: StoredRecord): LeaseRecord | null {
@@ -131,10 +133,6 @@ function usedBeforeIn(conflicts: readonly WriteResult[]): ApprovalClaim["usedBef
     .flatMap((result) => (result.kind === "conflict" ? (recordIn(result.current) ?? []) : []))
     .sort((a, b) => b.grantedAtMs - a.grantedAtMs);
   return last === undefined ? null : { generation: last.generation, atMs: last.grantedAtMs };
-}
-
-function noteFor(attempt: string): string {
-  return `used by ${attempt}`;
 }
 
 function usedKey(tenant: string, approvalId: string): LeaseKey {

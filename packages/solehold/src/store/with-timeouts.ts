@@ -1,7 +1,7 @@
 /**
  * A store whose listings and watches end: one that gives no answer within the time limit fails with a
  * StoreError instead of holding its caller for ever. (Reads and writes have limits of their own, in
- * executor/store-calls.ts, because commands differ in their time-outs.)
+ * executor/call-batcher.ts, because commands differ in their time-outs.)
  */
 import type { Env } from "../env/index.ts";
 import type { LeaseStore } from "./contract.ts";

@@ -1,26 +1,20 @@
 /**
- * The wait queue of one key, or of all the slots of a name: the higher priority first, and who came first among
- * equals (precedence.ts). Only the first waiter asks; it asks
- * when the key may be free (a decision that passed here, a watch event, the end of the current lease) and looks now and
- * then in case an event was lost. What may follow what is in queue-state.ts; how waiters come and go, in waiter-list.ts.
+ * The wait queue of one key, or of all the slots of a name: the higher priority first, and who came first among equals
+ * (precedence.ts). Only the first waiter asks; it asks when the key may be free (a decision that passed here, a watch
+ * event, the end of the current lease) and looks now and then in case an event was lost. What may follow what is in
+ * queue-state.ts; how waiters come and go, in waiter-list.ts; what is asked and what the answer means, in attempts.ts.
  */
 import { type LeaseKey, type LeaseRecord, slotIn } from "../core/index.ts";
 import type { Env } from "../env/index.ts";
-import type {
-  CallContext,
-  CommandOutcome,
-  LeaseExecutor,
-  LeaseView,
-  ReleaseRequest,
-} from "../executor/index.ts";
+import type { CallContext, CommandOutcome, LeaseExecutor, ReleaseRequest } from "../executor/index.ts";
 import type { StoreEvent, StoreWatch } from "../store/index.ts";
+import { Attempts, type Step } from "./attempts.ts";
 import { KeyTickets } from "./key-tickets.ts";
 import { lookAgainMs, RETRY_UNAVAILABLE_MS } from "./look-schedule.ts";
-import { asUnsettled, isWorthWaiting } from "./outcomes.ts";
 import { assert, assertFollows, IDLE, type QueueState } from "./queue-state.ts";
 import { Returning } from "./returning.ts";
 import { SlotsStatus } from "./slots-status.ts";
-import type { Waiter, WaitRequest } from "./waiter.ts";
+import type { Waiter } from "./waiter.ts";
 import { WaiterList } from "./waiter-list.ts";
 
 export interface KeyQueueOptions {
@@ -35,13 +29,11 @@ export interface KeyQueueOptions {
   readonly inBackground: (work: Promise<unknown>) => void;
 }
 
-/** How an attempt or a look ended for the queue. */
-type Step = "ask again" | "wait" | "unreachable";
-
 export class KeyQueue {
   readonly key: LeaseKey;
   readonly #list: WaiterList;
   readonly status: SlotsStatus;
+  readonly #attempts: Attempts;
   readonly #options: KeyQueueOptions;
   #state: QueueState = IDLE;
   #watch: Promise<StoreWatch | null> | null = null;
@@ -62,11 +54,15 @@ export class KeyQueue {
       ...{ key, next, inBackground },
       onSize: (change) => this.#onSize(change),
       onDecided: (outcome) => this.onDecided(outcome),
-      lastAttempt: (waiter) => this.afterFirst().then(() => this.#execute(waiter)),
+      lastAttempt: (waiter) => this.afterFirst().then(() => this.#attempts.execute(waiter)),
     });
     const onOther = (): void => this.#showTicket();
     this.#tickets =
       tickets === undefined ? null : new KeyTickets({ env, next, tickets, key, onOther, inBackground });
+    this.#attempts = new Attempts({
+      ...{ env, next, list: this.#list, status: this.status, tickets: this.#tickets },
+      isDraining: options.isDraining,
+    });
   }
 
   /** In the order of their turns. */
@@ -92,7 +88,7 @@ export class KeyQueue {
     this.#returning.onJoin(this.#nowMs());
     this.#list.add(waiter);
     if (this.isWatched && this.#tickets?.knowsOthers === true) this.#tickets.want(true, this.#priority());
-    const isNext = this.#next() === waiter;
+    const isNext = this.#attempts.first === waiter;
     if (this.#state.kind === "attempting" || !isNext) {
       this.#list.arm(waiter);
       this.#show();
@@ -116,19 +112,16 @@ export class KeyQueue {
       if (isExpected) this.#tickets?.want(true, 0);
       return this.#released(next.execute({ ...request, reserveFor: due }, context), isExpected);
     }
-    const waiter = this.#next();
+    const waiter = this.#attempts.first;
     const isBusy = this.#state.kind !== "queued" && this.#state.kind !== "backing-off";
     // Fewer slots are wanted than there were: one behind the last stays empty.
     const isBeyond = slotIn(request.key.name).slot >= (waiter?.request.slots ?? 1);
     if (waiter === undefined || isBeyond || isBusy || this.#options.isDraining())
       return this.#released(next.execute(request, context));
-    waiter.phase = "trying";
-    const acquire = { ...this.#ticketed(waiter.request), key: request.key };
-    const served = { request: acquire, context: waiter.contextAt(this.#nowMs()) };
-    const both = next.execute({ ...request, next: served }, context);
-    this.#attempt(both.then((released) => this.#concludeHandOver(waiter, released)));
+    const { released, step } = this.#attempts.handOver(waiter, request, context);
+    this.#attempt(step);
     // The waiter is answered first: it has work to do.
-    return both.then((released) => new Promise((resolve) => env.defer(() => resolve(released))));
+    return released.then((outcome) => new Promise((resolve) => env.defer(() => resolve(outcome))));
   }
 
   /** A command on this key that passed here. */
@@ -170,18 +163,11 @@ export class KeyQueue {
     this.#options.onEmpty(this);
   }
 
-  /** Who may ask: the successor that the lease is being handed to, else the first. */
-  #next(): Waiter | undefined {
-    const { successor } = this.status;
-    const named =
-      successor === null ? undefined : this.waiters.find(({ request }) => request.holder === successor);
-    return named ?? this.waiters[0];
-  }
-
   /** The first waiter asks, or looks; once more afterwards if something happened meanwhile. */
   #advance(how: "ask" | "look"): void {
     if (this.#state.kind === "attempting") this.#state.again = true;
-    else if (this.waiters.length > 0) this.#attempt(how === "ask" ? this.#ask() : this.#look());
+    else if (this.waiters.length > 0)
+      this.#attempt(how === "ask" ? this.#attempts.ask() : this.#attempts.look());
   }
 
   #attempt(step: Promise<Step>): void {
@@ -201,7 +187,7 @@ export class KeyQueue {
     this.#showTicket();
     this.#show();
     if (this.waiters.length === 0) this.#transition(IDLE);
-    else if (again || end === "ask again") this.#attempt(this.#ask());
+    else if (again || end === "ask again") this.#attempt(this.#attempts.ask());
     else if (end === "wait") this.#await();
     else {
       const { env } = this.#options;
@@ -242,82 +228,6 @@ export class KeyQueue {
 
   #priority(): number {
     return this.waiters.reduce((highest, { priority }) => Math.max(highest, priority), 0);
-  }
-
-  #ticketed(request: WaitRequest): WaitRequest {
-    const ticket = this.#tickets?.own ?? "";
-    return ticket === "" ? request : { ...request, ticket };
-  }
-
-  #execute(waiter: Waiter): Promise<CommandOutcome> {
-    const nowMs = this.#nowMs();
-    return this.#options.next.execute(this.#ticketed(waiter.timed(nowMs)), waiter.contextAt(nowMs));
-  }
-
-  async #ask(): Promise<Step> {
-    const waiter = this.#next();
-    if (waiter === undefined) return "wait";
-    waiter.phase = "trying";
-    return await this.#conclude(waiter, await this.#execute(waiter).catch(asUnsettled));
-  }
-
-  /** A read costs no entry in the audit; only a lease that may be free is asked for. */
-  async #look(): Promise<Step> {
-    const { status } = this;
-    const read = (key: LeaseKey): Promise<LeaseView | null> => this.#options.next.read(key).catch(() => null);
-    const found = await Promise.all(status.keys.map(read));
-    const views = found.flatMap((view) => (view?.live === true ? [view] : []));
-    if (views.length < found.length) return await this.#ask();
-    const nowMs = this.#nowMs();
-    status.onViews(views, nowMs);
-    if (views.some((view) => status.isStale(view, nowMs))) return await this.#ask();
-    status.onLooked(nowMs);
-    return "wait";
-  }
-
-  async #conclude(waiter: Waiter, outcome: CommandOutcome): Promise<Step> {
-    const { status } = this;
-    const nowMs = this.#nowMs();
-    status.onOutcome(outcome, nowMs);
-    if (outcome.kind === "applied") this.#tickets?.onRecord(outcome.decision.lease);
-    waiter.remember(outcome);
-    const worthWaiting = isWorthWaiting(outcome);
-    if (waiter.phase === "left") {
-      if (await this.#list.releaseUnclaimed(waiter, outcome)) return "ask again";
-    } else {
-      const isOver = waiter.phase === "overdue" || nowMs >= waiter.untilMs;
-      waiter.phase = "waiting";
-      if (!worthWaiting || isOver) this.#list.leave(waiter, outcome);
-      else if (this.#options.isDraining()) this.#list.end(waiter, "draining");
-      else this.#list.arm(waiter);
-    }
-    // A request that was refused for its own sake says nothing about those behind it: they ask at once.
-    if (outcome.kind === "refused" && !worthWaiting) return "ask again";
-    status.onLooked(nowMs);
-    // The successor of a handoff may be further back.
-    if (outcome.kind === "refused" && waiter.phase === "waiting" && this.#next() !== waiter)
-      return "ask again";
-    return outcome.kind === "unsettled" ? "unreachable" : "wait";
-  }
-
-  async #concludeHandOver(waiter: Waiter, released: CommandOutcome): Promise<Step> {
-    const granted = released.kind === "refused" ? undefined : released.next;
-    if (granted !== undefined) return await this.#conclude(waiter, granted);
-    const isOver = waiter.phase === "overdue";
-    if (waiter.phase !== "left") waiter.phase = "waiting";
-    if (released.kind === "applied") {
-      const { lease } = released.decision;
-      this.status.onRecord(lease.key, lease, this.#nowMs(), this.#tickets?.own ?? "");
-      return "ask again";
-    }
-    // An attempt whose reply was lost may have served the waiter before somebody else wrote.
-    const perhaps = asUnsettled("the release was refused");
-    waiter.remember(perhaps);
-    if (waiter.phase === "left" && (await this.#list.releaseUnclaimed(waiter, perhaps))) return "ask again";
-    // Nothing was released. A waiter whose time ran out meanwhile was not answered yet.
-    if (isOver) this.#list.timeOut(waiter);
-    else if (waiter.phase === "waiting" && this.#options.isDraining()) this.#list.end(waiter, "draining");
-    return "wait";
   }
 
   async #released(answer: Promise<CommandOutcome>, isExpected = false): Promise<CommandOutcome> {

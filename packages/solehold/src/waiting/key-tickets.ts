@@ -6,7 +6,13 @@
  */
 import type { LeaseKey, LeaseRecord } from "../core/index.ts";
 import { type Env, randomId } from "../env/index.ts";
-import { type LeaseExecutor, TICKET_LIFE_MS, type WaitTicket, type WaitTickets } from "../executor/index.ts";
+import {
+  type LeaseExecutor,
+  type OwnTicket,
+  TICKET_LIFE_MS,
+  type WaitTicket,
+  type WaitTickets,
+} from "../executor/index.ts";
 import type { StoreEvent, StoreWatch } from "../store/index.ts";
 import { type DueTicket, TurnOrder, ticketText } from "./turn-order.ts";
 
@@ -103,10 +109,10 @@ export class KeyTickets {
       this.#wanted = this.#lastTurn;
       this.#sinceMs = null;
       this.#priority = priority;
-      this.#order.onTicket(this.#ticket(this.#wanted), this.#nowMs());
+      this.#order.onTicket({ ...this.#ticket(this.#wanted), waitedMs: 0 }, this.#nowMs());
     } else if (priority > this.#priority) {
       this.#priority = priority;
-      this.#order.onTicket(this.#ticket(this.#wanted), this.#nowMs());
+      this.#order.onTicket({ ...this.#ticket(this.#wanted), waitedMs: 0 }, this.#nowMs());
       this.#stored = null;
     } else if (this.#nowMs() - this.#writtenMs > REFRESH_MS) this.#stored = null;
     this.#sync();
@@ -193,7 +199,7 @@ export class KeyTickets {
     this.#options.onOther();
   }
 
-  #ticket(turn: number): Omit<WaitTicket, "sinceMs"> {
+  #ticket(turn: number): OwnTicket {
     const withinMs = Math.ceil(this.#roundTripMs * ROUND_TRIPS);
     const reservedMs = Math.min(LONGEST_RESERVED_MS, Math.max(RESERVED_MS, withinMs));
     return { id: this.#id, turn, withinMs: reservedMs, priority: this.#priority };

@@ -10,6 +10,7 @@ import type { WaitTicket } from "../executor/index.ts";
 import { type InTurn, placeOf } from "./precedence.ts";
 
 interface Entry extends InTurn {
+  sinceMs: number;
   turn: number;
   readonly withinMs: number;
   state: "waiting" | "served" | "missed";
@@ -40,18 +41,22 @@ export class TurnOrder {
   #entries = new Map<string, Entry>();
 
   /** A ticket was written, perhaps long ago. */
-  onTicket({ id, turn, withinMs, priority }: Omit<WaitTicket, "sinceMs">, nowMs: number): void {
+  onTicket(ticket: Omit<WaitTicket, "sinceMs">, nowMs: number): void {
+    const { id, turn, withinMs, priority, waitedMs } = ticket;
     const known = this.#entries.get(id);
-    const entry: Entry = { turn, withinMs, priority, state: "waiting", sinceMs: nowMs, seenMs: nowMs };
+    // However new this process is to the key: the others count a ticket's wait from its beginning, too.
+    const sinceMs = nowMs - waitedMs;
+    const entry: Entry = { turn, withinMs, priority, state: "waiting", sinceMs, seenMs: nowMs };
     if (known === undefined || turn > known.turn) {
       this.#entries.delete(id);
-      this.#insert(id, entry, this.#entries.size);
+      this.#insert(id, entry, this.#entries.size, sinceMs);
     } else if (turn === known.turn && known.state === "waiting" && priority > known.priority) {
       const from = [...this.#entries.keys()].indexOf(id);
       this.#entries.delete(id);
-      this.#insert(id, { ...entry, sinceMs: known.sinceMs }, from);
+      this.#insert(id, { ...entry, sinceMs: known.sinceMs }, from, nowMs);
     } else if (turn === known.turn) {
       known.seenMs = nowMs;
+      known.sinceMs = Math.min(known.sinceMs, sinceMs);
       if (known.state === "missed") known.state = "waiting";
     }
   }
@@ -106,11 +111,11 @@ export class TurnOrder {
     return false;
   }
 
-  /** `from`: where it would stand without a priority. It may pass whoever does not wait. */
-  #insert(id: string, entry: Entry, from: number): void {
+  /** `from`: where it would stand without a priority, `atMs`: when it came. It may pass whoever does not wait. */
+  #insert(id: string, entry: Entry, from: number, atMs: number): void {
     const others = [...this.#entries];
     const ahead = others.map(([, each]) => (each.state === "waiting" ? each : PASSABLE));
-    others.splice(placeOf(entry.priority, ahead, entry.seenMs, from), 0, [id, entry]);
+    others.splice(placeOf(entry.priority, ahead, atMs, from), 0, [id, entry]);
     this.#entries = new Map(others);
   }
 

@@ -1,7 +1,7 @@
 import { inspect } from "node:util";
 import { describe, expect, it } from "vitest";
 import { describeFailure, exportPrivateKeySeed } from "../../src/approvals/index.ts";
-import { LeaseCoordinatorService } from "../../src/facades/index.ts";
+import { LeaseCoordinatorService } from "../../src/facades/lease-coordinator-service.ts";
 import { selectCoordinator } from "../../src/placement/index.ts";
 import { approve, NOW_MS, quorumOf, REQUEST, testKey, verify } from "../approvals/fixtures.ts";
 

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { MemoryAuditTrail } from "../../src/audit/index.ts";
 import { ManualEnv } from "../../src/env/index.ts";
 import { MemoryExecutor } from "../../src/executor/index.ts";
-import { LeaseGate } from "../../src/facades/index.ts";
+import { LeaseGate } from "../../src/facades/lease-gate.ts";
 import { LeaseService } from "../../src/layers/index.ts";
 import { KEY, SECOND_MS, serviceWorld } from "../layers/world.ts";
 

@@ -177,9 +177,10 @@ describe("a claim of approvals", () => {
     const world = guardedWorld();
     const approval = world.signed();
     const service = withClaims(world, async (writes) => {
-      const theirs = writes
-        .slice(0, 1)
-        .map((write) => ({ ...write, next: write.next && { ...write.next, note: "used by another" } }));
+      const theirs = writes.slice(0, 1).map((write) => ({
+        ...write,
+        next: write.next && { ...write.next, metadata: { attempt: "another" } },
+      }));
       await world.memory.apply(theirs);
       return await world.memory.apply(writes);
     });

@@ -112,6 +112,24 @@ describe("between processes", () => {
     expect(served[0]).toBe("high");
     expect(new Set(served)).toEqual(new Set(["high", "low", "far-1"]));
   });
+
+  it("a stream of preferred processes, each new to the key, does not starve the other", async () => {
+    const world = clientWorld();
+    const owner = await world.leases.acquire("job");
+    const { served, ask } = line(world, 200);
+    await ask("patient", 0, world.other("patient"));
+    await world.env.advance(100);
+    await ask("preferred", 9, world.other("new-0"));
+    await world.env.advance(100);
+    await owner.release();
+    for (let turn = 1; turn < 260 && !served.includes("patient"); turn += 1) {
+      await ask("preferred", 9, world.other(`new-${turn}`));
+      await world.env.advance(199);
+    }
+    // 30 s of them went first, and no more than it takes a ticket to be written again.
+    expect(served.indexOf("patient")).toBeGreaterThan(120);
+    expect(served.indexOf("patient")).toBeLessThan(220);
+  });
 });
 
 it("a newcomer stands behind all whom it may not pass", () => {

@@ -9,7 +9,8 @@ export function describeAcquiring(open: OpenWorld): void {
     it("grants with a fence, and the store shows who has it, why and since when", async () => {
       const world = await open();
       const [mine, theirs] = await world.clients("me", "them");
-      const attempt = await mine.tryAcquire("job", { ttl: "10s", note: "nightly", purpose: "StateWrite" });
+      const about = { note: "nightly", purpose: "StateWrite", metadata: { "build/id": "7" } } as const;
+      const attempt = await mine.tryAcquire("job", { ttl: "10s", ...about });
       if (!attempt.ok) throw new Error(attempt.reason);
       const { lease } = attempt;
       expect(lease).toMatchObject({
@@ -25,6 +26,7 @@ export function describeAcquiring(open: OpenWorld): void {
         holder: "me",
         purpose: "StateWrite",
         note: "nightly",
+        metadata: { "build/id": "7" },
         fence: lease.fence,
         state: "held",
         live: true,
@@ -100,6 +102,7 @@ export function describeAcquiring(open: OpenWorld): void {
       await refused({ holder: "" }, "holder", /^holder must/);
       await refused({ holder: "a\u0000" }, "holder", /^holder must/);
       await refused({ note: "x".repeat(5_000) }, "note", /^note must/);
+      await refused({ metadata: { "build id": "7" } }, "metadata", /^metadata has the name/);
       await refused({ idempotencyKey: "" }, "idempotencyKey", /^idempotencyKey must/);
       await refused({ term: -1n }, "term", /^term must/);
       await refused({ purpose: "Pleasure" }, "purpose", /^purpose must/);
