@@ -1,5 +1,6 @@
 /** The frame of the live views: who is asking comes first, then the view that the address names. */
 import { useCallback, useEffect, useState } from "preact/hooks";
+import { TopBar } from "../ui/top-bar.tsx";
 import { ActivityView } from "./activity/activity-view.tsx";
 import { AuditView } from "./audit/audit-view.tsx";
 import { get, messageOf, ProblemError, setApiKey, type Who } from "./data/api.ts";
@@ -123,34 +124,25 @@ function Top({
   const current = view === "lease" ? "leases" : view;
   const kept = params.tenant === undefined ? {} : { tenant: params.tenant };
   return (
-    <header class="top">
-      <a class="brand" href="#/leases">
-        <svg viewBox="0 0 20 20" width="20" height="20" aria-hidden="true">
-          <circle cx="10" cy="10" r="8" class="brand-ring" />
-          <circle cx="10" cy="10" r="3.4" class="brand-dot" />
-        </svg>
-        Solehold
-      </a>
-      <nav aria-label="Views">
-        {TABS.map((tab) => (
-          <a
-            key={tab}
-            href={hrefOf(tab, tab === "leases" || tab === "audit" ? kept : {})}
-            aria-current={tab === current ? "page" : undefined}
-          >
-            {TITLES[tab]}
-          </a>
-        ))}
-        <a href="./playground">Playground</a>
-      </nav>
+    <TopBar
+      home="#/leases"
+      links={[
+        ...TABS.map((tab) => ({
+          href: hrefOf(tab, tab === "leases" || tab === "audit" ? kept : {}),
+          label: TITLES[tab],
+          isCurrent: tab === current,
+        })),
+        { href: "./playground", label: "Playground", isCurrent: false },
+      ]}
+    >
       {who?.keysRequired === true && (
-        <div class="who">
+        <div class="top-end who">
           <span class="muted">key {who.id}</span>
           <button type="button" class="button quiet" onClick={onLeave}>
             Leave
           </button>
         </div>
       )}
-    </header>
+    </TopBar>
   );
 }

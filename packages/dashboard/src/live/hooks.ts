@@ -1,5 +1,5 @@
 /** What components of several views use. */
-import { useEffect, useReducer, useRef, useState } from "preact/hooks";
+import { useEffect, useReducer } from "preact/hooks";
 
 /** Draws the component again at most once in `everyMs` when the source changes. */
 export function useChanges(subscribe: (listener: () => void) => () => void, everyMs = 0): void {
@@ -35,23 +35,4 @@ export function useTick(everyMs: number): void {
     }, everyMs);
     return () => clearInterval(timer);
   }, [everyMs]);
-}
-
-/** The size of an element's content, as it changes. */
-export function useSize<Target extends HTMLElement>(): readonly [
-  { readonly current: Target | null },
-  { readonly width: number; readonly height: number },
-] {
-  const target = useRef<Target>(null);
-  const [size, setSize] = useState({ width: 0, height: 0 });
-  useEffect(() => {
-    if (target.current === null) return undefined;
-    const observer = new ResizeObserver(([entry]) => {
-      const { width = 0, height = 0 } = entry?.contentRect ?? {};
-      setSize({ width, height });
-    });
-    observer.observe(target.current);
-    return () => observer.disconnect();
-  }, []);
-  return [target, size];
 }

@@ -1,6 +1,8 @@
 /** The playground: a list of worlds, and the one that is open. */
 import type { Trace } from "@solehold/simulator/trace";
 import { useEffect, useState } from "preact/hooks";
+import { Banner } from "../ui/components.tsx";
+import { TopBar, type TopLink } from "../ui/top-bar.tsx";
 import { caseById, SCENARIOS } from "./data/cases.ts";
 import { readFile } from "./load/read-file.ts";
 import { type ChangeView, useView } from "./state/use-view.ts";
@@ -28,18 +30,16 @@ export function App() {
   const shown = place.kind === "case" ? caseById(place.id) : null;
   return (
     <>
-      <button type="button" class="skip" onClick={() => document.getElementById("main")?.focus()}>
+      <button type="button" class="button skip" onClick={() => document.getElementById("main")?.focus()}>
         Skip to the picture
       </button>
-      <header class="top">
-        <h1>
-          <span class="brand">Solehold</span> playground
-        </h1>
-        <p>The shipped code in a simulated world, in your browser. Break it, and see why it holds.</p>
-      </header>
+      <TopBar home={isServed ? "./" : "#/"} links={isServed ? SERVED_LINKS : LINKS}>
+        <p class="top-end muted">The shipped code in a simulated world, in your browser.</p>
+      </TopBar>
       <div class="layout">
         <Menu place={place} />
         <main id="main" tabIndex={-1}>
+          <h1 class="visually-hidden">Playground</h1>
           {place.kind === "rules" && <Rules />}
           {place.kind === "seed" && <SeedView seed={place.seed} view={view} change={change} />}
           {place.kind === "file" && <FileView {...file} view={view} change={change} onFile={open} />}
@@ -52,6 +52,18 @@ export function App() {
     </>
   );
 }
+
+const LINKS: readonly TopLink[] = [{ href: "#/", label: "Playground", isCurrent: true }];
+/** A server has the live views beside it; a folder of static files has not. */
+const SERVED_LINKS: readonly TopLink[] = [
+  ...["Leases", "Activity", "Audit", "Server"].map((label) => ({
+    href: `./#/${label.toLowerCase()}`,
+    label,
+    isCurrent: false,
+  })),
+  ...LINKS,
+];
+const isServed = location.pathname.endsWith("/playground");
 
 const AT_START: Omit<View, "place"> = { bug: null, atMs: null, speed: 2, faults: null, key: null };
 
@@ -88,12 +100,12 @@ function Menu({ place }: { readonly place: Place }) {
 
 function Unknown({ id, change }: { readonly id: string; readonly change: ChangeView }) {
   return (
-    <p class="problem" role="alert">
-      There is no world called “{id}”.{" "}
-      <button type="button" onClick={() => change({ ...AT_START, place: { kind: "rules" } })}>
+    <Banner tone="bad" role="alert">
+      There is no world called “{id}”.
+      <button type="button" class="button" onClick={() => change({ ...AT_START, place: { kind: "rules" } })}>
         See all of them
       </button>
-    </p>
+    </Banner>
   );
 }
 

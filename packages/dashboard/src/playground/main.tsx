@@ -1,5 +1,6 @@
 import { render } from "preact";
 import "../ui/theme.css";
+import "../ui/base.css";
 import "./playground.css";
 import { App } from "./app.tsx";
 

@@ -81,6 +81,7 @@ export interface WhyAnswer {
 }
 
 const WITHIN_MS = 300_000;
+const LATE_MS = 1_000;
 
 /** `events`: of one lease, at least those around the time. `timeOf` writes an instant for the reader. */
 export function whyNotRun(
@@ -98,14 +99,20 @@ export function whyNotRun(
   const [attempt] = attempts;
   if (attempt === undefined) return notAsked(tenures, question, withinMs, timeOf);
   const tenure = tenures.find(({ fence }) => attempt.allowed && fence === auditedFence(attempt));
-  if (tenure !== undefined) return { answer: ranInWords(attempt, tenure, atMs, timeOf), because: [attempt] };
+  if (tenure !== undefined) {
+    const askedMs = attempt.at - waitedMsOf(attempt);
+    const blocker = askedMs < attempt.at ? blockerInWords(heldAt(tenures, askedMs), timeOf) : "";
+    return { answer: `${ranInWords(attempt, tenure, atMs, timeOf)}${blocker}`, because: [attempt] };
+  }
   const name = attempt.holder ?? who;
   const later = events
     .filter(({ action, allowed, at }) => action === "grant" && allowed && at > attempt.at)
     .filter((event) => event.holder === attempt.holder)
     .toSorted((a, b) => a.at - b.at)[0];
   const then = later === undefined ? "" : ` It was granted later, at ${timeOf(later.at)}.`;
-  const blocker = blockerInWords(attempt, tenures, timeOf);
+  const by = attempt.detail?.heldBy;
+  const others = tenures.filter(({ holder }) => holder === by);
+  const blocker = blockerInWords(heldAt(others, attempt.at), timeOf);
   return {
     answer: `${name} asked at ${timeOf(attempt.at)} and was ${decisionInWords(attempt)}.${blocker}${then}`,
     because: later === undefined ? [attempt] : [attempt, later],
@@ -158,21 +165,21 @@ function ranInWords(
       return `${granted}, ${lasted}, and lost it at ${timeOf(toMs)}: an operator revoked it.`;
     case "superseded":
       return `${granted}, ${lasted}, and lost it to a later grant at ${timeOf(toMs)}.`;
-    default:
-      return toMs < atMs
-        ? `${granted}, ${lasted}, and ended it itself at ${timeOf(toMs)}, before the time asked for.`
-        : `It did run: ${granted} and ${lasted}, until it was ${end}.`;
+    default: {
+      if (toMs < atMs)
+        return `${granted}, ${lasted}, and ended it itself at ${timeOf(toMs)}, before the time asked for.`;
+      const late = fromMs - atMs < LATE_MS ? "" : `, ${durationInWords(fromMs - atMs)} late`;
+      return `It did run${late}: ${granted} and ${lasted}, until it was ${end}.`;
+    }
   }
 }
 
-function blockerInWords(
-  { at, detail }: AuditEvent,
-  tenures: readonly Tenure[],
-  timeOf: (ms: number) => string,
-): string {
-  const held = tenures.find(
-    ({ holder, fromMs, toMs }) => holder === detail?.heldBy && fromMs <= at && (toMs === null || toMs >= at),
-  );
+/** Who held it then; at the instant of a change, the one before. */
+function heldAt(tenures: readonly Tenure[], atMs: number): Tenure | undefined {
+  return tenures.find(({ fromMs, toMs }) => fromMs <= atMs && (toMs === null || toMs >= atMs));
+}
+
+function blockerInWords(held: Tenure | undefined, timeOf: (ms: number) => string): string {
   if (held === undefined) return "";
   if (held.toMs === null) return ` ${held.holder} has held it since ${timeOf(held.fromMs)}.`;
   return ` ${held.holder} held it from ${timeOf(held.fromMs)} until ${timeOf(held.toMs)} (${held.end}).`;

@@ -166,6 +166,17 @@ describe("why a job did not run", () => {
     expect(why([grant(10, "a", 1)], 12)).toContain("holds it: if its work does not run");
   });
 
+  it("says how late it ran, and who held it while it waited", () => {
+    const events = [
+      ...[grant(0, "a", 1), end(40, "release", 1), grant(40, "b", 2, { waitedMs: 30_000 })],
+      end(60, "release", 2),
+    ];
+    expect(why(events, 10, "b")).toBe(
+      "It did run, 30 s late: b was granted it at 40 s with fence 2 after waiting 30 s and held it for 20 s, until it was released. a held it from 0 s until 40 s (released).",
+    );
+    expect(why(events, 50, "b")).toMatch(/^It did run: b was granted/);
+  });
+
   it("takes the attempt that was nearest to the time, counted from when a waiter asked", () => {
     const events = [
       denied(0, "a", "x", 5),

@@ -1,6 +1,6 @@
 /** Every decision about a lease, the newest first, in words. */
 
-import { useState } from "preact/hooks";
+import { useMemo, useState } from "preact/hooks";
 import { type AuditEvent, decisionInWords } from "solehold/browser";
 import { Segmented } from "../../ui/components.tsx";
 import { isoOf, timeOf } from "../format.ts";
@@ -10,8 +10,7 @@ const SHOWN = 60;
 export function Decisions({ events, isLoading }: { events: readonly AuditEvent[]; isLoading: boolean }) {
   const [which, setWhich] = useState<"some" | "all">("some");
   const [limit, setLimit] = useState(SHOWN);
-  const wanted =
-    which === "all" ? events : events.filter(({ action, allowed }) => !allowed || !isQuiet(action));
+  const wanted = useMemo(() => linesOf(events, which), [events, which]);
   return (
     <section class="panel decisions" aria-labelledby="decisions">
       <div class="section-head">
@@ -30,8 +29,12 @@ export function Decisions({ events, isLoading }: { events: readonly AuditEvent[]
         <p class="muted pad">{isLoading ? "Loading…" : "The audit has nothing about it."}</p>
       )}
       <ol class="events">
-        {wanted.slice(0, limit).map((event) => (
-          <EventLine key={`${event.at} ${event.traceId} ${event.action} ${event.reason}`} event={event} />
+        {wanted.slice(0, limit).map(({ event, times }) => (
+          <EventLine
+            key={`${event.at} ${event.traceId} ${event.action} ${event.reason}`}
+            event={event}
+            times={times}
+          />
         ))}
       </ol>
       {wanted.length > limit && (
@@ -43,7 +46,31 @@ export function Decisions({ events, isLoading }: { events: readonly AuditEvent[]
   );
 }
 
-export function EventLine({ event, withKey = false }: { event: AuditEvent; withKey?: boolean }) {
+interface Line {
+  readonly event: AuditEvent;
+  readonly times: number;
+}
+
+/** Who waits is often decided on many times with one answer: without renewals those are one line, that of the last. */
+function linesOf(events: readonly AuditEvent[], which: "some" | "all"): readonly Line[] {
+  if (which === "all") return events.map((event) => ({ event, times: 1 }));
+  const lines: Line[] = [];
+  for (const event of events.filter(({ action, allowed }) => !allowed || !isQuiet(action))) {
+    const last = lines.at(-1);
+    if (last !== undefined && isSameDenial(event, last.event))
+      lines[lines.length - 1] = { ...last, times: last.times + 1 };
+    else lines.push({ event, times: 1 });
+  }
+  return lines;
+}
+
+function isSameDenial(a: AuditEvent, b: AuditEvent): boolean {
+  const isSame = a.holder === b.holder && a.action === b.action && a.reason === b.reason;
+  return isSame && !a.allowed && !b.allowed;
+}
+
+export function EventLine(props: { event: AuditEvent; times?: number; withKey?: boolean }) {
+  const { event, times = 1, withKey = false } = props;
   return (
     <li data-tone={toneOfEvent(event)}>
       <time class="numeric muted" dateTime={isoOf(event.at)} title={isoOf(event.at)}>
@@ -57,6 +84,7 @@ export function EventLine({ event, withKey = false }: { event: AuditEvent; withK
         )}
         {event.holder !== undefined && event.holder !== "" && <b>{event.holder}</b>} {attemptOf(event)}
         {decisionInWords(event)}
+        {times > 1 && <span class="muted">, the last of {times} times</span>}
       </span>
     </li>
   );

@@ -3,9 +3,9 @@
 import { useState } from "preact/hooks";
 import { durationInWords, type Tenure } from "solehold/browser";
 import { Segmented } from "../../ui/components.tsx";
+import { useWidth } from "../../ui/use-width.ts";
 import { localMs } from "../data/store-clock.ts";
 import { timeOf } from "../format.ts";
-import { useSize } from "../hooks.ts";
 import { type Bar, layoutTimeline, RANGES, type Range, type TimelineInput } from "./timeline-layout.ts";
 
 /** A label nearer to the right edge would stand out over it, and one beside the line of now would lie under its label. */
@@ -17,7 +17,7 @@ export type TimelineProps = Omit<TimelineInput, "width" | "clockShiftMs"> & {
 };
 
 export function Timeline({ onRange, ...input }: TimelineProps) {
-  const [box, { width }] = useSize<HTMLDivElement>();
+  const [box, width] = useWidth<HTMLDivElement>();
   const [chosen, setChosen] = useState<string | null>(null);
   const [hovered, setHovered] = useState<string | null>(null);
   const layout = layoutTimeline({ ...input, width, clockShiftMs: clockShiftMs(input.nowMs) });

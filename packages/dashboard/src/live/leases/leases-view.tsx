@@ -59,6 +59,7 @@ export function LeasesView({ params, who }: { params: Params; who: Who }) {
     if (row.kind === "slots") toggle(row.name);
     else location.hash = leaseHref(row.lease.tenant, row.lease.name);
   };
+  const isFiltered = `${filter.prefix}${filter.holder}${filter.purpose}` !== "" || filter.state !== "live";
   const isEmpty = store.loading === "complete" && store.leases.size === 0 && store.corrupt.size === 0;
   return (
     <main class="view view-table">
@@ -71,7 +72,7 @@ export function LeasesView({ params, who }: { params: Params; who: Who }) {
         <>
           <p class="count muted" role="status">
             {counted(leases.length, "lease")}
-            {leases.length === store.leases.size ? "" : ` of ${grouped(store.leases.size)}`}
+            {isFiltered ? ` of ${grouped(store.leases.size)}` : ""}
             {store.loading === "loading" ? ", loading…" : ""}
           </p>
           <div class="panel table-panel">

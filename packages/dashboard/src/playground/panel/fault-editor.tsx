@@ -63,11 +63,11 @@ export function FaultEditor({ script, faults, changed, atMs, onChange, onReset }
   const replace = (index: number, fault: ScriptFault): void =>
     onChange(faults.map((each, position) => (position === index ? fault : each)));
   return (
-    <section class="card faults-form">
+    <section class="panel faults-form">
       <h3>
         Faults
         {changed && (
-          <button type="button" class="link" onClick={onReset}>
+          <button type="button" class="button quiet" onClick={onReset}>
             as they were
           </button>
         )}
@@ -134,7 +134,7 @@ function FaultRow({
           onChange={(amount) => onChange({ ...fault, amount })}
         />
       )}
-      <button type="button" class="remove" onClick={onRemove} aria-label={`Remove ${name}`}>
+      <button type="button" class="button remove" onClick={onRemove} aria-label={`Remove ${name}`}>
         ✕
       </button>
     </li>
@@ -154,6 +154,7 @@ function NumberField(props: {
     <label>
       {label}
       <input
+        class="input"
         type="number"
         aria-label={`${of}, ${label}`}
         value={Number(value.toFixed(3))}
@@ -184,6 +185,7 @@ function AddFault({
   return (
     <div class="add-fault">
       <select
+        class="input"
         aria-label="What goes wrong"
         value={kindName}
         onChange={(event) => setKind(event.currentTarget.value)}
@@ -194,14 +196,19 @@ function AddFault({
           </option>
         ))}
       </select>
-      <select aria-label="On which machine" value={on} onChange={(event) => setOn(event.currentTarget.value)}>
+      <select
+        class="input"
+        aria-label="On which machine"
+        value={on}
+        onChange={(event) => setOn(event.currentTarget.value)}
+      >
         {machines.map((name) => (
           <option key={name} value={name}>
             {name}
           </option>
         ))}
       </select>
-      <button type="button" onClick={() => kind !== undefined && onAdd(kind.make(on))}>
+      <button type="button" class="button" onClick={() => kind !== undefined && onAdd(kind.make(on))}>
         Add
       </button>
     </div>

@@ -15,7 +15,7 @@ export function Now({ trace, shownKey, atMs, fences }: NowProps) {
   const moment = momentOf(trace, shownKey, atMs);
   const promised = trace.expectations?.exclusive ?? true;
   return (
-    <section class="card now" aria-label="At this moment">
+    <section class="panel now" aria-label="At this moment">
       <h3>Who believes</h3>
       <ul class="believers">
         {moment.nodes.map(({ name, belief, troubles }) => (

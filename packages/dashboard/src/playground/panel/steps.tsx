@@ -22,7 +22,7 @@ export function Steps({ steps, current, onSeek }: StepsProps) {
     if (box !== null && item !== null) box.scrollTop = item.offsetTop - box.clientHeight / 2;
   }, [current, steps]);
   return (
-    <section class="card steps">
+    <section class="panel steps">
       <h3 id="steps-title">What happens</h3>
       <ol ref={list} aria-labelledby="steps-title">
         {steps.slice(first, first + MOST).map((step, offset) => {

@@ -20,7 +20,7 @@ export function Transport(props: TransportProps) {
     <fieldset class="transport" aria-label="Playback">
       <button
         type="button"
-        class="play"
+        class="button primary play"
         onClick={onToggle}
         aria-label={playing ? "Pause" : "Play"}
         title="Space"
@@ -29,10 +29,22 @@ export function Transport(props: TransportProps) {
           <path d={playing ? "M3 2h4v12h-4zM9 2h4v12h-4z" : "M3 1.5l11 6.5l-11 6.5z"} />
         </svg>
       </button>
-      <button type="button" onClick={() => onStep(-1)} aria-label="One step back" title="Arrow left">
+      <button
+        type="button"
+        class="button"
+        onClick={() => onStep(-1)}
+        aria-label="One step back"
+        title="Arrow left"
+      >
         ‹
       </button>
-      <button type="button" onClick={() => onStep(1)} aria-label="One step on" title="Arrow right">
+      <button
+        type="button"
+        class="button"
+        onClick={() => onStep(1)}
+        aria-label="One step on"
+        title="Arrow right"
+      >
         ›
       </button>
       <input
@@ -47,8 +59,9 @@ export function Transport(props: TransportProps) {
       />
       <output class="clock">{seconds(atMs, 2)}</output>
       <label class="speed">
-        <span class="hidden">Speed</span>
+        <span class="visually-hidden">Speed</span>
         <select
+          class="input"
           value={String(speed)}
           onChange={(event) => onSpeed(Number(event.currentTarget.value) as Speed)}
         >

@@ -97,7 +97,7 @@ export function Axis({
             <line x1={x} x2={x} y1={AXIS} y2={frame.height} />
             {!small && x > frame.left - 1 && x < frame.width - 16 && !isNearQuiet(x, frame) && (
               <text x={x} y={AXIS - 10} text-anchor={x < 20 ? "start" : "middle"}>
-                {timeLabel(ms, originMs, frame)}
+                {timeLabel(ms, originMs)}
               </text>
             )}
           </g>
@@ -127,7 +127,7 @@ export function Quiet({ frame, small }: { readonly frame: Frame; readonly small:
             <line x1={to} x2={to} y1={AXIS} y2={frame.height} />
             {!small && (
               <text x={(from + to) / 2} y={AXIS - 10} text-anchor="middle">
-                … {seconds(toMs - fromMs, 0)}
+                … {seconds(toMs - fromMs, toMs - fromMs < 10_000 ? 1 : 0)}
               </text>
             )}
           </g>
@@ -137,8 +137,7 @@ export function Quiet({ frame, small }: { readonly frame: Frame; readonly small:
   );
 }
 
-function timeLabel(ms: number, originMs: number | null, { span }: Frame): string {
+function timeLabel(ms: number, originMs: number | null): string {
   if (originMs !== null) return new Date(originMs + ms).toISOString().slice(11, 19);
-  const lengthMs = span.toMs - span.fromMs;
-  return lengthMs < 3_000 ? `${Math.round(ms)} ms` : `${Number((ms / 1_000).toFixed(1))} s`;
+  return `${Number((ms / 1_000).toFixed(3))} s`;
 }

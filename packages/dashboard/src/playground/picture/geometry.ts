@@ -85,8 +85,8 @@ export function frameOf(trace: Trace, width: number, left: number, faults: reado
 }
 
 /** So much of what is left to draw makes a time without events a quiet one, and so much of the width it gets. */
-const QUIET_PART = 0.3;
-const QUIET_WIDTH = 0.06;
+const QUIET_PART = 0.25;
+const QUIET_WIDTH = 0.05;
 const MOST_QUIET = 5;
 
 /** The longest times without any event, in order. */

@@ -67,6 +67,7 @@ export function Picture(props: PictureProps) {
     >
       <Patterns />
       <LaneBands frame={frame} trace={trace} />
+      <Quiet frame={frame} small={small} />
       <Axis frame={frame} originMs={trace.originMs} small={small} />
       <Messages frame={frame} messages={trace.messages} small={small} />
       <Records frame={frame} tenures={tenures} fences={fences} lanes={trace.lanes} small={small} />
@@ -79,7 +80,6 @@ export function Picture(props: PictureProps) {
         small={small}
       />
       <Writes frame={frame} writes={trace.writes.filter(({ key }) => key === shownKey)} lanes={trace.lanes} />
-      <Quiet frame={frame} small={small} />
       {!small && <Faults frame={frame} faults={frame.faults} onFault={onFault} />}
       {!small && <Future frame={frame} atMs={atMs} />}
       <ViolationMark frame={frame} trace={trace} small={small} />

@@ -57,8 +57,10 @@ export class FenceNames {
 
   /** The text with every fence by its short name. */
   in(text: string): string {
-    return text.replaceAll(/\d{1,40}/g, (digits) =>
-      this.#ranks.has(digits) && digits.length > 6 ? this.of(digits) : digits,
+    return text.replaceAll(/(\bfence )?(\d{1,40})/g, (all, word: string | undefined, digits: string) =>
+      this.#ranks.has(digits) && (word !== undefined || digits.length > 6)
+        ? `${word ?? ""}${this.of(digits)}`
+        : all,
     );
   }
 }
@@ -145,6 +147,9 @@ export function sentenceOf({ who, label, text }: TracedEvent, fences: FenceNames
 }
 
 function storeWrite(rest: string): string {
+  // The ticket of a waiter.
+  if (rest.includes("$wait/"))
+    return rest.replace(/:.*/, rest.endsWith("deleted") ? " does not wait any more" : " waits");
   const [, by = "", state = "", holder = ""] = /^([^:]+): \S+ (\w+) by (\S+),/.exec(rest) ?? [];
   const fence = /fence (#?\d+)/.exec(rest)?.[1] ?? "";
   if (by === "") return rest.replace("default/", "");
@@ -188,9 +193,10 @@ export function outcomeOf({ beliefs, violation, writes, endMs }: Trace, key: str
   const holders = beliefs
     .filter((each) => each.key === key)
     .sort((a, b) => a.fromMs - b.fromMs)
-    .map(
-      ({ who, fromMs, toMs }) =>
-        `${who} from ${seconds(fromMs)} to ${toMs === null ? "the end" : seconds(toMs)}`,
+    .map(({ who, fromMs, toMs }) =>
+      toMs !== null && seconds(fromMs) === seconds(toMs)
+        ? `${who} for a moment at ${seconds(fromMs)}`
+        : `${who} from ${seconds(fromMs)} to ${toMs === null ? "the end" : seconds(toMs)}`,
     );
   const refused = writes.filter((each) => each.key === key && !each.accepted).length;
   const held =

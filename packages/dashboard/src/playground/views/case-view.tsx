@@ -1,5 +1,6 @@
 /** One case: its world, the shipped code or its bug, and what the user made of its faults. */
 import { useMemo } from "preact/hooks";
+import { Banner } from "../../ui/components.tsx";
 import type { Case } from "../data/case.ts";
 import { useTrace } from "../state/use-trace.ts";
 import type { ChangeView } from "../state/use-view.ts";
@@ -38,9 +39,9 @@ export function CaseView({ shown, view, change }: CaseViewProps) {
         {broken && view.bug === bug ? shown.bugText : shown.text}
       </p>
       {problem !== null && (
-        <p class="problem" role="alert">
+        <Banner tone="bad" role="alert">
           {problem}
-        </p>
+        </Banner>
       )}
       {trace === null ? (
         <p class="muted">Playing…</p>
@@ -52,7 +53,7 @@ export function CaseView({ shown, view, change }: CaseViewProps) {
           busy={busy}
           script={played.kind === "script" ? played.script : null}
           next={
-            <button type="button" class="primary" onClick={() => setBug(broken ? null : bug)}>
+            <button type="button" class="button primary" onClick={() => setBug(broken ? null : bug)}>
               {broken ? "Run the shipped code on the same seed" : "Take the rule out"}
             </button>
           }

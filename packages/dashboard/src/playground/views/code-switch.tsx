@@ -15,7 +15,11 @@ export function CodeSwitch({ bug, current, onChange }: CodeSwitchProps) {
   return (
     <label class={current === null ? "code-switch" : "code-switch broken"}>
       <span>Code</span>
-      <select value={current ?? SHIPPED} onChange={(event) => change(event.currentTarget.value)}>
+      <select
+        class="input"
+        value={current ?? SHIPPED}
+        onChange={(event) => change(event.currentTarget.value)}
+      >
         <option value={SHIPPED}>as shipped</option>
         {bug !== null && <option value={bug}>without the rule: {bug}</option>}
         <optgroup label="another planted bug">

@@ -23,7 +23,7 @@ export function Exploration({ bug }: { readonly bug: string }) {
   };
   const waiting = search !== null && search.found === null && search.problem === null;
   return (
-    <section class="card exploration">
+    <section class="panel exploration">
       <h3>Every state of a small world</h3>
       <p class="muted">
         The explorer visits all interleavings, delays, losses and clocks of a world with few clients, breadth
@@ -31,16 +31,16 @@ export function Exploration({ bug }: { readonly bug: string }) {
         a broken promise.
       </p>
       <div class="row">
-        <button type="button" disabled={waiting} onClick={() => begin("broken")}>
+        <button type="button" class="button" disabled={waiting} onClick={() => begin("broken")}>
           Find the shortest trace of {bug}
         </button>
-        <button type="button" disabled={waiting} onClick={() => begin("shipped")}>
+        <button type="button" class="button" disabled={waiting} onClick={() => begin("shipped")}>
           Visit every state with the shipped code
         </button>
       </div>
       <div role="status">
         {waiting && <p class="muted">Searching…</p>}
-        {search?.problem !== null && search?.problem !== undefined && <p class="problem">{search.problem}</p>}
+        {search?.problem !== null && search?.problem !== undefined && <p class="bad">{search.problem}</p>}
         {search?.found !== null && search?.found !== undefined && <Found explored={search.found} />}
       </div>
     </section>

@@ -1,5 +1,6 @@
 /** A trace or an audit from a file. */
 import type { Trace } from "@solehold/simulator/trace";
+import { Banner, Command } from "../../ui/components.tsx";
 import type { ChangeView } from "../state/use-view.ts";
 import type { View } from "../state/view.ts";
 import { Stage } from "./stage.tsx";
@@ -30,23 +31,17 @@ export function FileView({ trace, problem, view, change, onFile }: FileViewProps
         </label>
       </header>
       {problem !== null && (
-        <p class="problem" role="alert">
+        <Banner tone="bad" role="alert">
           {problem}
-        </p>
+        </Banner>
       )}
       {trace === null ? (
-        <div class="card drop">
+        <div class="panel drop">
           <p>Drop a file anywhere on this page. It stays in your browser.</p>
-          <dl class="commands">
-            <dt>A simulated run</dt>
-            <dd>
-              <code>solehold sim --seed 40 --trace run.json</code>
-            </dd>
-            <dt>What really happened on a server</dt>
-            <dd>
-              <code>solehold audit export &gt; audit.jsonl</code>
-            </dd>
-          </dl>
+          <h3>A simulated run</h3>
+          <Command text="npx solehold sim --seed 40 --trace run.json" />
+          <h3>What really happened on a server</h3>
+          <Command text="npx solehold audit export > audit.jsonl" />
         </div>
       ) : (
         <Stage trace={trace} view={view} change={change} script={null} next={null} busy={false} />

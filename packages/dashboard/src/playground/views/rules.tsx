@@ -1,10 +1,10 @@
 /** Why each rule exists: for each rule the picture of what happens without it, and two sentences. */
 import type { Trace } from "@solehold/simulator";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
+import { useWidth } from "../../ui/use-width.ts";
 import type { Case } from "../data/case.ts";
 import { RULES } from "../data/cases.ts";
 import { Picture } from "../picture/picture.tsx";
-import { useWidth } from "../state/use-width.ts";
 import { formatView } from "../state/view.ts";
 import { promiseOf } from "../state/words.ts";
 import { playInWorker } from "../worker/client.ts";
@@ -28,8 +28,7 @@ export function Rules() {
 }
 
 function RuleCard({ rule }: { readonly rule: Case }) {
-  const box = useRef<HTMLDivElement>(null);
-  const width = useWidth(box);
+  const [box, width] = useWidth<HTMLDivElement>();
   const trace = useTraceInSight(rule, box);
   const href = formatView({
     place: { kind: "case", id: rule.id },
@@ -40,7 +39,7 @@ function RuleCard({ rule }: { readonly rule: Case }) {
     key: null,
   });
   return (
-    <li class="card rule">
+    <li class="panel rule">
       <div ref={box} class="rule-picture">
         {trace !== null && width > 0 && (
           <Picture

@@ -1,5 +1,6 @@
 /** Any seed: a world that it draws, with the shipped code or a planted bug. */
 import { useMemo, useState } from "preact/hooks";
+import { Banner } from "../../ui/components.tsx";
 import { useTrace } from "../state/use-trace.ts";
 import type { ChangeView } from "../state/use-view.ts";
 import type { View } from "../state/view.ts";
@@ -44,6 +45,7 @@ export function SeedView({ seed, view, change }: SeedViewProps) {
         <label>
           Seed{" "}
           <input
+            class="input"
             type="number"
             min={0}
             max={LARGEST_SEED}
@@ -51,15 +53,17 @@ export function SeedView({ seed, view, change }: SeedViewProps) {
             onInput={(event) => setTyped(event.currentTarget.value)}
           />
         </label>
-        <button type="submit">Run</button>
-        <button type="button" onClick={() => open(seed + 1)}>
+        <button type="submit" class="button">
+          Run
+        </button>
+        <button type="button" class="button" onClick={() => open(seed + 1)}>
           Next seed
         </button>
       </form>
       {problem !== null && (
-        <p class="problem" role="alert">
+        <Banner tone="bad" role="alert">
           {problem}
-        </p>
+        </Banner>
       )}
       {trace === null || problem !== null ? null : (
         <Stage
@@ -70,7 +74,7 @@ export function SeedView({ seed, view, change }: SeedViewProps) {
           script={null}
           next={
             view.bug === null ? null : (
-              <button type="button" class="primary" onClick={() => change({ bug: null, atMs: null })}>
+              <button type="button" class="button primary" onClick={() => change({ bug: null, atMs: null })}>
                 Run the shipped code on the same seed
               </button>
             )

@@ -1,7 +1,8 @@
 /** A trace with everything around it: how it ended, the picture, playback, the moment, the steps. */
 import type { Script, ScriptFault, Trace } from "@solehold/simulator";
 import type { ComponentChildren } from "preact";
-import { useMemo, useRef } from "preact/hooks";
+import { useMemo } from "preact/hooks";
+import { useWidth } from "../../ui/use-width.ts";
 import { FaultEditor } from "../panel/fault-editor.tsx";
 import { Now } from "../panel/now.tsx";
 import { Steps } from "../panel/steps.tsx";
@@ -13,7 +14,6 @@ import { stepAt, stepsOf } from "../state/moment.ts";
 import { useKeys } from "../state/use-keys.ts";
 import { usePlayer } from "../state/use-player.ts";
 import type { ChangeView } from "../state/use-view.ts";
-import { useWidth } from "../state/use-width.ts";
 import type { View } from "../state/view.ts";
 import { FenceNames, outcomeOf, seconds } from "../state/words.ts";
 import { Verdict } from "./verdict.tsx";
@@ -32,8 +32,7 @@ export interface StageProps {
 const NO_FAULTS: readonly ScriptFault[] = [];
 
 export function Stage({ trace, view, change, script, next, busy }: StageProps) {
-  const box = useRef<HTMLDivElement>(null);
-  const width = useWidth(box);
+  const [box, width] = useWidth<HTMLDivElement>();
   const shownKey = view.key !== null && trace.keys.includes(view.key) ? view.key : (trace.keys[0] ?? "");
   const fences = useMemo(() => new FenceNames(trace), [trace]);
   const steps = useMemo(() => stepsOf(trace, shownKey, fences), [trace, shownKey, fences]);
@@ -66,7 +65,7 @@ export function Stage({ trace, view, change, script, next, busy }: StageProps) {
       </Verdict>
       <div class="stage-columns">
         <div class="stage-main">
-          <figure class="card picture-card">
+          <figure class="panel picture-card">
             <div ref={box} class="picture-box">
               {width > 0 && (
                 <Picture
@@ -100,7 +99,11 @@ export function Stage({ trace, view, change, script, next, busy }: StageProps) {
               {trace.keys.length > 1 && (
                 <label class="key-picker">
                   Key{" "}
-                  <select value={shownKey} onChange={(event) => change({ key: event.currentTarget.value })}>
+                  <select
+                    class="input"
+                    value={shownKey}
+                    onChange={(event) => change({ key: event.currentTarget.value })}
+                  >
                     {trace.keys.map((key) => (
                       <option key={key} value={key}>
                         {key}
