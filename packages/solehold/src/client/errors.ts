@@ -142,7 +142,7 @@ export class LeaseDeniedError extends LeaseError {
  * "store-lost-data": the store lost writes, so somebody else may be granted the lease. "released", "abandoned", "closed":
  * the holder itself ended it. The others are the store's word.
  */
-export type LossReason = LossByDecision | "unreachable" | "store-lost-data" | "abandoned" | "closed";
+export type LossReason = LossByDecision | "unreachable" | "abandoned" | "closed";
 
 export class LeaseLostError extends LeaseError {
   override readonly name = "LeaseLostError";

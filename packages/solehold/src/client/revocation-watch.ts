@@ -31,7 +31,8 @@ export class RevocationWatch {
     let knownBreakMs: number | null = null;
     const look = async (stored: StoredRecord | null): Promise<void> => {
       if (!this.#watches.has(lease)) return;
-      const record = await this.#recordOf(lease, stored);
+      // A read that fails leads to a renewal: it may be the one that met the loss of the store's data.
+      const record = await this.#recordOf(lease, stored).catch(() => null);
       const isLive = record !== null && isHeldAs(lease, record);
       // The renewal that a break leads to is an event of its own, with the same break: it must not lead to the next.
       if (isLive && record.breakAtMs === knownBreakMs) return;
@@ -40,13 +41,13 @@ export class RevocationWatch {
     };
     const onEvent = (event: StoreEvent): void => {
       if (event.kind === "changed" && keyId(event.key) !== keyId(lease.key)) return;
-      look(event.kind === "changed" ? event.stored : null).catch(() => undefined);
+      void look(event.kind === "changed" ? event.stored : null);
     };
     // A watch that fails leaves the lease to its renewals.
     const watch = this.#executor.watch({ tenant, prefix: name }, onEvent).catch(() => null);
     this.#watches.set(lease, watch);
     // What happened before it was open was announced to nobody.
-    watch.then((opened) => (opened === null ? undefined : look(null))).catch(() => undefined);
+    void watch.then((opened) => (opened === null ? undefined : look(null)));
   }
 
   remove(lease: RevocableLease): void {

@@ -26,7 +26,7 @@ export type LeaseServiceCode =
   | "LS_UNAVAILABLE";
 
 /** How a holder lost its lease, by the store's word. */
-export type LossByDecision = "expired" | "superseded" | "revoked" | "released";
+export type LossByDecision = "expired" | "superseded" | "revoked" | "released" | "store-lost-data";
 
 export interface ReasonRow {
   readonly code: number;
@@ -75,7 +75,7 @@ const TABLE = {
   QUORUM_NOT_MET: row(0x4c530020, 403, "LS_QUORUM_NOT_MET", "no", null, "not enough valid approvals"),
   CAPACITY_EXCEEDED: row(0x4c530021, 429, "LS_CAPACITY_EXCEEDED", "no", null, "this tenant has as many live leases as it may have"),
   IDEMPOTENCY_KEY_REUSED: row(0x4c530022, 400, "LS_INVALID", "no", null, "the idempotency key was used before with other arguments"),
-  FENCE_WENT_BACK: row(0x4c530023, 412, "LS_FENCED", "dated", "superseded", "the store lost writes: its fences went back"),
+  FENCE_WENT_BACK: row(0x4c530023, 412, "LS_FENCED", "dated", "store-lost-data", "the store lost writes: its fences went back"),
   RECORD_CORRUPT: row(0x4c530024, 409, "LS_CORRUPT", "no", null, "its record is damaged: an operator has to repair it (solehold repair)"),
   LEASE_RESERVED: row(0x4c530025, 409, "LS_HELD", "yes", "superseded", "it is kept for the next waiter, who may take it until the deadline"),
   LEASE_LOCK_DELAY: row(0x4c530026, 409, "LS_HELD", "yes", null, "it is closed: its minimum hold, or the delay after its expiry, is not over yet"),

@@ -51,8 +51,10 @@ export function judge(
   facts: Facts,
 ): Verdict {
   const { record, violation = null } = snapshot;
-  if (violation?.kind === "lost-writes" && command.op === "acquire" && policy.release !== "delete") {
-    return deny("FENCE_WENT_BACK");
+  if (violation?.kind === "lost-writes" && policy.release !== "delete") {
+    // A holder whose record is gone did not release it: it learns that the store lost it.
+    if (command.op === "acquire" || (command.op === "renew" && record === null))
+      return deny("FENCE_WENT_BACK");
   }
   if (record !== null && isFenced(command, record, policy)) return deny("LEASE_FENCED");
   const replay = record === null ? null : judgeReplay(command, record, now, facts);

@@ -197,9 +197,10 @@ export class RecordCache {
     if (stored.kind === "corrupt") return { kind: "corrupt", detail: stored.detail };
     const granting = grantingPart(command);
     // An optimistic snapshot is this very cache, and leads to no answer.
-    if (source.callNumber === null || granting === null) return null;
+    if (source.callNumber === null) return null;
     const lostForMs = stored.kind === "absent" ? Math.max(0, this.#lostUntilMs - monotonicMs) : 0;
-    const forMs = Math.max(lostForMs, this.#isBehindForMs(granting, source, now, monotonicMs));
+    const behindForMs = granting === null ? 0 : this.#isBehindForMs(granting, source, now, monotonicMs);
+    const forMs = Math.max(lostForMs, behindForMs);
     return forMs === 0 ? null : { kind: "lost-writes", forMs };
   }
 

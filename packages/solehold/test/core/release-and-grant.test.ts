@@ -157,6 +157,22 @@ describe("what is wrong with a snapshot", () => {
   });
 });
 
+describe("a renewal after the store lost writes", () => {
+  const violation = { kind: "lost-writes", forMs: 1_000 } as const;
+
+  it("says so where the record is gone: its holder did not release it", () => {
+    const { decision } = decide(renew("a"), { record: null, floor: 0n, violation }, exactly(2_000), COUNTED);
+    expect(decision).toMatchObject({ kind: "denied", reason: "FENCE_WENT_BACK", heldUntilMs: null });
+  });
+
+  it("is granted where the record stands", () => {
+    const { record } = held();
+    expect(decide(renew("a"), { record, floor: 0n, violation }, exactly(2_000), COUNTED).decision.kind).toBe(
+      "granted",
+    );
+  });
+});
+
 describe("a repeated release or handoff", () => {
   it("a release clears the token: its repetition by the holder changes nothing, by another or of another grant it is denied", () => {
     const cell = held();

@@ -29,7 +29,7 @@ export const SCENARIOS: readonly Case[] = [
     bug: "no-expiry-timer",
     bugText:
       "Here a holder learns that its time is over only from its next renewal. While the store is silent nobody tells it, and it works on after its lease has ended.",
-    world: script({ faults: [{ kind: "pause", on: "store", atMs: 8_000, forMs: 12_000 }] }),
+    world: script({ faults: [{ kind: "pause", on: "store", atMs: 11_500, forMs: 12_000 }] }),
     shipped: A_THEN_B,
     broken: { ...A_THEN_B, violation: "abort-in-time" },
   },
@@ -135,7 +135,7 @@ export const RULE_SCRIPTS: readonly Case[] = [
       "Here the store writes whatever it is given. Each of the two overwrites the other's grant, and both believe.",
     world: script({ endMs: 12_000, steps: [A_TAKES, { ...B_WAITS, atMs: 520 }] }),
     shipped: { violation: null, holders: ["B"], refused: false },
-    broken: { violation: "mutual-belief", holders: ["B", "A"], refused: true },
+    broken: { violation: "mutual-belief", holders: ["B", "A"], refused: false },
   },
   {
     id: "fence-kept",
@@ -220,6 +220,6 @@ export const RULE_SCRIPTS: readonly Case[] = [
       faults: [{ kind: "cut", on: "A", way: "replies", atMs: 1_200, forMs: 2_500 }],
     }),
     shipped: { violation: null, holders: ["A"], refused: false },
-    broken: { violation: "belief-has-record", holders: ["B", "A"], refused: true },
+    broken: { violation: "belief-has-record", holders: ["B", "A"], refused: false },
   },
 ];

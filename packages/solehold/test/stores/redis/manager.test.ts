@@ -129,6 +129,17 @@ describe("after FLUSHALL", () => {
     expect(after.fence).toBeGreaterThan(before);
   });
 
+  it("every lease of a process ends with a reason of its own, whichever call met the loss", async () => {
+    const { executor } = await replica();
+    const leases = new Leases({ executor, holder: "worker" });
+    const held = [await leases.acquire("a"), await leases.acquire("b"), await leases.acquire("c")];
+    await admin.flushall();
+    await expect(executor.read(key("unrelated"))).rejects.toMatchObject({ kind: "data-loss" });
+    for (const lease of held) await lease.renew().catch(() => undefined);
+    expect(held.map(({ lossReason }) => lossReason)).toEqual(Array(3).fill("store-lost-data"));
+    await leases.close();
+  });
+
   it("a leader's term ends with a reason of its own, and after one maximal ttl it leads again by itself", async () => {
     const store = await openRedisStore({ url: server.url });
     const policy = { maxTtlMs: 1_500, defaultTtlMs: 900 };
