@@ -1,5 +1,5 @@
 // Asks a Ceph daemon about itself over its admin socket: the state of this very process, where the `ceph` program
-// would tell what the monitor last heard (and takes a fifth of a second to start).
+// would show what the monitor last knew (and takes a fifth of a second to start).
 import { connect } from "node:net";
 
 /**

@@ -40,7 +40,7 @@ export const startEtcd = async ({ dataDir: wanted, members = 3, flags = [] } = {
         ],
         logFile: join(dataDir, `${name}.log`),
         ready: async () => JSON.parse((await http(`${client}/health`)).body).health === "true",
-        // Debian's build refuses to start on what it calls unsupported platforms unless told; harmless elsewhere.
+        // Debian's build refuses to start on what it calls unsupported platforms without this; harmless elsewhere.
         env: process.arch === "arm64" ? { ETCD_UNSUPPORTED_ARCH: "arm64" } : {},
       }),
     );

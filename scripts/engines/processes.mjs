@@ -18,7 +18,7 @@ const LOG_TAIL_LINES = 12;
  * @property {readonly string[]} args
  * @property {string} logFile Gets what the process prints.
  * @property {() => unknown} ready Truthy when it answers; a throw means "not yet".
- * @property {NodeJS.Signals} [stopSignal] Its graceful end; SIGTERM unless told.
+ * @property {NodeJS.Signals} [stopSignal] Its graceful end; SIGTERM when not given.
  * @property {string} [user] Runs as this user; only possible for root.
  * @property {NodeJS.ProcessEnv} [env]
  * @property {string} [lossOnKill] Set where a kill loses the data: why it cannot be started again, and what to do.

@@ -13,7 +13,8 @@
  *   "solehold:approval-v1:" tenant key holder purpose tier action ttlMs nonce notBeforeMs notAfterMs
  */
 import { createHash } from "node:crypto";
-import { CoordinatorError, type CoordinatorProblem } from "../placement/codes.ts";
+import { type FieldProblem, MAX_INSTANT_MS, problemOf, type Untrusted } from "../core/index.ts";
+import { CoordinatorError } from "../placement/codes.ts";
 import { idProblem, MAX_ID_BYTES, MAX_LEASE_ID_BYTES, nameProblem, shown } from "../placement/names.ts";
 
 const APPROVAL_DOMAIN = "solehold:approval-v1:";
@@ -22,9 +23,6 @@ const NUMBER_BYTES = 8;
 
 /** Bounds what must be remembered against replay: an approval outside its window is refused anyway. */
 export const MAX_APPROVAL_WINDOW_MS = 31 * 24 * 60 * 60 * 1000;
-
-/** The last instant that the platform can print. */
-export const MAX_INSTANT_MS = 8_640_000_000_000_000;
 
 const NONCE = /^[A-Za-z0-9_-]{16,128}$/;
 
@@ -50,23 +48,21 @@ export interface ApprovalPayload extends ApprovalRequest {
   readonly notAfterMs: number;
 }
 
-type Untrusted = { readonly [field: string]: unknown };
-
 /** The first problem of a request, or null. Total: any value may be passed. */
-export function approvalRequestProblem(request: unknown): CoordinatorProblem | null {
+export function approvalRequestProblem(request: unknown): FieldProblem | null {
   if (typeof request !== "object" || request === null) {
     return { field: "request", message: `must be an object, got ${shown(request)}` };
   }
   const { tenant, key, holder, purpose, tier, action, ttlMs, nonce } = request as Untrusted;
   return (
-    found("tenant", nameProblem(tenant, MAX_ID_BYTES)) ??
-    found("key", nameProblem(key, MAX_LEASE_ID_BYTES)) ??
-    found("holder", nameProblem(holder, MAX_ID_BYTES)) ??
-    found("purpose", nameProblem(purpose, MAX_ID_BYTES)) ??
-    found("tier", nameProblem(tier, MAX_ID_BYTES)) ??
-    found("action", nameProblem(action, MAX_ID_BYTES)) ??
-    found("ttlMs", millisecondsProblem(ttlMs, Number.MAX_SAFE_INTEGER)) ??
-    found("nonce", nonceProblem(nonce))
+    problemOf("tenant", nameProblem(tenant, MAX_ID_BYTES)) ??
+    problemOf("key", nameProblem(key, MAX_LEASE_ID_BYTES)) ??
+    problemOf("holder", nameProblem(holder, MAX_ID_BYTES)) ??
+    problemOf("purpose", nameProblem(purpose, MAX_ID_BYTES)) ??
+    problemOf("tier", nameProblem(tier, MAX_ID_BYTES)) ??
+    problemOf("action", nameProblem(action, MAX_ID_BYTES)) ??
+    problemOf("ttlMs", millisecondsProblem(ttlMs, Number.MAX_SAFE_INTEGER)) ??
+    problemOf("nonce", nonceProblem(nonce))
   );
 }
 
@@ -74,11 +70,11 @@ export function approvalRequestProblem(request: unknown): CoordinatorProblem | n
 export function approvalWindowProblem(window: {
   readonly notBeforeMs: unknown;
   readonly notAfterMs: unknown;
-}): CoordinatorProblem | null {
+}): FieldProblem | null {
   const { notBeforeMs, notAfterMs } = window;
   const problem =
-    found("notBeforeMs", millisecondsProblem(notBeforeMs, MAX_INSTANT_MS)) ??
-    found("notAfterMs", millisecondsProblem(notAfterMs, MAX_INSTANT_MS));
+    problemOf("notBeforeMs", millisecondsProblem(notBeforeMs, MAX_INSTANT_MS)) ??
+    problemOf("notAfterMs", millisecondsProblem(notAfterMs, MAX_INSTANT_MS));
   if (problem !== null) return problem;
   const lengthMs = (notAfterMs as number) - (notBeforeMs as number);
   if (lengthMs <= 0)
@@ -90,7 +86,7 @@ export function approvalWindowProblem(window: {
   };
 }
 
-export function approvalPayloadProblem(payload: ApprovalPayload): CoordinatorProblem | null {
+export function approvalPayloadProblem(payload: ApprovalPayload): FieldProblem | null {
   return approvalRequestProblem(payload) ?? approvalWindowProblem(payload);
 }
 
@@ -145,8 +141,4 @@ function millisecondsProblem(value: unknown, max: number): string | null {
 function nonceProblem(value: unknown): string | null {
   if (typeof value === "string" && NONCE.test(value)) return null;
   return `must be 16 to 128 characters of A-Z a-z 0-9 _ -, got ${shown(value)}`;
-}
-
-function found(field: string, message: string | null): CoordinatorProblem | null {
-  return message === null ? null : { field, message };
 }

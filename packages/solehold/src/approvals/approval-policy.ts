@@ -6,7 +6,7 @@
  * approval. The tier comes from here and never from a caller.
  */
 
-import { isPurpose, PURPOSES, type Purpose } from "../core/index.ts";
+import { type FieldProblem, isObject, isPurpose, PURPOSES, type Purpose } from "../core/index.ts";
 import {
   Quorum,
   type QuorumConfig,
@@ -59,14 +59,9 @@ export interface ApprovalRules {
   ruleFor(tenant: string, name: string): ApprovalRule | null;
 }
 
-export interface PolicyProblem {
-  readonly field: string;
-  readonly message: string;
-}
-
 export type ApprovalPolicyResult =
   | { readonly ok: true; readonly policy: ApprovalPolicy }
-  | { readonly ok: false; readonly problems: readonly PolicyProblem[] };
+  | { readonly ok: false; readonly problems: readonly FieldProblem[] };
 
 const MAX_RULES = 1_000;
 const FILE_FIELDS = [
@@ -94,7 +89,7 @@ export class ApprovalPolicy implements ApprovalRules {
     if (!Array.isArray(config.rules) || config.rules.length === 0 || config.rules.length > MAX_RULES) {
       return failed("rules", `must be an array of 1 to ${MAX_RULES} rules`);
     }
-    const problems: PolicyProblem[] = [...unknownFields(file, FILE_FIELDS, "policy")];
+    const problems: FieldProblem[] = [...unknownFields(file, FILE_FIELDS, "policy")];
     const rules = config.rules.map((rule, index) => ruleFrom(config, rule, `rules[${index}]`, problems));
     const complete = rules.filter((rule): rule is ApprovalRule => rule !== null);
     if (problems.length > 0) return { ok: false, problems };
@@ -114,7 +109,7 @@ function ruleFrom(
   file: ApprovalPolicyFile,
   rule: ApprovalRuleConfig,
   at: string,
-  problems: PolicyProblem[],
+  problems: FieldProblem[],
 ): ApprovalRule | null {
   if (!isObject(rule)) {
     problems.push({ field: at, message: "must be an object with pattern and tier" });
@@ -136,7 +131,7 @@ function ruleFrom(
   };
 }
 
-function* shapeProblems(rule: ApprovalRuleConfig, at: string): Generator<PolicyProblem> {
+function* shapeProblems(rule: ApprovalRuleConfig, at: string): Generator<FieldProblem> {
   const { pattern, tier, actions, purposes, minTtlMs, maxTtlMs, tenant } = rule;
   if (typeof pattern !== "string" || pattern === "") {
     yield { field: `${at}.pattern`, message: "must be a key name, with * for any characters" };
@@ -169,7 +164,7 @@ function quorumFor(
   file: ApprovalPolicyFile,
   rule: ApprovalRuleConfig,
   at: string,
-  problems: PolicyProblem[],
+  problems: FieldProblem[],
 ): Quorum | null {
   const all = Array.isArray(file.signers) ? file.signers : [];
   const unknown = (rule.signers ?? []).filter((id) => !all.some(({ signerId }) => signerId === id));
@@ -200,8 +195,4 @@ function globToPattern(glob: string): RegExp {
 
 function isListOf(value: unknown, test: (item: unknown) => boolean): boolean {
   return Array.isArray(value) && value.length > 0 && value.every(test);
-}
-
-function isObject(value: unknown): value is object {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

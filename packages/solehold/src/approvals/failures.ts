@@ -3,7 +3,7 @@
  * ordered and free of repeats, so that the same approvals in any order give the same list, and bounded, so
  * that a flood of bad approvals cannot make a large answer. Whether the quorum was missed is never cut off.
  */
-import type { CoordinatorProblem } from "../placement/codes.ts";
+import type { FieldProblem } from "../core/index.ts";
 import { compareUtf8 } from "../placement/names.ts";
 
 export const MAX_FAILURES = 256;
@@ -11,53 +11,39 @@ export const MAX_FAILURES = 256;
 /** Why a signature does not count: not a signature at all, one of something else, or one of too many. */
 export type SignatureFault = "malformed" | "mismatch" | "too-many";
 
+/** By kind, in the order in which kinds are listed. */
+const CODES = {
+  InvalidRequest: "LC_INVALID_REQUEST",
+  UnknownSigner: "LC_UNKNOWN_SIGNER",
+  InvalidSignature: "LC_INVALID_SIGNATURE",
+  KeyNotValid: "LC_KEY_NOT_VALID",
+  ApprovalNotYetValid: "LC_APPROVAL_NOT_YET_VALID",
+  ApprovalExpired: "LC_APPROVAL_EXPIRED",
+  ApprovalReplayed: "LC_APPROVAL_REPLAYED",
+  BelowQuorum: "LC_BELOW_QUORUM",
+} as const;
+const KINDS = Object.keys(CODES);
+
+export type FailureKind = keyof typeof CODES;
+
+interface Failure<Kind extends FailureKind> {
+  readonly kind: Kind;
+  readonly code: (typeof CODES)[Kind];
+}
+
+interface SignerFailure<Kind extends FailureKind> extends Failure<Kind> {
+  readonly signerId: string;
+}
+
 export type VerificationFailure =
-  | {
-      readonly kind: "InvalidRequest";
-      readonly code: "LC_INVALID_REQUEST";
-      readonly problem: CoordinatorProblem;
-    }
-  | { readonly kind: "UnknownSigner"; readonly code: "LC_UNKNOWN_SIGNER"; readonly signerId: string }
-  | {
-      readonly kind: "InvalidSignature";
-      readonly code: "LC_INVALID_SIGNATURE";
-      readonly signerId: string;
-      readonly fault: SignatureFault;
-    }
-  | { readonly kind: "KeyNotValid"; readonly code: "LC_KEY_NOT_VALID"; readonly signerId: string }
-  | {
-      readonly kind: "ApprovalNotYetValid";
-      readonly code: "LC_APPROVAL_NOT_YET_VALID";
-      readonly signerId: string;
-      readonly notBeforeMs: number;
-    }
-  | {
-      readonly kind: "ApprovalExpired";
-      readonly code: "LC_APPROVAL_EXPIRED";
-      readonly signerId: string;
-      readonly notAfterMs: number;
-    }
-  | { readonly kind: "ApprovalReplayed"; readonly code: "LC_APPROVAL_REPLAYED"; readonly signerId: string }
-  | {
-      readonly kind: "BelowQuorum";
-      readonly code: "LC_BELOW_QUORUM";
-      readonly required: number;
-      readonly received: number;
-    };
-
-export type FailureKind = VerificationFailure["kind"];
-
-/** The order in which kinds are listed. */
-const KIND_ORDER: { readonly [kind in FailureKind]: number } = {
-  InvalidRequest: 0,
-  UnknownSigner: 1,
-  InvalidSignature: 2,
-  KeyNotValid: 3,
-  ApprovalNotYetValid: 4,
-  ApprovalExpired: 5,
-  ApprovalReplayed: 6,
-  BelowQuorum: 7,
-};
+  | (Failure<"InvalidRequest"> & { readonly problem: FieldProblem })
+  | SignerFailure<"UnknownSigner">
+  | (SignerFailure<"InvalidSignature"> & { readonly fault: SignatureFault })
+  | SignerFailure<"KeyNotValid">
+  | (SignerFailure<"ApprovalNotYetValid"> & { readonly notBeforeMs: number })
+  | (SignerFailure<"ApprovalExpired"> & { readonly notAfterMs: number })
+  | SignerFailure<"ApprovalReplayed">
+  | (Failure<"BelowQuorum"> & { readonly required: number; readonly received: number });
 
 export interface FailureList {
   readonly failures: readonly VerificationFailure[];
@@ -110,9 +96,8 @@ const SIGNATURE_FAULTS: { readonly [fault in SignatureFault]: string } = {
 };
 
 function compareFailures(a: VerificationFailure, b: VerificationFailure): number {
-  return (
-    KIND_ORDER[a.kind] - KIND_ORDER[b.kind] || compareUtf8(subject(a), subject(b)) || detail(a) - detail(b)
-  );
+  const byKind = KINDS.indexOf(a.kind) - KINDS.indexOf(b.kind);
+  return byKind || compareUtf8(subject(a), subject(b)) || detail(a) - detail(b);
 }
 
 /** What orders failures of one kind, and tells two of one signer apart. */

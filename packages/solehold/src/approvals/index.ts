@@ -16,7 +16,6 @@ export {
   type ApprovalRuleConfig,
   type ApprovalRules,
   type GuardedAction,
-  type PolicyProblem,
 } from "./approval-policy.ts";
 export type { FailureKind, SignatureFault, VerificationFailure } from "./failures.ts";
 export { describeFailure, MAX_FAILURES } from "./failures.ts";

@@ -4,9 +4,8 @@
  * thresholds grow with the tier, never exceed the signers, and no key counts for two signers.
  */
 import type { KeyObject } from "node:crypto";
-import type { CoordinatorProblem } from "../placement/codes.ts";
+import { type FieldProblem, isInstant, isObject, MAX_INSTANT_MS } from "../core/index.ts";
 import { compareUtf8, idProblem, shown } from "../placement/names.ts";
-import { MAX_INSTANT_MS } from "./approval-payload.ts";
 import { importPublicKey, publicKeyTextProblem } from "./signing-key.ts";
 
 export const SAFETY_TIERS = ["Standard", "Risky", "Dangerous"] as const;
@@ -54,7 +53,7 @@ export interface SignerKey {
 
 export type QuorumDefinition =
   | { readonly ok: true; readonly quorum: Quorum }
-  | { readonly ok: false; readonly problems: readonly CoordinatorProblem[] };
+  | { readonly ok: false; readonly problems: readonly FieldProblem[] };
 
 export class Quorum {
   readonly thresholds: QuorumThresholds;
@@ -115,18 +114,12 @@ function normalised({ standard, risky, dangerous }: QuorumThresholds): QuorumThr
 const THRESHOLD_NAMES = ["standard", "risky", "dangerous"] as const;
 
 /** A misspelt field would silently leave a rule out. */
-export function unknownFields(
-  value: object,
-  known: readonly string[],
-  at: string,
-): readonly CoordinatorProblem[] {
+export function unknownFields(value: object, known: readonly string[], at: string): readonly FieldProblem[] {
   const names = Object.keys(value).filter((name) => !known.includes(name));
   return names.map((name) => ({ field: `${at}.${name}`, message: `is not known: use ${known.join(", ")}` }));
 }
 
-type Untrusted = { readonly [field: string]: unknown };
-
-function configProblems(config: unknown): readonly CoordinatorProblem[] {
+function configProblems(config: unknown): readonly FieldProblem[] {
   if (!isObject(config)) return [{ field: "quorum", message: `must be an object, got ${shown(config)}` }];
   const { signers, thresholds, mode } = config;
   const problems = [...unknownFields(config, ["signers", "thresholds", "mode"], "quorum")];
@@ -174,7 +167,7 @@ function signerProblems(index: number, signer: unknown, seen: Set<unknown>, owne
   return problems;
 }
 
-function keyProblems(at: string, key: unknown, owners: Map<string, string>): readonly CoordinatorProblem[] {
+function keyProblems(at: string, key: unknown, owners: Map<string, string>): readonly FieldProblem[] {
   if (!isObject(key)) return [{ field: at, message: `must be an object with publicKey, got ${shown(key)}` }];
   const { publicKey, notBeforeMs, notAfterMs } = key;
   const unknown = unknownFields(key, ["publicKey", "notBeforeMs", "notAfterMs"], at);
@@ -187,8 +180,7 @@ function keyProblems(at: string, key: unknown, owners: Map<string, string>): rea
   owners.set(publicKey as string, at);
   const bounds = { notBeforeMs: notBeforeMs ?? 0, notAfterMs: notAfterMs ?? MAX_INSTANT_MS };
   for (const [name, bound] of Object.entries(bounds)) {
-    if (Number.isSafeInteger(bound) && (bound as number) >= 0 && (bound as number) <= MAX_INSTANT_MS)
-      continue;
+    if (isInstant(bound)) continue;
     const message = `must be a whole number of milliseconds from 0 to ${MAX_INSTANT_MS}, got ${shown(bound)}`;
     return [{ field: `${at}.${name}`, message }];
   }
@@ -196,7 +188,7 @@ function keyProblems(at: string, key: unknown, owners: Map<string, string>): rea
   return [{ field: `${at}.notAfterMs`, message: `must be later than notBeforeMs, got ${shown(notAfterMs)}` }];
 }
 
-function thresholdProblems(thresholds: unknown, signerCount: number): readonly CoordinatorProblem[] {
+function thresholdProblems(thresholds: unknown, signerCount: number): readonly FieldProblem[] {
   if (!isObject(thresholds)) {
     return [{ field: "thresholds", message: `must be an object, got ${shown(thresholds)}` }];
   }
@@ -224,8 +216,4 @@ function thresholdProblems(thresholds: unknown, signerCount: number): readonly C
     least = { name: field, value: Math.max(count, least.value) };
   }
   return problems;
-}
-
-function isObject(value: unknown): value is Untrusted {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -11,7 +11,7 @@
  * the tier: the service does, by policy, and must not take it from the caller.
  */
 
-import type { CoordinatorProblem } from "../placement/codes.ts";
+import { type FieldProblem, isInstant, MAX_INSTANT_MS } from "../core/index.ts";
 import {
   compareUtf8,
   idProblem,
@@ -27,7 +27,6 @@ import {
   approvalRequestProblem,
   approvalWindowProblem,
   encodeApproval,
-  MAX_INSTANT_MS,
 } from "./approval-payload.ts";
 import { listFailures, type SignatureFault, type VerificationFailure } from "./failures.ts";
 import { effectiveTier, isInForce, type Quorum, type SafetyTier } from "./quorum-definition.ts";
@@ -188,13 +187,7 @@ function fingerprint(approval: Approval): string {
   return `${parts.join(" ")} ${typeof signature === "string" ? signature : "?"}`;
 }
 
-function inputProblem({
-  leaseId,
-  request,
-  approvals,
-  nowMs,
-  traceId,
-}: QuorumRequest): CoordinatorProblem | null {
+function inputProblem({ leaseId, request, approvals, nowMs, traceId }: QuorumRequest): FieldProblem | null {
   const leaseProblem = nameProblem(leaseId, MAX_LEASE_ID_BYTES);
   if (leaseProblem !== null) return { field: "leaseId", message: leaseProblem };
   const traceProblem = idProblem(traceId);
@@ -218,10 +211,6 @@ function inputProblem({
 
 function invalidSignature(signerId: string, fault: SignatureFault): VerificationFailure {
   return { kind: "InvalidSignature", code: "LC_INVALID_SIGNATURE", signerId, fault };
-}
-
-function isInstant(value: unknown): value is number {
-  return Number.isSafeInteger(value) && (value as number) >= 0 && (value as number) <= MAX_INSTANT_MS;
 }
 
 function compareAccepted(a: AcceptedApproval, b: AcceptedApproval): number {

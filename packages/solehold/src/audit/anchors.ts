@@ -4,9 +4,10 @@
  * someone who forgot this file; copies of the head kept elsewhere find it by anyone.
  */
 import { join } from "node:path";
+import { codeOf } from "../support/files.ts";
 import type { AuditDisk, AuditFile } from "./disk.ts";
 import type { AuditHead } from "./entry.ts";
-import { AuditError, systemCode } from "./error.ts";
+import { AuditError } from "./error.ts";
 import { ANCHORS_FILE } from "./folder.ts";
 import { type AuditReader, realReader } from "./line-reader.ts";
 
@@ -60,7 +61,7 @@ export async function readLastAnchor(reader: AuditReader, folder: string): Promi
       last = { file: "present", head: anchor.head, endByte: anchor.endByte };
     }
   } catch (cause) {
-    if (systemCode(cause) !== "ENOENT") throw cause;
+    if (codeOf(cause) !== "ENOENT") throw cause;
     return { file: "missing", head: null, endByte: 0 };
   }
   return last;

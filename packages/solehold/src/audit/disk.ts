@@ -5,7 +5,7 @@
 import { fstatSync } from "node:fs";
 import type { FileHandle } from "node:fs/promises";
 import { constants, open } from "node:fs/promises";
-import { systemCode } from "./error.ts";
+import { syncFolder } from "../support/files.ts";
 
 export interface AuditFile {
   size(): Promise<number>;
@@ -22,14 +22,6 @@ export interface AuditDisk {
   /** Makes the names in a folder durable: without it a new file may vanish with the power. */
   syncFolder(path: string): Promise<void>;
 }
-
-/** Systems that cannot sync a folder say one of these; there is nothing to do about it. */
-const FOLDER_SYNC_UNSUPPORTED: ReadonlySet<string | undefined> = new Set([
-  "EISDIR",
-  "EPERM",
-  "EINVAL",
-  "ENOTSUP",
-]);
 
 class RealFile implements AuditFile {
   readonly #handle: FileHandle;
@@ -61,29 +53,6 @@ class RealFile implements AuditFile {
 
   close(): Promise<void> {
     return this.#handle.close();
-  }
-}
-
-/** A small file that is on the device when this resolves; its name is, once its folder was synced. */
-export async function writeSynced(path: string, text: string): Promise<void> {
-  const handle = await open(path, "w", 0o600);
-  try {
-    await handle.writeFile(text);
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
-}
-
-export async function syncFolder(path: string): Promise<void> {
-  let handle: FileHandle | undefined;
-  try {
-    handle = await open(path, "r");
-    await handle.sync();
-  } catch (cause) {
-    if (!FOLDER_SYNC_UNSUPPORTED.has(systemCode(cause))) throw cause;
-  } finally {
-    await handle?.close();
   }
 }
 

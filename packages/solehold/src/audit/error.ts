@@ -35,9 +35,3 @@ export class AuditError extends Error {
 export function describeCause(cause: unknown): string {
   return cause instanceof Error ? cause.message : String(cause);
 }
-
-/** The system's error code, such as ENOENT. */
-export function systemCode(cause: unknown): string | undefined {
-  if (typeof cause !== "object" || cause === null || !("code" in cause)) return undefined;
-  return typeof cause.code === "string" ? cause.code : undefined;
-}

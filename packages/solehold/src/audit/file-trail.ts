@@ -245,6 +245,6 @@ async function settleTrailId({ folder, trailId, env }: CheckedOptions): Promise<
     );
   }
   const chosen = trailId ?? Buffer.from(env.randomBytes(16)).toString("hex");
-  await writeTrailId(folder, chosen);
+  await writeTrailId(folder, chosen, env);
   return chosen;
 }

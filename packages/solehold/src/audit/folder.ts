@@ -7,10 +7,11 @@
  *   lock                          who writes: see lock.ts
  * Finished segments are never touched again, so they can be copied or moved away while the trail is open.
  */
-import { mkdir, readFile, rename } from "node:fs/promises";
+import { mkdir, readFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { syncFolder, writeSynced } from "./disk.ts";
-import { AuditError, describeCause, systemCode } from "./error.ts";
+import type { Env } from "../env/index.ts";
+import { codeOf, replaceFile, syncFolder } from "../support/files.ts";
+import { AuditError, describeCause } from "./error.ts";
 import { checkTrailId } from "./hash-chain.ts";
 import { type AuditReader, realReader } from "./line-reader.ts";
 
@@ -67,7 +68,7 @@ export async function readTrailId(folder: string): Promise<string | null> {
   try {
     text = await readFile(path, "utf8");
   } catch (cause) {
-    if (systemCode(cause) === "ENOENT") return null;
+    if (codeOf(cause) === "ENOENT") return null;
     throw new AuditError("AUDIT_READ_FAILED", `cannot read ${path}: ${describeCause(cause)}`, cause);
   }
   const trailId = parseTrail(text);
@@ -86,9 +87,8 @@ function parseTrail(text: string): string | null {
 }
 
 /** Under the writer's lock. Renamed into place, so a crash leaves no half of it. */
-export async function writeTrailId(folder: string, trailId: string): Promise<void> {
-  const path = join(folder, TRAIL_FILE);
-  await writeSynced(`${path}.new`, `${JSON.stringify({ format: FORMAT, trailId })}\n`);
-  await rename(`${path}.new`, path);
+export async function writeTrailId(folder: string, trailId: string, env: Env): Promise<void> {
+  const text = `${JSON.stringify({ format: FORMAT, trailId })}\n`;
+  await replaceFile(join(folder, TRAIL_FILE), text, { folder, env });
   await syncFolder(folder);
 }

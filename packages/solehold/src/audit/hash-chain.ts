@@ -30,8 +30,6 @@ const HEX_DIGITS = 64;
 const SUFFIX_BYTES = HASH_LABEL.length + HEX_DIGITS + 2;
 const PREFIX = /^\{"sequence":([1-9]\d{0,15}),"previousHash":"([0-9a-f]{64})",/;
 const PREFIX_BYTES_MAX = 13 + 16 + 17 + HEX_DIGITS + 2;
-/** Quotes, backslashes, control characters and surrogates, of which lone ones are escaped. */
-const NEEDS_ESCAPE = /["\\\p{Cc}\ud800-\udfff]/u;
 const HEX = /^[0-9a-f]{64}$/;
 const COMMA = 0x2c;
 const CLOSING_BRACE = 0x7d;
@@ -60,27 +58,9 @@ export function genesis(trailId: string): AuditHead {
   return { sequence: 0, hash: digest("sha256", GENESIS_DOMAIN + checkTrailId(trailId), "hex") };
 }
 
-/**
- * The event's part of a line: what JSON.stringify makes of an event that came through the gate, without the
- * braces around it, in half the time since the fields are known.
- */
+/** The event's part of a line, for an event that was accepted: its fields are in their order (validate.ts). */
 export function encodeEvent(event: AuditEvent): string {
-  const code = event.code === undefined ? "" : `,"code":${quote(event.code)}`;
-  const holder = event.holder === undefined ? "" : `,"holder":${quote(event.holder)}`;
-  const fence = event.fence === undefined ? "" : `,"fence":${quote(event.fence)}`;
-  const purpose = event.purpose === undefined ? "" : `,"purpose":${quote(event.purpose)}`;
-  const caller = event.caller === undefined ? "" : `,"caller":${quote(event.caller)}`;
-  const address = event.address === undefined ? "" : `,"address":${quote(event.address)}`;
-  const detail = event.detail === undefined ? "" : `,"detail":${JSON.stringify(event.detail)}`;
-  const subject = `"at":${event.at},"tenant":${quote(event.tenant)},"key":${quote(event.key)}`;
-  const action = `,"leaseId":${quote(event.leaseId)},"action":${quote(event.action)},"allowed":${event.allowed}`;
-  const reason = `,"reason":${quote(event.reason)},"reasonCode":${event.reasonCode}${code}`;
-  const trace = `,"traceId":${quote(event.traceId)},"outcome":"${event.outcome}"`;
-  return `${subject}${action}${reason}${holder}${fence}${purpose}${caller}${address}${trace}${detail}`;
-}
-
-function quote(text: string): string {
-  return NEEDS_ESCAPE.test(text) ? JSON.stringify(text) : `"${text}"`;
+  return JSON.stringify(event).slice(1, -1);
 }
 
 /** Gives an encoded event its place after `previous`. */
@@ -93,8 +73,7 @@ export function seal(encodedEvent: string, previous: AuditHead): SealedLine {
 /** The line of an entry that was read or kept as an object. The hash is taken over, not computed. */
 export function encodeEntry(entry: AuditEntry): string {
   const { sequence, previousHash, hash, ...event } = entry;
-  const start = `{"sequence":${sequence},"previousHash":"${previousHash}",`;
-  return `${start}${encodeEvent(event)}${HASH_LABEL}${hash}"}`;
+  return JSON.stringify({ sequence, previousHash, ...event, hash });
 }
 
 /** Null when this is not an entry at all. Looks at bytes: decoding first would hide some changes. */

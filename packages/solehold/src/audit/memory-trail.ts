@@ -1,6 +1,6 @@
 /**
  * A trail in memory: for tests, for embedding, and for looking at the recent past. It keeps the last
- * `capacity` entries and counts what it let go; the chain runs on over the drops, so what is kept can be
+ * `capacity` entries and counts those that it dropped; the chain runs on over the drops, so what is kept can be
  * verified from its first entry's `previousHash`. Nothing survives the process.
  */
 
@@ -49,7 +49,7 @@ export class MemoryAuditTrail implements AuditTrail {
     this.#head = { sequence, hash };
   }
 
-  /** How many of the oldest entries were let go for newer ones. */
+  /** How many of the oldest entries were dropped for newer ones. */
   get dropped(): number {
     return this.#head.sequence - this.#ring.length;
   }

@@ -14,17 +14,37 @@ import type { AuditDetail, AuditEvent, AuditOutcome } from "./entry.ts";
 import { AUDIT_OUTCOMES, DETAIL_LIMITS, TEXT_LIMITS } from "./entry.ts";
 import { AuditError } from "./error.ts";
 
-type TextField = keyof typeof TEXT_LIMITS;
 type Source = Readonly<Record<string, unknown>>;
 
 /** Called for each field that does not fit. It throws, or takes a note and lets the repair happen. */
 type OnProblem = (field: string, fix: string, shown: string) => void;
 
-const KNOWN_FIELDS: ReadonlySet<string> = new Set(
-  "at tenant key leaseId action allowed reason reasonCode code holder fence purpose caller address traceId outcome detail".split(
-    " ",
-  ),
-);
+/** What is kept of a value; undefined for nothing. */
+type Reader = (value: unknown, field: string, onProblem: OnProblem) => unknown;
+
+/** In the order of the encoding. */
+const FIELDS: Readonly<Record<keyof AuditEvent, Reader>> = {
+  at: count,
+  tenant: text,
+  key: text,
+  leaseId: text,
+  action: name,
+  allowed: flag,
+  reason: name,
+  reasonCode: count,
+  code: text,
+  holder: text,
+  fence: decimal,
+  purpose: text,
+  caller: text,
+  address: text,
+  traceId: text,
+  outcome,
+  detail: details,
+};
+const OPTIONAL: ReadonlySet<string> = new Set<keyof AuditEvent>([
+  ...(["code", "holder", "fence", "purpose", "caller", "address", "detail"] as const),
+]);
 const SECRET_NAME = /token|secret|passw|credential|authorization|cookie|bearer|private.?key|api.?key/i;
 const DETAIL_KEY = /^[A-Za-z][A-Za-z0-9_.-]{0,63}$/;
 const DECIMAL = /^\d{1,39}$/;
@@ -62,100 +82,73 @@ function mark(event: AuditEvent, repaired: ReadonlySet<string>): AuditEvent {
 function normalise(source: Source, onProblem: OnProblem): AuditEvent {
   for (const field of Object.keys(source)) {
     // The value is not shown: this is where a token would come along.
-    if (!KNOWN_FIELDS.has(field))
+    if (!Object.hasOwn(FIELDS, field))
       onProblem(cut(field, 64), "is not a field of an audit event: remove it", "a value");
   }
-  const code = optionalText(source, "code", onProblem);
-  const holder = optionalText(source, "holder", onProblem);
-  const fence = optionalFence(source.fence, onProblem);
-  const purpose = optionalText(source, "purpose", onProblem);
-  const caller = optionalText(source, "caller", onProblem);
-  const address = optionalText(source, "address", onProblem);
-  const detail = optionalDetail(source.detail, onProblem);
-  const event: AuditEvent = {
-    at: count(source, "at", onProblem),
-    tenant: text(source, "tenant", onProblem),
-    key: text(source, "key", onProblem),
-    leaseId: text(source, "leaseId", onProblem),
-    action: name(source, "action", onProblem),
-    allowed: flag(source.allowed, onProblem),
-    reason: name(source, "reason", onProblem),
-    reasonCode: count(source, "reasonCode", onProblem),
-    ...(code === undefined ? undefined : { code }),
-    ...(holder === undefined ? undefined : { holder }),
-    ...(fence === undefined ? undefined : { fence }),
-    ...(purpose === undefined ? undefined : { purpose }),
-    ...(caller === undefined ? undefined : { caller }),
-    ...(address === undefined ? undefined : { address }),
-    traceId: text(source, "traceId", onProblem),
-    outcome: outcome(source.outcome, onProblem),
-    ...(detail === undefined ? undefined : { detail }),
-  };
-  return Object.freeze(event);
+  const event: Record<string, unknown> = {};
+  for (const [field, read] of Object.entries(FIELDS)) {
+    const value = source[field];
+    const kept = value === undefined && OPTIONAL.has(field) ? undefined : read(value, field, onProblem);
+    if (kept !== undefined) event[field] = kept;
+  }
+  return Object.freeze(event) as unknown as AuditEvent;
 }
 
-function text(source: Source, field: TextField, onProblem: OnProblem): string {
-  const value = source[field];
-  const limit = TEXT_LIMITS[field];
+function text(value: unknown, field: string, onProblem: OnProblem): string {
+  const limit = TEXT_LIMITS[field as keyof typeof TEXT_LIMITS];
   if (typeof value === "string" && value.length <= limit) return value;
   onProblem(field, `must be a string of at most ${limit} characters`, show(value));
   return cut(plain(value), limit);
 }
 
-function optionalText(source: Source, field: TextField, onProblem: OnProblem): string | undefined {
-  return source[field] === undefined ? undefined : text(source, field, onProblem);
-}
-
 /** A text that says what kind of event this is, so it cannot be empty. */
-function name(source: Source, field: TextField, onProblem: OnProblem): string {
-  const value = text(source, field, onProblem);
-  if (value !== "") return value;
+function name(value: unknown, field: string, onProblem: OnProblem): string {
+  const kept = text(value, field, onProblem);
+  if (kept !== "") return kept;
   onProblem(field, "must not be empty", '""');
   return UNNAMED;
 }
 
-function count(source: Source, field: "at" | "reasonCode", onProblem: OnProblem): number {
-  const value = source[field];
+function count(value: unknown, field: string, onProblem: OnProblem): number {
   if (typeof value === "number" && Number.isSafeInteger(value) && value >= 0) return value;
   onProblem(field, "must be a whole number from 0 to 2^53-1", show(value));
   const rounded = typeof value === "number" ? Math.trunc(value) : 0;
   return Number.isSafeInteger(rounded) && rounded > 0 ? rounded : 0;
 }
 
-function flag(value: unknown, onProblem: OnProblem): boolean {
+function flag(value: unknown, field: string, onProblem: OnProblem): boolean {
   if (typeof value === "boolean") return value;
-  onProblem("allowed", "must be true or false", show(value));
+  onProblem(field, "must be true or false", show(value));
   return false;
 }
 
-function outcome(value: unknown, onProblem: OnProblem): AuditOutcome {
+function outcome(value: unknown, field: string, onProblem: OnProblem): AuditOutcome {
   const known = AUDIT_OUTCOMES.find((candidate) => candidate === value);
   if (known !== undefined) return known;
-  onProblem("outcome", `must be one of ${AUDIT_OUTCOMES.join(", ")}`, show(value));
+  onProblem(field, `must be one of ${AUDIT_OUTCOMES.join(", ")}`, show(value));
   return "unknown";
 }
 
-function optionalFence(value: unknown, onProblem: OnProblem): string | undefined {
-  if (value === undefined || (typeof value === "string" && DECIMAL.test(value))) return value;
-  onProblem("fence", "must be a decimal string of at most 39 digits (use formatFence)", show(value));
+function decimal(value: unknown, field: string, onProblem: OnProblem): string | undefined {
+  if (typeof value === "string" && DECIMAL.test(value)) return value;
+  onProblem(field, "must be a decimal string of at most 39 digits (use formatFence)", show(value));
   const digits = plain(value);
   return DECIMAL.test(digits) ? digits : undefined;
 }
 
-function optionalDetail(value: unknown, onProblem: OnProblem): AuditDetail | undefined {
-  if (value === undefined) return undefined;
+function details(value: unknown, field: string, onProblem: OnProblem): AuditDetail | undefined {
   if (typeof value !== "object" || value === null || Array.isArray(value)) {
-    onProblem("detail", "must be an object of strings, numbers and booleans", show(value));
+    onProblem(field, "must be an object of strings, numbers and booleans", show(value));
     return undefined;
   }
   const kept = new Map<string, string | number | boolean>();
   for (const key of Object.keys(value)) {
     if (kept.size === DETAIL_LIMITS.keys) {
-      onProblem("detail", `must have at most ${DETAIL_LIMITS.keys} keys`, String(Object.keys(value).length));
+      onProblem(field, `must have at most ${DETAIL_LIMITS.keys} keys`, String(Object.keys(value).length));
       break;
     }
     if (!DETAIL_KEY.test(key)) {
-      onProblem("detail", "keys must be a letter, then at most 63 letters, digits, '_', '.', '-'", show(key));
+      onProblem(field, "keys must be a letter, then at most 63 letters, digits, '_', '.', '-'", show(key));
     } else if (SECRET_NAME.test(key)) {
       onProblem(`detail.${key}`, "is named like a secret and must not be kept: leave it out", "a value");
     } else {

@@ -5,9 +5,9 @@
 
 import { stat } from "node:fs/promises";
 import { join } from "node:path";
+import { codeOf } from "../support/files.ts";
 import type { AnchorLine } from "./anchors.ts";
 import { readAnchors } from "./anchors.ts";
-import { systemCode } from "./error.ts";
 import { ANCHORS_FILE, listSegments } from "./folder.ts";
 import { readLines } from "./line-reader.ts";
 
@@ -64,7 +64,7 @@ export async function anchorsNow(folder: string): Promise<AsyncIterator<AnchorLi
     const { size } = await stat(join(folder, ANCHORS_FILE));
     return readAnchors(folder, size);
   } catch (cause) {
-    if (systemCode(cause) === "ENOENT") return null;
+    if (codeOf(cause) === "ENOENT") return null;
     throw cause;
   }
 }

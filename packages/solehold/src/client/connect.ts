@@ -8,6 +8,7 @@ import { given } from "../support/given.ts";
 import { debugIfAsked } from "./debug.ts";
 import { Leases } from "./leases.ts";
 import { checkOptions } from "./options.ts";
+import { openByScheme } from "./schemes.ts";
 
 export interface ConnectOptions {
   readonly tenant?: string;
@@ -47,7 +48,6 @@ const CONNECT_OPTIONS: ReadonlySet<string> = new Set([
 /** Opens the store of a URL such as `memory:` or `embedded:./data`. */
 export async function openStore(url: string, options: ConnectOptions = {}): Promise<LeaseStore> {
   checkOptions("connect", options, CONNECT_OPTIONS);
-  const { openByScheme } = await import("./schemes.ts");
   const { env, prefix } = options;
   const opening = openByScheme(url, given({ env, prefix }));
   const limits = timeoutsOf(options);

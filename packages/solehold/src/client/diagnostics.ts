@@ -39,7 +39,7 @@ export interface LeaseEvents {
   readonly jeopardy: HoldEvent & { readonly remainingMs: number };
   /** It is over, and not by the holder's own will. */
   readonly lost: HoldEvent & { readonly reason: LossReason; readonly heldMs: number };
-  /** The holder let go of it, and the store's answer took so long. */
+  /** The holder released it, and the store's answer took so long. */
   readonly released: HoldEvent & {
     readonly heldMs: number;
     readonly durationMs: number;
@@ -89,7 +89,7 @@ interface Asked {
 
 type Acquire = (onWaiting: ((details: WaitingDetails) => void) | null) => Promise<Lease>;
 
-/** Tells of an attempt, and how it ended. */
+/** Publishes an attempt, and how it ended. */
 export function observed(env: Env, asked: Asked, acquire: Acquire): Promise<Lease> {
   const isAnyWatched =
     isWatched("attempt") || isWatched("waiting") || isWatched("granted") || isWatched("refused");

@@ -20,8 +20,10 @@ export type WriteOutcome = "applied" | "not-applied" | "unknown";
 export interface LeaseErrorDetails {
   readonly code: LeaseErrorCode;
   readonly key: LeaseKey;
-  readonly retryable: boolean;
-  readonly outcome: WriteOutcome;
+  /** Default false. */
+  readonly retryable?: boolean;
+  /** Default "not-applied". */
+  readonly outcome?: WriteOutcome;
   readonly cause?: unknown;
 }
 
@@ -37,8 +39,8 @@ export class LeaseError extends Error {
     super(message, details.cause === undefined ? undefined : { cause: details.cause });
     this.code = details.code;
     this.key = details.key;
-    this.retryable = details.retryable;
-    this.outcome = details.outcome;
+    this.retryable = details.retryable ?? false;
+    this.outcome = details.outcome ?? "not-applied";
   }
 
   /** For loggers and queues that keep errors as JSON, which has no number as large as a fence. */
@@ -68,12 +70,7 @@ export class LeaseHeldError extends LeaseError {
   readonly retryAfterMs: number | null;
 
   constructor(details: HeldDetails, message?: string, code: "LEASE_HELD" | "LEASE_TIMEOUT" = "LEASE_HELD") {
-    super(message ?? heldMessage(details), {
-      code,
-      key: details.key,
-      retryable: true,
-      outcome: "not-applied",
-    });
+    super(message ?? heldMessage(details), { code, key: details.key, retryable: true });
     this.reason = details.reason;
     this.holder = details.holder;
     this.retryAfterMs = details.retryAfterMs;
@@ -114,7 +111,7 @@ export class LeaseRefusedError extends LeaseError {
   readonly field: string;
 
   constructor(key: LeaseKey, reason: Reason, field: string, message: string) {
-    super(`${field} ${message}`, { code: "LEASE_REFUSED", key, retryable: false, outcome: "not-applied" });
+    super(`${field} ${message}`, { code: "LEASE_REFUSED", key });
     this.reason = reason;
     this.field = field;
   }
@@ -126,12 +123,7 @@ export class LeaseDeniedError extends LeaseError {
   readonly reason: Reason;
 
   constructor(key: LeaseKey, reason: Reason) {
-    super(`${keyId(key)}: ${REASONS[reason].sentence} (${reason})`, {
-      code: "LEASE_DENIED",
-      key,
-      retryable: false,
-      outcome: "not-applied",
-    });
+    super(`${keyId(key)}: ${REASONS[reason].sentence} (${reason})`, { code: "LEASE_DENIED", key });
     this.reason = reason;
   }
 }
@@ -150,12 +142,7 @@ export class LeaseLostError extends LeaseError {
   readonly fence: bigint;
 
   constructor(key: LeaseKey, reason: LossReason, fence: bigint) {
-    super(`the lease ${keyId(key)} (fence ${fence}) is over: ${reason}`, {
-      code: "LEASE_LOST",
-      key,
-      retryable: false,
-      outcome: "not-applied",
-    });
+    super(`the lease ${keyId(key)} (fence ${fence}) is over: ${reason}`, { code: "LEASE_LOST", key });
     this.reason = reason;
     this.fence = fence;
   }
@@ -166,12 +153,7 @@ export class LeasesClosedError extends LeaseError {
   override readonly name = "LeasesClosedError";
 
   constructor(key: LeaseKey) {
-    super(`${keyId(key)} cannot be served: leases.close() was called`, {
-      code: "LEASES_CLOSED",
-      key,
-      retryable: false,
-      outcome: "not-applied",
-    });
+    super(`${keyId(key)} cannot be served: leases.close() was called`, { code: "LEASES_CLOSED", key });
   }
 }
 

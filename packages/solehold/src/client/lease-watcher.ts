@@ -5,6 +5,7 @@
 import type { Env, Timer } from "../env/index.ts";
 import { type LeaseExecutor, type LeaseView, type QueueListener, viewOf } from "../executor/index.ts";
 import { pagesOf, type StoreEvent, type StoreWatch } from "../store/index.ts";
+import { Alarm } from "../support/alarm.ts";
 import { type LeaseChange, LeaseDiff } from "./lease-diff.ts";
 
 export interface LeaseWatcherOptions {
@@ -33,10 +34,11 @@ export class LeaseWatcher {
   readonly #diff = new LeaseDiff();
   /** When each lease has to be read again, on the monotonic clock. */
   readonly #due = new Map<string, number>();
-  #timer: Timer | null = null;
+  /** Null where every poll sees everything. A renewal before it rings only makes that read needless. */
+  #expiries: Alarm | null = null;
+  #poll: Timer | null = null;
   #retry: Timer | null = null;
   #ended = false;
-  #timerAtMs = Number.POSITIVE_INFINITY;
   #fail: (error: unknown) => void = () => undefined;
 
   constructor(options: LeaseWatcherOptions) {
@@ -60,15 +62,16 @@ export class LeaseWatcher {
       let listener = (event: StoreEvent): void => void early.push(event);
       const opened = executor.watch({ tenant, prefix }, (event) => listener(event), onQueue);
       watch = await Promise.race([opened, ended]);
+      if (watch !== null) this.#expiries = new Alarm(this.#env, () => this.#readDue(), { keepAlive: true });
       await Promise.race([this.#readAll("first"), ended]);
       listener = (event) => this.#onEvent(event);
       for (const event of early) listener(event);
-      if (watch === null) this.#poll();
-      else this.#armExpiry();
+      if (watch === null) this.#pollAgain();
       return await ended;
     } finally {
       this.#ended = true;
-      this.#timer?.cancel();
+      this.#expiries?.cancel();
+      this.#poll?.cancel();
       this.#retry?.cancel();
       this.#fail = () => undefined;
       await watch?.close().catch(() => undefined);
@@ -82,8 +85,7 @@ export class LeaseWatcher {
     }
     const { key, stored } = event;
     if (stored === null) {
-      this.#due.set(key.name, this.#env.monotonicMs());
-      this.#armExpiry();
+      this.#readIn(key.name, 0);
       return;
     }
     if (stored.kind !== "found") {
@@ -94,7 +96,6 @@ export class LeaseWatcher {
     // The record was written a moment ago: at its own latest instant it was what it says.
     const writtenMs = record.endedAtMs ?? record.renewedAtMs;
     this.#see(viewOf(record, writtenMs, this.#options.executor.policy));
-    if ((this.#due.get(key.name) ?? Number.POSITIVE_INFINITY) < this.#timerAtMs) this.#armExpiry();
   }
 
   #see(view: LeaseView): void {
@@ -104,19 +105,22 @@ export class LeaseWatcher {
     const sameEnd =
       last?.fence === view.fence && last.expiresAtMs === view.expiresAtMs && this.#due.has(name);
     if (!view.live) this.#due.delete(name);
-    else if (!sameEnd) this.#due.set(name, this.#env.monotonicMs() + view.remainingMs + AFTER_EXPIRY_MS);
+    else if (!sameEnd) this.#readIn(name, view.remainingMs + AFTER_EXPIRY_MS);
     this.#emit(this.#diff.update(view));
+  }
+
+  #readIn(name: string, inMs: number): void {
+    const dueMs = this.#env.monotonicMs() + Math.max(MIN_DELAY_MS, inMs);
+    this.#due.set(name, dueMs);
+    if (!this.#ended) this.#expiries?.setBy(dueMs);
   }
 
   /** After a reset, and again until the store has answered. */
   #resync(): void {
-    this.#readAll("again").then(
-      () => this.#armExpiry(),
-      (error: unknown) => {
-        this.#options.onTrouble(error);
-        this.#retry = this.#env.timer(this.#options.everyMs, () => this.#resync(), { keepAlive: true });
-      },
-    );
+    this.#readAll("again").catch((error: unknown) => {
+      this.#options.onTrouble(error);
+      this.#retry = this.#env.timer(this.#options.everyMs, () => this.#resync(), { keepAlive: true });
+    });
   }
 
   #emit(change: LeaseChange | null): void {
@@ -144,50 +148,36 @@ export class LeaseWatcher {
   }
 
   /** The store announces nothing: every poll sees everything, expiry included. */
-  #poll(): void {
+  #pollAgain(): void {
     if (this.#ended) return;
     const readAgain = (): void => {
       this.#readAll("again")
         .catch((error: unknown) => this.#options.onTrouble(error))
-        .then(() => this.#poll());
+        .then(() => this.#pollAgain());
     };
-    this.#timer = this.#env.timer(this.#options.everyMs, readAgain, { keepAlive: true });
-  }
-
-  /** One timer for all: it fires when the earliest read is due. A renewal in between only makes that read needless. */
-  #armExpiry(): void {
-    this.#timer?.cancel();
-    if (this.#ended) return;
-    this.#timerAtMs = Number.POSITIVE_INFINITY;
-    for (const dueMs of this.#due.values()) this.#timerAtMs = Math.min(this.#timerAtMs, dueMs);
-    if (this.#due.size === 0) return;
-    const inMs = Math.max(MIN_DELAY_MS, this.#timerAtMs - this.#env.monotonicMs());
-    this.#timer = this.#env.timer(inMs, () => this.#readDue(), { keepAlive: true });
+    this.#poll = this.#env.timer(this.#options.everyMs, readAgain, { keepAlive: true });
   }
 
   #readDue(): void {
     const nowMs = this.#env.monotonicMs();
-    const names = [...this.#due].filter(([, dueMs]) => dueMs <= nowMs).map(([name]) => name);
-    for (const name of names) {
+    for (const [name, dueMs] of [...this.#due]) {
+      if (dueMs > nowMs) {
+        this.#expiries?.setBy(dueMs);
+        continue;
+      }
       this.#due.delete(name);
       this.#read(name).catch((error: unknown) => {
         this.#options.onTrouble(error);
-        this.#due.set(name, this.#env.monotonicMs() + this.#options.everyMs);
-        this.#armExpiry();
+        this.#readIn(name, this.#options.everyMs);
       });
     }
-    this.#armExpiry();
   }
 
   async #read(name: string): Promise<void> {
     const { executor, tenant } = this.#options;
     const view = await executor.read({ tenant, name });
-    if (view === null) {
-      this.#emit(this.#diff.remove(name));
-      return;
-    }
-    this.#see(view);
-    if (view.live) this.#armExpiry();
+    if (view === null) this.#emit(this.#diff.remove(name));
+    else this.#see(view);
   }
 }
 

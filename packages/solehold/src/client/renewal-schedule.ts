@@ -4,7 +4,8 @@
  *
  * Most leases are released long before they fall due, so coming and going must cost next to nothing.
  */
-import type { Env, Timer } from "../env/index.ts";
+import type { Env } from "../env/index.ts";
+import { Alarm } from "../support/alarm.ts";
 
 /** Due times are rounded DOWN to this grid: never late, and neighbours share a turn. */
 const SLOT_MS = 25;
@@ -17,15 +18,15 @@ export interface Renewable {
 
 export class RenewalSchedule {
   readonly #env: Env;
-  /** By due time. An empty one stays until it is due, and so does the timer: leases come and go far more often. */
+  readonly #alarm: Alarm;
+  /** By due time. An empty one stays until it is due: leases come and go far more often. */
   readonly #buckets = new Map<number, Set<Renewable>>();
   /** Of each lease that is planned, also while its bucket is being renewed. */
   readonly #bucketOf = new Map<Renewable, Set<Renewable>>();
-  #timer: Timer | null = null;
-  #timerDueMs = Number.POSITIVE_INFINITY;
 
   constructor(env: Env) {
     this.#env = env;
+    this.#alarm = new Alarm(env, () => this.#fire());
   }
 
   /** Replaces what was planned for this lease before. */
@@ -35,7 +36,7 @@ export class RenewalSchedule {
     const bucket = this.#buckets.get(dueMs) ?? new Set();
     this.#buckets.set(dueMs, bucket.add(lease));
     this.#bucketOf.set(lease, bucket);
-    if (dueMs < this.#timerDueMs) this.#arm(dueMs);
+    this.#alarm.setBy(dueMs);
   }
 
   /** Nothing is planned for this lease after this. */
@@ -47,24 +48,10 @@ export class RenewalSchedule {
   close(): void {
     this.#buckets.clear();
     this.#bucketOf.clear();
-    this.#disarm();
-  }
-
-  #arm(dueMs: number): void {
-    this.#timer?.cancel();
-    this.#timerDueMs = dueMs;
-    const inMs = Math.max(0, dueMs - this.#env.monotonicMs());
-    this.#timer = this.#env.timer(inMs, () => this.#fire());
-  }
-
-  #disarm(): void {
-    this.#timer?.cancel();
-    this.#timer = null;
-    this.#timerDueMs = Number.POSITIVE_INFINITY;
+    this.#alarm.cancel();
   }
 
   #fire(): void {
-    this.#disarm();
     const nowMs = this.#env.monotonicMs();
     for (const [dueMs, bucket] of [...this.#buckets]) {
       if (dueMs > nowMs) continue;
@@ -75,8 +62,7 @@ export class RenewalSchedule {
         lease.renewNow();
       }
     }
-    const nextMs = Math.min(...this.#buckets.keys());
-    if (nextMs < this.#timerDueMs) this.#arm(nextMs);
+    this.#alarm.setBy(Math.min(...this.#buckets.keys()));
   }
 }
 

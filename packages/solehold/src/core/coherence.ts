@@ -2,7 +2,7 @@
  * Whether a snapshot can be decided on at all: it is there, its parts belong together, and it is of the key that the
  * command names. Stores check what they read; this is for everybody else who hands a snapshot to `decide`.
  */
-import type { FieldProblem } from "./command.ts";
+import type { FieldProblem } from "./field-problem.ts";
 import { describeType } from "./identifiers.ts";
 import type { LeaseKey } from "./key.ts";
 import type { Reason } from "./reasons.ts";

@@ -3,6 +3,7 @@
  * snapshot, the instant and the policy; randomness (token, nonce) comes in as data.
  */
 import { MAX_U64 } from "./fence.ts";
+import { type FieldProblem, problemOf, type Untrusted } from "./field-problem.ts";
 import { describeType, nameProblem, noteProblem, tokenProblem } from "./identifiers.ts";
 import { keyNameProblem, type LeaseKey, tenantProblem } from "./key.ts";
 import { metadataProblem } from "./metadata.ts";
@@ -127,12 +128,6 @@ export type LeaseCommand =
 
 export type LeaseOp = LeaseCommand["op"];
 
-/** A field that makes a request impossible to decide, and how to correct it. */
-export interface FieldProblem {
-  readonly field: string;
-  readonly message: string;
-}
-
 export const MAX_HOLDER_LENGTH = 128;
 export const MAX_NOTE_LENGTH = 512;
 export const MAX_TOKEN_LENGTH = 192;
@@ -143,8 +138,6 @@ const MAX_NONCE_LENGTH = 64;
 const HASH_LENGTH = 43;
 const OWNER_OPS = new Set<string>(["renew", "release", "use", "resume", "handoff"]);
 const OPS = "acquire, renew, release, use, resume, handoff, revoke, break";
-
-type Untrusted = { readonly [field: string]: unknown };
 
 /**
  * The first problem of a request, or null. Total: any value may be passed, nothing is thrown. A key or holder equal to
@@ -168,7 +161,7 @@ function firstProblem(command: unknown, record: LeaseRecord | null): FieldProble
   if (!known) return { field: "op", message: `must be one of ${OPS}` };
   return (
     keyProblem(request.key, record) ??
-    found("nonce", tokenProblem(request.nonce, MAX_NONCE_LENGTH)) ??
+    problemOf("nonce", tokenProblem(request.nonce, MAX_NONCE_LENGTH)) ??
     idempotencyProblem(request.idempotency) ??
     (op === "acquire"
       ? acquireProblem(request, record)
@@ -181,17 +174,13 @@ function firstProblem(command: unknown, record: LeaseRecord | null): FieldProble
   );
 }
 
-function found(field: string, message: string | null): FieldProblem | null {
-  return message === null ? null : { field, message };
-}
-
 function keyProblem(key: unknown, record: LeaseRecord | null): FieldProblem | null {
   if (typeof key !== "object" || key === null) {
     return { field: "key", message: `must be an object with tenant and name, got ${describeType(key)}` };
   }
   const { tenant, name } = key as Untrusted;
   if (record !== null && tenant === record.key.tenant && name === record.key.name) return null;
-  return found("key.tenant", tenantProblem(tenant)) ?? found("key.name", keyNameProblem(name));
+  return problemOf("key.tenant", tenantProblem(tenant)) ?? problemOf("key.name", keyNameProblem(name));
 }
 
 function idempotencyProblem(mark: unknown): FieldProblem | null {
@@ -201,41 +190,45 @@ function idempotencyProblem(mark: unknown): FieldProblem | null {
   }
   const { keyHash, fingerprint, sealedToken } = mark as Untrusted;
   return (
-    found("idempotency.keyHash", hashProblem(keyHash)) ??
-    found("idempotency.fingerprint", hashProblem(fingerprint)) ??
+    problemOf("idempotency.keyHash", hashProblem(keyHash)) ??
+    problemOf("idempotency.fingerprint", hashProblem(fingerprint)) ??
     (sealedToken === ""
       ? null
-      : found("idempotency.sealedToken", tokenProblem(sealedToken, MAX_TOKEN_LENGTH * 2)))
+      : problemOf("idempotency.sealedToken", tokenProblem(sealedToken, MAX_TOKEN_LENGTH * 2)))
   );
 }
 
 function holderProblem(holder: unknown, record: LeaseRecord | null): FieldProblem | null {
   return record !== null && holder === record.holder
     ? null
-    : found("holder", nameProblem(holder, MAX_HOLDER_LENGTH));
+    : problemOf("holder", nameProblem(holder, MAX_HOLDER_LENGTH));
 }
 
 function acquireProblem(request: Untrusted, record: LeaseRecord | null): FieldProblem | null {
   return (
     holderProblem(request.holder, record) ??
-    found("tokenHash", hashProblem(request.tokenHash)) ??
-    found("purpose", purposeProblem(request.purpose)) ??
+    problemOf("tokenHash", hashProblem(request.tokenHash)) ??
+    problemOf("purpose", purposeProblem(request.purpose)) ??
     (request.provenTokenHash === undefined || request.provenTokenHash === request.tokenHash
       ? null
-      : found("provenTokenHash", hashProblem(request.provenTokenHash))) ??
-    (request.note === undefined ? null : found("note", noteProblem(request.note, MAX_NOTE_LENGTH))) ??
-    (request.metadata === undefined ? null : found("metadata", metadataProblem(request.metadata))) ??
-    (request.ticket === undefined ? null : found("ticket", tokenProblem(request.ticket, MAX_TICKET_LENGTH)))
+      : problemOf("provenTokenHash", hashProblem(request.provenTokenHash))) ??
+    (request.note === undefined ? null : problemOf("note", noteProblem(request.note, MAX_NOTE_LENGTH))) ??
+    (request.metadata === undefined ? null : problemOf("metadata", metadataProblem(request.metadata))) ??
+    (request.ticket === undefined
+      ? null
+      : problemOf("ticket", tokenProblem(request.ticket, MAX_TICKET_LENGTH)))
   );
 }
 
 function ownerProblem(request: Untrusted, record: LeaseRecord | null): FieldProblem | null {
   return (
     holderProblem(request.holder, record) ??
-    found("tokenHash", comparedHashProblem(request.tokenHash)) ??
+    problemOf("tokenHash", comparedHashProblem(request.tokenHash)) ??
     (request.op === "release" ? reservationProblem(request.reserveFor) : null) ??
-    (request.op === "use" ? found("purpose", purposeProblem(request.purpose)) : null) ??
-    (request.op === "handoff" ? found("successor", nameProblem(request.successor, MAX_HOLDER_LENGTH)) : null)
+    (request.op === "use" ? problemOf("purpose", purposeProblem(request.purpose)) : null) ??
+    (request.op === "handoff"
+      ? problemOf("successor", nameProblem(request.successor, MAX_HOLDER_LENGTH))
+      : null)
   );
 }
 
@@ -245,7 +238,7 @@ function reservationProblem(reserveFor: unknown): FieldProblem | null {
     return { field: "reserveFor", message: `must be an object, got ${describeType(reserveFor)}` };
   const { ticket, withinMs } = reserveFor as Untrusted;
   return (
-    found("reserveFor.ticket", tokenProblem(ticket, MAX_TICKET_LENGTH)) ??
+    problemOf("reserveFor.ticket", tokenProblem(ticket, MAX_TICKET_LENGTH)) ??
     durationProblem("reserveFor.withinMs", withinMs, 1, MAX_RESERVATION_MS)
   );
 }
@@ -268,7 +261,8 @@ export function handoffProblem(
   { maxTtlMs }: LeasePolicy,
 ): FieldProblem | null {
   const problem =
-    found("successor", nameProblem(successor, MAX_HOLDER_LENGTH)) ?? durationProblem("withinMs", withinMs, 1);
+    problemOf("successor", nameProblem(successor, MAX_HOLDER_LENGTH)) ??
+    durationProblem("withinMs", withinMs, 1);
   if (problem !== null || (withinMs as number) <= maxTtlMs) return problem;
   const message = `must be at most ${maxTtlMs} ms, the longest ttl of this policy, got ${String(withinMs)}`;
   return { field: "withinMs", message };

@@ -8,7 +8,7 @@
  */
 import type { AcquireCommand, LeaseCommand } from "./command.ts";
 import { computeDecision, type LeaseDecision, type LeaseEffect } from "./compute.ts";
-import { evaluatePolicy, type PolicyBundle } from "./evaluate.ts";
+import { evaluatePolicy, NOTHING_TRUE, type PolicyBundle } from "./evaluate.ts";
 import type { StoreInstant } from "./instant.ts";
 import type { LeasePolicy } from "./policy.ts";
 import type { LeaseSnapshot } from "./snapshot.ts";
@@ -74,12 +74,7 @@ const PROBLEM = {
 /** For objects whose fields throw or change while they are read. Nothing is granted on such a base. */
 const UNREADABLE: Decided = Object.freeze({
   bundle: Object.freeze({
-    leaseExists: false,
-    leaseExpired: false,
-    ownerMatch: false,
-    tokenMatch: false,
-    ttlInBounds: false,
-    grantEligible: false,
+    ...NOTHING_TRUE,
     reason: "INTERNAL_PIPELINE_ERROR",
     path: null,
     problem: Object.freeze(PROBLEM),

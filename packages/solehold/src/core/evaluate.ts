@@ -6,7 +6,8 @@
  * comparison is half-open: dead at exactly expiresAtMs.
  */
 import { isSnapshotProblem, keyIncoherence, snapshotIncoherence } from "./coherence.ts";
-import { commandProblem, type FieldProblem, type LeaseCommand } from "./command.ts";
+import { commandProblem, type LeaseCommand } from "./command.ts";
+import type { FieldProblem } from "./field-problem.ts";
 import { equalInConstantTime } from "./identifiers.ts";
 import type { StoreInstant } from "./instant.ts";
 import type { LeasePolicy } from "./policy.ts";
@@ -94,16 +95,16 @@ export function isDecidedByRequest({ reason, problem }: PolicyBundle): boolean {
   return problem !== null && reason !== "RECORD_CORRUPT" && !isSnapshotProblem(problem);
 }
 
+/** Of a request that cannot be decided. */
+export const NOTHING_TRUE = Object.freeze({
+  leaseExists: false,
+  leaseExpired: false,
+  ownerMatch: false,
+  tokenMatch: false,
+  ttlInBounds: false,
+  grantEligible: false,
+});
+
 function refusal(reason: Reason, problem: FieldProblem | null): PolicyBundle {
-  return {
-    leaseExists: false,
-    leaseExpired: false,
-    ownerMatch: false,
-    tokenMatch: false,
-    ttlInBounds: false,
-    grantEligible: false,
-    reason,
-    path: null,
-    problem,
-  };
+  return { ...NOTHING_TRUE, reason, path: null, problem };
 }

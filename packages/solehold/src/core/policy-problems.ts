@@ -1,12 +1,7 @@
 /** What is wrong with a request under a policy, before anything is known of the lease: the field, and the fix. */
-import {
-  type AcquireCommand,
-  type ApprovalVerdict,
-  type FieldProblem,
-  handoffProblem,
-  type LeaseCommand,
-} from "./command.ts";
-import { MAX_INSTANT_MS, type StoreInstant } from "./instant.ts";
+import { type AcquireCommand, type ApprovalVerdict, handoffProblem, type LeaseCommand } from "./command.ts";
+import type { FieldProblem } from "./field-problem.ts";
+import { isInstant, MAX_INSTANT_MS, type StoreInstant } from "./instant.ts";
 import type { LeasePolicy } from "./policy.ts";
 
 export function policyProblem(
@@ -66,10 +61,6 @@ function instantProblem(now: unknown): FieldProblem | null {
   if (!isInstant(latestMs)) return badInstant("latestMs");
   if (!isInstant(stampMs)) return badInstant("stampMs");
   return earliestMs <= latestMs ? null : { field: "now", message: "must have earliestMs <= latestMs" };
-}
-
-function isInstant(value: unknown): boolean {
-  return typeof value === "number" && Number.isSafeInteger(value) && value >= 0 && value <= MAX_INSTANT_MS;
 }
 
 function badInstant(field: keyof StoreInstant): FieldProblem | null {

@@ -76,11 +76,16 @@ function wholeMs(name: string, value: number, min: number): void {
   }
 }
 
-function oneOf(name: string, value: unknown, allowed: readonly string[]): void {
-  if (!allowed.includes(value as string)) {
-    throw new RangeError(`policy.${name} must be one of ${allowed.join(", ")}, got ${String(value)}`);
-  }
-}
+const CHOICES = {
+  reacquire: ["deny", "supersede"],
+  renewExpired: ["deny", "if-unclaimed"],
+  release: ["tombstone", "delete"],
+  shorten: ["keep-longest", "set"],
+  revoked: ["claim-at-expiry", "claim-at-once"],
+  proof: ["token", "generation"],
+  generations: ["clock", "count"],
+  terms: ["accept", "refuse"],
+} as const satisfies { readonly [name in keyof LeasePolicy]?: readonly LeasePolicy[name][] };
 
 /** A complete, checked, frozen policy. Throws on a value or a relation that could never work. */
 export function createPolicy(overrides: Partial<LeasePolicy> = {}): LeasePolicy {
@@ -101,14 +106,11 @@ export function createPolicy(overrides: Partial<LeasePolicy> = {}): LeasePolicy 
       `policy.defaultTtlMs must not exceed policy.maxTtlMs, got ${policy.defaultTtlMs} > ${policy.maxTtlMs}`,
     );
   }
-  oneOf("reacquire", policy.reacquire, ["deny", "supersede"]);
-  oneOf("renewExpired", policy.renewExpired, ["deny", "if-unclaimed"]);
-  oneOf("release", policy.release, ["tombstone", "delete"]);
-  oneOf("shorten", policy.shorten, ["keep-longest", "set"]);
-  oneOf("revoked", policy.revoked, ["claim-at-expiry", "claim-at-once"]);
-  oneOf("proof", policy.proof, ["token", "generation"]);
-  oneOf("generations", policy.generations, ["clock", "count"]);
-  oneOf("terms", policy.terms, ["accept", "refuse"]);
+  for (const [name, allowed] of Object.entries(CHOICES)) {
+    const value = policy[name as keyof typeof CHOICES];
+    if (!allowed.some((choice) => choice === value))
+      throw new RangeError(`policy.${name} must be one of ${allowed.join(", ")}, got ${String(value)}`);
+  }
   if (typeof policy.baseTerm !== "bigint" || policy.baseTerm < 0n || policy.baseTerm > MAX_U64) {
     throw new RangeError(`policy.baseTerm must be a bigint from 0 to 2^64-1, got ${String(policy.baseTerm)}`);
   }

@@ -3,7 +3,7 @@
  * that whoever asks for the name without slots takes one of them; the others are `<name>#slot/1`, `<name>#slot/2`, ...
  * Those names can be read, revoked and broken, but not acquired by themselves.
  */
-import type { FieldProblem } from "./command.ts";
+import type { FieldProblem } from "./field-problem.ts";
 import { type LeaseKey, MAX_NAME_LENGTH } from "./key.ts";
 
 export const MAX_SLOTS = 256;

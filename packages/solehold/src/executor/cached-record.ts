@@ -15,8 +15,6 @@ export interface SnapshotSource extends LeaseSnapshot {
  * to the old generation of the garbage collector.
  */
 export class CachedRecord {
-  /** Of the map, when this was put there. */
-  generation: number;
   /** Null when nothing is remembered. */
   record: LeaseRecord | null = null;
   version = "";
@@ -31,10 +29,6 @@ export class CachedRecord {
   /** When the store was first seen to show less than this, on the monotonic clock; null while it does not. */
   lostAtMs: number | null = null;
   #isWorthTrying = false;
-
-  constructor(generation: number) {
-    this.generation = generation;
-  }
 
   /**
    * The store's own answer showed this, when calls up to `lastCall` had been sent. With null a watch event did, which may be

@@ -5,8 +5,8 @@
  * A call that the store never answers counts as unknown after `callTimeoutMs`, so that a frozen store
  * cannot hold the queue. Nothing here retries: a blind retry would turn an unknown outcome into a wrong one.
  */
-import type { LeaseKey } from "../core/index.ts";
-import { type Env, readClocks, type Timer } from "../env/index.ts";
+import { keyId, type LeaseKey } from "../core/index.ts";
+import { type Env, readClocks } from "../env/index.ts";
 import {
   type ConditionalWrite,
   type LeaseStore,
@@ -15,33 +15,27 @@ import {
   type StoreReply,
   type WriteResult,
 } from "../store/index.ts";
+import { Alarm } from "../support/alarm.ts";
 import { invariant } from "../support/invariant.ts";
-import { cacheKey } from "./cache-key.ts";
 import type { StoreClock, TimeSample } from "./store-time.ts";
 
-/** A call that was answered, with the own monotonic instants between which the store did so. */
-export interface AnsweredCall {
+/** An answer, and the call that brought it. */
+export interface Answered<Value> {
+  readonly value: Value;
   /** Calls are numbered as they are sent: what was learned before this number was sent is older. */
   readonly callNumber: number;
-  readonly sentMs: number;
+  /** On the monotonic clock. */
   readonly receivedMs: number;
 }
 
 /** An operation on its way. */
-interface StoreJob<Value> {
+interface Job<Operation, Value> {
+  readonly operation: Operation;
   /** Operations of one call have distinct ids. */
   readonly id: string;
   readonly timeoutMs: number;
-  /** Exactly one of these two is called, once; neither may throw. */
-  answered(value: Value, call: AnsweredCall): void;
-  failed(error: unknown): void;
-}
-
-/** It is what the store is given, and must not change: a store may still look at it after the time limit. */
-export interface WriteJob extends StoreJob<WriteResult>, ConditionalWrite {}
-
-interface ReadJob extends StoreJob<ReadRecord> {
-  readonly key: LeaseKey;
+  readonly resolve: (answer: Answered<Value>) => void;
+  readonly reject: (error: unknown) => void;
 }
 
 /** What a read shows of one key. */
@@ -55,13 +49,13 @@ interface BatchReply<Value> extends StoreReply {
   readonly results: readonly Value[];
 }
 
-interface BatcherOptions<Job, Value> {
+interface BatcherOptions<Operation, Value> {
   readonly env: Env;
   readonly maxBatch: number;
   readonly minBatch: number;
   readonly maxConcurrentCalls: number;
   readonly callTimeoutMs: number;
-  readonly call: (jobs: readonly Job[]) => Promise<BatchReply<Value>>;
+  readonly call: (operations: readonly Operation[]) => Promise<BatchReply<Value>>;
   readonly nextCallNumber: () => number;
   readonly onTime: (sample: TimeSample) => void;
   /** The store says that it lost data. */
@@ -75,26 +69,28 @@ interface PendingCall {
 }
 
 /** One queue of like operations. */
-class Batcher<Job extends StoreJob<Value>, Value> {
-  readonly #options: BatcherOptions<Job, Value>;
-  #queue: Job[] = [];
+class Batcher<Operation, Value> {
+  readonly #options: BatcherOptions<Operation, Value>;
+  #queue: Job<Operation, Value>[] = [];
   readonly #pending: PendingCall[] = [];
   #flushPlanned = false;
-  /** One for all calls, and it stays when they are answered: a timer for each would cost more than all else here. */
-  #timer: Timer | null = null;
-  #timerDueMs = Number.POSITIVE_INFINITY;
+  /** It need not keep the process from ending: what a store waits for does. */
+  readonly #alarm: Alarm;
 
-  constructor(options: BatcherOptions<Job, Value>) {
+  constructor(options: BatcherOptions<Operation, Value>) {
     this.#options = options;
+    this.#alarm = new Alarm(options.env, () => this.#expireDue());
   }
 
-  submit(job: Job): void {
-    this.#queue.push(job);
-    if (!this.#flushPlanned) this.#planFlush();
+  submit(operation: Operation, id: string, timeoutMs: number): Promise<Answered<Value>> {
+    return new Promise((resolve, reject) => {
+      this.#queue.push({ operation, id, timeoutMs, resolve, reject });
+      this.#planFlush();
+    });
   }
 
   close(): void {
-    this.#timer?.cancel();
+    this.#alarm.cancel();
   }
 
   #planFlush(): void {
@@ -119,15 +115,15 @@ class Batcher<Job extends StoreJob<Value>, Value> {
   }
 
   /** As many as fit, in order; one whose id is already in the batch waits for the next. */
-  #take(share: number): readonly Job[] {
+  #take(share: number): readonly Job<Operation, Value>[] {
     const queue = this.#queue;
     if (queue.length === 1) {
       this.#queue = [];
       return queue;
     }
     const ids = new Set<string>();
-    const taken: Job[] = [];
-    const repeated: Job[] = [];
+    const taken: Job<Operation, Value>[] = [];
+    const repeated: Job<Operation, Value>[] = [];
     let seen = 0;
     for (const job of queue) {
       if (taken.length === share) break;
@@ -141,7 +137,7 @@ class Batcher<Job extends StoreJob<Value>, Value> {
     return taken;
   }
 
-  #send(batch: readonly Job[]): void {
+  #send(batch: readonly Job<Operation, Value>[]): void {
     const { env, call, maxBatch, onTime, onDataLoss } = this.#options;
     invariant(batch.length > 0 && batch.length <= maxBatch, `a call has 1 to ${maxBatch} operations`);
     invariant(this.#mayCall(), "a call is sent only while the store wants one more");
@@ -161,7 +157,7 @@ class Batcher<Job extends StoreJob<Value>, Value> {
     const fail = (error: unknown): void =>
       settle(() => {
         if (error instanceof StoreError && error.kind === "data-loss") onDataLoss();
-        for (const job of batch) job.failed(error);
+        for (const job of batch) job.reject(error);
       });
     // A store that breaks its contract may answer anything: every job must be settled all the same.
     const receive = (reply: Partial<BatchReply<Value>> | undefined): void =>
@@ -170,48 +166,28 @@ class Batcher<Job extends StoreJob<Value>, Value> {
         const storeTimeMs = reply?.storeTimeMs ?? null;
         const serverChangedAtMs = reply?.serverChangedAtMs ?? null;
         if (storeTimeMs !== null) onTime({ sent, received, storeTimeMs, serverChangedAtMs });
-        const answered = { callNumber, sentMs: sent.monotonicMs, receivedMs: received.monotonicMs };
-        batch.forEach((job, index) => {
+        for (const [index, job] of batch.entries()) {
           const value = reply?.results?.[index];
-          if (value === undefined) job.failed(missingAnswer());
-          else job.answered(value, answered);
-        });
+          if (value === undefined) job.reject(missingAnswer());
+          else job.resolve({ value, callNumber, receivedMs: received.monotonicMs });
+        }
       });
     const pending: PendingCall = {
       deadlineMs: sent.monotonicMs + callTimeoutMs,
       expire: () => fail(noAnswer(callTimeoutMs)),
     };
     this.#pending.push(pending);
-    invoke(call, batch).then(receive, fail);
-    this.#wakeAt(pending.deadlineMs);
+    // In a function of its own: a store that throws is treated as one that rejects.
+    (async () => call(batch.map(({ operation }) => operation)))().then(receive, fail);
+    this.#alarm.setBy(pending.deadlineMs);
   }
 
-  /** This need not keep the process from ending: what a store waits for does. */
-  #wakeAt(dueMs: number): void {
-    if (dueMs >= this.#timerDueMs) return;
-    const { env } = this.#options;
-    this.#timer?.cancel();
-    this.#timerDueMs = dueMs;
-    this.#timer = env.timer(Math.max(0, dueMs - env.monotonicMs()), () => {
-      this.#timerDueMs = Number.POSITIVE_INFINITY;
-      const nowMs = env.monotonicMs();
-      for (const { deadlineMs, expire } of [...this.#pending]) {
-        if (deadlineMs <= nowMs) expire();
-        else this.#wakeAt(deadlineMs);
-      }
-    });
-  }
-}
-
-/** A store that throws instead of rejecting is treated alike. */
-function invoke<Job, Value>(
-  call: (jobs: readonly Job[]) => Promise<BatchReply<Value>>,
-  batch: readonly Job[],
-): Promise<BatchReply<Value>> {
-  try {
-    return call(batch);
-  } catch (error) {
-    return Promise.reject(error);
+  #expireDue(): void {
+    const nowMs = this.#options.env.monotonicMs();
+    for (const { deadlineMs, expire } of [...this.#pending]) {
+      if (deadlineMs <= nowMs) expire();
+      else this.#alarm.setBy(deadlineMs);
+    }
   }
 }
 
@@ -225,14 +201,9 @@ function missingAnswer(): StoreError {
   });
 }
 
-/** An answer, with the call that brought it. */
-export interface Answered<Value> extends AnsweredCall {
-  readonly value: Value;
-}
-
 export class CallBatcher {
-  readonly #reads: Batcher<ReadJob, ReadRecord>;
-  readonly #writes: Batcher<WriteJob, WriteResult>;
+  readonly #reads: Batcher<LeaseKey, ReadRecord>;
+  readonly #writes: Batcher<ConditionalWrite, WriteResult>;
   #readCount = 0;
   #callNumber = 0;
 
@@ -245,15 +216,16 @@ export class CallBatcher {
   }) {
     const { store, env, clock, callTimeoutMs, onDataLoss } = options;
     const { maxBatch, maxConcurrentCalls, minBatch = maxBatch } = store.capabilities;
-    const onTime = (sample: TimeSample): void => clock.learn(sample);
-    const nextCallNumber = (): number => {
-      this.#callNumber += 1;
-      return this.#callNumber;
+    const common = {
+      ...{ env, maxBatch, minBatch, maxConcurrentCalls, callTimeoutMs, onDataLoss },
+      onTime: (sample: TimeSample): void => clock.learn(sample),
+      nextCallNumber: (): number => {
+        this.#callNumber += 1;
+        return this.#callNumber;
+      },
     };
-    const common = { env, minBatch, maxConcurrentCalls, callTimeoutMs, nextCallNumber, onTime, onDataLoss };
-    const batching = { ...common, maxBatch };
-    this.#reads = new Batcher({ ...batching, call: (jobs) => readDistinct(store, jobs) });
-    this.#writes = new Batcher({ ...batching, call: (writes) => store.apply(writes) });
+    this.#reads = new Batcher({ ...common, call: (keys) => readDistinct(store, keys) });
+    this.#writes = new Batcher({ ...common, call: (writes) => store.apply(writes) });
   }
 
   /** The number of the newest call that was sent. */
@@ -263,23 +235,12 @@ export class CallBatcher {
 
   read(key: LeaseKey, timeoutMs = Number.POSITIVE_INFINITY): Promise<Answered<ReadRecord>> {
     this.#readCount += 1;
-    const id = String(this.#readCount);
-    return new Promise((resolve, failed) =>
-      this.#reads.submit({ id, key, timeoutMs, answered: answering(resolve), failed }),
-    );
+    return this.#reads.submit(key, String(this.#readCount), timeoutMs);
   }
 
-  write(write: ConditionalWrite): Promise<Answered<WriteResult>> {
-    const id = cacheKey(write.key);
-    const timeoutMs = Number.POSITIVE_INFINITY;
-    return new Promise((resolve, failed) =>
-      this.#writes.submit({ ...write, id, timeoutMs, answered: answering(resolve), failed }),
-    );
-  }
-
-  /** Like `write`, for callers that implement WriteJob themselves. `job.id` must be the cache key of its key. */
-  submit(job: WriteJob): void {
-    this.#writes.submit(job);
+  /** The store may look at `write` after the time limit: it must not change. */
+  write(write: ConditionalWrite, timeoutMs = Number.POSITIVE_INFINITY): Promise<Answered<WriteResult>> {
+    return this.#writes.submit(write, keyId(write.key), timeoutMs);
   }
 
   /** What is still under way is settled by the store, whose end this is too. */
@@ -289,19 +250,13 @@ export class CallBatcher {
   }
 }
 
-function answering<Value>(
-  resolve: (answer: Answered<Value>) => void,
-): (value: Value, call: AnsweredCall) => void {
-  return (value, call) => resolve({ value, ...call });
-}
-
 /** Several requests may ask for the same key: it is read once. */
-async function readDistinct(store: LeaseStore, jobs: readonly ReadJob[]): Promise<BatchReply<ReadRecord>> {
-  const wanted = new Map(jobs.map(({ key }) => [cacheKey(key), key]));
-  const { records, revision = 0n, ...reply } = await store.read([...wanted.values()]);
-  const byId = new Map([...wanted.keys()].map((id, index) => [id, records[index]]));
-  const results = jobs.map(({ key }): ReadRecord => {
-    const stored = byId.get(cacheKey(key));
+async function readDistinct(store: LeaseStore, keys: readonly LeaseKey[]): Promise<BatchReply<ReadRecord>> {
+  const distinct = new Map(keys.map((key) => [keyId(key), key]));
+  const { records, revision = 0n, ...reply } = await store.read([...distinct.values()]);
+  const byId = new Map([...distinct.keys()].map((id, index) => [id, records[index]]));
+  const results = keys.map((key): ReadRecord => {
+    const stored = byId.get(keyId(key));
     if (stored === undefined) throw missingAnswer();
     return { stored, revision };
   });

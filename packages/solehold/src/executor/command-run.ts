@@ -6,42 +6,28 @@
  * that wrote it, so a write of this command is recognised. If the old version still stands, the lost request may
  * yet arrive; writing again on that same version makes the late one fail. Only when the version has moved is
  * "not applied" true.
- *
- * Most commands find the store as the cache has it, and their first write is applied: that path from the call
- * to its answer needs a single promise. Everything else goes on in `#proceed`, step by step.
  */
 import {
   type ClockReading,
   commandProblem,
   type Decided,
-  type decide,
   type GrantedDecision,
   isDecidedByRequest,
   type LeaseCommand,
-  type LeasePolicy,
   type LeaseRecord,
   type StoreInstant,
 } from "../core/index.ts";
-import { delay, type Env, jittered, type RandomIds, readClocks } from "../env/index.ts";
-import { asStoreError, type StoredRecord, StoreError, type WriteResult } from "../store/index.ts";
+import { delay, jittered, readClocks } from "../env/index.ts";
+import { asStoreError, type StoredRecord, StoreError } from "../store/index.ts";
 import type { CachedRecord, SnapshotSource } from "./cached-record.ts";
-import type { AnsweredCall, CallBatcher, WriteJob } from "./call-batcher.ts";
+import type { Answered } from "./call-batcher.ts";
 import { type AppliedOutcome, type CommandOutcome, invalidRequest } from "./outcome.ts";
-import type { OwnWrite, RecordCache } from "./record-cache.ts";
-
-export interface CommandRunContext {
-  readonly env: Env;
-  readonly ids: RandomIds;
-  readonly policy: LeasePolicy;
-  readonly calls: CallBatcher;
-  readonly cache: RecordCache;
-  readonly decide: typeof decide;
-}
+import type { ExecutorParts } from "./parts.ts";
 
 /** One command, and what the executor already looked up for it. */
 export interface CommandRunOptions {
   readonly command: LeaseCommand;
-  /** The cache key of the command's key. */
+  /** The id of the command's key. */
   readonly id: string;
   /** What the cache had under it; null where there was nothing. */
   readonly cached: CachedRecord | null;
@@ -52,14 +38,15 @@ export interface CommandRunOptions {
   readonly timeoutMs: number;
 }
 
-/** A conditional write on its way, as the store is given it. */
-interface Attempt extends WriteJob, OwnWrite {
+/** A conditional write of this command. */
+interface Attempt {
   readonly source: SnapshotSource;
   readonly nonce: string;
+  /** Null for a deletion. */
+  readonly next: LeaseRecord | null;
   readonly reading: ClockReading;
   readonly now: StoreInstant;
   readonly decision: GrantedDecision;
-  readonly run: CommandRun;
 }
 
 const MAX_ATTEMPTS = 64;
@@ -70,79 +57,83 @@ const REREAD_EVERY_MS = 50;
 const MIN_TIMEOUT_MS = 5;
 
 export class CommandRun {
-  readonly #context: CommandRunContext;
+  readonly #parts: ExecutorParts;
   readonly #options: CommandRunOptions;
   readonly #startedAt: ClockReading;
   readonly #deadlineMs: number;
   /** Attempts whose outcome is unknown. */
-  #unknown: Attempt[] | null = null;
+  readonly #unknown: Attempt[] = [];
   #steps = 0;
   #conflicts = 0;
-  #finish: (outcome: CommandOutcome) => void = () => undefined;
 
-  constructor(context: CommandRunContext, options: CommandRunOptions) {
-    this.#context = context;
+  constructor(parts: ExecutorParts, options: CommandRunOptions) {
+    this.#parts = parts;
     this.#options = options;
-    this.#startedAt = readClocks(context.env);
+    this.#startedAt = readClocks(parts.env);
     this.#deadlineMs = this.#startedAt.monotonicMs + options.timeoutMs;
   }
 
   /** Never rejects. */
-  run(): Promise<CommandOutcome> {
-    return new Promise((resolve) => {
-      this.#finish = resolve;
-      this.#start();
-    });
-  }
-
-  #start(): void {
+  async run(): Promise<CommandOutcome> {
+    const { env, cache } = this.#parts;
+    const { command, cached } = this.#options;
     try {
-      const { command, cached } = this.#options;
       // Steps 1 and 2. Belief counts from before the write: the reading of the start is as good as a newer one, and free.
-      const snapshot = this.#context.cache.optimisticSnapshot(command, cached, this.#startedAt);
-      if (snapshot !== null) {
-        const next = this.#step(snapshot, this.#startedAt);
-        if (next === "read") this.#proceed(() => this.#read());
-        return;
+      let reading = this.#startedAt;
+      let source = cache.optimisticSnapshot(command, cached, reading);
+      if (source === null) {
+        // A request that is wrong in itself is not worth asking a store about, which may not even take its key.
+        const problem = commandProblem(command);
+        if (problem !== null) return invalidRequest(problem);
+        source = await this.#read();
+        reading = readClocks(env);
       }
-      // A request that is wrong in itself is not worth asking a store about, which may not even take its key.
-      const problem = commandProblem(command);
-      if (problem !== null) this.#finish(invalidRequest(problem));
-      else this.#proceed(() => this.#read());
+      for (;;) {
+        const step = this.#step(source, reading);
+        if (step !== "read" && "kind" in step) return step;
+        const next = step === "read" ? await this.#read() : await this.#write(step);
+        if ("kind" in next) return next;
+        source = next;
+        reading = readClocks(env);
+      }
     } catch (error) {
-      this.#finish(this.#unsettled(error));
+      return this.#unsettled(error);
     }
   }
 
-  /** Step 7: the store answered an attempt of this command. */
-  answered(attempt: Attempt, result: WriteResult, call: AnsweredCall): void {
-    const { cache } = this.#context;
+  /** Steps 7 and 8. What stands in the store is the next snapshot, unless the command is finished. */
+  async #write(attempt: Attempt): Promise<CommandOutcome | SnapshotSource> {
+    const { cache, calls } = this.#parts;
+    const { command, id } = this.#options;
+    const { source, next } = attempt;
+    const expected = source.stored.kind === "found" ? source.stored.version : null;
+    let conflict: Answered<StoredRecord>;
     try {
+      const answer = await calls.write({ key: command.key, expected, next }, this.#timeLeftMs());
+      const { value: result } = answer;
+      if (result.kind === "unknown") throw result.cause;
       if (result.kind === "applied") {
-        cache.onWritten(attempt, result.version, call.receivedMs);
-        this.#finish(this.#applied(attempt));
-      } else if (result.kind === "unknown") this.failed(attempt, result.cause);
-      else if (result.current.kind === "found" && result.current.record.nonce === attempt.nonce) {
+        cache.onWritten({ id, next, provenBy: this.#provenBy(next) }, result.version, answer.receivedMs);
+        return this.#applied(attempt);
+      }
+      conflict = { ...answer, value: result.current };
+      if (result.current.kind === "found" && result.current.record.nonce === attempt.nonce) {
         // The request was repeated on its way: the repeat met what the first had written.
-        cache.onRead(this.#options.id, result.current, attempt.source.floor, call);
-        this.#finish(this.#applied(attempt));
-      } else this.#proceed(() => this.#afterConflict(attempt, result.current, call));
+        cache.onRead(id, result.current, source.floor, answer);
+        return this.#applied(attempt);
+      }
     } catch (error) {
-      // A store that breaks its contract: whatever it answered, others' answers came with it.
-      this.failed(attempt, error);
+      // It is not known whether the attempt was applied; what stands in the store now will show it. Also where a store
+      // breaks its contract: whatever it answered, others' answers came with it.
+      const cause = asStoreError(error, "the store failed", "unknown");
+      if (cause.outcome === "not-applied") throw cause;
+      this.#unknown.push(attempt);
+      return await this.#readUntilDeadline(cause);
     }
-  }
-
-  /** Step 8. It is not known whether the attempt was applied; what stands in the store now will show it. */
-  failed(attempt: Attempt, error: unknown): void {
-    const cause = asStoreError(error, "the store failed", "unknown");
-    if (cause.outcome === "not-applied") {
-      this.#finish(this.#unsettled(cause));
-      return;
-    }
-    this.#unknown ??= [];
-    this.#unknown.push(attempt);
-    this.#proceed(() => this.#readUntilDeadline(cause));
+    await this.#backOff();
+    // The revision that belongs to an absence comes with a read, and an optimistic attempt knew none at all.
+    if (conflict.value.kind === "absent") return await this.#read();
+    return cache.onRead(id, conflict.value, source.floor, conflict);
   }
 
   /** The token whose hash the record has. A release that serves the next waiter writes a record of another's token. */
@@ -151,21 +142,11 @@ export class CommandRun {
     return "tokenHash" in command && command.tokenHash === next?.tokenHash ? token : null;
   }
 
-  /** Step 2 again: goes on from a snapshot, until the command is finished or its next write is on its way. */
-  async #proceed(read: () => Promise<SnapshotSource>): Promise<void> {
-    try {
-      let source = await read();
-      while (this.#step(source, readClocks(this.#context.env)) === "read") source = await this.#read();
-    } catch (error) {
-      this.#finish(this.#unsettled(error));
-    }
-  }
-
-  /** Steps 3 to 6. Afterwards the command is finished, or a write is on its way, or the store has to be read. */
-  #step(source: SnapshotSource, reading: ClockReading): "done" | "sent" | "read" {
-    const { cache, decide, policy, calls } = this.#context;
+  /** Steps 3 to 6: the command is finished, or a write has to be tried, or the store to be read. */
+  #step(source: SnapshotSource, reading: ClockReading): CommandOutcome | Attempt | "read" {
+    const { cache, decide, policy } = this.#parts;
     const own = this.#ownWrite(source.stored);
-    if (own !== null) return this.#done(own);
+    if (own !== null) return own;
     if (this.#steps === MAX_ATTEMPTS) {
       throw new StoreError("timeout", `gave up after ${MAX_ATTEMPTS} attempts against other writers`, {
         outcome: "not-applied",
@@ -184,38 +165,11 @@ export class CommandRun {
     if (effect.kind === "none" || decision.kind !== "granted") {
       // Step 5. An optimistic snapshot may lead to a write, which checks it; it must never lead to an answer by itself.
       const mustRead = source.callNumber === null && !isDecidedByRequest(decided.bundle);
-      return mustRead ? "read" : this.#done(this.#answer(decided, now, reading));
+      return mustRead ? "read" : this.#answer(decided, now, reading);
     }
     // Step 6.
-    const { stored, callNumber } = source;
-    const { id } = this.#options;
-    // An optimistic snapshot of a key that was not in the cache is used in the very turn of that lookup.
-    const cached = this.#options.cached ?? (callNumber === null ? null : cache.find(id));
     const next = effect.kind === "write" ? effect.record : null;
-    const attempt: Attempt = {
-      key: command.key,
-      expected: stored.kind === "found" ? stored.version : null,
-      next,
-      id,
-      cached: cached ?? cache.begin(id),
-      provenBy: this.#provenBy(next),
-      timeoutMs: Math.max(MIN_TIMEOUT_MS, this.#deadlineMs - reading.monotonicMs),
-      nonce: command.nonce,
-      reading,
-      now,
-      decision,
-      source,
-      run: this,
-      answered: attemptAnswered,
-      failed: attemptFailed,
-    };
-    calls.submit(attempt);
-    return "sent";
-  }
-
-  #done(outcome: CommandOutcome): "done" {
-    this.#finish(outcome);
-    return "done";
+    return { source, nonce: command.nonce, next, reading, now, decision };
   }
 
   /**
@@ -224,28 +178,23 @@ export class CommandRun {
    */
   #commandForStep(): LeaseCommand {
     if (this.#steps === 1) return this.#options.command;
-    const command: LeaseCommand = { ...this.#options.command, nonce: this.#context.ids.next() };
-    const first = this.#unknown?.[0];
+    const command: LeaseCommand = { ...this.#options.command, nonce: this.#parts.ids.next() };
+    const [first] = this.#unknown;
     if (first === undefined || (command.op !== "revoke" && command.op !== "break")) return command;
     return { ...command, generation: first.decision.lease.generation };
   }
 
-  async #afterConflict(attempt: Attempt, current: StoredRecord, call: AnsweredCall): Promise<SnapshotSource> {
-    await this.#backOff();
-    // The revision that belongs to an absence comes with a read, and an optimistic attempt knew none at all.
-    if (current.kind === "absent") return await this.#read();
-    return this.#context.cache.onRead(this.#options.id, current, attempt.source.floor, call);
+  async #read(): Promise<SnapshotSource> {
+    return await this.#parts.cache.read(this.#options.command.key, this.#timeLeftMs());
   }
 
   /** A single call may take what is left of the command's time. */
-  async #read(): Promise<SnapshotSource> {
-    const { env, cache } = this.#context;
-    const timeoutMs = Math.max(MIN_TIMEOUT_MS, this.#deadlineMs - env.monotonicMs());
-    return await cache.read(this.#options.command.key, timeoutMs);
+  #timeLeftMs(): number {
+    return Math.max(MIN_TIMEOUT_MS, this.#deadlineMs - this.#parts.env.monotonicMs());
   }
 
   async #readUntilDeadline(cause: unknown): Promise<SnapshotSource> {
-    const { env } = this.#context;
+    const { env } = this.#parts;
     let last = cause;
     while (env.monotonicMs() < this.#deadlineMs) {
       try {
@@ -258,9 +207,9 @@ export class CommandRun {
     throw last;
   }
 
-  /** One conflict is normal; many mean a crowd, and a crowd needs spreading. */
+  /** One conflict is normal; after many the writers are spread out. */
   async #backOff(): Promise<void> {
-    const { env } = this.#context;
+    const { env } = this.#parts;
     this.#conflicts += 1;
     if (env.monotonicMs() >= this.#deadlineMs) {
       throw new StoreError("timeout", "too many other writers on this key", { outcome: "not-applied" });
@@ -272,7 +221,7 @@ export class CommandRun {
 
   /** Step 8: an attempt of this command whose reply was lost, found in the store. */
   #ownWrite(stored: StoredRecord): CommandOutcome | null {
-    if (this.#unknown === null || stored.kind !== "found") return null;
+    if (this.#unknown.length === 0 || stored.kind !== "found") return null;
     const { record } = stored;
     const byNonce = this.#unknown.find((attempt) => attempt.nonce === record.nonce);
     if (byNonce !== undefined) return this.#applied(byNonce, record);
@@ -316,17 +265,9 @@ export class CommandRun {
     const cause = asStoreError(error, "the store failed", "unknown");
     const unsettled = { kind: "unsettled", cause } as const;
     // A later failure that certainly did nothing does not settle an earlier attempt that may have.
-    if (this.#unknown === null) return { ...unsettled, outcome: cause.outcome };
+    if (this.#unknown.length === 0) return { ...unsettled, outcome: cause.outcome };
     const unknown = { ...unsettled, outcome: "unknown" } as const;
     const mayHaveServed = this.#unknown.some(({ decision }) => decision.next !== undefined);
     return mayHaveServed ? { ...unknown, next: unknown } : unknown;
   }
-}
-
-function attemptAnswered(this: Attempt, result: WriteResult, call: AnsweredCall): void {
-  this.run.answered(this, result, call);
-}
-
-function attemptFailed(this: Attempt, error: unknown): void {
-  this.run.failed(this, error);
 }

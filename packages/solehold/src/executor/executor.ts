@@ -76,10 +76,14 @@ export interface LeaseListing {
   readonly next: string | null;
 }
 
-/** How many wait for a key. After a reset the lengths that are not zero come again. */
-export type QueueEvent =
-  | { readonly kind: "length"; readonly key: LeaseKey; readonly waiting: number }
-  | { readonly kind: "reset" };
+/** How many wait for a key in one process. */
+export interface QueueLength {
+  readonly key: LeaseKey;
+  readonly waiting: number;
+}
+
+/** After a reset the lengths that are not zero come again. */
+export type QueueEvent = ({ readonly kind: "length" } & QueueLength) | { readonly kind: "reset" };
 export type QueueListener = (event: QueueEvent) => void;
 
 export interface LeaseExecutor {

@@ -2,10 +2,10 @@
  * What would be decided about a request now, and why: the policy bundle and the decision, from one read of the store.
  * Nothing is written. It promises nothing about the next moment, and knows neither quotas nor approvals.
  */
-import { decide, type LeaseDecision, type LeasePolicy, type PolicyBundle } from "../core/index.ts";
-import { type Env, type RandomIds, readClocks } from "../env/index.ts";
+import type { LeaseDecision, PolicyBundle } from "../core/index.ts";
+import { readClocks } from "../env/index.ts";
 import type { CallContext } from "./executor.ts";
-import type { RecordCache } from "./record-cache.ts";
+import type { ExecutorParts } from "./parts.ts";
 import { commandOf, type LeaseRequest, requestProblem } from "./request.ts";
 
 export interface Explanation {
@@ -16,18 +16,11 @@ export interface Explanation {
   readonly storeTimeMs: number;
 }
 
-export interface ExplainOptions {
-  readonly env: Env;
-  readonly ids: RandomIds;
-  readonly policy: LeasePolicy;
-  readonly cache: RecordCache;
-}
-
 /** Rejects with a StoreError where the store cannot be read. */
 export async function explainRequest(
   request: LeaseRequest,
   context: CallContext,
-  { env, ids, policy, cache }: ExplainOptions,
+  { env, ids, policy, cache, decide }: ExecutorParts,
 ): Promise<Explanation> {
   const given = "token" in request ? request.token : undefined;
   const problem = requestProblem(request, given, context);

@@ -16,6 +16,7 @@ import {
   fenceOf,
   fenceTerm,
   type IntegrityViolation,
+  keyId,
   type LeaseCommand,
   type LeaseKey,
   type LeasePolicy,
@@ -28,16 +29,14 @@ import {
 import type { Env } from "../env/index.ts";
 import { ABSENT, type LeaseStore, type StoredRecord } from "../store/index.ts";
 import { BoundedMap } from "../support/bounded-map.ts";
-import { cacheKey } from "./cache-key.ts";
 import { CachedRecord, type SnapshotSource } from "./cached-record.ts";
-import type { AnsweredCall, CallBatcher } from "./call-batcher.ts";
+import type { Answered, CallBatcher } from "./call-batcher.ts";
 import { isObservedOver } from "./observations.ts";
 import type { StoreClock } from "./store-time.ts";
 
 /** A conditional write of this process. */
 export interface OwnWrite {
   readonly id: string;
-  readonly cached: CachedRecord;
   readonly next: LeaseRecord | null;
   /** The token whose hash the record has; null when it is not known. */
   readonly provenBy: string | null;
@@ -73,13 +72,6 @@ export class RecordCache {
     return this.#records.get(id) ?? null;
   }
 
-  /** For a key that `find` has just not found. */
-  begin(id: string): CachedRecord {
-    const cached = new CachedRecord(this.#records.generation);
-    this.#records.set(id, cached);
-    return cached;
-  }
-
   /** What probably is in the store, if that is enough to try a write; otherwise null: read first. */
   optimisticSnapshot(
     command: LeaseCommand,
@@ -99,15 +91,20 @@ export class RecordCache {
   async read(key: LeaseKey, timeoutMs?: number): Promise<SnapshotSource> {
     const answer = await this.#options.calls.read(key, timeoutMs);
     const { stored, revision } = answer.value;
-    return this.onRead(cacheKey(key), stored, revision, answer);
+    return this.onRead(keyId(key), stored, revision, answer);
   }
 
   /** The store's answer showed this. */
-  onRead(id: string, stored: StoredRecord, floor: bigint, call: AnsweredCall): SnapshotSource {
+  onRead(
+    id: string,
+    stored: StoredRecord,
+    floor: bigint,
+    call: Pick<Answered<unknown>, "callNumber" | "receivedMs">,
+  ): SnapshotSource {
     const { callNumber } = call;
     if (stored.kind !== "found") return { record: null, floor, stored, sinceMs: null, callNumber };
     const { record } = stored;
-    const cached = this.#entryFor(id, null);
+    const cached = this.#entryOf(id);
     cached.keep(record, stored.version, call.receivedMs, this.#options.calls.lastCallNumber);
     return { record, floor, stored, sinceMs: cached.sinceMs, callNumber };
   }
@@ -119,7 +116,7 @@ export class RecordCache {
       this.forget(id);
       return;
     }
-    const cached = this.#entryFor(id, write.cached);
+    const cached = this.#entryOf(id);
     cached.keep(next, version, receivedMs, this.#options.calls.lastCallNumber);
     if (next.state === "held") cached.token = write.provenBy;
   }
@@ -128,14 +125,13 @@ export class RecordCache {
   onHint(id: string, stored: StoredRecord, receivedMs: number): void {
     if (stored.kind !== "found") return;
     const { record, version } = stored;
-    const cached = this.#entryFor(id, null);
+    const cached = this.#entryOf(id);
     const isNewer = cached.version !== version && recordFence(record) >= cached.highestFence;
     if (isNewer || cached.record === null) cached.keep(record, version, receivedMs, null);
   }
 
   forget(id: string): void {
-    const cached = this.find(id);
-    cached?.forget();
+    this.find(id)?.forget();
   }
 
   /** False when the store's time has to be asked for before anything can be decided. */
@@ -217,7 +213,7 @@ export class RecordCache {
   ): number {
     const { drift, retentionMs } = this.#options;
     const { stored, callNumber } = source;
-    const cached = this.find(cacheKey(command.key));
+    const cached = this.find(keyId(command.key));
     if (cached === null || cached.record === null || (callNumber ?? 0) <= cached.seenAtCall) return 0;
     const { record, highestFence } = cached;
     const growsInMs = this.#growsInMs(command, source, now, highestFence);
@@ -252,13 +248,9 @@ export class RecordCache {
     return clock.isNarrow(interval, ("ttlMs" in command ? command.ttlMs : undefined) ?? policy.defaultTtlMs);
   }
 
-  /** `found` is the key's entry as it was last looked up. Unless the map aged since then, it is still there. */
-  #entryFor(id: string, found: CachedRecord | null): CachedRecord {
-    const { generation } = this.#records;
-    if (found?.generation === generation) return found;
-    const cached = this.find(id);
-    if (cached === null) return this.begin(id);
-    cached.generation = generation;
+  /** Setting it again counts as use. */
+  #entryOf(id: string): CachedRecord {
+    const cached = this.find(id) ?? new CachedRecord();
     this.#records.set(id, cached);
     return cached;
   }

@@ -2,11 +2,10 @@
  * Replacing a damaged record by a tombstone above every generation that was granted under it: by the store's time, or,
  * where generations are counted, by an operator's word.
  */
-import { type LeaseKey, type LeasePolicy, nextGeneration, systemRecord } from "../core/index.ts";
-import { type Env, randomId, readClocks } from "../env/index.ts";
+import { type LeaseKey, nextGeneration, systemRecord } from "../core/index.ts";
+import { randomId, readClocks } from "../env/index.ts";
 import type { LeaseStore } from "../store/index.ts";
-import type { CallBatcher } from "./call-batcher.ts";
-import type { RecordCache } from "./record-cache.ts";
+import type { ExecutorParts } from "./parts.ts";
 
 const MICROSECONDS_PER_MS = 1_000n;
 
@@ -14,14 +13,8 @@ const MICROSECONDS_PER_MS = 1_000n;
 export async function repairRecord(
   key: LeaseKey,
   generation: bigint,
-  context: {
-    readonly env: Env;
-    readonly calls: CallBatcher;
-    readonly cache: RecordCache;
-    readonly policy: LeasePolicy;
-  },
+  { env, calls, cache, policy }: ExecutorParts,
 ): Promise<boolean> {
-  const { env, calls, cache, policy } = context;
   const { stored, revision } = (await calls.read(key)).value;
   if (stored.kind !== "corrupt") return false;
   const now = cache.time(readClocks(env));

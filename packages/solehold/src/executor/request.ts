@@ -3,22 +3,26 @@
 import type { Approval } from "../approvals/index.ts";
 import {
   type AcquireCommand,
+  type BreakCommand,
   DEFAULT_PURPOSE,
   type FieldProblem,
+  type HandoffCommand,
   type IdempotencyMark,
   type LeaseCommand,
   type LeaseKey,
+  type LeaseOp,
   type LeasePolicy,
   MAX_TOKEN_LENGTH,
   type Metadata,
   NO_METADATA,
   nameProblem,
-  type Purpose,
   type ReleaseCommand,
   type RenewCommand,
+  type ResumeCommand,
   type RevokeCommand,
   slotsProblem,
   tokenProblem,
+  type UseCommand,
 } from "../core/index.ts";
 import type { StoreCapabilities } from "../store/index.ts";
 import type { CallContext } from "./executor.ts";
@@ -31,9 +35,6 @@ export interface PresentedApprovals {
   readonly nonce: string;
   readonly approvals: readonly Approval[];
 }
-
-/** For building a value field by field: spreading optional parts into it is many times slower. */
-export type Writable<Value> = { -readonly [field in keyof Value]: Value[field] };
 
 interface RequestBase {
   readonly key: LeaseKey;
@@ -51,44 +52,35 @@ interface OwnerRequest extends RequestBase {
   readonly generation?: bigint;
 }
 
-export interface AcquireRequest extends RequestBase {
-  readonly op: "acquire";
-  readonly holder: string;
-  readonly ttlMs?: number;
-  readonly purpose?: Purpose;
+// What a request has in common with its command is described there (core/command.ts).
+
+type AcquireParts =
+  | "op"
+  | "holder"
+  | "term"
+  | "note"
+  | "metadata"
+  | "holdAtLeastMs"
+  | "lockDelayMs"
+  | "ticket";
+
+export interface AcquireRequest
+  extends RequestBase,
+    Pick<AcquireCommand, AcquireParts>,
+    Partial<Pick<AcquireCommand, "ttlMs" | "purpose">> {
   /** The token that the grant shall carry; random when not given. Repeating it finds the same grant. */
   readonly token?: string;
-  readonly term?: bigint;
-  readonly note?: string;
-  /** Data of programs about the lease. */
-  readonly metadata?: Metadata;
-  /** Nobody may claim the key for so long after the grant, even if it is released or expires before. */
-  readonly holdAtLeastMs?: number;
-  /** Nobody may claim the key for so long after the grant expired. The policy's when not given. */
-  readonly lockDelayMs?: number;
   /** How many may hold the name at a time: any free slot of so many is granted. Default 1. */
   readonly slots?: number;
   /** Among those who wait for the key the higher one goes first, for a while (waiting/precedence.ts). 0, the default, to 100. */
   readonly priority?: number;
-  /** The ticket with which the caller waits for the key, see waiting/. */
-  readonly ticket?: string;
 }
 
-export interface RenewRequest extends OwnerRequest {
-  readonly op: "renew";
-  /** The lease's own when it is left out. */
-  readonly ttlMs?: number;
-  readonly term?: bigint;
-}
-
-export interface ReleaseRequest extends OwnerRequest {
-  readonly op: "release";
-  /** Release only what the write with this nonce left behind. */
-  readonly onlyNonce?: string;
+export interface ReleaseRequest
+  extends OwnerRequest,
+    Pick<ReleaseCommand, "op" | "onlyNonce" | "reserveFor"> {
   /** Grant the lease to this waiter with the same write, where that is possible. */
   readonly next?: NextWaiter;
-  /** Keep the released lease for the waiter with this ticket, for so long. */
-  readonly reserveFor?: ReleaseCommand["reserveFor"];
 }
 
 /** An acquire that a release may serve, and the context in which it was asked. */
@@ -97,31 +89,12 @@ export interface NextWaiter {
   readonly context: CallContext;
 }
 
-export interface UseRequest extends OwnerRequest {
-  readonly op: "use";
-  readonly purpose: Purpose;
-}
-
-export interface ResumeRequest extends OwnerRequest {
-  readonly op: "resume";
-}
-
-export interface HandoffRequest extends OwnerRequest {
-  readonly op: "handoff";
-  readonly successor: string;
-  readonly withinMs: number;
-}
-
-export interface RevokeRequest extends RequestBase {
-  readonly op: "revoke";
-  readonly generation?: bigint;
-}
-
-export interface BreakRequest extends RequestBase {
-  readonly op: "break";
-  readonly periodMs: number;
-  readonly generation?: bigint;
-}
+export type RenewRequest = OwnerRequest & Pick<RenewCommand, "op" | "ttlMs" | "term">;
+export type UseRequest = OwnerRequest & Pick<UseCommand, "op" | "purpose">;
+export type ResumeRequest = OwnerRequest & Pick<ResumeCommand, "op">;
+export type HandoffRequest = OwnerRequest & Pick<HandoffCommand, "op" | "successor" | "withinMs">;
+export type RevokeRequest = RequestBase & Pick<RevokeCommand, "op" | "generation">;
+export type BreakRequest = RequestBase & Pick<BreakCommand, "op" | "generation" | "periodMs">;
 
 export type LeaseRequest =
   | AcquireRequest
@@ -194,97 +167,45 @@ export interface CommandParts {
   readonly context: CallContext;
 }
 
-// Commands are built field by field: spreading optional parts costs more than the decision itself.
+/** What a command takes from its request as it is, and nothing else that a caller may have put there. */
+const TAKEN = {
+  acquire: [
+    ...(["holder", "purpose", "ttlMs", "term", "note", "metadata"] as const),
+    ...(["holdAtLeastMs", "lockDelayMs", "ticket"] as const),
+  ],
+  renew: ["holder", "generation", "ttlMs", "term"],
+  release: ["holder", "generation", "onlyNonce", "reserveFor"],
+  use: ["holder", "generation", "purpose"],
+  resume: ["holder", "generation"],
+  handoff: ["holder", "generation", "successor", "withinMs"],
+  revoke: ["generation"],
+  break: ["generation", "periodMs"],
+} as const satisfies {
+  readonly [op in LeaseOp]: readonly (keyof Extract<LeaseCommand, { readonly op: op }>)[];
+};
 
 export function commandOf(request: LeaseRequest, parts: CommandParts): LeaseCommand {
-  const command = bareCommand(request, parts);
-  const { generation } = request as OwnerRequest;
-  if (generation !== undefined) (command as Writable<RenewCommand>).generation = generation;
-  const { idempotencyKey } = request;
-  if (idempotencyKey !== undefined)
-    (command as Writable<LeaseCommand>).idempotency = markOf(request, idempotencyKey, parts);
-  return command;
-}
-
-function bareCommand(request: LeaseRequest, parts: CommandParts): LeaseCommand {
-  const { nonce, context } = parts;
-  const { key } = request;
-  switch (request.op) {
-    case "acquire":
-      return acquireCommand(request, parts);
-    case "renew": {
-      const { holder, ttlMs, term } = request;
-      const tokenHash = hashOf(parts);
-      const command: Writable<RenewCommand> = { op: "renew", key, holder, tokenHash, nonce };
-      if (ttlMs !== undefined) command.ttlMs = ttlMs;
-      if (term !== undefined) command.term = term;
-      if (context.approval !== undefined && context.approval !== null) command.approval = context.approval;
-      return command;
-    }
-    case "release": {
-      const { holder, onlyNonce, next, reserveFor } = request;
-      const tokenHash = hashOf(parts);
-      const command: Writable<ReleaseCommand> = { op: "release", key, holder, tokenHash, nonce };
-      if (onlyNonce !== undefined) command.onlyNonce = onlyNonce;
-      if (next !== undefined) command.next = nextCommand(next, parts);
-      if (reserveFor !== undefined) command.reserveFor = reserveFor;
-      return command;
-    }
-    case "use":
-      return {
-        op: "use",
-        key,
-        holder: request.holder,
-        tokenHash: hashOf(parts),
-        nonce,
-        purpose: request.purpose,
-      };
-    case "resume":
-      return { op: "resume", key, holder: request.holder, tokenHash: hashOf(parts), nonce };
-    case "handoff": {
-      const { holder, successor, withinMs } = request;
-      return { op: "handoff", key, holder, tokenHash: hashOf(parts), nonce, successor, withinMs };
-    }
-    case "revoke":
-      return { op: "revoke", key, nonce, ...approvalOf(context) };
-    case "break":
-      return { op: "break", key, nonce, periodMs: request.periodMs, ...approvalOf(context) };
-  }
-}
-
-function acquireCommand(request: AcquireRequest, parts: CommandParts): AcquireCommand {
-  const { policy, nonce, context } = parts;
-  const { key, holder, ttlMs = policy.defaultTtlMs, purpose = DEFAULT_PURPOSE, term, note } = request;
-  const tokenHash = hashOf(parts);
-  const command: Writable<AcquireCommand> = {
-    op: "acquire",
-    key,
-    holder,
-    purpose,
-    ttlMs,
-    tokenHash,
-    // A token is unique to its grant: finding it in the record means that this grant is already ours.
-    provenTokenHash: tokenHash,
-    nonce,
-  };
-  if (term !== undefined) command.term = term;
-  if (note !== undefined) command.note = note;
-  if (request.metadata !== undefined) command.metadata = request.metadata;
-  if (request.holdAtLeastMs !== undefined) command.holdAtLeastMs = request.holdAtLeastMs;
-  if (request.lockDelayMs !== undefined) command.lockDelayMs = request.lockDelayMs;
-  if (request.ticket !== undefined) command.ticket = request.ticket;
-  if (context.quotaExhausted === true) command.quotaExhausted = true;
+  const { op, key, idempotencyKey } = request;
+  const { nonce, policy, context } = parts;
+  const given = request as unknown as { readonly [field: string]: unknown };
+  const command: { [field: string]: unknown } =
+    op === "acquire"
+      ? { op, key, nonce, purpose: DEFAULT_PURPOSE, ttlMs: policy.defaultTtlMs }
+      : { op, key, nonce };
+  for (const name of TAKEN[op] ?? []) if (given[name] !== undefined) command[name] = given[name];
+  if (op !== "revoke" && op !== "break") command.tokenHash = hashOf(parts);
+  // A token is unique to its grant: finding it in the record means that this grant is already ours.
+  if (op === "acquire") command.provenTokenHash = command.tokenHash;
+  if (op === "acquire" && context.quotaExhausted === true) command.quotaExhausted = true;
+  if (op === "release" && request.next !== undefined) command.next = nextCommand(request.next, parts);
   if (context.approval !== undefined && context.approval !== null) command.approval = context.approval;
-  return command;
+  if (idempotencyKey !== undefined) command.idempotency = markOf(request, idempotencyKey, parts);
+  return command as unknown as LeaseCommand;
 }
 
 /** Its nonce is set by the decision: it is that of the release. */
-function nextCommand({ request, context }: NextWaiter, { nonce, policy }: CommandParts): AcquireCommand {
-  return commandOf(request, { token: request.token, nonce, policy, context }) as AcquireCommand;
-}
-
-function approvalOf({ approval }: CallContext): Pick<RevokeCommand, "approval"> {
-  return approval === undefined || approval === null ? {} : { approval };
+function nextCommand({ request, context }: NextWaiter, { nonce, policy }: CommandParts): LeaseCommand {
+  return commandOf(request, { token: request.token, nonce, policy, context });
 }
 
 function hashOf({ token, tokenHash }: CommandParts): string {

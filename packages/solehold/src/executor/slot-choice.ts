@@ -9,7 +9,7 @@
 import { type AcquireCommand, findMark, type LeaseKey, slotKeys } from "../core/index.ts";
 import { readClocks } from "../env/index.ts";
 import type { SnapshotSource } from "./cached-record.ts";
-import type { CommandRunContext } from "./command-run.ts";
+import type { ExecutorParts } from "./parts.ts";
 
 export interface SlotChoice {
   readonly key: LeaseKey;
@@ -25,7 +25,7 @@ const RANKS: readonly Judged["rank"][] = ["own", "free", "own name", "taken"];
 
 /** `command`: the acquire as it would be sent to the first slot. Rejects with a StoreError. */
 export async function chooseSlot(
-  { cache, env, decide, policy }: Pick<CommandRunContext, "cache" | "env" | "decide" | "policy">,
+  { cache, env, decide, policy }: ExecutorParts,
   command: AcquireCommand,
   slots: number,
   timeoutMs: number,
@@ -50,7 +50,7 @@ export async function chooseSlot(
 function judge(
   command: AcquireCommand,
   { record }: SnapshotSource,
-  { bundle, decision }: ReturnType<CommandRunContext["decide"]>,
+  { bundle, decision }: ReturnType<ExecutorParts["decide"]>,
 ): Judged {
   const { idempotency } = command;
   const isRepeat =

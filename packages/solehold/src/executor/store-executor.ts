@@ -30,13 +30,13 @@ import {
   withTimeouts,
 } from "../store/index.ts";
 import { BoundedMap } from "../support/bounded-map.ts";
-import { cacheKey } from "./cache-key.ts";
 import { CallBatcher } from "./call-batcher.ts";
-import { CommandRun, type CommandRunContext } from "./command-run.ts";
+import { CommandRun } from "./command-run.ts";
 import { CorruptRecordError } from "./corrupt-record-error.ts";
 import type { CallContext, Feature, LeaseExecutor, LeaseListing } from "./executor.ts";
 import { type Explanation, explainRequest } from "./explain.ts";
 import { type CommandOutcome, invalidRequest } from "./outcome.ts";
+import type { ExecutorParts } from "./parts.ts";
 import { RecordCache } from "./record-cache.ts";
 import { repairRecord } from "./repair.ts";
 import {
@@ -83,9 +83,8 @@ export class StoreExecutor implements LeaseExecutor {
   readonly store: LeaseStore;
   readonly tickets?: WaitTickets;
   readonly #env: Env;
-  readonly #context: CommandRunContext;
+  readonly #parts: ExecutorParts;
   readonly #clock: StoreClock;
-  readonly #retentionMs: number;
   readonly #commandTimeoutMs: number;
   /** Tokens drawn here for acquires whose outcome is unknown: the same call again finds the same grant. */
   readonly #unsettledTokens = new BoundedMap<string>(MAX_UNSETTLED_TOKENS);
@@ -101,7 +100,6 @@ export class StoreExecutor implements LeaseExecutor {
     this.drift = checkedDrift(drift);
     this.store = store;
     this.#env = env;
-    this.#retentionMs = retentionMs;
     this.#commandTimeoutMs = commandTimeoutMs;
     const { clockGranularityMs: granularityMs, clockSkewMs: skewMs } = store.capabilities;
     const clock = new StoreClock({ drift, granularityMs, skewMs, observeForMs: policy.maxTtlMs });
@@ -112,14 +110,17 @@ export class StoreExecutor implements LeaseExecutor {
       ...{ env, store, calls, clock, drift, cacheSize, retentionMs },
       policy: this.policy,
     });
-    if (WaitTickets.areSupportedBy(store)) this.tickets = new WaitTickets({ env, store, calls, cache });
     const ids = new RandomIds(env);
-    this.#context = { env, ids, policy: this.policy, calls, cache, decide: options.decide ?? decide };
+    this.#parts = {
+      ...{ env, ids, store, calls, cache, retentionMs },
+      ...{ policy: this.policy, decide: options.decide ?? decide },
+    };
+    if (WaitTickets.areSupportedBy(store)) this.tickets = new WaitTickets(this.#parts);
   }
 
   /** The store's time as far as it is known here, for people, counts and timers: never for a decision. */
   storeNowMs(): number {
-    return this.#context.cache.time(readClocks(this.#env)).latestMs;
+    return this.#parts.cache.time(readClocks(this.#env)).latestMs;
   }
 
   /** How often the store's clock was seen to jump. */
@@ -139,11 +140,11 @@ export class StoreExecutor implements LeaseExecutor {
 
   /** What would be decided now, and why. Nothing is carried out. Rejects with a StoreError. */
   async explain(request: LeaseRequest, context: CallContext = NO_CONTEXT): Promise<Explanation> {
-    return await explainRequest(request, context, this.#context);
+    return await explainRequest(request, context, this.#parts);
   }
 
   async read(key: LeaseKey): Promise<LeaseView | null> {
-    const { stored } = await this.#context.cache.read(key);
+    const { stored } = await this.#parts.cache.read(key);
     if (stored.kind === "corrupt") throw new CorruptRecordError(key, stored.version, stored.detail);
     return stored.kind === "absent" ? null : viewOf(stored.record, this.#nowMs(stored.record), this.policy);
   }
@@ -169,14 +170,12 @@ export class StoreExecutor implements LeaseExecutor {
 
   /** A watch event showed this record. It may save a read before the next attempt, and is never trusted for an answer. */
   onHint(key: LeaseKey, stored: StoredRecord): void {
-    this.#context.cache.onHint(cacheKey(key), stored, this.#env.monotonicMs());
+    this.#parts.cache.onHint(keyId(key), stored, this.#env.monotonicMs());
   }
 
   /** One pass of collection over a tenant's ended records. */
   async collect(tenant: string): Promise<CollectionReport> {
-    const { env, calls, cache } = this.#context;
-    const { store, policy } = this;
-    return await collectTenant(tenant, { env, store, calls, cache, policy, retentionMs: this.#retentionMs });
+    return await collectTenant(tenant, this.#parts);
   }
 
   /**
@@ -185,12 +184,12 @@ export class StoreExecutor implements LeaseExecutor {
    * False when the record is not damaged (any more).
    */
   async repair(key: LeaseKey, generation: bigint): Promise<boolean> {
-    return await repairRecord(key, generation, this.#context);
+    return await repairRecord(key, generation, this.#parts);
   }
 
   async close(): Promise<void> {
     await this.store.close();
-    this.#context.calls.close();
+    this.#parts.calls.close();
   }
 
   async #acquire(
@@ -198,7 +197,7 @@ export class StoreExecutor implements LeaseExecutor {
     given: string | undefined,
     context: CallContext,
   ): Promise<CommandOutcome> {
-    const token = given ?? this.#takeUnsettled(request) ?? this.#context.ids.next();
+    const token = given ?? this.#takeUnsettled(request) ?? this.#parts.ids.next();
     const { slots = 1 } = request;
     const run =
       slots > 1 ? this.#acquireSlot(request, slots, token, context) : this.#run(request, token, context);
@@ -217,7 +216,7 @@ export class StoreExecutor implements LeaseExecutor {
     token: string,
     context: CallContext,
   ): Promise<CommandOutcome> {
-    const { ids, env } = this.#context;
+    const { ids, env } = this.#parts;
     const { timeoutMs = this.#commandTimeoutMs } = request;
     const deadlineMs = env.monotonicMs() + timeoutMs;
     const command = commandOf(request, { token, nonce: ids.next(), policy: this.policy, context });
@@ -228,7 +227,7 @@ export class StoreExecutor implements LeaseExecutor {
     let denied: CommandOutcome | null = null;
     for (let tries = 1; ; tries += 1) {
       const leftMs = Math.max(MIN_TIMEOUT_MS, deadlineMs - env.monotonicMs());
-      const choice = await chooseSlot(this.#context, command as AcquireCommand, slots, leftMs).catch(
+      const choice = await chooseSlot(this.#parts, command as AcquireCommand, slots, leftMs).catch(
         asStoreFailure,
       );
       if (choice instanceof StoreError)
@@ -242,14 +241,14 @@ export class StoreExecutor implements LeaseExecutor {
   }
 
   #run(request: LeaseRequest, token: string, context: CallContext): Promise<CommandOutcome> {
-    const { ids, cache } = this.#context;
-    const id = cacheKey(request.key);
+    const { ids, cache } = this.#parts;
+    const id = keyId(request.key);
     const cached = cache.find(id);
     const tokenHash = request.op === "acquire" ? null : (cached?.hashOf(token) ?? null);
     const command = commandOf(request, { token, tokenHash, nonce: ids.next(), policy: this.policy, context });
     const { timeoutMs = this.#commandTimeoutMs } = request;
     const nextToken = request.op === "release" ? (request.next?.request.token ?? "") : "";
-    return new CommandRun(this.#context, { command, id, cached, token, nextToken, timeoutMs }).run();
+    return new CommandRun(this.#parts, { command, id, cached, token, nextToken, timeoutMs }).run();
   }
 
   /** Taken out while it is tried: two calls at once must not both find, and both believe, the same grant. */
@@ -262,7 +261,7 @@ export class StoreExecutor implements LeaseExecutor {
   }
 
   #nowMs(record: LeaseRecord): number {
-    return this.#context.cache.instant({ record, sinceMs: null }, readClocks(this.#env)).latestMs;
+    return this.#parts.cache.instant({ record, sinceMs: null }, readClocks(this.#env)).latestMs;
   }
 }
 

@@ -11,9 +11,9 @@
  *
  * A store with several machines has several clocks: the interval is wide enough for all of them.
  *
- * A reply whose time lies outside the interval means that the clock jumped: a failover to a machine with
- * another clock, or somebody set it; a reply may also say that another server took over lately. From then on, for `observeForMs`, nothing may be judged dead by this
- * clock; see `observations.ts` for what is used instead.
+ * A reply whose time lies outside the interval means that the clock jumped: a failover to a machine with another clock, or
+ * somebody set it; a reply may also say that another server took over lately. From then on, for `observeForMs`, nothing may
+ * be judged dead by this clock; see `observations.ts` for what is used instead.
  */
 import type { ClockReading, DriftBound, StoreInstant } from "../core/index.ts";
 
@@ -26,7 +26,7 @@ export interface TimeSample {
   readonly serverChangedAtMs: number | null;
 }
 
-/** A guess is not worth it when the store's time is known so badly that expiries would be stretched. */
+/** An optimistic write is not worth it when the store's time is known so badly that expiries would be stretched. */
 const NARROW_RATIO = 0.05;
 const NARROW_MS = 50;
 /** Wall clocks tell whole milliseconds. */
@@ -38,9 +38,6 @@ export class StoreClock {
   readonly #skewMs: number;
   readonly #observeForMs: number;
   #sample: TimeSample | null = null;
-  /** The last question to `interval`, and the answer: one decision asks several times, with the same reading. */
-  #askedAt: ClockReading | null = null;
-  #interval: StoreInstant | null = null;
   #observeUntilMs = Number.NEGATIVE_INFINITY;
   #jumps = 0;
 
@@ -65,7 +62,6 @@ export class StoreClock {
 
   /** A reply arrived. */
   learn(sample: TimeSample): void {
-    this.#askedAt = null;
     const known = this.#sample;
     // Asleep while the answer was on its way: it may be old, and nobody can say how old.
     if (this.#movedApart(sample.sent, sample.received)) return;
@@ -87,13 +83,15 @@ export class StoreClock {
     if (this.#width(sample, at) <= this.#width(known, at)) this.#sample = sample;
   }
 
-  /** Null before the first reply, and after a sleep or a step of the wall clock until the next. */
+  /**
+   * Null before the first reply, and after a sleep or a step of the wall clock until the next. What is written is stamped
+   * with the latest time that it may be: never before the true one.
+   */
   interval(now: ClockReading): StoreInstant | null {
-    if (this.#askedAt !== now) {
-      this.#interval = this.#intervalAt(now);
-      this.#askedAt = now;
-    }
-    return this.#interval;
+    const sample = this.#sample;
+    if (sample === null || this.#movedApart(sample.received, now)) return null;
+    const latestMs = Math.ceil(this.#latest(sample, now));
+    return { earliestMs: Math.floor(this.#earliest(sample, now)), latestMs, stampMs: latestMs };
   }
 
   /** True while this clock may not be used to judge that a lease is over. */
@@ -117,14 +115,6 @@ export class StoreClock {
     if (forMs <= 0) return;
     const wholeMs = Math.min(forMs, this.#observeForMs) * (1 + this.#drift.driftRatio);
     this.#observeUntilMs = Math.max(this.#observeUntilMs, monotonicMs + wholeMs);
-  }
-
-  /** What is written is stamped with the latest time that it may be: never before the true one. */
-  #intervalAt(now: ClockReading): StoreInstant | null {
-    const sample = this.#sample;
-    if (sample === null || this.#movedApart(sample.received, now)) return null;
-    const latestMs = Math.ceil(this.#latest(sample, now));
-    return { earliestMs: Math.floor(this.#earliest(sample, now)), latestMs, stampMs: latestMs };
   }
 
   #contradicts(known: TimeSample, sample: TimeSample): boolean {

@@ -7,25 +7,14 @@
  * record is what the next one is counted from: in both cases all are kept. Records with a term above the base stay, too:
  * terms belong to long-lived writer slots, and a new grant would begin under the base term.
  */
-import { endOfRecord, type LeasePolicy, type LeaseRecord } from "../core/index.ts";
-import { type Env, readClocks } from "../env/index.ts";
+import { endOfRecord, keyId, type LeaseRecord } from "../core/index.ts";
+import { readClocks } from "../env/index.ts";
 import { type LeaseStore, pagesOf, StoreError } from "../store/index.ts";
-import { cacheKey } from "./cache-key.ts";
-import type { CallBatcher } from "./call-batcher.ts";
-import type { RecordCache } from "./record-cache.ts";
+import type { ExecutorParts } from "./parts.ts";
 
 export interface CollectionReport {
   readonly scanned: number;
   readonly deleted: number;
-}
-
-export interface CollectorOptions {
-  readonly env: Env;
-  readonly store: LeaseStore;
-  readonly calls: CallBatcher;
-  readonly cache: RecordCache;
-  readonly policy: LeasePolicy;
-  readonly retentionMs: number;
 }
 
 const PAGE_SIZE = 500;
@@ -47,8 +36,8 @@ export function collectionObstacle({ name, capabilities, list }: LeaseStore): st
 const COUNTED = "generations are counted from the last record: set policy.generations to clock";
 
 /** One pass over a tenant. */
-export async function collectTenant(tenant: string, options: CollectorOptions): Promise<CollectionReport> {
-  const { store, env, cache, calls, policy } = options;
+export async function collectTenant(tenant: string, parts: ExecutorParts): Promise<CollectionReport> {
+  const { store, env, cache, calls, policy } = parts;
   const obstacle = collectionObstacle(store) ?? (policy.generations === "count" ? COUNTED : null);
   const { list } = store;
   if (obstacle !== null || list === undefined)
@@ -66,31 +55,31 @@ export async function collectTenant(tenant: string, options: CollectorOptions): 
   for (const prefix of ["", RESERVED_PREFIX]) {
     for await (const { records } of pagesOf(list, { tenant, prefix, limit: PAGE_SIZE })) {
       scanned += records.length;
-      const ended = records.filter((record) => isCollectable(record, nowMs, options));
-      deleted += await deleteAll(ended, nowMs, options);
+      const ended = records.filter((record) => isCollectable(record, nowMs, parts));
+      deleted += await deleteAll(ended, nowMs, parts);
     }
   }
   return { scanned, deleted };
 }
 
-function isCollectable(record: LeaseRecord, nowMs: number, options: CollectorOptions): boolean {
-  return record.term <= options.policy.baseTerm && nowMs - endOfRecord(record) >= options.retentionMs;
+function isCollectable(record: LeaseRecord, nowMs: number, parts: ExecutorParts): boolean {
+  return record.term <= parts.policy.baseTerm && nowMs - endOfRecord(record) >= parts.retentionMs;
 }
 
 /** Each record is read again for its version, and goes only if it still is what was judged. */
 async function deleteAll(
   records: readonly LeaseRecord[],
   nowMs: number,
-  options: CollectorOptions,
+  parts: ExecutorParts,
 ): Promise<number> {
-  const { calls, cache } = options;
+  const { calls, cache } = parts;
   const outcomes = await Promise.all(
     records.map(async ({ key }): Promise<number> => {
       const { stored } = (await calls.read(key)).value;
-      if (stored.kind !== "found" || !isCollectable(stored.record, nowMs, options)) return 0;
+      if (stored.kind !== "found" || !isCollectable(stored.record, nowMs, parts)) return 0;
       const { value } = await calls.write({ key, expected: stored.version, next: null });
       if (value.kind !== "applied") return 0;
-      cache.forget(cacheKey(key));
+      cache.forget(keyId(key));
       return 1;
     }),
   );

@@ -23,7 +23,7 @@ export interface LeaseView extends Omit<LeaseRecord, Secret> {
   readonly remainingMs: number;
 }
 
-/** Field by field: a rest pattern over so many takes three times as long, and every answer of a server has a view. */
+/** Field by field: a field that is added to the record is not shown to everybody by itself. */
 export function viewOf(record: LeaseRecord, nowMs: number, policy: LeasePolicy): LeaseView {
   const { key, holder, purpose, term, generation, state, ttlMs, renewals, resumeRequired } = record;
   const { grantedAtMs, renewedAtMs, expiresAtMs, endedAtMs, breakAtMs, minHoldUntilMs, lockDelayMs } = record;

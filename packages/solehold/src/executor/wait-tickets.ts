@@ -7,10 +7,9 @@
  * TICKET_LIFE_MS is left over from a process that died, and is deleted by the first process that sees it.
  */
 import { type LeaseKey, type LeaseRecord, plainRecord } from "../core/index.ts";
-import { type Env, randomId, readClocks } from "../env/index.ts";
+import { randomId, readClocks } from "../env/index.ts";
 import type { LeaseStore, StoreEvent, WatchScope } from "../store/index.ts";
-import type { CallBatcher } from "./call-batcher.ts";
-import type { RecordCache } from "./record-cache.ts";
+import type { ExecutorParts } from "./parts.ts";
 import { sha256 } from "./tokens.ts";
 
 export interface WaitTicket {
@@ -37,18 +36,11 @@ const MAX_COUNTED = 1_000;
 const MAX_TRIES = 3;
 const HASH_LENGTH = 22;
 
-export interface WaitTicketsOptions {
-  readonly env: Env;
-  readonly store: LeaseStore;
-  readonly calls: CallBatcher;
-  readonly cache: RecordCache;
-}
-
 export class WaitTickets {
-  readonly #options: WaitTicketsOptions;
+  readonly #parts: ExecutorParts;
 
-  constructor(options: WaitTicketsOptions) {
-    this.#options = options;
+  constructor(parts: ExecutorParts) {
+    this.#parts = parts;
   }
 
   /** Without a watch nobody would learn of a ticket in time; without deletion they would pile up. */
@@ -69,7 +61,7 @@ export class WaitTickets {
 
   /** Those of living processes, in the order of their waits. Rejects with a StoreError. */
   async list(key: LeaseKey): Promise<readonly WaitTicket[]> {
-    const { store } = this.#options;
+    const { store } = this.#parts;
     const { tenant, prefix } = this.scopeOf(key);
     if (store.list === undefined || tenant === null) return [];
     const { records, storeTimeMs } = await store.list({ tenant, prefix, limit: MAX_LISTED });
@@ -82,7 +74,7 @@ export class WaitTickets {
 
   /** How many processes wait for each key of a tenant, as far as they show it. Rejects with a StoreError. */
   async counts(tenant: string): Promise<(name: string) => number> {
-    const { store } = this.#options;
+    const { store } = this.#parts;
     const counts = new Map<string, number>();
     const listed = await store.list?.({ tenant, prefix: TICKET_PREFIX, limit: MAX_COUNTED });
     for (const { key, expiresAtMs } of listed?.records ?? []) {
@@ -95,7 +87,7 @@ export class WaitTickets {
 
   /** Writes the ticket, whatever it was before: only its own process does so. Rejects with a StoreError. */
   async put(key: LeaseKey, ticket: OwnTicket, sinceMs: number | null): Promise<number> {
-    const { env, cache } = this.#options;
+    const { env, cache } = this.#parts;
     const { stampMs } = cache.time(readClocks(env));
     const since = sinceMs ?? stampMs;
     await this.#write(key, ticket.id, (of) => ticketRecord(of, ticket, since, stampMs, randomId(env)));
@@ -107,7 +99,7 @@ export class WaitTickets {
   }
 
   async #write(key: LeaseKey, id: string, next: (of: LeaseKey) => LeaseRecord | null): Promise<void> {
-    const { calls } = this.#options;
+    const { calls } = this.#parts;
     const of: LeaseKey = { tenant: key.tenant, name: `${this.scopeOf(key).prefix}${id}` };
     const record = next(of);
     let expected = record === null ? await this.#versionOf(of) : (this.#versions.get(of.name) ?? null);
@@ -133,7 +125,7 @@ export class WaitTickets {
   async #versionOf(of: LeaseKey): Promise<string | null> {
     const known = this.#versions.get(of.name);
     if (known !== undefined) return known;
-    const { stored } = (await this.#options.calls.read(of)).value;
+    const { stored } = (await this.#parts.calls.read(of)).value;
     return stored.kind === "absent" ? null : stored.version;
   }
 }

@@ -2,12 +2,16 @@
 import {
   describeType,
   type FieldProblem,
+  isInstant,
+  isObject,
   MAX_HOLDER_LENGTH,
   MAX_INSTANT_MS,
   MAX_TOKEN_LENGTH,
   nameProblem,
+  problemOf,
   type Reason,
   tokenProblem,
+  type Untrusted,
 } from "../core/index.ts";
 import { MAX_IDEMPOTENCY_KEY_LENGTH } from "../executor/index.ts";
 
@@ -19,8 +23,6 @@ export interface GateRefusal {
 const MAX_WORK_ORDER_LENGTH = 128;
 const OPERATIONS = ["ACQUIRE", "RENEW", "RELEASE"];
 const SNAPSHOT_FIELDS = ["activeLeaseOwnerId", "activeLeaseToken", "activeLeaseExpiresAt"] as const;
-
-type Untrusted = { readonly [field: string]: unknown };
 
 /** Total: any values may be passed. UPSTREAM_INPUT_MISSING where an input is not there at all. */
 export function gateProblem(request: unknown, snapshot: unknown): GateRefusal | null {
@@ -40,15 +42,15 @@ function requestProblem(request: Untrusted): FieldProblem | null {
   if (operation !== "ACQUIRE" && leaseToken === undefined)
     return { field: "leaseToken", message: `is required by ${String(operation)}` };
   return (
-    found("workOrderId", nameProblem(workOrderId, MAX_WORK_ORDER_LENGTH)) ??
-    (leaseToken === undefined ? null : found("leaseToken", tokenProblem(leaseToken, MAX_TOKEN_LENGTH))) ??
+    problemOf("workOrderId", nameProblem(workOrderId, MAX_WORK_ORDER_LENGTH)) ??
+    (leaseToken === undefined ? null : problemOf("leaseToken", tokenProblem(leaseToken, MAX_TOKEN_LENGTH))) ??
     (proposedToken === undefined
       ? null
-      : found("proposedToken", tokenProblem(proposedToken, MAX_TOKEN_LENGTH))) ??
+      : problemOf("proposedToken", tokenProblem(proposedToken, MAX_TOKEN_LENGTH))) ??
     (idempotencyKey === undefined
       ? null
-      : found("idempotencyKey", nameProblem(idempotencyKey, MAX_IDEMPOTENCY_KEY_LENGTH))) ??
-    found("now", instantProblem(now))
+      : problemOf("idempotencyKey", nameProblem(idempotencyKey, MAX_IDEMPOTENCY_KEY_LENGTH))) ??
+    problemOf("now", instantProblem(now))
   );
 }
 
@@ -63,26 +65,16 @@ function snapshotProblem(snapshot: unknown): FieldProblem | null {
     return { field: "snapshot", message };
   }
   return (
-    found("activeLeaseOwnerId", nameProblem(snapshot.activeLeaseOwnerId, MAX_HOLDER_LENGTH)) ??
-    found("activeLeaseToken", tokenProblem(snapshot.activeLeaseToken, MAX_TOKEN_LENGTH)) ??
-    found("activeLeaseExpiresAt", instantProblem(snapshot.activeLeaseExpiresAt))
+    problemOf("activeLeaseOwnerId", nameProblem(snapshot.activeLeaseOwnerId, MAX_HOLDER_LENGTH)) ??
+    problemOf("activeLeaseToken", tokenProblem(snapshot.activeLeaseToken, MAX_TOKEN_LENGTH)) ??
+    problemOf("activeLeaseExpiresAt", instantProblem(snapshot.activeLeaseExpiresAt))
   );
 }
 
 function instantProblem(value: unknown): string | null {
-  const isInstant =
-    Number.isSafeInteger(value) && (value as number) >= 0 && (value as number) <= MAX_INSTANT_MS;
-  return isInstant ? null : `must be whole milliseconds from 0 to ${MAX_INSTANT_MS}`;
-}
-
-function found(field: string, message: string | null): FieldProblem | null {
-  return message === null ? null : { field, message };
+  return isInstant(value) ? null : `must be whole milliseconds from 0 to ${MAX_INSTANT_MS}`;
 }
 
 function missing(field: string, message: string): GateRefusal {
   return { reason: "UPSTREAM_INPUT_MISSING", problem: { field, message } };
-}
-
-function isObject(value: unknown): value is Untrusted {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

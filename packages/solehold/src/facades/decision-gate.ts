@@ -16,6 +16,7 @@ import {
   type LeasePolicy,
   type LeaseRecord,
   type LeaseSnapshot,
+  NOTHING_TRUE,
   type PolicyBundle,
   plainRecord,
   type Reason,
@@ -68,38 +69,33 @@ export interface LeasePolicyBundle {
   readonly reasonCode: number;
 }
 
+interface DecisionBase {
+  /** A lease that had expired was taken over: rebuild from the ledger before acting. Only with a grant. */
+  readonly resumeFromLedgerRequired: boolean;
+  readonly reason: Reason;
+  readonly reasonCode: number;
+  readonly idempotencyKey: string | null;
+}
+
 /** The document's lease_decision_bundle: exactly one decision. A malformed request is refused, which is no denial. */
 export type LeaseDecisionBundle =
-  | {
+  | (DecisionBase & {
       readonly decision: "LeaseGranted";
       /** Null after a release: the token is cleared. */
       readonly leaseToken: string | null;
       readonly leaseExpiresAt: number | null;
-      /** A lease that had expired was taken over: rebuild from the ledger before acting. */
-      readonly resumeFromLedgerRequired: boolean;
-      readonly reason: Reason;
-      readonly reasonCode: number;
-      readonly idempotencyKey: string | null;
-    }
-  | {
+    })
+  | (DecisionBase & {
       readonly decision: "LeaseDenied";
       /** Only where another owner has the lease. */
       readonly heldBy: string | null;
       readonly heldUntil: number | null;
-      readonly resumeFromLedgerRequired: false;
-      readonly reason: Reason;
-      readonly reasonCode: number;
-      readonly idempotencyKey: string | null;
-    }
-  | {
+    })
+  | (DecisionBase & {
       readonly decision: "Refused";
       readonly field: string;
       readonly message: string;
-      readonly resumeFromLedgerRequired: false;
-      readonly reason: Reason;
-      readonly reasonCode: number;
-      readonly idempotencyKey: string | null;
-    };
+    });
 
 const GATE_POLICY = createPolicy(DECISION_GATE_POLICY);
 const GATE_NONCE = "gate";
@@ -111,19 +107,10 @@ export function evaluatePolicy(
   policy: LeasePolicy = GATE_POLICY,
 ): LeasePolicyBundle {
   const refused = gateProblem(request, snapshot);
-  const bundle = refused === null ? evaluated(request, snapshot, policy).bundle : INELIGIBLE;
-  const { leaseExists, leaseExpired, ownerMatch, tokenMatch, ttlInBounds, grantEligible } = bundle;
-  const reason = refused?.reason ?? bundle.reason;
-  return seedValue({
-    leaseExists,
-    leaseExpired,
-    ownerMatch,
-    tokenMatch,
-    ttlInBounds,
-    grantEligible,
-    reason,
-    reasonCode: reasonCode(reason),
-  });
+  if (refused !== null)
+    return seedValue({ ...NOTHING_TRUE, reason: refused.reason, reasonCode: reasonCode(refused.reason) });
+  const { path: _path, problem: _problem, ...facts } = evaluated(request, snapshot, policy).bundle;
+  return seedValue({ ...facts, reasonCode: reasonCode(facts.reason) });
 }
 
 /** LEASE_DECISION_COMPUTE: exactly one decision. A bundle that does not belong to these inputs is refused. */
@@ -226,16 +213,6 @@ function recordOf(
     nonce: GATE_NONCE,
   });
 }
-
-const INELIGIBLE = {
-  leaseExists: false,
-  leaseExpired: false,
-  ownerMatch: false,
-  tokenMatch: false,
-  ttlInBounds: false,
-  grantEligible: false,
-  reason: "INPUT_SCHEMA_INVALID",
-} as const;
 
 const FOREIGN_BUNDLE: FieldProblem = {
   field: "bundle",

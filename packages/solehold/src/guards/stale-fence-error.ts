@@ -10,12 +10,7 @@ export class StaleFenceError extends LeaseError {
   constructor(key: LeaseKey, fence: bigint, newestFence: bigint) {
     super(
       `fence ${fence} of ${keyId(key)} is older than ${newestFence}, which was already used: nothing was written`,
-      {
-        code: "STALE_FENCE",
-        key,
-        retryable: false,
-        outcome: "not-applied",
-      },
+      { code: "STALE_FENCE", key },
     );
     this.fence = fence;
     this.newestFence = newestFence;

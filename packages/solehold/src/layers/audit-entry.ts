@@ -7,7 +7,6 @@ import {
   type LeaseKey,
   type LeaseRecord,
   leaseId,
-  leaseIdOf,
   REASONS,
   type Reason,
   reasonCode,
@@ -29,6 +28,14 @@ function originOf({ caller, address, traceId }: TracedContext): Pick<AuditEvent,
   };
 }
 
+function subjectOf(key: LeaseKey, fence: bigint | null): Pick<AuditEvent, "tenant" | "key" | "leaseId"> {
+  return { tenant: key.tenant, key: key.name, leaseId: leaseId(key, fence) };
+}
+
+function decidedFor(reason: Reason): Pick<AuditEvent, "reason" | "reasonCode"> {
+  return { reason, reasonCode: reasonCode(reason) };
+}
+
 /** `atMs`: by the store's clock where it decided, else when the outcome was known here. */
 export function auditEventOf(
   request: LeaseRequest,
@@ -41,7 +48,6 @@ export function auditEventOf(
   const fence = lease === null ? deniedFence(outcome) : recordFence(lease);
   // Of several slots the grant says which one it is.
   const leased = lease?.key ?? request.key;
-  const { tenant, name: key } = leased;
   const purpose = lease?.purpose ?? ("purpose" in request ? request.purpose : undefined);
   const detail = {
     ...denialDetail(outcome),
@@ -50,13 +56,10 @@ export function auditEventOf(
   };
   return {
     at: atMs,
-    tenant,
-    key,
-    leaseId: leaseId(leased, fence),
+    ...subjectOf(leased, fence),
     action: request.op === "acquire" ? "grant" : request.op,
     allowed: lease !== null,
-    reason,
-    reasonCode: reasonCode(reason),
+    ...decidedFor(reason),
     code: serviceCodeOf(request.op, outcome),
     ...originOf(context),
     outcome: outcome.kind === "unsettled" ? outcomeOfUnsettled(outcome.outcome) : outcome.kind,
@@ -69,18 +72,16 @@ export function auditEventOf(
 
 /** A lease ran out by itself: nobody asked, so its trace is that of the write that it lived by. */
 export function expiryEvent(record: LeaseRecord): AuditEvent {
+  const fence = recordFence(record);
   return {
     at: record.expiresAtMs,
-    tenant: record.key.tenant,
-    key: record.key.name,
-    leaseId: leaseIdOf(record),
+    ...subjectOf(record.key, fence),
     action: "expire",
     allowed: true,
-    reason: "LEASE_EXPIRED",
-    reasonCode: reasonCode("LEASE_EXPIRED"),
+    ...decidedFor("LEASE_EXPIRED"),
     code: REASONS.LEASE_EXPIRED.serviceCode,
     holder: record.holder,
-    fence: formatFence(recordFence(record)),
+    fence: formatFence(fence),
     purpose: record.purpose,
     traceId: record.nonce,
     outcome: "none",
@@ -94,19 +95,15 @@ export function explainEvent(
   context: TracedContext,
   atMs: number,
 ): AuditEvent {
-  const { tenant, name: key } = request.key;
   const { kind, reason } = decision;
   const fence = kind === "denied" ? decision.fence : null;
   const outcome = kind === "granted" ? null : ({ kind: "refused", decision, storeTimeMs } as const);
   return {
     at: storeTimeMs > 0 ? storeTimeMs : atMs,
-    tenant,
-    key,
-    leaseId: leaseId(request.key, fence),
+    ...subjectOf(request.key, fence),
     action: "explain",
     allowed: kind === "granted",
-    reason,
-    reasonCode: reasonCode(reason),
+    ...decidedFor(reason),
     code: outcome === null ? "LS_OK" : serviceCodeOf(request.op, outcome),
     ...originOf(context),
     outcome: "none",
@@ -127,13 +124,10 @@ export function repairEvent(
   const reason: Reason = isDecided ? "OK_DECISION_COMPUTE" : "INTERNAL_PIPELINE_ERROR";
   return {
     at: atMs,
-    tenant: key.tenant,
-    key: key.name,
-    leaseId: leaseId(key, null),
+    ...subjectOf(key, null),
     action: "repair",
     allowed: isDecided,
-    reason,
-    reasonCode: reasonCode(reason),
+    ...decidedFor(reason),
     code: REASONS[reason].serviceCode,
     ...originOf(context),
     outcome: isDecided ? (ended ? "applied" : "none") : outcomeOfUnsettled(ended.outcome),
@@ -166,19 +160,14 @@ function quorumDetail(quorum: QuorumVerification): Record<string, string | numbe
     required,
     received,
     quorumPassed: passed,
-    signers: accepted
-      .map(({ signerId }) => signerId)
-      .join(" ")
-      .slice(0, 1_000),
-    approvals: accepted
-      .map(({ approvalId }) => approvalId.slice(0, 22))
-      .join(" ")
-      .slice(0, 1_000),
-    failures: failures
-      .map(({ code }) => code)
-      .join(" ")
-      .slice(0, 1_000),
+    signers: listed(accepted.map(({ signerId }) => signerId)),
+    approvals: listed(accepted.map(({ approvalId }) => approvalId.slice(0, 22))),
+    failures: listed(failures.map(({ code }) => code)),
   };
+}
+
+function listed(words: readonly string[]): string {
+  return words.join(" ").slice(0, 1_000);
 }
 
 function outcomeOfUnsettled(outcome: "unknown" | "not-applied"): "unknown" | "none" {

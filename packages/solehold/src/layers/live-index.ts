@@ -1,5 +1,5 @@
 /**
- * Which leases are alive, in order of their expiry: counts without scanning, and tells when one runs out.
+ * Which leases are alive, in order of their expiry: counts without scanning, and announces when one runs out.
  *
  * It follows the service's own decisions and the store's watch events. It is an index, not a truth: a decision is
  * never based on it, except for the limit on live leases, which may be off by what other processes did in
@@ -56,7 +56,7 @@ export class LiveIndex {
 
   /**
    * Whether the tenant has room for `more`. Only when it seems to have none is everything looked at that has
-   * ended by now: a grant must not pay for a crowd that ends at once.
+   * ended by now: a grant must not pay for many that end at once.
    */
   hasRoom(tenant: string, more: number, limit: number): boolean {
     const atMost = (this.#tenants.get(tenant)?.size ?? 0) + more;

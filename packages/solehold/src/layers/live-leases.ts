@@ -65,13 +65,21 @@ export class LiveLeases {
     return this.#index.count(tenant);
   }
 
+  /** Whether the tenant's leases are known. */
+  isLoaded(tenant: string): boolean {
+    return this.#load(tenant).state === "finished";
+  }
+
   /**
-   * Null when the tenant's leases are known; else resolves when they are, or after a while: a million leases take
-   * longer to count than a caller waits. Until then the limit may be exceeded.
+   * Resolves when the tenant's leases are known, or after a while: a million leases take longer to count than a caller
+   * waits. Until then the limit may be exceeded.
    */
-  loaded(tenant: string): Promise<void> | null {
-    const loading = this.#load(tenant);
-    return loading.state === "finished" ? null : this.#awhile(loading);
+  async loaded(tenant: string): Promise<void> {
+    const { finished, state } = this.#load(tenant);
+    if (state === "finished") return;
+    const enough = new AbortController();
+    await Promise.race([finished, delay(this.#options.env, LONGEST_COUNT_MS, enough.signal)]);
+    enough.abort();
   }
 
   isFull(key: LeaseKey, wanting: "this key" | "another" = "this key"): boolean {
@@ -110,12 +118,6 @@ export class LiveLeases {
     const loading: Loading = { finished, state: "under way" };
     this.#loadedTenants.set(tenant, loading);
     return loading;
-  }
-
-  async #awhile(loading: Loading): Promise<void> {
-    const enough = new AbortController();
-    await Promise.race([loading.finished, delay(this.#options.env, LONGEST_COUNT_MS, enough.signal)]);
-    enough.abort();
   }
 
   async #loadNow(tenant: string): Promise<void> {

@@ -12,8 +12,7 @@ export function withQuota(live: LiveLeases): Layer {
       execute: async (request, context = {}) => {
         const { key } = request;
         if (request.op === "acquire") {
-          const loaded = live.loaded(key.tenant);
-          if (loaded !== null) await loaded;
+          await live.loaded(key.tenant);
           const limited = withinQuota(live, key, context, request.slots);
           return await counted(live, key.tenant, () => next.execute(request, limited));
         }
@@ -21,7 +20,7 @@ export function withQuota(live: LiveLeases): Layer {
           return learned(live, await next.execute(request, context));
         const { next: waiter, ...alone } = request;
         // A release does not wait until the tenant's leases are counted.
-        if (live.loaded(key.tenant) !== null) return learned(live, await next.execute(alone, context));
+        if (!live.isLoaded(key.tenant)) return learned(live, await next.execute(alone, context));
         const served = { ...waiter, context: withinQuota(live, waiter.request.key, waiter.context) };
         return await counted(live, key.tenant, () => next.execute({ ...request, next: served }, context));
       },

@@ -2,6 +2,8 @@
  * The stable codes of this layer. The first four are the published ones; the others name what those four
  * would have blurred: an expired approval is not a forged one. Codes never change their meaning.
  */
+import type { FieldProblem } from "../core/index.ts";
+
 export const COORDINATOR_CODES = [
   "LC_NO_CANDIDATES",
   "LC_UNKNOWN_SIGNER",
@@ -19,12 +21,6 @@ export const COORDINATOR_CODES = [
 
 export type CoordinatorCode = (typeof COORDINATOR_CODES)[number];
 
-/** A field that cannot be used, and how to correct it. The message never holds a key or a signature. */
-export interface CoordinatorProblem {
-  readonly field: string;
-  readonly message: string;
-}
-
 /**
  * Thrown only where a caller asks for bytes or a key that cannot exist: encoding, signing, importing.
  * Decisions (selection, quorum) never throw; they return what is wrong.
@@ -34,7 +30,8 @@ export class CoordinatorError extends Error {
   readonly code: CoordinatorCode;
   readonly field: string;
 
-  constructor(code: CoordinatorCode, problem: CoordinatorProblem) {
+  /** The problem's message never holds a key or a signature. */
+  constructor(code: CoordinatorCode, problem: FieldProblem) {
     super(`${code}: ${problem.field} ${problem.message}`);
     this.code = code;
     this.field = problem.field;

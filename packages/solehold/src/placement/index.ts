@@ -1,5 +1,5 @@
 /** Placement: which of several nodes should coordinate a lease, by weighted rendezvous hashing. Pure. */
-export type { CoordinatorCode, CoordinatorProblem } from "./codes.ts";
+export type { CoordinatorCode } from "./codes.ts";
 export { COORDINATOR_CODES, CoordinatorError } from "./codes.ts";
 export { MAX_ID_BYTES, MAX_LEASE_ID_BYTES } from "./names.ts";
 export type { Claim, SelectionAlgorithm } from "./rendezvous.ts";

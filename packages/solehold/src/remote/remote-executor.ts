@@ -14,7 +14,6 @@ import {
   DEFAULT_DRIFT,
   type DriftBound,
   type LeaseKey,
-  type LeaseOp,
   type LeasePolicy,
 } from "../core/index.ts";
 import { delay, type Env, jittered, randomId, readClocks } from "../env/index.ts";
@@ -32,7 +31,6 @@ import {
   type WaitingDetails,
   type WaitOptions,
 } from "../executor/index.ts";
-import type { Writable } from "../executor/request.ts";
 import {
   asStoreError,
   type ListQuery,
@@ -44,7 +42,7 @@ import {
 } from "../store/index.ts";
 import { decodeLease, decodeOutcome, encodeRequest, fieldsOf, unsettled } from "../wire/index.ts";
 import { routeOf } from "./replica-router.ts";
-import type { RemoteAnswer, RemoteRequest, RemoteTransport } from "./transport.ts";
+import type { RemoteAnswer, RemoteTransport } from "./transport.ts";
 import { watchServer } from "./watch.ts";
 
 export interface RemoteExecutorOptions {
@@ -140,7 +138,7 @@ export class RemoteExecutor implements LeaseExecutor {
 
   /** False when the record is not damaged (any more). Without a generation the server takes one by the store's time. */
   async repair({ tenant, name }: LeaseKey, generation?: bigint): Promise<boolean> {
-    const body = { tenant, name, generation: decimal(generation) };
+    const body = { tenant, name, generation: generation?.toString() };
     return (await this.#maintain("/v1/maintenance/repair", body)).repaired === true;
   }
 
@@ -160,90 +158,76 @@ export class RemoteExecutor implements LeaseExecutor {
       : request;
   }
 
-  /** Most commands are answered at once: that way needs no loop, and few promises. */
-  #command(request: LeaseRequest, token: string, wait?: WaitOptions): Promise<CommandOutcome> {
-    const reading = readClocks(this.#env);
-    const sending: Sending = {
-      request,
-      token,
-      body: bodyOf(request, token, wait),
-      routeBy: routeOf(request.key),
+  async #command(request: LeaseRequest, token: string, wait?: WaitOptions): Promise<CommandOutcome> {
+    const command: RemoteCommand = {
+      ...{ request, token, body: bodyOf(request, token, wait), signal: wait?.signal },
       waitMs: wait === undefined ? 0 : Math.min(wait.waitMs, LONGEST_WAIT_MS) + WAIT_SLACK_MS,
-      signal: wait?.signal,
-      deadlineMs: reading.monotonicMs + (request.timeoutMs ?? this.#commandTimeoutMs),
+      deadlineMs: this.#env.monotonicMs() + (request.timeoutMs ?? this.#commandTimeoutMs),
     };
-    if (wait?.onWaiting !== undefined) return this.#showingWait(request, sending, reading, wait.onWaiting);
-    return this.#settled(sending, reading);
-  }
-
-  /** A request that is not answered at once waits in the server's queue: the server is asked for its place there. */
-  async #showingWait(
-    request: LeaseRequest,
-    sending: Sending,
-    reading: ClockReading,
-    onWaiting: NonNullable<WaitOptions["onWaiting"]>,
-  ): Promise<CommandOutcome> {
+    if (wait?.onWaiting === undefined) return await this.#settled(command);
     const answered = new AbortController();
-    const show = async (): Promise<void> => {
-      await delay(this.#env, SHOW_WAIT_AFTER_MS, answered.signal);
-      const { tenant, name } = request.key;
-      const body = fieldsOf(this.#bodyOf(await this.#get(`/v1/queue?${query({ tenant, name })}`)));
-      if (!answered.signal.aborted) onWaiting(waitingDetails(body, request));
-    };
     // What is shown is for people: a failure to learn it changes nothing.
-    show().catch(() => undefined);
+    this.#showWait(request, wait.onWaiting, answered.signal).catch(() => undefined);
     try {
-      return await this.#settled(sending, reading);
+      return await this.#settled(command);
     } finally {
       answered.abort();
     }
   }
 
-  #settled(sending: Sending, reading: ClockReading): Promise<CommandOutcome> {
-    const settled = (outcome: CommandOutcome): CommandOutcome | Promise<CommandOutcome> =>
-      outcome.kind === "unsettled" ? this.#again(sending, outcome, reading.monotonicMs) : outcome;
-    return this.#attempt(sending, reading, settled);
+  /** A request that is not answered at once waits in the server's queue: the server is asked for its place there. */
+  async #showWait(
+    request: LeaseRequest,
+    onWaiting: NonNullable<WaitOptions["onWaiting"]>,
+    answered: AbortSignal,
+  ): Promise<void> {
+    await delay(this.#env, SHOW_WAIT_AFTER_MS, answered);
+    const { tenant, name } = request.key;
+    const body = fieldsOf(this.#bodyOf(await this.#get(`/v1/queue?${query({ tenant, name })}`)));
+    if (!answered.aborted) onWaiting(waitingDetails(body, request));
   }
 
-  /** Repeats a command whose first attempt ended with `first`. */
-  async #again(sending: Sending, first: UnsettledOutcome, startedMs: number): Promise<CommandOutcome> {
-    const { signal, deadlineMs } = sending;
+  /** Asks again after an answer that was lost, within the command's time. */
+  async #settled(command: RemoteCommand): Promise<CommandOutcome> {
+    const { request, signal, deadlineMs } = command;
+    const startedMs = this.#env.monotonicMs();
     let maybeDone: UnsettledOutcome | null = null;
-    let outcome: CommandOutcome = first;
     for (let attempt = 0; ; attempt += 1) {
+      const outcome = await this.#attempt(command);
+      if (outcome.kind !== "unsettled") return outcome;
       if (outcome.outcome === "unknown") maybeDone = outcome;
-      if (maybeDone !== null && !meansOneGrant(sending.request)) return maybeDone;
+      if (maybeDone !== null && !meansOneGrant(request)) return maybeDone;
       // An attempt that may have been carried out is worth asking about until the end.
       const untilMs = maybeDone === null ? Math.min(deadlineMs, startedMs + NOBODY_THERE_MS) : deadlineMs;
       const pauseMs = jittered(this.#env, Math.min(SLOWEST_RETRY_MS, FIRST_RETRY_MS * 2 ** attempt), 0.5);
       const hopeless = outcome.cause.kind === "auth" || outcome.cause.kind === "config" || signal?.aborted;
       if (hopeless || this.#env.monotonicMs() + pauseMs >= untilMs) return maybeDone ?? outcome;
       await delay(this.#env, pauseMs, signal);
-      outcome = await this.#attempt(sending, readClocks(this.#env), same);
-      if (outcome.kind !== "unsettled") return outcome;
     }
   }
 
-  /** Never rejects. `reading`: from before anything is sent, since the belief of a grant counts from there. */
-  #attempt(
-    sending: Sending,
-    reading: ClockReading,
-    settled: (outcome: CommandOutcome) => CommandOutcome | Promise<CommandOutcome>,
-  ): Promise<CommandOutcome> {
-    const { request, token, routeBy, body, waitMs, signal, deadlineMs } = sending;
-    const timeoutMs = Math.max(1, deadlineMs - reading.monotonicMs) + waitMs;
-    const path = COMMAND_PATHS[request.op];
-    const sent: Writable<RemoteRequest> = { method: "POST", path, routeBy, body, timeoutMs };
-    if (signal !== undefined) sent.signal = signal;
+  /** Never rejects. The clocks are read before anything is sent, since the belief of a grant counts from there. */
+  async #attempt({
+    request,
+    token,
+    body,
+    waitMs,
+    signal,
+    deadlineMs,
+  }: RemoteCommand): Promise<CommandOutcome> {
     const { driftRatio } = this.drift;
+    const reading = readClocks(this.#env);
     const received = (): ClockReading => readClocks(this.#env);
-    return this.#transport.send(sent).then(
-      (answer) => {
-        const outcome = decodeOutcome(answer, token, { reading, received, driftRatio });
-        return settled(meansOneGrant(request) ? outcome : overAllCopies(outcome, answer.status));
-      },
-      (error: unknown) => settled(unsettled(asStoreError(error, "the request failed", "unknown"))),
-    );
+    const path = `/v1/leases/${request.op}`;
+    const timeoutMs = Math.max(1, deadlineMs - reading.monotonicMs) + waitMs;
+    const sent = { method: "POST", path, routeBy: routeOf(request.key), body, timeoutMs } as const;
+    try {
+      const answer = await this.#transport.send(signal === undefined ? sent : { ...sent, signal });
+      const outcome = decodeOutcome(answer, token, { reading, received, driftRatio });
+      return meansOneGrant(request) ? outcome : overAllCopies(outcome, answer.status);
+    } catch (error) {
+      return unsettled(asStoreError(error, "the request failed", "unknown"));
+    }
   }
 
   async #get(path: string): Promise<RemoteAnswer> {
@@ -281,11 +265,10 @@ const KIND_OF_STATUS: { readonly [status: number]: StoreErrorKind } = {
 };
 
 /** What stays the same over the attempts of a command. */
-interface Sending {
+interface RemoteCommand {
   readonly request: LeaseRequest;
   readonly token: string;
   readonly body: object;
-  readonly routeBy: string;
   /** How much longer an answer may take because the request waits for its turn. */
   readonly waitMs: number;
   readonly signal: AbortSignal | undefined;
@@ -308,29 +291,10 @@ function overAllCopies(outcome: CommandOutcome, status: number): CommandOutcome 
   return unsettled(new StoreError(kind, message, { outcome: "unknown", cause: outcome.cause }));
 }
 
-function same(outcome: CommandOutcome): CommandOutcome {
-  return outcome;
-}
-
-const COMMAND_PATHS: { readonly [op in LeaseOp]: string } = {
-  acquire: "/v1/leases/acquire",
-  renew: "/v1/leases/renew",
-  release: "/v1/leases/release",
-  use: "/v1/leases/use",
-  resume: "/v1/leases/resume",
-  handoff: "/v1/leases/handoff",
-  revoke: "/v1/leases/revoke",
-  break: "/v1/leases/break",
-};
-
 function bodyOf(request: LeaseRequest, token: string, wait: WaitOptions | undefined): object {
   const body = encodeRequest(request, token);
   if (wait !== undefined) body.waitMs = Math.floor(Math.min(wait.waitMs, LONGEST_WAIT_MS));
   return body;
-}
-
-function decimal(value: bigint | undefined): string | undefined {
-  return value === undefined ? undefined : String(value);
 }
 
 function query(parameters: Readonly<Record<string, string | undefined>>): string {

@@ -54,35 +54,18 @@ export class ReplicaTransport implements RemoteTransport {
     return this.#members;
   }
 
-  send(request: RemoteRequest): Promise<RemoteAnswer> {
-    return this.#looking === null ? this.#sendHome(request) : this.#sendLater(request, this.#looking);
-  }
-
-  async #sendLater(request: RemoteRequest, looking: Promise<void>): Promise<RemoteAnswer> {
-    await looking;
-    return await this.#sendHome(request);
-  }
-
-  #sendHome(request: RemoteRequest): Promise<RemoteAnswer> {
-    let url: string;
+  async send(request: RemoteRequest): Promise<RemoteAnswer> {
+    await this.#looking;
+    const url = this.#home(request);
     try {
-      url = this.#home(request);
+      const answer = await this.#transportOf(url).send(request);
+      if (answer.status === 503) this.#suspect(url);
+      else this.#answered.add(url);
+      return answer;
     } catch (error) {
-      return Promise.reject(error);
+      if (error instanceof StoreError && error.kind !== "closed") this.#suspect(url);
+      throw error;
     }
-    return this.#transportOf(url)
-      .send(request)
-      .then(
-        (answer) => {
-          if (answer.status === 503) this.#suspect(url);
-          else this.#answered.add(url);
-          return answer;
-        },
-        (error: unknown) => {
-          if (error instanceof StoreError && error.kind !== "closed") this.#suspect(url);
-          throw error;
-        },
-      );
   }
 
   async events(
@@ -109,8 +92,6 @@ export class ReplicaTransport implements RemoteTransport {
 
   /** The first in the key's own order that is not suspected; a request about no key goes to the first alive. */
   #home({ routeBy }: RemoteRequest): string {
-    const [only] = this.#members;
-    if (only !== undefined && this.#members.length === 1 && this.#suspectUntilMs.size === 0) return only.url;
     const alive = this.#alive();
     const [first] = alive;
     if (first === undefined)

@@ -9,8 +9,9 @@
  * moments, so that its waiting clients can queue elsewhere.
  */
 import type { Socket } from "node:net";
-import type { Env, Timer } from "../env/index.ts";
+import type { Env } from "../env/index.ts";
 import { StoreError } from "../store/index.ts";
+import { Alarm } from "../support/alarm.ts";
 import { encodeOperation, type Fields, joinMessages, parseMessages, type SseEvent } from "../wire/index.ts";
 import { type RemoteAnswer, type RemoteRequest, type RemoteTransport, transportError } from "./transport.ts";
 
@@ -65,12 +66,12 @@ export class StreamTransport implements RemoteTransport {
   #retryAtMs = Number.NEGATIVE_INFINITY;
   #lastMessageAtMs = 0;
   #pingAtMs = 0;
-  /** One for the pings and for all who wait: most are answered long before anything is due. */
-  #alarm: Timer | null = null;
-  #alarmAtMs = Number.POSITIVE_INFINITY;
+  /** For the pings, and for the deadlines of all who wait. */
+  readonly #alarm: Alarm;
 
   constructor(options: StreamTransportOptions) {
     this.#options = options;
+    this.#alarm = new Alarm(options.env, () => this.#onAlarm(), { keepAlive: true });
     this.#open();
   }
 
@@ -101,7 +102,7 @@ export class StreamTransport implements RemoteTransport {
       const deadlineMs = nowMs + timeoutMs;
       this.#pending.set(id, { deadlineMs, timeoutMs, resolve, reject, stopListening });
       if (this.#pending.size === 1) this.#expectAnswers(nowMs);
-      if (deadlineMs < this.#alarmAtMs) this.#setAlarm(deadlineMs, nowMs);
+      this.#alarm.setBy(deadlineMs);
       this.#queue(encodeOperation(id, op, body as object));
     });
   }
@@ -140,8 +141,7 @@ export class StreamTransport implements RemoteTransport {
     this.#pending.delete(id);
     pending.stopListening?.();
     if (this.#pending.size === 0) {
-      this.#alarm?.cancel();
-      this.#alarmAtMs = Number.POSITIVE_INFINITY;
+      this.#alarm.cancel();
       this.#tcp?.unref();
     }
     return pending;
@@ -151,15 +151,7 @@ export class StreamTransport implements RemoteTransport {
     this.#tcp?.ref();
     this.#lastMessageAtMs = nowMs;
     this.#pingAtMs = nowMs + HEARTBEAT_MS;
-    this.#setAlarm(this.#pingAtMs, nowMs);
-  }
-
-  #setAlarm(atMs: number, nowMs: number): void {
-    this.#alarm?.cancel();
-    this.#alarmAtMs = atMs;
-    this.#alarm = this.#options.env.timer(Math.max(0, atMs - nowMs), () => this.#onAlarm(), {
-      keepAlive: true,
-    });
+    this.#alarm.setBy(this.#pingAtMs);
   }
 
   #onAlarm(): void {
@@ -180,9 +172,8 @@ export class StreamTransport implements RemoteTransport {
       this.#queue(encodeOperation(this.#lastId, "ping", {}));
       this.#pingAtMs = nowMs + HEARTBEAT_MS;
     }
-    let firstMs = this.#pingAtMs;
-    for (const { deadlineMs } of this.#pending.values()) firstMs = Math.min(firstMs, deadlineMs);
-    this.#setAlarm(firstMs, nowMs);
+    this.#alarm.setBy(this.#pingAtMs);
+    for (const { deadlineMs } of this.#pending.values()) this.#alarm.setBy(deadlineMs);
   }
 
   #open(): void {

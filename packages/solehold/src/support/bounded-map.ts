@@ -7,16 +7,10 @@
 export class BoundedMap<Value> {
   #young = new Map<string, Value>();
   #old = new Map<string, Value>();
-  #generation = 0;
   readonly #half: number;
 
   constructor(capacity: number) {
     this.#half = Math.max(1, Math.floor(capacity / 2));
-  }
-
-  /** Grows when entries get old: what was set since it was last asked for is still there, unless it was deleted. */
-  get generation(): number {
-    return this.#generation;
   }
 
   /** How many are kept, those that were set again counted twice: zero exactly when there are none. */
@@ -34,7 +28,6 @@ export class BoundedMap<Value> {
     if (this.#young.size < this.#half) return;
     this.#old = this.#young;
     this.#young = new Map();
-    this.#generation += 1;
   }
 
   delete(id: string): void {

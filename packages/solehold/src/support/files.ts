@@ -1,5 +1,5 @@
 /** Files that are replaced whole and survive a crash of the machine. */
-import { open, rename, unlink, writeFile } from "node:fs/promises";
+import { type FileHandle, open, rename, unlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { type Env, randomId } from "../env/index.ts";
 
@@ -23,15 +23,21 @@ export async function replaceFile(
   await rename(await writeTemporary(by.folder, text, by.env), path);
 }
 
-/** A file's name is on disk only after its folder was synced. Some systems cannot; they need not. */
+/** Systems that cannot sync a folder say one of these; there is nothing to do about it. */
+const FOLDER_SYNC_UNSUPPORTED: ReadonlySet<string | undefined> = new Set([
+  ...["EISDIR", "EPERM", "EINVAL", "ENOTSUP"],
+]);
+
+/** A file's name is on disk only after its folder was synced: without it the file may vanish with the power. */
 export async function syncFolder(folder: string): Promise<void> {
-  const handle = await open(folder, "r");
+  let handle: FileHandle | undefined;
   try {
+    handle = await open(folder, "r");
     await handle.sync();
   } catch (error) {
-    if (codeOf(error) !== "EINVAL" && codeOf(error) !== "EISDIR") throw error;
+    if (!FOLDER_SYNC_UNSUPPORTED.has(codeOf(error))) throw error;
   } finally {
-    await handle.close();
+    await handle?.close();
   }
 }
 

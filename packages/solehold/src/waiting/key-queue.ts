@@ -8,10 +8,11 @@ import { type LeaseKey, type LeaseRecord, slotIn } from "../core/index.ts";
 import type { Env } from "../env/index.ts";
 import type { CallContext, CommandOutcome, LeaseExecutor, ReleaseRequest } from "../executor/index.ts";
 import type { StoreEvent, StoreWatch } from "../store/index.ts";
+import { invariant } from "../support/invariant.ts";
 import { Attempts, type Step } from "./attempts.ts";
 import { KeyTickets } from "./key-tickets.ts";
 import { lookAgainMs, RETRY_UNAVAILABLE_MS } from "./look-schedule.ts";
-import { assert, assertFollows, IDLE, type QueueState } from "./queue-state.ts";
+import { assertFollows, IDLE, type QueueState } from "./queue-state.ts";
 import { Returning } from "./returning.ts";
 import { SlotsStatus } from "./slots-status.ts";
 import type { Waiter } from "./waiter.ts";
@@ -51,7 +52,7 @@ export class KeyQueue {
     this.status = new SlotsStatus({ key, slots, ownFenceOf });
     this.#options = options;
     this.#list = new WaiterList({
-      ...{ key, next, inBackground },
+      ...{ next, inBackground },
       onSize: (change) => this.#onSize(change),
       onDecided: (outcome) => this.onDecided(outcome),
       lastAttempt: (waiter) => this.afterFirst().then(() => this.#attempts.execute(waiter)),
@@ -155,7 +156,7 @@ export class KeyQueue {
   /** The one place where the state changes. */
   #transition(to: QueueState): void {
     const from = this.#state;
-    assertFollows(from, to, this.waiters.length, this.key);
+    assertFollows(from, to, this.waiters.length);
     if (from.kind === "queued" || from.kind === "backing-off") from.timer.cancel();
     this.#state = to;
     if (to.kind !== "idle") return;
@@ -180,7 +181,7 @@ export class KeyQueue {
   }
 
   #after(end: Step): void {
-    assert(this.#state.kind === "attempting", `an attempt ended while ${this.#state.kind}`, this.key);
+    invariant(this.#state.kind === "attempting", `an attempt ended while ${this.#state.kind}`);
     const { again } = this.#state;
     // On a key that changes hands all the time there may always be a reason to ask again.
     if (this.waiters.length > 0) this.follow();
@@ -291,7 +292,7 @@ export class KeyQueue {
       this.#await();
   }
 
-  /** Tells those who want to know where they stand, once it is known. */
+  /** Shows those who asked for it where they stand, once it is known. */
   #show(): void {
     if (this.#watching === "opening" || !this.status.isKnown) return;
     const {

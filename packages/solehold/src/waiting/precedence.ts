@@ -1,6 +1,6 @@
 /**
  * Who goes before whom among those who wait: the higher priority first, and who came first among equals. Nobody is passed any
- * more who has waited for PATIENCE_MS, so a low priority costs time and does not starve.
+ * more who has waited for PASSED_FOR_MS, so a low priority costs time and does not starve.
  */
 export interface InTurn {
   readonly priority: number;
@@ -8,7 +8,7 @@ export interface InTurn {
   readonly sinceMs: number;
 }
 
-export const PATIENCE_MS = 30_000;
+const PASSED_FOR_MS = 30_000;
 
 /** Where a newcomer stands, behind all whom it may not pass; `from` is where it would stand without a priority. */
 export function placeOf(
@@ -18,7 +18,7 @@ export function placeOf(
   from = queue.length,
 ): number {
   const mayPass = (ahead: InTurn): boolean =>
-    ahead.priority < priority && nowMs - ahead.sinceMs < PATIENCE_MS;
+    ahead.priority < priority && nowMs - ahead.sinceMs < PASSED_FOR_MS;
   const last = queue.slice(0, from).findLastIndex((ahead) => !mayPass(ahead));
   return last + 1;
 }

@@ -7,8 +7,8 @@
  *   backing-off  the store did not answer; the first waiter asks again in a moment
  *   closed       gone
  */
-import { keyId, type LeaseKey } from "../core/index.ts";
 import type { Timer } from "../env/index.ts";
+import { invariant } from "../support/invariant.ts";
 
 export type QueueState =
   | { readonly kind: "idle" }
@@ -26,15 +26,10 @@ const FOLLOWS: { readonly [kind in QueueState["kind"]]: readonly QueueState["kin
   closed: [],
 };
 
-/** Throws unless the queue may go from one state to the other with so many waiters. */
-export function assertFollows(from: QueueState, to: QueueState, waiters: number, key: LeaseKey): void {
-  assert(FOLLOWS[from.kind].includes(to.kind), `${from.kind} cannot become ${to.kind}`, key);
-  if (to.kind === "queued" || to.kind === "backing-off")
-    assert(waiters > 0, `${to.kind} without a waiter`, key);
-  if (to.kind === "idle" || to.kind === "closed") assert(waiters === 0, `${to.kind} with waiters`, key);
-}
-
-/** A broken invariant is a mistake in this folder: better a loud end than a waiter that waits for ever. */
-export function assert(holds: boolean, what: string, key: LeaseKey): asserts holds {
-  if (!holds) throw new Error(`the wait queue of ${keyId(key)} broke an invariant: ${what}`);
+/** Throws unless the queue may go from one state to the other with so many waiters: better than one that waits for ever. */
+export function assertFollows(from: QueueState, to: QueueState, waiters: number): void {
+  invariant(FOLLOWS[from.kind].includes(to.kind), `a queue that is ${from.kind} does not become ${to.kind}`);
+  const waits = to.kind === "queued" || to.kind === "backing-off";
+  if (to.kind !== "attempting")
+    invariant(waits === waiters > 0, `a queue with ${waiters} waiters is not ${to.kind}`);
 }

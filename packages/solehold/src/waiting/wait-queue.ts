@@ -14,6 +14,7 @@ import {
   invalidRequest,
   type LeaseExecutor,
   type LeaseRequest,
+  type QueueLength,
   type Recipient,
   requestProblem,
   type WaitOptions,
@@ -32,12 +33,6 @@ export interface WaitQueueOptions {
   readonly maxWaiters?: number;
   /** The longest wait that is accepted. Default: any. */
   readonly maxWaitMs?: number;
-}
-
-/** How many wait for a key in this process. */
-export interface QueueLength {
-  readonly key: LeaseKey;
-  readonly waiting: number;
 }
 
 /** Queues that nobody waits in are kept for so long, and at most so many of them. */
@@ -175,7 +170,10 @@ export class WaitQueue extends ExecutorLayer {
     const grant = this.#grantOf(request, context);
     if (known !== undefined && this.#wouldBeRefused(grant.request)) return this.#atOnce(request, context);
     if (this.#isDraining) return ended(waitEnded("draining"));
-    if (waitMs > maxWaitMs) return ended(invalidRequest(waitProblem(waitMs, maxWaitMs)));
+    if (waitMs > maxWaitMs) {
+      const message = `must be at most ${maxWaitMs}, got ${waitMs}: wait again instead`;
+      return ended(invalidRequest({ field: "waitMs", message }));
+    }
     if (this.#size >= maxWaiters) return ended(waitEnded("too-many-waiters"));
     if (grant.recipient.isGone()) return ended(waitEnded("cancelled"));
     const queue = known ?? this.#open(request.key);
@@ -294,11 +292,4 @@ function recipientOf(signal: AbortSignal): Recipient {
       return () => signal.removeEventListener("abort", listener);
     },
   };
-}
-
-function waitProblem(
-  waitMs: number,
-  maxWaitMs: number,
-): { readonly field: string; readonly message: string } {
-  return { field: "waitMs", message: `must be at most ${maxWaitMs}, got ${waitMs}: wait again instead` };
 }

@@ -3,17 +3,15 @@
  * are answered. A waiter that leaves never holds up those behind it; what was granted to it in that very moment is released
  * (release-unclaimed.ts).
  */
-import type { LeaseKey } from "../core/index.ts";
 import type { CommandOutcome, LeaseExecutor } from "../executor/index.ts";
+import { invariant } from "../support/invariant.ts";
 import { asUnsettled, mayBeGranted } from "./outcomes.ts";
 import { placeOf } from "./precedence.ts";
-import { assert } from "./queue-state.ts";
 import { releaseOfUnclaimed } from "./release-unclaimed.ts";
 import { type WaitEnd, waitEnded } from "./wait-ended-error.ts";
 import type { Waiter } from "./waiter.ts";
 
 export interface WaiterListOptions {
-  readonly key: LeaseKey;
   readonly next: LeaseExecutor;
   readonly onSize: (change: 1 | -1) => void;
   readonly onDecided: (outcome: CommandOutcome) => void;
@@ -91,7 +89,7 @@ export class WaiterList {
 
   #remove(waiter: Waiter): void {
     const index = this.all.indexOf(waiter);
-    assert(index >= 0, "a waiter left twice", this.#options.key);
+    invariant(index >= 0, "a waiter leaves once");
     this.all.splice(index, 1);
     this.#options.onSize(-1);
   }

@@ -1,5 +1,5 @@
 /** Changes of leases on their way to a watcher: in a message of the stream, or as a server-sent event. */
-import type { LeaseKey } from "../core/index.ts";
+import type { QueueLength } from "../executor/index.ts";
 import { ABSENT, type StoreEvent } from "../store/index.ts";
 import { fieldsOf, textIn } from "./fields.ts";
 import { decodeLeaseRecord, type WireLease } from "./lease.ts";
@@ -21,17 +21,12 @@ export function encodeWatchEvent({ kind, token, ...data }: WatchEvent): string {
   return encodeSse({ event: kind, id: token, data: JSON.stringify(data) });
 }
 
-interface WaitingFor {
-  readonly key: LeaseKey;
-  readonly waiting: number;
-}
-
-export function encodeQueueEvent({ key: { tenant, name }, waiting }: WaitingFor): string {
+export function encodeQueueEvent({ key: { tenant, name }, waiting }: QueueLength): string {
   return encodeSse({ event: "queue", data: JSON.stringify({ tenant, name, waiting }) });
 }
 
 /** Null for an event about anything else, and for one that cannot be read: the next one of this queue says it again. */
-export function decodeQueueEvent({ event, data }: SseEvent): WaitingFor | null {
+export function decodeQueueEvent({ event, data }: SseEvent): QueueLength | null {
   if (event !== "queue") return null;
   try {
     const fields = fieldsOf(JSON.parse(data));

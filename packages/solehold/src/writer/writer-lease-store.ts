@@ -14,6 +14,7 @@ import {
   DEFAULT_DRIFT,
   type DriftBound,
   decide,
+  exactly,
   keyNameProblem,
   type LeaseCommand,
   type LeaseKey,
@@ -215,10 +216,7 @@ export class WriterLeaseStore {
   }
 
   #instant(storeTimeMs: number | null, sentMs: number): StoreInstant {
-    if (this.#store.now !== undefined) {
-      const nowMs = this.#store.now();
-      return { earliestMs: nowMs, latestMs: nowMs, stampMs: nowMs };
-    }
+    if (this.#store.now !== undefined) return exactly(this.#store.now());
     if (storeTimeMs === null) throw backendError("Internal", "the store's answer carries no time");
     const elapsedMs = (this.#env.monotonicMs() - sentMs) * (1 + this.#drift.driftRatio);
     const latestMs = Math.ceil(storeTimeMs + this.#store.capabilities.clockGranularityMs + elapsedMs);

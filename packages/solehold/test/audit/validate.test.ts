@@ -132,7 +132,7 @@ describe("sanitiseAuditEvent", () => {
     expect(clean.key).toBe("k".repeat(1023));
     expect(clean.holder).toBe("h".repeat(256));
     expect(clean).toMatchObject({ tenant: "acme", action: "grant", fence: "12" });
-    expect(clean.detail).toEqual({ sanitised: "holder,fence,key" });
+    expect(clean.detail).toEqual({ sanitised: "key,holder,fence" });
   });
 
   test("keeps no secret, not even with details already at their limit", () => {

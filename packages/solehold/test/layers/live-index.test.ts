@@ -35,7 +35,7 @@ describe("the index of live leases", () => {
     expect(announced).toEqual(["ends-1", "ends-2", "ends-3"]);
   });
 
-  it("takes the end from a renewal that was shorter than what was left, and is told after that end", async () => {
+  it("takes the end from a renewal that was shorter than what was left, and learns of it after that end", async () => {
     const { env, index, announced, learn } = world();
     learn("shortened", 60_000);
     await env.advance(2_000);

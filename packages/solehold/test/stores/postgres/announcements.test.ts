@@ -236,7 +236,7 @@ describe("announcements", () => {
       }
     };
     const writing = Promise.all(writers.map(write));
-    // If this test fails, the writers fail after it, when their stores are closed: nobody is there to be told.
+    // If this test fails, the writers fail after it, when their stores are closed: nobody waits for them then.
     writing.catch(() => undefined);
     for (let turn = 0; turn < 8; turn += 1) {
       const store = await server.open({ table });
