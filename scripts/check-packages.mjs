@@ -5,6 +5,7 @@
 // 3. Each has a README, a CHANGELOG that names its version, and the LICENSE of the repository.
 // 4. Small programs that use the library from its tarball run (scripts/check-programs.mjs); with versions as arguments, also
 //    on these versions of Node.js.
+// 5. The steps of deploy/Dockerfile run with them, and its command serves (scripts/check-image.mjs).
 import { execFile, execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -12,6 +13,7 @@ import { join, posix } from "node:path";
 import { promisify } from "node:util";
 import { publint } from "publint";
 import { formatMessage } from "publint/utils";
+import { imageProblems } from "./check-image.mjs";
 import { programProblems } from "./check-programs.mjs";
 
 const ROOT = join(import.meta.dirname, "..");
@@ -103,6 +105,12 @@ async function problemsOfPrograms(all, folder) {
   return programProblems(library.tarball, folder, process.argv.slice(2));
 }
 
+/** @param {string} folder @returns {Promise<string[]>} */
+function problemsOfImage(folder) {
+  mkdirSync(folder);
+  return imageProblems(destination, folder);
+}
+
 const destination = mkdtempSync(join(tmpdir(), "solehold-packages-"));
 try {
   const all = packAll(destination);
@@ -114,6 +122,7 @@ try {
     }),
   );
   problems.push(await problemsOfPrograms(all, join(destination, "programs")));
+  problems.push(await problemsOfImage(join(destination, "image")));
   for (const problem of problems.flat()) console.error(problem);
   console.log(`packed: ${all.length} packages, ${problems.flat().length} problems`);
   process.exitCode = problems.flat().length === 0 ? 0 : 1;

@@ -17,6 +17,8 @@ const FILES = ["solehold.service", "Dockerfile", "compose.yaml", "kubernetes.yam
 /** Where the server listens by default. */
 const DEFAULT_URL = "http://127.0.0.1:7077";
 const VARIABLES = new Set(SETTING_NAMES.map(variableName));
+/** Where the image keeps what must outlive it. */
+const [, DATA_FOLDER = ""] = /SOLEHOLD_DATA_DIR=(\S+)/.exec(read("Dockerfile")) ?? [];
 
 interface Rule {
   readonly alert: string;
@@ -154,23 +156,28 @@ describe("deployment files", () => {
     expect(container.livenessProbe.httpGet).toEqual({ path: "/healthz", port: "http" });
     expect(container.readinessProbe.httpGet).toEqual({ path: "/readyz", port: "http" });
     expect(container.startupProbe.httpGet).toEqual({ path: "/healthz", port: "http" });
-    expect(container.volumeMounts.map(({ name }: { name: string }) => name)).toEqual(
-      volumeClaimTemplates.map(({ metadata }: { metadata: { name: string } }) => metadata.name),
-    );
+    const volumes = volumeClaimTemplates.map(({ metadata }: { metadata: { name: string } }) => metadata.name);
+    expect(container.volumeMounts).toEqual(volumes.map((name: string) => ({ name, mountPath: DATA_FOLDER })));
+    // The user `node` of the image.
+    expect(template.spec.securityContext).toEqual({ runAsNonRoot: true, runAsUser: 1_000, fsGroup: 1_000 });
     const { drainMs, drainDelayMs } = resolveConfig({ flags: {}, env: environmentOf(container.env) });
     expect(template.spec.terminationGracePeriodSeconds * 1_000).toBeGreaterThan(drainMs + drainDelayMs);
     // A probe that fails for as long as this is seen before connections are refused.
     expect(drainDelayMs).toBeGreaterThan(container.readinessProbe.periodSeconds * 1_000);
   });
 
-  it("compose gives each replica a name and a folder of its own, on one store", () => {
+  it("compose gives each replica a name and a folder of its own, on one store, and time to drain", () => {
     const { services, volumes } = parse(read("compose.yaml"), { merge: true });
     const replicas = ["lease-1", "lease-2"].map((name) => ({ name, ...services[name] }));
-    for (const { name, environment, volumes: mounted, depends_on, build } of replicas) {
+    const { POSTGRES_PASSWORD, POSTGRES_DB } = services.database.environment;
+    for (const { name, environment, volumes: mounted, depends_on, build, ...replica } of replicas) {
       expect(environment.SOLEHOLD_NODE_ID).toBe(name);
-      expect(environment.SOLEHOLD_STORE).toBe(services["lease-1"].environment.SOLEHOLD_STORE);
-      expect(mounted).toEqual([`${name}:/data`]);
+      const store = `postgres://postgres:${POSTGRES_PASSWORD}@database/${POSTGRES_DB}`;
+      expect(environment.SOLEHOLD_STORE).toBe(store);
+      expect(mounted).toEqual([`${name}:${DATA_FOLDER}`]);
       expect(depends_on).toEqual(["database"]);
+      const { drainMs, drainDelayMs } = resolveConfig({ flags: {}, env: environment });
+      expect(Number.parseInt(replica.stop_grace_period, 10) * 1_000).toBeGreaterThan(drainMs + drainDelayMs);
       expect(existsSync(join(ROOT, "deploy", build.context, build.dockerfile))).toBe(true);
     }
     expect(Object.keys(volumes)).toEqual(["database", "lease-1", "lease-2"]);

@@ -303,6 +303,20 @@ describe("the command line of mcp", () => {
     expect(session.stderr).toBe("");
   });
 
+  it("says on stderr what is wrong with a line that is no message, and goes on", async () => {
+    const session = new CliProcess(["mcp", "--store", storeIn(temporaryFolder())]);
+    for (const line of ["not json", "[]", '{"jsonrpc":"2.0","id":1}']) {
+      const before = session.stderr.length;
+      session.type(`${line}\n`);
+      await until("it objects", () => session.stderr.length > before);
+    }
+    expect(session.stderr).toMatch(/^(solehold mcp: [^\n]{1,200}\n){3}$/);
+    session.type(`${JSON.stringify({ jsonrpc: "2.0", id: 2, method: "ping" })}\n`);
+    await until("it answers", () => session.stdout.includes('"id":2'));
+    session.type(null);
+    expect(await session.exit).toEqual({ code: 0, signal: null });
+  });
+
   it("is started by the configuration that the page shows", async () => {
     const page = readFileSync(new URL("../../../docs/mcp.md", import.meta.url), "utf8");
     const [, json = ""] = /```json\n([\s\S]+?)```/.exec(page) ?? [];

@@ -11,6 +11,7 @@ import type {
   ListToolsRequestSchema,
   McpError,
 } from "@modelcontextprotocol/sdk/types.js";
+import { escapeControls } from "../format/terminal.ts";
 import type { Io } from "../io.ts";
 import type { Answer } from "./answer.ts";
 import type { AgentSession } from "./session.ts";
@@ -41,6 +42,9 @@ export async function serveSession(
     { name: "solehold", version },
     { capabilities: { tools: {} }, instructions: INSTRUCTIONS },
   );
+  // A line that is no message has nobody to answer to.
+  server.onerror = ({ message }) =>
+    io.stderr.write(`solehold mcp: ${escapeControls(message.replaceAll(/\s+/g, " ")).slice(0, 200)}\n`);
   server.oninitialized = () => session.introduce(server.getClientVersion()?.name ?? "");
   server.setRequestHandler(sdk.ListToolsRequestSchema, () => ({ tools: TOOLS.map(describe) }));
   server.setRequestHandler(sdk.CallToolRequestSchema, async ({ params }, { signal }) => {

@@ -5,6 +5,8 @@ import { pathToFileURL } from "node:url";
 
 const require = createRequire(join(import.meta.dirname, "packages/package.json"));
 
+/** A file of an installed package. */
+export const peerFile = (path: string): string => join(import.meta.dirname, "packages/node_modules", path);
 export const requirePeer = (name: string): unknown => require(name);
 export const importPeer = (name: string): Promise<unknown> =>
   import(pathToFileURL(require.resolve(name)).href);

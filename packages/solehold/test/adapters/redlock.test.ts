@@ -1,11 +1,12 @@
 /** One program, run with redlock itself and with the adapter; then what the adapter does otherwise, on purpose. */
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";
+import { readFileSync } from "node:fs";
 import { connect } from "solehold";
 import * as adapter from "solehold/adapters/redlock";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { engine } from "../engines/index.ts";
-import { requirePeer } from "./peers.ts";
+import { peerFile, requirePeer } from "./peers.ts";
 
 interface RedisClient {
   duplicate(...overrides: never[]): unknown;
@@ -216,4 +217,57 @@ describe("what only the adapter does", () => {
     await (await locks.acquire([resource()], 1_000, AT_ONCE)).release();
     await locks.quit();
   });
+});
+
+/** The programs of redlock's README, one after the other, as they stand there. Its imports and names are parameters. */
+const README = readFileSync(peerFile("redlock/README.md"), "utf8");
+const EXAMPLES = [...README.matchAll(/```ts\n([\s\S]+?)```/g)]
+  .map(([, code = ""]) => code.replaceAll(/^import .*\n/gm, ""))
+  .filter((code) => !code.includes("require("));
+const AsyncFunction = (async () => undefined).constructor as new (
+  ...text: string[]
+) => (...given: unknown[]) => Promise<unknown>;
+
+it.each([
+  ["redlock 5", redlock],
+  ["solehold/adapters/redlock", adapter],
+])("the examples of redlock's README run with %s", async (_, { default: Redlock, ...errors }) => {
+  const [senderId, recipientId, other] = [resource(), resource(), resource()];
+  /** Each of its three servers is a database of its own here. */
+  class Client extends Redis {
+    constructor({ host }: { readonly host: string }) {
+      super(engine("redis"), { db: "abc".indexOf(host.charAt(0)) });
+    }
+  }
+  const opened: adapter.Redlock[] = [];
+  class Observed extends Redlock {
+    constructor(clients: Iterable<adapter.Client>, settings?: Partial<adapter.Settings>) {
+      super(clients, settings);
+      opened.push(this);
+    }
+  }
+  const steps: (readonly boolean[])[] = [];
+  const somebodyElse = async (): Promise<void> => {
+    const attempts = [senderId, recipientId, other].map(async (name) => {
+      const lock = await opened[0]!.acquire([name], 5_000, AT_ONCE).catch(() => null);
+      await lock?.release();
+      return lock === null;
+    });
+    steps.push(await Promise.all(attempts));
+  };
+  const given = {
+    ...{ Client, Redlock: Observed, ResourceLockedError: errors.ResourceLockedError },
+    ...{ senderId, recipientId, something: somebodyElse, somethingElse: somebodyElse },
+  };
+  const code = EXAMPLES.join("\n").replace('["a"]', JSON.stringify([other]));
+  expect(EXAMPLES).toHaveLength(4);
+  await new AsyncFunction(...Object.keys(given), code)(...Object.values(given));
+  const [transfer, direct] = [
+    [true, true, false],
+    [false, false, true],
+  ];
+  expect(steps).toEqual([transfer, transfer, direct, direct]);
+  await somebodyElse();
+  expect(steps.at(-1)).toEqual([false, false, false]);
+  await opened[0]!.quit();
 });
