@@ -1,19 +1,37 @@
-// npm run failure-modes [-- --subject NAME] [--fault NAME]: the same faults for every library, one process each, and the table
-// of what was seen. Without a filter it writes docs/failure-modes.md. Each is given up after 90 s, and that is what was seen.
-// Exit code 1: Solehold missed a bar, or a backend did not start (nothing is written then). 2: a filter that names nothing.
-import { spawn } from "node:child_process";
-import { writeFileSync } from "node:fs";
+// npm run failure-modes [-- --subject NAME] [--fault NAME] [--check]: the same faults for every library, one process each, and
+// the table of what was seen. Without a filter it writes docs/failure-modes.md. Each is given up after 90 s, and that is what
+// was seen. --check runs nothing: it says whether the page speaks of the source that is there.
+// Exit code 1: Solehold missed a bar, a backend did not start (nothing is written then), or the page is of another source.
+// 2: a filter that names nothing.
+import { execFileSync, spawn } from "node:child_process";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { BENCH, ensurePackages } from "../scripts/own-packages.mjs";
+import { commit, sourceHash } from "../scripts/sources.mjs";
 
-const PAGE = join(import.meta.dirname, "../docs/failure-modes.md");
+const ROOT = join(import.meta.dirname, "..");
+const PAGE = join(ROOT, "docs/failure-modes.md");
+/** What the page speaks of: what was run, and the versions of the other libraries. */
+const SOURCES = ["packages/solehold/src", "failure-modes", "bench/package.json"];
 const TIMEOUT_MS = 90_000;
 /** What `one.mjs` prints when the backend is there: only then is an end of the process a finding. */
 const STARTED = "started\n";
 const NOT_APPLICABLE = { isSafe: null, seen: "does not apply: it has no server" };
 
-const { values } = parseArgs({ options: { subject: { type: "string" }, fault: { type: "string" } } });
+const { values } = parseArgs({
+  options: { subject: { type: "string" }, fault: { type: "string" }, check: { type: "boolean" } },
+});
+// Now, and not at the end: what changes meanwhile is not what was run.
+const about = { commit: commit(), sha256: sourceHash(SOURCES), startedAt: new Date().toISOString() };
+if (values.check) {
+  const isFresh = readFileSync(PAGE, "utf8").includes(about.sha256);
+  console.log(
+    isFresh ? "the page speaks of this source" : "the page is of another source: npm run failure-modes",
+  );
+  process.exit(isFresh ? 0 : 1);
+}
+execFileSync("npm", ["run", "build"], { cwd: ROOT, stdio: ["ignore", "ignore", "inherit"] });
 await ensurePackages(BENCH, console.error);
 const { SUBJECTS, TTL_MS } = await import("./subjects.mjs");
 const { FAULTS } = await import("./faults.mjs");
@@ -110,6 +128,9 @@ ${[row(["fault", "what happens", "the bar"]), row(["---", "---", "---"]), ...bar
 
 ## What was used
 ${[row(["library", "version", "backend", "settings"]), row(["---", "---", "---", "---"]), ...used].join("\n")}
+
+Begun ${about.startedAt} on Node.js ${process.version}, at commit \`${about.commit}\`. The sha256 of ${SOURCES.map((path) => `\`${path}\``).join(", ")}
+was \`${about.sha256}\`: \`npm run failure-modes -- --check\` compares it with the source that you have.
 
 Cut off: the proxy lets nothing pass. A holder of a file lock is cut off by keeping its event loop busy, and the other one is
 then another process.

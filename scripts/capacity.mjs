@@ -1,9 +1,11 @@
 // node scripts/capacity.mjs [--write] [ENGINE...]: measures on each engine what a lease costs in bytes and in processor time,
 // and says by a small model what 10 million leases of 1,000 clients would cost. Processor time, because other programs on the
-// machine hardly change it; how fast it goes on a quiet one is `npm run bench`. --write puts the tables into docs/capacity.md.
-import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+// machine hardly change it; how fast it goes on a quiet one is `npm run bench`. --write puts the rows into
+// artifacts/capacity.json and the tables into docs/capacity.md: engines that were not measured now keep their rows, if these
+// were measured on the same machine and version of Node.js.
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
-import { cpus } from "node:os";
+import { cpus, loadavg } from "node:os";
 import { join } from "node:path";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
@@ -11,23 +13,21 @@ import { connect, openStore } from "solehold";
 import { encodeRecord } from "solehold/internal";
 import { heldRecord } from "../bench/lib/records.mjs";
 import { ENGINES } from "../soak/engines.mjs";
+import { tablesOf, withTables } from "./capacity/page.mjs";
 
 /** The clients of stores are packages of the library. */
 const clientOf = createRequire(join(import.meta.dirname, "../packages/solehold/package.json"));
 const PAGE = join(import.meta.dirname, "../docs/capacity.md");
+const JSON_FILE = join(import.meta.dirname, "../artifacts/capacity.json");
 const [LEASES, FEW_LEASES, ROUNDS, SLICE] = [5_000, 1_000, 3, 500];
 /** Where a lease is a request or a file of its own, fewer are enough. */
 const FEW = new Set(["file", "s3", "dynamodb"]);
 const TTL_MS = 600_000;
 const CALL_LIMIT_MS = 120_000;
-const [TOTAL, CLIENTS, MODEL_TTL_S, RENEWED_AFTER] = [10_000_000, 1_000, 600, 1 / 3];
-/** Stand-ins for services in the cloud: what they cost this machine says nothing. */
-const EMULATED = new Set(["s3", "dynamodb"]);
 const TICKS_PER_SECOND = 100;
 
 setFlagsFromString("--expose-gc");
 const collect = runInNewContext("gc");
-const whole = (number) => Math.round(number).toLocaleString("en-US");
 
 /** A record as text, with its key: what is stored where the engine has no count of its own, and what travels. */
 const RECORD_BYTES =
@@ -119,6 +119,7 @@ function cpuSeconds(pids) {
 }
 
 async function measure(name) {
+  const [load] = loadavg();
   const ground = await ENGINES[name]();
   Object.assign(process.env, ground.env);
   const { executor, ...leases } = await opened(ground.url);
@@ -145,7 +146,9 @@ async function measure(name) {
       bytes,
       batch: leases.maxBatch,
       clientUs: (user + system) / renewals,
-      engineUs: ground.pids.length === 0 ? 0 : ((cpuSeconds(ground.pids) - engineS) * 1e6) / renewals,
+      engineUs: ground.pids.length === 0 ? null : ((cpuSeconds(ground.pids) - engineS) * 1e6) / renewals,
+      measuredOn: new Date().toISOString().slice(0, 10),
+      load,
     };
   } finally {
     await leases.close();
@@ -181,49 +184,12 @@ async function handleBytes(count = 20_000) {
   return (withRecords - records) / count;
 }
 
-const table = (head, rows) =>
-  [head, head.map((_, column) => (column === 0 ? "---" : "---:")), ...rows]
-    .map((row) => `| ${row.join(" | ")} |`)
-    .join("\n");
-
-function tables(rows, handle) {
-  const measured = rows.map(({ name, version, bytes, batch, clientUs, engineUs }) => [
-    name,
-    version,
-    bytes === null ? `${whole(RECORD_BYTES)} (its text)` : whole(bytes),
-    batch === null ? "one stream" : whole(batch),
-    clientUs.toFixed(0),
-    EMULATED.has(name) ? "(emulated)" : engineUs === 0 ? "(in the client)" : engineUs.toFixed(0),
-  ]);
-  const renewals = TOTAL / (MODEL_TTL_S * RENEWED_AFTER);
-  const cores = (us) => ((us * renewals) / 1e6).toFixed(1);
-  const model = rows.map(({ name, bytes, batch, clientUs, engineUs }) => [
-    name,
-    `${((TOTAL * (bytes ?? RECORD_BYTES)) / 1e9).toFixed(1)} GB`,
-    whole(renewals / (batch ?? 1)),
-    cores(clientUs),
-    EMULATED.has(name) || engineUs === 0 ? "" : cores(engineUs),
-  ]);
-  return [
-    `Measured on ${cpus().length} x ${cpus()[0].model}, Node.js ${process.version}:`,
-    table(
-      [
-        "engine",
-        "version",
-        "bytes a lease",
-        "renewals in a call, at most",
-        "client: us a renewal",
-        "engine: us a renewal",
-      ],
-      measured,
-    ),
-    `The handle of a held lease takes ${whole(handle)} bytes in its process, without caches: ${((handle * TOTAL) / CLIENTS / 1e6).toFixed(0)} MB for each of ${whole(CLIENTS)} clients with ${whole(TOTAL / CLIENTS)} leases.`,
-    `What ${whole(TOTAL)} live leases with a ttl of ${MODEL_TTL_S / 60} minutes would cost: ${whole(renewals)} renewals a second, and`,
-    table(
-      ["engine", "data", "calls/s at least", "cores of all clients together", "cores of the engine"],
-      model,
-    ),
-  ].join("\n\n");
+/** The rows of engines that were not measured now, as long as they can stand beside the others. */
+function withKeptRows(capacity) {
+  const kept = existsSync(JSON_FILE) ? JSON.parse(readFileSync(JSON_FILE, "utf8")) : { rows: [] };
+  const isSame = kept.machine === capacity.machine && kept.node === capacity.node;
+  const all = new Map([...(isSame ? kept.rows : []), ...capacity.rows].map((row) => [row.name, row]));
+  return { ...capacity, rows: Object.keys(ENGINES).flatMap((name) => all.get(name) ?? []) };
 }
 
 const args = process.argv.slice(2);
@@ -231,22 +197,25 @@ const names = args.filter((arg) => !arg.startsWith("--"));
 const unknown = names.find((name) => !(name in ENGINES));
 if (unknown !== undefined)
   throw new RangeError(`no engine is called '${unknown}': use some of ${Object.keys(ENGINES).join(", ")}`);
-const handle = await handleBytes();
-const rows = [];
+const measured = {
+  machine: `${cpus().length} x ${cpus()[0].model}`,
+  node: process.version,
+  recordBytes: RECORD_BYTES,
+  handleBytes: await handleBytes(),
+  rows: [],
+};
 for (const name of names.length > 0 ? names : Object.keys(ENGINES)) {
-  console.error(`capacity: ${name}`);
+  const startedMs = performance.now();
   try {
-    rows.push(await measure(name));
+    measured.rows.push(await measure(name));
+    console.error(`capacity: ${name}, ${Math.round((performance.now() - startedMs) / 1_000)} s`);
   } catch (error) {
     console.error(`capacity: ${name} could not be measured: ${error.message}`);
     process.exitCode = 1;
   }
 }
-const text = tables(rows, handle);
-console.log(text);
 if (args.includes("--write")) {
-  const page = readFileSync(PAGE, "utf8");
-  const [begin, end] = ["<!-- capacity: begin -->", "<!-- capacity: end -->"];
-  const [before, rest] = page.split(begin);
-  writeFileSync(PAGE, `${before}${begin}\n${text}\n${end}${rest.split(end)[1]}`);
-}
+  const capacity = withKeptRows(measured);
+  writeFileSync(JSON_FILE, `${JSON.stringify(capacity, null, 2)}\n`);
+  writeFileSync(PAGE, withTables(readFileSync(PAGE, "utf8"), capacity));
+} else console.log(tablesOf(measured));

@@ -3,12 +3,12 @@
 // a canary (a planted mistake) was not found, or a part ran nothing. --check runs nothing: it says whether the ledger in the
 // repository speaks of the source that is there.
 import { execFileSync, spawn } from "node:child_process";
-import { createHash } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
 import { cpus } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { pageOf, problemsOf } from "./ledger/page.mjs";
+import { commit, sourceHash } from "./sources.mjs";
 
 const ROOT = join(import.meta.dirname, "..");
 const JSON_FILE = join(ROOT, "artifacts/ledger.json");
@@ -25,17 +25,8 @@ const QUINT = [
 ];
 const { witnesses, mistakes } = JSON.parse(readFileSync(join(ROOT, "spec/mistakes.json"), "utf8"));
 
-const git = (...args) => execFileSync("git", args, { cwd: ROOT, encoding: "utf8" }).trim();
 const sinceStart = () => `${Math.round(performance.now() / 1_000)} s`.padStart(5);
 const say = (text) => console.error(`${sinceStart()}  ${text}`);
-
-function sourceHash() {
-  const hash = createHash("sha256");
-  const files = git("ls-files", "--cached", "--others", "--exclude-standard", "--", ...SOURCES).split("\n");
-  for (const file of [...new Set(files)].sort())
-    hash.update(`${file}\n`).update(readFileSync(join(ROOT, file)));
-  return hash.digest("hex");
-}
 
 /** Never rejects: a program that cannot be started, or does not end in time, has no output. */
 function output(args) {
@@ -124,7 +115,7 @@ async function soakCanaries(seconds) {
 async function run({ seeds, seconds }) {
   const startedAt = new Date().toISOString();
   // Now, and not at the end: what changes meanwhile is not what was run.
-  const about = { commit: git("rev-parse", "HEAD"), sources: { folders: SOURCES, sha256: sourceHash() } };
+  const about = { commit: commit(), sources: { folders: SOURCES, sha256: sourceHash(SOURCES) } };
   const simulations = [
     await simulation("shipped code", ["--seeds", `${seeds}`]),
     await simulation("clocks out of bounds", ["--seeds", `${Math.ceil(seeds / 4)}`, "--clocks", "unbounded"]),
@@ -152,9 +143,11 @@ async function run({ seeds, seconds }) {
 }
 
 function check() {
-  const { sources, commit } = JSON.parse(readFileSync(JSON_FILE, "utf8"));
-  const isFresh = sources.sha256 === sourceHash();
-  console.log(isFresh ? "the ledger speaks of this source" : `the ledger is of ${commit}: npm run ledger`);
+  const ledger = JSON.parse(readFileSync(JSON_FILE, "utf8"));
+  const isFresh = ledger.sources.sha256 === sourceHash(SOURCES);
+  console.log(
+    isFresh ? "the ledger speaks of this source" : `the ledger is of ${ledger.commit}: npm run ledger`,
+  );
   return isFresh ? 0 : 1;
 }
 

@@ -8,6 +8,7 @@ import { createLog, flagName, resolveConfig, SETTINGS, startServer, variableName
 import { PROBLEM_REASONS, REASONS } from "solehold/internal";
 import { COMMANDS } from "../packages/cli/dist/registry.js";
 import { apiReport } from "./api-report.mjs";
+import { libraryErrors, REQUEST_MEANINGS } from "./reference-errors.mjs";
 
 const FOLDER = join(import.meta.dirname, "../docs/reference");
 const MADE_BY = "<!-- Made by `npm run reference` from the source. Change that, not this. -->";
@@ -187,16 +188,20 @@ function errors() {
       `\`${hex(code)}\``,
       status,
       `\`${serviceCode}\``,
+      REQUEST_MEANINGS[name],
     ]);
   return [
     "# Reasons and errors",
     MADE_BY,
     "Every decision has one reason. It is in the answer over HTTP (`reason`, `reasonCode`), in the audit trail, and on the " +
-      "errors of the library (`error.reason`).",
+      "errors of the library (`error.reason`), which also have a `code` of their own, `retryable`, and `outcome`: whether " +
+      "a write may have happened.",
+    "## Errors of the library",
+    ...libraryErrors().map(({ code, error, meaning }) => `### ${code}\n\n\`${error}\`. ${meaning}`),
     "## Reasons of decisions",
     ...reasons,
     "## What ends a request before it is a command",
-    table(["reason", "code", "HTTP", "service code"], requests),
+    table(["reason", "code", "HTTP", "service code", "meaning"], requests),
   ].join("\n\n");
 }
 

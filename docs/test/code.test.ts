@@ -9,7 +9,7 @@ import { COMMANDS } from "../../packages/cli/src/registry.ts";
 import { ADAPTED, ensurePackages } from "../../scripts/own-packages.mjs";
 import { allPages, type CodeBlock, ROOT } from "./pages.ts";
 import { commandLines, wordsOf } from "./shell.ts";
-import { storesFor } from "./stores.ts";
+import { programFor } from "./stores.ts";
 
 const run = promisify(execFile);
 const blocks = allPages().flatMap((page) => page.blocks);
@@ -31,20 +31,7 @@ const RUN_ELSEWHERE = /^docs\/(guards|using-leases|writing-a-store|seeds\/.*)\.m
 describe("the code of the pages", () => {
   it("is in a language that is checked, or is plain text", () => {
     // Python runs in clients/python/test; "typescript" are the declarations of docs/reference/api.md.
-    const known = new Set([
-      "ts",
-      "js",
-      "sh",
-      "json",
-      "text",
-      "sql",
-      "yaml",
-      "ini",
-      "mermaid",
-      "python",
-      "typescript",
-      "",
-    ]);
+    const known = new Set(["ts", "js", "sh", "json", "text", "sql", "python", "typescript", ""]);
     expect(blocks.filter(({ language }) => !known.has(language)).map(where)).toEqual([]);
     const unchecked = of("js").filter(({ page }) => !RUN_ELSEWHERE.test(page));
     expect(unchecked.map(where), "JavaScript that no test runs: write ```js run, or ```ts").toEqual([]);
@@ -81,8 +68,10 @@ describe("the code of the pages", () => {
     "runs, and prints what is shown: %s",
     async (_, block) => {
       const file = join(folder, `${where(block).replaceAll(/\W/g, "-")}.mjs`);
-      writeFileSync(file, storesFor(block.code, folder));
-      const { stdout, stderr } = await run(process.execPath, [file], { cwd: folder, timeout: 200_000 });
+      const { code, env } = await programFor(block.code, folder);
+      writeFileSync(file, code);
+      const options = { cwd: folder, timeout: 200_000, env: { ...process.env, ...env } };
+      const { stdout, stderr } = await run(process.execPath, [file], options);
       expect(stderr).toBe("");
       if (block.prints !== null) expect(stdout).toMatch(patternOf(block.prints));
     },

@@ -28,6 +28,11 @@ it("shows that Solehold meets every bar", () => {
   expect(rows.filter((row) => !row[column]?.startsWith("✔"))).toEqual([]);
 });
 
+it("says which source it speaks of", () => {
+  expect(page).toMatch(/, at commit `[0-9a-f]{40}`\./);
+  expect(page).toMatch(/`[0-9a-f]{64}`/);
+});
+
 it("was made with the versions of the benchmarks' packages", () => {
   const { dependencies } = JSON.parse(readFileSync(join(ROOT, "bench/package.json"), "utf8"));
   const peers = head

@@ -1,4 +1,5 @@
-/** Every link of every page leads somewhere: to a file of the repository, and to a heading that is there. */
+/** Every link of every page leads somewhere: to a file of the repository, and to a heading that is there. So does every page that code names. */
+import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join, normalize } from "node:path";
 import { describe, expect, it } from "vitest";
@@ -6,6 +7,8 @@ import { allPages, ROOT } from "./pages.ts";
 
 const LINK = /\]\(([^)\s]+)\)|<(?:img|source|a)\b[^>]*?(?:src|srcset|href)="([^"]+)"/g;
 const FENCED = /^ *```[\s\S]*?^ *```$/gm;
+/** A page that code names, in a comment or a message: from the root of the repository, or by a path that leads there. */
+const NAMED = /(?<!\w\/)docs\/[\w/-]+\.(?:md|svg)(?:#[\w-]+)?/g;
 
 /** As GitHub makes them: lower case, spaces to hyphens, everything else that is no letter, digit, hyphen or _ is gone. */
 function anchorOf(heading: string): string {
@@ -21,6 +24,16 @@ function anchorsOf(text: string): ReadonlySet<string> {
   const headings = [...plain.matchAll(/^#+ +(.+)$/gm)].map(([, heading = ""]) => anchorOf(heading));
   const named = [...plain.matchAll(/<a (?:id|name)="([^"]+)"/g)].map(([, name = ""]) => name);
   return new Set([...headings, ...named]);
+}
+
+/** Every page that code names, with the file that names it. */
+function namedInCode(): readonly (readonly [string, string])[] {
+  const args = ["grep", "-I", "-E", "docs/.*\\.(md|svg)", "--", ".", ":!*.md", ":!docs/test"];
+  const lines = execFileSync("git", args, { cwd: ROOT, encoding: "utf8", maxBuffer: 2 ** 26 }).split("\n");
+  return lines.flatMap((line) => {
+    const [file = ""] = line.split(":", 1);
+    return [...line.slice(file.length).matchAll(NAMED)].map(([link]) => [file, link] as const);
+  });
 }
 
 /** What is wrong with a link; null when it leads somewhere. Addresses elsewhere are not asked. */
@@ -45,6 +58,14 @@ describe("links", () => {
     );
     expect(links.length).toBeGreaterThan(50);
     expect(links.flatMap(([path, link]) => problemOf(path, link) ?? [])).toEqual([]);
+  });
+
+  it("lead from code to pages and headings that exist", () => {
+    const named = namedInCode();
+    expect(named.length).toBeGreaterThan(20);
+    expect(
+      named.flatMap(([file, link]) => problemOf("README.md", link)?.replace("README.md", file) ?? []),
+    ).toEqual([]);
   });
 
   it("lead from the index to every page of docs, each with a line of its own", () => {

@@ -128,14 +128,15 @@ export class LeaseDeniedError extends LeaseError {
   }
 }
 
-/**
- * Why a lease ended for its holder.
- * "expired": its time ran out here (a pause, a suspend). "unreachable": its time ran out because the store did not answer.
- * "store-lost-data": the store lost writes, so somebody else may be granted the lease. "released", "abandoned", "closed":
- * the holder itself ended it. The others are the store's word.
- */
+/** Why a lease ended for its holder: see LeaseLostError. */
 export type LossReason = LossByDecision | "unreachable" | "abandoned" | "closed";
 
+/**
+ * The lease has ended for its holder. Its `reason` is "expired" when its time ran out here (a pause, a suspend),
+ * "unreachable" when its time ran out because the store did not answer, "store-lost-data" when the store lost writes, so that
+ * somebody else may be granted the lease, "revoked" or "superseded" when the store says so, and "released", "abandoned" or
+ * "closed" when the holder itself ended it.
+ */
 export class LeaseLostError extends LeaseError {
   override readonly name = "LeaseLostError";
   readonly reason: LossReason;

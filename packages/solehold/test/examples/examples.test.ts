@@ -1,18 +1,23 @@
 // The examples are run as a reader would run them.
 import { execFile } from "node:child_process";
+import { randomBytes } from "node:crypto";
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { expect, it, onTestFinished } from "vitest";
+import { expect, it, onTestFinished, vi } from "vitest";
+import { engineRecord } from "../engines/index.ts";
 
 const EXAMPLES = join(import.meta.dirname, "../../../../examples");
 
 async function run(name: string, ...args: readonly string[]): Promise<string> {
   const folder = mkdtempSync(join(tmpdir(), "solehold-example-"));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
-  const argv = [join(EXAMPLES, name), join(folder, "data"), ...args];
-  return (await promisify(execFile)(process.execPath, argv)).stdout;
+  return await runOn(join(folder, "data"), name, ...args);
+}
+
+async function runOn(place: string, name: string, ...args: readonly string[]): Promise<string> {
+  return (await promisify(execFile)(process.execPath, [join(EXAMPLES, name), place, ...args])).stdout;
 }
 
 /** What an example says at its head that it prints; null where that differs from run to run. */
@@ -27,6 +32,16 @@ const fixed = examples.filter((name) => promisedBy(name) !== null);
 
 it.each(fixed)("%s prints what it says at its head", async (name) => {
   expect(await run(name)).toBe(promisedBy(name));
+});
+
+it("single-writer.mjs refuses its zombie on S3, too", async () => {
+  const { url, credentials } = engineRecord("ceph");
+  vi.stubEnv("AWS_ACCESS_KEY_ID", credentials.accessKeyId);
+  vi.stubEnv("AWS_SECRET_ACCESS_KEY", credentials.secretAccessKey);
+  onTestFinished(() => void vi.unstubAllEnvs());
+  const folder = `example-${randomBytes(6).toString("hex")}`;
+  const place = `s3://${credentials.bucket}/${folder}?endpoint=${url}&region=${credentials.region}`;
+  expect(await runOn(place, "single-writer.mjs")).toBe(promisedBy("single-writer.mjs"));
 });
 
 it("are all run", () => {
