@@ -11,11 +11,10 @@ import {
 import { Type } from "typebox";
 import { leaseKeyFor, readableScope } from "../../access/principal.ts";
 import { ProblemError, storeCannot } from "../../protocol/problem.ts";
-import { Name, Tenant } from "../../protocol/schemas/fields.ts";
+import { Name, strict, Tenant } from "../../protocol/schemas/fields.ts";
 import { LeaseSchema } from "../../protocol/schemas/leases.ts";
 import { defineRoute, type Route } from "../route.ts";
 
-const strict = { additionalProperties: false } as const;
 const DEFAULT_LIMIT = 100;
 
 const GetQuery = Type.Object({ tenant: Type.Optional(Tenant), name: Name }, strict);
