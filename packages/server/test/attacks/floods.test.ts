@@ -179,10 +179,49 @@ describe("lists over many connections", () => {
   });
 });
 
+describe("what may be long", () => {
+  const CHOICE = { leaseId: "a", candidates: [{ nodeId: "b", weight: 1 }] };
+  type Asked = (server: TestServer, headers: Record<string, string>) => Promise<{ readonly status: number }>;
+
+  it.each<[string, Asked]>([
+    ["a count", (server, headers) => server.get("/v1/leases/count", headers)],
+    ["a page of the audit", (server, headers) => server.get("/v1/audit", headers)],
+    ["a choice", (server, headers) => server.post("/v1/coordinator/select", CHOICE, headers)],
+  ])("waits for its caller's turn, and other callers do not: %s", async (_what, ask) => {
+    const server = await keyedServer([{}, {}]);
+    const [own = {}, other = {}] = server.keys.map(bearer);
+    const { executor } = server.server.service;
+    const list = executor.list.bind(executor);
+    let begun = 0;
+    let goOn = (): void => undefined;
+    const held = new Promise<void>((resolve) => {
+      goOn = resolve;
+    });
+    Object.assign(executor, {
+      list: async (query: Parameters<typeof list>[0]) => {
+        if (query.limit !== 7) return await list(query);
+        begun += 1;
+        await held;
+        return await list(query);
+      },
+    });
+    const lists = Array.from({ length: 4 }, () => server.get("/v1/leases?limit=7", own));
+    await until("the lists have begun", () => begun === 4);
+    let answered = false;
+    const asked = ask(server, own).finally(() => {
+      answered = true;
+    });
+    for (let turn = 0; turn < 50; turn += 1) expect((await ask(server, other)).status).toBe(200);
+    expect(answered).toBe(false);
+    goOn();
+    for (const { status } of await Promise.all([asked, ...lists])) expect(status).toBe(200);
+  });
+});
+
 describe("lists whose clients do not read", () => {
   /** Each answer is more than the operating system buffers between the two. */
-  async function listsOf20MB() {
-    const server = await testServer();
+  async function listsOf20MB(env?: ManualEnv) {
+    const server = await testServer({}, env === undefined ? {} : { env });
     await server.lease("acquire", { name: "job", holder: "h" });
     const counts = countLists(server);
     const { executor } = server.server.service;
@@ -213,6 +252,22 @@ describe("lists whose clients do not read", () => {
     await turn(server);
     expect(counts.begun).toBe(4);
     for (const socket of sockets) socket.resume();
+    await until("the others have begun", () => counts.begun === 8);
+  });
+
+  it("over HTTP keep their places for 30 s, and no longer", async () => {
+    const env = new ManualEnv();
+    const { server, counts } = await listsOf20MB(env);
+    const { port, hostname } = new URL(server.url);
+    for (let client = 0; client < 8; client += 1) {
+      const socket = connectTcp(Number(port), hostname).pause();
+      socket.on("error", () => undefined);
+      onTestFinished(() => void socket.destroy());
+      socket.write("GET /v1/leases HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n");
+    }
+    await until("the first have begun", () => counts.begun === 4);
+    await turn(server);
+    await env.advance(30_000);
     await until("the others have begun", () => counts.begun === 8);
   });
 

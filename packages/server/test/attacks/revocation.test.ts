@@ -1,7 +1,7 @@
 /** A key that is revoked, expired or changed loses its power everywhere: also where it is in use already. */
 import { readFile, writeFile } from "node:fs/promises";
 import { KeyFile } from "@solehold/server";
-import { realEnv } from "solehold/internal";
+import { ManualEnv, realEnv } from "solehold/internal";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { ALL, bearer, keyedServer } from "../support/keys.ts";
 import { type TestServer, tempFolder, testServer, until } from "../support/server.ts";
@@ -107,6 +107,20 @@ describe("a stream whose key was revoked", () => {
       return /^solehold_streams 0$/m.test(metrics.text);
     });
     expect((await server.get("/v1/lease?name=job", bearer(server.keys[0]))).status).toBe(404);
+  });
+});
+
+describe("the end of a key", () => {
+  it("is known within a second", async () => {
+    const [env, dataDir] = [new ManualEnv(), await tempFolder()];
+    const file = new KeyFile(dataDir, realEnv);
+    const { key, stored } = await file.add(ALL);
+    const server = await testServer({}, { dataDir, env });
+    const status = async () => (await server.get("/v1/leases", bearer(key))).status;
+    expect(await status()).toBe(200);
+    await file.revoke(stored.id);
+    await env.advance(1_000);
+    await until("it is refused", async () => (await status()) === 401);
   });
 });
 
