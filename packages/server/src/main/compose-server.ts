@@ -100,7 +100,7 @@ export function composeServer(
   const startedMs = Math.floor(env.wallMs());
   const turns = new Turns(env);
   const reads = [
-    ...leaseRoutes(service, () => hub.token).map((route) => inTurns(turns, route)),
+    ...leaseRoutes(service, env, () => hub.token).map((route) => inTurns(turns, route)),
     explainRoute(service),
     queueRoute(queue),
   ];

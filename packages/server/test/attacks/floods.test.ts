@@ -9,11 +9,15 @@ import { type TestServer, tempFolder, testServer, until } from "../support/serve
 import { TestStream } from "../support/stream.ts";
 
 const LEASES = 1_000;
+/** However many a list asks for. */
+const PAGE = 250;
 
 async function fill(url: string): Promise<void> {
   const stream = await TestStream.open(url);
-  const note = "n".repeat(500);
-  const acquire = { op: "acquire", holder: "h", ttlMs: 3_600_000, note };
+  const metadata = Object.fromEntries(
+    Array.from({ length: 7 }, (_, index) => [`m${index}`, "m".repeat(250)]),
+  );
+  const acquire = { op: "acquire", holder: "h", ttlMs: 3_600_000, note: "n".repeat(500), metadata };
   const answers = await stream.ask(
     ...Array.from({ length: LEASES }, (_, index) => ({ ...acquire, name: `n/${index}` })),
   );
@@ -67,7 +71,7 @@ describe("one message of many lists", () => {
     await until("the lists have begun", () => counts.begun > 0);
     await server.get("/healthz");
     expect(counts.begun).toBeLessThan(20);
-    for (const id of ids) expect((await stream.answer(id)).body.leases).toHaveLength(LEASES);
+    for (const id of ids) expect((await stream.answer(id)).body.leases).toHaveLength(PAGE);
     expect(counts.mostAtOnce).toBeLessThanOrEqual(4);
   });
 
@@ -84,6 +88,33 @@ describe("one message of many lists", () => {
     expect(counts.begun).toBeLessThan(25);
     stream.socket.resume();
     for (const id of ids) expect((await stream.answer(id)).status).toBe(200);
+  });
+});
+
+describe("many short answers", () => {
+  it("are not made for a client that does not read, and all come once it does", async () => {
+    const server = await testServer();
+    await fill(server.url);
+    const { service } = server.server;
+    const read = service.read.bind(service);
+    let begun = 0;
+    Object.assign(service, {
+      read: async (key: Parameters<typeof read>[0]) => {
+        begun += 1;
+        return await read(key);
+      },
+    });
+    const stream = await TestStream.open(server.url);
+    stream.socket.pause();
+    const get = { op: "get", name: "n/1" };
+    const ids = Array.from({ length: 40 }, () => stream.post(...Array(250).fill(get))).flat();
+    await until("some are made", () => begun > 250);
+    // Many turns of the server's event loop: whatever it would begin without a reader, it has begun by then.
+    for (let turn = 0; turn < 200; turn += 1) await fetch(`${server.url}/healthz`);
+    expect(begun).toBeLessThan(7_000);
+    stream.socket.resume();
+    for (const id of ids) expect((await stream.answer(id)).status).toBe(200);
+    expect(begun).toBe(10_000);
   });
 });
 
@@ -114,6 +145,14 @@ describe("requests sent ahead of their answers on one HTTP connection", () => {
 
   it("begin one after the other, in their order", async () => {
     const server = await testServer();
+    const { executor } = server.server.service;
+    const list = executor.list.bind(executor);
+    // Long enough for others to begin beside it.
+    const slowly = async (query: Parameters<typeof list>[0]) => {
+      for (let turn = 0; turn < 10; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+      return await list(query);
+    };
+    Object.assign(executor, { list: slowly });
     const counts = countLists(server);
     const client = open(server);
     client.socket.write(
@@ -149,6 +188,16 @@ describe("requests sent ahead of their answers on one HTTP connection", () => {
     await until("the connection is closed", () => client.isClosed);
     expect(counts.begun).toBeLessThanOrEqual(33);
     expect((await server.get("/healthz")).status).toBe(200);
+  });
+});
+
+describe("a count", () => {
+  it("of many pages lets the event loop turn between them", async () => {
+    const server = await testServer();
+    await fill(server.url);
+    const counts = countLists(server);
+    expect((await server.get("/v1/leases/count?prefix=n/")).body.active).toBe(LEASES);
+    expect(counts).toMatchObject({ begun: LEASES / PAGE, mostInOneTurn: 1 });
   });
 });
 
