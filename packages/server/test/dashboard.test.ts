@@ -150,7 +150,7 @@ describe("what the dashboard asks for", () => {
     await env.advance(5_000);
     const { buckets } = (await get("/v1/activity")).body;
     expect(buckets).toMatchObject([
-      { grants: 1, renewals: 1, renewalAge: 0.05, renewalAgeMost: 0.1, denials: { LEASE_HELD_BY_OTHER: 1 } },
+      { grants: 1, renewals: 1, renewalAge: 0.05, renewalAgeMost: 0.05, denials: { LEASE_HELD_BY_OTHER: 1 } },
       { grants: 0, renewals: 0, renewalAge: null, denials: {}, waiters: 0 },
     ]);
     expect((await get(`/v1/activity?afterMs=${buckets[0].atMs}`)).body.buckets).toEqual([buckets[1]]);

@@ -64,24 +64,6 @@ describe("the HTTP around it", () => {
     expect(JSON.parse(reply.split("\r\n\r\n")[1] ?? "").field).toBe("request");
   });
 
-  it("serves a page that says what runs here, with lines that work when pasted", async () => {
-    const { get, post, url } = await testServer();
-    const page = await get("/");
-    expect(page.headers.get("content-type")).toMatch(/^text\/html/);
-    expect(page.headers.get("content-security-policy")).toContain("default-src 'none'");
-    expect(page.text).toContain("memory store");
-    const lines = [...page.text.matchAll(/<code>(curl.*?)<\/code>/g)].map(([, line = ""]) =>
-      line.replaceAll("&quot;", '"').replaceAll("&amp;", "&"),
-    );
-    const statuses: number[] = [];
-    for (const line of lines) {
-      const [, path = "", body = ""] = new RegExp(`${url}(/[^ ]*) -d '(.*)'$`).exec(line) ?? [];
-      if (body !== "") statuses.push((await post(path, JSON.parse(body.replace("60000", "1")))).status);
-    }
-    expect(statuses).toEqual([200, 409, 409, 200]);
-    expect(lines.filter((line) => line.includes("/v1/watch?") || line.includes("/v1/audit?")).length).toBe(2);
-  });
-
   it("is healthy and ready", async () => {
     const { get } = await testServer();
     expect((await get("/healthz")).body).toEqual({ status: "ok" });

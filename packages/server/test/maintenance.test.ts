@@ -52,7 +52,10 @@ describe("POST /v1/maintenance/repair", () => {
     expect(BigInt(granted.body.lease.generation)).toBeGreaterThan(BigInt(body.generation));
     const { body: audit } = await server.get("/v1/audit?name=bad&action=repair");
     expect(audit.entries).toEqual([
-      expect.objectContaining({ allowed: true, outcome: "applied", detail: { generation: body.generation } }),
+      expect.objectContaining({
+        ...{ allowed: true, outcome: "applied", detail: { generation: body.generation } },
+        ...{ caller: "local", address: "127.0.0.1" },
+      }),
     ]);
   });
 

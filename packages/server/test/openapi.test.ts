@@ -97,7 +97,7 @@ describe("the OpenAPI document", () => {
       expect([path, other.status, other.headers.get("allow")]).toEqual([path, 405, method.toUpperCase()]);
     }
     const mentioned = new Set(operations.map(({ path }) => path));
-    for (const path of ["/v1/leases/acquire", "/v1/leases", "/v1/watch", "/v1/audit", "/metrics", "/"]) {
+    for (const path of ["/v1/leases/acquire", "/v1/leases", "/v1/watch", "/v1/audit", "/metrics"]) {
       expect(mentioned.has(path)).toBe(true);
     }
   });

@@ -60,8 +60,6 @@ export class Authenticator {
   #keysRequired = false;
   #fingerprint = "";
   #timer: Timer | null = null;
-  #lastHost: string | undefined;
-  #lastIsLoopback = false;
 
   constructor(options: AuthenticatorOptions) {
     this.#env = options.env;
@@ -130,7 +128,7 @@ export class Authenticator {
       throw new NotAuthenticatedError(forbidden("requests from pages of another origin are not accepted"));
     }
     if (this.#keysRequired) return this.#identify(headers.authorization, socket);
-    if (!this.#isLoopbackHost(host)) {
+    if (!isLoopback(nameOf(host))) {
       throw new NotAuthenticatedError(
         forbidden("this server has no API keys: it only answers to a loopback host name"),
       );
@@ -144,15 +142,6 @@ export class Authenticator {
       );
     }
     return LOCAL_PRINCIPAL;
-  }
-
-  /** Clients send the same Host again and again. */
-  #isLoopbackHost(host: string | undefined): boolean {
-    if (host !== this.#lastHost) {
-      this.#lastHost = host;
-      this.#lastIsLoopback = isLoopback(nameOf(host));
-    }
-    return this.#lastIsLoopback;
   }
 
   #identify(authorization: string | undefined, socket: unknown): Principal | Promise<Principal> {

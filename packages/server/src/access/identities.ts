@@ -11,12 +11,12 @@ import type { JWTPayload, JWTVerifyGetKey } from "jose";
 import { BoundedMap, type Env } from "solehold/internal";
 import { type Static, Type } from "typebox";
 import { forbidden, ProblemError } from "../protocol/problem.ts";
+import { strict } from "../protocol/schemas/fields.ts";
 import { checkOf } from "../protocol/validation.ts";
 import { isLoopback } from "./loopback.ts";
 import { ACTIONS, type Principal } from "./principal.ts";
 import { NotAuthenticatedError, unauthenticated } from "./refusals.ts";
 
-const strict = { additionalProperties: false } as const;
 const Texts = Type.Array(Type.String(), { minItems: 1 });
 
 const Rights = {

@@ -29,13 +29,7 @@ export interface StoredKey {
   readonly revokedAt?: string;
 }
 
-export interface NewKey {
-  readonly name: string;
-  readonly tenants: readonly string[];
-  readonly prefixes: readonly string[];
-  readonly actions: readonly Action[];
-  readonly expiresAt?: string;
-}
+export type NewKey = Omit<StoredKey, "id" | "hash" | "createdAt" | "revokedAt">;
 
 /** Where API keys are kept. */
 export interface Keys {

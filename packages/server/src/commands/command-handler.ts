@@ -2,8 +2,9 @@
  * The commands on a lease, as HTTP and the stream carry them: check the shape, check the access, execute, answer.
  * No rule about leases is here.
  */
-import type { Env, LeaseOp, LeaseRecord } from "solehold/internal";
+import type { LeaseOp, LeaseRecord } from "solehold/internal";
 import {
+  BoundedMap,
   type CallContext,
   type CommandBody,
   type CommandOutcome,
@@ -19,10 +20,9 @@ import {
   type WireAnswer,
 } from "solehold/internal";
 import type { TSchema } from "typebox";
-import type { AccessAudit } from "../access/access-audit.ts";
 import type { Call } from "../access/call.ts";
+import type { ServerContext } from "../access/context.ts";
 import { leaseKeyFor } from "../access/principal.ts";
-import type { Shares } from "../access/shares.ts";
 import { clientGone, draining, ProblemError, tooMany } from "../protocol/problem.ts";
 import {
   AcquireBody,
@@ -35,8 +35,6 @@ import {
   UseBody,
 } from "../protocol/schemas/leases.ts";
 import { type Check, checkOf } from "../protocol/validation.ts";
-import type { FailureLog } from "../telemetry/failure-log.ts";
-import type { Metrics } from "../telemetry/metrics.ts";
 
 export const COMMAND_SCHEMAS = {
   acquire: AcquireBody,
@@ -57,13 +55,9 @@ export const COMMAND_CHECKS = Object.fromEntries(
 /** Renewals remembered to measure how late the next one comes: a sample, bounded. */
 const REMEMBERED_RENEWALS = 65_536;
 
-export interface CommandHandlerOptions {
-  readonly env: Env;
+export interface CommandHandlerOptions
+  extends Pick<ServerContext, "env" | "metrics" | "accessAudit" | "failures" | "limits"> {
   readonly queue: WaitQueue;
-  readonly metrics: Metrics;
-  readonly accessAudit: AccessAudit;
-  readonly failures: FailureLog;
-  readonly waiters: Shares;
 }
 
 /** Of what arrived together: so that others come between. */
@@ -71,7 +65,7 @@ export const BEGUN_IN_ONE_TURN = 256;
 
 export class CommandHandler {
   readonly #options: CommandHandlerOptions;
-  readonly #renewedAtMs = new Map<string, number>();
+  readonly #renewedAtMs = new BoundedMap<number>(REMEMBERED_RENEWALS);
 
   constructor(options: CommandHandlerOptions) {
     this.#options = options;
@@ -118,7 +112,7 @@ export class CommandHandler {
     const context: CallContext = { traceId, caller: principal.id, address };
     if (request.op !== "acquire") return await queue.execute(request, context);
     const startMs = env.monotonicMs();
-    const { waiters } = this.#options;
+    const { waiters } = this.#options.limits;
     const free = waitMs > 0 ? waiters.take(principal, request.key.tenant) : null;
     const outcome = await queue
       .execute(request, { ...context, wait: { waitMs }, recipient: connection })
@@ -150,11 +144,7 @@ export class CommandHandler {
     if (op === "renew" && before !== undefined) {
       this.#options.metrics.renewed((lease.renewedAtMs - before) / lease.ttlMs);
     }
-    this.#renewedAtMs.delete(id);
     this.#renewedAtMs.set(id, lease.renewedAtMs);
-    if (this.#renewedAtMs.size <= REMEMBERED_RENEWALS) return;
-    const [oldest] = this.#renewedAtMs.keys();
-    if (oldest !== undefined) this.#renewedAtMs.delete(oldest);
   }
 }
 

@@ -1,6 +1,6 @@
 /**
  * The dashboard's files, read once. Each has a route of its own, so that no path is ever made of what a client sent. A
- * server from sources that were not built has none, and shows its landing page instead.
+ * server from sources that were not built has none.
  */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";

@@ -9,7 +9,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Env, Timer } from "solehold/internal";
 
 const MOST_WAITING = 32;
-const BEGUN_IN_ONE_TURN = 32;
+const BEGUN_IN_ONE_TURN = 8;
 
 interface Request {
   readonly socket: IncomingMessage["socket"];

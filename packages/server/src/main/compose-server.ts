@@ -4,6 +4,7 @@ import type { Env } from "solehold/internal";
 import { type Quorum, RandomIds, type WaitQueue, withWaitQueue } from "solehold/internal";
 import { AccessAudit } from "../access/access-audit.ts";
 import type { Authenticator } from "../access/authenticator.ts";
+import type { ServerContext } from "../access/context.ts";
 import { RateLimiter } from "../access/rate-limit.ts";
 import { type SharedLimits, Shares } from "../access/shares.ts";
 import { Turns } from "../access/turns.ts";
@@ -48,8 +49,6 @@ export interface ServerDependencies {
   readonly isLeaving: () => boolean;
   /** Nothing new is taken. */
   readonly isDraining: () => boolean;
-  /** Known once the server listens. */
-  readonly url: () => string;
 }
 
 /** Everything but the HTTP framework: a simulated server has these without a socket. */
@@ -75,7 +74,7 @@ export function composeServer(
   { service, audit, decisions, unshipped }: LeaseBackend,
   dependencies: ServerDependencies,
 ): ServerComponents {
-  const { env, log, metrics, authenticator, quorum, tls, isLeaving, isDraining, url } = dependencies;
+  const { env, log, metrics, authenticator, quorum, tls, isLeaving, isDraining } = dependencies;
   const { waiterLimit, waitLimitMs, batchLimit, bodyLimitBytes, behindProxy } = config;
   const hub = new WatchHub({ env, service, backlog: config.watchBacklog });
   const queue = withWaitQueue({ env, maxWaiters: waiterLimit, maxWaitMs: waitLimitMs })(hub.layer(service));
@@ -86,11 +85,12 @@ export function composeServer(
     watches: new Shares("watches", config.watchLimit, config.sharePercent),
     connections: new Shares("connections", config.connectionLimit, config.sharePercent),
   };
-  const failures = new FailureLog(env, log);
-  const commands = new CommandHandler({
-    ...{ env, queue, metrics, accessAudit, failures },
-    waiters: limits.waiters,
-  });
+  const context: ServerContext = {
+    ...{ env, log, metrics, authenticator, behindProxy, isDraining, limiter, accessAudit, limits },
+    traces: new RandomIds(env, "hex"),
+    failures: new FailureLog(env, log),
+  };
+  const commands = new CommandHandler({ ...context, queue });
   const events = new EventStreams(env);
   const eventRoutes: readonly EventRoute[] = [
     watchRoute({ env, hub, queue, maxBufferedBytes: MAX_BUFFERED_BYTES }),
@@ -100,7 +100,7 @@ export function composeServer(
   const startedMs = Math.floor(env.wallMs());
   const turns = new Turns(env);
   const reads = [
-    ...leaseRoutes(service, () => hub.token).map((route) => inTurns(turns, route)),
+    ...leaseRoutes(service, env, () => hub.token).map((route) => inTurns(turns, route)),
     explainRoute(service),
     queueRoute(queue),
   ];
@@ -120,7 +120,7 @@ export function composeServer(
     return document;
   };
   const routes: readonly Route[] = [
-    ...operationsRoutes({ env, service, metrics, version: VERSION, isLeaving, keysRequired, url, openApi }),
+    ...operationsRoutes({ env, service, metrics, version: VERSION, isLeaving, openApi }),
     ...commandRoutes({ commands, limiter, batchLimit }),
     ...reads,
     ...overviewRoutes({
@@ -147,46 +147,14 @@ export function composeServer(
     ...maintenanceRoutes(service, metrics),
     doctorRoute(service, env),
   ];
-  const traces = new RandomIds(env, "hex");
-  const appOptions: AppOptions = {
-    env,
-    traces,
-    routes,
-    eventRoutes,
-    events,
-    pages: dashboardFiles(),
-    authenticator,
-    limiter,
-    accessAudit,
-    limits,
-    behindProxy,
-    metrics,
-    log,
-    failures,
-    bodyLimitBytes,
-    tls,
-    isDraining,
-  };
+  const pages = dashboardFiles();
+  const appOptions: AppOptions = { ...context, routes, eventRoutes, events, pages, bodyLimitBytes, tls };
   const streams = new StreamServer({
-    ...{
-      env,
-      traces,
-      failures,
-      commands,
-      hub,
-      limiter,
-      accessAudit,
-      limits,
-      metrics,
-      batchLimit,
-      behindProxy,
-    },
+    ...{ ...context, commands, hub, batchLimit },
     pendingLimit: batchLimit + waiterLimit,
     maxBufferedBytes: MAX_BUFFERED_BYTES,
     maxMessageBytes: bodyLimitBytes,
     reads: streamReads(reads),
-    admit: (request) => authenticator.admit(request),
-    onInvalid: (principal, listener) => authenticator.onInvalid(principal, listener),
   });
   metrics.observe({
     waiters: () => queue.size,

@@ -84,7 +84,7 @@ class LeaseServer implements RunningServer {
   url = "";
   readonly #config: ServerConfig;
   readonly #backend: LeaseBackend;
-  readonly #dependencies: Omit<ServerDependencies, "isLeaving" | "isDraining" | "url">;
+  readonly #dependencies: Omit<ServerDependencies, "isLeaving" | "isDraining">;
   readonly #components: ServerComponents;
   readonly #app: App;
   readonly #sockets = new Set<Socket>();
@@ -96,7 +96,7 @@ class LeaseServer implements RunningServer {
   constructor(
     config: ServerConfig,
     backend: LeaseBackend,
-    dependencies: Omit<ServerDependencies, "isLeaving" | "isDraining" | "url">,
+    dependencies: Omit<ServerDependencies, "isLeaving" | "isDraining">,
   ) {
     this.#config = config;
     this.#backend = backend;
@@ -105,7 +105,6 @@ class LeaseServer implements RunningServer {
       ...dependencies,
       isLeaving: () => this.#isLeaving,
       isDraining: () => this.#isDraining,
-      url: () => this.url,
     });
     this.#app = buildApp(this.#components.appOptions);
   }
@@ -125,7 +124,7 @@ class LeaseServer implements RunningServer {
     try {
       await this.#assertSameRules();
       await hub.start();
-      await activity.start();
+      activity.start();
       server.maxConnections = connectionLimit;
       server.on("connection", (socket: Socket) => this.#track(socket));
       streams.attach(server);

@@ -38,15 +38,15 @@ export function serverGateway(): Gateway {
   };
 }
 
-type Life = Pick<EndpointHost, "env" | "service" | "trail" | "url">;
+type Life = Pick<EndpointHost, "env" | "service" | "trail">;
 
 function template() {
   const trail = new MemoryAuditTrail({ capacity: 1 });
   const service = new LeaseService({ executor: new MemoryExecutor(), audit: trail, env: realEnv });
-  return componentsFor({ env: realEnv, service, trail, url: "" }, () => false).appOptions;
+  return componentsFor({ env: realEnv, service, trail }, () => false).appOptions;
 }
 
-function componentsFor({ env, service, trail, url }: Life, isDraining: () => boolean): ServerComponents {
+function componentsFor({ env, service, trail }: Life, isDraining: () => boolean): ServerComponents {
   const backend = {
     service,
     audit: auditLog(trail),
@@ -73,7 +73,6 @@ function componentsFor({ env, service, trail, url }: Life, isDraining: () => boo
     tls: null,
     isLeaving: isDraining,
     isDraining,
-    url: () => url,
   });
 }
 

@@ -5,28 +5,24 @@
  * Bounded in both directions: a client with too many commands under way, or that does not read its answers,
  * is not read from until it catches up. Answers are never dropped; watch events may be, and then a "reset" says so.
  */
-import type { Env, LeaseOp } from "solehold/internal";
+import type { LeaseOp } from "solehold/internal";
 import {
   bodyOfMessage,
   type Envelope,
   encodeProblem,
   type MessageId,
-  type RandomIds,
   readEnvelope,
   type WireAnswer,
 } from "solehold/internal";
 import { Type } from "typebox";
 import type { WebSocket } from "ws";
-import type { AccessAudit } from "../access/access-audit.ts";
 import type { Call } from "../access/call.ts";
+import type { ServerContext } from "../access/context.ts";
 import type { Principal } from "../access/principal.ts";
-import type { RateLimiter } from "../access/rate-limit.ts";
-import type { SharedLimits } from "../access/shares.ts";
 import { COMMAND_SCHEMAS, type CommandHandler } from "../commands/command-handler.ts";
 import { draining, ProblemError, problemOf, refusal } from "../protocol/problem.ts";
+import { strict } from "../protocol/schemas/fields.ts";
 import { checkOf } from "../protocol/validation.ts";
-import type { FailureLog } from "../telemetry/failure-log.ts";
-import type { Metrics } from "../telemetry/metrics.ts";
 import { startSpan } from "../telemetry/spans.ts";
 import { traceOf } from "../telemetry/trace.ts";
 import type { WatchHub } from "../watch/watch-hub.ts";
@@ -35,16 +31,9 @@ import { Outgoing } from "./outgoing.ts";
 import { Received } from "./received.ts";
 import { StreamWatches } from "./watches.ts";
 
-export interface StreamServices {
-  readonly env: Env;
-  readonly traces: RandomIds;
+export interface StreamServices extends ServerContext {
   readonly commands: CommandHandler;
   readonly hub: WatchHub;
-  readonly limiter: RateLimiter;
-  readonly accessAudit: AccessAudit;
-  readonly limits: SharedLimits;
-  readonly metrics: Metrics;
-  readonly failures: FailureLog;
   readonly batchLimit: number;
   /** More operations without an answer than this, and the client is not read from. Those that wait count. */
   readonly pendingLimit: number;
@@ -53,7 +42,6 @@ export interface StreamServices {
   readonly reads: ReadonlyMap<string, (body: unknown, call: Call) => Promise<WireAnswer>>;
 }
 
-const strict = { additionalProperties: false } as const;
 /** `unwatch` ends a watch, `cancel` a wait: both name the message that began it. */
 const checkTarget = checkOf(
   Type.Object({ target: Type.Union([Type.String(), Type.Integer()]) }, strict),

@@ -15,11 +15,6 @@ export const STREAM_PATH = "/v1/stream";
 
 export interface StreamServerOptions extends StreamServices {
   readonly maxMessageBytes: number;
-  readonly behindProxy: "yes" | "no";
-  /** Throws or rejects with a ProblemError. */
-  admit(request: IncomingMessage): Principal | Promise<Principal>;
-  /** Calls back once the principal is no longer valid. Returns how to stop that. */
-  onInvalid(principal: Principal, listener: () => void): () => void;
 }
 
 /** A connection that has not answered a ping when the next is due is dead: its waiters must leave the queues. */
@@ -31,7 +26,6 @@ export class StreamServer {
   readonly #connections = new Map<WebSocket, StreamConnection>();
   readonly #silent = new Set<WebSocket>();
   #timer: Timer | null = null;
-  #isDraining = false;
 
   constructor(options: StreamServerOptions) {
     this.#options = options;
@@ -68,7 +62,7 @@ export class StreamServer {
   open(socket: WebSocket, principal: Principal, address: string): void {
     const connection = new StreamConnection(this.#options, socket, principal, address);
     this.#connections.set(socket, connection);
-    const stop = this.#options.onInvalid(principal, () => connection.end());
+    const stop = this.#options.authenticator.onInvalid(principal, () => connection.end());
     socket.on("pong", () => this.#silent.delete(socket));
     socket.on("message", () => this.#silent.delete(socket));
     socket.on("close", () => {
@@ -80,7 +74,6 @@ export class StreamServer {
 
   /** Lets commands under way finish, at most until `forceClose`. */
   async drain(): Promise<void> {
-    this.#isDraining = true;
     await Promise.all([...this.#connections.values()].map((connection) => connection.drain()));
   }
 
@@ -90,14 +83,14 @@ export class StreamServer {
   }
 
   async #onUpgrade(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
-    const { env, traces, accessAudit, behindProxy, limits } = this.#options;
+    const { env, traces, authenticator, accessAudit, behindProxy, limits, isDraining } = this.#options;
     const address = remoteAddress(request, behindProxy);
     const onError = (): void => void socket.destroy();
     socket.on("error", onError);
     try {
       if (pathOf(request) !== STREAM_PATH) throw new ProblemError(noStreamHere());
-      const principal = await this.#options.admit(request);
-      if (this.#isDraining) throw new ProblemError(draining());
+      const principal = await authenticator.admit(request);
+      if (isDraining()) throw new ProblemError(draining());
       socket.off("error", onError);
       socket.once("close", limits.connections.take(principal));
       this.#sockets.handleUpgrade(request, socket, head, (webSocket) =>

@@ -1,8 +1,6 @@
 /**
  * What Prometheus sees. Decisions are counted where they enter the audit, so both always agree. No label
  * holds a tenant, a name, a holder or a secret: the number of series is bounded.
- *
- * What is counted for every command has its series looked up once: finding it by its labels costs more than counting.
  */
 import { performance } from "node:perf_hooks";
 import { Counter, Gauge, Histogram, Registry } from "prom-client";
@@ -12,19 +10,6 @@ const SECONDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5
 const WAIT_SECONDS = [0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300];
 const RATIOS = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1];
 const MICROSECONDS = 1e6;
-
-/** What is counted of one route. */
-interface RouteSeries {
-  readonly seconds: Histogram.Internal<"route">;
-  readonly byStatus: Map<number, Counter.Internal>;
-}
-
-/** What is counted of one kind of decision. */
-interface DecisionSeries {
-  readonly decisions: Counter.Internal;
-  /** Grants, denials or expiries; null for all others. */
-  readonly special: Counter.Internal | null;
-}
 
 /** What is only worth reading when somebody asks. */
 export interface Readings {
@@ -38,20 +23,23 @@ export interface Readings {
   clockJumps(): number;
 }
 
-/** What was counted since the start. */
-export interface MetricTotals {
-  readonly grants: number;
-  readonly takeovers: number;
-  readonly expiries: number;
-  readonly denials: ReadonlyMap<string, number>;
-  readonly renewals: {
-    readonly count: number;
-    readonly sum: number;
-    /** By upper bound, cumulative. Ratios above 1 count under infinity. */
-    readonly atMost: ReadonlyMap<number, number>;
+/** What was counted since it was last taken. */
+interface Counted {
+  grants: number;
+  takeovers: number;
+  expiries: number;
+  renewals: number;
+  /** How much of its ttl each had used up: the sum, and the most; null without a renewal. */
+  renewalAges: number;
+  renewalAgeMost: number | null;
+  readonly denials: Record<string, number>;
+}
+
+function nothingCounted(): Counted {
+  return {
+    ...{ grants: 0, takeovers: 0, expiries: 0, renewals: 0, renewalAges: 0, renewalAgeMost: null },
+    denials: {},
   };
-  readonly waiters: number;
-  readonly liveLeases: number;
 }
 
 export class Metrics {
@@ -101,12 +89,8 @@ export class Metrics {
     "How much of its ttl a lease had used up when it was renewed; near 1 is nearly too late.",
     RATIOS,
   );
-  readonly #routes = new Map<string, RouteSeries>();
-  readonly #storeCalls = new Map<string, Histogram.Internal<"call" | "result">>();
   #readings: Readings | null = null;
-  /** By reason, then by action. */
-  readonly #allowed = new Map<string, Map<string, DecisionSeries>>();
-  readonly #notAllowed = new Map<string, Map<string, DecisionSeries>>();
+  #counted = nothingCounted();
 
   /** In Prometheus' text format. */
   text(): Promise<string> {
@@ -143,56 +127,37 @@ export class Metrics {
     this.#observeProcess();
   }
 
-  async totals(): Promise<MetricTotals> {
-    const [grants, takeovers, expiries, denials, renewals] = await Promise.all([
-      this.#grants.get(),
-      this.#takeovers.get(),
-      this.#expiries.get(),
-      this.#denials.get(),
-      this.#renewalAge.get(),
-    ]);
-    const sum = (values: readonly { readonly value: number }[]): number =>
-      values.reduce((total, { value }) => total + value, 0);
-    const series = (suffix: string) =>
-      renewals.values.filter(({ metricName = "" }) => metricName.endsWith(suffix));
-    const bound = (le: unknown): number => (le === "+Inf" ? Number.POSITIVE_INFINITY : Number(le));
-    return {
-      grants: sum(grants.values),
-      takeovers: sum(takeovers.values),
-      expiries: sum(expiries.values),
-      denials: new Map(denials.values.map(({ labels, value }) => [String(labels.reason), value])),
-      renewals: {
-        count: sum(series("_count")),
-        sum: sum(series("_sum")),
-        atMost: new Map(
-          series("_bucket").map(({ labels, value }) => [
-            bound((labels as Record<string, unknown>).le),
-            value,
-          ]),
-        ),
-      },
-      waiters: this.#readings?.waiters() ?? 0,
-      liveLeases: this.#readings?.liveLeases() ?? 0,
-    };
+  takeCounted(): Counted & { readonly waiters: number; readonly liveLeases: number } {
+    const counted = this.#counted;
+    this.#counted = nothingCounted();
+    const { waiters, liveLeases } = this.#readings ?? { waiters: () => 0, liveLeases: () => 0 };
+    return { ...counted, waiters: waiters(), liveLeases: liveLeases() };
   }
 
   audited({ action, allowed, reason }: AuditEvent): void {
-    const byReason = allowed ? this.#allowed : this.#notAllowed;
-    let series = byReason.get(reason)?.get(action);
-    if (series === undefined) {
-      series = this.#decisionSeries(action, allowed, reason);
-      byReason.set(reason, (byReason.get(reason) ?? new Map()).set(action, series));
+    this.#decisions.inc({ action, allowed: String(allowed), reason });
+    if (action === "expire") {
+      this.#expiries.inc();
+      this.#counted.expiries += 1;
+    } else if (!allowed) {
+      this.#denials.inc({ reason });
+      this.#counted.denials[reason] = (this.#counted.denials[reason] ?? 0) + 1;
+    } else if (action === "grant") {
+      this.#grants.inc();
+      this.#counted.grants += 1;
     }
-    series.decisions.inc();
-    series.special?.inc();
   }
 
   takeover(): void {
     this.#takeovers.inc();
+    this.#counted.takeovers += 1;
   }
 
   renewed(ageRatio: number): void {
     this.#renewalAge.observe(ageRatio);
+    this.#counted.renewals += 1;
+    this.#counted.renewalAges += ageRatio;
+    this.#counted.renewalAgeMost = Math.max(this.#counted.renewalAgeMost ?? 0, ageRatio);
   }
 
   waited(seconds: number, end: string): void {
@@ -200,18 +165,8 @@ export class Metrics {
   }
 
   answered(route: string, status: number, seconds: number): void {
-    let series = this.#routes.get(route);
-    if (series === undefined) {
-      series = { seconds: this.#requestSeconds.labels({ route }), byStatus: new Map() };
-      this.#routes.set(route, series);
-    }
-    series.seconds.observe(seconds);
-    let count = series.byStatus.get(status);
-    if (count === undefined) {
-      count = this.#requests.labels({ route, status: String(status) });
-      series.byStatus.set(status, count);
-    }
-    count.inc();
+    this.#requestSeconds.observe({ route }, seconds);
+    this.#requests.inc({ route, status });
   }
 
   collided(writes: number): void {
@@ -223,20 +178,7 @@ export class Metrics {
   }
 
   storeCalled(call: string, result: "ok" | "failed", seconds: number): void {
-    const name = `${call} ${result}`;
-    let series = this.#storeCalls.get(name);
-    if (series === undefined) {
-      series = this.#storeSeconds.labels({ call, result });
-      this.#storeCalls.set(name, series);
-    }
-    series.observe(seconds);
-  }
-
-  #decisionSeries(action: string, allowed: boolean, reason: string): DecisionSeries {
-    const decisions = this.#decisions.labels({ action, allowed: String(allowed), reason });
-    if (action === "expire") return { decisions, special: this.#expiries.labels({}) };
-    if (!allowed) return { decisions, special: this.#denials.labels({ reason }) };
-    return { decisions, special: action === "grant" ? this.#grants.labels({}) : null };
+    this.#storeSeconds.observe({ call, result }, seconds);
   }
 
   #observeProcess(): void {

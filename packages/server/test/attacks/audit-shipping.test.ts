@@ -90,6 +90,10 @@ describe("an audit that is sent on", () => {
     await until("all arrived", async () => (await sequences()).includes(sequence));
     expect([...new Set(await sequences())]).toEqual(upTo(sequence));
     await last.stop();
+    const sent = await sequences();
+    await ServerProcess.start(dataDir, "--store", "memory:", "--audit-ship", `file:${path}`);
+    await until("its start arrived", async () => (await sequences()).length > sent.length);
+    expect((await sequences())[sent.length]).toBe(Math.max(...sent) + 1);
   });
 
   it("to syslog is one message an entry, with its length", async () => {

@@ -34,6 +34,13 @@ describe("an entry of the audit", () => {
     for (const key of server.keys) expect(text).not.toContain(secretOf(key));
   });
 
+  it("names whoever asks what would be decided", async () => {
+    const server = await keyedServer([{}]);
+    const [key] = server.keys;
+    await server.post("/v1/leases/explain", { op: "acquire", ...grant }, bearer(key));
+    expect(await entries(server, { key: "job" })).toMatchObject([{ caller: idOf(key), address: LOOPBACK }]);
+  });
+
   it("names the waiter and not whoever released to it", async () => {
     const server = await keyedServer([{}, {}]);
     const [first, second] = server.keys;

@@ -1,8 +1,11 @@
 /** Connections that were refused, that stay, or that offer another protocol: none is held for good, none holds up the end. */
-import { connect, type Socket } from "node:net";
+import { type AddressInfo, connect, createServer, type Socket } from "node:net";
+import { ManualEnv, realEnv } from "solehold/internal";
 import { describe, expect, it, onTestFinished } from "vitest";
+import { answerBadHttp } from "../../src/http/http-problems.ts";
 import { keyedServer } from "../support/keys.ts";
 import { testServer, until } from "../support/server.ts";
+import { TestStream } from "../support/stream.ts";
 
 interface RawConnection {
   readonly socket: Socket;
@@ -56,11 +59,36 @@ describe("a connection that was refused", () => {
     await until("it is closed", isClosed);
   });
 
+  it("is closed although its client stays (no request in time)", async () => {
+    const late = Object.assign(new Error("late"), { code: "ERR_HTTP_REQUEST_TIMEOUT" });
+    const server = createServer({ allowHalfOpen: true }, (socket) => answerBadHttp(late, socket, realEnv));
+    await new Promise<void>((resolve) => void server.listen(0, "127.0.0.1", resolve));
+    onTestFinished(() => void server.close());
+    const { text, isClosed } = raw(`http://127.0.0.1:${(server.address() as AddressInfo).port}`, "");
+    await until("it is answered", () => text().startsWith("HTTP/1.1 408"));
+    await until("it is closed", isClosed);
+  });
+
   it("does not hold up a shutdown", async () => {
     const server = await keyedServer([{}], { drainMs: "100" });
     const { text } = raw(server.url, STREAM);
     await until("it is answered", () => text().startsWith("HTTP/1.1 401"));
     await server.server.close();
+  });
+});
+
+describe("a stream", () => {
+  it("whose client answers no ping is ended, and others stay", async () => {
+    const env = new ManualEnv();
+    const server = await testServer({}, { env });
+    const other = await TestStream.open(server.url);
+    const { text, isClosed } = raw(server.url, STREAM);
+    await until("it is open", () => text().startsWith("HTTP/1.1 101"));
+    await env.advance(15_000);
+    await other.ask({ op: "ping" });
+    await env.advance(15_000);
+    await until("it is closed", isClosed);
+    expect((await other.ask({ op: "ping" }))[0].status).toBe(200);
   });
 });
 

@@ -9,11 +9,15 @@ import { type TestServer, tempFolder, testServer, until } from "../support/serve
 import { TestStream } from "../support/stream.ts";
 
 const LEASES = 1_000;
+/** However many a list asks for. */
+const PAGE = 250;
 
 async function fill(url: string): Promise<void> {
   const stream = await TestStream.open(url);
-  const note = "n".repeat(500);
-  const acquire = { op: "acquire", holder: "h", ttlMs: 3_600_000, note };
+  const metadata = Object.fromEntries(
+    Array.from({ length: 7 }, (_, index) => [`m${index}`, "m".repeat(250)]),
+  );
+  const acquire = { op: "acquire", holder: "h", ttlMs: 3_600_000, note: "n".repeat(500), metadata };
   const answers = await stream.ask(
     ...Array.from({ length: LEASES }, (_, index) => ({ ...acquire, name: `n/${index}` })),
   );
@@ -67,7 +71,7 @@ describe("one message of many lists", () => {
     await until("the lists have begun", () => counts.begun > 0);
     await server.get("/healthz");
     expect(counts.begun).toBeLessThan(20);
-    for (const id of ids) expect((await stream.answer(id)).body.leases).toHaveLength(LEASES);
+    for (const id of ids) expect((await stream.answer(id)).body.leases).toHaveLength(PAGE);
     expect(counts.mostAtOnce).toBeLessThanOrEqual(4);
   });
 
@@ -84,6 +88,33 @@ describe("one message of many lists", () => {
     expect(counts.begun).toBeLessThan(25);
     stream.socket.resume();
     for (const id of ids) expect((await stream.answer(id)).status).toBe(200);
+  });
+});
+
+describe("many short answers", () => {
+  it("are not made for a client that does not read, and all come once it does", async () => {
+    const server = await testServer();
+    await fill(server.url);
+    const { service } = server.server;
+    const read = service.read.bind(service);
+    let begun = 0;
+    Object.assign(service, {
+      read: async (key: Parameters<typeof read>[0]) => {
+        begun += 1;
+        return await read(key);
+      },
+    });
+    const stream = await TestStream.open(server.url);
+    stream.socket.pause();
+    const get = { op: "get", name: "n/1" };
+    const ids = Array.from({ length: 40 }, () => stream.post(...Array(250).fill(get))).flat();
+    await until("some are made", () => begun > 250);
+    // Many turns of the server's event loop: whatever it would begin without a reader, it has begun by then.
+    for (let turn = 0; turn < 200; turn += 1) await fetch(`${server.url}/healthz`);
+    expect(begun).toBeLessThan(7_000);
+    stream.socket.resume();
+    for (const id of ids) expect((await stream.answer(id)).status).toBe(200);
+    expect(begun).toBe(10_000);
   });
 });
 
@@ -114,6 +145,14 @@ describe("requests sent ahead of their answers on one HTTP connection", () => {
 
   it("begin one after the other, in their order", async () => {
     const server = await testServer();
+    const { executor } = server.server.service;
+    const list = executor.list.bind(executor);
+    // Long enough for others to begin beside it.
+    const slowly = async (query: Parameters<typeof list>[0]) => {
+      for (let turn = 0; turn < 10; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+      return await list(query);
+    };
+    Object.assign(executor, { list: slowly });
     const counts = countLists(server);
     const client = open(server);
     client.socket.write(
@@ -152,6 +191,16 @@ describe("requests sent ahead of their answers on one HTTP connection", () => {
   });
 });
 
+describe("a count", () => {
+  it("of many pages lets the event loop turn between them", async () => {
+    const server = await testServer();
+    await fill(server.url);
+    const counts = countLists(server);
+    expect((await server.get("/v1/leases/count?prefix=n/")).body.active).toBe(LEASES);
+    expect(counts).toMatchObject({ begun: LEASES / PAGE, mostInOneTurn: 1 });
+  });
+});
+
 describe("lists over many connections", () => {
   it("of one caller are few at a time, and all are answered", async () => {
     const server = await testServer();
@@ -179,10 +228,49 @@ describe("lists over many connections", () => {
   });
 });
 
+describe("what may be long", () => {
+  const CHOICE = { leaseId: "a", candidates: [{ nodeId: "b", weight: 1 }] };
+  type Asked = (server: TestServer, headers: Record<string, string>) => Promise<{ readonly status: number }>;
+
+  it.each<[string, Asked]>([
+    ["a count", (server, headers) => server.get("/v1/leases/count", headers)],
+    ["a page of the audit", (server, headers) => server.get("/v1/audit", headers)],
+    ["a choice", (server, headers) => server.post("/v1/coordinator/select", CHOICE, headers)],
+  ])("waits for its caller's turn, and other callers do not: %s", async (_what, ask) => {
+    const server = await keyedServer([{}, {}]);
+    const [own = {}, other = {}] = server.keys.map(bearer);
+    const { executor } = server.server.service;
+    const list = executor.list.bind(executor);
+    let begun = 0;
+    let goOn = (): void => undefined;
+    const held = new Promise<void>((resolve) => {
+      goOn = resolve;
+    });
+    Object.assign(executor, {
+      list: async (query: Parameters<typeof list>[0]) => {
+        if (query.limit !== 7) return await list(query);
+        begun += 1;
+        await held;
+        return await list(query);
+      },
+    });
+    const lists = Array.from({ length: 4 }, () => server.get("/v1/leases?limit=7", own));
+    await until("the lists have begun", () => begun === 4);
+    let answered = false;
+    const asked = ask(server, own).finally(() => {
+      answered = true;
+    });
+    for (let turn = 0; turn < 50; turn += 1) expect((await ask(server, other)).status).toBe(200);
+    expect(answered).toBe(false);
+    goOn();
+    for (const { status } of await Promise.all([asked, ...lists])) expect(status).toBe(200);
+  });
+});
+
 describe("lists whose clients do not read", () => {
   /** Each answer is more than the operating system buffers between the two. */
-  async function listsOf20MB() {
-    const server = await testServer();
+  async function listsOf20MB(env?: ManualEnv) {
+    const server = await testServer({}, env === undefined ? {} : { env });
     await server.lease("acquire", { name: "job", holder: "h" });
     const counts = countLists(server);
     const { executor } = server.server.service;
@@ -213,6 +301,22 @@ describe("lists whose clients do not read", () => {
     await turn(server);
     expect(counts.begun).toBe(4);
     for (const socket of sockets) socket.resume();
+    await until("the others have begun", () => counts.begun === 8);
+  });
+
+  it("over HTTP keep their places for 30 s, and no longer", async () => {
+    const env = new ManualEnv();
+    const { server, counts } = await listsOf20MB(env);
+    const { port, hostname } = new URL(server.url);
+    for (let client = 0; client < 8; client += 1) {
+      const socket = connectTcp(Number(port), hostname).pause();
+      socket.on("error", () => undefined);
+      onTestFinished(() => void socket.destroy());
+      socket.write("GET /v1/leases HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n");
+    }
+    await until("the first have begun", () => counts.begun === 4);
+    await turn(server);
+    await env.advance(30_000);
     await until("the others have begun", () => counts.begun === 8);
   });
 

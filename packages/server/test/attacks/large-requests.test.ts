@@ -36,6 +36,16 @@ describe("a body that is longer than a command", () => {
   });
 });
 
+describe("more renewals in one request than the server was started for", () => {
+  it("are refused as a whole", async () => {
+    const { post } = await testServer({ batchLimit: "5" });
+    const renewal = { name: "job", holder: "h", token: "t" };
+    const many = await post("/v1/leases/renew", { leases: Array(6).fill(renewal) });
+    expect([many.status, many.body.field]).toEqual([400, "leases"]);
+    expect((await post("/v1/leases/renew", { leases: Array(5).fill(renewal) })).body.results).toHaveLength(5);
+  });
+});
+
 describe("thousands of commands in one request", () => {
   /** How many began together, at most. */
   function countBegun({ server: { queue } }: TestServer) {

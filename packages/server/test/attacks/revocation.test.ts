@@ -1,7 +1,7 @@
 /** A key that is revoked, expired or changed loses its power everywhere: also where it is in use already. */
 import { readFile, writeFile } from "node:fs/promises";
 import { KeyFile } from "@solehold/server";
-import { realEnv } from "solehold/internal";
+import { ManualEnv, realEnv } from "solehold/internal";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { ALL, bearer, keyedServer } from "../support/keys.ts";
 import { type TestServer, tempFolder, testServer, until } from "../support/server.ts";
@@ -12,7 +12,6 @@ type KeyedServer = Awaited<ReturnType<typeof keyedServer>>;
 /** What can befall a key, from the one who has it: it stops being valid as it was. */
 const ENDS: readonly (readonly [string, (server: KeyedServer) => Promise<unknown>])[] = [
   ["revoked", async ({ file, keys }) => expect(await file.revoke(idOf(keys[1]))).toBe(true)],
-  ["expired", (server) => edit(server, { expiresAt: new Date(realEnv.wallMs() - 1).toISOString() })],
   ["narrowed", (server) => edit(server, { actions: ["metrics"] })],
 ];
 
@@ -110,6 +109,20 @@ describe("a stream whose key was revoked", () => {
   });
 });
 
+describe("the end of a key", () => {
+  it("is known within a second", async () => {
+    const [env, dataDir] = [new ManualEnv(), await tempFolder()];
+    const file = new KeyFile(dataDir, realEnv);
+    const { key, stored } = await file.add(ALL);
+    const server = await testServer({}, { dataDir, env });
+    const status = async () => (await server.get("/v1/leases", bearer(key))).status;
+    expect(await status()).toBe(200);
+    await file.revoke(stored.id);
+    await env.advance(1_000);
+    await until("it is refused", async () => (await status()) === 401);
+  });
+});
+
 describe("a key that is not touched", () => {
   it("keeps what it has open when another one is added", async () => {
     const server = await keyedServer([{}]);
@@ -120,6 +133,32 @@ describe("a key that is not touched", () => {
       async () => (await server.get("/v1/leases", bearer(key))).status === 200,
     );
     expect((await stream.ask({ op: "acquire", ...held }))[0].status).toBe(200);
+  });
+});
+
+describe("what a key has open when its time is over", () => {
+  it("ends with it, and not before: a stream, an event stream and a wait", async () => {
+    const [env, dataDir] = [new ManualEnv(), await tempFolder()];
+    const file = new KeyFile(dataDir, realEnv);
+    const lasting = bearer((await file.add(ALL)).key);
+    const expiresAt = new Date(env.wallMs() + 10_000).toISOString();
+    const { key } = await file.add({ ...ALL, expiresAt });
+    const server = await testServer({}, { dataDir, env });
+    const [stream, other] = [
+      await TestStream.open(server.url, bearer(key)),
+      await TestStream.open(server.url, lasting),
+    ];
+    const watch = await events(server, key);
+    await server.lease("acquire", held, lasting);
+    const waiting = server.lease("acquire", wanted, bearer(key));
+    await until("it waits", () => server.server.queue.size === 1);
+    await env.advance(9_000);
+    expect((await stream.ask({ op: "ping" }))[0].status).toBe(200);
+    await env.advance(2_000);
+    await until("the stream is closed", () => stream.closed === 1008);
+    await until("the event stream is over", () => watch.isOver());
+    expect((await waiting).status).toBe(401);
+    expect((await other.ask({ op: "ping" }))[0].status).toBe(200);
   });
 });
 

@@ -1,21 +1,29 @@
 /** GET /v1/audit, /v1/audit/watch and /v1/audit/verify: every attempt, and the proof that none was changed. */
-import type {
-  AuditFilter,
-  AuditHead,
-  AuditQuery,
-  AuditTrail,
-  AuditVerification,
-  VerifyOptions,
+import {
+  type AuditFilter,
+  type AuditHead,
+  type AuditQuery,
+  type AuditTrail,
+  type AuditVerification,
+  given,
+  type VerifyOptions,
 } from "solehold/internal";
 import { type Static, Type } from "typebox";
+import { oneAtATime } from "../../access/one-at-a-time.ts";
 import { assertAllowed, assertAllowedEverywhere, type Principal, tenantOf } from "../../access/principal.ts";
-import { ProblemError, tooMany } from "../../protocol/problem.ts";
-import { Instant, LeaseId, Reason, ReasonCode, Sequence, TraceId } from "../../protocol/schemas/fields.ts";
+import {
+  Instant,
+  LeaseId,
+  Reason,
+  ReasonCode,
+  Sequence,
+  strict,
+  TraceId,
+} from "../../protocol/schemas/fields.ts";
 import { checkQueryOf } from "../../protocol/validation.ts";
 import { type DecisionFeed, decisionEvents } from "../../watch/decision-feed.ts";
 import { defineRoute, type EventRoute, type Route } from "../route.ts";
 
-const strict = { additionalProperties: false } as const;
 const MAX_ENTRIES = 1_000;
 const DEFAULT_ENTRIES = 100;
 
@@ -156,7 +164,7 @@ export function auditRoutes(
       return { status: 200, body: { entries, next, head } };
     },
   });
-  let underWay = false;
+  const alone = oneAtATime("a verification");
   const check = defineRoute({
     method: "GET",
     path: "/v1/audit/verify",
@@ -169,20 +177,12 @@ export function auditRoutes(
     examples: [{ summary: "Prove it", status: 200 }],
     async handle({ query: { anchor, startAfter } }, { principal }) {
       assertAllowedEverywhere(principal, "audit");
-      if (underWay) throw new ProblemError(tooMany("a verification is under way", 1_000));
-      underWay = true;
-      try {
-        const result = await verify({
-          ...(anchor === undefined ? {} : { anchor: headOf(anchor) }),
-          ...(startAfter === undefined ? {} : { startAfter: headOf(startAfter) }),
-        });
-        if (result.ok) return { status: 200, body: result };
-        // Where the file lies is the operator's business.
-        const { file: _file, line: _line, ...finding } = result;
-        return { status: 200, body: finding };
-      } finally {
-        underWay = false;
-      }
+      const heads = given({ anchor: headOf(anchor), startAfter: headOf(startAfter) });
+      const result = await alone(() => verify(heads));
+      if (result.ok) return { status: 200, body: result };
+      // Where the file lies is the operator's business.
+      const { file: _file, line: _line, ...finding } = result;
+      return { status: 200, body: finding };
     },
   });
   return [query, check];
@@ -223,15 +223,8 @@ function filterOf(principal: Principal, query: FilterQuery): AuditFilter {
   };
 }
 
-type Given<Fields> = { [Name in keyof Fields]?: Exclude<Fields[Name], undefined> };
-
-function given<Fields extends object>(fields: Fields): Given<Fields> {
-  return Object.fromEntries(
-    Object.entries(fields).filter(([, value]) => value !== undefined),
-  ) as Given<Fields>;
-}
-
-function headOf(text: string): AuditHead {
+function headOf(text: string | undefined): AuditHead | null {
+  if (text === undefined) return null;
   const [sequence = "", hash = ""] = text.split(":");
   return { sequence: Number(sequence), hash };
 }

@@ -5,6 +5,7 @@ import type { Call } from "../../access/call.ts";
 import type { RateLimiter } from "../../access/rate-limit.ts";
 import { COMMAND_SCHEMAS, type CommandHandler } from "../../commands/command-handler.ts";
 import { ProblemError, refusal } from "../../protocol/problem.ts";
+import { strict } from "../../protocol/schemas/fields.ts";
 import { GrantedReplySchema, RenewBody } from "../../protocol/schemas/leases.ts";
 import { ProblemSchema } from "../../protocol/schemas/problem.ts";
 import { checkOf } from "../../protocol/validation.ts";
@@ -45,8 +46,6 @@ const EXAMPLES: { readonly [op in LeaseOp]: readonly RouteExample[] } = {
 };
 
 const OPS = Object.keys(EXAMPLES) as readonly LeaseOp[];
-
-const strict = { additionalProperties: false } as const;
 
 const RenewManyBody = Type.Object(
   { leases: Type.Array(RenewBody, { minItems: 1, description: "Each as for a single renewal." }) },

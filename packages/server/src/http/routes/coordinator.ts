@@ -10,12 +10,20 @@ import {
   verifyQuorumInSteps,
 } from "solehold/internal";
 import { type Static, Type } from "typebox";
+import { oneAtATime } from "../../access/one-at-a-time.ts";
 import { assertAction, assertAllowed, tenantOf } from "../../access/principal.ts";
-import { ProblemError, refusal, tooMany } from "../../protocol/problem.ts";
-import { Approvals, LeaseId, NotAfter, NotBefore, SignerId, TraceId } from "../../protocol/schemas/fields.ts";
+import { ProblemError, refusal } from "../../protocol/problem.ts";
+import {
+  Approvals,
+  LeaseId,
+  NotAfter,
+  NotBefore,
+  SignerId,
+  strict,
+  TraceId,
+} from "../../protocol/schemas/fields.ts";
 import { defineRoute, type Route } from "../route.ts";
 
-const strict = { additionalProperties: false } as const;
 /** A whole number in 64 bits: as a number up to 2^53, else as a decimal string. */
 const Weight = Type.Union([Type.Integer({ minimum: 0 }), Type.String({ pattern: "^[0-9]{1,20}$" })], {
   description: "Its share of the keys: a whole number in 64 bits; as a decimal string above 2^53.",
@@ -210,8 +218,7 @@ export function coordinatorRoutes(env: Env, serverQuorum: Quorum | null): readon
       return { status: 200, body: { ...reply, candidates: wire } };
     },
   });
-  /** API keys whose verification is under way. */
-  const verifying = new Set<string>();
+  const alone = oneAtATime("a verification for this API key");
   const verified = async (body: Static<typeof VerifyBody>, traceId: string): Promise<object> => {
     const { quorum: given, nowMs = Math.floor(env.wallMs()), leaseId, request } = body;
     const quorum = given === undefined ? serverQuorum : defineQuorum(given as QuorumConfig);
@@ -254,14 +261,7 @@ export function coordinatorRoutes(env: Env, serverQuorum: Quorum | null): readon
     ],
     async handle({ body }, { principal, traceId }) {
       assertAllowed(principal, "coordinate", tenantOf(principal, body.request.tenant), body.request.key);
-      if (verifying.has(principal.id))
-        throw new ProblemError(tooMany("a verification for this API key is under way", 1_000));
-      verifying.add(principal.id);
-      try {
-        return { status: 200, body: await verified(body, traceId) };
-      } finally {
-        verifying.delete(principal.id);
-      }
+      return { status: 200, body: await alone(() => verified(body, traceId), principal.id) };
     },
   });
   return [select, verify];

@@ -1,12 +1,10 @@
 /** POST /v1/maintenance/doctor: whether leases may be trusted to the store behind this server, asked with real leases. */
 import { type Env, examineLeases, type LeaseService, ReportBuilder } from "solehold/internal";
 import { Type } from "typebox";
+import { oneAtATime } from "../../access/one-at-a-time.ts";
 import { assertAllowed, tenantOf } from "../../access/principal.ts";
-import { ProblemError, tooMany } from "../../protocol/problem.ts";
-import { Tenant } from "../../protocol/schemas/fields.ts";
+import { strict, Tenant } from "../../protocol/schemas/fields.ts";
 import { defineRoute, type Route } from "../route.ts";
-
-const strict = { additionalProperties: false } as const;
 
 export const CheckSchema = Type.Object(
   {
@@ -26,7 +24,7 @@ const DoctorReply = Type.Object(
 );
 
 export function doctorRoute(service: LeaseService, env: Env): Route {
-  let underWay = false;
+  const alone = oneAtATime("an examination");
   return defineRoute({
     method: "POST",
     path: "/v1/maintenance/doctor",
@@ -41,15 +39,9 @@ export function doctorRoute(service: LeaseService, env: Env): Route {
     async handle({ body }, { principal }) {
       const tenant = tenantOf(principal, body.tenant);
       assertAllowed(principal, "repair", tenant, "");
-      if (underWay) throw new ProblemError(tooMany("an examination is under way", 1_000));
-      underWay = true;
-      try {
-        const builder = new ReportBuilder();
-        await examineLeases(builder, service.executor, tenant, env);
-        return { status: 200, body: builder.report() };
-      } finally {
-        underWay = false;
-      }
+      const builder = new ReportBuilder();
+      await alone(() => examineLeases(builder, service.executor, tenant, env));
+      return { status: 200, body: builder.report() };
     },
   });
 }

@@ -20,11 +20,11 @@ import {
   Purpose,
   Reason,
   ReasonCode,
+  strict,
   TraceId,
 } from "../../protocol/schemas/fields.ts";
 import type { Route } from "../route.ts";
 
-const strict = { additionalProperties: false } as const;
 const OPS = Object.keys(COMMAND_SCHEMAS) as readonly LeaseOp[];
 
 const ExplainBody = Type.Union(

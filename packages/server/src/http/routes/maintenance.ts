@@ -8,13 +8,12 @@ import {
   repairGeneration,
 } from "solehold/internal";
 import { Type } from "typebox";
+import { oneAtATime } from "../../access/one-at-a-time.ts";
 import { assertAllowed, leaseKeyFor, tenantOf } from "../../access/principal.ts";
-import { ProblemError, refusal, storeCannot, tooMany } from "../../protocol/problem.ts";
-import { Decimal, Name, Tenant } from "../../protocol/schemas/fields.ts";
+import { ProblemError, refusal, storeCannot } from "../../protocol/problem.ts";
+import { Decimal, Name, strict, Tenant } from "../../protocol/schemas/fields.ts";
 import type { Metrics } from "../../telemetry/metrics.ts";
 import { defineRoute, type Route } from "../route.ts";
-
-const strict = { additionalProperties: false } as const;
 
 const CollectReply = Type.Object(
   {
@@ -34,7 +33,7 @@ const RepairReply = Type.Object(
 );
 
 export function maintenanceRoutes(service: LeaseService, metrics: Metrics): readonly Route[] {
-  let underWay = false;
+  const alone = oneAtATime("a collection");
   const collect = defineRoute({
     method: "POST",
     path: "/v1/maintenance/collect",
@@ -52,15 +51,9 @@ export function maintenanceRoutes(service: LeaseService, metrics: Metrics): read
       const obstacle = collectionObstacle(service.executor.store);
       if (obstacle !== null)
         throw new ProblemError(storeCannot(`ended records are kept for ever: ${obstacle}`));
-      if (underWay) throw new ProblemError(tooMany("a collection is under way", 1_000));
-      underWay = true;
-      try {
-        const { scanned, deleted } = await service.executor.collect(tenant);
-        metrics.collected(deleted);
-        return { status: 200, body: { tenant, scanned, deleted } };
-      } finally {
-        underWay = false;
-      }
+      const { scanned, deleted } = await alone(() => service.executor.collect(tenant));
+      metrics.collected(deleted);
+      return { status: 200, body: { tenant, scanned, deleted } };
     },
   });
   const repair = defineRoute({

@@ -1,4 +1,4 @@
-/** Health, readiness, metrics, the API's description and the landing page. */
+/** Health, readiness, metrics and the API's description. */
 
 import type { LeaseService, ProblemInput } from "solehold/internal";
 import { DEFAULT_TENANT, delay, type Env } from "solehold/internal";
@@ -7,7 +7,6 @@ import { assertAllowedEverywhere } from "../../access/principal.ts";
 import { draining, ProblemError } from "../../protocol/problem.ts";
 import { ProblemSchema } from "../../protocol/schemas/problem.ts";
 import type { Metrics } from "../../telemetry/metrics.ts";
-import { landingPage } from "../landing-page.ts";
 import { defineRoute, type Route } from "../route.ts";
 
 export interface OperationsOptions {
@@ -16,8 +15,6 @@ export interface OperationsOptions {
   readonly metrics: Metrics;
   readonly version: string;
   readonly isLeaving: () => boolean;
-  readonly keysRequired: () => boolean;
-  readonly url: () => string;
   readonly openApi: () => string;
 }
 
@@ -100,22 +97,7 @@ export function operationsRoutes(options: OperationsOptions): readonly Route[] {
       contentType: "application/json; charset=utf-8",
     }),
   });
-  const landing = defineRoute({
-    method: "GET",
-    path: "/",
-    operationId: "landing",
-    tag: "operations",
-    access: "open",
-    summary: "What runs here and what to try",
-    replies: { 200: { description: "A page.", contentType: "text/html", schema: Type.String() } },
-    examples: [{ summary: "Open", status: 200 }],
-    async handle() {
-      const { name } = service.executor.store;
-      const facts = { url: options.url(), version, store: name, keysRequired: options.keysRequired() };
-      return { status: 200, body: landingPage(facts), contentType: "text/html; charset=utf-8" };
-    },
-  });
-  return [landing, health, ready, scrape, describe];
+  return [health, ready, scrape, describe];
 }
 
 /** Asks the store and the audit, and rejects with what is wrong; answers from memory within a second. */

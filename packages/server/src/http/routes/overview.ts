@@ -2,15 +2,11 @@
 import { type Check, collectionObstacle, type LeaseService } from "solehold/internal";
 import { Type } from "typebox";
 import { ACTIONS, assertAllowedEverywhere } from "../../access/principal.ts";
-import { Instant } from "../../protocol/schemas/fields.ts";
-import { type Activity, BUCKET_MS } from "../../telemetry/activity.ts";
+import { Instant, strict } from "../../protocol/schemas/fields.ts";
+import { type Activity, ActivityBucketSchema, BUCKET_MS } from "../../telemetry/activity.ts";
 import { defineRoute, type Route } from "../route.ts";
-import { CheckSchema } from "./doctor.ts";
-import { findingsOf, type ServerFacts } from "./server-findings.ts";
+import { findingsOf, type ServerFacts, ServerReply } from "./server-findings.ts";
 
-const strict = { additionalProperties: false } as const;
-const Count = (description: string) => Type.Integer({ minimum: 0, description });
-const Ratio = (description: string) => Type.Union([Type.Number(), Type.Null()], { description });
 const Texts = (description: string) => Type.Array(Type.String(), { description });
 
 const WhoReply = Type.Object(
@@ -25,81 +21,10 @@ const WhoReply = Type.Object(
   strict,
 );
 
-const ServerReply = Type.Object(
-  {
-    version: Type.String({ description: "Of the server." }),
-    startedMs: Type.Integer({ description: "Since when it runs, in ms since 1970." }),
-    keysRequired: Type.Boolean({ description: "Whether this server asks for API keys." }),
-    store: Type.Object(
-      {
-        name: Type.String({ description: "Which kind of store." }),
-        durable: Type.Boolean({ description: "Acknowledged writes survive a crash." }),
-        clock: Type.String({ description: "Where its time comes from: exact, reply or none." }),
-        clockGranularityMs: Count("The resolution of its time."),
-        clockSkewMs: Count("How far apart the clocks of its machines may be."),
-        watch: Type.Boolean({ description: "It announces the writes of other processes." }),
-        list: Type.Boolean({ description: "Its leases can be listed." }),
-        conditionalDelete: Type.Boolean({ description: "Ended records can be deleted safely." }),
-        maxBatch: Count("Keys in one call."),
-        clockJumps: Count("How often its clock was seen to jump since the start."),
-      },
-      { ...strict, description: "What the store can do, and what it promises." },
-    ),
-    policy: Type.Object(
-      {
-        defaultTtlMs: Count("The ttl of requests that name none."),
-        minTtlMs: Count("Shorter ones are refused."),
-        maxTtlMs: Count("Longer ones are refused."),
-        graceMs: Count("How long before its end a lease is in its grace period."),
-      },
-      { ...strict, description: "The bounds of leases." },
-    ),
-    audit: Type.Object(
-      {
-        durability: Type.String({ description: "When an entry is on the disk." }),
-        entries: Count("The last entry that is safe."),
-        lag: Count("Entries that are not on the disk yet."),
-        dropped: Count("Entries lost because the disk could not keep up."),
-      },
-      { ...strict, description: "The audit trail." },
-    ),
-    counts: Type.Object(
-      {
-        liveLeases: Count("Alive, in tenants used through this server."),
-        waiters: Count("Requests in a wait queue."),
-        watchers: Count("Open watches."),
-        streams: Count("Open stream connections."),
-      },
-      { ...strict, description: "What there is now." },
-    ),
-    findings: Type.Array(CheckSchema, { description: "What an operator should know." }),
-  },
-  strict,
-);
-
 const ActivityReply = Type.Object(
   {
-    bucketMs: Count("How long a bucket is."),
-    buckets: Type.Array(
-      Type.Object(
-        {
-          atMs: Type.Integer({ description: "When it ended, in ms since 1970 on this server's clock." }),
-          grants: Count("Leases granted."),
-          takeovers: Count("Grants of leases whose last holder did not finish."),
-          expiries: Count("Leases that ran out."),
-          renewals: Count("Leases renewed."),
-          renewalAge: Ratio("How much of its ttl a lease had used up when it was renewed, on average."),
-          renewalAgeMost: Ratio("An upper bound for the latest of them; null above 1."),
-          denials: Type.Record(Type.String(), Type.Integer(), {
-            description: "Attempts not allowed, by reason.",
-          }),
-          waiters: Count("Requests in a wait queue at its end."),
-          liveLeases: Count("Leases alive at its end."),
-        },
-        strict,
-      ),
-      { description: "The oldest first; at most an hour." },
-    ),
+    bucketMs: Type.Integer({ minimum: 0, description: "How long a bucket is." }),
+    buckets: Type.Array(ActivityBucketSchema, { description: "The oldest first; at most an hour." }),
   },
   strict,
 );

@@ -2,10 +2,8 @@
 import type { WaitQueue } from "solehold/internal";
 import { Type } from "typebox";
 import { leaseKeyFor } from "../../access/principal.ts";
-import { Name, NullableInstant, Tenant } from "../../protocol/schemas/fields.ts";
+import { Name, NullableInstant, strict, Tenant } from "../../protocol/schemas/fields.ts";
 import { defineRoute, type Route } from "../route.ts";
-
-const strict = { additionalProperties: false } as const;
 
 const QueueReply = Type.Object(
   {

@@ -2,12 +2,10 @@
 import { homeOf, type LeaseService } from "solehold/internal";
 import { Type } from "typebox";
 import { leaseKeyFor } from "../../access/principal.ts";
-import { Name, Tenant } from "../../protocol/schemas/fields.ts";
+import { Name, strict, Tenant } from "../../protocol/schemas/fields.ts";
 import type { Membership } from "../../replicas/membership.ts";
 import { defineRoute, type Route } from "../route.ts";
 import { assertListable } from "./leases.ts";
-
-const strict = { additionalProperties: false } as const;
 
 const ReplicasReply = Type.Object(
   {

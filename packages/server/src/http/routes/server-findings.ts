@@ -1,41 +1,63 @@
-/** What an operator should know about a server, from facts alone; what has to be tried is the doctor's. Pure. */
+/** What there is to know about a server, and what of it an operator should look at; what has to be tried is the doctor's. Pure. */
 import { type Check, collectionFinding, durabilityFinding } from "solehold/internal";
+import { type Static, Type } from "typebox";
+import { strict } from "../../protocol/schemas/fields.ts";
+import { CheckSchema } from "./doctor.ts";
 
-export interface ServerFacts {
-  readonly version: string;
-  readonly startedMs: number;
-  readonly keysRequired: boolean;
-  readonly store: {
-    readonly name: string;
-    readonly durable: boolean;
-    readonly clock: string;
-    readonly clockGranularityMs: number;
-    readonly clockSkewMs: number;
-    readonly watch: boolean;
-    readonly list: boolean;
-    readonly conditionalDelete: boolean;
-    readonly maxBatch: number;
-    readonly clockJumps: number;
-  };
-  readonly policy: {
-    readonly defaultTtlMs: number;
-    readonly minTtlMs: number;
-    readonly maxTtlMs: number;
-    readonly graceMs: number;
-  };
-  readonly audit: {
-    readonly durability: string;
-    readonly entries: number;
-    readonly lag: number;
-    readonly dropped: number;
-  };
-  readonly counts: {
-    readonly liveLeases: number;
-    readonly waiters: number;
-    readonly watchers: number;
-    readonly streams: number;
-  };
-}
+const Count = (description: string) => Type.Integer({ minimum: 0, description });
+
+export const ServerReply = Type.Object(
+  {
+    version: Type.String({ description: "Of the server." }),
+    startedMs: Type.Integer({ description: "Since when it runs, in ms since 1970." }),
+    keysRequired: Type.Boolean({ description: "Whether this server asks for API keys." }),
+    store: Type.Object(
+      {
+        name: Type.String({ description: "Which kind of store." }),
+        durable: Type.Boolean({ description: "Acknowledged writes survive a crash." }),
+        clock: Type.String({ description: "Where its time comes from: exact, reply or none." }),
+        clockGranularityMs: Count("The resolution of its time."),
+        clockSkewMs: Count("How far apart the clocks of its machines may be."),
+        watch: Type.Boolean({ description: "It announces the writes of other processes." }),
+        list: Type.Boolean({ description: "Its leases can be listed." }),
+        conditionalDelete: Type.Boolean({ description: "Ended records can be deleted safely." }),
+        maxBatch: Count("Keys in one call."),
+        clockJumps: Count("How often its clock was seen to jump since the start."),
+      },
+      { ...strict, description: "What the store can do, and what it promises." },
+    ),
+    policy: Type.Object(
+      {
+        defaultTtlMs: Count("The ttl of requests that name none."),
+        minTtlMs: Count("Shorter ones are refused."),
+        maxTtlMs: Count("Longer ones are refused."),
+        graceMs: Count("How long before its end a lease is in its grace period."),
+      },
+      { ...strict, description: "The bounds of leases." },
+    ),
+    audit: Type.Object(
+      {
+        durability: Type.String({ description: "When an entry is on the disk." }),
+        entries: Count("The last entry that is safe."),
+        lag: Count("Entries that are not on the disk yet."),
+        dropped: Count("Entries lost because the disk could not keep up."),
+      },
+      { ...strict, description: "The audit trail." },
+    ),
+    counts: Type.Object(
+      {
+        liveLeases: Count("Alive, in tenants used through this server."),
+        waiters: Count("Requests in a wait queue."),
+        watchers: Count("Open watches."),
+        streams: Count("Open stream connections."),
+      },
+      { ...strict, description: "What there is now." },
+    ),
+    findings: Type.Array(CheckSchema, { description: "What an operator should know." }),
+  },
+  strict,
+);
+export type ServerFacts = Omit<Static<typeof ServerReply>, "findings">;
 
 /** `obstacle`: why ended records are not deleted; null where they are. */
 export function findingsOf(facts: ServerFacts, obstacle: string | null): readonly Check[] {

@@ -16,6 +16,9 @@ import {
 } from "solehold/internal";
 import { Type } from "typebox";
 
+/** Nothing that is not known: a misspelt field protects nobody. */
+export const strict = { additionalProperties: false } as const;
+
 export const Tenant = Type.String({
   description: "The tenant; without it the caller's only tenant, or `default`.",
 });
@@ -87,7 +90,7 @@ export const Approvals = Type.Array(
       notAfterMs: NotAfter,
       signature: Type.String({ description: "Ed25519, base64url." }),
     },
-    { additionalProperties: false },
+    strict,
   ),
   { maxItems: 512, description: "Signatures of distinct signers." },
 );

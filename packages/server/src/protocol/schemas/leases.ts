@@ -19,13 +19,12 @@ import {
   Reason,
   ReasonCode,
   Slots,
+  strict,
   Tenant,
   Token,
   TraceId,
   TtlMs,
 } from "./fields.ts";
-
-const strict = { additionalProperties: false } as const;
 
 const target = { tenant: Type.Optional(Tenant), name: Name };
 const repeatable = { idempotencyKey: Type.Optional(IdempotencyKey) };
