@@ -143,6 +143,7 @@ class World {
     if (at(4)) await take("billing-1");
     if (at(6) || at(7.5)) await take("billing-3");
     if (at(8.2)) await wait("billing-2", 4);
+    if (at(9)) await this.#send("break", { name: HOT, periodMs: MINUTE });
     if (at(9.6)) await this.#send("release", owner("billing-1"));
     if (at(11.5)) await take("billing-1");
     if (at(12)) await wait("billing-3", 5);

@@ -5,10 +5,11 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { promisify } from "node:util";
+import type { Locator } from "playwright-core";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { bearer, keyedServer } from "../../server/test/support/keys.ts";
-import { tempFolder, testServer } from "../../server/test/support/server.ts";
-import { axeViolations, useBrowser } from "./support/browser.ts";
+import { tempFolder, testServer, until } from "../../server/test/support/server.ts";
+import { axeViolations, scrollsSideways, useBrowser } from "./support/browser.ts";
 
 const openPage = useBrowser();
 const CLI = join(import.meta.dirname, "../../cli/bin/solehold.js");
@@ -17,6 +18,40 @@ const pageOf = (url: string, name: string): string =>
 
 /** A lease name that is a command for a shell that does not take it as one word. */
 const NASTY = "db/drop it's; touch hacked";
+
+/** What a dialog shows as names and values. */
+async function factsIn(dialog: Locator): Promise<Record<string, string>> {
+  const facts = await dialog
+    .locator(".facts > div")
+    .evaluateAll((rows) => rows.map((row) => [...row.children].map(({ textContent }) => textContent ?? "")));
+  return Object.fromEntries(facts);
+}
+
+/** A server on which `db/*` needs the approvals of all signers. mallory has a key, and is none of them. */
+async function guardedServer(folder: string, names: readonly string[]) {
+  const sh = (command: string) => promisify(execFile)("sh", ["-c", command], { cwd: folder });
+  const made = [...names, "mallory"].map(async (name) => {
+    const { stdout } = await sh(`node ${CLI} keygen --out ${name}.pem --signer ${name} --json`);
+    return JSON.parse(stdout).signer;
+  });
+  const signers = (await Promise.all(made)).slice(0, names.length);
+  const policyFile = join(folder, "policy.json");
+  const rules = [{ pattern: "db/*", tier: "Dangerous", actions: ["revoke", "break"] }];
+  const thresholds = { standard: 0, risky: 0, dangerous: names.length };
+  await writeFile(policyFile, JSON.stringify({ signers, thresholds, rules }));
+  return {
+    ...(await testServer({ policyFile })),
+    /** Runs a command that the page shows, as this signer. */
+    sign: (shown: string, name: string) =>
+      sh(
+        shown
+          .replace("npx solehold", `node ${CLI}`)
+          .replace("NAME", name)
+          .replace("KEY-FILE", `${name}.pem --yes`),
+      ),
+    approvals: async () => JSON.parse(await readFile(join(folder, "approvals.json"), "utf8")),
+  };
+}
 
 describe("an action", () => {
   it("says what will happen, does nothing when it is cancelled, and is done when it is confirmed", async () => {
@@ -61,6 +96,7 @@ describe("an action", () => {
     await dialog.getByLabel("Period in seconds").fill("120");
     await dialog.getByRole("button", { name: "Break", exact: true }).click();
     await page.locator(".lease-now").getByText("breaking").waitFor();
+    await page.locator(".timeline .legend").getByText("asked back").waitFor();
     await page.getByRole("button", { name: "Release…" }).click();
     await dialog.getByLabel("Token of the grant").fill("wrong");
     await dialog.getByRole("button", { name: "Release", exact: true }).click();
@@ -76,45 +112,70 @@ describe("an action", () => {
     await page.close();
   });
 
-  it("on a dangerous key names what is missing, and the command that each signer runs, word for word", async () => {
+  it("on a dangerous key names what is missing, what each signer signs, and the command for it, word for word", async () => {
     const folder = await tempFolder();
-    const sh = (command: string) => promisify(execFile)("sh", ["-c", command], { cwd: folder });
-    const signers: unknown[] = [];
-    for (const signer of ["alice", "bob"]) {
-      const made = await sh(`node ${CLI} keygen --out ${signer}.pem --signer ${signer} --json`);
-      signers.push(JSON.parse(made.stdout).signer);
-    }
-    const policyFile = join(folder, "policy.json");
-    const rules = [{ pattern: "db/*", tier: "Dangerous", actions: ["revoke"] }];
-    await writeFile(
-      policyFile,
-      JSON.stringify({ signers, thresholds: { standard: 0, risky: 0, dangerous: 2 }, rules }),
-    );
-    const { url, lease, get } = await testServer({ policyFile });
-    expect((await lease("acquire", { name: NASTY, holder: "ops", ttlMs: 600_000 })).status).toBe(200);
-    const { page } = await openPage(pageOf(url, NASTY));
+    const { url, lease, get, sign, approvals } = await guardedServer(folder, ["alice", "bob"]);
+    const { body } = await lease("acquire", { name: NASTY, holder: "ops", ttlMs: 600_000 });
+    const { generation } = body.lease;
+    const { page } = await openPage(pageOf(url, NASTY), { width: 375 });
     const dialog = page.getByRole("dialog");
     const confirm = dialog.getByRole("button", { name: "Revoke", exact: true });
     await page.getByRole("button", { name: "Revoke…" }).click();
     await confirm.click();
     await dialog.getByText("0 of 2 approvals").waitFor();
-    const shown = (await dialog.locator(".command code").textContent()) ?? "";
-    const signed = (text: string, signer: string): string =>
-      text
-        .replace("npx solehold", `node ${CLI}`)
-        .replace("NAME", signer)
-        .replace("KEY-FILE", `${signer}.pem --yes`);
-    await sh(signed(shown, "alice"));
-    const file = async (): Promise<string> => await readFile(join(folder, "approvals.json"), "utf8");
-    await dialog.getByLabel("Approvals: the content of the file").fill(await file());
-    await confirm.click();
+    expect([await axeViolations(page), await scrollsSideways(page)]).toEqual([[], false]);
+    const [first = "", further = ""] = await dialog.locator(".command code").allTextContents();
+    await sign(first, "alice");
+    expect((await approvals()).request).toMatchObject({
+      ...{ tenant: "default", key: NASTY, holder: "-", purpose: "-", tier: "Dangerous", ttlMs: 0 },
+      action: `revoke@${generation}`,
+    });
+    expect(await factsIn(dialog)).toMatchObject({
+      ...{ action: "revoke", tenant: "default", key: NASTY, tier: "Dangerous" },
+      "only while": `the grant with fence ${generation} is current`,
+    });
+    const isOf = (signers: readonly string[]) => (approval: { signerId: string }) =>
+      signers.includes(approval.signerId);
+    const present = async (...signers: readonly string[]) => {
+      const file = await approvals();
+      const text = JSON.stringify({ ...file, approvals: file.approvals.filter(isOf(signers)) });
+      await dialog.getByLabel("Approvals: the content of the file").fill(text);
+      await confirm.click();
+    };
+    await present("alice");
     await dialog.getByText("1 of 2 approvals").waitFor();
+    await sign(further, "mallory");
+    await present("alice", "mallory");
+    await dialog.getByText("mallory is not a signer of this quorum").waitFor();
     expect((await get(`/v1/lease?name=${encodeURIComponent(NASTY)}`)).body.state).toBe("held");
-    await sh(`node ${CLI} approve --file approvals.json --signer bob --key bob.pem --yes`);
-    await dialog.getByLabel("Approvals: the content of the file").fill(await file());
-    await confirm.click();
+    await sign(further, "bob");
+    await present("alice", "bob");
     await page.locator(".lease-now").getByText("revoked").waitFor();
-    expect((await readdir(folder)).sort()).toEqual(["alice.pem", "approvals.json", "bob.pem", "policy.json"]);
+    const files = ["alice.pem", "approvals.json", "bob.pem", "mallory.pem", "policy.json"];
+    expect((await readdir(folder)).sort()).toEqual(files);
+    await page.close();
+  });
+
+  it("has the period of a break signed", async () => {
+    const folder = await tempFolder();
+    const { url, lease, sign, approvals } = await guardedServer(folder, ["alice"]);
+    await lease("acquire", { name: "db/main", holder: "ops", ttlMs: 600_000, tenant: "acme" });
+    const { page } = await openPage(`${url}/#/lease?tenant=acme&name=db/main`);
+    const dialog = page.getByRole("dialog");
+    const confirm = dialog.getByRole("button", { name: "Break", exact: true });
+    await page.getByRole("button", { name: "Break…" }).click();
+    await dialog.getByLabel("Period in seconds").fill("90");
+    await confirm.click();
+    await dialog.getByText("0 of 1 approvals").waitFor();
+    expect(await factsIn(dialog)).toMatchObject({ action: "break", tenant: "acme", period: "1 min 30 s" });
+    await sign((await dialog.locator(".command code").textContent()) ?? "", "alice");
+    await dialog.getByLabel("Approvals: the content of the file").fill(JSON.stringify(await approvals()));
+    await dialog.getByLabel("Period in seconds").fill("91");
+    await confirm.click();
+    await dialog.getByText("alice: the signature does not sign this request").waitFor();
+    await dialog.getByLabel("Period in seconds").fill("90");
+    await confirm.click();
+    await page.locator(".lease-now").getByText("breaking").waitFor();
     await page.close();
   });
 });
@@ -169,6 +230,13 @@ describe("the server view", () => {
     const { url, lease, get } = await testServer();
     await lease("acquire", { name: "job", holder: "a", ttlMs: 60_000 });
     const { page, complaints } = await openPage(`${url}/#/server`);
+    await page.getByText("the store's clock was not seen to jump").waitFor();
+    expect(await factsIn(page.locator("main"))).toMatchObject({
+      "survives a crash": "no",
+      "clock jumps": "0",
+      "waiting for the disk": "0",
+    });
+    await page.getByText("home of 100 % of all keys (this one answers)").waitFor();
     await page.getByRole("button", { name: "Examine the store" }).click();
     await page.getByText("8 asked at once for one key, one got it").waitFor();
     await page.getByText(/^fence \d+ follows \d+ after a release$/).waitFor();
@@ -179,6 +247,38 @@ describe("the server view", () => {
     await page.getByText(`Home of this key: ${self}, this server`).waitFor();
     expect(complaints).toEqual([]);
     await page.close();
+  });
+});
+
+describe("several servers over one store", () => {
+  it("share the keys, and a lease's page leads to the server where its waiters are", async () => {
+    const store = `file:${await tempFolder()}`;
+    const [a, b] = await Promise.all(["a", "b"].map((nodeId) => testServer({ store, nodeId })));
+    if (a === undefined || b === undefined) throw new Error("both were started");
+    const homeOf = async (name: string): Promise<string> =>
+      (await a.get(`/v1/replicas?name=${name}`)).body.home;
+    await until("each knows the other", async () => {
+      const known = await Promise.all([a, b].map(({ get }) => get("/v1/replicas")));
+      return known.every(({ body }) => body.replicas.length === 2);
+    });
+    const names = Array.from({ length: 64 }, (_, index) => `job-${index}`);
+    const homes = await Promise.all(names.map(homeOf));
+    const name = names[homes.indexOf("b")] ?? "";
+    await b.lease("acquire", { name, holder: "worker-1", ttlMs: 600_000 });
+    const waited = b.lease("acquire", { name, holder: "worker-2", waitMs: 300_000 });
+    await until("it waits", async () => (await b.get(`/v1/queue?name=${name}`)).body.waiting === 1);
+    const { page } = await openPage(`${a.url}/#/server`);
+    await page.getByText(`${b.url}, home of 50 % of all keys`).waitFor();
+    await page.goto(pageOf(a.url, name));
+    await page.getByText("Home of this key: b. Its waiters are there").waitFor();
+    expect(await page.locator(".waiters").count()).toBe(0);
+    await page.getByRole("link", { name: "look" }).click();
+    await page.waitForURL(pageOf(b.url, name));
+    await page.locator(".waiters").getByText("worker-2").waitFor();
+    await page.getByText("Home of this key: b, this server").waitFor();
+    await page.close();
+    await b.server.close();
+    await waited;
   });
 });
 
@@ -210,6 +310,9 @@ describe("the audit", () => {
     const { page } = await openPage(`${url}/#/audit?name=job&verdict=denied`);
     await expect.poll(() => page.locator(".entries tbody tr").count()).toBe(1);
     await page.getByText("denied: held by a for another").waitFor();
+    await page.getByLabel("Tenant").fill("acme");
+    await page.getByLabel("Tenant").press("Enter");
+    await expect.poll(() => page.locator(".count").textContent()).toBe("No entry matches");
     await page.goto(`${url}/#/audit?name=job`);
     await expect.poll(() => page.locator(".entries tbody tr").count()).toBe(2);
     const [download] = await Promise.all([
@@ -254,12 +357,13 @@ describe("where API keys are on", () => {
     const { url, lease, keys } = await keyedServer([{ name: "all" }, { name: "looks", actions: ["read"] }]);
     const [all = "", looks = ""] = keys;
     await lease("acquire", { name: "job", holder: "a", ttlMs: 60_000 }, bearer(all));
-    const { page } = await openPage(url);
+    const { page } = await openPage(url, { width: 375 });
     const field = page.getByLabel("API key", { exact: true });
     await field.fill("shk_wrong");
     await page.getByRole("button", { name: "Continue" }).click();
     await page.getByText("The server does not know this key").waitFor();
     expect(await axeViolations(page)).toEqual([]);
+    expect(await scrollsSideways(page)).toBe(false);
     await field.fill(looks);
     await page.getByRole("button", { name: "Continue" }).click();
     await page.locator(".table-window .row").click();

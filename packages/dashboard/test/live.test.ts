@@ -1,5 +1,6 @@
 // The live views in a real browser, against a real server with real leases.
 import { describe, expect, it } from "vitest";
+import { bearer, keyedServer } from "../../server/test/support/keys.ts";
 import { type TestServer, tempFolder, testServer, until } from "../../server/test/support/server.ts";
 import { axeViolations, scrollsSideways, useBrowser } from "./support/browser.ts";
 import { grantMany, manyName } from "./support/many-leases.ts";
@@ -25,6 +26,9 @@ describe("the table of leases", () => {
     const { url, lease, get } = await testServer();
     const { page, complaints } = await openPage(url);
     await page.getByRole("heading", { name: "Nothing is held yet" }).waitFor();
+    await page.setViewportSize({ width: 375, height: 812 });
+    expect(await scrollsSideways(page)).toBe(false);
+    await page.setViewportSize({ width: 1_440, height: 900 });
     expect(await page.locator(".command code").first().textContent()).toContain("npx solehold run");
     const owner = { name: "reports/nightly", holder: "a", token: "t" };
     await lease("acquire", { ...owner, ttlMs: 60_000 });
@@ -141,15 +145,21 @@ describe("the table of leases", () => {
     const { page } = await openPage(first.url);
     const keys = () => page.locator(".table-window [data-cell=key]").allTextContents();
     await expect.poll(keys).toEqual(["before"]);
+    const { page: lease } = await openPage(`${first.url}/#/lease?tenant=default&name=before`);
+    await lease.locator(".lease-now").getByText("held").waitFor();
     await first.server.close();
-    await page.getByText("The connection was lost").waitFor();
+    for (const each of [page, lease]) await each.getByText("The connection was lost").waitFor();
     expect(await keys()).toEqual(["before"]);
     const { port } = new URL(first.url);
     const second = await testServer({ store, port });
     await second.lease("acquire", { name: "after", holder: "b", ttlMs: 600_000 });
     await expect.poll(keys).toEqual(["after", "before"]);
-    await expect.poll(() => page.getByText("The connection was lost").count()).toBe(0);
-    await page.close();
+    await second.lease("revoke", { name: "before" });
+    await expect.poll(keys).toEqual(["after"]);
+    await lease.locator(".lease-now").getByText("revoked").waitFor();
+    for (const each of [page, lease])
+      await expect.poll(() => each.getByText("The connection was lost").count()).toBe(0);
+    await Promise.all([page.close(), lease.close()]);
   });
 });
 
@@ -187,6 +197,36 @@ describe("one lease", () => {
     const { page: another } = await openPage(page.url());
     await another.getByText(/^c was granted it at/).waitFor();
     await Promise.all([page.close(), another.close()]);
+  });
+});
+
+describe("activity", () => {
+  it("counts denials by reason, and says so when the server is gone", async () => {
+    const { url, lease, server } = await testServer();
+    for (const holder of ["a", "b"]) await lease("acquire", { name: "job", holder, ttlMs: 600_000 });
+    const { page } = await openPage(`${url}/#/activity`);
+    const legend = (title: string) => page.locator(".chart", { hasText: title }).locator(".legend");
+    await legend("Denials a minute").getByText("held by other").waitFor();
+    await legend("Live leases")
+      .getByText(/[1-9]\d* live leases/)
+      .waitFor();
+    await lease("acquire", { name: "job", holder: "c" });
+    await page.locator(".events").getByText("c denied: held by a for another").waitFor();
+    await server.close();
+    await page.getByText("The connection was lost").waitFor();
+    await page.close();
+  });
+
+  it("says which key the charts need, and shows the feed all the same", async () => {
+    const { url, lease, keys } = await keyedServer([{}, { actions: ["read", "audit"] }]);
+    const [all, looks = ""] = keys;
+    await lease("acquire", { name: "job", holder: "a" }, bearer(all));
+    const { page } = await openPage(`${url}/#/activity`);
+    await page.getByLabel("API key", { exact: true }).fill(looks);
+    await page.getByRole("button", { name: "Continue" }).click();
+    await page.getByText("The charts need a key that allows 'metrics' in all tenants").waitFor();
+    await page.locator(".events").getByText("a granted with fence").waitFor();
+    await page.close();
   });
 });
 

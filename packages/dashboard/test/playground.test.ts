@@ -1,15 +1,17 @@
 // The playground as static files in a real browser: what people see, the same runs as in Node, no violation of axe.
+import { execFile } from "node:child_process";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { extname, join } from "node:path";
-import { runFull } from "@solehold/simulator";
+import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { RULES, SCENARIOS } from "../src/playground/data/cases.ts";
 import { axeViolations, type OpenPage, scrollsSideways, useBrowser } from "./support/browser.ts";
 
 const BUILT = join(import.meta.dirname, "../dist");
+const CLI = join(import.meta.dirname, "../../cli/bin/solehold.js");
 const TYPES: Readonly<Record<string, string>> = {
   ".html": "text/html",
   ".js": "text/javascript",
@@ -89,6 +91,33 @@ describe("the playground in a browser", () => {
     await page.close();
   });
 
+  it("opens a link at its time, speed and key, and writes down where one scrubs to", async () => {
+    const { page } = await open("#/late-reply?code=stamp-from-reply&t=5.00&speed=4");
+    const clock = page.locator(".clock");
+    await expect.poll(() => clock.textContent()).toBe("5.00 s");
+    expect(await page.getByLabel("Speed").inputValue()).toBe("4");
+    const time = page.getByLabel("Time", { exact: true });
+    await time.evaluate((range: HTMLInputElement) => {
+      range.value = "12000";
+      range.dispatchEvent(new Event("input", { bubbles: true }));
+    });
+    await page.waitForURL(/code=stamp-from-reply&t=12.00&speed=4/);
+    await page.locator(".now .alarm", { hasText: "Two believe at once" }).waitFor();
+    await page.goto(`${base}#/seed/40?code=shipped&key=k2`);
+    await expect.poll(() => page.getByLabel("Key", { exact: true }).inputValue()).toBe("k2");
+    await page.close();
+  });
+
+  it("opens a rule of the gallery without the rule, and plays the shipped code on the same seed", async () => {
+    const { page } = await open("#/rules");
+    expect(await page.locator(".rule").count()).toBe(RULES.length);
+    await page.getByRole("link", { name: "A break sets an end" }).click();
+    await page.locator(".verdict.broken").waitFor();
+    await page.getByRole("button", { name: "Run the shipped code on the same seed" }).click();
+    await page.locator(".verdict.held").waitFor();
+    await page.close();
+  });
+
   it("steps and plays by the keyboard, and says each step to screen readers", async () => {
     const { page } = await open("#/late-reply?code=shipped");
     await page.locator(".said").waitFor();
@@ -105,10 +134,10 @@ describe("the playground in a browser", () => {
     await page.close();
   });
 
-  it("plays a seed as Node does, event for event, from a trace file too", async () => {
-    const { trace } = await runFull({ seed: 41, record: "yes", auditIn: "memory", entry: "library" });
+  it("plays a seed as the command line does, event for event, and opens its trace", async () => {
     const file = join(folder, "run.json");
-    await writeFile(file, JSON.stringify(trace));
+    const args = ["sim", "--seed", "41", "--through", "library", "--trace", file];
+    await promisify(execFile)(process.execPath, [CLI, ...args]);
     const { page, complaints } = await open("#/file");
     await page.locator("input[type=file]").setInputFiles(file);
     const steps = page.locator(".steps li");
@@ -120,6 +149,15 @@ describe("the playground in a browser", () => {
     expect(await steps.allInnerTexts()).toEqual(loaded);
     expect(complaints).toEqual([]);
     await page.close();
+  });
+
+  it("has in the browser all that worlds with slots, priorities and crashes use of Node", async () => {
+    for (let seed = 40; seed < 52; seed += 1) {
+      const { page } = await open(`#/seed/${seed}`);
+      const verdict = await page.locator(".verdict strong").textContent();
+      expect([seed, verdict]).toEqual([seed, "Every promise held."]);
+      await page.close();
+    }
   });
 
   it("shows an audit export, and says what is wrong with a file that is none", async () => {

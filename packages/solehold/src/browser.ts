@@ -1,4 +1,5 @@
 /** The parts of the library that pages use: pure, and without anything of Node. Not a public API: as `internal`. */
+export { describeFailure, type VerificationFailure } from "./approvals/failures.ts";
 export type { AuditEntry, AuditEvent } from "./audit/entry.ts";
 export * from "./audit/history.ts";
 export * from "./audit/in-words.ts";

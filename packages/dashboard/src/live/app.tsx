@@ -83,22 +83,16 @@ function Shown({ route: { view, params }, who }: { route: Route; who: Who }) {
   switch (view) {
     case "lease":
       return (
-        <LeaseView
-          key={`${tenant}/${params.name}`}
-          tenant={tenant}
-          name={params.name ?? ""}
-          params={params}
-          who={who}
-        />
+        <LeaseView key={`${tenant}/${params.name}`} name={params.name ?? ""} {...{ tenant, params, who }} />
       );
     case "activity":
-      return <ActivityView who={who} />;
+      return <ActivityView key={tenant} tenant={tenant} />;
     case "audit":
-      return <AuditView params={params} who={who} />;
+      return <AuditView {...{ tenant, params, who }} />;
     case "server":
       return <ServerView who={who} />;
     default:
-      return <LeasesView params={params} who={who} />;
+      return <LeasesView {...{ tenant, params, who }} />;
   }
 }
 
@@ -128,7 +122,7 @@ function Top({
       home="#/leases"
       links={[
         ...TABS.map((tab) => ({
-          href: hrefOf(tab, tab === "leases" || tab === "audit" ? kept : {}),
+          href: hrefOf(tab, tab === "server" ? {} : kept),
           label: TITLES[tab],
           isCurrent: tab === current,
         })),

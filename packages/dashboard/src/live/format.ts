@@ -1,16 +1,22 @@
 /** Values as people read them. */
+import type { Tone } from "../ui/components.tsx";
 import type { Lease } from "./data/api.ts";
 import { localMs } from "./data/store-clock.ts";
 
-export type Status =
-  | "held"
-  | "grace"
-  | "breaking"
-  | "expired"
-  | "released"
-  | "revoked"
-  | "handed over"
-  | "damaged";
+const TONES = {
+  held: "good",
+  grace: "warn",
+  breaking: "warn",
+  expired: "warn",
+  released: "ended",
+  revoked: "bad",
+  "handed over": "accent",
+} as const;
+export type Status = keyof typeof TONES;
+
+export function toneOf(status: Status): Tone {
+  return TONES[status];
+}
 
 /** In one word; a lease that ran out since it arrived is expired. */
 export function statusOf(lease: Lease, nowMs: number): Status {

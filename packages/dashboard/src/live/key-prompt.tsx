@@ -1,6 +1,6 @@
 /** Asks for an API key. It stays in this tab, and goes nowhere but to this server. */
 import { useState } from "preact/hooks";
-import { Command } from "../ui/components.tsx";
+import { Command, Field } from "../ui/components.tsx";
 
 export function KeyPrompt({ refused, onKey }: { refused: boolean; onKey: (key: string) => void }) {
   const [key, setKey] = useState("");
@@ -12,8 +12,7 @@ export function KeyPrompt({ refused, onKey }: { refused: boolean; onKey: (key: s
     <main class="view">
       <form class="key-prompt panel" onSubmit={submit}>
         <h1>This server asks for an API key</h1>
-        <label class="field">
-          <span>API key</span>
+        <Field label="API key">
           <input
             class="input mono"
             type="password"
@@ -24,7 +23,7 @@ export function KeyPrompt({ refused, onKey }: { refused: boolean; onKey: (key: s
             aria-invalid={refused}
             aria-describedby="key-note"
           />
-        </label>
+        </Field>
         <p id="key-note" class={refused ? "bad" : "muted"} role={refused ? "alert" : undefined}>
           {refused
             ? "The server does not know this key. It may have been revoked."

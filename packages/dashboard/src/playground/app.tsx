@@ -1,8 +1,8 @@
 /** The playground: a list of worlds, and the one that is open. */
-import type { Trace } from "@solehold/simulator/trace";
-import { useEffect, useState } from "preact/hooks";
+import { useEffect } from "preact/hooks";
 import { Banner } from "../ui/components.tsx";
 import { TopBar, type TopLink } from "../ui/top-bar.tsx";
+import { useAction } from "../ui/use-answer.ts";
 import { caseById, SCENARIOS } from "./data/cases.ts";
 import { readFile } from "./load/read-file.ts";
 import { type ChangeView, useView } from "./state/use-view.ts";
@@ -14,16 +14,10 @@ import { SeedView } from "./views/seed-view.tsx";
 
 export function App() {
   const [view, change] = useView();
-  const [file, setFile] = useState<{ readonly trace: Trace | null; readonly problem: string | null }>({
-    trace: null,
-    problem: null,
-  });
+  const { answer: trace, error, run } = useAction(readFile);
   const open = (dropped: File): void => {
     change({ ...AT_START, place: { kind: "file" } });
-    readFile(dropped).then(
-      (trace) => setFile({ trace, problem: null }),
-      (error: Error) => setFile({ trace: null, problem: error.message }),
-    );
+    run(dropped);
   };
   useDrop(open);
   const { place } = view;
@@ -42,7 +36,9 @@ export function App() {
           <h1 class="visually-hidden">Playground</h1>
           {place.kind === "rules" && <Rules />}
           {place.kind === "seed" && <SeedView seed={place.seed} view={view} change={change} />}
-          {place.kind === "file" && <FileView {...file} view={view} change={change} onFile={open} />}
+          {place.kind === "file" && (
+            <FileView {...{ error, view, change }} trace={error === null ? trace : null} onFile={open} />
+          )}
           {place.kind === "case" && shown !== null && (
             <CaseView key={shown.id} shown={shown} view={view} change={change} />
           )}

@@ -12,6 +12,77 @@ export function Status({ tone, children }: { tone: Tone; children: ComponentChil
   );
 }
 
+/** A part of a page with a title, and beside that what belongs to the whole part. */
+export function Panel(props: {
+  id: string;
+  title: string;
+  kind?: string;
+  aside?: ComponentChildren;
+  children: ComponentChildren;
+}) {
+  const { id, title, kind = "", aside, children } = props;
+  return (
+    <section class={`panel ${kind}`} aria-labelledby={id}>
+      <div class="section-head">
+        <h2 id={id}>{title}</h2>
+        {aside}
+      </div>
+      {children}
+    </section>
+  );
+}
+
+export type Fact = readonly [name: string, value: string];
+
+/** Names and values, one line each; "across": one beside the other. */
+export function Facts({ facts, kind }: { facts: readonly Fact[]; kind: "lines" | "wide lines" | "across" }) {
+  return (
+    <dl class={`facts ${kind}`}>
+      {facts.map(([name, value]) => (
+        <div key={name}>
+          <dt>{name}</dt>
+          <dd title={value}>{value}</dd>
+        </div>
+      ))}
+    </dl>
+  );
+}
+
+export function Field({ label, children }: { label: string; children: ComponentChildren }) {
+  return (
+    <label class="field">
+      <span>{label}</span>
+      {children}
+    </label>
+  );
+}
+
+/** A choice of one from a list; `usual` is what the empty value means, where that may be chosen. */
+export function Select(props: {
+  label: string;
+  values: readonly string[];
+  value: string;
+  usual?: string;
+  onChange: (value: string) => void;
+}) {
+  return (
+    <Field label={props.label}>
+      <select
+        class="input"
+        value={props.value}
+        onChange={({ currentTarget }) => props.onChange(currentTarget.value)}
+      >
+        {props.usual !== undefined && <option value="">{props.usual}</option>}
+        {props.values.map((value) => (
+          <option key={value} value={value}>
+            {value}
+          </option>
+        ))}
+      </select>
+    </Field>
+  );
+}
+
 /** `role` "status" is read out when it appears; "alert" at once. */
 export function Banner({
   tone,
@@ -26,6 +97,16 @@ export function Banner({
     <div class="banner" data-tone={tone} role={role}>
       {children}
     </div>
+  );
+}
+
+/** Why something did not work; nothing where it did. */
+export function Problem({ error }: { error: unknown }) {
+  if (error === null) return null;
+  return (
+    <Banner tone="bad" role="alert">
+      {error instanceof Error ? error.message : String(error)}
+    </Banner>
   );
 }
 

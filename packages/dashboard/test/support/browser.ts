@@ -59,6 +59,11 @@ export async function axeViolations(page: Page): Promise<readonly string[]> {
   });
 }
 
+/** Whether something is wider than the page, or than the view or dialog that it is in. */
 export async function scrollsSideways(page: Page): Promise<boolean> {
-  return await page.evaluate(() => document.documentElement.scrollWidth > innerWidth);
+  return await page.evaluate(() =>
+    [...document.querySelectorAll("html, main, dialog")].some(
+      ({ scrollWidth, clientWidth }) => scrollWidth > clientWidth,
+    ),
+  );
 }

@@ -1,11 +1,13 @@
 /** What can be done to the lease that is shown. Each asks first, and says what will happen and what it needs. */
 import { useState } from "preact/hooks";
-import { Banner, Command, Dialog } from "../../ui/components.tsx";
-import { messageOf, type Problem, ProblemError, post, type Who } from "../data/api.ts";
+import { describeFailure, durationInWords } from "solehold/browser";
+import { Banner, Command, Dialog, type Fact, Facts, Field } from "../../ui/components.tsx";
+import { useAction } from "../../ui/use-answer.ts";
+import { messageOf, ProblemError, post, type QuorumFindings, type Who } from "../data/api.ts";
 import type { LeaseDetail } from "../data/lease-detail.ts";
 import { storeNow } from "../data/store-clock.ts";
 import { isLive, shellWord, shortFence } from "../format.ts";
-import { bodyOf, COMMANDS, type CommandSpec, REPAIR } from "./commands.ts";
+import { bodyOf, COMMANDS, type CommandInput, type CommandSpec, REPAIR } from "./commands.ts";
 
 export function Actions({ detail, who }: { detail: LeaseDetail; who: Who }) {
   const [open, setOpen] = useState<CommandSpec | null>(null);
@@ -61,31 +63,25 @@ function CommandDialog({ spec, detail, onClose, onDone }: DialogProps) {
   const { tenant, name } = detail;
   // The grant that was seen when the dialog opened is the one that is meant.
   const [lease] = useState(detail.lease);
-  const [problem, setProblem] = useState<Problem | null>(null);
-  const [message, setMessage] = useState("");
-  const [isBusy, setBusy] = useState(false);
-  const [seconds, setSeconds] = useState(0);
-  const submit = async (event: SubmitEvent): Promise<void> => {
+  const [asked, setAsked] = useState<CommandInput | null>(null);
+  const { error, isBusy, run } = useAction(async (input: CommandInput) => {
+    const path = spec.name === "repair" ? "/v1/maintenance/repair" : `/v1/leases/${spec.name}`;
+    await post(path, bodyOf(spec.name, { tenant, name }, lease, input));
+    onDone(`Done: ${spec.name}.`);
+  });
+  const quorum = error instanceof ProblemError ? error.problem.quorum : undefined;
+  const submit = (event: SubmitEvent): void => {
     event.preventDefault();
     const form = new FormData(event.currentTarget as HTMLFormElement);
     const text = (field: string): string => String(form.get(field) ?? "");
-    setBusy(true);
-    setSeconds(Number(text("period") || "0"));
-    try {
-      const input = {
-        token: text("token"),
-        seconds: Number(text("period") || "0"),
-        successor: text("successor"),
-        approval: text("approval"),
-      };
-      const path = spec.name === "repair" ? "/v1/maintenance/repair" : `/v1/leases/${spec.name}`;
-      await post(path, bodyOf(spec.name, { tenant, name }, lease, input));
-      onDone(`Done: ${spec.name}.`);
-    } catch (error) {
-      setProblem(error instanceof ProblemError ? error.problem : null);
-      setMessage(messageOf(error));
-      setBusy(false);
-    }
+    const input = {
+      token: text("token"),
+      seconds: Number(text("period") || "0"),
+      successor: text("successor"),
+      approval: text("approval"),
+    };
+    setAsked(input);
+    run(input);
   };
   const has = (field: CommandSpec["fields"][number]): boolean => spec.fields.includes(field);
   return (
@@ -96,42 +92,35 @@ function CommandDialog({ spec, detail, onClose, onDone }: DialogProps) {
           Needs a key that allows <code>{spec.name}</code> on this name.
         </p>
         {has("token") && (
-          <label class="field">
-            <span>Token of the grant</span>
+          <Field label="Token of the grant">
             <input class="input mono" type="password" name="token" autocomplete="off" required />
-          </label>
+          </Field>
         )}
         {has("successor") && (
-          <label class="field">
-            <span>Successor</span>
+          <Field label="Successor">
             <input class="input" name="successor" required />
-          </label>
+          </Field>
         )}
         {has("period") && (
-          <label class="field">
-            <span>{spec.name === "break" ? "Period in seconds" : "The successor has so many seconds"}</span>
+          <Field label={spec.name === "break" ? "Period in seconds" : "The successor has so many seconds"}>
             <input class="input" type="number" name="period" min="1" max="86400" defaultValue="30" required />
-          </label>
+          </Field>
         )}
-        {problem?.quorum !== undefined && (
-          <MissingApprovals
-            spec={spec}
-            tenant={tenant}
-            name={name}
-            problem={problem}
-            fence={lease === null ? "" : shortFence(lease.fence)}
-            seconds={seconds}
-          />
+        {quorum !== undefined && (
+          <>
+            <MissingApprovals
+              {...{ spec, tenant, name, quorum }}
+              fence={lease === null ? "" : shortFence(lease.fence)}
+              periodMs={spec.name === "break" ? (asked?.seconds ?? 0) * 1_000 : null}
+            />
+            <Field label="Approvals: the content of the file">
+              <textarea class="input" name="approval" rows={4} />
+            </Field>
+          </>
         )}
-        {has("approval") && problem?.quorum !== undefined && (
-          <label class="field">
-            <span>Approvals: the content of the file</span>
-            <textarea class="input" name="approval" rows={4} />
-          </label>
-        )}
-        {message !== "" && (
+        {error !== null && quorum === undefined && (
           <Banner tone="bad" role="alert">
-            {message}
+            {messageOf(error)}
           </Banner>
         )}
         <div class="dialog-buttons">
@@ -147,42 +136,64 @@ function CommandDialog({ spec, detail, onClose, onDone }: DialogProps) {
   );
 }
 
-/** Which approvals are missing, and what each signer signs. */
+const SIGNER = "--file approvals.json --signer NAME --key KEY-FILE";
+
+/** Which approvals are missing, and all that a signer consents to. */
 function MissingApprovals(props: {
   spec: CommandSpec;
   tenant: string;
   name: string;
-  problem: Problem;
+  quorum: QuorumFindings;
+  /** Empty where no grant is meant. */
   fence: string;
-  seconds: number;
+  /** Null where the action has none. */
+  periodMs: number | null;
 }) {
-  const { spec, tenant, name, problem, fence } = props;
-  const { quorum } = problem;
-  if (quorum === undefined) return null;
-  const key = `${shellWord(name)}${tenant === "default" ? "" : ` --tenant ${shellWord(tenant)}`}`;
-  const period = spec.name === "break" ? ` --period ${props.seconds}s` : "";
-  const action = `${spec.name}${fence === "" ? "" : ` --fence ${fence}`} --tier ${quorum.tier}`;
+  const { spec, tenant, name, fence, periodMs } = props;
+  const { tier, received, required, failures } = props.quorum;
+  const signed: readonly Fact[] = [
+    ["action", spec.name],
+    ["key", name],
+    ["tenant", tenant],
+    ...(fence === "" ? [] : [["only while", `the grant with fence ${fence} is current`] as const]),
+    ...(periodMs === null ? [] : [["period", durationInWords(periodMs)] as const]),
+    ["tier", tier],
+    ["request", "a random number, the same for all signers"],
+    ["valid", "from the signature, for an hour or as long as the signer says"],
+  ];
+  const command = [
+    `npx solehold approve ${shellWord(name)}`,
+    ...(tenant === "default" ? [] : [`--tenant ${shellWord(tenant)}`]),
+    `--action ${spec.name}`,
+    ...(fence === "" ? [] : [`--fence ${fence}`]),
+    `--tier ${tier}`,
+    ...(periodMs === null ? [] : [`--period ${periodMs / 1_000}s`]),
+    SIGNER,
+  ];
   return (
     <div class="approvals">
-      <p>
+      <p role="alert">
         <b>
-          {quorum.received} of {quorum.required} approvals
-        </b>{" "}
-        ({quorum.tier}). Each signer signs exactly this, once: <i>{spec.name}</i> of <code>{name}</code>
-        {fence === "" ? "" : `, only while the grant with fence ${fence} is current`}.
+          {received} of {required} approvals
+        </b>
+        . Each signer signs exactly this, and it works once:
       </p>
-      {quorum.failures.length > 0 && (
-        <ul class="muted">
-          {quorum.failures.map(({ code, signerId }) => (
-            <li key={`${code}${signerId ?? ""}`}>
-              {signerId ?? ""} {code}
-            </li>
+      <Facts facts={signed} kind="lines" />
+      <ul class="muted">
+        {failures
+          .filter(({ kind }) => kind !== "BelowQuorum")
+          .map((failure) => (
+            <li key={describeFailure(failure)}>{describeFailure(failure)}</li>
           ))}
-        </ul>
+      </ul>
+      <p class="muted">The first signer runs:</p>
+      <Command text={command.join(" ")} />
+      {required > 1 && (
+        <>
+          <p class="muted">Each further one, with the file of the first:</p>
+          <Command text={`npx solehold approve ${SIGNER}`} />
+        </>
       )}
-      <Command
-        text={`npx solehold approve ${key} --action ${action}${period} --file approvals.json --signer NAME --key KEY-FILE`}
-      />
     </div>
   );
 }

@@ -10,7 +10,7 @@ export interface CommandSpec {
   /** What will happen. */
   readonly effect: (name: string, lease: Lease | null) => string;
   /** Fields that it asks for. */
-  readonly fields: readonly ("token" | "period" | "successor" | "approval")[];
+  readonly fields: readonly ("token" | "period" | "successor")[];
 }
 
 const holderOf = (lease: Lease | null): string => lease?.holder ?? "its holder";
@@ -22,7 +22,7 @@ export const COMMANDS: readonly CommandSpec[] = [
     isDangerous: false,
     effect: (_name, lease) =>
       `${holderOf(lease)} can go on until the period is over, and no renewal reaches past that. Then the next one may take it.`,
-    fields: ["period", "approval"],
+    fields: ["period"],
   },
   {
     name: "revoke",
@@ -30,7 +30,7 @@ export const COMMANDS: readonly CommandSpec[] = [
     isDangerous: true,
     effect: (_name, lease) =>
       `The lease ends now. ${holderOf(lease)} learns it at its next renewal or use; nobody else gets it before ${holderOf(lease)} can no longer believe that it holds it. This cannot be taken back.`,
-    fields: ["approval"],
+    fields: [],
   },
   {
     name: "release",

@@ -2,9 +2,10 @@
 
 import { useEffect, useMemo, useState } from "preact/hooks";
 import type { AuditEvent } from "solehold/browser";
-import { Banner } from "../../ui/components.tsx";
-import { get, messageOf, queryAudit, urlOf, type Who } from "../data/api.ts";
-import { openStream } from "../data/events.ts";
+import { Banner, Panel } from "../../ui/components.tsx";
+import { ConnectionLost } from "../components.tsx";
+import { get, ProblemError, queryAudit, urlOf } from "../data/api.ts";
+import { openStream, type StreamState } from "../data/events.ts";
 import { EventLine } from "../lease/decisions.tsx";
 import { type Bucket, pointsOf } from "./buckets.ts";
 import { Chart, type Series } from "./chart.tsx";
@@ -16,9 +17,8 @@ const MOST_POINTS = 90;
 const BUCKET_MS = 5_000;
 const DENIAL_COLOURS = ["bad", "warn", "accent", "muted", "good"] as const;
 
-export function ActivityView({ who }: { who: Who }) {
-  const tenant = who.tenants?.[0] ?? "default";
-  const [error, buckets] = useBuckets();
+export function ActivityView({ tenant }: { tenant: string }) {
+  const [refusal, stream, buckets] = useBuckets();
   const points = useMemo(() => pointsOf(buckets, BUCKET_MS, MOST_POINTS), [buckets]);
   const times = useMemo(() => points.map(({ atMs }) => atMs), [points]);
   const of = (pick: (point: Bucket) => number | null): readonly (number | null)[] => points.map(pick);
@@ -38,12 +38,11 @@ export function ActivityView({ who }: { who: Who }) {
     // It scrolls and has nothing in it that takes the focus.
     <main class="view" tabIndex={0}>
       <h1>Activity</h1>
-      {error !== null && (
-        <Banner tone="warn">
-          The charts need a key that allows 'metrics' in all tenants: {messageOf(error)}.
-        </Banner>
+      <ConnectionLost stream={stream} />
+      {refusal !== null && (
+        <Banner tone="accent">The charts need a key that allows 'metrics' in all tenants.</Banner>
       )}
-      {error === null && buckets.length === 0 && (
+      {refusal === null && buckets.length === 0 && (
         <p class="muted">The first figures come within a few seconds…</p>
       )}
       {buckets.length > 0 && (
@@ -94,10 +93,11 @@ function percent(ratio: number | null): number | null {
   return ratio === null ? null : Math.round(ratio * 100);
 }
 
-/** The last hour, then one small answer for each new bucket. */
-function useBuckets(): readonly [unknown, readonly Bucket[]] {
+/** The last hour, then one small answer for each new bucket; nothing more after a refusal. */
+function useBuckets(): readonly [ProblemError | null, StreamState, readonly Bucket[]] {
   const [buckets, setBuckets] = useState<readonly Bucket[]>([]);
-  const [error, setError] = useState<unknown>(null);
+  const [refusal, setRefusal] = useState<ProblemError | null>(null);
+  const [stream, setStream] = useState<StreamState>("connecting");
   useEffect(() => {
     let lastMs = 0;
     let timer: ReturnType<typeof setTimeout> | undefined;
@@ -115,9 +115,11 @@ function useBuckets(): readonly [unknown, readonly Bucket[]] {
         lastMs = reply.buckets.at(-1)?.atMs ?? lastMs;
         if (reply.buckets.length > 0)
           setBuckets((known) => [...known, ...reply.buckets].slice(-MOST_BUCKETS));
-        setError(null);
-      } catch (failure) {
-        if (!abort.signal.aborted) setError(failure);
+        setStream("open");
+      } catch (error) {
+        if (abort.signal.aborted) return;
+        if (error instanceof ProblemError && error.problem.status === 403) return setRefusal(error);
+        setStream("reconnecting");
       }
       if (!abort.signal.aborted) timer = setTimeout(() => void next(), waitMs);
     };
@@ -127,7 +129,7 @@ function useBuckets(): readonly [unknown, readonly Bucket[]] {
       clearTimeout(timer);
     };
   }, []);
-  return [error, buckets];
+  return [refusal, stream, buckets];
 }
 
 function Feed({ tenant }: { tenant: string }) {
@@ -164,11 +166,7 @@ function Feed({ tenant }: { tenant: string }) {
     };
   }, [tenant]);
   return (
-    <section class="panel" aria-labelledby="feed">
-      <div class="section-head">
-        <h2 id="feed">Decisions, as they are made</h2>
-        <span class="muted">{note}</span>
-      </div>
+    <Panel id="feed" title="Decisions, as they are made" aside={<span class="muted">{note}</span>}>
       {events.length === 0 ? (
         <p class="muted pad">Nothing was decided yet.</p>
       ) : (
@@ -182,6 +180,6 @@ function Feed({ tenant }: { tenant: string }) {
           ))}
         </ol>
       )}
-    </section>
+    </Panel>
   );
 }

@@ -39,6 +39,7 @@ export function Chart({ title, times, series, unit = "" }: ChartProps) {
       {
         width: element.clientWidth,
         height: HEIGHT,
+        padding: [8, 4, 0, 0],
         cursor: { y: false },
         legend: { show: false },
         hooks: { setCursor: [({ cursor }) => setPointed(cursor.idx ?? null)] },
@@ -56,6 +57,7 @@ export function Chart({ title, times, series, unit = "" }: ChartProps) {
           ...series.map(({ label, colour }) => ({
             label,
             stroke: () => colourOf(colour),
+            ...(colour === "accent" ? { fill: () => colourOf("accent-soft") } : {}),
             width: 1.75,
             points: { show: false },
           })),
@@ -85,7 +87,7 @@ export function Chart({ title, times, series, unit = "" }: ChartProps) {
         <h2>{title}</h2>
         <span class="muted numeric">{at === undefined ? "" : TIME.format(at)}</span>
       </figcaption>
-      <ul class="chart-legend">
+      <ul class="legend">
         {series.map(({ label, colour, values }) => (
           <li key={label}>
             <i data-colour={colour} />

@@ -1,14 +1,17 @@
 /** The audit: search, export, and the proof of the chain, which names the first entry that is not proven. */
 
-import { useEffect, useState } from "preact/hooks";
-import { type AuditEntry, decisionInWords, REASONS } from "solehold/browser";
-import { Banner } from "../../ui/components.tsx";
+import { useState } from "preact/hooks";
+import { decisionInWords, REASONS } from "solehold/browser";
+import { Banner, Select } from "../../ui/components.tsx";
+import { useAction, useAnswer } from "../../ui/use-answer.ts";
+import { Failed, TenantFilter, TextFilter } from "../components.tsx";
 import { get, messageOf, type Query, queryAudit, type Who } from "../data/api.ts";
 import { counted, grouped, isoOf, timeOf } from "../format.ts";
 import { leaseHref, type Params, setParams } from "../router.ts";
 import { exportAudit, MOST_EXPORTED, save } from "./export.ts";
 
 const PAGE = 200;
+const MOST_SHOWN = 1_000;
 /** Renewals are most of a trail and say least: they are shown when they are asked for. */
 const QUIET = "renew,use";
 const EVERY = "every";
@@ -26,39 +29,22 @@ const ACTIONS = [
   "repair",
 ];
 
-interface Proof {
-  readonly ok: boolean;
-  readonly entries?: number;
-  readonly head?: { readonly sequence: number; readonly hash: string };
-  readonly entry?: number;
-  readonly message?: string;
-}
+type Proof =
+  | { readonly ok: true; readonly entries: number; readonly head: { readonly sequence: number } }
+  | { readonly ok: false; readonly entry: number; readonly message: string };
 
-export function AuditView({ params, who }: { params: Params; who: Who }) {
-  const [entries, setEntries] = useState<readonly AuditEntry[] | null>(null);
-  const [error, setError] = useState<unknown>(null);
+export function AuditView({ tenant, params, who }: { tenant: string; params: Params; who: Who }) {
   const [round, setRound] = useState(0);
   const { name = "", holder = "", action = "", reason = "", verdict = "" } = params;
-  const tenant = params.tenant ?? who.tenants?.[0] ?? "default";
   const allowed = verdict === "" ? undefined : verdict === "allowed";
-  const limit = Number(params.limit ?? PAGE);
+  const limit = Math.min(MOST_SHOWN, Number(params.limit ?? PAGE));
   const kinds = action === "" ? { except: QUIET } : action === EVERY ? {} : { action };
   const filter = { tenant, name, holder, reason, allowed, ...kinds };
-  useEffect(() => {
-    const abort = new AbortController();
-    queryAudit({ ...filter, limit: Math.min(1_000, limit), order: "newest-first" }, abort.signal).then(
-      (found) => {
-        setEntries(found);
-        setError(null);
-      },
-      (failure: unknown) => {
-        if (!abort.signal.aborted) setError(failure);
-      },
-    );
-    return () => abort.abort();
-  }, [JSON.stringify(filter), limit, round]);
-  const text = (field: string) => (event: { currentTarget: HTMLInputElement | HTMLSelectElement }) =>
-    setParams({ [field]: event.currentTarget.value });
+  const { answer: entries, error } = useAnswer(
+    (signal) => queryAudit({ ...filter, limit, order: "newest-first" }, signal),
+    [JSON.stringify(filter), limit, round],
+  );
+  const choose = (field: string) => (value: string) => setParams({ [field]: value });
   return (
     <main class="view">
       <div class="view-head">
@@ -67,48 +53,39 @@ export function AuditView({ params, who }: { params: Params; who: Who }) {
           <button type="button" class="button" onClick={() => setRound(round + 1)}>
             Refresh
           </button>
-          <Export filter={filter} onFailure={setError} />
+          <Export filter={filter} />
         </div>
       </div>
       <Verify mayVerify={who.actions.includes("audit") && who.tenants === null} />
       <form class="filters" onSubmit={(event) => event.preventDefault()} aria-label="Filter">
-        <label class="field">
-          <span>Key</span>
-          <input
-            class="input mono"
-            type="search"
-            value={name}
-            onChange={text("name")}
-            placeholder="reports/nightly"
-          />
-        </label>
-        <label class="field">
-          <span>Holder</span>
-          <input
-            class="input"
-            type="search"
-            value={holder}
-            onChange={text("holder")}
-            placeholder="worker-1"
-          />
-        </label>
-        <Choice
+        <TextFilter label="Key" name="name" placeholder="reports/nightly" params={params} isKey onEnter />
+        <TextFilter label="Holder" name="holder" placeholder="worker-1" params={params} onEnter />
+        <Select
           label="Action"
           usual="all but renewals"
           value={action}
           values={ACTIONS}
-          onChange={text("action")}
+          onChange={choose("action")}
         />
-        <Choice label="Verdict" value={verdict} values={["allowed", "denied"]} onChange={text("verdict")} />
-        <Choice label="Reason" value={reason} values={Object.keys(REASONS)} onChange={text("reason")} />
+        <Select
+          label="Verdict"
+          usual="any"
+          value={verdict}
+          values={["allowed", "denied"]}
+          onChange={choose("verdict")}
+        />
+        <Select
+          label="Reason"
+          usual="any"
+          value={reason}
+          values={Object.keys(REASONS)}
+          onChange={choose("reason")}
+        />
+        <TenantFilter tenant={tenant} who={who} />
       </form>
-      {error !== null && (
-        <Banner tone="bad" role="alert">
-          The audit cannot be shown: {messageOf(error)}.
-        </Banner>
-      )}
+      <Failed what="The audit" error={error} />
       <p class="count muted" role="status">
-        {entries === null ? "Loading…" : `${counted(entries.length, "entry", "entries")}, the newest first`}
+        {entries === null ? "Loading…" : shownInWords(entries.length)}
       </p>
       {entries !== null && entries.length > 0 && (
         <div class="panel scroll-x" tabIndex={0} role="region" aria-label="Entries">
@@ -142,7 +119,7 @@ export function AuditView({ params, who }: { params: Params; who: Who }) {
           </table>
         </div>
       )}
-      {entries !== null && entries.length === limit && limit < 1_000 && (
+      {entries !== null && entries.length === limit && limit < MOST_SHOWN && (
         <button type="button" class="button" onClick={() => setParams({ limit: String(limit + PAGE) })}>
           Show more
         </button>
@@ -151,31 +128,29 @@ export function AuditView({ params, who }: { params: Params; who: Who }) {
   );
 }
 
+function shownInWords(count: number): string {
+  return count === 0 ? "No entry matches" : `${counted(count, "entry", "entries")}, the newest first`;
+}
+
 /** Exports what the filter matches, and says how far it is and whether that was all. */
-function Export({ filter, onFailure }: { filter: Query; onFailure: (error: unknown) => void }) {
+function Export({ filter }: { filter: Query }) {
   const [said, setSaid] = useState("");
-  const [isBusy, setBusy] = useState(false);
-  const run = async (): Promise<void> => {
-    setBusy(true);
+  const { error, isBusy, run } = useAction(async () => {
     const { file, entries, isCut } = await exportAudit(filter, (count) => setSaid(`${grouped(count)}…`));
     save(file, "audit.jsonl");
     const all = counted(entries, "entry", "entries");
     setSaid(isCut ? `only the oldest ${all}: for more, solehold audit export` : `${all} exported`);
-  };
+  });
   return (
     <>
-      <span class="muted" role="status">
-        {said}
+      <span class={error === null ? "muted" : "bad"} role="status">
+        {error === null ? said : `not exported: ${messageOf(error)}`}
       </span>
       <button
         type="button"
         class="button"
         disabled={isBusy}
-        onClick={() =>
-          void run()
-            .catch(onFailure)
-            .finally(() => setBusy(false))
-        }
+        onClick={() => run()}
         title={`All that match, up to ${grouped(MOST_EXPORTED)}, as lines of JSON`}
       >
         Export
@@ -184,61 +159,28 @@ function Export({ filter, onFailure }: { filter: Query; onFailure: (error: unkno
   );
 }
 
-function Choice(props: {
-  label: string;
-  /** What no choice means. */
-  usual?: string;
-  value: string;
-  values: readonly string[];
-  onChange: (event: { currentTarget: HTMLSelectElement }) => void;
-}) {
-  return (
-    <label class="field">
-      <span>{props.label}</span>
-      <select class="input" value={props.value} onChange={props.onChange}>
-        <option value="">{props.usual ?? "any"}</option>
-        {props.values.map((value) => (
-          <option key={value} value={value}>
-            {value}
-          </option>
-        ))}
-      </select>
-    </label>
-  );
-}
-
 function Verify({ mayVerify }: { mayVerify: boolean }) {
-  const [proof, setProof] = useState<Proof | null>(null);
-  const [failure, setFailure] = useState<unknown>(null);
-  const [isBusy, setBusy] = useState(false);
-  const run = (): void => {
-    setBusy(true);
-    setFailure(null);
-    get<Proof>("/v1/audit/verify")
-      .then(setProof, setFailure)
-      .finally(() => setBusy(false));
-  };
-  const tone = failure !== null || proof?.ok === false ? "bad" : proof?.ok === true ? "good" : "accent";
+  const { answer: proof, error, isBusy, run } = useAction(() => get<Proof>("/v1/audit/verify"));
+  const tone = error !== null || proof?.ok === false ? "bad" : proof?.ok === true ? "good" : "accent";
   return (
     <Banner tone={tone}>
       <button
         type="button"
         class="button"
-        onClick={run}
+        onClick={() => run()}
         disabled={isBusy || !mayVerify}
         title={mayVerify ? undefined : "Needs a key that allows 'audit' in all tenants"}
       >
         {isBusy ? "Verifying…" : "Verify chain"}
       </button>
-      <span>
-        {failure !== null && messageOf(failure)}
-        {failure === null &&
-          proof === null &&
-          "Proves that no entry was changed, dropped, inserted or moved."}
-        {proof?.ok === true &&
-          `All ${grouped(proof.entries ?? 0)} entries are proven; the last is ${proof.head?.sequence}.`}
-        {proof?.ok === false && `Entry ${proof.entry} is not proven: ${proof.message}.`}
-      </span>
+      <span>{error === null ? proofInWords(proof) : messageOf(error)}</span>
     </Banner>
   );
+}
+
+function proofInWords(proof: Proof | null): string {
+  if (proof === null) return "Proves that no entry was changed, dropped, inserted or moved.";
+  return proof.ok
+    ? `All ${grouped(proof.entries)} entries are proven; the last is ${proof.head.sequence}.`
+    : `Entry ${proof.entry} is not proven: ${proof.message}.`;
 }

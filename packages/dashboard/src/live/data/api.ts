@@ -1,5 +1,5 @@
 /** Requests to the server that serves this page. A key, where one is needed, lives as long as the tab does. */
-import type { AuditEntry } from "solehold/browser";
+import type { AuditEntry, VerificationFailure } from "solehold/browser";
 
 const KEY = "solehold-api-key";
 
@@ -17,7 +17,7 @@ export interface QuorumFindings {
   readonly tier: string;
   readonly required: number;
   readonly received: number;
-  readonly failures: readonly { readonly code: string; readonly signerId?: string }[];
+  readonly failures: readonly VerificationFailure[];
 }
 
 /** The server answered, and the answer is no. */

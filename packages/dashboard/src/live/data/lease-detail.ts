@@ -4,6 +4,7 @@
  */
 import type { AuditEvent, SseEvent } from "solehold/browser";
 import { get, type Lease, ProblemError, type Queue, queryAudit, type Replicas, urlOf } from "./api.ts";
+import { Changes } from "./changes.ts";
 import { openStream, type StreamState } from "./events.ts";
 import { isOlder } from "./lease-store.ts";
 import { learnFromLease } from "./store-clock.ts";
@@ -12,7 +13,7 @@ const HISTORY = 600;
 const RENEWALS = 300;
 const EMPTY_QUEUE: Queue = { waiting: 0, waiters: [] };
 
-export class LeaseDetail {
+export class LeaseDetail extends Changes {
   readonly tenant: string;
   readonly name: string;
   lease: Lease | null = null;
@@ -27,11 +28,10 @@ export class LeaseDetail {
   /** Null while it is not known; "forbidden" where the key does not allow the audit. */
   history: readonly AuditEvent[] | "forbidden" | null = null;
   readonly #seen = new Map<string, AuditEvent>();
-  readonly #listeners = new Set<() => void>();
   readonly #closed = new AbortController();
-  #isPlanned = false;
 
   constructor(tenant: string, name: string) {
+    super();
     this.tenant = tenant;
     this.name = name;
   }
@@ -48,7 +48,7 @@ export class LeaseDetail {
           this.#readQueue();
           this.#readHome();
         }
-        this.#changed();
+        this.changed();
       },
       onRefused: (error) => this.#failed(error),
     });
@@ -68,7 +68,7 @@ export class LeaseDetail {
       },
       onRefused: () => {
         this.history = "forbidden";
-        this.#changed();
+        this.changed();
       },
     });
     this.#closed.signal.addEventListener("abort", stopAudit);
@@ -76,12 +76,6 @@ export class LeaseDetail {
 
   close(): void {
     this.#closed.abort();
-    this.#listeners.clear();
-  }
-
-  subscribe(listener: () => void): () => void {
-    this.#listeners.add(listener);
-    return () => void this.#listeners.delete(listener);
   }
 
   /** After an action: the record may be of a kind that no event shows. */
@@ -107,7 +101,7 @@ export class LeaseDetail {
     learnFromLease(lease);
     this.lease = lease;
     this.state = "found";
-    this.#changed();
+    this.changed();
   }
 
   #readLease(): void {
@@ -127,7 +121,7 @@ export class LeaseDetail {
       (queue) => {
         this.queue = queue;
         this.queueAtMs = Date.now();
-        this.#changed();
+        this.changed();
       },
       () => undefined,
     );
@@ -139,7 +133,7 @@ export class LeaseDetail {
       ({ home, self, replicas }) => {
         const url = replicas.find(({ nodeId }) => nodeId === home)?.url;
         this.home = home === null || home === undefined || url === undefined ? null : { home, self, url };
-        this.#changed();
+        this.changed();
       },
       () => undefined,
     );
@@ -156,7 +150,7 @@ export class LeaseDetail {
       (both) => this.#remember(both.flat()),
       (error: unknown) => {
         if (error instanceof ProblemError && error.problem.status === 403) this.history = "forbidden";
-        this.#changed();
+        this.changed();
       },
     );
   }
@@ -170,7 +164,7 @@ export class LeaseDetail {
       if ("sequence" in event || !this.#seen.has(id)) this.#seen.set(id, event);
     }
     this.history = [...this.#seen.values()].sort((a, b) => b.at - a.at);
-    this.#changed();
+    this.changed();
   }
 
   #failed(error: unknown): void {
@@ -180,15 +174,6 @@ export class LeaseDetail {
     if (status === 404) this.state = "missing";
     else if (status === 409) this.state = "damaged";
     else if (this.lease === null || status === 403) this.state = "failed";
-    this.#changed();
-  }
-
-  #changed(): void {
-    if (this.#isPlanned) return;
-    this.#isPlanned = true;
-    setTimeout(() => {
-      this.#isPlanned = false;
-      for (const listener of this.#listeners) listener();
-    }, 16);
+    this.changed();
   }
 }

@@ -4,6 +4,7 @@
  */
 import type { SseEvent } from "solehold/browser";
 import { get, type Lease, type LeasePage, ProblemError, urlOf } from "./api.ts";
+import { Changes } from "./changes.ts";
 import { openStream, type StreamState } from "./events.ts";
 import { SortedLeases } from "./sorted-leases.ts";
 import { learnFromLease } from "./store-clock.ts";
@@ -20,23 +21,20 @@ export type Loading = "loading" | "complete" | "truncated" | "failed";
 const PAGE_SIZE = 1_000;
 export const MOST_ROWS = 250_000;
 
-export class LeaseStore {
+export class LeaseStore extends Changes {
   readonly scope: StoreScope;
-  /** Changes with every change of what follows. */
-  version = 0;
   loading: Loading = "loading";
   stream: StreamState = "connecting";
   error: unknown = null;
   readonly leases = new SortedLeases();
   readonly waiting = new Map<string, number>();
   readonly corrupt = new Map<string, string>();
-  readonly #listeners = new Set<() => void>();
   #close: () => void = () => undefined;
   #listing = new AbortController();
   #token = "";
-  #isPlanned = false;
 
   constructor(scope: StoreScope) {
+    super();
     this.scope = scope;
   }
 
@@ -47,12 +45,6 @@ export class LeaseStore {
   close(): void {
     this.#listing.abort();
     this.#close();
-    this.#listeners.clear();
-  }
-
-  subscribe(listener: () => void): () => void {
-    this.#listeners.add(listener);
-    return () => void this.#listeners.delete(listener);
   }
 
   #list(onFirstPage: () => void): void {
@@ -61,12 +53,12 @@ export class LeaseStore {
     const { signal } = this.#listing;
     this.loading = "loading";
     this.error = null;
-    this.#changed();
+    this.changed();
     this.#listAll(signal, onFirstPage).catch((error: unknown) => {
       if (signal.aborted) return;
       this.loading = "failed";
       this.error = error;
-      this.#changed();
+      this.changed();
       // Without an answer there is hope; after a refusal there is none.
       if (!(error instanceof ProblemError) || error.problem.status >= 500)
         setTimeout(() => signal.aborted || this.#list(onFirstPage), 2_000);
@@ -97,14 +89,14 @@ export class LeaseStore {
         isFirst = false;
       }
       cursor = page.next ?? undefined;
-      this.#changed();
+      this.changed();
     } while (cursor !== undefined && this.leases.size < MOST_ROWS);
     if (cursor === undefined) {
       const gone = this.leases.all.filter(({ name }) => !seen.has(name));
       for (const { name } of gone) this.leases.delete(name);
     }
     this.loading = cursor === undefined ? "complete" : "truncated";
-    this.#changed();
+    this.changed();
   }
 
   #follow(): void {
@@ -117,12 +109,12 @@ export class LeaseStore {
         // The lengths come again with a new connection.
         if (state === "reconnecting") this.waiting.clear();
         this.stream = state;
-        this.#changed();
+        this.changed();
       },
       onRefused: (error) => {
         this.loading = "failed";
         this.error = error;
-        this.#changed();
+        this.changed();
       },
     });
   }
@@ -142,7 +134,7 @@ export class LeaseStore {
       this.corrupt.delete(name);
       this.#put(lease);
     } else if (event === "deleted") this.leases.delete(name);
-    this.#changed();
+    this.changed();
   }
 
   #put(lease: Lease): void {
@@ -150,20 +142,6 @@ export class LeaseStore {
     if (known !== undefined && isOlder(lease, known)) return;
     learnFromLease(lease);
     this.leases.put(lease);
-  }
-
-  /** Listeners are called once a frame, however much arrives. */
-  #changed(): void {
-    this.version += 1;
-    if (this.#isPlanned) return;
-    this.#isPlanned = true;
-    const call = (): void => {
-      this.#isPlanned = false;
-      for (const listener of this.#listeners) listener();
-    };
-    // A page in the background gets no frames.
-    if (document.hidden) setTimeout(call, 250);
-    else requestAnimationFrame(call);
   }
 }
 

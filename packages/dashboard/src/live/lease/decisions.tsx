@@ -2,7 +2,7 @@
 
 import { useMemo, useState } from "preact/hooks";
 import { type AuditEvent, decisionInWords } from "solehold/browser";
-import { Segmented } from "../../ui/components.tsx";
+import { Panel, Segmented } from "../../ui/components.tsx";
 import { isoOf, timeOf } from "../format.ts";
 
 const SHOWN = 60;
@@ -12,9 +12,11 @@ export function Decisions({ events, isLoading }: { events: readonly AuditEvent[]
   const [limit, setLimit] = useState(SHOWN);
   const wanted = useMemo(() => linesOf(events, which), [events, which]);
   return (
-    <section class="panel decisions" aria-labelledby="decisions">
-      <div class="section-head">
-        <h2 id="decisions">Decisions</h2>
+    <Panel
+      id="decisions"
+      title="Decisions"
+      kind="decisions"
+      aside={
         <Segmented
           label="Which"
           choices={[
@@ -24,7 +26,8 @@ export function Decisions({ events, isLoading }: { events: readonly AuditEvent[]
           value={which}
           onChange={setWhich}
         />
-      </div>
+      }
+    >
       {wanted.length === 0 && (
         <p class="muted pad">{isLoading ? "Loading…" : "The audit has nothing about it."}</p>
       )}
@@ -42,7 +45,7 @@ export function Decisions({ events, isLoading }: { events: readonly AuditEvent[]
           Show more of {wanted.length}
         </button>
       )}
-    </section>
+    </Panel>
   );
 }
 

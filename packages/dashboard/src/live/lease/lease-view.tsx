@@ -1,15 +1,15 @@
 /** One lease: what it is now, its ownership over time, why, who waits, every decision, and the record. */
 
-import { useCallback, useEffect, useMemo } from "preact/hooks";
+import { useEffect, useMemo } from "preact/hooks";
 import { type AuditEvent, historyOf } from "solehold/browser";
 import { Banner, Status } from "../../ui/components.tsx";
 import { Actions } from "../act/actions.tsx";
-import { type Lease, messageOf, ProblemError, type Who } from "../data/api.ts";
+import { ConnectionLost, Failed } from "../components.tsx";
+import { type Lease, ProblemError, type Who } from "../data/api.ts";
 import { LeaseDetail } from "../data/lease-detail.ts";
 import { storeNow } from "../data/store-clock.ts";
-import { isLive, shortFence, statusOf } from "../format.ts";
+import { isLive, shortFence, statusOf, toneOf } from "../format.ts";
 import { useChanges, useTick } from "../hooks.ts";
-import { toneOf } from "../leases/leases-view.tsx";
 import { TimeLeft } from "../leases/time-left.tsx";
 import { hrefOf, type Params, setParams } from "../router.ts";
 import { Decisions } from "./decisions.tsx";
@@ -38,8 +38,7 @@ export function LeaseView({
     detail.start(mayAudit);
     return () => detail.close();
   }, [detail, mayAudit]);
-  const subscribe = useCallback((listener: () => void) => detail.subscribe(listener), [detail]);
-  useChanges(subscribe);
+  useChanges(detail.subscribe);
   useTick(250);
   const { lease, state } = detail;
   const nowMs = storeNow();
@@ -61,9 +60,7 @@ export function LeaseView({
         <span class="muted"> / {tenant}</span>
       </p>
       <Head lease={lease} name={name} nowMs={nowMs} state={state} />
-      {detail.stream === "reconnecting" && (
-        <Banner tone="warn">The connection was lost. What you see may be out of date; reconnecting…</Banner>
-      )}
+      <ConnectionLost stream={detail.stream} />
       <Trouble detail={detail} />
       <Actions detail={detail} who={who} />
       {events.length > 0 && (
@@ -153,11 +150,5 @@ function Trouble({ detail: { state, error } }: { detail: LeaseDetail }) {
       </Banner>
     );
   }
-  if (state === "failed")
-    return (
-      <Banner tone="bad" role="alert">
-        It cannot be shown: {messageOf(error)}.
-      </Banner>
-    );
-  return null;
+  return state === "failed" ? <Failed what="It" error={error} /> : null;
 }

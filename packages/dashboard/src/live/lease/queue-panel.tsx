@@ -1,15 +1,16 @@
 /** Who waits for a lease on this server, in which order. */
 import { durationInWords } from "solehold/browser";
+import { Panel } from "../../ui/components.tsx";
 import type { LeaseDetail } from "../data/lease-detail.ts";
 
 export function QueuePanel({ detail: { queue, queueAtMs, home } }: { detail: LeaseDetail }) {
   const sinceMs = queueAtMs === 0 ? 0 : Date.now() - queueAtMs;
   return (
-    <section class="panel queue" aria-labelledby="queue">
-      <div class="section-head">
-        <h2 id="queue">Queue</h2>
-        <span class="muted">{queue.waiting === 0 ? "" : `${queue.waiting} waiting`}</span>
-      </div>
+    <Panel
+      id="queue"
+      title="Queue"
+      aside={<span class="muted">{queue.waiting === 0 ? "" : `${queue.waiting} waiting`}</span>}
+    >
       {queue.waiters.length === 0 ? (
         <p class="muted pad">Nobody waits for it on this server.</p>
       ) : (
@@ -27,7 +28,7 @@ export function QueuePanel({ detail: { queue, queueAtMs, home } }: { detail: Lea
         </ol>
       )}
       {home !== null && <Home {...home} />}
-    </section>
+    </Panel>
   );
 }
 

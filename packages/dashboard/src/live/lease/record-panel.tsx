@@ -1,15 +1,16 @@
 /** The record as anybody who may read it sees it. It has no token in it. */
 import { durationInWords } from "solehold/browser";
+import { type Fact, Facts, Panel } from "../../ui/components.tsx";
 import type { Lease } from "../data/api.ts";
-import { isoOf } from "../format.ts";
+import { isoOf, shortFence } from "../format.ts";
 
 export function RecordPanel({ lease }: { lease: Lease }) {
   const { handoff, breakAtMs, endedAtMs, note } = lease;
-  const rows: readonly (readonly [string, string])[] = [
+  const facts: readonly Fact[] = [
     ["holder", lease.holder],
     ["purpose", lease.purpose],
     ["state", lease.state],
-    ["fence", lease.fence.replace(/^0+(?=\d)/, "")],
+    ["fence", shortFence(lease.fence)],
     ["term", lease.term],
     ["generation", lease.generation],
     ["ttl", durationInWords(lease.ttlMs)],
@@ -25,18 +26,8 @@ export function RecordPanel({ lease }: { lease: Lease }) {
     ...(note === "" ? [] : [["note", note] as const]),
   ];
   return (
-    <section class="panel record" aria-labelledby="record">
-      <div class="section-head">
-        <h2 id="record">Record</h2>
-      </div>
-      <dl>
-        {rows.map(([name, value]) => (
-          <div key={name}>
-            <dt class="muted">{name}</dt>
-            <dd class="mono">{value}</dd>
-          </div>
-        ))}
-      </dl>
-    </section>
+    <Panel id="record" title="Record">
+      <Facts facts={facts} kind="lines" />
+    </Panel>
   );
 }

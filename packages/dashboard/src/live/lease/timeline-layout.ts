@@ -36,6 +36,8 @@ export interface Bar {
   readonly width: number;
   readonly isLive: boolean;
   readonly renewals: readonly number[];
+  /** When an operator asked for it back. */
+  readonly breaks: readonly number[];
   /** It began before the range. */
   readonly isCut: boolean;
 }
@@ -129,13 +131,16 @@ function barOf(
 ): Bar {
   const left = at(tenure.fromMs);
   const isLive = tenure.toMs === null && expiresAtMs !== null && expiresAtMs > nowMs;
+  const marks = (instants: readonly number[]): readonly number[] =>
+    instants.filter((ms) => ms >= fromMs).map((ms) => at(ms) - left);
   const end = tenure.toMs ?? (isLive ? nowMs : Math.min(nowMs, expiresAtMs ?? nowMs));
   return {
     tenure,
     left,
     width: Math.max(2, at(end) - left),
     isLive,
-    renewals: tenure.renewedAtMs.filter((ms) => ms >= fromMs).map((ms) => at(ms) - left),
+    renewals: marks(tenure.renewedAtMs),
+    breaks: marks(tenure.brokenAtMs),
     isCut: tenure.fromMs < fromMs,
   };
 }

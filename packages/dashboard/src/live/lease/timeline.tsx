@@ -2,7 +2,7 @@
 
 import { useState } from "preact/hooks";
 import { durationInWords, type Tenure } from "solehold/browser";
-import { Segmented } from "../../ui/components.tsx";
+import { type Fact, Facts, Panel, Segmented } from "../../ui/components.tsx";
 import { useWidth } from "../../ui/use-width.ts";
 import { localMs } from "../data/store-clock.ts";
 import { timeOf } from "../format.ts";
@@ -33,16 +33,19 @@ export function Timeline({ onRange, ...input }: TimelineProps) {
     buttons[buttons.indexOf(event.target as HTMLButtonElement) + by]?.focus();
   };
   return (
-    <section class="panel timeline" aria-labelledby="ownership">
-      <div class="section-head">
-        <h2 id="ownership">Ownership</h2>
+    <Panel
+      id="ownership"
+      title="Ownership"
+      kind="timeline"
+      aside={
         <Segmented
           label="Range"
           choices={(Object.keys(RANGES) as Range[]).map((range) => ({ value: range, label: range }))}
           value={input.range}
           onChange={onRange}
         />
-      </div>
+      }
+    >
       <div class="tl" ref={box}>
         <div class="tl-grid" aria-hidden="true">
           {layout.ticks.map(({ left, atMs }) => (
@@ -109,9 +112,9 @@ export function Timeline({ onRange, ...input }: TimelineProps) {
         </div>
         <div class="tl-now" aria-hidden="true" style={{ transform: `translateX(${layout.now}px)` }} />
       </div>
-      <Legend hasLanes={lanes.length > 0} />
+      <Legend hasLanes={lanes.length > 0} hasBreaks={bars.some(({ breaks }) => breaks.length > 0)} />
       {shown !== undefined && <TenureFacts tenure={shown} nowMs={input.nowMs} />}
-    </section>
+    </Panel>
   );
 }
 
@@ -125,7 +128,7 @@ function TenureBar(props: {
   onChoose: () => void;
   onHover: (isOver: boolean) => void;
 }) {
-  const { tenure, left, width, isLive, renewals, isCut } = props.bar;
+  const { tenure, left, width, isLive, renewals, breaks, isCut } = props.bar;
   const end = tenure.end ?? (isLive ? "live" : "unknown");
   const lastedMs = (tenure.toMs ?? props.nowMs) - tenure.fromMs;
   const lasted = `${durationInWords(lastedMs)}${isLive ? " so far" : ""}`;
@@ -152,6 +155,9 @@ function TenureBar(props: {
       {renewals.map((at) => (
         <i key={at} class="tenure-renewal" style={{ left: `${at}px` }} />
       ))}
+      {breaks.map((at) => (
+        <i key={at} class="tenure-break" style={{ left: `${at}px` }} />
+      ))}
       <i class="tenure-end" data-end={end} />
     </button>
   );
@@ -165,7 +171,7 @@ function clockShiftMs(storeMs: number): number {
 
 const ENDS = ["released", "handed over", "expired", "revoked", "superseded"] as const;
 
-function Legend({ hasLanes }: { hasLanes: boolean }) {
+function Legend({ hasLanes, hasBreaks }: { hasLanes: boolean; hasBreaks: boolean }) {
   return (
     <ul class="legend" aria-label="How a tenure ended">
       {ENDS.map((end) => (
@@ -178,6 +184,12 @@ function Legend({ hasLanes }: { hasLanes: boolean }) {
         <i class="tl-key" data-end="free" />
         free
       </li>
+      {hasBreaks && (
+        <li>
+          <i class="tl-key" data-end="break" />
+          asked back
+        </li>
+      )}
       {hasLanes && (
         <>
           <li>
@@ -195,8 +207,8 @@ function Legend({ hasLanes }: { hasLanes: boolean }) {
 }
 
 function TenureFacts({ tenure, nowMs }: { tenure: Tenure; nowMs: number }) {
-  const { holder, fence, fromMs, toMs, end, renewedAtMs, waitedMs, purpose } = tenure;
-  const facts: readonly (readonly [string, string])[] = [
+  const { holder, fence, fromMs, toMs, end, renewedAtMs, brokenAtMs, waitedMs, purpose } = tenure;
+  const facts: readonly Fact[] = [
     ["Holder", holder],
     ["Fence", fence],
     ["Purpose", purpose],
@@ -205,16 +217,12 @@ function TenureFacts({ tenure, nowMs }: { tenure: Tenure; nowMs: number }) {
     ["Lasted", durationInWords((toMs ?? nowMs) - fromMs)],
     ["Ended", end ?? "not yet"],
     ["Renewals", String(renewedAtMs.length)],
+    ...brokenAtMs.slice(-1).map((at) => ["Asked back", timeOf(at)] as const),
     ["Waited", waitedMs === 0 ? "no" : durationInWords(waitedMs)],
   ];
   return (
-    <dl class="facts" aria-live="polite">
-      {facts.map(([name, value]) => (
-        <div key={name}>
-          <dt>{name}</dt>
-          <dd title={value}>{value}</dd>
-        </div>
-      ))}
-    </dl>
+    <div aria-live="polite">
+      <Facts facts={facts} kind="across" />
+    </div>
   );
 }

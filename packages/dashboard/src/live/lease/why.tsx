@@ -1,7 +1,9 @@
 /** "Why did my job not run?": a time, perhaps a holder, and the audit answers in a sentence. */
 
-import { useEffect, useState } from "preact/hooks";
-import { type AuditEvent, decisionInWords, whyNotRun } from "solehold/browser";
+import { useState } from "preact/hooks";
+import { decisionInWords, type WhyAnswer, whyNotRun } from "solehold/browser";
+import { Field, Panel } from "../../ui/components.tsx";
+import { useAnswer } from "../../ui/use-answer.ts";
 import { messageOf, queryAudit } from "../data/api.ts";
 import { localMs, storeNow } from "../data/store-clock.ts";
 import { timeOf } from "../format.ts";
@@ -20,33 +22,23 @@ export interface WhyProps {
 }
 
 export function Why({ tenant, name, at, holder, holders }: WhyProps) {
-  const [result, setResult] = useState<{ answer: string; because: readonly AuditEvent[] } | null>(null);
-  const [asked, setAsked] = useState(at !== "" || holder !== "");
+  /** How often: the same question may have another answer later. */
+  const [asked, setAsked] = useState(at === "" && holder === "" ? 0 : 1);
   const atMs = at === "" ? null : Date.parse(at);
-  useEffect(() => {
-    if (!asked) return undefined;
-    const abort = new AbortController();
-    const whenMs = atMs ?? storeNow();
-    const query = { tenant, name, except: "renew,use", order: "newest-first", limit: 1_000 };
-    queryAudit(
-      {
-        ...query,
+  const { answer, error } = useAnswer(
+    async (signal): Promise<WhyAnswer | null> => {
+      if (asked === 0) return null;
+      const whenMs = atMs ?? storeNow();
+      const around = {
         fromMs: Math.max(0, Math.floor(whenMs - AROUND_MS)),
         untilMs: Math.ceil(whenMs + AROUND_MS),
-      },
-      abort.signal,
-    ).then(
-      (entries) => {
-        const question = { atMs: whenMs, ...(holder === "" ? {} : { holder }) };
-        setResult(whyNotRun(entries, question, timeOf));
-      },
-      (error: unknown) => {
-        if (!abort.signal.aborted)
-          setResult({ answer: `It cannot be answered: ${messageOf(error)}.`, because: [] });
-      },
-    );
-    return () => abort.abort();
-  }, [tenant, name, atMs, holder, asked]);
+      };
+      const query = { tenant, name, ...around, except: "renew,use", order: "newest-first", limit: 1_000 };
+      const question = { atMs: whenMs, ...(holder === "" ? {} : { holder }) };
+      return whyNotRun(await queryAudit(query, signal), question, timeOf);
+    },
+    [tenant, name, atMs, holder, asked],
+  );
   const submit = (event: SubmitEvent): void => {
     event.preventDefault();
     const form = new FormData(event.currentTarget as HTMLFormElement);
@@ -55,14 +47,12 @@ export function Why({ tenant, name, at, holder, holders }: WhyProps) {
       at: when === "" ? "" : new Date(when).toISOString(),
       holder: String(form.get("holder") ?? "").trim(),
     });
-    setAsked(true);
+    setAsked(asked + 1);
   };
   return (
-    <section class="panel why" aria-labelledby="why">
-      <h2 id="why">Why did my job not run?</h2>
+    <Panel id="why" title="Why did my job not run?" kind="why">
       <form onSubmit={submit}>
-        <label class="field">
-          <span>It should have run at</span>
+        <Field label="It should have run at">
           <input
             class="input"
             type="datetime-local"
@@ -70,37 +60,35 @@ export function Why({ tenant, name, at, holder, holders }: WhyProps) {
             step="1"
             defaultValue={localInput(atMs ?? storeNow())}
           />
-        </label>
-        <label class="field">
-          <span>Holder (any when empty)</span>
+        </Field>
+        <Field label="Holder (any when empty)">
           <input class="input" name="holder" list="holders" defaultValue={holder} placeholder="worker-1" />
           <datalist id="holders">
             {holders.map((each) => (
               <option key={each} value={each} />
             ))}
           </datalist>
-        </label>
+        </Field>
         <button type="submit" class="button">
           Ask
         </button>
       </form>
       <div role="status">
-        {result !== null && (
+        {error !== null && <p class="answer pad">It cannot be answered: {messageOf(error)}.</p>}
+        {error === null && answer !== null && (
           <>
-            <p class="answer">{result.answer}</p>
-            {result.because.length > 0 && (
-              <ul class="because muted">
-                {result.because.map((event) => (
-                  <li key={`${event.at}${event.traceId}`}>
-                    {timeOf(event.at)} {event.holder}: {decisionInWords(event)}
-                  </li>
-                ))}
-              </ul>
-            )}
+            <p class="answer pad">{answer.answer}</p>
+            <ul class="because muted">
+              {answer.because.map((event) => (
+                <li key={`${event.at}${event.traceId}`}>
+                  {timeOf(event.at)} {event.holder}: {decisionInWords(event)}
+                </li>
+              ))}
+            </ul>
           </>
         )}
       </div>
-    </section>
+    </Panel>
   );
 }
 

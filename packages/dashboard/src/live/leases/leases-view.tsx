@@ -1,10 +1,11 @@
 /** The live table of leases. */
-import { useCallback, useEffect, useMemo, useState } from "preact/hooks";
-import { Banner, type Tone } from "../../ui/components.tsx";
-import { type Lease, messageOf, type Who } from "../data/api.ts";
+import { useEffect, useMemo, useState } from "preact/hooks";
+import { Banner, Select } from "../../ui/components.tsx";
+import { ConnectionLost, Failed, TenantFilter, TextFilter } from "../components.tsx";
+import type { Lease, Who } from "../data/api.ts";
 import { LeaseStore, type StoreScope } from "../data/lease-store.ts";
 import { storeNow } from "../data/store-clock.ts";
-import { counted, grouped, isLive, type Status as LeaseStatus, shortFence, statusOf } from "../format.ts";
+import { counted, grouped, isLive, shortFence, statusOf, toneOf } from "../format.ts";
 import { useChanges, useTick } from "../hooks.ts";
 import { leaseHref, type Params, setParams } from "../router.ts";
 import { applyFilter, filterOf, type LeaseFilter, needsEnded, type Sort, STATES } from "./filter.ts";
@@ -13,31 +14,21 @@ import { type Row, rowKey, rowsOf, type SlotsRow } from "./rows.ts";
 import { TimeLeft } from "./time-left.tsx";
 import { VirtualList } from "./virtual-list.tsx";
 
-const TONES: { readonly [status in LeaseStatus]: Tone } = {
-  held: "good",
-  grace: "warn",
-  breaking: "warn",
-  expired: "warn",
-  released: "ended",
-  revoked: "bad",
-  "handed over": "accent",
-  damaged: "bad",
-};
-
-export function toneOf(status: LeaseStatus): Tone {
-  return TONES[status];
-}
-
 const WIDE = matchMedia("(min-width: 760px)");
 const ROW_HEIGHT = { wide: 38, narrow: 62 };
 /** Beyond this many rows the table is drawn less often than once a frame. */
 const MANY_ROWS = 5_000;
 
-export function LeasesView({ params, who }: { params: Params; who: Who }) {
+export interface LeasesViewProps {
+  readonly tenant: string;
+  readonly params: Params;
+  readonly who: Who;
+}
+
+export function LeasesView({ tenant, params, who }: LeasesViewProps) {
   const filter = filterOf(params);
-  const store = useStore(scopeOf(params, filter, who));
-  const subscribe = useCallback((listener: () => void) => store.subscribe(listener), [store]);
-  useChanges(subscribe, store.leases.size > MANY_ROWS ? 250 : 0);
+  const store = useStore(scopeOf(tenant, filter, who));
+  useChanges(store.subscribe, store.leases.size > MANY_ROWS ? 250 : 0);
   useTick(500);
   const nowMs = storeNow();
   const isWide = useWide();
@@ -64,7 +55,7 @@ export function LeasesView({ params, who }: { params: Params; who: Who }) {
   return (
     <main class="view view-table">
       <h1 class="visually-hidden">Leases</h1>
-      <Filters filter={filter} params={params} who={who} />
+      <Filters {...{ filter, tenant, params, who }} />
       <StoreBanners store={store} />
       {isEmpty && filter.state === "live" ? (
         <FirstSteps who={who} />
@@ -123,8 +114,7 @@ function useStore(scope: StoreScope): LeaseStore {
 }
 
 /** A key for some prefixes cannot list all: it lists under the one that is asked for, or under its first. */
-function scopeOf(params: Params, filter: LeaseFilter, { tenants, prefixes }: Who): StoreScope {
-  const tenant = params.tenant ?? tenants?.[0] ?? "default";
+function scopeOf(tenant: string, filter: LeaseFilter, { prefixes }: Who): StoreScope {
   const isFree = prefixes.includes("");
   const isAllowed = prefixes.some((prefix) => filter.prefix.startsWith(prefix));
   const prefix = isFree ? "" : isAllowed ? filter.prefix : (prefixes[0] ?? "");
@@ -144,14 +134,8 @@ function useWide(): boolean {
 function StoreBanners({ store }: { store: LeaseStore }) {
   return (
     <>
-      {store.stream === "reconnecting" && (
-        <Banner tone="warn">The connection was lost. What you see may be out of date; reconnecting…</Banner>
-      )}
-      {store.loading === "failed" && (
-        <Banner tone="bad" role="alert">
-          The leases cannot be shown: {messageOf(store.error)}.
-        </Banner>
-      )}
+      <ConnectionLost stream={store.stream} />
+      <Failed what="The leases" error={store.error} />
       {store.loading === "truncated" && (
         <Banner tone="warn">Only the first {grouped(store.leases.size)} leases are shown.</Banner>
       )}
@@ -170,88 +154,28 @@ function StoreBanners({ store }: { store: LeaseStore }) {
   );
 }
 
-function Filters({ filter, params, who }: { filter: LeaseFilter; params: Params; who: Who }) {
-  const text = (name: "prefix" | "holder" | "tenant") => (event: { currentTarget: HTMLInputElement }) =>
-    setParams({ [name]: event.currentTarget.value });
-  const tenants = who.tenants;
-  const tenant = params.tenant ?? tenants?.[0] ?? "default";
+function Filters({ filter, tenant, params, who }: LeasesViewProps & { filter: LeaseFilter }) {
   return (
     <form class="filters" onSubmit={(event) => event.preventDefault()} aria-label="Filter">
-      <label class="field">
-        <span>Key begins with</span>
-        <input
-          class="input mono"
-          type="search"
-          value={filter.prefix}
-          onInput={text("prefix")}
-          placeholder="reports/"
-        />
-      </label>
-      <label class="field">
-        <span>Holder contains</span>
-        <input
-          class="input"
-          type="search"
-          value={filter.holder}
-          onInput={text("holder")}
-          placeholder="worker"
-        />
-      </label>
-      <label class="field">
-        <span>State</span>
-        <select
-          class="input"
-          value={filter.state}
-          onChange={(event) => setParams({ state: chosen(event, "live") })}
-        >
-          {STATES.map((state) => (
-            <option key={state} value={state}>
-              {state}
-            </option>
-          ))}
-        </select>
-      </label>
-      <label class="field">
-        <span>Purpose</span>
-        <select
-          class="input"
-          value={filter.purpose}
-          onChange={(event) => setParams({ purpose: chosen(event, "") })}
-        >
-          <option value="">any</option>
-          {["Operation", "StateWrite", "MigrationHandoff"].map((purpose) => (
-            <option key={purpose} value={purpose}>
-              {purpose}
-            </option>
-          ))}
-        </select>
-      </label>
-      <label class="field">
-        <span>Tenant</span>
-        {tenants === null ? (
-          <input
-            class="input"
-            value={tenant}
-            onChange={(event) => setParams({ tenant: event.currentTarget.value.trim() || "default" })}
-          />
-        ) : (
-          <select class="input" value={tenant} onChange={(event) => setParams({ tenant: chosen(event, "") })}>
-            {tenants.map((each) => (
-              <option key={each} value={each}>
-                {each}
-              </option>
-            ))}
-          </select>
-        )}
-      </label>
+      <TextFilter label="Key begins with" name="prefix" placeholder="reports/" params={params} isKey />
+      <TextFilter label="Holder contains" name="holder" placeholder="worker" params={params} />
+      <Select
+        label="State"
+        usual="live"
+        values={STATES.filter((state) => state !== "live")}
+        value={filter.state === "live" ? "" : filter.state}
+        onChange={(state) => setParams({ state })}
+      />
+      <Select
+        label="Purpose"
+        usual="any"
+        values={["Operation", "StateWrite", "MigrationHandoff"]}
+        value={filter.purpose}
+        onChange={(purpose) => setParams({ purpose })}
+      />
+      <TenantFilter tenant={tenant} who={who} />
     </form>
   );
-}
-
-/** The default is not written into the address. */
-function chosen(event: { currentTarget: HTMLSelectElement }, usual: string): string {
-  const { value } = event.currentTarget;
-  return value === usual ? "" : value;
 }
 
 const COLUMNS: readonly { readonly title: string; readonly sort: Sort | null; readonly align?: "end" }[] = [

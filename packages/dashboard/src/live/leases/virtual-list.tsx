@@ -98,7 +98,10 @@ export function VirtualList<Item>(props: VirtualListProps<Item>) {
                 role="row"
                 aria-rowindex={start + index + 2}
                 data-active={props.keyOf(item) === active}
-                onClick={() => props.onOpen(item)}
+                onClick={() => {
+                  setActive(props.keyOf(item));
+                  props.onOpen(item);
+                }}
               >
                 {props.row(item)}
               </div>

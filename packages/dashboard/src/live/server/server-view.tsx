@@ -1,9 +1,10 @@
 /** This server: its replicas, its store and what that promises, its audit, and what an operator should know. */
 
-import type { ComponentChildren } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import { durationInWords } from "solehold/browser";
-import { Banner, Status, type Tone } from "../../ui/components.tsx";
+import { Facts, Panel, Status, type Tone } from "../../ui/components.tsx";
+import { useAction, useAnswer } from "../../ui/use-answer.ts";
+import { Failed } from "../components.tsx";
 import { get, messageOf, post, type Replicas, type Who } from "../data/api.ts";
 import { grouped } from "../format.ts";
 
@@ -13,7 +14,7 @@ interface Finding {
   readonly detail: string;
 }
 
-interface Facts {
+interface ServerFacts {
   readonly version: string;
   readonly startedMs: number;
   readonly keysRequired: boolean;
@@ -50,19 +51,9 @@ const LABELS: Readonly<Record<string, string>> = {
 };
 
 export function ServerView({ who }: { who: Who }) {
-  const [facts, setFacts] = useState<Facts | null>(null);
-  const [{ replicas, self }, setKnown] = useState<Replicas>({ replicas: [], self: null });
-  const [error, setError] = useState<unknown>(null);
   const [round, setRound] = useState(0);
-  useEffect(() => {
-    const abort = new AbortController();
-    get<Facts>("/v1/server", { round: undefined }, abort.signal).then(setFacts, (failure: unknown) => {
-      if (!abort.signal.aborted) setError(failure);
-    });
-    get<Replicas>("/v1/replicas", {}, abort.signal).then(setKnown, () => undefined);
-    return () => abort.abort();
-  }, [round]);
-  const totalWeight = replicas.reduce((total, { weight }) => total + weight, 0);
+  const { answer: facts, error } = useAnswer((signal) => get<ServerFacts>("/v1/server", {}, signal), [round]);
+  const { answer: known } = useAnswer((signal) => get<Replicas>("/v1/replicas", {}, signal), [round]);
   return (
     <main class="view">
       <div class="view-head">
@@ -71,44 +62,47 @@ export function ServerView({ who }: { who: Who }) {
           Refresh
         </button>
       </div>
-      {error !== null && (
-        <Banner tone="bad" role="alert">
-          It cannot be shown: {messageOf(error)}.
-        </Banner>
-      )}
+      <Failed what="The server" error={error} />
       {facts === null && error === null && <p class="muted">Loading…</p>}
       {facts !== null && (
         <>
           <p class="muted">
             Version {facts.version}, running for {durationInWords(Date.now() - facts.startedMs)}
           </p>
-          <Card id="findings" title="Findings">
+          <Panel id="findings" title="Findings">
             <Findings findings={facts.findings} />
-          </Card>
+          </Panel>
           <Doctor who={who} />
           <div class="cards">
             <Values id="store" title="Store" values={facts.store} />
             <Values id="policy" title="Leases may last" values={facts.policy} />
             <Values id="trail" title="Audit" values={facts.audit} />
             <Values id="counts" title="Now" values={facts.counts} />
+            {known !== null && <ReplicaList {...known} />}
           </div>
-          <Card id="replicas" title="Replicas">
-            <ul class="findings">
-              {replicas.map(({ nodeId, url, weight }) => (
-                <li key={nodeId}>
-                  <Status tone="good">{nodeId}</Status>
-                  <span>
-                    {url}, home of {Math.round((weight / totalWeight) * 100)} % of all keys
-                    {nodeId === self ? " (this one answers)" : ""}
-                  </span>
-                </li>
-              ))}
-              {replicas.length === 0 && <li class="muted">No replica is announced.</li>}
-            </ul>
-          </Card>
         </>
       )}
     </main>
+  );
+}
+
+function ReplicaList({ replicas, self }: Replicas) {
+  const total = replicas.reduce((sum, { weight }) => sum + weight, 0);
+  return (
+    <Panel id="replicas" title="Replicas">
+      <ul class="findings">
+        {replicas.map(({ nodeId, url, weight }) => (
+          <li key={nodeId}>
+            <Status tone="good">{nodeId}</Status>
+            <span>
+              {url}, home of {Math.round((weight / total) * 100)} % of all keys
+              {nodeId === self ? " (this one answers)" : ""}
+            </span>
+          </li>
+        ))}
+        {replicas.length === 0 && <li class="muted">No replica is announced.</li>}
+      </ul>
+    </Panel>
   );
 }
 
@@ -134,75 +128,52 @@ function Findings({ findings }: { findings: readonly Finding[] }) {
 
 /** What `solehold doctor` does, on the server: it takes real leases, so somebody has to ask for it. */
 function Doctor({ who }: { who: Who }) {
-  const [findings, setFindings] = useState<readonly Finding[] | null>(null);
-  const [failure, setFailure] = useState<unknown>(null);
-  const [isBusy, setBusy] = useState(false);
+  const { answer, error, isBusy, run } = useAction(() =>
+    post<{ checks: readonly Finding[] }>("/v1/maintenance/doctor", {}),
+  );
   const isAllowed = who.actions.includes("repair") && who.prefixes.includes("");
-  const examine = (): void => {
-    setBusy(true);
-    setFailure(null);
-    post<{ checks: readonly Finding[] }>("/v1/maintenance/doctor", {})
-      .then(({ checks }) => setFindings(checks), setFailure)
-      .finally(() => setBusy(false));
-  };
   return (
-    <section class="panel" aria-labelledby="doctor">
-      <div class="section-head">
-        <h2 id="doctor">Doctor</h2>
+    <Panel
+      id="doctor"
+      title="Doctor"
+      aside={
         <button
           type="button"
           class="button"
-          onClick={examine}
+          onClick={() => run()}
           disabled={isBusy || !isAllowed}
           title={isAllowed ? undefined : "Needs a key that allows 'repair' on all names"}
         >
           {isBusy ? "Examining…" : "Examine the store"}
         </button>
-      </div>
+      }
+    >
       <div role="status">
-        {failure !== null && <p class="pad bad">It could not be examined: {messageOf(failure)}.</p>}
-        {findings === null && failure === null && (
+        {error !== null && <p class="pad bad">It could not be examined: {messageOf(error)}.</p>}
+        {answer === null && error === null && (
           <p class="pad muted">
             Tries with real leases, on keys of its own, whether the store keeps its promises: one of eight
             callers wins, fences grow, writes on an old version are refused, the clock runs at its rate. What{" "}
             <code>solehold doctor</code> does, from where this server is.
           </p>
         )}
-        {findings !== null && <Findings findings={findings} />}
+        {answer !== null && <Findings findings={answer.checks} />}
       </div>
-    </section>
+    </Panel>
   );
 }
 
-export function Card({ id, title, children }: { id: string; title: string; children: ComponentChildren }) {
-  return (
-    <section class="panel" aria-labelledby={id}>
-      <div class="section-head">
-        <h2 id={id}>{title}</h2>
-      </div>
-      {children}
-    </section>
-  );
-}
-
-function Values({ id, title, values }: { id: string; title: string; values: Facts["store"] }) {
+function Values({ id, title, values }: { id: string; title: string; values: ServerFacts["store"] }) {
   const shown = (name: string, value: string | number | boolean): string => {
     if (typeof value === "number") return name.endsWith("Ms") ? durationInWords(value) : grouped(value);
     return value === true ? "yes" : value === false ? "no" : value;
   };
+  const facts = Object.entries(values).map(
+    ([name, value]) => [LABELS[name] ?? name, shown(name, value)] as const,
+  );
   return (
-    <section class="panel record" aria-labelledby={id}>
-      <div class="section-head">
-        <h2 id={id}>{title}</h2>
-      </div>
-      <dl class="wide">
-        {Object.entries(values).map(([name, value]) => (
-          <div key={name}>
-            <dt class="muted">{LABELS[name] ?? name}</dt>
-            <dd class="numeric">{shown(name, value)}</dd>
-          </div>
-        ))}
-      </dl>
-    </section>
+    <Panel id={id} title={title}>
+      <Facts facts={facts} kind="wide lines" />
+    </Panel>
   );
 }

@@ -82,7 +82,7 @@ export const SCENARIOS: readonly Case[] = [
     text: "A's process stops for fourteen seconds: a garbage collection, a debugger, a busy host. No timer can fire meanwhile. Whoever asks the lease reads the clocks, so the first question after the pause gets the right answer.",
     bug: "held-as-boolean",
     bugText:
-      "Here `held` is a variable that a timer clears. No timer runs during a pause, so the first thing that A does afterwards is done in the belief that it still holds the lease.",
+      "Here a variable says that the lease is held, and a timer clears it. No timer runs during a pause, so the first thing that A does afterwards is done in the belief that it still holds the lease.",
     world: script({ faults: [{ kind: "pause", on: "A", atMs: 6_000, forMs: 14_000 }] }),
     shipped: A_THEN_B,
     broken: { ...A_THEN_B, violation: "false-suspicion-safety" },

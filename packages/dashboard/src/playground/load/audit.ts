@@ -26,6 +26,8 @@ interface Entry {
   readonly detail?: Readonly<Record<string, string | number | boolean>>;
 }
 
+/** The end of a tenure that has none in the audit. */
+export const NEVER_MS = Number.MAX_SAFE_INTEGER;
 const MOST_HOLDERS = 12;
 /** What ends a grant, and how the end is called. */
 const ENDS: Readonly<Record<string, string>> = {
@@ -139,7 +141,7 @@ function heldOf(
     ...shared,
     atMs: fromMs,
     state: "held",
-    endsMs: toMs ?? Number.MAX_SAFE_INTEGER,
+    endsMs: toMs ?? NEVER_MS,
   };
   if (toMs === null || end === "superseded" || end === "expired") return { belief, records: [started] };
   const state = end === "revoked" ? "revoked" : "released";

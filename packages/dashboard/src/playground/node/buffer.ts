@@ -32,6 +32,10 @@ export class Bytes extends Uint8Array {
     return value instanceof Bytes;
   }
 
+  readUInt32BE(offset = 0): number {
+    return new DataView(this.buffer, this.byteOffset).getUint32(offset);
+  }
+
   override toString(encoding: Encoding = "utf8", start = 0, end = this.length): string {
     const part = this.subarray(start, end);
     switch (encoding) {

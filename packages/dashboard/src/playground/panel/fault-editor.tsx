@@ -183,7 +183,7 @@ function AddFault({
     kind?.on === "store" ? ["store"] : kind?.on === "all" ? [...script.nodes, "store"] : script.nodes;
   const on = machines.includes(chosen) ? chosen : (machines[0] ?? "A");
   return (
-    <div class="add-fault">
+    <div class="actions">
       <select
         class="input"
         aria-label="What goes wrong"

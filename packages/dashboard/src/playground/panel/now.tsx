@@ -1,5 +1,6 @@
 /** Beside the picture: who believes, what the store's record says, what the guard has seen. */
 import type { Trace } from "@solehold/simulator";
+import { NEVER_MS } from "../load/audit.ts";
 import { colourOf } from "../picture/backdrop.tsx";
 import { type Moment, momentOf } from "../state/moment.ts";
 import { type FenceNames, seconds } from "../state/words.ts";
@@ -13,10 +14,11 @@ export interface NowProps {
 
 export function Now({ trace, shownKey, atMs, fences }: NowProps) {
   const moment = momentOf(trace, shownKey, atMs);
+  const isAudit = trace.expectations === null;
   const promised = trace.expectations?.exclusive ?? true;
   return (
     <section class="panel now" aria-label="At this moment">
-      <h3>Who believes</h3>
+      <h3>{isAudit ? "Who holds it" : "Who believes"}</h3>
       <ul class="believers">
         {moment.nodes.map(({ name, belief, troubles }) => (
           <li key={name} class={belief === null ? "" : "on"}>
@@ -26,8 +28,8 @@ export function Now({ trace, shownKey, atMs, fences }: NowProps) {
               {belief === null
                 ? name === "store"
                   ? "answers"
-                  : "does not believe"
-                : `believes, fence ${fences.of(belief.fence)}`}
+                  : `does not ${isAudit ? "hold it" : "believe"}`
+                : `${isAudit ? "holds it" : "believes"}, fence ${fences.of(belief.fence)}`}
             </span>
             {troubles.map((each) => (
               <span key={each} class="trouble">
@@ -46,18 +48,26 @@ export function Now({ trace, shownKey, atMs, fences }: NowProps) {
       )}
       <h3>The store's record</h3>
       <RecordTable moment={moment} atMs={atMs} fences={fences} />
+      {!isAudit && <Guard moment={moment} fences={fences} />}
+    </section>
+  );
+}
+
+function Guard({ moment: { highest, lastWrite }, fences }: { moment: Moment; fences: FenceNames }) {
+  return (
+    <>
       <h3>The guard</h3>
       <dl>
         <dt>highest fence</dt>
-        <dd>{moment.highest === null ? "none yet" : fences.of(moment.highest)}</dd>
+        <dd>{highest === null ? "none yet" : fences.of(highest)}</dd>
         <dt>last write</dt>
         <dd>
-          {moment.lastWrite === null
+          {lastWrite === null
             ? "none yet"
-            : `${moment.lastWrite.who}, fence ${fences.of(moment.lastWrite.fence)}: ${moment.lastWrite.accepted ? "accepted" : "refused"}`}
+            : `${lastWrite.who}, fence ${fences.of(lastWrite.fence)}: ${lastWrite.accepted ? "accepted" : "refused"}`}
         </dd>
       </dl>
-    </section>
+    </>
   );
 }
 
@@ -82,8 +92,8 @@ function RecordTable({
       <dd class={live ? "good" : ""}>{record.state === "held" && leftMs <= 0 ? "expired" : record.state}</dd>
       <dt>fence</dt>
       <dd title={record.fence}>{fences.of(record.fence)}</dd>
-      <dt>{leftMs > 0 ? "ends in" : "ended"}</dt>
-      <dd>{leftMs > 0 ? seconds(leftMs) : `${seconds(-leftMs)} ago`}</dd>
+      {record.endsMs < NEVER_MS && <dt>{leftMs > 0 ? "ends in" : "ended"}</dt>}
+      {record.endsMs < NEVER_MS && <dd>{leftMs > 0 ? seconds(leftMs) : `${seconds(-leftMs)} ago`}</dd>}
       {record.successor !== null && <dt>kept for</dt>}
       {record.successor !== null && <dd>{record.successor}</dd>}
     </dl>

@@ -1,9 +1,12 @@
 /** What happens, step by step, with the current one in view. */
+
+import type { Trace } from "@solehold/simulator";
 import { useEffect, useRef } from "preact/hooks";
 import type { Step } from "../state/moment.ts";
-import { seconds } from "../state/words.ts";
+import { timeIn } from "../state/words.ts";
 
 export interface StepsProps {
+  readonly trace: Trace;
   readonly steps: readonly Step[];
   readonly current: number;
   readonly onSeek: (ms: number) => void;
@@ -12,7 +15,7 @@ export interface StepsProps {
 /** More than these are cut around the current one. */
 const MOST = 400;
 
-export function Steps({ steps, current, onSeek }: StepsProps) {
+export function Steps({ trace, steps, current, onSeek }: StepsProps) {
   const list = useRef<HTMLOListElement>(null);
   const first = Math.max(0, Math.min(current - MOST / 2, steps.length - MOST));
   useEffect(() => {
@@ -34,7 +37,7 @@ export function Steps({ steps, current, onSeek }: StepsProps) {
               aria-current={index === current ? "step" : undefined}
             >
               <button type="button" onClick={() => onSeek(step.atMs)}>
-                <time>{seconds(step.atMs, 2)}</time> <span>{step.text}</span>
+                <time>{timeIn(trace, step.atMs, 2)}</time> <span>{step.text}</span>
               </button>
             </li>
           );

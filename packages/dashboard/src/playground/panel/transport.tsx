@@ -1,10 +1,11 @@
 /** Play, step, scrub, speed. */
 import { SPEEDS, type Speed } from "../state/view.ts";
-import { seconds } from "../state/words.ts";
 
 export interface TransportProps {
   readonly playing: boolean;
   readonly atMs: number;
+  /** The same in words. */
+  readonly time: string;
   readonly startMs: number;
   readonly endMs: number;
   readonly speed: Speed;
@@ -15,7 +16,7 @@ export interface TransportProps {
 }
 
 export function Transport(props: TransportProps) {
-  const { playing, atMs, startMs, endMs, speed, onToggle, onStep, onSeek, onSpeed } = props;
+  const { playing, atMs, time, startMs, endMs, speed, onToggle, onStep, onSeek, onSpeed } = props;
   return (
     <fieldset class="transport" aria-label="Playback">
       <button
@@ -50,14 +51,14 @@ export function Transport(props: TransportProps) {
       <input
         type="range"
         aria-label="Time"
-        aria-valuetext={seconds(atMs)}
+        aria-valuetext={time}
         min={startMs}
         max={endMs}
         step={(endMs - startMs) / 500}
         value={atMs}
         onInput={(event) => onSeek(Number(event.currentTarget.value))}
       />
-      <output class="clock">{seconds(atMs, 2)}</output>
+      <output class="clock">{time}</output>
       <label class="speed">
         <span class="visually-hidden">Speed</span>
         <select

@@ -1,9 +1,12 @@
 /** What is behind the bars: lanes, names and the time. */
 import type { Trace, TraceLane } from "@solehold/simulator";
-import { seconds } from "../state/words.ts";
+import { seconds, timeIn } from "../state/words.ts";
 import { AXIS, type Frame, ticksOf } from "./geometry.ts";
 
-const LABEL_PX = 24;
+/** Half of a label, and of that of a quiet time. */
+const SECONDS_PX = 16;
+const CLOCK_PX = 30;
+const QUIET_PX = 22;
 
 /** The colour of a node: a class, so that light and dark are the style sheet's. */
 export function colourOf(name: string, lanes: readonly TraceLane[]): string {
@@ -81,13 +84,14 @@ function shortened(text: string, length: number): string {
 
 export function Axis({
   frame,
-  originMs,
+  trace,
   small,
 }: {
   readonly frame: Frame;
-  readonly originMs: number | null;
+  readonly trace: Trace;
   readonly small: boolean;
 }) {
+  const labelPx = trace.originMs === null ? SECONDS_PX : CLOCK_PX;
   return (
     <g class="axis">
       {ticksOf(frame).map((ms) => {
@@ -95,9 +99,9 @@ export function Axis({
         return (
           <g key={ms}>
             <line x1={x} x2={x} y1={AXIS} y2={frame.height} />
-            {!small && x > frame.left - 1 && x < frame.width - 16 && !isNearQuiet(x, frame) && (
+            {!small && x > frame.left - 1 && x < frame.width - labelPx && !isNearQuiet(x, frame, labelPx) && (
               <text x={x} y={AXIS - 10} text-anchor={x < 20 ? "start" : "middle"}>
-                {timeLabel(ms, originMs)}
+                {trace.originMs === null ? `${Number((ms / 1_000).toFixed(3))} s` : timeIn(trace, ms)}
               </text>
             )}
           </g>
@@ -108,9 +112,9 @@ export function Axis({
 }
 
 /** Its label would lie under that of a quiet time. */
-function isNearQuiet(x: number, frame: Frame): boolean {
+function isNearQuiet(x: number, frame: Frame, labelPx: number): boolean {
   return frame.quiet.some(
-    ({ fromMs, toMs }) => x > frame.x(fromMs) - LABEL_PX && x < frame.x(toMs) + LABEL_PX,
+    ({ fromMs, toMs }) => Math.abs(x - (frame.x(fromMs) + frame.x(toMs)) / 2) < labelPx + QUIET_PX,
   );
 }
 
@@ -135,9 +139,4 @@ export function Quiet({ frame, small }: { readonly frame: Frame; readonly small:
       })}
     </g>
   );
-}
-
-function timeLabel(ms: number, originMs: number | null): string {
-  if (originMs !== null) return new Date(originMs + ms).toISOString().slice(11, 19);
-  return `${Number((ms / 1_000).toFixed(3))} s`;
 }

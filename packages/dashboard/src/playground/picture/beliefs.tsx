@@ -15,7 +15,8 @@ export interface BeliefsProps {
 
 /** An interval that is shorter than this is not worth a mark of its own. */
 const LEAST_LATE_MS = 20;
-const LABEL_WIDTH = 74;
+const LETTER_PX = 7.4;
+const BOTH_PX = 100;
 
 export function Beliefs({ frame, beliefs, overlaps, trace, fences, small }: BeliefsProps) {
   const promised = trace.expectations?.exclusive ?? true;
@@ -37,7 +38,7 @@ export function Beliefs({ frame, beliefs, overlaps, trace, fences, small }: Beli
         return (
           <g key={`${one.who} ${other.who} ${fromMs}`} class={promised ? "overlap" : "overlap allowed"}>
             <rect x={x} y={y} width={width} height={last.barY + BAR / 2 + 4 - y} rx="4" />
-            {!small && width > 80 && (
+            {!small && width > BOTH_PX && (
               <text x={x + width / 2} y={(first.barY + last.barY) / 2 + 4} text-anchor="middle">
                 both believe
               </text>
@@ -62,6 +63,11 @@ function Belief({
   const endMs = belief.toMs ?? trace.endMs;
   const width = Math.max(3, frame.x(endMs) - from);
   const y = box.barY - BAR / 2;
+  const fence = `fence ${fences.of(belief.fence)}`;
+  const holds = trace.expectations === null ? "holds it" : "believes";
+  const label = [`${belief.who} ${holds} · ${fence}`, fence].find(
+    (each) => width > each.length * LETTER_PX + 16,
+  );
   const lateMs = belief.toMs === null ? 0 : (belief.abortedMs ?? trace.endMs) - belief.toMs;
   return (
     <g class={`belief ${colourOf(belief.who, trace.lanes)}`}>
@@ -76,11 +82,9 @@ function Belief({
       )}
       <rect class="bar" x={from} y={y} width={width} height={BAR} rx="6" />
       {belief.toMs === null && <path class="goes-on" d={`M${from + width - 9} ${y + 8}l6 6l-6 6`} />}
-      {!small && width > LABEL_WIDTH && (
+      {!small && label !== undefined && (
         <text x={from + 10} y={box.barY + 5}>
-          {width > LABEL_WIDTH * 2
-            ? `${belief.who} believes · fence ${fences.of(belief.fence)}`
-            : `fence ${fences.of(belief.fence)}`}
+          {label}
         </text>
       )}
     </g>

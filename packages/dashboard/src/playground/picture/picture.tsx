@@ -23,14 +23,17 @@ export interface PictureProps {
   readonly onFault: ((index: number, fault: ScriptFault) => void) | null;
 }
 
-const NAMES_WIDTH = 92;
+/** Room for names: so much for each letter, and for what stands before and behind it. */
+const NAME_PX = { letter: 9, rest: 48, least: 104, most: 150 };
+/** With more messages than this only the remarkable ones are shown. */
+const MOST_MESSAGES = 400;
 const NARROW = 620;
 
 export function Picture(props: PictureProps) {
   const { trace, shownKey, width, atMs, faults, onSeek, onFault } = props;
   const small = onSeek === null;
   const frame = useMemo(
-    () => frameOf(trace, width, small ? 8 : width < NARROW ? 0 : NAMES_WIDTH, small ? [] : faults),
+    () => frameOf(trace, width, small ? 8 : width < NARROW ? 0 : namesWidth(trace), small ? [] : faults),
     [trace, width, small, faults],
   );
   const fences = useMemo(() => new FenceNames(trace), [trace]);
@@ -68,8 +71,12 @@ export function Picture(props: PictureProps) {
       <Patterns />
       <LaneBands frame={frame} trace={trace} />
       <Quiet frame={frame} small={small} />
-      <Axis frame={frame} originMs={trace.originMs} small={small} />
-      <Messages frame={frame} messages={trace.messages} small={small} />
+      <Axis frame={frame} trace={trace} small={small} />
+      <Messages
+        frame={frame}
+        messages={trace.messages}
+        small={small || trace.messages.length > MOST_MESSAGES}
+      />
       <Records frame={frame} tenures={tenures} fences={fences} lanes={trace.lanes} small={small} />
       <Beliefs
         frame={frame}
@@ -87,6 +94,11 @@ export function Picture(props: PictureProps) {
       {!small && <Playhead frame={frame} atMs={atMs} />}
     </svg>
   );
+}
+
+function namesWidth({ lanes }: Trace): number {
+  const longest = Math.max(...lanes.map(({ name }) => name.length));
+  return Math.min(NAME_PX.most, Math.max(NAME_PX.least, longest * NAME_PX.letter + NAME_PX.rest));
 }
 
 /** One set for all pictures of a page: equal ids are harmless as long as they mean the same. */

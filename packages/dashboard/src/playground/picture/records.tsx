@@ -12,7 +12,7 @@ export interface RecordsProps {
   readonly small: boolean;
 }
 
-const LABEL_WIDTH = 56;
+const LETTER_PX = 7;
 
 export function Records({ frame, tenures, fences, lanes, small }: RecordsProps) {
   const box = frame.lanes.find(({ lane }) => lane.kind === "store");
@@ -26,6 +26,7 @@ export function Records({ frame, tenures, fences, lanes, small }: RecordsProps) 
         const x = frame.x(fromMs);
         const until = live ? Math.max(x + 2, frame.x(Math.min(toMs, endsMs))) : x;
         const end = frame.x(toMs);
+        const label = `${record.state === "held" ? record.holder : record.state} · ${fences.of(record.fence)}`;
         return (
           <g
             key={`${fromMs} ${record.fence}`}
@@ -39,9 +40,9 @@ export function Records({ frame, tenures, fences, lanes, small }: RecordsProps) 
               renewals.map((ms) => (
                 <line key={ms} class="renewal" x1={frame.x(ms)} x2={frame.x(ms)} y1={y} y2={y + height} />
               ))}
-            {!small && end - x > LABEL_WIDTH && (
+            {!small && end - x > label.length * LETTER_PX + 12 && (
               <text class={live ? "" : "over-text"} x={x + 8} y={box.barY + 4}>
-                {record.state === "held" ? record.holder : record.state} · {fences.of(record.fence)}
+                {label}
               </text>
             )}
           </g>

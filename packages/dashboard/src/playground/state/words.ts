@@ -38,6 +38,11 @@ export function seconds(ms: number, digits = 1): string {
   return `${(ms / 1_000).toFixed(digits)} s`;
 }
 
+/** An instant: of a run in seconds since its beginning, of an audit as the time of day, in UTC. */
+export function timeIn({ originMs }: Pick<Trace, "originMs">, ms: number, digits = 1): string {
+  return originMs === null ? seconds(ms, digits) : new Date(originMs + ms).toISOString().slice(11, 19);
+}
+
 /** Fences are large numbers; people compare them by their order. */
 export class FenceNames {
   readonly #ranks: ReadonlyMap<string, number>;
@@ -94,6 +99,8 @@ export function sentenceOf({ who, label, text }: TracedEvent, fences: FenceNames
   if (how === "unsettled") return `${who} gets no answer to its ${op}`;
   if (how === "view") return null;
   switch (label) {
+    case "audit":
+      return `${who}: ${rest.replace(/ \[[^[]*\]$/, "")}`;
     case "starts":
     case "get":
     case "end of clock rate":
@@ -189,14 +196,16 @@ export function faultName({ kind, on, way = "both", amount = 0 }: ScriptFault): 
 }
 
 /** Who held the lease and whether all promises held, in a sentence or two. */
-export function outcomeOf({ beliefs, violation, writes, endMs }: Trace, key: string): string {
+export function outcomeOf(trace: Trace, key: string): string {
+  const { beliefs, violation, writes, endMs } = trace;
+  const at = (ms: number): string => timeIn(trace, ms);
   const holders = beliefs
     .filter((each) => each.key === key)
     .sort((a, b) => a.fromMs - b.fromMs)
     .map(({ who, fromMs, toMs }) =>
-      toMs !== null && seconds(fromMs) === seconds(toMs)
-        ? `${who} for a moment at ${seconds(fromMs)}`
-        : `${who} from ${seconds(fromMs)} to ${toMs === null ? "the end" : seconds(toMs)}`,
+      toMs !== null && at(fromMs) === at(toMs)
+        ? `${who} for a moment at ${at(fromMs)}`
+        : `${who} from ${at(fromMs)} to ${toMs === null ? "the end" : at(toMs)}`,
     );
   const refused = writes.filter((each) => each.key === key && !each.accepted).length;
   const held =

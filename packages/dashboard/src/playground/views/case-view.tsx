@@ -1,10 +1,11 @@
 /** One case: its world, the shipped code or its bug, and what the user made of its faults. */
 import { useMemo } from "preact/hooks";
-import { Banner } from "../../ui/components.tsx";
+import { Problem } from "../../ui/components.tsx";
+import { useAnswer } from "../../ui/use-answer.ts";
 import type { Case } from "../data/case.ts";
-import { useTrace } from "../state/use-trace.ts";
 import type { ChangeView } from "../state/use-view.ts";
 import type { View } from "../state/view.ts";
+import { playInWorker } from "../worker/client.ts";
 import type { Played } from "../worker/play.ts";
 import { CodeSwitch } from "./code-switch.tsx";
 import { Exploration } from "./exploration.tsx";
@@ -26,31 +27,30 @@ export function CaseView({ shown, view, change }: CaseViewProps) {
         : world,
     [world, faults],
   );
-  const { trace, problem, busy } = useTrace(played, title, view.bug);
+  const {
+    answer: trace,
+    error,
+    isBusy,
+  } = useAnswer(() => playInWorker(played, title, view.bug), [played, title, view.bug]);
   const broken = view.bug !== null;
   const setBug = (next: string | null): void => change({ bug: next, atMs: null });
   return (
     <article>
-      <header class="case-head">
+      <header class="view-head">
         <h2>{title}</h2>
         <CodeSwitch bug={bug} current={view.bug} onChange={setBug} />
       </header>
       <p class={broken ? "case-text broken" : "case-text"}>
         {broken && view.bug === bug ? shown.bugText : shown.text}
       </p>
-      {problem !== null && (
-        <Banner tone="bad" role="alert">
-          {problem}
-        </Banner>
-      )}
-      {trace === null ? (
-        <p class="muted">Playing…</p>
-      ) : (
+      <Problem error={error} />
+      {trace === null && error === null && <p class="muted">Playing…</p>}
+      {trace !== null && (
         <Stage
           trace={trace}
           view={view}
           change={change}
-          busy={busy}
+          busy={isBusy}
           script={played.kind === "script" ? played.script : null}
           next={
             <button type="button" class="button primary" onClick={() => setBug(broken ? null : bug)}>

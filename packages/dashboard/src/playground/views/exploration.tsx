@@ -1,27 +1,16 @@
 /** The explorer: every state of a small world, with the bug until its shortest trace, or without until there are no more. */
-import { useState } from "preact/hooks";
+import { Problem } from "../../ui/components.tsx";
+import { useAction } from "../../ui/use-answer.ts";
 import { EXPLORABLE } from "../data/explorable.ts";
 import { promiseOf } from "../state/words.ts";
 import { exploreInWorker } from "../worker/client.ts";
 import type { Explored } from "../worker/protocol.ts";
 
-type Search = {
-  readonly code: "shipped" | "broken";
-  readonly found: Explored | null;
-  readonly problem: string | null;
-};
-
 export function Exploration({ bug }: { readonly bug: string }) {
-  const [search, setSearch] = useState<Search | null>(null);
+  const { answer, error, isBusy, run } = useAction((code: "shipped" | "broken") =>
+    exploreInWorker(bug, code),
+  );
   if (!EXPLORABLE.has(bug)) return null;
-  const begin = (code: Search["code"]): void => {
-    setSearch({ code, found: null, problem: null });
-    exploreInWorker(bug, code).then(
-      (found) => setSearch({ code, found, problem: null }),
-      (error: Error) => setSearch({ code, found: null, problem: error.message }),
-    );
-  };
-  const waiting = search !== null && search.found === null && search.problem === null;
   return (
     <section class="panel exploration">
       <h3>Every state of a small world</h3>
@@ -30,18 +19,18 @@ export function Exploration({ bug }: { readonly bug: string }) {
         first, with the shipped decision and validity functions. With the bug it stops at the shortest way to
         a broken promise.
       </p>
-      <div class="row">
-        <button type="button" class="button" disabled={waiting} onClick={() => begin("broken")}>
+      <div class="actions">
+        <button type="button" class="button" disabled={isBusy} onClick={() => run("broken")}>
           Find the shortest trace of {bug}
         </button>
-        <button type="button" class="button" disabled={waiting} onClick={() => begin("shipped")}>
+        <button type="button" class="button" disabled={isBusy} onClick={() => run("shipped")}>
           Visit every state with the shipped code
         </button>
       </div>
       <div role="status">
-        {waiting && <p class="muted">Searching…</p>}
-        {search?.problem !== null && search?.problem !== undefined && <p class="bad">{search.problem}</p>}
-        {search?.found !== null && search?.found !== undefined && <Found explored={search.found} />}
+        {isBusy && <p class="muted">Searching…</p>}
+        {!isBusy && <Problem error={error} />}
+        {!isBusy && error === null && answer !== null && <Found explored={answer} />}
       </div>
     </section>
   );

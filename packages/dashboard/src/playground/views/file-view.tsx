@@ -1,22 +1,22 @@
 /** A trace or an audit from a file. */
 import type { Trace } from "@solehold/simulator/trace";
-import { Banner, Command } from "../../ui/components.tsx";
+import { Command, Problem } from "../../ui/components.tsx";
 import type { ChangeView } from "../state/use-view.ts";
 import type { View } from "../state/view.ts";
 import { Stage } from "./stage.tsx";
 
 export interface FileViewProps {
   readonly trace: Trace | null;
-  readonly problem: string | null;
+  readonly error: unknown;
   readonly view: View;
   readonly change: ChangeView;
   readonly onFile: (file: File) => void;
 }
 
-export function FileView({ trace, problem, view, change, onFile }: FileViewProps) {
+export function FileView({ trace, error, view, change, onFile }: FileViewProps) {
   return (
     <article>
-      <header class="case-head">
+      <header class="view-head">
         <h2>{trace === null ? "Open a file" : trace.title}</h2>
         <label class="file-picker">
           <span>{trace === null ? "Choose a file" : "Another file"}</span>
@@ -30,11 +30,7 @@ export function FileView({ trace, problem, view, change, onFile }: FileViewProps
           />
         </label>
       </header>
-      {problem !== null && (
-        <Banner tone="bad" role="alert">
-          {problem}
-        </Banner>
-      )}
+      <Problem error={error} />
       {trace === null ? (
         <div class="panel drop">
           <p>Drop a file anywhere on this page. It stays in your browser.</p>

@@ -1,10 +1,10 @@
 /** Any seed: a world that it draws, with the shipped code or a planted bug. */
-import { useMemo, useState } from "preact/hooks";
-import { Banner } from "../../ui/components.tsx";
-import { useTrace } from "../state/use-trace.ts";
+import { useState } from "preact/hooks";
+import { Problem } from "../../ui/components.tsx";
+import { useAnswer } from "../../ui/use-answer.ts";
 import type { ChangeView } from "../state/use-view.ts";
 import type { View } from "../state/view.ts";
-import type { Played } from "../worker/play.ts";
+import { playInWorker } from "../worker/client.ts";
 import { CodeSwitch } from "./code-switch.tsx";
 import { Stage } from "./stage.tsx";
 
@@ -18,15 +18,21 @@ const LARGEST_SEED = 999_999_999;
 
 export function SeedView({ seed, view, change }: SeedViewProps) {
   const [typed, setTyped] = useState(String(seed));
-  const world = useMemo((): Played => ({ kind: "seed", seed: { seed } }), [seed]);
-  const { trace, problem, busy } = useTrace(world, `Seed ${seed}`, view.bug);
+  const {
+    answer: trace,
+    error,
+    isBusy,
+  } = useAnswer(
+    () => playInWorker({ kind: "seed", seed: { seed } }, `Seed ${seed}`, view.bug),
+    [seed, view.bug],
+  );
   const open = (next: number): void => {
     setTyped(String(next));
     change({ place: { kind: "seed", seed: next }, atMs: null, key: null });
   };
   return (
     <article>
-      <header class="case-head">
+      <header class="view-head">
         <h2>Seed {seed}</h2>
         <CodeSwitch bug={null} current={view.bug} onChange={(bug) => change({ bug, atMs: null })} />
       </header>
@@ -35,7 +41,7 @@ export function SeedView({ seed, view, change }: SeedViewProps) {
         same run, here and with <code>solehold sim --seed {seed} --through library</code>.
       </p>
       <form
-        class="row"
+        class="actions"
         onSubmit={(event) => {
           event.preventDefault();
           const next = Number(typed);
@@ -60,17 +66,14 @@ export function SeedView({ seed, view, change }: SeedViewProps) {
           Next seed
         </button>
       </form>
-      {problem !== null && (
-        <Banner tone="bad" role="alert">
-          {problem}
-        </Banner>
-      )}
-      {trace === null || problem !== null ? null : (
+      <Problem error={error} />
+      {trace === null && error === null && <p class="muted">Playing…</p>}
+      {trace !== null && error === null && (
         <Stage
           trace={trace}
           view={view}
           change={change}
-          busy={busy}
+          busy={isBusy}
           script={null}
           next={
             view.bug === null ? null : (

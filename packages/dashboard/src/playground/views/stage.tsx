@@ -15,7 +15,7 @@ import { useKeys } from "../state/use-keys.ts";
 import { usePlayer } from "../state/use-player.ts";
 import type { ChangeView } from "../state/use-view.ts";
 import type { View } from "../state/view.ts";
-import { FenceNames, outcomeOf, seconds } from "../state/words.ts";
+import { FenceNames, outcomeOf, timeIn } from "../state/words.ts";
 import { Verdict } from "./verdict.tsx";
 
 export interface StageProps {
@@ -87,6 +87,7 @@ export function Stage({ trace, view, change, script, next, busy }: StageProps) {
             <Transport
               playing={player.playing}
               atMs={atMs}
+              time={timeIn(trace, atMs, 2)}
               startMs={span.fromMs}
               endMs={span.toMs}
               speed={view.speed}
@@ -116,7 +117,8 @@ export function Stage({ trace, view, change, script, next, busy }: StageProps) {
             </figcaption>
           </figure>
           <p class="said" role="status" aria-live={player.playing ? "off" : "polite"}>
-            <span class="said-time">{seconds(atMs, 2)}</span> {said?.text ?? "Nothing has happened yet."}
+            <span class="said-time">{timeIn(trace, atMs, 2)}</span>{" "}
+            {said?.text ?? "Nothing has happened yet."}
           </p>
           {script !== null && (
             <FaultEditor
@@ -131,7 +133,7 @@ export function Stage({ trace, view, change, script, next, busy }: StageProps) {
         </div>
         <div class="stage-side">
           <Now trace={trace} shownKey={shownKey} atMs={atMs} fences={fences} />
-          <Steps steps={steps} current={current} onSeek={goTo} />
+          <Steps trace={trace} steps={steps} current={current} onSeek={goTo} />
         </div>
       </div>
     </div>
