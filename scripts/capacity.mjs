@@ -95,7 +95,7 @@ async function inSlices(count, command) {
   return settled;
 }
 
-/** Processor time of these processes and all that they started, as far as these still run. */
+/** Processor time of these processes and all that they started: what has ended is in the account of its parent. */
 function cpuSeconds(pids) {
   const all = readdirSync("/proc").filter((name) => /^\d+$/.test(name));
   const stats = all.flatMap((pid) => {
@@ -103,9 +103,8 @@ function cpuSeconds(pids) {
       const fields = readFileSync(`/proc/${pid}/stat`, "utf8")
         .replace(/^.*\) /s, "")
         .split(" ");
-      return [
-        { pid: Number(pid), parent: Number(fields[1]), ticks: Number(fields[11]) + Number(fields[12]) },
-      ];
+      const ticks = fields.slice(11, 15).reduce((sum, field) => sum + Number(field), 0);
+      return [{ pid: Number(pid), parent: Number(fields[1]), ticks }];
     } catch {
       return []; // It has ended since.
     }

@@ -75,11 +75,7 @@ describe("a command that waits", () => {
     const options = ["--server", server.url];
     await run(["acquire", "job", "--ttl", "10m", ...options]);
     const waiters: CliProcess[] = [];
-    for (const expected of [
-      "held by",
-      "1 waits ahead of it in the queue",
-      "2 wait ahead of it in the queue",
-    ]) {
+    for (const expected of ["held by", "1 ahead in the queue", "2 ahead in the queue"]) {
       const waiter = new CliProcess(["run", "job", "--wait", "5m", ...options, "--", "true"]);
       waiters.push(waiter);
       await until(`it says ${expected}`, () => waiter.stderr.includes(expected));

@@ -53,5 +53,5 @@ export async function acquireWithNotice(
 function showPosition(key: string, ahead: number, { io, flags }: Pick<Invocation, "io" | "flags">): void {
   if (ahead === 0) return;
   if (flags.has("json")) io.stderr.write(`${JSON.stringify({ event: "queued", key, ahead })}\n`);
-  else printNotice(io, `${ahead} ${ahead === 1 ? "waits" : "wait"} ahead of it in the queue`);
+  else printNotice(io, `${ahead} ahead in the queue`);
 }

@@ -148,7 +148,7 @@ export class Lease {
     this.assertHeld();
   }
 
-  /** Gives the lease back. Never throws; bounded in time; calling it again gives the same answer. */
+  /** Ends the lease, so that the next one can begin. Never throws; bounded in time; calling it again gives the same answer. */
   release(): Promise<ReleaseResult> {
     this.#releasing ??= this.#announced(this.#release());
     return this.#releasing;

@@ -31,6 +31,7 @@ async function run(title: string, variables: object, ...wanted: readonly string[
 
 it("runs every example of the page", () => {
   expect([...EXAMPLES.keys()]).toEqual([
+    "Passing a lease on",
     "Once per period",
     "Slots",
     "Several names at once",
@@ -39,6 +40,15 @@ it("runs every example of the page", () => {
     "OpenTelemetry",
   ]);
   expect(PAGE.match(/^```js$/gm)).toHaveLength(EXAMPLES.size);
+});
+
+it("Passing a lease on", async () => {
+  const { leases } = clientWorld();
+  const handles = await run("Passing a lease on", { leases }, "old", "next", "adopted");
+  const [old, next, adopted] = handles as [Lease, Lease, Lease];
+  expect([old.isHeld(), next.isHeld(), adopted.isHeld()]).toEqual([false, false, true]);
+  expect(next.fence).toBeGreaterThan(old.fence);
+  expect(adopted.fence).toBe(next.fence);
 });
 
 it("Once per period", async () => {
