@@ -7,8 +7,9 @@
  *   lock                          who writes: see lock.ts
  * Finished segments are never touched again, so they can be copied or moved away while the trail is open.
  */
-import { mkdir, readFile, rename } from "node:fs/promises";
+import { readFile, rename } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import { makeFolders } from "../support/files.ts";
 import { syncFolder, writeSynced } from "./disk.ts";
 import { AuditError, describeCause, systemCode } from "./error.ts";
 import { checkTrailId } from "./hash-chain.ts";
@@ -33,7 +34,7 @@ export function segmentAt(folder: string, firstSequence: number): Segment {
 /** Creates the folder if need be, so that it survives a loss of power: each new name is synced in its parent. */
 export async function createFolder(folder: string): Promise<void> {
   try {
-    const topmost = await mkdir(folder, { recursive: true, mode: 0o700 });
+    const topmost = await makeFolders(folder);
     if (topmost === undefined) return;
     for (let child = folder; child.length >= topmost.length; child = dirname(child))
       await syncFolder(dirname(child));
