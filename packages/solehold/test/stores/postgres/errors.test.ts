@@ -178,16 +178,6 @@ describe("a store in use", () => {
     await store.close();
   });
 
-  it("refuses a batch that is larger than it takes", async () => {
-    const store = await openPostgresStore({ url: server.url });
-    const keys = Array.from({ length: store.capabilities.maxBatch + 1 }, (_, index) => key(`many/${index}`));
-    await expect(store.read(keys)).rejects.toMatchObject({
-      kind: "config",
-      message: /at most 1000 keys, got 1001/,
-    });
-    await store.close();
-  });
-
   it("takes a version that it never gave out for another one", async () => {
     const store = await openPostgresStore({ url: server.url });
     await create(store, key("versioned"));
