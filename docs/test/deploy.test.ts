@@ -92,7 +92,9 @@ describe("deployment files", () => {
     const { services } = parse(read("compose.yaml"), { merge: true }) as {
       services: Record<string, { command?: string[] }>;
     };
-    const commands = [pod!, services["lease-1"]!.command!, services["lease-2"]!.command!, ["serve"]];
+    const [, image = "[]"] = /^CMD (.*)$/m.exec(read("Dockerfile")) ?? [];
+    const composed = ["lease-1", "lease-2"].map((name) => services[name]!.command!);
+    const commands = [pod!, ...composed, JSON.parse(image) as string[]];
     for (const [command, ...rest] of commands) {
       expect(command).toBe("serve");
       expect(() => parseArguments(serve!, rest)).not.toThrow();

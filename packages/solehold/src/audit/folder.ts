@@ -7,10 +7,10 @@
  *   lock                          who writes: see lock.ts
  * Finished segments are never touched again, so they can be copied or moved away while the trail is open.
  */
-import { mkdir, readFile } from "node:fs/promises";
+import { readFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { Env } from "../env/index.ts";
-import { codeOf, replaceFile, syncFolder } from "../support/files.ts";
+import { codeOf, makeFolders, replaceFile, syncFolder } from "../support/files.ts";
 import { AuditError, describeCause } from "./error.ts";
 import { checkTrailId } from "./hash-chain.ts";
 import { type AuditReader, realReader } from "./line-reader.ts";
@@ -34,7 +34,7 @@ export function segmentAt(folder: string, firstSequence: number): Segment {
 /** Creates the folder if need be, so that it survives a loss of power: each new name is synced in its parent. */
 export async function createFolder(folder: string): Promise<void> {
   try {
-    const topmost = await mkdir(folder, { recursive: true, mode: 0o700 });
+    const topmost = await makeFolders(folder);
     if (topmost === undefined) return;
     for (let child = folder; child.length >= topmost.length; child = dirname(child))
       await syncFolder(dirname(child));

@@ -17,6 +17,9 @@ interface SocketOptions {
   readonly allowSynchronousEvents: boolean;
 }
 
+/** What a header can carry. */
+const API_KEY = /^[\x21-\x7e]+$/;
+
 type SocketConstructor = new (url: string, options: SocketOptions) => StreamSocket;
 
 export async function openRemoteExecutor(address: string, options: ConnectOptions): Promise<RemoteExecutor> {
@@ -25,6 +28,8 @@ export async function openRemoteExecutor(address: string, options: ConnectOption
   const urls = address.split(",").map((part) => addressOf(part.trim()));
   const fromUrl = urls.map(({ password }) => password).find((password) => password !== "");
   const apiKey = options.apiKey ?? fromUrl ?? process.env.SOLEHOLD_API_KEY;
+  if (apiKey !== undefined && !(typeof apiKey === "string" && API_KEY.test(apiKey)))
+    throw new RangeError("the API key must be a text without spaces and line breaks (look at its end)");
   const WebSocket = await streamClient();
   const open = (url: string): RemoteTransport => openTransport(new URL(url), env, apiKey, WebSocket);
   const transport = new ReplicaTransport({ env, seeds: urls.map(withoutSecret), open });

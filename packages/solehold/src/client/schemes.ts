@@ -26,7 +26,11 @@ const openObjects: OpenStore = async (url, options) =>
   await (await import("../stores/object/index.ts")).openObjectStore({ url, ...options });
 
 const SCHEMES: Readonly<Record<string, OpenStore>> = {
-  memory: async (_url, options) => new MemoryStore(options),
+  memory: async (url, options) => {
+    if (url.length > "memory:".length)
+      throw new RangeError(`memory: has no address, got '${url}': each connection has a memory of its own`);
+    return new MemoryStore(options);
+  },
   embedded: async (url, options) => {
     const folder = pathOf(url, "embedded");
     return await (await import("../stores/sqlite/index.ts")).openEmbeddedStore({ folder, ...options });
@@ -76,5 +80,9 @@ function assertPrefixed(scheme: string, { prefix }: OpenOptions): void {
 function pathOf(url: string, scheme: string): string {
   const path = url.slice(scheme.length + 1).replace(/^\/\/(?=\/)/, "");
   if (path === "") throw new RangeError(`${scheme}: needs a folder, for example ${scheme}:./data`);
+  if (path.startsWith("//"))
+    throw new RangeError(
+      `${scheme}: has no host: write ${scheme}:./data or ${scheme}:/path/to/data, got '${url}'`,
+    );
   return path;
 }

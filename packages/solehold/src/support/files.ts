@@ -1,10 +1,29 @@
 /** Files that are replaced whole and survive a crash of the machine. */
-import { type FileHandle, open, rename, unlink, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { existsSync } from "node:fs";
+import { type FileHandle, mkdir, open, rename, stat, unlink, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
 import { type Env, randomId } from "../env/index.ts";
 
 export function codeOf(error: unknown): string | undefined {
   return (error as NodeJS.ErrnoException | null)?.code;
+}
+
+/**
+ * Makes the folder, for the owner's eyes only, and those above that are missing; the result is the topmost of them.
+ * `mkdir` does the same with `recursive`, but never ends where no folder can be made and the system says ENOENT (/proc,
+ * automounts).
+ */
+export async function makeFolders(path: string): Promise<string | undefined> {
+  try {
+    await mkdir(path, { mode: 0o700 });
+    return path;
+  } catch (error) {
+    if (codeOf(error) === "EEXIST" && (await stat(path)).isDirectory()) return undefined;
+    if (codeOf(error) !== "ENOENT" || existsSync(dirname(path))) throw error;
+  }
+  const topmost = await makeFolders(dirname(path));
+  const made = await makeFolders(path);
+  return topmost ?? made;
 }
 
 /** Durable under another name in `folder`: the content is on disk, what remains is the rename. */

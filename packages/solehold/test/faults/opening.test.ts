@@ -8,7 +8,7 @@ import { chmodSync, cpSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { openStore } from "../../src/client/connect.ts";
+import { connect, openStore } from "../../src/client/connect.ts";
 
 const LIBRARY = join(import.meta.dirname, "../..");
 const NOBODY = 65_534;
@@ -67,7 +67,9 @@ describe("a URL that is wrong", () => {
   it.each([
     ["nonsense", /has no scheme: use one of .*embedded:/],
     ["mongodb://host/db", /unknown scheme 'mongodb:': use one of .*postgres:/],
+    ["memory:shared", /memory: has no address, got 'memory:shared'/],
     ["embedded:", /needs a folder, for example embedded:\.\/data/],
+    ["embedded://./data", /embedded: has no host: write embedded:\.\/data or embedded:\/path/],
     ["file:", /needs a folder, for example file:\.\/data/],
     ["redis://", /must name a host, as in redis:\/\/host:6379\/0/],
     ["postgres:nonsense", /must begin with postgres:\/\//],
@@ -75,9 +77,12 @@ describe("a URL that is wrong", () => {
     ["mariadb:", /must name a host and a database, as in mysql:|must look like mysql:/],
     ["etcd://", /must name hosts/],
     ["nats://", /must look like nats:\/\//],
-    ["s3://", /must name a bucket, as in s3:\/\/my-bucket\/leases|credentials: set AWS_ACCESS_KEY_ID/],
-    ["dynamodb://", /must name a table, as in dynamodb:\/\/my-table\?region=eu-west-1/],
-    ["azblob://", /must name a container, as in azblob:\/\/my-container\/leases/],
+    [
+      "s3://",
+      /must name a bucket of 2 to 63 .* as in s3:\/\/my-bucket\/leases|credentials: set AWS_ACCESS_KEY_ID/,
+    ],
+    ["dynamodb://", /must name a table of 3 to 255 .* as in dynamodb:\/\/my-table\?region=eu-west-1/],
+    ["azblob://", /must name a container of 2 to 63 .* as in azblob:\/\/my-container\/leases/],
     ["https+etag://", /must look like .*https\+etag:\/\/host\/path\//],
   ])("(%s) is refused in one line that shows a right one", async (url, message) => {
     const error: unknown = await openStore(url).catch((reason: unknown) => reason);
@@ -85,6 +90,13 @@ describe("a URL that is wrong", () => {
     expect((error as Error).message).toMatch(message);
     expect((error as Error).message).not.toContain("\n");
   });
+});
+
+it("an API key that no header can carry is refused, and not shown", async () => {
+  for (const apiKey of ["s3cret\n", "s3 cret", "", 5 as never]) {
+    const error: unknown = await connect("http://127.0.0.1:1", { apiKey }).catch((reason: unknown) => reason);
+    expect((error as Error).message).toMatch(/^the API key must be a text without spaces and line breaks/);
+  }
 });
 
 describe("a package that is not installed", () => {

@@ -28,6 +28,9 @@ export async function openDynamodbStore(options: DynamodbStoreOptions): Promise<
   const known = "url credentials createTable timeoutMs concurrency pollMs clockSkewMs variables";
   assertOptions("openDynamodbStore", options, '{ url: "dynamodb://my-table?region=eu-west-1" }', known);
   const { env = realEnv, timeoutMs = 5_000, concurrency = 64, clockSkewMs = 2_000, pollMs } = options;
+  const { createTable = false } = options;
+  if (typeof createTable !== "boolean")
+    throw problem(`createTable must be true or false, got '${String(createTable)}'`);
   const place = placeOf(options);
   const client = await dynamodbClient(place, { env, timeoutMs, maxSockets: 2 * concurrency });
   const store = new SimpleStore({
@@ -40,7 +43,7 @@ export async function openDynamodbStore(options: DynamodbStoreOptions): Promise<
     ...{ clockSkewMs, timeoutMs, concurrency, env, ...(pollMs !== undefined && { pollMs }) },
   });
   try {
-    const ifMissing = options.createTable === true ? "create" : "fail";
+    const ifMissing = createTable ? "create" : "fail";
     assertUsable(place.table, await activeTable(client, env, place.table, ifMissing));
     return store;
   } catch (error) {

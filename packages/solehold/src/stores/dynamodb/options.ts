@@ -3,7 +3,7 @@ import type { Env } from "../../env/index.ts";
 import type { StoreError } from "../../store/index.ts";
 import { type AwsCredentials, awsCredentialsFrom } from "../support/aws-signing.ts";
 import type { CredentialSource } from "../support/expiring-credentials.ts";
-import { configError, withoutPassword } from "../support/options.ts";
+import { assertRegion, configError, withoutPassword } from "../support/options.ts";
 
 export interface DynamodbStoreOptions {
   /** `dynamodb://TABLE?region=eu-west-1`, and with `&endpoint=http://127.0.0.1:8000` another server than AWS. */
@@ -46,14 +46,18 @@ export function placeOf({
   if (url.username !== "" || url.password !== "")
     throw problem("url must not carry credentials: use the environment or the option `credentials`");
   if (!/^[A-Za-z0-9_.-]{3,255}$/.test(url.host) || !/^\/?$/.test(url.pathname))
-    throw problem(`url must name a table, as in ${EXAMPLE}, got '${shown}'`);
+    throw problem(
+      `url must name a table of 3 to 255 letters, digits or '_', '-', '.', as in ${EXAMPLE}, got '${shown}'`,
+    );
   for (const name of url.searchParams.keys()) {
     if (name !== "region" && name !== "endpoint")
       throw problem(`url has the unknown option '${name}': it may have region and endpoint`);
   }
-  const region = url.searchParams.get("region") ?? variables.AWS_REGION ?? variables.AWS_DEFAULT_REGION ?? "";
-  if (!/^[a-z0-9-]{1,40}$/.test(region))
-    throw problem(`region must be named, as in ${EXAMPLE} or in AWS_REGION, got '${region}'`);
+  const { AWS_REGION, AWS_DEFAULT_REGION } = variables;
+  const region = assertRegion(
+    "dynamodb",
+    url.searchParams.get("region") ?? AWS_REGION ?? AWS_DEFAULT_REGION ?? "",
+  );
   const endpoint =
     url.searchParams.get("endpoint") ??
     variables.AWS_ENDPOINT_URL_DYNAMODB ??

@@ -3,13 +3,13 @@
  *
  * `leases` (or the prefix) has one file a key, `.solehold` what only Solehold needs: the lock, the clock, unfinished files.
  */
-import { accessSync, constants, mkdirSync, statfsSync, statSync } from "node:fs";
+import { accessSync, constants, statfsSync, statSync } from "node:fs";
 import { readdir } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { type Env, realEnv } from "../../env/index.ts";
 import { assertWholeNumbers } from "../../store/index.ts";
 import { type Boot, readBoot } from "../../support/boot.ts";
-import { removeIfThere } from "../../support/files.ts";
+import { makeFolders, removeIfThere } from "../../support/files.ts";
 import { FolderLock } from "../../support/folder-lock.ts";
 import { pidNamespace } from "../../support/process-identity.ts";
 import { assertPrefix, DEFAULT_PREFIX } from "../object/urls.ts";
@@ -54,7 +54,7 @@ export async function openWithSeams(options: FileStoreOptions, changes: Partial<
   const root = resolve(folder);
   const [leases, internal] = [join(root, assertPrefix(prefix, "file")), join(root, ".solehold")];
   try {
-    prepare(root, [leases, internal], seams);
+    await prepare(root, [leases, internal], seams);
     const boot = seams.readBoot(env);
     // No host: only this machine reaches a local disk, so another boot is an earlier one.
     const scope = { bootId: boot.id, pidNamespace: pidNamespace() };
@@ -74,17 +74,17 @@ export async function openWithSeams(options: FileStoreOptions, changes: Partial<
 }
 
 /** Makes what is missing. */
-function prepare(root: string, folders: readonly string[], { fileSystemType }: Seams): void {
+async function prepare(root: string, folders: readonly string[], { fileSystemType }: Seams): Promise<void> {
   if (statSync(root, { throwIfNoEntry: false })?.isDirectory() === false)
     throw configError(`'${root}' is not a folder: give the file store a folder of its own`);
-  mkdirSync(root, { recursive: true, mode: 0o700 });
+  await makeFolders(root);
   const network = networkFileSystem(fileSystemType(root));
   if (network !== null)
     throw configError(
       `'${root}' is on ${network}, which several machines can share: the file store needs a local disk`,
     );
   for (const folder of folders) {
-    mkdirSync(folder, { recursive: true, mode: 0o700 });
+    await makeFolders(folder);
     accessSync(folder, constants.R_OK | constants.W_OK | constants.X_OK);
   }
 }

@@ -3,6 +3,7 @@
  * here and failed is of unknown outcome; one that was never sent was not applied.
  */
 import { type FailedOutcome, StoreError, type StoreErrorKind } from "../../store/index.ts";
+import { noConnection } from "../support/failures.ts";
 
 export interface MysqlError extends Error {
   readonly errno?: number;
@@ -63,7 +64,8 @@ export function endsConnection({ fatal, errno }: MysqlError): boolean {
 
 /** `sent`: whether the statement can have reached the server. */
 export function failureOf(error: MysqlError, sent: "no" | "perhaps"): StoreError {
-  const what = [error.code, error.message.replaceAll(/\s+/g, " ")].filter(Boolean).join(" ");
+  const text = error.message.replaceAll(/\s+/g, " ");
+  const what = error.code === undefined || text.includes(error.code) ? text : `${error.code} ${text}`.trim();
   const [kind, outcome, advice] = meaningOf(error, sent);
   return new StoreError(kind, `mysql: ${what}: ${advice}`, { outcome, cause: error });
 }
@@ -73,7 +75,11 @@ function meaningOf({ errno, message }: MysqlError, sent: "no" | "perhaps"): Mean
   if (known !== undefined) return known;
   // The client library refused to send on a connection that had ended.
   const unsent = sent === "no" || message.startsWith("Can't add new command");
-  const advice = unsent ? "nothing was sent; check address and server" : "the outcome is unknown";
+  const [, , noConnectionAdvice] =
+    noConnection("the server").find(([pattern]) => pattern.test(message)) ?? [];
+  const advice = unsent
+    ? (noConnectionAdvice ?? "nothing was sent; check address and server")
+    : "the outcome is unknown";
   const isServers = errno !== undefined && errno >= 1000 && errno < 2000;
   return [isServers ? "internal" : "unreachable", unsent ? "not-applied" : "unknown", advice];
 }

@@ -1,7 +1,7 @@
 /** What can be set, checked when the store is opened: a wrong value is an error at once, with its name. */
 import type { Env } from "../../env/index.ts";
 import type { StoreError } from "../../store/index.ts";
-import { configError, withoutPassword } from "../support/options.ts";
+import { configError, decodedPart, withoutPassword } from "../support/options.ts";
 
 /** As much of a pool of `mysql2` as is used. Both its forms fit: that with callbacks and that with promises. */
 export interface MysqlPool {
@@ -55,7 +55,8 @@ export function parseMysqlUrl(text: unknown): MysqlAddress {
   if (typeof text !== "string" || !/^(mysql|mariadb):/i.test(text) || !URL.canParse(text))
     throw problem(`url must look like ${EXAMPLE}, got '${shown}'`);
   const url = new URL(text);
-  const database = decodeURIComponent(url.pathname.slice(1));
+  const decoded = (name: string, text: string): string => decodedPart("mysql", name, text);
+  const database = decoded("database", url.pathname.slice(1));
   if (url.hostname === "" || database === "" || database.includes("/"))
     throw problem(`url must name a host and a database, as in ${EXAMPLE}, got '${shown}'`);
   for (const name of url.searchParams.keys()) {
@@ -69,8 +70,8 @@ export function parseMysqlUrl(text: unknown): MysqlAddress {
     host: url.hostname.replace(/^\[|\]$/g, ""),
     port: url.port === "" ? 3306 : Number(url.port),
     database,
-    ...(url.username !== "" && { user: decodeURIComponent(url.username) }),
-    ...(url.password !== "" && { password: decodeURIComponent(url.password) }),
+    ...(url.username !== "" && { user: decoded("user", url.username) }),
+    ...(url.password !== "" && { password: decoded("password", url.password) }),
     ...(ssl !== undefined && { ssl }),
   };
 }

@@ -40,7 +40,7 @@ export interface NatsSettings {
 
 const URL_SHAPE = /^([a-z+]+):\/\/(?:([^/@]*)@)?([^/@?#]+)(?:\/([^/?#]*))?$/i;
 const SCHEMES: readonly string[] = ["nats", "tls", "nats+tls"];
-const SERVER = /^(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::\d{1,5})?$/;
+const SERVER = /^(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::(\d{1,5}))?$/;
 const BUCKET = /^[A-Za-z0-9_-]{1,64}$/;
 
 export function settingsFrom(options: NatsStoreOptions): NatsSettings {
@@ -67,12 +67,18 @@ function parseNatsUrl(text: string) {
     throw problem("url", "must look like nats://host:4222/bucket, without a query", withoutPassword(text));
   }
   const servers = hosts.split(",");
-  const wrong = servers.find((server) => !SERVER.test(server));
-  if (wrong !== undefined)
-    throw problem("url", "must name hosts, as in nats://host:4222", withoutPassword(text));
+  if (!servers.every(isServer)) {
+    const rule = "must name hosts, with ports up to 65535, as in nats://host:4222";
+    throw problem("url", rule, withoutPassword(text));
+  }
   const tls = scheme.toLowerCase() === "nats" ? {} : { tls: {} };
   const options = { servers, ...(user === undefined ? {} : userFrom(user)), ...tls };
   return { servers, bucket: path === "" ? null : path, options };
+}
+
+function isServer(text: string): boolean {
+  const [whole, port = "4222"] = SERVER.exec(text) ?? [];
+  return whole !== undefined && Number(port) <= 65_535;
 }
 
 function userFrom(text: string): Readonly<Record<string, string>> {

@@ -113,6 +113,8 @@ function parsedFrom(options: ObjectStoreOptions): ParsedUrl {
   }
   const { place, prefix = DEFAULT_PREFIX } = options;
   if (!["s3", "azblob", "https+etag"].includes(place?.kind))
-    throw configError('place.kind must be "s3", "azblob" or "https+etag"');
+    throw configError(
+      `openObjectStore: place.kind must be "s3", "azblob" or "https+etag", got '${String(place?.kind)}'`,
+    );
   return { place, prefix: assertPrefix(prefix, place.kind) };
 }

@@ -1,6 +1,6 @@
 /** From a URL and the environment to a place. Each wrong value has an error of its own that names it. */
 import { awsCredentialsFrom } from "../support/aws-signing.ts";
-import { configError, withoutPassword } from "../support/options.ts";
+import { assertRegion, configError, decodedPart, withoutPassword } from "../support/options.ts";
 import type { AzureCredentials, AzurePlace } from "./azure.ts";
 import type { EtagPlace } from "./etag-http.ts";
 import type { S3Place } from "./s3.ts";
@@ -45,7 +45,7 @@ function parseS3(url: URL, variables: Variables): ParsedUrl {
     throw configError("s3: there are no credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY");
   const place: S3Place = {
     bucket,
-    region: region ?? variables.AWS_REGION ?? "us-east-1",
+    region: assertRegion("s3", region ?? variables.AWS_REGION ?? "us-east-1"),
     endpoint: endpointOf(endpoint ?? variables.AWS_ENDPOINT_URL_S3, "s3") ?? null,
     credentials,
   };
@@ -76,7 +76,8 @@ function parseAzure(url: URL, variables: Variables): ParsedUrl {
 /** `https+etag://user:password@host/path/`, or `http+etag:` without TLS. */
 function parseEtag(url: URL): ParsedUrl {
   const { skew } = parametersOf(url, "https+etag", []);
-  const login = `${decodeURIComponent(url.username)}:${decodeURIComponent(url.password)}`;
+  const decoded = (name: string, text: string): string => decodedPart("https+etag", name, text);
+  const login = `${decoded("user", url.username)}:${decoded("password", url.password)}`;
   const headers: Record<string, string> =
     url.username === "" ? {} : { authorization: `Basic ${Buffer.from(login).toString("base64")}` };
   const place: EtagPlace = { base: `${url.origin}${url.pathname}`, headers };
@@ -105,14 +106,14 @@ function bucketOf(url: URL, scheme: string, what: string): string {
   // A scheme that URL does not know keeps the case of its host.
   if (BUCKET.test(url.host)) return url.host;
   throw configError(
-    `${scheme}: the URL must name a ${what}, as in ${scheme}://my-${what}/leases, got '${withoutPassword(url.href)}'`,
+    `${scheme}: the URL must name a ${what} of 2 to 63 letters, digits or '.', '_', '-', as in ${scheme}://my-${what}/leases, got '${withoutPassword(url.href)}'`,
   );
 }
 
 /** The path without its first slash; `leases/` when there is none. */
 function prefixOf(url: URL, scheme: string): string {
   const path = url.pathname.replace(/^\//, "");
-  return assertPrefix(path === "" ? DEFAULT_PREFIX : decodeURIComponent(path), scheme);
+  return assertPrefix(path === "" ? DEFAULT_PREFIX : decodedPart(scheme, "prefix", path), scheme);
 }
 
 export function assertPrefix(prefix: string, scheme: string): string {
@@ -122,7 +123,7 @@ export function assertPrefix(prefix: string, scheme: string): string {
   });
   if (sound && prefix.length <= MAX_PREFIX_LENGTH) return prefix;
   throw configError(
-    `${scheme}: the prefix may have ${MAX_PREFIX_LENGTH} letters, digits and _ - . / without empty or dot segments, got '${prefix}'`,
+    `${scheme}: the prefix may have up to ${MAX_PREFIX_LENGTH} letters, digits and _ - . / without empty or dot segments, got '${prefix}'`,
   );
 }
 

@@ -45,7 +45,10 @@ const BY_CODE: Readonly<Record<string, Advice>> = {
 const BY_MESSAGE: readonly (readonly [RegExp, Advice])[] = [
   [
     /startup parameter|command-line options/i,
-    ["config", `this is a pooler; set the option pooler: "transaction"`],
+    [
+      "config",
+      `this is a pooler; set the option pooler: "transaction", or add ?pooler=transaction to the URL`,
+    ],
   ],
   [/does not support SSL|certificate|self.signed/i, ["config", "correct 'sslmode' in the URL"]],
   [/password must be a string|no password supplied/i, ["auth", "put the password into the URL"]],

@@ -1,7 +1,7 @@
 /** How to open a store on PostgreSQL. Every value is checked, and a bad one is named with its fix. */
 import { type Env, realEnv } from "../../env/index.ts";
 import { assertWholeNumbers } from "../../store/index.ts";
-import { assertOneOf, configError } from "../support/options.ts";
+import { assertOneOf, configError, withoutPassword } from "../support/options.ts";
 import type { Calls } from "./calls.ts";
 import type { SqlDriver } from "./driver.ts";
 import { type TableNames, type TableOptions, tableNames } from "./names.ts";
@@ -11,7 +11,10 @@ import type { Server } from "./setup.ts";
 import type { Statements } from "./statements.ts";
 
 export interface PostgresStoreOptions extends TableOptions {
-  /** `postgres://user:password@host:5432/database`. The store makes its own pool; it needs the package `pg`. */
+  /**
+   * `postgres://user:password@host:5432/database`, and behind a pooler `?pooler=transaction`. The store makes its own
+   * pool; it needs the package `pg`, which reads the other parameters (`sslmode`).
+   */
   readonly url?: string;
   /** A Pool of `pg` or a client of postgres.js, instead of a URL. It stays the caller's: `close` leaves it open. */
   readonly pool?: PgPool | PostgresJsClient;
@@ -33,7 +36,9 @@ export interface PostgresStoreOptions extends TableOptions {
   readonly env?: Env;
 }
 
-type Source = { readonly url: string } | { readonly client: PgPool | PostgresJsClient };
+type Source =
+  | { readonly url: string; readonly pooler: string | null }
+  | { readonly client: PgPool | PostgresJsClient };
 
 export interface ResolvedOptions
   extends Readonly<Required<Omit<PostgresStoreOptions, "url" | "pool" | keyof TableOptions>>> {
@@ -51,7 +56,10 @@ export interface StoreContext extends ResolvedOptions {
 
 export function resolveOptions(options: PostgresStoreOptions): ResolvedOptions {
   const { timeoutMs = 5_000, pollIntervalMs = 1_000, maxConnections = 6, create = "if-missing" } = options;
-  const { pooler = "none", env = realEnv } = options;
+  const { env = realEnv } = options;
+  const source = sourceOf(options);
+  const inUrl = "url" in source ? source.pooler : null;
+  const pooler = options.pooler ?? ((inUrl ?? "none") as ResolvedOptions["pooler"]);
   const { watch = pooler === "none" ? "listen" : "poll" } = options;
   assertWholeNumbers("postgres", { timeoutMs, pollIntervalMs }, 1);
   assertWholeNumbers("postgres", { maxConnections }, 2);
@@ -60,7 +68,7 @@ export function resolveOptions(options: PostgresStoreOptions): ResolvedOptions {
   assertOneOf("postgres", "watch", watch, ["listen", "poll"]);
   const names = tableNames(options);
   return {
-    ...{ source: sourceOf(options), names, env, timeoutMs, pollIntervalMs },
+    ...{ source, names, env, timeoutMs, pollIntervalMs },
     ...{ maxConnections, create, pooler, watch },
   };
 }
@@ -70,7 +78,7 @@ export function resolveOptions(options: PostgresStoreOptions): ResolvedOptions {
  * transaction that its owner has open.
  */
 function sourceOf({ url, pool }: PostgresStoreOptions): Source {
-  if (pool === undefined && typeof url === "string") return { url };
+  if (pool === undefined && typeof url === "string") return parsePostgresUrl(url);
   const isClient = (typeof pool === "object" && pool !== null) || typeof pool === "function";
   if (url !== undefined || !isClient || !("connect" in pool || "unsafe" in pool))
     throw configError(
@@ -81,4 +89,28 @@ function sourceOf({ url, pool }: PostgresStoreOptions): Source {
       "postgres: pool must be a Pool of pg, got a Client: the store has to reconnect by itself",
     );
   return { client: pool };
+}
+
+const EXAMPLE = "postgres://user:password@host:5432/database";
+/** Where only a URL can be given, as on a command line. */
+const IN_URL = "pooler";
+const NOT_IN_URL = ["schema", "table", "timeoutMs", "create", "watch", "pollIntervalMs", "maxConnections"];
+
+/** What is not the store's own is left to the client library. */
+function parsePostgresUrl(text: string): Source {
+  if (!/^postgres(ql)?:\/\//i.test(text))
+    throw configError(`postgres: url must begin with postgres:// or postgresql://, as in ${EXAMPLE}`);
+  if (!URL.canParse(text))
+    throw configError(
+      `postgres: url must look like ${EXAMPLE}, with a port up to 65535 and user and password percent-encoded, got '${withoutPassword(text)}'`,
+    );
+  const url = new URL(text);
+  const misplaced = NOT_IN_URL.find((name) => url.searchParams.has(name));
+  if (misplaced !== undefined)
+    throw configError(
+      `postgres: the URL has the option '${misplaced}': pass it to openPostgresStore. Of its own options it may have ${IN_URL}`,
+    );
+  const pooler = url.searchParams.get(IN_URL);
+  url.searchParams.delete(IN_URL);
+  return { url: pooler === null ? text : url.href, pooler };
 }

@@ -8,7 +8,7 @@
  *
  * The library is described by shape and not imported, so that any version or wrapper of the caller's fits.
  */
-import { configError, loadPackage } from "../support/options.ts";
+import { loadPackage } from "../support/options.ts";
 import {
   type Listening,
   type ListeningHandlers,
@@ -152,9 +152,6 @@ async function loadPg(): Promise<PgLibrary> {
 
 /** Host, port and database: what a message may show. */
 function placeOf(url: string): string {
-  const parsed = URL.canParse(url) ? new URL(url) : null;
-  if (parsed !== null && /^postgres(ql)?:\/\//i.test(url))
-    return `${parsed.hostname || "localhost"}:${parsed.port || 5432}${parsed.pathname}`;
-  const got = parsed === null ? "no URL" : `'${parsed.protocol}'`;
-  throw configError(`postgres: url must begin with postgres:// or postgresql://, got ${got}`);
+  const { hostname, port, pathname } = new URL(url);
+  return `${hostname || "localhost"}:${port || 5432}${pathname}`;
 }

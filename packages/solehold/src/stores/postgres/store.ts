@@ -7,7 +7,7 @@
  */
 import type { FullStore, StoreCapabilities } from "../../store/index.ts";
 import { closedError } from "../support/failures.ts";
-import { assertOptions, configError } from "../support/options.ts";
+import { assertOptions } from "../support/options.ts";
 import { RecordAccess } from "./access.ts";
 import { Calls } from "./calls.ts";
 import { NotificationsUnavailable, type SqlDriver } from "./driver.ts";
@@ -28,15 +28,13 @@ import { statementsFor } from "./statements.ts";
 
 export type PostgresStore = FullStore;
 
-const MAX_BATCH = 1_000;
-
 const CAPABILITIES: Omit<StoreCapabilities, "durable"> = {
   clock: "reply",
   clockGranularityMs: 1,
   clockSkewMs: 0,
   watch: true,
   conditionalDelete: true,
-  maxBatch: MAX_BATCH,
+  maxBatch: 1_000,
   // Two: while one batch waits for the disk, the next is being executed. More only make batches smaller.
   maxConcurrentCalls: 2,
   // Of smaller batches the wait for the disk is the larger part, and shared out it would be waited for twice.
@@ -83,14 +81,12 @@ function storeOn(context: StoreContext): PostgresStore {
   const poller = pollerOf(context);
   let way = context.watch;
   let closing: Promise<void> | null = null;
-  const assertUsable = (batch: number): void => {
+  const assertOpen = (): void => {
     if (closing !== null) throw closedError("postgres");
-    if (batch > MAX_BATCH)
-      throw configError(`postgres: a call takes at most ${MAX_BATCH} keys, got ${batch}: split it`);
   };
   /** By notification where it arrives, by polling where it does not: the first watch finds out which. */
   const watch: PostgresStore["watch"] = async (scope, onEvent) => {
-    assertUsable(0);
+    assertOpen();
     try {
       if (way === "listen") return await listener.watch(scope, onEvent);
     } catch (error) {
@@ -100,7 +96,7 @@ function storeOn(context: StoreContext): PostgresStore {
     const opened = await poller.watch(scope, onEvent);
     // The store may have been closed in between.
     if (closing !== null) await opened.close();
-    assertUsable(0);
+    assertOpen();
     return opened;
   };
   const end = async (): Promise<void> => {
@@ -114,15 +110,15 @@ function storeOn(context: StoreContext): PostgresStore {
     name: "postgres",
     capabilities: Object.freeze({ ...CAPABILITIES, durable: server.durable }),
     read: async (keys) => {
-      assertUsable(keys.length);
+      assertOpen();
       return access.read(keys);
     },
     apply: async (writes) => {
-      assertUsable(writes.length);
+      assertOpen();
       return access.apply(writes);
     },
     list: async (query) => {
-      assertUsable(0);
+      assertOpen();
       return listPage(context, query);
     },
     watch,

@@ -7,7 +7,6 @@ export interface RedisConnection {
   call(command: string, args: readonly (string | Buffer)[]): Promise<unknown>;
   /** Resolves when the server has confirmed it. */
   subscribe(channel: string): Promise<unknown>;
-  unsubscribe(channel: string): Promise<unknown>;
   /** Ends it; calls under way are rejected. Never throws. */
   close(): void;
 }

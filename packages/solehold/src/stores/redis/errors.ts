@@ -42,9 +42,6 @@ const FAILURES: readonly Diagnosis[] = [
   [/Protocol error|RESP type|type byte|ParserError/i, "config", "it is not Redis: correct host and port"],
 ];
 
-/** The address may mean another server by now, or this one another role: a new connection has to find out. */
-const OTHER_SERVER = /\b(READONLY|LOADING|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|MOVED|ASK|NOAUTH)\b/;
-
 /** What a script replied, with the id of the request: certainly an error of this request and no other. */
 export class ScriptError extends Error {
   override readonly name = "ScriptError";
@@ -70,9 +67,9 @@ export function storeErrorFrom(error: unknown, address: string, outcome: FailedO
   });
 }
 
-/** Whether the server has to be looked for anew. */
-export function meansOtherServer(error: unknown): boolean {
-  return OTHER_SERVER.test(describe(error));
+/** A script was refused by a server that is a replica now: the address may mean another one. */
+export function isDemotion(error: unknown): boolean {
+  return error instanceof ScriptError && /\bREADONLY\b/.test(error.message);
 }
 
 export function isMissingScript(error: unknown): boolean {

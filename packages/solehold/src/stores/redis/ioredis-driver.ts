@@ -66,7 +66,6 @@ async function connect(
   return {
     call: (command, args) => client.call(command, args as (string | Buffer)[]),
     subscribe: (channel) => client.subscribe(channel),
-    unsubscribe: (channel) => client.unsubscribe(channel),
     close: () => client.disconnect(),
   };
 }

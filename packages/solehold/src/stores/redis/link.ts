@@ -78,8 +78,9 @@ export class RedisLink {
       if (reply[1] === "error") throw new errors.ScriptError(String(reply[2]));
       return reply.slice(1, -1);
     } catch (error) {
+      // Without the request's id it may be of the server (it loads, it was cut off) or of another request.
       const isOwn = error instanceof StoreError || error instanceof errors.ScriptError;
-      if (!isOwn || errors.meansOtherServer(error)) this.end();
+      if (!isOwn || errors.isDemotion(error)) this.end();
       throw errors.storeErrorFrom(error, this.#options.driver.address, outcome);
     }
   }
@@ -89,7 +90,7 @@ export class RedisLink {
     try {
       return await this.#inTime(this.#send(send), "not-applied");
     } catch (error) {
-      if (!errors.isReply(error) || errors.meansOtherServer(error)) this.end();
+      if (!errors.isReply(error)) this.end();
       throw errors.storeErrorFrom(error, this.#options.driver.address, "not-applied");
     }
   }

@@ -64,7 +64,6 @@ async function connect(
   return {
     call: (command, args) => own.sendCommand([command, ...args]),
     subscribe: (channel) => own.subscribe(channel, (message) => onMessage(channel, message)),
-    unsubscribe: (channel) => own.unsubscribe(channel),
     close: () => destroy(own),
   };
 }

@@ -7,28 +7,27 @@ import type { RedisDriver } from "./driver.ts";
 import { ioRedisClusterDriver, ioRedisDriver, ioRedisOptions } from "./ioredis-driver.ts";
 import { redisLayout } from "./layout.ts";
 import { nodeRedisClusterDriver, nodeRedisDriver } from "./node-redis-driver.ts";
-import { parseRedisUrl, problem, type RedisStoreOptions, settingsFrom } from "./options.ts";
+import { problem, type RedisServer, type RedisStoreOptions, settingsFrom } from "./options.ts";
 import { type RedisStore, redisStore } from "./store.ts";
 
 /** Resolves when the server has answered; rejects with a StoreError that says what to do. */
 export async function openRedisStore(options: RedisStoreOptions): Promise<RedisStore> {
   const known = "url client prefix timeoutMs replicas fsync";
   assertOptions("openRedisStore", options, '{ url: "redis://localhost:6379" }', known);
-  const { prefix, timeoutMs, durability } = settingsFrom(options);
+  const { server, prefix, timeoutMs, durability } = settingsFrom(options);
   const layout = redisLayout(prefix);
   const driver =
-    "url" in options
-      ? await driverForUrl(options.url, timeoutMs)
-      : driverForClient(options.client, layout.identityKey, timeoutMs);
+    server === null
+      ? driverForClient("client" in options && options.client, layout.identityKey, timeoutMs)
+      : await driverForServer(server, timeoutMs);
   const { env = realEnv } = options;
   return redisStore({ env, driver, timeoutMs }, layout, durability);
 }
 
-async function driverForUrl(url: string, timeoutMs: number): Promise<RedisDriver> {
-  const address = parseRedisUrl(url);
+async function driverForServer(server: RedisServer, timeoutMs: number): Promise<RedisDriver> {
   const ioredis = await loadPackage("redis", "ioredis", () => import("ioredis"));
-  const name = `${address.host}:${address.port}${address.tls === undefined ? "" : " (TLS)"}`;
-  return ioRedisDriver(name, () => new ioredis.Redis({ ...address, ...ioRedisOptions(timeoutMs) } as never));
+  const name = `${server.host}:${server.port}${server.tls === undefined ? "" : " (TLS)"}`;
+  return ioRedisDriver(name, () => new ioredis.Redis({ ...server, ...ioRedisOptions(timeoutMs) } as never));
 }
 
 /** Clients are distinguished by what they can do, so that those of another copy of a package are recognised, too. */

@@ -26,7 +26,10 @@ interface CommonOptions {
 }
 
 export interface RedisUrlOptions extends CommonOptions {
-  /** `redis://user:password@host:6379/0`, or `rediss:` for TLS. Needs the package ioredis. */
+  /**
+   * `redis://user:password@host:6379/0`, or `rediss:` for TLS; after a `?` may stand `replicas` and `fsync`. Needs the
+   * package ioredis.
+   */
   readonly url: string;
 }
 
@@ -40,32 +43,43 @@ export type RedisStoreOptions = RedisUrlOptions | RedisClientOptions;
 const PREFIX = /^[\x21-\x7a|~]{1,64}$/;
 
 export function settingsFrom(options: RedisStoreOptions) {
-  const { prefix = "solehold:", timeoutMs = 5_000, replicas = 0, fsync = "server" } = options;
+  if ("url" in options === "client" in options) {
+    const given = "url" in options ? "both" : "none";
+    throw problem("url", "or client must be given, either the one or the other", given);
+  }
+  const { server, inUrl } = "url" in options ? parseRedisUrl(options.url) : { server: null, inUrl: {} };
+  const {
+    prefix = "solehold:",
+    timeoutMs = 5_000,
+    replicas = 0,
+    fsync = "server",
+  } = { ...inUrl, ...options };
   const rule = "must have 1 to 64 printable ASCII characters without spaces or braces";
   if (typeof prefix !== "string" || !PREFIX.test(prefix)) throw problem("prefix", rule, prefix);
   assertWholeNumbers("redis", { timeoutMs }, 1);
   assertWholeNumbers("redis", { replicas }, 0, 1_000);
   assertOneOf("redis", "fsync", fsync, ["server", "wait"]);
-  if ("url" in options === "client" in options) {
-    const given = "url" in options ? "both" : "none";
-    throw problem("url", "or client must be given, either the one or the other", given);
-  }
   const durability: Durability = { replicas, fsync };
-  return { prefix, timeoutMs, durability };
+  return { server, prefix, timeoutMs, durability };
 }
 
-/** With the names that ioredis has for the parts. */
-export function parseRedisUrl(text: string) {
+export type RedisServer = ReturnType<typeof parseRedisUrl>["server"];
+
+/** The server, with the names that ioredis has for the parts; and what to wait for, where only a URL can be given. */
+function parseRedisUrl(text: string) {
   const wrong = (rule: string): StoreError => problem("url", rule, withoutPassword(text));
-  if (!URL.canParse(text)) throw wrong("must look like redis://host:6379/0");
-  const { protocol, hostname, port, pathname, username, password, search, hash } = new URL(text);
+  if (!URL.canParse(text))
+    throw wrong("must look like redis://user:password@host:6379/0, with one host and a port up to 65535");
+  const { protocol, hostname, port, pathname, username, password, searchParams, hash } = new URL(text);
   if (protocol !== "redis:" && protocol !== "rediss:") throw wrong("must begin with redis: or rediss:");
   if (hostname === "") throw wrong("must name a host, as in redis://host:6379/0");
-  if (search + hash !== "") throw wrong("must not have a query: pass options, or a client, instead");
+  const { replicas, fsync, ...others } = Object.fromEntries(searchParams);
+  if (hash !== "" || Object.keys(others).length > 0)
+    throw wrong("may only have replicas and fsync after a '?': pass other options, or a client, instead");
   const db = /^\/?(\d{0,9})$/.exec(pathname)?.[1];
   if (db === undefined) throw wrong("must end in the number of a database, as in /0");
   const host = hostname.replace(/^\[|\]$/g, "");
-  return {
+  const server = {
     host,
     port: Number(port || 6_379),
     db: Number(db),
@@ -73,6 +87,11 @@ export function parseRedisUrl(text: string) {
     ...(password === "" ? {} : { password: decodedPart("redis", "password", password) }),
     ...(protocol === "redis:" ? {} : { tls: isIP(host) === 0 ? { servername: host } : {} }),
   };
+  const inUrl = {
+    ...(replicas !== undefined && { replicas: Number(replicas || "?") }),
+    ...(fsync !== undefined && { fsync: fsync as Durability["fsync"] }),
+  };
+  return { server, inUrl };
 }
 
 export function problem(name: string, rule: string, value: unknown): StoreError {

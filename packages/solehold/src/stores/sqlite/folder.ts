@@ -3,9 +3,9 @@
  * are opened by SQLite alone: to open and close them here would drop the locks that this process has on them.
  */
 import { existsSync } from "node:fs";
-import { access, constants, mkdir, readdir, stat, statfs, writeFile } from "node:fs/promises";
+import { access, constants, readdir, stat, statfs, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { codeOf, syncFolder } from "../../support/files.ts";
+import { codeOf, makeFolders, syncFolder } from "../../support/files.ts";
 import { fileFailure } from "../support/file-failure.ts";
 import { networkFileSystem } from "../support/network-file-systems.ts";
 import { configProblem } from "./failure.ts";
@@ -31,8 +31,7 @@ export async function prepareFolder(folder: string): Promise<void> {
 }
 
 async function prepare(folder: string): Promise<void> {
-  await unless("EEXIST", mkdir(dirname(folder), { recursive: true, mode: 0o700 }));
-  await unless("EEXIST", mkdir(folder, { mode: 0o700 }));
+  await unless("EEXIST", makeFolders(folder));
   const names = await ownFiles(folder);
   if (names.includes(DATABASE_FILE)) return;
   if (names.length > 0)

@@ -96,5 +96,5 @@ async function readAll(folder: string): Promise<CheckReport | null> {
 
 function folderOf(folder: unknown): string {
   if (typeof folder === "string" && folder !== "" && !folder.includes("\0")) return resolve(folder);
-  throw configProblem(`folder must be the path of a folder, got ${JSON.stringify(folder)}`);
+  throw configProblem(`embedded: folder must be the path of a folder, got ${JSON.stringify(folder)}`);
 }

@@ -24,7 +24,7 @@ export function fileFailure(place: string, error: unknown, outcome: FailedOutcom
     case "ENOTDIR":
       return fail("config", "a part of its path is not a folder: correct the path");
     case "ENOENT":
-      return fail("config", "its folder is gone: restore it, or open the store again");
+      return fail("config", "its folder is gone, or cannot be made there: restore it, or correct the path");
     default:
       return fail("internal", `${String((error as Error)?.message ?? error)}: check the disk`);
   }

@@ -57,6 +57,12 @@ export function decodedPart(engine: string, name: string, text: string): string 
   }
 }
 
+/** Of AWS, or whatever a server that speaks its protocol calls one. */
+export function assertRegion(engine: string, region: string): string {
+  if (/^[a-z0-9-]{1,40}$/.test(region)) return region;
+  throw optionError(engine, "region", "must be named, as in ?region=eu-west-1 or in AWS_REGION", region);
+}
+
 /** The client library of an engine, which its user installs. `packages` is what `npm install` takes. */
 export async function loadPackage<Package>(
   engine: string,

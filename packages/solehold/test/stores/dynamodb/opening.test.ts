@@ -28,6 +28,7 @@ describe("wrong options of the DynamoDB store", () => {
       /endpoint must look like https:/,
     ],
     ["no credentials", { url: URL_OF_AWS, variables: {} }, /there are no credentials: set AWS_ACCESS_KEY_ID/],
+    ["half a yes", { url: URL_OF_AWS, createTable: "yes" }, /createTable must be true or false, got 'yes'/],
     ["no time", { url: URL_OF_AWS, timeoutMs: 0 }, /timeoutMs must be a whole number from 1/],
     ["half a call", { url: URL_OF_AWS, concurrency: 0.5 }, /concurrency must be a whole number from 1/],
     [

@@ -59,6 +59,8 @@ class Crowd {
 
   constructor(clients: readonly Leases[]) {
     this.#workers = Promise.all(clients.map((leases) => this.#work(leases)));
+    // When a test fails, its clients are closed while they work, and nobody waits for these any more.
+    this.#workers.catch(() => undefined);
   }
 
   /** Rejects with what went wrong, if a worker ends before. */

@@ -59,6 +59,14 @@ describe("a folder", () => {
     await expect(openFileStore({ folder: join(path, "below") })).rejects.toMatchObject({ kind: "config" });
   });
 
+  it.skipIf(process.platform !== "linux")("where none can be made is refused at once", async () => {
+    for (const folder of ["/proc/solehold", "/proc/solehold/below"])
+      await expect(openFileStore({ folder })).rejects.toMatchObject({
+        kind: "config",
+        message: `the file store in '${folder}': its folder is gone, or cannot be made there: restore it, or correct the path`,
+      });
+  });
+
   it("is cleaned of what a process that died left unfinished", async () => {
     const folder = fresh();
     mkdirSync(join(folder, ".solehold"));

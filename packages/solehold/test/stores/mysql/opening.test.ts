@@ -34,6 +34,12 @@ describe("wrong options of the MySQL store", () => {
     ["another scheme", { url: "postgres://u:s3cret@h/d" }, /url must look like mysql:.*\*\*\*@h/],
     ["no database", { url: "mysql://u:s3cret@h:3306" }, /must name a host and a database/],
     ["no host", { url: "mysql:///d" }, /must name a host and a database/],
+    [
+      "a password that is not encoded",
+      { url: "mysql://u:s3cret%@h/d" },
+      /url must have its password percent-/,
+    ],
+    ["a port that cannot be", { url: "mysql://u:s3cret@h:99999/d" }, /url must look like mysql:/],
     ["an unknown option", { url: "mysql://h/d?tls=yes" }, /unknown option 'tls': it may have ssl-mode/],
     ["a wrong ssl-mode", { url: "mysql://h/d?ssl-mode=on" }, /ssl-mode must be one of DISABLED, REQUIRED/],
     ["a table with a quote", { url: "mysql://h/d", table: "a`b" }, /table must have 1 to 58 letters/],
@@ -59,7 +65,7 @@ describe("opening a MySQL store", () => {
   it("says who does not answer", async () => {
     const error = await rejection(openMysqlStore({ url: "mysql://u:s3cret@127.0.0.1:1/d" }));
     expect(error).toMatchObject({ kind: "unreachable", outcome: "not-applied" });
-    expect(error.message).toMatch(/ECONNREFUSED.*check address and server/);
+    expect(error.message).toMatch(/ECONNREFUSED.*start the server or correct the URL/);
     expect(error.message).not.toContain("s3cret");
   });
 

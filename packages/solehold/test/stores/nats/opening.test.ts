@@ -140,6 +140,7 @@ describe("a URL", () => {
     ["nats://", "must look like"],
     ["nats://user:s3cret@127.0.0.1/b?x=1", "without a query"],
     ["nats://127.0.0.1:port", "must name hosts"],
+    ["nats://127.0.0.1:99999", "ports up to 65535"],
     ["nats://a,,b", "must name hosts"],
     ["nats://%ZZ:s3cret@127.0.0.1", "percent-encoded"],
     ["nats://127.0.0.1/dotted.bucket", "bucket must have"],

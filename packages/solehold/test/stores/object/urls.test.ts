@@ -17,6 +17,9 @@ describe("a URL of object storage that is wrong names", () => {
     ["an unknown option", "azblob://box?region=x", AZURE, /unknown option 'region': use endpoint or/],
     ["an unknown option", "https+etag://host/?region=x", {}, /unknown option 'region': use clockSkewMs/],
     ["credentials in the URL", "s3://a:s3cret@bucket", AWS, /must not carry credentials/],
+    ["an empty region", "s3://bucket?region=", AWS, /^s3: region must be named.*AWS_REGION, got ''/],
+    ["a password that is not encoded", "https+etag://u:s3cret%@host/", {}, /must have its password percent-/],
+    ["a prefix that is not encoded", "s3://bucket/a%", AWS, /must have its prefix percent-encoded/],
     ["no credentials", "s3://bucket", {}, /set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY/],
     [
       "no account",

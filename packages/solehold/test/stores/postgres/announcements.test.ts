@@ -224,36 +224,37 @@ describe("announcements", () => {
   it("miss nothing that is written after a watch began, while many write and watches come and go", async () => {
     const table = "coming_and_going";
     const writers = await Promise.all(Array.from({ length: 4 }, () => server.open({ table })));
-    let isOver = false;
-    const begun: string[] = [];
-    const done = new Set<string>();
-    const write = async (writer: LeaseStore, index: number): Promise<void> => {
-      for (let round = 0; !isOver; round += 1) {
-        const of = key(`${index}/${round}`);
-        begun.push(keyId(of));
-        await create(writer, of);
-        done.add(keyId(of));
-      }
+    let lastName = 0;
+    const createNext = async (writer: LeaseStore): Promise<string> => {
+      lastName += 1;
+      const of = key(`${lastName}`);
+      await create(writer, of);
+      return keyId(of);
     };
-    const writing = Promise.all(writers.map(write));
-    // If this test fails, the writers fail after it, when their stores are closed: nobody waits for them then.
-    writing.catch(() => undefined);
     for (let turn = 0; turn < 8; turn += 1) {
       const store = await server.open({ table });
-      const events = await watchAll(store);
-      // Not by the order of replies: a write from before the watch may be answered after many later ones.
-      const from = begun.length;
-      const expected = (): string[] => begun.slice(from, from + 40);
-      const areDone = async () => expected().length === 40 && expected().every((name) => done.has(name));
-      // A writer that fails ends the test here.
-      await Promise.race([eventually(areDone), writing]);
-      await events.until(
-        () => events.resets > 0 || expected().every((name) => events.names().includes(name)),
-      );
+      const watching = watchAll(store);
+      let isWatched = false;
+      const onWatched = (): void => {
+        isWatched = true;
+      };
+      watching.then(onWatched, onWatched);
+      const write = async (writer: LeaseStore): Promise<readonly string[]> => {
+        for (let round = 0; round < 100 && !isWatched; round += 1) await createNext(writer);
+        await watching;
+        const names: string[] = [];
+        while (names.length < 10) names.push(await createNext(writer));
+        return names;
+      };
+      // Each writes so much and ends, also when the watch or another one fails: none outlives the test's stores.
+      const written = await Promise.allSettled(writers.map(write));
+      const failed = written.find(({ status }) => status === "rejected");
+      expect(failed).toBeUndefined();
+      const expected = written.flatMap((each) => (each.status === "fulfilled" ? each.value : []));
+      const events = await watching;
+      await events.until(() => events.resets > 0 || expected.every((name) => events.names().includes(name)));
       expect(events.resets).toBe(0);
       await store.close();
     }
-    isOver = true;
-    await writing;
   });
 });

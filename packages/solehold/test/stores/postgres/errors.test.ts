@@ -37,6 +37,19 @@ const OPENINGS: readonly (readonly [string, () => string, string, RegExp])[] = [
   ["an unknown host", () => changed("hostname", "no.such.invalid"), "unreachable", /correct the host/],
   ["another kind of URL", () => "mysql://localhost/db", "config", /must begin with postgres:\/\//],
   ["what is no URL", () => "localhost", "config", /must begin with postgres:\/\//],
+  [
+    "a port that cannot be",
+    () => "postgres://user:s@wrong@host:99999/db",
+    "config",
+    /must look like .* port/,
+  ],
+  [
+    "an option of the store",
+    () => changed("search", "?table=x"),
+    "config",
+    /'table': pass it to open.* pooler$/,
+  ],
+  ["an unknown pooler", () => changed("search", "?pooler=session"), "config", /pooler must be "none" or/],
   ["TLS that the server lacks", () => changed("search", "?sslmode=verify-full"), "config", /sslmode/],
 ];
 
@@ -60,23 +73,35 @@ describe("opening a store", () => {
     ["RDS Proxy", "0A000", "RDS Proxy currently doesn't support command-line options."],
     ["PgBouncer", "08P01", "unsupported startup parameter: lock_timeout"],
     ["PgBouncer", "08P01", "unsupported startup parameter in options: enable_seqscan"],
-  ])("says which option a refusal by %s (%s) asks for", async (_, code, message) => {
-    const pooler = createServer((client) => {
-      client.on("error", () => undefined);
-      client.once("data", () => client.end(refusal(code, message)));
-    }).listen(0, "127.0.0.1");
-    await once(pooler, "listening");
-    const address = pooler.address();
-    const port = typeof address === "object" ? address?.port : 0;
-    await expect(
-      openPostgresStore({ url: `postgres://user:secret@127.0.0.1:${port}/db` }),
-    ).rejects.toMatchObject({
-      kind: "config",
-      outcome: "not-applied",
-      message: expect.stringMatching(/this is a pooler; set the option pooler: "transaction"$/),
-    });
-    pooler.close();
-  });
+  ])(
+    "says which option a refusal by %s (%s) asks for, and with it sends no settings",
+    async (_, code, message) => {
+      const startups: string[] = [];
+      const pooler = createServer((client) => {
+        client.on("error", () => undefined);
+        client.once("data", (startup) => {
+          startups.push(startup.toString());
+          client.end(refusal(code, message));
+        });
+      }).listen(0, "127.0.0.1");
+      await once(pooler, "listening");
+      const address = pooler.address();
+      const port = typeof address === "object" ? address?.port : 0;
+      const url = `postgres://user:secret@127.0.0.1:${port}/db`;
+      await expect(openPostgresStore({ url })).rejects.toMatchObject({
+        kind: "config",
+        outcome: "not-applied",
+        message: expect.stringMatching(
+          /is a pooler; set the option pooler: "transaction", or add \?pooler=tr/,
+        ),
+      });
+      for (const options of [{ url, pooler: "transaction" as const }, { url: `${url}?pooler=transaction` }])
+        await expect(openPostgresStore(options)).rejects.toMatchObject({ kind: "config" });
+      const settings = startups.map((startup) => /lock_timeout|enable_seqscan|pooler/.test(startup));
+      expect(settings).toEqual([true, false, false]);
+      pooler.close();
+    },
+  );
 
   it("refuses a lone Client of pg, which it could not open again", async () => {
     const client = new pg.Client(server.url);
@@ -149,16 +174,6 @@ describe("a store in use", () => {
       kind: "config",
       outcome: "not-applied",
       message: expect.stringMatching(/run the statements of postgresSchema/),
-    });
-    await store.close();
-  });
-
-  it("refuses a batch that is larger than it takes", async () => {
-    const store = await openPostgresStore({ url: server.url });
-    const keys = Array.from({ length: store.capabilities.maxBatch + 1 }, (_, index) => key(`many/${index}`));
-    await expect(store.read(keys)).rejects.toMatchObject({
-      kind: "config",
-      message: /at most 1000 keys, got 1001/,
     });
     await store.close();
   });

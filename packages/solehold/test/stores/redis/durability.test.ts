@@ -48,6 +48,7 @@ describe("with a replica that may be promoted", () => {
   it("a store is durable only if it waits for it", async () => {
     expect((await open()).capabilities.durable).toBe(false);
     expect((await open({ replicas: 1 })).capabilities.durable).toBe(true);
+    expect((await open({ url: `${primary.url}?replicas=1` })).capabilities.durable).toBe(true);
   });
 
   it("a write that is acknowledged is on the replica", async () => {
@@ -103,9 +104,11 @@ it("a store that waits for more replicas than there are cannot be opened", async
 });
 
 it("a server that cannot wait for disks is refused where that is asked for", async () => {
-  const failure = await rejection(open({ fsync: "wait" }));
-  expect(failure).toMatchObject({ kind: "config", outcome: "not-applied" });
-  expect(failure.message).toMatch(/7\.2|unknown command/);
+  for (const options of [{ fsync: "wait" as const }, { url: `${primary.url}?fsync=wait` }]) {
+    const failure = await rejection(open(options));
+    expect(failure).toMatchObject({ kind: "config", outcome: "not-applied" });
+    expect(failure.message).toMatch(/7\.2|unknown command/);
+  }
 });
 
 /**

@@ -90,10 +90,14 @@ describe("a URL", () => {
 
   it.each([
     ["nonsense", "must look like"],
+    ["redis://a:1,b:2", "one host and a port up to 65535"],
     ["http://127.0.0.1", "must begin with redis:"],
     ["redis://", "host"],
     ["redis://127.0.0.1/zero", "number of a database"],
-    ["redis://user:s3cret@127.0.0.1/0?x=1", "must not have a query"],
+    ["redis://user:s3cret@127.0.0.1/0?x=1", "may only have replicas and fsync"],
+    ["redis://127.0.0.1/0?replicas=", "replicas must be a whole number from 0 to 1000"],
+    ["redis://127.0.0.1/0?replicas=all", "replicas must be a whole number from 0 to 1000"],
+    ["redis://127.0.0.1/0?fsync=always", 'fsync must be "server" or "wait"'],
     ["redis://user:s3cret%@127.0.0.1", "%25"],
     [undefined as never, "must look like"],
     [6_379 as never, "must look like"],

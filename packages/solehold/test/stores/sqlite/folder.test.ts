@@ -188,6 +188,14 @@ describe("a folder that is refused", () => {
     expect(contents(root)).toEqual(before);
   });
 
+  it.skipIf(process.platform !== "linux")("lies where none can be made", async () => {
+    for (const folder of ["/proc/solehold", "/proc/solehold/below"])
+      await expect(openEmbeddedStore({ folder })).rejects.toMatchObject({
+        kind: "config",
+        message: expect.stringContaining("cannot be made there: restore it, or correct the path"),
+      });
+  });
+
   it("is not named at all", async () => {
     for (const folder of ["", "a\0b", undefined, 7]) {
       const error = await openEmbeddedStore({ folder: folder as string }).catch((reason: unknown) => reason);
