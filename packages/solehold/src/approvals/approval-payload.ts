@@ -13,7 +13,8 @@
  *   "solehold:approval-v1:" tenant key holder purpose tier action ttlMs nonce notBeforeMs notAfterMs
  */
 import { createHash } from "node:crypto";
-import { type FieldProblem, MAX_INSTANT_MS, problemOf, type Untrusted } from "../core/index.ts";
+import { type FieldProblem, problemOf, type Untrusted } from "../core/field-problem.ts";
+import { MAX_INSTANT_MS } from "../core/index.ts";
 import { CoordinatorError } from "../placement/codes.ts";
 import { idProblem, MAX_ID_BYTES, MAX_LEASE_ID_BYTES, nameProblem, shown } from "../placement/names.ts";
 

@@ -6,7 +6,8 @@
  * approval. The tier comes from here and never from a caller.
  */
 
-import { type FieldProblem, isObject, isPurpose, PURPOSES, type Purpose } from "../core/index.ts";
+import { type FieldProblem, isObject } from "../core/field-problem.ts";
+import { isPurpose, PURPOSES, type Purpose } from "../core/index.ts";
 import {
   Quorum,
   type QuorumConfig,

@@ -7,7 +7,7 @@ import { type KeyObject, sign, verify } from "node:crypto";
 import { CoordinatorError } from "../placement/codes.ts";
 import { idProblem } from "../placement/names.ts";
 import { type ApprovalPayload, type ApprovalRequest, encodeApproval } from "./approval-payload.ts";
-import { decodeBase64Url, encodeBase64Url } from "./base64url.ts";
+import { decodeBase64Url } from "./base64url.ts";
 import { ed25519Private } from "./signing-key.ts";
 
 const SIGNATURE_BYTES = 64;
@@ -24,7 +24,7 @@ export function signApproval(privateKey: KeyObject, payload: ApprovalPayload, si
   const problem = idProblem(signerId);
   if (problem !== null)
     throw new CoordinatorError("LC_INVALID_REQUEST", { field: "signerId", message: problem });
-  const signature = encodeBase64Url(sign(null, encodeApproval(payload), ed25519Private(privateKey)));
+  const signature = sign(null, encodeApproval(payload), ed25519Private(privateKey)).toString("base64url");
   const { notBeforeMs, notAfterMs } = payload;
   return Object.freeze({ signerId, notBeforeMs, notAfterMs, signature });
 }

@@ -3,9 +3,6 @@
  * space and stray bits in the last character are refused, because a second spelling of one signature would
  * be a second key in whatever remembers it.
  */
-export function encodeBase64Url(bytes: Uint8Array): string {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("base64url");
-}
 
 /** The bytes, or null when `text` is not the one canonical spelling of exactly `length` bytes. */
 export function decodeBase64Url(text: unknown, length: number): Buffer | null {

@@ -4,7 +4,8 @@
  * thresholds grow with the tier, never exceed the signers, and no key counts for two signers.
  */
 import type { KeyObject } from "node:crypto";
-import { type FieldProblem, isInstant, isObject, MAX_INSTANT_MS } from "../core/index.ts";
+import { type FieldProblem, isInstant, isObject } from "../core/field-problem.ts";
+import { MAX_INSTANT_MS } from "../core/index.ts";
 import { compareUtf8, idProblem, shown } from "../placement/names.ts";
 import { importPublicKey, publicKeyTextProblem } from "./signing-key.ts";
 

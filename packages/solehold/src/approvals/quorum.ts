@@ -11,7 +11,8 @@
  * the tier: the service does, by policy, and must not take it from the caller.
  */
 
-import { type FieldProblem, isInstant, MAX_INSTANT_MS } from "../core/index.ts";
+import { type FieldProblem, isInstant } from "../core/field-problem.ts";
+import { MAX_INSTANT_MS } from "../core/index.ts";
 import {
   compareUtf8,
   idProblem,

@@ -7,7 +7,7 @@
  */
 import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject } from "node:crypto";
 import { CoordinatorError } from "../placement/codes.ts";
-import { decodeBase64Url, encodeBase64Url } from "./base64url.ts";
+import { decodeBase64Url } from "./base64url.ts";
 import { publicKeyProblem } from "./edwards.ts";
 
 const KEY_BYTES = 32;
@@ -51,7 +51,7 @@ export function exportPrivateKeyPem(privateKey: KeyObject): string {
 
 export function exportPrivateKeySeed(privateKey: KeyObject): string {
   const der = ed25519Private(privateKey).export({ format: "der", type: "pkcs8" });
-  return encodeBase64Url(der.subarray(PRIVATE_HEADER.length));
+  return der.subarray(PRIVATE_HEADER.length).toString("base64url");
 }
 
 /** The public half of a private key or a key pair, or the compact form of a public key; one in that form stays as it is. */
@@ -63,7 +63,10 @@ export function exportPublicKey(key: KeyObject | SigningKeyPair | string): strin
   if ("privateKey" in key) return exportPublicKey(key.privateKey);
   if (key.asymmetricKeyType !== "ed25519") fail("key", "must be an Ed25519 key");
   const publicKey = key.type === "private" ? createPublicKey(key) : key;
-  return encodeBase64Url(publicKey.export({ format: "der", type: "spki" }).subarray(PUBLIC_HEADER.length));
+  return publicKey
+    .export({ format: "der", type: "spki" })
+    .subarray(PUBLIC_HEADER.length)
+    .toString("base64url");
 }
 
 /** The key of 43 base64url characters. Throws for anything that could not be a signer's key. */

@@ -6,7 +6,6 @@
 
 import type { AuditEntry, AuditEvent, AuditHead } from "./entry.ts";
 import { AuditError } from "./error.ts";
-import { encodeEvent } from "./hash-chain.ts";
 import { checkAuditEvent, sanitiseAuditEvent } from "./validate.ts";
 
 export interface AuditTrail {
@@ -51,13 +50,9 @@ export const QUERY_LIMITS = { standard: 100, most: 10_000 } as const;
 
 const EXACT_FIELDS = ["key", "tenant", "holder", "action", "reason", "allowed", "caller"] as const;
 
+/** Throws on a malformed event where those are refused. */
 export function acceptEvent(event: AuditEvent, invalidEvents: InvalidEvents): AuditEvent {
   return invalidEvents === "sanitise" ? sanitiseAuditEvent(event) : checkAuditEvent(event);
-}
-
-/** The event's part of a line. Throws on a malformed event where those are refused. */
-export function encodeAccepted(event: AuditEvent, invalidEvents: InvalidEvents): string {
-  return encodeEvent(acceptEvent(event, invalidEvents));
 }
 
 export function matches(entry: AuditEntry, filter: AuditFilter): boolean {

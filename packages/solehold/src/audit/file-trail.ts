@@ -12,7 +12,7 @@
 
 import { AnchorFile } from "./anchors.ts";
 import type { AuditQuery, AuditTrail, InvalidEvents } from "./audit-trail.ts";
-import { acceptEvent, encodeAccepted } from "./audit-trail.ts";
+import { acceptEvent } from "./audit-trail.ts";
 import type { AuditEntry, AuditEvent, AuditHead } from "./entry.ts";
 import { AuditError, describeCause } from "./error.ts";
 import { createFolder, listSegments, readTrailId, TRAIL_FILE, writeTrailId } from "./folder.ts";
@@ -128,7 +128,7 @@ export class FileAuditTrail implements AuditTrail {
   }
 
   #accept(event: AuditEvent): string {
-    if (this.#closing === null) return encodeAccepted(event, this.#parts.invalidEvents);
+    if (this.#closing === null) return encodeEvent(acceptEvent(event, this.#parts.invalidEvents));
     throw new AuditError("AUDIT_CLOSED", "the audit trail is closed: append before close");
   }
 

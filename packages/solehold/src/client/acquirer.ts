@@ -32,6 +32,9 @@ const RETRY_UNAVAILABLE_MS = 200;
 const NO_PROBE =
   "probe is asked on the main thread, and renewIn: 'worker' renews while that is busy: leave one of them out";
 
+/** Options that a request has under the same name. */
+const SAME = ["term", "note", "metadata", "slots", "priority", "idempotencyKey", "approval"] as const;
+
 export type OnWaiting = NonNullable<WaitOptions["onWaiting"]>;
 
 export interface AcquirerOptions {
@@ -190,29 +193,13 @@ export class Acquirer {
   }
 
   #request(key: LeaseKey, options: AcquireOptions, ttlMs: number, token: string | undefined): AcquireRequest {
-    const {
-      purpose = DEFAULT_PURPOSE,
-      holder = this.#holder,
-      term,
-      note,
-      metadata,
-      idempotencyKey,
-      approval,
-    } = options;
-    const { holdAtLeast, lockDelay, slots, priority } = options;
-    return {
-      ...{ op: "acquire", key, holder, ttlMs, purpose },
-      ...(term === undefined ? {} : { term }),
-      ...(note === undefined ? {} : { note }),
-      ...(metadata === undefined ? {} : { metadata }),
-      ...(holdAtLeast === undefined ? {} : { holdAtLeastMs: durationMs("holdAtLeast", holdAtLeast, 0) }),
-      ...(lockDelay === undefined ? {} : { lockDelayMs: durationMs("lockDelay", lockDelay, 0) }),
-      ...(slots === undefined ? {} : { slots }),
-      ...(priority === undefined ? {} : { priority }),
-      ...(idempotencyKey === undefined ? {} : { idempotencyKey }),
-      ...(approval === undefined ? {} : { approval }),
-      ...(token === undefined ? {} : { token }),
-    };
+    const { purpose = DEFAULT_PURPOSE, holder = this.#holder, holdAtLeast, lockDelay } = options;
+    const request: { [field: string]: unknown } = { op: "acquire", key, holder, ttlMs, purpose };
+    for (const name of SAME) if (options[name] !== undefined) request[name] = options[name];
+    if (holdAtLeast !== undefined) request.holdAtLeastMs = durationMs("holdAtLeast", holdAtLeast, 0);
+    if (lockDelay !== undefined) request.lockDelayMs = durationMs("lockDelay", lockDelay, 0);
+    if (token !== undefined) request.token = token;
+    return request as unknown as AcquireRequest;
   }
 
   /**

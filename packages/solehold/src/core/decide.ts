@@ -8,9 +8,10 @@
  */
 import type { AcquireCommand, LeaseCommand } from "./command.ts";
 import { computeDecision, type LeaseDecision, type LeaseEffect } from "./compute.ts";
-import { evaluatePolicy, NOTHING_TRUE, type PolicyBundle } from "./evaluate.ts";
+import { evaluatePolicy, type PolicyBundle } from "./evaluate.ts";
 import type { StoreInstant } from "./instant.ts";
 import type { LeasePolicy } from "./policy.ts";
+import { NOTHING_TRUE } from "./rules.ts";
 import type { LeaseSnapshot } from "./snapshot.ts";
 
 export interface Decided {

@@ -14,7 +14,7 @@ import type { LeasePolicy } from "./policy.ts";
 import { approvalOf, policyProblem, ttlProblem } from "./policy-problems.ts";
 import type { Reason } from "./reasons.ts";
 import type { LeaseRecord } from "./record.ts";
-import { type DecisionPath, type Facts, judge, type Verdict } from "./rules.ts";
+import { type DecisionPath, type Facts, judge, NOTHING_TRUE, type Verdict } from "./rules.ts";
 import type { LeaseSnapshot } from "./snapshot.ts";
 import { wantedTtlMs } from "./ttl.ts";
 
@@ -94,16 +94,6 @@ function corruptProblem(detail: string): FieldProblem | null {
 export function isDecidedByRequest({ reason, problem }: PolicyBundle): boolean {
   return problem !== null && reason !== "RECORD_CORRUPT" && !isSnapshotProblem(problem);
 }
-
-/** Of a request that cannot be decided. */
-export const NOTHING_TRUE = Object.freeze({
-  leaseExists: false,
-  leaseExpired: false,
-  ownerMatch: false,
-  tokenMatch: false,
-  ttlInBounds: false,
-  grantEligible: false,
-});
 
 function refusal(reason: Reason, problem: FieldProblem | null): PolicyBundle {
   return { ...NOTHING_TRUE, reason, path: null, problem };

@@ -1,4 +1,5 @@
 /** Checks of what is handed in from outside: nothing is known of it, not even its shape. */
+import { MAX_INSTANT_MS } from "./instant.ts";
 
 /** A field that makes a request impossible to decide, and how to correct it. */
 export interface FieldProblem {
@@ -15,4 +16,8 @@ export function isObject(value: unknown): value is Untrusted {
 /** `message` says what is wrong with the field; null where nothing is. */
 export function problemOf(field: string, message: string | null): FieldProblem | null {
   return message === null ? null : { field, message };
+}
+
+export function isInstant(value: unknown): value is number {
+  return typeof value === "number" && Number.isSafeInteger(value) && value >= 0 && value <= MAX_INSTANT_MS;
 }

@@ -6,7 +6,7 @@ export * from "./decide.ts";
 export * from "./duration.ts";
 export * from "./evaluate.ts";
 export * from "./fence.ts";
-export * from "./field-problem.ts";
+export type { FieldProblem } from "./field-problem.ts";
 export * from "./generation.ts";
 export * from "./idempotency.ts";
 export * from "./identifiers.ts";

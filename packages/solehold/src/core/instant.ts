@@ -15,10 +15,6 @@ export interface StoreInstant {
 /** The largest instant a Date can hold. Adding any allowed ttl to it still is an exact integer. */
 export const MAX_INSTANT_MS = 8_640_000_000_000_000;
 
-export function isInstant(value: unknown): value is number {
-  return typeof value === "number" && Number.isSafeInteger(value) && value >= 0 && value <= MAX_INSTANT_MS;
-}
-
 /** The store's own clock, read where the decision is made. */
 export function exactly(nowMs: number): StoreInstant {
   return { earliestMs: nowMs, latestMs: nowMs, stampMs: nowMs };

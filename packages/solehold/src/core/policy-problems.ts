@@ -1,7 +1,7 @@
 /** What is wrong with a request under a policy, before anything is known of the lease: the field, and the fix. */
 import { type AcquireCommand, type ApprovalVerdict, handoffProblem, type LeaseCommand } from "./command.ts";
-import type { FieldProblem } from "./field-problem.ts";
-import { isInstant, MAX_INSTANT_MS, type StoreInstant } from "./instant.ts";
+import { type FieldProblem, isInstant } from "./field-problem.ts";
+import { MAX_INSTANT_MS, type StoreInstant } from "./instant.ts";
 import type { LeasePolicy } from "./policy.ts";
 
 export function policyProblem(

@@ -30,6 +30,16 @@ export interface Facts {
   readonly tokenMatch: boolean;
 }
 
+/** What is true of a request that cannot be decided. */
+export const NOTHING_TRUE = Object.freeze({
+  leaseExists: false,
+  leaseExpired: false,
+  ownerMatch: false,
+  tokenMatch: false,
+  ttlInBounds: false,
+  grantEligible: false,
+});
+
 const ELIGIBLE = {
   grant: { reason: "OK_POLICY_EVALUATE", path: "grant" },
   extend: { reason: "OK_POLICY_EVALUATE", path: "extend" },

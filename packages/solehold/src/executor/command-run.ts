@@ -245,20 +245,14 @@ export class CommandRun {
   }
 
   #applied(attempt: Pick<Attempt, "decision" | "reading" | "now">, found?: LeaseRecord): AppliedOutcome {
-    const { decision, reading, now } = attempt;
-    const { next } = decision;
-    const common = { kind: "applied", believedFrom: reading, storeTimeMs: now.stampMs } as const;
-    const left = (lease: LeaseRecord): number => Math.max(0, lease.expiresAtMs - now.stampMs);
-    const { nextToken } = this.#options;
-    const token = decision.lease.state === "released" ? "" : this.#options.token;
-    if (next !== undefined) {
-      // What is found in the store by the nonce is the next waiter's grant.
-      const granted = { ...common, decision: next, token: nextToken, validForMs: left(next.lease) };
-      return { ...common, decision, token, validForMs: left(decision.lease), next: granted };
-    }
-    if (found === undefined) return { ...common, decision, token, validForMs: left(decision.lease) };
-    const validForMs = Math.min(left(found), left(decision.lease));
-    return { ...common, decision: { ...decision, lease: found }, token, validForMs };
+    const { decision } = attempt;
+    const { token, nextToken } = this.#options;
+    const own = appliedAs(decision, decision.lease.state === "released" ? "" : token, attempt);
+    // What is found in the store by the nonce is the next waiter's grant.
+    if (decision.next !== undefined) return { ...own, next: appliedAs(decision.next, nextToken, attempt) };
+    if (found === undefined) return own;
+    const asFound = appliedAs({ ...decision, lease: found }, own.token, attempt);
+    return { ...asFound, validForMs: Math.min(asFound.validForMs, own.validForMs) };
   }
 
   #unsettled(error: unknown): CommandOutcome {
@@ -270,4 +264,14 @@ export class CommandRun {
     const mayHaveServed = this.#unknown.some(({ decision }) => decision.next !== undefined);
     return mayHaveServed ? { ...unknown, next: unknown } : unknown;
   }
+}
+
+function appliedAs(
+  decision: GrantedDecision,
+  token: string,
+  { reading, now }: Pick<Attempt, "reading" | "now">,
+): AppliedOutcome {
+  const { stampMs } = now;
+  const validForMs = Math.max(0, decision.lease.expiresAtMs - stampMs);
+  return { kind: "applied", decision, token, believedFrom: reading, validForMs, storeTimeMs: stampMs };
 }

@@ -1,17 +1,13 @@
 /** What makes a request of the decision gate impossible to decide, before `core` sees it. */
+import { type FieldProblem, isInstant, isObject, problemOf, type Untrusted } from "../core/field-problem.ts";
 import {
   describeType,
-  type FieldProblem,
-  isInstant,
-  isObject,
   MAX_HOLDER_LENGTH,
   MAX_INSTANT_MS,
   MAX_TOKEN_LENGTH,
   nameProblem,
-  problemOf,
   type Reason,
   tokenProblem,
-  type Untrusted,
 } from "../core/index.ts";
 import { MAX_IDEMPOTENCY_KEY_LENGTH } from "../executor/index.ts";
 

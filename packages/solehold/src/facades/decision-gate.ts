@@ -16,12 +16,12 @@ import {
   type LeasePolicy,
   type LeaseRecord,
   type LeaseSnapshot,
-  NOTHING_TRUE,
   type PolicyBundle,
   plainRecord,
   type Reason,
   reasonCode,
 } from "../core/index.ts";
+import { NOTHING_TRUE } from "../core/rules.ts";
 import { type Env, randomId, realEnv } from "../env/index.ts";
 import { hashToken } from "../executor/index.ts";
 import { gateProblem } from "./decision-gate-input.ts";

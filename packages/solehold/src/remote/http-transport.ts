@@ -34,40 +34,23 @@ export class HttpTransport implements RemoteTransport {
     this.#agent = options.url.protocol === "https:" ? new TlsAgent(agentOptions) : new Agent(agentOptions);
   }
 
-  send(request: RemoteRequest): Promise<RemoteAnswer> {
-    const { env } = this.#options;
-    return new Promise((resolve, reject) => {
-      const payload = request.body === undefined ? undefined : JSON.stringify(request.body);
-      const outgoing = this.#open(request.method, request.path, payload);
-      const giveUp = (error: Error): void => void outgoing.destroy(error);
-      const timer = env.timer(request.timeoutMs, () => giveUp(this.#silent(request.timeoutMs)), {
-        keepAlive: true,
-      });
-      const onAbort = (): void =>
-        giveUp(new StoreError("closed", "the caller gave up", { outcome: "unknown" }));
-      request.signal?.addEventListener("abort", onAbort, { once: true });
-      const done = (): void => {
-        timer.cancel();
-        request.signal?.removeEventListener("abort", onAbort);
-      };
-      outgoing.on("error", (error) => {
-        done();
-        reject(transportError(error, this.#where));
-      });
-      outgoing.on("response", (response) => {
-        readBody(response).then(
-          (text) => {
-            done();
-            resolve({ status: response.statusCode ?? 0, body: parsed(text) });
-          },
-          (error: unknown) => {
-            done();
-            reject(transportError(error, this.#where));
-          },
-        );
-      });
-      outgoing.end(payload);
-    });
+  async send({ method, path, body, timeoutMs, signal }: RemoteRequest): Promise<RemoteAnswer> {
+    const payload = body === undefined ? undefined : JSON.stringify(body);
+    const outgoing = this.#open(method, path, payload);
+    const giveUp = (error: Error): void => void outgoing.destroy(error);
+    const onTimeout = (): void => giveUp(this.#silent(timeoutMs));
+    const onAbort = (): void =>
+      giveUp(new StoreError("closed", "the caller gave up", { outcome: "unknown" }));
+    const timer = this.#options.env.timer(timeoutMs, onTimeout, { keepAlive: true });
+    signal?.addEventListener("abort", onAbort, { once: true });
+    try {
+      return await answerTo(outgoing.end(payload));
+    } catch (error) {
+      throw transportError(error, this.#where);
+    } finally {
+      timer.cancel();
+      signal?.removeEventListener("abort", onAbort);
+    }
   }
 
   events(path: string, onEvent: (event: SseEvent) => void, onEnd: () => void): Promise<{ close(): void }> {
@@ -140,6 +123,16 @@ export class HttpTransport implements RemoteTransport {
     const message = `${this.#where} gave no answer within ${Math.round(afterMs)} ms`;
     return new StoreError("timeout", message, { outcome: "unknown" });
   }
+}
+
+function answerTo(outgoing: ClientRequest): Promise<RemoteAnswer> {
+  return new Promise((resolve, reject) => {
+    outgoing.on("error", reject);
+    outgoing.on("response", (response) => {
+      const status = response.statusCode ?? 0;
+      readBody(response).then((text) => resolve({ status, body: parsed(text) }), reject);
+    });
+  });
 }
 
 async function readBody(response: IncomingMessage): Promise<string> {

@@ -23,7 +23,7 @@ export interface AttemptsOptions {
   readonly isDraining: () => boolean;
   readonly list: WaiterList;
   readonly status: SlotsStatus;
-  readonly tickets: KeyTickets | null;
+  readonly tickets: () => KeyTickets | null;
 }
 
 /** How an attempt or a look ended for the queue. */
@@ -85,7 +85,7 @@ export class Attempts {
   }
 
   #ticketed(request: WaitRequest): WaitRequest {
-    const ticket = this.#options.tickets?.own ?? "";
+    const ticket = this.#options.tickets()?.own ?? "";
     return ticket === "" ? request : { ...request, ticket };
   }
 
@@ -93,7 +93,7 @@ export class Attempts {
     const { status, list, tickets, isDraining } = this.#options;
     const nowMs = this.#nowMs();
     status.onOutcome(outcome, nowMs);
-    if (outcome.kind === "applied") tickets?.onRecord(outcome.decision.lease);
+    if (outcome.kind === "applied") tickets()?.onRecord(outcome.decision.lease);
     waiter.remember(outcome);
     const worthWaiting = isWorthWaiting(outcome);
     if (waiter.phase === "left") {
@@ -121,7 +121,7 @@ export class Attempts {
     if (waiter.phase !== "left") waiter.phase = "waiting";
     if (released.kind === "applied") {
       const { lease } = released.decision;
-      status.onRecord(lease.key, lease, this.#nowMs(), tickets?.own ?? "");
+      status.onRecord(lease.key, lease, this.#nowMs(), tickets()?.own ?? "");
       return "ask again";
     }
     // An attempt whose reply was lost may have served the waiter before somebody else wrote.

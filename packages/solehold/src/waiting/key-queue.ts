@@ -39,14 +39,13 @@ export class KeyQueue {
   #state: QueueState = IDLE;
   #watch: Promise<StoreWatch | null> | null = null;
   #watching: "no" | "opening" | "yes" = "no";
-  /** Null where the store cannot announce changes. */
-  readonly #tickets: KeyTickets | null;
+  /** Null until the key is followed, and where the store cannot announce changes. */
+  #tickets: KeyTickets | null = null;
   readonly #returning = new Returning();
 
   /** `ownFenceOf`: of the last grant of a key through this process. */
   constructor(key: LeaseKey, ownFenceOf: (key: LeaseKey) => bigint, options: KeyQueueOptions) {
     const { env, next, inBackground } = options;
-    const { tickets } = next;
     this.key = key;
     const slots = (): number => this.waiters[0]?.request.slots ?? 1;
     this.status = new SlotsStatus({ key, slots, ownFenceOf });
@@ -57,12 +56,9 @@ export class KeyQueue {
       onDecided: (outcome) => this.onDecided(outcome),
       lastAttempt: (waiter) => this.afterFirst().then(() => this.#attempts.execute(waiter)),
     });
-    const onOther = (): void => this.#showTicket();
-    this.#tickets =
-      tickets === undefined ? null : new KeyTickets({ env, next, tickets, key, onOther, inBackground });
     this.#attempts = new Attempts({
-      ...{ env, next, list: this.#list, status: this.status, tickets: this.#tickets },
-      isDraining: options.isDraining,
+      ...{ env, next, list: this.#list, status: this.status, isDraining: options.isDraining },
+      tickets: () => this.#tickets,
     });
   }
 
@@ -251,13 +247,17 @@ export class KeyQueue {
   /** Opens the watch, once. Waiting does not depend on it: without it there are more looks. */
   follow(): void {
     if (this.#watch !== null) return;
-    const { tenant, name } = this.key;
+    const { key } = this;
+    const { env, next, inBackground } = this.#options;
+    const { tickets } = next;
     this.#watching = "opening";
-    this.#watch = this.#options.next
-      .watch({ tenant, prefix: name }, (event) => this.#onEvent(event))
+    this.#watch = next
+      .watch({ tenant: key.tenant, prefix: key.name }, (event) => this.#onEvent(event))
       .catch(() => null);
-    const others = this.#tickets?.open() ?? Promise.resolve();
-    void Promise.all([this.#watch, others]).then(([watch]) => {
+    const onOther = (): void => this.#showTicket();
+    if (tickets !== undefined)
+      this.#tickets = new KeyTickets({ env, next, tickets, key, onOther, inBackground });
+    void Promise.all([this.#watch, this.#tickets?.open()]).then(([watch]) => {
       if (this.#state.kind === "closed") return;
       this.#watching = watch === null ? "no" : "yes";
       // What changed between the last attempt and the first event was announced to nobody.

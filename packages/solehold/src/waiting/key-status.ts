@@ -85,11 +85,6 @@ export class KeyStatus {
     return (this.#obstacle?.untilMs ?? Number.NEGATIVE_INFINITY) > nowMs;
   }
 
-  /** Whether the key may be free: nothing is known to stand in the way any more. */
-  isDue(nowMs: number): boolean {
-    return this.#isKnown && !this.isBlocked(nowMs);
-  }
-
   /** The record that stands under the key, perhaps an old one. */
   onRecord(record: LeaseRecord | null, nowMs: number, ownTicket: string): RecordChange {
     this.#isKnown = true;

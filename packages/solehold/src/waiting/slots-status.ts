@@ -80,6 +80,7 @@ export class SlotsStatus {
     return this.keys.every(({ name }) => this.#seen(name)?.isBlocked(nowMs) === true);
   }
 
+  /** Whether a slot may be free: nothing is known to stand in the way any more. */
   isDue(nowMs: number): boolean {
     return this.isKnown && !this.isBlocked(nowMs);
   }
