@@ -12,6 +12,7 @@ import { CommandHandler } from "../commands/command-handler.ts";
 import type { AppOptions, SecureContext } from "../http/app.ts";
 import { dashboardFiles } from "../http/dashboard-files.ts";
 import { openApiDocument } from "../http/openapi.ts";
+import { Pipelines } from "../http/pipeline.ts";
 import { type EventRoute, inTurns, type Route } from "../http/route.ts";
 import { auditRoutes, auditWatchRoute } from "../http/routes/audit.ts";
 import { commandRoutes } from "../http/routes/commands.ts";
@@ -148,7 +149,10 @@ export function composeServer(
     doctorRoute(service, env),
   ];
   const pages = dashboardFiles();
-  const appOptions: AppOptions = { ...context, routes, eventRoutes, events, pages, bodyLimitBytes, tls };
+  const pipelines = new Pipelines(env);
+  const appOptions: AppOptions = {
+    ...{ ...context, routes, eventRoutes, events, pipelines, pages, bodyLimitBytes, tls },
+  };
   const streams = new StreamServer({
     ...{ ...context, commands, hub, batchLimit },
     pendingLimit: batchLimit + waiterLimit,
