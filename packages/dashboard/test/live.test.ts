@@ -179,7 +179,7 @@ describe("one lease", () => {
     await expect.poll(tenures).toEqual(["a, released", "b, handed over", "c, revoked"]);
     await page.locator(".lease-now").getByText("revoked").waitFor();
     await page.locator(".tenure").first().focus();
-    expect(await page.locator(".facts").textContent()).toContain("Endedreleased");
+    expect(await page.locator(".facts.across").textContent()).toContain("Endedreleased");
     expect(complaints).toEqual([]);
     await page.close();
   });
