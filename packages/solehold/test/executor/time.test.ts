@@ -162,6 +162,25 @@ describe("with the time in replies only", () => {
     expect(early.decision.reason).toBe("LEASE_HELD_BY_OTHER");
   });
 
+  it("a minimum hold is kept, although whoever released the lease knew the time badly", async () => {
+    const { env, store, executor } = farStore();
+    const key = { op: "acquire", key: KEY, ttlMs: 5_000 } as const;
+    const { token } = applied(await executor().execute({ ...key, holder: "a", holdAtLeastMs: 10_000 }));
+    store.beforeReading = async () => {
+      store.beforeReading = async () => undefined;
+      await env.advance(4_000);
+    };
+    const released = executor().execute({ op: "release", key: KEY, holder: "a", token });
+    expect(applied(await released).decision.lease.endedAtMs).toBeGreaterThan(store.offsetMs + 8_000);
+    const contender = executor();
+    const ask = () => contender.execute({ ...key, holder: "b" });
+    expect(refused(await ask()).decision.reason).toBe("LEASE_LOCK_DELAY");
+    await env.advance(5_900);
+    expect(refused(await ask()).decision.reason).toBe("LEASE_LOCK_DELAY");
+    await env.advance(200);
+    applied(await ask());
+  });
+
   it("two clients whose wall clocks are 20 minutes apart agree on who holds it", async () => {
     const env = new ManualEnv();
     const store = new ClockedStore(env);
