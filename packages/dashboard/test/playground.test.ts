@@ -175,6 +175,7 @@ describe("the playground in a browser", () => {
     expect(await page.locator(".command code").textContent()).toContain(
       `sim --seed ${signed} --through library`,
     );
+    expect(await axeViolations(page)).toEqual([]);
     await page.close();
   });
 
