@@ -134,6 +134,7 @@ describe("the playground in a browser", () => {
     await page.keyboard.press("Space");
     await page.getByRole("button", { name: "Play", exact: true }).waitFor();
     await page.waitForURL(/[?&]t=/);
+    expect(await page.title()).toBe("Late reply · Solehold playground");
     await page.close();
   });
 
@@ -150,6 +151,9 @@ describe("the playground in a browser", () => {
     await page.locator("h2", { hasText: "Seed 41" }).waitFor();
     await steps.first().waitFor();
     expect(await steps.allInnerTexts()).toEqual(loaded);
+    await page.goto(`${base}#/seed/42?code=shipped`);
+    await page.locator("h2", { hasText: "Seed 42" }).waitFor();
+    expect(await page.getByLabel("Seed").inputValue()).toBe("42");
     expect(complaints).toEqual([]);
     await page.close();
   });
@@ -165,6 +169,14 @@ describe("the playground in a browser", () => {
       expect([seed, verdict]).toEqual([seed, "Every promise held."]);
       await page.close();
     }
+    const signed = seeds.find((seed) => !shown.includes(seed));
+    const { page } = await open(`#/seed/${signed}`);
+    await page.getByRole("alert").getByText("this world has signed approvals").waitFor();
+    expect(await page.locator(".command code").textContent()).toContain(
+      `sim --seed ${signed} --through library`,
+    );
+    expect(await axeViolations(page)).toEqual([]);
+    await page.close();
   });
 
   it("shows an audit export, and says what is wrong with a file that is none", async () => {
@@ -191,6 +203,13 @@ describe("the playground in a browser", () => {
     );
     expect(await page.locator(".picture b").count()).toBe(0);
     expect(await page.locator(".belief .bar").count()).toBe(2);
+    // A real one has very many keys; the first shown is the one that was held most often.
+    const many = Array.from({ length: 12_000 }, (_, index) => ({ ...lines[0], key: `job/${index}` }));
+    await writeFile(good, [...many, ...lines].map((line) => JSON.stringify(line)).join("\n"));
+    await page.locator("input[type=file]").setInputFiles(good);
+    await expect.poll(() => page.locator(".key-picker option").count()).toBe(12_001);
+    expect(await page.locator(".belief .bar").count()).toBe(2);
+    expect(await page.locator(".steps li").count()).toBe(3);
     await page.locator("input[type=file]").setInputFiles(bad);
     await expect.poll(() => page.getByRole("alert").textContent()).toContain("line 1 is no JSON");
     await page.close();
@@ -201,7 +220,13 @@ describe("the playground in a browser", () => {
     await page.getByRole("button", { name: "Find the shortest trace" }).click();
     await page.locator(".exploration ol.trace li").first().waitFor();
     expect(await page.locator(".exploration ol.trace li").count()).toBe(2);
-    await page.close();
+    await page.waitForURL(/explored=broken/);
+    await page.getByRole("button", { name: "Visit every state" }).click();
+    await page.getByText(/^All [\d,]+ states/).waitFor();
+    await page.waitForURL(/explored=shipped/);
+    const { page: again } = await open(new URL(page.url()).hash);
+    await again.getByText(/^All [\d,]+ states/).waitFor();
+    await Promise.all([page.close(), again.close()]);
   });
 
   it.each([1_440, 375])("has no violation of axe and no sideways scrolling at %i pixels", async (width) => {
