@@ -4,7 +4,7 @@
  */
 import { keyId, type LeaseKey, type LeaseRecord } from "../core/index.ts";
 import { type Env, realEnv } from "../env/index.ts";
-import type { StoreCapabilities } from "./capabilities.ts";
+import { fullCapabilities, type StoreCapabilities } from "./capabilities.ts";
 import {
   ABSENT,
   type ApplyReply,
@@ -24,13 +24,9 @@ import {
   type WatchScope,
 } from "./watching.ts";
 
-const CAPABILITIES: StoreCapabilities = Object.freeze({
+const CAPABILITIES = fullCapabilities({
   durable: false,
   clock: "exact",
-  clockGranularityMs: 1,
-  clockSkewMs: 0,
-  watch: true,
-  conditionalDelete: true,
   maxBatch: 10_000,
   maxConcurrentCalls: 1,
 });
@@ -44,7 +40,7 @@ type Found = Extract<StoredRecord, { kind: "found" }>;
 
 export class MemoryStore implements LeaseStore {
   readonly name = "memory";
-  readonly capabilities = CAPABILITIES;
+  readonly capabilities: StoreCapabilities = CAPABILITIES;
   readonly #env: Env;
   /** Wall time at the start, then the monotonic clock: never goes back, never jumps. */
   readonly #startMs: number;
