@@ -6,6 +6,7 @@
  * Each watcher gets its events in order. Where too many wait, it gets how many it missed in their place.
  */
 import type { Env } from "solehold/internal";
+import { Pacer } from "../access/pacer.ts";
 
 export interface Watcher<Event> {
   push(event: Event): void;
@@ -37,7 +38,7 @@ interface Lane<Event> {
 }
 
 export class FanOut<Event> {
-  readonly #env: Env;
+  readonly #pacer: Pacer;
   /** By tenant; null: all of them. */
   readonly #lanes = new Map<string | null, Lane<Event>>();
   /** In which something waits. */
@@ -45,7 +46,7 @@ export class FanOut<Event> {
   #number = 0;
 
   constructor(env: Env) {
-    this.#env = env;
+    this.#pacer = new Pacer(env, () => this.#deliverSome());
   }
 
   get size(): number {
@@ -88,19 +89,19 @@ export class FanOut<Event> {
       waiting.push({ number: item.number, missing });
     }
     if (waiting.length > 1) return;
-    if (this.#busy.push(lane) === 1) this.#plan();
+    this.#busy.push(lane);
+    this.#pacer.wake();
   }
 
-  #plan(): void {
-    this.#env.timer(0, () => {
-      for (let left = IN_ONE_TURN; left > 0; left -= PORTION) {
-        const lane = this.#busy.shift();
-        if (lane === undefined) return;
-        advance(lane);
-        if (lane.waiting.length > 0) this.#busy.push(lane);
-      }
-      if (this.#busy.length > 0) this.#plan();
-    });
+  #deliverSome(): boolean {
+    if (this.#busy.length === 0) return false;
+    for (let left = IN_ONE_TURN; left > 0; left -= PORTION) {
+      const lane = this.#busy.shift();
+      if (lane === undefined) break;
+      advance(lane);
+      if (lane.waiting.length > 0) this.#busy.push(lane);
+    }
+    return true;
   }
 }
 
