@@ -4,7 +4,7 @@
  */
 import { MAX_U64 } from "./fence.ts";
 import { type FieldProblem, problemOf, type Untrusted } from "./field-problem.ts";
-import { describeType, nameProblem, noteProblem, tokenProblem } from "./identifiers.ts";
+import { describeNumber, describeType, nameProblem, noteProblem, tokenProblem } from "./identifiers.ts";
 import { keyNameProblem, type LeaseKey, tenantProblem } from "./key.ts";
 import { metadataProblem } from "./metadata.ts";
 import { type LeasePolicy, MAX_DURATION_MS } from "./policy.ts";
@@ -275,11 +275,8 @@ function durationProblem(
   max = MAX_DURATION_MS,
 ): FieldProblem | null {
   if (Number.isSafeInteger(value) && (value as number) >= min && (value as number) <= max) return null;
-  const shown = typeof value === "number" ? String(value) : describeType(value);
-  return {
-    field,
-    message: `must be a whole number of milliseconds from ${min} to ${max}, got ${shown}`,
-  };
+  const message = `must be a whole number of milliseconds from ${min} to ${max}, got ${describeNumber(value)}`;
+  return { field, message };
 }
 
 function optionalU64(field: string, value: unknown): FieldProblem | null {

@@ -54,6 +54,11 @@ export function describeType(value: unknown): string {
   return typeof value === "object" ? "an object" : typeof value;
 }
 
+/** A number as it is, and anything else by its type: the text "3" would look like one. */
+export function describeNumber(value: unknown): string {
+  return typeof value === "number" ? String(value) : describeType(value);
+}
+
 /** Equal, in time that depends on the lengths only: a stored hash must not be guessed byte by byte. */
 export function equalInConstantTime(a: string, b: string): boolean {
   const { length } = a;

@@ -4,6 +4,7 @@
  * Those names can be read, revoked and broken, but not acquired by themselves.
  */
 import type { FieldProblem } from "./field-problem.ts";
+import { describeNumber } from "./identifiers.ts";
 import { type LeaseKey, MAX_NAME_LENGTH } from "./key.ts";
 
 export const MAX_SLOTS = 256;
@@ -42,7 +43,10 @@ export function slotsProblem(name: unknown, slots: unknown): FieldProblem | null
   }
   if (slots === undefined) return null;
   if (typeof slots !== "number" || !Number.isInteger(slots) || slots < 1 || slots > MAX_SLOTS)
-    return { field: "slots", message: `must be a whole number from 1 to ${MAX_SLOTS}, got ${String(slots)}` };
+    return {
+      field: "slots",
+      message: `must be a whole number from 1 to ${MAX_SLOTS}, got ${describeNumber(slots)}`,
+    };
   const longest = MAX_NAME_LENGTH - `${MARK}${slots - 1}`.length;
   if (slots > 1 && typeof name === "string" && name.length > longest)
     return { field: "name", message: `must have at most ${longest} characters where it has ${slots} slots` };

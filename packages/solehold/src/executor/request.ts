@@ -5,6 +5,7 @@ import {
   type AcquireCommand,
   type BreakCommand,
   DEFAULT_PURPOSE,
+  describeNumber,
   type FieldProblem,
   type HandoffCommand,
   type IdempotencyMark,
@@ -139,7 +140,7 @@ function priorityProblem(priority: unknown): FieldProblem | null {
   if (priority === undefined) return null;
   const isInRange = typeof priority === "number" && priority >= 0 && priority <= MAX_PRIORITY;
   if (isInRange && Number.isInteger(priority)) return null;
-  const message = `must be a whole number from 0 to ${MAX_PRIORITY}, got ${String(priority)}`;
+  const message = `must be a whole number from 0 to ${MAX_PRIORITY}, got ${describeNumber(priority)}`;
   return { field: "priority", message };
 }
 

@@ -36,6 +36,17 @@ describe("the names of slots", () => {
     },
   );
 
+  it.each([
+    [0, "0"],
+    [257, "257"],
+    [Number.NaN, "NaN"],
+    ["3", "string"],
+    [null, "null"],
+  ])("are not so many: %j", (slots, shown) => {
+    const problem = { field: "slots", message: `must be a whole number from 1 to 256, got ${shown}` };
+    expect(slotsProblem("gpu", slots)).toEqual(problem);
+  });
+
   it("are all different, and as many as there are slots", () => {
     const names = slotKeys({ tenant: "default", name: "gpu" }, MAX_SLOTS).map(({ name }) => name);
     expect(new Set(names).size).toBe(MAX_SLOTS);
