@@ -17,9 +17,6 @@ import {
 
 const FORMAT = "S2";
 const FIELD_COUNT = 32;
-/** Before there were reservations, tickets, metadata and closed periods. Still read, never written. */
-const OLD_FORMAT = "S1";
-const OLD_FIELD_COUNT = 26;
 /** As they are written here, and in no other way: what a person mistyped is damage, not another number. */
 const DECIMAL = /^(?:0|[1-9]\d{0,19})$/;
 
@@ -72,16 +69,12 @@ export type DecodedRecord =
 export function decodeRecord(text: string, key: LeaseKey): DecodedRecord {
   const end = text.lastIndexOf("\n") + 1;
   const fields = text.split("\n");
-  if (fields[0] !== FORMAT && fields[0] !== OLD_FORMAT)
-    return damaged(`it does not begin with the record format ${FORMAT}`);
-  const fieldCount = fields[0] === FORMAT ? FIELD_COUNT : OLD_FIELD_COUNT;
-  if (fields.length !== fieldCount) return damaged(`it has ${fields.length} of ${fieldCount} fields`);
+  if (fields[0] !== FORMAT) return damaged(`it does not begin with the record format ${FORMAT}`);
+  if (fields.length !== FIELD_COUNT) return damaged(`it has ${fields.length} of ${FIELD_COUNT} fields`);
   if (text.slice(end) !== checksum(text.slice(0, end)))
     return damaged("its checksum does not fit its content");
   if (fields[2] !== key.tenant || fields[3] !== key.name) return damaged("it belongs to another key");
   try {
-    // The last field is the checksum: without it, the fields that an old record lacks are absent.
-    fields.pop();
     return { ok: true, record: recordFrom(fields, key) };
   } catch (error) {
     return damaged(error instanceof Error ? error.message : String(error));

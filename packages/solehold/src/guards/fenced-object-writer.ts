@@ -50,7 +50,7 @@ export class FencedObjectWriter {
     assertNotOlder(by, first);
     const nonce = randomId(this.#env);
     const content = `${name}.content/${formatFence(by.fence)}-${nonce}`;
-    await this.#upload(content, by, bytes);
+    await this.#upload(content, bytes);
     try {
       const replaced = await this.#publish(name, by, first, () => ({ fence: by.fence, nonce, content }));
       await this.#discard(replaced?.content ?? null);
@@ -89,9 +89,8 @@ export class FencedObjectWriter {
     if (content !== null) await this.#objects.remove(content).catch(() => undefined);
   }
 
-  async #upload(content: string, { fence }: Fenced, bytes: Uint8Array): Promise<void> {
-    const metadata = { fence: formatFence(fence) };
-    const outcome = await this.#objects.putIfAbsent(content, bytes, { metadata });
+  async #upload(content: string, bytes: Uint8Array): Promise<void> {
+    const outcome = await this.#objects.putIfAbsent(content, bytes);
     if (outcome.kind !== "applied")
       throw failure(`the content '${content}' could not be uploaded: try again`, "not-applied");
   }

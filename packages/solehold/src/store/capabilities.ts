@@ -28,3 +28,10 @@ export interface StoreCapabilities {
    */
   readonly minBatch?: number;
 }
+
+/** Of stores that can do all that is optional; their clock, if they have one, is one, and counts milliseconds. */
+const FULL = { clockGranularityMs: 1, clockSkewMs: 0, watch: true, conditionalDelete: true } as const;
+
+export function fullCapabilities(own: Omit<StoreCapabilities, keyof typeof FULL>): StoreCapabilities {
+  return Object.freeze({ ...FULL, ...own });
+}

@@ -13,6 +13,12 @@ export interface StoredPage {
   readonly stale?: boolean | undefined;
 }
 
+/** The first `limit` of what was found in order of name. One more than that tells that another page follows. */
+export function firstPage<Item extends { readonly key: LeaseKey }>(found: readonly Item[], limit: number) {
+  const items = found.slice(0, limit);
+  return { items, next: found.length > limit ? (items.at(-1)?.key ?? null) : null };
+}
+
 export type FetchPage = (range: ListRange) => Promise<StoredPage>;
 
 /** Asks for as many pages as it takes to fill one, or to reach the end. */

@@ -6,6 +6,7 @@
 import type { LeaseKey } from "../core/index.ts";
 import { type Env, jittered, type Timer } from "../env/index.ts";
 import { ABSENT, type StoredRecord } from "./contract.ts";
+import { Watchers } from "./watchers.ts";
 import { isInScope, type StoreWatch, type WatchListener, type WatchScope } from "./watching.ts";
 
 /** What one look saw, by key. `stored` is null where a read might show more than the look did. */
@@ -23,11 +24,11 @@ export interface PollingOptions {
 
 export class Polling {
   readonly #options: PollingOptions;
-  readonly #watches = new Map<WatchListener, WatchScope>();
+  readonly #watchers = new Watchers();
   #last: Snapshot = new Map();
   #timer: Timer | null = null;
   /** Looks are taken one at a time, so that none is compared with a later one. */
-  #turn: Promise<void> = Promise.resolve();
+  #turn: Promise<unknown> = Promise.resolve();
 
   constructor(options: PollingOptions) {
     this.#options = options;
@@ -35,23 +36,22 @@ export class Polling {
 
   /** Rejects as the first look does: without it nobody knows what to compare with. */
   async watch(scope: WatchScope, listener: WatchListener): Promise<StoreWatch> {
-    const announce: WatchListener = (event) => listener(event);
-    await this.#inTurn(async () => {
+    const watch = await this.#inTurn(async () => {
       const first = await this.#options.look([scope]);
       // What others watch as well is compared with what they saw: they may not know of it yet.
-      for (const [id, seen] of first) if (!this.#isWatched(seen.key)) this.#last.set(id, seen);
-      this.#watches.set(announce, scope);
+      const watched = this.#watchers.scopes;
+      for (const [id, seen] of first)
+        if (!watched.some((each) => isInScope(each, seen.key))) this.#last.set(id, seen);
+      return this.#watchers.add(scope, listener, () => {
+        if (this.#watchers.size === 0) this.close();
+      });
     });
     this.#timer ??= this.#nextTimer();
-    return {
-      close: async () => {
-        if (this.#watches.delete(announce) && this.#watches.size === 0) this.close();
-      },
-    };
+    return watch;
   }
 
   close(): void {
-    this.#watches.clear();
+    this.#watchers.clear();
     this.#last = new Map();
     this.#timer?.cancel();
     this.#timer = null;
@@ -69,7 +69,7 @@ export class Polling {
     return timer;
   }
 
-  #inTurn(look: () => Promise<void>): Promise<void> {
+  #inTurn<Result>(look: () => Promise<Result>): Promise<Result> {
     const ended = this.#turn.then(look);
     this.#turn = ended.catch(() => undefined);
     return ended;
@@ -77,20 +77,11 @@ export class Polling {
 
   async #poll(): Promise<void> {
     const last = this.#last;
-    const next = await this.#options.look([...this.#watches.values()]);
+    const next = await this.#options.look(this.#watchers.scopes);
     this.#last = next;
     for (const [id, { key, version, stored }] of next)
-      if (last.get(id)?.version !== version) this.#announce(key, stored);
+      if (last.get(id)?.version !== version) this.#watchers.announce({ kind: "changed", key, stored });
     for (const [id, { key, stored }] of last)
-      if (!next.has(id)) this.#announce(key, stored === null ? null : ABSENT);
-  }
-
-  #isWatched(key: LeaseKey): boolean {
-    return [...this.#watches.values()].some((scope) => isInScope(scope, key));
-  }
-
-  #announce(key: LeaseKey, stored: StoredRecord | null): void {
-    for (const [announce, scope] of [...this.#watches])
-      if (isInScope(scope, key)) announce({ kind: "changed", key, stored });
+      if (!next.has(id)) this.#watchers.announce({ kind: "changed", key, stored: stored && ABSENT });
   }
 }

@@ -67,13 +67,6 @@ describe("a record", () => {
     expect(new Set(variants.map(encodeRecord)).size).toBe(3);
   });
 
-  it("of the format before reservations, tickets and metadata is still read", () => {
-    const lines = encodeRecord(sample()).split("\n");
-    const old = sealed(`${["S1", ...lines.slice(1, 25)].join("\n")}\n`);
-    expect(old.split("\n")).toHaveLength(26);
-    expect(decodeRecord(old, KEY)).toEqual({ ok: true, record: sample() });
-  });
-
   it.each([
     ["not JSON", "{"],
     ["not an object", "[]"],

@@ -1,5 +1,5 @@
 /** One signed request and its reply, and what DynamoDB's errors mean. Nothing that may have been done is repeated. */
-import { type FailedOutcome, StoreError, type StoreErrorKind } from "../../store/index.ts";
+import { StoreError, type StoreErrorKind } from "../../store/index.ts";
 import { awsSigning } from "../support/aws-signing.ts";
 import type { HttpOptions, HttpReply } from "../support/http.ts";
 import { SignedHttp } from "../support/signed-http.ts";
@@ -19,36 +19,31 @@ export interface DynamodbClient {
   close(): void;
 }
 
-type Meaning = readonly [kind: StoreErrorKind, outcome: FailedOutcome, advice: string];
+type Advice = readonly [kind: StoreErrorKind, advice: string];
 
-const REFUSED: Meaning = ["auth", "not-applied", "check the credentials"];
-const THROTTLED: Meaning = [
-  "unreachable",
-  "not-applied",
-  "raise the table's capacity, or charge it by request",
-];
-const UNKNOWN: Meaning = ["unreachable", "unknown", "the outcome is unknown"];
-const REJECTED: Meaning = ["internal", "not-applied", "the request does not fit this server or table"];
+const WRONG_CREDENTIALS: Advice = ["auth", "check the credentials"];
+const THROTTLED: Advice = ["unreachable", "raise the table's capacity, or charge it by request"];
+const MALFORMED: Advice = ["internal", "the request does not fit this server or table"];
 
-const MEANINGS: Readonly<Record<string, Meaning>> = {
+/** The server said no, and nothing was done. */
+const REFUSALS: Readonly<Record<string, Advice>> = {
   AccessDeniedException: [
     "auth",
-    "not-applied",
     "allow DescribeTable, GetItem, PutItem, DeleteItem, Query (and Scan with pollMs, CreateTable with createTable)",
   ],
-  ExpiredTokenException: REFUSED,
-  IncompleteSignatureException: REFUSED,
-  InvalidSignatureException: REFUSED,
-  MissingAuthenticationTokenException: REFUSED,
-  UnrecognizedClientException: REFUSED,
-  ResourceNotFoundException: ["config", "not-applied", "the table is missing"],
+  ExpiredTokenException: WRONG_CREDENTIALS,
+  IncompleteSignatureException: WRONG_CREDENTIALS,
+  InvalidSignatureException: WRONG_CREDENTIALS,
+  MissingAuthenticationTokenException: WRONG_CREDENTIALS,
+  UnrecognizedClientException: WRONG_CREDENTIALS,
+  ResourceNotFoundException: ["config", "the table is missing"],
   ProvisionedThroughputExceededException: THROTTLED,
   RequestLimitExceeded: THROTTLED,
   ThrottlingException: THROTTLED,
-  TransactionConflictException: ["internal", "not-applied", "another program writes to this table"],
-  ItemCollectionSizeLimitExceededException: ["full", "not-applied", "the table must have no local index"],
-  SerializationException: REJECTED,
-  ValidationException: REJECTED,
+  TransactionConflictException: ["internal", "another program writes to this table"],
+  ItemCollectionSizeLimitExceededException: ["full", "the table must have no local index"],
+  SerializationException: MALFORMED,
+  ValidationException: MALFORMED,
 };
 
 export async function dynamodbClient(
@@ -56,7 +51,8 @@ export async function dynamodbClient(
   options: Omit<HttpOptions, "place">,
 ): Promise<DynamodbClient> {
   const place = `DynamoDB table '${table}' at ${endpoint}`;
-  const isRefused = (reply: HttpReply): boolean => MEANINGS[replyFrom(reply).error ?? ""] === REFUSED;
+  const isRefused = (reply: HttpReply): boolean =>
+    REFUSALS[replyFrom(reply).error ?? ""] === WRONG_CREDENTIALS;
   const signing = await awsSigning({ service: "dynamodb", region, credentials, isRefused, env: options.env });
   const http = new SignedHttp(signing, { ...options, place });
   return {
@@ -68,9 +64,11 @@ export async function dynamodbClient(
       const body = Buffer.from(JSON.stringify(request));
       const reply = replyFrom(await http.send({ method: "POST", url: endpoint, headers, body }));
       if (reply.error === null || answers.includes(reply.error)) return reply;
-      const [kind, outcome, advice] = MEANINGS[reply.error] ?? UNKNOWN;
+      const refusal = REFUSALS[reply.error];
+      const [kind, advice] = refusal ?? ["unreachable", "the outcome is unknown"];
       const said = String(reply.body.message ?? reply.body.Message ?? "").replaceAll(/\s+/g, " ");
       const message = `${place}: ${reply.error} ${said}`.trimEnd();
+      const outcome = refusal === undefined ? "unknown" : "not-applied";
       throw new StoreError(kind, `${message}: ${advice}`, { outcome });
     },
     close: () => http.close(),

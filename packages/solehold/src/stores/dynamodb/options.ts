@@ -1,26 +1,29 @@
 /** What can be set, checked when the store is opened: a wrong value is an error at once, with its name. */
-import type { Env } from "../../env/index.ts";
 import type { StoreError } from "../../store/index.ts";
 import { type AwsCredentials, awsCredentialsFrom } from "../support/aws-signing.ts";
 import type { CredentialSource } from "../support/expiring-credentials.ts";
-import { assertRegion, configError, withoutPassword } from "../support/options.ts";
+import {
+  assertEndpoint,
+  assertRegion,
+  type CallOptions,
+  configError,
+  urlParameters,
+  withoutPassword,
+} from "../support/options.ts";
 
-export interface DynamodbStoreOptions {
+export interface DynamodbStoreOptions extends CallOptions {
   /** `dynamodb://TABLE?region=eu-west-1`, and with `&endpoint=http://127.0.0.1:8000` another server than AWS. */
   readonly url: string;
   /** Default: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN. A function may give ones that expire. */
   readonly credentials?: CredentialSource<AwsCredentials>;
   /** Makes the table if it is missing, charged by request. Default false: a missing table is an error. */
   readonly createTable?: boolean;
-  /** A call that has no answer by then ends, with its outcome unknown. Default 5000. */
-  readonly timeoutMs?: number;
   /** Requests in flight at once, reads and writes each. Default 64. */
   readonly concurrency?: number;
   /** Watches read their scope at this interval, and those reads are charged. Default: no watching. */
   readonly pollMs?: number;
   /** How far apart the clocks of DynamoDB's front ends may be. Default 2000. */
   readonly clockSkewMs?: number;
-  readonly env?: Env;
   /** Where credentials, region and endpoint are looked up. Default: the process's environment. */
   readonly variables?: Readonly<Record<string, string | undefined>>;
 }
@@ -49,30 +52,15 @@ export function placeOf({
     throw problem(
       `url must name a table of 3 to 255 letters, digits or '_', '-', '.', as in ${EXAMPLE}, got '${shown}'`,
     );
-  for (const name of url.searchParams.keys()) {
-    if (name !== "region" && name !== "endpoint")
-      throw problem(`url has the unknown option '${name}': it may have region and endpoint`);
-  }
-  const { AWS_REGION, AWS_DEFAULT_REGION } = variables;
-  const region = assertRegion(
+  const given = urlParameters("dynamodb", url, ["region", "endpoint"]);
+  const { AWS_REGION, AWS_DEFAULT_REGION, AWS_ENDPOINT_URL_DYNAMODB } = variables;
+  const region = assertRegion("dynamodb", given.region ?? AWS_REGION ?? AWS_DEFAULT_REGION ?? "");
+  const endpoint = assertEndpoint(
     "dynamodb",
-    url.searchParams.get("region") ?? AWS_REGION ?? AWS_DEFAULT_REGION ?? "",
+    given.endpoint ?? AWS_ENDPOINT_URL_DYNAMODB ?? `https://dynamodb.${region}.amazonaws.com`,
   );
-  const endpoint =
-    url.searchParams.get("endpoint") ??
-    variables.AWS_ENDPOINT_URL_DYNAMODB ??
-    `https://dynamodb.${region}.amazonaws.com`;
-  if (!/^https?:\/\/[^\s?#@]+$/.test(endpoint) || !URL.canParse(endpoint))
-    throw problem(`endpoint must look like https://host:port, got '${withoutPassword(endpoint)}'`);
-  return { table: url.host, region, endpoint, credentials: credentials ?? fromEnvironment(variables) };
-}
-
-function fromEnvironment(variables: NonNullable<DynamodbStoreOptions["variables"]>): AwsCredentials {
-  const credentials = awsCredentialsFrom(variables);
-  if (credentials !== null) return credentials;
-  throw problem(
-    "there are no credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or pass `credentials`",
-  );
+  const known = credentials ?? awsCredentialsFrom("dynamodb", variables);
+  return { table: url.host, region, endpoint, credentials: known };
 }
 
 export function problem(message: string): StoreError {

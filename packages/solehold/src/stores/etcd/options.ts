@@ -1,28 +1,24 @@
 /** What can be set, checked when the store is opened: a wrong value is reported at once, with its name. */
 import { readFileSync } from "node:fs";
 import { isIPv6 } from "node:net";
-import type { Env } from "../../env/index.ts";
-import { assertWholeNumbers, type FullStore, type StoreError } from "../../store/index.ts";
-import { decodedPart, optionError, withoutPassword } from "../support/options.ts";
+import { assertWholeNumbers, type FullStore } from "../../store/index.ts";
+import { type CallOptions, decodedPart, optionError, withoutPassword } from "../support/options.ts";
 import type { User } from "./messages.ts";
 
 export type EtcdStore = FullStore;
 
-export interface EtcdStoreOptions {
+export interface EtcdStoreOptions extends CallOptions {
   /**
    * `etcd://user:password@host1:2379,host2:2379,host3:2379/prefix`, or `etcds:` for TLS. All members are named, so that
    * the store can go on with another when one is down. After a `?` may stand `timeoutMs`, `memberTimeoutMs`, and for TLS
    * the paths of files: `ca`, `cert`, `key`.
    */
   readonly url: string;
-  /** A call that got no answer by then ends. Default 5000. */
-  readonly timeoutMs?: number;
   /**
    * A member that leaves a request unanswered for this long is given up for another one. A write is then of unknown
    * outcome, a read is asked again elsewhere. Default: two fifths of timeoutMs.
    */
   readonly memberTimeoutMs?: number;
-  readonly env?: Env;
 }
 
 /** Members are `host:port` each; `tls` is null without TLS; all keys begin with `prefix`, which ends in a slash. */
@@ -38,6 +34,7 @@ export interface EtcdSettings {
 /** The contents of the files; null for those that are not given. */
 export type EtcdTls = Readonly<Record<"ca" | "cert" | "key", Buffer | null>>;
 
+const problem = optionError.bind(null, "etcd");
 const DEFAULT_PORT = 2_379;
 const DEFAULT_PREFIX = "solehold/";
 const DEFAULT_TIMEOUT_MS = 5_000;
@@ -113,8 +110,4 @@ function wholeNumber(name: string, value: number | string): number {
   const number = Number(value);
   assertWholeNumbers("etcd", { [name]: Number.isNaN(number) ? value : number }, 1);
   return number;
-}
-
-function problem(name: string, rule: string, value: string, cause?: unknown): StoreError {
-  return optionError("etcd", name, rule, value, cause);
 }

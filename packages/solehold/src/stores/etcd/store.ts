@@ -5,7 +5,7 @@
  * etcd shows no clock to its clients, so leases end for others by observation: `capabilities.clock` is "none".
  */
 import { realEnv } from "../../env/index.ts";
-import type { StoreCapabilities } from "../../store/index.ts";
+import { fullCapabilities } from "../../store/index.ts";
 import { assertOptions } from "../support/options.ts";
 import { Cluster } from "./cluster.ts";
 import { loadGrpc } from "./grpc.ts";
@@ -14,13 +14,9 @@ import { type EtcdStore, type EtcdStoreOptions, settingsFrom } from "./options.t
 import { applyWrites, listPage, readRecords } from "./records.ts";
 import { EtcdWatch } from "./watching.ts";
 
-const CAPABILITIES: StoreCapabilities = Object.freeze({
+const CAPABILITIES = fullCapabilities({
   durable: true,
   clock: "none",
-  clockGranularityMs: 1,
-  clockSkewMs: 0,
-  watch: true,
-  conditionalDelete: true,
   // etcd takes 128 operations in a transaction by default; inside it, the three conditions of a write count, too.
   maxBatch: 125,
   // While one batch waits for the disks of the cluster, the next is on its way.

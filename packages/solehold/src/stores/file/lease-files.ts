@@ -4,7 +4,7 @@ import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { LeaseKey } from "../../core/index.ts";
 import { ABSENT, type ListPage, type ListQuery, type StoredRecord } from "../../store/index.ts";
-import { listRecords, type StoredPage } from "../../store/paging.ts";
+import { firstPage, listRecords, type StoredPage } from "../../store/paging.ts";
 import { codeOf } from "../../support/files.ts";
 import { LEASE_SUFFIX } from "../object/names.ts";
 import { decodeWire } from "../object/wire.ts";
@@ -47,18 +47,18 @@ export class LeaseFiles {
   /** In order of name: the names first, as they are cheap. */
   async list(query: ListQuery): Promise<Omit<ListPage, "storeTimeMs">> {
     return await listRecords(query, async ({ tenant, prefix, after, limit }) => {
-      const keys: LeaseKey[] = [];
+      const found: { key: LeaseKey }[] = [];
       for (const file of await readdir(this.folder)) {
         const key = await this.keyOf(file);
         if (key?.tenant !== tenant || !key.name.startsWith(prefix)) continue;
-        if (after === null || key.name > after.name) keys.push(key);
+        if (after === null || key.name > after.name) found.push({ key });
       }
-      keys.sort((a, b) => (a.name < b.name ? -1 : 1));
-      const page = keys.slice(0, limit);
+      found.sort((a, b) => (a.key.name < b.key.name ? -1 : 1));
+      const page = firstPage(found, limit);
       const items: StoredPage["items"][number][] = [];
       // One by one: a process may have only so many files open.
-      for (const key of page) items.push({ key, stored: await this.read(key) });
-      return { items, next: keys.length > page.length ? (page.at(-1) ?? null) : null };
+      for (const { key } of page.items) items.push({ key, stored: await this.read(key) });
+      return { ...page, items };
     });
   }
 }

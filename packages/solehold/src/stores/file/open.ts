@@ -14,7 +14,7 @@ import { FolderLock } from "../../support/folder-lock.ts";
 import { pidNamespace } from "../../support/process-identity.ts";
 import { assertPrefix, DEFAULT_PREFIX } from "../object/urls.ts";
 import { fileFailure } from "../support/file-failure.ts";
-import { networkFileSystem } from "../support/network-file-systems.ts";
+import { assertLocal } from "../support/network-file-systems.ts";
 import { assertOptions, configError } from "../support/options.ts";
 import { openClock } from "./clock.ts";
 import { LeaseFiles } from "./lease-files.ts";
@@ -81,11 +81,7 @@ async function prepare(root: string, folders: readonly string[], { fileSystemTyp
   if (existsSync(join(root, "leases.db")))
     throw configError(`'${root}' holds an embedded store: give the file store a folder of its own`);
   await makeFolders(root);
-  const network = networkFileSystem(fileSystemType(root));
-  if (network !== null)
-    throw configError(
-      `'${root}' is on ${network}, which several machines can share: the file store needs a local disk`,
-    );
+  assertLocal(root, fileSystemType(root));
   for (const folder of folders) {
     await makeFolders(folder);
     accessSync(folder, constants.R_OK | constants.W_OK | constants.X_OK);

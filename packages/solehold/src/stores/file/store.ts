@@ -2,7 +2,7 @@
  * Leases in files, one a key, for the processes of one machine: the object store's JSON on a local disk, for others to
  * read. Readers take no lock; writers take turns. The embedded store is faster.
  */
-import type { ClockedStore, FullStore, StoreCapabilities } from "../../store/index.ts";
+import { type ClockedStore, type FullStore, fullCapabilities } from "../../store/index.ts";
 import { closedError } from "../support/failures.ts";
 import { fileFailure } from "../support/file-failure.ts";
 import { FolderWatch } from "./watch.ts";
@@ -10,13 +10,9 @@ import { FileWriter, type FileWriterParts } from "./writer.ts";
 
 export type FileStore = FullStore & ClockedStore;
 
-const CAPABILITIES: StoreCapabilities = Object.freeze({
+const CAPABILITIES = fullCapabilities({
   durable: true,
   clock: "exact",
-  clockGranularityMs: 1,
-  clockSkewMs: 0,
-  watch: true,
-  conditionalDelete: true,
   /** All files of a call may be open at once. */
   maxBatch: 100,
   maxConcurrentCalls: 1,

@@ -16,7 +16,7 @@ import {
   type WatchScope,
 } from "../../store/index.ts";
 import { Polling, type Snapshot } from "../../store/polling.ts";
-import { Watchers } from "../support/watchers.ts";
+import { Watchers } from "../../store/watchers.ts";
 import type { LeaseFiles } from "./lease-files.ts";
 
 const POLL_MS = 30_000;

@@ -4,14 +4,7 @@
  * writes are not noticed; that the table was emptied or replaced is, and that another server took over.
  */
 import { type Env, randomId } from "../../env/index.ts";
-import {
-  type DataIdentity,
-  decodeIdentity,
-  encodeIdentity,
-  lossSince,
-  nextIdentity,
-  serverChangedAtMs,
-} from "../support/data-identity.ts";
+import * as identities from "../support/data-identity.ts";
 import { lossError } from "../support/failures.ts";
 import type { Connection } from "./connections.ts";
 import type { LeaseTable } from "./table.ts";
@@ -24,7 +17,7 @@ const SERVER_SQL = `show variables where variable_name in
 export class ServerIdentity {
   readonly #env: Env;
   readonly #table: LeaseTable;
-  #identity: DataIdentity | null = null;
+  #identity: identities.DataIdentity | null = null;
 
   constructor(env: Env, table: LeaseTable) {
     this.#env = env;
@@ -32,7 +25,7 @@ export class ServerIdentity {
   }
 
   get changedAtMs(): number | null {
-    return this.#identity === null ? null : serverChangedAtMs(this.#identity);
+    return this.#identity === null ? null : identities.serverChangedAtMs(this.#identity);
   }
 
   /** Rejects once, with "data-loss", when this is other data than before. */
@@ -43,18 +36,21 @@ export class ServerIdentity {
     // No await in between: of several connections that find other data, one reports it.
     const seen = this.#identity;
     this.#identity = identity;
-    const loss = seen && lossSince({ dataId: seen.dataId, serverId, sequence: 0n }, identity, 0n);
+    const loss = seen && identities.lossSince({ dataId: seen.dataId, serverId, sequence: 0n }, identity, 0n);
     if (loss !== null) throw lossError("the mysql server", loss, "not-applied");
   }
 
-  async #join(connection: Connection, serverId: string): Promise<DataIdentity> {
+  async #join(connection: Connection, serverId: string): Promise<identities.DataIdentity> {
     for (;;) {
       const { value, timeMs = 0 } = await this.#table.get(connection, KEY);
-      const stored = value === null ? null : decodeIdentity(value.text);
-      const next = nextIdentity(stored, { serverId, nowMs: timeMs, sequence: 0n }, randomId(this.#env));
-      if (next === null && stored !== null) return stored;
-      if (next === null) continue;
-      const put = { key: KEY, expected: value?.version ?? null, text: encodeIdentity(next) };
+      const stored = value === null ? null : identities.decodeIdentity(value.text);
+      const next = identities.nextIdentity(
+        stored,
+        { serverId, nowMs: timeMs, sequence: 0n },
+        randomId(this.#env),
+      );
+      if (next === stored) return next;
+      const put = { key: KEY, expected: value?.version ?? null, text: identities.encodeIdentity(next) };
       const reply = await this.#table.putIf(connection, { ...put, newVersion: randomId(this.#env) });
       if (reply.kind === "done") return next;
     }

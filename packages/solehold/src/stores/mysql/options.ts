@@ -1,23 +1,25 @@
 /** What can be set, checked when the store is opened: a wrong value is an error at once, with its name. */
-import type { Env } from "../../env/index.ts";
 import type { StoreError } from "../../store/index.ts";
-import { configError, decodedPart, withoutPassword } from "../support/options.ts";
+import {
+  type CallOptions,
+  configError,
+  decodedPart,
+  urlParameters,
+  withoutPassword,
+} from "../support/options.ts";
 
 /** As much of a pool of `mysql2` as is used. Both its forms fit: that with callbacks and that with promises. */
 export interface MysqlPool {
   getConnection(...callback: never[]): unknown;
 }
 
-interface CommonOptions {
+interface CommonOptions extends CallOptions {
   /** Default `solehold_leases`, in the database of the connection. Created if it is missing. */
   readonly table?: string;
-  /** A call that has no answer by then ends, with its outcome unknown. Default 5000. */
-  readonly timeoutMs?: number;
   /** Statements in flight at once, reads and writes each; by URL also the number of connections. Default 16. */
   readonly concurrency?: number;
   /** Watches list their scope at this interval. Default: no watching. */
   readonly pollMs?: number;
-  readonly env?: Env;
 }
 
 export type MysqlStoreOptions = CommonOptions &
@@ -59,10 +61,7 @@ export function parseMysqlUrl(text: unknown): MysqlAddress {
   const database = decoded("database", url.pathname.slice(1));
   if (url.hostname === "" || database === "" || database.includes("/"))
     throw problem(`url must name a host and a database, as in ${EXAMPLE}, got '${shown}'`);
-  for (const name of url.searchParams.keys()) {
-    if (name !== "ssl-mode") throw problem(`url has the unknown option '${name}': it may have ssl-mode`);
-  }
-  const mode = url.searchParams.get("ssl-mode") ?? "DISABLED";
+  const { "ssl-mode": mode = "DISABLED" } = urlParameters("mysql", url, ["ssl-mode"]);
   if (!(mode in SSL_MODES))
     throw problem(`ssl-mode must be one of ${Object.keys(SSL_MODES).join(", ")}, got '${mode}'`);
   const ssl = SSL_MODES[mode];

@@ -8,6 +8,7 @@
 import type { ResultSetHeader } from "mysql2/promise";
 import type { LeaseKey } from "../../core/index.ts";
 import type { ConditionalPut, ConditionalReply, GetReply, ListRange, ListReply } from "../../store/index.ts";
+import { firstPage } from "../../store/paging.ts";
 import type { Connection, Row } from "./connections.ts";
 import { DEADLOCK, DUPLICATE_KEY, errnoOf } from "./errors.ts";
 
@@ -75,9 +76,7 @@ export class LeaseTable {
       conditions.flatMap(([, ...values]) => bytesOf(...values)),
     );
     const found = rows.filter(({ name }) => name !== null).map(itemOf);
-    const items = found.slice(0, limit);
-    const next = found.length > limit ? (items.at(-1)?.key ?? null) : null;
-    return { timeMs: Number(rows[0]?.now_ms), items, next };
+    return { timeMs: Number(rows[0]?.now_ms), ...firstPage(found, limit) };
   }
 }
 

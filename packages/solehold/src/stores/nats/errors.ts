@@ -90,12 +90,6 @@ export function storeErrorFrom(error: unknown, address: string, outcome: FailedO
   return new StoreError(kind, `NATS at ${address}: ${advice} (${text})`, { outcome: isDone, cause: error });
 }
 
-/** For a call of which one request failed, whatever became of the others. */
-export function unknownError(error: unknown, address: string): StoreError {
-  const { kind, message } = storeErrorFrom(error, address, "unknown");
-  return new StoreError(kind, message, { outcome: "unknown", cause: error });
-}
-
 function diagnose(code: number | null, text: string): readonly [unknown, StoreErrorKind, string] {
   if (code === null)
     return (

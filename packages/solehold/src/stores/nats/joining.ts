@@ -69,10 +69,9 @@ export class NatsJoining {
       nowMs: Date.parse(info.state.last_ts),
       sequence: BigInt(info.state.last_seq),
     };
-    const next = nextIdentity(found, server, Buffer.from(this.#env.randomBytes(5)).toString("hex"));
-    const identity = next ?? found;
-    if (identity === null) return null;
-    const identitySequence = await this.#putIdentity(client, next, message?.seq ?? 0);
+    const identity = nextIdentity(found, server, Buffer.from(this.#env.randomBytes(5)).toString("hex"));
+    const foundAt = message?.seq ?? 0;
+    const identitySequence = identity === found ? foundAt : await this.#put(client, identity, foundAt);
     if (identitySequence === null) return null;
     const loss = this.#last && lossSince(this.#last.sighting, identity, server.sequence);
     const losses = (this.#last?.data.losses ?? 0) + (loss === null ? 0 : 1);
@@ -81,10 +80,9 @@ export class NatsJoining {
     return this.#last;
   }
 
-  /** The sequence of the identity, written if it has changed; null when another client was faster. */
-  #putIdentity(client: NatsClient, next: DataIdentity | null, sequence: number): Promise<number | null> {
-    if (next === null) return Promise.resolve(sequence);
-    const writing = putMessage(client, this.#layout.identitySubject, encodeIdentity(next), sequence);
+  /** The sequence that it got; null when another client was faster. */
+  #put(client: NatsClient, identity: DataIdentity, sequence: number): Promise<number | null> {
+    const writing = putMessage(client, this.#layout.identitySubject, encodeIdentity(identity), sequence);
     return writing.catch((error: unknown) => {
       if (isConflict(error)) return null;
       throw error;

@@ -1,11 +1,16 @@
 /** What can be set, checked when the store is opened. A wrong value is an error that names the option. */
-import type { Env } from "../../env/index.ts";
-import { assertWholeNumbers, type FullStore, type StoreError } from "../../store/index.ts";
-import { assertOneOf, decodedPart, optionError, withoutPassword } from "../support/options.ts";
+import { assertWholeNumbers, type FullStore } from "../../store/index.ts";
+import {
+  assertOneOf,
+  type CallOptions,
+  decodedPart,
+  optionError,
+  withoutPassword,
+} from "../support/options.ts";
 
 export type NatsStore = FullStore;
 
-export interface NatsStoreOptions {
+export interface NatsStoreOptions extends CallOptions {
   /**
    * `nats://user:password@host:4222/bucket`, with several hosts separated by commas; a token instead of user
    * and password; `tls:` or `nats+tls:` for TLS. The bucket may be left out.
@@ -15,8 +20,6 @@ export interface NatsStoreOptions {
   readonly bucket?: string;
   /** Of a bucket that is created here. Default 1. More needs nats-server 2.10.23 or later. */
   readonly replicas?: number;
-  /** A call without an answer by then ends; a write is then of unknown outcome. Default 5000. */
-  readonly timeoutMs?: number;
   /**
    * State "always" if all servers of the bucket run with `sync_interval: always`. A client cannot see that setting,
    * and without it a power failure loses acknowledged writes. Default: not stated, so `durable` is false.
@@ -24,7 +27,6 @@ export interface NatsStoreOptions {
   readonly syncInterval?: "always";
   /** More options for `connect` of @nats-io/transport-node: `authenticator`, `tls`, `inboxPrefix`, `name`. */
   readonly connection?: Readonly<Record<string, unknown>>;
-  readonly env?: Env;
 }
 
 export interface NatsSettings {
@@ -38,6 +40,7 @@ export interface NatsSettings {
   readonly connection: Readonly<Record<string, unknown>>;
 }
 
+const problem = optionError.bind(null, "nats");
 const URL_SHAPE = /^([a-z+]+):\/\/(?:([^/@]*)@)?([^/@?#]+)(?:\/([^/?#]*))?$/i;
 const SCHEMES: readonly string[] = ["nats", "tls", "nats+tls"];
 const SERVER = /^(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::(\d{1,5}))?$/;
@@ -88,8 +91,4 @@ function userFrom(text: string): Readonly<Record<string, string>> {
     user: decodedPart("nats", "user", name),
     pass: decodedPart("nats", "password", rest.join(":")),
   };
-}
-
-function problem(name: string, rule: string, value: string): StoreError {
-  return optionError("nats", name, rule, value);
 }

@@ -2,22 +2,14 @@
 import type { StreamInfo } from "@nats-io/jetstream";
 import type { LeaseKey } from "../../core/index.ts";
 import type { ReadReply } from "../../store/index.ts";
-import type { KeyMessage, NatsSession } from "./session.ts";
-
-export async function readRecords(session: NatsSession, keys: readonly LeaseKey[]): Promise<ReadReply> {
-  const { messages, info } = await readMessages(session, keys);
-  const records = keys.map((key, index) => session.stored(key, messages[index] ?? null));
-  return { storeTimeMs: null, records, revision: revisionOf(info) };
-}
+import type { NatsSession } from "./session.ts";
 
 /** With a look at the stream behind it, which shows whether all this still is the data that was joined. */
-export async function readMessages(
-  session: NatsSession,
-  keys: readonly LeaseKey[],
-): Promise<{ readonly messages: readonly (KeyMessage | null)[]; readonly info: StreamInfo }> {
+export async function readRecords(session: NatsSession, keys: readonly LeaseKey[]): Promise<ReadReply> {
   const reading = Promise.all(keys.map((key) => session.last(key)));
   const [messages, info] = await Promise.all([reading, session.check()]);
-  return { messages, info };
+  const records = keys.map((key, index) => session.stored(key, messages[index] ?? null));
+  return { storeTimeMs: null, records, revision: revisionOf(info) };
 }
 
 /**

@@ -6,7 +6,7 @@
  * would have to write. Leases end for others by observation. docs/stores/nats.md argues it.
  */
 import { realEnv } from "../../env/index.ts";
-import type { StoreCapabilities } from "../../store/index.ts";
+import { fullCapabilities } from "../../store/index.ts";
 import { assertOptions } from "../support/options.ts";
 import { NatsCalls } from "./calls.ts";
 import { loadNats } from "./client.ts";
@@ -15,17 +15,6 @@ import { type NatsStore, type NatsStoreOptions, settingsFrom } from "./options.t
 import { readRecords } from "./reading.ts";
 import { NatsWatching } from "./watching.ts";
 import { applyWrites } from "./writing.ts";
-
-const CAPABILITIES: Omit<StoreCapabilities, "durable"> = {
-  clock: "none",
-  clockGranularityMs: 1,
-  clockSkewMs: 0,
-  watch: true,
-  conditionalDelete: true,
-  maxBatch: 128,
-  // The server works on one call while the client prepares the next.
-  maxConcurrentCalls: 2,
-};
 
 /** Resolves when the server has answered and the bucket is there; rejects with a StoreError that says what to do. */
 export async function openNatsStore(options: NatsStoreOptions): Promise<NatsStore> {
@@ -43,9 +32,12 @@ export async function openNatsStore(options: NatsStoreOptions): Promise<NatsStor
   const watching = new NatsWatching(env, calls);
   return {
     name: "nats",
-    capabilities: Object.freeze({
-      ...CAPABILITIES,
+    capabilities: fullCapabilities({
       durable: settings.syncInterval === "always" && storage === "file",
+      clock: "none",
+      maxBatch: 128,
+      // The server works on one call while the client prepares the next.
+      maxConcurrentCalls: 2,
     }),
     read: (keys) => calls.call("not-applied", (session) => readRecords(session, keys)),
     apply: async (writes) => {

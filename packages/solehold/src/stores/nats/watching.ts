@@ -33,9 +33,7 @@ export class NatsWatching {
   }
 
   watch(scope: WatchScope, listener: WatchListener): Promise<StoreWatch> {
-    return this.#feed.watch(scope, listener, () => {
-      if (!this.#feed.isWatched) this.#feed.restart();
-    });
+    return this.#feed.watch(scope, listener);
   }
 
   close(): Promise<void> {

@@ -44,7 +44,6 @@ export function azureProtocol(
     http: new SignedHttp(signing, { ...options, place }),
     credentialsAdvice: "check AZURE_STORAGE_ACCOUNT and AZURE_STORAGE_KEY, or what the SAS or token allows",
     placeAdvice: "create the container or correct its name in the URL",
-    metadataPrefix: "x-ms-meta-",
     putHeaders: { "x-ms-blob-type": "BlockBlob" },
     errorCodeOf,
     urlOf: (name) => `${base}/${escapePath(name)}`,

@@ -26,6 +26,7 @@ import { decodeWire, encodeWire } from "./wire.ts";
 
 /** Objects of a listing that are read at a time. */
 const LIST_WIDTH = 16;
+const JSON_TYPE = "application/json";
 
 export const OBJECT_CODEC: RecordCodec = {
   encode: (record, expected) => encodeWire(record, { previous: expected, epoch: 1 }),
@@ -63,11 +64,10 @@ export class ObjectBackend implements SimpleBackend {
   async putIf(put: ConditionalPut): Promise<ConditionalReply> {
     const { key, expected, text } = put;
     const name = this.#names.nameOf(key);
-    const options = { contentType: "application/json" };
     const outcome =
       expected === null
-        ? await this.#objects.putIfAbsent(name, Buffer.from(text), options)
-        : await this.#objects.putIfMatch(name, expected, Buffer.from(text), options);
+        ? await this.#objects.putIfAbsent(name, Buffer.from(text), JSON_TYPE)
+        : await this.#objects.putIfMatch(name, expected, Buffer.from(text), JSON_TYPE);
     if (outcome.kind !== "applied" || outcome.etag === null) return await this.#settle(put, outcome);
     return { kind: "done", version: outcome.etag, ...timeOf(outcome) };
   }

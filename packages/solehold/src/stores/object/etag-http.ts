@@ -25,7 +25,6 @@ export function etagProtocol({ base, headers }: EtagPlace, options: Omit<HttpOpt
     },
     credentialsAdvice: "pass an Authorization header, or user and password in the URL",
     placeAdvice: "correct the path of the URL",
-    metadataPrefix: "x-meta-",
     putHeaders: {},
     errorCodeOf: () => "",
     urlOf: (name) => `${root}/${escapePath(name)}`,

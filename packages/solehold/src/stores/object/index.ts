@@ -4,7 +4,7 @@ export type { AwsCredentials } from "../support/aws-signing.ts";
 export type { CredentialSource, Expiring } from "../support/expiring-credentials.ts";
 export type { AzureCredentials, AzurePlace } from "./azure.ts";
 export type { EtagPlace } from "./etag-http.ts";
-export type { ConditionalObjects, PutOptions, PutOutcome } from "./objects.ts";
+export type { ConditionalObjects, PutOutcome } from "./objects.ts";
 export { type ObjectStoreOptions, openObjectStore, openObjects } from "./open.ts";
 export type { S3Place } from "./s3.ts";
 export type { ObjectPlace } from "./urls.ts";

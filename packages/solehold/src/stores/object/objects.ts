@@ -20,12 +20,6 @@ export type PutOutcome = (
   readonly dateMs: number | null;
 };
 
-export interface PutOptions {
-  /** Metadata of the object, names in lower case; values of printable ASCII. */
-  readonly metadata?: Readonly<Record<string, string>>;
-  readonly contentType?: string;
-}
-
 export interface FoundObject {
   readonly object: { readonly bytes: Buffer; readonly etag: string } | null;
   readonly dateMs: number;
@@ -68,12 +62,12 @@ export class HttpObjects {
   }
 
   /** Rejects with a StoreError only when it was certainly not done, as with wrong credentials. */
-  putIfAbsent(name: string, bytes: Uint8Array, options: PutOptions = {}): Promise<PutOutcome> {
-    return this.#put(name, { "if-none-match": "*" }, bytes, options);
+  putIfAbsent(name: string, bytes: Uint8Array, contentType?: string): Promise<PutOutcome> {
+    return this.#put(name, { "if-none-match": "*" }, bytes, contentType);
   }
 
-  putIfMatch(name: string, etag: string, bytes: Uint8Array, options: PutOptions = {}): Promise<PutOutcome> {
-    return this.#put(name, this.#ifMatch(etag), bytes, options);
+  putIfMatch(name: string, etag: string, bytes: Uint8Array, contentType?: string): Promise<PutOutcome> {
+    return this.#put(name, this.#ifMatch(etag), bytes, contentType);
   }
 
   /** Whether servers of this kind honour the condition differs: the probe finds out. */
@@ -104,11 +98,9 @@ export class HttpObjects {
     name: string,
     condition: HttpRequest["headers"],
     bytes: Uint8Array,
-    { metadata = {}, contentType = "application/octet-stream" }: PutOptions,
+    contentType = "application/octet-stream",
   ): Promise<PutOutcome> {
-    const { metadataPrefix, putHeaders } = this.#protocol;
-    const headers: Record<string, string> = { ...putHeaders, ...condition, "content-type": contentType };
-    for (const [key, value] of Object.entries(metadata)) headers[`${metadataPrefix}${key}`] = value;
+    const headers = { ...this.#protocol.putHeaders, ...condition, "content-type": contentType };
     return this.#write({ method: "PUT", url: this.#protocol.urlOf(name), headers, body: bytes });
   }
 

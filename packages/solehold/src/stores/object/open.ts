@@ -1,7 +1,7 @@
 /** From a place to a store: choose the protocol, let the server prove itself, begin. */
-import { type Env, realEnv } from "../../env/index.ts";
+import { realEnv } from "../../env/index.ts";
 import { assertWholeNumbers, type LeaseStore, SimpleStore } from "../../store/index.ts";
-import { assertOptions, configError } from "../support/options.ts";
+import { assertOptions, type CallOptions, configError } from "../support/options.ts";
 import { azureProtocol } from "./azure.ts";
 import { OBJECT_CODEC, ObjectBackend } from "./backend.ts";
 import { etagProtocol } from "./etag-http.ts";
@@ -22,13 +22,7 @@ const DEFAULT_TIMEOUT_MS = 5_000;
 /** Many small calls at once: the time of a large call is known badly, and its slowest request holds the others. */
 const CONCURRENCY = 128;
 
-interface CommonOptions {
-  /** A request that got no whole answer by then ends, with its outcome unknown. Default 5000. */
-  readonly timeoutMs?: number;
-  readonly env?: Env;
-}
-
-export type ObjectStoreOptions = CommonOptions & {
+export type ObjectStoreOptions = CallOptions & {
   /** How far the clocks of the servers behind the address may be apart. Default 2000; 0 for a single server. */
   readonly clockSkewMs?: number;
 } & (
@@ -71,7 +65,7 @@ export async function openObjectStore(options: ObjectStoreOptions): Promise<Leas
 /** The objects themselves, for a FencedObjectWriter, on a server that has passed the probe. */
 export async function openObjects(
   place: ObjectPlace,
-  options: CommonOptions & {
+  options: CallOptions & {
     /** Where the probe writes. Default `leases/`. */ readonly prefix?: string;
   } = {},
 ): Promise<ConditionalObjects> {
@@ -82,7 +76,7 @@ export async function openObjects(
 async function openProbed(
   place: ObjectPlace,
   names: ObjectNames,
-  options: CommonOptions,
+  options: CallOptions,
 ): Promise<{ readonly objects: ConditionalObjects; readonly conditionalDelete: boolean }> {
   const objects = await connectObjects(place, options);
   try {
@@ -96,7 +90,7 @@ async function openProbed(
 /** Without the probe: nobody knows yet whether the server keeps conditions. */
 export async function connectObjects(
   place: ObjectPlace,
-  { env = realEnv, timeoutMs = DEFAULT_TIMEOUT_MS }: CommonOptions = {},
+  { env = realEnv, timeoutMs = DEFAULT_TIMEOUT_MS }: CallOptions = {},
 ): Promise<HttpObjects> {
   assertWholeNumbers(place.kind, { timeoutMs }, 1);
   const options = { env, timeoutMs, maxSockets: CONCURRENCY };

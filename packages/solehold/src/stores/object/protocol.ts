@@ -13,8 +13,6 @@ export interface Protocol {
   /** How to give credentials, and how to make the place, in a few words. */
   readonly credentialsAdvice: string;
   readonly placeAdvice: string;
-  /** Headers with this prefix are the object's metadata. */
-  readonly metadataPrefix: string;
   /** Headers of every write of an object. */
   readonly putHeaders: Readonly<Record<string, string>>;
   /** The server's own word for an error, from its body or a header; empty when it has none. */

@@ -40,7 +40,6 @@ export async function s3Protocol(
     http: new SignedHttp(signing, { ...options, place }),
     credentialsAdvice: "check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and the bucket's policy",
     placeAdvice: "create the bucket or correct its name in the URL",
-    metadataPrefix: "x-amz-meta-",
     putHeaders: {},
     errorCodeOf,
     urlOf: (name) => `${base}/${escapePath(name)}`,

@@ -1,6 +1,13 @@
 /** From a URL and the environment to a place. Each wrong value has an error of its own that names it. */
 import { awsCredentialsFrom } from "../support/aws-signing.ts";
-import { assertRegion, configError, decodedPart, withoutPassword } from "../support/options.ts";
+import {
+  assertEndpoint,
+  assertRegion,
+  configError,
+  decodedPart,
+  urlParameters,
+  withoutPassword,
+} from "../support/options.ts";
 import type { AzureCredentials, AzurePlace } from "./azure.ts";
 import type { EtagPlace } from "./etag-http.ts";
 import type { S3Place } from "./s3.ts";
@@ -38,23 +45,21 @@ export function parseObjectUrl(text: string, variables: Variables): ParsedUrl {
 
 /** `s3://bucket/prefix?endpoint=http://host:port&region=name`; credentials from the environment. */
 function parseS3(url: URL, variables: Variables): ParsedUrl {
-  const { endpoint, region, skew } = parametersOf(url, "s3", ["endpoint", "region"]);
+  const { endpoint, region, ...skew } = urlParameters("s3", url, ["endpoint", "region", "clockSkewMs"]);
   const bucket = bucketOf(url, "s3", "bucket");
-  const credentials = awsCredentialsFrom(variables);
-  if (credentials === null)
-    throw configError("s3: there are no credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY");
+  const own = endpoint ?? variables.AWS_ENDPOINT_URL_S3;
   const place: S3Place = {
     bucket,
     region: assertRegion("s3", region ?? variables.AWS_REGION ?? "us-east-1"),
-    endpoint: endpointOf(endpoint ?? variables.AWS_ENDPOINT_URL_S3, "s3") ?? null,
-    credentials,
+    endpoint: own === undefined ? null : assertEndpoint("s3", own),
+    credentials: awsCredentialsFrom("s3", variables),
   };
-  return { place: { kind: "s3", ...place }, prefix: prefixOf(url, "s3"), ...skew };
+  return { place: { kind: "s3", ...place }, prefix: prefixOf(url, "s3"), ...skewIn(skew) };
 }
 
 /** `azblob://container/prefix?endpoint=http://host:port/account`; account and key or SAS from the environment. */
 function parseAzure(url: URL, variables: Variables): ParsedUrl {
-  const { endpoint, skew } = parametersOf(url, "azblob", ["endpoint"]);
+  const { endpoint, ...skew } = urlParameters("azblob", url, ["endpoint", "clockSkewMs"]);
   const container = bucketOf(url, "azblob", "container");
   const account = variables.AZURE_STORAGE_ACCOUNT;
   const accountKey = variables.AZURE_STORAGE_KEY;
@@ -68,36 +73,24 @@ function parseAzure(url: URL, variables: Variables): ParsedUrl {
     container,
     account,
     credentials,
-    endpoint: endpointOf(endpoint, "azblob") ?? `https://${account}.blob.core.windows.net`,
+    endpoint: assertEndpoint("azblob", endpoint ?? `https://${account}.blob.core.windows.net`),
   };
-  return { place: { kind: "azblob", ...place }, prefix: prefixOf(url, "azblob"), ...skew };
+  return { place: { kind: "azblob", ...place }, prefix: prefixOf(url, "azblob"), ...skewIn(skew) };
 }
 
 /** `https+etag://user:password@host/path/`, or `http+etag:` without TLS. */
 function parseEtag(url: URL): ParsedUrl {
-  const { skew } = parametersOf(url, "https+etag", []);
+  const skew = urlParameters("https+etag", url, ["clockSkewMs"]);
   const decoded = (name: string, text: string): string => decodedPart("https+etag", name, text);
   const login = `${decoded("user", url.username)}:${decoded("password", url.password)}`;
   const headers: Record<string, string> =
     url.username === "" ? {} : { authorization: `Basic ${Buffer.from(login).toString("base64")}` };
   const place: EtagPlace = { base: `${url.origin}${url.pathname}`, headers };
-  return { place: { kind: "https+etag", ...place }, prefix: DEFAULT_PREFIX, ...skew };
+  return { place: { kind: "https+etag", ...place }, prefix: DEFAULT_PREFIX, ...skewIn(skew) };
 }
 
-function parametersOf(
-  url: URL,
-  scheme: string,
-  names: readonly string[],
-): { readonly endpoint?: string; readonly region?: string; readonly skew: { clockSkewMs?: number } } {
-  const known = [...names, "clockSkewMs"];
-  const unknown = [...url.searchParams.keys()].find((name) => !known.includes(name));
-  if (unknown !== undefined)
-    throw configError(`${scheme}: the URL has the unknown option '${unknown}': use ${known.join(" or ")}`);
-  const { clockSkewMs, ...parameters } = Object.fromEntries(url.searchParams);
-  return {
-    ...parameters,
-    skew: clockSkewMs === undefined ? {} : { clockSkewMs: Number(clockSkewMs || "?") },
-  };
+function skewIn({ clockSkewMs }: Variables): { readonly clockSkewMs?: number } {
+  return clockSkewMs === undefined ? {} : { clockSkewMs: Number(clockSkewMs || "?") };
 }
 
 function bucketOf(url: URL, scheme: string, what: string): string {
@@ -124,13 +117,5 @@ export function assertPrefix(prefix: string, scheme: string): string {
   if (sound && prefix.length <= MAX_PREFIX_LENGTH) return prefix;
   throw configError(
     `${scheme}: the prefix may have up to ${MAX_PREFIX_LENGTH} letters, digits and _ - . / without empty or dot segments, got '${prefix}'`,
-  );
-}
-
-function endpointOf(endpoint: string | undefined, scheme: string): string | undefined {
-  if (endpoint === undefined || (/^https?:\/\/[^\s?#]+$/.test(endpoint) && URL.canParse(endpoint)))
-    return endpoint;
-  throw configError(
-    `${scheme}: endpoint must look like https://host:port, got '${withoutPassword(endpoint)}'`,
   );
 }

@@ -7,7 +7,7 @@
  */
 import { delay, jittered } from "../../env/index.ts";
 import { type FailedOutcome, withDeadline } from "../../store/index.ts";
-import { silenceError } from "../support/failures.ts";
+import { closedError, silenceError } from "../support/failures.ts";
 import { configError } from "../support/options.ts";
 import type { Row, SqlConnection, SqlDriver, Statement, Values } from "./driver.ts";
 import { isRetryable, isStalePrepared, storeErrorFrom } from "./failures.ts";
@@ -31,6 +31,7 @@ export class Calls {
   readonly #driver: SqlDriver;
   readonly #options: Pick<ResolvedOptions, "env" | "timeoutMs" | "pooler">;
   readonly #followUps = new Set<Promise<void>>();
+  #closed = false;
   #prepare: "named" | "unnamed";
 
   constructor(driver: SqlDriver, options: Pick<ResolvedOptions, "env" | "timeoutMs" | "pooler">) {
@@ -63,12 +64,14 @@ export class Calls {
     }
   }
 
-  /** Resolves when what follows earlier statements is done. */
+  /** Nothing can be asked from now on. Resolves when what follows earlier statements is done. */
   async close(): Promise<void> {
+    this.#closed = true;
     await Promise.all(this.#followUps);
   }
 
   async #send(statement: Statement, values: Values | null, followUpOf?: FollowUpOf): Promise<readonly Row[]> {
+    if (this.#closed) throw closedError("postgres");
     const { env, timeoutMs } = this.#options;
     const dueMs = env.monotonicMs() + timeoutMs;
     const connection = await this.connecting(this.#driver.connect(), (late) => late.release());

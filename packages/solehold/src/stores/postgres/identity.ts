@@ -89,12 +89,12 @@ export class ServerIdentity {
     for (;;) {
       const rows = await calls.query(this.#lookUp, []);
       const [, stamp = "", serverId = "", position = "", start = "", version, value = ""] = rows[0] ?? [];
-      const identity = decodeIdentity(value);
+      const stored = decodeIdentity(value);
       const server = { serverId, nowMs: timeMsOf(rows), sequence: positionFrom(start) };
-      const changed = nextIdentity(identity, server, randomId(env));
-      if (identity !== null && changed === null)
+      const identity = nextIdentity(stored, server, randomId(env));
+      if (identity === stored)
         return { identity, stamp, serverId, dataId: identity.dataId, sequence: positionFrom(position) };
-      const next = changed === null ? null : encodeIdentity(changed);
+      const next = encodeIdentity(identity);
       const columns = [IDENTITY_KEY.tenant, IDENTITY_KEY.name, version || null, next].map((each) => [each]);
       await calls.query(statements.write, columns.map(arrayLiteral));
     }

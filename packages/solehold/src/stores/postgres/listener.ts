@@ -42,7 +42,8 @@ export class Listener {
     this.#context = context;
     this.#channel = channel;
     const open = (onLost: () => void): Promise<Session> => this.#open(onLost);
-    this.#feed = new WatchFeed({ env, name: "postgres", open, close: end });
+    // To open a session takes a few round trips: the last one goes at its next probe, if nobody watches then.
+    this.#feed = new WatchFeed({ env, name: "postgres", open, close: end, keepsSource: true });
   }
 
   /** Resolves once every later change will be reported. Rejects with NotificationsUnavailable where none would be. */
@@ -108,7 +109,6 @@ export class Listener {
     else for (const event of eventsFrom(payload)) this.#feed.announce(event);
   }
 
-  /** A session outlives its last watch until then: the next one may come soon, and to open takes a few round trips. */
   #scheduleProbe(session: Session, onLost: () => void): void {
     const { env } = this.#context;
     session.nextProbe = env.timer(jittered(env, PROBE_INTERVAL_MS, 0.2), () => {

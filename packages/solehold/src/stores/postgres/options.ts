@@ -1,7 +1,7 @@
 /** How to open a store on PostgreSQL. Every value is checked, and a bad one is named with its fix. */
-import { type Env, realEnv } from "../../env/index.ts";
+import { realEnv } from "../../env/index.ts";
 import { assertWholeNumbers } from "../../store/index.ts";
-import { assertOneOf, configError, withoutPassword } from "../support/options.ts";
+import { assertOneOf, type CallOptions, configError, withoutPassword } from "../support/options.ts";
 import type { Calls } from "./calls.ts";
 import type { SqlDriver } from "./driver.ts";
 import { type TableNames, type TableOptions, tableNames } from "./names.ts";
@@ -10,7 +10,7 @@ import type { PostgresJsClient } from "./postgresjs-driver.ts";
 import type { Server } from "./setup.ts";
 import type { Statements } from "./statements.ts";
 
-export interface PostgresStoreOptions extends TableOptions {
+export interface PostgresStoreOptions extends TableOptions, CallOptions {
   /**
    * `postgres://user:password@host:5432/database`, and behind a pooler `?pooler=transaction`. The store makes its own
    * pool; it needs the package `pg`, which reads the other parameters (`sslmode`).
@@ -18,8 +18,6 @@ export interface PostgresStoreOptions extends TableOptions {
   readonly url?: string;
   /** A Pool of `pg` or a client of postgres.js, instead of a URL. It stays the caller's: `close` leaves it open. */
   readonly pool?: PgPool | PostgresJsClient;
-  /** How long a call waits for its answer. Default 5000. */
-  readonly timeoutMs?: number;
   /** "never": the table must be there. Default "if-missing". */
   readonly create?: "if-missing" | "never";
   /**
@@ -33,7 +31,6 @@ export interface PostgresStoreOptions extends TableOptions {
   readonly pollIntervalMs?: number;
   /** Of the store's own pool; a watch takes one more. Default 6. */
   readonly maxConnections?: number;
-  readonly env?: Env;
 }
 
 type Source =

@@ -5,7 +5,7 @@
  * conditional write is decided by the row's version under the row's lock. A failover may lose acknowledged writes; a
  * version is random and never comes back, so a client that saw a lost one gets a conflict, never somebody else's row.
  */
-import type { FullStore, StoreCapabilities } from "../../store/index.ts";
+import { type FullStore, fullCapabilities } from "../../store/index.ts";
 import { closedError } from "../support/failures.ts";
 import { assertOptions } from "../support/options.ts";
 import { RecordAccess } from "./access.ts";
@@ -28,12 +28,7 @@ import { statementsFor } from "./statements.ts";
 
 export type PostgresStore = FullStore;
 
-const CAPABILITIES: Omit<StoreCapabilities, "durable"> = {
-  clock: "reply",
-  clockGranularityMs: 1,
-  clockSkewMs: 0,
-  watch: true,
-  conditionalDelete: true,
+const BATCHES = {
   maxBatch: 1_000,
   // Two: while one batch waits for the disk, the next is being executed. More only make batches smaller.
   maxConcurrentCalls: 2,
@@ -81,12 +76,8 @@ function storeOn(context: StoreContext): PostgresStore {
   const poller = pollerOf(context);
   let way = context.watch;
   let closing: Promise<void> | null = null;
-  const assertOpen = (): void => {
-    if (closing !== null) throw closedError("postgres");
-  };
   /** By notification where it arrives, by polling where it does not: the first watch finds out which. */
   const watch: PostgresStore["watch"] = async (scope, onEvent) => {
-    assertOpen();
     try {
       if (way === "listen") return await listener.watch(scope, onEvent);
     } catch (error) {
@@ -94,33 +85,25 @@ function storeOn(context: StoreContext): PostgresStore {
       way = "poll";
     }
     const opened = await poller.watch(scope, onEvent);
-    // The store may have been closed in between.
-    if (closing !== null) await opened.close();
-    assertOpen();
-    return opened;
+    if (closing === null) return opened;
+    // The store was closed in between.
+    await opened.close();
+    throw closedError("postgres");
   };
   const end = async (): Promise<void> => {
+    const done = calls.close();
     access.close();
     poller.close();
     await listener.close();
-    await calls.close();
+    await done;
     await driver.close();
   };
   return {
     name: "postgres",
-    capabilities: Object.freeze({ ...CAPABILITIES, durable: server.durable }),
-    read: async (keys) => {
-      assertOpen();
-      return access.read(keys);
-    },
-    apply: async (writes) => {
-      assertOpen();
-      return access.apply(writes);
-    },
-    list: async (query) => {
-      assertOpen();
-      return listPage(context, query);
-    },
+    capabilities: fullCapabilities({ durable: server.durable, clock: "reply", ...BATCHES }),
+    read: (keys) => access.read(keys),
+    apply: (writes) => access.apply(writes),
+    list: (query) => listPage(context, query),
     watch,
     close: () => {
       closing ??= end();

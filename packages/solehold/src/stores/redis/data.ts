@@ -148,8 +148,7 @@ export class RedisData {
     const { storeTimeMs: nowMs, sequence } = headerOf(`${time} ${writes}`);
     const current = { serverId: server.serverId, nowMs, sequence };
     const stored = identities.decodeIdentity(text);
-    let identity = identities.nextIdentity(stored, current, randomId(env)) ?? stored;
-    if (identity === null) throw this.#error("internal", "the identity of its data cannot be read");
+    let identity = identities.nextIdentity(stored, current, randomId(env));
     const loss = this.#seen === null ? null : identities.lossSince(this.#seen, identity, sequence);
     if (this.#seen !== null && loss !== null) {
       identity = identities.identityAfterLoss(this.#seen, identity, current, randomId(env));

@@ -1,6 +1,6 @@
 /** What went wrong, as a StoreError of one line that says what to do. Messages never carry a password. */
 import { type FailedOutcome, StoreError } from "../../store/index.ts";
-import { type Diagnosis, noConnection } from "../support/failures.ts";
+import { type Diagnosis, errorText, noConnection } from "../support/failures.ts";
 
 const NO_PERMISSION = "its user may not do this: see docs/stores/redis.md for the ACL";
 
@@ -50,7 +50,7 @@ export class ScriptError extends Error {
 /** `outcome` is what is true of the request if it is not certain that the server refused it. */
 export function storeErrorFrom(error: unknown, address: string, outcome: FailedOutcome): StoreError {
   if (error instanceof StoreError) return error;
-  const text = describe(error);
+  const text = errorText(error);
   const matches = ([pattern]: Diagnosis): boolean => pattern.test(text);
   const refusal = REFUSALS.find(matches);
   const isCertain = refusal !== undefined && !isReply(error);
@@ -80,14 +80,4 @@ export function isMissingScript(error: unknown): boolean {
 export function isReply(error: unknown): boolean {
   const name = error instanceof Error ? error.constructor.name : "";
   return /^(ReplyError|SimpleError|ErrorReply|BlobError)$/.test(name);
-}
-
-/** The code as well as the message: Node puts what matters into either. */
-function describe(error: unknown): string {
-  if (!(error instanceof Error)) return String(error);
-  const { code } = error as { readonly code?: unknown };
-  const inner = error instanceof AggregateError ? error.errors.map(describe) : [];
-  const message = error.message.split("\n", 1)[0] ?? "";
-  const prefix = typeof code === "string" && !message.includes(code) ? [code] : [];
-  return [...prefix, message, ...inner].filter((part) => part !== "").join(" ");
 }

@@ -1,8 +1,13 @@
 /** What can be set, checked when the store is opened: a wrong value is refused at once, by its name. */
 import { isIP } from "node:net";
-import type { Env } from "../../env/index.ts";
 import { assertWholeNumbers, type StoreError } from "../../store/index.ts";
-import { assertOneOf, decodedPart, optionError, withoutPassword } from "../support/options.ts";
+import {
+  assertOneOf,
+  type CallOptions,
+  decodedPart,
+  optionError,
+  withoutPassword,
+} from "../support/options.ts";
 import type { Durability } from "./acknowledgement.ts";
 
 /** A client or cluster of ioredis or node-redis. Only its settings are taken, by duplicating it. */
@@ -10,11 +15,9 @@ export interface RedisClient {
   duplicate(...overrides: never[]): unknown;
 }
 
-interface CommonOptions {
+interface CommonOptions extends CallOptions {
   /** All keys begin with this, in braces, and lie in one slot of a Redis Cluster. Default `solehold:`. */
   readonly prefix?: string;
-  /** A call that got no answer by then ends, with its outcome unknown. Default 5000. */
-  readonly timeoutMs?: number;
   /** How many replicas must have a write before it is acknowledged (WAIT). Default 0: nobody is waited for. */
   readonly replicas?: number;
   /**
@@ -22,24 +25,24 @@ interface CommonOptions {
    * the disks of the primary and of `replicas` replicas have it (WAITAOF, Redis 7.2 and later).
    */
   readonly fsync?: "server" | "wait";
-  readonly env?: Env;
 }
 
-export interface RedisUrlOptions extends CommonOptions {
-  /**
-   * `redis://user:password@host:6379/0`, or `rediss:` for TLS; after a `?` may stand `replicas` and `fsync`. Needs the
-   * package ioredis.
-   */
-  readonly url: string;
-}
+export type RedisStoreOptions = CommonOptions &
+  (
+    | {
+        /**
+         * `redis://user:password@host:6379/0`, or `rediss:` for TLS; after a `?` may stand `replicas` and `fsync`. Needs
+         * the package ioredis.
+         */
+        readonly url: string;
+      }
+    | {
+        /** Your client's settings are used; its connection is not: the store opens its own. */
+        readonly client: RedisClient;
+      }
+  );
 
-export interface RedisClientOptions extends CommonOptions {
-  /** Your client's settings are used; its connection is not: the store opens its own. */
-  readonly client: RedisClient;
-}
-
-export type RedisStoreOptions = RedisUrlOptions | RedisClientOptions;
-
+export const problem = optionError.bind(null, "redis");
 const PREFIX = /^[\x21-\x7a|~]{1,64}$/;
 
 export function settingsFrom(options: RedisStoreOptions) {
@@ -92,8 +95,4 @@ function parseRedisUrl(text: string) {
     ...(fsync !== undefined && { fsync: fsync as Durability["fsync"] }),
   };
   return { server, inUrl };
-}
-
-export function problem(name: string, rule: string, value: unknown): StoreError {
-  return optionError("redis", name, rule, value);
 }

@@ -6,7 +6,7 @@
  * is written in data.ts, what it means in docs/stores/redis.md.
  */
 import { randomId } from "../../env/index.ts";
-import type { FullStore, StoreCapabilities } from "../../store/index.ts";
+import { type FullStore, fullCapabilities } from "../../store/index.ts";
 import { acknowledgementOf, assertCanWait, type Durability, isDurable } from "./acknowledgement.ts";
 import { changesFeed } from "./changes.ts";
 import { RedisData } from "./data.ts";
@@ -18,12 +18,7 @@ import { READ } from "./scripts.ts";
 
 export type RedisStore = FullStore;
 
-const CAPABILITIES: Omit<StoreCapabilities, "durable"> = {
-  clock: "reply",
-  clockGranularityMs: 1,
-  clockSkewMs: 0,
-  watch: true,
-  conditionalDelete: true,
+const BATCHES = {
   // Larger calls no longer fit what a socket takes at once, and other users of the server would notice them.
   maxBatch: 128,
   // The server works on one call while the client prepares the next.
@@ -59,15 +54,11 @@ export async function redisStore(
   };
   return {
     name: "redis",
-    capabilities: Object.freeze({ ...CAPABILITIES, durable }),
+    capabilities: fullCapabilities({ durable, clock: "reply", ...BATCHES }),
     read: (keys) => readRecords(data, keys),
     apply: (all) => applyWrites(data, all, newVersion),
     list: (query) => listPage(query, data),
-    watch: (scope, listener) =>
-      feed.watch(scope, listener, () => {
-        // What nobody listens to is not published.
-        if (!feed.isWatched) feed.restart();
-      }),
+    watch: (scope, listener) => feed.watch(scope, listener),
     close: async () => {
       await feed.close();
       await data.close();

@@ -7,7 +7,7 @@ import { access, constants, readdir, stat, statfs, writeFile } from "node:fs/pro
 import { dirname, join } from "node:path";
 import { codeOf, makeFolders, syncFolder } from "../../support/files.ts";
 import { fileFailure } from "../support/file-failure.ts";
-import { networkFileSystem } from "../support/network-file-systems.ts";
+import { assertLocal } from "../support/network-file-systems.ts";
 import { configProblem } from "./failure.ts";
 
 export const MARKER_FILE = "solehold.json";
@@ -20,7 +20,6 @@ const OWN_FILES: readonly string[] = [
   "leases.db-shm",
   MARKER_FILE,
 ];
-const LMDB_FILE = "data.mdb";
 const READ_WRITE = constants.R_OK | constants.W_OK;
 /** Put there by the operating system. */
 const HARMLESS: readonly string[] = ["lost+found", ".DS_Store"];
@@ -54,14 +53,8 @@ async function ownFiles(folder: string): Promise<readonly string[]> {
   if (!(await stat(folder)).isDirectory())
     throw configProblem(`'${folder}' is not a folder: give the embedded store a folder of its own`);
   await access(folder, READ_WRITE | constants.X_OK);
-  const network = networkFileSystem((await statfs(folder)).type);
-  if (network !== null)
-    throw configProblem(`'${folder}' is on ${network}: the embedded store needs a local disk`);
+  assertLocal(folder, (await statfs(folder)).type);
   const names = (await readdir(folder)).filter((name) => !HARMLESS.includes(name));
-  if (names.includes(LMDB_FILE))
-    throw configProblem(
-      `'${folder}' holds an embedded store of an earlier version, on LMDB, which this version cannot read: let its leases end with that version, then use another folder`,
-    );
   const others = names.filter((name) => !OWN_FILES.includes(name));
   if (others.length > 0)
     throw configProblem(

@@ -14,6 +14,7 @@ import {
   ABSENT,
   type ApplyReply,
   type ConditionalWrite,
+  fullCapabilities,
   type LeaseStore,
   type ListPage,
   type ListQuery,
@@ -27,22 +28,18 @@ import {
   type WatchScope,
   type WriteResult,
 } from "../../store/index.ts";
-import { listRecords } from "../../store/paging.ts";
+import { firstPage, listRecords } from "../../store/paging.ts";
+import { Watchers } from "../../store/watchers.ts";
 import { closedError } from "../support/failures.ts";
-import { Watchers } from "../support/watchers.ts";
 import type { StoreClock } from "./clock.ts";
 import { MARKER_FILE } from "./folder.ts";
 import { Follower } from "./follower.ts";
 import type { RowReply, Write, WriteReply } from "./protocol.ts";
 import type { Thread } from "./thread.ts";
 
-const CAPABILITIES: StoreCapabilities = Object.freeze({
+const CAPABILITIES = fullCapabilities({
   durable: true,
   clock: "exact",
-  clockGranularityMs: 1,
-  clockSkewMs: 0,
-  watch: true,
-  conditionalDelete: true,
   /** A call is encoded in one turn of the event loop. */
   maxBatch: 1_000,
   /** One call is prepared while the thread works on another. */
@@ -69,10 +66,9 @@ export interface StoreParts {
 
 export class EmbeddedStore implements LeaseStore {
   readonly name = "embedded";
-  readonly capabilities = CAPABILITIES;
+  readonly capabilities: StoreCapabilities = CAPABILITIES;
   readonly #parts: StoreParts;
   readonly #watchers = new Watchers();
-  readonly #scopes = new Set<WatchScope>();
   readonly #check: Timer | null;
   readonly #calls = new Set<Promise<unknown>>();
   #follower: Follower | null = null;
@@ -112,13 +108,12 @@ export class EmbeddedStore implements LeaseStore {
     return this.#call(async () => {
       const page = await listRecords(query, async ({ prefix, after, limit }) => {
         const count = Math.min(limit, ROWS_AT_ONCE);
-        // One more than asked for tells whether there is a next page.
         const rows = await this.#parts.reader.ask("list", query.tenant, prefix, after?.name ?? "", count + 1);
-        const items = rows.slice(0, count).map((row) => {
+        const found = rows.map((row) => {
           const key = { tenant: query.tenant, name: row.name };
           return { key, stored: this.#stored(key, row) };
         });
-        return { items, next: rows.length > count ? (items.at(-1)?.key ?? null) : null };
+        return firstPage(found, count);
       });
       return { storeTimeMs: this.now(), ...page };
     });
@@ -126,10 +121,7 @@ export class EmbeddedStore implements LeaseStore {
 
   watch(scope: WatchScope, listener: WatchListener): Promise<StoreWatch> {
     return this.#call(async () => {
-      const own = { ...scope };
-      this.#scopes.add(own);
-      const watch = this.#watchers.add(own, listener, () => {
-        this.#scopes.delete(own);
+      const watch = this.#watchers.add(scope, listener, () => {
         if (this.#watchers.size === 0) this.#unfollow();
       });
       try {
@@ -163,7 +155,7 @@ export class EmbeddedStore implements LeaseStore {
     return new Follower({
       env,
       markerPath: wakeUp === "by file" ? join(folder, MARKER_FILE) : null,
-      changesAfter: (version) => reader.ask("changes", version, [...this.#scopes]),
+      changesAfter: (version) => reader.ask("changes", version, this.#watchers.scopes),
       onChanges: (changed) => {
         if (changed === null) this.#announce([{ kind: "reset" }]);
         else

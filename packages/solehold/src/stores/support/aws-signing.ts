@@ -6,7 +6,7 @@ import { createHash } from "node:crypto";
 import type { Env } from "../../env/index.ts";
 import type { CredentialSource, Expiring } from "./expiring-credentials.ts";
 import type { HttpReply } from "./http.ts";
-import { loadPackage } from "./options.ts";
+import { configError, loadPackage } from "./options.ts";
 import type { Signing } from "./signed-http.ts";
 
 export interface AwsCredentials extends Expiring {
@@ -56,12 +56,16 @@ export async function awsSigning(options: AwsSigningOptions): Promise<Signing<Aw
   };
 }
 
-/** Null where the environment has none. */
+/** Throws where the environment has none. */
 export function awsCredentialsFrom(
+  engine: string,
   variables: Readonly<Record<string, string | undefined>>,
-): AwsCredentials | null {
+): AwsCredentials {
   const { AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN } = variables;
-  if (!AWS_ACCESS_KEY_ID || !AWS_SECRET_ACCESS_KEY) return null;
+  if (!AWS_ACCESS_KEY_ID || !AWS_SECRET_ACCESS_KEY)
+    throw configError(
+      `${engine}: there are no credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or pass them`,
+    );
   const sessionToken = AWS_SESSION_TOKEN ? { sessionToken: AWS_SESSION_TOKEN } : {};
   return { accessKeyId: AWS_ACCESS_KEY_ID, secretAccessKey: AWS_SECRET_ACCESS_KEY, ...sessionToken };
 }

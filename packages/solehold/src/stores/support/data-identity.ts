@@ -33,16 +33,16 @@ export interface DataSighting {
 
 const MAX_SERVERS = 8;
 
-/** Null when the server that answers is the last one named, so nothing has to be written. */
+/** `stored` itself when the server that answers is the last one named: then nothing has to be written. */
 export function nextIdentity(
   stored: DataIdentity | null,
   server: { readonly serverId: string; readonly nowMs: number; readonly sequence: bigint },
   newDataId: string,
-): DataIdentity | null {
+): DataIdentity {
   const { serverId, nowMs, sequence } = server;
   const change: ServerChange = { serverId, atMs: nowMs, sequence: String(sequence) };
   if (stored === null) return { dataId: newDataId, servers: [change] };
-  if (stored.servers.at(-1)?.serverId === serverId) return null;
+  if (stored.servers.at(-1)?.serverId === serverId) return stored;
   return { dataId: stored.dataId, servers: [...stored.servers, change].slice(-MAX_SERVERS) };
 }
 

@@ -21,6 +21,16 @@ export function noConnection(program: string): readonly Diagnosis[] {
   ];
 }
 
+/** The first line of an error's message, with its code: Node puts what matters into either. */
+export function errorText(error: unknown): string {
+  // A host with several addresses fails with one error for each of them.
+  if (error instanceof AggregateError) return [...new Set(error.errors.map(errorText))].join(" ");
+  if (!(error instanceof Error)) return String(error);
+  const { code } = error as { readonly code?: unknown };
+  const message = error.message.split("\n", 1)[0] ?? "";
+  return typeof code === "string" && !message.includes(code) ? `${code} ${message}`.trim() : message;
+}
+
 export function silenceError(place: string, timeoutMs: number, outcome: FailedOutcome): StoreError {
   const message = `${place} gave no answer within ${Math.ceil(timeoutMs)} ms: check that it runs, can be reached and is not overloaded`;
   return new StoreError("timeout", message, { outcome });

@@ -6,6 +6,7 @@ import { Agent as HttpAgent, request as httpRequest, type IncomingMessage } from
 import { Agent as HttpsAgent, request as httpsRequest } from "node:https";
 import type { Env } from "../../env/index.ts";
 import { type FailedOutcome, StoreError } from "../../store/index.ts";
+import { type Diagnosis, errorText, noConnection } from "./failures.ts";
 
 export interface HttpRequest {
   readonly method: "GET" | "PUT" | "POST" | "DELETE";
@@ -32,6 +33,11 @@ export interface HttpOptions {
 
 /** A lease is a few hundred bytes; a page of a listing far less than this. */
 const MAX_REPLY_BYTES = 16 * 2 ** 20;
+const NO_ANSWER: Diagnosis = [/^/, "unreachable", "it does not answer: check host, port and network"];
+const DIAGNOSES: readonly Diagnosis[] = [
+  ...noConnection("the server"),
+  [/EPROTO|ERR_SSL|WRONG_VERSION/, "config", "it does not speak TLS on that port: use http: in the endpoint"],
+];
 
 export class HttpClient {
   readonly #options: HttpOptions;
@@ -70,8 +76,9 @@ export class HttpClient {
       const timer = env.timer(timeoutMs, onDeadline, { keepAlive: true });
       const fail = (cause: Error): void => {
         timer.cancel();
-        const text = textOf(cause);
-        reject(new StoreError(kind, `${place}: ${adviceFor(text)} (${text})`, { outcome, cause }));
+        const text = errorText(cause);
+        const [, , advice] = DIAGNOSES.find(([pattern]) => pattern.test(text)) ?? NO_ANSWER;
+        reject(new StoreError(kind, `${place}: ${advice} (${text})`, { outcome, cause }));
       };
       request.on("error", fail);
       request.once("response", (response) => {
@@ -107,20 +114,4 @@ async function collect(response: IncomingMessage): Promise<HttpReply> {
     body: Buffer.concat(chunks),
     dateMs: Number.isSafeInteger(dateMs) ? dateMs : null,
   };
-}
-
-/** A host with several addresses fails with one error for each of them. */
-function textOf(error: Error): string {
-  const first: NodeJS.ErrnoException = error instanceof AggregateError ? error.errors[0] : error;
-  return [...new Set([first.code, first.message])].filter((part) => part).join(" ");
-}
-
-function adviceFor(text: string): string {
-  if (/ECONNREFUSED/.test(text)) return "nothing listens there: start the server or correct the endpoint";
-  if (/ENOTFOUND|EAI_AGAIN/.test(text)) return "that host is unknown: correct the endpoint";
-  if (/CERT|SELF_SIGNED|UNABLE_TO_VERIFY/.test(text))
-    return "its TLS certificate is not trusted: set NODE_EXTRA_CA_CERTS to its CA";
-  if (/EPROTO|ERR_SSL|WRONG_VERSION/.test(text))
-    return "it does not speak TLS on that port: use http: in the endpoint";
-  return "it does not answer: check host, port and network";
 }

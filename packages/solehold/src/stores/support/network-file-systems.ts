@@ -1,4 +1,5 @@
 /** File systems that several machines share: their renames, locks and clocks are not those of one machine. */
+import { configError } from "./options.ts";
 
 /** By the number that statfs gives, as in Linux's magic.h and the file systems' own sources. */
 const NAMES: ReadonlyMap<number, string> = new Map([
@@ -19,7 +20,9 @@ const NAMES: ReadonlyMap<number, string> = new Map([
   [0x786f4256, "a VirtualBox share"],
 ]);
 
-/** Null for a local one, or one that is not known. Some systems give the number signed. */
-export function networkFileSystem(statfsType: number): string | null {
-  return NAMES.get(statfsType >>> 0) ?? null;
+/** Throws for one of these; others are local, or not known. Some systems give the number signed. */
+export function assertLocal(folder: string, statfsType: number): void {
+  const name = NAMES.get(statfsType >>> 0);
+  if (name === undefined) return;
+  throw configError(`'${folder}' is on ${name}, which several machines can share: use a local disk`);
 }

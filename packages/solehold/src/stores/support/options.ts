@@ -1,6 +1,15 @@
 /** Checks that every engine makes of what its caller passes, and the words in which it refuses. */
 import { describeType } from "../../core/index.ts";
+import type { Env } from "../../env/index.ts";
 import { StoreError } from "../../store/index.ts";
+
+/** What every engine on a network can be given. */
+export interface CallOptions {
+  /** A call that got no answer by then ends, with its outcome unknown. Default 5000. */
+  readonly timeoutMs?: number;
+  /** Clocks, timers and randomness. */
+  readonly env?: Env;
+}
 
 export function configError(message: string, cause?: unknown): StoreError {
   return new StoreError("config", message, { outcome: "not-applied", cause });
@@ -48,6 +57,19 @@ export function withoutPassword(url: unknown): string {
   return String(url).replace(/^([^/@]*:\/\/)?.*@/, "$1***@");
 }
 
+/** Throws at a parameter that is not among `known`. */
+export function urlParameters(
+  engine: string,
+  { searchParams }: URL,
+  known: readonly string[],
+): Readonly<Record<string, string | undefined>> {
+  const unknown = [...searchParams.keys()].find((name) => !known.includes(name));
+  if (unknown === undefined) return Object.fromEntries(searchParams);
+  throw configError(
+    `${engine}: the URL has the unknown option '${unknown}': it may have ${known.join(" and ")}`,
+  );
+}
+
 /** A part of a URL. What stands for a user or a password is not shown. */
 export function decodedPart(engine: string, name: string, text: string): string {
   try {
@@ -61,6 +83,11 @@ export function decodedPart(engine: string, name: string, text: string): string 
 export function assertRegion(engine: string, region: string): string {
   if (/^[a-z0-9-]{1,40}$/.test(region)) return region;
   throw optionError(engine, "region", "must be named, as in ?region=eu-west-1 or in AWS_REGION", region);
+}
+
+export function assertEndpoint(engine: string, endpoint: string): string {
+  if (/^https?:\/\/[^\s?#@]+$/.test(endpoint) && URL.canParse(endpoint)) return endpoint;
+  throw optionError(engine, "endpoint", "must look like https://host:port", withoutPassword(endpoint));
 }
 
 /** The client library of an engine, which its user installs. `packages` is what `npm install` takes. */

@@ -4,8 +4,8 @@
  */
 import type { Env } from "../../env/index.ts";
 import type { StoreEvent, StoreWatch, WatchListener, WatchScope } from "../../store/index.ts";
+import { Watchers } from "../../store/watchers.ts";
 import { Reconnecting } from "./reconnecting.ts";
-import { Watchers } from "./watchers.ts";
 
 export interface WatchFeedOptions<Source> {
   readonly env: Env;
@@ -15,16 +15,20 @@ export interface WatchFeedOptions<Source> {
   readonly open: (onLost: () => void) => Promise<Source>;
   /** Must not throw. */
   readonly close: (source: Source) => void | Promise<void>;
+  /** Whether the source outlives its last watch: the next one may come soon. */
+  readonly keepsSource?: boolean;
 }
 
 export class WatchFeed<Source extends object> {
   readonly #env: Env;
   readonly #watchers = new Watchers();
   readonly #sources: Reconnecting<Source>;
+  readonly #keepsSource: boolean;
   #current: Source | null = null;
 
-  constructor({ env, name, open, close }: WatchFeedOptions<Source>) {
+  constructor({ env, name, open, close, keepsSource = false }: WatchFeedOptions<Source>) {
     this.#env = env;
+    this.#keepsSource = keepsSource;
     this.#sources = new Reconnecting({ env, name, open: () => this.#open(open), close });
   }
 
@@ -32,9 +36,11 @@ export class WatchFeed<Source extends object> {
     return this.#watchers.size > 0;
   }
 
-  /** Resolves once every later change will be announced. `onClosed` runs when this watch ends. */
-  async watch(scope: WatchScope, listener: WatchListener, onClosed?: () => void): Promise<StoreWatch> {
-    const watch = this.#watchers.add(scope, listener, onClosed);
+  /** Resolves once every later change will be announced. */
+  async watch(scope: WatchScope, listener: WatchListener): Promise<StoreWatch> {
+    const watch = this.#watchers.add(scope, listener, () => {
+      if (!this.isWatched && !this.#keepsSource) this.restart();
+    });
     try {
       await this.#sources.get();
       return watch;

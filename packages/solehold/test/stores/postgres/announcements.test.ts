@@ -173,7 +173,7 @@ describe("announcements", () => {
   it("of a write whose outcome was unknown are made up for by a reset", async () => {
     const table = "made_up";
     const proxy = await startProxy({ targetPort: Number(new URL(server.url).port) });
-    const writer = await server.open({ table, url: proxy.through(server.url), timeoutMs: 1_000 });
+    const writer = await server.open({ table, url: proxy.through(server.url), timeoutMs: 3_000 });
     const events = await watchAll(await server.open({ table }));
     const version = await create(writer, key("job"));
     await events.until(() => events.names().length === 1);

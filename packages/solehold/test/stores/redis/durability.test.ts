@@ -2,7 +2,7 @@
 import { Redis } from "ioredis";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { startProxy, startRedis } from "../../../../../scripts/engines/index.mjs";
-import { openRedisStore, type RedisStore, type RedisUrlOptions } from "../../../src/stores/redis/index.ts";
+import { openRedisStore, type RedisStore, type RedisStoreOptions } from "../../../src/stores/redis/index.ts";
 import { applyOne, create, recordOf, rejection, until, writeOf } from "../records.ts";
 
 type Server = Awaited<ReturnType<typeof startRedis>>;
@@ -38,7 +38,7 @@ afterEach(async () => {
   await Promise.all([primary.stop(), replica.stop()]);
 });
 
-async function open(options: Partial<RedisUrlOptions> = {}): Promise<RedisStore> {
+async function open(options: Partial<RedisStoreOptions> = {}): Promise<RedisStore> {
   const store = await openRedisStore({ url: primary.url, timeoutMs: 2_000, ...options });
   closing.push(() => store.close());
   return store;

@@ -7,7 +7,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { startProxy, startRedis } from "../../../../../scripts/engines/index.mjs";
 import { keyId } from "../../../src/core/index.ts";
 import type { LeaseStore } from "../../../src/store/index.ts";
-import { openRedisStore, type RedisStore, type RedisUrlOptions } from "../../../src/stores/redis/index.ts";
+import { openRedisStore, type RedisStore, type RedisStoreOptions } from "../../../src/stores/redis/index.ts";
 import { applyOne, create, recordOf, rejection, until, writeOf } from "../records.ts";
 
 type Server = Awaited<ReturnType<typeof startRedis>>;
@@ -28,7 +28,7 @@ afterEach(async () => {
   await server.stop();
 });
 
-async function open(options: Partial<RedisUrlOptions> = {}): Promise<RedisStore> {
+async function open(options: Partial<RedisStoreOptions> = {}): Promise<RedisStore> {
   const store = await openRedisStore({ url: server.url, timeoutMs: 2_000, ...options });
   closing.push(() => store.close());
   return store;

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { StoreError } from "../../../src/store/index.ts";
 import { openEmbeddedStore } from "../../../src/stores/sqlite/index.ts";
-import { networkFileSystem } from "../../../src/stores/support/network-file-systems.ts";
+import { assertLocal } from "../../../src/stores/support/network-file-systems.ts";
 import { sqlite } from "./damage.ts";
 import { Child, closing, found, putApplied, recordNamed, temporaryFolder } from "./fixtures.ts";
 
@@ -100,15 +100,6 @@ describe("a folder that is refused", () => {
     const folder = temporaryFolder();
     writeFileSync(join(folder, "thesis.txt"), "years of work");
     await expectRefusal(folder, /holds other files \('thesis.txt'\): give .* a folder of its own/);
-  });
-
-  it("holds a store of an earlier version, on LMDB: the error says what it is and what to do", async () => {
-    const folder = join(temporaryFolder(), "store");
-    mkdirSync(folder);
-    writeFileSync(join(folder, "data.mdb"), "pages");
-    writeFileSync(join(folder, "lock.mdb"), "locks");
-    writeFileSync(join(folder, "solehold.json"), '{"store":"solehold-embedded","format":1}\n');
-    await expectRefusal(folder, /an earlier version, on LMDB, .*let its leases end .*use another folder/);
   });
 
   it("holds somebody else's SQLite database of the same name, or no database at all", async () => {
@@ -207,8 +198,8 @@ describe("a folder that is refused", () => {
   });
 
   it("is on a file system that several machines share", () => {
-    expect(networkFileSystem(0x6969)).toBe("NFS");
-    expect(networkFileSystem(0xff534d42 | 0)).toBe("CIFS");
-    expect(networkFileSystem(0xef53)).toBeNull();
+    expect(() => assertLocal("/there", 0x6969)).toThrow(/^'\/there' is on NFS/);
+    expect(() => assertLocal("/there", 0xff534d42 | 0)).toThrow("CIFS");
+    expect(() => assertLocal("/there", 0xef53)).not.toThrow();
   });
 });

@@ -5,7 +5,7 @@ import {
   type StoreWatch,
   type WatchListener,
   type WatchScope,
-} from "../../store/index.ts";
+} from "./watching.ts";
 
 interface Watcher {
   readonly scope: WatchScope;
@@ -17,6 +17,10 @@ export class Watchers {
 
   get size(): number {
     return this.#watchers.size;
+  }
+
+  get scopes(): readonly WatchScope[] {
+    return [...this.#watchers].map(({ scope }) => scope);
   }
 
   /** `onClosed` runs once, when this watch ends; it may stop what feeds the watchers once `size` is 0. */
