@@ -57,6 +57,17 @@ async function agent(name: string, ...options: readonly string[]): Promise<Agent
   return started;
 }
 
+const PAGE = readFileSync(new URL("../../../docs/mcp.md", import.meta.url), "utf8");
+
+/** What stays the same from one session to the next. */
+const withoutValues = (text: string): string =>
+  text
+    .toLowerCase()
+    .replaceAll(/-[0-9a-f]{8}"/g, '-id"')
+    .replaceAll(/\d+(\.\d+)?/g, "n")
+    .replaceAll(/\s+/g, " ")
+    .trim();
+
 const storeIn = (folder: string): string => `embedded:${join(folder, "data")}`;
 const fenceOf = ({ fields }: Answer): bigint => BigInt(fields.fence ?? "0");
 
@@ -88,6 +99,8 @@ describe.each(Object.entries(WAYS))("two agents on %s", (_, open) => {
     expect(denied.text).toMatch(/is NOT yours.*until 20\d\d-.*call wait/s);
     expect(denied.text).toContain(holder);
     expect(denied.text).not.toMatch(/break|revoke|repair|token|force/i);
+    const [, shown = ""] = /^```text\n([\s\S]+?)^```$/m.exec(PAGE) ?? [];
+    expect(withoutValues(denied.text)).toBe(withoutValues(shown));
 
     expect(await one.call("acquire", { name: "repo/main" })).toMatchObject({
       isError: false,
@@ -318,8 +331,7 @@ describe("the command line of mcp", () => {
   });
 
   it("is started by the configuration that the page shows", async () => {
-    const page = readFileSync(new URL("../../../docs/mcp.md", import.meta.url), "utf8");
-    const [, json = ""] = /```json\n([\s\S]+?)```/.exec(page) ?? [];
+    const [, json = ""] = /```json\n([\s\S]+?)```/.exec(PAGE) ?? [];
     const { command, args } = JSON.parse(json).mcpServers.leases;
     expect([command, args[0]]).toEqual(["solehold", "mcp"]);
     const here = storeIn(temporaryFolder());
@@ -327,7 +339,7 @@ describe("the command line of mcp", () => {
     const one = await agent("one", ...options);
     expect((await one.call("acquire", { name: "repo/main" })).isError).toBe(false);
     const { tools } = await one.client.listTools();
-    expect(page.match(/^\| `\w+`/gm)).toEqual(tools.map(({ name }) => `| \`${name}\``));
+    expect(PAGE.match(/^\| `\w+`/gm)).toEqual(tools.map(({ name }) => `| \`${name}\``));
   });
 
   it("refuses a wrong prefix and a wrong ttl before it begins", async () => {
