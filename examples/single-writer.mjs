@@ -10,7 +10,7 @@ import { connect } from "solehold";
 import { FencedResource } from "solehold/guards";
 
 const [place = "./data"] = process.argv.slice(2);
-const url = /^\w+:\/\//.test(place) ? place : `file:${place}`;
+const url = /^\w+:\/\//.test(place) ? place : `embedded:${place}`;
 const pages = new FencedResource({}); // FencedObjectWriter of solehold/guards does this for objects
 const write = (lease, name) => {
   pages.write(lease, (all) => ({ ...all, 1: name }));

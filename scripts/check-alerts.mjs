@@ -2,9 +2,8 @@
 // alert fires and when it does not. `npm test` does the same (docs/test/deploy.test.ts). promtool is in Debian's package
 // prometheus, 20 MB, installed on first use when we are root, like the engines.
 import { join } from "node:path";
-import { installPackages } from "./engines/install.mjs";
-import { withLock } from "./engines/lock.mjs";
-import { findProgram, run } from "./engines/programs.mjs";
+import { ensureProgram } from "./engines/install.mjs";
+import { run } from "./engines/programs.mjs";
 
 const DEPLOY = join(import.meta.dirname, "../deploy");
 const JUDGEMENTS = [
@@ -13,18 +12,8 @@ const JUDGEMENTS = [
 ];
 
 /** @type {import("./check-alerts.mjs").ensurePromtool} */
-export async function ensurePromtool(say = console.error) {
-  const find = () => findProgram("promtool");
-  return find() ?? (await withLock("promtool", async () => find() ?? (await installed(say)), say));
-}
-
-/** @param {(message: string) => void} say @returns {Promise<string>} */
-async function installed(say) {
-  await installPackages(["prometheus"], say);
-  const path = findProgram("promtool");
-  if (path === undefined) throw new Error("Debian's package prometheus did not bring the program 'promtool'");
-  return path;
-}
+export const ensurePromtool = (say = console.error) =>
+  ensureProgram({ program: "promtool", package: "prometheus" }, say);
 
 /** @type {import("./check-alerts.mjs").checkAlerts} */
 export async function checkAlerts(folder = DEPLOY) {

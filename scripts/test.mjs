@@ -10,6 +10,7 @@ import { ensurePromtool } from "./check-alerts.mjs";
 import { engineTable } from "./engine-table.mjs";
 import { engineNames } from "./engines/index.mjs";
 import { down, status } from "./engines/shared.mjs";
+import { ensureNginx } from "./nginx.mjs";
 import { ADAPTED, BENCH, ensurePackages } from "./own-packages.mjs";
 
 const ROOT = resolve(dirname(new URL(import.meta.url).pathname), "..");
@@ -151,7 +152,7 @@ async function prepareAll() {
   if ((await runBeside(engines)) !== 0)
     console.error("some engines could not be started: their tests will fail");
   await install(BENCH);
-  for (const ensure of [ensureBrowser, ensurePromtool])
+  for (const ensure of [ensureBrowser, ensurePromtool, ensureNginx])
     await ensure(console.log).catch(({ message }) => console.error(message));
 }
 

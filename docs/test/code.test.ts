@@ -1,6 +1,6 @@
 /** The code of the pages: TypeScript compiles, programs run and print what is shown, commands exist, JSON parses. */
 import { execFile } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -25,16 +25,22 @@ beforeAll(async () => {
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-/** These pages have tests of their own, which run their JavaScript with what it needs around it. */
-const RUN_ELSEWHERE = /^docs\/(guards|using-leases|writing-a-store|seeds\/.*)\.md$/;
+/** These pages have tests of their own, which run their code with what it needs around it. */
+const RUN_ELSEWHERE: { readonly [language: string]: RegExp } = {
+  js: /^docs\/(guards|using-leases|writing-a-store|seeds\/.*)\.md$/,
+  python: /^docs\/python\.md$/,
+  sql: /^docs\/stores\/(mysql|postgres)\.md$/,
+};
 
 describe("the code of the pages", () => {
   it("is in a language that is checked, or is plain text", () => {
-    // Python runs in clients/python/test; "typescript" are the declarations of docs/reference/api.md.
+    // "typescript" are the declarations of docs/reference/api.md.
     const known = new Set(["ts", "js", "sh", "json", "text", "sql", "python", "typescript", ""]);
     expect(blocks.filter(({ language }) => !known.has(language)).map(where)).toEqual([]);
-    const unchecked = of("js").filter(({ page }) => !RUN_ELSEWHERE.test(page));
-    expect(unchecked.map(where), "JavaScript that no test runs: write ```js run, or ```ts").toEqual([]);
+    const unchecked = Object.entries(RUN_ELSEWHERE).flatMap(([language, pages]) =>
+      of(language).filter(({ page }) => !pages.test(page)),
+    );
+    expect(unchecked.map(where), "code that no test runs: JavaScript may be ```js run, or ```ts").toEqual([]);
   });
 
   it("compiles where it is TypeScript", async () => {
@@ -77,16 +83,22 @@ describe("the code of the pages", () => {
     },
   );
 
-  it("names commands and options that exist", async () => {
-    const { scripts } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8"));
-    const problems: string[] = [];
-    for (const block of [...of("sh"), ...of("")]) {
-      for (const words of commandLines(block.code).map(wordsOf)) {
-        const problem = problemOf(words, scripts);
-        if (problem !== null) problems.push(`${where(block)}: ${words.join(" ")}: ${problem}`);
-      }
-    }
-    expect(problems).toEqual([]);
+  it("names commands and options that exist", () => {
+    const named = [...of("sh"), ...of("")].flatMap((block) =>
+      commandLines(block.code).map((line) => [where(block), wordsOf(line)] as const),
+    );
+    expect(problemsOf(named)).toEqual([]);
+  });
+
+  it("names commands and options that exist in running text, too", () => {
+    const named = allPages().flatMap(({ path, text }) =>
+      [...text.replaceAll(/^ *```[\s\S]*?^ *```$/gm, "").matchAll(/`([^`]+)`/g)].flatMap(([, code = ""]) =>
+        commandLines(code.replaceAll(/\s+/g, " ")).map((line) => [path, withHelp(wordsOf(line))] as const),
+      ),
+    );
+    expect(named.length).toBeGreaterThan(100);
+    // An option may be named without a value.
+    expect(problemsOf(named).filter((problem) => !problem.includes(" needs a value: "))).toEqual([]);
   });
 
   it("parses where it is JSON", () => {
@@ -100,13 +112,35 @@ function patternOf(shown: string): RegExp {
   return new RegExp(`^${escaped.replaceAll("…", ".*")}$`);
 }
 
+type Named = readonly [place: string, words: readonly string[]];
+
+function problemsOf(named: readonly Named[]): readonly string[] {
+  const { scripts } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8"));
+  return named.flatMap(([place, words]) => {
+    const problem = problemOf(words, scripts);
+    return problem === null ? [] : [`${place}: ${words.join(" ")}: ${problem}`];
+  });
+}
+
+/** What goes without saying may be left out in running text, as it may where somebody asks for help. */
+function withHelp(words: readonly string[]): readonly string[] {
+  const end = words.indexOf("solehold") + 2;
+  return end > 1 && end <= words.length ? [...words.slice(0, end), "--help", ...words.slice(end)] : words;
+}
+
 /** Only commands of ours can be wrong; null for those of others. */
 function problemOf(words: readonly string[], scripts: object): string | null {
   const [first = "", second = "", third = ""] = words;
   if (first === "npm" && second === "run")
     return third in scripts || words.includes("-w") ? null : "no such script";
+  if (first === "node" || first === "python3")
+    // In a folder of this repository, unless the name stands for one: examples/NAME.mjs.
+    return !second.includes("/") || /[A-Z]/.test(second) || existsSync(join(ROOT, second))
+      ? null
+      : "no such file";
   const own = first === "npx" ? words.slice(1) : words;
   if (own[0] !== "solehold" || own.length < 2) return null;
+  if (own[1] === "COMMAND") return null;
   const command = COMMANDS.find(({ name }) => name === own[1]);
   if (command === undefined) return "no such command";
   try {

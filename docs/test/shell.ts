@@ -12,7 +12,7 @@ export function commandLines(code: string): readonly string[] {
         .replace(/^\$ /, "")
         .replace(/^(?:\w+=\S* )+/, ""),
     )
-    .filter((line) => /^(npx|npm|solehold)\b/.test(line) && !/[[…]/.test(line));
+    .filter((line) => /^(npx|npm|node|python3|solehold)\b/.test(line) && !/[[…]/.test(line));
 }
 
 /** Split at spaces that are not within quotes. A redirection ends the command. */

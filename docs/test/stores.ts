@@ -45,7 +45,7 @@ const PLACES: { readonly [address: string]: () => Promise<{ address: string; env
 };
 
 export async function programFor(shown: string, folder: string): Promise<Program> {
-  let code = shown.replaceAll(/\b(embedded|file):\.\/data/g, `$1:${folder}/$1`);
+  let code = shown.replaceAll(/\b(embedded|file):\.\/(?:data|leases)\b/g, `$1:${folder}/$1`);
   let env = {};
   for (const [address, name] of Object.entries(ADDRESSES))
     if (code.includes(address)) code = code.replaceAll(address, engine(name).replace("http:", "etcd:"));

@@ -19,7 +19,7 @@ const VIEWS = [
   ["leases", "/", ".row [data-cell=key]"],
   ["lease", `/${LEASE}`, ".tenure"],
   ["activity", "/#/activity", ".chart canvas"],
-  ["audit", "/#/audit", ".entries td"],
+  ["audit", "/#/audit", ".entries tbody tr"],
   ["server", "/#/server", ".findings li"],
   ["playground", "/playground#/zombie-writer?code=guard-off", ".verdict"],
   ["rules", "/playground#/rules", ".rule .picture"],

@@ -1,8 +1,10 @@
 // Installs missing servers as Debian packages, when we are root. Their services are not started: the tests run their
 // own servers on their own ports, and a service on a well-known port would only be in somebody's way.
 import { existsSync, rmSync, writeFileSync } from "node:fs";
+import { withLock } from "./lock.mjs";
 import {
   EngineUnavailableError,
+  findProgram,
   missingPrograms,
   requireAzurite,
   requireDynalite,
@@ -62,10 +64,28 @@ export async function ensureInstalled(names, say) {
 }
 
 /**
+ * The path of a program that is no engine, installed on first use if we are root. Rejects where that is not possible.
+ * @param {{ readonly program: string, readonly package: string }} wanted Its name, and that of Debian's package.
+ * @param {(message: string) => void} say
+ * @returns {Promise<string>}
+ */
+export async function ensureProgram({ program, package: from }, say) {
+  const find = () => findProgram(program);
+  const install = async () => {
+    await installPackages([from], say);
+    const path = find();
+    if (path === undefined)
+      throw new Error(`Debian's package ${from} did not bring the program '${program}'`);
+    return path;
+  };
+  return find() ?? (await withLock(program, async () => find() ?? (await install()), say));
+}
+
+/**
  * @param {readonly string[]} packages
  * @param {(message: string) => void} say
  */
-export async function installPackages(packages, say) {
+async function installPackages(packages, say) {
   const wanted = packages.join(" ");
   if (process.getuid?.() !== 0) throw new Error(`installing ${wanted} needs root`);
   if (!existsSync("/usr/bin/apt-get")) throw new Error(`no apt-get here: install ${wanted} by hand`);

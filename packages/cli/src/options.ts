@@ -18,7 +18,10 @@ export const CONNECTION_OPTIONS = {
   store: value("URL", "the lease store (env SOLEHOLD_URL; default embedded:./.solehold/data)"),
   server: value("URL", "a Solehold server, in place of --store (API key: env SOLEHOLD_API_KEY)"),
   tenant: TENANT_OPTION,
-  timeout: value("DURATION", "how long the store or server may take to answer a call (default 5s)"),
+  timeout: value(
+    "DURATION",
+    "how long the store or server may take for a call; a command may take twice as long (default 5s)",
+  ),
   ...COMMON_OPTIONS,
 } as const satisfies OptionSpecs;
 

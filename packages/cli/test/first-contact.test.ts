@@ -138,6 +138,18 @@ describe("a store that hangs", () => {
     ]);
   });
 
+  it("does not either when it is a server that hangs: a command has twice as long", async () => {
+    const silent = createServer((socket) => socket.on("error", () => undefined));
+    await new Promise<void>((resolve) => silent.listen(0, "127.0.0.1", resolve));
+    onTestFinished(() => void silent.close());
+    const server = ["--server", `http://127.0.0.1:${(silent.address() as AddressInfo).port}`];
+    const { code, stderr } = await run([
+      ...["run", "job", ...server, "--timeout", "250ms"],
+      ...["--wait", "0", "--", "true"],
+    ]);
+    expect([code, stderr]).toEqual([1, expect.stringMatching(/gave no answer within \d{1,3} ms/)]);
+  });
+
   it("names a --timeout that is wrong", async () => {
     const { code, stderr } = await run(["get", "job", "--timeout", "soon"]);
     expect([code, stderr]).toEqual([2, expect.stringContaining("--timeout")]);

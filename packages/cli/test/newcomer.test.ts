@@ -87,3 +87,50 @@ describe("the rest of the README", () => {
     expect(await shell(simulate.replace(/--seeds \d+/, "--seeds 5"))).toContain("5 seeds, 0 violations");
   });
 });
+
+describe("npm ci", () => {
+  const read = (path: string) => JSON.parse(readFileSync(join(ROOT, path), "utf8"));
+  const installed = Object.entries<{ readonly engines?: { readonly node?: string } }>(
+    read("package-lock.json").packages,
+  );
+
+  it("warns of no package on the oldest Node that the project supports", () => {
+    const oldest = /^>=(\d+\.\d+)$/.exec(read("package.json").engines.node)?.[1];
+    const unfit = installed.flatMap(([path, { engines }]) =>
+      runsOn(engines?.node ?? "*", `${oldest}.0`) ? [] : [`${path} wants ${engines?.node}`],
+    );
+    expect(unfit).toEqual([]);
+  });
+
+  it("leaves out what only benchmarks need", () => {
+    const workspaces = installed.map(([path]) => path).filter((path) => !path.includes("node_modules"));
+    const asked = new Set(
+      workspaces.flatMap((path) => {
+        const { dependencies, devDependencies, peerDependencies } = read(join(path, "package.json"));
+        return Object.keys({ ...dependencies, ...devDependencies, ...peerDependencies });
+      }),
+    );
+    const benchOnly = Object.keys(read("bench/package.json").dependencies).filter((name) => !asked.has(name));
+    expect(benchOnly).toContain("redlock");
+    const names = installed.map(([path]) => path.slice(path.lastIndexOf("node_modules/") + 13));
+    expect(names.filter((name) => benchOnly.includes(name))).toEqual([]);
+  });
+});
+
+/** Of semver's ranges what packages say about Node: `>=18`, `^20.19.0 || >=22.12.0`, `10.*`, `20`. */
+function runsOn(range: string, version: string): boolean {
+  const compared = (other: readonly number[]): number => {
+    const own = version.split(".").map(Number);
+    const index = other.findIndex((part, at) => part !== own[at]);
+    return index < 0 ? 0 : (own[index] ?? 0) - (other[index] ?? 0);
+  };
+  return range.split("||").some((alternative) =>
+    [...alternative.matchAll(/(>=|<|\^)?\s*([\d.]+)/g)].every(([, operator, text = ""]) => {
+      const parts = text.split(".").filter(Boolean).map(Number);
+      if (operator === "<") return compared(parts) < 0;
+      const isNew = compared(parts) >= 0;
+      if (operator === ">=") return isNew;
+      return isNew && compared(parts.slice(0, operator === "^" ? 1 : parts.length)) === 0;
+    }),
+  );
+}

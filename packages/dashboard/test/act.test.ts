@@ -299,6 +299,14 @@ describe("the audit", () => {
     await writeFile(join(folder, segment), text.replace('"holder":"b"', '"holder":"x"'));
     await verify.click();
     await page.getByText(`Entry ${sequence} is not proven`).waitFor();
+    await page.getByRole("button", { name: `Show entry ${sequence}` }).click();
+    await page.getByText(`Entry ${sequence} and those beside it`).waitFor();
+    await expect
+      .poll(() => page.locator("tr[data-wrong=true]").textContent())
+      .toMatch(RegExp(`^${sequence}\\d\\d:`));
+    expect(await axeViolations(page)).toEqual([]);
+    await page.getByRole("button", { name: "Back to the search" }).click();
+    await page.getByText("3 entries, the newest first").waitFor();
     await page.close();
   });
 
@@ -315,6 +323,13 @@ describe("the audit", () => {
     await expect.poll(() => page.locator(".count").textContent()).toBe("No entry matches");
     await page.goto(`${url}/#/audit?name=job`);
     await expect.poll(() => page.locator(".entries tbody tr").count()).toBe(2);
+    await page.getByLabel("Until").fill("2020-02-29T23:59");
+    await expect.poll(() => page.locator(".count").textContent()).toBe("No entry matches");
+    await page.getByLabel("Until").fill("");
+    await page.getByLabel("From").fill("2020-02-29T23:59");
+    await page.waitForURL(/from=2020-0/);
+    await expect.poll(() => page.locator(".entries tbody tr").count()).toBe(2);
+    expect(await page.getByLabel("From").inputValue()).toBe("2020-02-29T23:59");
     const [download] = await Promise.all([
       page.waitForEvent("download"),
       page.getByRole("button", { name: "Export" }).click(),
@@ -335,6 +350,9 @@ it("an export has all that matches, however many pages that is", async () => {
     await Promise.all(asked.slice(first, first + 50).map((body) => lease("acquire", body)));
   const { page } = await openPage(`${url}/#/audit?name=job&verdict=denied`);
   await page.locator(".entries tbody tr").first().waitFor();
+  const [table, more] = [page.locator(".entries"), page.getByRole("button", { name: "Show more" })];
+  const [above, below] = [await table.boundingBox(), await more.boundingBox()];
+  expect((above?.y ?? 0) + (above?.height ?? 0)).toBeLessThanOrEqual(below?.y ?? 0);
   const [download] = await Promise.all([
     page.waitForEvent("download"),
     page.getByRole("button", { name: "Export" }).click(),
@@ -349,6 +367,10 @@ it("an export has all that matches, however many pages that is", async () => {
     entries.map(({ sequence }) => sequence).sort((a, b) => a - b),
   );
   await page.getByText("1,149 entries exported").waitFor();
+  // Nor do they hide who holds it.
+  await page.goto(`${pageOf(url, "job")}&holder=nobody`);
+  await expect.poll(() => page.locator(".tenure").count()).toBe(1);
+  await page.getByText(/nobody did not ask for it .* h0 held it then\.$/).waitFor();
   await page.close();
 });
 
@@ -368,6 +390,7 @@ describe("where API keys are on", () => {
     await page.getByRole("button", { name: "Continue" }).click();
     await page.locator(".table-window .row").click();
     expect(await page.getByRole("button", { name: "Revoke…" }).isDisabled()).toBe(true);
+    await page.getByText("This key does not allow break, revoke, release, handoff.").waitFor();
     await page.getByText("This key does not allow the audit").waitFor();
     expect(await page.evaluate(() => [localStorage.length, document.cookie])).toEqual([0, ""]);
     expect(page.url()).not.toContain(looks);

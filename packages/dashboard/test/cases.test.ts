@@ -4,6 +4,7 @@ import { describe, expect, it } from "vitest";
 import type { Case, Ending } from "../src/playground/data/case.ts";
 import { RULES, SCENARIOS } from "../src/playground/data/cases.ts";
 import { EXPLORABLE } from "../src/playground/data/explorable.ts";
+import { tenuresOf } from "../src/playground/picture/geometry.ts";
 import { promiseOf } from "../src/playground/state/words.ts";
 import { play } from "../src/playground/worker/play.ts";
 
@@ -40,6 +41,18 @@ describe("every case of the playground", () => {
   it.each(CASES)("%s is the same trace whenever it is played", async (_id, each) => {
     expect(await play(each.world, each.title, each.bug)).toEqual(await withBug(each));
   });
+});
+
+it("draws a record for as long as it was in force, also where its end is taken back", () => {
+  const record = { key: "k", state: "held", holder: "A", fence: "1", successor: null } as const;
+  const drawn = (...ends: readonly (readonly [atMs: number, endsMs: number])[]) =>
+    tenuresOf(
+      ends.map(([atMs, endsMs]) => ({ ...record, atMs, endsMs })),
+      50,
+    ).map(({ endsMs }) => endsMs);
+  expect(drawn([0, 10], [5, 15])).toEqual([15]);
+  expect(drawn([0, 20], [10, 12])).toEqual([12]);
+  expect(drawn([0, 10], [12, 6])).toEqual([10]);
 });
 
 describe("the gallery", () => {

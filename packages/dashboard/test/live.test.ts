@@ -179,7 +179,7 @@ describe("one lease", () => {
     await expect.poll(tenures).toEqual(["a, released", "b, handed over", "c, revoked"]);
     await page.locator(".lease-now").getByText("revoked").waitFor();
     await page.locator(".tenure").first().focus();
-    expect(await page.locator(".facts").textContent()).toContain("Endedreleased");
+    expect(await page.locator(".facts.across").textContent()).toContain("Endedreleased");
     expect(complaints).toEqual([]);
     await page.close();
   });
@@ -194,8 +194,24 @@ describe("one lease", () => {
     await page.getByLabel("Holder (any when empty)").fill("c");
     await page.getByRole("button", { name: "Ask" }).click();
     await page.getByText(/^c was granted it at .* and holds it: if its work does not run/).waitFor();
+    const waits = server.lease("acquire", { name: "reports/nightly", holder: "d", waitMs: 60_000 });
+    await until(
+      "d waits",
+      async () => (await server.get("/v1/queue?name=reports/nightly")).body.waiting === 1,
+    );
+    await page.getByLabel("Holder (any when empty)").fill("d");
+    await page.getByRole("button", { name: "Ask" }).click();
+    await page
+      .getByText(/^d asked at .* It has waited for it since then, and is number 1 in the queue\.$/)
+      .waitFor();
+    await server.lease("release", { name: "reports/nightly", holder: "c", token: "token-c" });
+    await waits;
+    await page.getByRole("button", { name: "Ask" }).click();
+    await page.getByText(/^d was granted it at .* after waiting/).waitFor();
     const { page: another } = await openPage(page.url());
-    await another.getByText(/^c was granted it at/).waitFor();
+    await another.getByText(/^d was granted it at/).waitFor();
+    await another.goto(`${server.url}${LEASE}&at=nonsense`);
+    await another.getByText("It cannot be answered").waitFor();
     await Promise.all([page.close(), another.close()]);
   });
 });

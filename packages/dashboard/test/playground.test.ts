@@ -6,8 +6,10 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { extname, join } from "node:path";
 import { promisify } from "node:util";
+import { drawConfig } from "@solehold/simulator";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { RULES, SCENARIOS } from "../src/playground/data/cases.ts";
+import { play } from "../src/playground/worker/play.ts";
 import { axeViolations, type OpenPage, scrollsSideways, useBrowser } from "./support/browser.ts";
 
 const BUILT = join(import.meta.dirname, "../dist");
@@ -103,8 +105,9 @@ describe("the playground in a browser", () => {
     });
     await page.waitForURL(/code=stamp-from-reply&t=12.00&speed=4/);
     await page.locator(".now .alarm", { hasText: "Two believe at once" }).waitFor();
-    await page.goto(`${base}#/seed/40?code=shipped&key=k2`);
-    await expect.poll(() => page.getByLabel("Key", { exact: true }).inputValue()).toBe("k2");
+    const { keys } = await play({ kind: "seed", seed: { seed: 41 } }, "", null);
+    await page.goto(`${base}#/seed/41?code=shipped&key=${keys[1]}`);
+    await expect.poll(() => page.getByRole("combobox", { name: "Key" }).inputValue()).toBe(keys[1]);
     await page.close();
   });
 
@@ -131,6 +134,7 @@ describe("the playground in a browser", () => {
     await page.keyboard.press("Space");
     await page.getByRole("button", { name: "Play", exact: true }).waitFor();
     await page.waitForURL(/[?&]t=/);
+    expect(await page.title()).toBe("Late reply · Solehold playground");
     await page.close();
   });
 
@@ -147,17 +151,32 @@ describe("the playground in a browser", () => {
     await page.locator("h2", { hasText: "Seed 41" }).waitFor();
     await steps.first().waitFor();
     expect(await steps.allInnerTexts()).toEqual(loaded);
+    await page.goto(`${base}#/seed/42?code=shipped`);
+    await page.locator("h2", { hasText: "Seed 42" }).waitFor();
+    expect(await page.getByLabel("Seed").inputValue()).toBe("42");
     expect(complaints).toEqual([]);
     await page.close();
   });
 
   it("has in the browser all that worlds with slots, priorities and crashes use of Node", async () => {
-    for (let seed = 40; seed < 52; seed += 1) {
+    const seeds = Array.from({ length: 12 }, (_, index) => 40 + index);
+    // Signatures are not part of the playground.
+    const shown = seeds.filter((seed) => drawConfig(seed, { entry: "library" }).approvals === "no");
+    expect(shown.some((seed) => drawConfig(seed, { entry: "library" }).slots > 0)).toBe(true);
+    for (const seed of shown) {
       const { page } = await open(`#/seed/${seed}`);
       const verdict = await page.locator(".verdict strong").textContent();
       expect([seed, verdict]).toEqual([seed, "Every promise held."]);
       await page.close();
     }
+    const signed = seeds.find((seed) => !shown.includes(seed));
+    const { page } = await open(`#/seed/${signed}`);
+    await page.getByRole("alert").getByText("this world has signed approvals").waitFor();
+    expect(await page.locator(".command code").textContent()).toContain(
+      `sim --seed ${signed} --through library`,
+    );
+    expect(await axeViolations(page)).toEqual([]);
+    await page.close();
   });
 
   it("shows an audit export, and says what is wrong with a file that is none", async () => {
@@ -184,6 +203,13 @@ describe("the playground in a browser", () => {
     );
     expect(await page.locator(".picture b").count()).toBe(0);
     expect(await page.locator(".belief .bar").count()).toBe(2);
+    // A real one has very many keys; the first shown is the one that was held most often.
+    const many = Array.from({ length: 12_000 }, (_, index) => ({ ...lines[0], key: `job/${index}` }));
+    await writeFile(good, [...many, ...lines].map((line) => JSON.stringify(line)).join("\n"));
+    await page.locator("input[type=file]").setInputFiles(good);
+    await expect.poll(() => page.locator(".key-picker option").count()).toBe(12_001);
+    expect(await page.locator(".belief .bar").count()).toBe(2);
+    expect(await page.locator(".steps li").count()).toBe(3);
     await page.locator("input[type=file]").setInputFiles(bad);
     await expect.poll(() => page.getByRole("alert").textContent()).toContain("line 1 is no JSON");
     await page.close();
@@ -194,7 +220,13 @@ describe("the playground in a browser", () => {
     await page.getByRole("button", { name: "Find the shortest trace" }).click();
     await page.locator(".exploration ol.trace li").first().waitFor();
     expect(await page.locator(".exploration ol.trace li").count()).toBe(2);
-    await page.close();
+    await page.waitForURL(/explored=broken/);
+    await page.getByRole("button", { name: "Visit every state" }).click();
+    await page.getByText(/^All [\d,]+ states/).waitFor();
+    await page.waitForURL(/explored=shipped/);
+    const { page: again } = await open(new URL(page.url()).hash);
+    await again.getByText(/^All [\d,]+ states/).waitFor();
+    await Promise.all([page.close(), again.close()]);
   });
 
   it.each([1_440, 375])("has no violation of axe and no sideways scrolling at %i pixels", async (width) => {

@@ -1,8 +1,8 @@
 /**
  * What a hostile client costs others, printed: `npm run floods -w packages/server [-- NAME...]`.
  *
- * For each flood a server of its own (memory store, two API keys), a tenant that renews its lease over a stream every few
- * milliseconds, and an attacker with a read-only key, or none, in a process of its own. Three kinds of times alternate, so
+ * For each flood a server of its own (memory store, three API keys), a tenant that renews its lease over a stream every few
+ * milliseconds, and an attacker with a read-only key, none, or one for its own tenant, in a process of its own. Three kinds of times alternate, so
  * that other work on this machine falls on all: quiet ones; floods; and ones in which the attacker keeps a core as busy as
  * it did in the flood before, and asks the server for nothing. What those cost is the machine's price for a busy neighbour;
  * what the flood costs beyond it is the server's.
@@ -103,6 +103,20 @@ const FLOODS = {
       for (const socket of sockets) socket.destroy();
     };
   },
+  async changes({ url, ownKey }) {
+    const watches = Array.from({ length: 1_000 }, (_, id) => ({ id, op: "watch", tenant: "own" }));
+    const sockets = await Promise.all(Array.from({ length: 5 }, () => open(url, ownKey)));
+    for (const socket of sockets) socket.send(JSON.stringify(watches));
+    const writer = await open(url, ownKey);
+    const acquire = { op: "acquire", tenant: "own", name: "w", holder: "w", token: "w-token", ttlMs: 60_000 };
+    writer.send(JSON.stringify({ id: "a", ...acquire }));
+    const renewals = Array.from({ length: 20 }, (_, id) => ({ id, ...acquire, op: "renew" }));
+    const timer = setInterval(() => writer.bufferedAmount < 1e6 && writer.send(JSON.stringify(renewals)), 20);
+    return () => {
+      clearInterval(timer);
+      for (const socket of [...sockets, writer]) socket.terminate();
+    };
+  },
   async malformed({ url, readKey }) {
     const socket = await open(url, readKey);
     const bad = JSON.stringify(Array.from({ length: 1_000 }, () => ({ nonsense: 1 })));
@@ -136,6 +150,7 @@ async function withServer(work) {
   const { key: victimKey } = await keys.add(victim);
   const reader = { name: "attacker", tenants: ["full"], prefixes: [""], actions: ["read"] };
   const { key: readKey } = await keys.add(reader);
+  const { key: ownKey } = await keys.add({ ...victim, name: "own", tenants: ["own"] });
   const words = ["serve", "--json", "--port", "0", "--store", "memory:", "--audit", "memory"];
   const child = spawn(process.execPath, [PROGRAM, ...words, "--data-dir", dataDir, "--log-level", "silent"]);
   try {
@@ -148,7 +163,7 @@ async function withServer(work) {
       const status = readFileSync(`/proc/${child.pid}/status`, "utf8");
       return Number(/VmRSS:\s+(\d+)/.exec(status)?.[1] ?? 0) / 1_024;
     };
-    await work({ url, victimKey, readKey, memory });
+    await work({ url, victimKey, attackerKeys: [readKey, ownKey], memory });
   } finally {
     child.kill("SIGKILL");
     await rm(dataDir, { recursive: true, force: true });
@@ -231,12 +246,12 @@ function burn(samples) {
 }
 
 /** The attacker's process: floods, or burns what the flood before did, from a message on until "end". */
-async function attack(name, url, readKey) {
+async function attack(name, url, readKey, ownKey) {
   let samples = [];
   let end = () => undefined;
   const flood = async () => {
     const stopSampling = sampled();
-    const stop = await FLOODS[name]({ url, readKey });
+    const stop = await FLOODS[name]({ url, readKey, ownKey });
     return () => {
       stop();
       samples = stopSampling();
@@ -252,8 +267,8 @@ async function attack(name, url, readKey) {
   process.send({});
 }
 
-async function attackerOf(name, url, readKey) {
-  const child = fork(fileURLToPath(import.meta.url), ["--attack", name, url, readKey]);
+async function attackerOf(name, url, keys) {
+  const child = fork(fileURLToPath(import.meta.url), ["--attack", name, url, ...keys]);
   const said = () => new Promise((resolve) => child.once("message", resolve));
   const tell = async (message) => {
     const done = said();
@@ -264,13 +279,13 @@ async function attackerOf(name, url, readKey) {
   return { tell, stop: () => child.kill("SIGKILL") };
 }
 
-async function measure(name, { url, victimKey, readKey, memory }) {
+async function measure(name, { url, victimKey, attackerKeys, memory }) {
   const ask = await asker(url, victimKey);
   const note = "n".repeat(500);
   for (let index = 0; index < 1_000; index += 1)
     await ask({ op: "acquire", tenant: "full", name: `n/${index}`, holder: "v", ttlMs: 600_000, note });
   await ask({ op: "acquire", tenant: "victim", name: "job", holder: "v", token: "v-token", ttlMs: 60_000 });
-  const attacker = await attackerOf(name, url, readKey);
+  const attacker = await attackerOf(name, url, attackerKeys);
   await renewals(ask, PHASE_MS);
   const before = memory();
   let most = before;

@@ -138,6 +138,10 @@ describe("commands over HTTP", () => {
       [{ name: "a", holder: "h", waitMs: 10_000_000 }, "waitMs"],
       [{ name: "a", holder: "h", priority: 101 }, "priority"],
       [{ name: "a", holder: "h", priority: -1 }, "priority"],
+      [{ name: "a", holder: "h", slots: 0 }, "slots"],
+      [{ name: "a", holder: "h", slots: 257 }, "slots"],
+      [{ name: "a", holder: "h", holdAtLeastMs: -1 }, "holdAtLeastMs"],
+      [{ name: "a", holder: "h", lockDelayMs: "5s" }, "lockDelayMs"],
       [{ name: "a", holder: "h", idempotencyKey: "\n" }, "idempotencyKey"],
     ];
     for (const [body, field] of cases) {
@@ -186,6 +190,37 @@ describe("commands over HTTP", () => {
     expect(body.results[3]?.body.field).toBe("name");
     expect((await lease("renew", { leases: [] })).body.field).toBe("leases");
     expect((await lease("renew", { leases: "all" })).body.field).toBe("leases");
+  });
+
+  it("grants a name as often as it has slots, and lists them as parts of that name", async () => {
+    const { lease, get } = await testServer();
+    const ask = (holder: string): Promise<{ status: number; body: Body }> =>
+      lease("acquire", { name: "gpu", holder, slots: 2 });
+    const answers = [await ask("a"), await ask("b"), await ask("c")];
+    expect(answers.map(({ status, body }) => [status, body.lease?.slot ?? body.reason]).sort()).toEqual([
+      [200, 0],
+      [200, 1],
+      [409, "LEASE_HELD_BY_OTHER"],
+    ]);
+    const { leases } = (await get("/v1/leases")).body;
+    expect(leases.map(({ slotOf, slot, holder }: Body) => [slotOf, slot, holder])).toEqual(
+      answers
+        .slice(0, 2)
+        .map(({ body: { lease: own } }) => ["gpu", own.slot, own.holder])
+        .sort(),
+    );
+  });
+
+  it("keeps a name closed for its minimum hold, and says until when", async () => {
+    const { lease } = await testServer();
+    const granted = await lease("acquire", { ...owner, holdAtLeastMs: 60_000 });
+    await lease("release", owner);
+    const denied = await lease("acquire", { name: "a/b", holder: "you" });
+    expectProblem(denied, 409, "LEASE_LOCK_DELAY", "LS_HELD");
+    expect(denied.body).toMatchObject({
+      heldBy: null,
+      heldUntilMs: granted.body.lease.grantedAtMs + 60_000,
+    });
   });
 
   it("denies one lease too many for a tenant with 429", async () => {

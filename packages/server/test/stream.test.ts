@@ -286,7 +286,7 @@ describe("watching over the stream", () => {
     const { url } = await testServer();
     const slow = await TestStream.open(url);
     const fast = await TestStream.open(url);
-    await slow.ask({ op: "watch" });
+    await slow.ask({ op: "watch" }, { op: "watch", prefix: "quiet/" });
     slow.socket.pause();
     const [note, holder] = ["x".repeat(512), "h".repeat(128)];
     const asked = slow.post(
@@ -308,6 +308,8 @@ describe("watching over the stream", () => {
     expect(slow.events.length).toBeLessThan(turn * 500);
     await fast.ask({ op: "acquire", name: "after", holder: "h" });
     await until("the event after the reset came", () => slow.events.at(-1)?.name === "after");
+    // Its other watch missed nothing.
+    expect(new Set(slow.events.map(({ watch }) => watch))).toEqual(new Set([1]));
   });
 });
 

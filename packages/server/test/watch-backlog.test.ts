@@ -114,3 +114,15 @@ describe("a watcher that comes back", () => {
     expect(seenAfter(token)).toEqual([]);
   });
 });
+
+describe("many watchers", () => {
+  it("are reached in turns, each with every event, and with a reset after a gap", async () => {
+    const { changed, emit, seenAfter } = await world();
+    const all = Array.from({ length: 600 }, () => seenAfter(null));
+    changed("a");
+    emit({ kind: "reset" });
+    expect(all.some((seen) => seen.length > 0)).toBe(false);
+    while (all.some((seen) => seen.length < 2)) await new Promise((resolve) => setImmediate(resolve));
+    for (const seen of all) expect(seen).toEqual(["deleted a", "reset "]);
+  });
+});

@@ -2,7 +2,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { CliProcess, catchesSignals } from "../support/cli-process.ts";
+import { CliProcess, catchesSignals, PROGRAM } from "../support/cli-process.ts";
 import { run } from "../support/fake-io.ts";
 import { temporaryFolder, until } from "../support/temporary.ts";
 import { endlessWork, fenceAtBegin, linesOf, overlap, shortWork } from "../support/work.ts";
@@ -122,6 +122,20 @@ describe("a command under a lease", () => {
     process.kill("SIGINT");
     expect((await process.exit).code).toBe(130);
     expect(existsSync(mark)).toBe(false);
+  });
+});
+
+describe("one run in another", () => {
+  it("has both leases while the command works, and the inner one's loss ends the command alone", async () => {
+    const { start, call, log } = shell();
+    const inner = [process.execPath, PROGRAM, "run", "b", "--", ...endlessWork("it", log)];
+    const both = start(["run", "a", "--", ...inner]);
+    await until("it is at work", () => fenceAtBegin("it", log));
+    for (const key of ["a", "b"])
+      expect([key, (await call(["acquire", key, "--wait", "0"])).code]).toEqual([key, 3]);
+    await call(["revoke", "b"]);
+    expect((await both.exit).code).toBe(4);
+    expect((await call(["acquire", "a", "--wait", "0"])).code).toBe(0);
   });
 });
 

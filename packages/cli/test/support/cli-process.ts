@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { onTestFinished } from "vitest";
 
-const PROGRAM = fileURLToPath(new URL("../../bin/solehold.js", import.meta.url));
+export const PROGRAM = fileURLToPath(new URL("../../bin/solehold.js", import.meta.url));
 
 export interface Exit {
   readonly code: number | null;

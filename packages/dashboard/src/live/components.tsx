@@ -2,6 +2,7 @@
 import { Banner, Field, Select } from "../ui/components.tsx";
 import { messageOf, type Who } from "./data/api.ts";
 import type { StreamState } from "./data/events.ts";
+import { isoOfInput, timeInput } from "./format.ts";
 import { type Params, setParams } from "./router.ts";
 
 export function ConnectionLost({ stream }: { stream: StreamState }) {
@@ -39,6 +40,21 @@ export function TextFilter(props: {
         value={params[name] ?? ""}
         {...(onEnter ? { onChange: set } : { onInput: set })}
         placeholder={placeholder}
+      />
+    </Field>
+  );
+}
+
+/** An instant of the filter. */
+export function TimeFilter({ label, name, params }: { label: string; name: string; params: Params }) {
+  const at = params[name] ?? "";
+  return (
+    <Field label={label}>
+      <input
+        class="input"
+        type="datetime-local"
+        value={at === "" ? "" : timeInput(Date.parse(at))}
+        onChange={({ currentTarget }) => setParams({ [name]: isoOfInput(currentTarget.value) })}
       />
     </Field>
   );

@@ -1,7 +1,7 @@
 /** Values as people read them. */
 import type { Tone } from "../ui/components.tsx";
 import type { Lease } from "./data/api.ts";
-import { localMs } from "./data/store-clock.ts";
+import { localMs, storeMsAt } from "./data/store-clock.ts";
 
 const TONES = {
   held: "good",
@@ -67,10 +67,31 @@ export function isoOf(storeMs: number): string {
   return new Date(storeMs).toISOString();
 }
 
+/** As an input of the type datetime-local shows an instant of the store's clock: on the reader's clock, without a zone. */
+export function timeInput(storeMs: number): string {
+  // An address may say anything.
+  if (Number.isNaN(storeMs)) return "";
+  const hereMs = Math.round(localMs(storeMs) / 1_000) * 1_000;
+  return new Date(hereMs - new Date(hereMs).getTimezoneOffset() * 60_000).toISOString().slice(0, 19);
+}
+
+/** What such an input says, as an address carries it: an instant of the store's clock; empty for none. */
+export function isoOfInput(text: string): string {
+  return text === "" ? "" : isoOf(storeMsAt(new Date(text).getTime()));
+}
+
 /** As one word of a shell's command line: what others chose as a name must not become a command when it is pasted. */
 export function shellWord(text: string): string {
   if (/^[\w@%+=:,./][\w@%+=:,./-]*$/.test(text)) return text;
   return `'${text.replaceAll("'", `'\\''`)}'`;
+}
+
+/** The code of a reason as a label: "held by other". */
+export function reasonLabel(reason: string): string {
+  return reason
+    .replace(/^LEASE_/, "")
+    .replaceAll("_", " ")
+    .toLowerCase();
 }
 
 const NUMBER = new Intl.NumberFormat("en-US");

@@ -1,5 +1,5 @@
 /** What components of several views use. */
-import { useEffect, useReducer } from "preact/hooks";
+import { useEffect, useReducer, useState } from "preact/hooks";
 
 /** Draws the component again at most once in `everyMs` when the source changes. */
 export function useChanges(subscribe: (listener: () => void) => () => void, everyMs = 0): void {
@@ -35,4 +35,18 @@ export function useTick(everyMs: number): void {
     }, everyMs);
     return () => clearInterval(timer);
   }, [everyMs]);
+}
+
+/** As in the style sheet. */
+const WIDE = matchMedia("(min-width: 760px)");
+
+/** False on a phone. */
+export function useWide(): boolean {
+  const [isWide, setWide] = useState(WIDE.matches);
+  useEffect(() => {
+    const onChange = (): void => setWide(WIDE.matches);
+    WIDE.addEventListener("change", onChange);
+    return () => WIDE.removeEventListener("change", onChange);
+  }, []);
+  return isWide;
 }

@@ -6,7 +6,7 @@ import { useAction } from "../ui/use-answer.ts";
 import { caseById, SCENARIOS } from "./data/cases.ts";
 import { readFile } from "./load/read-file.ts";
 import { type ChangeView, useView } from "./state/use-view.ts";
-import { formatView, type Place, type View } from "./state/view.ts";
+import { AT_START, formatView, type Place } from "./state/view.ts";
 import { CaseView } from "./views/case-view.tsx";
 import { FileView } from "./views/file-view.tsx";
 import { Rules } from "./views/rules.tsx";
@@ -22,6 +22,10 @@ export function App() {
   useDrop(open);
   const { place } = view;
   const shown = place.kind === "case" ? caseById(place.id) : null;
+  const title = shown?.title ?? TITLES[place.kind];
+  useEffect(() => {
+    document.title = `${title} · Solehold playground`;
+  }, [title]);
   return (
     <>
       <button type="button" class="button skip" onClick={() => document.getElementById("main")?.focus()}>
@@ -49,6 +53,13 @@ export function App() {
   );
 }
 
+const TITLES: { readonly [kind in Place["kind"]]: string } = {
+  case: "No such world",
+  rules: "Why each rule exists",
+  seed: "Any seed",
+  file: "A trace or audit",
+};
+
 const LINKS: readonly TopLink[] = [{ href: "#/", label: "Playground", isCurrent: true }];
 /** A server has the live views beside it; a folder of static files has not. */
 const SERVED_LINKS: readonly TopLink[] = [
@@ -60,8 +71,6 @@ const SERVED_LINKS: readonly TopLink[] = [
   ...LINKS,
 ];
 const isServed = location.pathname.endsWith("/playground");
-
-const AT_START: Omit<View, "place"> = { bug: null, atMs: null, speed: 2, faults: null, key: null };
 
 function linkTo(place: Place): string {
   return formatView({ ...AT_START, place });
@@ -85,9 +94,9 @@ function Menu({ place }: { readonly place: Place }) {
       <ul>{SCENARIOS.map(({ id, title }) => item({ kind: "case", id }, title))}</ul>
       <h2>More</h2>
       <ul>
-        {item({ kind: "rules" }, "Why each rule exists")}
+        {item({ kind: "rules" }, TITLES.rules)}
         {isRule && item(place, `· ${caseById(place.id)?.title ?? place.id}`)}
-        {item({ kind: "seed", seed: place.kind === "seed" ? place.seed : 40 }, "Any seed")}
+        {item({ kind: "seed", seed: place.kind === "seed" ? place.seed : 40 }, TITLES.seed)}
         {item({ kind: "file" }, "Open a trace or audit")}
       </ul>
     </nav>

@@ -4,4 +4,7 @@ import "../ui/base.css";
 import "./playground.css";
 import { App } from "./app.tsx";
 
-render(<App />, document.getElementById("app") as HTMLElement);
+const app = document.getElementById("app") as HTMLElement;
+// What the page says as long as no script runs.
+app.replaceChildren();
+render(<App />, app);

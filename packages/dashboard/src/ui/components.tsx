@@ -57,14 +57,16 @@ export function Field({ label, children }: { label: string; children: ComponentC
   );
 }
 
-/** A choice of one from a list; `usual` is what the empty value means, where that may be chosen. */
+/** A choice of one from a list; `usual` is what the empty value means, where that may be chosen. `labelOf`: where people read another word. */
 export function Select(props: {
   label: string;
   values: readonly string[];
   value: string;
   usual?: string;
+  labelOf?: (value: string) => string;
   onChange: (value: string) => void;
 }) {
+  const { labelOf = (value: string) => value } = props;
   return (
     <Field label={props.label}>
       <select
@@ -75,7 +77,7 @@ export function Select(props: {
         {props.usual !== undefined && <option value="">{props.usual}</option>}
         {props.values.map((value) => (
           <option key={value} value={value}>
-            {value}
+            {labelOf(value)}
           </option>
         ))}
       </select>
@@ -121,8 +123,7 @@ export function Command({ text }: { text: string }) {
   };
   return (
     <div class="command">
-      {/* It scrolls sideways where it does not fit, so a keyboard must reach it. */}
-      <code tabIndex={0}>{text}</code>
+      <code>{text}</code>
       <button type="button" class="button quiet" onClick={copy}>
         {isCopied ? "Copied" : "Copy"}
       </button>

@@ -34,6 +34,9 @@ export interface AccessAuditOptions {
 const UNAUTHENTICATED_PER_SECOND = 10;
 /** How much later the others are answered: whoever asks again and again does so at this pace. */
 const LATER_MS = 250;
+/** And not all of them at once. */
+const APART_MS = 8;
+const PLACES = 32;
 const ALLOWED = { allowed: true, reason: "OK_DECISION_COMPUTE", reasonCode: 0x4c530002 } as const;
 
 export class AccessAudit {
@@ -77,7 +80,7 @@ export class AccessAudit {
       this.#limiter.take("", 1, env.monotonicMs());
     } catch {
       this.#omitted += 1;
-      return await delay(env, LATER_MS);
+      return await delay(env, LATER_MS + APART_MS * (this.#omitted % PLACES));
     }
     const detail = {
       ...(claimedId === null ? {} : { claimedId }),

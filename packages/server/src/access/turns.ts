@@ -1,11 +1,12 @@
 /**
  * Turns for what is large: lists, pages of the audit, choices among many. Of one caller a few are under way, over however
- * many connections it asks: one ends when its client has taken the answer. One begins in each turn of the event loop,
- * whoever asks: all others come between.
+ * many connections it asks: one ends when its client has taken the answer. They begin one after the other, whoever asks, and
+ * leave half of the time to all that is not large.
  */
 import type { Env } from "solehold/internal";
 import { clientGone, ProblemError } from "../protocol/problem.ts";
 import type { Call } from "./call.ts";
+import { Pacer } from "./pacer.ts";
 
 const AT_ONCE = 4;
 
@@ -15,12 +16,16 @@ interface Caller {
 }
 
 export class Turns {
-  readonly #env: Env;
+  readonly #pacer: Pacer;
   readonly #callers = new Map<string, Caller>();
   readonly #beginning: (() => void)[] = [];
 
   constructor(env: Env) {
-    this.#env = env;
+    this.#pacer = new Pacer(env, () => {
+      const begin = this.#beginning.shift();
+      begin?.();
+      return begin !== undefined;
+    });
   }
 
   /** Does the work when it is its turn. Rejects with a ProblemError when the client did not wait for it. */
@@ -41,14 +46,8 @@ export class Turns {
 
   #turn(): Promise<void> {
     return new Promise((resolve) => {
-      if (this.#beginning.push(resolve) === 1) this.#plan();
-    });
-  }
-
-  #plan(): void {
-    this.#env.timer(0, () => {
-      this.#beginning.shift()?.();
-      if (this.#beginning.length > 0) this.#plan();
+      this.#beginning.push(resolve);
+      this.#pacer.wake();
     });
   }
 

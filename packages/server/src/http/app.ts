@@ -15,13 +15,14 @@ import { DASHBOARD_POLICY, type PageFile } from "./dashboard-files.ts";
 import { HttpCall, routeName } from "./http-call.ts";
 import { answerBadHttp, methodNotAllowed, problemOfRequest, routeNotFound } from "./http-problems.ts";
 import { bodyOf } from "./idempotency-key.ts";
-import { Pipelines } from "./pipeline.ts";
+import type { Pipelines } from "./pipeline.ts";
 import type { Answer, EventRoute, Route, RouteSpec } from "./route.ts";
 
 export interface AppOptions extends ServerContext {
   readonly routes: readonly Route[];
   readonly eventRoutes: readonly EventRoute[];
   readonly events: EventStreams;
+  readonly pipelines: Pipelines;
   /** The dashboard; none where it was not built. */
   readonly pages: readonly PageFile[];
   readonly bodyLimitBytes: number;
@@ -48,7 +49,7 @@ const MAX_BODY_BYTES = 262_144;
 const CLIENT_GONE = 499;
 
 export function buildApp(options: AppOptions): App {
-  const { env, routes, eventRoutes, events, pages, bodyLimitBytes, tls, limits } = options;
+  const { env, routes, eventRoutes, events, pipelines, pages, bodyLimitBytes, tls, limits } = options;
   const app = Fastify({
     ...(tls === null ? {} : { https: tls }),
     bodyLimit: bodyLimitBytes,
@@ -89,7 +90,6 @@ export function buildApp(options: AppOptions): App {
     ...pages.map(({ path }) => path),
   ]);
 
-  const pipelines = new Pipelines(env);
   app.addHook("onRequest", (request, reply, done) => {
     const call = callOf(request, reply);
     reply.header("traceparent", call.span.traceparent());

@@ -1,11 +1,12 @@
 /** What decides: the store, the executor over it, the audit trail, and the service in front of both. */
 
 import { type LeaseStore, openStore, StoreExecutor } from "solehold";
-import { type ApprovalRules, type Env, LeaseService } from "solehold/internal";
+import { type ApprovalRules, type AuditEvent, type Env, LeaseService } from "solehold/internal";
 import { measuredStore, observedAudit } from "../telemetry/instrumented.ts";
 import type { Logger } from "../telemetry/log.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
-import { DecisionFeed } from "../watch/decision-feed.ts";
+import type { DecisionFeed } from "../watch/decision-feed.ts";
+import { FanOut } from "../watch/fan-out.ts";
 import { type AuditLog, openAudit } from "./audit-log.ts";
 import { AuditShipping } from "./audit-shipping.ts";
 import { ConfigError, type ServerConfig } from "./config.ts";
@@ -33,10 +34,10 @@ export async function openBackend(
   try {
     const executor = executorOver(measuredStore(store, metrics, env), config, env);
     const audit = await openAudit(config);
-    const decisions = new DecisionFeed();
+    const decisions = new FanOut<AuditEvent>(env);
     const trail = observedAudit(audit.trail, (event) => {
       metrics.audited(event);
-      decisions.publish(event);
+      decisions.publish(event.tenant, event);
     });
     const { auditShip: target, dataDir } = config;
     const cursorFile = config.audit === "memory" ? null : `${dataDir}/audit-shipped.json`;

@@ -1,7 +1,7 @@
 /** How the components of a server know each other. Nothing here listens, and nothing here decides. */
 import { readFileSync } from "node:fs";
 import type { Env } from "solehold/internal";
-import { type Quorum, RandomIds, type WaitQueue, withWaitQueue } from "solehold/internal";
+import { type QueueLength, type Quorum, RandomIds, type WaitQueue, withWaitQueue } from "solehold/internal";
 import { AccessAudit } from "../access/access-audit.ts";
 import type { Authenticator } from "../access/authenticator.ts";
 import type { ServerContext } from "../access/context.ts";
@@ -12,6 +12,7 @@ import { CommandHandler } from "../commands/command-handler.ts";
 import type { AppOptions, SecureContext } from "../http/app.ts";
 import { dashboardFiles } from "../http/dashboard-files.ts";
 import { openApiDocument } from "../http/openapi.ts";
+import { Pipelines } from "../http/pipeline.ts";
 import { type EventRoute, inTurns, type Route } from "../http/route.ts";
 import { auditRoutes, auditWatchRoute } from "../http/routes/audit.ts";
 import { commandRoutes } from "../http/routes/commands.ts";
@@ -32,6 +33,7 @@ import { Activity } from "../telemetry/activity.ts";
 import { FailureLog } from "../telemetry/failure-log.ts";
 import type { Logger } from "../telemetry/log.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
+import { FanOut } from "../watch/fan-out.ts";
 import { EventStreams } from "../watch/sse.ts";
 import { WatchHub } from "../watch/watch-hub.ts";
 import type { LeaseBackend } from "./backend.ts";
@@ -92,8 +94,10 @@ export function composeServer(
   };
   const commands = new CommandHandler({ ...context, queue });
   const events = new EventStreams(env);
+  const lengths = new FanOut<QueueLength>(env);
+  queue.onLength((length) => lengths.publish(length.key.tenant, length));
   const eventRoutes: readonly EventRoute[] = [
-    watchRoute({ env, hub, queue, maxBufferedBytes: MAX_BUFFERED_BYTES }),
+    watchRoute({ env, hub, queue, lengths, maxBufferedBytes: MAX_BUFFERED_BYTES }),
     auditWatchRoute(decisions, MAX_BUFFERED_BYTES),
   ];
   const activity = new Activity(env, metrics);
@@ -148,7 +152,10 @@ export function composeServer(
     doctorRoute(service, env),
   ];
   const pages = dashboardFiles();
-  const appOptions: AppOptions = { ...context, routes, eventRoutes, events, pages, bodyLimitBytes, tls };
+  const pipelines = new Pipelines(env);
+  const appOptions: AppOptions = {
+    ...{ ...context, routes, eventRoutes, events, pipelines, pages, bodyLimitBytes, tls },
+  };
   const streams = new StreamServer({
     ...{ ...context, commands, hub, batchLimit },
     pendingLimit: batchLimit + waiterLimit,

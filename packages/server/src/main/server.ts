@@ -18,6 +18,7 @@ import {
   realEnv,
   type WaitQueue,
 } from "solehold/internal";
+import { Addresses } from "../access/addresses.ts";
 import { Authenticator } from "../access/authenticator.ts";
 import { KeyFile } from "../access/key-file.ts";
 import { KeyStore } from "../access/key-store.ts";
@@ -88,6 +89,7 @@ class LeaseServer implements RunningServer {
   readonly #components: ServerComponents;
   readonly #app: App;
   readonly #sockets = new Set<Socket>();
+  readonly #addresses: Addresses;
   /** Not ready for more, and still serving. */
   #isLeaving = false;
   #isDraining = false;
@@ -100,6 +102,7 @@ class LeaseServer implements RunningServer {
   ) {
     this.#config = config;
     this.#backend = backend;
+    this.#addresses = new Addresses(config.connectionLimit);
     this.#dependencies = dependencies;
     this.#components = composeServer(config, backend, {
       ...dependencies,
@@ -167,8 +170,23 @@ class LeaseServer implements RunningServer {
   }
 
   #track(socket: Socket): void {
+    // An offer of another protocol that is ignored brings its connection a second time.
+    if (this.#sockets.has(socket)) return;
+    const free = this.#isCounted ? this.#addresses.take(socket.remoteAddress ?? "") : () => undefined;
+    if (free === null) {
+      socket.destroy();
+      return;
+    }
     this.#sockets.add(socket);
-    socket.once("close", () => this.#sockets.delete(socket));
+    socket.once("close", () => {
+      this.#sockets.delete(socket);
+      free();
+    });
+  }
+
+  /** Behind a proxy all connections are the proxy's; without keys all are this user's. */
+  get #isCounted(): boolean {
+    return this.#config.behindProxy === "no" && this.#dependencies.authenticator.keysRequired;
   }
 
   /** Which rights and rules are in force from now on. A trail that cannot take it fails the first command. */

@@ -4,7 +4,14 @@
  */
 
 import type { Endpoint, EndpointHost, Gateway } from "@solehold/simulator";
-import { type AuditTrail, LeaseService, MemoryAuditTrail, MemoryExecutor, realEnv } from "solehold/internal";
+import {
+  type AuditEvent,
+  type AuditTrail,
+  LeaseService,
+  MemoryAuditTrail,
+  MemoryExecutor,
+  realEnv,
+} from "solehold/internal";
 import type { WebSocket } from "ws";
 import { Authenticator } from "../access/authenticator.ts";
 import { KeyFile } from "../access/key-file.ts";
@@ -13,7 +20,7 @@ import { composeServer, type ServerComponents } from "../main/compose-server.ts"
 import { resolveConfig } from "../main/config.ts";
 import { createLog } from "../telemetry/log.ts";
 import { Metrics } from "../telemetry/metrics.ts";
-import { DecisionFeed } from "../watch/decision-feed.ts";
+import { FanOut } from "../watch/fan-out.ts";
 import { AppShell } from "./app-shell.ts";
 import { memoryExchange } from "./in-memory-http.ts";
 
@@ -50,7 +57,7 @@ function componentsFor({ env, service, trail }: Life, isDraining: () => boolean)
   const backend = {
     service,
     audit: auditLog(trail),
-    decisions: new DecisionFeed(),
+    decisions: new FanOut<AuditEvent>(env),
     unshipped: () => 0,
     policyFingerprint: () => "none",
     readPolicy: async () => () => undefined,

@@ -19,6 +19,11 @@ export interface StreamWatchesOptions {
   send(watch: MessageId, event: WatchEvent): void;
 }
 
+interface Addressed {
+  readonly id: MessageId;
+  readonly event: WatchEvent;
+}
+
 interface OpenWatch {
   begin(): void;
   stop(): void;
@@ -38,9 +43,20 @@ const MAX_WATCHES = 1_000;
 export class StreamWatches {
   readonly #options: StreamWatchesOptions;
   readonly #open = new Map<MessageId, OpenWatch>();
+  /** One for all: they share the connection. */
+  readonly #sink: BoundedEventSink<Addressed>;
+  /** Those whose events were dropped. */
+  readonly #behind = new Set<MessageId>();
 
   constructor(options: StreamWatchesOptions) {
+    const { env, maxBufferedBytes, buffered, send } = options;
     this.#options = options;
+    this.#sink = new BoundedEventSink({
+      ...{ env, maxBufferedBytes, buffered },
+      write: ({ id, event }) => send(id, event),
+      onDropped: ({ id }) => this.#behind.add(id),
+      onCaughtUp: () => this.#resetThoseBehind(),
+    });
   }
 
   has(id: MessageId): boolean {
@@ -55,17 +71,15 @@ export class StreamWatches {
       throw new ProblemError(refusal("op", `may open at most ${MAX_WATCHES} watches: unwatch some`));
     }
     const free = this.#options.shares.take(principal, scope.tenant);
-    const { hub, send, ...rest } = this.#options;
-    const sink = new BoundedEventSink({ ...rest, write: (event) => send(id, event), token: () => hub.token });
+    const { hub } = this.#options;
     const { token } = hub;
     let unsubscribe = (): void => undefined;
     this.#open.set(id, {
       begin: () => {
-        unsubscribe = hub.subscribe(scope, after ?? token, (event) => sink.push(event));
+        unsubscribe = hub.subscribe(scope, after ?? token, (event) => this.#sink.push({ id, event }));
       },
       stop: () => {
         unsubscribe();
-        sink.close();
         free();
       },
     });
@@ -80,11 +94,21 @@ export class StreamWatches {
   /** False when there is no such watch. */
   end(id: MessageId): boolean {
     this.#open.get(id)?.stop();
+    this.#behind.delete(id);
     return this.#open.delete(id);
   }
 
   endAll(): void {
     for (const watch of this.#open.values()) watch.stop();
     this.#open.clear();
+    this.#behind.clear();
+    this.#sink.close();
+  }
+
+  #resetThoseBehind(): void {
+    const { hub, send } = this.#options;
+    const event: WatchEvent = { kind: "reset", token: hub.token };
+    for (const id of this.#behind) send(id, event);
+    this.#behind.clear();
   }
 }

@@ -1,34 +1,39 @@
 /**
- * Where a watcher's events leave the process. A watcher that reads too slowly does not fill the memory: its
- * events are dropped, and when it has caught up it gets one "reset" in their place.
+ * Where a client's events leave the process. A client that reads too slowly does not fill the memory: its events are
+ * dropped, and when it has caught up it is told so once.
  */
-import type { Env, Timer, WatchEvent } from "solehold/internal";
+import type { Env, Timer } from "solehold/internal";
 
-export interface BoundedEventSinkOptions {
+export interface BoundedEventSinkOptions<Event> {
   readonly env: Env;
   readonly maxBufferedBytes: number;
   /** Bytes that were written and have not left yet. */
   buffered(): number;
-  write(event: WatchEvent): void;
-  /** The token of now, for the reset. */
-  token(): string;
+  write(event: Event): void;
+  onDropped(event: Event): void;
+  /** There is room again. */
+  onCaughtUp(): void;
 }
 
 const CHECK_EVERY_MS = 50;
 
-export class BoundedEventSink {
-  readonly #options: BoundedEventSinkOptions;
+export class BoundedEventSink<Event> {
+  readonly #options: BoundedEventSinkOptions<Event>;
   /** Set while events are being dropped. */
   #catchingUp: Timer | null = null;
 
-  constructor(options: BoundedEventSinkOptions) {
+  constructor(options: BoundedEventSinkOptions<Event>) {
     this.#options = options;
   }
 
-  push(event: WatchEvent): void {
-    if (this.#catchingUp !== null) return;
-    if (this.#options.buffered() <= this.#options.maxBufferedBytes) this.#options.write(event);
-    else this.#wait();
+  push(event: Event): void {
+    const { maxBufferedBytes, buffered, write, onDropped } = this.#options;
+    if (this.#catchingUp === null && buffered() <= maxBufferedBytes) {
+      write(event);
+      return;
+    }
+    onDropped(event);
+    if (this.#catchingUp === null) this.#wait();
   }
 
   close(): void {
@@ -36,11 +41,11 @@ export class BoundedEventSink {
   }
 
   #wait(): void {
-    const { env, maxBufferedBytes, buffered, write, token } = this.#options;
+    const { env, maxBufferedBytes, buffered, onCaughtUp } = this.#options;
     this.#catchingUp = env.timer(CHECK_EVERY_MS, () => {
       if (buffered() > maxBufferedBytes / 2) return this.#wait();
       this.#catchingUp = null;
-      write({ kind: "reset", token: token() });
+      onCaughtUp();
     });
   }
 }

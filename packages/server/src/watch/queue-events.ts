@@ -10,6 +10,7 @@ import {
   type Timer,
   type WaitQueue,
 } from "solehold/internal";
+import type { FanOut } from "./fan-out.ts";
 import type { EventSource } from "./sse.ts";
 
 const GATHER_MS = 100;
@@ -17,11 +18,14 @@ const GATHER_MS = 100;
 export interface QueueEventsOptions {
   readonly env: Env;
   readonly queue: WaitQueue;
+  /** Changes of its lengths. */
+  readonly lengths: FanOut<QueueLength>;
   readonly scope: { readonly tenant: string; readonly prefix: string };
   readonly maxBufferedBytes: number;
 }
 
-export function queueEvents({ env, queue, scope, maxBufferedBytes }: QueueEventsOptions): EventSource {
+export function queueEvents(options: QueueEventsOptions): EventSource {
+  const { env, queue, lengths, scope, maxBufferedBytes } = options;
   return (writer) => {
     const changed = new Map<string, number>();
     let timer: Timer | null = null;
@@ -31,10 +35,12 @@ export function queueEvents({ env, queue, scope, maxBufferedBytes }: QueueEvents
         plan();
         return;
       }
-      for (const [name, waiting] of changed) {
-        writer.write(encodeQueueEvent({ key: { tenant: scope.tenant, name }, waiting }));
-      }
+      const { tenant } = scope;
+      const texts = [...changed].map(([name, waiting]) =>
+        encodeQueueEvent({ key: { tenant, name }, waiting }),
+      );
       changed.clear();
+      writer.write(texts.join(""));
     };
     const plan = (): void => {
       timer ??= env.timer(GATHER_MS, flush);
@@ -44,8 +50,11 @@ export function queueEvents({ env, queue, scope, maxBufferedBytes }: QueueEvents
       changed.set(key.name, waiting);
       plan();
     };
-    for (const length of queue.lengths()) note(length);
-    const stop = queue.onLength(note);
+    const noteAll = (): void => {
+      for (const length of queue.lengths()) note(length);
+    };
+    noteAll();
+    const stop = lengths.add(scope.tenant, { push: note, missed: noteAll });
     return () => {
       stop();
       timer?.cancel();

@@ -26,6 +26,7 @@ import {
   type WatchScope,
   watchRecords,
 } from "solehold/internal";
+import { FanOut } from "./fan-out.ts";
 
 export interface WatchHubOptions {
   readonly env: Env;
@@ -43,17 +44,14 @@ interface Kept {
   readonly record: LeaseRecord | null;
 }
 
-interface Watcher {
-  readonly scope: WatchScope;
-  readonly listener: WatchListener;
-}
-
 const RECONNECT_MS = 1_000;
 
 export class WatchHub {
   readonly #options: WatchHubOptions;
   readonly #epoch: string;
-  readonly #watchers = new Set<Watcher>();
+  readonly #watchers: FanOut<Kept>;
+  /** Made once for all who watch. */
+  #latest: { readonly kept: Kept; readonly event: WatchEvent } | null = null;
   /** A ring: event n lies at n modulo the backlog. */
   readonly #ring: Kept[] = [];
   /** The last event's number; 0 before the first. */
@@ -67,6 +65,7 @@ export class WatchHub {
 
   constructor(options: WatchHubOptions) {
     this.#options = options;
+    this.#watchers = new FanOut(options.env);
     this.#epoch = Buffer.from(options.env.randomBytes(6)).toString("base64url");
   }
 
@@ -106,19 +105,21 @@ export class WatchHub {
    * this returns. Returns how to stop.
    */
   subscribe(scope: WatchScope, after: string | null, listener: WatchListener): () => void {
-    const watcher: Watcher = { scope, listener };
     // Expiries are only announced in tenants whose live leases are known.
     if (scope.tenant !== null) this.#options.service.activeCount(scope.tenant).catch(() => undefined);
-    if (after !== null) this.#catchUp(watcher, after);
-    this.#watchers.add(watcher);
-    return () => void this.#watchers.delete(watcher);
+    if (after !== null) this.#catchUp(scope, listener, after);
+    return this.#watchers.add(scope.tenant, {
+      push: (kept) => {
+        if (isInScope(scope, kept.key)) listener(this.#eventOf(kept));
+      },
+      missed: () => listener({ kind: "reset", token: this.token }),
+    });
   }
 
   async close(): Promise<void> {
     this.#closed = true;
     this.#stopExpiries();
     this.#retry?.cancel();
-    this.#watchers.clear();
     await this.#watch?.close().catch(() => undefined);
   }
 
@@ -154,32 +155,26 @@ export class WatchHub {
     this.#sequence += 1;
     const kept: Kept = { sequence: this.#sequence, kind, key, record };
     this.#ring[this.#sequence % this.#options.backlog] = kept;
-    let event: WatchEvent | null = null;
-    for (const watcher of this.#watchers) {
-      if (!isInScope(watcher.scope, key)) continue;
-      event ??= this.#eventOf(kept);
-      watcher.listener(event);
-    }
+    this.#watchers.publish(key.tenant, kept);
   }
 
   /** Some changes were missed: watchers have to list again, also those that come back later. */
   #reset(): void {
     this.#sequence += 1;
     this.#firstKnown = this.#sequence + 1;
-    for (const { listener } of this.#watchers) listener({ kind: "reset", token: this.token });
+    this.#watchers.publishGap();
   }
 
-  #catchUp(watcher: Watcher, after: string): void {
+  #catchUp(scope: WatchScope, listener: WatchListener, after: string): void {
     const sequence = this.#sequenceOf(after);
     const oldest = Math.max(this.#firstKnown, this.#sequence - this.#options.backlog + 1);
     if (sequence === null || sequence < oldest - 1) {
-      watcher.listener({ kind: "reset", token: this.token });
+      listener({ kind: "reset", token: this.token });
       return;
     }
     for (let next = sequence + 1; next <= this.#sequence; next += 1) {
       const kept = this.#ring[next % this.#options.backlog];
-      if (kept?.sequence === next && isInScope(watcher.scope, kept.key))
-        watcher.listener(this.#eventOf(kept));
+      if (kept?.sequence === next && isInScope(scope, kept.key)) listener(this.#eventOf(kept));
     }
   }
 
@@ -191,7 +186,12 @@ export class WatchHub {
     return sequence <= this.#sequence ? sequence : null;
   }
 
-  #eventOf({ sequence, kind, key, record }: Kept): WatchEvent {
+  #eventOf(kept: Kept): WatchEvent {
+    if (this.#latest?.kept !== kept) this.#latest = { kept, event: this.#encode(kept) };
+    return this.#latest.event;
+  }
+
+  #encode({ sequence, kind, key, record }: Kept): WatchEvent {
     const { executor } = this.#options.service;
     const base = { kind, token: `${this.#epoch}.${sequence}`, tenant: key.tenant, name: key.name };
     if (record === null) return base;

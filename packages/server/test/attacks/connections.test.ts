@@ -82,12 +82,15 @@ describe("a stream", () => {
     const env = new ManualEnv();
     const server = await testServer({}, { env });
     const other = await TestStream.open(server.url);
-    const { text, isClosed } = raw(server.url, STREAM);
+    const { text } = raw(server.url, STREAM);
     await until("it is open", () => text().startsWith("HTTP/1.1 101"));
+    const streams = async () => /^solehold_streams (\d+)$/m.exec((await server.get("/metrics")).text)?.[1];
+    expect(await streams()).toBe("2");
     await env.advance(15_000);
     await other.ask({ op: "ping" });
+    expect(await streams()).toBe("2");
     await env.advance(15_000);
-    await until("it is closed", isClosed);
+    await until("it is ended", async () => (await streams()) === "1");
     expect((await other.ask({ op: "ping" }))[0].status).toBe(200);
   });
 });

@@ -1,5 +1,7 @@
 /** One caller cannot take all places: others still wait, watch and connect. */
+import { connect } from "node:net";
 import { describe, expect, it, onTestFinished } from "vitest";
+import { Addresses } from "../../src/access/addresses.ts";
 import { bearer, keyedServer } from "../support/keys.ts";
 import { type TestServer, testServer, until } from "../support/server.ts";
 import { TestStream } from "../support/stream.ts";
@@ -76,6 +78,59 @@ describe("watches", () => {
 });
 
 describe("connections", () => {
+  const served = '{"status":"ok"}';
+
+  /** Asks for health by a connection that stays. */
+  function healthOf(url: string) {
+    const socket = connect(Number(new URL(url).port), "127.0.0.1");
+    onTestFinished(() => void socket.destroy());
+    const client = { socket, text: "", isClosed: false };
+    socket.setEncoding("utf8").on("data", (chunk: string) => {
+      client.text += chunk;
+    });
+    socket.on("error", () => undefined);
+    socket.on("close", () => {
+      client.isClosed = true;
+    });
+    socket.write("GET /healthz HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n");
+    return client;
+  }
+
+  it("of one address, with a key or without, leave some to others", async () => {
+    const { url } = await keyedServer([{}], { connectionLimit: "10" });
+    const clients = Array.from({ length: 8 }, () => healthOf(url));
+    await until("they are served", () => clients.every(({ text }) => text.endsWith(served)));
+    const refused = healthOf(url);
+    await until("the next is closed", () => refused.isClosed);
+    expect(refused.text).toBe("");
+    expect(clients.some(({ isClosed }) => isClosed)).toBe(false);
+    clients[0]?.socket.destroy();
+    await until("there is a place again", async () => {
+      const next = healthOf(url);
+      await until("it is answered or closed", () => next.text.endsWith(served) || next.isClosed);
+      return next.text.endsWith(served);
+    });
+  });
+
+  it.each([
+    ["no keys are needed", async () => await testServer({ connectionLimit: "10" })],
+    [
+      "a proxy makes them all",
+      async () => await keyedServer([{}], { connectionLimit: "10", behindProxy: "yes" }),
+    ],
+  ])("are not counted by address where %s", async (_where, start) => {
+    const { url } = await start();
+    const clients = Array.from({ length: 9 }, () => healthOf(url));
+    await until("they are served", () => clients.every(({ text }) => text.endsWith(served)));
+  });
+
+  it("of one address are not those of another", () => {
+    const addresses = new Addresses(10);
+    for (let count = 0; count < 8; count += 1) expect(addresses.take("10.0.0.1")).not.toBeNull();
+    expect(addresses.take("10.0.0.1")).toBeNull();
+    expect(addresses.take("10.0.0.2")).not.toBeNull();
+  });
+
   it("of one key are limited to its share: streams and event streams", async () => {
     const server = await keyedServer([{}, {}], { connectionLimit: "10", sharePercent: "20" });
     const [first, second] = server.keys;

@@ -51,6 +51,14 @@ describe("clients that go through servers", () => {
     }
     expect([...entries].sort()).toEqual(["library", "server"]);
   });
+
+  it("leave nothing of one run to the next, also where a broken promise stopped it", async () => {
+    const used = serverGateway();
+    for (const name of ["sdk-counts-from-answer", "sdk-timeout-reported-as-held"])
+      expect((await searchBug(plantedBug(name), used)).oracle).not.toBeNull();
+    const bug = plantedBug("sdk-503-reported-as-not-done");
+    expect(await searchBug(bug, used)).toEqual(await searchBug(bug, serverGateway()));
+  });
 });
 
 describe("planted bugs on the way to a server", () => {

@@ -7,12 +7,18 @@
 import { keyId } from "solehold/internal";
 import { isGrant, type Oracle, type OracleContext } from "./oracle.ts";
 
+/** When the record was stamped, by the store's true clock, and as it says itself. */
+interface Stamp {
+  readonly writtenAtMs: number;
+  readonly stampMs: number;
+}
+
 interface Closed {
   /** By the record of the grant, whatever was written since. */
   readonly minHoldUntilMs: number;
-  /** When the record was last stamped, by the store's true clock, and as it says itself. */
-  readonly writtenAtMs: number;
-  readonly stampMs: number;
+  readonly granted: Stamp;
+  /** The last one. */
+  readonly written: Stamp;
 }
 
 export function closedPeriods(context: OracleContext): Oracle {
@@ -22,7 +28,7 @@ export function closedPeriods(context: OracleContext): Oracle {
   // A release may grant the lease to the next waiter with the same write, at a server even long after the expiry.
   const throughServers = entry === "server";
   /** An observer counts the whole length from its own first sight, on a clock that may run fast. */
-  const keptUntil = (untilMs: number, { writtenAtMs, stampMs }: Closed): number =>
+  const keptUntil = (untilMs: number, { writtenAtMs, stampMs }: Stamp): number =>
     Math.min(untilMs, writtenAtMs + (untilMs - stampMs) / (1 + driftRatio) ** 2 - tickMs);
   return {
     name,
@@ -33,10 +39,12 @@ export function closedPeriods(context: OracleContext): Oracle {
       const known = closed.get(id);
       if (isGrant(write)) {
         if (known !== undefined && before !== null && isMeasurable(context)) {
-          const hasExpired = before.state === "held" && storeMs >= keptUntil(before.expiresAtMs, known);
+          const { granted, written } = known;
+          const hasExpired = before.state === "held" && storeMs >= keptUntil(before.expiresAtMs, written);
           const wasTakenOver = hasExpired && before.holder !== after.holder && !throughServers;
           const delayedUntilMs = wasTakenOver ? before.expiresAtMs + before.lockDelayMs : 0;
-          if (storeMs < keptUntil(Math.max(known.minHoldUntilMs, delayedUntilMs), known))
+          const heldUntilMs = keptUntil(known.minHoldUntilMs, granted);
+          if (storeMs < Math.max(heldUntilMs, keptUntil(delayedUntilMs, written)))
             context.fail(name, `${after.holder} took ${id}, which was closed`);
         }
       } else if (after.state === "released" && (after.minHoldUntilMs ?? 0) > storeMs) {
@@ -46,8 +54,10 @@ export function closedPeriods(context: OracleContext): Oracle {
       const minHoldUntilMs = isGrant(write) ? after.minHoldUntilMs : known?.minHoldUntilMs;
       const stampMs = after.endedAtMs ?? after.renewedAtMs;
       // A break or a resume writes the record without a new stamp.
-      const writtenAtMs = stampMs === known?.stampMs ? known.writtenAtMs : storeMs;
-      closed.set(id, { minHoldUntilMs: isOpen ? 0 : (minHoldUntilMs ?? 0), writtenAtMs, stampMs });
+      const isStamped = stampMs !== known?.written.stampMs;
+      const written = known !== undefined && !isStamped ? known.written : { writtenAtMs: storeMs, stampMs };
+      const granted = known === undefined || isGrant(write) ? written : known.granted;
+      closed.set(id, { minHoldUntilMs: isOpen ? 0 : (minHoldUntilMs ?? 0), granted, written });
     },
     onCallEnd: ({ request, outcome }) => {
       if (request.op !== "acquire" || outcome?.kind !== "applied" || outcome.decision.replayed) return;

@@ -97,7 +97,10 @@ export function whyNotRun(
     .toSorted((a, b) => distance(a, atMs) - distance(b, atMs));
   const { tenures } = historyOf(events);
   const [attempt] = attempts;
-  if (attempt === undefined) return notAsked(tenures, question, withinMs, timeOf);
+  if (attempt === undefined) {
+    const begins = events.some(({ allowed, at }) => allowed && at <= atMs);
+    return notAsked(tenures, begins ? "It was free then." : NOTHING_BEFORE, question, withinMs, timeOf);
+  }
   const tenure = tenures.find(({ fence }) => attempt.allowed && fence === auditedFence(attempt));
   if (tenure !== undefined) {
     const askedMs = attempt.at - waitedMsOf(attempt);
@@ -127,8 +130,12 @@ function distance(event: AuditEvent, atMs: number): number {
     : Math.min(Math.abs(askedMs - atMs), Math.abs(event.at - atMs));
 }
 
+/** A trail may begin later than the lease: then nobody knows. */
+const NOTHING_BEFORE = "The audit does not say that anybody held it then.";
+
 function notAsked(
   tenures: readonly Tenure[],
+  free: string,
   { atMs, holder }: Question,
   withinMs: number,
   timeOf: (ms: number) => string,
@@ -141,7 +148,7 @@ function notAsked(
   }
   const who = holder ?? "Nobody";
   const verb = holder === undefined ? "asked" : "did not ask";
-  const others = held === undefined ? "It was free then." : `${held.holder} held it then.`;
+  const others = held === undefined ? free : `${held.holder} held it then.`;
   const answer = `${who} ${verb} for it within ${durationInWords(withinMs)} of ${timeOf(atMs)}: the job was not started, or did not reach this server. ${others}`;
   return { answer, because: [] };
 }

@@ -234,6 +234,8 @@ export class Leases {
    * expired, ... until the signal aborts or this object is closed. Where the store cannot announce changes it is polled.
    */
   async *watch(prefix = "", options: WatchOptions = {}): AsyncGenerator<LeaseChange, void, void> {
+    if (typeof prefix !== "string")
+      throw new TypeError(`watch(prefix, options): prefix must be a string, got ${typeof prefix}`);
     checkOptions("watch", options, WATCH_OPTIONS);
     const { signal, every = "1s" } = options;
     const closing = this.#closing.signal;
@@ -247,6 +249,7 @@ export class Leases {
 
   /** The leader of an election, or the holder of any lease, and then each change of it; null while there is none. */
   async *observe(name: string, options: WatchOptions = {}): AsyncGenerator<LeaseView | null, void, void> {
+    checkOptions("observe", options, WATCH_OPTIONS);
     const key = this.#key(name);
     let last = await this.executor.read(key);
     if (last?.live !== true) last = null;

@@ -62,10 +62,11 @@ export async function acquireInTheEnd(
   return bench.inTime(`the lease never came to ${holder}`, attempt());
 }
 
-/** Nobody else may have been granted the lease while its last holder could believe in it. */
-export function claimNotBefore(bench: StoreBench, { believedUntilMs }: Grant): void {
-  const earlyMs = believedUntilMs - bench.env.monotonicMs();
-  ok(earlyMs <= 0, `the lease went to another ${earlyMs} ms before its holder's belief in it ended`);
+/** Nobody else may have been granted the lease while its last holder could believe in it, nor for so long after that. */
+export function claimNotBefore(bench: StoreBench, { believedUntilMs }: Grant, closedMs = 0): void {
+  const earlyMs = believedUntilMs + closedMs - bench.env.monotonicMs();
+  const end = closedMs === 0 ? "its holder's belief in it ended" : `${closedMs} ms after its time were over`;
+  ok(earlyMs <= 0, `the lease went to another ${earlyMs} ms before ${end}`);
 }
 
 /** Short, but not below what the store's clock can tell. */

@@ -4,6 +4,7 @@
  */
 
 import { clockCases } from "./clock-cases.ts";
+import { closedPeriodCases } from "./closed-period-cases.ts";
 import { contentCases } from "./content-cases.ts";
 import { differentialCases } from "./differential-cases.ts";
 import { failureCases } from "./failure-cases.ts";
@@ -40,7 +41,7 @@ export function storeConformanceCases(subject: StoreSubject): readonly StoreCase
 
 /** What the contract is for: leases through the executor on this store. They take some seconds of real time. */
 export function leaseConformanceCases(subject: StoreSubject): readonly StoreCase[] {
-  return casesOn(subject, [...leaseCases, ...clockCases, ...processCases]);
+  return casesOn(subject, [...leaseCases, ...closedPeriodCases, ...clockCases, ...processCases]);
 }
 
 function casesOn(subject: StoreSubject, cases: readonly BenchCase[]): readonly StoreCase[] {

@@ -15,11 +15,12 @@ export function isObservedOver(record: LeaseRecord, standingMs: number, drift: D
 
 /**
  * How long after its last write a record can bind anybody: its ttl and the delay after it, the time left to a successor or
- * a waiter, what is left of a minimum hold.
+ * a waiter, and a whole minimum hold. What is left of a hold is not known: when the record was last written is the latest
+ * that it may have been, and that may be far from the truth.
  */
 function bindingMs(record: LeaseRecord): number {
-  const { endedAtMs, renewedAtMs, ttlMs, lockDelayMs, minHoldUntilMs } = record;
-  const closedMs = minHoldUntilMs === null ? 0 : minHoldUntilMs - (endedAtMs ?? renewedAtMs);
+  const { endedAtMs, grantedAtMs, ttlMs, lockDelayMs, minHoldUntilMs } = record;
+  const closedMs = minHoldUntilMs === null ? 0 : minHoldUntilMs - grantedAtMs;
   const untilMs = reservedUntil(record);
   const boundMs = untilMs === null || endedAtMs === null ? ttlMs + lockDelayMs : untilMs - endedAtMs;
   return Math.max(boundMs, closedMs);

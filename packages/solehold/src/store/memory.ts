@@ -45,6 +45,8 @@ export class MemoryStore implements LeaseStore {
   /** Wall time at the start, then the monotonic clock: never goes back, never jumps. */
   readonly #startMs: number;
   readonly #records = new Map<string, Found>();
+  /** Of tenants that were listed: their names in order, until one comes or goes. */
+  readonly #names = new Map<string, readonly string[]>();
   readonly #watchers = new Set<Watcher>();
   #lastVersion = 0;
   #closed = false;
@@ -72,16 +74,19 @@ export class MemoryStore implements LeaseStore {
 
   async list(query: ListQuery): Promise<ListPage> {
     this.#assertOpen();
-    const names = [...this.#records.values()]
-      .filter(({ record }) => record.key.tenant === query.tenant)
-      .filter(({ record }) => query.after === undefined || record.key.name > query.after)
-      .filter(({ record }) => nameIsListed(query, record.key.name) && recordIsListed(query, record))
-      .map(({ record }) => record)
-      .sort((a, b) => (a.key.name < b.key.name ? -1 : 1));
-    const records = names.slice(0, query.limit);
-    const last = records.at(-1);
-    const next = names.length > records.length && last !== undefined ? last.key.name : null;
-    return { storeTimeMs: this.now(), records, corrupt: [], next };
+    const { tenant, after = "", limit } = query;
+    const names = this.#namesOf(tenant);
+    const records: LeaseRecord[] = [];
+    for (let index = firstAfter(names, after); index < names.length; index += 1) {
+      const name = names[index] ?? "";
+      const stored = this.#records.get(keyId({ tenant, name }));
+      if (stored === undefined || !nameIsListed(query, name) || !recordIsListed(query, stored.record))
+        continue;
+      if (records.length === limit)
+        return { storeTimeMs: this.now(), records, corrupt: [], next: records.at(-1)?.key.name ?? null };
+      records.push(stored.record);
+    }
+    return { storeTimeMs: this.now(), records, corrupt: [], next: null };
   }
 
   async watch(scope: WatchScope, listener: WatchListener): Promise<StoreWatch> {
@@ -103,6 +108,7 @@ export class MemoryStore implements LeaseStore {
       return { kind: "conflict", current: current ?? ABSENT };
     if (write.next === null) {
       this.#records.delete(id);
+      this.#names.delete(write.key.tenant);
       this.#announce({ kind: "changed", key: write.key, stored: ABSENT });
       return { kind: "applied", version: null };
     }
@@ -115,8 +121,19 @@ export class MemoryStore implements LeaseStore {
     this.#lastVersion += 1;
     const version = String(this.#lastVersion);
     const stored: Found = Object.freeze({ kind: "found", record: Object.freeze(record), version });
+    if (!this.#records.has(id)) this.#names.delete(record.key.tenant);
     this.#records.set(id, stored);
     return stored;
+  }
+
+  #namesOf(tenant: string): readonly string[] {
+    let names = this.#names.get(tenant);
+    if (names === undefined) {
+      const keys = Array.from(this.#records.values(), ({ record }) => record.key);
+      names = keys.flatMap((key) => (key.tenant === tenant ? [key.name] : [])).sort();
+      this.#names.set(tenant, names);
+    }
+    return names;
   }
 
   /** Events arrive after the write was answered, as they do from a store on the network. */
@@ -133,4 +150,15 @@ export class MemoryStore implements LeaseStore {
     if (this.#closed)
       throw new StoreError("closed", "the memory store was closed", { outcome: "not-applied" });
   }
+}
+
+/** The index of the first name that comes after this one. */
+function firstAfter(names: readonly string[], after: string): number {
+  let [from, to] = [0, names.length];
+  while (from < to) {
+    const middle = (from + to) >>> 1;
+    if ((names[middle] ?? "") > after) to = middle;
+    else from = middle + 1;
+  }
+  return from;
 }

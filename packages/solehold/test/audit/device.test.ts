@@ -30,6 +30,19 @@ describe("on the way to the device", () => {
     await trail.close();
   });
 
+  test("lines that a killed process left to the system are on the device before the next one goes on", async () => {
+    const folder = await temporaryFolder();
+    const before = await openOn(new FaultyDisk(), { folder });
+    await before.append(eventOf({ traceId: "1" }));
+    await before.close();
+    // Nothing of it was synced as far as this disk knows.
+    const disk = new FaultyDisk();
+    const trail = await openOn(disk, { folder });
+    const [segment] = await segmentFiles(folder);
+    expect(disk.safeBytes.get(segment!)).toBe((await readFile(join(folder, segment!))).length);
+    await trail.close();
+  });
+
   test("an anchor that takes its time keeps no entry waiting, and closing waits for it", async () => {
     const folder = await temporaryFolder();
     const disk = new FaultyDisk();

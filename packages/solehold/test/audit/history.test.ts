@@ -8,6 +8,7 @@ import {
   ManualEnv,
   MemoryAuditTrail,
   MemoryExecutor,
+  REASONS,
   whyNotRun,
   withWaitQueue,
 } from "solehold/internal";
@@ -152,6 +153,12 @@ describe("why a job did not run", () => {
     );
   });
 
+  it("does not claim that it was free before the audit begins", () => {
+    const answer = why([end(1_000, "release", 1), grant(1_010, "b", 2)], 0);
+    expect(answer).toContain("Nobody asked for it within 5 min of 0 s");
+    expect(answer).toContain("The audit does not say that anybody held it then.");
+  });
+
   it("says that a holder lost it in the middle, and how", () => {
     expect(why([grant(0, "a", 1), end(30, "expire", 1)], 1, "a")).toBe(
       "a was granted it at 0 s with fence 1, held it for 30 s, and lost it at 30 s: it was not renewed in time.",
@@ -198,6 +205,13 @@ describe("why a job did not run", () => {
       "denied: the store did not confirm it: whether it was granted is not known",
     );
   });
+});
+
+it("never says how to get what was denied", () => {
+  const denials = Object.keys(REASONS).map((reason) =>
+    decisionInWords(event(0, "grant", { allowed: false, outcome: "none", holder: "b", reason })),
+  );
+  expect(denials.filter((words) => /force|steal|revoke it|break it|delete|--/i.test(words))).toEqual([]);
 });
 
 it.each([

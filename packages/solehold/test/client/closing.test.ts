@@ -217,6 +217,9 @@ describe("options", () => {
     await expect(leases.break("job", { period: "5s", after: 1 } as never)).rejects.toThrow(
       "no option 'after'",
     );
+    await expect(leases.watch("job", { each: "1s" } as object).next()).rejects.toThrow("no option 'each'");
+    await expect(leases.observe("job", { each: "1s" } as object).next()).rejects.toThrow("no option 'each'");
+    await expect(leases.watch({ prefix: "job" } as never).next()).rejects.toThrow("prefix must be a string");
     await expect(leases.list({ status: "held" } as object).next()).rejects.toThrow("no option 'status'");
     await expect(connect("memory:", { tennant: "a" } as object)).rejects.toThrow(
       "connect has no option 'tennant': it knows tenant, ",

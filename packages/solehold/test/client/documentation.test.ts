@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { expect, it } from "vitest";
 import * as opentelemetry from "../../src/client/opentelemetry.ts";
 import type { AcquireAttempt, Lease, LeaseSet } from "../../src/index.ts";
+import { runUntilSettled } from "../executor/helpers.ts";
 import { clientWorld } from "./helpers.ts";
 
 const PAGE = readFileSync(join(import.meta.dirname, "../../../../docs/using-leases.md"), "utf8");
@@ -33,6 +34,7 @@ it("runs every example of the page", () => {
   expect([...EXAMPLES.keys()]).toEqual([
     "Passing a lease on",
     "Once per period",
+    "A delay after an expiry",
     "Slots",
     "Several names at once",
     "A preferred holder",
@@ -56,6 +58,14 @@ it("Once per period", async () => {
   const [first, second] = await run("Once per period", { leases }, "first", "second");
   expect(first).toEqual({ ran: true, result: "written" });
   expect(second).toMatchObject({ ran: false, holder: null });
+});
+
+it("A delay after an expiry", async () => {
+  const { leases, env } = clientWorld();
+  const startedMs = env.monotonicMs();
+  const [next] = await runUntilSettled(env, run("A delay after an expiry", { leases }, "next"));
+  expect((next as Lease).holder).toBe("b");
+  expect(env.monotonicMs() - startedMs).toBeGreaterThanOrEqual(15_000);
 });
 
 it("Slots", async () => {

@@ -70,6 +70,17 @@ describe("a grant whose answer was lost", () => {
     expect(await holder()).toBeNull();
   });
 
+  it("is released whichever slot of the name it may have been", async () => {
+    const { wire, leases, memory } = serverWorld();
+    wire.loses = "acquire";
+    for (let slot = 0; slot < 3; slot += 1)
+      await expect(leases.tryAcquire("gpu", { slots: 3 })).rejects.toMatchObject({ outcome: "unknown" });
+    await settle();
+    const { leases: listed } = await memory.list({ tenant: "default", prefix: "gpu", limit: 10 });
+    expect(listed.length).toBeGreaterThan(0);
+    expect(listed.filter(({ live }) => live)).toEqual([]);
+  });
+
   it("is kept under an idempotency key: the same call gets it later", async () => {
     const { wire, leases, holder } = serverWorld();
     wire.loses = "acquire";
@@ -160,6 +171,35 @@ describe("a handle", () => {
     wire.letGo();
     await slow;
     expect(lease.remaining()).toBe(remainingMs);
+  });
+});
+
+describe("a set of leases", () => {
+  it("is granted anew what it lost while it waited for another", async () => {
+    const { env, leases, other } = clientWorld();
+    const them = other("them");
+    const taken = await them.acquire("b");
+    const acquiring = leases.acquireAll(["a", "b"], { wait: "5m" });
+    await env.advance(10);
+    await them.revoke("a");
+    await env.advance(120_000);
+    await taken.release();
+    await env.advance(10);
+    const set = await acquiring;
+    expect([set.isHeld(), (await leases.inspect("a"))?.live]).toEqual([true, true]);
+  });
+
+  it("tells the store of each of its leases that its holder has stopped, also of a revoked one", async () => {
+    const { leases, other } = clientWorld();
+    const set = await leases.acquireAll(["a", "b"], { ttl: "60s" });
+    void set.signal;
+    await settle();
+    const operator = other("operator");
+    await operator.revoke("a");
+    await settle();
+    expect(set.isHeld()).toBe(false);
+    await set.release();
+    for (const name of ["a", "b"]) expect((await operator.tryAcquire(name)).ok).toBe(true);
   });
 });
 

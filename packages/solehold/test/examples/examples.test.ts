@@ -5,16 +5,19 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { expect, it, onTestFinished, vi } from "vitest";
+import { afterAll, beforeAll, expect, it, onTestFinished, vi } from "vitest";
 import { engineRecord } from "../engines/index.ts";
 
 const EXAMPLES = join(import.meta.dirname, "../../../../examples");
 
-async function run(name: string, ...args: readonly string[]): Promise<string> {
-  const folder = mkdtempSync(join(tmpdir(), "solehold-example-"));
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
-  return await runOn(join(folder, "data"), name, ...args);
-}
+/** One for all of them: a reader takes the same for each. */
+let folder: string;
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), "solehold-example-"));
+});
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+const run = (name: string, ...args: readonly string[]) => runOn(join(folder, "data"), name, ...args);
 
 async function runOn(place: string, name: string, ...args: readonly string[]): Promise<string> {
   return (await promisify(execFile)(process.execPath, [join(EXAMPLES, name), place, ...args])).stdout;
@@ -39,8 +42,8 @@ it("single-writer.mjs refuses its zombie on S3, too", async () => {
   vi.stubEnv("AWS_ACCESS_KEY_ID", credentials.accessKeyId);
   vi.stubEnv("AWS_SECRET_ACCESS_KEY", credentials.secretAccessKey);
   onTestFinished(() => void vi.unstubAllEnvs());
-  const folder = `example-${randomBytes(6).toString("hex")}`;
-  const place = `s3://${credentials.bucket}/${folder}?endpoint=${url}&region=${credentials.region}`;
+  const prefix = `example-${randomBytes(6).toString("hex")}`;
+  const place = `s3://${credentials.bucket}/${prefix}?endpoint=${url}&region=${credentials.region}`;
   expect(await runOn(place, "single-writer.mjs")).toBe(promisedBy("single-writer.mjs"));
 });
 

@@ -61,6 +61,21 @@ describe("collection", () => {
     expect(await executor.tickets?.list(KEY)).toMatchObject([{ id: "alive" }]);
   });
 
+  it("leaves alone what was granted again after it was listed as ended", async () => {
+    const { executor, another, memory, env } = world(BY_CLOCK);
+    await grantAndRelease(executor, "job");
+    await env.advance(HOUR_MS);
+    const list = memory.list.bind(memory);
+    memory.list = async (query) => {
+      const page = await list(query);
+      if (page.records.length > 0)
+        applied(await another().execute({ op: "acquire", key: KEY, holder: "b", ttlMs: 60_000 }));
+      return page;
+    };
+    expect(await executor.collect("default")).toEqual({ scanned: 1, deleted: 0 });
+    expect(await another().read(KEY)).toMatchObject({ holder: "b", live: true });
+  });
+
   it("deletes what ended a whole retention ago, and nothing sooner", async () => {
     const { executor, env } = world(BY_CLOCK);
     await grantAndRelease(executor, "job");

@@ -162,6 +162,25 @@ describe("with the time in replies only", () => {
     expect(early.decision.reason).toBe("LEASE_HELD_BY_OTHER");
   });
 
+  it("a minimum hold is kept, although whoever released the lease knew the time badly", async () => {
+    const { env, store, executor } = farStore();
+    const key = { op: "acquire", key: KEY, ttlMs: 5_000 } as const;
+    const { token } = applied(await executor().execute({ ...key, holder: "a", holdAtLeastMs: 10_000 }));
+    store.beforeReading = async () => {
+      store.beforeReading = async () => undefined;
+      await env.advance(4_000);
+    };
+    const released = executor().execute({ op: "release", key: KEY, holder: "a", token });
+    expect(applied(await released).decision.lease.endedAtMs).toBeGreaterThan(store.offsetMs + 8_000);
+    const contender = executor();
+    const ask = () => contender.execute({ ...key, holder: "b" });
+    expect(refused(await ask()).decision.reason).toBe("LEASE_LOCK_DELAY");
+    await env.advance(5_900);
+    expect(refused(await ask()).decision.reason).toBe("LEASE_LOCK_DELAY");
+    await env.advance(200);
+    applied(await ask());
+  });
+
   it("two clients whose wall clocks are 20 minutes apart agree on who holds it", async () => {
     const env = new ManualEnv();
     const store = new ClockedStore(env);
@@ -205,6 +224,24 @@ describe("with the time in replies only", () => {
     applied(await contender.execute({ op: "acquire", key: KEY, holder: "b", ttlMs: 10_000 }));
   });
 
+  it("a store clock that jumps forward does not open a released key within its minimum hold", async () => {
+    const { env, store, executor } = farStore();
+    const [holder, contender] = [executor(), executor()];
+    const owner = { key: KEY, holder: "a" };
+    const hold = { ttlMs: 20_000, holdAtLeastMs: 10_000 };
+    const { token } = applied(await holder.execute({ op: "acquire", ...owner, ...hold }));
+    applied(await holder.execute({ op: "release", ...owner, token }));
+    const ask = () => contender.execute({ op: "acquire", key: KEY, holder: "b", ttlMs: 5_000 });
+    refused(await ask());
+    store.offsetMs += 3_600_000;
+    for (let askedMs = 1_000; askedMs < 10_000; askedMs += 1_000) {
+      await env.advance(1_000);
+      expect(refused(await ask()).decision.reason).toBe("LEASE_LOCK_DELAY");
+    }
+    await env.advance(11_500);
+    applied(await ask());
+  });
+
   it("a store clock that jumps back does not lock a key for longer than a ttl of observation", async () => {
     const { env, store, executor } = farStore();
     applied(await executor().execute({ op: "acquire", key: KEY, holder: "a", ttlMs: 5_000 }));
@@ -241,6 +278,25 @@ describe("with a store that has no clock", () => {
       refused(await holder.execute({ op: "renew", key: KEY, holder: "a", token, ttlMs: 1_000 })).decision
         .reason,
     ).toBe("LEASE_HELD_BY_OTHER");
+  });
+
+  it("the delay after an expiry is observed like the ttl before it", async () => {
+    const { env, executor } = farStore("none");
+    const lease = { op: "acquire", key: KEY, ttlMs: 1_000 } as const;
+    applied(await executor().execute({ ...lease, holder: "a", lockDelayMs: 3_000 }));
+    const contender = executor();
+    refused(await contender.execute({ ...lease, holder: "b" }));
+    await env.advance(3_900);
+    refused(await contender.execute({ ...lease, holder: "b" }));
+    await env.advance(200);
+    applied(await contender.execute({ ...lease, holder: "b" }));
+  });
+
+  it("a minimum hold is refused by its name, and nothing is granted", async () => {
+    const executor = farStore("none").executor();
+    const outcome = await executor.execute({ op: "acquire", key: KEY, holder: "a", holdAtLeastMs: 1_000 });
+    expect(outcome).toMatchObject({ kind: "refused", decision: { kind: "refused", field: "holdAtLeastMs" } });
+    expect(await executor.read(KEY)).toBeNull();
   });
 
   it("a handoff is reserved for its successor until the deadline was observed to pass", async () => {

@@ -1,6 +1,6 @@
 /** Two causes at once: a lost reply and a second writer, a slow read and a renewal, a lost write and the next waiter. */
 import { describe, expect, it } from "vitest";
-import { recordFence } from "../../src/core/index.ts";
+import { type LeaseKey, recordFence } from "../../src/core/index.ts";
 import { ManualEnv } from "../../src/env/index.ts";
 import { StoreExecutor } from "../../src/executor/index.ts";
 import { ClockedStore } from "./clocked-store.ts";
@@ -83,6 +83,49 @@ describe("an acquire that ended as unknown", () => {
     expect(stranger.decision.reason).toBe("LEASE_HELD_BY_SELF");
     const again = applied(await executor.execute({ ...request, token: "chosen-by-the-caller" }));
     expect(recordFence(again.decision.lease)).toBe(1n);
+  });
+});
+
+describe("an acquire of one of two slots that found its free slot taken", () => {
+  async function overtaken() {
+    const { executor, store, another } = world();
+    const other = another();
+    const request = { op: "acquire", key: KEY, ttlMs: 60_000, slots: 2 } as const;
+    const apply = store.apply.bind(store);
+    const theirs: { readonly key: LeaseKey; readonly holder: string; readonly token: string }[] = [];
+    store.apply = async (writes) => {
+      store.apply = apply;
+      for (const holder of ["b", "c"]) {
+        const { decision, token } = applied(await other.execute({ ...request, holder }));
+        theirs.push({ key: decision.lease.key, holder, token });
+      }
+      return await apply(writes);
+    };
+    return { executor, store, other, theirs, request: { ...request, holder: "a" } };
+  }
+
+  it("stays denied when the store cannot be read after that", async () => {
+    const { executor, store, request } = await overtaken();
+    const acquiring = executor.execute(request);
+    // The first read finds both free.
+    store.readFaults = [null, ...Array.from({ length: 10 }, () => "failed" as const)];
+    expect(refused(await acquiring).decision.reason).toBe("LEASE_HELD_BY_OTHER");
+  });
+
+  it("stays denied when another becomes free, and certainly could not be had", async () => {
+    const { executor, store, other, theirs, request } = await overtaken();
+    const read = store.read.bind(store);
+    let reads = 0;
+    store.read = async (keys) => {
+      reads += 1;
+      if (reads > 1) {
+        store.read = read;
+        for (const owner of theirs) await other.execute({ op: "release", ...owner });
+        store.writeFaults = ["failed-before"];
+      }
+      return await read(keys);
+    };
+    expect(refused(await executor.execute(request)).decision.reason).toBe("LEASE_HELD_BY_OTHER");
   });
 });
 

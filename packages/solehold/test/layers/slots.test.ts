@@ -21,8 +21,11 @@ describe("slots behind the service", () => {
     expect(outcomes[2]).toMatchObject({ decision: { reason: "CAPACITY_EXCEEDED" } });
   });
 
-  it("are found again by who repeats its request, even where there is no room for another", async () => {
-    const { service } = serviceWorld({ maxLiveLeases: 1 });
+  it.each([
+    ["even where there is no room for another", 1],
+    ["and no other is taken where there is room", 3],
+  ])("are found again by who repeats its request, %s", async (_where, maxLiveLeases) => {
+    const { service } = serviceWorld({ maxLiveLeases });
     const first = await service.execute(acquire("a", "token-1"));
     const again = await service.execute(acquire("a", "token-1"));
     if (first.kind !== "applied" || again.kind !== "applied") throw new Error("not granted");

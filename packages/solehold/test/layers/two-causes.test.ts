@@ -70,6 +70,18 @@ describe("a tenant at its limit", () => {
     expect(await service.read(KEY)).toMatchObject({ state: "released" });
   });
 
+  it("does not count a grant that failed for ever", async () => {
+    const env = new ManualEnv();
+    const store = new FaultyStore(new MemoryStore({ env }));
+    const executor = new StoreExecutor({ store, env });
+    const audit = new MemoryAuditTrail({ capacity: 100 });
+    const service = new LeaseService({ executor, audit, env, maxLiveLeases: 1 });
+    const request = { op: "acquire", holder: "x", ttlMs: 5_000 } as const;
+    store.writeFaults = ["failed-before"];
+    unsettled(await service.execute({ ...request, key: { ...KEY, name: "other" } }));
+    applied(await service.execute({ ...request, key: KEY }));
+  });
+
   it("is counted again after the store's events had a gap", async () => {
     const { executor, env } = limitedWorld(1);
     const listeners: ((event: { kind: "reset" }) => void)[] = [];

@@ -154,7 +154,7 @@ describe("a process killed in the middle of a write load, fifty times", () => {
           key: { tenant: "default", name },
           holder,
           token,
-          ttlMs: 60_000,
+          ttlMs: 600_000,
         });
         expect(renewed.kind).toBe("applied");
       }

@@ -6,7 +6,7 @@ const executor = await openExecutor(`embedded:${folder}`);
 
 async function grantOne(index) {
   const key = { tenant: "default", name: index % 3 === 0 ? "shared" : `round-${round}-${index}` };
-  const outcome = await executor.execute({ op: "acquire", key, holder: `worker-${round}`, ttlMs: 60_000 });
+  const outcome = await executor.execute({ op: "acquire", key, holder: `worker-${round}`, ttlMs: 600_000 });
   if (outcome.kind !== "applied") return;
   const { generation } = outcome.decision.lease;
   process.stdout.write(

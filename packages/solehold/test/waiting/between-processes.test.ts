@@ -1,6 +1,7 @@
 /** Processes that wait for one key: by their tickets each has its turn, however far it is from the store. */
 import { describe, expect, it } from "vitest";
 import { Leases } from "../../src/client/leases.ts";
+import type { LeaseKey } from "../../src/core/index.ts";
 import { delay, ManualEnv } from "../../src/env/index.ts";
 import { StoreExecutor, TICKET_PREFIX } from "../../src/executor/index.ts";
 import { decorateStore, type LeaseStore, MemoryStore } from "../../src/store/index.ts";
@@ -171,6 +172,24 @@ describe("processes that wait for one key", () => {
     expect(await world.tickets()).toBe(0);
   });
 
+  it("write a ticket again that another deleted, because it took them for dead", async () => {
+    const world = new World();
+    const [first, second] = [world.process("first"), world.process("second")];
+    const held = await waited(world, first.acquire("job"));
+    const waiting = second.acquire("job", { wait: "1m" });
+    await world.env.advance(100);
+    const { records } = await world.store.list({ tenant: "default", prefix: TICKET_PREFIX, limit: 100 });
+    const [{ key, holder } = { key: null, holder: "" }] = records;
+    expect(key).not.toBeNull();
+    await world.store.apply([{ key: key!, expected: await versionOf(world, key!), next: null }]);
+    await world.env.advance(100);
+    const again = await world.store.list({ tenant: "default", prefix: TICKET_PREFIX, limit: 100 });
+    expect(again.records.map((record) => record.holder)).toEqual([holder]);
+    await waited(world, held.release());
+    await waited(world, (await waited(world, waiting)).release());
+    await world.env.advance(5_000);
+  });
+
   it("need no ticket while all of them are in one process", async () => {
     const world = new World();
     const process = world.process("only");
@@ -183,6 +202,33 @@ describe("processes that wait for one key", () => {
     expect(most).toBe(0);
     expect(Math.min(...all.map(({ waitsMs }) => waitsMs.length))).toBeGreaterThan(20);
     for (const { stop } of all) stop();
+    await world.env.advance(5_000);
+  });
+
+  it("are reserved a slot each when one becomes free after the other", async () => {
+    const world = new World();
+    const holder = world.process("holder");
+    const slots = { slots: 2 };
+    const held = [
+      await waited(world, holder.acquire("gpu", slots)),
+      await waited(world, holder.acquire("gpu", slots)),
+    ];
+    const waits = ["first", "second"].map((name) => {
+      const { env } = world;
+      return world
+        .process(name)
+        .acquire("gpu", { ...slots, wait: "1m" })
+        .then((lease) => ({ lease, atMs: env.monotonicMs() }));
+    });
+    // The holder sees their tickets when it waits itself.
+    const own = holder.acquire("gpu", { ...slots, wait: 500 }).catch(() => null);
+    await world.env.advance(600);
+    await own;
+    const releasedMs = world.env.monotonicMs();
+    for (const lease of held) await waited(world, lease.release());
+    const served = await waited(world, Promise.all(waits));
+    for (const { atMs } of served) expect(atMs - releasedMs).toBeLessThan(100);
+    for (const { lease } of served) await waited(world, lease.release());
     await world.env.advance(5_000);
   });
 
@@ -206,6 +252,11 @@ describe("processes that wait for one key", () => {
     await world.env.advance(5_000);
   });
 });
+
+async function versionOf({ store }: World, key: LeaseKey): Promise<string | null> {
+  const [stored] = (await store.read([key])).records;
+  return stored?.kind === "found" ? stored.version : null;
+}
 
 /** Lets time run until it has settled. */
 async function waited<Value>({ env }: World, promise: Promise<Value>): Promise<Value> {

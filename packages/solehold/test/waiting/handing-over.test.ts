@@ -10,19 +10,24 @@ import { withWaitQueue } from "../../src/waiting/index.ts";
 const key = { tenant: "default", name: "job" };
 
 /** Stays for as long as the test wants. */
-function connectionOf(): Recipient & { drop(): void } {
-  let gone = false;
+function connectionOf(): Recipient & { drop(): void; cancel(): void } {
+  let [gone, cancelled] = [false, false];
   const listeners = new Set<() => void>();
+  const drop = (): void => {
+    gone = true;
+    for (const listener of listeners) listener();
+  };
   return {
     isGone: () => gone,
-    isCancelled: () => false,
+    isCancelled: () => cancelled,
     onGone: (listener) => {
       listeners.add(listener);
       return () => void listeners.delete(listener);
     },
-    drop: () => {
-      gone = true;
-      for (const listener of listeners) listener();
+    drop,
+    cancel: () => {
+      cancelled = true;
+      drop();
     },
   };
 }
@@ -189,6 +194,30 @@ describe("a release while somebody waits", () => {
     await settle();
     expect(second.reply).toBeNull();
     expect(fenceOf(third.reply)).toBe("three@3");
+  });
+
+  it("that may have served somebody who left, before an operator wrote, is released", async () => {
+    const { env, ask, release, lose, freeze, store } = await world();
+    const second = ask("two");
+    await settle();
+    const operator = new StoreExecutor({ store, env });
+    const read = store.read.bind(store);
+    store.read = async (keys) => {
+      store.read = read;
+      expect(await operator.execute({ op: "break", key, periodMs: 60_000 })).toMatchObject({
+        kind: "applied",
+      });
+      return await read(keys);
+    };
+    lose("loses the answer");
+    const thaw = freeze();
+    const releasing = release("one");
+    await settle();
+    second.connection.cancel();
+    thaw();
+    expect((await releasing).kind).toBe("refused");
+    await settle();
+    expect(await operator.read(key)).toMatchObject({ holder: "two", state: "released" });
   });
 
   it("that is refused still tells the one whose time ran out meanwhile", async () => {

@@ -2,6 +2,8 @@
 
 import { describe, expect, it } from "vitest";
 import { settle } from "../../src/env/index.ts";
+import { asUnsettled } from "../../src/waiting/outcomes.ts";
+import { releaseOfUnclaimed } from "../../src/waiting/release-unclaimed.ts";
 import { heldWorld, key, World } from "./world.ts";
 
 /** A waiter whose turn has just come: its attempt is at the store, and goes on with `thaw`. */
@@ -88,6 +90,28 @@ describe("waiters that die", () => {
     const released = await service.execute({ op: "release", ...owner, onlyNonce });
     expect(released).toMatchObject({ kind: "refused", decision: { reason: "LEASE_NOT_FOUND" } });
     expect(await service.read(key)).toMatchObject({ holder: "a", live: true, generation: 1n });
+  });
+
+  it("releases every slot that an attempt of unknown fate may have been granted", () => {
+    const gone = { isGone: () => true, isCancelled: () => false, onGone: () => () => undefined };
+    const request = { op: "acquire", key, holder: "a", token: "drawn", slots: 3 } as const;
+    const unclaimed = { request, context: {}, recipient: gone, repeatable: "no" } as const;
+    const releases = releaseOfUnclaimed(unclaimed, asUnsettled("no answer"));
+    expect(releases.map((release) => release.key.name)).toEqual(["job", "job#slot/1", "job#slot/2"]);
+    expect(releaseOfUnclaimed({ ...unclaimed, repeatable: "by token" }, asUnsettled("no answer"))).toEqual(
+      [],
+    );
+  });
+
+  it("does not release a grant that its repeat has found and renewed", async () => {
+    const { service } = new World();
+    const request = { op: "acquire", key, holder: "a", token: "chosen", ttlMs: 10_000 } as const;
+    await service.execute(request);
+    const found = await service.execute(request);
+    const gone = { isGone: () => true, isCancelled: () => false, onGone: () => () => undefined };
+    const unclaimed = { request, context: {}, recipient: gone, repeatable: "by token" } as const;
+    expect(found).toMatchObject({ kind: "applied", decision: { replayed: false, lease: { renewals: 1 } } });
+    expect(releaseOfUnclaimed(unclaimed, found)).toEqual([]);
   });
 
   it("keeps what was granted under an idempotency key: a repeat finds it without a trace", async () => {

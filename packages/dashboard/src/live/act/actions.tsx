@@ -14,27 +14,24 @@ export function Actions({ detail, who }: { detail: LeaseDetail; who: Who }) {
   const [done, setDone] = useState("");
   const { lease } = detail;
   const specs = detail.state === "damaged" ? [REPAIR] : COMMANDS;
+  const forbidden = specs.map(({ name }) => name).filter((name) => !who.actions.includes(name));
   const live = lease !== null && isLive(lease, storeNow());
   if (detail.state !== "damaged" && !live && open === null)
     return done === "" ? null : <Banner tone="good">{done}</Banner>;
   return (
     <div class="actions">
-      {specs.map((spec) => {
-        const isAllowed = who.actions.includes(spec.name);
-        const title = isAllowed ? undefined : `This key does not allow '${spec.name}'`;
-        return (
-          <button
-            key={spec.name}
-            type="button"
-            class={`button ${spec.isDangerous ? "danger" : ""}`}
-            disabled={!isAllowed}
-            title={title}
-            onClick={() => setOpen(spec)}
-          >
-            {spec.label}
-          </button>
-        );
-      })}
+      {specs.map((spec) => (
+        <button
+          key={spec.name}
+          type="button"
+          class={`button ${spec.isDangerous ? "danger" : ""}`}
+          disabled={!who.actions.includes(spec.name)}
+          onClick={() => setOpen(spec)}
+        >
+          {spec.label}
+        </button>
+      ))}
+      {forbidden.length > 0 && <span class="muted">This key does not allow {forbidden.join(", ")}.</span>}
       {done !== "" && <span role="status">{done}</span>}
       {open !== null && (
         <CommandDialog
@@ -102,7 +99,7 @@ function CommandDialog({ spec, detail, onClose, onDone }: DialogProps) {
           </Field>
         )}
         {has("period") && (
-          <Field label={spec.name === "break" ? "Period in seconds" : "The successor has so many seconds"}>
+          <Field label={spec.name === "break" ? "Period in seconds" : "Seconds for the successor to take it"}>
             <input class="input" type="number" name="period" min="1" max="86400" defaultValue="30" required />
           </Field>
         )}

@@ -6,6 +6,7 @@ import { Banner, Panel } from "../../ui/components.tsx";
 import { ConnectionLost } from "../components.tsx";
 import { get, ProblemError, queryAudit, urlOf } from "../data/api.ts";
 import { openStream, type StreamState } from "../data/events.ts";
+import { reasonLabel } from "../format.ts";
 import { EventLine } from "../lease/decisions.tsx";
 import { type Bucket, pointsOf } from "./buckets.ts";
 import { Chart, type Series } from "./chart.tsx";
@@ -27,10 +28,7 @@ export function ActivityView({ tenant }: { tenant: string }) {
     DENIAL_COLOURS.length,
   );
   const denials: readonly Series[] = reasons.map((reason, index) => ({
-    label: reason
-      .replace(/^LEASE_/, "")
-      .replaceAll("_", " ")
-      .toLowerCase(),
+    label: reasonLabel(reason),
     colour: DENIAL_COLOURS[index] ?? "muted",
     values: of((point) => point.denials[reason] ?? 0),
   }));

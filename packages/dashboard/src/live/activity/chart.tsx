@@ -39,7 +39,8 @@ export function Chart({ title, times, series, unit = "" }: ChartProps) {
       {
         width: element.clientWidth,
         height: HEIGHT,
-        padding: [8, 4, 0, 0],
+        // The last label of the time stands half beyond the end.
+        padding: [8, 20, 0, 0],
         cursor: { y: false },
         legend: { show: false },
         hooks: { setCursor: [({ cursor }) => setPointed(cursor.idx ?? null)] },

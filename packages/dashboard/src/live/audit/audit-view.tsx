@@ -1,14 +1,16 @@
-/** The audit: search, export, and the proof of the chain, which names the first entry that is not proven. */
+/** The audit: search, export, and the proof of the chain, which leads to the first entry that is not proven. */
 
 import { useState } from "preact/hooks";
-import { decisionInWords, REASONS } from "solehold/browser";
-import { Banner, Select } from "../../ui/components.tsx";
+import { type AuditEntry, decisionInWords, REASONS } from "solehold/browser";
+import { Select } from "../../ui/components.tsx";
 import { useAction, useAnswer } from "../../ui/use-answer.ts";
-import { Failed, TenantFilter, TextFilter } from "../components.tsx";
+import { Failed, TenantFilter, TextFilter, TimeFilter } from "../components.tsx";
 import { get, messageOf, type Query, queryAudit, type Who } from "../data/api.ts";
-import { counted, grouped, isoOf, timeOf } from "../format.ts";
+import { counted, grouped, isoOf, reasonLabel, timeOf } from "../format.ts";
+import { useWide } from "../hooks.ts";
 import { leaseHref, type Params, setParams } from "../router.ts";
 import { exportAudit, MOST_EXPORTED, save } from "./export.ts";
+import { type Proof, Verify } from "./verify.tsx";
 
 const PAGE = 200;
 const MOST_SHOWN = 1_000;
@@ -29,22 +31,31 @@ const ACTIONS = [
   "repair",
 ];
 
-type Proof =
-  | { readonly ok: true; readonly entries: number; readonly head: { readonly sequence: number } }
-  | { readonly ok: false; readonly entry: number; readonly message: string };
+const DENIALS = Object.keys(REASONS).filter((reason) => !reason.startsWith("OK_"));
 
-export function AuditView({ tenant, params, who }: { tenant: string; params: Params; who: Who }) {
+export interface AuditViewProps {
+  readonly tenant: string;
+  readonly params: Params;
+  readonly who: Who;
+}
+
+export function AuditView({ tenant, params, who }: AuditViewProps) {
   const [round, setRound] = useState(0);
-  const { name = "", holder = "", action = "", reason = "", verdict = "" } = params;
+  const { name = "", holder = "", action = "", reason = "", verdict = "", from, until } = params;
+  /** The entry that is looked at with its neighbours, whatever the filter says; null for none. */
+  const pointed = params.entry === undefined ? null : Number(params.entry);
   const allowed = verdict === "" ? undefined : verdict === "allowed";
   const limit = Math.min(MOST_SHOWN, Number(params.limit ?? PAGE));
   const kinds = action === "" ? { except: QUIET } : action === EVERY ? {} : { action };
-  const filter = { tenant, name, holder, reason, allowed, ...kinds };
+  const time = { fromMs: instantOf(from), untilMs: instantOf(until) };
+  const filter = { tenant, name, holder, reason, allowed, ...time, ...kinds };
+  const query = pointed === null ? { ...filter, limit, order: "newest-first" } : around(pointed);
   const { answer: entries, error } = useAnswer(
-    (signal) => queryAudit({ ...filter, limit, order: "newest-first" }, signal),
-    [JSON.stringify(filter), limit, round],
+    async (signal) => newestFirst(await queryAudit(query, signal)),
+    [JSON.stringify(query), round],
   );
-  const choose = (field: string) => (value: string) => setParams({ [field]: value });
+  const verification = useAction(() => get<Proof>("/v1/audit/verify"));
+  const proof = verification.error === null ? verification.answer : null;
   return (
     <main class="view">
       <div class="view-head">
@@ -56,36 +67,16 @@ export function AuditView({ tenant, params, who }: { tenant: string; params: Par
           <Export filter={filter} />
         </div>
       </div>
-      <Verify mayVerify={who.actions.includes("audit") && who.tenants === null} />
-      <form class="filters" onSubmit={(event) => event.preventDefault()} aria-label="Filter">
-        <TextFilter label="Key" name="name" placeholder="reports/nightly" params={params} isKey onEnter />
-        <TextFilter label="Holder" name="holder" placeholder="worker-1" params={params} onEnter />
-        <Select
-          label="Action"
-          usual="all but renewals"
-          value={action}
-          values={ACTIONS}
-          onChange={choose("action")}
-        />
-        <Select
-          label="Verdict"
-          usual="any"
-          value={verdict}
-          values={["allowed", "denied"]}
-          onChange={choose("verdict")}
-        />
-        <Select
-          label="Reason"
-          usual="any"
-          value={reason}
-          values={Object.keys(REASONS)}
-          onChange={choose("reason")}
-        />
-        <TenantFilter tenant={tenant} who={who} />
-      </form>
+      <Verify {...verification} mayVerify={who.actions.includes("audit") && who.tenants === null} />
+      {pointed === null && <Filters {...{ tenant, params, who }} />}
       <Failed what="The audit" error={error} />
       <p class="count muted" role="status">
-        {entries === null ? "Loading…" : shownInWords(entries.length)}
+        {entries === null ? "Loading…" : shownInWords(entries.length, pointed)}
+        {pointed !== null && (
+          <button type="button" class="button quiet" onClick={() => setParams({ entry: "" })}>
+            Back to the search
+          </button>
+        )}
       </p>
       {entries !== null && entries.length > 0 && (
         <div class="panel scroll-x" tabIndex={0} role="region" aria-label="Entries">
@@ -102,7 +93,11 @@ export function AuditView({ tenant, params, who }: { tenant: string; params: Par
             </thead>
             <tbody>
               {entries.map((entry) => (
-                <tr key={entry.sequence} data-allowed={entry.allowed}>
+                <tr
+                  key={entry.sequence}
+                  data-allowed={entry.allowed}
+                  data-wrong={proof?.ok === false && proof.entry === entry.sequence}
+                >
                   <td class="numeric muted">{entry.sequence}</td>
                   <td class="numeric" title={isoOf(entry.at)}>
                     {timeOf(entry.at)}
@@ -119,7 +114,7 @@ export function AuditView({ tenant, params, who }: { tenant: string; params: Par
           </table>
         </div>
       )}
-      {entries !== null && entries.length === limit && limit < MOST_SHOWN && (
+      {pointed === null && entries?.length === limit && limit < MOST_SHOWN && (
         <button type="button" class="button" onClick={() => setParams({ limit: String(limit + PAGE) })}>
           Show more
         </button>
@@ -128,7 +123,80 @@ export function AuditView({ tenant, params, who }: { tenant: string; params: Par
   );
 }
 
-function shownInWords(count: number): string {
+function Filters(props: AuditViewProps) {
+  const { params } = props;
+  const isWide = useWide();
+  const isUsed = FURTHER.some((name) => params[name] !== undefined);
+  return (
+    <form class="filters rows" onSubmit={(event) => event.preventDefault()} aria-label="Filter">
+      <TextFilter label="Key" name="name" placeholder="reports/nightly" params={params} isKey onEnter />
+      {isWide ? (
+        <FurtherFilters {...props} />
+      ) : (
+        <details class="more-filters" open={isUsed}>
+          <summary>More filters</summary>
+          <div class="filters rows">
+            <FurtherFilters {...props} />
+          </div>
+        </details>
+      )}
+    </form>
+  );
+}
+
+const FURTHER = ["holder", "from", "until", "action", "verdict", "reason"];
+
+function FurtherFilters({ tenant, params, who }: AuditViewProps) {
+  const choose = (field: string) => (value: string) => setParams({ [field]: value });
+  return (
+    <>
+      <TextFilter label="Holder" name="holder" placeholder="worker-1" params={params} onEnter />
+      <TimeFilter label="From" name="from" params={params} />
+      <TimeFilter label="Until" name="until" params={params} />
+      <Select
+        label="Action"
+        usual="all but renewals"
+        value={params.action ?? ""}
+        values={ACTIONS}
+        onChange={choose("action")}
+      />
+      <Select
+        label="Verdict"
+        usual="any"
+        value={params.verdict ?? ""}
+        values={["allowed", "denied"]}
+        onChange={choose("verdict")}
+      />
+      <Select
+        label="Denied because"
+        usual="any"
+        value={params.reason ?? ""}
+        values={DENIALS}
+        labelOf={reasonLabel}
+        onChange={choose("reason")}
+      />
+      <TenantFilter tenant={tenant} who={who} />
+    </>
+  );
+}
+
+function instantOf(iso: string | undefined): number | undefined {
+  return iso === undefined ? undefined : Date.parse(iso);
+}
+
+/** So many entries before an entry and after it. */
+const NEIGHBOURS = 3;
+
+function around(entry: number): Query {
+  return { tenant: "*", after: Math.max(0, entry - NEIGHBOURS - 1), limit: 2 * NEIGHBOURS + 1 };
+}
+
+function newestFirst(entries: readonly AuditEntry[]): readonly AuditEntry[] {
+  return entries.toSorted((a, b) => b.sequence - a.sequence);
+}
+
+function shownInWords(count: number, pointed: number | null): string {
+  if (pointed !== null) return `Entry ${pointed} and those beside it, of all tenants`;
   return count === 0 ? "No entry matches" : `${counted(count, "entry", "entries")}, the newest first`;
 }
 
@@ -157,30 +225,4 @@ function Export({ filter }: { filter: Query }) {
       </button>
     </>
   );
-}
-
-function Verify({ mayVerify }: { mayVerify: boolean }) {
-  const { answer: proof, error, isBusy, run } = useAction(() => get<Proof>("/v1/audit/verify"));
-  const tone = error !== null || proof?.ok === false ? "bad" : proof?.ok === true ? "good" : "accent";
-  return (
-    <Banner tone={tone}>
-      <button
-        type="button"
-        class="button"
-        onClick={() => run()}
-        disabled={isBusy || !mayVerify}
-        title={mayVerify ? undefined : "Needs a key that allows 'audit' in all tenants"}
-      >
-        {isBusy ? "Verifying…" : "Verify chain"}
-      </button>
-      <span>{error === null ? proofInWords(proof) : messageOf(error)}</span>
-    </Banner>
-  );
-}
-
-function proofInWords(proof: Proof | null): string {
-  if (proof === null) return "Proves that no entry was changed, dropped, inserted or moved.";
-  return proof.ok
-    ? `All ${grouped(proof.entries)} entries are proven; the last is ${proof.head.sequence}.`
-    : `Entry ${proof.entry} is not proven: ${proof.message}.`;
 }

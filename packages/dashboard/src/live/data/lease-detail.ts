@@ -9,8 +9,14 @@ import { openStream, type StreamState } from "./events.ts";
 import { isOlder } from "./lease-store.ts";
 import { learnFromLease } from "./store-clock.ts";
 
-const HISTORY = 600;
-const RENEWALS = 300;
+/** Asked for apart: many denials or renewals must not crowd out who held it. */
+const HISTORY = [
+  { allowed: true, except: "renew,use", limit: 600 },
+  { allowed: false, limit: 300 },
+  { allowed: true, action: "renew", limit: 300 },
+] as const;
+/** A page may be open for weeks: beyond this many decisions it forgets old renewals and denials. */
+const MOST_DECISIONS = 4_000;
 const EMPTY_QUEUE: Queue = { waiting: 0, waiters: [] };
 
 export class LeaseDetail extends Changes {
@@ -142,12 +148,9 @@ export class LeaseDetail extends Changes {
   #readHistory(): void {
     const { tenant, name } = this;
     const { signal } = this.#closed;
-    const query = { tenant, name, order: "newest-first" } as const;
-    Promise.all([
-      queryAudit({ ...query, except: "renew,use", limit: HISTORY }, signal),
-      queryAudit({ ...query, action: "renew", limit: RENEWALS }, signal),
-    ]).then(
-      (both) => this.#remember(both.flat()),
+    const asked = HISTORY.map((kind) => queryAudit({ tenant, name, order: "newest-first", ...kind }, signal));
+    Promise.all(asked).then(
+      (answers) => this.#remember(answers.flat()),
       (error: unknown) => {
         if (error instanceof ProblemError && error.problem.status === 403) this.history = "forbidden";
         this.changed();
@@ -163,8 +166,18 @@ export class LeaseDetail extends Changes {
       // What comes from the trail has its place in the chain: it is worth more.
       if ("sequence" in event || !this.#seen.has(id)) this.#seen.set(id, event);
     }
+    if (this.#seen.size > MOST_DECISIONS) this.#forget();
     this.history = [...this.#seen.values()].sort((a, b) => b.at - a.at);
     this.changed();
+  }
+
+  /** The newest half of what may be there stays, and of the rest what says who held it, as long as that is possible. */
+  #forget(): void {
+    const oldest = [...this.#seen].sort(([, a], [, b]) => a.at - b.at).slice(0, -MOST_DECISIONS / 2);
+    const minor = oldest.filter(
+      ([, { action, allowed }]) => !allowed || action === "renew" || action === "use",
+    );
+    for (const [id] of minor.length > 0 ? minor : oldest) this.#seen.delete(id);
   }
 
   #failed(error: unknown): void {

@@ -21,10 +21,15 @@ export function learnFromLease(lease: { live: boolean; expiresAtMs: number; rema
 
 /** Now, by the store's clock. */
 export function storeNow(): number {
-  return Date.now() + offsetMs;
+  return storeMsAt(Date.now());
 }
 
 /** An instant of the store's clock on this machine's clock. */
 export function localMs(storeMs: number): number {
   return storeMs - offsetMs;
+}
+
+/** The other way: what the store's clock shows at an instant of this machine's. */
+export function storeMsAt(hereMs: number): number {
+  return hereMs + offsetMs;
 }

@@ -7,7 +7,14 @@ import { isoOf, timeOf } from "../format.ts";
 
 const SHOWN = 60;
 
-export function Decisions({ events, isLoading }: { events: readonly AuditEvent[]; isLoading: boolean }) {
+export interface DecisionsProps {
+  readonly events: readonly AuditEvent[];
+  readonly isLoading: boolean;
+  /** Where older ones are. */
+  readonly auditHref: string;
+}
+
+export function Decisions({ events, isLoading, auditHref }: DecisionsProps) {
   const [which, setWhich] = useState<"some" | "all">("some");
   const [limit, setLimit] = useState(SHOWN);
   const wanted = useMemo(() => linesOf(events, which), [events, which]);
@@ -44,6 +51,11 @@ export function Decisions({ events, isLoading }: { events: readonly AuditEvent[]
         <button type="button" class="button quiet" onClick={() => setLimit(limit + SHOWN * 4)}>
           Show more of {wanted.length}
         </button>
+      )}
+      {wanted.length > 0 && wanted.length <= limit && (
+        <p class="pad">
+          <a href={auditHref}>Search the audit of this key</a>
+        </p>
       )}
     </Panel>
   );

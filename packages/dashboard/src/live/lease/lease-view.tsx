@@ -82,10 +82,15 @@ export function LeaseView({
               at={params.at ?? ""}
               holder={params.holder ?? ""}
               holders={holders}
+              waiting={waiting}
             />
           )}
           {detail.history !== "forbidden" && (
-            <Decisions events={events} isLoading={detail.history === null} />
+            <Decisions
+              events={events}
+              isLoading={detail.history === null}
+              auditHref={hrefOf("audit", { tenant, name })}
+            />
           )}
         </div>
         <div class="column">

@@ -146,7 +146,7 @@ function barOf(
 }
 
 /** A waiter's attempts are decided one by one; those of one wait began at one instant, near enough. */
-const SAME_WAIT_MS = 1_500;
+export const SAME_WAIT_MS = 1_500;
 
 /** Denials that stand for something: not those of a wait that went on. */
 function lastDenials({ tenures, denials, waiting }: TimelineInput): TimelineInput["denials"] {

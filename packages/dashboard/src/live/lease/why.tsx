@@ -1,16 +1,20 @@
 /** "Why did my job not run?": a time, perhaps a holder, and the audit answers in a sentence. */
 
 import { useState } from "preact/hooks";
-import { decisionInWords, type WhyAnswer, whyNotRun } from "solehold/browser";
+import { type AuditEvent, decisionInWords, type WhyAnswer, whyNotRun } from "solehold/browser";
 import { Field, Panel } from "../../ui/components.tsx";
 import { useAnswer } from "../../ui/use-answer.ts";
 import { messageOf, queryAudit } from "../data/api.ts";
-import { localMs, storeNow } from "../data/store-clock.ts";
-import { timeOf } from "../format.ts";
+import { storeNow } from "../data/store-clock.ts";
+import { isoOfInput, timeInput, timeOf } from "../format.ts";
 import { setParams } from "../router.ts";
+import { SAME_WAIT_MS, type Waiting } from "./timeline-layout.ts";
 
-/** Entries are read from this much before the time to this much after it. */
-const AROUND_MS = 24 * 3_600_000;
+/** A denial is written when a wait ends in vain: this long after it began at most. */
+const LONGEST_WAIT_MS = 24 * 3_600_000;
+/** Earlier denials have nothing to do with it. */
+const NEAR_MS = 600_000;
+const MOST_ENTRIES = 500;
 
 export interface WhyProps {
   readonly tenant: string;
@@ -19,9 +23,11 @@ export interface WhyProps {
   readonly at: string;
   readonly holder: string;
   readonly holders: readonly string[];
+  /** Those that wait now, first come first. */
+  readonly waiting: readonly Waiting[];
 }
 
-export function Why({ tenant, name, at, holder, holders }: WhyProps) {
+export function Why({ tenant, name, at, holder, holders, waiting }: WhyProps) {
   /** How often: the same question may have another answer later. */
   const [asked, setAsked] = useState(at === "" && holder === "" ? 0 : 1);
   const atMs = at === "" ? null : Date.parse(at);
@@ -29,22 +35,16 @@ export function Why({ tenant, name, at, holder, holders }: WhyProps) {
     async (signal): Promise<WhyAnswer | null> => {
       if (asked === 0) return null;
       const whenMs = atMs ?? storeNow();
-      const around = {
-        fromMs: Math.max(0, Math.floor(whenMs - AROUND_MS)),
-        untilMs: Math.ceil(whenMs + AROUND_MS),
-      };
-      const query = { tenant, name, ...around, except: "renew,use", order: "newest-first", limit: 1_000 };
-      const question = { atMs: whenMs, ...(holder === "" ? {} : { holder }) };
-      return whyNotRun(await queryAudit(query, signal), question, timeOf);
+      const events = await eventsAround({ tenant, name, holder }, Math.max(0, Math.floor(whenMs)), signal);
+      return whyNotRun(events, { atMs: whenMs, ...(holder === "" ? {} : { holder }) }, timeOf);
     },
     [tenant, name, atMs, holder, asked],
   );
   const submit = (event: SubmitEvent): void => {
     event.preventDefault();
     const form = new FormData(event.currentTarget as HTMLFormElement);
-    const when = String(form.get("at") ?? "");
     setParams({
-      at: when === "" ? "" : new Date(when).toISOString(),
+      at: isoOfInput(String(form.get("at") ?? "")),
       holder: String(form.get("holder") ?? "").trim(),
     });
     setAsked(asked + 1);
@@ -58,7 +58,7 @@ export function Why({ tenant, name, at, holder, holders }: WhyProps) {
             type="datetime-local"
             name="at"
             step="1"
-            defaultValue={localInput(atMs ?? storeNow())}
+            defaultValue={timeInput(atMs ?? storeNow())}
           />
         </Field>
         <Field label="Holder (any when empty)">
@@ -77,7 +77,10 @@ export function Why({ tenant, name, at, holder, holders }: WhyProps) {
         {error !== null && <p class="answer pad">It cannot be answered: {messageOf(error)}.</p>}
         {error === null && answer !== null && (
           <>
-            <p class="answer pad">{answer.answer}</p>
+            <p class="answer pad">
+              {answer.answer}
+              {stillWaits(answer, waiting)}
+            </p>
             <ul class="because muted">
               {answer.because.map((event) => (
                 <li key={`${event.at}${event.traceId}`}>
@@ -92,8 +95,33 @@ export function Why({ tenant, name, at, holder, holders }: WhyProps) {
   );
 }
 
-/** As the input wants it: local time without a zone. */
-function localInput(storeMs: number): string {
-  const at = new Date(localMs(storeMs));
-  return new Date(at.getTime() - at.getTimezoneOffset() * 60_000).toISOString().slice(0, 19);
+/** What the audit cannot know yet: a wait is written down once it has ended. */
+function stillWaits({ because: [attempt] }: WhyAnswer, waiting: readonly Waiting[]): string {
+  if (attempt === undefined || attempt.allowed) return "";
+  const place = waiting.findIndex(
+    ({ holder, fromMs }) => holder === attempt.holder && Math.abs(fromMs - attempt.at) < SAME_WAIT_MS,
+  );
+  return place < 0 ? "" : ` It has waited for it since then, and is number ${place + 1} in the queue.`;
+}
+
+/**
+ * Who held it then, however long ago that began or has lasted since, and the denials that are nearest to that time. Each
+ * is asked for apart: between a grant and its end there may be any number of denials.
+ */
+async function eventsAround(
+  { tenant, name, holder }: Pick<WhyProps, "tenant" | "name" | "holder">,
+  whenMs: number,
+  signal: AbortSignal,
+): Promise<readonly AuditEvent[]> {
+  const granted = { tenant, name, allowed: true, except: "renew,use", limit: MOST_ENTRIES };
+  const denied = { tenant, name, holder, allowed: false, action: "grant", limit: MOST_ENTRIES };
+  const before = { untilMs: whenMs, order: "newest-first" };
+  const after = { fromMs: whenMs, order: "oldest-first" };
+  const answers = [
+    { ...granted, ...before },
+    { ...granted, ...after },
+    { ...denied, ...before, fromMs: Math.max(0, whenMs - NEAR_MS) },
+    { ...denied, ...after, untilMs: whenMs + LONGEST_WAIT_MS },
+  ].map((query) => queryAudit(query, signal));
+  return (await Promise.all(answers)).flat();
 }

@@ -6,7 +6,7 @@ import type { Lease, Who } from "../data/api.ts";
 import { LeaseStore, type StoreScope } from "../data/lease-store.ts";
 import { storeNow } from "../data/store-clock.ts";
 import { counted, grouped, isLive, shortFence, statusOf, toneOf } from "../format.ts";
-import { useChanges, useTick } from "../hooks.ts";
+import { useChanges, useTick, useWide } from "../hooks.ts";
 import { leaseHref, type Params, setParams } from "../router.ts";
 import { applyFilter, filterOf, type LeaseFilter, needsEnded, type Sort, STATES } from "./filter.ts";
 import { FirstSteps } from "./first-steps.tsx";
@@ -14,7 +14,6 @@ import { type Row, rowKey, rowsOf, type SlotsRow } from "./rows.ts";
 import { TimeLeft } from "./time-left.tsx";
 import { VirtualList } from "./virtual-list.tsx";
 
-const WIDE = matchMedia("(min-width: 760px)");
 const ROW_HEIGHT = { wide: 38, narrow: 62 };
 /** Beyond this many rows the table is drawn less often than once a frame. */
 const MANY_ROWS = 5_000;
@@ -119,16 +118,6 @@ function scopeOf(tenant: string, filter: LeaseFilter, { prefixes }: Who): StoreS
   const isAllowed = prefixes.some((prefix) => filter.prefix.startsWith(prefix));
   const prefix = isFree ? "" : isAllowed ? filter.prefix : (prefixes[0] ?? "");
   return { tenant, prefix, which: needsEnded(filter) ? "all" : "held" };
-}
-
-function useWide(): boolean {
-  const [isWide, setWide] = useState(WIDE.matches);
-  useEffect(() => {
-    const onChange = (): void => setWide(WIDE.matches);
-    WIDE.addEventListener("change", onChange);
-    return () => WIDE.removeEventListener("change", onChange);
-  }, []);
-  return isWide;
 }
 
 function StoreBanners({ store }: { store: LeaseStore }) {

@@ -48,14 +48,13 @@ export function auditTrace(text: string, title: string): Trace {
   if (first === undefined)
     throw new RangeError("the file has no entries: write one with solehold audit export");
   const endMs = Math.max(1_000, ((entries.at(-1)?.at ?? first.at) - first.at) * 1.02);
-  const keys = [...new Set(entries.map(keyOf))];
-  const held = keys.flatMap((key) =>
-    tenuresOf(
-      entries.filter((each) => keyOf(each) === key),
-      key,
-      first.at,
-    ),
-  );
+  const byKey = new Map<string, Entry[]>();
+  for (const entry of entries) {
+    const known = byKey.get(keyOf(entry));
+    if (known === undefined) byKey.set(keyOf(entry), [entry]);
+    else known.push(entry);
+  }
+  const held = [...byKey].flatMap(([key, own]) => tenuresOf(own, key, first.at));
   const beliefs = held.map(({ belief }) => belief);
   return {
     format: TRACE_FORMAT,
@@ -64,7 +63,7 @@ export function auditTrace(text: string, title: string): Trace {
     ttlMs: endMs,
     endMs,
     originMs: first.at,
-    keys: busiestFirst(keys, beliefs),
+    keys: busiestFirst([...byKey.keys()], beliefs),
     lanes: [
       ...holdersOf(beliefs).map((name) => ({ name, kind: "node", rate: 1 }) as const),
       { name: "store", kind: "store", rate: 1 },
@@ -153,16 +152,19 @@ function plainFence(fence = "0"): string {
 }
 
 function holdersOf(beliefs: readonly TracedBelief[]): readonly string[] {
-  const counts = new Map<string, number>();
-  for (const { who } of beliefs) counts.set(who, (counts.get(who) ?? 0) + 1);
-  const busiest = [...counts].sort(([, a], [, b]) => b - a).slice(0, MOST_HOLDERS);
+  const busiest = [...countsOf(beliefs, "who")].sort(([, a], [, b]) => b - a).slice(0, MOST_HOLDERS);
   return busiest.map(([who]) => who).sort();
 }
 
 function busiestFirst(keys: readonly string[], beliefs: readonly TracedBelief[]): readonly string[] {
-  const count = (key: string): number => beliefs.filter((each) => each.key === key).length;
-  const counts = new Map(keys.map((key) => [key, count(key)]));
+  const counts = countsOf(beliefs, "key");
   return [...keys].sort((a, b) => (counts.get(b) ?? 0) - (counts.get(a) ?? 0));
+}
+
+function countsOf(beliefs: readonly TracedBelief[], field: "who" | "key"): ReadonlyMap<string, number> {
+  const counts = new Map<string, number>();
+  for (const belief of beliefs) counts.set(belief[field], (counts.get(belief[field]) ?? 0) + 1);
+  return counts;
 }
 
 function eventOf(entry: Entry, originMs: number): TracedEvent {

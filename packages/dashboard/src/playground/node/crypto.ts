@@ -37,7 +37,7 @@ export function randomBytes(length: number): Bytes {
 }
 
 function missing(): never {
-  throw new Error("signatures are not part of the playground: use solehold sim for worlds with approvals");
+  throw new Error("this world has signed approvals, and signatures do not run in the browser");
 }
 
 export const createPrivateKey = missing;

@@ -67,7 +67,7 @@ export function LaneNames({ frame, lanes }: { readonly frame: Frame; readonly la
               {shortened(lane.name, above ? 30 : 11)}
             </text>
             {drifts && !above && (
-              <text class="rate" x={34} y={y + 19}>
+              <text class="rate" x={node ? 34 : 12} y={y + 19}>
                 clock {lane.rate.toFixed(2)}×
               </text>
             )}

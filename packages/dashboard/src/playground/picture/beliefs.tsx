@@ -65,9 +65,8 @@ function Belief({
   const y = box.barY - BAR / 2;
   const fence = `fence ${fences.of(belief.fence)}`;
   const holds = trace.expectations === null ? "holds it" : "believes";
-  const label = [`${belief.who} ${holds} · ${fence}`, fence].find(
-    (each) => width > each.length * LETTER_PX + 16,
-  );
+  const labels = small ? [belief.who] : [`${belief.who} ${holds} · ${fence}`, fence];
+  const label = labels.find((each) => width > each.length * LETTER_PX + 16);
   const lateMs = belief.toMs === null ? 0 : (belief.abortedMs ?? trace.endMs) - belief.toMs;
   return (
     <g class={`belief ${colourOf(belief.who, trace.lanes)}`}>
@@ -82,7 +81,7 @@ function Belief({
       )}
       <rect class="bar" x={from} y={y} width={width} height={BAR} rx="6" />
       {belief.toMs === null && <path class="goes-on" d={`M${from + width - 9} ${y + 8}l6 6l-6 6`} />}
-      {!small && label !== undefined && (
+      {label !== undefined && (
         <text x={from + 10} y={box.barY + 5}>
           {label}
         </text>

@@ -208,7 +208,8 @@ export function tenuresOf(records: readonly TracedRecord[], endMs: number): read
         ...before,
         record,
         toMs,
-        endsMs,
+        // An end that is taken back later was in force until then.
+        endsMs: Math.max(endsMs, Math.min(before.endsMs, fromMs)),
         renewals: [...before.renewals, fromMs],
       };
     else tenures.push({ record, fromMs, toMs, endsMs, renewals: [] });

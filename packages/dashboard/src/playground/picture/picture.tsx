@@ -28,6 +28,7 @@ const NAME_PX = { letter: 9, rest: 48, least: 104, most: 150 };
 /** With more messages than this only the remarkable ones are shown. */
 const MOST_MESSAGES = 400;
 const NARROW = 620;
+const SMALL_EDGE = 6;
 
 export function Picture(props: PictureProps) {
   const { trace, shownKey, width, atMs, faults, onSeek, onFault } = props;
@@ -57,13 +58,15 @@ export function Picture(props: PictureProps) {
     svg.current?.setPointerCapture(event.pointerId);
     seek(event);
   };
+  // A small one has no labels above and below its lanes.
+  const [top, bottom] = small ? [AXIS - SMALL_EDGE, laneEnd(frame) + SMALL_EDGE] : [0, frame.height];
   return (
     <svg
       ref={svg}
       class={small ? "picture small" : "picture"}
       width={width}
-      height={frame.height}
-      viewBox={`0 0 ${width} ${frame.height}`}
+      height={bottom - top}
+      viewBox={`0 ${top} ${width} ${bottom - top}`}
       aria-hidden="true"
       onPointerDown={small ? undefined : drag}
       onPointerMove={small ? undefined : (event) => (event.buttons & 1) === 1 && seek(event)}
@@ -94,6 +97,11 @@ export function Picture(props: PictureProps) {
       {!small && <Playhead frame={frame} atMs={atMs} />}
     </svg>
   );
+}
+
+function laneEnd({ lanes, height }: Frame): number {
+  const last = lanes.at(-1);
+  return last === undefined ? height : last.top + last.height;
 }
 
 function namesWidth({ lanes }: Trace): number {

@@ -1,5 +1,5 @@
 /** What is the case at one moment of a trace. */
-import type { Trace, TracedBelief, TracedRecord, TracedWrite } from "@solehold/simulator";
+import type { Trace, TracedBelief, TracedEvent, TracedRecord, TracedWrite } from "@solehold/simulator";
 import { type FenceNames, sentenceOf } from "./words.ts";
 
 export interface Step {
@@ -11,9 +11,9 @@ export interface Step {
 
 /** The events that a reader can follow, in order. */
 export function stepsOf(trace: Trace, key: string, fences: FenceNames): readonly Step[] {
-  const others = trace.keys.filter((each) => each !== key);
+  const isOther = trace.expectations === null ? isOfAnother(key) : namesAnother(trace.keys, key);
   const steps = trace.events.flatMap((event): Step[] => {
-    if (others.some((other) => new RegExp(`\\b${escaped(other)}\\b`).test(event.text))) return [];
+    if (isOther(event)) return [];
     const text = sentenceOf(event, fences);
     return text === null
       ? []
@@ -28,6 +28,17 @@ export function stepsOf(trace: Trace, key: string, fences: FenceNames): readonly
     isViolation: true,
   };
   return [...steps, late];
+}
+
+/** An entry of an audit ends with its key; there may be very many keys. */
+function isOfAnother(key: string): (event: TracedEvent) => boolean {
+  return ({ text }) => !text.endsWith(` [${key}]`);
+}
+
+/** An event of a run says somewhere which key it is about, if it is about one. */
+function namesAnother(keys: readonly string[], key: string): (event: TracedEvent) => boolean {
+  const others = keys.filter((each) => each !== key).map((other) => new RegExp(`\\b${escaped(other)}\\b`));
+  return ({ text }) => others.some((other) => other.test(text));
 }
 
 function escaped(text: string): string {

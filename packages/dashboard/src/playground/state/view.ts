@@ -21,7 +21,22 @@ export interface View {
   readonly faults: readonly ScriptFault[] | null;
   /** Which key is shown, where there are several; null for the first. */
   readonly key: string | null;
+  /** With which code every state of a small world is visited; null for not at all. */
+  readonly explored: ExploredCode | null;
 }
+
+const EXPLORED_CODES = ["shipped", "broken"] as const;
+export type ExploredCode = (typeof EXPLORED_CODES)[number];
+
+/** What a link to a place shows at first. */
+export const AT_START: Omit<View, "place"> = {
+  bug: null,
+  atMs: null,
+  speed: 2,
+  faults: null,
+  key: null,
+  explored: null,
+};
 
 const FIRST: Place = { kind: "case", id: "suspended-laptop" };
 
@@ -39,16 +54,18 @@ export function parseView(hash: string): View {
     speed: SPEEDS.find((each) => each === speed) ?? 2,
     faults: faults === null ? null : parseFaults(faults),
     key: values.get("key"),
+    explored: EXPLORED_CODES.find((each) => each === values.get("explored")) ?? null,
   };
 }
 
-export function formatView({ place, bug, atMs, speed, faults, key }: View): string {
+export function formatView({ place, bug, atMs, speed, faults, key, explored }: View): string {
   const values = new URLSearchParams();
   if (place.kind === "case" || place.kind === "seed") values.set("code", bug ?? "shipped");
   if (faults !== null) values.set("faults", formatFaults(faults));
   if (atMs !== null) values.set("t", (atMs / 1_000).toFixed(2));
   if (speed !== 2) values.set("speed", String(speed));
   if (key !== null) values.set("key", key);
+  if (explored !== null) values.set("explored", explored);
   // Colons and tildes need no escape here, and links stay readable.
   const query = values.toString().replaceAll("%3A", ":").replaceAll("%7E", "~");
   return `#/${formatPlace(place)}${query === "" ? "" : `?${query}`}`;

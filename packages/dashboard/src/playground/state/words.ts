@@ -89,9 +89,17 @@ export function whyStopped(end: string): string {
   return WHY_STOPPED[end] ?? end;
 }
 
+/** "for 14000 ms" as "for 14 s". */
+function inSeconds(text: string): string {
+  return text.replaceAll(
+    /\b(\d{4,}) ms\b/g,
+    (_, ms: string) => `${Number((Number(ms) / 1_000).toFixed(1))} s`,
+  );
+}
+
 /** Null for what is not worth a step. */
 export function sentenceOf({ who, label, text }: TracedEvent, fences: FenceNames): string | null {
-  const rest = fences.in(text.slice(label.length).trim());
+  const rest = inSeconds(fences.in(text.slice(label.length).trim()));
   const fence = /fence (#?\d+)/.exec(rest)?.[1] ?? "";
   const [op = "", how = ""] = label.split(" ");
   if (how === "applied") return op === "get" ? null : `${who} is answered: ${op} done, fence ${fence}`;

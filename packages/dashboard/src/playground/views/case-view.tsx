@@ -59,7 +59,7 @@ export function CaseView({ shown, view, change }: CaseViewProps) {
           }
         />
       )}
-      <Exploration bug={bug} key={bug} />
+      <Exploration bug={bug} code={view.explored} onExplore={(explored) => change({ explored })} />
     </article>
   );
 }

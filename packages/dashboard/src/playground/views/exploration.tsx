@@ -1,16 +1,26 @@
 /** The explorer: every state of a small world, with the bug until its shortest trace, or without until there are no more. */
 import { Problem } from "../../ui/components.tsx";
-import { useAction } from "../../ui/use-answer.ts";
+import { useAnswer } from "../../ui/use-answer.ts";
 import { EXPLORABLE } from "../data/explorable.ts";
+import type { ExploredCode } from "../state/view.ts";
 import { promiseOf } from "../state/words.ts";
 import { exploreInWorker } from "../worker/client.ts";
 import type { Explored } from "../worker/protocol.ts";
 
-export function Exploration({ bug }: { readonly bug: string }) {
-  const { answer, error, isBusy, run } = useAction((code: "shipped" | "broken") =>
-    exploreInWorker(bug, code),
+export interface ExplorationProps {
+  readonly bug: string;
+  /** With which code; null before anybody asked. */
+  readonly code: ExploredCode | null;
+  readonly onExplore: (code: ExploredCode) => void;
+}
+
+export function Exploration({ bug, code, onExplore }: ExplorationProps) {
+  const isExplorable = EXPLORABLE.has(bug);
+  const { answer, error, isBusy } = useAnswer(
+    async () => (code === null || !isExplorable ? null : await exploreInWorker(bug, code)),
+    [bug, code],
   );
-  if (!EXPLORABLE.has(bug)) return null;
+  if (!isExplorable) return null;
   return (
     <section class="panel exploration">
       <h3>Every state of a small world</h3>
@@ -20,15 +30,15 @@ export function Exploration({ bug }: { readonly bug: string }) {
         a broken promise.
       </p>
       <div class="actions">
-        <button type="button" class="button" disabled={isBusy} onClick={() => run("broken")}>
+        <button type="button" class="button" disabled={isBusy} onClick={() => onExplore("broken")}>
           Find the shortest trace of {bug}
         </button>
-        <button type="button" class="button" disabled={isBusy} onClick={() => run("shipped")}>
+        <button type="button" class="button" disabled={isBusy} onClick={() => onExplore("shipped")}>
           Visit every state with the shipped code
         </button>
       </div>
       <div role="status">
-        {isBusy && <p class="muted">Searching…</p>}
+        {isBusy && code !== null && <p class="muted">Searching…</p>}
         {!isBusy && <Problem error={error} />}
         {!isBusy && error === null && answer !== null && <Found explored={answer} />}
       </div>
@@ -57,6 +67,9 @@ function Found({ explored }: { readonly explored: Explored }) {
           <li key={index}>{step}</li>
         ))}
       </ol>
+      {violation.oracle === "ownership" && (
+        <p>Now a renewal, a release or a handoff without the holder's token would be applied.</p>
+      )}
     </>
   );
 }

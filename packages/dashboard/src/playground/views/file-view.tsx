@@ -26,6 +26,8 @@ export function FileView({ trace, error, view, change, onFile }: FileViewProps) 
             onChange={(event) => {
               const file = event.currentTarget.files?.[0];
               if (file !== undefined) onFile(file);
+              // So that choosing the same file again is a change.
+              event.currentTarget.value = "";
             }}
           />
         </label>

@@ -5,7 +5,7 @@ import { useWidth } from "../../ui/use-width.ts";
 import type { Case } from "../data/case.ts";
 import { RULES } from "../data/cases.ts";
 import { Picture } from "../picture/picture.tsx";
-import { formatView } from "../state/view.ts";
+import { AT_START, formatView } from "../state/view.ts";
 import { promiseOf } from "../state/words.ts";
 import { playInWorker } from "../worker/client.ts";
 
@@ -30,14 +30,7 @@ export function Rules() {
 function RuleCard({ rule }: { readonly rule: Case }) {
   const [box, width] = useWidth<HTMLDivElement>();
   const trace = useTraceInSight(rule, box);
-  const href = formatView({
-    place: { kind: "case", id: rule.id },
-    bug: rule.bug,
-    atMs: null,
-    speed: 2,
-    faults: null,
-    key: null,
-  });
+  const href = formatView({ ...AT_START, place: { kind: "case", id: rule.id }, bug: rule.bug });
   return (
     <li class="panel rule">
       <div ref={box} class="rule-picture">

@@ -1,6 +1,5 @@
 /** Any seed: a world that it draws, with the shipped code or a planted bug. */
-import { useState } from "preact/hooks";
-import { Problem } from "../../ui/components.tsx";
+import { Command, Problem } from "../../ui/components.tsx";
 import { useAnswer } from "../../ui/use-answer.ts";
 import type { ChangeView } from "../state/use-view.ts";
 import type { View } from "../state/view.ts";
@@ -17,7 +16,6 @@ export interface SeedViewProps {
 const LARGEST_SEED = 999_999_999;
 
 export function SeedView({ seed, view, change }: SeedViewProps) {
-  const [typed, setTyped] = useState(String(seed));
   const {
     answer: trace,
     error,
@@ -26,10 +24,7 @@ export function SeedView({ seed, view, change }: SeedViewProps) {
     () => playInWorker({ kind: "seed", seed: { seed } }, `Seed ${seed}`, view.bug),
     [seed, view.bug],
   );
-  const open = (next: number): void => {
-    setTyped(String(next));
-    change({ place: { kind: "seed", seed: next }, atMs: null, key: null });
-  };
+  const open = (next: number): void => change({ place: { kind: "seed", seed: next }, atMs: null, key: null });
   return (
     <article>
       <header class="view-head">
@@ -44,7 +39,7 @@ export function SeedView({ seed, view, change }: SeedViewProps) {
         class="actions"
         onSubmit={(event) => {
           event.preventDefault();
-          const next = Number(typed);
+          const next = Number(new FormData(event.currentTarget).get("seed"));
           if (Number.isInteger(next) && next >= 0 && next <= LARGEST_SEED) open(next);
         }}
       >
@@ -52,11 +47,13 @@ export function SeedView({ seed, view, change }: SeedViewProps) {
           Seed{" "}
           <input
             class="input"
+            key={seed}
+            name="seed"
             type="number"
             min={0}
             max={LARGEST_SEED}
-            value={typed}
-            onInput={(event) => setTyped(event.currentTarget.value)}
+            required
+            defaultValue={String(seed)}
           />
         </label>
         <button type="submit" class="button">
@@ -66,7 +63,15 @@ export function SeedView({ seed, view, change }: SeedViewProps) {
           Next seed
         </button>
       </form>
-      <Problem error={error} />
+      {error !== null && (
+        <>
+          <Problem error={error} />
+          <p class="case-text">
+            The command line plays every world; <a href="#/file">open its trace here</a>.
+          </p>
+          <Command text={`npx solehold sim --seed ${seed} --through library --trace run.json`} />
+        </>
+      )}
       {trace === null && error === null && <p class="muted">Playing…</p>}
       {trace !== null && error === null && (
         <Stage

@@ -22,7 +22,9 @@ export function Verdict({ trace, summary, fences, children }: VerdictProps) {
       <div class="verdict-text">
         <strong>{headline(trace)}</strong>
         <span>
-          {violation === null ? "" : `${fences.in(violation.message).replaceAll("default/", "")}. `}
+          {violation === null
+            ? ""
+            : `${asSentence(fences.in(violation.message).replaceAll("default/", ""))} `}
           {summary}
         </span>
         {beyond && (
@@ -35,6 +37,10 @@ export function Verdict({ trace, summary, fences, children }: VerdictProps) {
       <div class="verdict-next">{children}</div>
     </div>
   );
+}
+
+function asSentence(text: string): string {
+  return `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
 }
 
 function headline({ violation, expectations }: Trace): string {

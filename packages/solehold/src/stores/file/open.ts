@@ -3,7 +3,7 @@
  *
  * `leases` (or the prefix) has one file a key, `.solehold` what only Solehold needs: the lock, the clock, unfinished files.
  */
-import { accessSync, constants, statfsSync, statSync } from "node:fs";
+import { accessSync, constants, existsSync, statfsSync, statSync } from "node:fs";
 import { readdir } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { type Env, realEnv } from "../../env/index.ts";
@@ -77,6 +77,9 @@ export async function openWithSeams(options: FileStoreOptions, changes: Partial<
 async function prepare(root: string, folders: readonly string[], { fileSystemType }: Seams): Promise<void> {
   if (statSync(root, { throwIfNoEntry: false })?.isDirectory() === false)
     throw configError(`'${root}' is not a folder: give the file store a folder of its own`);
+  // The embedded store opens no folder with foreign files: what is made below would shut its processes out.
+  if (existsSync(join(root, "leases.db")))
+    throw configError(`'${root}' holds an embedded store: give the file store a folder of its own`);
   await makeFolders(root);
   assertLocal(root, fileSystemType(root));
   for (const folder of folders) {

@@ -10,6 +10,7 @@ import { ManualEnv } from "../../../src/env/index.ts";
 import { openFileStore } from "../../../src/stores/file/index.ts";
 import { keyOfStem, stemOf } from "../../../src/stores/file/names.ts";
 import { openWithSeams } from "../../../src/stores/file/open.ts";
+import { openEmbeddedStore } from "../../../src/stores/sqlite/index.ts";
 import { WriterLeaseStore } from "../../../src/writer/index.ts";
 import { rejection } from "../records.ts";
 import { networkNames } from "./file-systems.ts";
@@ -57,6 +58,16 @@ describe("a folder", () => {
       message: `'${path}' is not a folder: give the file store a folder of its own`,
     });
     await expect(openFileStore({ folder: join(path, "below") })).rejects.toMatchObject({ kind: "config" });
+  });
+
+  it("that holds an embedded store is refused and left as it is", async () => {
+    const folder = fresh();
+    await (await openEmbeddedStore({ folder })).close();
+    await expect(openFileStore({ folder })).rejects.toMatchObject({
+      kind: "config",
+      message: `'${folder}' holds an embedded store: give the file store a folder of its own`,
+    });
+    await (await openEmbeddedStore({ folder })).close();
   });
 
   it.skipIf(process.platform !== "linux")("where none can be made is refused at once", async () => {

@@ -3,6 +3,7 @@ import { createPool, type Pool } from "mysql2/promise";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { mysqlSchema, openMysqlStore } from "../../../src/stores/mysql/index.ts";
 import { type Engine, startMariadb } from "../../engines/index.ts";
+import { pageBlock } from "../page-block.ts";
 import { create, recordOf, rejection } from "../records.ts";
 
 let server: Engine;
@@ -102,6 +103,16 @@ describe("opening a MySQL store", () => {
     await admin.query(mysqlSchema(table));
     const store = await openMysqlStore({ url, table });
     await create(store, recordOf("by/hand"));
+    await store.close();
+  });
+
+  it("works with the statements of the page", async () => {
+    const statements = pageBlock("mysql.md", "Rights of a dedicated user", "sql");
+    await admin.query(mysqlSchema());
+    await admin.query(statements.replaceAll("yourdatabase", "solehold"));
+    const { host } = new URL(server.url);
+    const store = await openMysqlStore({ url: `mysql://leases:password@${host}/solehold` });
+    await create(store, recordOf("by/the/page"));
     await store.close();
   });
 

@@ -6,20 +6,9 @@ import { connect } from "../../../src/client/index.ts";
 import { replicaProblem } from "../../../src/stores/nats/bucket.ts";
 import { type NatsStoreOptions, openNatsStore } from "../../../src/stores/nats/index.ts";
 import { type Engine, startNats } from "../../engines/index.ts";
+import { pageBlock } from "../page-block.ts";
 import { applyOne, create, recordOf, rejection, writeOf } from "../records.ts";
 import { Admin } from "./admin.ts";
-
-/** What docs/stores/nats.md says that a dedicated user needs. */
-const DEDICATED = [
-  "$KV.leases.>",
-  "$JS.API.STREAM.INFO.KV_leases",
-  "$JS.API.STREAM.MSG.GET.KV_leases",
-  "$JS.API.DIRECT.GET.KV_leases.>",
-  "$JS.API.CONSUMER.CREATE.KV_leases.>",
-  "$JS.API.CONSUMER.MSG.NEXT.KV_leases.>",
-  "$JS.API.CONSUMER.INFO.KV_leases.>",
-  "$JS.API.CONSUMER.DELETE.KV_leases.>",
-];
 
 const ACCOUNTS = `accounts {
   leases {
@@ -28,8 +17,7 @@ const ACCOUNTS = `accounts {
       { user: admin, password: s3cret }
       { user: reader, password: s3cret, permissions: { publish: ["$JS.API.>"], subscribe: ["_INBOX.>"] } }
       { user: deaf, password: s3cret, permissions: { publish: [">"], subscribe: ["nothing"] } }
-      { user: dedicated, password: s3cret, permissions: {
-          publish: ${JSON.stringify(DEDICATED)}, subscribe: ["_INBOX.>"] } }
+      { user: dedicated, password: s3cret, ${pageBlock("nats.md", "Rights of a dedicated user", "").trim()} }
     ]
   }
   other { users: [{ user: without, password: s3cret }] }

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { leaseIdOf } from "../../../src/core/index.ts";
 import { openPostgresStore, postgresSchema } from "../../../src/stores/postgres/index.ts";
 import { type Engine, startPostgres } from "../../engines/index.ts";
+import { pageBlock } from "../page-block.ts";
 import { applyOne, create, eventually, key, readOne, record } from "./support.ts";
 
 let server: Engine;
@@ -203,6 +204,10 @@ describe("the table", () => {
       released_at: null,
       idempotency_key: "hash-of-key",
     });
+    const asked = await admin.query(pageBlock("postgres.md", "The table", "sql"));
+    expect(asked.rows.map(({ lease_state }) => lease_state)).toEqual(
+      expect.arrayContaining(["ACTIVE", "EXPIRED"]),
+    );
     expect(rows[1].lease_id).toBe("default/view/done@7");
     expect(rows[1].released_at).toEqual(new Date(now));
     await store.close();

@@ -3,6 +3,7 @@ import { Redis } from "ioredis";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { startRedis } from "../../../../../scripts/engines/index.mjs";
 import { openRedisStore } from "../../../src/stores/redis/index.ts";
+import { pageBlock } from "../page-block.ts";
 import { applyOne, create, HIGH, recordOf, rejection, writeOf } from "../records.ts";
 
 let server: Awaited<ReturnType<typeof startRedis>>;
@@ -73,14 +74,13 @@ it("damage is listed once, in its place", async () => {
   await store.close();
 });
 
-it("a user who may do what the manual says can do everything, and touches no other key", async () => {
+it("a user with the rights that the page names can do everything, and touches no other key", async () => {
   await admin.flushall();
-  const commands =
-    "evalsha eval info time hget hset hsetnx hmget hincrby persist mget mset del exists zadd zrem zrangebylex publish pubsub|numsub subscribe wait";
-  const rules = ["on", ">lease", "resetkeys", "~{solehold:}*", "resetchannels", "&{solehold:}*", "-@all"];
-  const allowed = commands.split(" ").map((command) => `+${command}`);
-  await admin.call("ACL", "SETUSER", "leases", ...rules, ...allowed, "+@connection");
-  const url = server.url.replace("redis://", "redis://leases:lease@");
+  const [command = "", ...words] = pageBlock("redis.md", "Rights of a dedicated user", "")
+    .trim()
+    .split(/\s+/);
+  await admin.call(command, ...words);
+  const url = server.url.replace("redis://", "redis://leases:password@");
   const store = await openRedisStore({ url });
   const watched = new Promise<unknown>((resolve) => {
     store.watch({ tenant: null, prefix: "" }, resolve).then(() => create(store, recordOf("job")));
