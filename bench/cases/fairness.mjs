@@ -1,6 +1,7 @@
 // Fairness: three clients take turns at one key without a pause, 0, 5 and 20 ms away from the store or the server. What
 // counts is that nobody waits much longer than the others do.
-import { connect, Leases, realEnv } from "solehold";
+import { connect, Leases } from "solehold";
+import { realEnv } from "solehold/env";
 import { HttpTransport, RemoteExecutor, StreamTransport } from "solehold/internal";
 import { WebSocket } from "ws";
 import { startEtcd, startNats, startPostgres, startProxy, startRedis } from "../../scripts/engines/index.mjs";

@@ -78,13 +78,10 @@ async function activeTable(
 }
 
 function missing(table: string): StoreError {
-  const attributes = ATTRIBUTES.map(({ AttributeName }) => `AttributeName=${AttributeName},AttributeType=S`);
-  const keys = KEY_SCHEMA.map(
-    ({ AttributeName, KeyType }) => `AttributeName=${AttributeName},KeyType=${KeyType}`,
-  );
   return problem(
     `table '${table}' is missing: pass createTable: true, or run aws dynamodb create-table --table-name ${table} ` +
-      `--attribute-definitions ${attributes.join(" ")} --key-schema ${keys.join(" ")} --billing-mode PAY_PER_REQUEST`,
+      "--attribute-definitions AttributeName=tenant,AttributeType=S AttributeName=name,AttributeType=S " +
+      "--key-schema AttributeName=tenant,KeyType=HASH AttributeName=name,KeyType=RANGE --billing-mode PAY_PER_REQUEST",
   );
 }
 

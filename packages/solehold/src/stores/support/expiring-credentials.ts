@@ -13,20 +13,19 @@ export interface Expiring {
 /** The credentials, or a function that gets them. */
 export type CredentialSource<Value> = Value | (() => Value | Promise<Value>);
 
+/** `place` begins the messages. */
+type AskingOptions = { readonly place: string; readonly env: Env; readonly timeoutMs: number };
+
 /** Enough for a slow function, and for the difference between two clocks. */
 const RENEW_BEFORE_MS = 60_000;
 
 export class ExpiringCredentials<Value extends Expiring> {
   readonly #source: CredentialSource<Value>;
-  readonly #options: { readonly place: string; readonly env: Env; readonly timeoutMs: number };
+  readonly #options: AskingOptions;
   #current: Value | null = null;
   #renewal: Promise<Value> | null = null;
 
-  /** `place` begins the messages. */
-  constructor(
-    source: CredentialSource<Value>,
-    options: { readonly place: string; readonly env: Env; readonly timeoutMs: number },
-  ) {
+  constructor(source: CredentialSource<Value>, options: AskingOptions) {
     this.#source = source;
     this.#options = options;
   }

@@ -138,7 +138,7 @@ describe("a MySQL store", () => {
   it("closes in time although its server is frozen, and leaves no socket behind", async () => {
     const own = await startMariadb();
     const before = openSockets();
-    const store = await openMysqlStore({ url: own.url, timeoutMs: 300 });
+    const store = await openMysqlStore({ url: own.url, timeoutMs: 1_500 });
     await Promise.all(Array.from({ length: 4 }, (_, index) => create(store, recordOf(`thaw/${index}`))));
     await own.pause();
     const error = await rejection(store.read([recordOf("frozen").key]));
