@@ -12,6 +12,8 @@ import { SAME_WAIT_MS, type Waiting } from "./timeline-layout.ts";
 
 /** A denial is written when a wait ends in vain: this long after it began at most. */
 const LONGEST_WAIT_MS = 24 * 3_600_000;
+/** Whoever asked so long before or after the time is meant. */
+const WITHIN_MS = 300_000;
 /** Earlier denials have nothing to do with it. */
 const NEAR_MS = 600_000;
 const MOST_ENTRIES = 500;
@@ -36,7 +38,8 @@ export function Why({ tenant, name, at, holder, holders, waiting }: WhyProps) {
       if (asked === 0) return null;
       const whenMs = atMs ?? storeNow();
       const events = await eventsAround({ tenant, name, holder }, Math.max(0, Math.floor(whenMs)), signal);
-      return whyNotRun(events, { atMs: whenMs, ...(holder === "" ? {} : { holder }) }, timeOf);
+      const question = { atMs: whenMs, withinMs: WITHIN_MS, ...(holder === "" ? {} : { holder }) };
+      return whyNotRun(events, question, timeOf);
     },
     [tenant, name, atMs, holder, asked],
   );
@@ -77,10 +80,7 @@ export function Why({ tenant, name, at, holder, holders, waiting }: WhyProps) {
         {error !== null && <p class="answer pad">It cannot be answered: {messageOf(error)}.</p>}
         {error === null && answer !== null && (
           <>
-            <p class="answer pad">
-              {answer.answer}
-              {stillWaits(answer, waiting)}
-            </p>
+            <p class="answer pad">{inWords(answer, { holder, waiting }, atMs)}</p>
             <ul class="because muted">
               {answer.because.map((event) => (
                 <li key={`${event.at}${event.traceId}`}>
@@ -95,13 +95,22 @@ export function Why({ tenant, name, at, holder, holders, waiting }: WhyProps) {
   );
 }
 
-/** What the audit cannot know yet: a wait is written down once it has ended. */
-function stillWaits({ because: [attempt] }: WhyAnswer, waiting: readonly Waiting[]): string {
-  if (attempt === undefined || attempt.allowed) return "";
-  const place = waiting.findIndex(
-    ({ holder, fromMs }) => holder === attempt.holder && Math.abs(fromMs - attempt.at) < SAME_WAIT_MS,
+/** What the audit cannot know yet: a wait is written down once it has ended, and need not begin with an attempt. */
+function inWords(
+  { answer, because: [attempt] }: WhyAnswer,
+  { holder, waiting }: Pick<WhyProps, "holder" | "waiting">,
+  atMs: number | null,
+): string {
+  if (attempt?.allowed === true) return answer;
+  const place = waiting.findIndex((each) =>
+    attempt === undefined
+      ? each.holder === holder && (atMs === null || each.fromMs <= atMs + WITHIN_MS)
+      : each.holder === attempt.holder && Math.abs(each.fromMs - attempt.at) < SAME_WAIT_MS,
   );
-  return place < 0 ? "" : ` It has waited for it since then, and is number ${place + 1} in the queue.`;
+  const waiter = waiting[place];
+  if (waiter === undefined) return answer;
+  const asked = attempt === undefined ? `${waiter.holder} asked at ${timeOf(waiter.fromMs)}.` : answer;
+  return `${asked} It has waited for it since then, and is number ${place + 1} in the queue.`;
 }
 
 /**
