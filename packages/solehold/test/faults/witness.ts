@@ -7,24 +7,35 @@ import type { ApplyReply, ConditionalWrite, LeaseStore } from "../../src/store/i
  * timers late; what a lease promises is that it planned its end in time.
  */
 export class WitnessEnv implements Env {
-  #plannedForMs: number | null = null;
+  /** Those that have not ended, also one that runs. */
+  readonly #timers = new Set<{ readonly dueMs: number }>();
 
-  /** When the running timer was due; the present when no timer runs. */
+  /** When the first of the timers was due that run now, or are late; the present when there is none. */
   get plannedForMs(): number {
-    return this.#plannedForMs ?? this.monotonicMs();
+    return Math.min(this.monotonicMs(), ...[...this.#timers].map(({ dueMs }) => dueMs));
   }
 
   timer(delayMs: number, callback: () => void, options?: TimerOptions): Timer {
-    const dueMs = this.monotonicMs() + delayMs;
+    const planned = { dueMs: this.monotonicMs() + delayMs };
+    this.#timers.add(planned);
     const run = (): void => {
-      this.#plannedForMs = dueMs;
+      // One that runs may be cancelled, and runs on.
+      const running = { ...planned };
+      this.#timers.add(running);
+      this.#timers.delete(planned);
       try {
         callback();
       } finally {
-        this.#plannedForMs = null;
+        this.#timers.delete(running);
       }
     };
-    return realEnv.timer(delayMs, run, options);
+    const timer = realEnv.timer(delayMs, run, options);
+    return {
+      cancel: () => {
+        this.#timers.delete(planned);
+        timer.cancel();
+      },
+    };
   }
 
   monotonicMs(): number {
