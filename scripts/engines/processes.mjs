@@ -95,11 +95,18 @@ export class ManagedProcess {
     clearTimeout(timer);
   }
 
+  /** A root that was about to fork has done so before it stops: once all stand still the tree is looked at again. */
   async pause() {
-    const pids = this.#freezeTree();
-    await waitFor(`${this.name} did not stop on SIGSTOP`, 5000, () =>
-      pids.every((pid) => ["T", undefined].includes(processInfo(pid)?.state)),
-    );
+    /** @type {readonly number[]} */
+    let stopped = [];
+    for (let found = -1; found !== stopped.length; ) {
+      found = stopped.length;
+      const pids = this.#freezeTree();
+      await waitFor(`${this.name} did not stop on SIGSTOP`, 5000, () =>
+        pids.every((pid) => ["T", undefined].includes(processInfo(pid)?.state)),
+      );
+      stopped = pids;
+    }
   }
 
   async resume() {
