@@ -12,6 +12,7 @@ import { engineNames } from "./engines/index.mjs";
 import { down, status } from "./engines/shared.mjs";
 import { ensureNginx } from "./nginx.mjs";
 import { ADAPTED, BENCH, ensurePackages } from "./own-packages.mjs";
+import { planOf, startedFor } from "./test-plan.mjs";
 
 const ROOT = resolve(dirname(new URL(import.meta.url).pathname), "..");
 const scratch = mkdtempSync(join(tmpdir(), "solehold-test-"));
@@ -79,9 +80,8 @@ const CHECKS = [
   ["rows of the documents", process.execPath, [EVIDENCE, "--check"]],
 ];
 
-/** An option alone (`--reporter=verbose`) narrows nothing; a path, a name or `-t` does. */
 const args = process.argv.slice(2);
-const isNarrowed = args.some((arg) => !arg.startsWith("-") || /^(-t|--testNamePattern|--changed)/.test(arg));
+const plan = planOf(args);
 
 /** @param {Steps} steps @returns {Promise<number>} How many failed. */
 async function runAll(steps) {
@@ -112,34 +112,31 @@ async function runInLanes(steps) {
 
 async function main() {
   const wasUp = status().flatMap(({ name, state }) => (state === "up" ? [name] : []));
-  // The types of the tests need what is adapted, too.
-  const adapted =
-    !isNarrowed || args.some((arg) => /adapters|guards|docs/.test(arg)) ? install(ADAPTED) : null;
-  const prepared = isNarrowed ? null : prepareAll();
+  const adapted = plan.installsAdapted ? install(ADAPTED) : null;
+  const prepared = plan.preparesAll ? prepareAll() : null;
   try {
     const unbuilt = await runAll(BUILD);
     if (unbuilt > 0) return finish(0, unbuilt);
     await adapted;
     let failed = 0;
-    if (isNarrowed)
+    if (plan.runsChecks) failed = await runInLanes(CHECKS);
+    else
       console.log(
         `\nleft out: ${CHECKS.map(([title]) => title).join(", ")} (npm test without a path has them)`,
       );
-    else failed = await runInLanes(CHECKS);
     await prepared;
     console.log("\n== tests");
     const reporters = ["--reporter=default", "--reporter=json", `--outputFile.json=${report}`];
     const code = await run(bin("vitest"), ["run", ...reporters, ...args]);
     const { passed, failed: failedTests } = countTests(code);
     // The same artifacts, now from the results of this very run.
-    if (!isNarrowed)
+    if (plan.runsChecks)
       failed += await runAll([["evidence", process.execPath, [EVIDENCE, "--check", "--report", report]]]);
     table = tableOf();
     return finish(passed, failed + failedTests);
   } finally {
     await Promise.all([adapted, prepared]);
-    // Tests start the engines that they ask for. Those that somebody had running already stay.
-    await down(engineNames.filter((name) => !wasUp.includes(name)));
+    await down(startedFor(engineNames, wasUp));
   }
 }
 
