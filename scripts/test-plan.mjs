@@ -14,7 +14,9 @@
  * @param {readonly string[]} args @returns {TestPlan}
  */
 export function planOf(args) {
-  const isNarrowed = args.some((arg) => !arg.startsWith("-") || /^(-t|--testNamePattern|--changed)/.test(arg));
+  const isNarrowed = args.some(
+    (arg) => !arg.startsWith("-") || /^(-t|--testNamePattern|--changed)/.test(arg),
+  );
   const namesAdapted = args.some((arg) => /adapters|guards|docs/.test(arg));
   // The types of the tests need what is adapted, too.
   return { runsChecks: !isNarrowed, preparesAll: !isNarrowed, installsAdapted: !isNarrowed || namesAdapted };

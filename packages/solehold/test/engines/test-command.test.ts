@@ -5,12 +5,9 @@ import { planOf, startedFor } from "../../../../scripts/test-plan.mjs";
 const WHOLE = { runsChecks: true, preparesAll: true, installsAdapted: true };
 const ONLY_THE_TESTS = { runsChecks: false, preparesAll: false, installsAdapted: false };
 
-test.each([[[]], [["--reporter=verbose"]], [["--retry=0", "--no-color"]]])(
-  "%j is the whole run",
-  (args) => {
-    expect(planOf(args)).toEqual(WHOLE);
-  },
-);
+test.each([[[]], [["--reporter=verbose"]], [["--retry=0", "--no-color"]]])("%j is the whole run", (args) => {
+  expect(planOf(args)).toEqual(WHOLE);
+});
 
 test.each([
   [["packages/solehold/test/core/decide.test.ts"]],
