@@ -32,7 +32,13 @@ export async function openRemoteExecutor(address: string, options: ConnectOption
     throw new RangeError("the API key must be a text without spaces and line breaks (look at its end)");
   const WebSocket = await streamClient();
   const open = (url: string): RemoteTransport => openTransport(new URL(url), env, apiKey, WebSocket);
-  const transport = new ReplicaTransport({ env, seeds: urls.map(withoutSecret), open });
+  const seeds = urls.map(withoutSecret);
+  const transport = new ReplicaTransport({
+    env,
+    seeds,
+    open,
+    ...given({ callTimeoutMs: limits?.callTimeoutMs }),
+  });
   return new RemoteExecutor({
     transport,
     env,

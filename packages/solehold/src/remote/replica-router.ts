@@ -25,6 +25,8 @@ export interface ReplicaTransportOptions {
   /** The addresses that the user gave; the first of them that answers names the others. */
   readonly seeds: readonly string[];
   readonly open: (url: string) => RemoteTransport;
+  /** How long a server may take to say who the others are; at most, and by default, a second. */
+  readonly callTimeoutMs?: number;
 }
 
 /** How long a replica that did not answer is left out. */
@@ -54,11 +56,14 @@ export class ReplicaTransport implements RemoteTransport {
     return this.#members;
   }
 
+  /** Looking for servers is part of the time that the request may take. */
   async send(request: RemoteRequest): Promise<RemoteAnswer> {
+    const startedMs = this.#options.env.monotonicMs();
     await this.#looking;
+    const leftMs = request.timeoutMs - (this.#options.env.monotonicMs() - startedMs);
     const url = this.#home(request);
     try {
-      const answer = await this.#transportOf(url).send(request);
+      const answer = await this.#transportOf(url).send({ ...request, timeoutMs: Math.max(1, leftMs) });
       if (answer.status === 503) this.#suspect(url);
       else this.#answered.add(url);
       return answer;
@@ -142,7 +147,8 @@ export class ReplicaTransport implements RemoteTransport {
 
   async #membersFrom(url: string): Promise<readonly Replica[] | null> {
     try {
-      const request: RemoteRequest = { method: "GET", path: "/v1/replicas", timeoutMs: MEMBERS_TIMEOUT_MS };
+      const timeoutMs = Math.min(MEMBERS_TIMEOUT_MS, this.#options.callTimeoutMs ?? MEMBERS_TIMEOUT_MS);
+      const request: RemoteRequest = { method: "GET", path: "/v1/replicas", timeoutMs };
       const { status, body } = await this.#transportOf(url).send(request);
       if (status !== 200 && status !== 404) return null;
       this.#answered.add(url);

@@ -1,10 +1,36 @@
 // Where a key is at home, as a server says it, is where clients send its requests.
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { ManualEnv } from "../../src/env/index.ts";
 import { homeOf, ReplicaTransport, routeOf } from "../../src/remote/replica-router.ts";
 import type { RemoteTransport } from "../../src/remote/transport.ts";
+import { StoreError } from "../../src/store/index.ts";
 
 const REPLICAS = ["a", "b", "c"].map((nodeId) => ({ nodeId, url: `http://${nodeId}`, weight: 1 }));
+
+it("looks for servers within the time that the request may take", async () => {
+  const env = new ManualEnv();
+  const asked: [string, number][] = [];
+  const silent: RemoteTransport = {
+    send: async ({ path, timeoutMs }) => {
+      asked.push([path, timeoutMs]);
+      await nextTurn();
+      await env.advance(timeoutMs);
+      throw new StoreError("timeout", "no answer", { outcome: "unknown" });
+    },
+    events: async () => ({ close: () => undefined }),
+    close: () => undefined,
+  };
+  const seeds = ["http://a"];
+  const transport = new ReplicaTransport({ env, seeds, open: () => silent, callTimeoutMs: 250 });
+  onTestFinished(() => transport.close());
+  const request = { method: "POST", path: "/v1/leases/acquire", timeoutMs: 500 } as const;
+  await expect(transport.send(request)).rejects.toThrow("no answer");
+  expect(asked.slice(0, 2)).toEqual([
+    ["/v1/replicas", 250],
+    ["/v1/leases/acquire", 500 - 250],
+  ]);
+});
 
 describe("the home of a key", () => {
   it("is the replica that a client asks", async () => {
