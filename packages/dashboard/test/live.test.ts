@@ -117,23 +117,28 @@ describe("the table of leases", () => {
     await page.close();
   });
 
-  it("holds 100,000 leases, of which only those that are seen are in the page", async () => {
+  // scripts/dashboard/frame-rate.mjs scrolls through 100,000 and says how fast.
+  it("holds very many leases, of which only those that are seen are in the page", async () => {
+    const count = process.env.SOLEHOLD_EFFORT === "full" ? 100_000 : 20_000;
     const { url, lease } = await testServer({ leasesPerTenant: "200000" });
-    await grantMany(url, 100_000);
+    await grantMany(url, count);
     const { page, complaints } = await openPage(url);
-    await expect.poll(() => page.locator(".count").textContent()).toBe("100,000 leases");
+    const shown = () => page.locator(".count").textContent();
+    const all = count.toLocaleString("en");
+    await expect.poll(shown).toBe(`${all} leases`);
     const rows = page.locator(".table-window .row");
     expect(await rows.count()).toBeLessThan(80);
-    await page.locator(".table-body").evaluate((body) => {
-      body.scrollTop = 38 * 73_000;
-    });
-    await page.getByText(manyName(73_005), { exact: true }).waitFor();
+    const [rowHeight, far] = [38, 0.73 * count];
+    await page.locator(".table-body").evaluate((body, top) => {
+      body.scrollTop = top;
+    }, rowHeight * far);
+    await page.getByText(manyName(far + 5), { exact: true }).waitFor();
     expect(await rows.count()).toBeLessThan(80);
     expect(await page.getByText(manyName(0), { exact: true }).count()).toBe(0);
-    await page.getByLabel("Key begins with").fill("job/0999");
-    await expect.poll(() => page.locator(".count").textContent()).toBe("100 leases of 100,000");
-    await lease("revoke", { name: manyName(99_950) });
-    await expect.poll(() => page.locator(".count").textContent()).toBe("99 leases of 100,000");
+    await page.getByLabel("Key begins with").fill("job/0099");
+    await expect.poll(shown).toBe(`100 leases of ${all}`);
+    await lease("revoke", { name: manyName(9_950) });
+    await expect.poll(shown).toBe(`99 leases of ${all}`);
     expect(complaints).toEqual([]);
     await page.close();
   });
