@@ -24,12 +24,9 @@ const VALUES = [
   "parseFence",
 ];
 const TYPES = [
-  "AcquireAllOptions",
   "AcquireAttempt",
   "AcquireOptions",
-  "CloseOptions",
   "ConnectOptions",
-  "DriftBound",
   "Duration",
   "LeaseChange",
   "LeaseErrorCode",
@@ -39,18 +36,12 @@ const TYPES = [
   "LeasePolicy",
   "LeaseStore",
   "LeaseView",
-  "LeasesOptions",
-  "LivenessProbe",
   "LossReason",
-  "OncePerOptions",
   "OncePerResult",
-  "PresentedApprovals",
   "Purpose",
   "Reason",
   "ReleaseResult",
-  "TryAcquireOptions",
   "WaitingDetails",
-  "WatchOptions",
 ];
 
 const SOURCE = readFileSync(join(import.meta.dirname, "../src/index.ts"), "utf8");

@@ -20,6 +20,12 @@ export interface Approval {
   readonly signature: string;
 }
 
+/** What a caller presents for a key under an approval rule: its request's nonce and signatures over it. */
+export interface PresentedApprovals {
+  readonly nonce: string;
+  readonly approvals: readonly Approval[];
+}
+
 export function signApproval(privateKey: KeyObject, payload: ApprovalPayload, signerId: string): Approval {
   const problem = idProblem(signerId);
   if (problem !== null)

@@ -1,5 +1,5 @@
 /** Approvals: signed consent to one request, and the quorum that makes it count. Pure. */
-export type { Approval } from "./approval.ts";
+export type { Approval, PresentedApprovals } from "./approval.ts";
 export { payloadOf, signApproval } from "./approval.ts";
 export type { ApprovalPayload, ApprovalRequest } from "./approval-payload.ts";
 export {

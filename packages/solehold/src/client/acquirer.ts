@@ -78,23 +78,14 @@ export class Acquirer {
     this.#context.worker?.assertAlive();
   }
 
-  async atOnce(key: LeaseKey, options: TryAcquireOptions): Promise<Lease> {
-    this.assertOpen(key);
-    const token = this.#tokenForServer();
-    const outcome = await this.#attempt(key, options, undefined, token);
-    if (outcome.kind === "applied") return this.leaseFrom(outcome, options);
-    if (mayBeGranted(outcome)) this.#releaseUnclaimed(key, options, token);
-    throw failureOf(key, outcome);
-  }
-
-  /** Waits for it. `onWaiting`: of those who watch what happens in this process. */
-  async inTurn(
+  /** One attempt if `waitMs` is 0. `onWaiting`: of those who watch what happens in this process. */
+  async acquire(
     key: LeaseKey,
     options: AcquireOptions,
     waitMs: number,
     onWaiting: OnWaiting | null,
   ): Promise<Lease> {
-    const outcome = await this.#waitFor(key, options, waitMs, bothOf(options.onWaiting, onWaiting));
+    const outcome = await this.#granted(key, options, waitMs, bothOf(options.onWaiting, onWaiting));
     const lease = this.leaseFrom(outcome, options);
     if (options.signal?.aborted !== true) return lease;
     // Granted just when the caller stopped waiting: it is released, so that nobody has to wait for its ttl.
@@ -106,7 +97,7 @@ export class Acquirer {
    * The only place that waits: in the queue of the executor. A queue on a server is lost with the connection, and takes only
    * waits of a bounded length: then the acquire queues again, with the same token.
    */
-  async #waitFor(
+  async #granted(
     key: LeaseKey,
     options: AcquireOptions,
     waitMs: number,
@@ -118,17 +109,18 @@ export class Acquirer {
     const signal = options.signal === undefined ? closing : AbortSignal.any([options.signal, closing]);
     const shown = onWaiting === undefined ? {} : { onWaiting };
     // One token for all attempts: a later one finds the grant of an earlier one whose answer was lost.
-    const token = this.#tokenForServer();
+    const token = this.#tokensBy === "client" ? this.#ids.next() : undefined;
     const startedMs = env.monotonicMs();
     let perhapsGranted = false;
     try {
       for (;;) {
         const leftMs = Math.max(0, waitMs - (env.monotonicMs() - startedMs));
-        const outcome = await this.#attempt(key, options, { waitMs: leftMs, signal, ...shown }, token);
+        const wait = waitMs === 0 ? undefined : { waitMs: leftMs, signal, ...shown };
+        const outcome = await this.#attempt(key, options, wait, token);
         if (outcome.kind === "applied") return outcome;
         perhapsGranted ||= mayBeGranted(outcome);
         signal.throwIfAborted();
-        if (!isWorthWaiting(outcome)) throw failureOf(key, outcome);
+        if (waitMs === 0 || !isWorthWaiting(outcome)) throw failureOf(key, outcome);
         if (env.monotonicMs() - startedMs >= waitMs) throw timeoutOf(key, outcome, waitMs);
         if (outcome.kind === "unsettled") await delay(env, RETRY_UNAVAILABLE_MS, signal);
       }
@@ -137,10 +129,6 @@ export class Acquirer {
       if (closing.aborted && options.signal?.aborted !== true) throw new LeasesClosedError(key);
       throw error;
     }
-  }
-
-  #tokenForServer(): string | undefined {
-    return this.#tokensBy === "client" ? this.#ids.next() : undefined;
   }
 
   /**
@@ -164,8 +152,8 @@ export class Acquirer {
   async #attempt(
     key: LeaseKey,
     options: AcquireOptions,
-    wait?: WaitOptions,
-    token?: string,
+    wait: WaitOptions | undefined,
+    token: string | undefined,
   ): Promise<CommandOutcome> {
     const ttlMs = this.#ttlMs(options.ttl);
     if (options.probe !== undefined && this.#context.worker !== null) throw new RangeError(NO_PROBE);

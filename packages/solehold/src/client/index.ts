@@ -10,10 +10,8 @@ export type { ReleaseResult } from "./loss.ts";
 export type {
   AcquireAllOptions,
   AcquireOptions,
-  CloseOptions,
   OncePerOptions,
   OncePerResult,
   TryAcquireOptions,
   WatchOptions,
 } from "./options.ts";
-export type { LivenessProbe } from "./probe.ts";

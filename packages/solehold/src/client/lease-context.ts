@@ -3,7 +3,7 @@ import type { DriftBound } from "../core/index.ts";
 import type { Env } from "../env/index.ts";
 import type { LeaseExecutor } from "../executor/index.ts";
 import type { Lease } from "./lease.ts";
-import type { LivenessProbe } from "./probe.ts";
+import type { AcquireOptions } from "./options.ts";
 import { RenewalSchedule } from "./renewal-schedule.ts";
 import type { RenewalWorker } from "./renewal-worker.ts";
 import { RevocationWatch } from "./revocation-watch.ts";
@@ -43,7 +43,7 @@ export function leaseContext(
 export interface LeaseOptions {
   readonly ttlMs: number;
   readonly autoRenew: boolean;
-  readonly probe: LivenessProbe | undefined;
+  readonly probe: AcquireOptions["probe"] | undefined;
   /** Keeps the process from ending while the lease is held. */
   readonly keepAlive: boolean;
 }

@@ -17,7 +17,7 @@ import { pagesOf } from "../store/index.ts";
 import { builtin } from "../support/builtin.ts";
 import { withWaitQueue } from "../waiting/index.ts";
 import { acquireAll } from "./acquire-all.ts";
-import { Acquirer, type OnWaiting } from "./acquirer.ts";
+import { Acquirer } from "./acquirer.ts";
 import { observed } from "./diagnostics.ts";
 import { type HeldDetails, LeaseHeldError, LeasesClosedError } from "./errors.ts";
 import type { Lease } from "./lease.ts";
@@ -31,7 +31,6 @@ import {
   type AcquireAllOptions,
   type AcquireOptions,
   BREAK_OPTIONS,
-  type CloseOptions,
   checkOptions,
   LIST_OPTIONS,
   ONCE_PER_OPTIONS,
@@ -100,7 +99,8 @@ export class Leases {
     checkOptions("tryAcquire", options, TRY_ACQUIRE_OPTIONS);
     const key = this.#key(name);
     try {
-      return new Granted(await this.#observed(key, options, 0, () => this.#acquirer.atOnce(key, options)));
+      const lease = await this.#acquire(key, options, 0);
+      return { ok: true, lease, [Symbol.asyncDispose]: () => lease[Symbol.asyncDispose]() };
     } catch (error) {
       if (!(error instanceof LeaseHeldError)) throw error;
       const { reason, holder, retryAfterMs } = error;
@@ -117,11 +117,7 @@ export class Leases {
     const key = this.#key(name);
     const waitMs = waitOf(options.wait);
     options.signal?.throwIfAborted();
-    return await this.#observed(key, options, waitMs, (onWaiting) =>
-      waitMs === 0
-        ? this.#acquirer.atOnce(key, options)
-        : this.#acquirer.inTurn(key, options, waitMs, onWaiting),
-    );
+    return await this.#acquire(key, options, waitMs);
   }
 
   /**
@@ -207,7 +203,7 @@ export class Leases {
     checkOptions("adopt", options, TRY_ACQUIRE_OPTIONS);
     const { key, holder, token, ttlMs } = readTransfer(secret);
     this.#acquirer.assertOpen(key);
-    return await this.#observed(key, { holder }, null, async () => {
+    return await observed(this.#env, { key, holder, waitMs: null }, async () => {
       const outcome = await this.executor.execute({ op: "renew", key, holder, token, ttlMs });
       if (outcome.kind === "applied") return this.#acquirer.leaseFrom(outcome, { ...options, ttl: ttlMs });
       throw failureOf(key, outcome);
@@ -290,7 +286,7 @@ export class Leases {
    * Ends waits, elections and handles at once, and closes the connection to the store. Leases that are still held end by
    * their ttl, unless `release` is true.
    */
-  async close(options: CloseOptions = {}): Promise<void> {
+  async close(options: { readonly release?: boolean } = {}): Promise<void> {
     checkOptions("close", options, CLOSE_OPTIONS);
     if (options.release === true) await this.drain();
     this.#closing.abort();
@@ -302,14 +298,11 @@ export class Leases {
     await this.executor.close();
   }
 
-  /** For those who watch what happens in this process. */
-  #observed(
-    key: LeaseKey,
-    { holder = this.holder }: TryAcquireOptions,
-    waitMs: number | null,
-    acquire: (onWaiting: OnWaiting | null) => Promise<Lease>,
-  ): Promise<Lease> {
-    return observed(this.#env, { key, holder, waitMs }, acquire);
+  #acquire(key: LeaseKey, options: AcquireOptions, waitMs: number): Promise<Lease> {
+    const { holder = this.holder } = options;
+    return observed(this.#env, { key, holder, waitMs }, (onWaiting) =>
+      this.#acquirer.acquire(key, options, waitMs, onWaiting),
+    );
   }
 
   async #campaign(name: string, options: Omit<AcquireOptions, "wait">): Promise<Lease | null> {
@@ -335,20 +328,6 @@ export class Leases {
     const problem = keyNameProblem(name);
     if (problem !== null) throw new RangeError(`the lease name ${problem}, got ${JSON.stringify(name)}`);
     return { tenant: this.tenant, name };
-  }
-}
-
-/** What `await using` releases at the end of its block. */
-class Granted {
-  readonly ok = true;
-  readonly lease: Lease;
-
-  constructor(lease: Lease) {
-    this.lease = lease;
-  }
-
-  [Symbol.asyncDispose](): Promise<void> {
-    return this.lease[Symbol.asyncDispose]();
   }
 }
 

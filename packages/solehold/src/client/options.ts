@@ -1,9 +1,9 @@
 /** The options of `Leases`, and the check that a program without a type checker gave only known ones. */
+import type { PresentedApprovals } from "../approvals/index.ts";
 import type { Duration, Purpose, Reason } from "../core/index.ts";
-import type { PresentedApprovals, WaitingDetails } from "../executor/index.ts";
-import type { LivenessProbe } from "./probe.ts";
+import type { WaitingDetails } from "../executor/index.ts";
 
-export interface TryAcquireOptions {
+export interface AcquireOptions {
   /** How long the lease lasts without a renewal: milliseconds, or "30s". Default: the policy's, 30 s. */
   readonly ttl?: Duration;
   /** What the lease is for; `use` is refused for another purpose. Default "Operation". */
@@ -36,14 +36,11 @@ export interface TryAcquireOptions {
   /** Consent of signers to this very request, for a key that needs it. Refused where nothing checks approvals. */
   readonly approval?: PresentedApprovals;
   /** Asked before each renewal; false, a throw or silence stops renewing, and the lease ends by its ttl. */
-  readonly probe?: LivenessProbe;
+  readonly probe?: () => boolean | Promise<boolean>;
   /** False leaves renewing to `lease.renew()`. Default true. */
   readonly autoRenew?: boolean;
   /** True keeps the process from ending while the lease is held. Default false; true in `run` and `elect`. */
   readonly keepAlive?: boolean;
-}
-
-export interface AcquireOptions extends TryAcquireOptions {
   /** How long to wait for a lease that somebody else has; 0 fails at once. Default 10 s. */
   readonly wait?: Duration | "forever";
   /**
@@ -56,6 +53,9 @@ export interface AcquireOptions extends TryAcquireOptions {
   /** Called when the acquire has to wait, and when its position changes: who holds the lease, and who is ahead. */
   readonly onWaiting?: (details: WaitingDetails) => void;
 }
+
+/** One attempt waits for nothing. */
+export type TryAcquireOptions = Omit<AcquireOptions, "wait" | "priority" | "signal" | "onWaiting">;
 
 /** Of `acquireAll`: for each of the leases, but `wait` and `signal`, which are for all of them together. */
 export type AcquireAllOptions = Omit<AcquireOptions, "idempotencyKey" | "approval">;
@@ -76,11 +76,6 @@ export type OncePerResult<Result> =
       /** When it may run again, in milliseconds from now, if nothing happens before. */
       readonly retryAfterMs: number | null;
     };
-
-export interface CloseOptions {
-  /** True releases the leases that are still held. Default false: they end by their ttl. */
-  readonly release?: boolean;
-}
 
 export interface WatchOptions {
   /** Ends the watch. */

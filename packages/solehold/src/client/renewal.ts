@@ -9,14 +9,13 @@ import {
   type Reason,
   type RenewalTiming,
 } from "../core/index.ts";
-import { jittered, readClocks } from "../env/index.ts";
+import { type Env, jittered, readClocks } from "../env/index.ts";
 import type { AppliedOutcome, CommandOutcome } from "../executor/index.ts";
 import { type Belief, safely } from "./belief.ts";
 import { isWatched, publish } from "./diagnostics.ts";
 import type { Lease } from "./lease.ts";
 import type { LeaseContext, LeaseOptions } from "./lease-context.ts";
 import { lossOf } from "./loss.ts";
-import { probeSaysAlive } from "./probe.ts";
 import type { Renewable } from "./renewal-schedule.ts";
 import type { RenewalReport, ThreadRenewal } from "./renewal-worker.ts";
 import type { RevocableLease } from "./revocation-watch.ts";
@@ -175,12 +174,25 @@ export class Renewal implements Renewable, RevocableLease {
     belief.armExpiry();
     if (this.#isBreaking) return;
     const { probe } = this.#options;
-    if (probe !== undefined && !(await probeSaysAlive(probe, this.#context.env, this.#timeoutMs())))
-      this.#retry();
+    if (probe !== undefined && !(await saysAlive(probe, this.#context.env, this.#timeoutMs()))) this.#retry();
     else if (belief.isHeld()) await this.renew();
   }
 
   #timeoutMs(): number {
     return Math.max(MIN_TIMEOUT_MS, this.#options.ttlMs * TIMEOUT_PART);
   }
+}
+
+/** False also for a probe that throws, and for one that is silent for so long. */
+function saysAlive(probe: () => boolean | Promise<boolean>, env: Env, timeoutMs: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const silence = env.timer(timeoutMs, () => resolve(false));
+    const answer = (alive: unknown): void => {
+      silence.cancel();
+      resolve(alive === true);
+    };
+    Promise.resolve()
+      .then(probe)
+      .then(answer, () => answer(false));
+  });
 }

@@ -4,7 +4,6 @@
  * A grant never says who held the key before; a denial never carries a token or an expiry of its own.
  */
 import type { AcquireCommand, LeaseCommand, ReleaseCommand, RenewCommand } from "./command.ts";
-import type { PolicyBundle } from "./evaluate.ts";
 import { nextGeneration } from "./generation.ts";
 import { markAfter, markOf } from "./idempotency.ts";
 import { NO_TOKEN_HASH } from "./identifiers.ts";
@@ -22,6 +21,7 @@ import {
   recordFence,
   reservedUntil,
 } from "./record.ts";
+import type { PolicyBundle } from "./rules.ts";
 import type { LeaseSnapshot } from "./snapshot.ts";
 import { extendedUntil, promisedUntil, recordedTtlMs, wantedTtlMs } from "./ttl.ts";
 

@@ -4,6 +4,7 @@
  */
 import type { AcquireCommand, LeaseCommand, RenewCommand } from "./command.ts";
 import { MAX_U64 } from "./fence.ts";
+import type { FieldProblem } from "./field-problem.ts";
 import { nextGeneration } from "./generation.ts";
 import { findMark } from "./idempotency.ts";
 import { NO_TOKEN_HASH } from "./identifiers.ts";
@@ -28,6 +29,17 @@ export interface Facts {
   readonly leaseExpired: boolean;
   readonly ownerMatch: boolean;
   readonly tokenMatch: boolean;
+}
+
+/** What `evaluatePolicy` found of a request against a snapshot. */
+export interface PolicyBundle extends Facts {
+  readonly ttlInBounds: boolean;
+  readonly grantEligible: boolean;
+  /** OK_POLICY_EVALUATE when eligible, otherwise the first rule that stands against it. */
+  readonly reason: Reason;
+  readonly path: DecisionPath | null;
+  /** The field and the fix, when the request could not be decided. */
+  readonly problem: FieldProblem | null;
 }
 
 /** What is true of a request that cannot be decided. */

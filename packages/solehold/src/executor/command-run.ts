@@ -158,8 +158,7 @@ export class CommandRun {
     const now = cache.instant(source, reading);
     // Step 4.
     const command = this.#commandForStep();
-    const violation = cache.violation(command, source, now, reading.monotonicMs);
-    const snapshot = violation === null ? source : { ...source, violation };
+    const snapshot = cache.snapshot(command, source, now, reading.monotonicMs);
     const decided = decide(command, snapshot, now, policy);
     const { decision, effect } = decided;
     if (effect.kind === "none" || decision.kind !== "granted") {

@@ -34,7 +34,7 @@ export async function explainRequest(
   const source = await cache.read(request.key);
   const reading = readClocks(env);
   const now = cache.instant(source, reading);
-  const violation = cache.violation(command, source, now, reading.monotonicMs);
-  const { bundle, decision } = decide(command, { ...source, violation }, now, policy);
+  const snapshot = cache.snapshot(command, source, now, reading.monotonicMs);
+  const { bundle, decision } = decide(command, snapshot, now, policy);
   return { bundle, decision, storeTimeMs: now.stampMs };
 }

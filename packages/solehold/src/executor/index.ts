@@ -12,7 +12,6 @@ export {
   MAX_IDEMPOTENCY_KEY_LENGTH,
   MAX_PRIORITY,
   type NextWaiter,
-  type PresentedApprovals,
   type ReleaseRequest,
   type RenewRequest,
   type ResumeRequest,

@@ -21,6 +21,7 @@ import {
   type LeaseKey,
   type LeasePolicy,
   type LeaseRecord,
+  type LeaseSnapshot,
   nextGeneration,
   recordFence,
   reservedUntil,
@@ -179,11 +180,21 @@ export class RecordCache {
     this.#lostUntilMs = monotonicMs + policy.maxTtlMs * (1 + drift.driftRatio);
   }
 
+  /** The snapshot of a decision: what was read, and what is known to be wrong with it. */
+  snapshot(
+    command: LeaseCommand,
+    source: SnapshotSource,
+    now: StoreInstant,
+    monotonicMs: number,
+  ): LeaseSnapshot {
+    const violation = this.#violation(command, source, now, monotonicMs);
+    return violation === null ? source : { ...source, violation };
+  }
+
   /**
-   * What is wrong with the snapshot, as an input of the decision: its record is damaged, or the store has lost writes that
-   * this process saw, whose holder may still believe in its lease.
+   * Its record is damaged, or the store has lost writes that this process saw, whose holder may still believe in its lease.
    */
-  violation(
+  #violation(
     command: LeaseCommand,
     source: SnapshotSource,
     now: StoreInstant,

@@ -1,6 +1,6 @@
 /** What callers ask of an executor, and how it becomes a command: defaults, hashes, idempotency marks. */
 
-import type { Approval } from "../approvals/index.ts";
+import type { PresentedApprovals } from "../approvals/index.ts";
 import {
   type AcquireCommand,
   type BreakCommand,
@@ -30,12 +30,6 @@ import type { CallContext } from "./executor.ts";
 import { hashIdempotencyKey, hashToken, sealToken, sha256 } from "./tokens.ts";
 
 export const MAX_IDEMPOTENCY_KEY_LENGTH = 128;
-
-/** What a caller presents for a key under an approval rule: its request's nonce and signatures over it. */
-export interface PresentedApprovals {
-  readonly nonce: string;
-  readonly approvals: readonly Approval[];
-}
 
 interface RequestBase {
   readonly key: LeaseKey;

@@ -36,8 +36,7 @@ export async function chooseSlot(
   const judged = sources.map((source, slot): Judged => {
     const asked = { ...command, key: keys[slot] ?? command.key };
     const now = cache.instant(source, reading);
-    const violation = cache.violation(asked, source, now, reading.monotonicMs);
-    const snapshot = violation === null ? source : { ...source, violation };
+    const snapshot = cache.snapshot(asked, source, now, reading.monotonicMs);
     return judge(asked, source, decide(asked, snapshot, now, policy));
   });
   const first = startOf(command.idempotency?.keyHash ?? command.tokenHash, slots);

@@ -4,11 +4,15 @@
  */
 
 import type { ApprovalRule, ApprovalRules, GuardedAction } from "../approvals/approval-policy.ts";
-import { type ApprovalRequest, type QuorumVerification, verifyQuorum } from "../approvals/index.ts";
+import {
+  type ApprovalRequest,
+  type PresentedApprovals,
+  type QuorumVerification,
+  verifyQuorum,
+} from "../approvals/index.ts";
 import type { ApprovalVerdict, LeaseKey, Purpose } from "../core/index.ts";
 import { DEFAULT_PURPOSE } from "../core/index.ts";
 import { type Env, randomId } from "../env/index.ts";
-import type { PresentedApprovals } from "../executor/index.ts";
 import type { LeaseStore } from "../store/index.ts";
 import { type ApprovalClaim, UsedApprovals } from "./used-approvals.ts";
 

@@ -1,5 +1,6 @@
 /** `--approvals FILE`: what signers consented to, compared with what is asked for before a server sees it. */
-import type { PresentedApprovals, Purpose } from "solehold";
+import type { Purpose } from "solehold";
+import type { PresentedApprovals } from "solehold/approvals";
 import { approvalRequestFor, type GuardedCommand } from "solehold/internal";
 import type { Invocation } from "../../command.ts";
 import type { Connection } from "../../connection.ts";
