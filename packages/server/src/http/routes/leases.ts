@@ -8,6 +8,7 @@ import {
   encodeLease,
   type LeaseService,
   MAX_LIST_LIMIT,
+  pagesOf,
   REASONS,
 } from "solehold/internal";
 import { Type } from "typebox";
@@ -117,14 +118,12 @@ async function countUnder(service: LeaseService, env: Env, tenant: string, prefi
   assertListable(service);
   const query = { tenant, prefix, state: "held", limit: MOST_IN_A_PAGE } as const;
   let active = 0;
-  let page = await service.list(query);
-  while (true) {
-    active += page.leases.filter(({ live }) => live).length;
-    if (page.next === null) return active;
+  for await (const { leases } of pagesOf((page) => service.list(page), query)) {
+    active += leases.filter(({ live }) => live).length;
     // Others come between.
     await delay(env, 0);
-    page = await service.list({ ...query, after: page.next });
   }
+  return active;
 }
 
 /** Throws a ProblemError where the store cannot enumerate its keys. */
