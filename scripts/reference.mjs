@@ -6,6 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createLog, flagName, resolveConfig, SETTINGS, startServer, variableName } from "@solehold/server";
 import { PROBLEM_REASONS, REASONS } from "solehold/internal";
+import { usageOf } from "../packages/cli/dist/command.js";
 import { COMMANDS } from "../packages/cli/dist/registry.js";
 import { apiReport } from "./api-report.mjs";
 import { libraryErrors, REQUEST_MEANINGS } from "./reference-errors.mjs";
@@ -25,7 +26,8 @@ function commandLine() {
     ["command", "what it does"],
     COMMANDS.map(({ name, summary }) => [`[\`${name}\`](#solehold-${name})`, summary]),
   );
-  const sections = COMMANDS.map(({ name, summary, usage, options, notes = [], examples }) => {
+  const sections = COMMANDS.map((command) => {
+    const { name, summary, options, notes = [], examples } = command;
     const rows = Object.entries(options).map(([option, { placeholder, help }]) => [
       `\`--${option}${placeholder === "" ? "" : ` ${placeholder}`}\``,
       help,
@@ -34,7 +36,7 @@ function commandLine() {
     return [
       `## solehold ${name}`,
       `${summary}.`,
-      `\`solehold ${name} ${usage}\``,
+      `\`${usageOf(command)}\``,
       ...notes,
       ...(rows.length === 0 ? [] : [table(["option", "meaning"], rows)]),
       `\`\`\`sh\n${lines.join("\n")}\n\`\`\``,

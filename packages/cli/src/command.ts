@@ -43,8 +43,8 @@ export interface CommandSpec {
   readonly name: string;
   /** One line for the list of commands. */
   readonly summary: string;
-  /** What follows the name, as in `KEY [options] -- CMD...`. */
-  readonly usage: string;
+  /** What follows the name, where that is not its arguments and `[options]`: `KEY [options] -- CMD...`. */
+  readonly usage?: string;
   /** Default: none. */
   readonly positionals?: readonly PositionalSpec[];
   /** Whether a command line of its own may follow `--`. Default: "none". */
@@ -54,6 +54,11 @@ export interface CommandSpec {
   readonly notes?: readonly string[];
   /** From a command line to what it is for. */
   readonly examples: Readonly<Record<string, string>>;
+}
+
+export function usageOf({ name, usage, positionals = [] }: CommandSpec): string {
+  const words = positionals.map(({ name, presence }) => (presence === "required" ? name : `[${name}]`));
+  return `solehold ${name} ${usage ?? [...words, "[options]"].join(" ")}`;
 }
 
 export interface Command extends CommandSpec {

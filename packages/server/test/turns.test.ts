@@ -11,7 +11,7 @@ function callOf(id: string, presence: "there" | "gone" = "there", onTaken: Taken
   const isGone = (): boolean => presence === "gone";
   const connection = { isGone, isCancelled: () => false, onGone: () => () => undefined, onTaken };
   const principal = { ...LOCAL_PRINCIPAL, id };
-  return { principal, traceId: "", address: "", receivedMs: 0, waitedMs: 0, connection };
+  return { principal, traceId: "", address: "", receivedMs: 0, waitedMs: 0, ...connection };
 }
 
 it("callers do not wait for each other, and what nobody waits for any more does not begin", async () => {

@@ -2,43 +2,29 @@
 import { existsSync } from "node:fs";
 import {
   type AuditEntry,
+  type AuditFilter,
   type AuditHead,
   type AuditVerification,
   exportAudit,
+  type VerifyOptions,
   verifyAudit,
 } from "solehold/internal";
 import type { Invocation } from "../command.ts";
 import { errorFailure, type Failure, usageFailure } from "../failure.ts";
 import { headText } from "./audit-heads.ts";
 
-export interface AuditSelection {
-  readonly tenant?: string;
-  readonly key?: string;
-  readonly holder?: string;
-  readonly action?: string;
-  readonly caller?: string;
-}
+type Selection = Pick<AuditFilter, "tenant" | "key" | "holder" | "action" | "caller">;
 
 export interface AuditSource {
   /** Every matching entry, oldest first. */
-  entries(selection: AuditSelection): AsyncIterable<AuditEntry>;
+  entries(selection: Selection): AsyncIterable<AuditEntry>;
   /** The newest matching ones, oldest of them first. */
-  last(selection: AuditSelection, limit: number): Promise<readonly AuditEntry[]>;
-  verify(heads: KnownHeads): Promise<Verification>;
+  last(selection: Selection, limit: number): Promise<readonly AuditEntry[]>;
+  /** `heads` were kept elsewhere. A server does not say in which file it found what. */
+  verify(heads: Pick<VerifyOptions, "anchor" | "startAfter">): Promise<AuditVerification>;
   /** The last entry; null when there is none. */
   head(): Promise<AuditHead | null>;
 }
-
-/** Heads that were kept elsewhere. */
-export interface KnownHeads {
-  readonly anchor?: AuditHead;
-  readonly startAfter?: AuditHead;
-}
-
-/** What both kinds of sources can say. */
-export type Verification =
-  | { readonly ok: true; readonly entries: number; readonly sequence: number; readonly hash: string }
-  | { readonly ok: false; readonly entry: number; readonly problem: string; readonly message: string };
 
 const PAGE = 1_000;
 
@@ -69,15 +55,9 @@ function folderSource(folder: string): AuditSource {
   return {
     entries: (selection) => exportAudit(folder, selection),
     last,
-    verify: async (heads) => verificationOf(await verifyAudit(folder, heads)),
+    verify: (heads) => verifyAudit(folder, heads),
     head: async () => (await last({}, 1))[0] ?? null,
   };
-}
-
-function verificationOf(result: AuditVerification): Verification {
-  if (result.ok) return { ok: true, entries: result.entries, ...result.head };
-  const { entry, problem, message } = result;
-  return { ok: false, entry, problem, message };
 }
 
 /** As for leases, an API key may stand in the URL, and no message repeats it. */
@@ -95,7 +75,7 @@ function serverSource(address: string, fromEnvironment: string | undefined): Aud
     return body;
   };
   const page = async (
-    { key, ...selection }: AuditSelection,
+    { key, ...selection }: Selection,
     paging: Readonly<Record<string, string>>,
   ): Promise<AuditPage> => {
     const name = key === undefined ? {} : { name: key };
@@ -120,7 +100,7 @@ function serverSource(address: string, fromEnvironment: string | undefined): Aud
     verify: async (heads) => {
       const known = Object.entries(heads).map(([name, head]) => [name, headText(head)]);
       const query = new URLSearchParams(Object.fromEntries(known));
-      return verificationOf((await get(`/v1/audit/verify?${query}`)) as AuditVerification);
+      return (await get(`/v1/audit/verify?${query}`)) as AuditVerification;
     },
     head: async () => {
       const { head } = await page({}, { limit: "1" });

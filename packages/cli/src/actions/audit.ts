@@ -4,7 +4,7 @@ import type { Invocation } from "../command.ts";
 import { EXIT, errorFailure } from "../failure.ts";
 import { printAnswer } from "../format/answer.ts";
 import { plainTable } from "../format/table.ts";
-import { limitOption } from "../parse/option-values.ts";
+import { wholeOption } from "../parse/option-values.ts";
 import { headOption, headText, signedHead } from "./audit-heads.ts";
 import { type AuditSource, auditSource } from "./audit-source.ts";
 
@@ -27,7 +27,10 @@ function selectionOf({ values: { tenant, key, holder, action, caller } }: Invoca
 }
 
 async function list(invocation: Invocation, source: AuditSource): Promise<number> {
-  const entries = await source.last(selectionOf(invocation), limitOption(invocation) ?? DEFAULT_LIMIT);
+  const entries = await source.last(
+    selectionOf(invocation),
+    wholeOption(invocation, "limit") ?? DEFAULT_LIMIT,
+  );
   const rows = entries.map((entry) => [
     String(entry.sequence),
     new Date(entry.at).toISOString(),
@@ -64,12 +67,16 @@ async function verify(invocation: Invocation, source: AuditSource): Promise<numb
   const anchor = headOption(invocation, "anchor");
   const startAfter = headOption(invocation, "start-after");
   const result = await source.verify(given({ anchor, startAfter }));
+  if (result.ok) {
+    const { ok, entries, head } = result;
+    const proven = `${entries} entries are proven; the head is ${headText(head)}`;
+    printAnswer(invocation, { document: () => ({ ok, entries, ...head }), lines: () => [proven] });
+    return EXIT.ok;
+  }
+  const { ok, entry, problem, message } = result;
   printAnswer(invocation, {
-    document: () => ({ ...result }),
-    lines: () =>
-      result.ok
-        ? [`${result.entries} entries are proven; the head is ${headText(result)}`]
-        : [`NOT PROVEN from entry ${result.entry} on (${result.problem}): ${result.message}`],
+    document: () => ({ ok, entry, problem, message }),
+    lines: () => [`NOT PROVEN from entry ${entry} on (${problem}): ${message}`],
   });
-  return result.ok ? EXIT.ok : EXIT.error;
+  return EXIT.error;
 }

@@ -9,7 +9,7 @@ import { shortDuration } from "../format/duration.ts";
 import { detailLines, leaseDocument } from "../format/lease.ts";
 import { type Column, tableLines } from "../format/table.ts";
 import { type Colour, painter } from "../format/terminal.ts";
-import { limitOption } from "../parse/option-values.ts";
+import { wholeOption } from "../parse/option-values.ts";
 
 export interface ListingQuery {
   readonly tenant: string;
@@ -31,7 +31,7 @@ export async function ls(invocation: Invocation): Promise<number> {
   const { flags, values, positionals } = invocation;
   const [prefix = ""] = positionals;
   const which = flags.has("all") ? "all" : "live";
-  const limit = limitOption(invocation) ?? Number.POSITIVE_INFINITY;
+  const limit = wholeOption(invocation, "limit") ?? Number.POSITIVE_INFINITY;
   const filter = { prefix, which, limit, ...given({ holder: values.holder }) } as const;
   return await withLeases(invocation, "user", async ({ executor, tenant }) => {
     const listing = await listLeases(executor, { tenant, ...filter });

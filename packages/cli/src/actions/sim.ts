@@ -20,6 +20,7 @@ import {
 import { given, realEnv } from "solehold/internal";
 import type { Invocation } from "../command.ts";
 import { EXIT, usageFailure } from "../failure.ts";
+import { wholeOption } from "../parse/option-values.ts";
 import { theGateway } from "./sim/seed-range.ts";
 import { runSeeds } from "./sim/worker-pool.ts";
 
@@ -29,20 +30,10 @@ const MINUTE_MS = 60_000;
 
 export async function sim(invocation: Invocation): Promise<number> {
   if (invocation.flags.has("planted-bugs")) return await plantedBugs(invocation);
-  const seed = invocation.values.seed ?? invocation.io.env.DST_SEED;
-  if (seed === undefined || seed === "") return await manySeeds(invocation);
-  return await oneSeed(invocation, wholeNumber(seed, "seed"));
-}
-
-function wholeNumber(text: string, name: string): number {
-  const number = /^\d+$/.test(text) ? Number(text) : Number.NaN;
-  if (Number.isSafeInteger(number)) return number;
-  throw usageFailure(`--${name} must be a whole number, got ${JSON.stringify(text)}`);
-}
-
-function numberOption({ values }: Invocation, name: string): number | null {
-  const text = values[name];
-  return text === undefined ? null : wholeNumber(text, name);
+  const { values, io } = invocation;
+  const text = values.seed ?? io.env.DST_SEED ?? "";
+  const seed = text === "" ? null : wholeOption({ values: { seed: text } }, "seed", 0);
+  return seed === null ? await manySeeds(invocation) : await oneSeed(invocation, seed);
 }
 
 function limitsOf({ values }: Invocation): Pick<RunOptions, "clocks" | "faults"> {
@@ -78,8 +69,8 @@ async function oneSeed(invocation: Invocation, seed: number): Promise<number> {
 
 async function manySeeds(invocation: Invocation): Promise<number> {
   const { io } = invocation;
-  const minutes = numberOption(invocation, "minutes");
-  const seeds = numberOption(invocation, "seeds") ?? DEFAULT_SEEDS;
+  const minutes = wholeOption(invocation, "minutes", 0);
+  const seeds = wholeOption(invocation, "seeds", 0) ?? DEFAULT_SEEDS;
   const startedMs = realEnv.monotonicMs();
   const elapsedMs = (): number => realEnv.monotonicMs() - startedMs;
   let shownMs = 0;
@@ -90,7 +81,7 @@ async function manySeeds(invocation: Invocation): Promise<number> {
   };
   const summary = await runSeeds({
     seeds: minutes === null ? Math.max(1, seeds) : Number.MAX_SAFE_INTEGER,
-    workers: Math.max(1, numberOption(invocation, "workers") ?? availableParallelism()),
+    workers: Math.max(1, wholeOption(invocation, "workers", 0) ?? availableParallelism()),
     ...limitsOf(invocation),
     isOver: (done, violations) => {
       show(done, violations);

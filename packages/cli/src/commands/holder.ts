@@ -13,7 +13,6 @@ import {
 export const acquire: Command = {
   name: "acquire",
   summary: "Take a lease and print its fence and its token",
-  usage: "KEY [options]",
   positionals: KEY,
   options: {
     ...ACQUIRE_OPTIONS,
@@ -37,7 +36,6 @@ lease by itself: 'solehold run' does that.`,
 export const renew: Command = {
   name: "renew",
   summary: "Prolong a lease that you hold",
-  usage: "KEY [options]",
   positionals: KEY,
   options: { ttl: TTL_OPTION, ...OWNER_OPTIONS, ...CONNECTION_OPTIONS },
   notes: ["Exit code 4 when the lease is over: expired, revoked or taken by another."],
@@ -49,7 +47,6 @@ export const renew: Command = {
 export const release: Command = {
   name: "release",
   summary: "Release a lease that you hold",
-  usage: "KEY [options]",
   positionals: KEY,
   options: { ...OWNER_OPTIONS, ...CONNECTION_OPTIONS },
   notes: ["Exit code 4 when it was no longer yours. A lease that another has by now is never touched."],
@@ -61,7 +58,6 @@ export const release: Command = {
 export const use: Command = {
   name: "use",
   summary: "Ask whether a lease may be used now, for a purpose",
-  usage: "KEY [options]",
   positionals: KEY,
   options: { purpose: PURPOSE_OPTION, ...OWNER_OPTIONS, ...CONNECTION_OPTIONS },
   notes: ["Exit code 0: yes. 4: the lease is over. 1: it is yours, but not for this purpose."],
@@ -73,7 +69,6 @@ export const use: Command = {
 export const resume: Command = {
   name: "resume",
   summary: "Say that work was rebuilt after a takeover: 'use' is denied before",
-  usage: "KEY [options]",
   positionals: KEY,
   options: { ...OWNER_OPTIONS, ...CONNECTION_OPTIONS },
   notes: [

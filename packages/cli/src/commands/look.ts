@@ -6,7 +6,6 @@ import { CONNECTION_OPTIONS, KEY, PREFIX } from "../options.ts";
 export const get: Command = {
   name: "get",
   summary: "Show one lease",
-  usage: "KEY [options]",
   positionals: KEY,
   options: CONNECTION_OPTIONS,
   notes: ["Exit code 1, and null with --json, when nothing was ever granted under the key."],
@@ -21,7 +20,6 @@ export const get: Command = {
 export const ls: Command = {
   name: "ls",
   summary: "List leases",
-  usage: "[PREFIX] [options]",
   positionals: PREFIX,
   options: {
     all: flag("also those that have ended: expired, released, revoked"),
@@ -42,7 +40,6 @@ export const ls: Command = {
 export const watch: Command = {
   name: "watch",
   summary: "Print a line for every change of a lease",
-  usage: "[PREFIX] [options]",
   positionals: PREFIX,
   options: {
     renewals: flag("also renewals, which are many"),
@@ -66,7 +63,6 @@ export const TOP_ORDERS = ["key", "holder", "left", "waiting"] as const;
 export const top: Command = {
   name: "top",
   summary: "Show what is held and who waits, live, until Ctrl-C",
-  usage: "[PREFIX] [options]",
   positionals: PREFIX,
   options: {
     sort: choice(

@@ -6,7 +6,6 @@ import { APPROVALS_OPTION, COMMON_OPTIONS, CONNECTION_OPTIONS, FENCE_OPTION, KEY
 export const revoke: Command = {
   name: "revoke",
   summary: "End a holder's lease now (for operators)",
-  usage: "KEY [options]",
   positionals: KEY,
   options: { fence: FENCE_OPTION, approvals: APPROVALS_OPTION, ...CONNECTION_OPTIONS },
   notes: [
@@ -43,7 +42,6 @@ export const breakLease: Command = {
 export const collect: Command = {
   name: "collect",
   summary: "Delete the records of leases that ended more than a day ago",
-  usage: "[options]",
   options: CONNECTION_OPTIONS,
   notes: [
     "A server does this by itself every hour (serve --collect-every). Without a server, run it now and then: a record stays in the store after its lease has ended.",
@@ -85,7 +83,6 @@ export const repair: Command = {
 export const doctor: Command = {
   name: "doctor",
   summary: "Check a store: reachable, compare-and-swap, clock, durability, permissions",
-  usage: "[options]",
   options: CONNECTION_OPTIONS,
   notes: [
     `It takes real leases on keys of its own (solehold-doctor/...) and cleans up after itself. Exit code 1 when
@@ -102,7 +99,6 @@ a check failed; warnings do not count.`,
 export const schema: Command = {
   name: "schema",
   summary: "Print a store's schema, to create it by hand",
-  usage: "[STORE] [options]",
   positionals: [{ name: "STORE", presence: "optional", choices: ["postgres"] }],
   options: {
     schema: value("NAME", "the schema in the database (default solehold)"),

@@ -6,7 +6,6 @@ import { COMMON_OPTIONS } from "../options.ts";
 export const sim: Command = {
   name: "sim",
   summary: "Simulate the lease code with faults, by seed",
-  usage: "[options]",
   options: {
     seeds: value("N", "how many seeds (default 1000)"),
     seed: value("N", "this one seed, with its time-line (env DST_SEED)"),
@@ -60,7 +59,6 @@ export const WORLD_CHOICES = [
 export const explore: Command = {
   name: "explore",
   summary: "Walk through all interleavings of small worlds",
-  usage: "[options]",
   options: {
     world: choice(WORLD_CHOICES, "only this world (default all)"),
     bug: choice(BUG_CHOICES, "plant this mistake and show the shortest way to it"),

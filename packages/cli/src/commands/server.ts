@@ -25,7 +25,6 @@ const SERVE_OPTIONS = {
 export const serve: Command = {
   name: "serve",
   summary: "Run the lease server",
-  usage: "[options]",
   options: SERVE_OPTIONS,
   notes: [
     "Each setting is taken from its flag, else from its environment variable (--wait-limit-ms is SOLEHOLD_WAIT_LIMIT_MS), else from the file (waitLimitMs), else its default.",
@@ -44,7 +43,6 @@ export const serve: Command = {
 export const mcp: Command = {
   name: "mcp",
   summary: "Offer leases to an AI agent (Model Context Protocol over stdio)",
-  usage: "[options]",
   options: {
     prefix: value("PREFIX", "the session sees and takes only leases whose names begin with it"),
     ttl: TTL_OPTION,

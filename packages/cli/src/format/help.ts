@@ -1,5 +1,5 @@
 /** Help texts, from the same data that parsing and completion use. */
-import type { CommandSpec, OptionSpec } from "../command.ts";
+import { type CommandSpec, type OptionSpec, usageOf } from "../command.ts";
 
 const NAME_WIDTH = 14;
 const OPTION_WIDTH = 26;
@@ -28,7 +28,7 @@ export function commandHelp(command: CommandSpec): string {
   const notes = (command.notes ?? []).map((note) => `${note}\n\n`);
   return `${command.summary}
 
-Usage: solehold ${command.name} ${command.usage}
+Usage: ${usageOf(command)}
 
 ${notes.join("")}Options:
 ${options.join("\n")}

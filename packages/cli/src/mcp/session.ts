@@ -58,8 +58,24 @@ export class AgentSession {
     this.#clientName = plain.slice(0, LONGEST_CLIENT_NAME) || "agent";
   }
 
-  async acquire(name: string, note: string | undefined, signal: AbortSignal): Promise<Answer> {
-    return await this.#acquireOnce(name, note, 0, signal);
+  /** One request at a time for each name: a session would wait for itself. */
+  async acquire(
+    name: string,
+    note: string | undefined,
+    waitMs: number,
+    signal: AbortSignal,
+  ): Promise<Answer> {
+    this.#checkName("name", name);
+    const own = this.#own(name);
+    if (own !== null) return heldAnswer(own, "is already yours");
+    if (this.#asking.has(name)) throw new RangeError(`this session is already asking for ${quoted(name)}`);
+    const asking = this.#acquire(name, note, waitMs, AbortSignal.any([signal, this.#ending.signal]));
+    this.#asking.set(name, asking);
+    try {
+      return await asking;
+    } finally {
+      this.#asking.delete(name);
+    }
   }
 
   /** In turn, first come, first served. */
@@ -70,7 +86,7 @@ export class AgentSession {
     signal: AbortSignal,
   ): Promise<Answer> {
     const waitMs = within === undefined ? DEFAULT_WAIT_MS : durationMs("within", within, 1);
-    return await this.#acquireOnce(name, note, waitMs, signal);
+    return await this.acquire(name, note, waitMs, signal);
   }
 
   async renew(name: string): Promise<Answer> {
@@ -153,26 +169,6 @@ export class AgentSession {
     this.#ending.abort();
     await Promise.allSettled(this.#asking.values());
     await this.#options.leases.drain();
-  }
-
-  /** One request at a time for each name: a session would wait for itself. */
-  async #acquireOnce(
-    name: string,
-    note: string | undefined,
-    waitMs: number,
-    signal: AbortSignal,
-  ): Promise<Answer> {
-    this.#checkName("name", name);
-    const own = this.#own(name);
-    if (own !== null) return heldAnswer(own, "is already yours");
-    if (this.#asking.has(name)) throw new RangeError(`this session is already asking for ${quoted(name)}`);
-    const asking = this.#acquire(name, note, waitMs, AbortSignal.any([signal, this.#ending.signal]));
-    this.#asking.set(name, asking);
-    try {
-      return await asking;
-    } finally {
-      this.#asking.delete(name);
-    }
   }
 
   async #acquire(

@@ -25,7 +25,7 @@ export const TOOLS: readonly Tool[] = [
     takes: { name: NAME, note: NOTE },
     needs: ["name"],
     changes: "a lease",
-    call: (session, { name = "", note }, signal) => session.acquire(name, note, signal),
+    call: (session, { name = "", note }, signal) => session.acquire(name, note, 0, signal),
   },
   {
     name: "wait",

@@ -3,7 +3,14 @@
  * that names the option and the fix; nothing unknown is ignored.
  */
 import { parseArgs } from "node:util";
-import type { Command, CommandSpec, OptionSpec, OptionSpecs, ParsedArguments } from "../command.ts";
+import {
+  type Command,
+  type CommandSpec,
+  type OptionSpec,
+  type OptionSpecs,
+  type ParsedArguments,
+  usageOf,
+} from "../command.ts";
 import { usageFailure } from "../failure.ts";
 import { didYouMean } from "./suggest.ts";
 
@@ -87,7 +94,7 @@ function unknownOption(command: CommandSpec, rawName: string, name: string): Err
 }
 
 function checkShape(command: CommandSpec, positionals: readonly string[], trailing: readonly string[]): void {
-  const usage = `usage: solehold ${command.name} ${command.usage}`.trimEnd();
+  const usage = `usage: ${usageOf(command)}`;
   const { positionals: expected = [] } = command;
   const missing = expected.find(
     ({ presence }, index) => presence === "required" && index >= positionals.length,

@@ -83,12 +83,8 @@ export function tokenOption({ values, io }: Invocation): string {
   return token;
 }
 
-export function limitOption(invocation: Invocation): number | null {
-  return wholeOption(invocation, "limit");
-}
-
 /** Null when the option was not given. */
-function wholeOption({ values }: Invocation, name: string, min = 1): number | null {
+export function wholeOption({ values }: Pick<Invocation, "values">, name: string, min = 1): number | null {
   const text = values[name];
   if (text === undefined) return null;
   const parsed = DIGITS.test(text) ? Number(text) : Number.NaN;

@@ -11,7 +11,7 @@ import type { JWTPayload, JWTVerifyGetKey } from "jose";
 import { BoundedMap, type Env } from "solehold/internal";
 import { type Static, Type } from "typebox";
 import { forbidden, ProblemError } from "../protocol/problem.ts";
-import { strict } from "../protocol/schemas/fields.ts";
+import { Closed } from "../protocol/schemas/kinds.ts";
 import { checkOf } from "../protocol/validation.ts";
 import { isLoopback } from "./loopback.ts";
 import { ACTIONS, type Principal } from "./principal.ts";
@@ -24,20 +24,18 @@ const Rights = {
   prefixes: Type.Optional(Texts),
   actions: Type.Array(Type.Enum([...ACTIONS])),
 };
-const TokenRule = Type.Object({ claim: Type.String(), value: Type.String(), ...Rights }, strict);
-const CertificateRule = Type.Object({ certificate: Type.String(), ...Rights }, strict);
-const Oidc = Type.Object(
-  { issuer: Type.String(), audience: Type.String(), jwksUri: Type.Optional(Type.String()) },
-  strict,
-);
-const IdentityFile = Type.Object(
-  {
-    oidc: Type.Optional(Oidc),
-    tokens: Type.Optional(Type.Array(TokenRule)),
-    certificates: Type.Optional(Type.Array(CertificateRule)),
-  },
-  strict,
-);
+const TokenRule = Closed({ claim: Type.String(), value: Type.String(), ...Rights });
+const CertificateRule = Closed({ certificate: Type.String(), ...Rights });
+const Oidc = Closed({
+  issuer: Type.String(),
+  audience: Type.String(),
+  jwksUri: Type.Optional(Type.String()),
+});
+const IdentityFile = Closed({
+  oidc: Type.Optional(Oidc),
+  tokens: Type.Optional(Type.Array(TokenRule)),
+  certificates: Type.Optional(Type.Array(CertificateRule)),
+});
 type IdentityRules = Static<typeof IdentityFile>;
 type IdentityRights = Static<typeof TokenRule> | Static<typeof CertificateRule>;
 const check = checkOf(IdentityFile, "identities");

@@ -6,7 +6,7 @@
  * write any lease. Servers list the keys twice a second.
  */
 import { type LeaseStore, type LeaseView, StoreExecutor } from "solehold";
-import { type CommandOutcome, type Env, MAX_DURATION_MS } from "solehold/internal";
+import { type CommandOutcome, type Env, MAX_DURATION_MS, pagesOf } from "solehold/internal";
 import {
   isStoredKey,
   KeyFileError,
@@ -48,12 +48,9 @@ export class KeyStore implements Keys {
   /** Changes when a key does. Reads all of them. */
   async fingerprint(): Promise<string> {
     const found: StoredKey[] = [];
-    for (let after: string | null | undefined; after !== null; ) {
-      const from = after === undefined ? {} : { after };
-      const page = await this.#executor.list({ tenant: SYSTEM_TENANT, prefix: PREFIX, limit: PAGE, ...from });
-      found.push(...page.leases.flatMap(storedKeyOf));
-      after = page.next;
-    }
+    const query = { tenant: SYSTEM_TENANT, prefix: PREFIX, limit: PAGE };
+    for await (const { leases } of pagesOf((page) => this.#executor.list(page), query))
+      found.push(...leases.flatMap(storedKeyOf));
     this.#found = found;
     return JSON.stringify(found);
   }

@@ -29,7 +29,8 @@ export class Turns {
   }
 
   /** Does the work when it is its turn. Rejects with a ProblemError when the client did not wait for it. */
-  async run<Result>({ principal: { id }, connection }: Call, work: () => Promise<Result>): Promise<Result> {
+  async run<Result>(call: Call, work: () => Promise<Result>): Promise<Result> {
+    const { id } = call.principal;
     const caller = this.#callers.get(id) ?? { underWay: 0, waiting: [] };
     this.#callers.set(id, caller);
     // Whoever waits takes the place of the one that ends.
@@ -37,10 +38,10 @@ export class Turns {
     else await new Promise<void>((resolve) => void caller.waiting.push(resolve));
     await this.#turn();
     try {
-      if (connection.isGone()) throw new ProblemError(clientGone());
+      if (call.isGone()) throw new ProblemError(clientGone());
       return await work();
     } finally {
-      connection.onTaken(() => this.#end(id, caller));
+      call.onTaken(() => this.#end(id, caller));
     }
   }
 

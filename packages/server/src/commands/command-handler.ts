@@ -5,13 +5,11 @@
 import type { LeaseOp, LeaseRecord } from "solehold/internal";
 import {
   BoundedMap,
-  type CallContext,
   type CommandBody,
   type CommandOutcome,
   decodeRequest,
   delay,
   encodeOutcome,
-  encodeProblem,
   type LeaseRequest,
   type ProblemInput,
   type WaitEnd,
@@ -20,8 +18,8 @@ import {
   type WireAnswer,
 } from "solehold/internal";
 import type { TSchema } from "typebox";
-import type { Call } from "../access/call.ts";
-import type { ServerContext } from "../access/context.ts";
+import { type Call, contextOf } from "../access/call.ts";
+import { answerToError, type ServerContext } from "../access/context.ts";
 import { leaseKeyFor } from "../access/principal.ts";
 import { clientGone, draining, ProblemError, tooMany } from "../protocol/problem.ts";
 import {
@@ -76,29 +74,17 @@ export class CommandHandler {
     const answers: Promise<WireAnswer>[] = [];
     for (const [index, body] of bodies.entries()) {
       if (index > 0 && index % BEGUN_IN_ONE_TURN === 0) await delay(this.#options.env, 0);
-      const answer = this.execute(op, body, call);
-      // Nobody looks at it before all have begun.
-      answer.catch(() => undefined);
-      answers.push(answer);
+      answers.push(this.execute(op, body, call).catch((error) => answerToError(this.#options, error, call)));
     }
     return await Promise.all(answers);
   }
 
-  /** Never rejects for what a caller sent: a problem is an answer. */
+  /** Rejects with a ProblemError where nothing was decided. */
   async execute(op: LeaseOp, body: unknown, call: Call): Promise<WireAnswer> {
-    try {
-      return await this.#execute(op, COMMAND_CHECKS[op](body) as CommandBody, call);
-    } catch (error) {
-      if (!(error instanceof ProblemError)) throw error;
-      await this.#options.accessAudit.refused(error, call);
-      return encodeProblem(error.input, call.traceId);
-    }
-  }
-
-  async #execute(op: LeaseOp, body: CommandBody, call: Call): Promise<WireAnswer> {
     const { principal, traceId } = call;
-    const request = decodeRequest(op, leaseKeyFor(principal, op, body), body);
-    const outcome = await this.#perform(request, body.waitMs ?? 0, call);
+    const command = COMMAND_CHECKS[op](body) as CommandBody;
+    const request = decodeRequest(op, leaseKeyFor(principal, op, command), command);
+    const outcome = await this.#perform(request, command.waitMs ?? 0, call);
     if (outcome.kind === "unsettled") this.#options.failures.failed(outcome.cause, traceId);
     this.#measure(request, outcome);
     const waitedMs = waitedMsOf(outcome, call);
@@ -108,14 +94,13 @@ export class CommandHandler {
 
   async #perform(request: LeaseRequest, waitMs: number, call: Call): Promise<CommandOutcome> {
     const { env, queue, metrics } = this.#options;
-    const { traceId, principal, address, connection } = call;
-    const context: CallContext = { traceId, caller: principal.id, address };
+    const context = contextOf(call);
     if (request.op !== "acquire") return await queue.execute(request, context);
     const startMs = env.monotonicMs();
     const { waiters } = this.#options.limits;
-    const free = waitMs > 0 ? waiters.take(principal, request.key.tenant) : null;
+    const free = waitMs > 0 ? waiters.take(call.principal, request.key.tenant) : null;
     const outcome = await queue
-      .execute(request, { ...context, wait: { waitMs }, recipient: connection })
+      .execute(request, { ...context, wait: { waitMs }, recipient: call })
       .finally(() => free?.());
     if (outcome.kind === "unsettled" && outcome.cause instanceof WaitEndedError) {
       call.waitedMs = env.monotonicMs() - startMs;

@@ -5,14 +5,14 @@
  */
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
 import { encodeProblem, type ProblemInput } from "solehold/internal";
-import type { ServerContext } from "../access/context.ts";
+import { answerToError, type ServerContext } from "../access/context.ts";
 import type { Principal } from "../access/principal.ts";
 import { unauthenticated } from "../access/refusals.ts";
 import { isTooDeep, MAX_JSON_DEPTH } from "../protocol/json-depth.ts";
 import { draining, ProblemError, refusal } from "../protocol/problem.ts";
 import type { EventStreams } from "../watch/sse.ts";
 import { DASHBOARD_POLICY, type PageFile } from "./dashboard-files.ts";
-import { HttpCall, routeName } from "./http-call.ts";
+import { HttpCall } from "./http-call.ts";
 import { answerBadHttp, methodNotAllowed, problemOfRequest, routeNotFound } from "./http-problems.ts";
 import { bodyOf } from "./idempotency-key.ts";
 import type { Pipelines } from "./pipeline.ts";
@@ -77,7 +77,7 @@ export function buildApp(options: AppOptions): App {
     return call;
   };
   const answer = (request: FastifyRequest, reply: FastifyReply, given: Answer): FastifyReply => {
-    finish(options, request, given, callOf(request, reply));
+    finish(options, given, callOf(request, reply));
     // A client that keeps its connection would otherwise come back to a server that is going.
     if (options.isDraining()) reply.header("connection", "close");
     return send(reply, given);
@@ -92,7 +92,7 @@ export function buildApp(options: AppOptions): App {
 
   app.addHook("onRequest", (request, reply, done) => {
     const call = callOf(request, reply);
-    reply.header("traceparent", call.span.traceparent());
+    reply.header("traceparent", call.traceparent());
     reply.header("x-content-type-options", "nosniff");
     reply.header("cache-control", "no-store");
     const isOpen = open.has(request.routeOptions.url ?? "");
@@ -114,18 +114,15 @@ export function buildApp(options: AppOptions): App {
       exposeHeadRoute: route.spec.method === "GET",
       bodyLimit: Math.min(bodyLimitBytes, route.spec.bodyLimitBytes ?? MAX_BODY_BYTES),
       handler: async (request, reply) => {
-        const call = callOf(request, reply);
-        const given = await route.run(bodyOf(request), request.query, call);
-        // A wait whose API key was revoked ended as if its client had gone; but the client is there.
-        if (given.status === CLIENT_GONE && call.isCancelled())
-          return refuse(request, reply, unauthenticated());
+        const given = await route.run(bodyOf(request), request.query, callOf(request, reply));
         return answer(request, reply, given);
       },
     });
   }
   for (const { spec, open: openEvents } of eventRoutes) {
     app.get(spec.path, (request, reply) => {
-      const { principal, span } = callOf(request, reply);
+      const call = callOf(request, reply);
+      const { principal } = call;
       const { "last-event-id": lastEventId } = request.headers;
       const after = typeof lastEventId === "string" ? lastEventId : null;
       const { tenant, source } = openEvents(request.query, principal, after);
@@ -134,12 +131,12 @@ export function buildApp(options: AppOptions): App {
       reply.hijack();
       const stop = options.authenticator.onInvalid(principal, () => reply.raw.destroy());
       reply.raw.once("close", stop);
-      events.serve(reply.raw, { traceparent: span.traceparent() }, source);
+      events.serve(reply.raw, { traceparent: call.traceparent() }, source);
     });
   }
   for (const file of pages) {
     app.get(file.path, { exposeHeadRoute: true }, (request, reply) => {
-      finish(options, request, { status: 200, body: null }, callOf(request, reply));
+      finish(options, { status: 200, body: null }, callOf(request, reply));
       return sendPage(request, reply, file);
     });
   }
@@ -155,13 +152,10 @@ export function buildApp(options: AppOptions): App {
   });
   app.setErrorHandler(async (thrown, request, reply) => {
     const call = callOf(request, reply);
-    const error = await options.accessAudit.refused(thrown, call).then(
-      () => thrown,
-      (unaudited: unknown) => unaudited,
-    );
-    const input = problemOfRequest(error);
-    if (encodeProblem(input, call.traceId).status >= 500) options.failures.failed(error, call.traceId);
-    return refuse(request, reply, input);
+    const given = await answerToError(options, thrown, call, problemOfRequest);
+    // A wait whose API key was revoked ended as if its client had gone; but the client is there.
+    if (given.status === CLIENT_GONE && call.isCancelled()) return refuse(request, reply, unauthenticated());
+    return answer(request, reply, given);
   });
   return app;
 }
@@ -206,19 +200,12 @@ function retryAfterSeconds(retryAfterMs: number): string {
   return String(Math.max(1, Math.ceil(retryAfterMs / 1_000)));
 }
 
-function finish(
-  { env, metrics, log }: AppOptions,
-  request: FastifyRequest,
-  { status, body }: Answer,
-  { receivedMs, waitedMs, traceId, principal, span }: HttpCall,
-): void {
-  const seconds = (env.monotonicMs() - receivedMs - waitedMs) / 1_000;
-  const route = routeName(request);
-  span.end(status);
-  metrics.answered(route, status, seconds);
+function finish({ log }: AppOptions, { status, body }: Answer, call: HttpCall): void {
+  const seconds = call.answered(status);
   const level = status >= 500 ? "warn" : "debug";
   if (!log.isLevelEnabled(level)) return;
   const { reason = "" } = (body ?? {}) as { reason?: string };
+  const { route, traceId, principal } = call;
   const ms = Math.round(seconds * 1_000);
   log[level]({ route, status, reason, traceId, by: principal.id, ms }, "answered");
 }

@@ -1,39 +1,26 @@
-/** One HTTP request: the call that the rest of the server sees, and its connection. */
+/** One HTTP request: the call that the rest of the server sees. */
 import type { FastifyReply, FastifyRequest } from "fastify";
-import type { Call, Connection } from "../access/call.ts";
+import type { Call } from "../access/call.ts";
 import type { ServerContext } from "../access/context.ts";
 import { LOCAL_PRINCIPAL, type Principal } from "../access/principal.ts";
 import { remoteAddress } from "../access/remote-address.ts";
-import { type RequestSpan, startSpan } from "../telemetry/spans.ts";
-import { traceOf } from "../telemetry/trace.ts";
+import { MeteredRequest } from "../telemetry/metered-request.ts";
 
 /** A client has as long to take an answer that others wait for. */
 const TAKE_TIMEOUT_MS = 30_000;
 
-export class HttpCall implements Call, Connection {
-  readonly traceId: string;
+export class HttpCall extends MeteredRequest implements Call {
   readonly address: string;
-  readonly span: RequestSpan;
-  readonly receivedMs: number;
   /** Set when the request is let in. */
   principal: Principal = LOCAL_PRINCIPAL;
-  waitedMs = 0;
   readonly #context: ServerContext;
   readonly #response: FastifyReply["raw"];
 
   constructor(context: ServerContext, request: FastifyRequest, { raw }: FastifyReply) {
-    const { env, traces, behindProxy } = context;
-    const trace = traceOf(request.headers.traceparent, traces);
-    this.traceId = trace.traceId;
-    this.address = remoteAddress(request.raw, behindProxy);
-    this.span = startSpan(routeName(request), trace, env);
-    this.receivedMs = env.monotonicMs();
+    super(context, routeName(request), request.headers.traceparent);
+    this.address = remoteAddress(request.raw, context.behindProxy);
     this.#context = context;
     this.#response = raw;
-  }
-
-  get connection(): Connection {
-    return this;
   }
 
   /** A caller whose API key is no longer valid counts as gone: nothing is granted to it any more. */
@@ -71,6 +58,6 @@ export class HttpCall implements Call, Connection {
   }
 }
 
-export function routeName({ method, routeOptions }: FastifyRequest): string {
+function routeName({ method, routeOptions }: FastifyRequest): string {
   return routeOptions?.url === undefined ? "unknown" : `${method} ${routeOptions.url}`;
 }

@@ -3,7 +3,7 @@
  * app and the OpenAPI document are both made from these, so neither can say more than the other does.
  */
 import type { WireAnswer } from "solehold/internal";
-import type { Static, TSchema } from "typebox";
+import { type Static, type TSchema, Type } from "typebox";
 import type { Call } from "../access/call.ts";
 import type { Principal } from "../access/principal.ts";
 import type { Turns } from "../access/turns.ts";
@@ -47,7 +47,8 @@ export interface RouteSpec<Body extends TSchema = TSchema, Query extends TSchema
   readonly size?: "large";
   readonly replies: Readonly<Record<number, RouteReply>>;
   readonly examples: readonly RouteExample[];
-  handle(input: { readonly body: Static<Body>; readonly query: Static<Query> }, call: Call): Promise<Answer>;
+  /** Resolves to the body of a 200; all else is a ProblemError. */
+  handle(input: { readonly body: Static<Body>; readonly query: Static<Query> }, call: Call): Promise<object>;
 }
 
 export interface Route {
@@ -82,13 +83,33 @@ export function defineRoute<Body extends TSchema, Query extends TSchema>(
   const checkQuery: Check<Query> | null = spec.query === undefined ? null : checkQueryOf(spec.query);
   return {
     spec,
-    run: (body, query, call) =>
-      spec.handle(
-        {
-          body: (checkBody === null ? undefined : checkBody(body)) as Static<Body>,
-          query: (checkQuery === null ? undefined : checkQuery(query)) as Static<Query>,
-        },
-        call,
-      ),
+    run: async (body, query, call) => {
+      const input = {
+        body: (checkBody === null ? undefined : checkBody(body)) as Static<Body>,
+        query: (checkQuery === null ? undefined : checkQuery(query)) as Static<Query>,
+      };
+      return { status: 200, body: await spec.handle(input, call) };
+    },
+  };
+}
+
+type EventSpec<Query> = Pick<RouteSpec, "path" | "operationId" | "tag" | "summary" | "description"> & {
+  readonly query: Query;
+};
+
+/** `open` gets the query, checked. */
+export function defineEvents<Query extends TSchema>(
+  spec: EventSpec<Query>,
+  open: (query: Static<Query>, principal: Principal, lastEventId: string | null) => OpenedEvents,
+): EventRoute {
+  const check = checkQueryOf(spec.query);
+  const reply = {
+    description: "An endless stream.",
+    contentType: "text/event-stream",
+    schema: Type.String(),
+  };
+  return {
+    spec: { ...spec, method: "GET", replies: { 200: reply }, examples: [] },
+    open: (query, principal, lastEventId) => open(check(query), principal, lastEventId),
   };
 }

@@ -13,6 +13,7 @@ import {
   formatFence,
   type LeaseService,
   leaseId,
+  pagesOf,
 } from "solehold/internal";
 import type { Logger } from "../telemetry/log.ts";
 
@@ -103,10 +104,6 @@ function idOf(tenant: string, name: string, fence = ""): string {
 }
 
 async function* leasesOf({ executor }: LeaseService, tenant: string): AsyncIterable<LeaseView> {
-  for (let cursor: string | null | undefined; cursor !== null; ) {
-    const after = cursor === undefined ? {} : { after: cursor };
-    const page = await executor.list({ tenant, prefix: "", state: "held", limit: 1_000, ...after });
-    yield* page.leases;
-    cursor = page.next;
-  }
+  const query = { tenant, prefix: "", state: "held", limit: 1_000 } as const;
+  for await (const { leases } of pagesOf((page) => executor.list(page), query)) yield* leases;
 }

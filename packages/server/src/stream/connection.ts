@@ -17,13 +17,12 @@ import {
 import { Type } from "typebox";
 import type { WebSocket } from "ws";
 import type { Call } from "../access/call.ts";
-import type { ServerContext } from "../access/context.ts";
+import { answerToError, type ServerContext } from "../access/context.ts";
 import type { Principal } from "../access/principal.ts";
 import { COMMAND_SCHEMAS, type CommandHandler } from "../commands/command-handler.ts";
 import { draining, ProblemError, problemOf, refusal } from "../protocol/problem.ts";
-import { strict } from "../protocol/schemas/fields.ts";
+import { Closed } from "../protocol/schemas/kinds.ts";
 import { checkOf } from "../protocol/validation.ts";
-import { startSpan } from "../telemetry/spans.ts";
 import { traceOf } from "../telemetry/trace.ts";
 import type { WatchHub } from "../watch/watch-hub.ts";
 import { type ConnectionState, StreamOperation } from "./operation.ts";
@@ -43,11 +42,8 @@ export interface StreamServices extends ServerContext {
 }
 
 /** `unwatch` ends a watch, `cancel` a wait: both name the message that began it. */
-const checkTarget = checkOf(
-  Type.Object({ target: Type.Union([Type.String(), Type.Integer()]) }, strict),
-  "body",
-);
-const checkEmpty = checkOf(Type.Object({}, strict), "body");
+const checkTarget = checkOf(Closed({ target: Type.Union([Type.String(), Type.Integer()]) }), "body");
+const checkEmpty = checkOf(Closed({}), "body");
 /** Operations that concern the connection itself. */
 const CONTROL_OPERATIONS = ["watch", "unwatch", "cancel", "ping"] as const;
 /**
@@ -169,43 +165,26 @@ export class StreamConnection {
   }
 
   #answer(envelope: Envelope, receivedMs: number): void {
-    const { env, traces } = this.#services;
     const route = this.#routeOf(envelope.op);
-    const trace = traceOf(envelope.traceparent, traces);
-    const span = startSpan(route, trace, env);
-    const operation = new StreamOperation(this.#state, envelope, route, trace.traceId, span, receivedMs);
+    const operation = new StreamOperation(this.#services, route, envelope, receivedMs, this.#state);
     this.#pending.set(envelope.id, operation);
     if (!operation.mayWait) this.#atOnce += 1;
     this.#run(envelope, operation)
-      .catch(async (error: unknown) => {
-        await this.#services.accessAudit.refused(error, operation);
-        throw error;
-      })
-      .then(
-        (answer) => this.#finish(operation, answer),
-        (error: unknown) => this.#finish(operation, this.#failed(error, operation)),
-      );
+      .catch((error: unknown) => answerToError(this.#services, error, operation))
+      .then((answer) => this.#finish(operation, answer));
   }
 
   #finish(operation: StreamOperation, answer: WireAnswer): void {
-    const { id, op, route, span, receivedMs, waitedMs, mayWait } = operation;
-    const { env, metrics } = this.#services;
+    const { id, op, mayWait } = operation;
     const { status, body } = answer;
     this.#pending.delete(id);
     if (!mayWait) this.#atOnce -= 1;
-    span.end(status);
-    metrics.answered(route, status, (env.monotonicMs() - receivedMs - waitedMs) / 1_000);
+    operation.answered(status);
     this.#outgoing.send({ id, status, body }, operation.whenTaken);
     // Events follow the answer that announces them.
     if (op === "watch") this.#watches.begin(id);
     if (this.#isIdle()) this.#onIdle?.();
     if (this.#isReadingPaused) this.#applyBackpressure();
-  }
-
-  #failed(error: unknown, { traceId }: Call): WireAnswer {
-    const answer = encodeProblem(problemOf(error), traceId);
-    if (answer.status >= 500) this.#services.failures.failed(error, traceId);
-    return answer;
   }
 
   #routeOf(op: string): string {

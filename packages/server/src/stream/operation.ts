@@ -1,8 +1,8 @@
-/** One operation of a stream that has no answer yet: the call that the rest of the server sees, and its connection. */
+/** One operation of a stream that has no answer yet: the call that the rest of the server sees. */
 import type { Envelope, MessageId } from "solehold/internal";
-import type { Call, Connection } from "../access/call.ts";
+import type { Call } from "../access/call.ts";
 import type { Principal } from "../access/principal.ts";
-import type { RequestSpan } from "../telemetry/spans.ts";
+import { MeteredRequest, type Meters } from "../telemetry/metered-request.ts";
 
 /** The connection that it came by. */
 export interface ConnectionState {
@@ -11,17 +11,11 @@ export interface ConnectionState {
   readonly isClosed: boolean;
 }
 
-export class StreamOperation implements Call, Connection {
+export class StreamOperation extends MeteredRequest implements Call {
   readonly id: MessageId;
   readonly op: string;
-  /** For the meters. */
-  readonly route: string;
-  readonly traceId: string;
-  readonly span: RequestSpan;
-  readonly receivedMs: number;
   /** It may wait for its turn, and so take long. */
   readonly mayWait: boolean;
-  waitedMs = 0;
   readonly #state: ConnectionState;
   /** Null for most: they are answered before anybody registers. */
   #listeners: Set<() => void> | null = null;
@@ -30,20 +24,16 @@ export class StreamOperation implements Call, Connection {
   whenTaken: (() => void) | null = null;
 
   constructor(
-    state: ConnectionState,
-    { id, op, message }: Envelope,
+    meters: Meters,
     route: string,
-    traceId: string,
-    span: RequestSpan,
+    { id, op, message, traceparent }: Envelope,
     receivedMs: number,
+    state: ConnectionState,
   ) {
+    super(meters, route, traceparent, receivedMs);
     this.#state = state;
     this.id = id;
     this.op = op;
-    this.route = route;
-    this.traceId = traceId;
-    this.span = span;
-    this.receivedMs = receivedMs;
     this.mayWait = op === "acquire" && "waitMs" in message && message.waitMs !== 0;
   }
 
@@ -53,10 +43,6 @@ export class StreamOperation implements Call, Connection {
 
   get address(): string {
     return this.#state.address;
-  }
-
-  get connection(): Connection {
-    return this;
   }
 
   isGone(): boolean {

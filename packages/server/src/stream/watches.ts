@@ -5,6 +5,7 @@ import { type Principal, readableScope } from "../access/principal.ts";
 import type { Shares } from "../access/shares.ts";
 import { ProblemError, refusal } from "../protocol/problem.ts";
 import { Tenant } from "../protocol/schemas/fields.ts";
+import { Closed, Text } from "../protocol/schemas/kinds.ts";
 import { checkOf } from "../protocol/validation.ts";
 import { BoundedEventSink } from "../watch/bounded-event-sink.ts";
 import type { WatchHub } from "../watch/watch-hub.ts";
@@ -29,14 +30,11 @@ interface OpenWatch {
   stop(): void;
 }
 
-const WatchBody = Type.Object(
-  {
-    tenant: Type.Optional(Tenant),
-    prefix: Type.Optional(Type.String()),
-    after: Type.Optional(Type.String({ description: "The token of the last event seen." })),
-  },
-  { additionalProperties: false },
-);
+const WatchBody = Closed({
+  tenant: Type.Optional(Tenant),
+  prefix: Type.Optional(Type.String()),
+  after: Type.Optional(Text("The token of the last event seen.")),
+});
 const check = checkOf(WatchBody, "body");
 const MAX_WATCHES = 1_000;
 

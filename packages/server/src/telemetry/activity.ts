@@ -4,29 +4,26 @@
  */
 import type { Env, Timer } from "solehold/internal";
 import { type Static, Type } from "typebox";
+import { Closed, Count, OrNull, Whole } from "../protocol/schemas/kinds.ts";
 import type { Metrics } from "./metrics.ts";
 
 export const BUCKET_MS = 5_000;
 const KEPT_BUCKETS = 720;
 
-const Count = (description: string) => Type.Integer({ minimum: 0, description });
-const Ratio = (description: string) => Type.Union([Type.Number(), Type.Null()], { description });
+const Ratio = (description: string) => OrNull(Type.Number(), description);
 
-export const ActivityBucketSchema = Type.Object(
-  {
-    atMs: Type.Integer({ description: "When it ended, in ms since 1970 on this server's clock." }),
-    grants: Count("Leases granted."),
-    takeovers: Count("Grants of leases whose last holder did not finish."),
-    expiries: Count("Leases that ran out."),
-    renewals: Count("Leases renewed."),
-    renewalAge: Ratio("How much of its ttl a lease had used up when it was renewed, on average."),
-    renewalAgeMost: Ratio("The same for the latest of them."),
-    denials: Type.Record(Type.String(), Type.Integer(), { description: "Attempts not allowed, by reason." }),
-    waiters: Count("Requests in a wait queue at its end."),
-    liveLeases: Count("Leases alive at its end."),
-  },
-  { additionalProperties: false },
-);
+export const ActivityBucketSchema = Closed({
+  atMs: Whole("When it ended, in ms since 1970 on this server's clock."),
+  grants: Count("Leases granted."),
+  takeovers: Count("Grants of leases whose last holder did not finish."),
+  expiries: Count("Leases that ran out."),
+  renewals: Count("Leases renewed."),
+  renewalAge: Ratio("How much of its ttl a lease had used up when it was renewed, on average."),
+  renewalAgeMost: Ratio("The same for the latest of them."),
+  denials: Type.Record(Type.String(), Type.Integer(), { description: "Attempts not allowed, by reason." }),
+  waiters: Count("Requests in a wait queue at its end."),
+  liveLeases: Count("Leases alive at its end."),
+});
 export type ActivityBucket = Static<typeof ActivityBucketSchema>;
 
 export class Activity {

@@ -12,16 +12,23 @@ const RATIOS = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1];
 const MICROSECONDS = 1e6;
 
 /** What is only worth reading when somebody asks. */
-export interface Readings {
-  waiters(): number;
-  watchers(): number;
-  streams(): number;
-  liveLeases(): number;
-  auditLag(): number;
-  auditDropped(): number;
-  auditUnshipped(): number;
-  clockJumps(): number;
-}
+const GAUGES = {
+  waiters: ["solehold_waiters", "Requests in a wait queue."],
+  watchers: ["solehold_watchers", "Open watches."],
+  streams: ["solehold_streams", "Open stream connections."],
+  liveLeases: ["solehold_live_leases", "Leases alive, in tenants used through this server."],
+  auditLag: ["solehold_audit_lag", "Audit entries that are not on the disk yet."],
+  auditUnshipped: ["solehold_audit_unshipped", "Audit entries that --audit-ship has not sent yet."],
+} as const;
+/** Counters that something else keeps. */
+const COUNTERS = {
+  auditDropped: ["solehold_audit_dropped_total", "Audit entries lost because the disk could not keep up."],
+  clockJumps: ["solehold_store_clock_jumps_total", "How often the store's clock was seen to jump."],
+} as const;
+
+type GaugeName = keyof typeof GAUGES;
+type CounterName = keyof typeof COUNTERS;
+export type Readings = { readonly [name in GaugeName | CounterName]: () => number };
 
 /** What was counted since it was last taken. */
 interface Counted {
@@ -100,30 +107,10 @@ export class Metrics {
   /** Answers from now on include what `readings` say at that moment, and how the process does. */
   observe(readings: Readings): void {
     this.#readings = readings;
-    this.#gauge("solehold_waiters", "Requests in a wait queue.", readings.waiters);
-    this.#gauge("solehold_watchers", "Open watches.", readings.watchers);
-    this.#gauge("solehold_streams", "Open stream connections.", readings.streams);
-    this.#gauge(
-      "solehold_live_leases",
-      "Leases alive, in tenants used through this server.",
-      readings.liveLeases,
-    );
-    this.#gauge("solehold_audit_lag", "Audit entries that are not on the disk yet.", readings.auditLag);
-    this.#gauge(
-      "solehold_audit_unshipped",
-      "Audit entries that --audit-ship has not sent yet.",
-      readings.auditUnshipped,
-    );
-    this.#observedCounter(
-      "solehold_audit_dropped_total",
-      "Audit entries lost because the disk could not keep up.",
-      readings.auditDropped,
-    );
-    this.#observedCounter(
-      "solehold_store_clock_jumps_total",
-      "How often the store's clock was seen to jump.",
-      readings.clockJumps,
-    );
+    for (const [name, [metric, help]] of Object.entries(GAUGES))
+      this.#gauge(metric, help, readings[name as GaugeName]);
+    for (const [name, [metric, help]] of Object.entries(COUNTERS))
+      this.#observedCounter(metric, help, readings[name as CounterName]);
     this.#observeProcess();
   }
 
@@ -221,7 +208,6 @@ export class Metrics {
     new Gauge({ name, help, registers: [this.registry], collect });
   }
 
-  /** A counter that something else keeps. */
   #observedCounter(name: string, help: string, read: () => number): void {
     const collect = function (this: Counter): void {
       this.reset();

@@ -11,130 +11,94 @@ import {
 import { type Static, Type } from "typebox";
 import { oneAtATime } from "../../access/one-at-a-time.ts";
 import { assertAllowed, assertAllowedEverywhere, type Principal, tenantOf } from "../../access/principal.ts";
-import {
-  Instant,
-  LeaseId,
-  Reason,
-  ReasonCode,
-  Sequence,
-  strict,
-  TraceId,
-} from "../../protocol/schemas/fields.ts";
-import { checkQueryOf } from "../../protocol/validation.ts";
+import { Instant, LeaseId, Reason, ReasonCode, Sequence, TraceId } from "../../protocol/schemas/fields.ts";
+import { Closed, Count, Described, Fact, OneOf, OrNull, Text, Whole } from "../../protocol/schemas/kinds.ts";
 import { type DecisionFeed, decisionEvents } from "../../watch/decision-feed.ts";
-import { defineRoute, type EventRoute, type Route } from "../route.ts";
+import { defineEvents, defineRoute, type EventRoute, type Route } from "../route.ts";
 
 const MAX_ENTRIES = 1_000;
 const DEFAULT_ENTRIES = 100;
 
 const filterFields = {
-  tenant: Type.Optional(
-    Type.String({ description: "The tenant, as elsewhere; `*` for all, if the API key is for all." }),
-  ),
-  name: Type.Optional(Type.String({ description: "Only this lease." })),
-  holder: Type.Optional(Type.String({ description: "Only attempts of exactly this holder." })),
-  action: Type.Optional(
-    Type.String({ description: "Only one kind of attempt: grant, renew, release, use, expire, revoke." }),
-  ),
-  caller: Type.Optional(Type.String({ description: "Only requests with the API key of this id." })),
-  except: Type.Optional(Type.String({ description: "Not these kinds of attempts: `renew,use`." })),
-  reason: Type.Optional(Type.String({ description: "Only attempts that ended for this reason." })),
-  allowed: Type.Optional(Type.Boolean({ description: "Only those that were allowed, or that were not." })),
+  tenant: Type.Optional(Text("The tenant, as elsewhere; `*` for all, if the API key is for all.")),
+  name: Type.Optional(Text("Only this lease.")),
+  holder: Type.Optional(Text("Only attempts of exactly this holder.")),
+  action: Type.Optional(Text("Only one kind of attempt: grant, renew, release, use, expire, revoke.")),
+  caller: Type.Optional(Text("Only requests with the API key of this id.")),
+  except: Type.Optional(Text("Not these kinds of attempts: `renew,use`.")),
+  reason: Type.Optional(Text("Only attempts that ended for this reason.")),
+  allowed: Type.Optional(Fact("Only those that were allowed, or that were not.")),
 };
 
-const AuditQuerySchema = Type.Object(
-  {
-    ...filterFields,
-    fromMs: Type.Optional(
-      Type.Integer({ minimum: 0, description: "Not before this instant, in ms since 1970." }),
-    ),
-    untilMs: Type.Optional(
-      Type.Integer({ minimum: 0, description: "Before this instant, in ms since 1970." }),
-    ),
-    after: Type.Optional(Type.Integer({ minimum: 0, description: "Only entries after this sequence." })),
-    limit: Type.Optional(
-      Type.Integer({ minimum: 1, maximum: MAX_ENTRIES, description: "How many entries at most." }),
-    ),
-    order: Type.Optional(
-      Type.Enum(["oldest-first", "newest-first"], { description: "From which end; oldest-first." }),
-    ),
-  },
-  strict,
-);
+const AuditQuerySchema = Closed({
+  ...filterFields,
+  fromMs: Type.Optional(Count("Not before this instant, in ms since 1970.")),
+  untilMs: Type.Optional(Count("Before this instant, in ms since 1970.")),
+  after: Type.Optional(Count("Only entries after this sequence.")),
+  limit: Type.Optional(
+    Type.Integer({ minimum: 1, maximum: MAX_ENTRIES, description: "How many entries at most." }),
+  ),
+  order: Type.Optional(OneOf(["oldest-first", "newest-first"], "From which end; oldest-first.")),
+});
 
-const Hash = Type.String({ description: "SHA-256 over the entry and the hash before it, hexadecimal." });
+const Hash = Text("SHA-256 over the entry and the hash before it, hexadecimal.");
 
-const Head = Type.Object(
-  { sequence: Sequence, hash: Hash },
-  { ...strict, description: "The last entry: keep it elsewhere, and nothing before it can be changed." },
-);
+const Head = Described("The last entry: keep it elsewhere, and nothing before it can be changed.", {
+  sequence: Sequence,
+  hash: Hash,
+});
 
-const WatchQuerySchema = Type.Object(filterFields, strict);
-const checkWatch = checkQueryOf(WatchQuerySchema);
+const WatchQuerySchema = Closed(filterFields);
 
-const AuditEntrySchema = Type.Object(
-  {
-    sequence: Sequence,
-    previousHash: Type.String({ description: "The hash of the entry before." }),
-    hash: Hash,
-    at: Instant,
-    tenant: Type.String({ description: "Whose lease it was about." }),
-    key: Type.String({ description: "The lease's name." }),
-    leaseId: LeaseId,
-    action: Type.String({ description: "What was attempted: grant, renew, release, use, expire, revoke." }),
-    allowed: Type.Boolean({ description: "How it was decided." }),
-    reason: Reason,
-    reasonCode: ReasonCode,
-    code: Type.Optional(Type.String({ description: "LS_OK, LS_EXPIRED, LS_STALE_USE, ..." })),
-    holder: Type.Optional(Type.String({ description: "Who attempted it, where it was said." })),
-    fence: Type.Optional(Type.String({ description: "The grant's number, decimal, where there was one." })),
-    purpose: Type.Optional(Type.String({ description: "The purpose that was named, where one was." })),
-    caller: Type.Optional(Type.String({ description: "The id of the API key; `local` without keys." })),
-    address: Type.Optional(Type.String({ description: "Where the request came from." })),
-    traceId: TraceId,
-    outcome: Type.String({ description: "What became of the write: applied, none, or unknown." }),
-    detail: Type.Optional(
-      Type.Record(Type.String(), Type.Union([Type.String(), Type.Number(), Type.Boolean()]), {
-        description: "More where there is more to say, such as how approvals were judged.",
-      }),
-    ),
-  },
-  strict,
-);
-
-const AuditReply = Type.Object(
-  {
-    entries: Type.Array(AuditEntrySchema, { description: "In the order asked for." }),
-    next: Type.Union([Sequence, Type.Null()], {
-      description: "For `after`, if there may be more; null at the end, and with newest-first.",
+const AuditEntrySchema = Closed({
+  sequence: Sequence,
+  previousHash: Text("The hash of the entry before."),
+  hash: Hash,
+  at: Instant,
+  tenant: Text("Whose lease it was about."),
+  key: Text("The lease's name."),
+  leaseId: LeaseId,
+  action: Text("What was attempted: grant, renew, release, use, expire, revoke."),
+  allowed: Fact("How it was decided."),
+  reason: Reason,
+  reasonCode: ReasonCode,
+  code: Type.Optional(Text("LS_OK, LS_EXPIRED, LS_STALE_USE, ...")),
+  holder: Type.Optional(Text("Who attempted it, where it was said.")),
+  fence: Type.Optional(Text("The grant's number, decimal, where there was one.")),
+  purpose: Type.Optional(Text("The purpose that was named, where one was.")),
+  caller: Type.Optional(Text("The id of the API key; `local` without keys.")),
+  address: Type.Optional(Text("Where the request came from.")),
+  traceId: TraceId,
+  outcome: Text("What became of the write: applied, none, or unknown."),
+  detail: Type.Optional(
+    Type.Record(Type.String(), Type.Union([Type.String(), Type.Number(), Type.Boolean()]), {
+      description: "More where there is more to say, such as how approvals were judged.",
     }),
-    head: Head,
-  },
-  strict,
-);
+  ),
+});
+
+const AuditReply = Closed({
+  entries: Type.Array(AuditEntrySchema, { description: "In the order asked for." }),
+  next: OrNull(Sequence, "For `after`, if there may be more; null at the end, and with newest-first."),
+  head: Head,
+});
 
 const KnownHead = (description: string) =>
   Type.Optional(Type.String({ pattern: "^[1-9][0-9]{0,15}:[0-9a-f]{64}$", description }));
 
-const VerifyQuery = Type.Object(
-  {
-    anchor: KnownHead("A head that was kept elsewhere, as SEQUENCE:HASH: it must be part of the trail."),
-    startAfter: KnownHead("For a trail whose older segments were archived: the head that they ended with."),
-  },
-  strict,
-);
+const VerifyQuery = Closed({
+  anchor: KnownHead("A head that was kept elsewhere, as SEQUENCE:HASH: it must be part of the trail."),
+  startAfter: KnownHead("For a trail whose older segments were archived: the head that they ended with."),
+});
 
-const VerifyReply = Type.Object(
-  {
-    ok: Type.Boolean({ description: "Whether every entry is proven." }),
-    entries: Type.Optional(Type.Integer({ description: "How many were proven." })),
-    head: Type.Optional(Head),
-    entry: Type.Optional(Type.Integer({ description: "The first entry that is not proven." })),
-    problem: Type.Optional(Type.String({ description: "What is wrong with it, in one word." })),
-    message: Type.Optional(Type.String({ description: "What is wrong with it, in a sentence." })),
-  },
-  strict,
-);
+const VerifyReply = Closed({
+  ok: Fact("Whether every entry is proven."),
+  entries: Type.Optional(Whole("How many were proven.")),
+  head: Type.Optional(Head),
+  entry: Type.Optional(Whole("The first entry that is not proven.")),
+  problem: Type.Optional(Text("What is wrong with it, in one word.")),
+  message: Type.Optional(Text("What is wrong with it, in a sentence.")),
+});
 
 /** `verify` proves what `audit` answers from. */
 export function auditRoutes(
@@ -161,7 +125,7 @@ export function auditRoutes(
       const entries = await audit.query(filter);
       const isMore = order !== "newest-first" && entries.length === (limit ?? DEFAULT_ENTRIES);
       const next = isMore ? (entries.at(-1)?.sequence ?? null) : null;
-      return { status: 200, body: { entries, next, head } };
+      return { entries, next, head };
     },
   });
   const alone = oneAtATime("a verification");
@@ -179,38 +143,29 @@ export function auditRoutes(
       assertAllowedEverywhere(principal, "audit");
       const heads = given({ anchor: headOf(anchor), startAfter: headOf(startAfter) });
       const result = await alone(() => verify(heads));
-      if (result.ok) return { status: 200, body: result };
+      if (result.ok) return result;
       // Where the file lies is the operator's business.
       const { file: _file, line: _line, ...finding } = result;
-      return { status: 200, body: finding };
+      return finding;
     },
   });
   return [query, check];
 }
 
-const WATCH_SPEC: EventRoute["spec"] = {
-  method: "GET",
-  path: "/v1/audit/watch",
-  operationId: "watchAudit",
-  tag: "audit",
-  summary: "Attempts and how they were decided, as they happen",
-  description:
-    "Server-sent events `decided` with an entry without its place in the chain as JSON data, and `missed` with the number of entries that a slow reader did not get. It does not resume: ask /v1/audit for what was before.",
-  query: WatchQuerySchema,
-  replies: {
-    200: { description: "An endless stream.", contentType: "text/event-stream", schema: Type.String() },
-  },
-  examples: [],
-};
-
 export function auditWatchRoute(feed: DecisionFeed, maxBufferedBytes: number): EventRoute {
-  return {
-    spec: WATCH_SPEC,
-    open: (query, principal) => {
-      const filter = filterOf(principal, checkWatch(query));
-      return { ...given({ tenant: filter.tenant }), source: decisionEvents(feed, filter, maxBufferedBytes) };
-    },
+  const spec = {
+    path: "/v1/audit/watch",
+    operationId: "watchAudit",
+    tag: "audit",
+    summary: "Attempts and how they were decided, as they happen",
+    description:
+      "Server-sent events `decided` with an entry without its place in the chain as JSON data, and `missed` with the number of entries that a slow reader did not get. It does not resume: ask /v1/audit for what was before.",
+    query: WatchQuerySchema,
   };
+  return defineEvents(spec, (query, principal) => {
+    const filter = filterOf(principal, query);
+    return { ...given({ tenant: filter.tenant }), source: decisionEvents(feed, filter, maxBufferedBytes) };
+  });
 }
 
 type FilterQuery = Static<typeof WatchQuerySchema>;

@@ -5,7 +5,7 @@ import type { Call } from "../../access/call.ts";
 import type { RateLimiter } from "../../access/rate-limit.ts";
 import { COMMAND_SCHEMAS, type CommandHandler } from "../../commands/command-handler.ts";
 import { ProblemError, refusal } from "../../protocol/problem.ts";
-import { strict } from "../../protocol/schemas/fields.ts";
+import { strict } from "../../protocol/schemas/kinds.ts";
 import { GrantedReplySchema, RenewBody } from "../../protocol/schemas/leases.ts";
 import { ProblemSchema } from "../../protocol/schemas/problem.ts";
 import { checkOf } from "../../protocol/validation.ts";

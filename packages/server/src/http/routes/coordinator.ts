@@ -13,154 +13,122 @@ import { type Static, Type } from "typebox";
 import { oneAtATime } from "../../access/one-at-a-time.ts";
 import { assertAction, assertAllowed, tenantOf } from "../../access/principal.ts";
 import { ProblemError, refusal } from "../../protocol/problem.ts";
-import {
-  Approvals,
-  LeaseId,
-  NotAfter,
-  NotBefore,
-  SignerId,
-  strict,
-  TraceId,
-} from "../../protocol/schemas/fields.ts";
+import { Approvals, LeaseId, NotAfter, NotBefore, SignerId, TraceId } from "../../protocol/schemas/fields.ts";
+import { Closed, Described, Fact, OneOf, Text, Whole } from "../../protocol/schemas/kinds.ts";
 import { defineRoute, type Route } from "../route.ts";
 
 /** A whole number in 64 bits: as a number up to 2^53, else as a decimal string. */
 const Weight = Type.Union([Type.Integer({ minimum: 0 }), Type.String({ pattern: "^[0-9]{1,20}$" })], {
   description: "Its share of the keys: a whole number in 64 bits; as a decimal string above 2^53.",
 });
-const NodeId = Type.String({ description: "The node's name." });
+const NodeId = Text("The node's name.");
 const Algorithm = { description: "How the choice is made; the first of these when not given." };
 const MAX_CANDIDATES = 1_000;
 
-const SelectBody = Type.Object(
-  {
-    leaseId: LeaseId,
-    candidates: Type.Array(Type.Object({ nodeId: NodeId, weight: Weight }, strict), {
-      maxItems: MAX_CANDIDATES,
-      description: "Those who could coordinate it, in any order.",
-    }),
-    algorithm: Type.Optional(Type.Enum([...SELECTION_ALGORITHMS], Algorithm)),
-  },
-  strict,
-);
+const SelectBody = Closed({
+  leaseId: LeaseId,
+  candidates: Type.Array(Closed({ nodeId: NodeId, weight: Weight }), {
+    maxItems: MAX_CANDIDATES,
+    description: "Those who could coordinate it, in any order.",
+  }),
+  algorithm: Type.Optional(Type.Enum([...SELECTION_ALGORITHMS], Algorithm)),
+});
 
-const WeightText = Type.String({ description: "Its weight, decimal." });
+const WeightText = Text("Its weight, decimal.");
 
-const SelectReply = Type.Object(
-  {
-    selected: Type.String({ description: "The node that coordinates the lease." }),
-    candidates: Type.Array(Type.Object({ nodeId: NodeId, weight: WeightText }, strict), {
-      description: "The eligible ones, ordered by the UTF-8 bytes of their ids.",
-    }),
-    algorithm: Type.String({ description: "How the choice was made." }),
-    leaseId: LeaseId,
-    traceId: TraceId,
-  },
-  strict,
-);
+const SelectReply = Closed({
+  selected: Text("The node that coordinates the lease."),
+  candidates: Type.Array(Closed({ nodeId: NodeId, weight: WeightText }), {
+    description: "The eligible ones, ordered by the UTF-8 bytes of their ids.",
+  }),
+  algorithm: Text("How the choice was made."),
+  leaseId: LeaseId,
+  traceId: TraceId,
+});
 
 /** A quorum that comes with the request is checked key by key, which costs the server, not the caller. */
 const MAX_REQUEST_SIGNERS = 16;
 const MAX_REQUEST_KEYS = 2;
 const MAX_VERIFY_BYTES = 16_384;
 
-const QuorumSchema = Type.Object(
+const QuorumSchema = Described(
+  "Who may sign, and how many must. Without it, the quorum that the server was started with.",
   {
     signers: Type.Array(
-      Type.Object(
-        {
-          signerId: Type.String({ description: "The signer's name." }),
-          keys: Type.Array(
-            Type.Object(
-              {
-                publicKey: Type.String({
-                  description: "A raw Ed25519 public key, 43 characters of base64url.",
-                }),
-                notBeforeMs: Type.Optional(NotBefore),
-                notAfterMs: Type.Optional(NotAfter),
-              },
-              strict,
-            ),
-            {
-              maxItems: MAX_REQUEST_KEYS,
-              description: "The signer's keys: old ones beside new ones while they are changed.",
-            },
-          ),
-        },
-        strict,
-      ),
+      Closed({
+        signerId: Text("The signer's name."),
+        keys: Type.Array(
+          Closed({
+            publicKey: Text("A raw Ed25519 public key, 43 characters of base64url."),
+            notBeforeMs: Type.Optional(NotBefore),
+            notAfterMs: Type.Optional(NotAfter),
+          }),
+          {
+            maxItems: MAX_REQUEST_KEYS,
+            description: "The signer's keys: old ones beside new ones while they are changed.",
+          },
+        ),
+      }),
       { maxItems: MAX_REQUEST_SIGNERS, description: "Those whose approval counts." },
     ),
     thresholds: Type.Optional(
-      Type.Object(
-        {
-          standard: Type.Integer({ description: "How many for the tier Standard." }),
-          risky: Type.Integer({ description: "How many for the tier Risky." }),
-          dangerous: Type.Integer({ description: "How many for the tier Dangerous." }),
-        },
-        { ...strict, description: "How many distinct signers each tier needs." },
-      ),
-    ),
-    mode: Type.Optional(
-      Type.Enum(["strict", "lenient"], {
-        description: "Whether one invalid approval spoils the others (strict) or only does not count.",
+      Described("How many distinct signers each tier needs.", {
+        standard: Whole("How many for the tier Standard."),
+        risky: Whole("How many for the tier Risky."),
+        dangerous: Whole("How many for the tier Dangerous."),
       }),
     ),
-  },
-  {
-    ...strict,
-    description: "Who may sign, and how many must. Without it, the quorum that the server was started with.",
+    mode: Type.Optional(
+      OneOf(
+        ["strict", "lenient"],
+        "Whether one invalid approval spoils the others (strict) or only does not count.",
+      ),
+    ),
   },
 );
 
-const VerifyBody = Type.Object(
-  {
-    leaseId: LeaseId,
-    quorum: Type.Optional(QuorumSchema),
-    request: Type.Object(
-      {
-        tenant: Type.String({ description: "Whose lease." }),
-        key: Type.String({ description: "The lease's name." }),
-        holder: Type.String({ description: "For whom." }),
-        purpose: Type.String({ description: "For which purpose." }),
-        tier: Type.String({ description: "Standard, Risky or Dangerous; any other counts as Dangerous." }),
-        action: Type.String({ description: "What shall be done: acquire, revoke or break." }),
-        ttlMs: Type.Integer({ description: "For how long; 0 where that says nothing." }),
-        nonce: Type.String({ description: "The request's own; it makes the approvals good for one use." }),
-      },
-      { ...strict, description: "What the signatures must cover." },
-    ),
-    approvals: Approvals,
-    nowMs: Type.Optional(Type.Integer({ description: "Verify as of then; without it, now." })),
-  },
-  strict,
-);
+const VerifyBody = Closed({
+  leaseId: LeaseId,
+  quorum: Type.Optional(QuorumSchema),
+  request: Described("What the signatures must cover.", {
+    tenant: Text("Whose lease."),
+    key: Text("The lease's name."),
+    holder: Text("For whom."),
+    purpose: Text("For which purpose."),
+    tier: Text("Standard, Risky or Dangerous; any other counts as Dangerous."),
+    action: Text("What shall be done: acquire, revoke or break."),
+    ttlMs: Whole("For how long; 0 where that says nothing."),
+    nonce: Text("The request's own; it makes the approvals good for one use."),
+  }),
+  approvals: Approvals,
+  nowMs: Type.Optional(Whole("Verify as of then; without it, now.")),
+});
 
 const VerifyReply = Type.Object({
   leaseId: LeaseId,
-  tier: Type.String({ description: "The tier that was applied." }),
-  required: Type.Integer({ description: "How many approvals the tier needs." }),
-  received: Type.Integer({ description: "How many valid ones of distinct signers there are." }),
-  passed: Type.Boolean({ description: "Whether these are enough." }),
+  tier: Text("The tier that was applied."),
+  required: Whole("How many approvals the tier needs."),
+  received: Whole("How many valid ones of distinct signers there are."),
+  passed: Fact("Whether these are enough."),
   failures: Type.Array(
     Type.Object({
-      kind: Type.String({ description: "The class of the failure." }),
-      code: Type.String({ description: "What exactly is wrong." }),
+      kind: Text("The class of the failure."),
+      code: Text("What exactly is wrong."),
     }),
     { description: "Why approvals did not count." },
   ),
-  failuresOmitted: Type.Integer({ description: "How many failures are not listed." }),
+  failuresOmitted: Whole("How many failures are not listed."),
   accepted: Type.Array(
     Type.Object({
       signerId: SignerId,
-      approvalId: Type.String({ description: "Names the approval in the audit." }),
+      approvalId: Text("Names the approval in the audit."),
       notAfterMs: NotAfter,
     }),
     { description: "Approvals that count." },
   ),
   traceId: TraceId,
-  timestamp: Type.String({ description: "As of when it was verified, ISO 8601." }),
-  quorumFrom: Type.Enum(["request", "server"], { description: "Whose quorum was applied." }),
+  timestamp: Text("As of when it was verified, ISO 8601."),
+  quorumFrom: OneOf(["request", "server"], "Whose quorum was applied."),
 });
 
 const APPROVAL_REQUEST = {
@@ -215,7 +183,7 @@ export function coordinatorRoutes(env: Env, serverQuorum: Quorum | null): readon
       }
       const { ok: _ok, ...reply } = selection;
       const wire = reply.candidates.map(({ nodeId, weight }) => ({ nodeId, weight: weight.toString() }));
-      return { status: 200, body: { ...reply, candidates: wire } };
+      return { ...reply, candidates: wire };
     },
   });
   const alone = oneAtATime("a verification for this API key");
@@ -261,7 +229,7 @@ export function coordinatorRoutes(env: Env, serverQuorum: Quorum | null): readon
     ],
     async handle({ body }, { principal, traceId }) {
       assertAllowed(principal, "coordinate", tenantOf(principal, body.request.tenant), body.request.key);
-      return { status: 200, body: await alone(() => verified(body, traceId), principal.id) };
+      return await alone(() => verified(body, traceId), principal.id);
     },
   });
   return [select, verify];

@@ -3,25 +3,20 @@ import { type Env, examineLeases, type LeaseService, ReportBuilder } from "soleh
 import { Type } from "typebox";
 import { oneAtATime } from "../../access/one-at-a-time.ts";
 import { assertAllowed, tenantOf } from "../../access/principal.ts";
-import { strict, Tenant } from "../../protocol/schemas/fields.ts";
+import { Tenant } from "../../protocol/schemas/fields.ts";
+import { Closed, Fact, OneOf, Text } from "../../protocol/schemas/kinds.ts";
 import { defineRoute, type Route } from "../route.ts";
 
-export const CheckSchema = Type.Object(
-  {
-    id: Type.String({ description: "What was looked at." }),
-    status: Type.Enum(["ok", "warn", "fail", "skip"], { description: "Whether there is something to do." }),
-    detail: Type.String({ description: "What is so, and what to do." }),
-  },
-  strict,
-);
+export const CheckSchema = Closed({
+  id: Text("What was looked at."),
+  status: OneOf(["ok", "warn", "fail", "skip"], "Whether there is something to do."),
+  detail: Text("What is so, and what to do."),
+});
 
-const DoctorReply = Type.Object(
-  {
-    ok: Type.Boolean({ description: "Whether no check has failed." }),
-    checks: Type.Array(CheckSchema, { description: "In the order in which they ran." }),
-  },
-  strict,
-);
+const DoctorReply = Closed({
+  ok: Fact("Whether no check has failed."),
+  checks: Type.Array(CheckSchema, { description: "In the order in which they ran." }),
+});
 
 export function doctorRoute(service: LeaseService, env: Env): Route {
   const alone = oneAtATime("an examination");
@@ -33,7 +28,7 @@ export function doctorRoute(service: LeaseService, env: Env): Route {
     summary: "Examine the store behind this server, as `solehold doctor` does",
     description:
       "Takes a few leases on keys of its own (`solehold-doctor/...`), releases them and deletes their records; takes a few seconds. Needs an API key for 'repair' on all names of the tenant; one at a time.",
-    body: Type.Object({ tenant: Type.Optional(Tenant) }, strict),
+    body: Closed({ tenant: Type.Optional(Tenant) }),
     replies: { 200: { description: "What was found.", schema: DoctorReply } },
     examples: [{ summary: "Examine it", body: {}, status: 200 }],
     async handle({ body }, { principal }) {
@@ -41,7 +36,7 @@ export function doctorRoute(service: LeaseService, env: Env): Route {
       assertAllowed(principal, "repair", tenant, "");
       const builder = new ReportBuilder();
       await alone(() => examineLeases(builder, service.executor, tenant, env));
-      return { status: 200, body: builder.report() };
+      return builder.report();
     },
   });
 }

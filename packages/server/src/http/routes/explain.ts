@@ -10,19 +10,12 @@ import {
   serviceCodeOf,
 } from "solehold/internal";
 import { Type } from "typebox";
+import { contextOf } from "../../access/call.ts";
 import { leaseKeyFor } from "../../access/principal.ts";
 import { COMMAND_CHECKS, COMMAND_SCHEMAS } from "../../commands/command-handler.ts";
 import { ProblemError, refusal } from "../../protocol/problem.ts";
-import {
-  Instant,
-  LeaseId,
-  NullableInstant,
-  Purpose,
-  Reason,
-  ReasonCode,
-  strict,
-  TraceId,
-} from "../../protocol/schemas/fields.ts";
+import { denial, Instant, Reason, ReasonCode, TraceId } from "../../protocol/schemas/fields.ts";
+import { Described, Fact, OneOf, strict, Text } from "../../protocol/schemas/kinds.ts";
 import type { Route } from "../route.ts";
 
 const OPS = Object.keys(COMMAND_SCHEMAS) as readonly LeaseOp[];
@@ -34,44 +27,30 @@ const ExplainBody = Type.Union(
   { description: "A command as its own route takes it, and in `op` which one." },
 );
 
-const Fact = (description: string) => Type.Boolean({ description });
-
-const ExplainReply = Type.Object(
-  {
-    bundle: Type.Object(
-      {
-        leaseExists: Fact("A lease is there, live or expired."),
-        leaseExpired: Fact("Its time is over."),
-        ownerMatch: Fact("The caller names its holder."),
-        tokenMatch: Fact("The token is that of the current grant."),
-        ttlInBounds: Fact("The ttl is within the policy's bounds."),
-        grantEligible: Fact("Nothing in the policy stands against it."),
-        reason: Reason,
-        reasonCode: ReasonCode,
-      },
-      { ...strict, description: "What is true of the command against the lease." },
-    ),
-    decision: Type.Enum(["granted", "denied", "refused"], { description: "What would be answered." }),
+const ExplainReply = Described("The policy bundle, and the decision that follows from it.", {
+  bundle: Described("What is true of the command against the lease.", {
+    leaseExists: Fact("A lease is there, live or expired."),
+    leaseExpired: Fact("Its time is over."),
+    ownerMatch: Fact("The caller names its holder."),
+    tokenMatch: Fact("The token is that of the current grant."),
+    ttlInBounds: Fact("The ttl is within the policy's bounds."),
+    grantEligible: Fact("Nothing in the policy stands against it."),
     reason: Reason,
     reasonCode: ReasonCode,
-    code: Type.String({ description: "LS_OK, LS_HELD, LS_EXPIRED, ..." }),
-    leaseId: Type.Optional(LeaseId),
-    heldBy: Type.Optional(
-      Type.Union([Type.String(), Type.Null()], { description: "Who stands in the way, if somebody does." }),
-    ),
-    heldUntilMs: Type.Optional(NullableInstant("From when on it may be free, as far as is known now.")),
-    expected: Type.Optional({ ...Purpose, description: "Of a mismatch: what the command required." }),
-    actual: Type.Optional({ ...Purpose, description: "Of a mismatch: what the lease was granted for." }),
-    field: Type.Optional(Type.String({ description: "Which part of the command has to be corrected." })),
-    message: Type.Optional(Type.String({ description: "How." })),
-    resumeFromLedgerRequired: Type.Boolean({
-      description: "The last holder did not finish: rebuild from persisted state before acting.",
-    }),
-    storeTimeMs: Instant,
-    traceId: TraceId,
-  },
-  { ...strict, description: "The policy bundle, and the decision that follows from it." },
-);
+  }),
+  decision: OneOf(["granted", "denied", "refused"], "What would be answered."),
+  reason: Reason,
+  reasonCode: ReasonCode,
+  code: Text("LS_OK, LS_HELD, LS_EXPIRED, ..."),
+  ...denial,
+  field: Type.Optional(Text("Which part of the command has to be corrected.")),
+  message: Type.Optional(Text("How.")),
+  resumeFromLedgerRequired: Fact(
+    "The last holder did not finish: rebuild from persisted state before acting.",
+  ),
+  storeTimeMs: Instant,
+  traceId: TraceId,
+});
 
 const owner = { name: "reports/nightly", holder: "worker-1", token: "example-token-1" };
 
@@ -88,17 +67,21 @@ export function explainRoute(service: LeaseService): Route {
       replies: { 200: { description: "The bundle and the decision.", schema: ExplainReply } },
       examples: [{ summary: "May it be renewed?", body: { op: "renew", ...owner }, status: 200 }],
     },
-    async run(body, _query, { principal, traceId, address }) {
+    async run(body, _query, call) {
       const { op, ...rest } = (body ?? {}) as { readonly op?: unknown };
       if (!OPS.includes(op as LeaseOp))
         throw new ProblemError(refusal("op", `must be one of ${OPS.join(", ")}`));
       const command = COMMAND_CHECKS[op as LeaseOp](rest) as CommandBody;
-      const request = decodeRequest(op as LeaseOp, leaseKeyFor(principal, op as LeaseOp, command), command);
-      const explained = await service.explain(request, { traceId, caller: principal.id, address });
+      const request = decodeRequest(
+        op as LeaseOp,
+        leaseKeyFor(call.principal, op as LeaseOp, command),
+        command,
+      );
+      const explained = await service.explain(request, contextOf(call));
       const { bundle, decision } = explained;
       if (bundle === null && decision.kind === "refused")
         throw new ProblemError(refusal(decision.field, decision.message));
-      return { status: 200, body: { ...answerOf(request, explained), traceId } };
+      return { status: 200, body: { ...answerOf(request, explained), traceId: call.traceId } };
     },
   };
 }

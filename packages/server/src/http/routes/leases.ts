@@ -8,12 +8,14 @@ import {
   encodeLease,
   type LeaseService,
   MAX_LIST_LIMIT,
+  pagesOf,
   REASONS,
 } from "solehold/internal";
 import { Type } from "typebox";
 import { leaseKeyFor, readableScope } from "../../access/principal.ts";
 import { ProblemError, storeCannot } from "../../protocol/problem.ts";
-import { Name, strict, Tenant } from "../../protocol/schemas/fields.ts";
+import { scope, target } from "../../protocol/schemas/fields.ts";
+import { Closed, OneOf, OrNull, Text, Whole } from "../../protocol/schemas/kinds.ts";
 import { LeaseSchema } from "../../protocol/schemas/leases.ts";
 import { defineRoute, type Route } from "../route.ts";
 
@@ -21,68 +23,36 @@ const DEFAULT_LIMIT = 100;
 /** Made and written in one turn of the event loop, so it must be short; who asks for more finds the rest by `next`. */
 const MOST_IN_A_PAGE = 250;
 
-const GetQuery = Type.Object({ tenant: Type.Optional(Tenant), name: Name }, strict);
-
-const ListQuery = Type.Object(
-  {
-    tenant: Type.Optional(Tenant),
-    prefix: Type.Optional(Type.String({ description: "Only names that begin with this." })),
-    holder: Type.Optional(Type.String({ description: "Only leases of exactly this holder." })),
-    state: Type.Optional(
-      Type.Enum(["held", "released", "revoked"], { description: "Only leases of which this was last done." }),
-    ),
-    cursor: Type.Optional(Type.String({ description: "`next` of the page before." })),
-    limit: Type.Optional(
-      Type.Integer({
-        minimum: 1,
-        maximum: MAX_LIST_LIMIT,
-        description: `How many at most; ${DEFAULT_LIMIT} when not given. A page ends after ${MOST_IN_A_PAGE}, with a cursor.`,
-      }),
-    ),
-  },
-  strict,
-);
-
-const ListReply = Type.Object(
-  {
-    leases: Type.Array(LeaseSchema, { description: "Ordered by name." }),
-    corrupt: Type.Array(
-      Type.Object(
-        {
-          name: Type.String({ description: "Whose record it is." }),
-          detail: Type.String({ description: "What is wrong with it." }),
-        },
-        strict,
-      ),
-      { description: "Damaged records of this page, for an operator to repair." },
-    ),
-    next: Type.Union([Type.String(), Type.Null()], {
-      description: "The cursor of the next page; null on the last one.",
+const ListQuery = Closed({
+  ...scope,
+  holder: Type.Optional(Text("Only leases of exactly this holder.")),
+  state: Type.Optional(OneOf(["held", "released", "revoked"], "Only leases of which this was last done.")),
+  cursor: Type.Optional(Text("`next` of the page before.")),
+  limit: Type.Optional(
+    Type.Integer({
+      minimum: 1,
+      maximum: MAX_LIST_LIMIT,
+      description: `How many at most; ${DEFAULT_LIMIT} when not given. A page ends after ${MOST_IN_A_PAGE}, with a cursor.`,
     }),
-    watch: Type.String({
-      description:
-        "A token. Watching after the one of the first page brings every change that the pages may not show.",
-    }),
-  },
-  strict,
-);
+  ),
+});
 
-const CountQuery = Type.Object(
-  {
-    tenant: Type.Optional(Tenant),
-    prefix: Type.Optional(Type.String({ description: "Only names that begin with this." })),
-  },
-  strict,
-);
+const ListReply = Closed({
+  leases: Type.Array(LeaseSchema, { description: "Ordered by name." }),
+  corrupt: Type.Array(Closed({ name: Text("Whose record it is."), detail: Text("What is wrong with it.") }), {
+    description: "Damaged records of this page, for an operator to repair.",
+  }),
+  next: OrNull(Type.String(), "The cursor of the next page; null on the last one."),
+  watch: Text(
+    "A token. Watching after the one of the first page brings every change that the pages may not show.",
+  ),
+});
 
-const CountReply = Type.Object(
-  {
-    tenant: Type.String({ description: "Whose leases were counted." }),
-    prefix: Type.String({ description: "Of which names; empty for all." }),
-    active: Type.Integer({ description: "How many are held and not expired." }),
-  },
-  strict,
-);
+const CountReply = Closed({
+  tenant: Text("Whose leases were counted."),
+  prefix: Text("Of which names; empty for all."),
+  active: Whole("How many are held and not expired."),
+});
 
 /** `watchToken` is that of now. */
 export function leaseRoutes(service: LeaseService, env: Env, watchToken: () => string): readonly Route[] {
@@ -93,12 +63,12 @@ export function leaseRoutes(service: LeaseService, env: Env, watchToken: () => s
     tag: "leases",
     summary: "One lease by its name",
     description: "The name is a query parameter: in a path, `..` and slashes would not arrive as written.",
-    query: GetQuery,
+    query: Closed(target),
     replies: { 200: { description: "The lease, live or ended.", schema: LeaseSchema } },
     examples: [{ summary: "Look at it", query: { name: "reports/nightly" }, status: 200 }],
     async handle({ query }, { principal }) {
       const view = await readLease(service, leaseKeyFor(principal, "read", query));
-      if (view !== null) return { status: 200, body: encodeLease(view) };
+      if (view !== null) return encodeLease(view);
       const reason = "LEASE_NOT_FOUND";
       throw new ProblemError({ status: 404, reason, detail: REASONS[reason].sentence });
     },
@@ -122,7 +92,7 @@ export function leaseRoutes(service: LeaseService, env: Env, watchToken: () => s
       const most = Math.min(limit, MOST_IN_A_PAGE);
       const page = await service.list({ ...scope, limit: most, ...filter, ...after });
       const corrupt = page.corrupt.map(({ key, detail }) => ({ name: key.name, detail }));
-      return { status: 200, body: { leases: page.leases.map(encodeLease), corrupt, next: page.next, watch } };
+      return { leases: page.leases.map(encodeLease), corrupt, next: page.next, watch };
     },
   });
   const count = defineRoute({
@@ -132,13 +102,13 @@ export function leaseRoutes(service: LeaseService, env: Env, watchToken: () => s
     size: "large",
     tag: "leases",
     summary: "How many leases are alive now",
-    query: CountQuery,
+    query: Closed(scope),
     replies: { 200: { description: "The count.", schema: CountReply } },
     examples: [{ summary: "Of the tenant", query: {}, status: 200 }],
     async handle({ query }, { principal }) {
       const { tenant, prefix } = readableScope(principal, query);
       const active = prefix === "" ? service.activeCount(tenant) : countUnder(service, env, tenant, prefix);
-      return { status: 200, body: { tenant, prefix, active: await active } };
+      return { tenant, prefix, active: await active };
     },
   });
   return [get, list, count];
@@ -148,14 +118,12 @@ async function countUnder(service: LeaseService, env: Env, tenant: string, prefi
   assertListable(service);
   const query = { tenant, prefix, state: "held", limit: MOST_IN_A_PAGE } as const;
   let active = 0;
-  let page = await service.list(query);
-  while (true) {
-    active += page.leases.filter(({ live }) => live).length;
-    if (page.next === null) return active;
+  for await (const { leases } of pagesOf((page) => service.list(page), query)) {
+    active += leases.filter(({ live }) => live).length;
     // Others come between.
     await delay(env, 0);
-    page = await service.list({ ...query, after: page.next });
   }
+  return active;
 }
 
 /** Throws a ProblemError where the store cannot enumerate its keys. */

@@ -8,29 +8,25 @@ import {
   repairGeneration,
 } from "solehold/internal";
 import { Type } from "typebox";
+import { contextOf } from "../../access/call.ts";
 import { oneAtATime } from "../../access/one-at-a-time.ts";
 import { assertAllowed, leaseKeyFor, tenantOf } from "../../access/principal.ts";
 import { ProblemError, refusal, storeCannot } from "../../protocol/problem.ts";
-import { Decimal, Name, strict, Tenant } from "../../protocol/schemas/fields.ts";
+import { Decimal, Tenant, target } from "../../protocol/schemas/fields.ts";
+import { Closed, Fact, Text, Whole } from "../../protocol/schemas/kinds.ts";
 import type { Metrics } from "../../telemetry/metrics.ts";
 import { defineRoute, type Route } from "../route.ts";
 
-const CollectReply = Type.Object(
-  {
-    tenant: Type.String({ description: "Whose records." }),
-    scanned: Type.Integer({ description: "How many were looked at." }),
-    deleted: Type.Integer({ description: "How many had ended long enough ago, and are gone." }),
-  },
-  strict,
-);
+const CollectReply = Closed({
+  tenant: Text("Whose records."),
+  scanned: Whole("How many were looked at."),
+  deleted: Whole("How many had ended long enough ago, and are gone."),
+});
 
-const RepairReply = Type.Object(
-  {
-    repaired: Type.Boolean({ description: "False when the record is not damaged (any more)." }),
-    generation: Decimal("The next grant is above this generation."),
-  },
-  strict,
-);
+const RepairReply = Closed({
+  repaired: Fact("False when the record is not damaged (any more)."),
+  generation: Decimal("The next grant is above this generation."),
+});
 
 export function maintenanceRoutes(service: LeaseService, metrics: Metrics): readonly Route[] {
   const alone = oneAtATime("a collection");
@@ -42,7 +38,7 @@ export function maintenanceRoutes(service: LeaseService, metrics: Metrics): read
     summary: "Delete the records of leases that ended more than a day ago",
     description:
       "The server does this by itself, unless it was started with --collect-every 0. Fences keep growing. Needs an API key for all names of the tenant; one at a time.",
-    body: Type.Object({ tenant: Type.Optional(Tenant) }, strict),
+    body: Closed({ tenant: Type.Optional(Tenant) }),
     replies: { 200: { description: "One pass over the tenant.", schema: CollectReply } },
     examples: [{ summary: "Collect now", body: {}, status: 200 }],
     async handle({ body }, { principal }) {
@@ -53,7 +49,7 @@ export function maintenanceRoutes(service: LeaseService, metrics: Metrics): read
         throw new ProblemError(storeCannot(`ended records are kept for ever: ${obstacle}`));
       const { scanned, deleted } = await alone(() => service.executor.collect(tenant));
       metrics.collected(deleted);
-      return { status: 200, body: { tenant, scanned, deleted } };
+      return { tenant, scanned, deleted };
     },
   });
   const repair = defineRoute({
@@ -64,16 +60,12 @@ export function maintenanceRoutes(service: LeaseService, metrics: Metrics): read
     summary: "Replace a damaged record, so that its lease can be acquired again",
     description:
       "What the record said is lost: make sure first that its last holder has stopped. A record that can be read is left alone.",
-    body: Type.Object(
-      {
-        tenant: Type.Optional(Tenant),
-        name: Name,
-        generation: Type.Optional(
-          Decimal("At least the highest that was ever granted there; without it, by the store's time."),
-        ),
-      },
-      strict,
-    ),
+    body: Closed({
+      ...target,
+      generation: Type.Optional(
+        Decimal("At least the highest that was ever granted there; without it, by the store's time."),
+      ),
+    }),
     replies: { 200: { description: "Whether there was something to repair.", schema: RepairReply } },
     examples: [{ summary: "Not damaged", body: { name: "reports/nightly" }, status: 200 }],
     async handle({ body }, call) {
@@ -81,10 +73,8 @@ export function maintenanceRoutes(service: LeaseService, metrics: Metrics): read
       // The look also brings the store's time.
       const damaged = await isDamaged(service, key);
       const generation = generationFor(service, body.generation);
-      const { traceId, principal, address } = call;
-      const context = { traceId, caller: principal.id, address };
-      const repaired = damaged && (await service.repair(key, generation, context));
-      return { status: 200, body: { repaired, generation: String(generation) } };
+      const repaired = damaged && (await service.repair(key, generation, contextOf(call)));
+      return { repaired, generation: String(generation) };
     },
   });
   return [collect, repair];

@@ -5,6 +5,7 @@ import { DEFAULT_TENANT, delay, type Env } from "solehold/internal";
 import { Type } from "typebox";
 import { assertAllowedEverywhere } from "../../access/principal.ts";
 import { draining, ProblemError } from "../../protocol/problem.ts";
+import { Text } from "../../protocol/schemas/kinds.ts";
 import { ProblemSchema } from "../../protocol/schemas/problem.ts";
 import type { Metrics } from "../../telemetry/metrics.ts";
 import { defineRoute, type Route } from "../route.ts";
@@ -22,6 +23,7 @@ export interface OperationsOptions {
 const PROBE_EVERY_MS = 1_000;
 /** A probe that takes longer than its asker waits is no answer: Kubernetes waits a second. */
 const ANSWER_WITHIN_MS = 500;
+const JSON_TYPE = "application/json; charset=utf-8";
 const PROBE_KEY = { tenant: DEFAULT_TENANT, name: "solehold/readiness" };
 
 export function operationsRoutes(options: OperationsOptions): readonly Route[] {
@@ -36,7 +38,7 @@ export function operationsRoutes(options: OperationsOptions): readonly Route[] {
     summary: "The process answers",
     replies: { 200: { description: "It does.", schema: Type.Object({ status: Type.Literal("ok") }) } },
     examples: [{ summary: "Ask", status: 200 }],
-    handle: async () => ({ status: 200, body: { status: "ok" } }),
+    handle: async () => ({ status: "ok" }),
   });
   const ready = defineRoute({
     method: "GET",
@@ -51,8 +53,8 @@ export function operationsRoutes(options: OperationsOptions): readonly Route[] {
         description: "Ready.",
         schema: Type.Object({
           status: Type.Literal("ready"),
-          store: Type.String({ description: "Which kind of store it is over." }),
-          version: Type.String({ description: "Of the server." }),
+          store: Text("Which kind of store it is over."),
+          version: Text("Of the server."),
         }),
       },
       503: {
@@ -66,37 +68,37 @@ export function operationsRoutes(options: OperationsOptions): readonly Route[] {
     async handle() {
       if (options.isLeaving()) throw new ProblemError(draining());
       await probe();
-      return { status: 200, body: { status: "ready", store: service.executor.store.name, version } };
+      return { status: "ready", store: service.executor.store.name, version };
     },
   });
-  const scrape = defineRoute({
-    method: "GET",
-    path: "/metrics",
-    operationId: "metrics",
-    tag: "operations",
-    summary: "Prometheus metrics",
-    replies: { 200: { description: "Text.", contentType: "text/plain", schema: Type.String() } },
-    examples: [{ summary: "Scrape", status: 200 }],
-    async handle(_input, { principal }) {
+  const scrape: Route = {
+    spec: {
+      method: "GET",
+      path: "/metrics",
+      operationId: "metrics",
+      tag: "operations",
+      summary: "Prometheus metrics",
+      replies: { 200: { description: "Text.", contentType: "text/plain", schema: Type.String() } },
+      examples: [{ summary: "Scrape", status: 200 }],
+    },
+    async run(_body, _query, { principal }) {
       assertAllowedEverywhere(principal, "metrics");
       return { status: 200, body: await metrics.text(), contentType: metrics.registry.contentType };
     },
-  });
-  const describe = defineRoute({
-    method: "GET",
-    path: "/openapi.json",
-    operationId: "openApi",
-    tag: "operations",
-    access: "open",
-    summary: "This document",
-    replies: { 200: { description: "OpenAPI 3.1.", schema: Type.Object({}) } },
-    examples: [{ summary: "Read", status: 200 }],
-    handle: async () => ({
-      status: 200,
-      body: options.openApi(),
-      contentType: "application/json; charset=utf-8",
-    }),
-  });
+  };
+  const describe: Route = {
+    spec: {
+      method: "GET",
+      path: "/openapi.json",
+      operationId: "openApi",
+      tag: "operations",
+      access: "open",
+      summary: "This document",
+      replies: { 200: { description: "OpenAPI 3.1.", schema: Type.Object({}) } },
+      examples: [{ summary: "Read", status: 200 }],
+    },
+    run: async () => ({ status: 200, body: options.openApi(), contentType: JSON_TYPE }),
+  };
   return [health, ready, scrape, describe];
 }
 

@@ -2,32 +2,25 @@
 import { type Check, collectionObstacle, type LeaseService } from "solehold/internal";
 import { Type } from "typebox";
 import { ACTIONS, assertAllowedEverywhere } from "../../access/principal.ts";
-import { Instant, strict } from "../../protocol/schemas/fields.ts";
+import { Instant } from "../../protocol/schemas/fields.ts";
+import { Closed, Count, Fact, OrNull, Text, Texts } from "../../protocol/schemas/kinds.ts";
 import { type Activity, ActivityBucketSchema, BUCKET_MS } from "../../telemetry/activity.ts";
 import { defineRoute, type Route } from "../route.ts";
 import { findingsOf, type ServerFacts, ServerReply } from "./server-findings.ts";
 
-const Texts = (description: string) => Type.Array(Type.String(), { description });
+const WhoReply = Closed({
+  id: Text("The API key's id; `local` where none are needed."),
+  keysRequired: Fact("Whether this server asks for API keys."),
+  tenants: OrNull(Texts("These tenants."), "Null for all of them."),
+  prefixes: Texts("Names must begin with one of these; an empty one allows all."),
+  actions: Type.Array(Type.Enum([...ACTIONS]), { description: "What it may do there." }),
+  storeTimeMs: Instant,
+});
 
-const WhoReply = Type.Object(
-  {
-    id: Type.String({ description: "The API key's id; `local` where none are needed." }),
-    keysRequired: Type.Boolean({ description: "Whether this server asks for API keys." }),
-    tenants: Type.Union([Texts("These tenants."), Type.Null()], { description: "Null for all of them." }),
-    prefixes: Texts("Names must begin with one of these; an empty one allows all."),
-    actions: Type.Array(Type.Enum([...ACTIONS]), { description: "What it may do there." }),
-    storeTimeMs: Instant,
-  },
-  strict,
-);
-
-const ActivityReply = Type.Object(
-  {
-    bucketMs: Type.Integer({ minimum: 0, description: "How long a bucket is." }),
-    buckets: Type.Array(ActivityBucketSchema, { description: "The oldest first; at most an hour." }),
-  },
-  strict,
-);
+const ActivityReply = Closed({
+  bucketMs: Count("How long a bucket is."),
+  buckets: Type.Array(ActivityBucketSchema, { description: "The oldest first; at most an hour." }),
+});
 
 export interface OverviewOptions {
   readonly service: LeaseService;
@@ -51,11 +44,8 @@ export function overviewRoutes({
     replies: { 200: { description: "The scope of the API key.", schema: WhoReply } },
     examples: [{ summary: "Ask", status: 200 }],
     handle: async (_input, { principal: { id, scope } }) => ({
-      status: 200,
-      body: {
-        ...{ id, keysRequired: keysRequired(), tenants: scope.tenants, prefixes: scope.prefixes },
-        ...{ actions: [...scope.actions], storeTimeMs: Math.floor(service.executor.storeNowMs()) },
-      },
+      ...{ id, keysRequired: keysRequired(), tenants: scope.tenants, prefixes: scope.prefixes },
+      ...{ actions: [...scope.actions], storeTimeMs: Math.floor(service.executor.storeNowMs()) },
     }),
   });
   const server = defineRoute({
@@ -71,7 +61,7 @@ export function overviewRoutes({
       assertAllowedEverywhere(principal, "metrics");
       const all: ServerFacts = { ...facts(), ...storeFacts(service), keysRequired: keysRequired() };
       const findings: readonly Check[] = findingsOf(all, collectionObstacle(service.executor.store));
-      return { status: 200, body: { ...all, findings } };
+      return { ...all, findings };
     },
   });
   const recent = defineRoute({
@@ -81,15 +71,12 @@ export function overviewRoutes({
     tag: "operations",
     summary: "What was granted, denied and renewed in the last hour",
     description: "Needs an API key for 'metrics' in all tenants.",
-    query: Type.Object(
-      { afterMs: Type.Optional(Type.Integer({ minimum: 0, description: "Only buckets that ended later." })) },
-      strict,
-    ),
+    query: Closed({ afterMs: Type.Optional(Count("Only buckets that ended later.")) }),
     replies: { 200: { description: "In buckets of a few seconds.", schema: ActivityReply } },
     examples: [{ summary: "All", status: 200 }],
     async handle({ query: { afterMs = 0 } }, { principal }) {
       assertAllowedEverywhere(principal, "metrics");
-      return { status: 200, body: { bucketMs: BUCKET_MS, buckets: activity.after(afterMs) } };
+      return { bucketMs: BUCKET_MS, buckets: activity.after(afterMs) };
     },
   });
   return [who, server, recent];

@@ -2,31 +2,24 @@
 import type { WaitQueue } from "solehold/internal";
 import { Type } from "typebox";
 import { leaseKeyFor } from "../../access/principal.ts";
-import { Name, NullableInstant, strict, Tenant } from "../../protocol/schemas/fields.ts";
+import { NullableInstant, target } from "../../protocol/schemas/fields.ts";
+import { Closed, OrNull, Text, Whole } from "../../protocol/schemas/kinds.ts";
 import { defineRoute, type Route } from "../route.ts";
 
-const QueueReply = Type.Object(
-  {
-    waiting: Type.Integer({ description: "How many." }),
-    heldBy: Type.Union([Type.String(), Type.Null()], { description: "Who has it, if that is known here." }),
-    heldUntilMs: NullableInstant("Until when, if nobody renews it."),
-    waiters: Type.Array(
-      Type.Object(
-        {
-          position: Type.Integer({ description: "0 is next." }),
-          holder: Type.String({ description: "For whom." }),
-          waitedMs: Type.Integer({ description: "For how long already." }),
-          expectedWaitMs: Type.Integer({
-            description: "If nobody renews, and everybody ahead keeps the lease for its whole ttl.",
-          }),
-        },
-        strict,
-      ),
-      { description: "The first hundred." },
-    ),
-  },
-  strict,
-);
+const QueueReply = Closed({
+  waiting: Whole("How many."),
+  heldBy: OrNull(Type.String(), "Who has it, if that is known here."),
+  heldUntilMs: NullableInstant("Until when, if nobody renews it."),
+  waiters: Type.Array(
+    Closed({
+      position: Whole("0 is next."),
+      holder: Text("For whom."),
+      waitedMs: Whole("For how long already."),
+      expectedWaitMs: Whole("If nobody renews, and everybody ahead keeps the lease for its whole ttl."),
+    }),
+    { description: "The first hundred." },
+  ),
+});
 
 export function queueRoute(queue: WaitQueue): Route {
   return defineRoute({
@@ -35,12 +28,9 @@ export function queueRoute(queue: WaitQueue): Route {
     operationId: "getQueue",
     tag: "leases",
     summary: "Who waits for a lease on this server",
-    query: Type.Object({ tenant: Type.Optional(Tenant), name: Name }, strict),
+    query: Closed(target),
     replies: { 200: { description: "The queue, first come first served.", schema: QueueReply } },
     examples: [{ summary: "Look at the queue", query: { name: "reports/nightly" }, status: 200 }],
-    handle: async ({ query }, { principal }) => ({
-      status: 200,
-      body: queue.view(leaseKeyFor(principal, "read", query)),
-    }),
+    handle: async ({ query }, { principal }) => queue.view(leaseKeyFor(principal, "read", query)),
   });
 }

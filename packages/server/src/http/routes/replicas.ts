@@ -2,33 +2,26 @@
 import { homeOf, type LeaseService } from "solehold/internal";
 import { Type } from "typebox";
 import { leaseKeyFor } from "../../access/principal.ts";
-import { Name, strict, Tenant } from "../../protocol/schemas/fields.ts";
+import { Name, Tenant } from "../../protocol/schemas/fields.ts";
+import { Closed, OrNull, Text, Whole } from "../../protocol/schemas/kinds.ts";
 import type { Membership } from "../../replicas/membership.ts";
 import { defineRoute, type Route } from "../route.ts";
 import { assertListable } from "./leases.ts";
 
-const ReplicasReply = Type.Object(
-  {
-    replicas: Type.Array(
-      Type.Object(
-        {
-          nodeId: Type.String({ description: "Its name, which decides on the keys at home there." }),
-          url: Type.String({ description: "Where clients reach it." }),
-          weight: Type.Integer({ description: "Its share of the keys, against the others' weights." }),
-        },
-        strict,
-      ),
-      { description: "Those that are alive, by name." },
-    ),
-    self: Type.Union([Type.String(), Type.Null()], { description: "Which of them answers; null if none." }),
-    home: Type.Optional(
-      Type.Union([Type.String(), Type.Null()], {
-        description: "Of the key that was asked about: where its requests go. Null without replicas.",
-      }),
-    ),
-  },
-  strict,
-);
+const ReplicasReply = Closed({
+  replicas: Type.Array(
+    Closed({
+      nodeId: Text("Its name, which decides on the keys at home there."),
+      url: Text("Where clients reach it."),
+      weight: Whole("Its share of the keys, against the others' weights."),
+    }),
+    { description: "Those that are alive, by name." },
+  ),
+  self: OrNull(Type.String(), "Which of them answers; null if none."),
+  home: Type.Optional(
+    OrNull(Type.String(), "Of the key that was asked about: where its requests go. Null without replicas."),
+  ),
+});
 
 export function replicasRoute(membership: Membership, service: LeaseService): Route {
   return defineRoute({
@@ -39,7 +32,7 @@ export function replicasRoute(membership: Membership, service: LeaseService): Ro
     summary: "The servers over this store that are alive",
     description:
       "A client sends a key's requests to its home: the first by rendezvous-v1 of the key among these. Any other replica answers as correctly.",
-    query: Type.Object({ tenant: Type.Optional(Tenant), name: Type.Optional(Name) }, strict),
+    query: Closed({ tenant: Type.Optional(Tenant), name: Type.Optional(Name) }),
     replies: { 200: { description: "By name.", schema: ReplicasReply } },
     examples: [
       { summary: "Who serves", status: 200 },
@@ -50,9 +43,9 @@ export function replicasRoute(membership: Membership, service: LeaseService): Ro
       assertListable(service);
       const replicas = await membership.members();
       const found = { replicas, self: membership.selfAmong(replicas) };
-      if (name === undefined) return { status: 200, body: found };
+      if (name === undefined) return found;
       const key = leaseKeyFor(principal, "read", { name, ...(tenant === undefined ? {} : { tenant }) });
-      return { status: 200, body: { ...found, home: homeOf(key, replicas)?.nodeId ?? null } };
+      return { ...found, home: homeOf(key, replicas)?.nodeId ?? null };
     },
   });
 }

@@ -1,62 +1,45 @@
 /** What there is to know about a server, and what of it an operator should look at; what has to be tried is the doctor's. Pure. */
 import { type Check, collectionFinding, durabilityFinding } from "solehold/internal";
 import { type Static, Type } from "typebox";
-import { strict } from "../../protocol/schemas/fields.ts";
+import { Closed, Count, Described, Fact, Text, Whole } from "../../protocol/schemas/kinds.ts";
 import { CheckSchema } from "./doctor.ts";
 
-const Count = (description: string) => Type.Integer({ minimum: 0, description });
-
-export const ServerReply = Type.Object(
-  {
-    version: Type.String({ description: "Of the server." }),
-    startedMs: Type.Integer({ description: "Since when it runs, in ms since 1970." }),
-    keysRequired: Type.Boolean({ description: "Whether this server asks for API keys." }),
-    store: Type.Object(
-      {
-        name: Type.String({ description: "Which kind of store." }),
-        durable: Type.Boolean({ description: "Acknowledged writes survive a crash." }),
-        clock: Type.String({ description: "Where its time comes from: exact, reply or none." }),
-        clockGranularityMs: Count("The resolution of its time."),
-        clockSkewMs: Count("How far apart the clocks of its machines may be."),
-        watch: Type.Boolean({ description: "It announces the writes of other processes." }),
-        list: Type.Boolean({ description: "Its leases can be listed." }),
-        conditionalDelete: Type.Boolean({ description: "Ended records can be deleted safely." }),
-        maxBatch: Count("Keys in one call."),
-        clockJumps: Count("How often its clock was seen to jump since the start."),
-      },
-      { ...strict, description: "What the store can do, and what it promises." },
-    ),
-    policy: Type.Object(
-      {
-        defaultTtlMs: Count("The ttl of requests that name none."),
-        minTtlMs: Count("Shorter ones are refused."),
-        maxTtlMs: Count("Longer ones are refused."),
-        graceMs: Count("How long before its end a lease is in its grace period."),
-      },
-      { ...strict, description: "The bounds of leases." },
-    ),
-    audit: Type.Object(
-      {
-        durability: Type.String({ description: "When an entry is on the disk." }),
-        entries: Count("The last entry that is safe."),
-        lag: Count("Entries that are not on the disk yet."),
-        dropped: Count("Entries lost because the disk could not keep up."),
-      },
-      { ...strict, description: "The audit trail." },
-    ),
-    counts: Type.Object(
-      {
-        liveLeases: Count("Alive, in tenants used through this server."),
-        waiters: Count("Requests in a wait queue."),
-        watchers: Count("Open watches."),
-        streams: Count("Open stream connections."),
-      },
-      { ...strict, description: "What there is now." },
-    ),
-    findings: Type.Array(CheckSchema, { description: "What an operator should know." }),
-  },
-  strict,
-);
+export const ServerReply = Closed({
+  version: Text("Of the server."),
+  startedMs: Whole("Since when it runs, in ms since 1970."),
+  keysRequired: Fact("Whether this server asks for API keys."),
+  store: Described("What the store can do, and what it promises.", {
+    name: Text("Which kind of store."),
+    durable: Fact("Acknowledged writes survive a crash."),
+    clock: Text("Where its time comes from: exact, reply or none."),
+    clockGranularityMs: Count("The resolution of its time."),
+    clockSkewMs: Count("How far apart the clocks of its machines may be."),
+    watch: Fact("It announces the writes of other processes."),
+    list: Fact("Its leases can be listed."),
+    conditionalDelete: Fact("Ended records can be deleted safely."),
+    maxBatch: Count("Keys in one call."),
+    clockJumps: Count("How often its clock was seen to jump since the start."),
+  }),
+  policy: Described("The bounds of leases.", {
+    defaultTtlMs: Count("The ttl of requests that name none."),
+    minTtlMs: Count("Shorter ones are refused."),
+    maxTtlMs: Count("Longer ones are refused."),
+    graceMs: Count("How long before its end a lease is in its grace period."),
+  }),
+  audit: Described("The audit trail.", {
+    durability: Text("When an entry is on the disk."),
+    entries: Count("The last entry that is safe."),
+    lag: Count("Entries that are not on the disk yet."),
+    dropped: Count("Entries lost because the disk could not keep up."),
+  }),
+  counts: Described("What there is now.", {
+    liveLeases: Count("Alive, in tenants used through this server."),
+    waiters: Count("Requests in a wait queue."),
+    watchers: Count("Open watches."),
+    streams: Count("Open stream connections."),
+  }),
+  findings: Type.Array(CheckSchema, { description: "What an operator should know." }),
+});
 export type ServerFacts = Omit<Static<typeof ServerReply>, "findings">;
 
 /** `obstacle`: why ended records are not deleted; null where they are. */

@@ -1,54 +1,34 @@
 /** GET /v1/watch: changes of leases as server-sent events. */
 import { Type } from "typebox";
 import { readableScope } from "../../access/principal.ts";
-import { Tenant } from "../../protocol/schemas/fields.ts";
-import { checkQueryOf } from "../../protocol/validation.ts";
+import { scope } from "../../protocol/schemas/fields.ts";
+import { Closed, Fact, Text } from "../../protocol/schemas/kinds.ts";
 import { type LeaseEventsOptions, leaseEvents } from "../../watch/lease-events.ts";
-import type { EventRoute, RouteSpec } from "../route.ts";
+import { defineEvents, type EventRoute } from "../route.ts";
 
-const WatchQuery = Type.Object(
-  {
-    tenant: Type.Optional(Tenant),
-    prefix: Type.Optional(Type.String({ description: "Only names that begin with this." })),
-    after: Type.Optional(
-      Type.String({ description: "The id of the last event seen; the header Last-Event-ID does the same." }),
+const WatchQuery = Closed({
+  ...scope,
+  after: Type.Optional(Text("The id of the last event seen; the header Last-Event-ID does the same.")),
+  queues: Type.Optional(
+    Fact(
+      "Also events `queue` with `name` and `waiting`: how many wait for a lease on this server, first all, then changes.",
     ),
-    queues: Type.Optional(
-      Type.Boolean({
-        description:
-          "Also events `queue` with `name` and `waiting`: how many wait for a lease on this server, first all, then changes.",
-      }),
-    ),
-  },
-  { additionalProperties: false },
-);
-
-const WATCH_SPEC: Omit<RouteSpec, "handle"> = {
-  method: "GET",
-  path: "/v1/watch",
-  operationId: "watchLeases",
-  tag: "leases",
-  summary: "Changes of leases, as they happen",
-  description:
-    "Server-sent events `changed`, `expired`, `deleted` with the lease as JSON data, and `reset`: some may be missing, list again. Events are hints; they may be doubled.",
-  query: WatchQuery,
-  replies: {
-    200: { description: "An endless stream.", contentType: "text/event-stream", schema: Type.String() },
-  },
-  examples: [],
-};
-
-const checkQuery = checkQueryOf(WatchQuery);
+  ),
+});
 
 export function watchRoute(options: LeaseEventsOptions): EventRoute {
-  return {
-    spec: WATCH_SPEC,
-    open: (query, principal, lastEventId) => {
-      const input = checkQuery(query);
-      const after = input.after ?? lastEventId;
-      const scope = readableScope(principal, input);
-      const queues = input.queues ?? false;
-      return { tenant: scope.tenant, source: leaseEvents(options, { scope, after, queues }) };
-    },
+  const spec = {
+    path: "/v1/watch",
+    operationId: "watchLeases",
+    tag: "leases",
+    summary: "Changes of leases, as they happen",
+    description:
+      "Server-sent events `changed`, `expired`, `deleted` with the lease as JSON data, and `reset`: some may be missing, list again. Events are hints; they may be doubled.",
+    query: WatchQuery,
   };
+  return defineEvents(spec, (query, principal, lastEventId) => {
+    const scope = readableScope(principal, query);
+    const request = { scope, after: query.after ?? lastEventId, queues: query.queues ?? false };
+    return { tenant: scope.tenant, source: leaseEvents(options, request) };
+  });
 }

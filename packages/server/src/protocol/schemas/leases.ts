@@ -11,7 +11,6 @@ import {
   LeaseId,
   LockDelayMs,
   Metadata,
-  Name,
   Note,
   NullableInstant,
   Priority,
@@ -19,14 +18,13 @@ import {
   Reason,
   ReasonCode,
   Slots,
-  strict,
-  Tenant,
   Token,
   TraceId,
   TtlMs,
+  target,
 } from "./fields.ts";
+import { Closed, Count, Described, Fact, OneOf, OrNull, Text, Whole } from "./kinds.ts";
 
-const target = { tenant: Type.Optional(Tenant), name: Name };
 const repeatable = { idempotencyKey: Type.Optional(IdempotencyKey) };
 const generation = Decimal("Only the grant with this generation.");
 const owner = {
@@ -38,159 +36,124 @@ const owner = {
 };
 const term = Decimal("The replication term.");
 
-const approval = Type.Object(
-  {
-    nonce: Type.String({ description: "The request's own nonce, which the signatures cover." }),
-    approvals: Approvals,
-  },
-  { ...strict, description: "Consent of signers to this very request, for keys under an approval rule." },
-);
+const approval = Described("Consent of signers to this very request, for keys under an approval rule.", {
+  nonce: Text("The request's own nonce, which the signatures cover."),
+  approvals: Approvals,
+});
 /** Commands that a rule can guard. */
 const guarded = { approval: Type.Optional(approval) };
 
-export const AcquireBody = Type.Object(
-  {
-    ...target,
-    holder: Holder,
-    ttlMs: Type.Optional(TtlMs),
-    waitMs: Type.Optional(
-      Type.Integer({
-        minimum: 0,
-        description: "How long to wait in the queue for a lease that another has. 0: answer at once.",
-      }),
-    ),
-    purpose: Type.Optional(Purpose),
-    token: Type.Optional(Token),
-    term: Type.Optional(term),
-    note: Type.Optional(Note),
-    metadata: Type.Optional(Metadata),
-    slots: Type.Optional(Slots),
-    priority: Type.Optional(Priority),
-    holdAtLeastMs: Type.Optional(HoldAtLeastMs),
-    lockDelayMs: Type.Optional(LockDelayMs),
-    ...repeatable,
-    ...guarded,
-  },
-  strict,
-);
+export const AcquireBody = Closed({
+  ...target,
+  holder: Holder,
+  ttlMs: Type.Optional(TtlMs),
+  waitMs: Type.Optional(
+    Count("How long to wait in the queue for a lease that another has. 0: answer at once."),
+  ),
+  purpose: Type.Optional(Purpose),
+  token: Type.Optional(Token),
+  term: Type.Optional(term),
+  note: Type.Optional(Note),
+  metadata: Type.Optional(Metadata),
+  slots: Type.Optional(Slots),
+  priority: Type.Optional(Priority),
+  holdAtLeastMs: Type.Optional(HoldAtLeastMs),
+  lockDelayMs: Type.Optional(LockDelayMs),
+  ...repeatable,
+  ...guarded,
+});
 
-export const RenewBody = Type.Object(
-  {
-    ...owner,
-    ttlMs: Type.Optional({ ...TtlMs, description: "From now on. The lease's own ttl when it is left out." }),
-    term: Type.Optional(term),
-  },
-  strict,
-);
-export const ReleaseBody = Type.Object(owner, strict);
-export const UseBody = Type.Object({ ...owner, purpose: Purpose }, strict);
-export const ResumeBody = Type.Object(owner, strict);
-export const HandoffBody = Type.Object(
-  {
-    ...owner,
-    successor: Type.String({ description: "The only holder who may take it until the deadline." }),
-    withinMs: Type.Integer({ description: "How long the successor has." }),
-  },
-  strict,
-);
-export const RevokeBody = Type.Object(
-  { ...target, generation: Type.Optional(generation), ...repeatable, ...guarded },
-  strict,
-);
-export const BreakBody = Type.Object(
-  {
-    ...target,
-    periodMs: Type.Integer({ description: "No renewal reaches past now + periodMs." }),
-    generation: Type.Optional(generation),
-    ...repeatable,
-    ...guarded,
-  },
-  strict,
-);
+export const RenewBody = Closed({
+  ...owner,
+  ttlMs: Type.Optional({ ...TtlMs, description: "From now on. The lease's own ttl when it is left out." }),
+  term: Type.Optional(term),
+});
+export const ReleaseBody = Closed(owner);
+export const UseBody = Closed({ ...owner, purpose: Purpose });
+export const ResumeBody = Closed(owner);
+export const HandoffBody = Closed({
+  ...owner,
+  successor: Text("The only holder who may take it until the deadline."),
+  withinMs: Whole("How long the successor has."),
+});
+export const RevokeBody = Closed({
+  ...target,
+  generation: Type.Optional(generation),
+  ...repeatable,
+  ...guarded,
+});
+export const BreakBody = Closed({
+  ...target,
+  periodMs: Whole("No renewal reaches past now + periodMs."),
+  generation: Type.Optional(generation),
+  ...repeatable,
+  ...guarded,
+});
 
-export const LeaseSchema = Type.Object(
-  {
-    leaseId: LeaseId,
-    tenant: Type.String({ description: "Whose it is." }),
-    name: Type.String({ description: "What is leased." }),
-    slotOf: Type.String({
-      description: "The name that was asked for. Leases that have it in common are the slots of one thing.",
+export const LeaseSchema = Described("A lease as anybody who may read it sees it.", {
+  leaseId: LeaseId,
+  tenant: Text("Whose it is."),
+  name: Text("What is leased."),
+  slotOf: Text("The name that was asked for. Leases that have it in common are the slots of one thing."),
+  slot: Whole("Which slot of it, from 0; 0 for a lease without slots."),
+  holder: Text("Who holds it, or held it last."),
+  purpose: Purpose,
+  fence: Fence,
+  term: Text("The fence's higher part, decimal; 0 where nobody uses terms."),
+  generation: Text("The fence's lower part, decimal: grows with every grant."),
+  state: OneOf(
+    ["held", "released", "revoked"],
+    "What was last done; an expired lease stays held until somebody takes it.",
+  ),
+  live: Fact("Held and not expired."),
+  phase: OneOf(
+    ["active", "grace", "expired"],
+    "Where it is in its life; under a policy with a grace period that comes before its end.",
+  ),
+  ttlMs: Whole("The longest ttl of this grant."),
+  grantedAtMs: Instant,
+  renewedAtMs: Instant,
+  expiresAtMs: Instant,
+  endedAtMs: NullableInstant("When it was released or revoked; null while it was not."),
+  remainingMs: Whole("How long it lasts without a renewal; 0 when it is over."),
+  renewals: Whole("How often this grant was renewed."),
+  resumeRequired: Fact("Work must be rebuilt from persisted state before the lease may be used."),
+  breakAtMs: NullableInstant("Somebody asked for it: no renewal reaches past this instant."),
+  minHoldUntilMs: NullableInstant(
+    "Nobody may claim the key before this instant, even if the lease has ended.",
+  ),
+  lockDelayMs: Whole("For how long after an expiry nobody may claim the key."),
+  handoff: OrNull(
+    Closed({
+      successor: Text("Who may take it until the deadline."),
+      deadlineMs: Instant,
     }),
-    slot: Type.Integer({ description: "Which slot of it, from 0; 0 for a lease without slots." }),
-    holder: Type.String({ description: "Who holds it, or held it last." }),
-    purpose: Purpose,
-    fence: Fence,
-    term: Type.String({ description: "The fence's higher part, decimal; 0 where nobody uses terms." }),
-    generation: Type.String({ description: "The fence's lower part, decimal: grows with every grant." }),
-    state: Type.Enum(["held", "released", "revoked"], {
-      description: "What was last done; an expired lease stays held until somebody takes it.",
-    }),
-    live: Type.Boolean({ description: "Held and not expired." }),
-    phase: Type.Enum(["active", "grace", "expired"], {
-      description: "Where it is in its life; under a policy with a grace period that comes before its end.",
-    }),
-    ttlMs: Type.Integer({ description: "The longest ttl of this grant." }),
-    grantedAtMs: Instant,
-    renewedAtMs: Instant,
-    expiresAtMs: Instant,
-    endedAtMs: NullableInstant("When it was released or revoked; null while it was not."),
-    remainingMs: Type.Integer({ description: "How long it lasts without a renewal; 0 when it is over." }),
-    renewals: Type.Integer({ description: "How often this grant was renewed." }),
-    resumeRequired: Type.Boolean({
-      description: "Work must be rebuilt from persisted state before the lease may be used.",
-    }),
-    breakAtMs: NullableInstant("Somebody asked for it: no renewal reaches past this instant."),
-    minHoldUntilMs: NullableInstant(
-      "Nobody may claim the key before this instant, even if the lease has ended.",
-    ),
-    lockDelayMs: Type.Integer({ description: "For how long after an expiry nobody may claim the key." }),
-    handoff: Type.Union(
-      [
-        Type.Object(
-          {
-            successor: Type.String({ description: "Who may take it until the deadline." }),
-            deadlineMs: Instant,
-          },
-          strict,
-        ),
-        Type.Null(),
-      ],
-      { description: "To whom it is being handed; null when to nobody." },
-    ),
-    reservation: Type.Union(
-      [
-        Type.Object({ ticket: Type.String({ description: "Of the waiter." }), deadlineMs: Instant }, strict),
-        Type.Null(),
-      ],
-      { description: "For which waiter it is kept; null when for none." },
-    ),
-    note: Type.String({ description: "Free text for people; empty when there is none." }),
-    metadata: Metadata,
-  },
-  { ...strict, description: "A lease as anybody who may read it sees it." },
-);
+    "To whom it is being handed; null when to nobody.",
+  ),
+  reservation: OrNull(
+    Closed({ ticket: Text("Of the waiter."), deadlineMs: Instant }),
+    "For which waiter it is kept; null when for none.",
+  ),
+  note: Text("Free text for people; empty when there is none."),
+  metadata: Metadata,
+});
 
-export const GrantedReplySchema = Type.Object(
-  {
-    outcome: Type.Literal("applied"),
-    lease: LeaseSchema,
-    token: Type.Optional(Type.String({ description: "Only in the answer to an acquire. Keep it secret." })),
-    validForMs: Type.Integer({
-      description: "How long the lease lasts, counted from when the caller SENT the request (plus waitedMs).",
-    }),
-    waitedMs: Type.Integer({
-      description: "How long the request waited in the queue here before it was granted.",
-    }),
-    storeTimeMs: Instant,
-    resumeFromLedgerRequired: Type.Boolean({
-      description: "The last holder did not finish: rebuild from persisted state before acting.",
-    }),
-    replayed: Type.Boolean({ description: "This answer was given before; nothing new was granted." }),
-    leaseId: LeaseId,
-    reason: Reason,
-    reasonCode: ReasonCode,
-    code: Type.String({ description: "LS_OK." }),
-    traceId: TraceId,
-  },
-  { ...strict, description: "The command was carried out." },
-);
+export const GrantedReplySchema = Described("The command was carried out.", {
+  outcome: Type.Literal("applied"),
+  lease: LeaseSchema,
+  token: Type.Optional(Text("Only in the answer to an acquire. Keep it secret.")),
+  validForMs: Whole(
+    "How long the lease lasts, counted from when the caller SENT the request (plus waitedMs).",
+  ),
+  waitedMs: Whole("How long the request waited in the queue here before it was granted."),
+  storeTimeMs: Instant,
+  resumeFromLedgerRequired: Fact(
+    "The last holder did not finish: rebuild from persisted state before acting.",
+  ),
+  replayed: Fact("This answer was given before; nothing new was granted."),
+  leaseId: LeaseId,
+  reason: Reason,
+  reasonCode: ReasonCode,
+  code: Text("LS_OK."),
+  traceId: TraceId,
+});
