@@ -59,14 +59,14 @@ describe("a client that was given an https address", () => {
 
 describe("an announced address", () => {
   /** A client of a server over whose store a careless replica announced this; the server itself announces nothing. */
-  async function clientOf(announced: string): Promise<Leases> {
+  async function clientOf(announced: string, given = "127.0.0.1"): Promise<Leases> {
     const server = await testServer({ behindProxy: "yes" });
     await server.server.service.executor.execute({
       ...{ op: "acquire", key: { tenant: "solehold", name: "replicas/careless" }, holder: "careless" },
       ...{ ttlMs: 3_600_000, note: `${announced} 1` },
     });
     expect((await server.get("/v1/replicas")).text).toContain(announced);
-    const leases = await connect(server.url, { holder: "me" });
+    const leases = await connect(server.url.replace("127.0.0.1", given), { holder: "me" });
     onTestFinished(async () => await leases.close());
     return leases;
   }
@@ -80,6 +80,13 @@ describe("an announced address", () => {
       expect(evil.visits()).toBe(0);
     },
   );
+
+  it("without TLS of a host that the user did not name is not followed", async () => {
+    const evil = await listener("closes");
+    const leases = await clientOf(`http://127.0.0.1:${evil.port}`, "localhost");
+    await (await leases.acquire("job", { ttl: "30s" })).release();
+    expect(evil.visits()).toBe(0);
+  });
 
   it.each(["ftp://127.0.0.1:1", "nonsense"])("that is none (%s) is not followed", async (announced) => {
     const leases = await clientOf(announced);

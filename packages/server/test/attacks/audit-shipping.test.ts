@@ -5,7 +5,7 @@ import { type AddressInfo, createServer, type Server } from "node:net";
 import { join } from "node:path";
 import { createLog, resolveConfig, startServer } from "@solehold/server";
 import { FileAuditTrail, realEnv } from "solehold/internal";
-import { describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { AuditShipping } from "../../src/main/audit-shipping.ts";
 import { ServerProcess } from "../support/process.ts";
 import { ask, tempFolder, testServer, until } from "../support/server.ts";
@@ -110,6 +110,25 @@ describe("an audit that is sent on", () => {
     const [, length = "", message = ""] = /^(\d+) (.*)$/s.exec(text) ?? [];
     expect(Number(length)).toBe(Buffer.byteLength(message));
     expect(message).toMatch(/^<110>1 - \S+ solehold \d+ audit - \{"sequence":1,/);
+  });
+
+  it("to stdout is a line an entry, and comes again when it could not be written", async () => {
+    const writes: string[] = [];
+    const write = vi.spyOn(process.stdout, "write").mockImplementation((text, done) => {
+      writes.push(String(text));
+      (done as (error?: Error) => void)(writes.length === 1 ? new Error("EPIPE") : undefined);
+      return true;
+    });
+    onTestFinished(() => write.mockRestore());
+    const server = await testServer({ auditShip: "stdout:" });
+    await until("it was tried", () => writes.length > 0);
+    await server.lease("acquire", { name: "a", holder: "me" });
+    await until("it arrived", () => writes.length > 1);
+    await server.server.close();
+    write.mockRestore();
+    const taken = writes.slice(1).join("").trimEnd().split("\n");
+    expect(taken.map((line) => JSON.parse(line).action)).toEqual(["start", "grant", "stop"]);
+    expect(writes[0]).toContain('"action":"start"');
   });
 
   it("has a mark where entries were archived before their turn", async () => {

@@ -3,8 +3,8 @@
  * there, so its waiters are in one queue and its writes do not collide. Any other replica would decide
  * the same; it is only slower. When the home does not answer, the next in the key's own order is asked.
  *
- * The API key goes wherever requests go, so an announced address is only used if it is at least as safe as the given
- * ones, and only once a server answered there. The given addresses always stay usable.
+ * The API key goes wherever requests go, so an announced address is only used if a certificate or the user names its host,
+ * and only once a server answered there. The given addresses always stay usable.
  */
 
 import { askedKey, keyId, type LeaseKey } from "../core/index.ts";
@@ -189,16 +189,19 @@ function replicaAt(url: string): Replica {
   return { nodeId: url, url, weight: 1 };
 }
 
-/** To a client these are its own machine. */
-const WILDCARD_HOSTS: ReadonlySet<string> = new Set(["0.0.0.0", "[::]"]);
-
-/** Never from TLS to plain text, unless the user named that very address. */
+/**
+ * An https address is vouched for by its certificate. A plain one by nothing, so the user must have named its host, or the
+ * domain that it is in; whoever named an https address gets nothing less.
+ */
 function mayFollow(announced: string, seeds: readonly string[]): boolean {
   if (seeds.includes(announced)) return true;
-  const url = URL.canParse(announced) ? new URL(announced) : null;
-  if (url === null || WILDCARD_HOSTS.has(url.hostname)) return false;
-  const needsTls = seeds.some((seed) => seed.startsWith("https:"));
-  return url.protocol === "https:" || (url.protocol === "http:" && !needsTls);
+  const { protocol, hostname } = URL.canParse(announced)
+    ? new URL(announced)
+    : { protocol: "", hostname: "" };
+  if (protocol !== "http:") return protocol === "https:";
+  if (seeds.some((seed) => seed.startsWith("https:"))) return false;
+  const named = seeds.map((seed) => new URL(seed).hostname);
+  return named.some((host) => hostname === host || hostname.endsWith(`.${host}`));
 }
 
 function replicasFrom(body: unknown): readonly Replica[] {

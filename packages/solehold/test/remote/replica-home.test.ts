@@ -6,7 +6,7 @@ import { homeOf, ReplicaTransport, routeOf } from "../../src/remote/replica-rout
 import type { RemoteTransport } from "../../src/remote/transport.ts";
 import { StoreError } from "../../src/store/index.ts";
 
-const REPLICAS = ["a", "b", "c"].map((nodeId) => ({ nodeId, url: `http://${nodeId}`, weight: 1 }));
+const REPLICAS = ["a", "b", "c"].map((nodeId) => ({ nodeId, url: `http://${nodeId}.pool`, weight: 1 }));
 
 it("looks for servers within the time that the request may take", async () => {
   const env = new ManualEnv();
@@ -44,7 +44,7 @@ describe("the home of a key", () => {
       events: async () => ({ close: () => undefined }),
       close: () => undefined,
     });
-    const transport = new ReplicaTransport({ env: new ManualEnv(), seeds: ["http://a"], open });
+    const transport = new ReplicaTransport({ env: new ManualEnv(), seeds: ["http://pool"], open });
     onTestFinished(() => transport.close());
     const keys = Array.from({ length: 30 }, (_, index) => ({ tenant: "default", name: `job/${index}` }));
     for (const key of keys)
@@ -65,3 +65,32 @@ describe("the home of a key", () => {
     expect(homeOf({ tenant: "default", name: "pool" }, [])).toBe(null);
   });
 });
+
+it.each([
+  ["http://pool:1", ["http://pool:2", "http://b.pool", "https://elsewhere"]],
+  ["http://10.0.0.1,http://carpool", ["http://carpool", "https://elsewhere"]],
+  ["https://pool", ["https://elsewhere"]],
+  ["https://elsewhere,http://pool", ["https://elsewhere"]],
+])(
+  "a client that was given %s looks for a server at no announced address but %j",
+  async (given, followed) => {
+    const urls = [
+      ...["http://pool:2", "http://b.pool", "http://carpool", "http://pool.evil", "http://pool@evil"],
+      ...["http://0.0.0.0", "http://10.0.0.2", "ftp://pool", "https://elsewhere"],
+    ];
+    const replicas = urls.map((url) => ({ nodeId: url, url, weight: 1 }));
+    const asked = new Set<string>();
+    const open = (url: string): RemoteTransport => ({
+      send: async () => {
+        asked.add(url);
+        return { status: 200, body: { replicas } };
+      },
+      events: async () => ({ close: () => undefined }),
+      close: () => undefined,
+    });
+    const transport = new ReplicaTransport({ env: new ManualEnv(), seeds: given.split(","), open });
+    onTestFinished(() => transport.close());
+    await transport.send({ method: "GET", path: "/v1/lease", timeoutMs: 1 });
+    expect(urls.filter((url) => asked.has(url))).toEqual(followed);
+  },
+);
