@@ -19,12 +19,13 @@ import {
   type WaitQueue,
   type WireAnswer,
 } from "solehold/internal";
-import type { TSchema } from "typebox";
+import type { Static, TSchema } from "typebox";
 import type { Call } from "../access/call.ts";
 import type { ServerContext } from "../access/context.ts";
 import { leaseKeyFor } from "../access/principal.ts";
 import { clientGone, draining, ProblemError, tooMany } from "../protocol/problem.ts";
 import {
+  type AcquireAllBody,
   AcquireBody,
   BreakBody,
   HandoffBody,
@@ -35,6 +36,7 @@ import {
   UseBody,
 } from "../protocol/schemas/leases.ts";
 import { type Check, checkOf } from "../protocol/validation.ts";
+import { acquireAll, type Decided } from "./acquire-all.ts";
 
 export const COMMAND_SCHEMAS = {
   acquire: AcquireBody,
@@ -87,7 +89,7 @@ export class CommandHandler {
   /** Never rejects for what a caller sent: a problem is an answer. */
   async execute(op: LeaseOp, body: unknown, call: Call): Promise<WireAnswer> {
     try {
-      return await this.#execute(op, COMMAND_CHECKS[op](body) as CommandBody, call);
+      return (await this.#decide(op, COMMAND_CHECKS[op](body) as CommandBody, call)).answer;
     } catch (error) {
       if (!(error instanceof ProblemError)) throw error;
       await this.#options.accessAudit.refused(error, call);
@@ -95,7 +97,24 @@ export class CommandHandler {
     }
   }
 
-  async #execute(op: LeaseOp, body: CommandBody, call: Call): Promise<WireAnswer> {
+  /** Several names for one caller, all of them or none. Never rejects for what a caller sent. */
+  async acquireAll({ names, ...rest }: Static<typeof AcquireAllBody>, call: Call): Promise<WireAnswer> {
+    const { queue, accessAudit } = this.#options;
+    try {
+      // Nothing is granted to a caller who may not have all of it.
+      for (const name of names) leaseKeyFor(call.principal, "acquire", { ...rest, name });
+      return await acquireAll(names, {
+        acquire: (name) => this.#decide("acquire", { ...rest, name }, call),
+        release: (request) => queue.execute(request, contextOf(call)),
+      });
+    } catch (error) {
+      if (!(error instanceof ProblemError)) throw error;
+      await accessAudit.refused(error, call);
+      return encodeProblem(error.input, call.traceId);
+    }
+  }
+
+  async #decide(op: LeaseOp, body: CommandBody, call: Call): Promise<Decided> {
     const { principal, traceId } = call;
     const request = decodeRequest(op, leaseKeyFor(principal, op, body), body);
     const outcome = await this.#perform(request, body.waitMs ?? 0, call);
@@ -103,13 +122,14 @@ export class CommandHandler {
     this.#measure(request, outcome);
     const waitedMs = waitedMsOf(outcome, call);
     const { policy } = this.#options.queue;
-    return encodeOutcome(op, outcome, { key: request.key, policy, traceId, waitedMs });
+    const answer = encodeOutcome(op, outcome, { key: request.key, policy, traceId, waitedMs });
+    return { outcome, answer };
   }
 
   async #perform(request: LeaseRequest, waitMs: number, call: Call): Promise<CommandOutcome> {
     const { env, queue, metrics } = this.#options;
-    const { traceId, principal, address, connection } = call;
-    const context: CallContext = { traceId, caller: principal.id, address };
+    const { principal, connection } = call;
+    const context = contextOf(call);
     if (request.op !== "acquire") return await queue.execute(request, context);
     const startMs = env.monotonicMs();
     const { waiters } = this.#options.limits;
@@ -146,6 +166,10 @@ export class CommandHandler {
     }
     this.#renewedAtMs.set(id, lease.renewedAtMs);
   }
+}
+
+function contextOf({ traceId, principal, address }: Call): CallContext {
+  return { traceId, caller: principal.id, address };
 }
 
 /** Why a wait ended before its request was decided. */

@@ -206,7 +206,7 @@ export const PROCESS_BUGS: readonly PlantedBug[] = [
     name: "raise-ignored",
     mistake: "the guard says yes to a new holder's raise, and compares only with what was written",
     caughtBy: ["guarded-writes"],
-    withinSeeds: 30,
+    withinSeeds: 100,
     mutations: { guard: (resource, step) => step.kind === "raise" || guarded(resource, step) },
   },
   {

@@ -17,8 +17,9 @@ export function guardedWrites(context: OracleContext): Oracle {
       }
       const id = keyId(key);
       const top = newest.get(id) ?? 0n;
-      if (fence < top) context.fail(name, `the resource of ${id} took fence ${fence} after fence ${top}`);
-      else newest.set(id, fence);
+      if (fence >= top) newest.set(id, fence);
+      else if (kind === "write")
+        context.fail(name, `the resource of ${id} took fence ${fence} after fence ${top}`);
     },
   };
 }

@@ -1,4 +1,5 @@
 /** The shapes of lease commands and their replies. OpenAPI, the HTTP routes and the stream all read these. */
+import { MAX_LEASES_IN_SET } from "solehold/internal";
 import { Type } from "typebox";
 import {
   Approvals,
@@ -48,28 +49,48 @@ const approval = Type.Object(
 /** Commands that a rule can guard. */
 const guarded = { approval: Type.Optional(approval) };
 
+const grant = {
+  holder: Holder,
+  ttlMs: Type.Optional(TtlMs),
+  purpose: Type.Optional(Purpose),
+  token: Type.Optional(Token),
+  term: Type.Optional(term),
+  note: Type.Optional(Note),
+  metadata: Type.Optional(Metadata),
+  slots: Type.Optional(Slots),
+  lockDelayMs: Type.Optional(LockDelayMs),
+  ...repeatable,
+};
+
 export const AcquireBody = Type.Object(
   {
     ...target,
-    holder: Holder,
-    ttlMs: Type.Optional(TtlMs),
+    ...grant,
     waitMs: Type.Optional(
       Type.Integer({
         minimum: 0,
         description: "How long to wait in the queue for a lease that another has. 0: answer at once.",
       }),
     ),
-    purpose: Type.Optional(Purpose),
-    token: Type.Optional(Token),
-    term: Type.Optional(term),
-    note: Type.Optional(Note),
-    metadata: Type.Optional(Metadata),
-    slots: Type.Optional(Slots),
     priority: Type.Optional(Priority),
     holdAtLeastMs: Type.Optional(HoldAtLeastMs),
-    lockDelayMs: Type.Optional(LockDelayMs),
-    ...repeatable,
     ...guarded,
+  },
+  strict,
+);
+
+/** Each of the other fields is for each of the names. What is for one lease alone, or for a wait, is not there. */
+export const AcquireAllBody = Type.Object(
+  {
+    tenant: target.tenant,
+    names: Type.Array(Name, {
+      minItems: 1,
+      maxItems: MAX_LEASES_IN_SET,
+      uniqueItems: true,
+      description:
+        "All of them are granted, or none: what was granted before another is refused is released again. Without waiting: to wait, acquire one name after the other, in the order of names.",
+    }),
+    ...grant,
   },
   strict,
 );
@@ -193,4 +214,13 @@ export const GrantedReplySchema = Type.Object(
     traceId: TraceId,
   },
   { ...strict, description: "The command was carried out." },
+);
+
+export const GrantedAllReplySchema = Type.Object(
+  {
+    grants: Type.Array(GrantedReplySchema, {
+      description: "One for each name, in the order given, each with its own fence and token.",
+    }),
+  },
+  strict,
 );

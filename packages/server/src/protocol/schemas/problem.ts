@@ -13,6 +13,11 @@ export const ProblemSchema = Type.Object(
     code: Type.String({ description: "LS_HELD, LS_EXPIRED, LS_STALE_USE, LS_INVALID, ..." }),
     traceId: TraceId,
     field: Type.Optional(Type.String({ description: "Which part of the request has to be corrected." })),
+    name: Type.Optional(
+      Type.String({
+        description: "Of several names that were asked for together: the one that it is about.",
+      }),
+    ),
     leaseId: Type.Optional(LeaseId),
     expected: Type.Optional({ ...Purpose, description: "Of a mismatch: what the request required." }),
     actual: Type.Optional({ ...Purpose, description: "Of a mismatch: what the lease was granted for." }),
