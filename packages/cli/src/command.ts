@@ -35,6 +35,8 @@ export function choice(
 export interface PositionalSpec {
   readonly name: string;
   readonly presence: "required" | "optional";
+  /** Any number of words from here on. */
+  readonly isRepeatable?: true;
   /** The only words that are allowed here; also offered by shell completion. */
   readonly choices?: readonly string[];
 }

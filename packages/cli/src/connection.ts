@@ -89,8 +89,16 @@ function userName(): string {
 }
 
 /** The KEY of the command line, checked. */
-export function keyOf({ positionals: [name = ""] }: Invocation): string {
+export function keyOf({ positionals: [name = ""] }: Pick<Invocation, "positionals">): string {
   const problem = keyNameProblem(name);
   if (problem !== null) throw usageFailure(`KEY ${problem}, got ${JSON.stringify(name)}`);
   return name;
+}
+
+/** All of them, where a command takes several. */
+export function keysOf({ positionals }: Invocation): readonly string[] {
+  const keys = positionals.map((name) => keyOf({ positionals: [name] }));
+  const twice = keys.find((name, index) => keys.indexOf(name) !== index);
+  if (twice !== undefined) throw usageFailure(`KEY ${JSON.stringify(twice)} is given twice: name each once`);
+  return keys;
 }

@@ -2,6 +2,7 @@
 import { choice, flag, type OptionSpecs, type PositionalSpec, value } from "./command.ts";
 
 export const KEY: readonly PositionalSpec[] = [{ name: "KEY", presence: "required" }];
+export const KEYS: readonly PositionalSpec[] = [{ name: "KEY", presence: "required", isRepeatable: true }];
 export const PREFIX: readonly PositionalSpec[] = [{ name: "PREFIX", presence: "optional" }];
 
 /** The library's purposes, repeated here so that help and completion need not load it; a test compares. */

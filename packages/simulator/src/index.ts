@@ -21,7 +21,7 @@ export {
   SHIPPED_RULES,
 } from "./explore/rules.ts";
 export { runFull } from "./full/run.ts";
-export type { GuardedWrite, Holding, Mutations } from "./mutations.ts";
+export type { GuardedStep, Holding, Mutations } from "./mutations.ts";
 export type {
   Endpoint,
   EndpointHost,

@@ -32,7 +32,9 @@ export interface Holding {
   handOff(successor: string, withinMs: number): Promise<void>;
 }
 
-export interface GuardedWrite {
+/** "raise": a new holder shows its fence before it reads. */
+export interface GuardedStep {
+  readonly kind: "raise" | "write";
   readonly key: LeaseKey;
   readonly fence: bigint;
 }
@@ -57,8 +59,8 @@ export interface Mutations {
   /** The SDK's way to servers. */
   readonly transport?: (transport: RemoteTransport, env: Env) => RemoteTransport;
   readonly holding?: (holding: Holding, executor: LeaseExecutor) => Holding;
-  /** Whether the protected resource takes the write. */
-  readonly guard?: (resource: FencedResource<number>, write: GuardedWrite) => boolean;
+  /** Whether the protected resource takes the step. */
+  readonly guard?: (resource: FencedResource<number>, step: GuardedStep) => boolean;
   readonly audit?: (trail: AuditTrail) => AuditTrail;
   /** The disk under an audit in files. */
   readonly auditDisk?: (disk: AuditDisk) => AuditDisk;

@@ -1,6 +1,6 @@
 /** Commands that hold a lease for as long as they run. */
 import { type Command, choice, value } from "../command.ts";
-import { ACQUIRE_OPTIONS, CONNECTION_OPTIONS, KEY } from "../options.ts";
+import { ACQUIRE_OPTIONS, CONNECTION_OPTIONS, KEY, KEYS } from "../options.ts";
 import { ON_LOSS_CHOICES } from "../run/plan.ts";
 
 /**
@@ -10,9 +10,9 @@ import { ON_LOSS_CHOICES } from "../run/plan.ts";
  */
 export const run: Command = {
   name: "run",
-  summary: "Run a command while holding a lease",
-  usage: "KEY [options] -- CMD [ARG...]",
-  positionals: KEY,
+  summary: "Run a command while holding a lease, or several",
+  usage: "KEY... [options] -- CMD [ARG...]",
+  positionals: KEYS,
   trailing: "required",
   options: {
     ...ACQUIRE_OPTIONS,
@@ -28,6 +28,10 @@ export const run: Command = {
     `The command gets SOLEHOLD_KEY, SOLEHOLD_SLOT, SOLEHOLD_FENCE and SOLEHOLD_EXPIRES_AT in its environment,
 and this process's stdin, stdout, stderr and signals. Its exit code is passed back (128 + the signal's number if
 one ended it). Give the fence to whatever the command writes to.`,
+    `With several KEYs it holds all of them or none, whatever the order in which others name them, and the command is
+stopped when any of them is lost. SOLEHOLD_KEY, _SLOT and _FENCE are then the first one's, SOLEHOLD_KEY_2, SOLEHOLD_SLOT_2
+and SOLEHOLD_FENCE_2 the second one's, and so on; SOLEHOLD_EXPIRES_AT is when the first of them ends. --wait is for all
+together, the other options are for each.`,
     `Exit codes besides the command's own: 3 when another holds the lease after --wait, 4 when the lease was
 lost, 126 or 127 when the command cannot be run or found.`,
   ],
@@ -37,6 +41,8 @@ lost, 126 or 127 when the command cannot be run or found.`,
       "once an hour, however many crons start it: exit 3 for the others",
     "solehold run gpu --slots 3 -- ./train.sh":
       "at most three at a time; SOLEHOLD_SLOT says which: 0, 1 or 2",
+    "solehold run account/7 account/3 --wait 30s -- ./transfer.sh":
+      "both or none; SOLEHOLD_FENCE is of account/7, SOLEHOLD_FENCE_2 of account/3",
     "solehold run deploy --wait 0 -- make deploy": "do not wait: exit 3 if another deploys",
     "solehold run migrate --wait 5m --grace 8s -- sh -c 'psql -v fence=$SOLEHOLD_FENCE -f up.sql'":
       "wait for a turn, and pass the fence on",

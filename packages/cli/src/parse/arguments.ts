@@ -109,7 +109,7 @@ function checkShape(command: CommandSpec, positionals: readonly string[], traili
     );
   }
   const extra = positionals[expected.length];
-  if (extra !== undefined) {
+  if (extra !== undefined && expected.at(-1)?.isRepeatable !== true) {
     const fix = takesNoCommand(command) ? "" : ": put the command to run after --";
     throw usageFailure(`unexpected argument ${JSON.stringify(extra)}${fix}; ${usage}`);
   }

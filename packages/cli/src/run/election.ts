@@ -1,5 +1,5 @@
 /** One term of leadership after another: with a command for each, or with lines on stdout. */
-import { formatFence, type Lease } from "solehold";
+import { formatFence, type Lease, LeaseSet } from "solehold";
 import type { Invocation } from "../command.ts";
 import type { Connection } from "../connection.ts";
 import { escapeControls } from "../format/terminal.ts";
@@ -28,17 +28,16 @@ function campaign(election: Election, signal: AbortSignal): Promise<Lease> {
  * campaigning, or at any moment of a term that is then lost: it does not campaign for a further term.
  */
 export async function leadWithCommand(election: Election): Promise<number> {
-  const { connection, key, options, invocation } = election;
+  const { connection, options, invocation } = election;
   const { io, trailing: command } = invocation;
   return await acrossPhases(io, async () => {
     for (;;) {
-      const notify = notifier(invocation, key);
-      const leased = new LeasedCommand({ io, plan: options.plan, command, notify });
+      const leased = new LeasedCommand({ io, plan: options.plan, command, notify: notifier(invocation) });
       try {
         const lease = await interruptible(io, (signal) =>
           leased.acquire(signal, () => campaign(election, signal)),
         );
-        const result = await leased.run(lease, connection.executor);
+        const result = await leased.run(new LeaseSet([lease]), connection.executor);
         if (!wasLost(result)) return exitCodeOf(result, command[0] ?? "");
         if (leased.endRequestedBy !== null) throw new Interrupted(leased.endRequestedBy);
       } finally {

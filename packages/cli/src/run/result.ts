@@ -38,11 +38,12 @@ function notStarted(program: string, code: string, message: string): Failure {
 }
 
 /** What the user should know while the command runs. */
-export type RunNotice =
+export type RunNotice = { readonly key: string } & (
   | { readonly kind: "stopping"; readonly cause: StopCause; readonly reason: LossReason | null }
   | { readonly kind: "lost-but-ignored"; readonly reason: LossReason }
   | { readonly kind: "signal-denied"; readonly signal: NodeJS.Signals }
-  | { readonly kind: "not-released"; readonly why: "unreachable" | "survivors"; readonly endsInMs: number };
+  | { readonly kind: "not-released"; readonly why: "unreachable" | "survivors"; readonly endsInMs: number }
+);
 
 const CAUSES: { readonly [cause in StopCause]: string } = {
   deadline: "it could not be renewed in time",
@@ -51,7 +52,8 @@ const CAUSES: { readonly [cause in StopCause]: string } = {
   survivors: "the command ended",
 };
 
-function describeNotice(key: string, notice: RunNotice): string {
+function describeNotice(notice: RunNotice): string {
+  const { key } = notice;
   switch (notice.kind) {
     case "stopping": {
       const reason = notice.reason === null ? "" : ` (${notice.reason})`;
@@ -70,9 +72,9 @@ function describeNotice(key: string, notice: RunNotice): string {
 }
 
 /** On stderr: stdout belongs to the command. */
-export function notifier({ io, flags }: Invocation, key: string): (notice: RunNotice) => void {
+export function notifier({ io, flags }: Invocation): (notice: RunNotice) => void {
   return (notice) => {
-    if (flags.has("json")) io.stderr.write(`${JSON.stringify({ event: notice.kind, key, ...notice })}\n`);
-    else printNotice(io, describeNotice(key, notice));
+    if (flags.has("json")) io.stderr.write(`${JSON.stringify({ event: notice.kind, ...notice })}\n`);
+    else printNotice(io, describeNotice(notice));
   };
 }

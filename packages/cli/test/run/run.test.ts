@@ -139,6 +139,61 @@ describe("one run in another", () => {
   });
 });
 
+describe("several names in one run", () => {
+  it("are held together, and the command gets the fence of each, in the order in which they were named", async () => {
+    const { start, call } = shell();
+    await start(["run", "a", "--", "true"]).exit;
+    // It is told nothing of the names of a run around it.
+    const around = { SOLEHOLD_KEY_3: "outer", SOLEHOLD_FENCE_3: "7" };
+    const process = start(["run", "b", "a", "--ttl", "30s", "--", "sh", "-c", "env; read go"], around);
+    await until("it is at work", () => process.stdout.includes("SOLEHOLD_FENCE_2="));
+    const got = Object.fromEntries(process.stdout.split("\n").map((line) => line.split(/=(.*)/s)));
+    expect(got).toMatchObject({ SOLEHOLD_KEY: "b", SOLEHOLD_KEY_2: "a", SOLEHOLD_SLOT_2: "0" });
+    expect(Object.keys(got).filter((name) => /_3$/.test(name))).toEqual([]);
+    for (const [key, fence] of [
+      ["a", got.SOLEHOLD_FENCE_2],
+      ["b", got.SOLEHOLD_FENCE],
+    ]) {
+      const { status, fence: shown } = JSON.parse((await call(["get", String(key), "--json"])).stdout);
+      expect([key, status, BigInt(shown)]).toEqual([key, "held", BigInt(String(fence))]);
+    }
+    process.type("\n");
+    expect((await process.exit).code).toBe(0);
+    for (const key of ["a", "b"])
+      expect((await call(["acquire", key, "--wait", "0"])).code, `${key} is free`).toBe(0);
+  });
+
+  it("end the command when any of them is lost, and the others are released", async () => {
+    const { start, call, log } = shell();
+    const process = start(["run", "a", "b", "c", "--ttl", "10m", "--", ...endlessWork("it", log)]);
+    await until("it is at work", () => fenceAtBegin("it", log));
+    await call(["revoke", "b"]);
+    expect((await process.exit).code).toBe(4);
+    expect(process.stderr).toBe("solehold: lost the lease b: it was lost (revoked); stopping the command\n");
+    for (const key of ["a", "c"])
+      expect((await call(["acquire", key, "--wait", "0"])).code, `${key} is free`).toBe(0);
+  });
+
+  it("are none when one of them is held by another: it says which, and waits for it if it may", async () => {
+    const { start, call, folder } = shell();
+    const held = JSON.parse((await call(["acquire", "b", "--ttl", "10m", "--json"])).stdout);
+    const mark = join(folder, "mark");
+    const denied = start(["run", "a", "b", "c", "--wait", "0", "--", "touch", mark]);
+    expect((await denied.exit).code).toBe(3);
+    expect(denied.stderr).toContain("b is held by");
+    const waiting = start(["run", "c", "b", "a", "--wait", "forever", "--json", "--", "touch", mark]);
+    await until("it waits", () => waiting.stderr.includes('"event":"waiting"'));
+    expect(JSON.parse(waiting.stderr.split("\n")[0] ?? "")).toMatchObject({
+      key: "b",
+      keys: ["c", "b", "a"],
+    });
+    expect(existsSync(mark)).toBe(false);
+    await call(["release", "b", "--token", held.token]);
+    expect((await waiting.exit).code).toBe(0);
+    expect(existsSync(mark)).toBe(true);
+  });
+});
+
 describe("a supervisor that takes longer to start than the lease lasts", () => {
   it("costs no time of the lease: it is acquired when the command can start", async () => {
     const { start, log } = shell();

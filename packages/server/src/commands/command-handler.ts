@@ -17,12 +17,13 @@ import {
   type WaitQueue,
   type WireAnswer,
 } from "solehold/internal";
-import type { TSchema } from "typebox";
+import type { Static, TSchema } from "typebox";
 import { type Call, contextOf } from "../access/call.ts";
 import { answerToError, type ServerContext } from "../access/context.ts";
 import { leaseKeyFor } from "../access/principal.ts";
 import { clientGone, draining, ProblemError, tooMany } from "../protocol/problem.ts";
 import {
+  type AcquireAllBody,
   AcquireBody,
   BreakBody,
   HandoffBody,
@@ -33,6 +34,7 @@ import {
   UseBody,
 } from "../protocol/schemas/leases.ts";
 import { type Check, checkOf } from "../protocol/validation.ts";
+import { acquireAll, type Decided } from "./acquire-all.ts";
 
 export const COMMAND_SCHEMAS = {
   acquire: AcquireBody,
@@ -81,6 +83,21 @@ export class CommandHandler {
 
   /** Rejects with a ProblemError where nothing was decided. */
   async execute(op: LeaseOp, body: unknown, call: Call): Promise<WireAnswer> {
+    return (await this.#decide(op, body, call)).answer;
+  }
+
+  /** Several names for one caller, all of them or none. */
+  async acquireAll({ names, ...rest }: Static<typeof AcquireAllBody>, call: Call): Promise<WireAnswer> {
+    const { queue } = this.#options;
+    // Nothing is granted to a caller who may not have all of it.
+    for (const name of names) leaseKeyFor(call.principal, "acquire", { ...rest, name });
+    return await acquireAll(names, {
+      acquire: (name) => this.#decide("acquire", { ...rest, name }, call),
+      release: (request) => queue.execute(request, contextOf(call)),
+    });
+  }
+
+  async #decide(op: LeaseOp, body: unknown, call: Call): Promise<Decided> {
     const { principal, traceId } = call;
     const command = COMMAND_CHECKS[op](body) as CommandBody;
     const request = decodeRequest(op, leaseKeyFor(principal, op, command), command);
@@ -89,7 +106,8 @@ export class CommandHandler {
     this.#measure(request, outcome);
     const waitedMs = waitedMsOf(outcome, call);
     const { policy } = this.#options.queue;
-    return encodeOutcome(op, outcome, { key: request.key, policy, traceId, waitedMs });
+    const answer = encodeOutcome(op, outcome, { key: request.key, policy, traceId, waitedMs });
+    return { outcome, answer };
   }
 
   async #perform(request: LeaseRequest, waitMs: number, call: Call): Promise<CommandOutcome> {

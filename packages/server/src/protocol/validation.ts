@@ -100,6 +100,8 @@ function messageOf(
       return `must be at most ${String(params.limit)}, got ${shown(value)}`;
     case "minItems":
       return `must have at least ${String(params.limit)} entries`;
+    case "uniqueItems":
+      return "must name each once";
     case "maxItems":
       return `must have at most ${String(params.limit)} entries, got ${(value as readonly unknown[]).length}: send several requests`;
     default:

@@ -9,6 +9,8 @@ import {
   type LeaseRequest,
   LeaseSet,
 } from "solehold/internal";
+import { guarded } from "../full/resources.ts";
+import type { Mutations } from "../mutations.ts";
 import { SimulatedEnv } from "../world/env.ts";
 import { BELIEF, type PlantedBug } from "./bug.ts";
 import { heldUntilAborted, withMembers, withoutEvents } from "./wrap.ts";
@@ -201,15 +203,22 @@ export const PROCESS_BUGS: readonly PlantedBug[] = [
     mutations: { guard: () => true },
   },
   {
+    name: "raise-ignored",
+    mistake: "the guard says yes to a new holder's raise, and compares only with what was written",
+    caughtBy: ["guarded-writes"],
+    withinSeeds: 100,
+    mutations: { guard: (resource, step) => step.kind === "raise" || guarded(resource, step) },
+  },
+  {
     name: "guard-accepts-by-holder-count",
     mistake: "the resource compares a fence only with the one before it, not with the highest",
     caughtBy: ["guarded-writes"],
     withinSeeds: 600,
     clocks: "unbounded",
     mutations: {
-      guard: (() => {
+      guard: ((): NonNullable<Mutations["guard"]> => {
         const last = new WeakMap<object, bigint>();
-        return (resource: object, { fence }: { readonly fence: bigint }) => {
+        return (resource, { fence }) => {
           const accepted = fence + 1n >= (last.get(resource) ?? 0n);
           last.set(resource, fence);
           return accepted;

@@ -1,28 +1,33 @@
 /** What leases protect: a guarded resource for each key, which takes writes by their fences alone. */
 import { FencedResource } from "solehold/guards";
 import { keyId, StaleFenceError } from "solehold/internal";
-import type { GuardedWrite, Mutations } from "../mutations.ts";
+import type { GuardedStep, Mutations } from "../mutations.ts";
 
 export class GuardedResources {
   readonly #resources = new Map<string, FencedResource<number>>();
-  readonly #guard: Mutations["guard"];
+  readonly #guard: NonNullable<Mutations["guard"]>;
 
   /** `guard` is what was planted in the place of the real one. */
   constructor(guard: Mutations["guard"]) {
-    this.#guard = guard;
+    this.#guard = guard ?? guarded;
   }
 
-  accepts(write: GuardedWrite): boolean {
-    const id = keyId(write.key);
+  accepts(step: GuardedStep): boolean {
+    const id = keyId(step.key);
     const resource = this.#resources.get(id) ?? new FencedResource(0);
     this.#resources.set(id, resource);
-    if (this.#guard !== undefined) return this.#guard(resource, write);
-    try {
-      resource.write(write, (count) => count + 1);
-      return true;
-    } catch (error) {
-      if (error instanceof StaleFenceError) return false;
-      throw error;
-    }
+    return this.#guard(resource, step);
+  }
+}
+
+/** The real guard. */
+export function guarded(resource: FencedResource<number>, step: GuardedStep): boolean {
+  try {
+    if (step.kind === "raise") resource.raise(step);
+    else resource.write(step, (count) => count + 1);
+    return true;
+  } catch (error) {
+    if (error instanceof StaleFenceError) return false;
+    throw error;
   }
 }

@@ -339,6 +339,8 @@ export class SimulatedCluster {
     };
     const holding = this.#mutations.holding?.(plain, process.clientExecutor) ?? plain;
     process.holdings.push(holding);
+    // Before it reads. At once, and without an event: the draws of a seed are the same with and without it.
+    this.#guardedStep("raise", lease);
     const believer = new LeaseBeliever(this.world, process, holding, this.log.limits);
     const id = keyId(lease.key);
     this.tracer?.onBelief(process, holding);
@@ -364,11 +366,16 @@ export class SimulatedCluster {
   guardedWrite(process: Process, lease: Lease): void {
     const { key, fence } = lease;
     this.network.send(process.machine, this.resourceMachine, "guarded write", () => {
-      const accepted = this.#resources.accepts({ key, fence });
+      const accepted = this.#guardedStep("write", lease);
       this.world.note(RESOURCE, accepted ? "accepts" : "refuses", () => `fence ${fence}`);
       this.tracer?.onGuardedWrite({ key, fence, accepted }, process.name);
-      this.oracles.onResourceWrite({ key, fence, accepted });
     });
+  }
+
+  #guardedStep(kind: "raise" | "write", { key, fence }: Lease): boolean {
+    const accepted = this.#resources.accepts({ kind, key, fence });
+    this.oracles.onResourceStep({ kind, key, fence, accepted });
+    return accepted;
   }
 
   afterEvent(): "go on" | "stop" {

@@ -1,4 +1,7 @@
-/** What stands behind a guard never accepts an older fence after a newer one, whatever clocks do. */
+/**
+ * What stands behind a guard never accepts an older fence after a newer one, whatever clocks do: not after a newer write, and
+ * not after a new holder raised its fence, before its first write.
+ */
 import { keyId } from "solehold/internal";
 import type { Oracle, OracleContext } from "./oracle.ts";
 
@@ -7,15 +10,16 @@ export function guardedWrites(context: OracleContext): Oracle {
   const newest = new Map<string, bigint>();
   return {
     name,
-    onResourceWrite: ({ key, fence, accepted }) => {
+    onResourceStep: ({ kind, key, fence, accepted }) => {
       if (!accepted) {
-        context.sometimes("a zombie's write was refused by the guard");
+        if (kind === "write") context.sometimes("a zombie's write was refused by the guard");
         return;
       }
       const id = keyId(key);
       const top = newest.get(id) ?? 0n;
-      if (fence < top) context.fail(name, `the resource of ${id} took fence ${fence} after fence ${top}`);
-      else newest.set(id, fence);
+      if (fence >= top) newest.set(id, fence);
+      else if (kind === "write")
+        context.fail(name, `the resource of ${id} took fence ${fence} after fence ${top}`);
     },
   };
 }

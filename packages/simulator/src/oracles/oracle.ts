@@ -46,7 +46,9 @@ export interface LostEffect {
   readonly atMs: number;
 }
 
-export interface ResourceWrite {
+/** A write, or a raise of the fence before one. */
+export interface ResourceStep {
+  readonly kind: "raise" | "write";
   readonly key: LeaseKey;
   readonly fence: bigint;
   readonly accepted: boolean;
@@ -78,7 +80,7 @@ export interface Oracle {
   readonly name: string;
   onWrite?(write: AppliedWrite): void;
   onCallEnd?(call: CallRecord): void;
-  onResourceWrite?(write: ResourceWrite): void;
+  onResourceStep?(step: ResourceStep): void;
   afterEvent?(): void;
   /** After the world has healed and everybody has let go. */
   atEnd?(): void;

@@ -12,7 +12,7 @@ import { idempotency } from "./idempotency.ts";
 import { linearizability } from "./linearizability.ts";
 import { mutualBelief } from "./mutual-belief.ts";
 import { noResurrection } from "./no-resurrection.ts";
-import type { CallRecord, Oracle, OracleContext, ResourceWrite } from "./oracle.ts";
+import type { CallRecord, Oracle, OracleContext, ResourceStep } from "./oracle.ts";
 import { type OwnershipOracle, ownership } from "./ownership.ts";
 import { reservations } from "./reservations.ts";
 
@@ -62,8 +62,8 @@ export class OracleSet {
     for (const oracle of this.#all) oracle.onCallEnd?.(call);
   }
 
-  onResourceWrite(write: ResourceWrite): void {
-    for (const oracle of this.#all) oracle.onResourceWrite?.(write);
+  onResourceStep(step: ResourceStep): void {
+    for (const oracle of this.#all) oracle.onResourceStep?.(step);
   }
 
   afterEvent(): void {

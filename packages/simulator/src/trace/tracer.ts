@@ -2,7 +2,7 @@
 import { keyId, type LeaseKey, type LeaseRecord, recordFence } from "solehold/internal";
 import type { Process } from "../full/process.ts";
 import type { Holding } from "../mutations.ts";
-import type { ResourceWrite } from "../oracles/oracle.ts";
+import type { ResourceStep } from "../oracles/oracle.ts";
 import type { StoreEngine } from "../store/engine.ts";
 import type { World } from "../world/world.ts";
 import type { TracedBelief, TracedRecord, TracedWrite } from "./trace.ts";
@@ -45,7 +45,7 @@ export class Tracer {
       this.#open.add({ process, holding, fromMs, latestMs: fromMs, toMs: null, abortedMs: null });
   }
 
-  onGuardedWrite({ key, fence, accepted }: ResourceWrite, process: string): void {
+  onGuardedWrite({ key, fence, accepted }: Omit<ResourceStep, "kind">, process: string): void {
     const { nowMs: atMs } = this.#world;
     this.writes.push({ atMs, who: laneOf(process), key: key.name, fence: String(fence), accepted });
   }

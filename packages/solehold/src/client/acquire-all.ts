@@ -22,7 +22,7 @@ export interface AcquireAll {
   acquire(name: string, options: AcquireOptions): Promise<Lease>;
 }
 
-const MAX_NAMES = 100;
+export const MAX_LEASES_IN_SET = 100;
 
 export async function acquireAll(asked: AcquireAll): Promise<LeaseSet> {
   const { env, names, waitMs } = asked;
@@ -74,8 +74,8 @@ export async function acquireAll(asked: AcquireAll): Promise<LeaseSet> {
 function checkNames(names: readonly string[]): void {
   if (!Array.isArray(names))
     throw new TypeError("acquireAll(names, options): names must be an array of names");
-  if (names.length === 0 || names.length > MAX_NAMES)
-    throw new RangeError(`acquireAll takes 1 to ${MAX_NAMES} names, got ${names.length}`);
+  if (names.length === 0 || names.length > MAX_LEASES_IN_SET)
+    throw new RangeError(`acquireAll takes 1 to ${MAX_LEASES_IN_SET} names, got ${names.length}`);
   const twice = names.find((name, index) => names.indexOf(name) !== index);
   if (twice !== undefined)
     throw new RangeError(`acquireAll was given ${JSON.stringify(twice)} twice: name each lease once`);

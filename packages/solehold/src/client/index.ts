@@ -1,3 +1,4 @@
+export { MAX_LEASES_IN_SET } from "./acquire-all.ts";
 export * from "./connect.ts";
 export * from "./errors.ts";
 export * from "./lease.ts";

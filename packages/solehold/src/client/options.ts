@@ -57,8 +57,11 @@ export interface AcquireOptions {
 /** One attempt waits for nothing. */
 export type TryAcquireOptions = Omit<AcquireOptions, "wait" | "priority" | "signal" | "onWaiting">;
 
-/** Of `acquireAll`: for each of the leases, but `wait` and `signal`, which are for all of them together. */
-export type AcquireAllOptions = Omit<AcquireOptions, "idempotencyKey" | "approval">;
+/**
+ * Of `acquireAll`: for each of the leases, but `wait` and `signal`, which are for all of them together. No `holdAtLeast`:
+ * a name that is released because another one is taken would stay closed.
+ */
+export type AcquireAllOptions = Omit<AcquireOptions, (typeof OF_ONE_LEASE)[number]>;
 
 export interface OncePerOptions extends Omit<TryAcquireOptions, "holdAtLeast"> {
   /** How often the work may run: milliseconds, or "1h". */
@@ -84,6 +87,8 @@ export interface WatchOptions {
   readonly every?: Duration;
 }
 
+const OF_ONE_LEASE = ["idempotencyKey", "approval", "holdAtLeast"] as const;
+
 const TRY_ACQUIRE = new Set<string>([
   "ttl",
   "purpose",
@@ -106,7 +111,7 @@ export const ACQUIRE_OPTIONS: ReadonlySet<string> = new Set([
   ...(["wait", "priority", "signal", "onWaiting"] satisfies readonly (keyof AcquireOptions)[]),
 ]);
 export const ACQUIRE_ALL_OPTIONS: ReadonlySet<string> = new Set(
-  [...ACQUIRE_OPTIONS].filter((name) => name !== "idempotencyKey" && name !== "approval"),
+  [...ACQUIRE_OPTIONS].filter((name) => !OF_ONE_LEASE.some((each) => each === name)),
 );
 export const ONCE_PER_OPTIONS: ReadonlySet<string> = new Set(
   [...TRY_ACQUIRE, "period"].filter((name) => name !== "holdAtLeast"),

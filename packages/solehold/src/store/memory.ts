@@ -16,13 +16,8 @@ import {
 } from "./contract.ts";
 import { StoreError } from "./errors.ts";
 import { type ListPage, type ListQuery, nameIsListed, recordIsListed } from "./listing.ts";
-import {
-  isInScope,
-  type StoreEvent,
-  type StoreWatch,
-  type WatchListener,
-  type WatchScope,
-} from "./watching.ts";
+import { Watchers } from "./watchers.ts";
+import type { StoreEvent, StoreWatch, WatchListener, WatchScope } from "./watching.ts";
 
 const CAPABILITIES = fullCapabilities({
   durable: false,
@@ -30,11 +25,6 @@ const CAPABILITIES = fullCapabilities({
   maxBatch: 10_000,
   maxConcurrentCalls: 1,
 });
-
-interface Watcher {
-  readonly scope: WatchScope;
-  readonly listener: WatchListener;
-}
 
 type Found = Extract<StoredRecord, { kind: "found" }>;
 
@@ -47,7 +37,7 @@ export class MemoryStore implements LeaseStore {
   readonly #records = new Map<string, Found>();
   /** Of tenants that were listed: their names in order, until one comes or goes. */
   readonly #names = new Map<string, readonly string[]>();
-  readonly #watchers = new Set<Watcher>();
+  readonly #watchers = new Watchers();
   #lastVersion = 0;
   #closed = false;
 
@@ -91,9 +81,7 @@ export class MemoryStore implements LeaseStore {
 
   async watch(scope: WatchScope, listener: WatchListener): Promise<StoreWatch> {
     this.#assertOpen();
-    const watcher: Watcher = { scope, listener };
-    this.#watchers.add(watcher);
-    return { close: async () => void this.#watchers.delete(watcher) };
+    return this.#watchers.add(scope, listener);
   }
 
   async close(): Promise<void> {
@@ -138,12 +126,7 @@ export class MemoryStore implements LeaseStore {
 
   /** Events arrive after the write was answered, as they do from a store on the network. */
   #announce(event: Extract<StoreEvent, { kind: "changed" }>): void {
-    for (const watcher of this.#watchers) {
-      if (!isInScope(watcher.scope, event.key)) continue;
-      this.#env.defer(() => {
-        if (this.#watchers.has(watcher)) watcher.listener(event);
-      });
-    }
+    if (this.#watchers.size > 0) this.#env.defer(() => this.#watchers.announce(event));
   }
 
   #assertOpen(): void {

@@ -103,11 +103,13 @@ export class KeyQueue {
    */
   release(request: ReleaseRequest, context: CallContext): Promise<CommandOutcome> {
     const { env, next } = this.#options;
-    const due = this.#tickets?.due ?? null;
+    const due = this.#tickets?.dueFor(request.key) ?? null;
     if (due !== null) {
       const isExpected = this.waiters.length === 0 && this.#returning.isExpected;
       if (isExpected) this.#tickets?.want(true, 0);
-      return this.#released(next.execute({ ...request, reserveFor: due }, context), isExpected);
+      const released = this.#released(next.execute({ ...request, reserveFor: due }, context), isExpected);
+      this.#tickets?.promise(request.key, due, released);
+      return released;
     }
     const waiter = this.#attempts.first;
     const isBusy = this.#state.kind !== "queued" && this.#state.kind !== "backing-off";
@@ -156,7 +158,7 @@ export class KeyQueue {
     if (from.kind === "queued" || from.kind === "backing-off") from.timer.cancel();
     this.#state = to;
     if (to.kind !== "idle") return;
-    this.#tickets?.unwant();
+    this.#tickets?.unwant(this.#returning.isExpected);
     this.#options.onEmpty(this);
   }
 
@@ -231,7 +233,7 @@ export class KeyQueue {
     const outcome = await answer;
     this.onDecided(outcome);
     const unexpect = (): void => {
-      if (this.waiters.length === 0) this.#tickets?.unwant();
+      if (this.waiters.length === 0) this.#tickets?.unwant(false);
     };
     this.#returning.onRelease(this.#options.env, isExpected ? unexpect : null);
     return outcome;

@@ -57,6 +57,8 @@ export class KeyTickets {
   #watch: Promise<StoreWatch | null> | null = null;
   /** By name of the slot: the ticket that it was last seen to be reserved for. */
   readonly #reserved = new Map<string, string>();
+  /** The same for releases that are under way. */
+  readonly #promised = new Map<string, string>();
 
   constructor(options: KeyTicketsOptions) {
     this.#options = options;
@@ -79,10 +81,18 @@ export class KeyTickets {
   }
 
   /** The ticket of another process whose turn comes before this process's, and that has no slot yet; null without one. */
-  get due(): DueTicket | null {
-    const reserved = new Set(this.#reserved.values());
+  dueFor(slot: LeaseKey): DueTicket | null {
+    const taken = new Set(this.#reserved.values());
+    for (const [name, ticket] of this.#promised) if (name !== slot.name) taken.add(ticket);
     const before = this.#order.before(this.#id, this.#nowMs(), LIFE_MS);
-    return before.find(({ ticket }) => !reserved.has(ticket)) ?? null;
+    return before.find(({ ticket }) => !taken.has(ticket)) ?? null;
+  }
+
+  /** A release that reserves this slot is under way: until it is answered the next slot is for the next ticket. */
+  promise({ name }: LeaseKey, { ticket }: DueTicket, released: Promise<unknown>): void {
+    this.#promised.set(name, ticket);
+    const forget = (): void => void this.#promised.delete(name);
+    released.then(forget, forget);
   }
 
   /** How long to leave a free key to those who come first. */
@@ -118,11 +128,15 @@ export class KeyTickets {
     this.#sync();
   }
 
-  /** Nobody waits here any more. A ticket that was served already is seen as such, and may stay for a while. */
-  unwant(): void {
-    if (this.#wanted === 0 || this.#isSpent()) return;
+  /**
+   * Nobody waits here any more. A ticket that was served goes, too: processes that come later did not see that, and would
+   * reserve for it in vain. `isReturning`: it stays, because the next one is about to be written over it.
+   */
+  unwant(isReturning: boolean): void {
+    if (this.#wanted === 0) return;
+    if (!this.#isSpent()) this.#order.onGone(this.#id);
+    else if (isReturning) return;
     this.#wanted = 0;
-    this.#order.onGone(this.#id);
     this.#sync();
   }
 

@@ -1,5 +1,6 @@
 /** Processes that wait for one key: by their tickets each has its turn, however far it is from the store. */
 import { describe, expect, it } from "vitest";
+import type { Lease } from "../../src/client/lease.ts";
 import { Leases } from "../../src/client/leases.ts";
 import type { LeaseKey } from "../../src/core/index.ts";
 import { delay, ManualEnv } from "../../src/env/index.ts";
@@ -205,7 +206,20 @@ describe("processes that wait for one key", () => {
     await world.env.advance(5_000);
   });
 
-  it("are reserved a slot each when one becomes free after the other", async () => {
+  it.each([
+    [
+      "one becomes free after the other",
+      async (world: World, held: readonly Lease[]): Promise<void> => {
+        for (const lease of held) await waited(world, lease.release());
+      },
+    ],
+    [
+      "all become free at once",
+      async (world: World, held: readonly Lease[]): Promise<void> => {
+        await waited(world, Promise.all(held.map((lease) => lease.release())));
+      },
+    ],
+  ])("are reserved a slot each when %s", async (_when, release) => {
     const world = new World();
     const holder = world.process("holder");
     const slots = { slots: 2 };
@@ -225,11 +239,28 @@ describe("processes that wait for one key", () => {
     await world.env.advance(600);
     await own;
     const releasedMs = world.env.monotonicMs();
-    for (const lease of held) await waited(world, lease.release());
+    await release(world, held);
     const served = await waited(world, Promise.all(waits));
     for (const { atMs } of served) expect(atMs - releasedMs).toBeLessThan(100);
     for (const { lease } of served) await waited(world, lease.release());
     await world.env.advance(5_000);
+  });
+
+  it("are served at once by one that came when others had been served already", async () => {
+    const world = new World();
+    let lease = await waited(world, world.process("first").acquire("job"));
+    for (const name of ["second", "third", "fourth"]) {
+      const waiting = world.process(name).acquire("job", { wait: "1m" });
+      await world.env.advance(100);
+      const releasedMs = world.env.monotonicMs();
+      await waited(world, lease.release());
+      lease = await waited(world, waiting);
+      // And not when the time has passed that the key is kept for a ticket.
+      expect(world.env.monotonicMs() - releasedMs, name).toBeLessThan(100);
+    }
+    await waited(world, lease.release());
+    await world.env.advance(5_000);
+    expect(await world.tickets()).toBe(0);
   });
 
   it("go on when one leaves that was just reserved for", async () => {

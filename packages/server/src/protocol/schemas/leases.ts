@@ -1,4 +1,5 @@
 /** The shapes of lease commands and their replies. OpenAPI, the HTTP routes and the stream all read these. */
+import { MAX_LEASES_IN_SET } from "solehold/internal";
 import { Type } from "typebox";
 import {
   Approvals,
@@ -11,6 +12,7 @@ import {
   LeaseId,
   LockDelayMs,
   Metadata,
+  Name,
   Note,
   NullableInstant,
   Priority,
@@ -43,24 +45,41 @@ const approval = Described("Consent of signers to this very request, for keys un
 /** Commands that a rule can guard. */
 const guarded = { approval: Type.Optional(approval) };
 
-export const AcquireBody = Closed({
-  ...target,
+const grant = {
   holder: Holder,
   ttlMs: Type.Optional(TtlMs),
-  waitMs: Type.Optional(
-    Count("How long to wait in the queue for a lease that another has. 0: answer at once."),
-  ),
   purpose: Type.Optional(Purpose),
   token: Type.Optional(Token),
   term: Type.Optional(term),
   note: Type.Optional(Note),
   metadata: Type.Optional(Metadata),
   slots: Type.Optional(Slots),
-  priority: Type.Optional(Priority),
-  holdAtLeastMs: Type.Optional(HoldAtLeastMs),
   lockDelayMs: Type.Optional(LockDelayMs),
   ...repeatable,
+};
+
+export const AcquireBody = Closed({
+  ...target,
+  ...grant,
+  waitMs: Type.Optional(
+    Count("How long to wait in the queue for a lease that another has. 0: answer at once."),
+  ),
+  priority: Type.Optional(Priority),
+  holdAtLeastMs: Type.Optional(HoldAtLeastMs),
   ...guarded,
+});
+
+/** Each of the other fields is for each of the names. What is for one lease alone, or for a wait, is not there. */
+export const AcquireAllBody = Closed({
+  tenant: target.tenant,
+  names: Type.Array(Name, {
+    minItems: 1,
+    maxItems: MAX_LEASES_IN_SET,
+    uniqueItems: true,
+    description:
+      "All of them are granted, or none: what was granted before another is refused is released again. Without waiting: to wait, acquire one name after the other, in the order of names.",
+  }),
+  ...grant,
 });
 
 export const RenewBody = Closed({
@@ -156,4 +175,10 @@ export const GrantedReplySchema = Described("The command was carried out.", {
   reasonCode: ReasonCode,
   code: Text("LS_OK."),
   traceId: TraceId,
+});
+
+export const GrantedAllReplySchema = Closed({
+  grants: Type.Array(GrantedReplySchema, {
+    description: "One for each name, in the order given, each with its own fence and token.",
+  }),
 });

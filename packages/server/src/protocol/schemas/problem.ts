@@ -13,6 +13,7 @@ export const ProblemSchema = Described("RFC 9457.", {
   code: Text("LS_HELD, LS_EXPIRED, LS_STALE_USE, LS_INVALID, ..."),
   traceId: TraceId,
   field: Type.Optional(Text("Which part of the request has to be corrected.")),
+  name: Type.Optional(Text("Of several names that were asked for together: the one that it is about.")),
   ...denial,
   storeTimeMs: Type.Optional(Instant),
   retryAfterMs: Type.Optional(Whole("When it is worth trying again, from now.")),

@@ -94,8 +94,10 @@ export function describeSeveral(open: OpenWorld): void {
       await expect(leases.acquireAll(["a", "b", "a"])).rejects.toThrow(/was given "a" twice/);
       await expect(leases.acquireAll(["a", "$b"])).rejects.toThrow(/must not begin with '\$'/);
       await expect(leases.acquireAll("a" as unknown as string[])).rejects.toThrow(/must be an array/);
-      const options = { idempotencyKey: "k" } as object;
-      await expect(leases.acquireAll(["a"], options)).rejects.toThrow(/no option 'idempotencyKey'/);
+      for (const option of ["idempotencyKey", "approval", "holdAtLeast"]) {
+        const asking = leases.acquireAll(["a"], { [option]: "1s" } as object);
+        await expect(asking).rejects.toThrow(new RegExp(`no option '${option}'`));
+      }
       expect((await leases.tryAcquire("a")).ok).toBe(true);
     });
   });
