@@ -55,7 +55,8 @@ export const PROCESS_BUGS: readonly PlantedBug[] = [
   {
     name: "constant-nonce",
     mistake: "attempts look alike, so another's write is taken for one's own",
-    caughtBy: [...BELIEF, "linearizability", "fences-grow", "ownership", "idempotency"],
+    // Tickets look alike, too: a process that was served deletes that of another one, which then starves.
+    caughtBy: [...BELIEF, "linearizability", "fences-grow", "ownership", "idempotency", "starvation"],
     withinSeeds: 200,
     faults: ["loss", "lost-reply", "conflict-unknown", "slow", "late-apply"],
     mutations: {
