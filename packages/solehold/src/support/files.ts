@@ -15,15 +15,25 @@ export function codeOf(error: unknown): string | undefined {
  */
 export async function makeFolders(path: string): Promise<string | undefined> {
   try {
+    return await makeFolder(path);
+  } catch (error) {
+    if (codeOf(error) !== "ENOENT") throw error;
+  }
+  // Where the one above is there, another process has made it since, or no folder can be made in it: a second try tells.
+  const topmost = existsSync(dirname(path)) ? undefined : await makeFolders(dirname(path));
+  const made = await makeFolder(path);
+  return topmost ?? made;
+}
+
+/** Undefined when it was there. */
+async function makeFolder(path: string): Promise<string | undefined> {
+  try {
     await mkdir(path, { mode: 0o700 });
     return path;
   } catch (error) {
     if (codeOf(error) === "EEXIST" && (await stat(path)).isDirectory()) return undefined;
-    if (codeOf(error) !== "ENOENT" || existsSync(dirname(path))) throw error;
+    throw error;
   }
-  const topmost = await makeFolders(dirname(path));
-  const made = await makeFolders(path);
-  return topmost ?? made;
 }
 
 /** Durable under another name in `folder`: the content is on disk, what remains is the rename. */
