@@ -116,7 +116,7 @@ describe("an audit that is sent on", () => {
     const writes: string[] = [];
     const write = vi.spyOn(process.stdout, "write").mockImplementation((text, done) => {
       writes.push(String(text));
-      (done as (error?: Error) => void)(writes.length === 1 ? new Error("EPIPE") : undefined);
+      (done as unknown as (error?: Error) => void)(writes.length === 1 ? new Error("EPIPE") : undefined);
       return true;
     });
     onTestFinished(() => write.mockRestore());
