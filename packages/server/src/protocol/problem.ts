@@ -5,13 +5,19 @@
 import { StoreError } from "solehold";
 import { DATA_LOSS, type ProblemInput } from "solehold/internal";
 
-/** Thrown where a request ends early; HTTP and the stream turn it into the answer. */
+/**
+ * Thrown where a request ends early; HTTP and the stream turn it into the answer. It is an answer and no fault, so it has no
+ * stack: to record one is half of what refusing costs (`npm run floods -w packages/server -- malformed`).
+ */
 export class ProblemError extends Error {
   override readonly name = "ProblemError";
   readonly input: ProblemInput;
 
   constructor(input: ProblemInput) {
+    const { stackTraceLimit } = Error;
+    Error.stackTraceLimit = 0;
     super(input.detail);
+    Error.stackTraceLimit = stackTraceLimit;
     this.input = input;
   }
 }
